@@ -1,0 +1,74 @@
+// What each node of a graph costs on one kind of device, and where each figure comes from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/ir/ids.h"
+#include "planner/ir/units.h"
+
+namespace pfeife {
+
+enum class Precision { Fp32, Tf32, Bf16Amp, Fp16Amp };
+/// "fp32", "tf32", "bf16_amp", "fp16_amp".
+std::string to_string(Precision precision);
+
+enum class Optimizer { Sgd, Momentum, Adam, AdamW };
+std::string to_string(Optimizer optimizer);
+/// Optimizer state a parameter keeps, in multiples of the parameter's own bytes: 0, 1, 2, 2.
+int state_multiple(Optimizer optimizer);
+
+/// How a training step is done; part of what a profile is valid for.
+struct Training {
+  Precision precision = Precision::Fp32;
+  Optimizer optimizer = Optimizer::Adam;
+  std::int64_t microbatch_size = 1;  ///< samples
+  friend bool operator==(const Training&, const Training&) = default;
+};
+
+enum class FigureSource { Measured, Roofline, Imported };
+std::string to_string(FigureSource source);
+
+/// Cost of one node for one microbatch on the profile's device kind.
+struct NodeProfile {
+  Nanoseconds forward{0};
+  Nanoseconds backward_input{0};   ///< gradients of activations
+  Nanoseconds backward_weight{0};  ///< gradients of parameters
+  Bytes saved{0};         ///< kept from F to B or I besides `Profile::storages` (masks, statistics)
+  Bytes weight_saved{0};  ///< kept from I to W besides `Profile::storages` (incoming gradients)
+  Bytes temporary{0};     ///< at most this much more while the node runs
+  Nanoseconds forward_spread{0}, backward_input_spread{0}, backward_weight_spread{0};  ///< measured only
+  friend bool operator==(const NodeProfile&, const NodeProfile&) = default;
+};
+
+/// A value's storage that autograd keeps, once however many nodes save it.
+struct SavedStorage {
+  ValueId value;                      ///< the value that allocated it
+  Bytes bytes{0};
+  std::vector<NodeId> savers;         ///< keep it from their F to their B or I; sorted, unique
+  std::vector<NodeId> weight_savers;  ///< ... from I to W as well; a subset of savers
+  friend bool operator==(const SavedStorage&, const SavedStorage&) = default;
+};
+
+struct ParameterProfile {
+  Nanoseconds optimizer{0};
+  Bytes state{0};  ///< optimizer state
+  friend bool operator==(const ParameterProfile&, const ParameterProfile&) = default;
+};
+
+struct Profile {
+  std::string graph_digest;
+  std::string device_kind;
+  Training training;
+  FigureSource source = FigureSource::Roofline;
+  std::string origin;                          ///< date and machine, or rule and constants
+  std::vector<NodeProfile> nodes;              ///< [node]
+  std::vector<SavedStorage> storages;
+  std::vector<ParameterProfile> parameters;    ///< [parameter]
+  Nanoseconds executor_overhead{0};            ///< per action, measured
+  std::vector<std::string> warnings;           ///< operators charged by bytes only, and the like
+  friend bool operator==(const Profile&, const Profile&) = default;
+};
+
+}  // namespace pfeife

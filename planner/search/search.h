@@ -1,0 +1,68 @@
+// The door of the planner: a problem goes in, the best few plans come out.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/ir/cluster.h"
+#include "planner/ir/layers.h"
+#include "planner/ir/plan.h"
+#include "planner/ir/schedule.h"
+
+namespace pfeife {
+
+/// What is to be planned. Borrowed for the call.
+struct Problem {
+  const Layers& layers;
+  const Cluster& cluster;
+  std::vector<ScheduleSpec> schedules;   ///< those to choose among; all of the same ranks and microbatches
+  std::vector<DeviceId> device_of_rank;
+  std::vector<Bytes> memory_limit;       ///< [rank]
+  std::optional<Partition> cuts;         ///< given cuts: only schedules are chosen
+};
+
+struct SearchOptions {
+  std::size_t keep = 5;      ///< plans to return at most
+  std::uint64_t seed = 1;
+  std::size_t iterations = 0;  ///< 0 = default budget
+  std::size_t threads = 1;
+  std::function<void(double fraction)> progress;  ///< may be empty
+};
+
+/// One schedule with its best cuts.
+struct PlannedSchedule {
+  ScheduleSpec spec;
+  Partition partition;
+  Nanoseconds estimate{0};           ///< contention-free step time
+  std::vector<Bytes> peak_memory;    ///< [rank]
+  friend bool operator==(const PlannedSchedule&, const PlannedSchedule&) = default;
+};
+
+/// Why nothing fits: the rank that lacks most in the least bad case.
+struct Infeasible {
+  RankId rank;
+  Bytes needed{0}, available{0};
+  ScheduleSpec spec;     ///< of the least bad case
+  Partition partition;
+};
+
+/// Why a schedule is not among the plans.
+struct Rejected {
+  ScheduleSpec spec;
+  std::string reason;
+};
+
+struct SearchOutcome {
+  std::vector<PlannedSchedule> plans;    ///< best first; empty if infeasible
+  std::optional<Infeasible> infeasible;  ///< set iff plans is empty and some schedule could be built
+  std::vector<Rejected> rejected;
+  std::optional<Bound> bound;
+  std::size_t candidates = 0;            ///< evaluated
+};
+
+/// Chooses cuts and schedule together. Deterministic for equal input, whatever `threads`.
+SearchOutcome search(const Problem& problem, const SearchOptions& options);
+
+}  // namespace pfeife
