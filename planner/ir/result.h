@@ -1,0 +1,37 @@
+// One line of results.csv: what one plan does in one case. Column meanings: FORMATS in configs/README.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/ir/units.h"
+
+namespace pfeife {
+
+/// Times in integer nanoseconds (files show ms); absent = not computed or not proven.
+struct ResultRow {
+  std::string case_name;           ///< "devices=4,microbatches=8"
+  std::string plan;                ///< "planned", or the baseline's name
+  std::string family;
+  std::size_t devices = 0;
+  std::size_t microbatches = 0;
+  std::int64_t microbatch_size = 0;
+  std::size_t stages_per_device = 0;
+  std::vector<std::int32_t> cuts;  ///< indices of cut candidates
+  std::string knobs;               ///< "loop_batch=8;prefetch=3"
+  std::optional<Nanoseconds> estimate, simulate, simulate_p95, measure;
+  std::optional<double> samples_per_s;  ///< of the best engine present
+  std::optional<double> bubble;
+  std::optional<Nanoseconds> lower_bound;
+  std::optional<double> gap, simulate_gap;
+  std::optional<Bytes> peak_memory;     ///< largest over ranks
+  Bytes memory_limit{0};                ///< smallest over ranks
+  bool feasible = false;
+  double search_s = 0;
+  std::size_t candidates = 0;
+
+  friend bool operator==(const ResultRow&, const ResultRow&) = default;
+};
+
+}  // namespace pfeife
