@@ -1,7 +1,8 @@
 // Actions: what a rank is told to do, one at a time, and their text form.
 //
-// The text form is the grammar of torch.distributed.pipelining plus two extensions of ours (skip transfers and the
-// optimizer step); the strict reader is parse_cell. Whole schedules as files: planner/io/schedule_csv.h.
+// The text form is the grammar of torch.distributed.pipelining plus two extensions of ours (skip
+// transfers and the optimizer step); the strict reader is parse_cell. Whole schedules as files:
+// planner/io/schedule_csv.h.
 #pragma once
 
 #include <compare>
@@ -35,9 +36,10 @@ enum class Direction { Forward, Backward };
 struct Action {
   Op op = Op::Forward;
   StageId stage;
-  std::optional<MicrobatchId> microbatch;          ///< present for F B I W and transfers, absent for the rest
-  Direction direction = Direction::Forward;        ///< meaningful for transfers; Forward otherwise
-  std::optional<StageId> peer;                     ///< the other stage of a transfer; absent otherwise
+  std::optional<MicrobatchId>
+      microbatch;  ///< present for F B I W and transfers, absent for the rest
+  Direction direction = Direction::Forward;  ///< meaningful for transfers; Forward otherwise
+  std::optional<StageId> peer;               ///< the other stage of a transfer; absent otherwise
 
   friend auto operator<=>(const Action&, const Action&) = default;
 };
@@ -53,11 +55,13 @@ Action stage_action(Op op, StageId stage);  ///< Unshard, Reshard, ReduceGrad, O
 constexpr bool is_transfer(Op op) { return op == Op::Send || op == Op::Recv; }
 /// F, B, I and W: the actions that occupy the rank's compute stream for one microbatch.
 constexpr bool is_compute(Op op) {
-  return op == Op::Forward || op == Op::Backward || op == Op::BackwardInput || op == Op::BackwardWeight;
+  return op == Op::Forward || op == Op::Backward || op == Op::BackwardInput ||
+         op == Op::BackwardWeight;
 }
 
-/// Actions of one rank that run side by side: start when all inputs are there, last the sum of the parts times a
-/// factor, deliver all outputs at the end. Listed order = order of execution on a single stream.
+/// Actions of one rank that run side by side: start when all inputs are there, last the sum of the
+/// parts times a factor, deliver all outputs at the end. Listed order = order of execution on a
+/// single stream.
 struct Overlap {
   std::vector<Action> parts;
   friend auto operator<=>(const Overlap&, const Overlap&) = default;
@@ -74,7 +78,8 @@ void for_each_action(const Cell& cell, Visitor&& visit) {
     for (const Action& part : overlap->parts) visit(part);
 }
 
-/// "2F0", "1SEND_B3", "0SKIP_SEND_F0>3", "0OPTIMIZER_STEP", "(4F4;3B0)OVERLAP_F_B", "" for an idle cell.
+/// "2F0", "1SEND_B3", "0SKIP_SEND_F0>3", "0OPTIMIZER_STEP", "(4F4;3B0)OVERLAP_F_B", "" for an idle
+/// cell.
 std::string to_string(const Action& action);
 std::string to_string(const Cell& cell);
 

@@ -1,5 +1,6 @@
 // Devices and the links between them, resolved: every ordered pair of devices has its path.
-// YAML is read in planner/io/cluster_reader.h. Not modelled: protocols, copies through the host, collectives.
+// YAML is read in planner/io/cluster_reader.h. Not modelled: protocols, copies through the host,
+// collectives.
 #pragma once
 
 #include <map>
@@ -12,8 +13,8 @@
 
 namespace pfeife {
 
-/// A rate that depends on size: points (size, rate) in increasing size, interpolated linearly in log(size), constant
-/// outside. One point = constant.
+/// A rate that depends on size: points (size, rate) in increasing size, interpolated linearly in
+/// log(size), constant outside. One point = constant.
 struct BandwidthCurve {
   struct Point {
     Bytes size;
@@ -25,8 +26,8 @@ struct BandwidthCurve {
   friend bool operator==(const BandwidthCurve&, const BandwidthCurve&) = default;
 };
 
-/// Fraction of the peak that a matrix product of so many operations reaches: points interpolated in log(flops);
-/// below the first point proportional to flops^0.35, above the last constant.
+/// Fraction of the peak that a matrix product of so many operations reaches: points interpolated in
+/// log(flops); below the first point proportional to flops^0.35, above the last constant.
 struct EfficiencyCurve {
   struct Point {
     Flops work;
@@ -43,12 +44,13 @@ struct DeviceKind {
   Bytes memory{0};   ///< as the driver reports it
   Bytes reserve{0};  ///< context and communication buffers, not available to the model
   BytesPerSecond memory_bandwidth;
-  double memory_efficiency = 0.85;                       ///< of memory_bandwidth that element-wise operators reach
-  std::map<std::string, FlopsPerSecond> peak;            ///< by "fp32", "tf32", "bf16", "fp16"
-  std::map<std::string, EfficiencyCurve> gemm_efficiency;///< likewise; missing = the nearest listed precision's
-  Nanoseconds kernel_overhead{0};                        ///< per operator
-  Nanoseconds stage_overhead{0};                         ///< per F, B, I or W of a stage
-  Nanoseconds iteration_overhead{0};                     ///< once a step, with the optimizer
+  double memory_efficiency = 0.85;  ///< of memory_bandwidth that element-wise operators reach
+  std::map<std::string, FlopsPerSecond> peak;  ///< by "fp32", "tf32", "bf16", "fp16"
+  std::map<std::string, EfficiencyCurve>
+      gemm_efficiency;                ///< likewise; missing = the nearest listed precision's
+  Nanoseconds kernel_overhead{0};     ///< per operator
+  Nanoseconds stage_overhead{0};      ///< per F, B, I or W of a stage
+  Nanoseconds iteration_overhead{0};  ///< once a step, with the optimizer
   friend bool operator==(const DeviceKind&, const DeviceKind&) = default;
 };
 
@@ -61,33 +63,41 @@ struct Link {
 
 /// How bytes get from one device to another.
 struct Path {
-  std::vector<std::size_t> links;  ///< indices into Cluster::links, in order of travel; empty on the same device
+  std::vector<std::size_t>
+      links;  ///< indices into Cluster::links, in order of travel; empty on the same device
   Nanoseconds latency{0};
-  BandwidthCurve bandwidth;        ///< of a message alone on the path, latency left out
+  BandwidthCurve bandwidth;  ///< of a message alone on the path, latency left out
   friend bool operator==(const Path&, const Path&) = default;
 };
 
 struct Cluster {
   std::string name;
-  std::string digest;                        ///< SHA-256 of the file's bytes
+  std::string digest;  ///< SHA-256 of the file's bytes
   std::vector<DeviceKind> kinds;
-  std::vector<std::size_t> kind_of_device;   ///< [device] index into kinds
+  std::vector<std::size_t> kind_of_device;  ///< [device] index into kinds
   std::vector<Link> links;
-  std::vector<Path> paths;                   ///< [from * devices + to]
-  std::vector<std::string> notes;            ///< provenance lines for the report
+  std::vector<Path> paths;         ///< [from * devices + to]
+  std::vector<std::string> notes;  ///< provenance lines for the report
 
   std::size_t devices() const { return kind_of_device.size(); }
   const DeviceKind& kind(DeviceId d) const { return kinds[kind_of_device[d.index()]]; }
-  const Path& path(DeviceId from, DeviceId to) const { return paths[from.index() * devices() + to.index()]; }
+  const Path& path(DeviceId from, DeviceId to) const {
+    return paths[from.index() * devices() + to.index()];
+  }
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
-/// latency + bytes / bandwidth(bytes), rounded once; zero on the same device; a zero-byte message costs the latency.
+/// latency + bytes / bandwidth(bytes), rounded once; zero on the same device; a zero-byte message
+/// costs the latency.
 Nanoseconds transfer_time(const Path& path, Bytes bytes);
-/// Ring all-reduce over `devices` (distinct ones counted once): 2 (k-1) steps of bytes / k over the slowest neighbour.
-Nanoseconds all_reduce_time(const Cluster& cluster, const std::vector<DeviceId>& devices, Bytes bytes);
+/// Ring all-reduce over `devices` (distinct ones counted once): 2 (k-1) steps of bytes / k over the
+/// slowest neighbour.
+Nanoseconds all_reduce_time(const Cluster& cluster, const std::vector<DeviceId>& devices,
+                            Bytes bytes);
 
-/// Every device `kind`, all pairs joined by their own uncontended full-duplex link: for tests and layer tables.
-Cluster uniform_cluster(std::size_t devices, const DeviceKind& kind, BytesPerSecond bandwidth, Nanoseconds latency);
+/// Every device `kind`, all pairs joined by their own uncontended full-duplex link: for tests and
+/// layer tables.
+Cluster uniform_cluster(std::size_t devices, const DeviceKind& kind, BytesPerSecond bandwidth,
+                        Nanoseconds latency);
 
 }  // namespace pfeife

@@ -1,16 +1,22 @@
-// THE statement of what waits for what in a lowered schedule. Estimator, simulator and runtime run it; none adds rules.
+// THE statement of what waits for what in a lowered schedule. Estimator, simulator and runtime run
+// it; none adds rules.
 //
-// Tasks: one per compute cell (F, B, I, W, overlap), per optimizer step, per transfer (SEND and its RECV are one task
-// with two parties) and per group of reductions (one task, a party for each REDUCE_GRAD). Edges, in words:
+// Tasks: one per compute cell (F, B, I, W, overlap), per optimizer step, per transfer (SEND and its
+// RECV are one task with two parties) and per group of reductions (one task, a party for each
+// REDUCE_GRAD). Edges, in words:
 //  - rank order: a compute task or optimizer step waits for the one before it on its rank;
-//  - data: a stage's F waits for the F of every stage that feeds it, B and I for those of the stages it feeds (through
+//  - data: a stage's F waits for the F of every stage that feeds it, B and I for those of the
+//  stages it feeds (through
 //    the transfer, or directly on the same rank), a backward for its forward, W for its I;
-//  - transfer: waits for the compute that made the value; then, by Semantics::queues, for the transfer before it in
+//  - transfer: waits for the compute that made the value; then, by Semantics::queues, for the
+//  transfer before it in
 //    each queue it is in. Queue order = order of SEND and RECV in the rows;
 //  - blocking: SEND and RECV take their place in rank order, on both ranks;
-//  - a reduction waits for every compute before its REDUCE_GRAD on each of its ranks; it does not hold the rank; the
+//  - a reduction waits for every compute before its REDUCE_GRAD on each of its ranks; it does not
+//  hold the rank; the
 //    optimizer step of a stage waits for the reduction that touches it.
-// Edges that rank order already implies are left out. A cycle is a deadlock and is data, not an error: see blocked().
+// Edges that rank order already implies are left out. A cycle is a deadlock and is data, not an
+// error: see blocked().
 #pragma once
 
 #include <cstdint>
@@ -30,20 +36,21 @@ enum class EdgeKind : std::uint8_t { RankOrder, Data, Queue };
 /// A distinct duration; tasks that last equally long by construction share one.
 struct DurationSlot {
   TaskKind kind = TaskKind::Compute;
-  std::vector<Action> parts;     ///< microbatch left empty; several for an overlap; the SEND for a transfer
-  std::vector<StageId> stages;   ///< of a reduction
+  std::vector<Action>
+      parts;  ///< microbatch left empty; several for an overlap; the SEND for a transfer
+  std::vector<StageId> stages;  ///< of a reduction
   friend bool operator==(const DurationSlot&, const DurationSlot&) = default;
 };
 
 struct Task {
   TaskKind kind = TaskKind::Compute;
-  std::uint32_t slot = 0;       ///< index into DependencyGraph::slots
-  RankId rank;                  ///< where it runs; sender of a transfer; first party of a reduction
-  RankId peer;                  ///< receiver of a transfer; = rank otherwise
-  std::uint32_t position = 0;   ///< cell in the rank's row (of the SEND; of the first REDUCE_GRAD)
+  std::uint32_t slot = 0;      ///< index into DependencyGraph::slots
+  RankId rank;                 ///< where it runs; sender of a transfer; first party of a reduction
+  RankId peer;                 ///< receiver of a transfer; = rank otherwise
+  std::uint32_t position = 0;  ///< cell in the rank's row (of the SEND; of the first REDUCE_GRAD)
   std::uint32_t peer_position = 0;  ///< cell of the RECV in the peer's row; = position otherwise
-  Cell cell;                    ///< what the row says there
-  std::vector<RankId> parties;  ///< of a reduction, sorted
+  Cell cell;                        ///< what the row says there
+  std::vector<RankId> parties;      ///< of a reduction, sorted
   friend bool operator==(const Task&, const Task&) = default;
 };
 
@@ -57,8 +64,10 @@ struct DependencyGraph {
   std::size_t ranks = 0;
   Semantics semantics;
   std::vector<DurationSlot> slots;
-  std::vector<Task> tasks;                  ///< rank by rank in row order, then transfers by sender's row, then reductions
-  std::vector<std::uint32_t> edge_begin;    ///< [task + 1]: edges into a task are edges[edge_begin[t], edge_begin[t+1])
+  std::vector<Task>
+      tasks;  ///< rank by rank in row order, then transfers by sender's row, then reductions
+  std::vector<std::uint32_t>
+      edge_begin;  ///< [task + 1]: edges into a task are edges[edge_begin[t], edge_begin[t+1])
   std::vector<Edge> edges;
 
   std::size_t size() const { return tasks.size(); }
@@ -68,12 +77,13 @@ struct DependencyGraph {
   friend bool operator==(const DependencyGraph&, const DependencyGraph&) = default;
 };
 
-/// Builds the graph of a lowered schedule. `schedule` must be free of violations of matching and placement (validate);
-/// it may deadlock. Cost is linear but for a sort of the actions.
-DependencyGraph dependencies(const Schedule& lowered, const StageGraph& stages, const Placement& placement,
-                             const Semantics& semantics);
+/// Builds the graph of a lowered schedule. `schedule` must be free of violations of matching and
+/// placement (validate); it may deadlock. Cost is linear but for a sort of the actions.
+DependencyGraph dependencies(const Schedule& lowered, const StageGraph& stages,
+                             const Placement& placement, const Semantics& semantics);
 
-/// A topological order of the tasks that can run (smallest task number first), and those that never can.
+/// A topological order of the tasks that can run (first ready first, ties by task number), and
+/// those that never can.
 struct TaskOrder {
   std::vector<TaskId> order;
   std::vector<TaskId> blocked;

@@ -1,4 +1,5 @@
-// The three kinds of failure that are exceptions. Expected outcomes (violations, infeasible plans) are values instead.
+// The three kinds of failure that are exceptions. Expected outcomes (violations, infeasible plans)
+// are values instead.
 #pragma once
 
 #include <sstream>
@@ -29,7 +30,8 @@ class ConfigError : public std::runtime_error {
   SourceLocation where_;
 };
 
-/// A device, process or network that failed while running; names rank, action and cause. Exit code 4.
+/// A device, process or network that failed while running; names rank, action and cause. Exit
+/// code 4.
 class RuntimeFault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -45,10 +47,10 @@ class InternalError : public std::logic_error {
                                        const std::string& message);
 
 /// Checks an invariant, always on. Further arguments are streamed into the message.
-#define PFEIFE_CHECK(condition, ...)                                                     \
-  do {                                                                                   \
-    if (!(condition)) [[unlikely]]                                                       \
-      ::pfeife::throw_internal_error(#condition, __FILE__, __LINE__,                     \
+#define PFEIFE_CHECK(condition, ...)                                                       \
+  do {                                                                                     \
+    if (!(condition)) [[unlikely]]                                                         \
+      ::pfeife::throw_internal_error(#condition, __FILE__, __LINE__,                       \
                                      ::pfeife::stream_all(__VA_ARGS__ __VA_OPT__(, ) "")); \
   } while (false)
 
@@ -59,7 +61,8 @@ std::string stream_all(const Parts&... parts) {
   return out.str();
 }
 
-/// The candidate nearest to `word` by edit distance, or "" if none is near: for "did you mean" in messages.
+/// The candidate nearest to `word` by edit distance, or "" if none is near: for "did you mean" in
+/// messages.
 std::string nearest_spelling(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace pfeife

@@ -28,11 +28,12 @@ using StageId = Id<struct StageTag>;            ///< a piece of the model betwee
 using RankId = Id<struct RankTag>;              ///< a process of the pipeline
 using DeviceId = Id<struct DeviceTag>;          ///< a device of the cluster
 using MicrobatchId = Id<struct MicrobatchTag>;  ///< a slice of the batch
-using NodeId = Id<struct NodeTag>;              ///< an operator of a Graph; order = order of execution
-using ValueId = Id<struct ValueTag>;            ///< a tensor (or list of tensors) of a Graph
-using ParameterId = Id<struct ParameterTag>;    ///< a distinct parameter of a Graph (tied names share one)
-using LayerId = Id<struct LayerTag>;            ///< a layer of Layers: the unit between cut candidates
-using TaskId = Id<struct TaskTag>;              ///< a task of a DependencyGraph
+using NodeId = Id<struct NodeTag>;    ///< an operator of a Graph; order = order of execution
+using ValueId = Id<struct ValueTag>;  ///< a tensor (or list of tensors) of a Graph
+using ParameterId =
+    Id<struct ParameterTag>;          ///< a distinct parameter of a Graph (tied names share one)
+using LayerId = Id<struct LayerTag>;  ///< a layer of Layers: the unit between cut candidates
+using TaskId = Id<struct TaskTag>;    ///< a task of a DependencyGraph
 
 }  // namespace pfeife
 

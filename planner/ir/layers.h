@@ -1,8 +1,10 @@
-// The model as the planner sees it: a linear order of layers with costs, and the values that pass between them.
+// The model as the planner sees it: a linear order of layers with costs, and the values that pass
+// between them.
 //
-// A layer is what lies between two neighbouring cut candidates: a group of graph nodes, a row of a layer table, a node
-// of a published profile. Cut candidate i lies after layer i. Everything that comes in (graph and profile, table,
-// published profile) becomes this; everything after it (costs, search) reads only this.
+// A layer is what lies between two neighbouring cut candidates: a group of graph nodes, a row of a
+// layer table, a node of a published profile. Cut candidate i lies after layer i. Everything that
+// comes in (graph and profile, table, published profile) becomes this; everything after it (costs,
+// search) reads only this.
 #pragma once
 
 #include <optional>
@@ -26,13 +28,15 @@ struct LayerTimes {
 
 struct Layer {
   std::string name;
-  std::string module_path;           ///< of its last node; "" for tables
-  std::vector<LayerTimes> times;     ///< [device kind of the cluster]
-  Bytes saved{0};                    ///< F to B or I, besides Layers::storages
-  Bytes weight_saved{0};             ///< I to W, besides Layers::storages
+  std::string module_path;        ///< of its last node; "" for tables
+  std::vector<LayerTimes> times;  ///< [device kind of the cluster]
+  Bytes saved{0};                 ///< F to B or I, besides Layers::storages
+  Bytes weight_saved{0};          ///< I to W, besides Layers::storages
   Bytes temporary{0};
-  std::string no_cut_after;          ///< why the model must not be cut after this layer; "" = it may
-  std::vector<NodeId> nodes;         ///< of the graph, if there is one
+  Bytes model_input{
+      0};  ///< of the model's inputs that the layer reads (reference memory rule only)
+  std::string no_cut_after;   ///< why the model must not be cut after this layer; "" = it may
+  std::vector<NodeId> nodes;  ///< of the graph, if there is one
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 
@@ -40,10 +44,10 @@ struct Layer {
 struct LayerValue {
   std::string name;
   LayerId producer;
-  std::vector<LayerId> consumers;           ///< sorted, unique, all > producer
-  Bytes bytes{0};                           ///< forward
-  Bytes gradient_bytes{0};                  ///< backward, from each consumer stage; 0 = no gradient
-  std::optional<Nanoseconds> transfer_time; ///< as published; replaces the link's
+  std::vector<LayerId> consumers;  ///< sorted, unique, all > producer
+  Bytes bytes{0};                  ///< forward
+  Bytes gradient_bytes{0};         ///< backward, from each consumer stage; 0 = no gradient
+  std::optional<Nanoseconds> transfer_time;  ///< as published; replaces the link's
   friend bool operator==(const LayerValue&, const LayerValue&) = default;
 };
 
@@ -52,7 +56,8 @@ struct LayerStorage {
   Bytes bytes{0};
   std::vector<LayerId> savers;         ///< sorted, unique
   std::vector<LayerId> weight_savers;  ///< sorted, unique
-  std::optional<std::size_t> value;    ///< index into Layers::values if it is one that may cross a cut
+  std::optional<std::size_t>
+      value;  ///< index into Layers::values if it is one that may cross a cut
   friend bool operator==(const LayerStorage&, const LayerStorage&) = default;
 };
 
@@ -60,42 +65,45 @@ struct LayerParameter {
   std::string name;
   Bytes bytes{0};
   Bytes gradient{0};
-  Bytes state{0};                      ///< optimizer state
-  std::vector<LayerId> users;          ///< sorted, unique; more than one stage of users = tied over stages
+  Bytes state{0};              ///< optimizer state
+  std::vector<LayerId> users;  ///< sorted, unique; more than one stage of users = tied over stages
   std::vector<Nanoseconds> optimizer;  ///< [device kind]
   friend bool operator==(const LayerParameter&, const LayerParameter&) = default;
 };
 
 struct Layers {
   std::string name;
-  std::string digest;                  ///< SHA-256 of what it was made from, hexadecimal
-  std::string order = "captured";      ///< name of the linear order
+  std::string digest;              ///< SHA-256 of what it was made from, hexadecimal
+  std::string order = "captured";  ///< name of the linear order
   std::int64_t microbatch_size = 1;
   std::vector<Layer> layers;
   std::vector<LayerValue> values;
   std::vector<LayerStorage> storages;
   std::vector<LayerParameter> parameters;
-  std::vector<std::string> notes;      ///< where the figures come from, warnings; shown in the report
+  std::vector<std::string> notes;  ///< where the figures come from, warnings; shown in the report
 
   std::size_t size() const { return layers.size(); }
   friend bool operator==(const Layers&, const Layers&) = default;
 };
 
-/// Where the order is cut: stage s = layers (cuts[s-1], cuts[s]], i.e. cut c lies after layer c. Strictly increasing,
-/// each in [0, layers - 2]; S - 1 of them.
+/// Where the order is cut: stage s = layers (cuts[s-1], cuts[s]], i.e. cut c lies after layer c.
+/// Strictly increasing, each in [0, layers - 2]; S - 1 of them.
 struct Partition {
   std::vector<std::int32_t> cuts;
 
   std::size_t stages() const { return cuts.size() + 1; }
   /// First layer of stage s, and one past its last.
-  std::size_t begin(std::size_t s) const { return s == 0 ? 0 : static_cast<std::size_t>(cuts[s - 1]) + 1; }
+  std::size_t begin(std::size_t s) const {
+    return s == 0 ? 0 : static_cast<std::size_t>(cuts[s - 1]) + 1;
+  }
   std::size_t end(std::size_t s, std::size_t layers) const {
     return s == cuts.size() ? layers : static_cast<std::size_t>(cuts[s]) + 1;
   }
   friend auto operator<=>(const Partition&, const Partition&) = default;
 };
 
-/// Why `partition` is not a legal one of `layers`: out of order, out of range, through an in-place pair. "" = it is.
+/// Why `partition` is not a legal one of `layers`: out of order, out of range, through an in-place
+/// pair. "" = it is.
 std::string illegal_because(const Layers& layers, const Partition& partition);
 
 }  // namespace pfeife

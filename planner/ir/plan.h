@@ -1,4 +1,5 @@
-// A plan: everything needed to run a pipeline, as a plain value. Written and read by planner/io/plan_file.h.
+// A plan: everything needed to run a pipeline, as a plain value. Written and read by
+// planner/io/plan_file.h.
 #pragma once
 
 #include <map>
@@ -15,12 +16,13 @@ namespace pfeife {
 /// A proven lower bound on the estimate, and what it holds for.
 struct Bound {
   Nanoseconds time{0};
-  std::string covers;  ///< the class: cuts, schedules, placement, cost table; human-readable with digests
+  std::string
+      covers;  ///< the class: cuts, schedules, placement, cost table; human-readable with digests
   friend bool operator==(const Bound&, const Bound&) = default;
 };
 
 struct Plan {
-  std::string model;            ///< file the layers came from
+  std::string model;  ///< file the layers came from
   std::string model_digest;
   std::string cluster;
   std::string cluster_digest;
@@ -30,9 +32,9 @@ struct Plan {
   std::vector<std::string> cut_modules;  ///< [cut] module path (or layer name) after which it lies
   ScheduleSpec spec;
   Placement placement;
-  Schedule schedule;            ///< lowered
-  std::vector<bool> recompute;  ///< [stage]
-  Nanoseconds estimate{0};      ///< predicted step
+  Schedule schedule;               ///< lowered
+  std::vector<bool> recompute;     ///< [stage]
+  Nanoseconds estimate{0};         ///< predicted step
   std::vector<Bytes> peak_memory;  ///< [rank] predicted
   std::optional<Bound> bound;
   std::map<std::string, std::string> found;  ///< how: versions, seed, candidates

@@ -38,13 +38,14 @@ struct NodeProfile {
   Bytes saved{0};         ///< kept from F to B or I besides `Profile::storages` (masks, statistics)
   Bytes weight_saved{0};  ///< kept from I to W besides `Profile::storages` (incoming gradients)
   Bytes temporary{0};     ///< at most this much more while the node runs
-  Nanoseconds forward_spread{0}, backward_input_spread{0}, backward_weight_spread{0};  ///< measured only
+  Nanoseconds forward_spread{0}, backward_input_spread{0},
+      backward_weight_spread{0};  ///< measured only
   friend bool operator==(const NodeProfile&, const NodeProfile&) = default;
 };
 
 /// A value's storage that autograd keeps, once however many nodes save it.
 struct SavedStorage {
-  ValueId value;                      ///< the value that allocated it
+  ValueId value;  ///< the value that allocated it
   Bytes bytes{0};
   std::vector<NodeId> savers;         ///< keep it from their F to their B or I; sorted, unique
   std::vector<NodeId> weight_savers;  ///< ... from I to W as well; a subset of savers
@@ -62,12 +63,12 @@ struct Profile {
   std::string device_kind;
   Training training;
   FigureSource source = FigureSource::Roofline;
-  std::string origin;                          ///< date and machine, or rule and constants
-  std::vector<NodeProfile> nodes;              ///< [node]
+  std::string origin;              ///< date and machine, or rule and constants
+  std::vector<NodeProfile> nodes;  ///< [node]
   std::vector<SavedStorage> storages;
-  std::vector<ParameterProfile> parameters;    ///< [parameter]
-  Nanoseconds executor_overhead{0};            ///< per action, measured
-  std::vector<std::string> warnings;           ///< operators charged by bytes only, and the like
+  std::vector<ParameterProfile> parameters;  ///< [parameter]
+  Nanoseconds executor_overhead{0};          ///< per action, measured
+  std::vector<std::string> warnings;         ///< operators charged by bytes only, and the like
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 

@@ -1,4 +1,5 @@
-// One line of results.csv: what one plan does in one case. Column meanings: FORMATS in configs/README.md.
+// One line of results.csv: what one plan does in one case. Column meanings: FORMATS in
+// configs/README.md.
 #pragma once
 
 #include <optional>
@@ -11,8 +12,8 @@ namespace pfeife {
 
 /// Times in integer nanoseconds (files show ms); absent = not computed or not proven.
 struct ResultRow {
-  std::string case_name;           ///< "devices=4,microbatches=8"
-  std::string plan;                ///< "planned", or the baseline's name
+  std::string case_name;  ///< "devices=4,microbatches=8"
+  std::string plan;       ///< "planned", or the baseline's name
   std::string family;
   std::size_t devices = 0;
   std::size_t microbatches = 0;
@@ -25,8 +26,8 @@ struct ResultRow {
   std::optional<double> bubble;
   std::optional<Nanoseconds> lower_bound;
   std::optional<double> gap, simulate_gap;
-  std::optional<Bytes> peak_memory;     ///< largest over ranks
-  Bytes memory_limit{0};                ///< smallest over ranks
+  std::optional<Bytes> peak_memory;  ///< largest over ranks
+  Bytes memory_limit{0};             ///< smallest over ranks
   bool feasible = false;
   double search_s = 0;
   std::size_t candidates = 0;

@@ -9,8 +9,8 @@
 
 namespace pfeife {
 
-/// Row r = what rank r issues, in that order. Compute-only when families make it; lowered once transfers, reductions
-/// and optimizer steps are in.
+/// Row r = what rank r issues, in that order. Compute-only when families make it; lowered once
+/// transfers, reductions and optimizer steps are in.
 struct Schedule {
   std::vector<std::vector<Cell>> rows;
 
@@ -35,15 +35,16 @@ struct Placement {
 Placement round_robin(std::size_t stages, std::size_t ranks);
 /// Two stages a rank, folded: rank r has stages r and 2 ranks - 1 - r; device(r) = r.
 Placement v_shape(std::size_t ranks);
-/// The placement that the rows themselves show (the rank in whose row a stage's actions are), device(r) = r.
-/// Empty if a stage is on two ranks or a stage number is missing.
+/// The placement that the rows themselves show (the rank in whose row a stage's actions are),
+/// device(r) = r. Empty if a stage is on two ranks or a stage number is missing.
 std::optional<Placement> placement_of(const Schedule& schedule);
 
 /// 1 + the largest stage number, and 1 + the largest microbatch number; 0 if there are none.
 std::size_t stage_count(const Schedule& schedule);
 std::size_t microbatch_count(const Schedule& schedule);
 
-/// What the stages of a partition have to do with each other; all that lowering and validation need to know.
+/// What the stages of a partition have to do with each other; all that lowering and validation need
+/// to know.
 struct StageGraph {
   /// Values flow from stage `from` to stage `to` > from; a gradient flows back if `gradient`.
   struct Edge {
@@ -52,8 +53,9 @@ struct StageGraph {
     friend auto operator<=>(const Edge&, const Edge&) = default;
   };
   std::size_t stages = 0;
-  std::vector<Edge> edges;                  ///< sorted by (from, to), unique
-  std::vector<std::vector<StageId>> tied;   ///< groups of stages that share a parameter; each sorted, size >= 2
+  std::vector<Edge> edges;  ///< sorted by (from, to), unique
+  std::vector<std::vector<StageId>>
+      tied;  ///< groups of stages that share a parameter; each sorted, size >= 2
 
   friend bool operator==(const StageGraph&, const StageGraph&) = default;
 };
@@ -88,7 +90,8 @@ struct ScheduleSpec {
   std::size_t microbatches = 1;           ///< N
   std::size_t loops = 1;                  ///< V, stages a rank
   std::optional<std::size_t> loop_batch;  ///< B_l (looped)
-  std::vector<std::size_t> prefetch;      ///< extra early forwards: empty = 0, one = scalar, else one a rank
+  std::vector<std::size_t>
+      prefetch;  ///< extra early forwards: empty = 0, one = scalar, else one a rank
 
   std::size_t stages() const { return ranks * loops; }
   friend auto operator<=>(const ScheduleSpec&, const ScheduleSpec&) = default;

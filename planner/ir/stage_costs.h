@@ -16,9 +16,11 @@ struct StageCost {
   Nanoseconds backward_weight{0};
   Nanoseconds optimizer{0};
   Bytes parameters{0}, gradients{0}, optimizer_state{0};  ///< held for the whole step
-  Bytes saved{0};         ///< per microbatch, from F to B or I, received values that are kept included
+  Bytes saved{0};  ///< per microbatch, from F to B or I, received values that are kept included
   Bytes weight_saved{0};  ///< per microbatch, from I to W
   Bytes temporary{0};     ///< within an action
+  Bytes model_input{0};   ///< per microbatch, what the stage reads of the model's inputs (reference
+                          ///< memory rule only)
 
   Nanoseconds backward() const { return backward_input + backward_weight; }
   Bytes fixed() const { return parameters + gradients + optimizer_state; }
@@ -28,8 +30,8 @@ struct StageCost {
 /// All that goes from one stage to another for one microbatch, as one message each way.
 struct StagePair {
   StageId from, to;
-  Bytes bytes{0};           ///< forward
-  Bytes gradient_bytes{0};  ///< backward; 0 = nothing is sent back
+  Bytes bytes{0};                                 ///< forward
+  Bytes gradient_bytes{0};                        ///< backward; 0 = nothing is sent back
   Nanoseconds forward_time{0}, backward_time{0};  ///< contention-free; 0 on the same rank
   friend bool operator==(const StagePair&, const StagePair&) = default;
 };
@@ -37,9 +39,9 @@ struct StagePair {
 /// A value that leaves its stage; for the memory rule, which counts a storage once.
 struct StageValue {
   StageId from;
-  std::vector<StageId> to;          ///< sorted
+  std::vector<StageId> to;  ///< sorted
   Bytes bytes{0}, gradient_bytes{0};
-  bool saved_by_sender = false;     ///< part of the sender's `saved` already
+  bool saved_by_sender = false;         ///< part of the sender's `saved` already
   std::vector<bool> saved_by_receiver;  ///< [to]: part of that stage's `saved`
   friend bool operator==(const StageValue&, const StageValue&) = default;
 };
@@ -54,10 +56,10 @@ struct StageReduction {
 
 struct StageCosts {
   std::vector<StageCost> stages;
-  std::vector<StagePair> pairs;            ///< sorted by (from, to), unique
+  std::vector<StagePair> pairs;  ///< sorted by (from, to), unique
   std::vector<StageValue> values;
   std::vector<StageReduction> reductions;
-  double overlap_factor = 1;               ///< OVERLAP_F_B lasts this times the sum of its parts
+  double overlap_factor = 1;  ///< OVERLAP_F_B lasts this times the sum of its parts
 
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
 };
@@ -66,7 +68,8 @@ struct StageCosts {
 StageGraph stage_graph(const StageCosts& costs);
 /// The pair (from, to), or nullptr.
 const StagePair* find_pair(const StageCosts& costs, StageId from, StageId to);
-/// Every stage F, I, W as given, a chain with the given transfer time: the textbooks' pipeline, for tests and tools.
+/// Every stage F, I, W as given, a chain with the given transfer time: the textbooks' pipeline, for
+/// tests and tools.
 StageCosts uniform_costs(std::size_t stages, Nanoseconds forward, Nanoseconds backward_input,
                          Nanoseconds backward_weight, Nanoseconds transfer);
 

@@ -49,7 +49,8 @@ struct FlopsPerSecond {
   friend constexpr FlopsPerSecond operator*(double n, FlopsPerSecond f) { return {n * f.value}; }
 };
 
-constexpr Bytes kKiB{std::int64_t{1} << 10}, kMiB{std::int64_t{1} << 20}, kGiB{std::int64_t{1} << 30};
+constexpr Bytes kKiB{std::int64_t{1} << 10}, kMiB{std::int64_t{1} << 20},
+    kGiB{std::int64_t{1} << 30};
 
 /// Seconds to the nearest nanosecond. The one place where real time becomes integer time.
 inline Nanoseconds nanoseconds_from_seconds(double seconds) {

@@ -17,14 +17,15 @@ namespace pfeife {
 struct Problem {
   const Layers& layers;
   const Cluster& cluster;
-  std::vector<ScheduleSpec> schedules;   ///< those to choose among; all of the same ranks and microbatches
+  std::vector<ScheduleSpec>
+      schedules;  ///< those to choose among; all of the same ranks and microbatches
   std::vector<DeviceId> device_of_rank;
-  std::vector<Bytes> memory_limit;       ///< [rank]
-  std::optional<Partition> cuts;         ///< given cuts: only schedules are chosen
+  std::vector<Bytes> memory_limit;  ///< [rank]
+  std::optional<Partition> cuts;    ///< given cuts: only schedules are chosen
 };
 
 struct SearchOptions {
-  std::size_t keep = 5;      ///< plans to return at most
+  std::size_t keep = 5;  ///< plans to return at most
   std::uint64_t seed = 1;
   std::size_t iterations = 0;  ///< 0 = default budget
   std::size_t threads = 1;
@@ -35,8 +36,8 @@ struct SearchOptions {
 struct PlannedSchedule {
   ScheduleSpec spec;
   Partition partition;
-  Nanoseconds estimate{0};           ///< contention-free step time
-  std::vector<Bytes> peak_memory;    ///< [rank]
+  Nanoseconds estimate{0};         ///< contention-free step time
+  std::vector<Bytes> peak_memory;  ///< [rank]
   friend bool operator==(const PlannedSchedule&, const PlannedSchedule&) = default;
 };
 
@@ -44,7 +45,7 @@ struct PlannedSchedule {
 struct Infeasible {
   RankId rank;
   Bytes needed{0}, available{0};
-  ScheduleSpec spec;     ///< of the least bad case
+  ScheduleSpec spec;  ///< of the least bad case
   Partition partition;
 };
 
@@ -55,11 +56,12 @@ struct Rejected {
 };
 
 struct SearchOutcome {
-  std::vector<PlannedSchedule> plans;    ///< best first; empty if infeasible
-  std::optional<Infeasible> infeasible;  ///< set iff plans is empty and some schedule could be built
+  std::vector<PlannedSchedule> plans;  ///< best first; empty if infeasible
+  std::optional<Infeasible>
+      infeasible;  ///< set iff plans is empty and some schedule could be built
   std::vector<Rejected> rejected;
   std::optional<Bound> bound;
-  std::size_t candidates = 0;            ///< evaluated
+  std::size_t candidates = 0;  ///< evaluated
 };
 
 /// Chooses cuts and schedule together. Deterministic for equal input, whatever `threads`.

@@ -1,0 +1,212 @@
+#include "planner/cost/stage_costs.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+/// The work of stage_costs, one kind of contribution a function.
+class Collector {
+ public:
+  Collector(const Layers& layers, const Partition& partition, const Placement& placement,
+            const Cluster& cluster)
+      : layers_(layers), placement_(placement), cluster_(cluster) {
+    PFEIFE_CHECK(partition.stages() == placement.stages(), partition.stages(), " stages, ",
+                 placement.stages(), " placed");
+    costs_.stages.resize(partition.stages());
+    stage_of_.reserve(layers.size());
+    for (std::size_t s = 0; s < partition.stages(); ++s)
+      stage_of_.resize(partition.end(s, layers.size()), StageId{static_cast<std::int64_t>(s)});
+    PFEIFE_CHECK(stage_of_.size() == layers.size(), "illegal partition");
+  }
+
+  StageCosts collect() {
+    add_layers();
+    add_values();
+    add_storages();
+    add_parameters();
+    add_overheads();
+    return std::move(costs_);
+  }
+
+ private:
+  StageCost& cost(StageId s) { return costs_.stages[s.index()]; }
+  StageId stage(LayerId layer) const { return stage_of_[layer.index()]; }
+  std::size_t kind(StageId s) const {
+    return cluster_.kind_of_device[placement_.device(s).index()];
+  }
+
+  /// The stages of layers, each once, in order.
+  std::vector<StageId> stages(const std::vector<LayerId>& of) const {
+    std::vector<StageId> found;
+    for (const LayerId layer : of)
+      if (found.empty() || found.back() != stage(layer)) found.push_back(stage(layer));
+    return found;
+  }
+
+  void add_layers() {
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const Layer& layer = layers_.layers[l];
+      const StageId s = stage_of_[l];
+      const LayerTimes& times = layer.times.at(kind(s));
+      StageCost& sum = cost(s);
+      sum.forward += times.forward;
+      sum.backward_input += times.backward_input;
+      sum.backward_weight += times.backward_weight;
+      sum.optimizer += times.optimizer;
+      sum.saved += layer.saved;
+      sum.weight_saved += layer.weight_saved;
+      sum.temporary = std::max(sum.temporary, layer.temporary);
+      sum.model_input += layer.model_input;
+    }
+  }
+
+  void add_values() {
+    struct Message {
+      Bytes bytes, gradient;        // what the link carries
+      Bytes timed, timed_gradient;  // of it, what has no published time
+      Nanoseconds published{0}, published_gradient{0};
+    };
+    std::map<std::pair<StageId, StageId>, Message> messages;
+    value_of_.assign(layers_.values.size(), npos);
+    for (std::size_t v = 0; v < layers_.values.size(); ++v) {
+      const LayerValue& value = layers_.values[v];
+      StageValue crossing{stage(value.producer), {}, value.bytes, value.gradient_bytes, false, {}};
+      for (const StageId to : stages(value.consumers))
+        if (to != crossing.from) crossing.to.push_back(to);
+      if (crossing.to.empty()) continue;
+      for (const StageId to : crossing.to) {
+        Message& message = messages[{crossing.from, to}];
+        message.bytes += value.bytes;
+        message.gradient += value.gradient_bytes;
+        if (value.transfer_time) {
+          message.published += *value.transfer_time;
+          if (value.gradient_bytes > Bytes{0}) message.published_gradient += *value.transfer_time;
+        } else {
+          message.timed += value.bytes;
+          message.timed_gradient += value.gradient_bytes;
+        }
+      }
+      crossing.saved_by_receiver.assign(crossing.to.size(), false);
+      value_of_[v] = costs_.values.size();
+      costs_.values.push_back(std::move(crossing));
+    }
+    for (const auto& [ends, message] : messages) {
+      StagePair pair{ends.first, ends.second, message.bytes, message.gradient, {}, {}};
+      const DeviceId from = placement_.device(pair.from), to = placement_.device(pair.to);
+      if (placement_.rank(pair.from) != placement_.rank(pair.to)) {
+        pair.forward_time =
+            message.published + link_time(from, to, message.timed, message.published);
+        if (message.gradient > Bytes{0})
+          pair.backward_time =
+              message.published_gradient +
+              link_time(to, from, message.timed_gradient, message.published_gradient);
+      }
+      costs_.pairs.push_back(pair);
+    }
+  }
+  /// Published times already contain the latency.
+  Nanoseconds link_time(DeviceId from, DeviceId to, Bytes bytes, Nanoseconds published) const {
+    if (bytes == Bytes{0} && published > Nanoseconds{0}) return Nanoseconds{0};
+    return transfer_time(cluster_.path(from, to), bytes);
+  }
+
+  void add_storages() {
+    for (const LayerStorage& storage : layers_.storages) {
+      const std::vector<StageId> savers = stages(storage.savers);
+      for (const StageId s : savers) cost(s).saved += storage.bytes;
+      for (const StageId s : stages(storage.weight_savers)) cost(s).weight_saved += storage.bytes;
+      if (!storage.value || value_of_[*storage.value] == npos) continue;
+      StageValue& value = costs_.values[value_of_[*storage.value]];
+      for (const StageId s : savers) {
+        if (s == value.from) value.saved_by_sender = true;
+        const auto at = std::ranges::lower_bound(value.to, s);
+        if (at != value.to.end() && *at == s)
+          value.saved_by_receiver[static_cast<std::size_t>(at - value.to.begin())] = true;
+      }
+    }
+  }
+
+  void add_parameters() {
+    std::vector<std::size_t> group(
+        costs_.stages.size());  // stages that reduce together: smallest member
+    std::iota(group.begin(), group.end(), std::size_t{0});
+    std::vector<std::pair<std::size_t, StageReduction>> shared;
+    for (const LayerParameter& parameter : layers_.parameters) {
+      const std::vector<StageId> users = stages(parameter.users);
+      std::vector<RankId> ranks;
+      for (const StageId s : users) {
+        if (std::ranges::find(ranks, placement_.rank(s)) != ranks.end()) continue;
+        ranks.push_back(placement_.rank(s));
+        StageCost& holder = cost(s);
+        holder.parameters += parameter.bytes;
+        holder.gradients += parameter.gradient;
+        holder.optimizer_state += parameter.state;
+        if (!parameter.optimizer.empty()) holder.optimizer += parameter.optimizer.at(kind(s));
+      }
+      if (ranks.size() < 2 || parameter.gradient == Bytes{0}) continue;
+      std::vector<DeviceId> devices;
+      for (const RankId r : ranks) devices.push_back(placement_.device(r));
+      std::size_t first = users.front().index();
+      for (const StageId s : users) first = std::min(first, group[s.index()]);
+      for (const StageId s : users) {
+        const std::size_t old = group[s.index()];
+        std::ranges::replace(group, old, first);
+      }
+      shared.push_back(
+          {users.front().index(),
+           {users, parameter.gradient, all_reduce_time(cluster_, devices, parameter.gradient)}});
+    }
+    merge_reductions(shared, group);
+  }
+  void merge_reductions(const std::vector<std::pair<std::size_t, StageReduction>>& shared,
+                        const std::vector<std::size_t>& group) {
+    std::map<std::size_t, StageReduction> merged;
+    for (const auto& [member, reduction] : shared) {
+      StageReduction& sum = merged[group[member]];
+      sum.stages.insert(sum.stages.end(), reduction.stages.begin(), reduction.stages.end());
+      sum.bytes += reduction.bytes;
+      sum.time += reduction.time;
+    }
+    for (auto& [name, reduction] : merged) {
+      std::ranges::sort(reduction.stages);
+      const auto repeated = std::ranges::unique(reduction.stages);
+      reduction.stages.erase(repeated.begin(), repeated.end());
+      costs_.reductions.push_back(std::move(reduction));
+    }
+  }
+
+  void add_overheads() {
+    std::vector<bool> seen(placement_.ranks(), false);
+    for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
+      const StageId id{static_cast<std::int64_t>(s)};
+      const DeviceKind& device = cluster_.kinds[kind(id)];
+      cost(id).forward += device.stage_overhead;
+      cost(id).backward_input += device.stage_overhead;
+      const std::size_t rank = placement_.rank(id).index();
+      if (!seen[rank]) cost(id).optimizer += device.iteration_overhead;
+      seen[rank] = true;
+    }
+  }
+
+  static constexpr std::size_t npos = ~std::size_t{0};
+  const Layers& layers_;
+  const Placement& placement_;
+  const Cluster& cluster_;
+  std::vector<StageId> stage_of_;      // [layer]
+  std::vector<std::size_t> value_of_;  // [LayerValue] index into costs_.values
+  StageCosts costs_;
+};
+
+}  // namespace
+
+StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
+                       const Cluster& cluster) {
+  return Collector(layers, partition, placement, cluster).collect();
+}
+
+}  // namespace pfeife

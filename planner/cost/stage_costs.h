@@ -1,0 +1,19 @@
+// From layers and a partition to what each stage costs where it is placed.
+#pragma once
+
+#include "planner/ir/cluster.h"
+#include "planner/ir/layers.h"
+#include "planner/ir/stage_costs.h"
+
+namespace pfeife {
+
+/// Times, memory and messages of every stage. `layers` must have times for every device kind of
+/// `cluster`, `partition` must be legal and have as many stages as `placement`. A value is sent
+/// once to each stage that reads it; a storage or parameter counts once a stage (a parameter once a
+/// rank); stages on different ranks that share a parameter reduce its gradient together.
+/// DeviceKind::stage_overhead is added to each forward and each backward-input, iteration_overhead
+/// to the optimizer of the first stage of each rank.
+StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
+                       const Cluster& cluster);
+
+}  // namespace pfeife

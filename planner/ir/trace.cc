@@ -1,0 +1,156 @@
+#include "planner/ir/trace.h"
+
+#include <algorithm>
+
+namespace pfeife {
+
+std::string to_string(TraceSource source) {
+  switch (source) {
+    case TraceSource::Estimated:
+      return "estimated";
+    case TraceSource::Simulated:
+      return "simulated";
+    case TraceSource::Measured:
+      return "measured";
+    case TraceSource::Imported:
+      return "imported";
+  }
+  return "";
+}
+
+namespace {
+
+struct Span {
+  Nanoseconds begin{0}, end{0};
+};
+
+Span whole(const Trace& trace) {
+  Span span;
+  bool first = true;
+  for (const Event& event : trace.events) {
+    span.begin = first ? event.start : std::min(span.begin, event.start);
+    span.end = first ? event.end : std::max(span.end, event.end);
+    first = false;
+  }
+  return span;
+}
+
+bool holds_rank(const Event& event) {
+  return event.kind == TaskKind::Compute || event.kind == TaskKind::Optimizer;
+}
+bool takes_part(const Event& event, RankId rank) {
+  if (event.kind == TaskKind::Reduction)
+    return std::ranges::find(event.parties, rank) != event.parties.end();
+  return holds_rank(event) && event.rank == rank;
+}
+
+/// Length of what two spans share.
+Nanoseconds overlap(Span a, Span b) {
+  return std::max(Nanoseconds{0}, std::min(a.end, b.end) - std::max(a.begin, b.begin));
+}
+
+/// Splits the time `gap` before `event` by what the event it waited for was doing.
+void explain(const Trace& trace, const Event& event, Span gap, Attribution& out) {
+  Nanoseconds left = gap.end - gap.begin;
+  if (left <= Nanoseconds{0}) return;
+  if (event.waited_for) {
+    const Event& cause = trace.events[*event.waited_for];
+    const Nanoseconds running = overlap(gap, {cause.start, cause.end});
+    if (cause.kind == TaskKind::Transfer) {
+      const Nanoseconds queued = overlap(gap, {cause.posted, cause.start});
+      out.exposed_transfer += running;
+      out.queue_wait += queued;
+      left -= running + queued;
+    } else if (cause.kind == TaskKind::Reduction) {
+      out.reduction += running;
+      left -= running;
+    }
+  }
+  out.dependency_wait += left;
+}
+
+}  // namespace
+
+Nanoseconds step_time(const Trace& trace) {
+  const Span span = whole(trace);
+  return span.end - span.begin;
+}
+
+Nanoseconds busy_time(const Trace& trace, RankId rank) {
+  Nanoseconds busy{0};
+  for (const Event& event : trace.events)
+    if (holds_rank(event) && event.rank == rank) busy += event.end - event.start - event.launch;
+  return busy;
+}
+
+static Nanoseconds compute_time(const Trace& trace, RankId rank) {
+  Nanoseconds busy{0};
+  for (const Event& event : trace.events)
+    if (event.kind == TaskKind::Compute && event.rank == rank)
+      busy += event.end - event.start - event.launch;
+  return busy;
+}
+
+double bubble(const Trace& trace, RankId rank) {
+  const Nanoseconds step = step_time(trace);
+  if (step <= Nanoseconds{0}) return 0;
+  return 1 -
+         static_cast<double>(compute_time(trace, rank).count()) / static_cast<double>(step.count());
+}
+
+double bubble(const Trace& trace) {
+  if (trace.ranks == 0) return 0;
+  double sum = 0;
+  for (std::size_t r = 0; r < trace.ranks; ++r)
+    sum += bubble(trace, RankId{static_cast<std::int64_t>(r)});
+  return sum / static_cast<double>(trace.ranks);
+}
+
+RankId critical_rank(const Trace& trace) {
+  RankId critical;
+  Nanoseconds latest = Nanoseconds::min();
+  for (std::size_t r = 0; r < trace.ranks; ++r) {
+    const RankId rank{static_cast<std::int64_t>(r)};
+    for (const Event& event : trace.events)
+      if (takes_part(event, rank) && event.end > latest) latest = event.end, critical = rank;
+  }
+  return critical;
+}
+
+Bytes peak_memory(const Trace& trace, RankId rank) {
+  Bytes peak;
+  if (rank.index() < trace.memory.size())
+    for (const MemorySample& sample : trace.memory[rank.index()])
+      peak = std::max(peak, sample.bytes);
+  return peak;
+}
+
+Attribution attribution(const Trace& trace, RankId rank) {
+  std::vector<const Event*> own;
+  for (const Event& event : trace.events)
+    if (holds_rank(event) && event.rank == rank) own.push_back(&event);
+  std::ranges::stable_sort(own, {}, [](const Event* e) { return std::pair{e->start, e->end}; });
+
+  const Span step = whole(trace);
+  Attribution out;
+  Nanoseconds done = step.begin;
+  for (const Event* event : own) {
+    explain(trace, *event, {done, event->start}, out);
+    out.launch += event->launch;
+    (event->kind == TaskKind::Optimizer ? out.optimizer : out.compute) +=
+        event->end - event->start - event->launch;
+    done = event->end;
+  }
+  Nanoseconds tail = step.end - done;
+  for (const Event& event : trace.events)
+    if (event.kind == TaskKind::Reduction && takes_part(event, rank)) {
+      const Nanoseconds reducing =
+          std::min(tail, overlap({done, step.end}, {event.start, event.end}));
+      out.reduction += reducing;
+      tail -= reducing;
+    }
+  out.dependency_wait += tail;
+  return out;
+}
+
+}  // namespace pfeife
