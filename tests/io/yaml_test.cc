@@ -1,0 +1,239 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planner/io/yaml_document.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// What ConfigError says when `action` is run; "" if nothing is thrown.
+template <class Action>
+std::string message_of(Action&& action) {
+  try {
+    action();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+std::string parse_error(const std::string& text) {
+  return message_of([&] { YamlDocument::parse(text, "f.yaml"); });
+}
+
+TEST(Yaml, ValuesKnowTheirPlaceAndPath) {
+  const auto document = YamlDocument::parse("a:\n  b:\n    - {c: 5 us}\n", "f.yaml");
+  const YamlNode c = document.root().at("a").at("b").items()[0].at("c");
+  EXPECT_EQ(c.path(), "a.b[0].c");
+  EXPECT_EQ(c.where(), (SourceLocation{"f.yaml", 3, 11}));
+  EXPECT_EQ(c.as_duration(), Nanoseconds{5000});
+}
+
+TEST(Yaml, TypedGettersRefuseOtherTypesAtThePlace) {
+  const auto document = YamlDocument::parse(
+      "n: x\nquoted: \"3\"\nrange: 7\nflag: yes\nlist: [1]\nrate: 46\nempty:\nzero: 0 GB/s\n",
+      "f.yaml");
+  const YamlNode root = document.root();
+  EXPECT_EQ(message_of([&] { root.at("n").as_int(); }),
+            "f.yaml:1:4: n: expected a whole number, found \"x\"");
+  EXPECT_THAT(message_of([&] { root.at("quoted").as_int(); }),
+              HasSubstr("write it without quotes"));
+  EXPECT_EQ(message_of([&] { root.at("range").as_int(0, 5); }),
+            "f.yaml:3:8: range: expected a whole number from 0 to 5, found \"7\"");
+  EXPECT_EQ(message_of([&] { root.at("range").as_int(8); }),
+            "f.yaml:3:8: range: expected a whole number not below 8, found \"7\"");
+  EXPECT_EQ(message_of([&] { root.at("range").as_double(0, 0.5); }),
+            "f.yaml:3:8: range: expected a number from 0 to 0.5, found \"7\"");
+  EXPECT_EQ(message_of([&] { root.at("flag").as_bool(); }),
+            "f.yaml:4:7: flag: expected true or false, found \"yes\"");
+  EXPECT_EQ(message_of([&] { root.at("list").as_string(); }),
+            "f.yaml:5:7: list: expected a word or text, found a sequence");
+  EXPECT_THAT(
+      message_of([&] { root.at("rate").as_bytes_per_second(); }),
+      StartsWith("f.yaml:6:7: rate: expected a bandwidth such as \"300 GB/s\", found \"46\", "
+                 "a number without a unit; units allowed: B/s,"));
+  EXPECT_THAT(message_of([&] { root.at("empty").as_string(); }), HasSubstr("found nothing"));
+  EXPECT_THAT(message_of([&] { root.at("zero").as_bytes_per_second(); }), HasSubstr("above 0"));
+  EXPECT_THAT(message_of([&] { root.at("n").items(); }), HasSubstr("expected a sequence"));
+  EXPECT_THAT(message_of([&] { root.at("n").find("x"); }), HasSubstr("expected a map"));
+}
+
+TEST(Yaml, UnknownAndMissingKeys) {
+  const auto document = YamlDocument::parse("cases:\n  devics: [2]\n", "f.yaml");
+  const YamlNode cases = document.root().at("cases");
+  EXPECT_EQ(
+      message_of([&] {
+        cases.check_keys({"devices", "microbatches"});
+      }),
+      "f.yaml:2:3: cases: unknown key \"devics\"; did you mean \"devices\"? Keys allowed here: "
+      "devices, microbatches");
+  EXPECT_EQ(message_of([&] { cases.check_keys({"xyz"}); }),
+            "f.yaml:2:3: cases: unknown key \"devics\". Keys allowed here: xyz");
+  EXPECT_EQ(message_of([&] { cases.at("devices"); }),
+            "f.yaml:2:3: cases: the key \"devices\" is missing");
+  EXPECT_EQ(message_of([&] { document.root().at("model"); }),
+            "f.yaml:1:1: the key \"model\" is missing at the top of the file");
+}
+
+TEST(Yaml, WordsOfAList) {
+  const auto document = YamlDocument::parse("queues: pairs", "f.yaml");
+  EXPECT_EQ(message_of([&] {
+              document.root().at("queues").as_one_of<int>({{"none", 0}, {"pair", 1}});
+            }),
+            "f.yaml:1:9: queues: found \"pairs\"; did you mean \"pair\"? Allowed: none, pair");
+}
+
+TEST(Yaml, WhatIsNotPlainDataIsRefused) {
+  EXPECT_THAT(parse_error("a: &x 1\nb: *x\n"), StartsWith("f.yaml:1:4: anchors"));
+  EXPECT_THAT(parse_error("a: *x\n"), StartsWith("f.yaml:1:4:"));
+  EXPECT_THAT(parse_error("a: !!binary abc\n"), StartsWith("f.yaml:1:4: tags"));
+  EXPECT_EQ(parse_error("a: 1\nb: 2\na: 3\n"),
+            "f.yaml:3:1: the key \"a\" is here twice; remove one");
+  EXPECT_THAT(parse_error("{a: 1, a: 2}"), HasSubstr("twice"));
+  EXPECT_THAT(parse_error("a: 1\n---\nb: 2\n"), HasSubstr("after the end"));
+  EXPECT_THAT(parse_error("? [1]\n: 2\n"), HasSubstr("a key must be a word"));
+  EXPECT_THAT(parse_error("a: [1, 2\n"), HasSubstr("not valid YAML"));
+  EXPECT_THAT(parse_error("a: 1\n\tb: 2\n"), HasSubstr("f.yaml:2:"));
+  EXPECT_THAT(parse_error(std::string("a: 1\n\x04 b: 2\n")), StartsWith("f.yaml:2:1: a control"));
+  EXPECT_THAT(parse_error(std::string("a: \0b\n", 6)), StartsWith("f.yaml:1:4: a control"));
+  EXPECT_THAT(parse_error("a: \xff\n"), StartsWith("f.yaml:1:4: a byte that is not UTF-8"));
+}
+
+TEST(Yaml, DeepNestingIsAnErrorNotAStackOverflow) {
+  for (const char* piece : {"[", "{a: ", "- ", "? ", "[{"}) {
+    std::string text;
+    while (text.size() < 400'000) text += piece;
+    EXPECT_NE(parse_error(text), "") << piece;
+  }
+  EXPECT_THAT(parse_error(std::string(65, '[') + std::string(65, ']')), HasSubstr("64 levels"));
+  EXPECT_EQ(parse_error(std::string(64, '[') + std::string(64, ']')), "");
+}
+
+TEST(Yaml, AnEmptyFileIsNothing) {
+  for (const char* text : {"", "# only a comment\n", "---\n"}) {
+    const auto document = YamlDocument::parse(text, "f.yaml");
+    EXPECT_TRUE(document.root().is_null()) << text;
+    EXPECT_THAT(message_of([&] { document.root().check_keys({"model"}); }), HasSubstr("f.yaml:"))
+        << text;
+  }
+}
+
+TEST(Yaml, AMissingFileIsAnErrorThatNamesIt) {
+  EXPECT_EQ(message_of([] { YamlDocument::read("/nowhere/x.yaml"); }),
+            "/nowhere/x.yaml: there is no such file");
+  EXPECT_EQ(message_of([] { YamlDocument::read("/"); }), "/: not a file");
+}
+
+TEST(YamlSet, ReplacesMakesAndIndexes) {
+  auto document =
+      YamlDocument::parse("a: {b: 1}\nl: [{x: 1}, {x: 2}]\nd.e: {f: 0}\nn:\n", "f.yaml");
+  document.set("a.b=[2, 4]");
+  document.set("a.c.d=5 us");
+  document.set("l[1].x=three");
+  document.set("d.e.f=1");
+  document.set("a.\"p.q\"=1");
+  document.set("n.m=");
+  EXPECT_EQ(
+      document.text(),
+      "a:\n  b: [2, 4]\n  c:\n    d: 5 us\n  p.q: 1\nl:\n  - x: 1\n  - x: three\nd.e:\n  f: 1\n"
+      "n:\n  m: null\n");
+}
+
+TEST(YamlSet, ErrorsAreLocatedAtTheSetting) {
+  auto document = YamlDocument::parse("a: {b: 1}\nl: [1]\n", "f.yaml");
+  document.set("a.b=x");
+  EXPECT_EQ(message_of([&] { document.root().at("a").at("b").as_int(); }),
+            "--set a.b=x: a.b: expected a whole number, found \"x\"");
+  document.set("a.z=1");
+  EXPECT_THAT(message_of([&] { document.root().at("a").check_keys({"b"}); }),
+              StartsWith("--set a.z=1: a: unknown key \"z\""));
+  EXPECT_THAT(message_of([&] { document.set("a.b"); }), HasSubstr("found no \"=\""));
+  EXPECT_THAT(message_of([&] { document.set("a.b.c=1"); }), HasSubstr("which is no map"));
+  EXPECT_THAT(message_of([&] { document.set("l[1]=1"); }), HasSubstr("no item [1]"));
+  EXPECT_THAT(message_of([&] { document.set("a.b=[1"); }), StartsWith("--set a.b=[1: a key must"));
+  for (const char* bad :
+       {"=1", ".a=1", "a.=1", "a..b=1", "l[x]=1", "l[=1", "a]=1", "\"a=1", "l[-1]=2"})
+    EXPECT_THAT(message_of([&] { document.set(bad); }), HasSubstr("--set")) << bad;
+}
+
+TEST(YamlText, ComesBackAsItWas) {
+  const std::string text =
+      "a: \"1\"\nb: 1\nc: \"null\"\nd: null\ne: \"x: y # z\"\nf: [[0, 1], [2, 3]]\ng: []\nh: {}\n"
+      "i:\n  - a: 1\n    b:\n      c: \"tab\\there\"\n  - - x: 1\n    - [y]\nj: -1\nk: \"- "
+      "x\"\n\"l,\": "
+      "\"\"\n";
+  EXPECT_EQ(YamlDocument::parse(text, "f.yaml").text(), text);
+}
+
+/// A random value; strings of awkward characters.
+YamlValue random_value(std::mt19937_64& random, int depth) {
+  const auto pick = [&](std::uint64_t n) { return static_cast<int>(random() % n); };
+  const auto word = [&] {
+    static constexpr char kCharacters[] = "ab0-:#[]{},&*!|>'\"%@`\\ \t\n.?~\x01";
+    std::string text;
+    for (int n = pick(5); n >= 0; --n) text += kCharacters[random() % (sizeof kCharacters - 1)];
+    return text;
+  };
+  const int kind = pick(depth > 3 ? 2 : 4);
+  if (kind == 0) return pick(2) ? yaml_scalar(std::to_string(pick(100))) : YamlValue{};
+  if (kind == 1) return yaml_string(word());
+  YamlValue value = yaml_sequence({});
+  if (kind == 3) value.kind = YamlValue::Kind::Map;
+  for (int n = pick(4); n > 0; --n) {
+    if (kind == 2) {
+      value.items.push_back(random_value(random, depth + 1));
+    } else if (const std::string key = word(); find_entry(value, key) == nullptr) {
+      value.entries.push_back({key, random_value(random, depth + 1), {}});
+    }
+  }
+  return value;
+}
+
+TEST(YamlText, RandomValuesComeBackAsTheyWere) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string text = to_text(random_value(random, 0));
+    ASSERT_EQ(message_of([&] { ASSERT_EQ(YamlDocument::parse(text, "f.yaml").text(), text); }), "")
+        << text;
+  }
+}
+
+TEST(Yaml, MutatedInputIsReadOrRefusedButNeverCrashes) {
+  const std::string seed =
+      "version: 1\nlinks:\n  - {name: x, between: [[0, 1], [2,3]], bandwidth: 46 GB/s}\n  - "
+      "\"q\\x41\"\n"
+      "text: |\n  block\n  more\nfold: >-\n  a\n\n  b\n? k\n: v\n--- # c\n";
+  std::mt19937_64 random(7);
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = seed.substr(0, seed.size() - 6);
+    for (std::uint64_t n = random() % 6 + 1; n > 0; --n) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[at] = static_cast<char>(random() % 128);
+          break;
+        case 1:
+          text.erase(at, random() % 8 + 1);
+          break;
+        case 2:
+          text.insert(at, 1, "-?:,[]{}#&*!|>'\"%@` \t\n"[random() % 22]);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 20));
+          break;
+      }
+      if (text.empty()) text = " ";
+    }
+    refused += parse_error(text).empty() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_LT(refused, 20000);
+}
+
+}  // namespace
+}  // namespace pfeife
