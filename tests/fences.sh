@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Who may include whom: prints every include that breaks a rule, and fails if there is one.
+# Usage: tests/fences.sh [REPOSITORY]. The rules are those of README.md.
+set -euo pipefail
+cd "${1:-$(dirname "$0")/..}"
+
+# All includes as FILE:LINE:HEADER, <header> without its brackets, "header" with a leading quote.
+includes() {
+  local folders=() folder
+  for folder in planner sim plots experiments runtime tests; do [[ -d $folder ]] && folders+=("$folder"); done
+  grep -rnHE --include='*.h' --include='*.cc' --include='*.cu' '^[[:space:]]*#[[:space:]]*include' "${folders[@]}" |
+    sed -E 's/^([^:]+:[0-9]+):[^<"]*(<([^>]+)>|("[^"]+)").*/\1:\3\4/'
+}
+
+# The folders whose headers a file may include: a regular expression for what stands in quotes.
+own_headers_of() {
+  case $1 in
+    planner/ir/*) echo '^"planner/ir/' ;;
+    planner/*) echo '^"planner/' ;;
+    sim/*) echo '^"(sim|planner/ir|planner/io)/' ;;
+    runtime/*) echo '^"(runtime|planner/ir|planner/io)/' ;;
+    plots/*) echo '^"(plots|planner/ir)/' ;;
+    *) echo '^"(planner|sim|plots|experiments|runtime|tests)/' ;;
+  esac
+}
+
+# Where a third-party header may be: a regular expression for the file; empty for the standard library.
+home_of() {
+  case $1 in
+    yaml-cpp/* | nlohmann/* | openssl/* | zip.h) echo '^planner/io/[^/]*\.cc$|^tests/' ;;
+    simgrid/* | xbt/* | xbt.h) echo '^sim/' ;;
+    torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) echo '^runtime/|^tests/runtime/' ;;
+    boost/program_options*) echo 'main' ;;
+    fmt/*) echo '^planner/io/|main|^experiments/' ;;
+    gtest/* | gmock/* | benchmark/* | Clp* | Coin*) echo '^tests/' ;;
+    unistd.h | fcntl.h | signal.h | sys/* | poll.h | spawn.h | immintrin.h) echo '^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
+    */* | *.h) echo 'nowhere' ;;
+  esac
+}
+
+breaches=0
+breach() {
+  printf '%s: %s\n' "$1" "$2"
+  breaches=$((breaches + 1))
+}
+
+while IFS=: read -r file line header; do
+  if [[ $header == \"* ]]; then
+    [[ $header =~ $(own_headers_of "$file") ]] || breach "$file:$line" "may not include ${header#\"}"
+    continue
+  fi
+  home=$(home_of "$header")
+  [[ -z $home || $file =~ $home ]] && continue
+  [[ $home == *main* ]] && grep -qE '^int main\(' "$file" && continue
+  breach "$file:$line" "may not include <$header>"
+done < <(includes)
+
+if ((breaches > 0)); then
+  echo "$breaches includes break the rules of README.md, \"Who may include whom\"." >&2
+  exit 1
+fi

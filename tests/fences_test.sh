@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# tests/fences.sh finds each kind of breach, and accepts what is allowed.
+set -euo pipefail
+fences=$(cd "$(dirname "$0")" && pwd)/fences.sh
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree"/{planner/ir,planner/io,planner/cost,sim,plots,experiments,tests}
+
+failures=0
+# expect allowed|refused FILE INCLUDE [MORE TEXT]
+expect() {
+  local file=$tree/$2 status=0
+  printf '#include %s\n%s\n' "$3" "${4:-}" >"$file"
+  "$fences" "$tree" >/dev/null 2>&1 || status=$?
+  rm "$file"
+  if [[ $1 == allowed && $status != 0 || $1 == refused && $status != 1 ]]; then
+    echo "not $1: #include $3 in $2 (exit code $status)"
+    failures=$((failures + 1))
+  fi
+}
+
+expect allowed planner/ir/a.h '<vector>'
+expect allowed planner/ir/a.h '"planner/ir/ids.h"'
+expect refused planner/ir/a.cc '"planner/io/digest.h"'
+expect refused planner/ir/a.cc '<unistd.h>'
+expect refused planner/ir/a.cc '<fmt/format.h>'
+expect allowed planner/io/a.cc '<yaml-cpp/yaml.h>'
+expect refused planner/io/a.h '<yaml-cpp/yaml.h>'
+expect refused planner/cost/a.cc '<nlohmann/json.hpp>'
+expect refused planner/cost/a.cc '"sim/simulator.h"'
+expect refused sim/a.cc '"planner/cost/estimator.h"'
+expect allowed sim/a.cc '"planner/io/digest.h"'
+expect allowed sim/a.cc '<simgrid/s4u.hpp>'
+expect refused plots/a.cc '<simgrid/s4u.hpp>'
+expect refused plots/a.cc '"planner/io/digest.h"'
+expect refused plots/a.cc '"sim/simulator.h"'
+expect refused experiments/a.cc '<torch/torch.h>'
+expect refused experiments/a.cc '<boost/program_options.hpp>'
+expect allowed experiments/a.cc '<boost/program_options.hpp>' 'int main() {}'
+expect refused planner/io/a.cc '"ids.h"'
+exit $((failures > 0))
