@@ -23,7 +23,7 @@ std::string transfer_text(const Action& action) {
   text += action.op == Op::Send ? "SEND_" : "RECV_";
   text += action.direction == Direction::Forward ? "F" : "B";
   text += to_string(*action.microbatch);
-  if (skip) text += (*action.peer > action.stage ? ">" : "<") + to_string(*action.peer);
+  if (skip) text += (action.op == Op::Send ? ">" : "<") + to_string(*action.peer);  // to, from
   return text;
 }
 
@@ -195,16 +195,17 @@ class CellReader {
     const StageId near = neighbour(op, action.stage, direction);
     action.peer = near;
     if (skip) {
-      const bool up = near > action.stage;
-      if (!take(up ? ">" : "<"))
-        return fail(std::string("expected '") + (up ? ">" : "<") + "' and the other stage");
+      const char* arrow = op == Op::Send ? ">" : "<";
+      if (!take(arrow)) return fail(std::string("expected '") + arrow + "' and the other stage");
       std::int32_t peer = 0;
       if (!number("the other stage", peer)) return false;
       action.peer = StageId{peer};
-      if ((*action.peer > action.stage) != up || *action.peer == near ||
-          *action.peer == action.stage)
-        return fail("a skip transfer joins stages that are not neighbours, " +
-                    std::string(up ? "upwards" : "downwards") + " here");
+      const bool up = near > action.stage;
+      if ((*action.peer > action.stage) != up || *action.peer == near)
+        return fail(
+            std::string(
+                "a skip transfer joins stages that are not neighbours; the other one must be ") +
+            (up ? "above " : "below ") + to_string(near));
     }
     if (action.peer->value < 0)
       return fail("stage " + to_string(action.stage) + " has no stage before it");
