@@ -23,11 +23,6 @@ struct EstimateOptions {
   Nanoseconds launch_overhead{0};  ///< added in front of every compute cell and optimizer step
 };
 
-/// The tasks that can never run, in task order: the order of the schedule is a deadlock.
-struct Deadlock {
-  std::vector<TaskId> blocked;
-};
-
 /// Runs the graph under `costs`. Links are delays whatever graph.semantics.links says. Memory is
 /// not filled in: see memory.h. Linear in tasks and edges.
 std::variant<Trace, Deadlock> estimate(const DependencyGraph& graph, const StageCosts& costs,

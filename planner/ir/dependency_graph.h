@@ -90,6 +90,12 @@ struct TaskOrder {
 };
 TaskOrder task_order(const DependencyGraph& graph);
 
+/// What an engine answers if some tasks can never run: the order of the schedule is a deadlock.
+struct Deadlock {
+  std::vector<TaskId> blocked;  ///< sorted
+  friend bool operator==(const Deadlock&, const Deadlock&) = default;
+};
+
 /// The duration of every slot under the given costs, in slot order.
 std::vector<Nanoseconds> slot_durations(const DependencyGraph& graph, const StageCosts& costs);
 /// Bytes of a transfer slot (0 for the others).
