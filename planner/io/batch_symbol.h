@@ -1,0 +1,32 @@
+// The one open size of an exported graph, bound to a number while the graph is read.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace pfeife {
+
+/// Replaces the batch symbol by a number. Only the forms "symbol" and "integer x symbol" of one
+/// symbol are understood; whatever else torch may write is Malformed, with the remedy.
+class BatchSymbol {
+ public:
+  /// Binds to `size` samples, or, without one, to the example batch of the export ("hint").
+  explicit BatchSymbol(std::optional<std::int64_t> size) : size_(size) {}
+
+  /// Number that a size of a tensor, {"as_int": n} or {"as_expr": {"expr_str": ..., "hint": ...}},
+  /// stands for.
+  std::int64_t bind(const nlohmann::json& size);
+
+  bool found() const { return !symbol_.empty(); }
+  std::optional<std::int64_t> size() const { return size_; }
+
+ private:
+  std::int64_t evaluate(const nlohmann::json& expression);
+
+  std::optional<std::int64_t> size_;
+  std::string symbol_;
+};
+
+}  // namespace pfeife

@@ -1,0 +1,18 @@
+// Builds a Graph from the program of a `.pt2` archive.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "planner/ir/graph.h"
+
+namespace pfeife {
+
+/// The graph of `program` (models/model.json) with the open batch size bound to `microbatch_size`,
+/// or to the export's example without one. `weights` is the content of model_weights_config.json.
+/// Name and digest are left empty. Malformed (json_fields.h), with node and remedy, for what we do
+/// not understand or what is not consistent.
+Graph build_pt2_graph(const nlohmann::json& program, const nlohmann::json& weights,
+                      std::optional<std::int64_t> microbatch_size);
+
+}  // namespace pfeife

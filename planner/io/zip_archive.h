@@ -1,0 +1,47 @@
+// Reading entries of a ZIP archive, with limits on what they may unpack to.
+//
+// Nothing is ever unpacked to disk, so entry names cannot lead anywhere.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct zip;
+
+namespace pfeife {
+
+class ZipArchive {
+ public:
+  /// Opens the archive at `path`. ConfigError if it is missing, cut off or no ZIP archive.
+  explicit ZipArchive(const std::filesystem::path& path);
+  /// The archive in `bytes`, which must outlive it; `name` stands for it in messages.
+  ZipArchive(std::string_view bytes, std::string name);
+
+  const std::string& name() const { return name_; }
+  const std::vector<std::string>& entries() const { return entries_; }
+  bool contains(const std::string& entry) const;
+
+  /// Content of an entry, checked against its CRC. ConfigError if there is none or two of that
+  /// name, if it is damaged, larger than `limit` bytes, or unpacks to more than kFreeBytes plus
+  /// kLargestRatio times its packed size.
+  std::string read(const std::string& entry, std::uint64_t limit) const;
+
+  static constexpr std::uint64_t kFreeBytes = std::uint64_t{8} << 20;
+  static constexpr std::uint64_t kLargestRatio = 200;  // graphs pack about 1 : 40
+
+ private:
+  struct Close {
+    void operator()(zip* archive) const;
+  };
+  void list_entries();
+
+  std::string name_;
+  std::unique_ptr<zip, Close> archive_;
+  std::vector<std::string> entries_;
+};
+
+}  // namespace pfeife
