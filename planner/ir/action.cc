@@ -1,238 +1,273 @@
+// Makers and text form of actions. Reading and writing share one table of kinds, so that every text
+// that is read is written back letter for letter.
 #include "planner/ir/action.h"
 
 #include <array>
-#include <charconv>
-#include <utility>
+#include <cstdint>
+
+#include "planner/ir/error.h"
 
 namespace pfeife {
-namespace {
 
-Action compute(Op op, StageId stage, MicrobatchId microbatch) {
-  return {op, stage, microbatch, Direction::Forward, std::nullopt};
+Action forward(StageId stage, MicrobatchId microbatch) {
+  return {.op = Op::Forward, .stage = stage, .microbatch = microbatch};
 }
-
-/// The stage a plain SEND or RECV goes to or comes from.
-StageId neighbour(Op op, StageId stage, Direction direction) {
-  const bool up = (op == Op::Send) == (direction == Direction::Forward);
-  return StageId{stage.value + (up ? 1 : -1)};
+Action backward(StageId stage, MicrobatchId microbatch) {
+  return {.op = Op::Backward, .stage = stage, .microbatch = microbatch};
 }
-
-std::string transfer_text(const Action& action) {
-  const bool skip = *action.peer != neighbour(action.op, action.stage, action.direction);
-  std::string text = to_string(action.stage) + (skip ? "SKIP_" : "");
-  text += action.op == Op::Send ? "SEND_" : "RECV_";
-  text += action.direction == Direction::Forward ? "F" : "B";
-  text += to_string(*action.microbatch);
-  if (skip) text += (action.op == Op::Send ? ">" : "<") + to_string(*action.peer);  // to, from
-  return text;
+Action backward_input(StageId stage, MicrobatchId microbatch) {
+  return {.op = Op::BackwardInput, .stage = stage, .microbatch = microbatch};
 }
-
-}  // namespace
-
-Action forward(StageId s, MicrobatchId m) { return compute(Op::Forward, s, m); }
-Action backward(StageId s, MicrobatchId m) { return compute(Op::Backward, s, m); }
-Action backward_input(StageId s, MicrobatchId m) { return compute(Op::BackwardInput, s, m); }
-Action backward_weight(StageId s, MicrobatchId m) { return compute(Op::BackwardWeight, s, m); }
-Action send(StageId from, StageId to, MicrobatchId m, Direction d) {
-  return {Op::Send, from, m, d, to};
+Action backward_weight(StageId stage, MicrobatchId microbatch) {
+  return {.op = Op::BackwardWeight, .stage = stage, .microbatch = microbatch};
 }
-Action recv(StageId at, StageId from, MicrobatchId m, Direction d) {
-  return {Op::Recv, at, m, d, from};
+Action send(StageId from, StageId to, MicrobatchId microbatch, Direction direction) {
+  return {
+      .op = Op::Send, .stage = from, .microbatch = microbatch, .direction = direction, .peer = to};
 }
-Action stage_action(Op op, StageId s) {
-  return {op, s, std::nullopt, Direction::Forward, std::nullopt};
+Action recv(StageId at, StageId from, MicrobatchId microbatch, Direction direction) {
+  return {
+      .op = Op::Recv, .stage = at, .microbatch = microbatch, .direction = direction, .peer = from};
 }
-
-std::string to_string(const Action& action) {
-  const auto named = [&](const char* kind) {
-    std::string text = to_string(action.stage) + kind;
-    if (action.microbatch) text += to_string(*action.microbatch);
-    return text;
-  };
-  switch (action.op) {
-    case Op::Forward:
-      return named("F");
-    case Op::Backward:
-      return named("B");
-    case Op::BackwardInput:
-      return named("I");
-    case Op::BackwardWeight:
-      return named("W");
-    case Op::Unshard:
-      return named("UNSHARD");
-    case Op::Reshard:
-      return named("RESHARD");
-    case Op::ReduceGrad:
-      return named("REDUCE_GRAD");
-    case Op::OptimizerStep:
-      return named("OPTIMIZER_STEP");
-    case Op::Send:
-    case Op::Recv:
-      return action.peer && action.microbatch ? transfer_text(action)
-                                              : named(action.op == Op::Send ? "SEND" : "RECV");
-  }
-  return "";
-}
-
-std::string to_string(const Cell& cell) {
-  if (const auto* action = std::get_if<Action>(&cell)) return to_string(*action);
-  const auto* overlap = std::get_if<Overlap>(&cell);
-  if (overlap == nullptr) return "";
-  std::string text = "(";
-  for (std::size_t i = 0; i < overlap->parts.size(); ++i)
-    text += (i ? ";" : "") + to_string(overlap->parts[i]);
-  return text + ")OVERLAP_F_B";
-}
+Action stage_action(Op op, StageId stage) { return {.op = op, .stage = stage}; }
 
 namespace {
 
-/// Reads a cell from left to right; every step fails with a sentence.
+/// One way to write an action: what stands between the stage and the microbatch.
+struct Kind {
+  std::string_view text;
+  Op op;
+  Direction direction = Direction::Forward;
+  bool skip = false;        ///< names its peer: "SKIP_SEND_F0>3"
+  bool microbatch = false;  ///< a microbatch number follows
+};
+
+constexpr Direction kForth = Direction::Forward, kBack = Direction::Backward;
+constexpr std::array kKinds{
+    Kind{"F", Op::Forward, kForth, false, true},
+    Kind{"B", Op::Backward, kForth, false, true},
+    Kind{"I", Op::BackwardInput, kForth, false, true},
+    Kind{"W", Op::BackwardWeight, kForth, false, true},
+    Kind{"SEND_F", Op::Send, kForth, false, true},
+    Kind{"SEND_B", Op::Send, kBack, false, true},
+    Kind{"RECV_F", Op::Recv, kForth, false, true},
+    Kind{"RECV_B", Op::Recv, kBack, false, true},
+    Kind{"SKIP_SEND_F", Op::Send, kForth, true, true},
+    Kind{"SKIP_SEND_B", Op::Send, kBack, true, true},
+    Kind{"SKIP_RECV_F", Op::Recv, kForth, true, true},
+    Kind{"SKIP_RECV_B", Op::Recv, kBack, true, true},
+    Kind{"UNSHARD", Op::Unshard},
+    Kind{"RESHARD", Op::Reshard},
+    Kind{"REDUCE_GRAD", Op::ReduceGrad},
+    Kind{"OPTIMIZER_STEP", Op::OptimizerStep},
+};
+
+/// How far a transfer's peer is from its stage if they are neighbours: +1 where the value goes on,
+/// -1 where it comes from before.
+constexpr std::int32_t neighbour_step(Op op, Direction direction) {
+  return (op == Op::Send) == (direction == Direction::Forward) ? 1 : -1;
+}
+
+bool is_skip(const Action& action) {
+  return is_transfer(action.op) && action.peer &&
+         action.peer->value != action.stage.value + neighbour_step(action.op, action.direction);
+}
+
+/// Reads cells; the first mistake stays in `error`.
 class CellReader {
  public:
   CellReader(std::string_view text, Dialect dialect) : text_(text), dialect_(dialect) {}
 
   ParsedCell read() {
-    if (text_.empty()) return {Cell{}, ""};
+    if (text_.find_first_not_of(' ') == std::string_view::npos) return {Cell{}, {}};
     Cell cell;
-    if (text_.front() == '(') {
-      Overlap overlap;
-      if (!read_overlap(overlap)) return {std::nullopt, error_};
-      cell = std::move(overlap);
-    } else {
-      Action action;
-      if (!read_action(action)) return {std::nullopt, error_};
-      cell = action;
-    }
-    if (!text_.empty())
-      return {std::nullopt, "unexpected '" + std::string(text_) + "' after the action"};
-    return {std::move(cell), ""};
+    if (text_.front() == '(')
+      cell = read_overlap();
+    else
+      cell = read_action(text_);
+    if (!error_.empty()) return {std::nullopt, quoted(text_) + " is not an action: " + error_};
+    return {std::move(cell), {}};
   }
 
  private:
-  bool fail(std::string message) { return error_ = std::move(message), false; }
-  bool take(std::string_view word) {
-    if (!text_.starts_with(word)) return false;
-    return text_.remove_prefix(word.size()), true;
+  static std::string quoted(std::string_view text) {
+    constexpr std::size_t kShown = 60;
+    std::string shown = "'";
+    for (const char c : text.substr(0, kShown))
+      shown += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    return shown + (text.size() > kShown ? "...'" : "'");
   }
-  bool number(const char* what, std::int32_t& out) {
-    const auto [end, status] = std::from_chars(text_.data(), text_.data() + text_.size(), out);
-    if (status != std::errc{} || text_.front() == '-' || out > 1'000'000)
-      return fail(std::string("expected ") + what + " (a number up to 1000000) at '" +
-                  std::string(text_) + "'");
-    text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
-    return true;
+  void fail(std::string message) {
+    if (error_.empty()) error_ = std::move(message);
   }
 
-  bool read_overlap(Overlap& overlap) {
-    take("(");
-    do {
-      Action part;
-      if (!read_action(part)) return false;
-      if (!is_compute(part.op))
-        return fail("only F, B, I and W can overlap, not " + to_string(part));
-      overlap.parts.push_back(part);
-    } while (take(";"));
-    if (!take(")OVERLAP_F_B"))
-      return fail("expected ')OVERLAP_F_B' at '" + std::string(text_) + "'");
-    if (overlap.parts.size() < 2) return fail("an overlap needs at least two actions");
-    return true;
-  }
-
-  bool read_action(Action& action) {
-    std::int32_t stage = 0;
-    if (!number("a stage", stage)) return false;
-    action.stage = StageId{stage};
-    for (const auto& [word, op] : kStageWords)
-      if (take(word)) return action.op = op, true;
-    const bool skip = take("SKIP_");
-    for (const auto& [word, op, direction] : kTransferWords)
-      if (take(word)) return read_transfer(action, op, direction, skip);
-    if (skip) return fail("expected SEND_F, RECV_F, SEND_B or RECV_B after SKIP_");
-    if (!read_compute_kind(action)) return false;
-    return read_microbatch(action);
-  }
-
-  bool read_compute_kind(Action& action) {
-    if (dialect_ == Dialect::Old && take("BW")) return action.op = Op::Backward, true;
-    const char kind = text_.empty() ? ' ' : text_.front();
-    if (text_.starts_with("BW"))
-      return fail(
-          "'BW' is the full backward of the dialect before December 2024: read it with "
-          "--old-dialect");
-    switch (kind) {
-      case 'F':
-        action.op = Op::Forward;
-        break;
-      case 'B':
-        action.op = dialect_ == Dialect::Old ? Op::BackwardInput : Op::Backward;
-        break;
-      case 'I':
-        action.op = Op::BackwardInput;
-        break;
-      case 'W':
-        action.op = Op::BackwardWeight;
-        break;
-      default:
-        return fail("unknown kind '" + std::string(text_) +
-                    "'; kinds are F B I W, [SKIP_]SEND_F RECV_F SEND_B RECV_B, UNSHARD RESHARD "
-                    "REDUCE_GRAD OPTIMIZER_STEP");
+  /// Takes the digits at the front of `rest`; canonical decimal only, so that texts and actions
+  /// match one to one.
+  std::optional<std::int32_t> take_number(std::string_view& rest, const char* what) {
+    constexpr std::size_t kDigits = 6;
+    std::size_t end = 0;
+    std::int32_t value = 0;
+    while (end < rest.size() && rest[end] >= '0' && rest[end] <= '9') {
+      if (end < kDigits) value = value * 10 + (rest[end] - '0');
+      ++end;
     }
-    text_.remove_prefix(1);
-    return true;
-  }
-
-  bool read_microbatch(Action& action) {
-    std::int32_t microbatch = 0;
-    if (!number("a microbatch", microbatch)) return false;
-    action.microbatch = MicrobatchId{microbatch};
-    return true;
-  }
-
-  bool read_transfer(Action& action, Op op, Direction direction, bool skip) {
-    action.op = op;
-    action.direction = direction;
-    if (!read_microbatch(action)) return false;
-    const StageId near = neighbour(op, action.stage, direction);
-    action.peer = near;
-    if (skip) {
-      const char* arrow = op == Op::Send ? ">" : "<";
-      if (!take(arrow)) return fail(std::string("expected '") + arrow + "' and the other stage");
-      std::int32_t peer = 0;
-      if (!number("the other stage", peer)) return false;
-      action.peer = StageId{peer};
-      const bool up = near > action.stage;
-      if ((*action.peer > action.stage) != up || *action.peer == near)
-        return fail(
-            std::string(
-                "a skip transfer joins stages that are not neighbours; the other one must be ") +
-            (up ? "above " : "below ") + to_string(near));
+    const std::string_view digits = rest.substr(0, end);
+    rest.remove_prefix(end);
+    if (digits.empty()) {
+      fail(std::string("a ") + what + " number is missing");
+    } else if (digits.size() > kDigits) {
+      fail(std::string("the ") + what + " number is above 999999");
+    } else if (digits.size() > 1 && digits.front() == '0') {
+      fail(std::string("the ") + what + " number has a leading zero");
+    } else {
+      return value;
     }
-    if (action.peer->value < 0)
-      return fail("stage " + to_string(action.stage) + " has no stage before it");
-    return true;
+    return std::nullopt;
   }
 
-  static constexpr std::array<std::pair<std::string_view, Op>, 4> kStageWords{
-      {{"UNSHARD", Op::Unshard},
-       {"RESHARD", Op::Reshard},
-       {"REDUCE_GRAD", Op::ReduceGrad},
-       {"OPTIMIZER_STEP", Op::OptimizerStep}}};
-  struct TransferWord {
-    std::string_view word;
-    Op op;
-    Direction direction;
-  };
-  static constexpr std::array<TransferWord, 4> kTransferWords{
-      {{"SEND_F", Op::Send, Direction::Forward},
-       {"RECV_F", Op::Recv, Direction::Forward},
-       {"SEND_B", Op::Send, Direction::Backward},
-       {"RECV_B", Op::Recv, Direction::Backward}}};
+  const Kind* take_kind(std::string_view& rest) {
+    std::size_t end = 0;
+    while (end < rest.size() && (rest[end] < '0' || rest[end] > '9')) ++end;
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(end);
+    for (const Kind& kind : kKinds)
+      if (kind.text == word && word.size() == kind.text.size()) return old_meaning(kind, word);
+    if (dialect_ == Dialect::Old && word == "BW") return &kKinds[1];
+    unknown_kind(word);
+    return nullptr;
+  }
+  /// Before December 2024 B was the gradient of inputs, and I did not exist.
+  const Kind* old_meaning(const Kind& kind, std::string_view word) {
+    if (dialect_ == Dialect::Current) return &kind;
+    if (kind.op == Op::Backward) return &kKinds[2];
+    if (kind.op == Op::BackwardInput) {
+      unknown_kind(word);
+      return nullptr;
+    }
+    return &kind;
+  }
+  void unknown_kind(std::string_view word) {
+    if (word.empty()) return fail("the kind is missing; allowed: " + kinds());
+    std::string message = "unknown kind " + quoted(word);
+    std::vector<std::string> names;
+    for (const Kind& kind : kKinds) names.emplace_back(kind.text);
+    const std::string near = word.size() > 64 ? "" : nearest_kind(word, names);
+    if (dialect_ == Dialect::Current && word == "BW")
+      message +=
+          " (the dialect before December 2024 wrote BW for a full backward: read it with "
+          "--old-dialect)";
+    else if (!near.empty())
+      message += ", did you mean " + near + "?";
+    fail(message + "; allowed: " + kinds());
+  }
+  static std::string nearest_kind(std::string_view word, const std::vector<std::string>& names) {
+    if (word.size() > 2) return nearest_spelling(std::string(word), names);
+    for (const std::string& name :
+         names)  // short words are near to everything: only the case may differ
+      if (name.size() == 1 && word.size() == 1 && (word[0] ^ name[0]) == 0x20) return name;
+    return "";
+  }
+  std::string kinds() const {
+    if (dialect_ == Dialect::Old)
+      return "F B W BW SEND_F SEND_B RECV_F RECV_B UNSHARD RESHARD REDUCE_GRAD";
+    return "F B I W SEND_F SEND_B RECV_F RECV_B SKIP_SEND_F SKIP_SEND_B SKIP_RECV_F SKIP_RECV_B "
+           "UNSHARD RESHARD "
+           "REDUCE_GRAD OPTIMIZER_STEP";
+  }
+
+  Action read_action(std::string_view rest) {
+    Action action;
+    const auto stage = take_number(rest, "stage");
+    if (!stage) return action;
+    const Kind* kind = take_kind(rest);
+    if (!kind) return action;
+    action = {.op = kind->op, .stage = StageId{*stage}, .direction = kind->direction};
+    if (kind->microbatch) {
+      const auto microbatch = take_number(rest, "microbatch");
+      if (!microbatch) return action;
+      action.microbatch = MicrobatchId{*microbatch};
+    }
+    if (is_transfer(action.op)) action.peer = read_peer(action, *kind, rest);
+    if (!rest.empty()) fail(quoted(rest) + " follows the end of the action");
+    return action;
+  }
+
+  StageId read_peer(const Action& action, const Kind& kind, std::string_view& rest) {
+    const StageId neighbour{action.stage.value + neighbour_step(action.op, action.direction)};
+    if (!kind.skip) {
+      if (neighbour.value < 0) fail("no stage comes before stage 0");
+      return neighbour;
+    }
+    const char arrow = action.op == Op::Send ? '>' : '<';
+    if (rest.empty() || rest.front() != arrow) {
+      fail(std::string("a skip names its other stage after '") + arrow +
+           "', as in 0SKIP_SEND_F0>3 or 3SKIP_RECV_F0<0");
+      return neighbour;
+    }
+    rest.remove_prefix(1);
+    const auto peer = take_number(rest, "other stage's");
+    if (!peer) return neighbour;
+    const std::int32_t distance =
+        (*peer - action.stage.value) * neighbour_step(action.op, action.direction);
+    if (distance == 1)
+      fail("between neighbour stages it is written " + std::string(kind.text.substr(5)));
+    else if (distance < 1)
+      fail("stage " + std::to_string(*peer) + " is on the wrong side of stage " +
+           to_string(action.stage));
+    return StageId{*peer};
+  }
+
+  Cell read_overlap() {
+    constexpr std::string_view kEnd = ")OVERLAP_F_B";
+    std::string_view rest = text_.substr(1);
+    if (!rest.ends_with(kEnd)) {
+      fail("an overlap ends with ')OVERLAP_F_B', as in (4F4;3B0)OVERLAP_F_B");
+      return {};
+    }
+    rest.remove_suffix(kEnd.size());
+    Overlap overlap;
+    while (true) {
+      const std::size_t end = rest.find(';');
+      overlap.parts.push_back(read_action(rest.substr(0, end)));
+      if (!error_.empty()) return {};
+      if (!is_compute(overlap.parts.back().op)) fail("only F, B, I and W run side by side");
+      if (end == std::string_view::npos) break;
+      rest.remove_prefix(end + 1);
+    }
+    if (overlap.parts.size() < 2) fail("an overlap has two parts or more, separated by ';'");
+    return overlap;
+  }
+
   std::string_view text_;
   Dialect dialect_;
   std::string error_;
 };
 
 }  // namespace
+
+std::string to_string(const Action& action) {
+  const bool skip = is_skip(action);
+  std::string text = std::to_string(action.stage.value);
+  for (const Kind& kind : kKinds)
+    if (kind.op == action.op &&
+        kind.direction == (is_transfer(action.op) ? action.direction : kForth) &&
+        kind.skip == skip) {
+      text += kind.text;
+      break;
+    }
+  if (action.microbatch) text += std::to_string(action.microbatch->value);
+  if (skip) text += (action.op == Op::Send ? ">" : "<") + std::to_string(action.peer->value);
+  return text;
+}
+
+std::string to_string(const Cell& cell) {
+  if (const auto* action = std::get_if<Action>(&cell)) return to_string(*action);
+  const auto* overlap = std::get_if<Overlap>(&cell);
+  if (!overlap) return "";
+  std::string text;
+  for (const Action& part : overlap->parts) text += (text.empty() ? "(" : ";") + to_string(part);
+  return text + ")OVERLAP_F_B";
+}
 
 ParsedCell parse_cell(std::string_view text, Dialect dialect) {
   return CellReader(text, dialect).read();
