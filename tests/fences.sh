@@ -27,6 +27,7 @@ own_headers_of() {
 # Where a third-party header may be: a regular expression for the file; empty for the standard library.
 home_of() {
   case $1 in
+    nlohmann/json_fwd.hpp) echo '^planner/io/|^tests/' ;;  # declares the type only; headers that readers share
     yaml-cpp/* | nlohmann/* | openssl/* | zip.h) echo '^planner/io/[^/]*\.cc$|^tests/' ;;
     simgrid/* | xbt/* | xbt.h) echo '^sim/' ;;
     torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) echo '^runtime/|^tests/runtime/' ;;
