@@ -1,0 +1,200 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/io/cluster_reader.h"
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Cluster shipped(const std::string& name) {
+  return read_cluster(std::string(PFEIFE_SOURCE_DIR) + "/configs/clusters/" + name + ".yaml");
+}
+const Path& path(const Cluster& cluster, int from, int to) {
+  return cluster.path(DeviceId{from}, DeviceId{to});
+}
+/// Names of the links on the way.
+std::vector<std::string> way(const Cluster& cluster, int from, int to) {
+  std::vector<std::string> names;
+  for (const std::size_t link : path(cluster, from, to).links)
+    names.push_back(cluster.links[link].name);
+  return names;
+}
+
+const std::string kHead =
+    "version: 1\nname: x\ndevice_kinds: {k: {memory: 1 GiB, memory_bandwidth: 1 GB/s, peak: {fp32: "
+    "1 "
+    "TFLOP/s}, gemm_efficiency: {fp32: [[1 GFLOP, 1]]}}}\n";
+/// A cluster of so many devices with these links and routes.
+Cluster with_links(int devices, const std::string& rest) {
+  return parse_cluster(
+      kHead + "devices: [{kind: k, count: " + std::to_string(devices) + "}]\n" + rest, "c.yaml");
+}
+std::string error_of(const std::string& text) {
+  try {
+    parse_cluster(text, "c.yaml");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+std::string link_error(int devices, const std::string& rest) {
+  return error_of(kHead + "devices: [{kind: k, count: " + std::to_string(devices) + "}]\n" + rest);
+}
+
+TEST(ShippedClusters, AllAreReadAndConnected) {
+  const std::vector<std::pair<std::string, std::size_t>> sizes = {
+      {"3090_x8", 8}, {"a100_sxm4_40gb_x8", 8}, {"h200_x8", 8}, {"a100_4x8", 32}, {"laptop", 2}};
+  for (const auto& [name, devices] : sizes) {
+    const Cluster cluster = shipped(name);
+    EXPECT_EQ(cluster.name, name);
+    EXPECT_EQ(cluster.devices(), devices);
+    EXPECT_EQ(cluster.digest.size(), 64u);
+    EXPECT_FALSE(cluster.notes.empty());
+    for (int a = 0; a < static_cast<int>(devices); ++a)
+      for (int b = 0; b < static_cast<int>(devices); ++b)
+        EXPECT_EQ(path(cluster, a, b).links.empty(), a == b) << name << " " << a << " " << b;
+  }
+}
+
+TEST(ShippedClusters, Rtx3090PairsUseNvlinkAndOthersTheHost) {
+  const Cluster cluster = shipped("3090_x8");
+  EXPECT_THAT(way(cluster, 0, 1), ElementsAre("nvlink[0-1].up"));
+  EXPECT_THAT(way(cluster, 1, 0), ElementsAre("nvlink[0-1].down"));
+  EXPECT_THAT(way(cluster, 1, 2), ElementsAre("pcie_slot[1].up", "pcie_slot[2].down"));
+  EXPECT_THAT(way(cluster, 3, 4),
+              ElementsAre("pcie_slot[3].up", "root[0].up", "root[1].down", "pcie_slot[4].down"));
+  EXPECT_EQ(path(cluster, 0, 1).latency, Nanoseconds{15000});
+  EXPECT_EQ(path(cluster, 3, 4).latency, Nanoseconds{25000});
+  EXPECT_EQ(path(cluster, 3, 4).bandwidth.at(Bytes{1 << 20}).value, 11e9);
+  // 11 GB/s: 11 MB in 1 ms after the latency.
+  EXPECT_EQ(transfer_time(path(cluster, 3, 4), Bytes{11'000'000}), Nanoseconds{1'025'000});
+  const DeviceKind& kind = cluster.kind(DeviceId{7});
+  EXPECT_EQ(kind.name, "rtx3090");
+  EXPECT_EQ(kind.memory, 24576 * kMiB);
+  EXPECT_EQ(kind.peak.at("tf32").value, 35.6e12);
+  EXPECT_EQ(kind.gemm_efficiency.at("tf32").at({1100e9}), 0.98);
+  EXPECT_EQ(kind.stage_overhead, Nanoseconds{0});
+}
+
+TEST(ShippedClusters, NodesAreJoinedByTheNicsOnly) {
+  const Cluster cluster = shipped("a100_4x8");
+  EXPECT_THAT(way(cluster, 8, 15), ElementsAre("nvswitch_port[8].up", "nvswitch_port[15].down"));
+  EXPECT_THAT(way(cluster, 7, 8), ElementsAre("nic[7].up", "nic[8].down"));
+  EXPECT_EQ(path(cluster, 7, 8).latency, Nanoseconds{20000});
+}
+
+TEST(ClusterLinks, TheFirstRouteThatConnectsIsTaken) {
+  const Cluster cluster = with_links(
+      3,
+      "links: [{name: a, between: [[2, 1]], bandwidth: 3 GB/s, latency: 1 us}, {name: b, per: "
+      "device, bandwidth: 1 GB/s, latency: 2 us}]\nroutes: [{over: a}, {over: b}]\n");
+  EXPECT_THAT(way(cluster, 1, 2), ElementsAre("a[1-2].up"));
+  EXPECT_THAT(way(cluster, 0, 1), ElementsAre("b[0].up", "b[1].down"));
+  EXPECT_EQ(path(cluster, 0, 1).latency, Nanoseconds{4000}) << "two links of 2 us";
+}
+
+TEST(ClusterLinks, HalfDuplexDirectionsShareOneLink) {
+  const Cluster cluster = with_links(
+      2,
+      "links: [{name: a, between: [[0, 1]], bandwidth: 3 GB/s, duplex: half}]\nroutes: [{over: a, "
+      "latency: 1 us}]\n");
+  EXPECT_EQ(path(cluster, 0, 1).links, path(cluster, 1, 0).links);
+  EXPECT_THAT(way(cluster, 0, 1), ElementsAre("a[0-1]"));
+}
+
+TEST(ClusterLinks, DirectionsMayDiffer) {
+  const Cluster cluster = with_links(2,
+                                     "links: [{name: a, between: [[0, 1]], bandwidth: {up: 3 GB/s, "
+                                     "down: 1 GB/s}}]\nroutes: [{over: "
+                                     "a, latency: 1 us}]\n");
+  EXPECT_EQ(transfer_time(path(cluster, 0, 1), Bytes{3000}), Nanoseconds{2000});
+  EXPECT_EQ(transfer_time(path(cluster, 1, 0), Bytes{3000}), Nanoseconds{4000});
+}
+
+TEST(ClusterLinks, ThePathIsAsNarrowAsItsNarrowestLinkAtEachSize) {
+  const Cluster cluster = with_links(
+      4,
+      "links:\n  - {name: port, per: device, bandwidth: [[1 KiB, 1 GB/s], [1 MiB, 9 GB/s]]}\n  - "
+      "{name: root, per: [[0, 1], [2-3]], bandwidth: 4 GB/s}\nroutes: [{over: [port, root], "
+      "latency: "
+      "1 us}]\n");
+  EXPECT_THAT(way(cluster, 0, 3),
+              ElementsAre("port[0].up", "root[0].up", "root[1].down", "port[3].down"));
+  EXPECT_EQ(path(cluster, 0, 1).bandwidth.at(kMiB).value, 9e9);
+  EXPECT_EQ(path(cluster, 0, 3).bandwidth.at(kMiB).value, 4e9);
+  EXPECT_EQ(path(cluster, 0, 3).bandwidth.at(kKiB).value, 1e9);
+  EXPECT_EQ(cluster.links[path(cluster, 0, 1).links[0]].bandwidth.value, 9e9)
+      << "capacity = fastest";
+}
+
+TEST(ClusterLinks, ASingleDeviceNeedsNone) { EXPECT_EQ(with_links(1, "").devices(), 1u); }
+
+TEST(ClusterErrors, AreSaidAtThePlace) {
+  EXPECT_EQ(link_error(2, ""),
+            "c.yaml:1:1: no route connects device 0 with device 1; add one, the last may be a link "
+            "`per: device` that joins all");
+  const std::string port = "links: [{name: p, per: device, bandwidth: 1 GB/s}]\n";
+  EXPECT_THAT(link_error(2, port + "routes: [{over: q}]"),
+              StartsWith("c.yaml:6:17: routes[0].over: found \"q\""));
+  EXPECT_THAT(link_error(2, port + "routes: [{over: p}]"), HasSubstr("has a latency"));
+  EXPECT_THAT(link_error(2, port), HasSubstr("the link \"p\" is in no route"));
+  EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwidth: 46}]"),
+              StartsWith("c.yaml:5:43: links[0].bandwidth: expected a bandwidth such as"));
+  EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwith: 1 GB/s}]"),
+              HasSubstr("unknown key \"bandwith\"; did you mean \"bandwidth\"?"));
+}
+
+TEST(ClusterErrors, DevicesAndGroupsAreChecked) {
+  const auto between = [](const std::string& pairs) {
+    return link_error(3, "links: [{name: p, between: " + pairs + ", bandwidth: 1 GB/s}]");
+  };
+  EXPECT_THAT(between("[[0, 3]]"), HasSubstr("expected a whole number from 0 to 2, found \"3\""));
+  EXPECT_THAT(between("[[1, 1]]"), HasSubstr("two different devices"));
+  EXPECT_THAT(between("[[0, 1], [1, 0]]"), HasSubstr("twice"));
+  EXPECT_THAT(between("[[0, 1, 2]]"), HasSubstr("a pair of devices"));
+  EXPECT_THAT(between("[0, 1]"), HasSubstr("expected a sequence"));
+  const auto per = [](const std::string& groups) {
+    return link_error(3, "links: [{name: p, per: " + groups + ", bandwidth: 1 GB/s}]");
+  };
+  EXPECT_THAT(per("[[0, 1], [1, 2]]"), HasSubstr("device 1 is in a group already"));
+  EXPECT_THAT(per("[[0-3]]"), HasSubstr("within 0-2"));
+  EXPECT_THAT(per("[[2-1]]"), HasSubstr("within 0-2"));
+  EXPECT_THAT(per("[[99999999999999999999-1]]"), HasSubstr("within 0-2"));
+  EXPECT_THAT(per("node"), HasSubstr("devices_per_node"));
+  EXPECT_THAT(per("dvice"), HasSubstr("allowed: device"));
+  EXPECT_THAT(per("device, between: [[0, 1]]"), HasSubstr("one of `between"));
+  EXPECT_THAT(per("[[0, 1]], within: node"), HasSubstr("only a link `per: device`"));
+  EXPECT_THAT(link_error(3, "devices_per_node: 2"), HasSubstr("do not fill nodes of 2"));
+}
+
+TEST(ClusterErrors, KindsAreChecked) {
+  const auto kind = [](const std::string& text) {
+    return error_of("version: 1\nname: x\ndevice_kinds: {k: {" + text +
+                    "}}\ndevices: [{kind: k}]\n");
+  };
+  EXPECT_THAT(kind("memory: 1 GiB"), HasSubstr("\"memory_bandwidth\" is missing"));
+  EXPECT_THAT(kind("memory: 1 GiB, reserve: 1 GiB"), HasSubstr("leaves nothing"));
+  const std::string base = "memory: 1 GiB, memory_bandwidth: 1 GB/s, ";
+  EXPECT_THAT(kind(base + "peak: {fp23: 1 TFLOP/s}"), HasSubstr("did you mean \"fp32\"?"));
+  EXPECT_THAT(kind(base + "peak: {}"), HasSubstr("at least one of fp32"));
+  const std::string curve = base + "peak: {fp32: 1 TFLOP/s}, gemm_efficiency: {fp32: ";
+  EXPECT_THAT(kind(curve + "[[2 GFLOP, 1], [1 GFLOP, 1]]}"), HasSubstr("must grow"));
+  EXPECT_THAT(kind(curve + "[[2 GFLOP, 0]]}"), HasSubstr("above 0"));
+  EXPECT_THAT(kind(curve + "[]}"), HasSubstr("at least one point"));
+  EXPECT_EQ(kind(curve + "[[1 GFLOP, 1]]}"), "");
+  EXPECT_THAT(error_of(kHead + "devices: [{kind: kk}]"), HasSubstr("did you mean \"k\"?"));
+  EXPECT_THAT(error_of(kHead + "devices: []"), HasSubstr("no device"));
+  EXPECT_THAT(error_of(kHead + "devices: [{kind: k, count: 0}]"), HasSubstr("from 1 to"));
+  EXPECT_THAT(error_of(kHead + "devices: [{kind: k, count: 1000}, {kind: k, count: 1000}]"),
+              HasSubstr("may have 1024 devices"));
+  EXPECT_THAT(error_of("version: 2"), HasSubstr("only version 1"));
+  EXPECT_THAT(error_of(""), HasSubstr("expected a map"));
+}
+
+}  // namespace
+}  // namespace pfeife
