@@ -281,7 +281,7 @@ class LinkNumbers {
 
   std::size_t of(const Hop& hop) {
     const LinkEntry& entry = *hop.entry;
-    const std::string name = entry.name + hop.owner +
+    const std::string name = entry.name + "[" + hop.owner + "]" +
                              (entry.half_duplex ? ""
                               : hop.up          ? ".up"
                                                 : ".down");
