@@ -1,0 +1,127 @@
+#include "planner/cost/memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/ir/rows.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::rows;
+using ns = Nanoseconds;
+
+std::vector<std::int64_t> after(const MemoryCurve& curve) {
+  std::vector<std::int64_t> bytes;
+  for (const MemoryStep& step : curve.steps) bytes.push_back(step.after.value);
+  return bytes;
+}
+std::vector<std::int64_t> during(const MemoryCurve& curve) {
+  std::vector<std::int64_t> bytes;
+  for (const MemoryStep& step : curve.steps) bytes.push_back(step.during.value);
+  return bytes;
+}
+
+/// Two stages; message 5 B each way, saved 100 B, fixed 1000 B, temporary 7 B; one microbatch.
+struct TwoStages {
+  StageCosts costs = uniform_costs(2, ns{1}, ns{1}, ns{1}, ns{1});
+  Schedule schedule = rows({"0F0 0SEND_F0 0RECV_B0 0B0", "1RECV_F0 1F0 1B0 1SEND_B0"});
+  TwoStages() {
+    for (StageCost& stage : costs.stages) {
+      stage.parameters = Bytes{1000};
+      stage.saved = Bytes{100};
+      stage.temporary = Bytes{7};
+    }
+    costs.values[0].bytes = costs.values[0].gradient_bytes = Bytes{5};
+    costs.pairs[0].bytes = costs.pairs[0].gradient_bytes = Bytes{5};
+  }
+  MemoryCurve on(int rank) {
+    return memory(schedule, RankId{rank}, costs, *placement_of(schedule));
+  }
+};
+
+TEST(Memory, FollowsEveryLifetimeOfTwoStages) {
+  TwoStages two;
+  // Rank 0: F leaves saved 100 and the unsent 5; SEND frees 5; RECV_B holds 5; B frees both.
+  EXPECT_THAT(after(two.on(0)), ElementsAre(1105, 1100, 1105, 1000));
+  EXPECT_THAT(during(two.on(0)), ElementsAre(1112, 1105, 1105, 1112));
+  // Rank 1: receive buffer 5 until F is done; B makes the gradient 5, held until sent.
+  EXPECT_THAT(after(two.on(1)), ElementsAre(1005, 1100, 1005, 1000));
+  EXPECT_THAT(during(two.on(1)), ElementsAre(1005, 1112, 1112, 1005));
+  EXPECT_EQ(two.on(0).peak(), Bytes{1112});
+}
+
+TEST(Memory, AValueKeptBySenderAndReceiverCountsOnceOnEach) {
+  TwoStages two;
+  two.costs.values[0].saved_by_sender = true;
+  two.costs.values[0].saved_by_receiver = {true};
+  // `saved` of 100 already contains the 5 on both sides: no extra bytes before SEND, none besides
+  // the buffer in F.
+  EXPECT_THAT(after(two.on(0)), ElementsAre(1100, 1100, 1105, 1000));
+  EXPECT_THAT(after(two.on(1)), ElementsAre(1005, 1100, 1005, 1000));
+  EXPECT_THAT(during(two.on(1)), ElementsAre(1005, 1107, 1112, 1005));
+}
+
+TEST(Memory, HandOverOnTheSameRankHoldsTheValueUntilItIsRead) {
+  TwoStages two;
+  two.schedule = rows({"0F0 0F1 1F0 1B0 0B0 1F1 1B1 0B1"});
+  // Both stages' parameters; each F of stage 0 leaves 100 + 5; 1F0 keeps 100 and lets go of the 5;
+  // 1B0 makes a gradient of 5 that 0B0 consumes.
+  EXPECT_THAT(after(two.on(0)), ElementsAre(2105, 2210, 2305, 2210, 2105, 2200, 2105, 2000));
+}
+
+TEST(Memory, SplitBackwardKeepsWhatTheWeightGradientNeedsUntilW) {
+  TwoStages two;
+  for (StageCost& stage : two.costs.stages) stage.weight_saved = Bytes{40};
+  two.schedule = rows({"0F0 0SEND_F0 0RECV_B0 0I0 0W0", "1RECV_F0 1F0 1I0 1SEND_B0 1W0"});
+  EXPECT_THAT(after(two.on(0)), ElementsAre(1105, 1100, 1105, 1040, 1000));
+  EXPECT_THAT(after(two.on(1)), ElementsAre(1005, 1100, 1045, 1040, 1000));
+}
+
+TEST(Memory, AValueForTwoStagesIsHeldUntilTheLastSend) {
+  TwoStages two;
+  two.costs = uniform_costs(3, ns{1}, ns{1}, ns{1}, ns{1});
+  two.costs.values = {
+      {StageId{0}, {StageId{1}, StageId{2}}, Bytes{5}, Bytes{0}, false, {false, false}}};
+  for (StageCost& stage : two.costs.stages) stage.saved = Bytes{0};
+  two.schedule = rows({"0F0 0SEND_F0 0SKIP_SEND_F0>2", "1RECV_F0 1F0", "2SKIP_RECV_F0<0 2F0"});
+  EXPECT_THAT(after(two.on(0)), ElementsAre(5, 5, 0));
+  EXPECT_THAT(after(two.on(2)), ElementsAre(5, 0));
+}
+
+TEST(Memory, ReturnsToTheStaticLevelWhenAllIsDone) {
+  TwoStages two;
+  for (const int rank : {0, 1}) EXPECT_EQ(two.on(rank).steps.back().after, two.on(rank).fixed);
+}
+
+/// The log in the read-me of the published program: 2 ranks, 3 microbatches, 1F1B; MiB to the
+/// printed 0.01.
+TEST(ReferenceMemory, GivesThePublishedPeaksOfTheLog) {
+  const auto mib = [](double value) { return Bytes{std::llround(value * 1024 * 1024)}; };
+  StageCosts costs = uniform_costs(2, ns{1}, ns{1}, ns{1}, ns{1});
+  const double weight[] = {7723.98, 7727.24}, act[] = {1860.00, 1854.48},
+               temp[] = {1873.04, 1867.51};
+  for (std::size_t s = 0; s < 2; ++s) {
+    costs.stages[s].parameters = mib(weight[s] / 4);
+    costs.stages[s].saved = mib(act[s]);
+    costs.stages[s].temporary = mib(temp[s] - act[s]);  // the log's temp contains act
+  }
+  costs.stages[0].model_input = Bytes{4 * 3 * 224 * 224 * 4};
+  costs.pairs[0].bytes =
+      Bytes{2 * 4 * 257 * 1408 * 4};  // the published program counts the edge twice
+  const Schedule schedule =
+      rows({"0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0F2 0SEND_F2 0RECV_B1 0B1 0RECV_B2 0B2",
+            "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1 1RECV_F2 1F2 1B2 1SEND_B2"});
+  const double idle[] = {7797.13, 7826.63}, peak[] = {11530.17, 9694.14};
+  for (int r = 0; r < 2; ++r) {
+    const MemoryCurve curve =
+        memory(schedule, RankId{r}, costs, *placement_of(schedule), MemoryRule::Reference);
+    const auto in_mib = [](Bytes b) { return static_cast<double>(b.value) / (1024.0 * 1024.0); };
+    EXPECT_NEAR(in_mib(curve.fixed), idle[r], 0.0051) << r;
+    EXPECT_NEAR(in_mib(curve.peak()), peak[r], 0.0051) << r;
+  }
+}
+
+}  // namespace
+}  // namespace pfeife

@@ -1,0 +1,124 @@
+#include "planner/cost/stage_costs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pfeife {
+namespace {
+
+using ::testing::ElementsAre;
+using ns = Nanoseconds;
+
+/// Four layers of 1, 2, 4, 8 ns forward; 0 -> 1 -> 2 -> 3 of 10 B each; 0 also feeds 2 and 3 with 6
+/// B; the embedding (100 B) is used by layers 0 and 3.
+Layers four_layers() {
+  Layers layers;
+  for (int l = 0; l < 4; ++l) {
+    Layer layer;
+    layer.times = {{ns{1 << l}, ns{2 << l}, ns{3 << l}, ns{0}}};
+    layer.saved = Bytes{1};
+    layer.temporary = Bytes{l};
+    layers.layers.push_back(layer);
+  }
+  for (int l = 0; l < 3; ++l)
+    layers.values.push_back({"chain", LayerId{l}, {LayerId{l + 1}}, Bytes{10}, Bytes{10}, {}});
+  layers.values.push_back({"skip", LayerId{0}, {LayerId{2}, LayerId{3}}, Bytes{6}, Bytes{4}, {}});
+  layers.storages.push_back({Bytes{6}, {LayerId{0}, LayerId{2}, LayerId{3}}, {LayerId{3}}, 3});
+  layers.parameters.push_back(
+      {"embedding", Bytes{100}, Bytes{100}, Bytes{200}, {LayerId{0}, LayerId{3}}, {ns{5}}});
+  layers.parameters.push_back({"own", Bytes{30}, Bytes{30}, Bytes{60}, {LayerId{1}}, {ns{2}}});
+  return layers;
+}
+
+DeviceKind device() {
+  DeviceKind kind;
+  kind.name = "test";
+  kind.memory = Bytes{1 << 20};
+  return kind;
+}
+
+TEST(StageCosts, AddsLayersAndSendsAValueOnceToEachStageThatReadsIt) {
+  const Cluster cluster = uniform_cluster(2, device(), {1e9}, ns{100});  // 1 B a ns
+  const StageCosts costs = stage_costs(four_layers(), {{1}}, round_robin(2, 2), cluster);
+  ASSERT_EQ(costs.stages.size(), 2U);
+  EXPECT_EQ(costs.stages[0].forward, ns{3});
+  EXPECT_EQ(costs.stages[1].forward, ns{12});
+  EXPECT_EQ(costs.stages[1].backward(), ns{60});
+  EXPECT_EQ(costs.stages[1].temporary, Bytes{3});
+  ASSERT_EQ(costs.pairs.size(), 1U);
+  EXPECT_EQ(costs.pairs[0].bytes, Bytes{16});  // chain 10 + skip 6, though two layers read the skip
+  EXPECT_EQ(costs.pairs[0].gradient_bytes, Bytes{14});
+  EXPECT_EQ(costs.pairs[0].forward_time, ns{116});
+  EXPECT_EQ(costs.pairs[0].backward_time, ns{114});
+}
+
+TEST(StageCosts, AStorageCountsOnceAStageAndMarksTheValue) {
+  const Cluster cluster = uniform_cluster(2, device(), {1e9}, ns{100});
+  const StageCosts costs = stage_costs(four_layers(), {{1}}, round_robin(2, 2), cluster);
+  EXPECT_EQ(costs.stages[0].saved, Bytes{2 + 6});
+  EXPECT_EQ(costs.stages[1].saved, Bytes{2 + 6});  // layers 2 and 3 save the same storage
+  EXPECT_EQ(costs.stages[1].weight_saved, Bytes{6});
+  ASSERT_EQ(costs.values.size(), 2U);
+  EXPECT_TRUE(costs.values[1].saved_by_sender);
+  EXPECT_THAT(costs.values[1].saved_by_receiver, ElementsAre(true));
+  EXPECT_FALSE(costs.values[0].saved_by_sender);
+}
+
+TEST(StageCosts, TiedParameterIsHeldByBothRanksAndReduced) {
+  const Cluster cluster = uniform_cluster(2, device(), {1e9}, ns{100});
+  const StageCosts costs = stage_costs(four_layers(), {{1}}, round_robin(2, 2), cluster);
+  EXPECT_EQ(costs.stages[0].fixed(), Bytes{400 + 120});
+  EXPECT_EQ(costs.stages[1].fixed(), Bytes{400});
+  EXPECT_EQ(costs.stages[0].optimizer, ns{7});
+  ASSERT_EQ(costs.reductions.size(), 1U);
+  EXPECT_THAT(costs.reductions[0].stages, ElementsAre(StageId{0}, StageId{1}));
+  // Two steps of 50 B at 1 B a ns, each after 100 ns.
+  EXPECT_EQ(costs.reductions[0].time, ns{2 * (50 + 100)});
+}
+
+TEST(StageCosts, OnOneRankNothingIsSentReducedOrHeldTwice) {
+  const Cluster cluster = uniform_cluster(1, device(), {1e9}, ns{100});
+  const StageCosts costs = stage_costs(four_layers(), {{1}}, round_robin(2, 1), cluster);
+  EXPECT_EQ(costs.pairs[0].forward_time, ns{0});
+  EXPECT_TRUE(costs.reductions.empty());
+  EXPECT_EQ(costs.stages[0].fixed() + costs.stages[1].fixed(), Bytes{520});
+}
+
+TEST(StageCosts, SkipsMakeAPairOfTheirOwn) {
+  const Cluster cluster = uniform_cluster(4, device(), {1e9}, ns{100});
+  const StageCosts costs = stage_costs(four_layers(), {{0, 1, 2}}, round_robin(4, 4), cluster);
+  const StageGraph graph = stage_graph(costs);
+  std::vector<std::pair<int, int>> ends;
+  for (const StageGraph::Edge& edge : graph.edges)
+    ends.emplace_back(edge.from.value, edge.to.value);
+  EXPECT_THAT(ends, ElementsAre(std::pair{0, 1}, std::pair{0, 2}, std::pair{0, 3}, std::pair{1, 2},
+                                std::pair{2, 3}));
+  EXPECT_EQ(find_pair(costs, StageId{0}, StageId{3})->bytes, Bytes{6});
+  EXPECT_EQ(find_pair(costs, StageId{1}, StageId{3}), nullptr);
+}
+
+TEST(StageCosts, PublishedTransferTimeReplacesTheLink) {
+  Layers layers = four_layers();
+  layers.values.pop_back();
+  layers.storages.clear();
+  for (LayerValue& value : layers.values) value.transfer_time = ns{42};
+  const Cluster cluster = uniform_cluster(2, device(), {1e9}, ns{100});
+  const StageCosts costs = stage_costs(layers, {{1}}, round_robin(2, 2), cluster);
+  EXPECT_EQ(costs.pairs[0].forward_time, ns{42});
+  EXPECT_EQ(costs.pairs[0].backward_time, ns{42});
+}
+
+TEST(StageCosts, OverheadsOfTheDeviceKindAreAdded) {
+  DeviceKind kind = device();
+  kind.stage_overhead = ns{1000};
+  kind.iteration_overhead = ns{50};
+  const Cluster cluster = uniform_cluster(1, kind, {1e9}, ns{100});
+  const StageCosts costs = stage_costs(four_layers(), {{1}}, round_robin(2, 1), cluster);
+  EXPECT_EQ(costs.stages[0].forward, ns{1003});
+  EXPECT_EQ(costs.stages[0].backward(), ns{1000 + 6 + 9});
+  EXPECT_EQ(costs.stages[0].optimizer, ns{5 + 2 + 50});
+  EXPECT_EQ(costs.stages[1].optimizer, ns{0});
+}
+
+}  // namespace
+}  // namespace pfeife
