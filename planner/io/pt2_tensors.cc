@@ -30,7 +30,7 @@ void check_bytes(const TensorType& type) {
   for (const std::int64_t size : type.sizes) {
     if (size == 0) return;
     if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > kLargestTensor.value)
-      throw Malformed("a tensor of more than " + to_string(kLargestTensor));
+      throw Malformed(stream_all("a tensor of more than ", kLargestTensor.value >> 40, " TiB"));
   }
 }
 
@@ -113,10 +113,9 @@ ParameterPlaces::ParameterPlaces(const Json& weights_config) {
   for (const auto& [name, entry] : config.items()) {
     if (!truth(field(entry, "is_param"))) continue;
     const Json& meta = field(entry, "tensor_meta");
-    place_of_name_[name] = stream_all(
-        text(field(entry, "path_name")), " at element ",
-        integer(field(field(meta, "storage_offset"), "as_int")), "\n", field(meta, "sizes").dump(),
-        field(meta, "strides").dump());
+    place_of_name_[name] = stream_all(text(field(entry, "path_name")), " at element ",
+                                      integer(field(field(meta, "storage_offset"), "as_int")), "\n",
+                                      field(meta, "sizes").dump(), field(meta, "strides").dump());
   }
   check_overlaps(place_of_name_);
 }

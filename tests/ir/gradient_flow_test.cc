@@ -1,0 +1,73 @@
+#include "planner/ir/gradient_flow.h"
+
+#include <gtest/gtest.h>
+
+namespace pfeife {
+namespace {
+
+// Builds a graph node by node; each node makes one value.
+struct Builder {
+  Graph graph;
+
+  ValueId given(ValueRole role, bool requires_grad) {
+    graph.values.push_back({.name = "v", .role = role, .requires_grad = requires_grad});
+    return ValueId{static_cast<std::int64_t>(graph.values.size()) - 1};
+  }
+  ValueId call(const std::string& op, std::vector<ValueId> inputs, DType dtype = DType::Float32) {
+    const ValueId out = given(ValueRole::Intermediate, true);  // stale: must be computed anew
+    graph.values.back().type.dtype = dtype;
+    graph.values.back().producer = NodeId{static_cast<std::int64_t>(graph.nodes.size())};
+    Node node{.name = "n", .op = op, .outputs = {out}};
+    for (const ValueId input : inputs) node.arguments.push_back({"a", input});
+    graph.nodes.push_back(node);
+    return out;
+  }
+  bool requires_grad(ValueId id) const { return graph.value(id).requires_grad; }
+};
+
+TEST(RequiresGrad, FlowsFromParametersThroughFloatingOutputs) {
+  Builder b;
+  const ValueId w = b.given(ValueRole::Parameter, true),
+                frozen = b.given(ValueRole::Parameter, false);
+  const ValueId x = b.given(ValueRole::Input, false);
+  const ValueId from_frozen = b.call("aten::linear", {x, frozen});
+  const ValueId hidden = b.call("aten::linear", {x, w});
+  const ValueId after = b.call("aten::gelu", {hidden});
+  const ValueId mask = b.call("aten::gt", {after}, DType::Bool);
+  const ValueId masked = b.call("aten::to", {mask});
+  propagate_requires_grad(b.graph);
+  EXPECT_FALSE(b.requires_grad(from_frozen));
+  EXPECT_TRUE(b.requires_grad(hidden));
+  EXPECT_TRUE(b.requires_grad(after));
+  EXPECT_FALSE(b.requires_grad(mask));
+  EXPECT_FALSE(b.requires_grad(masked));
+  EXPECT_FALSE(b.requires_grad(x));
+}
+
+TEST(RequiresGrad, StopsAtOperatorsThatReadOnlyMetadata) {
+  Builder b;
+  const ValueId w = b.given(ValueRole::Parameter, true);
+  const ValueId zeros = b.call("aten::zeros_like", {w}), cut = b.call("aten::detach", {w});
+  propagate_requires_grad(b.graph);
+  EXPECT_FALSE(b.requires_grad(zeros));
+  EXPECT_FALSE(b.requires_grad(cut));
+}
+
+// buffer = zeros; slice(buffer).copy_(w): whoever reads the buffer afterwards depends on w, whoever
+// read it before not.
+TEST(RequiresGrad, InPlaceWritesReachTheBaseOfViewsFromThereOn) {
+  Builder b;
+  const ValueId w = b.given(ValueRole::Parameter, true);
+  const ValueId buffer = b.call("aten::zeros", {});
+  const ValueId before = b.call("aten::neg", {buffer});
+  const ValueId part = b.call("aten::slice", {buffer});
+  b.call("aten::copy_", {part, w});
+  const ValueId after = b.call("aten::neg", {buffer});
+  propagate_requires_grad(b.graph);
+  EXPECT_FALSE(b.requires_grad(before));
+  EXPECT_TRUE(b.requires_grad(buffer));
+  EXPECT_TRUE(b.requires_grad(after));
+}
+
+}  // namespace
+}  // namespace pfeife
