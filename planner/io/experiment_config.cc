@@ -1,0 +1,397 @@
+#include "planner/io/experiment_config.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/io/yaml_document.h"
+
+namespace pfeife {
+namespace {
+
+using Path = std::filesystem::path;
+
+const std::vector<std::string> kTopKeys{"version",   "model",      "skips",   "profile",
+                                        "cluster",   "training",   "cases",   "plan",
+                                        "baselines", "simulation", "engines", "select_by"};
+
+/// Names of the files beside the one that is missing, for the suggestion.
+std::string nearest_file(const Path& missing) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(missing.parent_path(), error))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  const std::string nearest = nearest_spelling(missing.filename().string(), names);
+  return nearest.empty()
+             ? ""
+             : "; did you mean \"" + (Path(missing).parent_path() / nearest).string() + "\"?";
+}
+
+/// The file that a config in `folder` names.
+InputFile input_file(const YamlNode& node, const Path& folder) {
+  InputFile file;
+  file.written = node.as_string();
+  if (file.written.empty()) node.fail("a file name is missing here");
+  file.path = (folder / file.written).lexically_normal();
+  file.where = node.where();
+  std::error_code error;
+  if (!std::filesystem::exists(file.path, error))
+    node.fail("there is no file \"" + file.path.string() +
+              "\" (paths are relative to the config's folder)" + nearest_file(file.path));
+  if (!std::filesystem::is_regular_file(file.path, error))
+    node.fail("\"" + file.path.string() + "\" is not a file");
+  return file;
+}
+
+ModelInput model_input(const YamlNode& root, const Path& folder) {
+  const YamlNode node = root.at("model");
+  ModelInput model;
+  if (node.is_map()) {
+    node.check_keys({"file", "format"});
+    model.file = input_file(node.at("file"), folder);
+    model.format = node.at("format").as_one_of<ModelFormat>({{"pt2", ModelFormat::Pt2},
+                                                             {"table", ModelFormat::Table},
+                                                             {"pipedream", ModelFormat::PipeDream},
+                                                             {"piper", ModelFormat::Piper}});
+  } else {
+    model.file = input_file(node, folder);
+    const std::string extension = model.file.path.extension().string();
+    if (extension != ".pt2" && extension != ".csv")
+      node.fail("the format of \"" + model.file.written +
+                "\" does not follow from its name; write {file: " + model.file.written +
+                ", format: ...} with pt2, table, pipedream or piper");
+    model.format = extension == ".pt2" ? ModelFormat::Pt2 : ModelFormat::Table;
+  }
+  if (const auto skips = root.find("skips")) {
+    if (model.format != ModelFormat::Table)
+      root.fail_at_key("skips", "skips belong to a layer table; a " + to_string(model.format) +
+                                    " model has its own");
+    model.skips = input_file(*skips, folder);
+  }
+  return model;
+}
+
+void read_training(const YamlNode& node, CaseConfig& config) {
+  node.check_keys({"precision", "optimizer", "microbatch_size"});
+  if (const auto precision = node.find("precision"))
+    config.precision = precision->as_one_of<Precision>({{"fp32", Precision::Fp32},
+                                                        {"tf32", Precision::Tf32},
+                                                        {"bf16_amp", Precision::Bf16Amp},
+                                                        {"fp16_amp", Precision::Fp16Amp}});
+  if (const auto optimizer = node.find("optimizer"))
+    config.optimizer = optimizer->as_one_of<Optimizer>({{"sgd", Optimizer::Sgd},
+                                                        {"momentum", Optimizer::Momentum},
+                                                        {"adam", Optimizer::Adam},
+                                                        {"adamw", Optimizer::AdamW}});
+  if (const auto size = node.find("microbatch_size")) {
+    config.microbatch_size = size->as_int(1, 1'000'000);
+    config.microbatch_size_where = size->where();
+  }
+}
+
+std::vector<std::string> family_names(const YamlNode& node,
+                                      const std::vector<std::string>& families) {
+  std::vector<std::pair<std::string, std::string>> words;
+  for (const std::string& family : families) words.emplace_back(family, family);
+  std::vector<std::string> names;
+  for (const YamlNode& item : node.items_or_self()) {
+    names.push_back(item.as_one_of<std::string>(words));
+    if (std::count(names.begin(), names.end(), names.back()) > 1)
+      item.fail("\"" + names.back() + "\" is here twice");
+  }
+  return names;
+}
+
+std::vector<std::int32_t> cut_list(const YamlNode& node) {
+  std::vector<std::int32_t> cuts;
+  for (const YamlNode& item : node.items()) {
+    cuts.push_back(static_cast<std::int32_t>(item.as_int(0, 1'000'000)));
+    if (cuts.size() > 1 && cuts[cuts.size() - 2] >= cuts.back())
+      item.fail("cuts must increase from left to right");
+  }
+  return cuts;
+}
+
+void read_cuts(const YamlNode& node, PlanSettings& plan) {
+  plan.cuts_where = node.where();
+  if (node.is_sequence()) {
+    plan.cuts = PlanSettings::Cuts::Given;
+    plan.given_cuts = cut_list(node);
+    return;
+  }
+  using Cuts = PlanSettings::Cuts;
+  plan.cuts = node.as_one_of<Cuts>({{"search", Cuts::Search}, {"each_layer", Cuts::EachLayer}});
+}
+
+void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
+  plan.devices_where = node.where();
+  for (const YamlNode& item : node.items()) plan.devices.emplace_back(item.as_int(0, 1'000'000));
+}
+
+void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSettings& plan) {
+  if (const auto families = node.find("families")) {
+    plan.families_where = families->where();
+    std::vector<std::string> words = rules.families;
+    words.insert(words.end(), {"all", "certified"});
+    plan.families = family_names(*families, words);
+    const bool grouped =
+        std::any_of(plan.families.begin(), plan.families.end(),
+                    [](const std::string& name) { return name == "all" || name == "certified"; });
+    if (plan.families.empty()) families->fail("name at least one family, or \"all\"");
+    if (grouped && plan.families.size() > 1)
+      families->fail("\"all\" and \"certified\" stand alone");
+  }
+  if (const auto loops = node.find("loops")) {
+    std::set<std::size_t> values;
+    for (const YamlNode& item : loops->items_or_self()) values.insert(item.as_count(1, 1000));
+    if (values.empty()) loops->fail("name at least one number of stages a device");
+    plan.loops.assign(values.begin(), values.end());
+  }
+  if (const auto search = node.find("search")) search->as_one_of<bool>({{"planner", true}});
+  if (const auto iterations = node.find("iterations"))
+    if (!iterations->is_scalar() || iterations->as_string() != "default")
+      plan.iterations = iterations->as_count(1);
+  if (const auto cuts = node.find("cuts")) read_cuts(*cuts, plan);
+}
+
+PlanSettings plan_settings(const YamlNode& node, const Path& folder, const ExperimentRules& rules) {
+  PlanSettings plan;
+  plan.where = node.where();
+  if (node.is_map() && node.find("file")) {
+    node.check_keys({"file", "reserve"});
+    plan.source = PlanSettings::Source::PlanFile;
+    plan.file = input_file(node.at("file"), folder);
+  } else if (node.is_map() && node.find("schedule")) {
+    node.check_keys({"schedule", "cuts", "reserve", "devices"});
+    plan.source = PlanSettings::Source::ScheduleFile;
+    plan.file = input_file(node.at("schedule"), folder);
+    read_cuts(node.at("cuts"), plan);
+    if (plan.cuts == PlanSettings::Cuts::Search)
+      node.at("cuts").fail(
+          "a given schedule needs given cuts: a list of cut candidates, or each_layer");
+  } else {
+    node.check_keys({"families", "loops", "search", "iterations", "reserve", "cuts", "devices",
+                     "file", "schedule"});
+    read_search(node, rules, plan);
+  }
+  if (const auto reserve = node.find("reserve")) plan.reserve = reserve->as_bytes();
+  if (const auto devices = node.find("devices")) read_rank_devices(*devices, plan);
+  return plan;
+}
+
+JitterSettings jitter_settings(const YamlNode& node) {
+  node.check_keys({"cv", "repetitions", "seed"});
+  JitterSettings jitter;
+  jitter.cv = node.at("cv").as_double(0, 1);
+  if (const auto repetitions = node.find("repetitions"))
+    jitter.repetitions = repetitions->as_count(1, 1'000'000);
+  if (const auto seed = node.find("seed"))
+    jitter.seed = static_cast<std::uint64_t>(seed->as_int(0));
+  return jitter;
+}
+
+SimulationSettings simulation_settings(const YamlNode& node) {
+  node.check_keys({"queues", "links", "launch_overhead", "jitter"});
+  SimulationSettings simulation;
+  if (const auto queues = node.find("queues"))
+    simulation.queues = queues->as_one_of<Queues>({{"none", Queues::None},
+                                                   {"edge", Queues::Edge},
+                                                   {"pair", Queues::Pair},
+                                                   {"rank", Queues::Rank}});
+  if (const auto links = node.find("links"))
+    simulation.links =
+        links->as_one_of<Links>({{"delay", Links::Delay}, {"shared", Links::Shared}});
+  if (const auto overhead = node.find("launch_overhead"))
+    simulation.launch_overhead = overhead->as_duration();
+  if (const auto jitter = node.find("jitter"); jitter && !jitter->is_null())
+    simulation.jitter = jitter_settings(*jitter);
+  return simulation;
+}
+
+void read_engines(const YamlNode& node, CaseConfig& config) {
+  enum class Engine { Estimate, Simulate, Measure };
+  config.simulate = false;
+  for (const YamlNode& item : node.items_or_self()) {
+    const Engine engine = item.as_one_of<Engine>({{"estimate", Engine::Estimate},
+                                                  {"simulate", Engine::Simulate},
+                                                  {"measure", Engine::Measure}});
+    if (engine == Engine::Measure)
+      item.fail(
+          "measuring needs pfeife-run, which this build does not have; leave \"measure\" out");
+    if (engine == Engine::Simulate) config.simulate = true;
+  }
+}
+
+void read_select_by(const YamlNode& node, CaseConfig& config) {
+  config.select_by = node.as_one_of<SelectBy>(
+      {{"estimate", SelectBy::Estimate}, {"simulate", SelectBy::Simulate}, {"p95", SelectBy::P95}});
+  if (config.select_by != SelectBy::Estimate && !config.simulate)
+    node.fail("choosing by simulation needs \"simulate\" among the engines");
+  if (config.select_by == SelectBy::P95 && !config.simulation.jitter)
+    node.fail("p95 needs simulation.jitter, for example {cv: 0.02, repetitions: 100, seed: 1}");
+}
+
+/// All but devices, microbatches and name.
+CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentRules& rules) {
+  root.check_keys(kTopKeys);
+  if (const YamlNode version = root.at("version"); version.as_int() != 1)
+    version.fail("this program reads version 1, found " + version.as_string());
+  CaseConfig config;
+  config.where = root.where();
+  config.model = model_input(root, folder);
+  if (const auto profile = root.find("profile")) config.profile = input_file(*profile, folder);
+  config.cluster = input_file(root.at("cluster"), folder);
+  if (const auto training = root.find("training")) read_training(*training, config);
+  if (const auto plan = root.find("plan")) config.plan = plan_settings(*plan, folder, rules);
+  if (const auto baselines = root.find("baselines"))
+    config.baselines = family_names(*baselines, rules.families);
+  if (const auto simulation = root.find("simulation"))
+    config.simulation = simulation_settings(*simulation);
+  if (const auto engines = root.find("engines")) read_engines(*engines, config);
+  if (const auto select = root.find("select_by")) read_select_by(*select, config);
+  return config;
+}
+
+/// One key of `cases` with its values.
+struct Axis {
+  std::string key;
+  std::vector<YamlNode> values;
+};
+
+std::vector<Axis> axes(const YamlNode& root) {
+  std::vector<Axis> result;
+  const auto cases = root.find("cases");
+  if (!cases) return result;
+  if (!cases->is_map())
+    cases->fail("expected a map of lists such as {devices: [2, 4], microbatches: [8]}");
+  for (const auto& [key, node] : cases->entries()) {
+    const std::string first = key.substr(0, key.find_first_of(".["));
+    const bool own = key == "devices" || key == "microbatches";
+    const bool known = std::find(kTopKeys.begin(), kTopKeys.end(), first) != kTopKeys.end();
+    if (!own && (!known || first == "cases" || first == "version")) {
+      std::vector<std::string> words = kTopKeys;
+      words.insert(words.end(), {"devices", "microbatches"});
+      const std::string nearest = nearest_spelling(key, words);
+      cases->fail_at_key(
+          key, "\"" + key +
+                   "\" is neither devices, microbatches nor the path of another key, such as " +
+                   "training.precision" +
+                   (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?"));
+    }
+    result.push_back({key, node.items_or_self()});
+    if (result.back().values.empty()) node.fail("the list is empty, so there is no case");
+  }
+  return result;
+}
+
+/// A value as it stands in a case's name.
+std::string label(const YamlNode& value, std::size_t index) {
+  return value.is_scalar() ? value.as_string() : "#" + std::to_string(index);
+}
+
+std::optional<YamlNode> value_of(const std::vector<Axis>& axes,
+                                 const std::vector<std::size_t>& point, const std::string& key) {
+  for (std::size_t a = 0; a < axes.size(); ++a)
+    if (axes[a].key == key) return axes[a].values[point[a]];
+  return std::nullopt;
+}
+
+/// Ranks and microbatches of a case: from `cases`, else from the plan or schedule file, else the
+/// defaults.
+void read_size(const std::vector<Axis>& axes, const std::vector<std::size_t>& point,
+               const ExperimentRules& rules, CaseConfig& config) {
+  const std::size_t most = rules.devices(config.cluster);
+  config.devices = most;
+  config.devices_where = config.microbatches_where = config.where;
+  const bool fixed = config.plan.source != PlanSettings::Source::Search;
+  if (fixed)
+    std::tie(config.devices, config.microbatches) = rules.ranks_and_microbatches(config.plan);
+  const std::string owner = fixed ? "\"" + config.plan.file->written + "\" is made for " : "";
+  if (const auto node = value_of(axes, point, "devices")) {
+    config.devices_where = node->where();
+    const std::size_t devices = node->as_count(1);
+    if (fixed && devices != config.devices)
+      node->fail(owner + std::to_string(config.devices) + " devices; leave this out");
+    config.devices = devices;
+  }
+  if (config.devices > most)
+    throw ConfigError(config.devices_where, "the cluster \"" + config.cluster.written + "\" has " +
+                                                std::to_string(most) + " devices, asked for " +
+                                                std::to_string(config.devices));
+  if (const auto node = value_of(axes, point, "microbatches")) {
+    config.microbatches_where = node->where();
+    const std::size_t count = node->as_count(1, 1'000'000);
+    if (fixed && count != config.microbatches)
+      node->fail(owner + std::to_string(config.microbatches) + " microbatches; leave this out");
+    config.microbatches = count;
+  }
+}
+
+void check_rank_devices(const CaseConfig& config) {
+  const PlanSettings& plan = config.plan;
+  if (plan.devices.empty()) return;
+  if (plan.devices.size() < config.devices)
+    throw ConfigError(plan.devices_where, "plan.devices names " +
+                                              std::to_string(plan.devices.size()) +
+                                              " devices, one a rank, but a case has " +
+                                              std::to_string(config.devices) + " ranks");
+}
+
+CaseConfig make_case(const YamlDocument& document, const std::vector<Axis>& axes,
+                     const std::vector<std::size_t>& point, const Path& folder,
+                     const ExperimentRules& rules) {
+  YamlDocument copy = document;
+  std::vector<std::pair<std::string, std::string>> named;
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    const YamlNode& value = axes[a].values[point[a]];
+    named.emplace_back(axes[a].key, label(value, point[a]));
+    if (axes[a].key == "devices" || axes[a].key == "microbatches") continue;
+    copy.set(axes[a].key, value.value(), to_string(value.where()) + ": cases." + axes[a].key);
+  }
+  CaseConfig config = read_case(copy.root(), folder, rules);
+  read_size(axes, point, rules, config);
+  check_rank_devices(config);
+  const auto has = [&](const char* key) { return value_of(axes, point, key).has_value(); };
+  if (!has("devices")) named.emplace_back("devices", std::to_string(config.devices));
+  if (!has("microbatches"))
+    named.emplace_back("microbatches", std::to_string(config.microbatches));
+  config.name = case_name(named);
+  return config;
+}
+
+/// Steps to the next point of the product, the last axis fastest; false after the last one.
+bool advance(std::vector<std::size_t>& point, const std::vector<Axis>& axes) {
+  for (std::size_t a = axes.size(); a-- > 0;) {
+    if (++point[a] < axes[a].values.size()) return true;
+    point[a] = 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+Experiment read_experiment(const Path& file, const std::vector<std::string>& settings,
+                           const ExperimentRules& rules) {
+  YamlDocument document = YamlDocument::read(file);
+  for (const std::string& setting : settings) document.set(setting);
+  Experiment experiment;
+  experiment.name = file.stem().string();
+  experiment.file = {file.string(), file, {file.string(), 0, 0}};
+  document.root().check_keys(kTopKeys);
+  const std::vector<Axis> product = axes(document.root());
+  std::size_t count = 1;
+  for (const Axis& axis : product)
+    if ((count *= axis.values.size()) > 100'000)
+      document.root().at("cases").fail("more than 100000 cases; split the experiment");
+  std::vector<std::size_t> point(product.size(), 0);
+  std::set<std::string> names;
+  do {
+    experiment.cases.push_back(make_case(document, product, point, file.parent_path(), rules));
+    if (const CaseConfig& made = experiment.cases.back(); !names.insert(made.name).second)
+      document.root().at("cases").fail("two cases have the name \"" + made.name +
+                                       "\"; is a value listed twice?");
+  } while (advance(point, product));
+  return experiment;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,124 @@
+// experiment.yaml: what a user asks for, as plain values, one CaseConfig a case.
+//
+// Read strictly: unknown keys, wrong types, missing units and files that are not there are refused
+// with their place. What can only be known with the model or the cluster at hand (device counts,
+// cuts, family rules) is checked by those who load them; the places for their messages are kept
+// here. Every key is described in configs/README.md.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/ir/error.h"
+#include "planner/ir/ids.h"
+#include "planner/ir/profile.h"
+#include "planner/ir/schedule.h"
+#include "planner/ir/units.h"
+
+namespace pfeife {
+
+/// A file that the config names.
+struct InputFile {
+  std::string
+      written;  ///< as it stands in the config; goes into results, so that folders do not matter
+  std::filesystem::path path;  ///< resolved against the config's folder
+  SourceLocation where;
+};
+
+enum class ModelFormat { Pt2, Table, PipeDream, Piper };
+std::string to_string(ModelFormat format);
+
+struct ModelInput {
+  InputFile file;
+  ModelFormat format = ModelFormat::Pt2;
+  std::optional<InputFile> skips;  ///< of a layer table
+};
+
+/// Where the plan comes from and among what it is chosen.
+struct PlanSettings {
+  enum class Source { Search, PlanFile, ScheduleFile };
+  enum class Cuts { Search, EachLayer, Given };
+
+  Source source = Source::Search;
+  std::optional<InputFile> file;  ///< plan.yaml or schedule.csv
+  Cuts cuts = Cuts::Search;
+  std::vector<std::int32_t> given_cuts;
+  std::vector<std::string> families{"all"};  ///< names, or one of "all", "certified"
+  std::vector<std::size_t> loops{1, 2, 3};
+  std::size_t iterations = 0;     ///< 0 = default budget
+  std::optional<Bytes> reserve;   ///< replaces that of the device kinds
+  std::vector<DeviceId> devices;  ///< [rank]; empty = rank r on device r
+  SourceLocation where, families_where, cuts_where, devices_where;
+};
+
+/// Random variation of durations: each is multiplied by 1 + cv x a standard normal, over so many
+/// runs.
+struct JitterSettings {
+  double cv = 0;
+  std::size_t repetitions = 100;
+  std::uint64_t seed = 1;
+};
+
+struct SimulationSettings {
+  Queues queues = Queues::Pair;
+  Links links = Links::Shared;
+  Nanoseconds launch_overhead{5'000};  ///< per compute cell and optimizer step
+  std::optional<JitterSettings> jitter;
+};
+
+enum class SelectBy { Estimate, Simulate, P95 };
+std::string to_string(SelectBy select_by);
+
+/// One case: everything that decides its result, the bytes of the files apart.
+struct CaseConfig {
+  std::string name;  ///< "devices=4,microbatches=8"; also its folder, see case_name
+  ModelInput model;
+  std::optional<InputFile> profile;
+  InputFile cluster;
+  Precision precision = Precision::Fp32;
+  Optimizer optimizer = Optimizer::Adam;
+  std::optional<std::int64_t> microbatch_size;  ///< absent = the archive's own; 1 for layer tables
+  std::size_t devices = 1;                      ///< D, the first so many of the cluster
+  std::size_t microbatches = 8;                 ///< N
+  PlanSettings plan;
+  std::vector<std::string> baselines{"gpipe", "1f1b", "interleaved_1f1b"};
+  SimulationSettings simulation;
+  bool simulate = true;
+  SelectBy select_by = SelectBy::Estimate;
+  SourceLocation where, devices_where, microbatches_where, microbatch_size_where;
+};
+
+struct Experiment {
+  std::string name;  ///< the file's stem
+  InputFile file;
+  std::vector<CaseConfig> cases;
+};
+
+/// What the words of a config may be, and what it needs to know of other files.
+struct ExperimentRules {
+  std::vector<std::string> families;  ///< names of schedule families
+  /// Devices in a cluster file: the default of cases.devices, and its limit.
+  std::function<std::size_t(const InputFile& cluster)> devices;
+  /// Ranks and microbatches of plan.file or plan.schedule.
+  std::function<std::pair<std::size_t, std::size_t>(const PlanSettings& plan)>
+      ranks_and_microbatches;
+};
+
+/// Reads an experiment, applies `settings` ("key.path=value" each, as given to --set), and expands
+/// the product of its cases, the last key of `cases` varying fastest. Errors: ConfigError.
+Experiment read_experiment(const std::filesystem::path& file,
+                           const std::vector<std::string>& settings, const ExperimentRules& rules);
+
+/// The case as YAML with every default written out: equal text = equal case. Part of its digest and
+/// of the report.
+std::string resolved_text(const CaseConfig& config);
+
+/// "key=value,key=value" made fit to be a folder: other characters than letters, digits and
+/// "._+=,-" become "_", a path stands for its stem, long names are cut and get a digest.
+std::string case_name(const std::vector<std::pair<std::string, std::string>>& keys_and_values);
+
+}  // namespace pfeife

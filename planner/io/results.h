@@ -1,0 +1,55 @@
+// What a run leaves behind: a record a case (the cache), and results.csv and results.json of all of
+// them.
+//
+// Times in files are milliseconds with six decimals, so nothing is lost. Columns are described in
+// configs/README.md.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/ir/result.h"
+#include "planner/ir/trace.h"
+
+namespace pfeife {
+
+/// One plan in one case, with what the table and the report show besides the line of results.csv.
+struct PlanRecord {
+  ResultRow row;
+  std::string reason;                            ///< why there is no such plan; "" if there is
+  std::vector<Bytes> peak_memory, memory_limit;  ///< [rank]
+  std::optional<Nanoseconds> simulate_p5, simulate_median;  ///< with jitter
+  std::vector<Attribution> attribution;                     ///< [rank], of the best engine present
+  friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
+};
+
+/// A schedule that was considered, and why it is not the plan.
+struct LostSchedule {
+  std::string schedule, reason;
+  friend bool operator==(const LostSchedule&, const LostSchedule&) = default;
+};
+
+struct CaseRecord {
+  std::string name;
+  std::string digest;              ///< of everything that decides the case
+  std::string resolved;            ///< the case as YAML, defaults written out
+  std::vector<std::string> notes;  ///< where figures come from, warnings
+  std::vector<PlanRecord> plans;   ///< the planned one first
+  std::vector<LostSchedule> lost;
+  std::string bound_covers;  ///< what the lower bound holds for; "" = none
+  friend bool operator==(const CaseRecord&, const CaseRecord&) = default;
+};
+
+/// A case as JSON, and back; nothing if the text is no such record.
+std::string to_json(const CaseRecord& record);
+std::optional<CaseRecord> case_from_json(const std::string& text);
+
+/// results.csv: a header, a line a case and plan. `search_s` and the measured columns apart, equal
+/// input gives equal bytes.
+std::string results_csv(const std::vector<CaseRecord>& cases);
+/// results.json: the records of all cases, under the experiment's name.
+std::string results_json(const std::string& experiment, const std::vector<CaseRecord>& cases);
+
+}  // namespace pfeife

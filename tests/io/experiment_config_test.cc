@@ -1,0 +1,200 @@
+#include "planner/io/experiment_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace pfeife {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// A folder with an experiment and the (empty) files that it names.
+class ExperimentConfig : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    for (const char* name : {"layers.csv", "skips.csv", "model.pt2", "graph.txt", "box.yaml",
+                             "other.yaml", "plan.yaml", "s.csv"})
+      std::ofstream(folder_ / name) << "";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Experiment read(const std::string& text, const std::vector<std::string>& settings = {}) {
+    std::ofstream(folder_ / "small.yaml") << text;
+    const ExperimentRules rules{.families = {"gpipe", "1f1b", "looped"},
+                                .devices = [](const InputFile&) { return std::size_t{4}; },
+                                .ranks_and_microbatches =
+                                    [](const PlanSettings&) {
+                                      return std::pair{2, 6};
+                                    }};
+    return read_experiment(folder_ / "small.yaml", settings, rules);
+  }
+
+  /// The message of the error that reading gives, without the folder.
+  std::string error(const std::string& text, const std::vector<std::string>& settings = {}) {
+    try {
+      read(text, settings);
+    } catch (const ConfigError& error) {
+      std::string message = error.what();
+      const std::string prefix = folder_.string() + "/";
+      for (std::size_t at; (at = message.find(prefix)) != std::string::npos;)
+        message.erase(at, prefix.size());
+      return message;
+    }
+    return "no error";
+  }
+
+  std::filesystem::path folder_;
+};
+
+const std::string kSmallest = "version: 1\nmodel: layers.csv\ncluster: box.yaml\n";
+
+std::vector<std::string> names(const Experiment& experiment) {
+  std::vector<std::string> names;
+  for (const CaseConfig& config : experiment.cases) names.push_back(config.name);
+  return names;
+}
+
+TEST_F(ExperimentConfig, NeedsOnlyModelAndClusterTheRestHasDefaults) {
+  const Experiment experiment = read(kSmallest);
+  EXPECT_EQ(experiment.name, "small");
+  ASSERT_EQ(experiment.cases.size(), 1u);
+  EXPECT_EQ(resolved_text(experiment.cases[0]),
+            "version: 1\n"
+            "model: {file: \"layers.csv\", format: table}\n"
+            "cluster: \"box.yaml\"\n"
+            "training: {precision: fp32, optimizer: adam}\n"
+            "cases: {devices: [4], microbatches: [8]}\n"
+            "plan: {families: [all], loops: [1, 2, 3], search: planner, iterations: default, cuts: "
+            "search}\n"
+            "baselines: [gpipe, 1f1b, interleaved_1f1b]\n"
+            "simulation: {queues: pair, links: shared, launch_overhead: 5000 ns}\n"
+            "engines: [estimate, simulate]\n"
+            "select_by: estimate\n");
+}
+
+TEST_F(ExperimentConfig, TheResolvedTextReadsBackAsTheSameCase) {
+  const Experiment experiment =
+      read(kSmallest +
+           "skips: skips.csv\n"
+           "training: {precision: tf32, optimizer: sgd, microbatch_size: 24}\n"
+           "cases: {devices: [2], microbatches: [6]}\n"
+           "plan: {families: [looped], loops: [3, 1], iterations: 7, reserve: 2 GiB, cuts: [1, 4], "
+           "devices: [1, 0]}\n"
+           "baselines: []\n"
+           "simulation: {queues: rank, links: delay, launch_overhead: 1.5 us, jitter: {cv: 0.02, "
+           "repetitions: 10, seed: 3}}\n"
+           "engines: [simulate]\n"
+           "select_by: p95\n");
+  const std::string text = resolved_text(experiment.cases[0]);
+  EXPECT_THAT(text, HasSubstr("loops: [1, 3]"));
+  EXPECT_THAT(text, HasSubstr("jitter: {cv: 0.02, repetitions: 10, seed: 3}"));
+  EXPECT_EQ(resolved_text(read(text).cases[0]), text);
+}
+
+TEST_F(ExperimentConfig, CasesAreTheProductOfAllKeysTheLastFastest) {
+  const Experiment experiment =
+      read(kSmallest + "cases: {devices: [2, 4], training.precision: [fp32, tf32]}\n");
+  EXPECT_THAT(names(experiment), ElementsAre("devices=2,training.precision=fp32,microbatches=8",
+                                             "devices=2,training.precision=tf32,microbatches=8",
+                                             "devices=4,training.precision=fp32,microbatches=8",
+                                             "devices=4,training.precision=tf32,microbatches=8"));
+  EXPECT_EQ(experiment.cases[2].devices, 4u);
+  EXPECT_EQ(experiment.cases[1].precision, Precision::Tf32);
+}
+
+TEST_F(ExperimentConfig, SettingsReplaceValues) {
+  const Experiment experiment =
+      read(kSmallest + "cases: {devices: [2, 4], microbatches: [8]}\n",
+           {"cases.devices=1", "training.optimizer=momentum", "cluster=other.yaml"});
+  ASSERT_THAT(names(experiment), ElementsAre("devices=1,microbatches=8"));
+  EXPECT_EQ(experiment.cases[0].optimizer, Optimizer::Momentum);
+  EXPECT_EQ(experiment.cases[0].cluster.written, "other.yaml");
+}
+
+TEST_F(ExperimentConfig, PathsAreRelativeToTheConfigAndKeptAsWritten) {
+  const Experiment experiment = read(kSmallest);
+  EXPECT_EQ(experiment.cases[0].model.file.written, "layers.csv");
+  EXPECT_EQ(experiment.cases[0].model.file.path, folder_ / "layers.csv");
+}
+
+TEST_F(ExperimentConfig, AGivenPlanOrScheduleSaysHowManyDevicesAndMicrobatches) {
+  const CaseConfig plan = read(kSmallest + "plan: {file: plan.yaml}\n").cases[0];
+  EXPECT_EQ(plan.devices, 2u);
+  EXPECT_EQ(plan.microbatches, 6u);
+  const CaseConfig schedule =
+      read(kSmallest + "plan: {schedule: s.csv, cuts: each_layer}\n").cases[0];
+  EXPECT_EQ(schedule.plan.source, PlanSettings::Source::ScheduleFile);
+  EXPECT_EQ(schedule.plan.cuts, PlanSettings::Cuts::EachLayer);
+  EXPECT_EQ(error(kSmallest + "cases: {devices: 3}\nplan: {file: plan.yaml}\n"),
+            "small.yaml:4:18: cases.devices: \"plan.yaml\" is made for 2 devices; leave this out");
+}
+
+TEST_F(ExperimentConfig, PublishedProfilesNameTheirFormat) {
+  const std::string text = "version: 1\ncluster: box.yaml\nmodel: ";
+  EXPECT_EQ(read(text + "{file: graph.txt, format: pipedream}\n").cases[0].model.format,
+            ModelFormat::PipeDream);
+  EXPECT_EQ(error(text + "graph.txt\n"),
+            "small.yaml:3:8: model: the format of \"graph.txt\" does not follow from its name; "
+            "write {file: graph.txt, format: ...} with pt2, table, pipedream or piper");
+}
+
+TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
+  const std::pair<std::string, std::string> mistakes[] = {
+      {"trainng: {}\n", "small.yaml:4:1: unknown key \"trainng\"; did you mean \"training\"?"},
+      {"training: {precison: tf32}\n", "small.yaml:4:12: training: unknown key \"precison\""},
+      {"training: {precision: tf23}\n", "small.yaml:4:23: training.precision:"},
+      {"training: {microbatch_size: many}\n", "small.yaml:4:29: training.microbatch_size:"},
+      {"simulation: {launch_overhead: 5}\n", "small.yaml:4:31: simulation.launch_overhead:"},
+      {"plan: {reserve: 2}\n", "small.yaml:4:17: plan.reserve:"},
+      {"plan: {families: [gpipe, gpipe]}\n", "small.yaml:4:26: plan.families[1]: \"gpipe\" is"},
+      {"plan: {families: [all, gpipe]}\n", "small.yaml:4:18: plan.families: \"all\" and"},
+      {"plan: {cuts: [3, 3]}\n", "small.yaml:4:18: plan.cuts[1]: cuts must increase"},
+      {"plan: {schedule: s.csv, cuts: search}\n", "small.yaml:4:31: plan.cuts: a given schedule"},
+      {"plan: {file: plam.yaml}\n",
+       "small.yaml:4:14: plan.file: there is no file \"plam.yaml\" (paths are relative to the "
+       "config's folder); did you mean \"plan.yaml\"?"},
+      {"cases: {devices: [5]}\n",
+       "small.yaml:4:19: the cluster \"box.yaml\" has 4 devices, asked for 5"},
+      {"cases: {devices: [2, 2]}\n", "small.yaml:4:8: cases: two cases have the name"},
+      {"cases: {devices: []}\n", "small.yaml:4:18: cases.devices: the list is empty"},
+      {"cases: {device: [2]}\n", "small.yaml:4:9: cases: \"device\" is neither devices,"},
+      {"cases: {training.precison: [tf32]}\n",
+       "small.yaml:4:29: cases.training.precison: training: unknown key \"precison\""},
+      {"cases: {version: [1]}\n", "small.yaml:4:9: cases: \"version\" is neither"},
+      {"plan: {devices: [0]}\ncases: {devices: 2}\n", "small.yaml:4:17: plan.devices names 1"},
+      {"engines: [estimate, measure]\n", "small.yaml:4:21: engines[1]: measuring needs pfeife-run"},
+      {"engines: [estimate]\nselect_by: simulate\n", "small.yaml:5:12: select_by: choosing by"},
+      {"select_by: p95\n", "small.yaml:4:12: select_by: p95 needs simulation.jitter"},
+      {"baselines: [gpip]\n", "small.yaml:4:13: baselines[0]:"},
+      {"skips: skips.cvs\n", "small.yaml:4:8: skips: there is no file \"skips.cvs\""},
+  };
+  for (const auto& [text, message] : mistakes)
+    EXPECT_THAT(error(kSmallest + text), ::testing::StartsWith(message)) << text;
+  EXPECT_THAT(error("version: 2\nmodel: layers.csv\ncluster: box.yaml\n"),
+              ::testing::StartsWith("small.yaml:1:10: version: this program reads version 1"));
+  EXPECT_THAT(error("version: 1\ncluster: box.yaml\n"), HasSubstr("the key \"model\" is missing"));
+  EXPECT_THAT(error("version: 1\nmodel: model.pt2\nskips: skips.csv\ncluster: box.yaml\n"),
+              ::testing::StartsWith("small.yaml:3:1: skips belong to a layer table"));
+  EXPECT_THAT(error(kSmallest, {"training.precision=tf23"}),
+              ::testing::StartsWith("--set training.precision=tf23: training.precision:"));
+}
+
+TEST(CaseName, HasNothingThatAFolderMustNotHave) {
+  EXPECT_EQ(case_name({{"cluster", "../clusters/a b.yaml"}, {"devices", "4"}}),
+            "cluster=a_b,devices=4");
+  EXPECT_EQ(case_name({{"plan.families", "..\\x\n"}}), "plan.families=.._x_");
+  const std::string longest(300, 'x');
+  EXPECT_EQ(case_name({{"a", longest}}).size(), 120u);
+  EXPECT_NE(case_name({{"a", longest}}), case_name({{"a", longest + "x"}}));
+}
+
+}  // namespace
+}  // namespace pfeife

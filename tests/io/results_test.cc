@@ -1,0 +1,70 @@
+#include "planner/io/results.h"
+
+#include <gtest/gtest.h>
+
+namespace pfeife {
+namespace {
+
+CaseRecord example() {
+  PlanRecord planned;
+  planned.row = {.case_name = "devices=2,microbatches=3",
+                 .plan = "planned",
+                 .family = "looped",
+                 .devices = 2,
+                 .microbatches = 3,
+                 .microbatch_size = 4,
+                 .stages_per_device = 1,
+                 .cuts = {1, 5},
+                 .knobs = "prefetch=1",
+                 .estimate = Nanoseconds{850169338},
+                 .simulate = Nanoseconds{850169339},
+                 .samples_per_s = 14.115,
+                 .bubble = 0.25,
+                 .gap = 0.0,
+                 .peak_memory = Bytes{1000},
+                 .memory_limit = Bytes{2000},
+                 .feasible = true,
+                 .search_s = 0.25,
+                 .candidates = 7};
+  planned.peak_memory = {Bytes{1000}, Bytes{900}};
+  planned.memory_limit = {Bytes{2000}, Bytes{2000}};
+  planned.attribution = {{.compute = Nanoseconds{800000000}, .launch = Nanoseconds{50169339}}};
+  PlanRecord impossible;
+  impossible.row.case_name = planned.row.case_name;
+  impossible.row.plan = "interleaved_1f1b";
+  impossible.row.family = "interleaved_1f1b";
+  impossible.reason = "N = 3 is no multiple; \"nearest\" 4";
+  return {.name = "devices=2,microbatches=3",
+          .digest = "abc",
+          .resolved = "version: 1\n",
+          .notes = {"a note"},
+          .plans = {planned, impossible},
+          .lost = {{"gpipe", "slower"}},
+          .bound_covers = ""};
+}
+
+TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
+  EXPECT_EQ(results_csv({example()}),
+            "case,plan,family,devices,microbatches,microbatch_size,stages_per_device,cuts,knobs,"
+            "estimate_ms,simulate_ms,simulate_p95_ms,measure_ms,samples_per_s,bubble,"
+            "lower_bound_ms,gap,simulate_gap,peak_memory_bytes,memory_limit_bytes,feasible,"
+            "search_s,candidates\n"
+            "\"devices=2,microbatches=3\",planned,looped,2,3,4,1,1 5,prefetch=1,850.169338,"
+            "850.169339,,,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7\n"
+            "\"devices=2,microbatches=3\",interleaved_1f1b,interleaved_1f1b,0,0,0,0,,,,,,,,,,,,,0,"
+            "0,0.000,0\n");
+}
+
+TEST(Results, ACaseReadsBackFromItsJsonToTheNanosecond) {
+  EXPECT_EQ(case_from_json(to_json(example())), example());
+}
+
+TEST(Results, WhatIsNoRecordIsNoCase) {
+  EXPECT_EQ(case_from_json(""), std::nullopt);
+  EXPECT_EQ(case_from_json("{}"), std::nullopt);
+  const std::string text = to_json(example());
+  EXPECT_EQ(case_from_json(text.substr(0, text.size() / 2)), std::nullopt);
+}
+
+}  // namespace
+}  // namespace pfeife
