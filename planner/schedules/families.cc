@@ -1,0 +1,145 @@
+#include "planner/schedules/families.h"
+
+#include <algorithm>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+
+// The table of families: one line each, defined in the file of the same name.
+#define PFEIFE_FAMILIES(FAMILY)    \
+  FAMILY(gpipe)                    \
+  FAMILY(one_forward_one_backward) \
+  FAMILY(looped)                   \
+  FAMILY(interleaved_1f1b)         \
+  FAMILY(looped_bfs)
+
+#define PFEIFE_DECLARE(name) Family name();
+PFEIFE_FAMILIES(PFEIFE_DECLARE)
+#undef PFEIFE_DECLARE
+
+std::span<const Family> families() {
+#define PFEIFE_ENTRY(name) name(),
+  static const std::vector<Family> table{PFEIFE_FAMILIES(PFEIFE_ENTRY)};
+#undef PFEIFE_ENTRY
+  return table;
+}
+
+const Family& family(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Family& known : families()) {
+    if (known.name == name) return known;
+    names.push_back(known.name);
+  }
+  std::string message = "unknown schedule family '" + name + "'";
+  const std::string near = nearest_spelling(name, names);
+  if (!near.empty()) message += ", did you mean " + near + "?";
+  message += "; known:";
+  for (const std::string& known : names) message += " " + known;
+  throw ConfigError({}, message);
+}
+
+/// Schedules above this are a slip of the pen: 2 to 3 actions for each stage and microbatch, 32
+/// bytes each.
+static constexpr std::size_t kLargest = std::size_t{1} << 24;
+
+static std::optional<Refusal> refuse_size(const ScheduleSpec& spec) {
+  if (spec.ranks < 1 || spec.microbatches < 1 || spec.loops < 1)
+    return Refusal{"ranks, microbatches and loops are 1 or more", {}, {}};
+  if (spec.ranks > kLargest || spec.loops > kLargest / spec.ranks ||
+      spec.microbatches > kLargest / spec.stages())
+    return Refusal{"more than " + std::to_string(kLargest) + " microbatches times stages", {}, {}};
+  return std::nullopt;
+}
+
+static std::optional<Refusal> refuse_knobs(const ScheduleSpec& spec, const Family& known) {
+  if (spec.loop_batch && !known.takes_loop_batch) return Refusal{"it has no loop batch", {}, {}};
+  if (spec.loop_batch && (*spec.loop_batch < 1 || *spec.loop_batch > kLargest))
+    return Refusal{"the loop batch is 1 or more", {}, {}};
+  if (!spec.prefetch.empty() && !known.takes_prefetch) return Refusal{"it has no prefetch", {}, {}};
+  if (spec.prefetch.size() > 1 && spec.prefetch.size() != spec.ranks)
+    return Refusal{"prefetch is one number, or one for each of the " + std::to_string(spec.ranks) +
+                       " ranks, not " + std::to_string(spec.prefetch.size()),
+                   {},
+                   {}};
+  for (const std::size_t p : spec.prefetch)
+    if (p > kLargest) return Refusal{"a prefetch is at most " + std::to_string(kLargest), {}, {}};
+  return std::nullopt;
+}
+
+std::optional<Refusal> refusal(const ScheduleSpec& spec) {
+  const Family& known = family(spec.family);
+  if (auto refused = refuse_size(spec)) return refused;
+  if (auto refused = refuse_knobs(spec, known)) return refused;
+  return known.refuse(spec);
+}
+
+std::string to_string(const Refusal& refusal, const ScheduleSpec& spec) {
+  const std::string set = knobs(spec);
+  std::string text = spec.family + " cannot be made for " + std::to_string(spec.ranks) +
+                     " ranks, " + std::to_string(spec.microbatches) + " microbatches, " +
+                     std::to_string(spec.loops) + (spec.loops == 1 ? " loop" : " loops") +
+                     (set.empty() ? "" : ", " + set) + ": " + refusal.reason;
+  if (refusal.microbatches)
+    text += "; nearest valid number of microbatches: " + std::to_string(*refusal.microbatches);
+  if (refusal.loops) text += "; nearest valid number of loops: " + std::to_string(*refusal.loops);
+  return text;
+}
+
+Schedule generate(const ScheduleSpec& spec) {
+  if (const auto refused = refusal(spec)) throw ConfigError({}, to_string(*refused, spec));
+  return family(spec.family).generate(spec);
+}
+
+Placement placement_for(const ScheduleSpec& spec) { return family(spec.family).placement(spec); }
+
+namespace {
+
+std::vector<std::size_t> loop_batches(std::size_t ranks, std::size_t microbatches) {
+  std::vector<std::size_t> batches{ranks};
+  for (std::size_t b = ranks + 1; b <= microbatches; ++b)
+    if (microbatches % b == 0) batches.push_back(b);
+  return batches;
+}
+
+/// The points of one family at one V, accepted or not.
+std::vector<ScheduleSpec> knob_grid(const Family& known, ScheduleSpec spec) {
+  std::vector<ScheduleSpec> grid;
+  std::vector<std::optional<std::size_t>> batches{std::nullopt};
+  if (known.takes_loop_batch && spec.loops > 1) {
+    batches.clear();
+    for (const std::size_t b : loop_batches(spec.ranks, spec.microbatches)) batches.emplace_back(b);
+  }
+  for (const auto& batch : batches)
+    for (std::size_t p = 0; p < (known.takes_prefetch ? spec.ranks : 1); ++p) {
+      spec.loop_batch = batch;
+      if (known.takes_prefetch) spec.prefetch = {p};
+      grid.push_back(spec);
+    }
+  return grid;
+}
+
+}  // namespace
+
+std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches,
+                                     std::span<const std::size_t> loops,
+                                     std::span<const std::string> names) {
+  for (const std::string& name : names) family(name);
+  const auto wanted = [&](const std::string& name) {
+    return names.empty() || std::ranges::find(names, name) != names.end();
+  };
+  std::vector<ScheduleSpec> set;
+  for (const Family& known : families()) {
+    if (!wanted(known.name)) continue;
+    for (const std::size_t v : loops) {
+      if (known.name == "looped" && v == 1 && wanted("1f1b")) continue;
+      const ScheduleSpec point{
+          .family = known.name, .ranks = ranks, .microbatches = microbatches, .loops = v};
+      for (const ScheduleSpec& spec : knob_grid(known, point))
+        if (!refusal(spec)) set.push_back(spec);
+    }
+  }
+  return set;
+}
+
+}  // namespace pfeife

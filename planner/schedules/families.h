@@ -1,0 +1,42 @@
+// The schedule families by name: what exists, what they accept, the schedules they make, the grid a
+// search tries.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/schedules/family.h"
+
+namespace pfeife {
+
+/// Every family whose order does not depend on costs, in the order of the contract.
+/// (zb_greedy needs costs and a memory cap: planner/search.)
+std::span<const Family> families();
+
+/// The family of that name. Errors: ConfigError with the nearest spelling.
+const Family& family(const std::string& name);
+
+/// Why the point is no valid one of its family; empty if it is. Errors: ConfigError if there is no
+/// such family.
+std::optional<Refusal> refusal(const ScheduleSpec& spec);
+
+/// One sentence with the point, the reason and the nearest valid values.
+std::string to_string(const Refusal& refusal, const ScheduleSpec& spec);
+
+/// The compute-only schedule of the point. Errors: ConfigError if the point is refused. Linear in
+/// its actions.
+Schedule generate(const ScheduleSpec& spec);
+
+/// Where the family puts the stages of the point.
+Placement placement_for(const ScheduleSpec& spec);
+
+/// The grid of `families: all`: V in `loops`; loop batch D and the divisors of N in (D, N];
+/// prefetch 0..D-1; every accepted point of the families named, in the order of the table. `names`
+/// empty = all families. `looped` with one loop is left out beside `1f1b`, which is the same
+/// schedule. Errors: ConfigError if there is no family of a name.
+std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches,
+                                     std::span<const std::size_t> loops,
+                                     std::span<const std::string> names = {});
+
+}  // namespace pfeife

@@ -1,0 +1,29 @@
+// GPipe (Huang et al. 2019): all forwards, then all backwards, microbatches ascending in both.
+#include "planner/schedules/family.h"
+#include "planner/schedules/microbatch_order.h"
+
+namespace pfeife {
+
+static Schedule generate(const ScheduleSpec& spec) {
+  Schedule schedule;
+  schedule.rows.resize(spec.ranks);
+  for (std::size_t r = 0; r < spec.ranks; ++r) {
+    auto& row = schedule.rows[r];
+    row.reserve(2 * spec.microbatches);
+    for (std::size_t b = 0; b < spec.microbatches; ++b)
+      row.emplace_back(forward(stage_at(r), microbatch_at(b)));
+    for (std::size_t b = 0; b < spec.microbatches; ++b)
+      row.emplace_back(backward(stage_at(r), microbatch_at(b)));
+  }
+  return schedule;
+}
+
+Family gpipe() {
+  return {.name = "gpipe",
+          .rule = "all F, then all B",
+          .refuse = one_stage_a_rank,
+          .generate = generate,
+          .placement = dealt_round};
+}
+
+}  // namespace pfeife

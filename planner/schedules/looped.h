@@ -1,0 +1,16 @@
+// Pfeife's schedule family in closed form, for the two families that are made of it.
+#pragma once
+
+#include <optional>
+
+#include "planner/schedules/family.h"
+
+namespace pfeife {
+
+/// The schedule of loops V, loop batch B_l (default D) and prefetch of the point.
+Schedule looped_schedule(const ScheduleSpec& spec);
+
+/// Refuses a point whose order is cyclic, that is, one that no execution can finish.
+std::optional<Refusal> refuse_cyclic(const ScheduleSpec& spec);
+
+}  // namespace pfeife

@@ -1,0 +1,37 @@
+#include "planner/schedules/microbatch_order.h"
+
+#include <algorithm>
+
+namespace pfeife {
+
+static std::vector<Visit> grouped(std::size_t microbatches, std::size_t loops, std::size_t group,
+                                  bool descending) {
+  std::vector<Visit> visits;
+  visits.reserve(microbatches * loops);
+  for (std::size_t first = 0; first < microbatches; first += group) {
+    const std::size_t end = std::min(microbatches, first + group);
+    for (std::size_t i = 0; i < loops; ++i)
+      for (std::size_t b = first; b < end; ++b)
+        visits.push_back({descending ? loops - 1 - i : i, b});
+  }
+  return visits;
+}
+
+std::vector<Visit> forward_visits(std::size_t microbatches, std::size_t loops, std::size_t group) {
+  return grouped(microbatches, loops, group, false);
+}
+
+std::vector<Visit> backward_visits(std::size_t microbatches, std::size_t loops, std::size_t group) {
+  return grouped(microbatches, loops, group, true);
+}
+
+StageId stage_at(std::size_t stage) { return StageId{static_cast<std::int64_t>(stage)}; }
+MicrobatchId microbatch_at(std::size_t microbatch) {
+  return MicrobatchId{static_cast<std::int64_t>(microbatch)};
+}
+
+void append_idle(std::vector<Cell>& row, std::ptrdiff_t count) {
+  for (std::ptrdiff_t i = 0; i < count; ++i) row.emplace_back();
+}
+
+}  // namespace pfeife
