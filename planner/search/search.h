@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/cost/memory.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
 #include "planner/ir/plan.h"
@@ -22,6 +23,7 @@ struct Problem {
   std::vector<DeviceId> device_of_rank;
   std::vector<Bytes> memory_limit;  ///< [rank]
   std::optional<Partition> cuts;    ///< given cuts: only schedules are chosen
+  MemoryRule memory_rule = MemoryRule::Lifetimes;
 };
 
 struct SearchOptions {

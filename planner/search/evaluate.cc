@@ -1,0 +1,26 @@
+#include "planner/search/evaluate.h"
+
+#include "planner/cost/estimator.h"
+#include "planner/cost/stage_costs.h"
+#include "planner/ir/lower.h"
+
+namespace pfeife {
+
+EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
+                       const Placement& placement, const Partition& partition, MemoryRule rule) {
+  EvaluatedPlan plan;
+  plan.placement = placement;
+  plan.costs = stage_costs(layers, partition, placement, cluster);
+  plan.lowered = lower(compute_only, plan.costs, placement);
+  const DependencyGraph graph =
+      dependencies(plan.lowered, stage_graph(plan.costs), placement, Semantics{});
+  const std::vector<Nanoseconds> durations = slot_durations(graph, plan.costs);
+  std::vector<std::int64_t> counts;
+  counts.reserve(durations.size());
+  for (const Nanoseconds duration : durations) counts.push_back(duration.count());
+  plan.estimate = Nanoseconds{CompiledGraph(graph).makespan(counts)};
+  plan.peak_memory = peak_memory(plan.lowered, plan.costs, placement, rule);
+  return plan;
+}
+
+}  // namespace pfeife

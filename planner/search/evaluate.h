@@ -1,0 +1,31 @@
+// One candidate in full: a schedule with its cuts, lowered, priced and weighed. The slow, complete
+// way; the search's inner loops and every report go through it so that there is one truth.
+#pragma once
+
+#include <vector>
+
+#include "planner/cost/memory.h"
+#include "planner/ir/cluster.h"
+#include "planner/ir/dependency_graph.h"
+#include "planner/ir/layers.h"
+#include "planner/ir/schedule.h"
+#include "planner/ir/stage_costs.h"
+
+namespace pfeife {
+
+struct EvaluatedPlan {
+  Placement placement;
+  StageCosts costs;
+  Schedule lowered;
+  Nanoseconds estimate{0};         ///< contention-free step time
+  std::vector<Bytes> peak_memory;  ///< [rank]
+};
+
+/// Lowers `compute_only` for the costs of `partition`, estimates it with free queues and delay
+/// links, and takes the peak memory of every rank by `rule`. The schedule must be acyclic
+/// (ConfigError by lower() otherwise).
+EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
+                       const Placement& placement, const Partition& partition,
+                       MemoryRule rule = MemoryRule::Lifetimes);
+
+}  // namespace pfeife
