@@ -1,0 +1,98 @@
+#include "planner/io/text_file.h"
+
+#include <fstream>
+#include <limits>
+#include <system_error>
+
+namespace pfeife {
+namespace {
+
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
+constexpr double kMostMilliseconds = 1e8;
+constexpr double kMostAmount = static_cast<double>(std::int64_t{1} << 44);
+
+/// Length of the UTF-8 character that `text` begins with, 0 if it is none.
+std::size_t character_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xC2 && first < 0xE0 ? 2
+                             : first >= 0xE0 && first < 0xF0 ? 3
+                             : first >= 0xF0 && first < 0xF5 ? 4
+                                                             : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
+  const auto second = length > 2 ? static_cast<unsigned char>(text[1]) : 0;
+  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+  const bool surrogate_or_beyond =
+      (first == 0xED && second >= 0xA0) || (first == 0xF4 && second >= 0x90);
+  return overlong || surrogate_or_beyond ? 0 : length;
+}
+
+}  // namespace
+
+void require_plain_text(const TextFile& file) {
+  const std::string_view text = file.text;
+  int line = 1, column = 1;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = character_length(text.substr(i));
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool control = (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
+    if (length == 0 || control)
+      throw ConfigError({file.name, line, column},
+                        stream_all("byte ", static_cast<int>(c),
+                                   " is no UTF-8 text; save the file as plain text (UTF-8)"));
+    i += length;
+    if (c == '\n') {
+      ++line, column = 1;
+    } else {
+      ++column;
+    }
+  }
+}
+
+TextFile read_text_file(const std::filesystem::path& path) {
+  TextFile file{path.string(), ""};
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    throw ConfigError({file.name}, std::filesystem::exists(path, error)
+                                       ? "is not a file"
+                                       : "there is no such file; check the path");
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size > kMostBytes)
+    throw ConfigError({file.name}, "is larger than the 64 MiB that a text file may have");
+  std::ifstream stream(path, std::ios::binary);
+  file.text.resize(size);
+  if (!stream.read(file.text.data(), static_cast<std::streamsize>(size)))
+    throw ConfigError({file.name}, "cannot be read");
+  require_plain_text(file);
+  return file;
+}
+
+std::vector<TextLine> lines_of(std::string_view text) {
+  std::vector<TextLine> lines;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back({++number, line});
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return lines;
+}
+
+Nanoseconds checked_milliseconds(double number, const SourceLocation& where,
+                                 const std::string& what) {
+  if (number >= 0 && number <= kMostMilliseconds) return nanoseconds_from_ms(number);
+  throw ConfigError(where, stream_all(what, " is ", number,
+                                      ", it must be a time between 0 and 1e8 milliseconds"));
+}
+
+Bytes checked_bytes(double number, const SourceLocation& where, const std::string& what) {
+  if (number >= 0 && number <= kMostAmount) return Bytes{std::llround(number)};
+  throw ConfigError(where,
+                    stream_all(what, " is ", number, ", it must be between 0 and 2^44 bytes"));
+}
+
+}  // namespace pfeife
