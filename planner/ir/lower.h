@@ -12,18 +12,27 @@ enum class TransferOrder {
   Torch,  ///< torch.distributed.pipelining's placement, cell for cell
 };
 
+/// Which stages get a REDUCE_GRAD after their last backward.
+enum class ReduceGrad {
+  None,
+  Tied,        ///< those that share a parameter with another stage
+  EveryStage,  ///< all, as torch writes it; costs nothing where there is nothing to reduce
+};
+
 struct LoweringOptions {
   TransferOrder transfers = TransferOrder::Ready;
-  bool keep_idle = false;      ///< an empty cell costs its rank a visit (torch placement only)
-  bool unshard = false;        ///< add UNSHARD and RESHARD, at most 3 active stages
-  bool reduce_grad = true;     ///< add REDUCE_GRAD to tied stages
-  bool optimizer_step = true;  ///< add OPTIMIZER_STEP, last of every stage
+  bool keep_idle = false;  ///< an empty cell costs its rank a visit (torch placement only)
+  bool unshard = false;    ///< add UNSHARD and RESHARD, at most 3 active stages
+  ReduceGrad reduce_grad = ReduceGrad::Tied;
+  bool optimizer_step = true;  ///< add OPTIMIZER_STEP, one a stage, at the end of the row
 };
 
 /// Adds what a compute-only schedule lacks; empty cells are dropped first.
 /// `costs` orders the transfers (Ready) and says which stages exchange what; use uniform_costs for
-/// unit costs. Errors: ConfigError if the compute-only schedule itself can never run (a cyclic
-/// order), naming the waiting actions.
+/// unit costs.
+/// Errors: ConfigError if the order can never run (naming the waiting actions), has transfers
+/// already, or does something twice or on a rank where its stage is not placed. Not a judge of
+/// completeness: see validate(). Linear but for a queue of the transfers under way.
 Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Placement& placement,
                const LoweringOptions& options = {});
 

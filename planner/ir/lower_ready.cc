@@ -1,0 +1,225 @@
+// SEND and RECV by the time their values are ready.
+//
+// The compute-only schedule is run with links that never contend, and everything that happens is
+// put into one list: an action at the time it starts, a transfer at the time its value is made,
+// SEND and RECV side by side. Every rank's row is what that list says about the rank.
+//
+// No deadlock, whatever the queues and whether transfers block or not. Take any moment of an
+// execution and the first entry x of the list that has not been executed. What x waits for is:
+// entries before it in a row (rank order, blocking), transfers before it in a queue (queues follow
+// the rows, the rows follow the list), the actions that make its inputs (in the list before it,
+// because the run executed them first), and its partner (the same entry). All of these come before
+// x in the list, so they are done, and x can go. So something can always go until everything is
+// done.
+//
+// Why this order is fast: a queue in the order of readiness never lets a transfer wait for one that
+// is not there yet. Ties go to transfers before actions (an action may need the value, no transfer
+// needs the action), then to the lower sender, its position, the lower edge.
+#include <algorithm>
+#include <cmath>
+#include <queue>
+#include <tuple>
+
+#include "planner/ir/error.h"
+#include "planner/ir/lowering.h"
+
+namespace pfeife::lowering {
+namespace {
+
+constexpr std::int64_t kUnknown = -1;
+
+class FreeRun {
+ public:
+  FreeRun(const Schedule& schedule, const Context& context)
+      : schedule_(schedule), context_(context), ranks_(schedule.ranks()) {
+    result_.rows.resize(schedule.ranks());
+    for (std::size_t r = 0; r < schedule.ranks(); ++r)
+      result_.rows[r].reserve(3 * schedule.rows[r].size());
+    for (auto& done : done_) done.assign(context.stages.stages * context.microbatches, kUnknown);
+    for (auto& there : arrival_)
+      there.assign(context.stages.edges.size() * context.microbatches, kUnknown);
+  }
+
+  Schedule run() {
+    for (std::size_t r = 0; r < ranks_.size(); ++r) release(r);
+    while (!entries_.empty()) {
+      const Entry entry = entries_.top();
+      entries_.pop();
+      if (entry.transfer)
+        pass_on(entry);
+      else
+        execute(entry);
+    }
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      if (ranks_[r].next < schedule_.rows[r].size()) report();
+    return std::move(result_);
+  }
+
+ private:
+  /// An entry of the list to come: the next cell of a rank, or a transfer whose value is made.
+  struct Entry {
+    std::int64_t time = 0;
+    bool transfer = false;
+    std::uint32_t rank = 0;      ///< of the cell; the sender
+    std::uint32_t position = 0;  ///< of the cell; of the sender's cell
+    std::uint32_t edge = 0;
+    Direction direction = Direction::Forward;
+    MicrobatchId microbatch;
+
+    bool operator>(const Entry& other) const { return order() > other.order(); }
+    std::tuple<std::int64_t, bool, std::uint32_t, std::uint32_t, std::uint32_t> order() const {
+      return {time, !transfer, rank, position, edge};
+    }
+  };
+  struct Rank {
+    std::size_t next = 0;   ///< the cell it is at
+    std::int64_t free = 0;  ///< end of the cell before
+    bool released = false;  ///< the cell is in the queue of entries
+  };
+
+  static std::size_t way(Direction direction) { return direction == Direction::Forward ? 0 : 1; }
+  std::size_t cell_key(const Action& a) const {
+    return a.stage.index() * context_.microbatches + a.microbatch->index();
+  }
+  std::size_t edge_key(std::uint32_t edge, MicrobatchId m) const {
+    return edge * context_.microbatches + m.index();
+  }
+
+  /// Calls `visit(when, what)` for each input of an action: when it is there (kUnknown: not yet)
+  /// and the action that makes it.
+  template <class Visitor>
+  void for_each_input(const Action& a, Visitor&& visit) const {
+    if (a.op == Op::Forward)
+      for (const std::uint32_t e : context_.into[a.stage.index()])
+        visit(arrival_[0][edge_key(e, *a.microbatch)],
+              forward(context_.stages.edges[e].from, *a.microbatch));
+    if (a.op == Op::Backward || a.op == Op::BackwardInput) {
+      visit(done_[0][cell_key(a)], forward(a.stage, *a.microbatch));
+      for (const std::uint32_t e : context_.out_of[a.stage.index()])
+        if (context_.stages.edges[e].gradient)
+          visit(arrival_[1][edge_key(e, *a.microbatch)],
+                backward(context_.stages.edges[e].to, *a.microbatch));
+    }
+    if (a.op == Op::BackwardWeight)
+      visit(done_[1][cell_key(a)], backward_input(a.stage, *a.microbatch));
+  }
+
+  /// Puts the rank's next cell among the entries if all its inputs are known.
+  void release(std::size_t r) {
+    Rank& rank = ranks_[r];
+    if (rank.released || rank.next == schedule_.rows[r].size()) return;
+    std::int64_t start = rank.free;
+    bool known = true;
+    for_each_action(schedule_.rows[r][rank.next], [&](const Action& a) {
+      for_each_input(a, [&](std::int64_t when, const Action&) {
+        known = known && when != kUnknown;
+        start = std::max(start, when);
+      });
+    });
+    if (!known) return;
+    rank.released = true;
+    entries_.push({.time = start,
+                   .rank = static_cast<std::uint32_t>(r),
+                   .position = static_cast<std::uint32_t>(rank.next)});
+  }
+
+  void execute(const Entry& entry) {
+    Rank& rank = ranks_[entry.rank];
+    const Cell& cell = schedule_.rows[entry.rank][rank.next];
+    result_.rows[entry.rank].push_back(cell);
+    rank.free = entry.time + duration(cell);
+    rank.released = false;
+    ++rank.next;
+    for_each_action(cell, [&](const Action& a) {
+      if (a.op == Op::Forward) hand_on(a, Direction::Forward, entry, rank.free);
+      if (a.op == Op::Backward || a.op == Op::BackwardInput)
+        hand_on(a, Direction::Backward, entry, rank.free);
+    });
+    release(entry.rank);
+  }
+
+  void hand_on(const Action& a, Direction direction, const Entry& entry, std::int64_t end) {
+    const bool onward = direction == Direction::Forward;
+    done_[way(direction)][cell_key(a)] = end;
+    for (const std::uint32_t e :
+         onward ? context_.out_of[a.stage.index()] : context_.into[a.stage.index()]) {
+      const StageGraph::Edge& edge = context_.stages.edges[e];
+      if (!onward && !edge.gradient) continue;
+      if (context_.crosses(edge))
+        entries_.push({end, true, entry.rank, entry.position, e, direction, *a.microbatch});
+      else
+        arrival_[way(direction)][edge_key(e, *a.microbatch)] = end;
+    }
+  }
+
+  void pass_on(const Entry& entry) {
+    const StageGraph::Edge& edge = context_.stages.edges[entry.edge];
+    const StagePair& pair = context_.costs.pairs[entry.edge];
+    const bool onward = entry.direction == Direction::Forward;
+    const StageId from = onward ? edge.from : edge.to, to = onward ? edge.to : edge.from;
+    const std::size_t receiver = context_.rank(to).index();
+    result_.rows[entry.rank].emplace_back(send(from, to, entry.microbatch, entry.direction));
+    result_.rows[receiver].emplace_back(recv(to, from, entry.microbatch, entry.direction));
+    const Nanoseconds time = onward ? pair.forward_time : pair.backward_time;
+    arrival_[way(entry.direction)][edge_key(entry.edge, entry.microbatch)] =
+        entry.time + time.count();
+    release(receiver);
+  }
+
+  std::int64_t duration(const Cell& cell) const {
+    std::int64_t sum = 0;
+    for_each_action(cell, [&](const Action& a) { sum += duration(a).count(); });
+    if (!std::holds_alternative<Overlap>(cell)) return sum;
+    return std::llround(static_cast<double>(sum) * context_.costs.overlap_factor);
+  }
+  Nanoseconds duration(const Action& a) const {
+    const StageCost& cost = context_.costs.stages[a.stage.index()];
+    switch (a.op) {
+      case Op::Forward:
+        return cost.forward;
+      case Op::Backward:
+        return cost.backward();
+      case Op::BackwardInput:
+        return cost.backward_input;
+      case Op::BackwardWeight:
+        return cost.backward_weight;
+      case Op::OptimizerStep:
+        return cost.optimizer;
+      default:
+        return Nanoseconds{0};
+    }
+  }
+
+  [[noreturn]] void report() const {
+    std::vector<std::string> waiting;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      if (ranks_[r].next == schedule_.rows[r].size()) continue;
+      const Cell& cell = schedule_.rows[r][ranks_[r].next];
+      std::string lacking;
+      for_each_action(cell, [&](const Action& a) {
+        for_each_input(a, [&](std::int64_t when, const Action& source) {
+          if (when == kUnknown && lacking.empty()) lacking = to_string(source);
+        });
+      });
+      waiting.push_back("rank " + std::to_string(r) + " waits at " + to_string(cell) + " for " +
+                        lacking);
+    }
+    throw_cyclic(waiting);
+  }
+
+  const Schedule& schedule_;
+  const Context& context_;
+  Schedule result_;
+  std::vector<Rank> ranks_;
+  std::vector<std::int64_t> done_[2];     // F, B or I: [stage * microbatches + microbatch] end
+  std::vector<std::int64_t> arrival_[2];  // values, gradients: [edge * microbatches + microbatch]
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> entries_;
+};
+
+}  // namespace
+
+Schedule add_transfers_ready(const Schedule& schedule, const Context& context) {
+  return FreeRun(schedule, context).run();
+}
+
+}  // namespace pfeife::lowering

@@ -1,0 +1,113 @@
+// SEND and RECV where torch.distributed.pipelining (2.11, _add_send_recv) puts them, extended to
+// skips.
+//
+// Ranks are visited in order, again and again; a visit takes the rank's next cell if its inputs are
+// there, else passes. F of s is ready if every value it needs was received here or made here, I and
+// B likewise with gradients, anything else always. After an action whose value goes elsewhere, SEND
+// is appended here and RECV at once to the receiver's row. That is a projection of one global
+// order, too, but RECVs stand where the producer was, not where the value is needed.
+#include "planner/ir/lowering.h"
+
+namespace pfeife::lowering {
+namespace {
+
+class TorchPlacement {
+ public:
+  TorchPlacement(const Schedule& schedule, const Context& context)
+      : schedule_(schedule), context_(context), next_(schedule.ranks(), 0) {
+    result_.rows.resize(schedule.ranks());
+    for (auto& made : made_) made.assign(context.stages.stages * context.microbatches, false);
+  }
+
+  Schedule run() {
+    std::size_t unfinished = 0;
+    for (const auto& row : schedule_.rows) unfinished += !row.empty();
+    while (unfinished > 0) {
+      bool progress = false;
+      for (std::size_t r = 0; r < schedule_.ranks(); ++r) {
+        if (next_[r] == schedule_.rows[r].size() || missing(schedule_.rows[r][next_[r]])) continue;
+        visit(r);
+        unfinished -= next_[r] == schedule_.rows[r].size();
+        progress = true;
+      }
+      if (!progress) report();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  std::size_t key(StageId s, const Action& a) const {
+    return s.index() * context_.microbatches + a.microbatch->index();
+  }
+
+  /// The stage whose value (F) or gradient (B, I) the cell still lacks. A value is here as soon as
+  /// it is made: locally by rank order, remotely because its RECV is placed at that moment.
+  std::optional<Action> missing(const Cell& cell) const {
+    std::optional<Action> lacking;
+    for_each_action(cell, [&](const Action& a) {
+      if (lacking) return;
+      if (a.op == Op::Forward) {
+        for (const std::uint32_t e : context_.into[a.stage.index()])
+          if (const StageId from = context_.stages.edges[e].from; !made_[0][key(from, a)])
+            lacking = forward(from, *a.microbatch);
+      } else if (a.op == Op::Backward || a.op == Op::BackwardInput) {
+        for (const std::uint32_t e : context_.out_of[a.stage.index()])
+          if (const auto& edge = context_.stages.edges[e];
+              edge.gradient && !made_[1][key(edge.to, a)])
+            lacking = backward(edge.to, *a.microbatch);
+      }
+    });
+    return lacking;
+  }
+
+  void visit(std::size_t r) {
+    const Cell& cell = schedule_.rows[r][next_[r]++];
+    if (std::holds_alternative<std::monostate>(cell))
+      return;  // an idle cell costs the visit and is gone
+    result_.rows[r].push_back(cell);
+    for_each_action(cell, [&](const Action& a) {
+      if (a.op == Op::Forward) hand_on(a, Direction::Forward);
+      if (a.op == Op::Backward || a.op == Op::BackwardInput) hand_on(a, Direction::Backward);
+    });
+  }
+
+  void hand_on(const Action& a, Direction direction) {
+    const bool onward = direction == Direction::Forward;
+    made_[onward ? 0 : 1][key(a.stage, a)] = true;
+    for (const std::uint32_t e :
+         onward ? context_.out_of[a.stage.index()] : context_.into[a.stage.index()]) {
+      const StageGraph::Edge& edge = context_.stages.edges[e];
+      if (!context_.crosses(edge) || (!onward && !edge.gradient)) continue;
+      const StageId to = onward ? edge.to : edge.from;
+      result_.rows[context_.rank(a.stage).index()].emplace_back(
+          send(a.stage, to, *a.microbatch, direction));
+      result_.rows[context_.rank(to).index()].emplace_back(
+          recv(to, a.stage, *a.microbatch, direction));
+    }
+  }
+
+  [[noreturn]] void report() const {
+    std::vector<std::string> waiting;
+    for (std::size_t r = 0; r < schedule_.ranks(); ++r) {
+      if (next_[r] == schedule_.rows[r].size()) continue;
+      const Cell& cell = schedule_.rows[r][next_[r]];
+      waiting.push_back("rank " + std::to_string(r) + " waits at " + to_string(cell) + " for " +
+                        to_string(*missing(cell)));
+    }
+    throw_cyclic(waiting);
+  }
+
+  const Schedule& schedule_;
+  const Context& context_;
+  Schedule result_;
+  std::vector<std::size_t> next_;  // [rank]
+  std::vector<bool> made_[2];      // values, gradients: [stage * microbatches + microbatch]
+};
+
+}  // namespace
+
+Schedule add_transfers_torch(const Schedule& schedule, const Context& context) {
+  return TorchPlacement(schedule, context).run();
+}
+
+}  // namespace pfeife::lowering

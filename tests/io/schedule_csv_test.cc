@@ -1,0 +1,62 @@
+#include "planner/io/schedule_csv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string message_of(const std::string& text, Dialect dialect = Dialect::Current) {
+  try {
+    read_schedule(text, "my.csv", dialect);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ScheduleCsv, WrittenAsRead) {
+  const std::string text = "0F0,,(0F1;0B0)OVERLAP_F_B,0SKIP_SEND_F1>2,0OPTIMIZER_STEP\n,1F0,\n";
+  EXPECT_EQ(write_schedule(read_schedule(text, "a.csv")), text);
+}
+
+TEST(ScheduleCsv, BothLineEndsAndAMissingLastOne) {
+  EXPECT_EQ(read_schedule("0F0,0B0\r\n1F0\r\n", "a"), read_schedule("0F0,0B0\n1F0", "a"));
+}
+
+TEST(ScheduleCsv, BlankCellsAreIdle) {
+  EXPECT_EQ(read_schedule("0F0,   ,0B0\n", "a"), read_schedule("0F0,,0B0\n", "a"));
+}
+
+TEST(ScheduleCsv, WrongCellsAreNamedByRowAndColumn) {
+  EXPECT_THAT(message_of("0F0,0B0\n1F0,1X0\n"),
+              HasSubstr("my.csv:2:5: row 2, cell 2: '1X0' is not an action"));
+  EXPECT_THAT(message_of("rank0,rank1\n0F0\n"),
+              HasSubstr("my.csv:1:1: row 1, cell 1: 'rank0' is not an action"));
+  EXPECT_THAT(message_of("0F0\n\n1F0\n"), HasSubstr("my.csv:2:1: row 2 is empty"));
+  EXPECT_THAT(message_of(""), HasSubstr("my.csv: the schedule is empty"));
+  EXPECT_THAT(message_of("0F0, 0B0\n"), HasSubstr("my.csv:1:5"));
+  EXPECT_THAT(message_of("0BW0\n"), HasSubstr("--old-dialect"));
+}
+
+TEST(ScheduleCsv, OldDialectIsReadIntoTodaysLetters) {
+  EXPECT_EQ(write_schedule(read_schedule("0B0,0W0,0BW1\n", "a", Dialect::Old)), "0I0,0W0,0B1\n");
+}
+
+TEST(ScheduleCsv, ForTorchOptimizerStepsAreLeftOutAndSkipsRefused) {
+  EXPECT_EQ(write_schedule(read_schedule("0F0,0SEND_F0,0OPTIMIZER_STEP\n", "a"), Reader::Torch),
+            "0F0,0SEND_F0\n");
+  try {
+    write_schedule(read_schedule("0F0\n1F0,1SKIP_SEND_F0>3\n", "a"), Reader::Torch);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("row 2, cell 2: 1SKIP_SEND_F0>3 is a skip"));
+  }
+}
+
+}  // namespace
+}  // namespace pfeife

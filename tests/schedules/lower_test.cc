@@ -1,0 +1,136 @@
+// Lowering in ready order: examples by hand, and what it refuses.
+#include "planner/ir/lower.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/io/schedule_csv.h"
+#include "planner/ir/error.h"
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+
+StageCosts costs_of(std::size_t stages, int transfer) {
+  return uniform_costs(stages, Nanoseconds{10}, Nanoseconds{10}, Nanoseconds{10},
+                       Nanoseconds{transfer});
+}
+std::string lowered(const std::string& text, const StageCosts& costs,
+                    const LoweringOptions& options = {}) {
+  const Schedule compute = read_schedule(text, "test");
+  return write_schedule(lower(compute, costs, *placement_of(compute), options));
+}
+std::string message_of(const std::string& text, const StageCosts& costs,
+                       const Placement& placement) {
+  try {
+    lower(read_schedule(text, "test"), costs, placement);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// F = 10, B = 20, transfer 5, both ranks F0 F1 B0 B1:
+//   rank 0  0F0 [0,10)  0F1 [10,20)             0B0 [50,70)  0B1 [70,90)
+//   rank 1              1F0 [15,25)  1F1 [25,35) 1B0 [35,55) ...
+// B0 of rank 1 ends at 55, so rank 0 starts 0B0 at 60. Ready times: F0 10, F1 20, B0 55, B1 75.
+TEST(ReadyOrder, SendsAndReceivesStandWhereTheValueIsMade) {
+  EXPECT_EQ(lowered("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n", costs_of(2, 5)),
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0OPTIMIZER_STEP\n"
+            "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1,1OPTIMIZER_STEP\n");
+}
+
+// Three stages; stage 0 also feeds stage 2: one more message, and a gradient that comes back from
+// there.
+TEST(ReadyOrder, SkipsAreSentToEveryReader) {
+  StageCosts costs = costs_of(3, 1);
+  costs.pairs.insert(costs.pairs.begin() + 1,
+                     {StageId{0}, StageId{2}, Bytes{1}, Bytes{1}, Nanoseconds{1}, Nanoseconds{1}});
+  EXPECT_EQ(lowered("0F0,0B0\n1F0,1B0\n2F0,2B0\n", costs, {.optimizer_step = false}),
+            "0F0,0SEND_F0,0SKIP_SEND_F0>2,0SKIP_RECV_B0<2,0RECV_B0,0B0\n"
+            "1RECV_F0,1F0,1SEND_F0,1RECV_B0,1B0,1SEND_B0\n"
+            "2SKIP_RECV_F0<0,2RECV_F0,2F0,2B0,2SKIP_SEND_B0>0,2SEND_B0\n");
+}
+
+TEST(ReadyOrder, ValuesThatNeedNoGradientGetNone) {
+  StageCosts costs = costs_of(2, 1);
+  costs.pairs[0].gradient_bytes = Bytes{0};
+  EXPECT_EQ(lowered("0F0,0B0\n1F0,1B0\n", costs, {.optimizer_step = false}),
+            "0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0\n");
+}
+
+TEST(Lower, TiedStagesReduceAndTheirOptimizerStepsComeLast) {
+  StageCosts costs = costs_of(4, 1);
+  costs.reductions.push_back({{StageId{0}, StageId{3}}, Bytes{8}, Nanoseconds{2}});
+  const LoweringOptions options;
+  EXPECT_EQ(lowered("0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n", costs, options),
+            "0F0,0SEND_F0,2RECV_F0,2F0,2SEND_F0,2RECV_B0,2B0,2SEND_B0,0RECV_B0,0B0,0REDUCE_GRAD,"
+            "2OPTIMIZER_STEP,"
+            "0OPTIMIZER_STEP\n"
+            "1RECV_F0,1F0,1SEND_F0,3RECV_F0,3F0,3B0,3SEND_B0,3REDUCE_GRAD,1RECV_B0,1B0,1SEND_B0,"
+            "1OPTIMIZER_STEP,"
+            "3OPTIMIZER_STEP\n");
+}
+
+TEST(Lower, KeepsTheStateActionsThatAreThere) {
+  EXPECT_EQ(lowered("0UNSHARD,0F0,0B0,0OPTIMIZER_STEP,0RESHARD\n", costs_of(1, 0),
+                    {.unshard = true, .reduce_grad = ReduceGrad::EveryStage}),
+            "0UNSHARD,0F0,0B0,0REDUCE_GRAD,0OPTIMIZER_STEP,0RESHARD\n");
+}
+
+TEST(Lower, ALocalHandOverNeedsNoTransfer) {
+  EXPECT_EQ(
+      lowered("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n", costs_of(4, 1), {.optimizer_step = false}),
+      "0F0,0SEND_F0,3RECV_F0,3F0,3B0,3SEND_B0,0RECV_B0,0B0\n"
+      "1RECV_F0,1F0,2F0,2SEND_F0,2RECV_B0,2B0,1B0,1SEND_B0\n");
+}
+
+TEST(Lower, CyclicOrdersAreToldWithTheWaitingActions) {
+  for (const TransferOrder order : {TransferOrder::Ready, TransferOrder::Torch}) {
+    const Schedule cyclic = read_schedule("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", "test");
+    try {
+      lower(cyclic, costs_of(2, 0), round_robin(2, 2), {.transfers = order});
+      FAIL();
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr("rank 0 waits at 0B0 for 1B0\n  rank 1 waits at 1F1 for 0F1"));
+    }
+  }
+}
+
+TEST(Lower, WrongInputIsRefused) {
+  const StageCosts costs = costs_of(2, 0);
+  const Placement placement = round_robin(2, 2);
+  EXPECT_THAT(message_of("0F0,0F0\n1F0,1B0\n", costs, placement),
+              HasSubstr("0F0 is there a second time"));
+  EXPECT_THAT(message_of("0F0,0B0,0I0\n1F0,1B0\n", costs, placement),
+              HasSubstr("0I0 is there a second time"));
+  EXPECT_THAT(message_of("0F0,0SEND_F0\n1F0,1B0\n", costs, placement),
+              HasSubstr("has transfers already"));
+  EXPECT_THAT(message_of("0F0,1F0\n1B0,0B0\n", costs, placement),
+              HasSubstr("1F0: stage 1 is placed on rank 1"));
+  EXPECT_THAT(message_of("0F0,2F0\n1F0,1B0\n", costs, placement),
+              HasSubstr("there are only 2 stages"));
+  EXPECT_THAT(message_of("0F0\n1F0\n0F1\n", costs, placement), HasSubstr("a placement on 2"));
+  EXPECT_THAT(message_of("0F0,0B0\n1F0,1F999999\n", costs, placement),
+              HasSubstr("forwards are missing"));
+  EXPECT_THAT(message_of("0F0,0B0\n1F0,1F1\n", costs, placement),
+              HasSubstr("rank 1 waits at 1F1 for 0F1"));
+}
+
+TEST(Lower, TheOrderDoesNotDependOnIdleCells) {
+  const ScheduleSpec spec{.family = "interleaved_1f1b", .ranks = 3, .microbatches = 6, .loops = 2};
+  const Schedule with_idle = generate(spec);
+  Schedule without = with_idle;
+  for (auto& row : without.rows)
+    std::erase_if(row,
+                  [](const Cell& cell) { return std::holds_alternative<std::monostate>(cell); });
+  EXPECT_NE(with_idle, without);
+  EXPECT_EQ(lower(with_idle, costs_of(6, 2), placement_for(spec)),
+            lower(without, costs_of(6, 2), placement_for(spec)));
+}
+
+}  // namespace
+}  // namespace pfeife

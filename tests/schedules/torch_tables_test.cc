@@ -1,0 +1,87 @@
+// The tables that torch.distributed.pipelining 2.11 writes: generated and lowered equal, cell for
+// cell.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planner/io/schedule_csv.h"
+#include "planner/ir/lower.h"
+#include "planner/schedules/families.h"
+#include "tests/schedules/oracle_csv.h"
+
+namespace pfeife {
+namespace {
+
+Schedule table(const std::string& path) {
+  return read_schedule_file(std::string(PFEIFE_SOURCE_DIR) + "/tests/data/" + path);
+}
+
+struct TorchTable {
+  const char* file;  // stem below tests/data/pytorch_schedules
+  const char* family;
+  std::size_t ranks, microbatches, loops;
+};
+void PrintTo(const TorchTable& table, std::ostream* out) { *out << table.file; }
+
+class TorchTables : public ::testing::TestWithParam<TorchTable> {
+ protected:
+  Schedule read(const std::string& kind) const {
+    return table("pytorch_schedules/" + std::string(GetParam().file) + "." + kind + ".csv");
+  }
+  ScheduleSpec spec() const {
+    const TorchTable& t = GetParam();
+    return {.family = t.family, .ranks = t.ranks, .microbatches = t.microbatches, .loops = t.loops};
+  }
+  Schedule lowered(const LoweringOptions& options) const {
+    const StageCosts costs = uniform_costs(spec().stages(), Nanoseconds{1}, Nanoseconds{1},
+                                           Nanoseconds{1}, Nanoseconds{0});
+    return lower(read("compute"), costs, placement_for(spec()), options);
+  }
+};
+
+TEST_P(TorchTables, ComputeTableIsGenerated) { EXPECT_EQ(generate(spec()), read("compute")); }
+
+TEST_P(TorchTables, CommsTableIsLowered) {
+  EXPECT_EQ(lowered({.transfers = TransferOrder::Torch,
+                     .reduce_grad = ReduceGrad::None,
+                     .optimizer_step = false}),
+            read("comms"));
+}
+
+TEST_P(TorchTables, FullTableIsLowered) {
+  EXPECT_EQ(lowered({.transfers = TransferOrder::Torch,
+                     .unshard = true,
+                     .reduce_grad = ReduceGrad::EveryStage,
+                     .optimizer_step = false}),
+            read("full"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Torch, TorchTables,
+                         ::testing::Values(TorchTable{"gpipe_r3_m4_s1", "gpipe", 3, 4, 1},
+                                           TorchTable{"1f1b_r4_m6_s1", "1f1b", 4, 6, 1},
+                                           TorchTable{"interleaved1f1b_r2_m4_s2",
+                                                      "interleaved_1f1b", 2, 4, 2},
+                                           TorchTable{"loopedbfs_r2_m3_s3", "looped_bfs", 2, 3, 3}),
+                         [](const auto& info) { return std::string(info.param.family); });
+
+/// Torch's own test artifacts, made before idle cells were dropped: an idle cell cost a visit.
+Schedule lowered_with_idle(const std::string& stem) {
+  const Schedule compute = table("torch_pipelining/" + stem + "_compute.csv");
+  const StageCosts costs = uniform_costs(stage_count(compute), Nanoseconds{1}, Nanoseconds{1},
+                                         Nanoseconds{1}, Nanoseconds{0});
+  return lower(compute, costs, *placement_of(compute),
+               {.transfers = TransferOrder::Torch,
+                .keep_idle = true,
+                .reduce_grad = ReduceGrad::None,
+                .optimizer_step = false});
+}
+
+TEST(TorchArtifacts, IdleCellsThatCostAVisitGiveTheTwoOldTables) {
+  for (const char* stem : {"simple_2rank_2stage", "v_2rank_4stage"})
+    EXPECT_EQ(lowered_with_idle(stem),
+              table("torch_pipelining/" + std::string(stem) + "_comms.csv"))
+        << stem;
+}
+
+}  // namespace
+}  // namespace pfeife
