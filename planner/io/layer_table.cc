@@ -28,7 +28,7 @@ Bytes bytes_at(const CsvTable& table, std::size_t row, const std::string& column
 /// Builds the layers of one table, a step a function.
 class TableReader {
  public:
-  TableReader(const TextFile& file, const LayerTableOptions& options)
+  TableReader(const TextFile& file, const ImportOptions& options)
       : table_(CsvTable::parse(file)), options_(options) {
     table_.check_columns(kColumns);
     if (table_.rows() == 0)
@@ -108,7 +108,7 @@ class TableReader {
   static LayerId id(std::size_t row) { return LayerId{static_cast<std::int64_t>(row)}; }
 
   CsvTable table_;
-  const LayerTableOptions& options_;
+  const ImportOptions& options_;
   std::map<std::string, std::size_t> names_;
   Layers layers_;
 };
@@ -163,7 +163,7 @@ void add_skips(Layers& layers, const CsvTable& table) {
 }  // namespace
 
 Layers layers_of_table(const TextFile& table, const std::optional<TextFile>& skips,
-                       const LayerTableOptions& options) {
+                       const ImportOptions& options) {
   Layers layers = TableReader(table, options).read();
   if (skips) add_skips(layers, CsvTable::parse(*skips));
   layers.name = std::filesystem::path(table.name).stem().string();
@@ -173,7 +173,7 @@ Layers layers_of_table(const TextFile& table, const std::optional<TextFile>& ski
 
 Layers read_layer_table(const std::filesystem::path& table,
                         const std::optional<std::filesystem::path>& skips,
-                        const LayerTableOptions& options) {
+                        const ImportOptions& options) {
   std::optional<TextFile> skip_file;
   if (skips) skip_file = read_text_file(*skips);
   return layers_of_table(read_text_file(table), skip_file, options);

@@ -13,25 +13,21 @@
 #include <filesystem>
 #include <optional>
 
+#include "planner/io/import_options.h"
 #include "planner/io/text_file.h"
 #include "planner/ir/layers.h"
 
 namespace pfeife {
-
-struct LayerTableOptions {
-  std::size_t device_kinds = 1;  ///< how often each layer's times are repeated
-  Training training;             ///< optimizer: state per parameter; microbatch_size: samples only
-};
 
 /// Layers of the table at `table`, with the skips at `skips` if there are any. ConfigError with
 /// file, line and column for unknown or missing columns, names that occur twice or nowhere, numbers
 /// that are negative or none, and skips that point backwards.
 Layers read_layer_table(const std::filesystem::path& table,
                         const std::optional<std::filesystem::path>& skips,
-                        const LayerTableOptions& options = {});
+                        const ImportOptions& options = {});
 
 /// The same from text at hand.
 Layers layers_of_table(const TextFile& table, const std::optional<TextFile>& skips,
-                       const LayerTableOptions& options = {});
+                       const ImportOptions& options = {});
 
 }  // namespace pfeife

@@ -18,7 +18,7 @@ constexpr const char* kHeader =
     "name,forward_ms,backward_input_ms,backward_weight_ms,output_bytes,parameter_bytes,saved_bytes,"
     "weight_saved_bytes,temporary_bytes\n";
 
-Layers table(const std::string& text, const LayerTableOptions& options = {}) {
+Layers table(const std::string& text, const ImportOptions& options = {}) {
   return layers_of_table({"dir/three.csv", text}, std::nullopt, options);
 }
 Layers three_rows(const std::optional<TextFile>& skips = {}) {
@@ -61,7 +61,7 @@ TEST(LayerTable, RowsBecomeLayersAndOutputsGoToTheNextRow) {
 }
 
 TEST(LayerTable, OptimizerDecidesTheStateAndKindsRepeatTheTimes) {
-  LayerTableOptions options;
+  ImportOptions options;
   options.device_kinds = 2;
   options.training = {Precision::Fp32, Optimizer::Momentum, 24};
   const Layers layers = table(std::string(kHeader) + "a,1,2,3,100,10,40,5,7\n", options);
