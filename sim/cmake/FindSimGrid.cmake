@@ -1,0 +1,10 @@
+# SimGrid by its pkg-config file (Debian's libsimgrid-dev has no CMake package). Defines SimGrid::SimGrid.
+find_package(PkgConfig QUIET)
+if(PKG_CONFIG_FOUND)
+  pkg_check_modules(SIMGRID QUIET IMPORTED_TARGET simgrid>=3.32)
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(SimGrid REQUIRED_VARS SIMGRID_LINK_LIBRARIES VERSION_VAR SIMGRID_VERSION)
+if(SimGrid_FOUND AND NOT TARGET SimGrid::SimGrid)
+  add_library(SimGrid::SimGrid ALIAS PkgConfig::SIMGRID)
+endif()

@@ -1,0 +1,125 @@
+#include "sim/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <simgrid/s4u.hpp>
+
+#include "planner/ir/error.h"
+#include "sim/platform.h"
+
+namespace pfeife {
+
+namespace sg4 = simgrid::s4u;
+
+namespace {
+
+/// One run of a workload: launches a task when everything it waits for has ended.
+class Run {
+ public:
+  Run(const Workload& work, Platform& platform, const JitterSource* jitter)
+      : work_(work),
+        platform_(platform),
+        jitter_(jitter),
+        waits_(work.waits),
+        live_(work.size()),
+        ends_(work.size(), -1),
+        origin_(sg4::Engine::get_clock()) {}
+
+  std::vector<std::int64_t> go(sg4::Engine& engine) {
+    for (std::size_t t = 0; t < work_.size(); ++t)
+      if (work_.waits[t] == 0) launch(t);
+    engine.run();
+    return std::move(ends_);
+  }
+
+  void completed(const sg4::Activity& activity) {
+    const auto tag = reinterpret_cast<std::intptr_t>(activity.get_data<void>());
+    const auto task = static_cast<std::size_t>(tag - 1);
+    ends_[task] = std::llround((activity.get_finish_time() - origin_) * 1e9);
+    finished_.push_back(task);
+    for (std::uint32_t i = work_.next_begin[task]; i < work_.next_begin[task + 1]; ++i)
+      if (--waits_[work_.next[i]] == 0) launch(work_.next[i]);
+  }
+
+  /// Activities must not be destroyed while SimGrid walks over them; between two dates they may.
+  void release() {
+    for (const std::size_t task : finished_) live_[task] = nullptr;
+    finished_.clear();
+  }
+
+ private:
+  void launch(std::size_t task) {
+    const WorkItem& item = work_.items[task];
+    const Nanoseconds busy = jitter_ != nullptr ? jitter_->vary(item.busy, task) : item.busy;
+    void* tag = reinterpret_cast<void*>(static_cast<std::intptr_t>(task) + 1);
+    if (item.how == WorkItem::How::Flow && busy > Nanoseconds{0}) {
+      live_[task] = platform_.start_flow(item.route, item.bytes, item.fixed, busy, tag);
+      return;
+    }
+    sg4::ExecPtr timer = sg4::Exec::init();
+    timer->set_flops_amount(static_cast<double>((item.fixed + busy).count()));
+    timer->set_data(tag);
+    timer->set_host(item.how == WorkItem::How::Compute ? platform_.rank(item.rank)
+                                                       : platform_.timer(item.rank));
+    live_[task] = timer;
+    timer->start();
+  }
+
+  const Workload& work_;
+  Platform& platform_;
+  const JitterSource* jitter_;
+  std::vector<std::uint32_t> waits_;
+  std::vector<sg4::ActivityPtr> live_;
+  std::vector<std::size_t> finished_;
+  std::vector<std::int64_t> ends_;
+  double origin_;
+};
+
+/// SimGrid's callbacks belong to the process and cannot be taken back; they reach the run of the
+/// moment through this.
+Run* current_run = nullptr;
+
+}  // namespace
+
+class Engine::Implementation {
+ public:
+  explicit Implementation(const SimulationJob& job) : jitter_(job.jitter), work_(workload_of(job)) {
+    int argc = 1;
+    char name[] = "pfeife", *argv[] = {name, nullptr};
+    engine_ = std::make_unique<sg4::Engine>(&argc, argv);
+    configure_simgrid();
+    platform_ = std::make_unique<Platform>(*job.cluster, work_.routes, job.graph->ranks);
+    sg4::Activity::on_completion_cb([](const sg4::Activity& a) { current_run->completed(a); });
+    sg4::Engine::on_time_advance_cb([](double) {
+      if (current_run != nullptr) current_run->release();
+    });
+  }
+
+  std::vector<std::int64_t> run(std::optional<std::uint64_t> repetition) {
+    std::optional<JitterSource> jitter;
+    if (repetition) jitter.emplace(jitter_, *repetition);
+    Run run(work_, *platform_, jitter ? &*jitter : nullptr);
+    current_run = &run;
+    std::vector<std::int64_t> ends = run.go(*engine_);
+    run.release();
+    current_run = nullptr;
+    return ends;
+  }
+
+ private:
+  Jitter jitter_;
+  Workload work_;
+  std::unique_ptr<sg4::Engine> engine_;
+  std::unique_ptr<Platform> platform_;
+};
+
+bool simulator_available() { return true; }
+
+Engine::Engine(const SimulationJob& job) : implementation_(std::make_unique<Implementation>(job)) {}
+Engine::~Engine() = default;
+
+std::vector<std::int64_t> Engine::run(std::optional<std::uint64_t> repetition) {
+  return implementation_->run(repetition);
+}
+
+}  // namespace pfeife

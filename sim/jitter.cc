@@ -1,0 +1,70 @@
+#include "sim/jitter.h"
+
+#include <cmath>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+/// Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators": the output function
+/// of SplitMix64.
+std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15U;
+
+/// e^x for |x| below some tens, by its series after halving the argument; only basic operations, so
+/// the same everywhere.
+double exponential(double x) {
+  int halvings = 0;
+  for (; x > 0.25 || x < -0.25; x /= 2) ++halvings;
+  double sum = 1;
+  for (int n = 14; n >= 1; --n) sum = 1 + x / n * sum;
+  for (; halvings > 0; --halvings) sum *= sum;
+  return sum;
+}
+
+/// Natural logarithm of x >= 1, by Newton's iteration on exponential().
+double logarithm(double x) {
+  double y = x - 1;
+  for (int i = 0; i < 40; ++i) {
+    const double e = exponential(y);
+    y += 2 * (x - e) / (x + e);
+  }
+  return y;
+}
+
+/// Sum of twelve uniform variates in [0, 1), less 6: mean 0, variance 1.
+double nearly_normal(std::uint64_t state) {
+  double sum = -6;
+  for (int i = 0; i < 12; ++i) sum += static_cast<double>(mix(state += kGolden) >> 11) * 0x1p-53;
+  return sum;
+}
+
+}  // namespace
+
+JitterSource::JitterSource(const Jitter& jitter, std::uint64_t repetition)
+    : key_(mix(mix(jitter.seed + kGolden) ^ (repetition * kGolden + 1))) {
+  PFEIFE_CHECK(jitter.cv >= 0 && jitter.cv <= 1, "coefficient of variation ", jitter.cv);
+  if (jitter.cv <= 0) return;
+  sigma_ = std::sqrt(logarithm(1 + jitter.cv * jitter.cv));  // the square root is exact by IEEE 754
+  // E[exp(sigma (u - 1/2))] = 2 sinh(sigma / 2) / sigma for uniform u, to the twelfth power.
+  const double half = exponential(sigma_ / 2);
+  const double one = (half - 1 / half) / sigma_;
+  for (int i = 0; i < 12; ++i) mean_ *= one;
+}
+
+double JitterSource::factor(std::uint64_t task) const {
+  if (sigma_ <= 0) return 1;
+  return exponential(sigma_ * nearly_normal(key_ ^ mix(task + kGolden))) / mean_;
+}
+
+Nanoseconds JitterSource::vary(Nanoseconds time, std::uint64_t task) const {
+  if (sigma_ <= 0) return time;
+  return Nanoseconds{std::llround(static_cast<double>(time.count()) * factor(task))};
+}
+
+}  // namespace pfeife

@@ -1,0 +1,123 @@
+#include "sim/workload.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+/// Lays out tasks, and numbers the routes they need.
+class ItemMaker {
+ public:
+  ItemMaker(const SimulationJob& job, std::vector<FlowRoute>& routes)
+      : job_(job), routes_(routes), times_(slot_durations(*job.graph, *job.costs)) {
+    for (const Nanoseconds time : times_)
+      PFEIFE_CHECK(time >= Nanoseconds{0}, "a task of negative length");
+  }
+
+  WorkItem item(const Task& task) {
+    const auto rank = static_cast<std::uint32_t>(task.rank.value);
+    const Nanoseconds time = times_[task.slot];
+    switch (task.kind) {
+      case TaskKind::Transfer:
+        return transfer(task, time);
+      case TaskKind::Reduction:
+        return {.how = WorkItem::How::Timer, .rank = rank, .fixed = time};
+      case TaskKind::Optimizer:
+        return {.rank = rank, .fixed = job_.launch_overhead + time};
+      case TaskKind::Compute:
+        break;
+    }
+    return {.rank = rank, .fixed = job_.launch_overhead, .busy = time};
+  }
+
+ private:
+  /// A flow, or a mere delay if there is nothing to share.
+  WorkItem transfer(const Task& task, Nanoseconds time) {
+    const FlowRoute route{job_.placement->device(task.rank), job_.placement->device(task.peer)};
+    const Path& path = job_.cluster->path(route.from, route.to);
+    WorkItem item{.how = WorkItem::How::Timer, .rank = static_cast<std::uint32_t>(task.rank.value)};
+    // A flow without latency would have another weight than the rest: 1 ns of its time counts as
+    // such.
+    item.fixed = std::min(std::max(path.latency, Nanoseconds{1}), time);
+    item.busy = time - item.fixed;
+    item.bytes = slot_bytes(job_.graph->slots[task.slot], *job_.costs);
+    const bool shares = job_.graph->semantics.links == Links::Shared && !path.links.empty() &&
+                        item.bytes.value > 0 && item.busy > Nanoseconds{0};
+    if (!shares) return item;
+    item.how = WorkItem::How::Flow;
+    item.route = number(route);
+    return item;
+  }
+
+  std::uint32_t number(const FlowRoute& route) {
+    const auto [at, added] = numbers_.try_emplace(std::pair{route.from, route.to},
+                                                  static_cast<std::uint32_t>(routes_.size()));
+    if (added) routes_.push_back(route);
+    return at->second;
+  }
+
+  const SimulationJob& job_;
+  std::vector<FlowRoute>& routes_;
+  std::vector<Nanoseconds> times_;  // [slot]
+  std::map<std::pair<DeviceId, DeviceId>, std::uint32_t> numbers_;
+};
+
+void index_successors(const DependencyGraph& graph, Workload& work) {
+  const std::size_t count = graph.size();
+  work.next_begin.assign(count + 1, 0);
+  for (const Edge& edge : graph.edges) ++work.next_begin[edge.from.index() + 1];
+  std::partial_sum(work.next_begin.begin(), work.next_begin.end(), work.next_begin.begin());
+  std::vector<std::uint32_t> fill(work.next_begin.begin(), work.next_begin.end() - 1);
+  work.next.resize(graph.edges.size());
+  work.waits.resize(count);
+  for (std::size_t t = 0; t < count; ++t) {
+    const auto into = graph.edges_into(TaskId{static_cast<std::int64_t>(t)});
+    work.waits[t] = static_cast<std::uint32_t>(into.size());
+    for (const Edge& edge : into)
+      work.next[fill[edge.from.index()]++] = static_cast<std::uint32_t>(t);
+  }
+}
+
+}  // namespace
+
+Workload workload_of(const SimulationJob& job) {
+  Workload work;
+  ItemMaker maker(job, work.routes);
+  work.items.reserve(job.graph->size());
+  for (const Task& task : job.graph->tasks) work.items.push_back(maker.item(task));
+  index_successors(*job.graph, work);
+  return work;
+}
+
+Trace trace_of(const DependencyGraph& graph, std::span<const std::int64_t> ends,
+               Nanoseconds launch_overhead) {
+  Trace trace;
+  trace.source = TraceSource::Simulated;
+  trace.ranks = graph.ranks;
+  trace.events.reserve(graph.size());
+  for (std::size_t t = 0; t < graph.size(); ++t) {
+    const Task& task = graph.tasks[t];
+    Event event{.kind = task.kind,
+                .rank = task.rank,
+                .peer = task.peer,
+                .parties = task.parties,
+                .cell = task.cell,
+                .end = Nanoseconds{ends[t]}};
+    if (task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer)
+      event.launch = launch_overhead;
+    for (const Edge& edge : graph.edges_into(TaskId{static_cast<std::int64_t>(t)})) {
+      const Nanoseconds ready{ends[edge.from.index()]};
+      if (edge.kind == EdgeKind::Data) event.posted = std::max(event.posted, ready);
+      if (!event.waited_for || ready > event.start) event.waited_for = edge.from.index();
+      event.start = std::max(event.start, ready);
+    }
+    trace.events.push_back(std::move(event));
+  }
+  return trace;
+}
+
+}  // namespace pfeife

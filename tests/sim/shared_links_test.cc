@@ -1,0 +1,131 @@
+// Shared links against figures worked out by hand and by an independent max-min fluid simulator.
+#include <gmock/gmock.h>
+
+#include <regex>
+
+#include "planner/io/cluster_reader.h"
+#include "tests/schedules/oracle_csv.h"
+#include "tests/sim/sim_test.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::GraphByHand;
+class SharedLinks : public testing::SimulatorTest {};
+
+const std::string kKind =
+    "version: 1\nname: x\ndevice_kinds: {k: {memory: 1 GiB, memory_bandwidth: 1 GB/s, peak: {fp32: "
+    "1 "
+    "TFLOP/s}, gemm_efficiency: {fp32: [[1 GFLOP, 1]]}}}\ndevices: [{kind: k, count: 4}]\n";
+
+/// "box": every device has a slot, two devices share a root; all links 25 GB/s a direction, any
+/// path 5 us.
+Cluster box() {
+  return parse_cluster(
+      kKind +
+          "links:\n  - {name: slot, per: device, bandwidth: 25 GB/s}\n  - {name: root, per: [[0, "
+          "1], "
+          "[2, 3]], bandwidth: 25 GB/s}\nroutes: [{over: [slot, root], latency: 5 us}]\n",
+      "box");
+}
+/// "switch": one port of 300 GB/s a device and direction, 2 us.
+Cluster star() {
+  return parse_cluster(
+      kKind +
+          "links: [{name: port, per: device, bandwidth: 300 GB/s}]\nroutes: [{over: "
+          "port, latency: 2 us}]\n",
+      "switch");
+}
+/// "root": 0 -> 1 over {root 25 GB/s} in 2 us; 2 -> 3 over {A 100, root, B 50} in 6 us.
+Cluster one_root() {
+  Cluster cluster = uniform_cluster(4, DeviceKind{}, {1e9}, Nanoseconds{0});
+  cluster.links = {{"root", {25e9}}, {"A", {100e9}}, {"B", {50e9}}};
+  cluster.paths.assign(16, {});
+  cluster.paths[0 * 4 + 1] = {{0}, Nanoseconds{2000}, {{{Bytes{1}, {25e9}}}}};
+  cluster.paths[2 * 4 + 3] = {{1, 0, 2}, Nanoseconds{6000}, {{{Bytes{1}, {25e9}}}}};
+  return cluster;
+}
+
+int device(const std::string& name) { return name[0] >= 'a' ? name[0] - 'a' : std::stoi(name); }
+
+/// "0->2 1e9 B; 1->3 5e8 B" and "... then compute 10 on 2".
+std::vector<std::int64_t> run_flows(const Cluster& cluster, const std::string& input) {
+  GraphByHand hand(cluster, 4, Links::Shared);
+  const std::regex flow(
+      R"(\s*(\w)->(\w) ([0-9.e]+) B( over [\w ]+)?( then compute (\d+) on (\d))?)");
+  for (const std::string& text : split(input, ';')) {
+    std::smatch part;
+    if (!std::regex_match(text, part, flow)) {
+      ADD_FAILURE() << text;
+      return {};
+    }
+    const std::size_t sent =
+        hand.transfer(device(part[1]), device(part[2]), Bytes{std::llround(std::stod(part[3]))});
+    if (part[5].matched) hand.compute(std::stoi(part[7]), Nanoseconds{std::stol(part[6])}, {sent});
+  }
+  return hand.ends();
+}
+
+TEST_F(SharedLinks, FlowsEndWhenMaxMinFairnessSays) {
+  const std::map<std::string, Cluster> platforms = {
+      {"box", box()}, {"switch", star()}, {"root", one_root()}};
+  int checked = 0;
+  for (const OracleRow& row : oracle_rows("oracles/simgrid_platform.csv")) {
+    if (row.at("case").starts_with("pipeline")) continue;
+    std::vector<std::int64_t> expected;
+    for (const std::size_t ns : numbers(row.at("expected_ns")))
+      expected.push_back(static_cast<std::int64_t>(ns));
+    EXPECT_EQ(run_flows(platforms.at(row.at("platform")), row.at("input")), expected)
+        << row.at("case");
+    ++checked;
+  }
+  EXPECT_EQ(checked, 9);
+}
+
+// One flow of 1 GB over 25 GB/s is known to take 30 ms (an application limit below the link's
+// speed); two of them want 2 x 33.3 of the 25 GB/s. Each gets half of the capacity: 12.5 GB/s x its
+// factor 1.333 = 16.7, so 60 ms.
+TEST_F(SharedLinks, APublishedTransferTimeHoldsAloneAndScalesUnderContention) {
+  const Cluster cluster = one_root();
+  GraphByHand alone(cluster, 4, Links::Shared);
+  alone.transfer(0, 1, Bytes{1'000'000'000}, {}, Nanoseconds{30'000'000});
+  EXPECT_THAT(alone.ends(), ElementsAre(30'000'000));
+  GraphByHand both(cluster, 4, Links::Shared);
+  both.transfer(0, 1, Bytes{1'000'000'000}, {}, Nanoseconds{30'002'000});
+  both.transfer(0, 1, Bytes{1'000'000'000}, {}, Nanoseconds{30'002'000});
+  EXPECT_THAT(both.ends(), ElementsAre(60'002'000, 60'002'000));
+}
+
+// A message of 1 MB goes at 8 GB/s on a link that can carry 10: two of them want 16 and get 5 each
+// of the capacity, 0.8 of which arrives: 4 GB/s, 250 us.
+TEST_F(SharedLinks, BandwidthBySizeScalesTheShare) {
+  Cluster cluster = uniform_cluster(2, DeviceKind{}, {10e9}, Nanoseconds{1000});
+  for (Path& path : cluster.paths)
+    path.bandwidth = {{{Bytes{1'000'000}, {8e9}}, {Bytes{100'000'000}, {10e9}}}};
+  GraphByHand hand(cluster, 2, Links::Shared);
+  hand.transfer(0, 1, Bytes{1'000'000});
+  EXPECT_THAT(hand.ends(), ElementsAre(126'000));
+  hand.transfer(0, 1, Bytes{1'000'000});
+  EXPECT_THAT(hand.ends(), ElementsAre(251'000, 251'000));
+}
+
+TEST_F(SharedLinks, OneDeviceAndZeroLatencyCostNothing) {
+  Cluster cluster = uniform_cluster(2, DeviceKind{}, {1e9}, Nanoseconds{0});
+  GraphByHand hand(cluster, 2, Links::Shared);
+  hand.transfer(0, 0, Bytes{1'000'000});
+  hand.transfer(0, 1, Bytes{1000});
+  hand.transfer(1, 0, Bytes{1});
+  hand.transfer(1, 0, Bytes{0});
+  EXPECT_THAT(hand.ends(), ElementsAre(0, 1000, 1, 0));
+}
+
+TEST_F(SharedLinks, DelayLinksDoNotShare) {
+  const Cluster cluster = box();
+  GraphByHand hand(cluster, 4, Links::Delay);
+  for (int i = 0; i < 3; ++i) hand.transfer(0, 2, Bytes{1'000'000'000});
+  EXPECT_THAT(hand.ends(), ElementsAre(40'005'000, 40'005'000, 40'005'000));
+}
+
+}  // namespace
+}  // namespace pfeife
