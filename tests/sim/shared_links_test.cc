@@ -4,7 +4,10 @@
 #include <regex>
 
 #include "planner/io/cluster_reader.h"
+#include "planner/ir/lower.h"
+#include "planner/schedules/families.h"
 #include "tests/schedules/oracle_csv.h"
+#include "tests/sim/random_costs.h"
 #include "tests/sim/sim_test.h"
 
 namespace pfeife {
@@ -81,6 +84,35 @@ TEST_F(SharedLinks, FlowsEndWhenMaxMinFairnessSays) {
     ++checked;
   }
   EXPECT_EQ(checked, 9);
+}
+
+/// 1F1B, 4 ranks, 8 microbatches, F 1 ms, B 2 ms, messages of `bytes`, each sent as soon as it is
+/// there.
+Nanoseconds run_pipeline(const Cluster& cluster, Bytes bytes) {
+  const ScheduleSpec spec{.family = "1f1b", .ranks = 4, .microbatches = 8};
+  const Placement placement = placement_for(spec);
+  StageCosts costs = uniform_costs(4, Nanoseconds{1'000'000}, Nanoseconds{1'500'000},
+                                   Nanoseconds{500'000}, Nanoseconds{0});
+  for (StagePair& pair : costs.pairs) pair.bytes = pair.gradient_bytes = bytes;
+  testing::take_times_from(cluster, placement, costs);
+  const Schedule lowered = lower(generate(spec), costs, placement);
+  const DependencyGraph graph = dependencies(lowered, stage_graph(costs), placement,
+                                             {.queues = Queues::None, .links = Links::Shared});
+  return step_time(std::get<Trace>(simulate(graph, costs, placement, cluster)));
+}
+
+TEST_F(SharedLinks, PipelinesTakeAsLongAsAnIndependentFluidSimulatorSays) {
+  const std::regex input(R"(1F1B 4 ranks 8 microbatches f 1e6 b 2e6 (\d+) B)");
+  int checked = 0;
+  for (const OracleRow& row : oracle_rows("oracles/simgrid_platform.csv")) {
+    std::smatch part;
+    if (!std::regex_match(row.at("input"), part, input)) continue;
+    EXPECT_EQ(run_pipeline(box(), Bytes{std::stol(part[1])}).count(),
+              std::stol(row.at("expected_ns")))
+        << row.at("case");
+    ++checked;
+  }
+  EXPECT_EQ(checked, 4);
 }
 
 // One flow of 1 GB over 25 GB/s is known to take 30 ms (an application limit below the link's
