@@ -1,0 +1,31 @@
+// Round ticks, and figures for people in one unit for a whole axis.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/ir/units.h"
+
+namespace pfeife::plots {
+
+/// Ticks from 0 to `longest`, `step` apart, all written in one unit.
+struct TimeAxis {
+  std::string unit;                ///< "ns", "µs", "ms" or "s"
+  Nanoseconds unit_size{1};        ///< one of the unit
+  std::vector<Nanoseconds> ticks;  ///< 0, step, 2 step, ... <= longest; step = 1, 2 or 5 x 10^k ns
+};
+/// Axis for times from 0 to `longest` with at most `most` (>= 2) ticks. 0 is taken as 1 ns.
+TimeAxis time_axis(Nanoseconds longest, std::size_t most);
+
+/// The time in the axis' unit without the unit, exact to the nanosecond, no trailing zeros.
+std::string exact(Nanoseconds time, const TimeAxis& axis);
+/// "123.4 ms": four digits, for headings.
+std::string rounded(Nanoseconds time);
+/// Milliseconds to the nanosecond with six decimals, for tables: "12.345678".
+std::string exact_ms(Nanoseconds time);
+/// "22.2 %", of a fraction.
+std::string percent(double fraction);
+/// "12.35 GiB": four digits.
+std::string rounded(Bytes bytes);
+
+}  // namespace pfeife::plots

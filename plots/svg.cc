@@ -1,0 +1,154 @@
+#include "plots/svg.h"
+
+#include <cmath>
+
+namespace pfeife::plots {
+namespace {
+
+constexpr std::string_view kNamespace = " xmlns=\"http://www.w3.org/2000/svg\"";
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+/// Bytes of the UTF-8 sequence at the start of `text`, 0 if it is not one that XML allows.
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80)
+    return first >= 0x20 && first != 0x7f ? 1 : (first == '\t' || first == '\n' ? 1 : 0);
+  const std::size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (length == 0 || first > 0xf4 || text.size() < length) return 0;
+  unsigned code = first & (0xffU >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  const unsigned smallest = length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
+  const bool surrogate = code >= 0xd800 && code <= 0xdfff, noncharacter = (code & 0xfffe) == 0xfffe;
+  return code < smallest || code > 0x10ffff || surrogate || noncharacter ? 0 : length;
+}
+
+}  // namespace
+
+std::string escape(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    if (length == 0)
+      out += kReplacement;
+    else if (text[0] == '&')
+      out += "&amp;";
+    else if (text[0] == '<')
+      out += "&lt;";
+    else if (text[0] == '>')
+      out += "&gt;";
+    else if (text[0] == '"')
+      out += "&quot;";
+    else if (text[0] == '\'')
+      out += "&#39;";
+    else
+      out += text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
+std::string hundredths(std::int64_t value) {
+  std::string text = value < 0 ? "-" : "";
+  const std::int64_t size = value < 0 ? -value : value;
+  text += std::to_string(size / 100);
+  if (size % 100 == 0) return text;
+  text += '.';
+  text += static_cast<char>('0' + size % 100 / 10);
+  if (size % 10 != 0) text += static_cast<char>('0' + size % 10);
+  return text;
+}
+
+std::string coordinate(double value) { return hundredths(std::llround(value * 100)); }
+
+std::string fixed(double value, int decimals) {
+  if (!std::isfinite(value)) return "–";
+  std::int64_t scale = 1;
+  for (int i = 0; i < decimals; ++i) scale *= 10;
+  const std::int64_t scaled = std::llround(value * static_cast<double>(scale));
+  const std::int64_t size = scaled < 0 ? -scaled : scaled;
+  std::string text = (scaled < 0 ? "-" : "") + std::to_string(size / scale);
+  if (decimals == 0) return text;
+  const std::string rest = std::to_string(size % scale);
+  return text + "." + std::string(static_cast<std::size_t>(decimals) - rest.size(), '0') + rest;
+}
+
+Svg& Svg::rect(double x, double y, double width, double height, Color fill,
+               std::string_view attributes) {
+  body_ += "<rect x=\"" + coordinate(x) + "\" y=\"" + coordinate(y) + "\" width=\"" +
+           coordinate(width) + "\" height=\"" + coordinate(height) + "\" fill=\"" + hex(fill) +
+           "\"";
+  body_ += attributes;
+  body_ += "/>\n";
+  return *this;
+}
+
+Svg& Svg::line(double x1, double y1, double x2, double y2, Color stroke,
+               std::string_view attributes) {
+  body_ += "<line x1=\"" + coordinate(x1) + "\" y1=\"" + coordinate(y1) + "\" x2=\"" +
+           coordinate(x2) + "\" y2=\"" + coordinate(y2) + "\" stroke=\"" + hex(stroke) + "\"";
+  body_ += attributes;
+  body_ += "/>\n";
+  return *this;
+}
+
+Svg& Svg::path(std::string_view data, std::string_view attributes) {
+  body_ += "<path d=\"";
+  body_ += data;
+  body_ += "\"";
+  body_ += attributes;
+  body_ += "/>\n";
+  return *this;
+}
+
+Svg& Svg::text(double x, double baseline, std::string_view content, const TextStyle& style) {
+  body_ += "<text x=\"" + coordinate(x) + "\" y=\"" + coordinate(baseline) + "\"";
+  if (style.size != 11) body_ += " font-size=\"" + coordinate(style.size) + "\"";
+  if (style.anchor == Anchor::Middle) body_ += " text-anchor=\"middle\"";
+  if (style.anchor == Anchor::End) body_ += " text-anchor=\"end\"";
+  if (!(style.color == kInk)) body_ += " fill=\"" + hex(style.color) + "\"";
+  if (style.bold) body_ += " font-weight=\"bold\"";
+  body_ += ">" + escape(content) + "</text>\n";
+  return *this;
+}
+
+Svg& Svg::open_group(std::string_view attributes) {
+  body_ += "<g";
+  body_ += attributes;
+  body_ += ">\n";
+  return *this;
+}
+
+Svg& Svg::close_group() {
+  body_ += "</g>\n";
+  return *this;
+}
+
+Svg& Svg::raw(std::string_view elements) {
+  body_ += elements;
+  return *this;
+}
+
+std::string Svg::document(double width, double height, std::string_view title) const {
+  const std::string w = coordinate(std::ceil(width)), h = coordinate(std::ceil(height));
+  std::string out = "<svg";
+  out += kNamespace;
+  out += " width=\"" + w + "\" height=\"" + h + "\" viewBox=\"0 0 " + w + " " + h +
+         "\" role=\"img\" font-family=\"" + std::string(kFonts) + "\" font-size=\"11\" fill=\"" +
+         hex(kInk) + "\">\n<title>" + escape(title) + "</title>\n";
+  out += "<rect width=\"" + w + "\" height=\"" + h + "\" fill=\"" + hex(kPaper) + "\"/>\n";
+  return out + body_ + "</svg>\n";
+}
+
+std::string inline_svg(std::string_view document) {
+  std::string out(document);
+  if (const auto at = out.find(kNamespace); at != std::string::npos)
+    out.erase(at, kNamespace.size());
+  return out;
+}
+
+}  // namespace pfeife::plots

@@ -1,0 +1,77 @@
+// Colours, fonts and text metrics: the one place where the look of timelines and reports is
+// decided.
+//
+// Fills were chosen so that any two differ by at least 13 (CIE76) in normal, deuteranopic,
+// protanopic and tritanopic sight (Machado et al. 2009, severity 1), forward and backward also in
+// grey, and so that ink on any of them has a contrast of at least 4.5 (WCAG 2.1 AA).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/ir/trace.h"
+
+namespace pfeife::plots {
+
+struct Color {
+  std::uint8_t red = 0, green = 0, blue = 0;
+  friend bool operator==(const Color&, const Color&) = default;
+};
+/// "#rrggbb".
+std::string hex(Color color);
+/// `amount` in [0, 1] of `b`, the rest `a`, per channel.
+Color mix(Color a, Color b, double amount);
+/// Contrast ratio of two colours, 1 to 21 (WCAG 2.1, section 1.4.3).
+double contrast(Color a, Color b);
+
+constexpr Color kPaper{0xff, 0xff, 0xff};
+constexpr Color kInk{0x1b, 0x1f, 0x24};     ///< text
+constexpr Color kMuted{0x57, 0x60, 0x6a};   ///< secondary text
+constexpr Color kRule{0xd0, 0xd7, 0xde};    ///< grid lines, frames
+constexpr Color kIdle{0xee, 0xf0, 0xf2};    ///< a lane where nothing runs: the bubble
+constexpr Color kAlarm{0xb4, 0x23, 0x18};   ///< limits, what exceeds them
+constexpr Color kMemory{0x8f, 0xb0, 0xc9};  ///< memory that comes and goes
+constexpr Color kHeld{0x5b, 0x82, 0xa1};    ///< memory held throughout
+
+/// What an event is, as far as its colour and letter go.
+enum class Paint {
+  Forward,
+  Backward,
+  BackwardInput,
+  BackwardWeight,
+  Overlap,
+  Optimizer,
+  Reduction,
+  SendForward,
+  SendBackward,
+};
+constexpr std::size_t kPaints = 9;
+Paint paint(const Event& event);
+/// Fill of the stage that is number `shade` of its rank's `shades`; the first is the strongest.
+Color fill(Paint paint, std::size_t shade = 0, std::size_t shades = 1);
+/// "F", "B", "I", "W", "FB", "opt", "red": what boxes are labelled with. Transfers have the letter
+/// of what made the value.
+std::string letter(Paint paint);
+/// "forward", "backward", ...: for legends.
+std::string name(Paint paint);
+
+/// One term of an Attribution, as pictures and tables show it.
+struct Cause {
+  std::string name;
+  Nanoseconds time{0};
+  Color fill;
+};
+/// All seven terms, in a fixed order; they add up to the step.
+std::vector<Cause> causes(const Attribution& attribution);
+
+/// No font is shipped or fetched: the first of these that the machine has.
+constexpr std::string_view kFonts =
+    "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
+/// Width of UTF-8 text in pixels at a font size in pixels: an estimate from above for kFonts.
+double text_width(std::string_view text, double size);
+/// The text, or its beginning and "…" if it is wider than `width`.
+std::string shortened(std::string_view text, double size, double width);
+
+}  // namespace pfeife::plots

@@ -1,0 +1,32 @@
+// Timelines: traces as pictures. Ranks are rows, time runs to the right, true to scale.
+//
+// Each rank has a lane for computation and a thin one for what it sends; under the rows the memory
+// of each rank. Estimate, simulation and measurement of one plan can stand above each other on one
+// time axis. Not drawn: idle causes (see the attribution in the report), traffic on single links.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/ir/trace.h"
+
+namespace pfeife {
+
+struct TimelineOptions {
+  std::string title;
+  std::string subtitle;  ///< a second, smaller line; may be empty
+  std::vector<std::string>
+      names;  ///< [trace] what tells it from the others; may be shorter or empty
+  std::vector<Bytes> memory_limits;  ///< [rank]; empty = no limit is drawn
+  int width = 1200;                  ///< pixels, at least 480
+  bool memory = true;                ///< draw the memory of each rank, where a trace has it
+  bool critical_path = true;         ///< draw the chain of events that the step waited for
+};
+
+/// An SVG document: the traces below each other on one time axis, each from its own first event.
+/// Equal input gives equal bytes. About 110 bytes an event.
+std::string timeline_svg(std::span<const Trace> traces, const TimelineOptions& options);
+std::string timeline_svg(const Trace& trace, const TimelineOptions& options);
+
+}  // namespace pfeife

@@ -1,0 +1,52 @@
+#include "plots/axis.h"
+
+#include <gtest/gtest.h>
+
+namespace pfeife::plots {
+namespace {
+
+TEST(TimeAxis, TicksAreRoundAndNoMoreThanAskedFor) {
+  for (const std::int64_t longest :
+       {0L, 1L, 9L, 10L, 99L, 12'345L, 15'900'000L, 999'999'999L, 7'000'000'000L})
+    for (const std::size_t most : {2u, 5u, 13u}) {
+      const TimeAxis axis = time_axis(Nanoseconds{longest}, most);
+      ASSERT_LE(axis.ticks.size(), most) << longest;
+      ASSERT_GE(axis.ticks.size(), 1u);
+      EXPECT_EQ(axis.ticks[0], Nanoseconds{0});
+      if (axis.ticks.size() < 2) continue;
+      std::int64_t step = axis.ticks[1].count();
+      EXPECT_GT(axis.ticks.back().count() + step, longest);  // reaches the end
+      while (step % 10 == 0) step /= 10;
+      EXPECT_TRUE(step == 1 || step == 2 || step == 5) << step;
+    }
+}
+
+TEST(TimeAxis, StepOf15Point9MillisecondsInEightTicks) {
+  // 15.9 / 7 gaps = 2.27 ms: the next round step is 5 ms; nine gaps allow 2 ms.
+  EXPECT_EQ(time_axis(Nanoseconds{15'900'000}, 8).ticks.size(), 4u);
+  EXPECT_EQ(time_axis(Nanoseconds{15'900'000}, 10).ticks.size(), 8u);
+  EXPECT_EQ(time_axis(Nanoseconds{15'900'000}, 10).unit, "ms");
+}
+
+TEST(TimeAxis, WritesTimesExactlyInItsUnit) {
+  const TimeAxis axis = time_axis(Nanoseconds{15'900'000}, 10);
+  EXPECT_EQ(exact(Nanoseconds{4'100'000}, axis), "4.1");
+  EXPECT_EQ(exact(Nanoseconds{4'000'001}, axis), "4.000001");
+  EXPECT_EQ(exact(Nanoseconds{-50'000}, axis), "-0.05");
+  EXPECT_EQ(exact(Nanoseconds{7}, time_axis(Nanoseconds{9}, 5)), "7");
+}
+
+TEST(Figures, HaveFourDigitsOrAllOfThem) {
+  EXPECT_EQ(rounded(Nanoseconds{1'234'567'890}), "1.235 s");
+  EXPECT_EQ(rounded(Nanoseconds{225'900'000}), "225.9 ms");
+  EXPECT_EQ(rounded(Nanoseconds{999'990}), "1000 µs");
+  EXPECT_EQ(rounded(Nanoseconds{12}), "12 ns");
+  EXPECT_EQ(exact_ms(Nanoseconds{12'345'678}), "12.345678");
+  EXPECT_EQ(exact_ms(Nanoseconds{-5}), "-0.000005");
+  EXPECT_EQ(percent(0.2222), "22.2 %");
+  EXPECT_EQ(rounded(Bytes{std::int64_t{38} << 30}), "38.00 GiB");
+  EXPECT_EQ(rounded(Bytes{512}), "512 B");
+}
+
+}  // namespace
+}  // namespace pfeife::plots
