@@ -47,7 +47,8 @@ void place_rows(Panel& panel, bool memory) {
   for (const RankLanes& lanes : panel.lanes) {
     Row row;
     row.compute_top = y;
-    row.compute_height = std::max(4.0, heights.compute / static_cast<double>(lanes.compute_lanes));
+    row.compute_height =
+        std::max(4.0, std::floor(heights.compute / static_cast<double>(lanes.compute_lanes)));
     y += row.compute_height * static_cast<double>(lanes.compute_lanes) + 1;
     row.communication_top = y;
     row.communication_height = lanes.communication_lanes == 1

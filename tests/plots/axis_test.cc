@@ -21,10 +21,10 @@ TEST(TimeAxis, TicksAreRoundAndNoMoreThanAskedFor) {
     }
 }
 
-TEST(TimeAxis, StepOf15Point9MillisecondsInEightTicks) {
-  // 15.9 / 7 gaps = 2.27 ms: the next round step is 5 ms; nine gaps allow 2 ms.
-  EXPECT_EQ(time_axis(Nanoseconds{15'900'000}, 8).ticks.size(), 4u);
-  EXPECT_EQ(time_axis(Nanoseconds{15'900'000}, 10).ticks.size(), 8u);
+TEST(TimeAxis, StepsOf15Point9MillisecondsByNumberOfTicks) {
+  // Ticks at 0, 2, ..., 14 ms are eight; with one less the next round step is 5 ms: 0, 5, 10, 15.
+  EXPECT_EQ(time_axis(Nanoseconds{15'900'000}, 8).ticks.size(), 8u);
+  EXPECT_EQ(time_axis(Nanoseconds{15'900'000}, 7).ticks.size(), 4u);
   EXPECT_EQ(time_axis(Nanoseconds{15'900'000}, 10).unit, "ms");
 }
 

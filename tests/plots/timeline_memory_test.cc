@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plots/timeline.h"
 #include "tests/plots/example_traces.h"
 #include "tests/plots/xml.h"

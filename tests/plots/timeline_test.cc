@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -261,12 +262,14 @@ TEST(Timeline, EightRanks64MicrobatchesThreeLoopsStayBelowOneMegabyte) {
 TEST(Timeline, VirtualStagesHaveShadesOfTheirOwn) {
   const XmlElement svg =
       parse_xml(timeline_svg(example_trace({.ranks = 2, .microbatches = 4, .loops = 3}), {}));
+  std::size_t seen = 0;
   for (const XmlElement* group : by_class(svg, "boxes"))
-    for (const XmlElement& rect : group->children) {
-      const std::string title = rect.children.at(0).text;
-      if (title.starts_with("F0 of stage 4,"))
+    for (const XmlElement& rect : group->children)
+      if (rect.children.at(0).text.starts_with("F0 of stage 4,")) {  // third stage of rank 0
         EXPECT_EQ(group->attribute("fill"), plots::hex(plots::fill(plots::Paint::Forward, 2, 3)));
-    }
+        ++seen;
+      }
+  EXPECT_EQ(seen, 1u);
 }
 
 TEST(Timeline, CriticalPathLeadsFromTheStartToTheEndWithoutGaps) {
