@@ -1,0 +1,146 @@
+#include "planner/io/chrome_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/plots/example_traces.h"
+
+namespace pfeife {
+namespace {
+
+using nlohmann::json;
+
+json written(std::span<const Trace> traces, const std::string& title = "t") {
+  std::ostringstream out;
+  write_chrome_trace(out, traces, title);
+  return json::parse(out.str());
+}
+json written(const Trace& trace, const std::string& title = "t") {
+  return written(std::span(&trace, 1), title);
+}
+std::vector<json> phase(const json& file, const std::string& ph) {
+  std::vector<json> found;
+  for (const json& event : file["traceEvents"])
+    if (event["ph"] == ph) found.push_back(event);
+  return found;
+}
+
+TEST(ChromeTrace, EveryEventIsOneSliceWithItsTimesInMicroseconds) {
+  Example example;
+  example.forward = Nanoseconds{1'000'001};
+  const Trace trace = example_trace(example);
+  const auto slices = phase(written(trace), "X");
+  ASSERT_EQ(slices.size(), trace.events.size());
+  const json& first = slices[0];
+  EXPECT_EQ(first["name"], "0F0");
+  EXPECT_EQ(first["ts"], 0);
+  EXPECT_EQ(first["dur"], 1000.001);
+  EXPECT_EQ(first["args"],
+            json::parse(R"({"action":"0F0","stage":0,"microbatch":0,"posted":0.0})"));
+  EXPECT_EQ(slices[1]["args"]["waited_for"], "0F0");
+}
+
+TEST(ChromeTrace, RanksAreProcessesWithNamedThreads) {
+  std::map<std::pair<int, int>, std::string> threads;
+  std::map<int, std::string> processes;
+  for (const json& event : phase(written(example_trace({})), "M")) {
+    if (event["name"] == "process_name") processes[event["pid"]] = event["args"]["name"];
+    if (event["name"] == "thread_name")
+      threads[{event["pid"], event["tid"]}] = event["args"]["name"];
+  }
+  EXPECT_EQ(processes,
+            (std::map<int, std::string>{{0, "estimated: rank 0"}, {1, "estimated: rank 1"}}));
+  EXPECT_EQ(
+      threads,
+      (std::map<std::pair<int, int>, std::string>{
+          {{0, 0}, "compute"}, {{0, 1}, "transfer"}, {{1, 0}, "compute"}, {{1, 1}, "transfer"}}));
+}
+
+TEST(ChromeTrace, SlicesOfAThreadNeverOverlap) {
+  Example busy{.ranks = 3, .microbatches = 6, .loops = 2};
+  busy.transfer = Nanoseconds{5'000'000};  // longer than the computations: several at a time
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
+  for (const json& slice : phase(written(example_trace(busy)), "X"))
+    threads[{slice["pid"], slice["tid"]}].push_back(
+        {slice["ts"], slice["ts"].get<double>() + slice["dur"].get<double>()});
+  EXPECT_GT(threads.size(), 6u);
+  for (auto& [thread, spans] : threads) {
+    std::ranges::sort(spans);
+    for (std::size_t i = 1; i < spans.size(); ++i)
+      EXPECT_GE(spans[i].first, spans[i - 1].second - 1e-6);
+  }
+}
+
+TEST(ChromeTrace, FlowsLeadFromTheMakerOverTheTransferToTheUser) {
+  const Trace trace = example_trace({.ranks = 4, .microbatches = 8, .loops = 2});
+  const json file = written(trace);
+  const auto slices = phase(file, "X");
+  const auto enclosing = [&](const json& bound) -> std::string {
+    for (const json& slice : slices) {
+      const double ts = bound["ts"], start = slice["ts"], length = slice["dur"];
+      if (slice["pid"] == bound["pid"] && slice["tid"] == bound["tid"] && start <= ts &&
+          ts < start + length)
+        return slice["name"];
+    }
+    return "";
+  };
+  std::map<int, std::string> chains;
+  for (const char* ph : {"s", "t", "f"})
+    for (const json& bound : phase(file, ph)) chains[bound["id"]] += enclosing(bound) + " ";
+  std::vector<std::string> texts;
+  for (const auto& [id, chain] : chains) texts.push_back(chain);
+  const auto transfers = std::ranges::count_if(
+      trace.events, [](const Event& e) { return e.kind == TaskKind::Transfer; });
+  EXPECT_EQ(texts.size(), static_cast<std::size_t>(transfers));
+  EXPECT_THAT(texts, testing::Contains("0F0 0SEND_F0 1F0 "));
+  EXPECT_THAT(texts, testing::Contains("3F5 3SEND_F5 4F5 "));
+  EXPECT_THAT(texts, testing::Contains("7B2 7SEND_B2 6B2 "));
+}
+
+TEST(ChromeTrace, SplitBackwardSendsItsGradientAfterTheInputPart) {
+  const json file = written(example_trace({.split = true}));
+  std::map<int, std::string> starts;
+  for (const json& bound : phase(file, "s"))
+    for (const json& slice : phase(file, "X"))
+      if (slice["pid"] == bound["pid"] && slice["tid"] == bound["tid"] &&
+          slice["ts"] <= bound["ts"] &&
+          bound["ts"].get<double>() < slice["ts"].get<double>() + slice["dur"].get<double>())
+        starts[bound["id"]] = slice["name"];
+  EXPECT_EQ(starts.size(), 8u);
+  for (const auto& [id, name] : starts) EXPECT_TRUE(name[1] == 'F' || name[1] == 'I') << name;
+}
+
+TEST(ChromeTrace, MemoryIsACounterOfEachRank) {
+  const Trace trace = example_trace({});
+  std::vector<std::int64_t> bytes;
+  for (const json& counter : phase(written(trace), "C"))
+    if (counter["pid"] == 1) bytes.push_back(counter["args"]["bytes"]);
+  std::vector<std::int64_t> expected;
+  for (const MemorySample& sample : trace.memory[1]) expected.push_back(sample.bytes.value);
+  EXPECT_EQ(bytes, expected);
+}
+
+TEST(ChromeTrace, SeveralTracesHaveProcessesAndFlowsOfTheirOwn) {
+  const std::vector<Trace> traces{example_trace({}),
+                                  example_trace({.source = TraceSource::Simulated})};
+  const json file = written(traces);
+  std::map<int, int> uses;
+  for (const json& bound : phase(file, "s")) ++uses[bound["id"]];
+  EXPECT_EQ(uses.size(), 16u);  // 2 x (4 forwards + 4 gradients), each number once
+  int last = 0;
+  for (const json& slice : phase(file, "X")) last = std::max(last, slice["pid"].get<int>());
+  EXPECT_EQ(last, 3);
+}
+
+TEST(ChromeTrace, IsValidForAnyNameAndForNothing) {
+  EXPECT_EQ(written(Trace{}, "\"\\\x01 </script>")["otherData"]["title"], "\"\\\x01 </script>");
+  EXPECT_EQ(written(Trace{}, "\xff")["otherData"]["title"], "\xef\xbf\xbd");
+  EXPECT_TRUE(written(std::span<const Trace>{})["traceEvents"].empty());
+}
+
+}  // namespace
+}  // namespace pfeife
