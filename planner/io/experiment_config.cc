@@ -43,16 +43,29 @@ InputFile input_file(const YamlNode& node, const Path& folder) {
   return file;
 }
 
+/// Piper's published files count in different units, and do not say in which.
+void read_time_unit(const YamlNode& node, ModelInput& model) {
+  const auto unit = node.find("time_unit");
+  if (model.format == ModelFormat::Piper && !unit)
+    node.fail("a piper profile needs what its times count, for example time_unit: 1 ms");
+  if (model.format != ModelFormat::Piper && unit)
+    node.fail_at_key("time_unit", "time_unit belongs to piper profiles only");
+  if (!unit) return;
+  model.time_unit = unit->as_duration();
+  if (model.time_unit.count() == 0) unit->fail("must be longer than 0");
+}
+
 ModelInput model_input(const YamlNode& root, const Path& folder) {
   const YamlNode node = root.at("model");
   ModelInput model;
   if (node.is_map()) {
-    node.check_keys({"file", "format"});
+    node.check_keys({"file", "format", "time_unit"});
     model.file = input_file(node.at("file"), folder);
     model.format = node.at("format").as_one_of<ModelFormat>({{"pt2", ModelFormat::Pt2},
                                                              {"table", ModelFormat::Table},
                                                              {"pipedream", ModelFormat::PipeDream},
                                                              {"piper", ModelFormat::Piper}});
+    read_time_unit(node, model);
   } else {
     model.file = input_file(node, folder);
     const std::string extension = model.file.path.extension().string();
@@ -353,8 +366,7 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<Axis>& axes
   check_rank_devices(config);
   const auto has = [&](const char* key) { return value_of(axes, point, key).has_value(); };
   if (!has("devices")) named.emplace_back("devices", std::to_string(config.devices));
-  if (!has("microbatches"))
-    named.emplace_back("microbatches", std::to_string(config.microbatches));
+  if (!has("microbatches")) named.emplace_back("microbatches", std::to_string(config.microbatches));
   config.name = case_name(named);
   return config;
 }

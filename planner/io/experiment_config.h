@@ -35,6 +35,7 @@ std::string to_string(ModelFormat format);
 struct ModelInput {
   InputFile file;
   ModelFormat format = ModelFormat::Pt2;
+  Nanoseconds time_unit{0};        ///< what the times of a Piper profile count
   std::optional<InputFile> skips;  ///< of a layer table
 };
 

@@ -117,7 +117,11 @@ std::string to_string(SelectBy select_by) {
 std::string resolved_text(const CaseConfig& config) {
   std::string text = "version: 1\n";
   text += "model: {file: " + quoted(config.model.file.written) +
-          ", format: " + to_string(config.model.format) + "}\n";
+          ", format: " + to_string(config.model.format) +
+          (config.model.time_unit.count() > 0
+               ? ", time_unit: " + number(config.model.time_unit.count()) + " ns"
+               : "") +
+          "}\n";
   if (config.model.skips) text += "skips: " + quoted(config.model.skips->written) + "\n";
   if (config.profile) text += "profile: " + quoted(config.profile->written) + "\n";
   text += "cluster: " + quoted(config.cluster.written) + "\n";

@@ -1,0 +1,242 @@
+#include "planner/io/plan_file.h"
+
+#include <algorithm>
+
+#include "planner/io/atomic_file.h"
+#include "planner/io/digest.h"
+#include "planner/io/schedule_csv.h"
+#include "planner/io/yaml_document.h"
+
+namespace pfeife {
+namespace {
+
+using Entries = std::vector<YamlEntry>;
+
+YamlValue map_of(Entries entries) {
+  YamlValue value;
+  value.kind = YamlValue::Kind::Map;
+  value.entries = std::move(entries);
+  return value;
+}
+YamlValue number(std::int64_t value) { return yaml_scalar(std::to_string(value)); }
+YamlValue time(Nanoseconds value) { return yaml_scalar(std::to_string(value.count()) + " ns"); }
+YamlValue bytes(Bytes value) { return yaml_scalar(std::to_string(value.value) + " B"); }
+
+template <class T, class Make>
+YamlValue list(const T& values, const Make& make) {
+  std::vector<YamlValue> items;
+  for (const auto& value : values) items.push_back(make(value));
+  return yaml_sequence(std::move(items));
+}
+
+YamlValue file_and_digest(const std::string& file, const std::string& digest) {
+  return map_of({{"file", yaml_string(file), {}}, {"digest", yaml_string(digest), {}}});
+}
+
+YamlValue schedule_value(const Plan& plan, const std::string& digest) {
+  Entries entries{{"family", yaml_string(plan.spec.family), {}},
+                  {"loops", number(static_cast<std::int64_t>(plan.spec.loops)), {}}};
+  if (plan.spec.loop_batch)
+    entries.push_back({"loop_batch", number(static_cast<std::int64_t>(*plan.spec.loop_batch)), {}});
+  if (!plan.spec.prefetch.empty())
+    entries.push_back({"prefetch",
+                       list(plan.spec.prefetch,
+                            [](std::size_t p) { return number(static_cast<std::int64_t>(p)); }),
+                       {}});
+  entries.push_back({"file", yaml_string("schedule.csv"), {}});
+  entries.push_back({"digest", yaml_string(digest), {}});
+  return map_of(std::move(entries));
+}
+
+YamlValue training_value(const Training& training) {
+  return map_of({{"precision", yaml_scalar(to_string(training.precision)), {}},
+                 {"optimizer", yaml_scalar(to_string(training.optimizer)), {}},
+                 {"microbatch_size", number(training.microbatch_size), {}}});
+}
+
+YamlValue placement_value(const Placement& placement) {
+  const auto id = [](auto value) { return number(value.value); };
+  return map_of({{"rank_of_stage", list(placement.rank_of_stage, id), {}},
+                 {"device_of_rank", list(placement.device_of_rank, id), {}}});
+}
+
+YamlValue found_value(const std::map<std::string, std::string>& found) {
+  Entries entries;
+  for (const auto& [key, value] : found) entries.push_back({key, yaml_string(value), {}});
+  return map_of(std::move(entries));
+}
+
+// Reading.
+
+Training read_training(const YamlNode& node) {
+  node.check_keys({"precision", "optimizer", "microbatch_size"});
+  Training training;
+  training.precision = node.at("precision")
+                           .as_one_of<Precision>({{"fp32", Precision::Fp32},
+                                                  {"tf32", Precision::Tf32},
+                                                  {"bf16_amp", Precision::Bf16Amp},
+                                                  {"fp16_amp", Precision::Fp16Amp}});
+  training.optimizer = node.at("optimizer")
+                           .as_one_of<Optimizer>({{"sgd", Optimizer::Sgd},
+                                                  {"momentum", Optimizer::Momentum},
+                                                  {"adam", Optimizer::Adam},
+                                                  {"adamw", Optimizer::AdamW}});
+  training.microbatch_size = node.at("microbatch_size").as_int(1, 1'000'000);
+  return training;
+}
+
+void read_file_and_digest(const YamlNode& node, std::string& file, std::string& digest) {
+  node.check_keys({"file", "digest"});
+  file = node.at("file").as_string();
+  digest = node.at("digest").as_string();
+}
+
+ScheduleSpec read_spec(const YamlNode& node) {
+  node.check_keys({"family", "loops", "loop_batch", "prefetch", "file", "digest"});
+  ScheduleSpec spec;
+  spec.family = node.at("family").as_string();
+  spec.loops = node.at("loops").as_count(1, 1'000'000);
+  if (const auto batch = node.find("loop_batch")) spec.loop_batch = batch->as_count(1);
+  if (const auto prefetch = node.find("prefetch"))
+    for (const YamlNode& item : prefetch->items()) spec.prefetch.push_back(item.as_count());
+  return spec;
+}
+
+Schedule read_schedule(const YamlNode& node, const std::filesystem::path& folder) {
+  const YamlNode name = node.at("file");
+  const std::filesystem::path file = folder / name.as_string();
+  if (std::filesystem::path(name.as_string()).has_parent_path())
+    name.fail("the schedule lies beside the plan");
+  const std::string text = read_file(file);
+  if (sha256(text) != node.at("digest").as_string())
+    node.at("digest").fail("\"" + file.string() +
+                           "\" is not the schedule that this plan was written "
+                           "with; restore it, or use the schedule "
+                           "by itself with plan: {schedule: ..., cuts: [...]}");
+  return read_schedule_file(file);
+}
+
+Placement read_placement(const YamlNode& node) {
+  node.check_keys({"rank_of_stage", "device_of_rank"});
+  Placement placement;
+  for (const YamlNode& item : node.at("device_of_rank").items())
+    placement.device_of_rank.emplace_back(item.as_int(0, 1'000'000));
+  const auto ranks = static_cast<std::int64_t>(placement.ranks());
+  if (ranks == 0) node.at("device_of_rank").fail("expected a device for each rank, found none");
+  for (const YamlNode& item : node.at("rank_of_stage").items())
+    placement.rank_of_stage.emplace_back(item.as_int(0, ranks - 1));
+  return placement;
+}
+
+std::vector<std::int32_t> read_cuts(const YamlNode& node) {
+  std::vector<std::int32_t> cuts;
+  for (const YamlNode& item : node.items())
+    cuts.push_back(static_cast<std::int32_t>(item.as_int(0, 1'000'000'000)));
+  if (!std::is_sorted(cuts.begin(), cuts.end()) ||
+      std::adjacent_find(cuts.begin(), cuts.end()) != cuts.end())
+    node.fail("cuts must increase from left to right");
+  return cuts;
+}
+
+void read_predicted(const YamlNode& node, Plan& plan) {
+  node.check_keys({"step", "peak_memory"});
+  plan.estimate = node.at("step").as_duration();
+  for (const YamlNode& item : node.at("peak_memory").items())
+    plan.peak_memory.push_back(item.as_bytes());
+}
+
+/// The parts of a plan that must fit together.
+void check_agreement(const YamlNode& root, const Plan& plan) {
+  const auto text = [](std::size_t n) { return std::to_string(n); };
+  const std::size_t stages = plan.partition.stages();
+  if (plan.placement.stages() != stages)
+    root.at("placement")
+        .fail("places " + text(plan.placement.stages()) + " stages, but " +
+              text(plan.partition.cuts.size()) + " cuts make " + text(stages));
+  if (plan.schedule.ranks() != plan.placement.ranks())
+    root.at("placement")
+        .fail("has " + text(plan.placement.ranks()) + " ranks, the schedule " +
+              text(plan.schedule.ranks()));
+  const std::optional<Placement> shown = placement_of(plan.schedule);
+  if (!shown || shown->rank_of_stage != plan.placement.rank_of_stage)
+    root.at("placement").fail("the schedule has its stages on other ranks");
+  if (microbatch_count(plan.schedule) != plan.spec.microbatches)
+    root.at("microbatches").fail("the schedule has " + text(microbatch_count(plan.schedule)));
+  if (plan.recompute.size() != stages)
+    root.at("recompute").fail("expected one value for each of " + text(stages) + " stages");
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
+  Entries entries{
+      {"version", number(1), {}},
+      {"model", file_and_digest(plan.model, plan.model_digest), {}},
+      {"cluster", file_and_digest(plan.cluster, plan.cluster_digest), {}},
+      {"order", yaml_string(plan.order), {}},
+      {"training", training_value(plan.training), {}},
+      {"microbatches", number(static_cast<std::int64_t>(plan.spec.microbatches)), {}},
+      {"cuts", list(plan.partition.cuts, number), {}},
+      {"cut_modules",
+       list(plan.cut_modules, [](const std::string& name) { return yaml_string(name); }),
+       {}},
+      {"schedule", schedule_value(plan, schedule_digest), {}},
+      {"placement", placement_value(plan.placement), {}},
+      {"recompute",
+       list(plan.recompute, [](bool on) { return yaml_scalar(on ? "true" : "false"); }),
+       {}},
+      {"predicted",
+       map_of(
+           {{"step", time(plan.estimate), {}}, {"peak_memory", list(plan.peak_memory, bytes), {}}}),
+       {}},
+  };
+  if (plan.bound)
+    entries.push_back({"bound",
+                       map_of({{"time", time(plan.bound->time), {}},
+                               {"covers", yaml_string(plan.bound->covers), {}}}),
+                       {}});
+  entries.push_back({"found", found_value(plan.found), {}});
+  return to_text(map_of(std::move(entries)));
+}
+
+void write_plan(const std::filesystem::path& folder, const Plan& plan) {
+  const std::string schedule = write_schedule(plan.schedule);
+  write_file(folder / "schedule.csv", schedule);
+  write_file(folder / "plan.yaml", plan_text(plan, sha256(schedule)));
+}
+
+Plan read_plan(const std::filesystem::path& file) {
+  const YamlDocument document = YamlDocument::read(file);
+  const YamlNode root = document.root();
+  root.check_keys({"version", "model", "cluster", "order", "training", "microbatches", "cuts",
+                   "cut_modules", "schedule", "placement", "recompute", "predicted", "bound",
+                   "found"});
+  if (const YamlNode version = root.at("version"); version.as_int() != 1)
+    version.fail("this program reads version 1, found " + version.as_string());
+  Plan plan;
+  read_file_and_digest(root.at("model"), plan.model, plan.model_digest);
+  read_file_and_digest(root.at("cluster"), plan.cluster, plan.cluster_digest);
+  plan.order = root.at("order").as_string();
+  plan.training = read_training(root.at("training"));
+  plan.partition.cuts = read_cuts(root.at("cuts"));
+  for (const YamlNode& item : root.at("cut_modules").items())
+    plan.cut_modules.push_back(item.as_string());
+  plan.placement = read_placement(root.at("placement"));
+  plan.spec = read_spec(root.at("schedule"));
+  plan.spec.ranks = plan.placement.ranks();
+  plan.spec.microbatches = root.at("microbatches").as_count(1);
+  plan.schedule = read_schedule(root.at("schedule"), file.parent_path());
+  for (const YamlNode& item : root.at("recompute").items())
+    plan.recompute.push_back(item.as_bool());
+  read_predicted(root.at("predicted"), plan);
+  if (const auto bound = root.find("bound")) {
+    bound->check_keys({"time", "covers"});
+    plan.bound = Bound{bound->at("time").as_duration(), bound->at("covers").as_string()};
+  }
+  if (const auto found = root.find("found"))
+    for (const auto& [key, value] : found->entries()) plan.found[key] = value.as_string();
+  check_agreement(root, plan);
+  return plan;
+}
+
+}  // namespace pfeife

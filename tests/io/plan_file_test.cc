@@ -1,0 +1,136 @@
+#include "planner/io/plan_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/io/atomic_file.h"
+#include "planner/io/digest.h"
+#include "planner/io/schedule_csv.h"
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+
+Plan example() {
+  Plan plan;
+  plan.model = "models/a \"b\".pt2";
+  plan.model_digest = "11";
+  plan.cluster = "clusters/c.yaml";
+  plan.cluster_digest = "22";
+  plan.training = {Precision::Tf32, Optimizer::AdamW, 24};
+  plan.partition.cuts = {3};
+  plan.cut_modules = {"encoder.layer.3: x"};
+  plan.spec = {.family = "looped",
+               .ranks = 2,
+               .microbatches = 1,
+               .loops = 1,
+               .loop_batch = 1,
+               .prefetch = {1, 0}};
+  plan.placement = round_robin(2, 2);
+  plan.placement.device_of_rank = {DeviceId{1}, DeviceId{0}};
+  plan.schedule = read_schedule("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s");
+  plan.recompute = {false, false};
+  plan.estimate = Nanoseconds{1234567};
+  plan.peak_memory = {Bytes{100}, Bytes{200}};
+  plan.bound = Bound{Nanoseconds{1000000}, "cuts of the linear order"};
+  plan.found = {{"by", "search"}, {"program", "pfeife 0"}};
+  return plan;
+}
+
+class PlanFile : public ::testing::Test {
+ protected:
+  void SetUp() override { write_plan(folder_, example()); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// The error after `from` in plan.yaml became `to`, without the folder.
+  std::string error_after(const std::string& from, const std::string& to) {
+    std::string text = read_file(folder_ / "plan.yaml");
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    write_file(folder_ / "plan.yaml", text.replace(at, from.size(), to));
+    try {
+      read_plan(folder_ / "plan.yaml");
+    } catch (const ConfigError& error) {
+      return std::string(error.what()).substr(folder_.string().size() + 1);
+    }
+    return "no error";
+  }
+
+  std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) / "pfeife_plan_file";
+};
+
+TEST_F(PlanFile, ReadsBackAsTheSamePlan) { EXPECT_EQ(read_plan(folder_ / "plan.yaml"), example()); }
+
+TEST_F(PlanFile, IsWrittenForPeople) {
+  EXPECT_EQ(plan_text(example(), "33"),
+            R"(version: 1
+model:
+  file: "models/a \"b\".pt2"
+  digest: "11"
+cluster:
+  file: "clusters/c.yaml"
+  digest: "22"
+order: "captured"
+training:
+  precision: tf32
+  optimizer: adamw
+  microbatch_size: 24
+microbatches: 1
+cuts: [3]
+cut_modules: ["encoder.layer.3: x"]
+schedule:
+  family: "looped"
+  loops: 1
+  loop_batch: 1
+  prefetch: [1, 0]
+  file: "schedule.csv"
+  digest: "33"
+placement:
+  rank_of_stage: [0, 1]
+  device_of_rank: [1, 0]
+recompute: [false, false]
+predicted:
+  step: 1234567 ns
+  peak_memory: [100 B, 200 B]
+bound:
+  time: 1000000 ns
+  covers: "cuts of the linear order"
+found:
+  by: "search"
+  program: "pfeife 0"
+)");
+}
+
+TEST_F(PlanFile, RefusesAScheduleThatIsNotItsOwn) {
+  write_file(folder_ / "schedule.csv", "0F0\n");
+  EXPECT_THAT(error_after("", ""),
+              HasSubstr("is not the schedule that this plan was written with"));
+}
+
+TEST_F(PlanFile, RefusesPartsThatDoNotFitTogether) {
+  EXPECT_THAT(
+      error_after("cuts: [3]", "cuts: [3, 5]"),
+      testing::AllOf(HasSubstr("plan.yaml:24:"), HasSubstr("places 2 stages, but 2 cuts make 3")));
+}
+
+TEST_F(PlanFile, RefusesOtherNumbersOfMicrobatches) {
+  EXPECT_THAT(error_after("microbatches: 1", "microbatches: 2"),
+              HasSubstr("plan.yaml:13:15: microbatches: the schedule has 1"));
+}
+
+TEST_F(PlanFile, RefusesStagesOnOtherRanks) {
+  EXPECT_THAT(error_after("rank_of_stage: [0, 1]", "rank_of_stage: [1, 0]"),
+              HasSubstr("on other ranks"));
+  EXPECT_THAT(error_after("rank_of_stage: [1, 0]", "rank_of_stage: [0, 2]"),
+              HasSubstr("plan.yaml:24:22"));
+}
+
+TEST_F(PlanFile, RefusesASchedulePathThatLeavesTheFolder) {
+  EXPECT_THAT(error_after("file: \"schedule.csv\"", "file: \"../schedule.csv\""),
+              HasSubstr("beside the plan"));
+}
+
+}  // namespace
+}  // namespace pfeife
