@@ -1,0 +1,24 @@
+// Traces for Perfetto and chrome://tracing: the JSON object form of the Trace Event Format.
+//
+// One process a rank, with a thread for computation and as many for communication as there are
+// transfers at the same time; arrows (flow events) from the computation that makes a value over its
+// transfer to the one that uses it; memory as a counter. Values handed over within a rank have no
+// arrow.
+#pragma once
+
+#include <ostream>
+#include <span>
+#include <string>
+
+#include "planner/ir/trace.h"
+
+namespace pfeife {
+
+/// Writes the traces, one after the other in the order of processes, each from its own first event
+/// at 0. Times are microseconds with three decimals, exact to the nanosecond. Nothing of the size
+/// of the trace is built up in memory but an index of its computations. Write errors are left in
+/// the state of `out`. `title` goes into the file's metadata.
+void write_chrome_trace(std::ostream& out, std::span<const Trace> traces, const std::string& title);
+void write_chrome_trace(std::ostream& out, const Trace& trace, const std::string& title);
+
+}  // namespace pfeife
