@@ -8,8 +8,10 @@
 
 namespace pfeife {
 
-/// Replaces the batch symbol by a number. Only the forms "symbol" and "integer x symbol" of one
-/// symbol are understood; whatever else torch may write is Malformed, with the remedy.
+/// Replaces the batch symbol by a number. Sizes are sympy expressions as `srepr` prints them, such
+/// as "Mul(Integer(4), Symbol('s34', positive=True, integer=True))"; understood are sums, products,
+/// minima and maxima of integers and of one symbol. Whatever else torch may write is Malformed
+/// (json_fields.h), with the remedy.
 class BatchSymbol {
  public:
   /// Binds to `size` samples, or, without one, to the example batch of the export ("hint").
@@ -24,6 +26,8 @@ class BatchSymbol {
 
  private:
   std::int64_t evaluate(const nlohmann::json& expression);
+  /// Notes the symbol; takes its size from the example if it is not yet known and stands alone.
+  void meet(const std::string& symbol, const std::string& text, const nlohmann::json& value);
 
   std::optional<std::int64_t> size_;
   std::string symbol_;

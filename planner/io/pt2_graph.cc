@@ -181,13 +181,14 @@ class GraphBuilder {
 
   // "torch.ops.aten.add.Tensor" -> "aten::add", "Tensor".
   static void set_operator(Node& node, const std::string& target) {
-    if (target.starts_with("torch.ops.higher_order."))
+    if (target == "torch.ops.higher_order.wrap_with_set_grad_enabled")
       throw Malformed(
-          "'" + target +
-          "' contains a graph of its own; write the model without control flow on tensors and "
-          "torch.no_grad blocks, or export it with configs/models/export_models.py --module, which "
-          "inlines "
-          "the latter");
+          "a torch.no_grad block; export with configs/models/export_models.py --module, which "
+          "inlines it");
+    if (target.starts_with("torch.ops.higher_order."))
+      throw Malformed("'" + target.substr(0, 100) +
+                      "' contains graphs of its own; write the model without control flow "
+                      "that depends on values of tensors (torch.cond, while_loop, ...)");
     const std::string_view prefix = "torch.ops.";
     const std::size_t dot = target.find('.', prefix.size());
     const std::size_t last = dot == std::string::npos ? dot : target.find('.', dot + 1);

@@ -8,6 +8,7 @@
 
 #include "planner/io/digest.h"
 #include "planner/io/pt2_reader.h"
+#include "planner/ir/error.h"
 
 namespace pfeife {
 namespace {
@@ -189,6 +190,46 @@ TEST(Pt2Models, RolesAndResults) {
   EXPECT_EQ(unbind.outputs.size(), 3u);
   EXPECT_EQ(unbind.op, "aten::unbind");
   EXPECT_EQ(unbind.overload, "int");
+}
+
+// tests/data/models/own_model.py says what is in it.
+TEST(Pt2Models, ExportedByAUserWithTheModuleOption) {
+  const Graph graph = read_pt2(PFEIFE_SOURCE_DIR "/tests/data/models/own_model.pt2");
+  EXPECT_EQ(graph.microbatch_size, 4);
+  std::int64_t elements = 0, frozen = 0;
+  for (const Parameter& parameter : graph.parameters) {
+    elements += parameter.type.elements();
+    frozen += parameter.trainable ? 0 : 1;
+  }
+  EXPECT_EQ(elements, 21408);  // what the module says of itself in Python
+  EXPECT_EQ(graph.parameters.size(), 29u);
+  EXPECT_EQ(frozen, 2);
+  EXPECT_THAT(tied(graph), ElementsAre(ElementsAre("embed.weight", "head.weight")));
+  EXPECT_EQ(graph.outputs.size(), 2u);
+  const Node& topk = *std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                   [](const Node& node) { return node.op == "aten::topk"; });
+  ASSERT_EQ(topk.outputs.size(), 2u);
+  EXPECT_FALSE(topk.returns_list);
+  EXPECT_TRUE(graph.value(topk.outputs[0]).requires_grad);
+  EXPECT_FALSE(graph.value(topk.outputs[1]).requires_grad);
+  EXPECT_TRUE(graph.value(inputs_of(topk)[0]).requires_grad);  // written into through a slice
+}
+
+// Some of its strides are Min(32, 32 x batch).
+TEST(Pt2Models, UsersModelIsTheSameForAnyWayToItsBatchSize) {
+  const std::string path = PFEIFE_SOURCE_DIR "/tests/data/models/own_model.pt2";
+  EXPECT_EQ(read_pt2(path), read_pt2(path, 4));
+  EXPECT_EQ(read_pt2(path, 1).nodes.size(), read_pt2(path, 9).nodes.size());
+}
+
+TEST(Pt2Models, SavedByTorchItself) {
+  const std::string path = PFEIFE_SOURCE_DIR "/tests/data/models/torch_saved.pt2";
+  const Graph graph = read_pt2(path);
+  EXPECT_FALSE(graph.symbolic_batch);
+  EXPECT_EQ(graph.microbatch_size, 6);
+  EXPECT_EQ(graph.nodes.size(), 5u);
+  EXPECT_EQ(graph.nodes[0].module_path, "net.0");
+  EXPECT_THROW(read_pt2(path, 5), ConfigError);
 }
 
 TEST(Pt2Models, ProducersAndDigestAreConsistent) {
