@@ -142,6 +142,14 @@ TEST_F(SharedLinks, BandwidthBySizeScalesTheShare) {
   EXPECT_THAT(hand.ends(), ElementsAre(251'000, 251'000));
 }
 
+// A window of 4 MiB, SimGrid's default for TCP, would cap this at 2 GB/s.
+TEST_F(SharedLinks, LatencyDoesNotCapTheBandwidth) {
+  const Cluster cluster = uniform_cluster(2, DeviceKind{}, {300e9}, Nanoseconds{1'000'000});
+  GraphByHand hand(cluster, 2, Links::Shared);
+  hand.transfer(0, 1, Bytes{300'000'000});
+  EXPECT_THAT(hand.ends(), ElementsAre(2'000'000));
+}
+
 TEST_F(SharedLinks, OneDeviceAndZeroLatencyCostNothing) {
   Cluster cluster = uniform_cluster(2, DeviceKind{}, {1e9}, Nanoseconds{0});
   GraphByHand hand(cluster, 2, Links::Shared);
