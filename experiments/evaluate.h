@@ -1,0 +1,46 @@
+// From plans to their times: both engines, over many plans at once.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "experiments/plan_case.h"
+#include "planner/io/experiment_config.h"
+#include "planner/ir/trace.h"
+
+namespace pfeife {
+
+/// A candidate and what is known of it. Addresses inside are given away: make all, then evaluate.
+struct Evaluation {
+  const CaseConfig* config = nullptr;
+  const Layers* layers = nullptr;
+  const Cluster* cluster = nullptr;
+  Candidate candidate;
+  StageCosts costs;
+  std::vector<Bytes> peak_memory, memory_limit;  ///< [rank]
+  Trace estimated;
+  std::optional<Trace> simulated;
+  std::optional<Nanoseconds> simulate_p5, simulate_median, simulate_p95;
+
+  bool possible() const { return candidate.reason.empty(); }
+  bool fits() const;
+  /// The trace of the best engine present.
+  const Trace& best() const { return simulated ? *simulated : estimated; }
+};
+
+/// Costs, memory and estimate of a candidate; nothing for one that cannot be.
+Evaluation estimate_candidate(const CaseConfig& config, const Layers& layers,
+                              const Cluster& cluster, Candidate candidate);
+
+/// Simulates every possible plan whose config asks for it, with `workers` processes. Errors:
+/// RuntimeFault.
+void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers);
+
+/// The one to choose among planned candidates, by the config's select_by; the first of equally good
+/// ones. Those that fit their devices come before those that do not.
+std::size_t select(std::span<const Evaluation> planned, SelectBy select_by);
+
+}  // namespace pfeife

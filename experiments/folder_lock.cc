@@ -1,0 +1,28 @@
+#include "experiments/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+
+FolderLock::FolderLock(const std::filesystem::path& folder, bool exclusive)
+    : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0) return;
+  if (flock(descriptor_, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return;
+  close(descriptor_);
+  throw ConfigError({folder.string(), 0, 0},
+                    "another pfeife-exp is writing to this folder; wait for it, or choose another "
+                    "one with --out");
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+}  // namespace pfeife

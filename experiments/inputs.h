@@ -1,0 +1,38 @@
+// What cases are computed from: the files, their digests, and the values read from them, each once.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "planner/io/experiment_config.h"
+#include "planner/ir/cluster.h"
+#include "planner/ir/layers.h"
+
+namespace pfeife {
+
+/// Changes whenever equal inputs may give other results, so that older ones are not taken for new.
+constexpr int kResultsVersion = 1;
+
+class Inputs {
+ public:
+  /// Reads the cluster of a case. Errors: ConfigError.
+  const Cluster& cluster(const InputFile& file);
+
+  /// The model of a case with costs for every device kind of its cluster. Errors: ConfigError.
+  const Layers& layers(const CaseConfig& config);
+
+  /// SHA-256 of everything that decides a case: the resolved config, the bytes of every file,
+  /// kResultsVersion.
+  std::string digest(const CaseConfig& config);
+
+ private:
+  const std::string& file_digest(const std::filesystem::path& file);
+
+  std::map<std::filesystem::path, Cluster> clusters_;
+  std::map<std::string, Layers> layers_;  // by digest of what they are made from
+  std::map<std::filesystem::path, std::string> digests_;
+};
+
+}  // namespace pfeife

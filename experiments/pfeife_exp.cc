@@ -1,0 +1,169 @@
+// pfeife-exp: everything an experiment's config asks for, from one command. See README.md in this
+// folder.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <thread>
+
+#include "experiments/inputs.h"
+#include "experiments/sweep.h"
+#include "experiments/table.h"
+#include "planner/io/plan_file.h"
+#include "planner/io/schedule_csv.h"
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+namespace {
+
+namespace po = boost::program_options;
+
+struct CommandLine {
+  std::string config;
+  std::vector<std::string> settings;
+  SweepOptions sweep;
+  bool list = false;
+};
+
+po::options_description described_options() {
+  po::options_description options("Options");
+  options.add_options()("set", po::value<std::vector<std::string>>()->value_name("KEY.PATH=VALUE"),
+                        "replace a value of the config; may be repeated")(
+      "out", po::value<std::string>()->value_name("DIR"),
+      "folder for the results (default: results/NAME)")(
+      "jobs", po::value<std::size_t>()->value_name("N"),
+      "processes at once (default: the number of cores)")(
+      "shard", po::value<std::string>()->value_name("I/N"),
+      "compute only the I-th of N parts of the cases; a later call without it gathers them")(
+      "list", "list the cases and whether they are computed already, then stop")(
+      "force", "compute cases again that are there already")(
+      "quiet", "no progress on standard error")("version", "print the version, then stop")(
+      "help", "print this, then stop");
+  return options;
+}
+
+void print_help(const po::options_description& options) {
+  std::cout << "Usage: pfeife-exp CONFIG.yaml [OPTION...]\n\n"
+               "Plans, estimates and simulates the pipelines that CONFIG.yaml asks for, prints a "
+               "table, and writes\n"
+               "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
+               "Every key of a config is described in configs/README.md.\n\n"
+            << options
+            << "\nExit codes: 0 fine, 2 wrong input, 3 no case has a plan, 4 a run failed.\n";
+}
+
+/// "2/8" to part 1 (from 0) of 8.
+void read_shard(const std::string& text, SweepOptions& sweep) {
+  std::size_t part = 0, parts = 0;
+  int end = 0;
+  if (std::sscanf(text.c_str(), "%zu/%zu%n", &part, &parts, &end) != 2 ||
+      static_cast<std::size_t>(end) != text.size() || part < 1 || part > parts || parts > 1'000'000)
+    throw ConfigError({"--shard " + text, 0, 0}, "expected I/N with 1 <= I <= N, for example 2/8");
+  sweep.shard = part - 1;
+  sweep.shards = parts;
+}
+
+/// Nothing if the program is to stop at once (--help, --version).
+std::optional<CommandLine> read_command_line(int argc, char** argv) {
+  const po::options_description shown = described_options();
+  po::options_description all = shown;
+  all.add_options()("config", po::value<std::string>());
+  po::positional_options_description position;
+  position.add("config", 1);
+  po::variables_map found;
+  try {
+    po::store(po::command_line_parser(argc, argv).options(all).positional(position).run(), found);
+    po::notify(found);
+  } catch (const po::error& error) {
+    throw ConfigError({}, std::string(error.what()) + "; see pfeife-exp --help");
+  }
+  if (found.contains("help")) return print_help(shown), std::nullopt;
+  if (found.contains("version")) return std::cout << "pfeife " PFEIFE_VERSION "\n", std::nullopt;
+  if (!found.contains("config"))
+    throw ConfigError({}, "which config? Usage: pfeife-exp CONFIG.yaml [OPTION...]");
+  CommandLine line;
+  line.config = found["config"].as<std::string>();
+  if (found.contains("set")) line.settings = found["set"].as<std::vector<std::string>>();
+  if (found.contains("out")) line.sweep.out = found["out"].as<std::string>();
+  line.sweep.jobs = found.contains("jobs") ? found["jobs"].as<std::size_t>()
+                                           : std::thread::hardware_concurrency();
+  line.sweep.jobs = std::clamp<std::size_t>(line.sweep.jobs, 1, 1024);
+  if (found.contains("shard")) read_shard(found["shard"].as<std::string>(), line.sweep);
+  line.list = found.contains("list");
+  line.sweep.force = found.contains("force");
+  line.sweep.quiet = found.contains("quiet");
+  return line;
+}
+
+ExperimentRules rules(Inputs& inputs) {
+  ExperimentRules rules;
+  for (const Family& family : families()) rules.families.push_back(family.name);
+  rules.devices = [&inputs](const InputFile& cluster) { return inputs.cluster(cluster).devices(); };
+  rules.ranks_and_microbatches = [](const PlanSettings& plan) {
+    const Schedule schedule = plan.source == PlanSettings::Source::PlanFile
+                                  ? read_plan(plan.file->path).schedule
+                                  : read_schedule_file(plan.file->path);
+    return std::pair(schedule.ranks(), microbatch_count(schedule));
+  };
+  return rules;
+}
+
+void list_cases(const Experiment& experiment, Inputs& inputs, const SweepOptions& options) {
+  for (const CaseConfig& config : experiment.cases) {
+    const bool there = find_record(options.out / config.name, inputs.digest(config)).has_value();
+    std::cout << (there ? "done      " : "to do     ") << config.name << "\n";
+  }
+}
+
+/// Says on Ctrl-C that nothing is lost. Files appear whole, so there is nothing to tidy up.
+extern "C" void on_interrupt(int signal) {
+  constexpr std::string_view message =
+      "\npfeife-exp: interrupted; finished cases are kept, the same command goes on with the "
+      "rest\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, message.data(), message.size());
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+int exit_code(const SweepResult& result) {
+  for (const CaseRecord& record : result.cases)
+    if (!record.plans.empty() && record.plans.front().row.feasible) return 0;
+  return result.cases.empty() ? 0 : 3;
+}
+
+int run(int argc, char** argv) {
+  const auto started = std::chrono::steady_clock::now();
+  std::optional<CommandLine> line = read_command_line(argc, argv);
+  if (!line) return 0;
+  Inputs inputs;
+  const Experiment experiment = read_experiment(line->config, line->settings, rules(inputs));
+  if (line->sweep.out.empty()) line->sweep.out = std::filesystem::path("results") / experiment.name;
+  if (line->list) return list_cases(experiment, inputs, line->sweep), 0;
+  std::signal(SIGINT, on_interrupt);
+  const SweepResult result = sweep(experiment, inputs, line->sweep);
+  std::cout << results_table(result.cases);
+  if (!line->sweep.quiet)
+    fmt::print(stderr, "\n{} of {} cases computed in {:.2f} s; all files are in {}\n",
+               result.computed, result.cases.size(),
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(),
+               line->sweep.out.string());
+  return exit_code(result);
+}
+
+}  // namespace
+}  // namespace pfeife
+
+int main(int argc, char** argv) {
+  try {
+    return pfeife::run(argc, argv);
+  } catch (const pfeife::ConfigError& error) {
+    std::cerr << "pfeife-exp: " << error.what() << "\n";
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "pfeife-exp: " << error.what() << "\n";
+    return 4;
+  }
+}

@@ -1,0 +1,46 @@
+// From a case to the plans that are to be compared: the planned one (or the few among which an
+// engine chooses), and the baselines.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/io/experiment_config.h"
+#include "planner/ir/cluster.h"
+#include "planner/ir/layers.h"
+#include "planner/ir/plan.h"
+#include "planner/search/search.h"
+
+namespace pfeife {
+
+/// A plan whose times are not known yet, or the reason why there is none.
+struct Candidate {
+  std::string plan;    ///< "planned", or the baseline's family
+  std::string reason;  ///< why it cannot be; "" if it can
+  ScheduleSpec spec;
+  Partition partition;
+  Placement placement;
+  Schedule schedule;  ///< lowered
+};
+
+struct CasePlans {
+  std::vector<Candidate> planned;    ///< best estimate first; one with a reason if nothing fits
+  std::vector<Candidate> baselines;  ///< in the order of the config
+  std::vector<Rejected> rejected;
+  std::optional<Bound> bound;
+  std::size_t candidates = 0;  ///< evaluated by the search
+  double search_s = 0;
+};
+
+/// Device and memory of each rank of a case.
+std::vector<DeviceId> devices_of(const CaseConfig& config);
+std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster);
+
+/// Makes the plans of a case; `keep` is how many planned ones at most, `threads` how many the
+/// search may use. Errors: ConfigError for a point that a family named in `plan` cannot do, cuts
+/// that are not legal, a given plan or schedule that does not fit the model.
+CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
+                    std::size_t keep, std::size_t threads);
+
+}  // namespace pfeife

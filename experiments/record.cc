@@ -1,0 +1,165 @@
+#include "experiments/record.h"
+
+#include <sstream>
+
+#include "experiments/table.h"
+#include "planner/io/atomic_file.h"
+#include "planner/io/chrome_trace.h"
+#include "planner/io/plan_file.h"
+#include "plots/timeline.h"
+
+namespace pfeife {
+namespace {
+
+void add_rates(const Evaluation& plan, ResultRow& row) {
+  const Trace& best = plan.best();
+  const double step_s = seconds(step_time(best));
+  if (step_s > 0)
+    row.samples_per_s =
+        static_cast<double>(row.microbatches) * static_cast<double>(row.microbatch_size) / step_s;
+  row.bubble = bubble(best);
+}
+
+void add_bound(const Bound& bound, ResultRow& row) {
+  row.lower_bound = bound.time;
+  if (bound.time.count() <= 0) return;
+  const auto gap = [&](Nanoseconds time) {
+    return static_cast<double>((time - bound.time).count()) /
+           static_cast<double>(bound.time.count());
+  };
+  row.gap = gap(*row.estimate);
+  if (row.simulate) row.simulate_gap = gap(*row.simulate);
+}
+
+ResultRow row_of(const Evaluation& plan) {
+  const CaseConfig& config = *plan.config;
+  const ScheduleSpec& spec = plan.candidate.spec;
+  ResultRow row;
+  row.case_name = config.name;
+  row.plan = plan.candidate.plan;
+  row.family = spec.family;
+  row.devices = config.devices;
+  row.microbatches = config.microbatches;
+  row.microbatch_size = plan.layers->microbatch_size;
+  for (const Bytes limit : plan.memory_limit)
+    if (row.memory_limit.value == 0 || limit < row.memory_limit) row.memory_limit = limit;
+  if (!plan.possible()) return row;
+  row.stages_per_device = spec.loops;
+  row.cuts = plan.candidate.partition.cuts;
+  row.knobs = knobs(spec);
+  row.estimate = step_time(plan.estimated);
+  if (plan.simulated) row.simulate = step_time(*plan.simulated);
+  row.simulate_p95 = plan.simulate_p95;
+  add_rates(plan, row);
+  row.peak_memory = Bytes{0};
+  for (const Bytes peak : plan.peak_memory) row.peak_memory = std::max(*row.peak_memory, peak);
+  row.feasible = plan.fits();
+  return row;
+}
+
+PlanRecord plan_record(const Evaluation& plan) {
+  PlanRecord record;
+  record.row = row_of(plan);
+  record.reason = plan.candidate.reason;
+  record.peak_memory = plan.peak_memory;
+  record.memory_limit = plan.memory_limit;
+  record.simulate_p5 = plan.simulate_p5;
+  record.simulate_median = plan.simulate_median;
+  if (plan.possible())
+    for (std::size_t rank = 0; rank < plan.best().ranks; ++rank)
+      record.attribution.push_back(
+          attribution(plan.best(), RankId{static_cast<std::int64_t>(rank)}));
+  return record;
+}
+
+/// Names of what lies left of each cut, for people who read the plan.
+std::vector<std::string> cut_modules(const Evaluation& plan) {
+  std::vector<std::string> names;
+  for (const std::int32_t cut : plan.candidate.partition.cuts) {
+    const Layer& layer = plan.layers->layers[static_cast<std::size_t>(cut)];
+    names.push_back(layer.module_path.empty() ? layer.name : layer.module_path);
+  }
+  return names;
+}
+
+Plan plan_of(const Evaluation& evaluation, const EvaluatedCase& evaluated) {
+  const CaseConfig& config = *evaluation.config;
+  const bool planned = evaluation.candidate.plan == "planned";
+  Plan plan;
+  plan.model = config.model.file.written;
+  plan.model_digest = evaluation.layers->digest;
+  plan.cluster = config.cluster.written;
+  plan.cluster_digest = evaluation.cluster->digest;
+  plan.order = evaluation.layers->order;
+  plan.training = {config.precision, config.optimizer, evaluation.layers->microbatch_size};
+  plan.partition = evaluation.candidate.partition;
+  plan.cut_modules = cut_modules(evaluation);
+  plan.spec = evaluation.candidate.spec;
+  plan.placement = evaluation.candidate.placement;
+  plan.schedule = evaluation.candidate.schedule;
+  plan.recompute.assign(plan.partition.stages(), false);
+  plan.estimate = step_time(evaluation.estimated);
+  plan.peak_memory = evaluation.peak_memory;
+  if (planned) plan.bound = evaluated.bound;
+  plan.found["by"] = planned ? "search" : "equal-time cuts";
+  plan.found["program"] = "pfeife " PFEIFE_VERSION;
+  if (planned) plan.found["candidates"] = std::to_string(evaluated.candidates);
+  return plan;
+}
+
+std::vector<Trace> traces_of(const Evaluation& plan) {
+  std::vector<Trace> traces{plan.estimated};
+  if (plan.simulated) traces.push_back(*plan.simulated);
+  return traces;
+}
+
+void write_files_of(const std::filesystem::path& folder, const Evaluation& plan,
+                    const EvaluatedCase& evaluated) {
+  write_plan(folder, plan_of(plan, evaluated));
+  const std::vector<Trace> traces = traces_of(plan);
+  TimelineOptions options;
+  options.title = schedule_name(row_of(plan));
+  options.subtitle = plan.config->name;
+  options.memory_limits = plan.memory_limit;
+  write_file(folder / "timeline.svg", timeline_svg(traces, options));
+  std::ostringstream trace;
+  write_chrome_trace(trace, traces, options.title + ", " + options.subtitle);
+  write_file(folder / "trace.json", trace.str());
+}
+
+}  // namespace
+
+CaseRecord record_of(const EvaluatedCase& evaluated) {
+  CaseRecord record;
+  record.name = evaluated.config->name;
+  record.digest = evaluated.digest;
+  record.resolved = resolved_text(*evaluated.config);
+  const Evaluation& chosen = evaluated.planned[evaluated.chosen];
+  record.notes = chosen.layers->notes;
+  record.notes.insert(record.notes.end(), chosen.cluster->notes.begin(),
+                      chosen.cluster->notes.end());
+  record.plans.push_back(plan_record(chosen));
+  record.plans.front().row.search_s = evaluated.search_s;
+  record.plans.front().row.candidates = evaluated.candidates;
+  if (evaluated.bound && chosen.possible()) {
+    add_bound(*evaluated.bound, record.plans.front().row);
+    record.bound_covers = evaluated.bound->covers;
+  }
+  for (const Evaluation& baseline : evaluated.baselines)
+    record.plans.push_back(plan_record(baseline));
+  for (const Rejected& rejected : evaluated.rejected)
+    record.lost.push_back({rejected.spec.family + ", V=" + std::to_string(rejected.spec.loops) +
+                               (knobs(rejected.spec).empty() ? "" : ", " + knobs(rejected.spec)),
+                           rejected.reason});
+  return record;
+}
+
+void write_plan_files(const std::filesystem::path& folder, const EvaluatedCase& evaluated) {
+  const auto write = [&](const Evaluation& plan) {
+    if (plan.possible()) write_files_of(folder / plan.candidate.plan, plan, evaluated);
+  };
+  write(evaluated.planned[evaluated.chosen]);
+  for (const Evaluation& baseline : evaluated.baselines) write(baseline);
+}
+
+}  // namespace pfeife

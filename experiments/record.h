@@ -1,0 +1,32 @@
+// From evaluated plans to what is kept: the case's record, and the files of each plan.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/evaluate.h"
+#include "planner/io/results.h"
+
+namespace pfeife {
+
+/// All plans of a case, evaluated.
+struct EvaluatedCase {
+  const CaseConfig* config = nullptr;
+  std::string digest;
+  std::size_t chosen = 0;  ///< of `planned`
+  std::vector<Evaluation> planned, baselines;
+  std::vector<Rejected> rejected;
+  std::optional<Bound> bound;
+  std::size_t candidates = 0;
+  double search_s = 0;
+};
+
+/// The record of a case: the chosen plan first, then the baselines.
+CaseRecord record_of(const EvaluatedCase& evaluated);
+
+/// Writes FOLDER/<plan>/{plan.yaml, schedule.csv, timeline.svg, trace.json} of the chosen plan and
+/// the baselines, those that cannot be left out. Errors: RuntimeFault.
+void write_plan_files(const std::filesystem::path& folder, const EvaluatedCase& evaluated);
+
+}  // namespace pfeife

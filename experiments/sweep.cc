@@ -1,0 +1,184 @@
+#include "experiments/sweep.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <thread>
+
+#include "experiments/evaluate.h"
+#include "experiments/folder_lock.h"
+#include "experiments/plan_case.h"
+#include "experiments/progress.h"
+#include "experiments/record.h"
+#include "planner/io/atomic_file.h"
+
+namespace pfeife {
+namespace {
+
+/// A case that is to be computed.
+struct OpenCase {
+  const CaseConfig* config = nullptr;
+  std::string digest;
+  const Layers* layers = nullptr;
+  const Cluster* cluster = nullptr;
+};
+
+/// Calls work(0) ... work(count - 1) on up to `threads` threads; the first exception by index is
+/// thrown on.
+template <class Work>
+void in_parallel(std::size_t count, std::size_t threads, const Work& work) {
+  std::vector<std::exception_ptr> errors(count);
+  std::atomic<std::size_t> next{0};
+  const auto run = [&] {
+    for (std::size_t i; (i = next++) < count;) {
+      try {
+        work(i);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t t = 1; t < std::min(threads, count); ++t) others.emplace_back(run);
+    run();
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+EvaluatedCase plan_and_estimate(const OpenCase& task, std::size_t threads) {
+  // Only an engine that must simulate to choose needs more than the best plan.
+  const std::size_t keep = task.config->select_by == SelectBy::Estimate ? 1 : 5;
+  CasePlans plans = plan_case(*task.config, *task.layers, *task.cluster, keep, threads);
+  EvaluatedCase evaluated;
+  evaluated.config = task.config;
+  evaluated.digest = task.digest;
+  for (Candidate& candidate : plans.planned)
+    evaluated.planned.push_back(
+        estimate_candidate(*task.config, *task.layers, *task.cluster, std::move(candidate)));
+  for (Candidate& candidate : plans.baselines)
+    evaluated.baselines.push_back(
+        estimate_candidate(*task.config, *task.layers, *task.cluster, std::move(candidate)));
+  evaluated.rejected = std::move(plans.rejected);
+  evaluated.bound = std::move(plans.bound);
+  evaluated.candidates = plans.candidates;
+  evaluated.search_s = plans.search_s;
+  return evaluated;
+}
+
+/// Plans, simulates and writes some cases, all cores busy; case.json last.
+void compute(std::span<const OpenCase> tasks, const SweepOptions& options, Progress& progress) {
+  std::vector<EvaluatedCase> cases(tasks.size());
+  const std::size_t threads_each = std::max<std::size_t>(1, options.jobs / tasks.size());
+  in_parallel(tasks.size(), options.jobs,
+              [&](std::size_t i) { cases[i] = plan_and_estimate(tasks[i], threads_each); });
+  std::vector<Evaluation*> plans;
+  for (EvaluatedCase& evaluated : cases) {
+    for (Evaluation& plan : evaluated.planned) plans.push_back(&plan);
+    for (Evaluation& plan : evaluated.baselines) plans.push_back(&plan);
+  }
+  simulate_plans(plans, options.jobs);
+  in_parallel(tasks.size(), options.jobs, [&](std::size_t i) {
+    cases[i].chosen = select(cases[i].planned, tasks[i].config->select_by);
+    const std::filesystem::path folder = options.out / tasks[i].config->name;
+    write_plan_files(folder, cases[i]);
+    write_file(folder / "case.json", to_json(record_of(cases[i])));
+  });
+  for (const OpenCase& task : tasks) progress.done(task.config->name);
+}
+
+/// Many cases at a time while they are fast, few when they are slow: a killed run loses about a
+/// second of work.
+void compute_all(const std::vector<OpenCase>& tasks, const SweepOptions& options,
+                 Progress& progress) {
+  std::size_t batch = std::max<std::size_t>(1, options.jobs);
+  for (std::size_t begin = 0; begin < tasks.size();) {
+    const std::size_t count = std::min(batch, tasks.size() - begin);
+    const auto started = std::chrono::steady_clock::now();
+    compute(std::span(tasks).subspan(begin, count), options, progress);
+    if (std::chrono::steady_clock::now() - started < std::chrono::milliseconds(500))
+      batch = std::min<std::size_t>(2 * batch, 256);
+    begin += count;
+  }
+}
+
+/// Cases of the shard that have no record yet. All inputs are read here, so that a mistake in one
+/// shows before work begins.
+std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Inputs& inputs,
+                               const SweepOptions& options) {
+  std::vector<OpenCase> tasks;
+  for (const CaseConfig* config : configs) {
+    std::string digest = inputs.digest(*config);
+    if (!options.force && find_record(options.out / config->name, digest)) continue;
+    tasks.push_back({config, std::move(digest), nullptr, nullptr});
+  }
+  for (OpenCase& task : tasks) {
+    task.layers = &inputs.layers(*task.config);
+    task.cluster = &inputs.cluster(task.config->cluster);
+  }
+  return tasks;
+}
+
+std::vector<CaseRecord> gather(std::span<const CaseConfig* const> configs, Inputs& inputs,
+                               const SweepOptions& options) {
+  std::vector<CaseRecord> records;
+  for (const CaseConfig* config : configs) {
+    const std::filesystem::path folder = options.out / config->name;
+    const std::optional<CaseRecord> record = find_record(folder, inputs.digest(*config));
+    if (!record)
+      throw RuntimeFault(folder.string() + " was changed by another process meanwhile; run again");
+    records.push_back(*record);
+  }
+  return records;
+}
+
+/// Writes a file unless it has these bytes already.
+void update_file(const std::filesystem::path& file, const std::string& bytes) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(file, error) && read_file(file) == bytes) return;
+  write_file(file, bytes);
+}
+
+}  // namespace
+
+std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
+                                      const std::string& digest) {
+  std::error_code error;
+  const std::filesystem::path file = folder / "case.json";
+  if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
+  if (auto record = case_from_json(read_file(file)); record && record->digest == digest)
+    return record;
+  return std::nullopt;
+}
+
+SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptions& options) {
+  std::vector<const CaseConfig*> configs;
+  for (std::size_t i = options.shard; i < experiment.cases.size(); i += options.shards)
+    configs.push_back(&experiment.cases[i]);
+  const std::vector<OpenCase> tasks = tasks_of(configs, inputs, options);
+  const bool whole = options.shards == 1;
+  std::filesystem::create_directories(options.out);
+  const FolderLock lock(options.out, whole);
+  if (whole) remove_leftovers(options.out);
+  for (const OpenCase& task : tasks) {
+    const std::filesystem::path folder = options.out / task.config->name;
+    remove_leftovers(folder);
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+      if (entry.is_directory()) remove_leftovers(entry.path());
+  }
+  {
+    Progress progress(tasks.size(), options.quiet);
+    compute_all(tasks, options, progress);
+  }
+  SweepResult result{gather(configs, inputs, options), tasks.size()};
+  if (whole) {
+    update_file(options.out / "results.csv", results_csv(result.cases));
+    update_file(options.out / "results.json", results_json(experiment.name, result.cases));
+  }
+  return result;
+}
+
+}  // namespace pfeife

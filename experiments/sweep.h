@@ -1,0 +1,41 @@
+// All cases of an experiment: which are to be computed, computing them, gathering what there is.
+//
+// The folder of results is its own cache: a case is done if its folder has a case.json with the
+// digest of its inputs. case.json is written last, and every file appears whole; so a process may
+// die at any point, and the next one goes on.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/inputs.h"
+#include "planner/io/experiment_config.h"
+#include "planner/io/results.h"
+
+namespace pfeife {
+
+struct SweepOptions {
+  std::filesystem::path out;
+  std::size_t jobs = 1;   ///< processes and threads at once
+  std::size_t shard = 0;  ///< of `shards`, from 0: cases with number % shards == shard
+  std::size_t shards = 1;
+  bool force = false;  ///< compute again what is there
+  bool quiet = false;  ///< no progress
+};
+
+struct SweepResult {
+  std::vector<CaseRecord> cases;  ///< of this shard, in the order of the experiment
+  std::size_t computed = 0;       ///< now; the others were there
+};
+
+/// The record of a case in `folder`, if it was made from these inputs.
+std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
+                                      const std::string& digest);
+
+/// Computes what is missing, then (unless it is a shard) writes results.csv, results.json and
+/// report.html if anything changed. Errors: ConfigError, RuntimeFault; what was finished before
+/// stays.
+SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptions& options);
+
+}  // namespace pfeife

@@ -1,0 +1,196 @@
+#include "experiments/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pfeife {
+namespace {
+
+constexpr double kGiBytes = 1024.0 * 1024 * 1024;
+
+std::string milliseconds_text(const std::optional<Nanoseconds>& time) {
+  if (!time) return "-";
+  const double ms = milliseconds(*time);
+  // Five digits at least, so that plans which differ little can be told apart.
+  return fmt::format("{:.{}f}", ms, ms >= 1000 ? 1 : ms >= 100 ? 2 : ms >= 10 ? 3 : 4);
+}
+
+std::string percent(const std::optional<double>& fraction) {
+  return fraction ? fmt::format("{:.1f}", 100 * *fraction) : "-";
+}
+
+std::string samples(const std::optional<double>& rate) {
+  if (!rate) return "-";
+  return fmt::format("{:.{}f}", *rate, *rate >= 1000 ? 0 : *rate >= 100 ? 1 : *rate >= 10 ? 2 : 3);
+}
+
+/// Peaks in one unit with one decimal, GiB unless all are small.
+struct MemoryUnit {
+  double bytes;
+  const char* name;
+};
+
+MemoryUnit memory_unit(const std::vector<CaseRecord>& cases) {
+  std::int64_t most = 0;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans)
+      if (plan.row.peak_memory) most = std::max(most, plan.row.peak_memory->value);
+  if (most >= (std::int64_t{1} << 30)) return {kGiBytes, "GiB"};
+  return {1024.0 * 1024, "MiB"};
+}
+
+/// One figure a rank; "!" marks what the device does not have. Many ranks: the range.
+std::string peaks(const PlanRecord& plan, const MemoryUnit& unit) {
+  constexpr std::size_t kMostShown = 8;
+  const auto shown = [&](std::size_t rank) {
+    const bool over =
+        rank < plan.memory_limit.size() && plan.peak_memory[rank] > plan.memory_limit[rank];
+    return fmt::format("{:.1f}{}", static_cast<double>(plan.peak_memory[rank].value) / unit.bytes,
+                       over ? "!" : "");
+  };
+  if (plan.peak_memory.empty()) return "-";
+  if (plan.peak_memory.size() > kMostShown) {
+    const auto [least, most] =
+        std::minmax_element(plan.peak_memory.begin(), plan.peak_memory.end());
+    const auto index = [&](auto at) {
+      return static_cast<std::size_t>(at - plan.peak_memory.begin());
+    };
+    return fmt::format("{} to {} (rank {})", shown(index(least)), shown(index(most)), index(most));
+  }
+  std::string text;
+  for (std::size_t rank = 0; rank < plan.peak_memory.size(); ++rank)
+    text += fmt::format("{}{:>5}", rank > 0 ? " " : "", shown(rank));
+  return text;
+}
+
+std::string limits(const std::vector<Bytes>& limit, const MemoryUnit& unit) {
+  if (limit.empty()) return "";
+  const auto [least, most] = std::minmax_element(limit.begin(), limit.end());
+  const auto shown = [&](Bytes bytes) {
+    return fmt::format("{:.1f}", static_cast<double>(bytes.value) / unit.bytes);
+  };
+  return *least == *most ? "limit " + shown(*least)
+                         : "limits " + shown(*least) + " to " + shown(*most);
+}
+
+struct Column {
+  std::string top, bottom;  // two lines of header
+  std::string (*text)(const PlanRecord&);
+};
+
+std::vector<Column> columns(const std::vector<CaseRecord>& cases) {
+  const auto any = [&](auto present) {
+    for (const CaseRecord& record : cases)
+      for (const PlanRecord& plan : record.plans)
+        if (present(plan.row)) return true;
+    return false;
+  };
+  std::vector<Column> columns{{"step, ms", "estimated", [](const PlanRecord& p) {
+                                 return milliseconds_text(p.row.estimate);
+                               }}};
+  if (any([](const ResultRow& row) { return row.simulate.has_value(); }))
+    columns.push_back({"step, ms", "simulated",
+                       [](const PlanRecord& p) { return milliseconds_text(p.row.simulate); }});
+  if (any([](const ResultRow& row) { return row.simulate_p95.has_value(); }))
+    columns.push_back({"step, ms", "p95",
+                       [](const PlanRecord& p) { return milliseconds_text(p.row.simulate_p95); }});
+  columns.push_back(
+      {"samples", "per s", [](const PlanRecord& p) { return samples(p.row.samples_per_s); }});
+  columns.push_back({"bubble", "%", [](const PlanRecord& p) { return percent(p.row.bubble); }});
+  if (any([](const ResultRow& row) { return row.gap.has_value(); }))
+    columns.push_back(
+        {"over the", "bound, %", [](const PlanRecord& p) { return percent(p.row.gap); }});
+  return columns;
+}
+
+/// A case's lines before they are padded: the plan's name, the figures, the memory.
+struct Line {
+  std::string name;
+  std::vector<std::string> figures;  // empty: `memory` is a sentence across the rest of the line
+  std::string memory;
+};
+
+Line line_of(const PlanRecord& plan, const std::vector<Column>& columns, const MemoryUnit& unit) {
+  const bool planned = plan.row.plan == "planned";
+  Line line{
+      planned && !plan.row.family.empty() ? "planned: " + schedule_name(plan.row) : plan.row.plan,
+      {},
+      ""};
+  if (!plan.row.estimate) {
+    line.memory = plan.reason;
+    return line;
+  }
+  if (!planned) line.name = schedule_name(plan.row);
+  for (const Column& column : columns) line.figures.push_back(column.text(plan));
+  line.memory = peaks(plan, unit);
+  return line;
+}
+
+/// "devices=4,microbatches=8" to "4 devices, 8 microbatches, ...": only what the name has besides
+/// stays as it is.
+std::string heading(const CaseRecord& record) {
+  std::string text = record.name;
+  for (std::size_t at = 0; (at = text.find(',', at)) != std::string::npos; at += 2)
+    text.replace(at, 1, ", ");
+  for (std::size_t at = 0; (at = text.find('=', at)) != std::string::npos; at += 1)
+    text.replace(at, 1, " ");
+  return text;
+}
+
+}  // namespace
+
+std::string schedule_name(const ResultRow& row) {
+  std::string name = row.family;
+  if (row.stages_per_device > 1) name += fmt::format(", V={}", row.stages_per_device);
+  if (!row.knobs.empty()) name += ", " + row.knobs;
+  for (std::size_t at = 0; (at = name.find(';', at)) != std::string::npos; at += 2)
+    name.replace(at, 1, ", ");
+  return name;
+}
+
+std::string results_table(const std::vector<CaseRecord>& cases) {
+  const std::vector<Column> shown = columns(cases);
+  const MemoryUnit unit = memory_unit(cases);
+  std::size_t name_width = 4;
+  std::vector<std::size_t> widths;
+  for (const Column& column : shown)
+    widths.push_back(std::max(column.top.size(), column.bottom.size()));
+  std::vector<std::vector<Line>> lines;
+  for (const CaseRecord& record : cases) {
+    lines.emplace_back();
+    for (const PlanRecord& plan : record.plans) {
+      lines.back().push_back(line_of(plan, shown, unit));
+      const Line& line = lines.back().back();
+      if (!line.figures.empty()) name_width = std::max(name_width, line.name.size());
+      for (std::size_t c = 0; c < line.figures.size(); ++c)
+        widths[c] = std::max(widths[c], line.figures[c].size());
+    }
+  }
+  std::string text = fmt::format("{:<{}}", "", name_width + 2);
+  for (std::size_t c = 0; c < shown.size(); ++c)
+    text += fmt::format("  {:>{}}", shown[c].top, widths[c]);
+  text += "  peak memory\n" + fmt::format("{:<{}}", "plan", name_width + 2);
+  for (std::size_t c = 0; c < shown.size(); ++c)
+    text += fmt::format("  {:>{}}", shown[c].bottom, widths[c]);
+  text += fmt::format("  of each device, {}\n", unit.name);
+  bool over = false;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::vector<Bytes> limit =
+        cases[i].plans.empty() ? std::vector<Bytes>{} : cases[i].plans.front().memory_limit;
+    const std::string limit_text = limits(limit, unit);
+    text += "\n" + heading(cases[i]) +
+            (limit_text.empty() ? "" : "  (" + limit_text + " " + unit.name + ")") + "\n";
+    for (const Line& line : lines[i]) {
+      text += fmt::format("  {:<{}}", line.name, name_width);
+      for (std::size_t c = 0; c < line.figures.size(); ++c)
+        text += fmt::format("  {:>{}}", line.figures[c], widths[c]);
+      text += "  " + line.memory + "\n";
+      over = over || (!line.figures.empty() && line.memory.find('!') != std::string::npos);
+    }
+  }
+  if (over) text += "\n! more than the device has\n";
+  return text;
+}
+
+}  // namespace pfeife

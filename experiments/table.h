@@ -1,0 +1,19 @@
+// The closing table: what each plan does in each case, for a terminal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/io/results.h"
+
+namespace pfeife {
+
+/// A line of text for each plan under a heading for each case, columns aligned, units in the
+/// header. Columns that nothing fills (p95 without jitter, the bound where nothing is proven) are
+/// left out. ASCII.
+std::string results_table(const std::vector<CaseRecord>& cases);
+
+/// What a plan's schedule is called: "looped, V=2, loop_batch=8, prefetch=3".
+std::string schedule_name(const ResultRow& row);
+
+}  // namespace pfeife
