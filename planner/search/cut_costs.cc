@@ -1,0 +1,197 @@
+#include "planner/search/cut_costs.h"
+
+#include <algorithm>
+
+#include "planner/cost/stage_costs.h"
+
+namespace pfeife {
+
+CutCosts::CutCosts(const CutModel& model, const Placement& placement)
+    : model_(model), placement_(placement) {
+  std::vector<bool> seen(placement.ranks(), false);
+  for (std::size_t s = 0; s < placement.stages(); ++s) {
+    const StageId id{static_cast<std::int64_t>(s)};
+    const std::size_t rank = placement.rank(id).index();
+    kind_.push_back(model.cluster().kind_of_device[placement.device(id).index()]);
+    const DeviceKind& kind = model.cluster().kinds[kind_.back()];
+    action_overhead_.push_back(static_cast<double>(kind.stage_overhead.count()));
+    step_overhead_.push_back(seen[rank] ? 0 : static_cast<double>(kind.iteration_overhead.count()));
+    seen[rank] = true;
+  }
+  known_.resize(placement.stages() * (static_cast<std::size_t>(model.last()) + 1));
+}
+
+void CutCosts::Message::add(const LayerValue& value) {
+  const bool gradient = value.gradient_bytes > Bytes{0};
+  any = true;
+  any_gradient = any_gradient || gradient;
+  if (value.transfer_time) {
+    published += value.transfer_time->count();
+    if (gradient) published_gradient += value.transfer_time->count();
+  } else {
+    timed += value.bytes.value;
+    timed_gradient += value.gradient_bytes.value;
+  }
+}
+
+/// Published times already contain the latency of the link.
+static double message_time(const Path& path, std::int64_t bytes, std::int64_t published) {
+  if (bytes == 0 && published > 0) return static_cast<double>(published);
+  return static_cast<double>(published + transfer_time(path, Bytes{bytes}).count());
+}
+
+CutCosts::Latency CutCosts::latency(std::size_t from, std::size_t to,
+                                    const Message& message) const {
+  Latency found;
+  const RankId a = placement_.rank_of_stage[from], b = placement_.rank_of_stage[to];
+  if (a == b) return {0, 0};
+  const DeviceId source = placement_.device(a), target = placement_.device(b);
+  const Cluster& cluster = model_.cluster();
+  if (message.any)
+    found.forward = message_time(cluster.path(source, target), message.timed, message.published);
+  if (message.any_gradient)
+    found.backward = message_time(cluster.path(target, source), message.timed_gradient,
+                                  message.published_gradient);
+  return found;
+}
+
+CutCosts::Latency CutCosts::neighbour_latency(std::size_t i, const Cuts& cuts) {
+  const std::int32_t q = cuts[i], before = cuts[i - 1], after = cuts[i + 1];
+  const auto list = model_.crossing(q);
+  const CutModel::Extent& extent = model_.extent(q);
+  std::uint64_t mask = 1;  // 0 = nothing known yet
+  const bool all = extent.first_producer >= before && extent.last_next < after;
+  if (all)
+    mask = ~std::uint64_t{0};
+  else if (list.size() < 63)
+    for (std::size_t k = 0; k < list.size(); ++k)
+      mask |= std::uint64_t{list[k].producer >= before && list[k].next < after} << (k + 1);
+  else
+    mask = 0;
+  Known& known =
+      known_[i * (static_cast<std::size_t>(model_.last()) + 1) + static_cast<std::size_t>(q)];
+  if (mask != 0 && known.mask == mask) return known.latency;
+  Message message;
+  for (const CutModel::Crossing& c : list)
+    if (c.producer >= before && c.next < after)
+      message.add(model_.layers().values[static_cast<std::size_t>(c.value)]);
+  known = {mask, latency(i - 1, i, message)};
+  return known.latency;
+}
+
+CutCosts::Latency CutCosts::sure_latency(std::size_t i, std::int32_t q, std::int32_t latest_begin,
+                                         std::int32_t earliest_end) const {
+  Message message;
+  for (const CutModel::Crossing& c : model_.crossing(q))
+    if (c.producer >= latest_begin && c.next < earliest_end)
+      message.add(model_.layers().values[static_cast<std::size_t>(c.value)]);
+  return latency(i - 1, i, message);
+}
+
+CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, double* durations,
+                                 std::size_t stride) {
+  const std::size_t stages = program.stages();
+  bool skips = false;
+  for (std::size_t s = 0; s < stages; ++s) {
+    const auto begin = static_cast<std::size_t>(cuts[s]),
+               end = static_cast<std::size_t>(cuts[s + 1]);
+    const auto sum = [&](Work w) {
+      const std::vector<double>& prefix = model_.time(kind_[s], w);
+      return prefix[end] - prefix[begin];
+    };
+    durations[program.work(Work::Forward, s) * stride] = sum(Work::Forward) + action_overhead_[s];
+    durations[program.work(Work::BackwardInput, s) * stride] =
+        sum(Work::BackwardInput) + action_overhead_[s];
+    durations[program.work(Work::BackwardWeight, s) * stride] = sum(Work::BackwardWeight);
+    durations[program.work(Work::Optimizer, s) * stride] = sum(Work::Optimizer) + step_overhead_[s];
+    skips = skips || (s > 0 && model_.extent(cuts[s]).last_reader >= cuts[s + 1]);
+  }
+  durations[program.forward_latency(0) * stride] = durations[program.backward_latency(0) * stride] =
+      0;
+  for (std::size_t i = 1; i < stages; ++i) {
+    const Latency latency = neighbour_latency(i, cuts);
+    durations[program.forward_latency(i) * stride] = latency.forward;
+    durations[program.backward_latency(i) * stride] = latency.backward;
+  }
+  Priced priced;
+  if (skips) priced.exact = !skip_may_bind(cuts, program, durations, stride);
+  if (!model_.shared_parameters().empty())
+    if (const ReductionTail* tail = reductions(cuts, program, durations, stride)) {
+      for (std::size_t s = 0; s < stages; ++s)
+        durations[program.work(Work::Optimizer, s) * stride] += tail->extra_optimizer[s];
+      if (!tail->groups.empty()) priced.tail = tail;
+    }
+  return priced;
+}
+
+bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const double* durations,
+                             std::size_t stride) {
+  const std::size_t stages = program.stages();
+  const auto duration = [&](std::size_t index) { return durations[index * stride]; };
+  std::vector<Message> to(stages);
+  for (std::size_t s = 0; s + 2 < stages; ++s) {
+    bool any = false;
+    for (const CutModel::Crossing& c : model_.crossing(cuts[s + 1])) {
+      if (c.producer < cuts[s]) continue;
+      const auto value = static_cast<std::size_t>(c.value);
+      const std::vector<std::int32_t>& readers = model_.readers(value);
+      std::size_t t = s + 1;
+      for (auto reader = std::ranges::lower_bound(readers, cuts[s + 2]); reader != readers.end();
+           reader = std::ranges::lower_bound(readers, cuts[t + 1])) {
+        while (cuts[t + 1] <= *reader) ++t;
+        to[t].add(model_.layers().values[value]);
+        any = true;
+      }
+    }
+    if (!any) continue;
+    double forward = duration(program.forward_latency(s + 1));
+    double backward = duration(program.backward_latency(s + 1));
+    for (std::size_t t = s + 2; t < stages; ++t) {
+      forward +=
+          duration(program.work(Work::Forward, t - 1)) + duration(program.forward_latency(t));
+      backward += duration(program.work(Work::BackwardInput, t - 1)) +
+                  duration(program.backward_latency(t));
+      if (to[t].any && placement_.rank_of_stage[s] != placement_.rank_of_stage[t]) {
+        const Latency skip = latency(s, t, to[t]);
+        if (skip.forward > forward || skip.backward > backward) return true;
+      }
+      to[t] = {};
+    }
+  }
+  return false;
+}
+
+const ReductionTail* CutCosts::reductions(const Cuts& cuts, const Program& program,
+                                          const double* durations, std::size_t stride) {
+  std::vector<std::int32_t> signature;
+  bool split = false;
+  for (const std::vector<std::int32_t>& users : model_.shared_parameters()) {
+    std::int32_t last = -1;
+    for (const std::int32_t user : users) {
+      const auto stage = static_cast<std::int32_t>(
+          std::upper_bound(cuts.begin(), cuts.end(), user) - cuts.begin() - 1);
+      if (stage == last) continue;
+      split = split || last >= 0;
+      signature.push_back(last = stage);
+    }
+    signature.push_back(-1);
+  }
+  if (!split) return nullptr;
+  const auto [at, added] = tails_.try_emplace(std::move(signature));
+  ReductionTail& tail = at->second;
+  if (added) {
+    const StageCosts costs =
+        stage_costs(model_.layers(), model_.partition(cuts), placement_, model_.cluster());
+    for (std::size_t s = 0; s < program.stages(); ++s)
+      tail.extra_optimizer.push_back(static_cast<double>(costs.stages[s].optimizer.count()) -
+                                     durations[program.work(Work::Optimizer, s) * stride]);
+    for (const StageReduction& reduction : costs.reductions) {
+      ReductionTail::Group group{{}, static_cast<double>(reduction.time.count())};
+      for (const StageId s : reduction.stages) group.stages.push_back(s.index());
+      tail.groups.push_back(std::move(group));
+    }
+  }
+  return &tail;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,69 @@
+// Prices cuts for a Program: the durations of every stage and the latencies between neighbours, in
+// a fraction of a microsecond.
+//
+// What the Program leaves out is looked at here: a skip transfer never binds if it takes no longer
+// than the chain of stages beside it (it starts at the same event and ends at the same one), so the
+// Program is exact unless price() says otherwise.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "planner/search/cut_model.h"
+
+namespace pfeife {
+
+class CutCosts {
+ public:
+  CutCosts(const CutModel& model, const Placement& placement);
+
+  struct Priced {
+    bool exact = true;                    ///< false: a skip may bind, only the full estimator knows
+    const ReductionTail* tail = nullptr;  ///< if stages share parameters; valid until destruction
+  };
+  /// Writes durations[index * stride] for all base indices of `program` (not what
+  /// Program::complete adds).
+  Priced price(const Cuts& cuts, const Program& program, double* durations, std::size_t stride);
+
+  /// Lower bounds, for all cuts with p[i] = q, p[i-1] <= latest_begin, p[i+1] >= earliest_end, of
+  /// the latencies of boundary i; kNever if the transfer may not exist.
+  struct Latency {
+    double forward = Program::kNever, backward = Program::kNever;
+  };
+  Latency sure_latency(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
+                       std::int32_t earliest_end) const;
+
+  std::size_t kind(std::size_t stage) const { return kind_[stage]; }
+  /// Per F and per B or I of a stage, and once a step with its optimizer (ns).
+  double action_overhead(std::size_t stage) const { return action_overhead_[stage]; }
+  double step_overhead(std::size_t stage) const { return step_overhead_[stage]; }
+  bool crosses_ranks(std::size_t boundary) const {
+    return placement_.rank_of_stage[boundary - 1] != placement_.rank_of_stage[boundary];
+  }
+
+ private:
+  struct Message {
+    std::int64_t timed = 0, timed_gradient = 0, published = 0, published_gradient = 0;
+    bool any = false, any_gradient = false;
+    void add(const LayerValue& value);
+  };
+  struct Known {
+    std::uint64_t mask = 0;
+    Latency latency;
+  };
+  Latency latency(std::size_t from, std::size_t to, const Message& message) const;
+  Latency neighbour_latency(std::size_t boundary, const Cuts& cuts);
+  bool skip_may_bind(const Cuts& cuts, const Program& program, const double* durations,
+                     std::size_t stride);
+  const ReductionTail* reductions(const Cuts& cuts, const Program& program, const double* durations,
+                                  std::size_t stride);
+
+  const CutModel& model_;
+  Placement placement_;
+  std::vector<std::size_t> kind_;                             // [stage]
+  std::vector<double> action_overhead_, step_overhead_;       // [stage]
+  std::vector<Known> known_;                                  // [boundary * positions + q]
+  std::map<std::vector<std::int32_t>, ReductionTail> tails_;  // by the stages of shared parameters
+};
+
+}  // namespace pfeife

@@ -1,0 +1,148 @@
+#include "planner/search/cut_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+namespace pfeife {
+
+CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule)
+    : layers_(layers), cluster_(cluster) {
+  const auto count = static_cast<std::int32_t>(layers.size());
+  layer_.push_back(0);
+  for (std::int32_t l = 0; l < count; ++l) {
+    segment_.push_back(static_cast<std::int32_t>(layer_.size()) - 1);
+    if (l + 1 == count || layers.layers[static_cast<std::size_t>(l)].no_cut_after.empty())
+      layer_.push_back(l + 1);
+  }
+  sum_times();
+  sum_memory(rule);
+  list_crossings();
+}
+
+Partition CutModel::partition(const Cuts& cuts) const {
+  Partition partition;
+  for (std::size_t s = 1; s + 1 < cuts.size(); ++s)
+    partition.cuts.push_back(layer_[static_cast<std::size_t>(cuts[s])] - 1);
+  return partition;
+}
+
+std::optional<Cuts> CutModel::cuts(const Partition& partition) const {
+  Cuts found{0};
+  for (const std::int32_t cut : partition.cuts) {
+    const auto at = std::ranges::lower_bound(layer_, cut + 1);
+    if (at == layer_.end() || *at != cut + 1) return std::nullopt;
+    found.push_back(static_cast<std::int32_t>(at - layer_.begin()));
+  }
+  found.push_back(last());
+  return found;
+}
+
+static void accumulate(std::vector<double>& sums) {
+  for (std::size_t i = 1; i < sums.size(); ++i) sums[i] += sums[i - 1];
+}
+static double number(Nanoseconds time) { return static_cast<double>(time.count()); }
+static double number(Bytes bytes) { return static_cast<double>(bytes.value); }
+
+void CutModel::sum_times() {
+  const std::size_t size = layer_.size();
+  time_.resize(cluster_.kinds.size());
+  for (std::size_t kind = 0; kind < time_.size(); ++kind) {
+    for (auto& sums : time_[kind]) sums.assign(size, 0.0);
+    auto& [forward, input, weight, optimizer] = time_[kind];
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const LayerTimes& t = layers_.layers[l].times.at(kind);
+      const auto at = static_cast<std::size_t>(segment_[l]) + 1;
+      forward[at] += number(t.forward);
+      input[at] += number(t.backward_input);
+      weight[at] += number(t.backward_weight);
+      optimizer[at] += number(t.optimizer);
+    }
+    for (const LayerParameter& p : layers_.parameters)
+      if (!p.users.empty() && !p.optimizer.empty())
+        optimizer[static_cast<std::size_t>(segment(p.users.front())) + 1] +=
+            number(p.optimizer.at(kind));
+    for (auto& sums : time_[kind]) accumulate(sums);
+    std::vector<double> load(size);
+    for (std::size_t i = 0; i < size; ++i)
+      load[i] = forward[i] + input[i] + weight[i] + optimizer[i];
+    load_.push_back(std::move(load));
+  }
+}
+
+void CutModel::sum_memory(MemoryRule rule) {
+  const std::size_t size = layer_.size();
+  fixed_.assign(size, 0.0), saved_.assign(size, 0.0), weight_saved_.assign(size, 0.0);
+  temporary_.assign(1, std::vector<double>(size, 0.0));
+  const bool reference = rule == MemoryRule::Reference;
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const Layer& layer = layers_.layers[l];
+    const auto at = static_cast<std::size_t>(segment_[l]);
+    saved_[at + 1] += number(layer.saved);
+    if (!reference) weight_saved_[at + 1] += number(layer.weight_saved);
+    temporary_[0][at] = std::max(temporary_[0][at], number(layer.temporary));
+  }
+  std::set<std::size_t> values;  // a value that crosses counts once, however many storages name it
+  for (const LayerStorage& storage : layers_.storages) {
+    if (!storage.weight_savers.empty() && !reference)
+      weight_saved_[static_cast<std::size_t>(segment(storage.weight_savers.front())) + 1] +=
+          number(storage.bytes);
+    if (storage.savers.empty() || (storage.value && !values.insert(*storage.value).second))
+      continue;
+    saved_[static_cast<std::size_t>(segment(storage.savers.front())) + 1] += number(storage.bytes);
+  }
+  for (const LayerParameter& p : layers_.parameters) {
+    std::vector<std::int32_t> users;
+    for (const LayerId user : p.users) users.push_back(segment(user));
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+    if (users.empty()) continue;
+    fixed_[static_cast<std::size_t>(users.front()) + 1] +=
+        reference ? 4 * number(p.bytes) : number(p.bytes + p.gradient + p.state);
+    if (users.size() > 1) shared_.push_back(std::move(users));
+  }
+  accumulate(fixed_), accumulate(saved_), accumulate(weight_saved_);
+  for (std::size_t width = 1; 2 * width < size; width *= 2) {
+    std::vector<double> wider(size, 0.0);
+    const std::vector<double>& half = temporary_.back();
+    for (std::size_t i = 0; i + width < size; ++i) wider[i] = std::max(half[i], half[i + width]);
+    temporary_.push_back(std::move(wider));
+  }
+}
+
+double CutModel::temporary(std::int32_t from, std::int32_t to) const {
+  if (to <= from) return 0;
+  const auto width = static_cast<std::uint32_t>(to - from);
+  const auto level = static_cast<std::size_t>(std::bit_width(width)) - 1;
+  return std::max(temporary_[level][static_cast<std::size_t>(from)],
+                  temporary_[level][static_cast<std::size_t>(to) - (std::size_t{1} << level)]);
+}
+
+void CutModel::list_crossings() {
+  std::vector<std::vector<Crossing>> at(layer_.size());
+  extent_.assign(layer_.size(), {last(), -1, -1});
+  readers_.resize(layers_.values.size());
+  for (std::size_t v = 0; v < layers_.values.size(); ++v) {
+    const LayerValue& value = layers_.values[v];
+    std::vector<std::int32_t>& readers = readers_[v];
+    for (const LayerId reader : value.consumers) readers.push_back(segment(reader));
+    readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+    const std::int32_t producer = segment(value.producer);
+    std::size_t next = 0;
+    for (std::int32_t q = producer + 1; !readers.empty() && q <= readers.back(); ++q) {
+      while (readers[next] < q) ++next;
+      at[static_cast<std::size_t>(q)].push_back(
+          {producer, readers[next], static_cast<std::int32_t>(v)});
+      Extent& extent = extent_[static_cast<std::size_t>(q)];
+      extent.first_producer = std::min(extent.first_producer, producer);
+      extent.last_next = std::max(extent.last_next, readers[next]);
+      extent.last_reader = std::max(extent.last_reader, readers.back());
+    }
+  }
+  begin_.push_back(0);
+  for (const auto& list : at) {
+    crossing_.insert(crossing_.end(), list.begin(), list.end());
+    begin_.push_back(crossing_.size());
+  }
+}
+
+}  // namespace pfeife

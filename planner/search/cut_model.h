@@ -1,0 +1,94 @@
+// The layers as a search over cuts sees them: prefix sums at the legal cut positions, and what
+// crosses each of them. Made once a problem, shared by all schedules.
+//
+// A *position* is an index into the legal boundaries: position 0 is before the first layer, the
+// last is after the last layer, those between are the legal cuts. Stage s covers the positions
+// [p[s], p[s+1]).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "planner/cost/memory.h"
+#include "planner/ir/cluster.h"
+#include "planner/ir/layers.h"
+#include "planner/search/program.h"
+
+namespace pfeife {
+
+/// Positions of the boundaries of all stages, S + 1 of them: 0 < p[1] < ... < p[S-1] < last.
+using Cuts = std::vector<std::int32_t>;
+
+class CutModel {
+ public:
+  CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule);
+
+  std::int32_t last() const { return static_cast<std::int32_t>(layer_.size()) - 1; }
+  Partition partition(const Cuts& cuts) const;
+  /// nullopt if a cut of the partition is not legal.
+  std::optional<Cuts> cuts(const Partition& partition) const;
+
+  /// Prefix sums at the positions, ns; optimizer time of a shared parameter goes to its first user.
+  const std::vector<double>& time(std::size_t kind, Work w) const {
+    return time_[kind][static_cast<std::size_t>(w)];
+  }
+  /// Forward, backward and optimizer together: the load that bounds and branching speak of.
+  const std::vector<double>& load(std::size_t kind) const { return load_[kind]; }
+  std::size_t kinds() const { return load_.size(); }
+
+  /// Lower bounds of what a stage holds, as prefix sums (bytes): for the whole step, per microbatch
+  /// from F to B or I, and from I to W. A storage that several stages keep goes to the first.
+  const std::vector<double>& fixed() const { return fixed_; }
+  const std::vector<double>& saved() const { return saved_; }
+  const std::vector<double>& weight_saved() const { return weight_saved_; }
+  /// Largest temporary of the layers in [from, to); 0 if empty.
+  double temporary(std::int32_t from, std::int32_t to) const;
+
+  /// A value that crosses a position q: made in segment `producer` < q, read next in segment
+  /// `next` >= q (segment j = layers between positions j and j + 1).
+  struct Crossing {
+    std::int32_t producer, next, value;
+  };
+  std::span<const Crossing> crossing(std::int32_t q) const {
+    const auto at = static_cast<std::size_t>(q);
+    return {crossing_.data() + begin_[at], crossing_.data() + begin_[at + 1]};
+  }
+  /// Smallest producer, largest next reader and largest last reader over crossing(q).
+  struct Extent {
+    std::int32_t first_producer, last_next, last_reader;
+  };
+  const Extent& extent(std::int32_t q) const { return extent_[static_cast<std::size_t>(q)]; }
+  /// Segments that read a value, sorted.
+  const std::vector<std::int32_t>& readers(std::size_t value) const { return readers_[value]; }
+  std::int32_t segment(LayerId layer) const { return segment_[layer.index()]; }
+
+  /// Parameters with gradients that more than one segment uses: may need a reduction.
+  const std::vector<std::vector<std::int32_t>>& shared_parameters() const { return shared_; }
+
+  const Layers& layers() const { return layers_; }
+  const Cluster& cluster() const { return cluster_; }
+
+ private:
+  void sum_times();
+  void sum_memory(MemoryRule rule);
+  void list_crossings();
+
+  const Layers& layers_;
+  const Cluster& cluster_;
+  std::vector<std::int32_t> layer_;                            // [position] layers before it
+  std::vector<std::int32_t> segment_;                          // [layer]
+  std::vector<std::array<std::vector<double>, kWorks>> time_;  // [kind]
+  std::vector<std::vector<double>> load_;                      // [kind]
+  std::vector<double> fixed_, saved_, weight_saved_;
+  std::vector<std::vector<double>> temporary_;  // [log2 of the width][segment]
+  std::vector<Crossing> crossing_;
+  std::vector<std::size_t> begin_;
+  std::vector<Extent> extent_;
+  std::vector<std::vector<std::int32_t>> readers_;
+  std::vector<std::vector<std::int32_t>> shared_;
+};
+
+}  // namespace pfeife

@@ -1,0 +1,39 @@
+// What a schedule keeps in flight, and from it a lower bound of every rank's peak memory.
+//
+// Transfers' buffers, values on their way and gradients come on top of it, so it never decides that
+// a plan fits (planner/cost/memory.h does), only that it cannot.
+#pragma once
+
+#include "planner/search/cut_model.h"
+
+namespace pfeife {
+
+/// One moment of a rank: microbatches in flight of each of its stages, and whose temporaries.
+struct LiveMoment {
+  std::vector<double> saved;         ///< [local stage] between F and B or I
+  std::vector<double> weight_saved;  ///< [local stage] between I and W
+  std::int32_t temporary_of = -1;    ///< local stage that runs; -1 = none
+  friend bool operator==(const LiveMoment&, const LiveMoment&) = default;
+};
+
+class LiveMemory {
+ public:
+  LiveMemory(const Schedule& compute_only, const Placement& placement);
+
+  std::size_t ranks() const { return stages_.size(); }
+  const std::vector<std::size_t>& stages(std::size_t rank) const { return stages_[rank]; }
+  /// Moments of which none holds at most as much as another.
+  const std::vector<LiveMoment>& moments(std::size_t rank) const { return moments_[rank]; }
+
+  /// Bytes that local stage `at` of `moment` holds if it covers [from, to): fixed included.
+  static double held(const CutModel& model, const LiveMoment& moment, std::size_t at,
+                     std::int32_t from, std::int32_t to);
+  /// Lower bound of the peak of `rank`.
+  double peak(const CutModel& model, const Cuts& cuts, std::size_t rank) const;
+
+ private:
+  std::vector<std::vector<std::size_t>> stages_;  // [rank]
+  std::vector<std::vector<LiveMoment>> moments_;  // [rank]
+};
+
+}  // namespace pfeife

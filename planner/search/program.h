@@ -1,0 +1,110 @@
+// A schedule compiled for the search: the order of its compute actions, fixed once, with messages
+// between neighbouring stages in a few reused slots, so that a new candidate for the cuts only
+// changes durations.
+//
+// Transfers are latencies added when the producer stores its value. Skip transfers (between stages
+// that are not neighbours) are not in the program: CandidateCosts shows that they do not bind, or
+// sends the candidate to the full estimator. Gradient reductions are a tail of the scalar form.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "planner/ir/schedule.h"
+
+namespace pfeife {
+
+/// Kinds of work of a stage that a path counts.
+enum class Work : std::uint8_t { Forward, BackwardInput, BackwardWeight, Optimizer };
+inline constexpr std::size_t kWorks = 4;
+
+/// A longest path, or a weighted sum of several, as counts: its length is
+/// sum count[work][stage] * duration + sum forward[i] * latency of boundary i + ....
+template <class Number>
+struct PathCounts {
+  std::array<std::vector<Number>, kWorks> work;  ///< [stage]
+  std::vector<Number> forward, backward;  ///< [boundary i]: transfers stage i-1 -> i, i -> i-1
+
+  explicit PathCounts(std::size_t stages = 0) : forward(stages), backward(stages) {
+    for (auto& counts : work) counts.assign(stages, Number{});
+  }
+  friend bool operator==(const PathCounts&, const PathCounts&) = default;
+};
+
+/// Gradient reductions of one candidate: which stages meet, and for how long (ns).
+struct ReductionTail {
+  struct Group {
+    std::vector<std::size_t> stages;
+    double time = 0;
+  };
+  std::vector<Group> groups;
+  std::vector<double> extra_optimizer;  ///< [stage] ns; copies of shared parameters
+};
+
+class Program {
+ public:
+  static constexpr std::size_t kLanes = 16;
+  /// Latency of a transfer that does not exist: nothing waits for it.
+  static constexpr double kNever = -1e18;
+
+  /// `compute_only` must be free of deadlock on a chain of stages.
+  Program(const Schedule& compute_only, const Placement& placement);
+
+  std::size_t stages() const { return stages_; }
+  std::size_t ranks() const { return stages_of_rank_.size(); }
+  std::size_t compute_nodes() const { return steps_.size() - joins_; }
+  std::size_t message_slots() const { return slots_ - 2; }
+
+  // Indices into a vector of durations; values in ns, whole numbers below 2^53 in total.
+  std::size_t durations() const { return sums_begin_ + sums_.size(); }
+  std::size_t work(Work w, std::size_t stage) const {
+    return static_cast<std::size_t>(w) * stages_ + stage;
+  }
+  std::size_t forward_latency(std::size_t boundary) const { return 4 * stages_ + boundary; }
+  std::size_t backward_latency(std::size_t boundary) const { return 5 * stages_ + boundary; }
+  /// Fills what follows from the work of stages: full backwards and overlap cells.
+  /// `stride` = distance of neighbouring durations, all `stride` lanes are filled.
+  void complete(double* durations, std::size_t stride) const;
+
+  /// Longest path including optimizer steps (and reductions, if any). `ends` is scratch.
+  double makespan(std::span<const double> durations, std::vector<double>& ends,
+                  const ReductionTail* tail = nullptr) const;
+  /// The same for sixteen candidates, without reductions: durations[index * kLanes + lane].
+  void makespans(const double* durations, std::vector<double>& scratch, double* out) const;
+  /// The longest path that `makespan` has just found in `ends` (reductions left out), as counts.
+  PathCounts<std::int32_t> critical_path(std::span<const double> durations,
+                                         const std::vector<double>& ends) const;
+
+  const std::vector<std::size_t>& optimizer_order(std::size_t rank) const {
+    return stages_of_rank_[rank];
+  }
+
+ private:
+  struct Step {
+    std::uint32_t rank, duration, in, latency, out;
+  };
+  struct Origin {
+    std::uint32_t rank_before;  ///< step before on the rank, or kNone
+    std::uint32_t producer;     ///< step that sends what this one waits for, or kNone
+  };
+  friend class ProgramBuilder;
+
+  double rank_end(std::size_t rank, std::span<const double> durations,
+                  const std::vector<double>& ends) const;
+  double tail_end(std::span<const double> durations, const std::vector<double>& ends,
+                  const ReductionTail& tail) const;
+
+  std::size_t stages_ = 0, slots_ = 2, joins_ = 0, sums_begin_ = 0;
+  std::vector<Step> steps_;
+  std::vector<Origin> origins_;
+  std::vector<std::vector<std::uint32_t>> sums_;          ///< derived durations: sums of base ones
+  std::vector<std::vector<std::size_t>> stages_of_rank_;  ///< in the order of their last gradients
+  std::vector<std::uint32_t> last_step_;                  ///< [rank]
+  std::vector<std::uint32_t> last_gradient_;              ///< [stage] step of its last B or W
+  std::vector<std::uint32_t> rank_of_stage_;
+};
+
+}  // namespace pfeife

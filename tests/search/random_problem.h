@@ -1,0 +1,113 @@
+// Random small planning problems, for tests that compare the search with brute force.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+#include "planner/schedules/families.h"
+#include "planner/search/search.h"
+
+namespace pfeife {
+
+/// What a random problem may contain.
+struct RandomShape {
+  std::size_t layers = 9;
+  double skip_share = 0.5;  ///< of the layers, those that read an older value
+  bool shared_parameters = true;
+  bool illegal_cuts = true;
+  bool two_kinds = true;
+};
+
+inline Layers random_layers(std::mt19937& random, const RandomShape& shape) {
+  const auto ns = [&](int most) { return Nanoseconds{random() % static_cast<unsigned>(most)}; };
+  const auto bytes = [&](int most) {
+    return Bytes{static_cast<std::int64_t>(random() % static_cast<unsigned>(most))};
+  };
+  const auto chance = [&](double share) {
+    return static_cast<double>(random() % 1000) < share * 1000;
+  };
+  Layers layers;
+  for (std::size_t l = 0; l < shape.layers; ++l) {
+    Layer layer;
+    layer.name = "l" + std::to_string(l);
+    for (int kind = 0; kind < 2; ++kind) layer.times.push_back({ns(400), ns(500), ns(300), ns(20)});
+    layer.saved = bytes(300), layer.weight_saved = bytes(100), layer.temporary = bytes(200);
+    if (shape.illegal_cuts && random() % 8 == 0) layer.no_cut_after = "in-place pair";
+    layers.layers.push_back(layer);
+    LayerParameter parameter{
+        "p", bytes(200), {}, {}, {LayerId{static_cast<std::int64_t>(l)}}, {ns(50), ns(80)}};
+    parameter.gradient = parameter.bytes, parameter.state = 2 * parameter.bytes;
+    layers.parameters.push_back(parameter);
+  }
+  std::vector<std::vector<LayerId>> readers(shape.layers);
+  for (std::size_t l = 1; l < shape.layers; ++l) {
+    const LayerId id{static_cast<std::int64_t>(l)};
+    if (random() % 30 != 0) readers[l - 1].push_back(id);
+    if (chance(shape.skip_share)) {
+      auto& list = readers[random() % l];
+      if (list.empty() || list.back() != id) list.push_back(id);
+    }
+  }
+  for (std::size_t l = 0; l < shape.layers; ++l) {
+    if (readers[l].empty()) continue;
+    std::ranges::sort(readers[l]);
+    const bool gradient = random() % 12 != 0;
+    LayerValue value{
+        "v", LayerId{static_cast<std::int64_t>(l)}, readers[l], bytes(900) + Bytes{1}, {}, {}};
+    value.gradient_bytes = gradient ? value.bytes : Bytes{0};
+    if (random() % 10 == 0) value.transfer_time = ns(100);
+    if (random() % 2 == 0) {
+      LayerStorage storage{value.bytes, readers[l], {}, layers.values.size()};
+      if (random() % 2 == 0) storage.weight_savers = {readers[l].front()};
+      layers.storages.push_back(storage);
+    }
+    layers.values.push_back(value);
+  }
+  if (shape.shared_parameters && random() % 4 == 0)
+    layers.parameters.push_back({"tied",
+                                 Bytes{300},
+                                 Bytes{300},
+                                 Bytes{600},
+                                 {LayerId{0}, LayerId{static_cast<std::int64_t>(shape.layers) - 1}},
+                                 {ns(50), ns(80)}});
+  return layers;
+}
+
+inline Cluster random_cluster(std::mt19937& random, std::size_t devices, bool two_kinds) {
+  DeviceKind kind;
+  kind.stage_overhead = Nanoseconds{random() % 20};
+  kind.iteration_overhead = Nanoseconds{random() % 50};
+  Cluster cluster = uniform_cluster(devices, kind, {static_cast<double>(1 + random() % 20) * 1e9},
+                                    Nanoseconds{random() % 60});
+  cluster.kinds.push_back(kind);
+  if (two_kinds)
+    for (auto& k : cluster.kind_of_device) k = random() % 2;
+  return cluster;
+}
+
+/// Every legal partition into `stages` stages.
+inline void for_each_partition(const Layers& layers, std::size_t stages,
+                               const std::function<void(const Partition&)>& visit) {
+  Partition cuts;
+  const std::function<void()> extend = [&] {
+    if (cuts.stages() == stages) return visit(cuts);
+    for (std::int32_t c = cuts.cuts.empty() ? 0 : cuts.cuts.back() + 1;
+         c + 1 < static_cast<std::int32_t>(layers.size()); ++c) {
+      if (!layers.layers[static_cast<std::size_t>(c)].no_cut_after.empty()) continue;
+      cuts.cuts.push_back(c);
+      extend();
+      cuts.cuts.pop_back();
+    }
+  };
+  extend();
+}
+
+/// Any point of any family with the given ranks and microbatches.
+inline ScheduleSpec random_spec(std::mt19937& random, std::size_t ranks, std::size_t microbatches,
+                                std::vector<std::size_t> loops) {
+  const std::vector<ScheduleSpec> set = search_set(ranks, microbatches, loops);
+  return set[random() % set.size()];
+}
+
+}  // namespace pfeife
