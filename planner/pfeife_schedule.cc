@@ -1,0 +1,360 @@
+// pfeife-schedule: schedules as text. One verb a call; reads a file or standard input ("-"), writes
+// standard output, so that verbs pipe: pfeife-schedule generate zbv --ranks 4 --microbatches 8 |
+// pfeife-schedule lower - | ... This file reads the command line; what the verbs do is in
+// planner/schedule_tool.
+#include <boost/program_options.hpp>
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <map>
+
+#include "planner/io/atomic_file.h"
+#include "planner/io/schedule_csv.h"
+#include "planner/io/text_file.h"
+#include "planner/ir/error.h"
+#include "planner/schedule_tool/text_table.h"
+#include "planner/schedule_tool/verbs.h"
+#include "planner/schedules/families.h"
+#include "plots/timeline.h"
+
+namespace po = boost::program_options;
+
+namespace pfeife::tool {
+namespace {
+
+constexpr int kFine = 0, kWrongInput = 2, kFailed = 4;
+
+using Arguments = std::vector<std::string>;
+
+/// A whole number of the command line; signs, blanks and letters are errors.
+std::size_t whole_number(const std::string& text, const std::string& option) {
+  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos)
+    throw ConfigError({}, option + ": '" + text + "' is not a whole number");
+  return std::stoul(text);
+}
+std::vector<std::size_t> whole_numbers(const std::string& text, const std::string& option) {
+  std::vector<std::size_t> numbers;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    numbers.push_back(whole_number(text.substr(begin, end - begin), option));
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+/// The options of one verb, read; prints help by itself.
+class Options {
+ public:
+  Options(std::string usage, std::string about)
+      : usage_(std::move(usage)), about_(std::move(about)), named_("Options") {
+    named_.add_options()("help", "this text");
+  }
+  po::options_description_easy_init add() { return named_.add_options(); }
+
+  /// False if help was asked for, and printed.
+  bool read(const Arguments& arguments, const char* positional) {
+    po::options_description hidden;
+    hidden.add_options()(positional, po::value<std::string>());
+    po::positional_options_description place;
+    place.add(positional, 1);
+    const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::options_description all;
+    all.add(named_).add(hidden);
+    po::store(po::command_line_parser(arguments).options(all).positional(place).style(style).run(),
+              values_);
+    if (values_.count("help") == 0) return true;
+    std::cout << "usage: pfeife-schedule " << usage_ << "\n\n" << about_ << "\n\n" << named_;
+    return false;
+  }
+  bool has(const char* name) const { return values_.count(name) > 0; }
+  std::string text(const char* name, const std::string& otherwise = "") const {
+    return has(name) ? values_[name].as<std::string>() : otherwise;
+  }
+  std::vector<std::string> texts(const char* name) const {
+    return has(name) ? values_[name].as<std::vector<std::string>>() : std::vector<std::string>{};
+  }
+
+ private:
+  std::string usage_, about_;
+  po::options_description named_;
+  po::variables_map values_;
+};
+
+void add_file_options(Options& options) {
+  options.add()("old-dialect",
+                "read B as backward-input and BW as full backward (before December 2024)");
+}
+void add_cost_options(Options& options) {
+  options.add()("costs", po::value<std::string>()->value_name("K=V,..."),
+                "times in ms: f, i, w, b (= i + w), optimizer, transfer; overlap (a factor); "
+                "f=15:10 for single stages "
+                "(default f=1,i=1,w=1)");
+}
+void add_semantics_options(Options& options) {
+  options.add()("queues", po::value<std::string>()->value_name("none|edge|pair|rank"),
+                "which transfers wait for each other");
+  options.add()("blocking", "SEND and RECV hold their rank until the transfer is done");
+}
+
+Schedule read_input(const Options& options) {
+  const Dialect dialect = options.has("old-dialect") ? Dialect::Old : Dialect::Current;
+  const std::string file = options.text("file", "-");
+  if (file != "-") return read_schedule_file(file, dialect);
+  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  return read_schedule(text, "standard input", dialect);
+}
+
+Queues read_queues(const std::string& name) {
+  for (const Queues queues : {Queues::None, Queues::Edge, Queues::Pair, Queues::Rank})
+    if (to_string(queues) == name) return queues;
+  throw ConfigError({}, "--queues: '" + name + "' is none of none, edge, pair, rank");
+}
+Semantics read_semantics(const Options& options, const char* default_queues) {
+  return {read_queues(options.text("queues", default_queues)), Links::Delay,
+          options.has("blocking")};
+}
+UnitCosts read_costs(const Options& options) {
+  return options.has("costs") ? parse_costs(options.text("costs")) : UnitCosts{};
+}
+
+int run_generate(const Arguments& arguments) {
+  Options options("generate FAMILY --ranks D --microbatches N [options]",
+                  "Writes the compute-only schedule of a family.");
+  options.add()("ranks", po::value<std::string>(), "number of ranks D");
+  options.add()("microbatches", po::value<std::string>(), "number of microbatches N");
+  options.add()("loops", po::value<std::string>(),
+                "stages a rank V (default: the fewest the family takes)");
+  options.add()("loop-batch", po::value<std::string>(), "microbatches a group (looped)");
+  options.add()("prefetch", po::value<std::string>()->value_name("P|p0,p1,..."),
+                "early forwards (1f1b, looped)");
+  if (!options.read(arguments, "family")) {
+    std::cout << "\nFamilies:\n";
+    std::vector<std::vector<std::string>> rows;
+    for (const Family& known : families()) rows.push_back({"  " + known.name, known.rule});
+    std::cout << text_table(rows, false);
+    return kFine;
+  }
+  for (const char* needed : {"family", "ranks", "microbatches"})
+    if (!options.has(needed))
+      throw ConfigError(
+          {}, std::string("generate needs ") + (needed[0] == 'f' ? "the name of a family" : "--") +
+                  (needed[0] == 'f' ? "" : needed) + " (see pfeife-schedule generate --help)");
+  ScheduleSpec spec{.family = options.text("family"),
+                    .ranks = whole_number(options.text("ranks"), "--ranks"),
+                    .microbatches = whole_number(options.text("microbatches"), "--microbatches")};
+  if (options.has("loops")) spec.loops = whole_number(options.text("loops"), "--loops");
+  if (options.has("loop-batch"))
+    spec.loop_batch = whole_number(options.text("loop-batch"), "--loop-batch");
+  if (options.has("prefetch"))
+    spec.prefetch = whole_numbers(options.text("prefetch"), "--prefetch");
+  std::cout << write_schedule(generate_schedule(spec, options.has("loops")));
+  return kFine;
+}
+
+StageGraph::Edge read_skip(const std::string& text) {
+  const std::size_t arrow = text.find('>');
+  if (arrow == std::string::npos)
+    throw ConfigError({}, "--skip: '" + text + "': FROM>TO is expected, as in 0>3");
+  const auto stage = [](std::size_t number) { return StageId{static_cast<std::int64_t>(number)}; };
+  const StageGraph::Edge skip{stage(whole_number(text.substr(0, arrow), "--skip")),
+                              stage(whole_number(text.substr(arrow + 1), "--skip"))};
+  if (skip.from >= skip.to)
+    throw ConfigError({}, "--skip: '" + text + "': values flow to later stages only");
+  return skip;
+}
+std::vector<StageId> read_tied(const std::string& text) {
+  std::vector<StageId> stages;
+  for (const std::size_t stage : whole_numbers(text, "--tied"))
+    stages.emplace_back(static_cast<std::int64_t>(stage));
+  std::sort(stages.begin(), stages.end());
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  if (stages.size() < 2)
+    throw ConfigError({}, "--tied: '" + text + "': two stages or more are expected");
+  return stages;
+}
+
+LowerRequest read_lower_request(const Options& options) {
+  LowerRequest request;
+  const std::string transfers = options.text("transfers", "ready");
+  if (transfers != "ready" && transfers != "torch")
+    throw ConfigError({}, "--transfers: '" + transfers + "' is none of ready, torch");
+  request.options.transfers = transfers == "torch" ? TransferOrder::Torch : TransferOrder::Ready;
+  request.options.keep_idle = options.has("keep-idle");
+  if (request.options.keep_idle && transfers != "torch")
+    throw ConfigError({}, "--keep-idle has a meaning with --transfers torch only");
+  request.options.unshard = options.has("full");
+  if (options.has("full")) request.options.reduce_grad = ReduceGrad::EveryStage;
+  request.options.optimizer_step = !options.has("no-optimizer");
+  request.merge_backward = options.has("merge-backward");
+  request.split_backward = options.has("split-backward");
+  request.costs = read_costs(options);
+  for (const std::string& skip : options.texts("skip")) request.skips.push_back(read_skip(skip));
+  for (const std::string& tied : options.texts("tied")) request.tied.push_back(read_tied(tied));
+  return request;
+}
+
+int run_lower(const Arguments& arguments) {
+  Options options("lower [FILE|-] [options]",
+                  "Adds transfers, reductions and optimizer steps to a compute-only schedule.");
+  add_file_options(options);
+  add_cost_options(options);
+  options.add()(
+      "transfers", po::value<std::string>()->value_name("ready|torch"),
+      "transfers in the order in which their values are ready (default), or where torch puts them");
+  options.add()("full", "add UNSHARD, RESHARD and every stage's REDUCE_GRAD");
+  options.add()("keep-idle", "an idle cell costs its rank a visit (torch placement)");
+  options.add()("no-optimizer", "add no OPTIMIZER_STEP");
+  options.add()("merge-backward", "first join I and W that follow each other to B");
+  options.add()("split-backward", "first split B into I and W");
+  options.add()("skip", po::value<std::vector<std::string>>()->value_name("FROM>TO"),
+                "stage TO reads from stage FROM, too (repeatable)");
+  options.add()("tied", po::value<std::vector<std::string>>()->value_name("S,T,..."),
+                "these stages share a parameter (repeatable)");
+  options.add()("torch", "write only what torch 2.11 reads");
+  if (!options.read(arguments, "file")) return kFine;
+  const Schedule lowered = lower_schedule(read_input(options), read_lower_request(options));
+  std::cout << write_schedule(lowered, options.has("torch") ? Reader::Torch : Reader::Pfeife);
+  return kFine;
+}
+
+int run_validate(const Arguments& arguments) {
+  Options options("validate [FILE|-] [options]",
+                  "Says what is wrong with a schedule, where and why; exit code 2 if anything "
+                  "is.\nJudged with blocking "
+                  "SEND and RECV, unless --queues is given without --blocking.");
+  add_file_options(options);
+  add_semantics_options(options);
+  if (!options.read(arguments, "file")) return kFine;
+  const Schedule schedule = read_input(options);
+  Semantics semantics = read_semantics(options, "pair");
+  if (!options.has("queues")) semantics.blocking = true;
+  const std::string wrong = violations_text(schedule, semantics);
+  if (!wrong.empty()) {
+    std::cerr << wrong;
+    return kWrongInput;
+  }
+  std::cout << "right: " << schedule.ranks() << " ranks, " << stage_count(schedule) << " stages, "
+            << microbatch_count(schedule) << " microbatches"
+            << (has_transfers(schedule) ? semantics.blocking
+                                              ? ", no deadlock with blocking SEND and RECV\n"
+                                              : ", no deadlock with these queues\n"
+                                        : ", compute-only\n");
+  return kFine;
+}
+
+int run_info(const Arguments& arguments) {
+  Options options("info [FILE|-] [options]",
+                  "Counts: actions, bubble, microbatches in flight, what I leaves for W.");
+  add_file_options(options);
+  if (!options.read(arguments, "file")) return kFine;
+  std::cout << info_text(read_input(options));
+  return kFine;
+}
+
+int run_time(const Arguments& arguments) {
+  Options options("time [FILE|-] [options]",
+                  "Step time, bubble, microbatches in flight and attribution under given costs.\nA "
+                  "compute-only schedule "
+                  "is lowered first, transfers in ready order.");
+  add_file_options(options);
+  add_cost_options(options);
+  add_semantics_options(options);
+  options.add()("launch", po::value<std::string>()->value_name("MS"),
+                "overhead of every action in ms");
+  if (!options.read(arguments, "file")) return kFine;
+  EstimateOptions estimate;
+  if (options.has("launch"))
+    estimate.launch_overhead =
+        nanoseconds_from_ms(parse_costs("transfer=" + options.text("launch")).transfer);
+  std::cout << timing_text(time_schedule(read_input(options), read_costs(options),
+                                         read_semantics(options, "none"), estimate));
+  return kFine;
+}
+
+int run_show(const Arguments& arguments) {
+  Options options(
+      "show [FILE|-] [options]",
+      "Draws the schedule: a grid of unit times in the terminal, or a timeline as SVG.");
+  add_file_options(options);
+  add_cost_options(options);
+  add_semantics_options(options);
+  options.add()("svg", po::value<std::string>()->value_name("FILE"),
+                "write a timeline under the given costs");
+  if (!options.read(arguments, "file")) return kFine;
+  const Schedule schedule = read_input(options);
+  if (!options.has("svg")) {
+    for (const char* needless : {"costs", "queues", "blocking"})
+      if (options.has(needless))
+        throw ConfigError({}, std::string("--") + needless + " has a meaning with --svg only");
+    std::cout << grid_text(schedule);
+    return kFine;
+  }
+  const Timing timing =
+      time_schedule(schedule, read_costs(options), read_semantics(options, "none"), {});
+  write_file(options.text("svg"), timeline_svg(timing.trace, {.title = options.text("file", "-")}));
+  return kFine;
+}
+
+struct Verb {
+  const char* name;
+  const char* about;
+  int (*run)(const Arguments&);
+};
+constexpr Verb kVerbs[] = {
+    {"generate", "the compute-only schedule of a family", run_generate},
+    {"lower", "add transfers, reductions, optimizer steps", run_lower},
+    {"validate", "what is wrong, where, and why", run_validate},
+    {"show", "a grid in the terminal, or SVG", run_show},
+    {"info", "actions, bubble, microbatches in flight", run_info},
+    {"time", "step time and its causes under given costs", run_time},
+};
+
+std::string usage() {
+  std::vector<std::vector<std::string>> rows;
+  for (const Verb& verb : kVerbs) rows.push_back({std::string("  ") + verb.name, verb.about});
+  return "usage: pfeife-schedule VERB [FILE|-] [options]\n\n" + text_table(rows, false) +
+         "\npfeife-schedule VERB --help tells the options of a verb.\n";
+}
+
+int run(const Arguments& arguments) {
+  const std::string name = arguments.empty() ? "--help" : arguments.front();
+  if (name == "--help" || name == "-h" || name == "help") {
+    (arguments.empty() ? std::cerr : std::cout) << usage();
+    return arguments.empty() ? kWrongInput : kFine;
+  }
+  if (name == "--version") {
+    std::cout << "pfeife-schedule " << PFEIFE_VERSION << "\n";
+    return kFine;
+  }
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) {
+    if (verb.name == name) return verb.run({arguments.begin() + 1, arguments.end()});
+    names.emplace_back(verb.name);
+  }
+  const std::string near = nearest_spelling(name, names);
+  throw ConfigError({}, "unknown verb '" + name + "'" +
+                            (near.empty() ? "" : ", did you mean " + near + "?") + "\n" + usage());
+}
+
+}  // namespace
+}  // namespace pfeife::tool
+
+int main(int argc, char** argv) {
+  using namespace pfeife;
+  try {
+    const int code = tool::run({argv + 1, argv + argc});
+    std::cout.flush();
+    if (!std::cout) throw RuntimeFault("standard output cannot be written");
+    return code;
+  } catch (const ConfigError& error) {
+    std::cerr << "pfeife-schedule: " << error.what() << "\n";
+    return tool::kWrongInput;
+  } catch (const po::error& error) {
+    std::cerr << "pfeife-schedule: " << error.what() << "\n";
+    return tool::kWrongInput;
+  } catch (const std::exception& error) {
+    std::cerr << "pfeife-schedule: " << error.what() << "\n";
+    return tool::kFailed;
+  }
+}

@@ -1,0 +1,66 @@
+#include <set>
+
+#include "planner/ir/trace.h"
+#include "planner/schedule_tool/lifetimes.h"
+#include "planner/schedule_tool/text_table.h"
+#include "planner/schedule_tool/verbs.h"
+
+namespace pfeife::tool {
+namespace {
+
+struct Counts {
+  std::size_t cells = 0, idle = 0, compute = 0, overlaps = 0, sends = 0, state = 0;
+};
+
+Counts counts_of(const std::vector<Cell>& row) {
+  Counts counts;
+  for (const Cell& cell : row) {
+    ++counts.cells;
+    counts.idle += std::holds_alternative<std::monostate>(cell);
+    counts.overlaps += std::holds_alternative<Overlap>(cell);
+    for_each_action(cell, [&](const Action& a) {
+      counts.compute += is_compute(a.op);
+      counts.sends += a.op == Op::Send;
+      counts.state += !is_compute(a.op) && !is_transfer(a.op);
+    });
+  }
+  return counts;
+}
+
+std::string stages_text(const std::vector<Cell>& row) {
+  std::set<StageId> stages;
+  for (const Cell& cell : row)
+    for_each_action(cell, [&](const Action& a) { stages.insert(a.stage); });
+  std::string text;
+  for (const StageId s : stages) text += (text.empty() ? "" : " ") + to_string(s);
+  return text;
+}
+
+}  // namespace
+
+std::string info_text(const Schedule& schedule) {
+  const Timing timing = time_schedule(schedule, {}, {}, {});
+  std::string text = std::to_string(schedule.ranks()) + " ranks, " +
+                     std::to_string(stage_count(schedule)) + " stages, " +
+                     std::to_string(microbatch_count(schedule)) + " microbatches, " +
+                     (has_transfers(schedule) ? "with transfers" : "compute-only") + "\n";
+  text += "bubble " + percent_text(bubble(timing.trace)) + " of a step of " +
+          ms_text(milliseconds(step_time(timing.trace))) +
+          " units (F = 1, B = 2, I = W = 1, free transfers)\n";
+  std::vector<std::vector<std::string>> rows{{"rank", "stages", "cells", "idle", "compute",
+                                              "overlaps", "sends", "state", "in flight", "I to W",
+                                              "bubble"}};
+  for (std::size_t r = 0; r < schedule.ranks(); ++r) {
+    const RankId rank{static_cast<std::int64_t>(r)};
+    const Counts counts = counts_of(schedule.rows[r]);
+    const Holdings held = peak_holdings(schedule, rank);
+    const auto number = [](std::size_t n) { return std::to_string(n); };
+    rows.push_back({number(r), stages_text(schedule.rows[r]), number(counts.cells),
+                    number(counts.idle), number(counts.compute), number(counts.overlaps),
+                    number(counts.sends), number(counts.state), number(held.in_flight),
+                    number(held.for_weight), percent_text(bubble(timing.trace, rank))});
+  }
+  return text + text_table(rows, true);
+}
+
+}  // namespace pfeife::tool

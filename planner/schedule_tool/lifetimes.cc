@@ -1,0 +1,21 @@
+#include "planner/schedule_tool/lifetimes.h"
+
+#include <algorithm>
+
+namespace pfeife::tool {
+
+Holdings peak_holdings(const Schedule& schedule, RankId rank) {
+  std::ptrdiff_t in_flight = 0, for_weight = 0, most_in_flight = 0, most_for_weight = 0;
+  for (const Cell& cell : schedule.rows[rank.index()])
+    for_each_action(cell, [&](const Action& a) {
+      in_flight += a.op == Op::Forward;
+      in_flight -= a.op == Op::Backward || a.op == Op::BackwardInput;
+      for_weight += a.op == Op::BackwardInput;
+      for_weight -= a.op == Op::BackwardWeight;
+      most_in_flight = std::max(most_in_flight, in_flight);
+      most_for_weight = std::max(most_for_weight, for_weight);
+    });
+  return {static_cast<std::size_t>(most_in_flight), static_cast<std::size_t>(most_for_weight)};
+}
+
+}  // namespace pfeife::tool

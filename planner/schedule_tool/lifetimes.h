@@ -1,0 +1,20 @@
+// How many microbatches a rank holds on to: between F and the gradient of its inputs, and between I
+// and W.
+#pragma once
+
+#include <cstddef>
+
+#include "planner/ir/schedule.h"
+
+namespace pfeife::tool {
+
+struct Holdings {
+  std::size_t in_flight = 0;   ///< most stage-microbatches whose F is done and whose B or I is not
+  std::size_t for_weight = 0;  ///< most stage-microbatches whose I is done and whose W is not
+  friend bool operator==(const Holdings&, const Holdings&) = default;
+};
+
+/// The highest counts over the row of `rank`.
+Holdings peak_holdings(const Schedule& schedule, RankId rank);
+
+}  // namespace pfeife::tool

@@ -1,0 +1,96 @@
+#include "planner/schedule_tool/unit_costs.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+#include "planner/ir/error.h"
+
+namespace pfeife::tool {
+namespace {
+
+const std::vector<std::string> kKeys{"f", "i", "w", "b", "optimizer", "transfer", "overlap"};
+
+[[noreturn]] void fail(const std::string& item, const std::string& reason) {
+  throw ConfigError({}, "--costs: '" + item + "': " + reason +
+                            "; allowed: f, i, w, b (= i + w), optimizer, transfer in ms and the "
+                            "factor overlap, as in "
+                            "f=1,i=1,w=1,transfer=0.05");
+}
+
+double number(const std::string& item, const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  constexpr double kLargest = 1e9;
+  if (text.empty() || *end != '\0' || !(value >= 0) || value > kLargest)
+    fail(item, "a number from 0 to 1e9 is expected");
+  return value;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  if (text.empty() || text.back() == separator) parts.emplace_back();
+  return parts;
+}
+
+void set(UnitCosts& costs, const std::string& item) {
+  const std::size_t equals = item.find('=');
+  const std::string key = item.substr(0, equals);
+  if (equals == std::string::npos) fail(item, "key=value is expected");
+  std::vector<double> values;
+  for (const std::string& text : split(item.substr(equals + 1), ':'))
+    values.push_back(number(item, text));
+  if (key == "f") {
+    costs.forward = values;
+  } else if (key == "i") {
+    costs.backward_input = values;
+  } else if (key == "w") {
+    costs.backward_weight = values;
+  } else if (key == "b") {
+    for (double& value : values) value /= 2;
+    costs.backward_input = costs.backward_weight = values;
+  } else if (key == "optimizer") {
+    costs.optimizer = values;
+  } else if (key == "transfer" || key == "overlap") {
+    if (values.size() != 1) fail(item, "one value is expected");
+    (key == "transfer" ? costs.transfer : costs.overlap) = values[0];
+  } else {
+    const std::string near = nearest_spelling(key, kKeys);
+    fail(item, "unknown key" + (near.empty() ? "" : ", did you mean " + near + "?"));
+  }
+}
+
+double at(const std::vector<double>& values, std::size_t stage, std::size_t stages) {
+  if (values.size() == 1) return values[0];
+  if (values.size() != stages)
+    throw ConfigError({}, "--costs: a list of " + std::to_string(values.size()) + " values for " +
+                              std::to_string(stages) +
+                              " stages; give one value, or one for each stage");
+  return values[stage];
+}
+
+}  // namespace
+
+UnitCosts parse_costs(const std::string& text) {
+  UnitCosts costs;
+  for (const std::string& item : split(text, ',')) set(costs, item);
+  return costs;
+}
+
+StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages) {
+  StageCosts result = uniform_costs(stages, Nanoseconds{0}, Nanoseconds{0}, Nanoseconds{0},
+                                    nanoseconds_from_ms(costs.transfer));
+  for (std::size_t s = 0; s < stages; ++s) {
+    StageCost& stage = result.stages[s];
+    stage.forward = nanoseconds_from_ms(at(costs.forward, s, stages));
+    stage.backward_input = nanoseconds_from_ms(at(costs.backward_input, s, stages));
+    stage.backward_weight = nanoseconds_from_ms(at(costs.backward_weight, s, stages));
+    stage.optimizer = nanoseconds_from_ms(at(costs.optimizer, s, stages));
+  }
+  result.overlap_factor = costs.overlap;
+  return result;
+}
+
+}  // namespace pfeife::tool

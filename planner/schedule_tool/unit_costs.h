@@ -1,0 +1,28 @@
+// Costs as a user types them: "f=1,i=1,w=1,transfer=0.05", in milliseconds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/ir/stage_costs.h"
+
+namespace pfeife::tool {
+
+/// Times in ms; a list gives one for each stage, a single value holds for all.
+struct UnitCosts {
+  std::vector<double> forward{1}, backward_input{1}, backward_weight{1}, optimizer{0};
+  double transfer = 0;
+  double overlap = 1;  ///< factor of OVERLAP_F_B
+
+  friend bool operator==(const UnitCosts&, const UnitCosts&) = default;
+};
+
+/// Reads "f=1,b=2,transfer=0.05": f, i, w, b (= i + w, half each), optimizer, transfer in ms,
+/// overlap as a factor. Lists of one value a stage are separated by ':', as in f=15:10. Errors:
+/// ConfigError with the key and what is allowed.
+UnitCosts parse_costs(const std::string& text);
+
+/// The costs of a chain of that many stages. Errors: ConfigError if a list has another length.
+StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages);
+
+}  // namespace pfeife::tool

@@ -1,0 +1,57 @@
+// The verbs of pfeife-schedule as functions: text or values in, text out. The command line is read
+// in planner/pfeife_schedule.cc.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "planner/cost/estimator.h"
+#include "planner/ir/lower.h"
+#include "planner/ir/schedule.h"
+#include "planner/ir/validate.h"
+#include "planner/schedule_tool/unit_costs.h"
+
+namespace pfeife::tool {
+
+/// Any SEND or RECV in it?
+bool has_transfers(const Schedule& schedule);
+
+/// Fills in what the user left open: a family that needs another number of loops than one gets the
+/// nearest valid one. Then generates. Errors: ConfigError if the point is refused.
+Schedule generate_schedule(ScheduleSpec spec, bool loops_given);
+
+/// What `lower` adds besides the options of the pass itself.
+struct LowerRequest {
+  LoweringOptions options;
+  bool merge_backward = false, split_backward = false;
+  UnitCosts costs;
+  std::vector<StageGraph::Edge> skips;     ///< beside the chain
+  std::vector<std::vector<StageId>> tied;  ///< stages that share a parameter
+};
+/// Errors: ConfigError if the schedule cannot be lowered.
+Schedule lower_schedule(const Schedule& schedule, const LowerRequest& request);
+
+/// All violations, with the grid around the first; "" if there are none.
+std::string violations_text(const Schedule& schedule, const Semantics& semantics);
+
+/// Ranks, stages, actions, bubble under unit costs, activations in flight and what I leaves for W.
+std::string info_text(const Schedule& schedule);
+
+/// The schedule as a grid: ranks as rows, columns of one unit of time (F = 1, B = 2, I = W = 1,
+/// free transfers).
+std::string grid_text(const Schedule& schedule);
+
+/// A schedule that ran, and what came of it.
+struct Timing {
+  Schedule lowered;
+  Trace trace;
+};
+/// Lowers if there are no transfers yet, judges, estimates. Errors: ConfigError if the schedule is
+/// wrong or deadlocks.
+Timing time_schedule(const Schedule& schedule, const UnitCosts& costs, const Semantics& semantics,
+                     const EstimateOptions& options);
+/// Step time, bubble, peak in flight per rank, attribution.
+std::string timing_text(const Timing& timing);
+
+}  // namespace pfeife::tool

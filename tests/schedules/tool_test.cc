@@ -1,0 +1,112 @@
+// The verbs of pfeife-schedule.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/io/schedule_csv.h"
+#include "planner/ir/backward_passes.h"
+#include "planner/ir/error.h"
+#include "planner/schedule_tool/lifetimes.h"
+#include "planner/schedule_tool/verbs.h"
+
+namespace pfeife::tool {
+namespace {
+
+using ::testing::HasSubstr;
+
+Schedule rows(const std::string& text) { return read_schedule(text, "test"); }
+
+template <class Function>
+std::string message_of(Function&& function) {
+  try {
+    function();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Costs, KeysListsAndTheirMistakes) {
+  const UnitCosts costs = parse_costs("f=15:10,b=30:20,transfer=1");
+  EXPECT_EQ(costs.forward, (std::vector<double>{15, 10}));
+  EXPECT_EQ(costs.backward_weight, (std::vector<double>{15, 10}));
+  const StageCosts stages = stage_costs_of(costs, 2);
+  EXPECT_EQ(stages.stages[1].backward(), nanoseconds_from_ms(20));
+  EXPECT_EQ(stages.pairs[0].backward_time, nanoseconds_from_ms(1));
+  EXPECT_THAT(message_of([] { parse_costs("f=1,transfr=2"); }),
+              HasSubstr("did you mean transfer?"));
+  EXPECT_THAT(message_of([] { parse_costs("f"); }), HasSubstr("key=value"));
+  EXPECT_THAT(message_of([] { parse_costs("f=-1"); }), HasSubstr("'f=-1': a number from 0"));
+  EXPECT_THAT(message_of([] { parse_costs("f=nan"); }), HasSubstr("a number from 0"));
+  EXPECT_THAT(message_of([] { parse_costs("f=1,"); }), HasSubstr("key=value"));
+  EXPECT_THAT(message_of([] { stage_costs_of(parse_costs("f=1:2"), 3); }),
+              HasSubstr("2 values for 3 stages"));
+}
+
+TEST(BackwardPasses, SplitAndMergeUndoEachOther) {
+  const Schedule full = rows("0F0,,0B0,(1F0;0B1)OVERLAP_F_B\n");
+  const Schedule split = rows("0F0,,0I0,0W0,(1F0;0I1;0W1)OVERLAP_F_B\n");
+  EXPECT_EQ(split_backward(full), split);
+  EXPECT_EQ(merge_backward(split), full);
+}
+
+TEST(BackwardPasses, OnlyNeighboursOfOneCellMerge) {
+  const Schedule apart = rows("0I0,0I1,0W0,0W1\n");
+  EXPECT_EQ(merge_backward(apart), apart);
+  EXPECT_EQ(merge_backward(rows("0I0,0I1,0W1,0W0\n")), rows("0I0,0B1,0W0\n"));
+}
+
+TEST(Holdings, BetweenForwardAndBackwardAndBetweenIAndW) {
+  const Schedule schedule = rows("0F0,0F1,0I0,0F2,0I1,0W0,0I2,0W1,0W2\n");
+  EXPECT_EQ(peak_holdings(schedule, RankId{0}), (Holdings{2, 2}));
+}
+
+TEST(Grid, OneForwardOneBackwardOnTwoRanks) {
+  EXPECT_EQ(grid_text(rows("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")),
+            "        0                  5\n"
+            "rank 0  F0  F1  .   .  B0  -   .   B1  -\n"
+            "rank 1  .   F0  B0  -  F1  B1  -   .   .\n");
+}
+
+// F 15 / 10, B 30 / 20, transfer 1, order F0 F1 B0 B1: the makespan printed in Pfeife's Fig. 2.
+TEST(Time, PfeifesFigureTwo) {
+  const Timing timing = time_schedule(rows("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n"),
+                                      parse_costs("f=15:10,b=30:20,transfer=1"), {}, {});
+  EXPECT_EQ(step_time(timing.trace), nanoseconds_from_ms(122));
+  EXPECT_THAT(timing_text(timing), HasSubstr("step time 122 ms, bubble 38.52 %, critical rank 0"));
+}
+
+TEST(Time, AWrongScheduleIsRefusedWithTheGrid) {
+  EXPECT_THAT(message_of([] { time_schedule(rows("0F0,0B0\n1F0\n"), {}, {}, {}); }),
+              HasSubstr(">(end)<"));
+}
+
+TEST(Lower, SkipsAndTiesOfTheCommandLine) {
+  LowerRequest request;
+  request.skips = {{StageId{0}, StageId{2}}};
+  request.tied = {{StageId{0}, StageId{2}}};
+  const Schedule lowered = lower_schedule(rows("0F0,0B0\n1F0,1B0\n2F0,2B0\n"), request);
+  EXPECT_THAT(write_schedule(lowered), HasSubstr("0SKIP_SEND_F0>2"));
+  EXPECT_THAT(write_schedule(lowered), HasSubstr("2REDUCE_GRAD,2OPTIMIZER_STEP"));
+  request.tied = {{StageId{0}, StageId{9}}};
+  EXPECT_THAT(message_of([&] { lower_schedule(rows("0F0,0B0\n1F0,1B0\n2F0,2B0\n"), request); }),
+              HasSubstr("--tied: there is no stage 9, only 3"));
+}
+
+TEST(Info, CountsOfASmallSchedule) {
+  EXPECT_EQ(
+      info_text(rows("0F0,0F1,,0I0,0W0,0B1\n")),
+      "1 ranks, 1 stages, 2 microbatches, compute-only\n"
+      "bubble 0.00 % of a step of 6 units (F = 1, B = 2, I = W = 1, free transfers)\n"
+      "rank  stages  cells  idle  compute  overlaps  sends  state  in flight  I to W  bubble\n"
+      "0          0      6     1        5         0      0      0          2       1  0.00 %\n");
+}
+
+TEST(Generate, TakesTheFewestLoopsOfTheFamilyUnlessTold) {
+  const ScheduleSpec spec{.family = "interleaved_1f1b", .ranks = 2, .microbatches = 4};
+  EXPECT_EQ(stage_count(generate_schedule(spec, false)), 4u);
+  EXPECT_THAT(message_of([&] { generate_schedule(spec, true); }),
+              HasSubstr("nearest valid number of loops: 2"));
+}
+
+}  // namespace
+}  // namespace pfeife::tool
