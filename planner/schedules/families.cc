@@ -6,13 +6,19 @@
 
 namespace pfeife {
 
-// The table of families: one line each, defined in the file of the same name.
+// The table of families: one line each, defined in the file of the same name
+// (zb_h1 and zb_h2 share zb_h.cc).
 #define PFEIFE_FAMILIES(FAMILY)    \
   FAMILY(gpipe)                    \
   FAMILY(one_forward_one_backward) \
   FAMILY(looped)                   \
   FAMILY(interleaved_1f1b)         \
-  FAMILY(looped_bfs)
+  FAMILY(looped_bfs)               \
+  FAMILY(zb_h1)                    \
+  FAMILY(zb_h2)                    \
+  FAMILY(zb1p)                     \
+  FAMILY(zbv)                      \
+  FAMILY(dualpipev)
 
 #define PFEIFE_DECLARE(name) Family name();
 PFEIFE_FAMILIES(PFEIFE_DECLARE)

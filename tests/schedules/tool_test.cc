@@ -62,9 +62,9 @@ TEST(Holdings, BetweenForwardAndBackwardAndBetweenIAndW) {
 
 TEST(Grid, OneForwardOneBackwardOnTwoRanks) {
   EXPECT_EQ(grid_text(rows("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")),
-            "        0                  5\n"
-            "rank 0  F0  F1  .   .  B0  -   .   B1  -\n"
-            "rank 1  .   F0  B0  -  F1  B1  -   .   .\n");
+            "        0                   5\n"
+            "rank 0  F0  F1  .   .   B0  -   .   B1  -\n"
+            "rank 1  .   F0  B0  -   F1  B1  -   .   .\n");
 }
 
 // F 15 / 10, B 30 / 20, transfer 1, order F0 F1 B0 B1: the makespan printed in Pfeife's Fig. 2.

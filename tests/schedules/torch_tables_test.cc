@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "planner/io/schedule_csv.h"
+#include "planner/ir/backward_passes.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
 #include "tests/schedules/oracle_csv.h"
@@ -61,7 +62,10 @@ INSTANTIATE_TEST_SUITE_P(Torch, TorchTables,
                                            TorchTable{"1f1b_r4_m6_s1", "1f1b", 4, 6, 1},
                                            TorchTable{"interleaved1f1b_r2_m4_s2",
                                                       "interleaved_1f1b", 2, 4, 2},
-                                           TorchTable{"loopedbfs_r2_m3_s3", "looped_bfs", 2, 3, 3}),
+                                           TorchTable{"loopedbfs_r2_m3_s3", "looped_bfs", 2, 3, 3},
+                                           TorchTable{"interleavedzb_r3_m6_s2", "zb1p", 3, 6, 2},
+                                           TorchTable{"zbv_r3_m4_s2", "zbv", 3, 4, 2},
+                                           TorchTable{"dualpipev_r2_m5_s2", "dualpipev", 2, 5, 2}),
                          [](const auto& info) { return std::string(info.param.family); });
 
 /// Torch's own test artifacts, made before idle cells were dropped: an idle cell cost a visit.
@@ -74,6 +78,24 @@ Schedule lowered_with_idle(const std::string& stem) {
                 .keep_idle = true,
                 .reduce_grad = ReduceGrad::None,
                 .optimizer_step = false});
+}
+
+// The one artifact whose rank 0 has full backwards: there I and W of a cell are joined before
+// lowering.
+TEST(TorchArtifacts, InterleavedZeroBubbleWithMergedBackwardsOnRankZero) {
+  Schedule compute = table("torch_pipelining/zb1p_2rank_2stagep_compute.csv");
+  EXPECT_EQ(compute, read_schedule_file(
+                         std::string(PFEIFE_SOURCE_DIR) +
+                             "/tests/data/torch_pipelining/zb1p_2rank_2stagep_compute.old.csv",
+                         Dialect::Old));
+  EXPECT_EQ(compute, generate({.family = "zb1p", .ranks = 2, .microbatches = 8, .loops = 2}));
+  const StageCosts costs =
+      uniform_costs(4, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{0});
+  EXPECT_EQ(lower(merge_backward(compute), costs, round_robin(4, 2),
+                  {.transfers = TransferOrder::Torch,
+                   .reduce_grad = ReduceGrad::None,
+                   .optimizer_step = false}),
+            table("torch_pipelining/zb1p_2rank_2stagep_comms.csv"));
 }
 
 TEST(TorchArtifacts, IdleCellsThatCostAVisitGiveTheTwoOldTables) {
