@@ -1,0 +1,97 @@
+#include "plots/report_case.h"
+
+#include "plots/axis.h"
+#include "plots/html.h"
+#include "plots/report_charts.h"
+#include "plots/report_tables.h"
+#include "plots/svg.h"
+
+namespace pfeife::plots {
+namespace {
+
+std::string heading(const std::string& text) { return element("h3", escape(text)); }
+
+std::string figures(const std::vector<ReportFigure>& drawings) {
+  std::string out;
+  for (const ReportFigure& drawing : drawings)
+    out += element("figure",
+                   (drawing.title.empty() ? "" : element("figcaption", escape(drawing.title))) +
+                       element("div", inline_svg(drawing.svg), " class=\"wide\""));
+  return out;
+}
+
+std::string term(const std::string& name, const std::string& text) {
+  return text.empty() ? "" : element("dt", escape(name)) + element("dd", escape(text));
+}
+
+std::string cuts_text(const ReportPlan& plan) {
+  std::string text;
+  for (std::size_t i = 0; i < plan.row.cuts.size(); ++i) {
+    text += (i == 0 ? "after " : ", ") + std::to_string(plan.row.cuts[i]);
+    if (i < plan.cut_names.size()) text += " (" + plan.cut_names[i] + ")";
+  }
+  return text;
+}
+
+/// Times, one after the other, of the engines present.
+std::string times_text(const ResultRow& row) {
+  std::string text;
+  const auto add = [&](const char* source, const std::optional<Nanoseconds>& time) {
+    if (time) text += (text.empty() ? "" : ", ") + std::string(source) + " " + rounded(*time);
+  };
+  add("estimated", row.estimate);
+  add("simulated", row.simulate);
+  add("measured", row.measure);
+  return text;
+}
+
+std::string plan_section(const ReportPlan& plan, bool best, bool open) {
+  const std::string times = times_text(plan.row);
+  std::string head = "<b>" + escape(plan.row.plan) + (best ? " ★" : "") + "</b>";
+  head += escape(times.empty() ? (plan.reason.empty() ? "no plan" : plan.reason) : times);
+  std::string body = term("Schedule", schedule_text(plan.row)) + term("Cuts", cuts_text(plan)) +
+                     term("Not possible", times.empty() ? plan.reason : "");
+  if (!body.empty()) body = element("dl", body);
+  body += figures(plan.figures);
+  if (!plan.attribution.empty())
+    body += heading("Where the time of each rank goes, " + to_string(plan.attribution_source)) +
+            attribution_table(plan);
+  return element("details", element("summary", head) + body, open ? " open=\"\"" : "");
+}
+
+}  // namespace
+
+std::string note_list(const std::vector<std::string>& notes) {
+  std::string items;
+  for (const std::string& note : notes) items += element("li", escape(note));
+  return items.empty() ? "" : element("div", element("ul", items), " class=\"notes\"");
+}
+
+std::string case_section(const ReportCase& report_case, std::size_t number, bool open) {
+  const auto best = best_plan(report_case);
+  std::string head = "<b>" + escape(report_case.name) + "</b>";
+  head += best ? escape("best: " + report_case.plans[*best].row.plan + ", " +
+                        times_text(report_case.plans[*best].row))
+               : "<span class=\"alarm\">no plan fits</span>";
+  std::string body = note_list(report_case.notes);
+  if (const std::string chart = attribution_chart(report_case); !chart.empty())
+    body += heading("Where the time of the critical rank goes") +
+            element("div", chart, " class=\"wide\"");
+  if (const std::string memory = memory_table(report_case); !memory.empty())
+    body += heading("Peak memory of each device, as a share of its limit") + memory;
+  if (!report_case.bound_covers.empty())
+    body += heading("What the lower bound covers") + element("p", escape(report_case.bound_covers));
+  body += figures(report_case.figures);
+  body += heading("Plans");
+  for (std::size_t i = 0; i < report_case.plans.size(); ++i)
+    body += plan_section(report_case.plans[i], best == i, open && best == i);
+  if (const std::string lost = lost_table(report_case); !lost.empty())
+    body += element(
+        "details", element("summary", "<b>Other schedules</b>" +
+                                          std::to_string(report_case.lost.size()) + " considered") +
+                       lost);
+  return element("details", element("summary", head) + body,
+                 " id=\"case-" + std::to_string(number) + "\"" + (open ? " open=\"\"" : ""));
+}
+
+}  // namespace pfeife::plots

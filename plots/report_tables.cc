@@ -1,0 +1,236 @@
+#include "plots/report_tables.h"
+
+#include <algorithm>
+
+#include "plots/axis.h"
+#include "plots/html.h"
+#include "plots/report_charts.h"
+#include "plots/svg.h"
+
+namespace pfeife::plots {
+namespace {
+
+HtmlCell text_cell(const std::string& text) { return {escape(text), "", "", ""}; }
+
+/// A time in ms to five digits at least; sorted by nanoseconds, exact on hovering.
+HtmlCell time_cell(const std::optional<Nanoseconds>& time) {
+  if (!time) return {};
+  const double ms = milliseconds(*time);
+  const int decimals = ms >= 1000 ? 1 : ms >= 100 ? 2 : ms >= 10 ? 3 : 4;
+  return {fixed(ms, decimals), std::to_string(time->count()), "", exact_ms(*time) + " ms"};
+}
+
+HtmlCell number_cell(const std::optional<double>& value, int decimals) {
+  if (!value) return {};
+  return {fixed(*value, decimals), fixed(*value, 9), "", ""};
+}
+
+HtmlCell percent_cell(const std::optional<double>& fraction) {
+  if (!fraction) return {};
+  return {percent(*fraction), fixed(*fraction, 9), "", ""};
+}
+
+HtmlCell bytes_cell(Bytes bytes) {
+  return {escape(rounded(bytes)), std::to_string(bytes.value), "",
+          std::to_string(bytes.value) + " bytes"};
+}
+
+int decimals_of_rate(double rate) {
+  return rate >= 1000 ? 0 : rate >= 100 ? 1 : rate >= 10 ? 2 : 3;
+}
+
+HtmlCell rate_cell(const std::optional<double>& rate) {
+  return rate ? number_cell(rate, decimals_of_rate(*rate)) : HtmlCell{};
+}
+
+/// What schedule it is, or why there is none.
+HtmlCell schedule_cell(const ReportPlan& plan) {
+  if (plan.row.estimate || plan.row.simulate || plan.row.measure || plan.reason.empty())
+    return text_cell(schedule_text(plan.row));
+  return {"<span class=\"muted\">" + escape(plan.reason) + "</span>", "", "white-space:normal", ""};
+}
+
+HtmlCell fits_cell(const ReportPlan& plan) {
+  return {plan.row.feasible ? "yes" : "<span class=\"alarm\">no</span>", "", "", ""};
+}
+
+HtmlCell limit_cell(const ResultRow& row) {
+  return row.memory_limit.value > 0 ? bytes_cell(row.memory_limit) : HtmlCell{};
+}
+
+/// How much slower the fastest other plan that fits is, as a fraction.
+std::optional<double> lead(const ReportCase& report_case, std::size_t best) {
+  const TraceSource engine = compared_engine(report_case);
+  const auto own = shown_time(report_case.plans[best].row, engine);
+  std::optional<Nanoseconds> next;
+  for (std::size_t i = 0; i < report_case.plans.size(); ++i) {
+    const ResultRow& row = report_case.plans[i].row;
+    const auto time = shown_time(row, engine);
+    if (i != best && row.feasible && time && (!next || *time < *next)) next = time;
+  }
+  if (!next || !own || own->count() <= 0) return std::nullopt;
+  return static_cast<double>(next->count()) / static_cast<double>(own->count()) - 1;
+}
+
+/// A cell with a bar behind the figure: `share` of its width.
+std::string bar_style(double share, Color bar) {
+  const std::string end = fixed(std::clamp(share, 0.0, 1.0) * 100, 1) + "%";
+  return "min-width:96px;background:linear-gradient(90deg," + hex(bar) + " " + end + "," +
+         hex(kIdle) + " " + end + ")";
+}
+
+}  // namespace
+
+std::string summary_table(const ReportInput& input) {
+  const std::vector<HtmlColumn> columns{{"Case"},
+                                        {"Best plan"},
+                                        {"Schedule"},
+                                        {"Estimated, ms", true},
+                                        {"Simulated, ms", true},
+                                        {"Measured, ms", true},
+                                        {"Samples/s", true},
+                                        {"Next best is slower by", true},
+                                        {"Gap to bound", true},
+                                        {"Peak memory", true}};
+  std::vector<HtmlRow> rows;
+  for (std::size_t c = 0; c < input.cases.size(); ++c) {
+    const ReportCase& report_case = input.cases[c];
+    HtmlRow row;
+    row.cells = {
+        {"<a href=\"#case-" + std::to_string(c) + "\">" + escape(report_case.name) + "</a>", "", "",
+         ""}};
+    const auto best = best_plan(report_case);
+    if (!best) {
+      row.cells.push_back({"<span class=\"alarm\">no plan fits</span>", "", "", ""});
+    } else {
+      const ReportPlan& plan = report_case.plans[*best];
+      for (HtmlCell& cell : std::vector<HtmlCell>{
+               text_cell(plan.row.plan), text_cell(schedule_text(plan.row)),
+               time_cell(plan.row.estimate), time_cell(plan.row.simulate),
+               time_cell(plan.row.measure), rate_cell(plan.row.samples_per_s),
+               percent_cell(lead(report_case, *best)), percent_cell(plan.row.gap),
+               plan.row.peak_memory ? bytes_cell(*plan.row.peak_memory) : HtmlCell{}})
+        row.cells.push_back(std::move(cell));
+    }
+    rows.push_back(std::move(row));
+  }
+  return table(columns, rows);
+}
+
+static std::vector<HtmlCell> result_cells(const ReportCase& report_case, const ReportPlan& plan,
+                                          bool best) {
+  const ResultRow& row = plan.row;
+  HtmlCell name = text_cell(row.plan);
+  if (best) name.content = "<b>" + name.content + " ★</b>";
+  return {text_cell(report_case.name),
+          name,
+          schedule_cell(plan),
+          fits_cell(plan),
+          time_cell(row.estimate),
+          time_cell(row.simulate),
+          time_cell(plan.simulate_p5),
+          time_cell(plan.simulate_median),
+          time_cell(row.simulate_p95),
+          time_cell(row.measure),
+          rate_cell(row.samples_per_s),
+          percent_cell(row.bubble),
+          time_cell(row.lower_bound),
+          percent_cell(row.gap),
+          percent_cell(row.simulate_gap),
+          row.peak_memory ? bytes_cell(*row.peak_memory) : HtmlCell{},
+          limit_cell(row),
+          row.search_s > 0 ? number_cell(row.search_s, 3) : HtmlCell{},
+          row.candidates > 0 ? number_cell(static_cast<double>(row.candidates), 0) : HtmlCell{}};
+}
+
+std::string results_table(const ReportInput& input) {
+  const std::vector<HtmlColumn> columns{{"Case"},
+                                        {"Plan"},
+                                        {"Schedule"},
+                                        {"Fits"},
+                                        {"Estimated, ms", true},
+                                        {"Simulated, ms", true},
+                                        {"p5, ms", true},
+                                        {"Median, ms", true},
+                                        {"p95, ms", true},
+                                        {"Measured, ms", true},
+                                        {"Samples/s", true},
+                                        {"Bubble", true},
+                                        {"Bound, ms", true},
+                                        {"Gap", true},
+                                        {"Simulated gap", true},
+                                        {"Peak", true},
+                                        {"Limit", true},
+                                        {"Search, s", true},
+                                        {"Candidates", true}};
+  std::vector<HtmlRow> rows;
+  for (const ReportCase& report_case : input.cases) {
+    const auto best = best_plan(report_case);
+    for (std::size_t i = 0; i < report_case.plans.size(); ++i)
+      rows.push_back({result_cells(report_case, report_case.plans[i], best == i), best == i});
+  }
+  return table(columns, rows);
+}
+
+std::string attribution_table(const ReportPlan& plan) {
+  if (plan.attribution.empty()) return "";
+  std::vector<HtmlColumn> columns{{"Rank"}};
+  for (const Cause& cause : causes(Attribution{})) columns.push_back({cause.name + ", ms", true});
+  columns.push_back({"step, ms", true});
+  std::vector<HtmlRow> rows;
+  for (std::size_t r = 0; r < plan.attribution.size(); ++r) {
+    HtmlRow row;
+    row.marked = r == plan.critical_rank.index();
+    row.cells.push_back(
+        {std::to_string(r) + (row.marked ? " <b>critical</b>" : ""), std::to_string(r), "", ""});
+    for (const Cause& cause : causes(plan.attribution[r]))
+      row.cells.push_back({exact_ms(cause.time), std::to_string(cause.time.count()), "", ""});
+    const Nanoseconds total = plan.attribution[r].total();
+    row.cells.push_back({exact_ms(total), std::to_string(total.count()), "", ""});
+    rows.push_back(std::move(row));
+  }
+  return table(columns, rows);
+}
+
+std::string memory_table(const ReportCase& report_case) {
+  std::size_t ranks = 0;
+  for (const ReportPlan& plan : report_case.plans) ranks = std::max(ranks, plan.peak_memory.size());
+  if (ranks == 0) return "";
+  std::vector<HtmlColumn> columns{{"Plan"}};
+  for (std::size_t r = 0; r < ranks; ++r) columns.push_back({"rank " + std::to_string(r), true});
+  columns.push_back({"Smallest limit", true});
+  std::vector<HtmlRow> rows;
+  for (const ReportPlan& plan : report_case.plans) {
+    if (plan.peak_memory.empty()) continue;
+    HtmlRow row;
+    row.cells.push_back(text_cell(plan.row.plan));
+    for (std::size_t r = 0; r < ranks; ++r) {
+      HtmlCell cell = r < plan.peak_memory.size() ? bytes_cell(plan.peak_memory[r]) : HtmlCell{};
+      if (r < plan.peak_memory.size() && r < plan.memory_limit.size() &&
+          plan.memory_limit[r].value > 0) {
+        const bool over = plan.peak_memory[r] > plan.memory_limit[r];
+        cell.style = bar_style(static_cast<double>(plan.peak_memory[r].value) /
+                                   static_cast<double>(plan.memory_limit[r].value),
+                               over ? mix(kAlarm, kPaper, 0.55) : mix(kMemory, kPaper, 0.35));
+        cell.hint += ", limit " + rounded(plan.memory_limit[r]);
+        if (over) cell.content = "<b>" + cell.content + " !</b>";
+      }
+      row.cells.push_back(std::move(cell));
+    }
+    row.cells.push_back(plan.memory_limit.empty()
+                            ? limit_cell(plan.row)
+                            : bytes_cell(std::ranges::min(plan.memory_limit)));
+    rows.push_back(std::move(row));
+  }
+  return table(columns, rows);
+}
+
+std::string lost_table(const ReportCase& report_case) {
+  if (report_case.lost.empty()) return "";
+  std::vector<HtmlRow> rows;
+  for (const auto& [schedule, reason] : report_case.lost)
+    rows.push_back({{text_cell(schedule), text_cell(reason)}});
+  return table({{"Schedule"}, {"Why it is not the plan"}}, rows);
+}
+
+}  // namespace pfeife::plots

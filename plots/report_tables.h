@@ -1,0 +1,21 @@
+// The tables of the report.
+#pragma once
+
+#include <string>
+
+#include "plots/report.h"
+
+namespace pfeife::plots {
+
+/// The best plan of every case, and how far it is ahead.
+std::string summary_table(const ReportInput& input);
+/// Every plan of every case.
+std::string results_table(const ReportInput& input);
+/// The terms of every rank's step in ms, exact; the critical rank marked. "" without attribution.
+std::string attribution_table(const ReportPlan& plan);
+/// Peak of every rank against its limit, a row a plan. "" if no plan has peaks.
+std::string memory_table(const ReportCase& report_case);
+/// Schedules that were considered, and why they are not the plan. "" without any.
+std::string lost_table(const ReportCase& report_case);
+
+}  // namespace pfeife::plots

@@ -1,0 +1,93 @@
+#include "tests/plots/example_report.h"
+
+#include "plots/timeline.h"
+#include "tests/plots/example_traces.h"
+
+namespace pfeife {
+namespace {
+
+ReportPlan plan(const std::string& name, const std::string& family, Example example, Bytes limit) {
+  Example slower = example;
+  slower.transfer *= 3;
+  slower.source = TraceSource::Simulated;
+  const std::vector<Trace> traces{example_trace(example), example_trace(slower)};
+  const Trace& best = traces.back();
+  ReportPlan plan;
+  plan.row.plan = name;
+  plan.row.family = family;
+  plan.row.stages_per_device = example.loops;
+  plan.row.estimate = step_time(traces[0]);
+  plan.row.simulate = step_time(best);
+  plan.row.samples_per_s = 24e9 * static_cast<double>(example.microbatches) /
+                           static_cast<double>(step_time(best).count());
+  plan.row.bubble = bubble(best);
+  plan.row.memory_limit = limit;
+  plan.attribution_source = TraceSource::Simulated;
+  plan.critical_rank = critical_rank(best);
+  Bytes peak;
+  for (std::size_t r = 0; r < best.ranks; ++r) {
+    const RankId rank{static_cast<std::int64_t>(r)};
+    plan.attribution.push_back(attribution(best, rank));
+    plan.peak_memory.push_back(peak_memory(best, rank));
+    plan.memory_limit.push_back(limit);
+    peak = std::max(peak, plan.peak_memory.back());
+  }
+  plan.row.peak_memory = peak;
+  plan.row.feasible = peak <= limit;
+  const TimelineOptions options{.title = name, .memory_limits = plan.memory_limit};
+  plan.figures = {{"", timeline_svg(traces, options)}};
+  return plan;
+}
+
+}  // namespace
+
+ReportInput example_report() {
+  ReportInput input;
+  input.title = "vit_g14";
+  input.facts = {{"Model", "models/vit_g14.pt2"},
+                 {"Cluster", "clusters/a100_sxm4_40gb_x8.yaml, first 2 and 4 devices"},
+                 {"Training", "tf32, adam, microbatches of 24 samples"}};
+  input.notes = {"The profile is calculated from published peaks of the device, not measured."};
+  input.config =
+      "version: 1\nmodel: models/vit_g14.pt2\ncases: {devices: [2, 4], microbatches: [8]}\n";
+  for (const std::size_t devices : {std::size_t{2}, std::size_t{4}}) {
+    ReportCase report_case;
+    report_case.name = "devices=" + std::to_string(devices) + ",microbatches=8";
+    const Bytes limit{(devices == 2 ? 38 : 9) * kGiB.value};
+    Example example{.ranks = devices, .microbatches = 8, .forward = Nanoseconds{41'234'567}};
+    example.backward = Nanoseconds{81'987'654};
+    example.transfer = Nanoseconds{912'345};
+    example.optimizer = Nanoseconds{12'300'000};
+    Example looped = example;
+    looped.loops = 2;
+    looped.forward /= 2;
+    looped.backward /= 2;
+    Example slow = example;
+    slow.forward += Nanoseconds{3'000'000};
+    report_case.plans = {plan("planned", "looped", example, limit),
+                         plan("1f1b", "1f1b", slow, limit),
+                         plan("interleaved_1f1b", "interleaved_1f1b", looped, limit)};
+    ReportPlan& planned = report_case.plans[0];
+    planned.row.knobs = "loop_batch=8;prefetch=1";
+    planned.row.cuts = {101, 203};
+    planned.cut_names = {"blocks.9", "blocks.19"};
+    planned.row.lower_bound = *planned.row.estimate * 97 / 100;
+    planned.row.gap = 0.031;
+    planned.row.simulate_p95 = *planned.row.simulate + Nanoseconds{9'000'000};
+    planned.row.search_s = 0.213;
+    planned.row.candidates = 12345;
+    report_case.bound_covers = "cuts of the captured order, 14 schedules, round-robin placement";
+    report_case.lost = {{"gpipe", "needs 3.2 GiB more on rank 0"},
+                        {"looped_bfs, V = 2", "41.2 ms slower"}};
+    input.cases.push_back(report_case);
+  }
+  ReportPlan none;
+  none.row.plan = "gpipe";
+  none.reason = "no cuts fit: rank 0 lacks 3.2 GiB";
+  input.cases[1].plans.push_back(none);
+  input.cases[1].notes = {
+      "2 operators have no rule and are charged by their bytes: aten::foo, aten::bar."};
+  return input;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,199 @@
+#include "plots/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plots/report_charts.h"
+#include "plots/report_tables.h"
+#include "plots/theme.h"
+#include "tests/plots/example_report.h"
+#include "tests/plots/xml.h"
+
+namespace pfeife {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// The page as XML: without the doctype, and without the content of style and script.
+XmlElement page(const std::string& html) {
+  std::string text = html.substr(html.find("<html"));
+  for (const std::string name : {"style", "script"}) {
+    const auto from = text.find("<" + name + ">") + name.size() + 2;
+    text.erase(from, text.find("</" + name + ">") - from);
+  }
+  return parse_xml(text);
+}
+XmlElement page(const ReportInput& input) { return page(report_html(input)); }
+
+std::string all_text(const XmlElement& element) {
+  std::string text = element.text;
+  for (const XmlElement& child : element.children) text += all_text(child);
+  return text;
+}
+
+std::vector<std::vector<std::string>> cells(const std::string& table) {
+  const XmlElement root = parse_xml(table);
+  std::vector<std::vector<std::string>> rows;
+  for (const XmlElement* row : by_name(root, "tr")) {
+    rows.emplace_back();
+    for (const XmlElement& cell : row->children) rows.back().push_back(all_text(cell));
+  }
+  return rows;
+}
+
+TEST(Report, IsWellFormedAndNeedsNothingFromOutside) {
+  const std::string html = report_html(example_report());
+  EXPECT_TRUE(html.starts_with("<!doctype html>\n"));
+  EXPECT_NO_THROW(page(html));
+  for (const char* outside :
+       {"http:", "https:", "//", "src=", "<link", "@import", "url(", "fetch("})
+    if (std::string(outside) == "//")
+      EXPECT_THAT(html.substr(0, html.find("<script>")), Not(HasSubstr(outside)));
+    else
+      EXPECT_THAT(html, Not(HasSubstr(outside)));
+}
+
+TEST(Report, EveryTimelineIsEmbeddedOnce) {
+  const ReportInput input = example_report();
+  std::size_t drawings = 0;
+  for (const ReportCase& report_case : input.cases)
+    for (const ReportPlan& plan : report_case.plans) drawings += plan.figures.size();
+  std::size_t panels = by_class(page(input), "simulated").size();
+  EXPECT_EQ(drawings, 6u);
+  EXPECT_EQ(panels, drawings);
+}
+
+TEST(Report, HostileTextsStayText) {
+  const std::string evil = "</pre></td><script>alert('x')</script>\"&\x01\xff";
+  ReportInput input = example_report();
+  input.title = input.config = evil;
+  input.facts = {{evil, evil}};
+  input.notes = {evil};
+  ReportCase& report_case = input.cases[0];
+  report_case.name = report_case.bound_covers = evil;
+  report_case.notes = {evil};
+  report_case.lost = {{evil, evil}};
+  report_case.plans[0].row.plan = report_case.plans[0].row.family = evil;
+  report_case.plans[0].row.knobs = report_case.plans[0].cut_names[0] = evil;
+  report_case.plans[0].figures[0].title = evil;
+  report_case.plans[1].row.plan = report_case.plans[1].reason = evil;
+  report_case.plans[1].row.estimate = report_case.plans[1].row.simulate = std::nullopt;
+  const std::string html = report_html(input);
+  EXPECT_NO_THROW(page(html));
+  EXPECT_EQ(html.find("<script>alert"), std::string::npos);
+  EXPECT_EQ(html.find("<script>"), html.rfind("<script>"));
+}
+
+TEST(Report, OnePlanACaseIsMarkedBest) {
+  const ReportInput input = example_report();
+  // Two devices: interleaved is fastest. Four: it would be, but does not fit in 9 GiB.
+  EXPECT_EQ(best_plan(input.cases[0]), 2u);
+  EXPECT_EQ(best_plan(input.cases[1]), 0u);
+  std::size_t marked = 0;
+  for (const auto& row : cells(plots::results_table(input)))
+    marked += row.at(1).find("★") != std::string::npos;
+  EXPECT_EQ(marked, 2u);
+}
+
+TEST(Report, PlansAreComparedByTheBestEngineThatAllThatFitHave) {
+  ReportCase report_case;
+  const auto add = [&](int estimate, int simulate, bool feasible) {
+    ReportPlan plan;
+    plan.row.estimate = Nanoseconds{estimate};
+    if (simulate > 0) plan.row.simulate = Nanoseconds{simulate};
+    plan.row.feasible = feasible;
+    report_case.plans.push_back(plan);
+  };
+  EXPECT_EQ(best_plan(report_case), std::nullopt);
+  add(1, 2, false);
+  EXPECT_EQ(best_plan(report_case), std::nullopt);
+  EXPECT_EQ(plots::compared_engine(report_case), TraceSource::Simulated);
+  add(10, 30, true);
+  add(20, 25, true);
+  EXPECT_EQ(best_plan(report_case), 2u);
+  add(30, 0, true);  // not simulated: now only estimates can be compared
+  EXPECT_EQ(plots::compared_engine(report_case), TraceSource::Estimated);
+  EXPECT_EQ(best_plan(report_case), 1u);
+  add(10, 0, true);  // equally fast: the first stays
+  EXPECT_EQ(best_plan(report_case), 1u);
+}
+
+TEST(Report, AttributionIsExactInTheTableAndToScaleInTheChart) {
+  ReportPlan plan;
+  plan.row.plan = "p";
+  plan.attribution = {{Nanoseconds{1'000'000}, Nanoseconds{2'000'001}, Nanoseconds{0},
+                       Nanoseconds{0}, Nanoseconds{0}, Nanoseconds{0}, Nanoseconds{3'000'000}},
+                      {Nanoseconds{6'000'001}}};
+  const auto rows = cells(plots::attribution_table(plan));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1],
+            (std::vector<std::string>{"0 critical", "1.000000", "2.000001", "0.000000", "0.000000",
+                                      "0.000000", "0.000000", "3.000000", "6.000001"}));
+  EXPECT_EQ(rows[2].front(), "1");
+  const XmlElement chart = parse_xml(plots::attribution_chart({.plans = {plan}}));
+  const auto bars = by_class(chart, "cause");
+  ASSERT_EQ(bars.size(), 3u);  // terms of zero have no bar
+  const auto rect = [&](std::size_t i) { return *by_name(*bars[i], "rect").at(0); };
+  EXPECT_NEAR(rect(1).number("width"), 2 * rect(0).number("width"), 0.05);
+  EXPECT_NEAR(rect(2).number("width"), 3 * rect(0).number("width"), 0.05);
+  EXPECT_NEAR(rect(1).number("x"), rect(0).number("x") + rect(0).number("width"), 0.02);
+}
+
+TEST(Report, StepTimesAreBarsFromZero) {
+  const ReportCase report_case = example_report().cases[0];
+  const XmlElement chart = parse_xml(plots::step_time_chart(report_case));
+  std::vector<double> widths;
+  for (const XmlElement* rect : by_name(chart, "rect"))
+    if (rect->number("height") == 18) widths.push_back(rect->number("width"));
+  ASSERT_EQ(widths.size(), 3u);
+  const auto time = [&](std::size_t i) {
+    return static_cast<double>(report_case.plans[i].row.simulate->count());
+  };
+  EXPECT_NEAR(widths[0] / widths[1], time(0) / time(1), 1e-3);
+  EXPECT_NEAR(widths[0] / widths[2], time(0) / time(2), 1e-3);
+}
+
+TEST(Report, PeaksAboveTheirLimitStandOut) {
+  const auto rows = cells(plots::memory_table(example_report().cases[1]));
+  ASSERT_EQ(rows.size(), 4u);  // the plan that does not exist has no row
+  EXPECT_EQ(rows[1][1], "6.000 GiB");
+  EXPECT_EQ(rows[3][1], "9.500 GiB !");
+  EXPECT_EQ(rows[3].back(), "9.000 GiB");
+}
+
+TEST(Report, ColumnsWithoutFiguresAreLeftOut) {
+  const auto heads = cells(plots::results_table(example_report())).at(0);
+  EXPECT_THAT(heads, testing::Contains("Simulated, ms"));
+  EXPECT_THAT(heads, testing::Contains("p95, ms"));
+  EXPECT_THAT(heads, Not(testing::Contains("Measured, ms")));
+}
+
+TEST(Report, ExplainsTheFiguresItHas) {
+  ReportInput input = example_report();
+  EXPECT_THAT(report_html(input), HasSubstr("<dt>Simulated</dt>"));
+  EXPECT_THAT(report_html(input), Not(HasSubstr("<dt>Measured</dt>")));
+  input.cases[0].plans[0].row.measure = Nanoseconds{5};
+  EXPECT_THAT(report_html(input), HasSubstr("<dt>Measured</dt>"));
+}
+
+TEST(Report, PlansThatDoNotExistSayWhy) {
+  const auto rows = cells(plots::results_table(example_report()));
+  EXPECT_EQ(rows.back()[1], "gpipe");
+  EXPECT_EQ(rows.back()[2], "no cuts fit: rank 0 lacks 3.2 GiB");
+}
+
+TEST(Report, NothingIsStillAPage) {
+  EXPECT_NO_THROW(page(ReportInput{}));
+  ReportInput input;
+  input.cases.resize(2);
+  input.cases[1].plans.resize(1);
+  EXPECT_THAT(all_text(page(input)), HasSubstr("no plan fits"));
+}
+
+TEST(Report, EqualInputGivesEqualBytes) {
+  EXPECT_EQ(report_html(example_report()), report_html(example_report()));
+}
+
+}  // namespace
+}  // namespace pfeife
