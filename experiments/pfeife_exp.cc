@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "experiments/inputs.h"
+#include "experiments/report.h"
 #include "experiments/sweep.h"
 #include "experiments/table.h"
 #include "planner/io/plan_file.h"
@@ -144,7 +145,8 @@ int run(int argc, char** argv) {
   if (line->list) return list_cases(experiment, inputs, line->sweep), 0;
   std::signal(SIGINT, on_interrupt);
   const SweepResult result = sweep(experiment, inputs, line->sweep);
-  std::cout << results_table(result.cases);
+  std::cout << experiment.name << ": " << experiment_summary(experiment, result.cases) << "\n\n"
+            << results_table(result.cases);
   if (!line->sweep.quiet)
     fmt::print(stderr, "\n{} of {} cases computed in {:.2f} s; all files are in {}\n",
                result.computed, result.cases.size(),

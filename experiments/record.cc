@@ -57,6 +57,16 @@ ResultRow row_of(const Evaluation& plan) {
   return row;
 }
 
+/// Names of what lies left of each cut, for people who read the plan.
+std::vector<std::string> cut_names(const Evaluation& plan) {
+  std::vector<std::string> names;
+  for (const std::int32_t cut : plan.candidate.partition.cuts) {
+    const Layer& layer = plan.layers->layers[static_cast<std::size_t>(cut)];
+    names.push_back(layer.module_path.empty() ? layer.name : layer.module_path);
+  }
+  return names;
+}
+
 PlanRecord plan_record(const Evaluation& plan) {
   PlanRecord record;
   record.row = row_of(plan);
@@ -65,21 +75,12 @@ PlanRecord plan_record(const Evaluation& plan) {
   record.memory_limit = plan.memory_limit;
   record.simulate_p5 = plan.simulate_p5;
   record.simulate_median = plan.simulate_median;
-  if (plan.possible())
-    for (std::size_t rank = 0; rank < plan.best().ranks; ++rank)
-      record.attribution.push_back(
-          attribution(plan.best(), RankId{static_cast<std::int64_t>(rank)}));
+  if (!plan.possible()) return record;
+  for (std::size_t rank = 0; rank < plan.best().ranks; ++rank)
+    record.attribution.push_back(attribution(plan.best(), RankId{static_cast<std::int64_t>(rank)}));
+  record.critical_rank = critical_rank(plan.best());
+  record.cut_names = cut_names(plan);
   return record;
-}
-
-/// Names of what lies left of each cut, for people who read the plan.
-std::vector<std::string> cut_modules(const Evaluation& plan) {
-  std::vector<std::string> names;
-  for (const std::int32_t cut : plan.candidate.partition.cuts) {
-    const Layer& layer = plan.layers->layers[static_cast<std::size_t>(cut)];
-    names.push_back(layer.module_path.empty() ? layer.name : layer.module_path);
-  }
-  return names;
 }
 
 Plan plan_of(const Evaluation& evaluation, const EvaluatedCase& evaluated) {
@@ -93,7 +94,7 @@ Plan plan_of(const Evaluation& evaluation, const EvaluatedCase& evaluated) {
   plan.order = evaluation.layers->order;
   plan.training = {config.precision, config.optimizer, evaluation.layers->microbatch_size};
   plan.partition = evaluation.candidate.partition;
-  plan.cut_modules = cut_modules(evaluation);
+  plan.cut_modules = cut_names(evaluation);
   plan.spec = evaluation.candidate.spec;
   plan.placement = evaluation.candidate.placement;
   plan.schedule = evaluation.candidate.schedule;

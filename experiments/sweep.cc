@@ -11,6 +11,7 @@
 #include "experiments/plan_case.h"
 #include "experiments/progress.h"
 #include "experiments/record.h"
+#include "experiments/report.h"
 #include "planner/io/atomic_file.h"
 
 namespace pfeife {
@@ -134,11 +135,20 @@ std::vector<CaseRecord> gather(std::span<const CaseConfig* const> configs, Input
   return records;
 }
 
-/// Writes a file unless it has these bytes already.
-void update_file(const std::filesystem::path& file, const std::string& bytes) {
+/// Writes what all cases are gathered in, results.json last: as long as it has these bytes, the
+/// others are right, too.
+void write_gathered(const Experiment& experiment, const std::vector<CaseRecord>& cases,
+                    const std::filesystem::path& out) {
+  const std::string json = results_json(experiment.name, cases);
   std::error_code error;
-  if (std::filesystem::is_regular_file(file, error) && read_file(file) == bytes) return;
-  write_file(file, bytes);
+  const bool there = std::filesystem::is_regular_file(out / "report.html", error) &&
+                     std::filesystem::is_regular_file(out / "results.csv", error) &&
+                     std::filesystem::is_regular_file(out / "results.json", error) &&
+                     read_file(out / "results.json") == json;
+  if (there) return;
+  write_file(out / "results.csv", results_csv(cases));
+  write_file(out / "report.html", experiment_report(experiment, cases, out));
+  write_file(out / "results.json", json);
 }
 
 }  // namespace
@@ -174,10 +184,7 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
     compute_all(tasks, options, progress);
   }
   SweepResult result{gather(configs, inputs, options), tasks.size()};
-  if (whole) {
-    update_file(options.out / "results.csv", results_csv(result.cases));
-    update_file(options.out / "results.json", results_json(experiment.name, result.cases));
-  }
+  if (whole) write_gathered(experiment, result.cases, options.out);
   return result;
 }
 

@@ -137,6 +137,8 @@ Json to_json_value(const PlanRecord& plan) {
   json["attribution_of_rank"] = Json::array();
   for (const Attribution& rank : plan.attribution)
     json["attribution_of_rank"].push_back(to_json_value(rank));
+  json["critical_rank"] = plan.critical_rank.value;
+  json["cut_names"] = plan.cut_names;
   return json;
 }
 
@@ -150,6 +152,8 @@ PlanRecord plan_from(const Json& json) {
   plan.simulate_median = time_at(json, "simulate_median_ms");
   for (const Json& rank : json.at("attribution_of_rank"))
     plan.attribution.push_back(attribution_from(rank));
+  plan.critical_rank = RankId{json.at("critical_rank").get<std::int64_t>()};
+  json.at("cut_names").get_to(plan.cut_names);
   return plan;
 }
 

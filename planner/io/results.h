@@ -22,6 +22,8 @@ struct PlanRecord {
   std::vector<Bytes> peak_memory, memory_limit;  ///< [rank]
   std::optional<Nanoseconds> simulate_p5, simulate_median;  ///< with jitter
   std::vector<Attribution> attribution;                     ///< [rank], of the best engine present
+  RankId critical_rank;                                     ///< of that engine's trace
+  std::vector<std::string> cut_names;  ///< [cut] module or layer that it lies after
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
 };
 

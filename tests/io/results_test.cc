@@ -29,6 +29,8 @@ CaseRecord example() {
   planned.peak_memory = {Bytes{1000}, Bytes{900}};
   planned.memory_limit = {Bytes{2000}, Bytes{2000}};
   planned.attribution = {{.compute = Nanoseconds{800000000}, .launch = Nanoseconds{50169339}}};
+  planned.critical_rank = RankId{1};
+  planned.cut_names = {"block.1", "block.5"};
   PlanRecord impossible;
   impossible.row.case_name = planned.row.case_name;
   impossible.row.plan = "interleaved_1f1b";
