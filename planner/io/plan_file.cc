@@ -5,6 +5,7 @@
 #include "planner/io/atomic_file.h"
 #include "planner/io/digest.h"
 #include "planner/io/schedule_csv.h"
+#include "planner/io/training_yaml.h"
 #include "planner/io/yaml_document.h"
 
 namespace pfeife {
@@ -48,12 +49,6 @@ YamlValue schedule_value(const Plan& plan, const std::string& digest) {
   return map_of(std::move(entries));
 }
 
-YamlValue training_value(const Training& training) {
-  return map_of({{"precision", yaml_scalar(to_string(training.precision)), {}},
-                 {"optimizer", yaml_scalar(to_string(training.optimizer)), {}},
-                 {"microbatch_size", number(training.microbatch_size), {}}});
-}
-
 YamlValue placement_value(const Placement& placement) {
   const auto id = [](auto value) { return number(value.value); };
   return map_of({{"rank_of_stage", list(placement.rank_of_stage, id), {}},
@@ -67,23 +62,6 @@ YamlValue found_value(const std::map<std::string, std::string>& found) {
 }
 
 // Reading.
-
-Training read_training(const YamlNode& node) {
-  node.check_keys({"precision", "optimizer", "microbatch_size"});
-  Training training;
-  training.precision = node.at("precision")
-                           .as_one_of<Precision>({{"fp32", Precision::Fp32},
-                                                  {"tf32", Precision::Tf32},
-                                                  {"bf16_amp", Precision::Bf16Amp},
-                                                  {"fp16_amp", Precision::Fp16Amp}});
-  training.optimizer = node.at("optimizer")
-                           .as_one_of<Optimizer>({{"sgd", Optimizer::Sgd},
-                                                  {"momentum", Optimizer::Momentum},
-                                                  {"adam", Optimizer::Adam},
-                                                  {"adamw", Optimizer::AdamW}});
-  training.microbatch_size = node.at("microbatch_size").as_int(1, 1'000'000);
-  return training;
-}
 
 void read_file_and_digest(const YamlNode& node, std::string& file, std::string& digest) {
   node.check_keys({"file", "digest"});
