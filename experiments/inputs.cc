@@ -7,17 +7,26 @@
 #include "planner/io/layer_table.h"
 #include "planner/io/pipedream_profile.h"
 #include "planner/io/piper_profile.h"
+#include "planner/io/profile_file.h"
 #include "planner/io/pt2_reader.h"
 
 namespace pfeife {
 namespace {
+
+Profile measured_profile(const CaseConfig& config, const Graph& graph, const Training& training,
+                         const DeviceKind& kind) {
+  Profile profile = read_profile(config.profile->path, graph);
+  check_profile(profile, config.profile->path, training, kind.name);
+  return profile;
+}
 
 Layers layers_of_archive(const CaseConfig& config, const Cluster& cluster) {
   const Graph graph = read_pt2(config.model.file.path, config.microbatch_size);
   const Training training{config.precision, config.optimizer, graph.microbatch_size};
   std::vector<Profile> profiles;
   for (const DeviceKind& kind : cluster.kinds)
-    profiles.push_back(roofline_profile(graph, kind, training));
+    profiles.push_back(config.profile ? measured_profile(config, graph, training, kind)
+                                      : roofline_profile(graph, kind, training));
   return layers_from_graph(graph, profiles);
 }
 
@@ -54,6 +63,7 @@ const Layers& Inputs::layers(const CaseConfig& config) {
                     std::to_string(config.microbatch_size.value_or(0)) + "\n" +
                     std::to_string(config.model.time_unit.count()) + "\n";
   if (config.model.skips) key += config.model.skips->path.string();
+  if (config.profile) key += "\n" + config.profile->path.string();
   const auto found = layers_.find(key);
   if (found != layers_.end()) return found->second;
   return layers_.emplace(key, read_layers(config, cluster(config.cluster))).first->second;
