@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kMostDevices = 1024;  // paths are kept for every pair
 const std::vector<std::string> kPrecisions = {"fp32", "tf32", "bf16", "fp16"};
+const std::vector<std::pair<std::string, DeviceType>> kDeviceTypes = {{"gpu", DeviceType::Gpu},
+                                                                      {"cpu", DeviceType::Cpu}};
 
 EfficiencyCurve read_efficiency(const YamlNode& node) {
   EfficiencyCurve curve;
@@ -40,10 +42,11 @@ std::map<std::string, T> read_by_precision(const YamlNode& node, Read read) {
 }
 
 DeviceKind read_kind(const std::string& name, const YamlNode& node) {
-  node.check_keys({"memory", "reserve", "memory_bandwidth", "memory_efficiency", "peak",
+  node.check_keys({"type", "memory", "reserve", "memory_bandwidth", "memory_efficiency", "peak",
                    "gemm_efficiency", "kernel_overhead", "stage_overhead", "iteration_overhead"});
   DeviceKind kind;
   kind.name = name;
+  if (const auto type = node.find("type")) kind.type = type->as_one_of(kDeviceTypes);
   kind.memory = node.at("memory").as_bytes();
   if (const auto reserve = node.find("reserve")) {
     kind.reserve = reserve->as_bytes();

@@ -39,8 +39,12 @@ struct EfficiencyCurve {
   friend bool operator==(const EfficiencyCurve&, const EfficiencyCurve&) = default;
 };
 
+/// What a device is; some operators keep other bytes for backward on a CPU than on a GPU.
+enum class DeviceType { Gpu, Cpu };
+
 struct DeviceKind {
   std::string name;
+  DeviceType type = DeviceType::Gpu;
   Bytes memory{0};   ///< as the driver reports it
   Bytes reserve{0};  ///< context and communication buffers, not available to the model
   BytesPerSecond memory_bandwidth;

@@ -61,6 +61,11 @@ TEST(ShippedClusters, AllAreReadAndConnected) {
   }
 }
 
+TEST(ShippedClusters, OnlyTheLaptopsDevicesAreProcessors) {
+  EXPECT_EQ(shipped("laptop").kinds.front().type, DeviceType::Cpu);
+  EXPECT_EQ(shipped("3090_x8").kinds.front().type, DeviceType::Gpu);
+}
+
 TEST(ShippedClusters, Rtx3090PairsUseNvlinkAndOthersTheHost) {
   const Cluster cluster = shipped("3090_x8");
   EXPECT_THAT(way(cluster, 0, 1), ElementsAre("nvlink[0-1].up"));
