@@ -1,0 +1,343 @@
+#include "runtime/graph_stage.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+/// bf16 autocast for the time of a forward, on this thread.
+class AutocastScope {
+ public:
+  AutocastScope(bool on, at::DeviceType device) : on_(on), device_(device) {
+    if (!on_) return;
+    at::autocast::set_autocast_enabled(device_, true);
+    at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+    at::autocast::increment_nesting();
+  }
+  ~AutocastScope() {
+    if (!on_) return;
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device_, false);
+  }
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+ private:
+  bool on_;
+  at::DeviceType device_;
+};
+
+/// A tensor of the type, contents undefined, for operators that read only that.
+at::Tensor of_type(const TensorType& type, const Placing& placing) {
+  return at::empty_strided(
+      type.sizes, type.strides,
+      at::TensorOptions().dtype(placed_type(type.dtype, placing)).device(placing.device));
+}
+
+/// In evaluation dropout does nothing and batch norm uses its statistics.
+void switch_to_evaluation(Call& call) {
+  const auto& formals = call.op.schema().arguments();
+  for (std::size_t i = 0; i < formals.size(); ++i) {
+    const std::string& name = formals[i].name();
+    if (name == "train" || name == "training") call.stack[i] = false;
+    if (name == "dropout_p") call.stack[i] = 0.0;
+  }
+}
+
+bool advances_statistics(const Node& node) {  // batch norm's count of batches
+  return node.op == "aten::add_";
+}
+
+template <class Map>
+auto& entry(Map& map, const typename Map::key_type& key, const char* what) {
+  const auto found = map.find(key);
+  PFEIFE_CHECK(found != map.end(), what);
+  return found->second;
+}
+
+}  // namespace
+
+std::vector<double> equal_scale(std::size_t microbatches) {
+  return std::vector<double>(microbatches, 1.0 / static_cast<double>(microbatches));
+}
+
+ValueId loss_of(const Graph& graph) {
+  for (const ValueId out : graph.outputs) {
+    const TensorType& type = graph.value(out).type;
+    if (is_floating(type.dtype) && type.elements() == 1) return out;
+  }
+  throw ConfigError({graph.name},
+                    "has no output that is a floating scalar; export the forward pass with its loss");
+}
+
+GraphStage::GraphStage(const Graph& graph, const std::vector<NodeEffects>& effects,
+                       const GraphSplit& split, StageId stage, RankTensors& tensors,
+                       RandomTurns& turns, const StageOptions& options)
+    : graph_(graph),
+      tensors_(tensors),
+      turns_(turns),
+      options_(options),
+      slice_(split.stages[stage.index()]) {
+  const ValueId loss = loss_of(graph);
+  if (std::ranges::find(slice_.outputs, loss) != slice_.outputs.end()) loss_value_ = loss;
+  std::set<ValueId> sent;
+  for (const Crossing& c : split.crossings) {
+    if (c.from == stage) {
+      if (destinations_.empty() || destinations_.back() != c.to)
+        destinations_.push_back(c.to), to_.emplace_back();
+      to_.back().push_back(c);
+      sent.insert(c.value);
+    }
+    if (c.to == stage) {
+      if (sources_.empty() || sources_.back() != c.from) sources_.push_back(c.from), from_.emplace_back();
+      from_.back().push_back(c);
+    }
+  }
+  sent_.assign(sent.begin(), sent.end());
+  values_.resize(graph.values.size());
+  compile(graph, effects);
+  find_last_uses();
+}
+
+void GraphStage::compile(const Graph& graph, const std::vector<NodeEffects>& effects) {
+  std::set<ValueId> here(slice_.inputs.begin(), slice_.inputs.end());
+  for (const auto& crossings : from_)
+    for (const Crossing& c : crossings) here.insert(c.value);
+  for (const NodeId n : slice_.nodes) {
+    const Node& node = graph.node(n);
+    const NodeEffects& effect = effects[n.index()];
+    if (!options_.training && advances_statistics(node) && !effect.writes.empty() &&
+        graph.value(effect.writes[0]).role == ValueRole::Buffer)
+      continue;
+    Instruction instruction{compile_call(graph, node, options_.placing),
+                            static_cast<std::uint64_t>(n.value),
+                            effect.random && options_.training,
+                            node.returns_list,
+                            {},
+                            node.outputs,
+                            {}};
+    if (!options_.training) switch_to_evaluation(instruction.call);
+    if (options_.split_backward && options_.training)
+      instruction.deferred = deferred_kind(graph, node);
+    if (effect.metadata_only) {  // what is not at hand is made up from its type
+      auto& holes = instruction.call.holes;
+      std::erase_if(holes, [&](const Call::Hole& hole) {
+        if (here.contains(hole.value) || graph.value(hole.value).role != ValueRole::Intermediate)
+          return false;
+        instruction.call.stack[hole.argument] = of_type(graph.value(hole.value).type, options_.placing);
+        return true;
+      });
+    }
+    here.insert(node.outputs.begin(), node.outputs.end());
+    instructions_.push_back(std::move(instruction));
+  }
+}
+
+void GraphStage::find_last_uses() {
+  std::set<ValueId> needed(sent_.begin(), sent_.end());
+  needed.insert(slice_.outputs.begin(), slice_.outputs.end());
+  for (auto at = instructions_.rbegin(); at != instructions_.rend(); ++at) {
+    const auto use = [&](ValueId v) {
+      if (needed.insert(v).second) at->last_uses.push_back(v);
+    };
+    for (const ValueId out : at->outputs) use(out);  // those never read go at once
+    for (const auto& hole : at->call.holes) use(hole.value);
+    for (const auto& hole : at->call.list_holes)
+      for (const auto& v : hole.values)
+        if (v) use(*v);
+  }
+}
+
+void GraphStage::begin(const StepInputs& inputs) {
+  PFEIFE_CHECK(flights_.empty() && queues_.empty(), "a step begins while another is under way");
+  inputs_ = &inputs;
+  losses_.clear();
+  outputs_.clear();
+}
+
+std::optional<at::Tensor> GraphStage::loss(MicrobatchId m) const {
+  const auto found = losses_.find(m);
+  return found == losses_.end() ? std::nullopt : std::optional(found->second);
+}
+
+at::Tensor GraphStage::output(MicrobatchId m, ValueId value) const {
+  return entry(outputs_, {m, value}, "value was not kept");
+}
+
+c10::intrusive_ptr<WeightQueue> GraphStage::queue(MicrobatchId m) {
+  auto& queue = queues_[m];
+  if (!queue) queue = c10::make_intrusive<WeightQueue>();
+  return queue;
+}
+
+void GraphStage::fill_values(MicrobatchId m, const Flight& flight, bool again) {
+  for (const ParameterId p : slice_.parameters)
+    values_[graph_.parameters[p.index()].value.index()] = tensors_.parameters.at(p);
+  for (const ValueId b : slice_.buffers)
+    values_[b.index()] = again && flight.buffers.contains(b) ? flight.buffers.at(b)
+                                                             : tensors_.buffers.at(b);
+  for (const ValueId i : slice_.inputs)
+    values_[i.index()] = entry(inputs_->microbatches.at(m.index()), i, "model input is missing");
+  for (std::size_t s = 0; s < from_.size(); ++s)
+    for (std::size_t c = 0; c < from_[s].size(); ++c)
+      values_[from_[s][c].value.index()] = flight.received[s][c];
+}
+
+std::vector<c10::IValue> GraphStage::arguments(const Instruction& instruction) const {
+  std::vector<c10::IValue> stack = instruction.call.stack;
+  for (const auto& hole : instruction.call.holes)
+    stack[hole.argument] = values_[hole.value.index()];
+  for (const auto& hole : instruction.call.list_holes) {
+    if (hole.optional) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const auto& v : hole.values)
+        list.push_back(v ? std::optional(values_[v->index()]) : std::nullopt);
+      stack[hole.argument] = std::move(list);
+    } else {
+      c10::List<at::Tensor> list;
+      for (const auto& v : hole.values) list.push_back(values_[v->index()]);
+      stack[hole.argument] = std::move(list);
+    }
+  }
+  return stack;
+}
+
+void GraphStage::execute(const Instruction& instruction, MicrobatchId m) {
+  std::vector<c10::IValue> stack = arguments(instruction);
+  std::unique_lock<std::mutex> turn;
+  if (instruction.random) {
+    turn = std::unique_lock(turns_.mutex);
+    auto generator = at::globalContext().defaultGenerator(options_.placing.device);
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(mixed_seed({options_.seed, inputs_->step,
+                                           static_cast<std::uint64_t>(m.value), instruction.node}));
+  }
+  if (instruction.deferred && at::GradMode::is_enabled())
+    call_deferred(*instruction.deferred, stack, queue(m));
+  else
+    instruction.call.op.callBoxed(stack);
+  if (instruction.returns_list) {
+    const auto list = stack.at(0).toTensorVector();
+    for (std::size_t i = 0; i < instruction.outputs.size(); ++i)
+      values_[instruction.outputs[i].index()] = list.at(i);
+  } else {
+    for (std::size_t i = 0; i < instruction.outputs.size(); ++i)
+      if (stack.at(i).isTensor()) values_[instruction.outputs[i].index()] = stack[i].toTensor();
+  }
+}
+
+void GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again) {
+  const at::AutoGradMode history(with_history);
+  const AutocastScope autocast(options_.autocast_bf16, options_.placing.device.type());
+  fill_values(m, flight, again);
+  for (const Instruction& instruction : instructions_) {
+    try {
+      execute(instruction, m);
+    } catch (const c10::Error& error) {
+      throw RuntimeFault("node '" + graph_.nodes[instruction.node].name + "' (" +
+                         graph_.nodes[instruction.node].op +
+                         "): " + error.what_without_backtrace());
+    }
+    if (!again)
+      for (const ValueId v : kept_)
+        if (std::ranges::find(instruction.outputs, v) != instruction.outputs.end())
+          outputs_[{m, v}] = values_[v.index()].detach();
+    for (const ValueId v : instruction.last_uses) values_[v.index()].reset();
+  }
+  flight.roots.clear();
+  for (const ValueId v : sent_) flight.roots.push_back(values_[v.index()]);
+  if (loss_value_) flight.loss_root = values_[loss_value_->index()];
+  if (!again)
+    for (const ValueId v : slice_.outputs) outputs_[{m, v}] = values_[v.index()].detach();
+  for (at::Tensor& value : values_) value.reset();
+}
+
+PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
+  Flight flight;
+  for (std::size_t s = 0; s < from_.size(); ++s) {
+    Tensors leaves;
+    for (std::size_t c = 0; c < from_[s].size(); ++c)
+      leaves.push_back(received[s].at(c).detach().set_requires_grad(from_[s][c].gradient &&
+                                                                    options_.training));
+    flight.received.push_back(std::move(leaves));
+  }
+  const bool history = options_.training && !options_.recompute;
+  if (options_.recompute)
+    for (const ValueId b : slice_.written_buffers)
+      flight.buffers[b] = tensors_.buffers.at(b).clone();
+  run_nodes(m, flight, history, /*again=*/false);
+  if (loss_value_) losses_[m] = flight.loss_root.detach();
+  PerStage handed;
+  for (const auto& crossings : to_) {
+    Tensors tensors;
+    for (const Crossing& c : crossings) {
+      const auto at = std::ranges::lower_bound(sent_, c.value) - sent_.begin();
+      tensors.push_back(flight.roots[static_cast<std::size_t>(at)].detach());
+    }
+    handed.push_back(std::move(tensors));
+  }
+  if (options_.recompute) flight.roots.clear(), flight.loss_root.reset();
+  if (options_.training) flights_[m] = std::move(flight);
+  return handed;
+}
+
+PerStage GraphStage::run_backward(MicrobatchId m, const PerStage& gradients) {
+  Flight flight = std::move(entry(flights_, m, "backward without forward"));
+  flights_.erase(m);
+  if (options_.recompute) run_nodes(m, flight, /*with_history=*/true, /*again=*/true);
+  std::vector<at::Tensor> of_root(sent_.size());
+  for (std::size_t d = 0; d < to_.size(); ++d)
+    for (std::size_t c = 0; c < gradients[d].size(); ++c) {
+      const at::Tensor& gradient = gradients[d].at(c);
+      if (!to_[d][c].gradient || !gradient.defined()) continue;
+      const auto at = std::ranges::lower_bound(sent_, to_[d][c].value) - sent_.begin();
+      at::Tensor& sum = of_root[static_cast<std::size_t>(at)];
+      sum = sum.defined() ? sum + gradient : gradient;
+    }
+  std::vector<at::Tensor> roots, root_gradients;
+  for (std::size_t r = 0; r < sent_.size(); ++r)
+    if (of_root[r].defined() && flight.roots[r].requires_grad()) {
+      roots.push_back(flight.roots[r]);
+      root_gradients.push_back(of_root[r]);
+    }
+  if (loss_value_ && flight.loss_root.requires_grad()) {
+    roots.push_back(flight.loss_root);
+    root_gradients.push_back(
+        at::full_like(flight.loss_root, inputs_->loss_scale.at(m.index())));
+  }
+  flight.roots.clear();
+  flight.loss_root.reset();
+  if (!roots.empty()) torch::autograd::backward(roots, root_gradients);
+  PerStage back;
+  for (std::size_t s = 0; s < from_.size(); ++s) {
+    Tensors tensors;
+    for (std::size_t c = 0; c < from_[s].size(); ++c)
+      tensors.push_back(from_[s][c].gradient ? flight.received[s][c].grad() : at::Tensor());
+    back.push_back(std::move(tensors));
+  }
+  return back;
+}
+
+PerStage GraphStage::backward(MicrobatchId m, const PerStage& gradients) {
+  PerStage back = run_backward(m, gradients);
+  if (queues_.contains(m)) backward_weight(m);
+  return back;
+}
+
+PerStage GraphStage::backward_input(MicrobatchId m, const PerStage& gradients) {
+  PFEIFE_CHECK(options_.split_backward, "I asked of a stage that was not prepared for it");
+  PerStage back = run_backward(m, gradients);
+  queue(m);  // so that W finds one, be it empty
+  return back;
+}
+
+void GraphStage::backward_weight(MicrobatchId m) {
+  const auto queue = entry(queues_, m, "W without I");
+  queues_.erase(m);
+  queue->run();
+}
+
+}  // namespace pfeife

@@ -1,0 +1,120 @@
+// A stage that computes: its nodes go through LibTorch's dispatcher, recorded by autograd, for several
+// microbatches in flight.
+//
+// Random operators draw the same numbers under every plan: the generator is seeded per step,
+// microbatch and node. Not here: subgraphs, custom operators that keep state of their own.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "runtime/graph_split.h"
+#include "runtime/split_backward.h"
+#include "runtime/stage.h"
+#include "runtime/weights.h"
+
+namespace pfeife {
+
+/// What the stages of a process share: LibTorch has one generator a device, so drawing takes turns.
+struct RandomTurns {
+  std::mutex mutex;
+};
+
+struct StageOptions {
+  Placing placing;
+  bool split_backward = false;  ///< I and W will be asked for
+  bool recompute = false;       ///< F keeps only its inputs; B or I computes it again
+  bool autocast_bf16 = false;   ///< the forward runs under LibTorch's autocast
+  bool training = true;         ///< false: no gradients, dropout off, statistics as they are
+  std::uint64_t seed = 0;       ///< of random operators
+};
+
+/// Of one step: what its microbatches read, and how each loss is weighted.
+struct StepInputs {
+  std::uint64_t step = 0;
+  std::vector<std::map<ValueId, at::Tensor>> microbatches;  ///< [microbatch] model inputs
+  std::vector<double> loss_scale;  ///< [microbatch] share of the samples of the step
+};
+
+/// Every microbatch weighs the same.
+std::vector<double> equal_scale(std::size_t microbatches);
+
+class GraphStage final : public Stage {
+ public:
+  /// All arguments must outlive it. `tensors` must hold what the stage needs.
+  GraphStage(const Graph& graph, const std::vector<NodeEffects>& effects, const GraphSplit& split,
+             StageId stage, RankTensors& tensors, RandomTurns& turns, const StageOptions& options);
+
+  /// Must be called before each step; `inputs` must outlive the step.
+  void begin(const StepInputs& inputs);
+
+  const std::vector<StageId>& sources() const override { return sources_; }
+  const std::vector<StageId>& destinations() const override { return destinations_; }
+  PerStage forward(MicrobatchId m, const PerStage& received) override;
+  PerStage backward(MicrobatchId m, const PerStage& gradients) override;
+  PerStage backward_input(MicrobatchId m, const PerStage& gradients) override;
+  void backward_weight(MicrobatchId m) override;
+  std::optional<at::Tensor> loss(MicrobatchId m) const override;
+
+  /// Keeps the named values of every microbatch for output(); they must be made in this stage.
+  void keep(std::vector<ValueId> values) { kept_ = std::move(values); }
+  /// A kept value or model output of a microbatch, detached.
+  at::Tensor output(MicrobatchId m, ValueId value) const;
+
+  /// Microbatches whose forward has run and whose backward has not; and W that is outstanding.
+  std::size_t in_flight() const { return flights_.size(); }
+  std::size_t weights_pending() const { return queues_.size(); }
+
+ private:
+  struct Instruction {
+    Call call;
+    std::uint64_t node = 0;
+    bool random = false;
+    bool returns_list = false;
+    std::optional<DeferredKind> deferred;
+    std::vector<ValueId> outputs;
+    std::vector<ValueId> last_uses;  ///< values nobody reads afterwards
+  };
+  /// A microbatch between its forward and its backward.
+  struct Flight {
+    PerStage received;               ///< leaves
+    std::vector<at::Tensor> roots;   ///< [sent value] with history
+    at::Tensor loss_root;
+    std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward
+  };
+
+  void compile(const Graph& graph, const std::vector<NodeEffects>& effects);
+  void find_last_uses();
+  void run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again);
+  void execute(const Instruction& instruction, MicrobatchId m);
+  std::vector<c10::IValue> arguments(const Instruction& instruction) const;
+  void fill_values(MicrobatchId m, const Flight& flight, bool again);
+  PerStage run_backward(MicrobatchId m, const PerStage& gradients);
+  c10::intrusive_ptr<WeightQueue> queue(MicrobatchId m);
+
+  const Graph& graph_;
+  RankTensors& tensors_;
+  RandomTurns& turns_;
+  StageOptions options_;
+  StageSlice slice_;
+  std::vector<StageId> sources_, destinations_;
+  std::vector<std::vector<Crossing>> from_, to_;  ///< [source], [destination]
+  std::vector<ValueId> sent_;                     ///< values that leave the stage, sorted
+  std::vector<Instruction> instructions_;
+  std::optional<ValueId> loss_value_;
+  std::vector<ValueId> kept_;
+
+  const StepInputs* inputs_ = nullptr;
+  std::vector<at::Tensor> values_;  ///< [value] during a forward
+  std::map<MicrobatchId, Flight> flights_;
+  std::map<MicrobatchId, c10::intrusive_ptr<WeightQueue>> queues_;
+  std::map<MicrobatchId, at::Tensor> losses_;
+  std::map<std::pair<MicrobatchId, ValueId>, at::Tensor> outputs_;
+};
+
+/// The value that is the model's loss: the first floating scalar among its outputs. ConfigError if
+/// there is none.
+ValueId loss_of(const Graph& graph);
+
+}  // namespace pfeife

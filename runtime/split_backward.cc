@@ -1,0 +1,220 @@
+#include "runtime/split_backward.h"
+
+namespace pfeife {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+using Queue = c10::intrusive_ptr<WeightQueue>;
+
+Queue queue_of(AutogradContext* context) {
+  return c10::static_intrusive_pointer_cast<WeightQueue>(context->saved_data["queue"].toCapsule());
+}
+
+void add_gradient(Tensor parameter, const Tensor& gradient) {
+  const Tensor as_parameter = gradient.to(parameter.scalar_type());
+  if (parameter.grad().defined())
+    parameter.mutable_grad().add_(as_parameter);
+  else
+    parameter.mutable_grad() = as_parameter.detach();
+}
+
+Tensor rows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }  // [any..., n] -> [rows, n]
+
+/// y = x w^T + b. x [..., in], w [out, in], b [out].
+struct DeferredLinear : Function<DeferredLinear> {
+  static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Queue& queue) {
+    c->save_for_backward({x, w, b});
+    c->saved_data["queue"] = c10::IValue::make_capsule(queue);
+    return at::linear(x, w, b.defined() ? std::optional<Tensor>(b) : std::nullopt);
+  }
+  static variable_list backward(AutogradContext* c, const variable_list& g) {
+    const variable_list s = c->get_saved_variables();
+    const Tensor x = s[0].to(g[0].scalar_type()), w = s[1], b = s[2], gy = g[0];
+    queue_of(c)->pending.emplace_back([x, w, b, gy] {
+      if (w.requires_grad()) add_gradient(w, rows(gy).t().mm(rows(x)));
+      if (b.defined() && b.requires_grad()) add_gradient(b, rows(gy).sum(0));
+    });
+    const bool needs = c->needs_input_grad(0);
+    return {needs ? gy.matmul(w.to(gy.scalar_type())) : Tensor(), Tensor(), Tensor(), Tensor()};
+  }
+};
+
+/// y = x w (+ b). x [..., in], w [in, out], b broadcast to y.
+struct DeferredProduct : Function<DeferredProduct> {
+  static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Queue& queue) {
+    c->save_for_backward({x, w, b});
+    c->saved_data["queue"] = c10::IValue::make_capsule(queue);
+    return b.defined() ? at::addmm(b, x, w) : at::matmul(x, w);
+  }
+  static variable_list backward(AutogradContext* c, const variable_list& g) {
+    const variable_list s = c->get_saved_variables();
+    const Tensor x = s[0].to(g[0].scalar_type()), w = s[1], b = s[2], gy = g[0];
+    queue_of(c)->pending.emplace_back([x, w, b, gy] {
+      if (w.requires_grad()) add_gradient(w, rows(x).t().mm(rows(gy)));
+      if (b.defined() && b.requires_grad()) add_gradient(b, at::sum_to(gy, b.sizes()));
+    });
+    const bool needs = c->needs_input_grad(0);
+    return {needs ? gy.matmul(w.to(gy.scalar_type()).t()) : Tensor(), Tensor(), Tensor(), Tensor()};
+  }
+};
+
+struct ConvolutionShape {
+  std::vector<std::int64_t> stride, padding, dilation;
+  std::int64_t groups = 1;
+};
+
+/// x [batch, in, ...], w [out, in / groups, ...], b [out].
+struct DeferredConvolution : Function<DeferredConvolution> {
+  static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const ConvolutionShape& shape, const Queue& queue) {
+    c->save_for_backward({x, w, b});
+    c->saved_data["queue"] = c10::IValue::make_capsule(queue);
+    c->saved_data["stride"] = shape.stride;
+    c->saved_data["padding"] = shape.padding;
+    c->saved_data["dilation"] = shape.dilation;
+    c->saved_data["groups"] = shape.groups;
+    const std::vector<std::int64_t> none(shape.stride.size(), 0);
+    return at::convolution(x, w, b.defined() ? std::optional<Tensor>(b) : std::nullopt,
+                           shape.stride, shape.padding, shape.dilation, false, none, shape.groups);
+  }
+  static variable_list backward(AutogradContext* c, const variable_list& g) {
+    const variable_list s = c->get_saved_variables();
+    const Tensor gy = g[0], w = s[1], b = s[2];
+    const Tensor x = s[0].to(gy.scalar_type()), wg = w.detach().to(gy.scalar_type());
+    const ConvolutionShape shape{
+        c->saved_data["stride"].toIntVector(), c->saved_data["padding"].toIntVector(),
+        c->saved_data["dilation"].toIntVector(), c->saved_data["groups"].toInt()};
+    const auto gradients = [x, wg, gy, shape, out = w.size(0)](std::array<bool, 3> wanted) {
+      const std::vector<std::int64_t> none(shape.stride.size(), 0);
+      return at::convolution_backward(gy, x, wg, at::OptionalIntArrayRef({out}), shape.stride,
+                                      shape.padding, shape.dilation, false, none, shape.groups,
+                                      wanted);
+    };
+    queue_of(c)->pending.emplace_back([gradients, w, b] {
+      const bool bias = b.defined() && b.requires_grad();
+      auto [gx, gw, gb] = gradients({false, w.requires_grad(), bias});
+      if (w.requires_grad()) add_gradient(w, gw);
+      if (bias) add_gradient(b, gb);
+    });
+    Tensor gx;
+    if (c->needs_input_grad(0)) gx = std::get<0>(gradients({true, false, false}));
+    return {gx, Tensor(), Tensor(), Tensor(), Tensor()};
+  }
+};
+
+/// w [rows, width], indices of any shape.
+struct DeferredEmbedding : Function<DeferredEmbedding> {
+  static Tensor forward(AutogradContext* c, const Tensor& w, const Tensor& indices,
+                        std::int64_t padding, bool by_frequency, const Queue& queue) {
+    c->save_for_backward({w, indices});
+    c->saved_data["queue"] = c10::IValue::make_capsule(queue);
+    c->saved_data["padding"] = padding;
+    c->saved_data["by_frequency"] = by_frequency;
+    return at::embedding(w, indices, padding, by_frequency, false);
+  }
+  static variable_list backward(AutogradContext* c, const variable_list& g) {
+    const variable_list s = c->get_saved_variables();
+    queue_of(c)->pending.emplace_back([w = s[0], indices = s[1], gy = g[0],
+                                       padding = c->saved_data["padding"].toInt(),
+                                       by_frequency = c->saved_data["by_frequency"].toBool()] {
+      add_gradient(w, at::embedding_dense_backward(gy, indices, w.size(0), padding, by_frequency));
+    });
+    return {Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
+  }
+};
+
+Tensor tensor_or_none(const c10::IValue& value) {
+  return value.isTensor() ? value.toTensor() : Tensor();
+}
+std::vector<std::int64_t> per_dimension(const c10::IValue& list, std::size_t dimensions) {
+  std::vector<std::int64_t> values = list.toIntVector();
+  if (values.size() == 1) values.resize(dimensions, values[0]);
+  return values;
+}
+
+bool is_trainable(const Graph& graph, const Node& node, const char* argument) {
+  const Argument* actual = node.find(argument);
+  const auto* id = actual ? std::get_if<ValueId>(&actual->value) : nullptr;
+  if (id == nullptr) return false;
+  const Value& value = graph.value(*id);
+  return value.parameter && graph.parameters[value.parameter->index()].trainable;
+}
+bool is_absent_or_parameter(const Graph& graph, const Node& node, const char* argument) {
+  const Argument* actual = node.find(argument);
+  if (actual == nullptr || std::holds_alternative<std::monostate>(actual->value)) return true;
+  const auto* id = std::get_if<ValueId>(&actual->value);
+  return id != nullptr && graph.value(*id).role == ValueRole::Parameter;
+}
+std::size_t dimensions(const Graph& graph, const Node& node, const char* argument) {
+  return graph.value(std::get<ValueId>(node.find(argument)->value)).type.sizes.size();
+}
+
+}  // namespace
+
+void WeightQueue::run() {
+  const at::NoGradGuard no_gradients;
+  for (auto& compute : pending) {
+    compute();
+    compute = nullptr;  // frees the activations it held
+  }
+  pending.clear();
+}
+
+std::optional<DeferredKind> deferred_kind(const Graph& graph, const Node& node) {
+  const bool plain = node.overload.empty();
+  if (node.op == "aten::linear" && is_trainable(graph, node, "weight") &&
+      is_absent_or_parameter(graph, node, "bias"))
+    return DeferredKind::Linear;
+  if (node.op == "aten::addmm" && plain && is_trainable(graph, node, "mat2") &&
+      is_absent_or_parameter(graph, node, "self") && !node.find("beta") && !node.find("alpha"))
+    return DeferredKind::Addmm;
+  if ((node.op == "aten::matmul" || node.op == "aten::mm") && is_trainable(graph, node, "other") &&
+      dimensions(graph, node, "other") == 2)
+    return DeferredKind::Matmul;
+  const bool convolution =
+      node.op == "aten::conv1d" || node.op == "aten::conv2d" || node.op == "aten::conv3d";
+  if (convolution && plain && is_trainable(graph, node, "weight") &&
+      is_absent_or_parameter(graph, node, "bias") &&
+      dimensions(graph, node, "input") == dimensions(graph, node, "weight"))
+    return DeferredKind::Convolution;
+  if (node.op == "aten::embedding" && is_trainable(graph, node, "weight"))
+    return DeferredKind::Embedding;
+  return {};
+}
+
+void call_deferred(DeferredKind kind, torch::jit::Stack& stack, const Queue& queue) {
+  const auto& a = stack;
+  Tensor result;
+  switch (kind) {
+    case DeferredKind::Linear:
+      result = DeferredLinear::apply(a[0].toTensor(), a[1].toTensor(), tensor_or_none(a[2]), queue);
+      break;
+    case DeferredKind::Addmm:
+      result = DeferredProduct::apply(a[1].toTensor(), a[2].toTensor(), a[0].toTensor(), queue);
+      break;
+    case DeferredKind::Matmul:
+      result = DeferredProduct::apply(a[0].toTensor(), a[1].toTensor(), Tensor(), queue);
+      break;
+    case DeferredKind::Convolution: {
+      const auto spatial = static_cast<std::size_t>(a[1].toTensor().dim() - 2);
+      const ConvolutionShape shape{per_dimension(a[3], spatial), per_dimension(a[4], spatial),
+                                   per_dimension(a[5], spatial), a[6].toInt()};
+      result = DeferredConvolution::apply(a[0].toTensor(), a[1].toTensor(), tensor_or_none(a[2]),
+                                          shape, queue);
+      break;
+    }
+    case DeferredKind::Embedding:
+      result = DeferredEmbedding::apply(a[0].toTensor(), a[1].toTensor(), a[2].toInt(),
+                                        a[3].toBool(), queue);
+      break;
+  }
+  stack.clear();
+  stack.emplace_back(std::move(result));
+}
+
+}  // namespace pfeife

@@ -1,0 +1,35 @@
+// Operators whose weight gradient can wait: linear layers, convolutions and embeddings, with a
+// backward that hands on dI and puts dW into a queue.
+//
+// Not covered: parameters of other operators (norms, biases added by hand). Their gradients come with dI,
+// from kernels that make both in one pass.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "planner/ir/graph.h"
+#include "runtime/aten.h"
+
+namespace pfeife {
+
+/// Weight gradients of one microbatch that are still to be computed; filled by I, emptied by W.
+struct WeightQueue : torch::CustomClassHolder {
+  std::vector<std::function<void()>> pending;
+  /// Computes them all, adding to the parameters' gradients, and frees what they held.
+  void run();
+};
+
+/// The kinds of operators that defer.
+enum class DeferredKind { Linear, Addmm, Matmul, Convolution, Embedding };
+
+/// How `node` can be deferred: its weight must be a trainable parameter itself. Empty if it cannot.
+std::optional<DeferredKind> deferred_kind(const Graph& graph, const Node& node);
+
+/// Calls the operator on `stack` (arguments in the order of its schema) so that its backward defers
+/// to `queue`. Leaves the result on the stack.
+void call_deferred(DeferredKind kind, torch::jit::Stack& stack,
+                   const c10::intrusive_ptr<WeightQueue>& queue);
+
+}  // namespace pfeife
