@@ -1,5 +1,5 @@
-// All of LibTorch that runtime/ uses, precompiled once. Not torch/torch.h: three times the cost, and nothing
-// of the nn front end is needed.
+// All of LibTorch that runtime/ uses, precompiled once. Not torch/torch.h: three times the cost,
+// and nothing of the nn front end is needed.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -60,8 +60,7 @@ std::vector<TaskRecord> RankExecutor::run(std::uint64_t step) {
     }
     while (!contributed_.empty()) finish_reduction(contributed_.begin()->first);
   } catch (const std::exception& error) {
-    const std::string where =
-        running ? " failed at " + to_string(*running) + ": " : " failed: ";
+    const std::string where = running ? " failed at " + to_string(*running) + ": " : " failed: ";
     const std::string text = error.what();
     // A failure of another rank comes with its own place.
     const bool passed_on = text.starts_with("rank ");
@@ -107,14 +106,12 @@ void RankExecutor::receive_for(TaskId id) {
     const Action& sent = std::get<Action>(transfer.cell);
     Message message = transport_.receive(transfer.rank, tag_of(step_, edge.from));
     records_.push_back({edge.from, message.posted, message.arrived});
-    inbox_[{sent.stage, *sent.peer, *sent.microbatch, sent.direction}] =
-        std::move(message.tensors);
+    inbox_[{sent.stage, *sent.peer, *sent.microbatch, sent.direction}] = std::move(message.tensors);
   }
 }
 
 PerStage RankExecutor::take(const std::vector<StageId>& others, const Action& action) {
-  const Direction direction =
-      action.op == Op::Forward ? Direction::Forward : Direction::Backward;
+  const Direction direction = action.op == Op::Forward ? Direction::Forward : Direction::Backward;
   PerStage in;
   for (const StageId other : others) {
     auto found = inbox_.extract(Route{other, action.stage, *action.microbatch, direction});
@@ -168,10 +165,10 @@ void RankExecutor::hand_on(TaskId task, const Action& action, PerStage out) {
 
 void RankExecutor::contribute(TaskId id) {
   const Task& reduction = graph_.tasks[id.index()];
+  contributed_[id] = now();  // before sending: another party may have it all a moment later
   for (const RankId other : reduction.parties)
     if (other != rank_)
       transport_.send(other, tag_of(step_, id), work_.contribution(reduction, other));
-  contributed_[id] = now();
 }
 
 void RankExecutor::finish_reduction(TaskId id) {

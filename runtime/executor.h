@@ -75,7 +75,7 @@ class RankExecutor {
   std::vector<TaskId> at_start_;                     ///< reductions that wait for nothing here
 
   std::uint64_t step_ = 0;
-  std::map<Route, Tensors> inbox_;  ///< received, or made by another stage of this rank
+  std::map<Route, Tensors> inbox_;             ///< received, or made by another stage of this rank
   std::map<TaskId, Nanoseconds> contributed_;  ///< reductions under way
   std::vector<TaskRecord> records_;
 };

@@ -101,7 +101,8 @@ class Splitter {
         const Value& value = graph_.value(in);
         if (value.role == ValueRole::Input) inputs.insert(in);
         if (value.role == ValueRole::Parameter) parameters.insert(*value.parameter);
-        if (value.role == ValueRole::Buffer || value.role == ValueRole::Constant) buffers.insert(in);
+        if (value.role == ValueRole::Buffer || value.role == ValueRole::Constant)
+          buffers.insert(in);
         if (!value.producer) continue;
         if (is_free(in))
           open.push_back(value.producer->index());
@@ -219,10 +220,9 @@ StageCosts unit_costs(const Graph& graph, const GraphSplit& split) {
   constexpr Nanoseconds kUnit{1000};
   const StageGraph stages = stage_graph(graph, split);
   StageCosts costs;
-  costs.stages.assign(stages.stages, {.forward = kUnit,
-                                      .backward_input = kUnit,
-                                      .backward_weight = kUnit,
-                                      .optimizer = kUnit});
+  costs.stages.assign(
+      stages.stages,
+      {.forward = kUnit, .backward_input = kUnit, .backward_weight = kUnit, .optimizer = kUnit});
   for (const StageGraph::Edge& edge : stages.edges) {
     StagePair pair{edge.from, edge.to, Bytes{0}, Bytes{0}, kUnit / 100, kUnit / 100};
     for (const Crossing& c : split.between(edge.from, edge.to)) {

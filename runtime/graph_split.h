@@ -26,8 +26,8 @@ struct Crossing {
 
 /// What one stage executes and holds; all lists sorted.
 struct StageSlice {
-  std::vector<NodeId> nodes;  ///< in order of execution
-  std::vector<ValueId> inputs;           ///< of the model
+  std::vector<NodeId> nodes;    ///< in order of execution
+  std::vector<ValueId> inputs;  ///< of the model
   std::vector<ParameterId> parameters;
   std::vector<ValueId> buffers;          ///< buffers and constants
   std::vector<ValueId> written_buffers;  ///< those it updates

@@ -69,8 +69,9 @@ ValueId loss_of(const Graph& graph) {
     const TensorType& type = graph.value(out).type;
     if (is_floating(type.dtype) && type.elements() == 1) return out;
   }
-  throw ConfigError({graph.name},
-                    "has no output that is a floating scalar; export the forward pass with its loss");
+  throw ConfigError(
+      {graph.name},
+      "has no output that is a floating scalar; export the forward pass with its loss");
 }
 
 GraphStage::GraphStage(const Graph& graph, const std::vector<NodeEffects>& effects,
@@ -92,7 +93,8 @@ GraphStage::GraphStage(const Graph& graph, const std::vector<NodeEffects>& effec
       sent.insert(c.value);
     }
     if (c.to == stage) {
-      if (sources_.empty() || sources_.back() != c.from) sources_.push_back(c.from), from_.emplace_back();
+      if (sources_.empty() || sources_.back() != c.from)
+        sources_.push_back(c.from), from_.emplace_back();
       from_.back().push_back(c);
     }
   }
@@ -127,7 +129,8 @@ void GraphStage::compile(const Graph& graph, const std::vector<NodeEffects>& eff
       std::erase_if(holes, [&](const Call::Hole& hole) {
         if (here.contains(hole.value) || graph.value(hole.value).role != ValueRole::Intermediate)
           return false;
-        instruction.call.stack[hole.argument] = of_type(graph.value(hole.value).type, options_.placing);
+        instruction.call.stack[hole.argument] =
+            of_type(graph.value(hole.value).type, options_.placing);
         return true;
       });
     }
@@ -177,8 +180,8 @@ void GraphStage::fill_values(MicrobatchId m, const Flight& flight, bool again) {
   for (const ParameterId p : slice_.parameters)
     values_[graph_.parameters[p.index()].value.index()] = tensors_.parameters.at(p);
   for (const ValueId b : slice_.buffers)
-    values_[b.index()] = again && flight.buffers.contains(b) ? flight.buffers.at(b)
-                                                             : tensors_.buffers.at(b);
+    values_[b.index()] =
+        again && flight.buffers.contains(b) ? flight.buffers.at(b) : tensors_.buffers.at(b);
   for (const ValueId i : slice_.inputs)
     values_[i.index()] = entry(inputs_->microbatches.at(m.index()), i, "model input is missing");
   for (std::size_t s = 0; s < from_.size(); ++s)
@@ -212,8 +215,8 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m) {
     turn = std::unique_lock(turns_.mutex);
     auto generator = at::globalContext().defaultGenerator(options_.placing.device);
     const std::lock_guard lock(generator.mutex());
-    generator.set_current_seed(mixed_seed({options_.seed, inputs_->step,
-                                           static_cast<std::uint64_t>(m.value), instruction.node}));
+    generator.set_current_seed(mixed_seed(
+        {options_.seed, inputs_->step, static_cast<std::uint64_t>(m.value), instruction.node}));
   }
   if (instruction.deferred && at::GradMode::is_enabled())
     call_deferred(*instruction.deferred, stack, queue(m));
@@ -260,8 +263,8 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   for (std::size_t s = 0; s < from_.size(); ++s) {
     Tensors leaves;
     for (std::size_t c = 0; c < from_[s].size(); ++c)
-      leaves.push_back(received[s].at(c).detach().set_requires_grad(from_[s][c].gradient &&
-                                                                    options_.training));
+      leaves.push_back(
+          received[s].at(c).detach().set_requires_grad(from_[s][c].gradient && options_.training));
     flight.received.push_back(std::move(leaves));
   }
   const bool history = options_.training && !options_.recompute;
@@ -305,8 +308,7 @@ PerStage GraphStage::run_backward(MicrobatchId m, const PerStage& gradients) {
     }
   if (loss_value_ && flight.loss_root.requires_grad()) {
     roots.push_back(flight.loss_root);
-    root_gradients.push_back(
-        at::full_like(flight.loss_root, inputs_->loss_scale.at(m.index())));
+    root_gradients.push_back(at::full_like(flight.loss_root, inputs_->loss_scale.at(m.index())));
   }
   flight.roots.clear();
   flight.loss_root.reset();

@@ -1,5 +1,5 @@
-// A stage that computes: its nodes go through LibTorch's dispatcher, recorded by autograd, for several
-// microbatches in flight.
+// A stage that computes: its nodes go through LibTorch's dispatcher, recorded by autograd, for
+// several microbatches in flight.
 //
 // Random operators draw the same numbers under every plan: the generator is seeded per step,
 // microbatch and node. Not here: subgraphs, custom operators that keep state of their own.
@@ -78,8 +78,8 @@ class GraphStage final : public Stage {
   };
   /// A microbatch between its forward and its backward.
   struct Flight {
-    PerStage received;               ///< leaves
-    std::vector<at::Tensor> roots;   ///< [sent value] with history
+    PerStage received;              ///< leaves
+    std::vector<at::Tensor> roots;  ///< [sent value] with history
     at::Tensor loss_root;
     std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward
   };

@@ -29,8 +29,8 @@ constexpr std::array<std::pair<DType, c10::ScalarType>, 16> kTypes{{
 }};
 
 constexpr std::array<std::string_view, 8> kMetadataOnly{
-    "aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::empty_like", "aten::new_zeros",
-    "aten::new_ones",   "aten::new_full",  "aten::new_empty"};
+    "aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::empty_like",
+    "aten::new_zeros",  "aten::new_ones",  "aten::new_full",  "aten::new_empty"};
 
 [[noreturn]] void refuse(const Graph& graph, const Node& node, const std::string& why) {
   throw ConfigError({graph.name}, "node '" + node.name + "' (" + node.op +
@@ -123,8 +123,10 @@ class Constants {
     if (const auto* format = std::get_if<MemoryFormat>(&value)) return memory_format(format->code);
     if (std::holds_alternative<DeviceArgument>(value)) return placing_.device;
     if (const auto* text = std::get_if<std::string>(&value)) return *text;
-    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) return integers(type, *list);
-    if (const auto* list = std::get_if<std::vector<double>>(&value)) return c10::List<double>(*list);
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
+      return integers(type, *list);
+    if (const auto* list = std::get_if<std::vector<double>>(&value))
+      return c10::List<double>(*list);
     if (const auto* list = std::get_if<std::vector<bool>>(&value)) {
       c10::List<bool> out;
       for (const bool b : *list) out.push_back(b);
@@ -138,7 +140,9 @@ class Constants {
     if (const auto optional = type->cast<c10::OptionalType>()) return optional->getElementType();
     return type;
   }
-  static bool is_tensor(const c10::TypePtr& type) { return type->kind() == c10::TypeKind::TensorType; }
+  static bool is_tensor(const c10::TypePtr& type) {
+    return type->kind() == c10::TypeKind::TensorType;
+  }
 
   // A number where a tensor is wanted takes part in type promotion as a number: a wrapped one.
   static c10::IValue number(const c10::TypePtr& type, double value) {

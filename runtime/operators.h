@@ -1,5 +1,5 @@
-// Operators of a graph as calls of LibTorch's dispatcher, and what their schemas say about storages and
-// random numbers.
+// Operators of a graph as calls of LibTorch's dispatcher, and what their schemas say about storages
+// and random numbers.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,20 @@ DType dtype_of(c10::ScalarType type);
 /// How a graph is placed when it is made executable.
 struct Placing {
   at::Device device = at::kCPU;
-  bool double_precision = false;  ///< float32 becomes float64 everywhere: to compare gradients exactly
+  bool double_precision =
+      false;  ///< float32 becomes float64 everywhere: to compare gradients exactly
 };
 /// The dtype that tensors of `dtype` have under `placing`.
 c10::ScalarType placed_type(DType dtype, const Placing& placing);
 
 /// What a node does besides returning tensors.
 struct NodeEffects {
-  bool random = false;                     ///< draws from the random generator
-  std::vector<ValueId> writes;             ///< arguments written in place, buffers of batch norm included
-  std::vector<std::pair<ValueId, ValueId>> aliases;  ///< (argument, output) that may share a storage
-  bool metadata_only = false;  ///< reads only shape and type of its tensors (zeros_like, new_ones, ...)
+  bool random = false;          ///< draws from the random generator
+  std::vector<ValueId> writes;  ///< arguments written in place, buffers of batch norm included
+  std::vector<std::pair<ValueId, ValueId>>
+      aliases;  ///< (argument, output) that may share a storage
+  bool metadata_only =
+      false;  ///< reads only shape and type of its tensors (zeros_like, new_ones, ...)
 };
 /// Effects of every node. ConfigError naming node and operator if LibTorch has no such operator.
 std::vector<NodeEffects> effects_of(const Graph& graph);

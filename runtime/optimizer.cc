@@ -26,8 +26,9 @@ void update_one(at::Tensor parameter, const at::Tensor& gradient,
   }
   const at::Tensor average = state_of(state, "exp_avg", parameter),
                    square = state_of(state, "exp_avg_sq", parameter);
-  const at::Tensor steps = at::full({}, static_cast<double>(step),
-                                    at::TensorOptions().dtype(at::kFloat).device(parameter.device()));
+  const at::Tensor steps =
+      at::full({}, static_cast<double>(step),
+               at::TensorOptions().dtype(at::kFloat).device(parameter.device()));
   if (o.kind == Optimizer::AdamW)
     at::_fused_adamw_({parameter}, {gradient}, {average}, {square}, {}, {steps}, o.learning_rate,
                       o.beta1, o.beta2, o.weight_decay, o.epsilon, false, false);

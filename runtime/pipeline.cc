@@ -22,9 +22,8 @@ bool has_transfers_or_steps(const Schedule& schedule) {
 
 void require_right(const Pipeline& pipeline) {
   if (pipeline.stages.stages != stage_count(pipeline.schedule))
-    throw ConfigError({"schedule"},
-                      stream_all("has ", stage_count(pipeline.schedule), " stages, the cuts make ",
-                                 pipeline.stages.stages));
+    throw ConfigError({"schedule"}, stream_all("has ", stage_count(pipeline.schedule),
+                                               " stages, the cuts make ", pipeline.stages.stages));
   const auto violations =
       validate(pipeline.schedule, {pipeline.stages, pipeline.microbatches, /*lowered=*/true},
                {.queues = Queues::None, .links = Links::Delay, .blocking = false});
@@ -41,7 +40,9 @@ constexpr std::uint32_t kNormTask = ~std::uint32_t{0};
 constexpr std::uint32_t kEvaluationTask = kNormTask - 1;
 
 double squared_norm(const at::Tensor& gradient) {
-  return at::linalg_vector_norm(gradient, 2, std::nullopt, false, at::kDouble).square().item<double>();
+  return at::linalg_vector_norm(gradient, 2, std::nullopt, false, at::kDouble)
+      .square()
+      .item<double>();
 }
 
 std::vector<double> losses_in(const std::map<StageId, std::unique_ptr<GraphStage>>& stages) {
@@ -66,10 +67,9 @@ Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule
   if (placement.stages() != pipeline.stages.stages)
     throw ConfigError({"schedule"}, stream_all("places ", placement.stages(),
                                                " stages, the cuts make ", pipeline.stages.stages));
-  pipeline.schedule =
-      has_transfers_or_steps(schedule)
-          ? schedule
-          : lower(schedule, unit_costs(pipeline.graph, pipeline.split), placement);
+  pipeline.schedule = has_transfers_or_steps(schedule)
+                          ? schedule
+                          : lower(schedule, unit_costs(pipeline.graph, pipeline.split), placement);
   require_right(pipeline);
   pipeline.tasks = dependencies(pipeline.schedule, pipeline.stages, placement, Semantics{});
   return pipeline;
@@ -95,7 +95,8 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
         if (a.op == Op::BackwardInput) splits[a.stage.index()] = true;
       });
   for (std::size_t s = 0; s < pipeline.stages.stages; ++s)
-    if (pipeline.placement.rank_of_stage[s] == rank) own_.emplace_back(static_cast<std::int64_t>(s));
+    if (pipeline.placement.rank_of_stage[s] == rank)
+      own_.emplace_back(static_cast<std::int64_t>(s));
   tensors_ = load_tensors(pipeline.graph, pipeline.split, own_, source, options.placing);
   RankWork work;
   for (const StageId s : own_) {
@@ -112,7 +113,9 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   }
   work.contribution = [this](const Task& t, RankId other) { return contribution(t, other); };
   work.reduce = [this](const Task& t, const auto& parts) { reduce(t, parts); };
-  work.optimizer_step = [this](StageId s) { update_stage(s); };
+  work.optimizer_step = [this](StageId s) {
+    if (options_.optimizer.clip_norm <= 0) update_stage(s);  // clipping needs all gradients
+  };
   work.entering = [this](const Cell& cell) {
     if (entering_) entering_(cell);
   };
@@ -122,12 +125,12 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
 
 std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
   for (auto& [s, stage] : stages_) stage->begin(inputs);
-  clipped_ = false;
   updated_.clear();
   step_ = inputs.step;
   if (options_.update) ++updates_;
   std::vector<TaskRecord> records = executor_->run(inputs.step);
-  for (const StageId s : own_) update_stage(s);  // of schedules without optimizer steps
+  if (options_.update) clip_gradients();
+  for (const StageId s : own_) update_stage(s);  // what the schedule did not update itself
   return records;
 }
 
@@ -178,10 +181,9 @@ void RankPipeline::reduce(const Task& reduction, const std::map<RankId, Tensors>
   }
 }
 
-/// Scales all gradients so that their norm over the whole model is at most the limit. Every rank must
-/// call it at the same step; a parameter that several ranks hold counts once.
+/// Scales all gradients so that their norm over the whole model is at most the limit. Every rank
+/// must call it at the same step; a parameter that several ranks hold counts once.
 void RankPipeline::clip_gradients() {
-  clipped_ = true;
   if (options_.optimizer.clip_norm <= 0) return;
   double sum = 0;
   for (const auto& [p, tensor] : tensors_.parameters) {
@@ -196,11 +198,10 @@ void RankPipeline::clip_gradients() {
     if (r != rank_.index()) transport_.send(RankId{static_cast<std::int64_t>(r)}, tag, {own});
   double total = 0;
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
-    total += r == rank_.index()
-                 ? sum
-                 : transport_.receive(RankId{static_cast<std::int64_t>(r)}, tag)
-                       .tensors.at(0)
-                       .item<double>();
+    total += r == rank_.index() ? sum
+                                : transport_.receive(RankId{static_cast<std::int64_t>(r)}, tag)
+                                      .tensors.at(0)
+                                      .item<double>();
   const double norm = std::sqrt(total);
   if (norm <= options_.optimizer.clip_norm) return;
   const at::NoGradGuard no_gradients;
@@ -211,7 +212,6 @@ void RankPipeline::clip_gradients() {
 
 void RankPipeline::update_stage(StageId stage) {
   if (!options_.update || updated_[stage]) return;
-  if (!clipped_) clip_gradients();
   updated_[stage] = true;
   // A parameter of several stages of the rank has lost its gradient after the first: once a step.
   update(tensors_, pipeline_.split.stages[stage.index()].parameters, optimizer_state_,
@@ -228,10 +228,11 @@ void RankPipeline::evaluate(const StepInputs& inputs) {
                        .training = false});
   const auto stages = static_cast<std::uint32_t>(pipeline_.stages.stages);
   const auto tag = [&](MicrobatchId m, StageId from, StageId to) {
-    return Tag{inputs.step, kEvaluationTask,
-               (static_cast<std::uint32_t>(m.value) * stages + static_cast<std::uint32_t>(from.value)) *
-                       stages +
-                   static_cast<std::uint32_t>(to.value)};
+    return Tag{
+        inputs.step, kEvaluationTask,
+        (static_cast<std::uint32_t>(m.value) * stages + static_cast<std::uint32_t>(from.value)) *
+                stages +
+            static_cast<std::uint32_t>(to.value)};
   };
   for (auto& [s, stage] : evaluation_stages_) stage->begin(inputs);
   for (std::size_t i = 0; i < inputs.microbatches.size(); ++i) {
@@ -250,7 +251,9 @@ void RankPipeline::evaluate(const StepInputs& inputs) {
 }
 
 std::vector<double> RankPipeline::losses() const { return losses_in(stages_); }
-std::vector<double> RankPipeline::evaluation_losses() const { return losses_in(evaluation_stages_); }
+std::vector<double> RankPipeline::evaluation_losses() const {
+  return losses_in(evaluation_stages_);
+}
 
 void run_ranks(std::size_t ranks, const std::function<void(RankId, Transport&)>& body) {
   InProcessHub hub(ranks);

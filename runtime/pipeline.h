@@ -34,7 +34,8 @@ struct Pipeline {
 /// taken as it is. ConfigError with the judge's reasons if it is not right for the cut graph.
 Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule& schedule,
                        const Placement& placement);
-/// The unsplit model on one rank, its microbatches one after another: what pipelines are compared with.
+/// The unsplit model on one rank, its microbatches one after another: what pipelines are compared
+/// with.
 Pipeline unsplit_pipeline(Graph graph, std::size_t microbatches);
 
 struct RankOptions {
@@ -88,13 +89,12 @@ class RankPipeline {
   OptimizerState optimizer_state_;
   std::int64_t updates_ = 0;
   std::uint64_t step_ = 0;
-  bool clipped_ = false;
   std::function<void(const Cell&)> entering_;
   std::map<StageId, bool> updated_;
 };
 
-/// Runs `body` for every rank on a thread of its own, over an in-process transport. The first failure
-/// stops all and is thrown.
+/// Runs `body` for every rank on a thread of its own, over an in-process transport. The first
+/// failure stops all and is thrown.
 void run_ranks(std::size_t ranks, const std::function<void(RankId, Transport&)>& body);
 
 }  // namespace pfeife

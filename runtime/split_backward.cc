@@ -7,6 +7,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
+using Maybe = std::optional<Tensor>;  // an undefined tensor is no argument of a Function
 using Queue = c10::intrusive_ptr<WeightQueue>;
 
 Queue queue_of(AutogradContext* context) {
@@ -25,11 +26,11 @@ Tensor rows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }  // [any...
 
 /// y = x w^T + b. x [..., in], w [out, in], b [out].
 struct DeferredLinear : Function<DeferredLinear> {
-  static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Tensor& b,
+  static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Maybe& b,
                         const Queue& queue) {
-    c->save_for_backward({x, w, b});
+    c->save_for_backward({x, w, b.value_or(Tensor())});
     c->saved_data["queue"] = c10::IValue::make_capsule(queue);
-    return at::linear(x, w, b.defined() ? std::optional<Tensor>(b) : std::nullopt);
+    return at::linear(x, w, b);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
@@ -45,11 +46,11 @@ struct DeferredLinear : Function<DeferredLinear> {
 
 /// y = x w (+ b). x [..., in], w [in, out], b broadcast to y.
 struct DeferredProduct : Function<DeferredProduct> {
-  static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Tensor& b,
+  static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Maybe& b,
                         const Queue& queue) {
-    c->save_for_backward({x, w, b});
+    c->save_for_backward({x, w, b.value_or(Tensor())});
     c->saved_data["queue"] = c10::IValue::make_capsule(queue);
-    return b.defined() ? at::addmm(b, x, w) : at::matmul(x, w);
+    return b ? at::addmm(*b, x, w) : at::matmul(x, w);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
@@ -70,17 +71,17 @@ struct ConvolutionShape {
 
 /// x [batch, in, ...], w [out, in / groups, ...], b [out].
 struct DeferredConvolution : Function<DeferredConvolution> {
-  static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Tensor& b,
+  static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Maybe& b,
                         const ConvolutionShape& shape, const Queue& queue) {
-    c->save_for_backward({x, w, b});
+    c->save_for_backward({x, w, b.value_or(Tensor())});
     c->saved_data["queue"] = c10::IValue::make_capsule(queue);
     c->saved_data["stride"] = shape.stride;
     c->saved_data["padding"] = shape.padding;
     c->saved_data["dilation"] = shape.dilation;
     c->saved_data["groups"] = shape.groups;
     const std::vector<std::int64_t> none(shape.stride.size(), 0);
-    return at::convolution(x, w, b.defined() ? std::optional<Tensor>(b) : std::nullopt,
-                           shape.stride, shape.padding, shape.dilation, false, none, shape.groups);
+    return at::convolution(x, w, b, shape.stride, shape.padding, shape.dilation, false, none,
+                           shape.groups);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
@@ -128,8 +129,8 @@ struct DeferredEmbedding : Function<DeferredEmbedding> {
   }
 };
 
-Tensor tensor_or_none(const c10::IValue& value) {
-  return value.isTensor() ? value.toTensor() : Tensor();
+Maybe tensor_or_none(const c10::IValue& value) {
+  return value.isTensor() ? Maybe(value.toTensor()) : std::nullopt;
 }
 std::vector<std::int64_t> per_dimension(const c10::IValue& list, std::size_t dimensions) {
   std::vector<std::int64_t> values = list.toIntVector();
@@ -195,10 +196,11 @@ void call_deferred(DeferredKind kind, torch::jit::Stack& stack, const Queue& que
       result = DeferredLinear::apply(a[0].toTensor(), a[1].toTensor(), tensor_or_none(a[2]), queue);
       break;
     case DeferredKind::Addmm:
-      result = DeferredProduct::apply(a[1].toTensor(), a[2].toTensor(), a[0].toTensor(), queue);
+      result =
+          DeferredProduct::apply(a[1].toTensor(), a[2].toTensor(), Maybe(a[0].toTensor()), queue);
       break;
     case DeferredKind::Matmul:
-      result = DeferredProduct::apply(a[0].toTensor(), a[1].toTensor(), Tensor(), queue);
+      result = DeferredProduct::apply(a[0].toTensor(), a[1].toTensor(), Maybe(), queue);
       break;
     case DeferredKind::Convolution: {
       const auto spatial = static_cast<std::size_t>(a[1].toTensor().dim() - 2);

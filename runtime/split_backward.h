@@ -1,8 +1,8 @@
 // Operators whose weight gradient can wait: linear layers, convolutions and embeddings, with a
 // backward that hands on dI and puts dW into a queue.
 //
-// Not covered: parameters of other operators (norms, biases added by hand). Their gradients come with dI,
-// from kernels that make both in one pass.
+// Not covered: parameters of other operators (norms, biases added by hand). Their gradients come
+// with dI, from kernels that make both in one pass.
 #pragma once
 
 #include <functional>

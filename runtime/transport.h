@@ -1,8 +1,9 @@
 // How ranks hand tensors to one another.
 //
-// Sending never blocks; receiving waits for the one message asked for, whatever else has arrived. Threading: a
-// transport belongs to one rank and is used by its thread, only stop() may be called by any. Once a rank
-// has failed, every call throws RuntimeFault with the reason of the failure, on every rank.
+// Sending never blocks; receiving waits for the one message asked for, whatever else has arrived.
+// Threading: a transport belongs to one rank and is used by its thread, only stop() may be called
+// by any. Once a rank has failed, every call throws RuntimeFault with the reason of the failure, on
+// every rank.
 #pragma once
 
 #include <chrono>

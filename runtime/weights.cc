@@ -119,8 +119,8 @@ RankTensors load_tensors(const Graph& graph, const GraphSplit& split,
     for (const ParameterId p : slice.parameters) {
       if (tensors.parameters.contains(p)) continue;
       const Parameter& parameter = graph.parameters[p.index()];
-      at::Tensor tensor =
-          placed(source.tensor(parameter.names.front(), parameter.type), parameter.type.dtype, placing);
+      at::Tensor tensor = placed(source.tensor(parameter.names.front(), parameter.type),
+                                 parameter.type.dtype, placing);
       tensors.parameters[p] = tensor.detach().set_requires_grad(parameter.trainable);
     }
     for (const ValueId b : slice.buffers) {

@@ -1,5 +1,5 @@
-// The tensors a rank holds: parameters, buffers and constants of its stages, read from the archive or
-// initialised.
+// The tensors a rank holds: parameters, buffers and constants of its stages, read from the archive
+// or initialised.
 #pragma once
 
 #include <filesystem>

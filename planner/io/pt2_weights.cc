@@ -39,7 +39,8 @@ class Collector {
     const std::string folder = folder_of("/data/" + kind + "/" + table);
     if (folder.empty()) return;
     const Json config = json_fields::parse(archive_.read(folder + table, kConfigLimit));
-    for (const auto& [name, entry] : json_fields::object(json_fields::field(config, "config")).items())
+    for (const auto& [name, entry] :
+         json_fields::object(json_fields::field(config, "config")).items())
       try {
         add_tensor(folder, name, entry);
       } catch (const Malformed& error) {
@@ -67,8 +68,8 @@ class Collector {
     const std::int64_t end = reach(tensor.type);
     const auto room = static_cast<std::int64_t>(lies.bytes) / element_size(tensor.type.dtype).value;
     if (lies.bytes > 0 && end > room)
-      throw Malformed(stream_all("needs ", end, " elements of entry '", lies.entry,
-                                 "', which has ", room));
+      throw Malformed(
+          stream_all("needs ", end, " elements of entry '", lies.entry, "', which has ", room));
     weights_.tensors[name] = std::move(tensor);
   }
 

@@ -1,5 +1,5 @@
-// Where the tensors of a `.pt2` archive lie: parameters, buffers and constants by name. Contents are
-// read by whoever executes the graph.
+// Where the tensors of a `.pt2` archive lie: parameters, buffers and constants by name. Contents
+// are read by whoever executes the graph.
 #pragma once
 
 #include <cstdint>
