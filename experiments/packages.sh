@@ -8,7 +8,7 @@ build_packages=(
   libboost-program-options-dev libfmt-dev libsimgrid-dev
 )
 # What tests/run needs besides.
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev)
 
 # say MESSAGE...: a line on standard error.
 say() { printf '%s\n' "$*" >&2; }

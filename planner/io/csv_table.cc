@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::size_t kMostRows = 100'000;
 constexpr std::size_t kMostCells = 1'000'000;  // of the whole table
+constexpr std::size_t kMostColumns = 1000;
+constexpr std::size_t kLongestCell = 1000;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -51,9 +53,11 @@ std::vector<CsvCell> cells_of(const TextLine& line, const std::string& file) {
     } else {
       cell.text = trimmed(line.text.substr(at, comma == line.text.npos ? comma : comma - at));
     }
+    if (cell.text.size() > kLongestCell)
+      throw ConfigError(cell.where, "a cell of more than 1000 characters");
     cells.push_back(std::move(cell));
-    if (cells.size() > kMostCells)
-      throw ConfigError({file, line.number}, "more than a million cells in a row");
+    if (cells.size() > kMostColumns)
+      throw ConfigError({file, line.number}, "more than 1000 cells in a row");
     if (comma == std::string_view::npos) return cells;
     at = comma + 1;
   }

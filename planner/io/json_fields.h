@@ -22,7 +22,7 @@ class Malformed : public std::runtime_error {
 
 struct Limits {
   int depth = 64;                    ///< of arrays and objects in one another
-  std::int64_t values = 20'000'000;  ///< commas and brackets, outside of strings
+  std::int64_t values = 10'000'000;  ///< commas and brackets, outside of strings
 };
 
 /// Parses `text`; Malformed for anything but one JSON value within the limits. Memory is bounded by

@@ -21,6 +21,7 @@ using json_fields::tagged;
 using json_fields::text;
 
 constexpr std::int64_t kSchemaMajor = 8;
+constexpr std::size_t kMostArguments = 1000;
 constexpr const char* kPlainExport =
     "; export with torch.export.export alone (no run_decompositions), on a module whose forward "
     "changes no input";
@@ -167,6 +168,7 @@ class GraphBuilder {
     set_module(node, serialized);
     for (const Json& input : json_fields::array(field(serialized, "inputs"))) {
       const std::string& name = text(field(input, "name"));
+      if (node.arguments.size() == kMostArguments) throw Malformed("more than 1000 arguments");
       if (node.find(name) != nullptr) throw Malformed("argument '" + name + "' is given twice");
       try {
         node.arguments.push_back({name, read_argument(field(input, "arg"), names_)});

@@ -37,6 +37,7 @@ void mark_written(Graph& graph, const Node& node) {
   while (written != nullptr) {
     Value& value = graph.values[written->index()];
     if (value.role != ValueRole::Intermediate || !is_floating(value.type.dtype)) return;
+    if (value.requires_grad) return;  // then so does what it is a view of
     value.requires_grad = true;
     const Node& producer = graph.nodes[value.producer->index()];
     if (!in_place(producer) && !among(kMayBeViews, producer.op)) return;

@@ -19,21 +19,35 @@ inline std::string file_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Entries of an archive by name.
-inline ZipEntries unzipped(const std::string& path) {
-  zip_t* archive = zip_open(path.c_str(), ZIP_RDONLY, nullptr);
-  if (archive == nullptr) throw std::runtime_error("cannot open " + path);
+/// Entries of an archive by name; none if it cannot be opened. Entries that are damaged, of the
+/// wrong size or larger than 16 MiB are left empty.
+inline ZipEntries unzipped_bytes(const std::string& bytes) {
   ZipEntries entries;
+  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, nullptr);
+  zip_t* archive = zip_open_from_source(source, ZIP_RDONLY, nullptr);
+  if (archive == nullptr) {
+    zip_source_free(source);
+    return entries;
+  }
   for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i) {
     zip_stat_t facts;
-    zip_stat_index(archive, static_cast<zip_uint64_t>(i), 0, &facts);
-    std::string content(facts.size, '\0');
+    if (zip_stat_index(archive, static_cast<zip_uint64_t>(i), 0, &facts) != 0 ||
+        (facts.valid & (ZIP_STAT_NAME | ZIP_STAT_SIZE)) != (ZIP_STAT_NAME | ZIP_STAT_SIZE))
+      continue;
+    std::string& content = entries[facts.name];
     zip_file_t* file = zip_fopen_index(archive, static_cast<zip_uint64_t>(i), 0);
-    zip_fread(file, content.data(), facts.size);
+    if (file == nullptr || facts.size > (zip_uint64_t{16} << 20)) continue;
+    content.resize(facts.size);
+    if (zip_fread(file, content.data(), facts.size) < 0) content.clear();
     zip_fclose(file);
-    entries[facts.name] = content;
   }
   zip_discard(archive);
+  return entries;
+}
+
+inline ZipEntries unzipped(const std::string& path) {
+  const ZipEntries entries = unzipped_bytes(file_bytes(path));
+  if (entries.empty()) throw std::runtime_error("cannot open " + path);
   return entries;
 }
 

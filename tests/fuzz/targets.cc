@@ -1,0 +1,138 @@
+#include "tests/fuzz/targets.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+
+#include "planner/io/cluster_reader.h"
+#include "planner/io/experiment_config.h"
+#include "planner/io/layer_table.h"
+#include "planner/io/pipedream_profile.h"
+#include "planner/io/piper_profile.h"
+#include "planner/io/plan_file.h"
+#include "planner/io/pt2_reader.h"
+#include "planner/io/results.h"
+#include "planner/io/schedule_csv.h"
+#include "tests/fuzz/invariants.h"
+
+namespace pfeife {
+namespace {
+
+using std::filesystem::path;
+
+path written(const path& folder, const char* name, const std::string& text) {
+  std::ofstream(folder / name, std::ios::binary) << text;
+  return folder / name;
+}
+
+void read_pt2_input(const std::string& input, const path&) {
+  const Graph graph = read_pt2_bytes(input, "fuzz.pt2");
+  check_invariants(graph);
+  if (graph.symbolic_batch) check_invariants(read_pt2_bytes(input, "fuzz.pt2", 3));
+}
+
+void read_table_input(const std::string& input, const path&) {
+  check_invariants(layers_of_table({"fuzz.csv", input}, std::nullopt));
+}
+
+void read_skips_input(const std::string& input, const path&) {
+  static const TextFile kTable{
+      "table.csv",
+      "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes,weight_saved_bytes,"
+      "temporary_bytes\na,1,1,1,1,1,1,1\nb,1,1,1,1,1,1,1\nc,1,1,1,1,1,1,1\n"};
+  check_invariants(layers_of_table(kTable, TextFile{"fuzz.csv", input}));
+}
+
+void read_pipedream_input(const std::string& input, const path&) {
+  check_invariants(layers_of_pipedream({"fuzz.txt", input}));
+}
+
+void read_piper_input(const std::string& input, const path&) {
+  check_invariants(layers_of_piper({"fuzz.json", input}, std::chrono::seconds(1)));
+}
+
+void read_schedule_input(const std::string& input, const path&) {
+  const bool old = input.size() % 2 == 1;  // either dialect for half of the inputs
+  read_schedule(input, "fuzz.csv", old ? Dialect::Old : Dialect::Current);
+}
+
+void read_cluster_input(const std::string& input, const path&) {
+  parse_cluster(input, "fuzz.yaml");
+}
+
+void read_experiment_input(const std::string& input, const path& folder) {
+  for (const char* name : {"model.pt2", "cluster.yaml", "table.csv", "skips.csv"})
+    if (!std::filesystem::exists(folder / name)) written(folder, name, "");
+  const ExperimentRules rules{.families = {"gpipe", "1f1b", "looped", "interleaved_1f1b"},
+                              .devices = [](const InputFile&) { return std::size_t{8}; },
+                              .ranks_and_microbatches =
+                                  [](const PlanSettings&) {
+                                    return std::pair{2, 6};
+                                  }};
+  for (const CaseConfig& config :
+       read_experiment(written(folder, "fuzz.yaml", input), {}, rules).cases)
+    PFEIFE_CHECK(!resolved_text(config).empty());
+}
+
+void read_plan_input(const std::string& input, const path& folder) {
+  if (!std::filesystem::exists(folder / "schedule.csv"))
+    std::filesystem::copy_file(PFEIFE_SOURCE_DIR "/tests/fuzz/seeds/plan_schedule.csv",
+                               folder / "schedule.csv");
+  read_plan(written(folder, "plan.yaml", input));
+}
+
+void read_record_input(const std::string& input, const path&) {
+  if (const auto record = case_from_json(input)) PFEIFE_CHECK(!to_json(*record).empty());
+}
+
+}  // namespace
+
+const std::vector<FuzzTarget>& fuzz_targets() {
+  static const std::vector<FuzzTarget> kTargets = {
+      // name, kind, reader, seeds, iterations
+      {"pt2",
+       InputKind::Zip,
+       read_pt2_input,
+       {"configs/models/tiny_mlp.pt2", "tests/data/models/own_model.pt2",
+        "tests/data/models/torch_saved.pt2"},
+       600},
+      {"layer_table", InputKind::Text, read_table_input, {"tests/fuzz/seeds/layers.csv"}, 2000},
+      {"skips", InputKind::Text, read_skips_input, {"tests/fuzz/seeds/skips.csv"}, 2000},
+      {"pipedream",
+       InputKind::Text,
+       read_pipedream_input,
+       {"configs/profiles/pipedream/gnmt.graph.txt",
+        "configs/profiles/pipedream/alexnet.graph.txt"},
+       1500},
+      {"piper", InputKind::Json, read_piper_input, {"tests/fuzz/seeds/piper.json"}, 1500},
+      {"schedule", InputKind::Text, read_schedule_input, {"tests/fuzz/seeds/schedule.csv"}, 2000},
+      {"cluster",
+       InputKind::Text,
+       read_cluster_input,
+       {"configs/clusters/3090_x8.yaml", "configs/clusters/a100_4x8.yaml"},
+       800},
+      {"experiment",
+       InputKind::Text,
+       read_experiment_input,
+       {"tests/fuzz/seeds/experiment.yaml"},
+       800},
+      {"plan", InputKind::Text, read_plan_input, {"tests/fuzz/seeds/plan.yaml"}, 800},
+      {"case_record", InputKind::Json, read_record_input, {"tests/fuzz/seeds/record.json"}, 1500},
+  };
+  return kTargets;
+}
+
+void fuzz_one(const FuzzTarget& target, const std::string& input, const path& folder) {
+  try {
+    target.read(input, folder);
+  } catch (const ConfigError&) {
+    return;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: threw something else than ConfigError: %s\n", target.name.c_str(),
+                 error.what());
+    std::abort();
+  }
+}
+
+}  // namespace pfeife
