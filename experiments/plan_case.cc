@@ -245,14 +245,28 @@ std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluste
   return limits;
 }
 
-CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                    std::size_t keep, std::size_t threads) {
+void check_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster) {
   for (const DeviceId device : config.plan.devices)
     if (device.index() >= cluster.devices())
       throw ConfigError(config.plan.devices_where, "plan.devices: device " + to_string(device) +
                                                        " is not in the cluster, which has " +
                                                        number(cluster.devices()) + " (0 to " +
                                                        number(cluster.devices() - 1) + ")");
+  switch (config.plan.source) {
+    case PlanSettings::Source::Search:
+      schedules_of(config, given_cuts(config, layers));
+      break;
+    case PlanSettings::Source::PlanFile:
+      from_plan(config, layers, cluster);
+      break;
+    case PlanSettings::Source::ScheduleFile:
+      from_schedule(config, layers, cluster);
+      break;
+  }
+}
+
+CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
+                    std::size_t keep, std::size_t threads) {
   CasePlans plans;
   const auto started = std::chrono::steady_clock::now();
   switch (config.plan.source) {

@@ -37,9 +37,14 @@ struct CasePlans {
 std::vector<DeviceId> devices_of(const CaseConfig& config);
 std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster);
 
-/// Makes the plans of a case; `keep` is how many planned ones at most, `threads` how many the
-/// search may use. Errors: ConfigError for a point that a family named in `plan` cannot do, cuts
-/// that are not legal, a given plan or schedule that does not fit the model.
+/// Refuses what cannot be planned: a point that a family named in `plan` cannot do, cuts that are
+/// not legal or that the devices cannot share, a given plan or schedule that does not fit the
+/// model. Cheap, so that a mistake in any case shows before the first one is computed. Errors:
+/// ConfigError.
+void check_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster);
+
+/// Makes the plans of a case that passed check_case; `keep` is how many planned ones at most,
+/// `threads` how many the search may use.
 CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
                     std::size_t keep, std::size_t threads);
 

@@ -59,6 +59,7 @@ ReportPlan report_plan(const PlanRecord& record, const std::filesystem::path& fo
                        std::size_t& room) {
   ReportPlan plan;
   plan.row = record.row;
+  plan.row.search_s = 0;  // so that equal inputs give an equal page; results.csv has it
   plan.reason = record.reason;
   plan.peak_memory = record.peak_memory;
   plan.memory_limit = record.memory_limit;

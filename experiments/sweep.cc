@@ -118,6 +118,7 @@ std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Input
   for (OpenCase& task : tasks) {
     task.layers = &inputs.layers(*task.config);
     task.cluster = &inputs.cluster(task.config->cluster);
+    check_case(*task.config, *task.layers, *task.cluster);
   }
   return tasks;
 }

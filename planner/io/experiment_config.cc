@@ -16,15 +16,15 @@ const std::vector<std::string> kTopKeys{"version",   "model",      "skips",   "p
 
 /// Names of the files beside the one that is missing, for the suggestion.
 std::string nearest_file(const Path& missing) {
+  const Path folder = missing.has_parent_path() ? missing.parent_path() : Path(".");
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(missing.parent_path(), error))
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   const std::string nearest = nearest_spelling(missing.filename().string(), names);
-  return nearest.empty()
-             ? ""
-             : "; did you mean \"" + (Path(missing).parent_path() / nearest).string() + "\"?";
+  if (nearest.empty()) return "";
+  return "; did you mean \"" + (missing.parent_path() / nearest).string() + "\"?";
 }
 
 /// The file that a config in `folder` names.
@@ -387,7 +387,7 @@ Experiment read_experiment(const Path& file, const std::vector<std::string>& set
   YamlDocument document = YamlDocument::read(file);
   for (const std::string& setting : settings) document.set(setting);
   Experiment experiment;
-  experiment.name = file.stem().string();
+  experiment.name = folder_name(file.stem().string());
   experiment.file = {file.string(), file, {file.string(), 0, 0}};
   document.root().check_keys(kTopKeys);
   const std::vector<Axis> product = axes(document.root());

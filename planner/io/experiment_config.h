@@ -94,7 +94,7 @@ struct CaseConfig {
 };
 
 struct Experiment {
-  std::string name;  ///< the file's stem
+  std::string name;  ///< the file's stem, as folder_name() makes it
   InputFile file;
   std::vector<CaseConfig> cases;
 };
@@ -117,6 +117,10 @@ Experiment read_experiment(const std::filesystem::path& file,
 /// The case as YAML with every default written out: equal text = equal case. Part of its digest and
 /// of the report.
 std::string resolved_text(const CaseConfig& config);
+
+/// `text` made fit to be a folder's name: other characters than letters, digits and "._+=,-" become
+/// "_", as does a dot at the beginning.
+std::string folder_name(std::string text);
 
 /// "key=value,key=value" made fit to be a folder: other characters than letters, digits and
 /// "._+=,-" become "_", a path stands for its stem, long names are cut and get a digest.

@@ -137,6 +137,13 @@ std::string resolved_text(const CaseConfig& config) {
   return text + "select_by: " + to_string(config.select_by) + "\n";
 }
 
+std::string folder_name(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return !is_fit_for_a_folder(c); }, '_');
+  if (text.starts_with('.')) text.front() = '_';
+  return text;
+}
+
 std::string case_name(const std::vector<std::pair<std::string, std::string>>& keys_and_values) {
   std::string name, exact;
   for (const auto& [key, value] : keys_and_values) {
@@ -145,8 +152,7 @@ std::string case_name(const std::vector<std::pair<std::string, std::string>>& ke
     name += (name.empty() ? "" : ",") + key + "=" + shown;
     exact += key + "=" + value + "\n";
   }
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return !is_fit_for_a_folder(c); }, '_');
+  name = folder_name(std::move(name));
   constexpr std::size_t kLongest = 120;
   if (name.size() > kLongest)
     name = name.substr(0, kLongest - 9) + "-" + sha256(exact).substr(0, 8);

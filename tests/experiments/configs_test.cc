@@ -1,0 +1,88 @@
+// Every shipped config runs, in reduced form, and gives the figures that it promises.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "tests/experiments/program.h"
+
+namespace pfeife {
+namespace {
+
+std::vector<std::string> shipped_configs() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(configs()))
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class ShippedConfig : public ProgramTest, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(ShippedConfig, RunsReducedAndLeavesEveryFile) {
+  // Enough devices that the models fit.
+  const std::map<std::string, std::string> devices{
+      {"llama2_7b", "8"}, {"sdxl_unet", "8"}, {"zero_bubble", "8"}};
+  const auto found = devices.find(GetParam());
+  const Outcome outcome = run({(configs() / GetParam()).string() + ".yaml", "--set",
+                               "cases.devices=" + (found == devices.end() ? "2" : found->second),
+                               "--set", "cases.microbatches=2", "--set", "plan.families=1f1b",
+                               "--set", "plan.loops=1", "--set", "baselines=gpipe"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::HasSubstr("planned: 1f1b"));
+  const auto left = files("results/" + GetParam());
+  for (const char* name : {"results.csv", "results.json", "report.html"})
+    EXPECT_TRUE(left.contains(name)) << name;
+  std::size_t plans = 0;
+  for (const auto& [name, text] : left) {
+    if (!name.ends_with("plan.yaml")) continue;
+    ++plans;
+    for (const char* file : {"schedule.csv", "timeline.svg", "trace.json"})
+      EXPECT_TRUE(left.contains((std::filesystem::path(name).parent_path() / file).string()))
+          << name << " " << file;
+  }
+  EXPECT_GE(plans, 2u);  // planned and gpipe, in each case
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShippedConfig, ::testing::ValuesIn(shipped_configs()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); },
+                               '_');
+                           return name;
+                         });
+
+using HandMade = ProgramTest;
+
+// Derived by hand in the config's comment.
+TEST_F(HandMade, TwoStagesTakeAsLongAndAsMuchMemoryAsByHand) {
+  ASSERT_EQ(run({(configs() / "two_stage.yaml").string(), "--out", "out"}).code, 0);
+  for (const char* plan : {"planned", "1f1b"}) {
+    EXPECT_EQ(result("out", plan, "estimate_ms"), "21.000000");
+    EXPECT_EQ(result("out", plan, "simulate_ms"), "21.000000");
+    EXPECT_EQ(result("out", plan, "samples_per_s"), "95.238095");
+    EXPECT_EQ(result("out", plan, "bubble"), "0.428571");
+    EXPECT_EQ(result("out", plan, "peak_memory_bytes"), "23000000");
+  }
+  EXPECT_EQ(result("out", "planned", "family"), "gpipe");
+  EXPECT_EQ(read("out/devices=2,microbatches=2/1f1b/schedule.csv"),
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0OPTIMIZER_STEP\n"
+            "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1OPTIMIZER_STEP\n");
+  EXPECT_THAT(read("out/devices=2,microbatches=2/1f1b/plan.yaml"),
+              ::testing::HasSubstr("peak_memory: [23000000 B, 21000000 B]"));
+}
+
+// Qi et al., ICLR 2024: bubble of 1F1B as published; interleaved with all dependencies counted
+// 0.1090.
+TEST_F(HandMade, TheZeroBubbleSettingHasThePublishedBubbles) {
+  ASSERT_EQ(
+      run({(configs() / "zero_bubble.yaml").string(), "--out", "out", "--set",
+           "plan.families=interleaved_1f1b", "--set", "plan.loops=3", "--set", "engines=estimate"})
+          .code,
+      0);
+  EXPECT_NEAR(std::stod(result("out", "1f1b", "bubble")), 0.2431, 0.00005);
+  EXPECT_NEAR(std::stod(result("out", "planned", "bubble")), 0.1090, 0.00005);
+}
+
+}  // namespace
+}  // namespace pfeife

@@ -1,0 +1,169 @@
+// Each kind of mistake gives one message with its place and a remedy, the right exit code, and no
+// file.
+#include <gmock/gmock.h>
+
+#include "planner/cost/grouping.h"
+#include "planner/cost/roofline.h"
+#include "planner/io/cluster_reader.h"
+#include "planner/io/pt2_reader.h"
+#include "tests/experiments/program.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Mistakes : public ProgramTest {
+ protected:
+  Mistakes() {
+    write("layers.csv",
+          "name,forward_ms,backward_input_ms,backward_weight_ms,output_bytes,parameter_bytes,saved_"
+          "bytes,"
+          "weight_saved_bytes,temporary_bytes\n"
+          "a,1,1,1,1000,1000,1000,0,0\nb,1,1,1,1000,1000,1000,0,0\nc,1,1,1,1000,1000,1000,0,0\nd,1,"
+          "1,1,0,1000,1000,0,0\n");
+    for (const char* name : {"laptop", "3090_x8"})
+      std::filesystem::copy_file(configs() / "clusters" / (std::string(name) + ".yaml"),
+                                 folder_ / (std::string(name) + ".yaml"));
+    write("good.yaml", kGood);
+  }
+
+  /// Runs a config and checks what holds for every mistake; its one line of message.
+  std::string message(const std::string& config, int code,
+                      const std::vector<std::string>& more = {}) {
+    write("bad.yaml", config);
+    std::vector<std::string> arguments{"bad.yaml", "--out", "out"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "out")) << "left files behind";
+    return outcome.err;
+  }
+
+  static constexpr const char* kGood =
+      "version: 1\nmodel: layers.csv\ncluster: laptop.yaml\ncases: {devices: 2, microbatches: 4}\n";
+};
+
+TEST_F(Mistakes, NoneInTheConfigThatTheOthersAreMadeFrom) {
+  const Outcome outcome = run({"good.yaml", "--out", "out"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+TEST_F(Mistakes, UnknownKey) {
+  EXPECT_THAT(
+      message(std::string(kGood) + "plans: {}\n", 2),
+      StartsWith("pfeife-exp: bad.yaml:5:1: unknown key \"plans\"; did you mean \"plan\"?"));
+}
+
+TEST_F(Mistakes, MissingUnit) {
+  EXPECT_THAT(
+      message(std::string(kGood) + "plan: {reserve: 2}\n", 2),
+      testing::AllOf(StartsWith("pfeife-exp: bad.yaml:5:17: plan.reserve:"), HasSubstr("GiB")));
+}
+
+TEST_F(Mistakes, WrongType) {
+  EXPECT_THAT(message(std::string(kGood) + "baselines: {gpipe: yes}\n", 2),
+              StartsWith("pfeife-exp: bad.yaml:5:12: baselines:"));
+}
+
+TEST_F(Mistakes, MissingFile) {
+  EXPECT_THAT(message("version: 1\nmodel: layer.csv\ncluster: laptop.yaml\n", 2),
+              StartsWith("pfeife-exp: bad.yaml:2:8: model: there is no file \"layer.csv\" (paths "
+                         "are relative to the "
+                         "config's folder); did you mean \"layers.csv\"?"));
+  EXPECT_THAT(run({"nowhere.yaml"}).err,
+              StartsWith("pfeife-exp: nowhere.yaml: there is no such file"));
+}
+
+TEST_F(Mistakes, TruncatedArchive) {
+  std::filesystem::copy_file(configs() / "models" / "tiny_gpt.pt2", folder_ / "half.pt2");
+  std::filesystem::resize_file(folder_ / "half.pt2",
+                               std::filesystem::file_size(folder_ / "half.pt2") / 2);
+  EXPECT_THAT(message("version: 1\nmodel: half.pt2\ncluster: laptop.yaml\n", 2),
+              StartsWith("pfeife-exp: half.pt2: "));
+}
+
+TEST_F(Mistakes, ANumberOfMicrobatchesThatTheFamilyCannotDo) {
+  EXPECT_THAT(message("version: 1\nmodel: layers.csv\ncluster: laptop.yaml\ncases: {devices: 2, "
+                      "microbatches: 5}\n"
+                      "plan: {families: interleaved_1f1b}\n",
+                      2),
+              testing::AllOf(StartsWith("pfeife-exp: bad.yaml:5:18: plan.families: "),
+                             HasSubstr("interleaved_1f1b"), HasSubstr("4")));
+}
+
+TEST_F(Mistakes, ABaselineThatCannotBeIsShownAndFailsNothing) {
+  const Outcome outcome = run({"good.yaml", "--out", "out", "--set", "cases.microbatches=5"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("interleaved_1f1b +not possible: "));
+}
+
+TEST_F(Mistakes, ACutThroughAnInPlacePair) {
+  const Graph graph = read_pt2(configs() / "models" / "resnet50.pt2", 1);
+  const Cluster cluster = read_cluster(folder_ / "laptop.yaml");
+  const Layers layers = layers_from_graph(graph, {roofline_profile(graph, cluster.kinds[0], {})});
+  std::size_t cut = 0;
+  while (cut < layers.size() && layers.layers[cut].no_cut_after.empty()) ++cut;
+  ASSERT_LT(cut, layers.size()) << "resnet50 has in-place operators";
+  std::filesystem::copy_file(configs() / "models" / "resnet50.pt2", folder_ / "resnet50.pt2");
+  EXPECT_THAT(message("version: 1\nmodel: resnet50.pt2\ncluster: laptop.yaml\nplan: {cuts: [" +
+                          std::to_string(cut) + "]}\n",
+                      2),
+              testing::AllOf(StartsWith("pfeife-exp: bad.yaml:4:14: plan.cuts: "),
+                             HasSubstr(std::to_string(cut))));
+}
+
+TEST_F(Mistakes, ASkipThatPointsBackwards) {
+  write("skips.csv", "value,from,to,bytes\nx,c,a,1000\n");
+  EXPECT_THAT(message("version: 1\nmodel: layers.csv\nskips: skips.csv\ncluster: laptop.yaml\n", 2),
+              StartsWith("pfeife-exp: skips.csv:2"));
+}
+
+TEST_F(Mistakes, CutsThatTheDevicesCannotShare) {
+  EXPECT_THAT(message(std::string(kGood) + "plan: {cuts: [0, 1]}\n", 2),
+              StartsWith("pfeife-exp: bad.yaml:5:14: plan.cuts: the cuts make 3 stages, which 2 "
+                         "devices cannot share"));
+  EXPECT_THAT(message(std::string(kGood) + "plan: {cuts: [9]}\n", 2),
+              StartsWith("pfeife-exp: bad.yaml:5:14: plan.cuts: "));
+}
+
+TEST_F(Mistakes, RanksOnDevicesThatDoNotExist) {
+  EXPECT_THAT(message(std::string(kGood) + "plan: {devices: [0, 7]}\n", 2),
+              StartsWith("pfeife-exp: bad.yaml:5:17: plan.devices: device 7 is not in the cluster, "
+                         "which has 2 (0 to 1)"));
+}
+
+// Expected, not wrong: the case is shown, and says which rank lacks how much.
+TEST_F(Mistakes, AModelTooBigForItsDevices) {
+  write(
+      "big.yaml",
+      "version: 1\nmodel: layers.csv\ncluster: laptop.yaml\ncases: {devices: 2, microbatches: 4}\n"
+      "plan: {reserve: 4095.99 MiB}\n");
+  const Outcome outcome = run({"big.yaml", "--out", "out"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex(
+                  "planned +no plan found: rank [01] needs .* and has .*, so it lacks .*"));
+  EXPECT_EQ(result("out", "planned", "feasible"), "0");
+  EXPECT_EQ(run({"big.yaml", "--out", "out"}).code, 3) << "the same when nothing is computed";
+}
+
+TEST_F(Mistakes, OfTheCommandLine) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{},
+                                                    {"good.yaml", "--shrad", "1/2"},
+                                                    {"good.yaml", "--shard", "3/2"},
+                                                    {"good.yaml", "--jobs", "many"},
+                                                    {"good.yaml", "good.yaml"},
+                                                    {"good.yaml", "--set", "x"}}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "results"));
+}
+
+}  // namespace
+}  // namespace pfeife

@@ -1,0 +1,212 @@
+// A sweep that is killed, split, interrupted or repeated ends with the same bytes as one that is
+// not.
+#include <gmock/gmock.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "experiments/folder_lock.h"
+#include "tests/experiments/program.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Sweep : public ProgramTest {
+ protected:
+  static constexpr std::size_t kCases = 40;
+  Sweep() {
+    std::filesystem::copy_file(configs() / "tables" / "two_stage.csv", folder_ / "layers.csv");
+    std::filesystem::copy_file(configs() / "clusters" / "laptop.yaml", folder_ / "laptop.yaml");
+    std::string sizes;
+    for (std::size_t n = 1; n <= kCases; ++n) sizes += (n > 1 ? ", " : "") + std::to_string(n);
+    write("sweep.yaml",
+          "version: 1\nmodel: layers.csv\ncluster: laptop.yaml\n"
+          "cases: {devices: 2, microbatches: 2, training.microbatch_size: [" +
+              sizes + "]}\nplan: {loops: 1}\n");
+  }
+
+  std::size_t finished_cases(const std::string& out) const {
+    std::size_t count = 0;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / out, error))
+      count += std::filesystem::exists(entry.path() / "case.json") ? 1 : 0;
+    return count;
+  }
+
+  /// Starts a sweep into `out` and sends `signal` once the first case is finished; again, should
+  /// the sweep have been faster than this test.
+  Outcome disturb(const std::string& out, int signal) const {
+    for (int attempt = 0; attempt < 50; ++attempt) {
+      std::filesystem::remove_all(folder_ / out);
+      const int process = start({"sweep.yaml", "--out", out, "--jobs", "1"});
+      while (finished_cases(out) == 0) std::this_thread::sleep_for(std::chrono::microseconds(500));
+      kill(process, signal);
+      const Outcome outcome = wait(process);
+      if (outcome.signal == signal && finished_cases(out) < kCases) return outcome;
+    }
+    ADD_FAILURE() << "never caught in the middle";
+    return {};
+  }
+
+  void expect_equal(const std::string& a, const std::string& b) const {
+    const auto left = files(a), right = files(b);
+    ASSERT_EQ(left.size(), right.size());
+    for (const auto& [name, text] : left) {
+      const auto other = right.find(name);
+      ASSERT_NE(other, right.end()) << name;
+      // Not EXPECT_EQ, which would look for the shortest edit between two long pages.
+      const auto at =
+          std::mismatch(text.begin(), text.end(), other->second.begin(), other->second.end()).first;
+      EXPECT_TRUE(text == other->second) << name << " differs at byte " << at - text.begin();
+    }
+  }
+};
+
+TEST_F(Sweep, KilledInTheMiddleIsCompletedByTheNextRunByteForByte) {
+  ASSERT_EQ(disturb("killed", SIGKILL).signal, SIGKILL);
+  const std::size_t before = finished_cases("killed");
+  ASSERT_LT(before, kCases);
+  write("killed/.pfeife-tmp-1-results.csv", "what a killed process may leave");
+  const Outcome again = run({"sweep.yaml", "--out", "killed"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr(std::to_string(kCases - before) + " of 40 cases computed"));
+  ASSERT_EQ(run({"sweep.yaml", "--out", "whole"}).code, 0);
+  expect_equal("killed", "whole");
+}
+
+TEST_F(Sweep, InterruptedSaysHowToGoOn) {
+  const Outcome outcome = disturb("out", SIGINT);
+  EXPECT_EQ(outcome.signal, SIGINT);
+  EXPECT_THAT(
+      read("stderr"),
+      HasSubstr("interrupted; finished cases are kept, the same command goes on with the rest"));
+  ASSERT_EQ(run({"sweep.yaml", "--out", "out"}).code, 0);
+  EXPECT_EQ(finished_cases("out"), kCases);
+}
+
+TEST_F(Sweep, RunAgainComputesAndWritesNothing) {
+  ASSERT_EQ(run({"sweep.yaml", "--out", "out"}).code, 0);
+  std::map<std::string, std::filesystem::file_time_type> times;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "out"))
+    times[entry.path().string()] = entry.last_write_time();
+  const Outcome again = run({"sweep.yaml", "--out", "out"});
+  EXPECT_THAT(again.err, HasSubstr("0 of 40 cases computed"));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "out"))
+    EXPECT_EQ(times.at(entry.path().string()), entry.last_write_time()) << entry.path();
+}
+
+TEST_F(Sweep, ComputesAgainWhatAnInputChanged) {
+  ASSERT_EQ(run({"sweep.yaml", "--out", "out", "--set", "cases.microbatches=[3, 4]", "--set",
+                 "cases.training.microbatch_size=1"})
+                .code,
+            0);
+  write("laptop.yaml", read("laptop.yaml") + "# another byte\n");
+  EXPECT_THAT(run({"sweep.yaml", "--out", "out", "--set", "cases.microbatches=[3, 4]", "--set",
+                   "cases.training.microbatch_size=1"})
+                  .err,
+              HasSubstr("2 of 2 cases computed"));
+  EXPECT_THAT(run({"sweep.yaml", "--out", "out", "--set", "cases.microbatches=[4, 5]", "--set",
+                   "cases.training.microbatch_size=1"})
+                  .err,
+              HasSubstr("1 of 2 cases computed"));
+  EXPECT_THAT(run({"sweep.yaml", "--out", "out", "--set", "cases.microbatches=[4, 5]", "--set",
+                   "cases.training.microbatch_size=1", "--force"})
+                  .err,
+              HasSubstr("2 of 2 cases computed"));
+}
+
+TEST_F(Sweep, ShardsAreGatheredByteForByte) {
+  for (const char* shard : {"1/3", "3/3", "2/3"}) {
+    const Outcome outcome = run({"sweep.yaml", "--out", "shards", "--shard", shard});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "shards" / "results.csv"));
+  }
+  EXPECT_THAT(run({"sweep.yaml", "--out", "shards"}).err, HasSubstr("0 of 40 cases computed"));
+  ASSERT_EQ(run({"sweep.yaml", "--out", "whole"}).code, 0);
+  expect_equal("shards", "whole");
+}
+
+TEST_F(Sweep, GivesTheSameBytesWithAnyNumberOfJobs) {
+  ASSERT_EQ(run({"sweep.yaml", "--out", "one", "--jobs", "1"}).code, 0);
+  ASSERT_EQ(run({"sweep.yaml", "--out", "five", "--jobs", "5"}).code, 0);
+  expect_equal("one", "five");
+}
+
+TEST_F(Sweep, ListsWhatIsDoneAndWhatIsToDo) {
+  ASSERT_EQ(run({"sweep.yaml", "--out", "out", "--set", "cases.training.microbatch_size=7"}).code,
+            0);
+  EXPECT_EQ(run({"sweep.yaml", "--out", "out", "--set", "cases.training.microbatch_size=[7, 8]",
+                 "--list"})
+                .out,
+            "done      devices=2,microbatches=2,training.microbatch_size=7\n"
+            "to do     devices=2,microbatches=2,training.microbatch_size=8\n");
+}
+
+TEST_F(Sweep, QuietSaysNothingButTheTable) {
+  const Outcome outcome =
+      run({"sweep.yaml", "--out", "out", "--set", "cases.training.microbatch_size=7", "--quiet"});
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out, HasSubstr("training.microbatch_size 7"));
+}
+
+TEST_F(Sweep, WritesNowhereButInItsFolder) {
+  std::filesystem::create_directories(folder_ / "deep");
+  std::filesystem::rename(folder_ / "sweep.yaml", folder_ / "deep" / "...yaml");
+  write("deep/..layers.csv", read("layers.csv"));
+  std::filesystem::copy_file(folder_ / "laptop.yaml", folder_ / "deep" / "laptop.yaml");
+  const auto before = files("");
+  ASSERT_EQ(run({"deep/...yaml", "--set", "model=../layers.csv", "--set",
+                 "cases.training.microbatch_size=7", "--set",
+                 "cases.model=[../deep/../layers.csv, ..layers.csv]"})
+                .code,
+            0);
+  for (const auto& [name, text] : files(""))
+    EXPECT_TRUE(before.contains(name) || name.starts_with("results/_./")) << name;
+}
+
+TEST_F(Sweep, OneWriterAtATimeInAFolder) {
+  std::filesystem::create_directories(folder_ / "out");
+  {
+    const FolderLock lock(folder_ / "out", true);
+    const Outcome outcome = run({"sweep.yaml", "--out", "out"});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("another pfeife-exp is writing to this folder"));
+    EXPECT_EQ(finished_cases("out"), 0u);
+  }
+  const FolderLock shard(folder_ / "out", false);
+  EXPECT_EQ(run({"sweep.yaml", "--out", "out", "--shard", "1/20"}).code, 0)
+      << "shards may share a folder";
+}
+
+/// A file system of 96 KiB; skipped where this process may not mount one.
+TEST_F(Sweep, AFullDiskIsReportedAndLeavesNothingHalfWritten) {
+  std::filesystem::create_directories(folder_ / "disk");
+  if (mount("tmpfs", (folder_ / "disk").c_str(), "tmpfs", 0, "size=96k") != 0)
+    GTEST_SKIP() << "mounting a small file system is not allowed here";
+  const Outcome outcome = run({"sweep.yaml", "--out", "disk/out"});
+  const auto left = files("disk");
+  umount((folder_ / "disk").c_str());
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_THAT(
+      outcome.err,
+      HasSubstr("No space left on device; free some space, or choose another folder with --out"));
+  EXPECT_GT(left.size(), 0u);
+  for (const auto& [name, text] : left) {
+    EXPECT_THAT(name, testing::Not(HasSubstr(".pfeife-tmp-")));
+    if (name.ends_with(".svg")) {
+      EXPECT_THAT(text, testing::EndsWith("</svg>\n")) << name;
+    }
+    if (name.ends_with(".json")) {
+      EXPECT_THAT(text, testing::EndsWith("}\n")) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pfeife
