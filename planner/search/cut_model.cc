@@ -64,8 +64,7 @@ void CutModel::sum_times() {
             number(p.optimizer.at(kind));
     for (auto& sums : time_[kind]) accumulate(sums);
     std::vector<double> load(size);
-    for (std::size_t i = 0; i < size; ++i)
-      load[i] = forward[i] + input[i] + weight[i] + optimizer[i];
+    for (std::size_t i = 0; i < size; ++i) load[i] = forward[i] + input[i] + weight[i];
     load_.push_back(std::move(load));
   }
 }

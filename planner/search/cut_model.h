@@ -35,7 +35,7 @@ class CutModel {
   const std::vector<double>& time(std::size_t kind, Work w) const {
     return time_[kind][static_cast<std::size_t>(w)];
   }
-  /// Forward, backward and optimizer together: the load that bounds and branching speak of.
+  /// Forward and backward together: the load that bounds and branching speak of.
   const std::vector<double>& load(std::size_t kind) const { return load_[kind]; }
   std::size_t kinds() const { return load_.size(); }
 

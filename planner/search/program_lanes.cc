@@ -3,14 +3,8 @@
 // clone a CPU generation from plain loops, so the file is built without -march.
 #include <algorithm>
 
+#include "planner/search/clones.h"
 #include "planner/search/program.h"
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define PFEIFE_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define PFEIFE_CLONES
-#endif
 
 namespace pfeife {
 

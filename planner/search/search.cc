@@ -1,242 +1,330 @@
-// The search as it is now: for every schedule, exact min-max cuts by time (then by time and memory,
-// if that does not fit), each candidate evaluated in full, the best kept. Not yet here: bounds,
-// local search, unequal placements.
+// The joint search over schedules and cuts.
+//
+//  1. Every schedule starts from min-max cuts; the best few of them are polished: an upper bound.
+//  2. Every schedule's lower bound; those above the upper bound are out.
+//  3. Local search and annealing on what is left, then bounds again.
+//  4. Branch and bound in rounds, always on the schedules with the lowest bounds, until nothing is
+//     left below the best plan or the budget is spent.
+//
+// Schedules are independent within a step and steps exchange only the best time, so the outcome
+// does not depend on the number of threads. Budgets are counts.
 #include "planner/search/search.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
+#include <cmath>
+#include <limits>
 #include <map>
-#include <mutex>
-#include <thread>
+#include <memory>
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
+#include "planner/search/branch_and_bound.h"
 #include "planner/search/evaluate.h"
-#include "planner/search/min_max.h"
+#include "planner/search/local_search.h"
+#include "planner/search/parallel.h"
+#include "planner/search/start_cuts.h"
 
 namespace pfeife {
 namespace {
 
-/// Upper bound of what a stage holds, from prefix sums over layers; steers cuts, never decides
-/// feasibility.
-class MemoryGuess {
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr std::size_t kDefaultEffort = 1000;
+constexpr std::size_t kPolishedFirst = 4;    ///< schedules that make the first upper bound
+constexpr std::size_t kAnnealed = 8;         ///< schedules that are annealed
+constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
+
+/// One schedule of the problem on its way through the search.
+struct Contender {
+  std::size_t number = 0;
+  std::unique_ptr<Candidates> candidates;
+  std::unique_ptr<BranchAndBound> proof;
+  Scored start;
+  std::string impossible;  ///< why it has no cuts at all; "" = it may
+
+  bool open() const { return impossible.empty() && !(proof && proof->closed()); }
+  double bound() const { return proof ? proof->bound() : 0; }
+};
+
+class JointSearch {
  public:
-  explicit MemoryGuess(const Layers& layers)
-      : fixed_(layers.size() + 1), saved_(layers.size() + 1) {
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      saved_[l + 1] += layers.layers[l].saved.value;
-      temporary_ = std::max(temporary_, layers.layers[l].temporary.value);
-    }
-    for (const LayerStorage& storage : layers.storages)
-      saved_[storage.savers.front().index() + 1] += storage.bytes.value;
-    for (const LayerParameter& p : layers.parameters)
-      if (!p.users.empty())
-        fixed_[p.users.front().index() + 1] += (p.bytes + p.gradient + p.state).value;
-    for (std::size_t l = 0; l < layers.size(); ++l)
-      fixed_[l + 1] += fixed_[l], saved_[l + 1] += saved_[l];
-  }
-  std::int64_t bytes(std::size_t begin, std::size_t end, std::int64_t live) const {
-    return fixed_[end] - fixed_[begin] + live * (saved_[end] - saved_[begin]) + temporary_;
+  JointSearch(const Problem& problem, const SearchOptions& options)
+      : problem_(problem),
+        options_(options),
+        effort_(options.iterations > 0 ? options.iterations : kDefaultEffort),
+        model_(problem.layers, problem.cluster, problem.memory_rule) {}
+
+  SearchOutcome run() {
+    place_start();
+    polish_first();
+    report(0.2);
+    bound_all();
+    report(0.35);
+    anneal_best();
+    bound_all();
+    report(0.6);
+    branch();
+    report(1);
+    return outcome();
   }
 
  private:
-  std::vector<std::int64_t> fixed_, saved_;  // prefix sums
-  std::int64_t temporary_ = 0;
-};
+  void report(double fraction) const {
+    if (options_.progress) options_.progress(fraction);
+  }
+  double best_time() const {
+    double best = kInfinite;
+    for (const Contender& c : contenders_)
+      if (c.candidates) best = std::min(best, c.candidates->best_time());
+    return best;
+  }
+  /// Numbers of the open contenders, smallest key first.
+  template <class Key>
+  std::vector<std::size_t> ranked(const Key& key) const {
+    std::vector<std::size_t> order;
+    for (const Contender& c : contenders_)
+      if (c.open()) order.push_back(c.number);
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return key(contenders_[i]); });
+    return order;
+  }
+  template <class Work>
+  void each(const std::vector<std::size_t>& numbers, const Work& work) {
+    parallel_for(numbers.size(), options_.threads,
+                 [&](std::size_t i) { work(contenders_[numbers[i]]); });
+  }
 
-/// Highest number of microbatches that each stage has in flight.
-std::vector<std::int64_t> peak_live(const Schedule& schedule, std::size_t stages) {
-  std::vector<std::int64_t> live(stages, 0), peak(stages, 0);
-  for (const auto& row : schedule.rows)
-    for (const Cell& cell : row)
-      for_each_action(cell, [&](const Action& action) {
-        const std::size_t s = action.stage.index();
-        if (action.op == Op::Forward) peak[s] = std::max(peak[s], ++live[s]);
-        if (action.op == Op::Backward || action.op == Op::BackwardInput) --live[s];
+  void place_start() {
+    contenders_.resize(problem_.schedules.size());
+    std::map<std::vector<RankId>, std::optional<Partition>> equal_time;
+    for (std::size_t i = 0; i < contenders_.size(); ++i) {
+      const ScheduleSpec& spec = problem_.schedules[i];
+      Placement placement = placement_for(spec);
+      placement.device_of_rank = problem_.device_of_rank;
+      contenders_[i].number = i;
+      const auto [at, added] = equal_time.try_emplace(placement.rank_of_stage);
+      if (added) at->second = equal_time_cuts(problem_.layers, placement, problem_.cluster);
+      if (at->second)
+        contenders_[i].start.cuts = *model_.cuts(*at->second);
+      else
+        contenders_[i].impossible =
+            stream_all("the model has no ", spec.stages(), " stages: too few legal cuts");
+    }
+    each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
+      c.candidates = std::make_unique<Candidates>(model_, problem_, problem_.schedules[c.number]);
+      c.start = score(*c.candidates, c.start.cuts);
+      offer(c, c.start.cuts);
+      if (c.candidates->best_time() == kInfinite) {
+        c.start = score(*c.candidates, roomy_cuts(*c.candidates, c.start.cuts));
+        offer(c, c.start.cuts);
+      }
+    });
+  }
+  static void offer(Contender& c, const Cuts& cuts) {
+    c.candidates->offer(cuts, c.candidates->time(cuts));
+  }
+
+  /// Descends, judges, and again: what the exact memory rule refuses, Candidates::excess knows
+  /// better the next time.
+  static void descend_and_offer(Contender& c, Scored from) {
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      from = descend(*c.candidates, score(*c.candidates, from.cuts), 400);
+      offer(c, from.cuts);
+      if (c.candidates->best_time() <= from.score) break;
+    }
+    if (from.score < c.start.score || c.candidates->best_time() == kInfinite) c.start = from;
+  }
+
+  void polish_first() {
+    std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
+    order.resize(std::min(order.size(), kPolishedFirst));
+    each(order, [](Contender& c) { descend_and_offer(c, c.start); });
+  }
+
+  void bound_all() {
+    const double target = best_time();
+    each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
+      if (!c.proof) c.proof = std::make_unique<BranchAndBound>(*c.candidates);
+      c.proof->bound_root(target);
+    });
+  }
+
+  void anneal_best() {
+    std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
+    each(order, [](Contender& c) { descend_and_offer(c, c.start); });
+    order = ranked([](const Contender& c) { return std::pair{c.start.score, c.bound()}; });
+    order.resize(std::min(order.size(), kAnnealed));
+    each(order, [&](Contender& c) {
+      const std::uint64_t seed = options_.seed * 1000003 + c.number;
+      const Scored found = anneal(*c.candidates, c.start, 3 * effort_, seed);
+      descend_and_offer(c, found);
+    });
+  }
+
+  void branch() {
+    double left = static_cast<double>(effort_) * 1e6;  // about ns of one core
+    while (left > 0) {
+      std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
+      if (order.empty()) break;
+      order.resize(std::min(order.size(), kSchedulesARound));
+      const double target = best_time();
+      each(order, [&](Contender& c) {
+        const double before = c.candidates->best_time();
+        c.proof->run(nodes_a_round(c), target);
+        if (c.candidates->best_time() < before)
+          descend_and_offer(c, score(*c.candidates, c.candidates->best_cuts()));
       });
-  return peak;
-}
-
-/// How much the rank that lacks most lacks; <= 0 if all fit.
-struct Excess {
-  RankId rank;
-  std::int64_t bytes = std::numeric_limits<std::int64_t>::min();
-};
-Excess excess(const std::vector<Bytes>& peak, const std::vector<Bytes>& limit) {
-  Excess worst;
-  for (std::size_t r = 0; r < peak.size(); ++r)
-    if ((peak[r] - limit[r]).value > worst.bytes)
-      worst = {RankId{static_cast<std::int64_t>(r)}, (peak[r] - limit[r]).value};
-  return worst;
-}
-
-/// What came of one schedule.
-struct Attempt {
-  std::optional<PlannedSchedule> plan;
-  std::optional<Infeasible> closest;
-  std::optional<Rejected> rejected;
-  std::size_t candidates = 0;
-};
-
-/// Tries cuts for one schedule. One object a search; const, so that threads may share it.
-class Planner {
- public:
-  explicit Planner(const Problem& problem)
-      : problem_(problem), sums_(problem.layers, problem.cluster), guess_(problem.layers) {
-    for (const ScheduleSpec& spec : problem.schedules) {
-      const Placement placement = placed(spec);
-      if (!problem.cuts && !equal_time_.contains(placement.rank_of_stage))
-        equal_time_[placement.rank_of_stage] =
-            equal_time_cuts(problem.layers, placement, problem.cluster);
+      for (const std::size_t i : order)
+        left -= static_cast<double>(nodes_a_round(contenders_[i])) * node_cost(contenders_[i]);
+      report(1 - 0.4 * std::max(0.0, left) / (static_cast<double>(effort_) * 1e6));
     }
   }
+  /// About how long a node takes, ns: the master's pivots.
+  static double node_cost(const Contender& c) {
+    const auto stages = static_cast<double>(c.candidates->stages());
+    return 1000 * (stages * stages + 16);
+  }
+  static std::size_t nodes_a_round(const Contender& c) {
+    return static_cast<std::size_t>(std::clamp(2e7 / node_cost(c), 4.0, 400.0));
+  }
 
-  Attempt attempt(const ScheduleSpec& spec) const {
-    Attempt result;
-    const Placement placement = placed(spec);
-    const Schedule schedule = generate(spec);
-    if (problem_.cuts) {
-      if (problem_.cuts->stages() != spec.stages())
-        return rejected(spec, stream_all("the given cuts make ", problem_.cuts->stages(),
-                                         " stages, it needs ", spec.stages()));
-      consider(result, spec, schedule, placement, *problem_.cuts);
-      return result;
+  SearchOutcome outcome() {
+    SearchOutcome outcome;
+    std::optional<Infeasible> closest;
+    for (Contender& c : contenders_) {
+      const ScheduleSpec& spec = problem_.schedules[c.number];
+      if (!c.impossible.empty()) {
+        outcome.rejected.push_back({spec, c.impossible});
+        continue;
+      }
+      outcome.candidates += c.candidates->evaluated();
+      if (c.candidates->best()) outcome.plans.push_back(*c.candidates->best());
+      const auto& lack = c.candidates->closest();
+      if (lack &&
+          (!closest || lack->needed - lack->available < closest->needed - closest->available))
+        closest = lack;
     }
-    const std::optional<Partition>& fastest = equal_time_.at(placement.rank_of_stage);
-    if (!fastest)
-      return rejected(
-          spec, stream_all("the model has no ", spec.stages(), " stages: too few legal cuts"));
-    consider(result, spec, schedule, placement, *fastest);
-    if (!result.plan) spare_memory(result, spec, schedule, placement, *fastest);
-    return result;
-  }
-
- private:
-  static Attempt rejected(const ScheduleSpec& spec, std::string reason) {
-    Attempt result;
-    result.rejected = Rejected{spec, std::move(reason)};
-    return result;
-  }
-
-  Placement placed(const ScheduleSpec& spec) const {
-    Placement placement = placement_for(spec);
-    placement.device_of_rank = problem_.device_of_rank;
-    return placement;
-  }
-
-  void consider(Attempt& result, const ScheduleSpec& spec, const Schedule& schedule,
-                const Placement& placement, const Partition& partition) const {
-    const EvaluatedPlan plan = evaluate(problem_.layers, problem_.cluster, schedule, placement,
-                                        partition, problem_.memory_rule);
-    ++result.candidates;
-    const Excess lack = excess(plan.peak_memory, problem_.memory_limit);
-    if (lack.bytes <= 0) {
-      if (!result.plan || plan.estimate < result.plan->estimate)
-        result.plan = PlannedSchedule{spec, partition, plan.estimate, plan.peak_memory};
-      return;
+    std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
+      return std::pair{p.estimate, p.spec};
+    });
+    if (outcome.plans.empty()) {
+      outcome.infeasible = std::move(closest);
+      if (outcome.infeasible)
+        outcome.infeasible->proven =
+            std::ranges::none_of(contenders_, [](const Contender& c) { return c.open(); });
+    } else {
+      outcome.bound = bound(static_cast<double>(outcome.plans.front().estimate.count()));
     }
-    if (result.closest && (result.closest->needed - result.closest->available).value <= lack.bytes)
-      return;
-    const std::size_t r = lack.rank.index();
-    result.closest =
-        Infeasible{lack.rank, plan.peak_memory[r], problem_.memory_limit[r], spec, partition};
+    explain(outcome);
+    return outcome;
   }
 
-  /// Trades time for memory: the load of a stage is its share of the time plus `weight` times its
-  /// share of the memory.
-  void spare_memory(Attempt& result, const ScheduleSpec& spec, const Schedule& schedule,
-                    const Placement& placement, const Partition& fastest) const {
-    const std::vector<std::int64_t> live = peak_live(schedule, spec.stages());
-    const auto kind = [&](std::size_t s) {
-      return problem_.cluster
-          .kind_of_device[placement.device(StageId{static_cast<std::int64_t>(s)}).index()];
-    };
-    std::int64_t slowest = 1;
-    for (std::size_t s = 0; s < spec.stages(); ++s)
-      slowest = std::max(
-          slowest, sums_.time(kind(s), fastest.begin(s), fastest.end(s, problem_.layers.size())));
-    for (const double weight : {0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 32.0, 1000.0}) {
-      const auto partition = min_max_partition(
-          problem_.layers, spec.stages(),
-          [&](std::size_t s, std::size_t begin, std::size_t end) -> std::optional<double> {
-            const RankId rank = placement.rank_of_stage[s];
-            const auto limit = static_cast<double>(
-                std::max<std::int64_t>(1, problem_.memory_limit[rank.index()].value));
-            return static_cast<double>(sums_.time(kind(s), begin, end)) /
-                       static_cast<double>(slowest) +
-                   weight * static_cast<double>(guess_.bytes(begin, end, live[s])) / limit;
-          });
-      if (partition) consider(result, spec, schedule, placement, *partition);
+  Bound bound(double best) const {
+    double least = best, share = 0;
+    for (const Contender& c : contenders_) {
+      if (!c.impossible.empty()) continue;
+      least = std::min(least, c.bound());
+      share = std::max(share, c.proof->least_share());
     }
+    std::uint64_t digest = 1469598103934665603ULL;  // FNV-1a of the listed schedules
+    for (const ScheduleSpec& spec : problem_.schedules)
+      for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
+                                          spec.loops, ' ', knobs(spec), '\n'))
+        digest = (digest ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
+    Bound found{Nanoseconds{static_cast<std::int64_t>(least)}, ""};
+    found.covers =
+        stream_all("all cuts of the ", problem_.layers.order, " order of ", problem_.layers.size(),
+                   " layers (costs ", problem_.layers.digest.substr(0, 12), ")");
+    if (share > 0)
+      found.covers += stream_all(" with at least ", share * 100, " % of the mean load a stage");
+    found.covers += stream_all(", ", problem_.schedules.size(), " listed schedules (", std::hex,
+                               digest, ") in their placements, within the memory limits");
+    return found;
+  }
+
+  void explain(SearchOutcome& outcome) const {
+    const std::size_t kept = std::min(outcome.plans.size(), options_.keep);
+    for (const Contender& c : contenders_) {
+      if (!c.impossible.empty()) continue;
+      const ScheduleSpec& spec = problem_.schedules[c.number];
+      const auto plan = std::ranges::find(outcome.plans, spec, &PlannedSchedule::spec);
+      if (plan != outcome.plans.end() &&
+          plan - outcome.plans.begin() < static_cast<std::ptrdiff_t>(kept))
+        continue;
+      std::string reason;
+      if (outcome.plans.empty())
+        reason = lacks(c);
+      else if (c.proof->closed())
+        reason = "its bound is above the plan's time";
+      else if (plan != outcome.plans.end())
+        reason = to_string(plan->estimate - outcome.plans.front().estimate) + " slower";
+      else
+        reason = lacks(c);
+      outcome.rejected.push_back({spec, reason});
+    }
+    outcome.plans.resize(kept);
+  }
+  static std::string lacks(const Contender& c) {
+    const auto& lack = c.candidates->closest();
+    if (!lack) return "no cuts found that fit";
+    return "rank " + to_string(lack->rank) + " lacks " + to_string(lack->needed - lack->available);
   }
 
   const Problem& problem_;
-  LayerSums sums_;
-  MemoryGuess guess_;
-  std::map<std::vector<RankId>, std::optional<Partition>> equal_time_;
+  const SearchOptions& options_;
+  std::size_t effort_;
+  CutModel model_;
+  std::vector<Contender> contenders_;
 };
-
-/// Runs `work(i)` for i < count on `threads` threads.
-template <class Work>
-void parallel_for(std::size_t count, std::size_t threads, const Work& work) {
-  std::atomic<std::size_t> next{0};
-  std::mutex failure_mutex;
-  std::exception_ptr failure;
-  const auto loop = [&] {
-    for (std::size_t i; (i = next++) < count;) try {
-        work(i);
-      } catch (...) {
-        const std::lock_guard lock(failure_mutex);
-        if (!failure) failure = std::current_exception();
-        next = count;
-      }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (std::size_t t = 1; t < std::min(threads, count); ++t) helpers.emplace_back(loop);
-    loop();
-  }
-  if (failure) std::rethrow_exception(failure);
-}
 
 }  // namespace
 
-SearchOutcome search(const Problem& problem, const SearchOptions& options) {
-  const Planner planner(problem);
-  std::vector<Attempt> attempts(problem.schedules.size());
-  parallel_for(attempts.size(), options.threads, [&](std::size_t i) {
-    attempts[i] = planner.attempt(problem.schedules[i]);
-    if (options.progress && options.threads <= 1)
-      options.progress(static_cast<double>(i + 1) / static_cast<double>(attempts.size()));
-  });
-
+/// Cuts are given: every schedule is evaluated on them, nothing is searched or proven.
+static SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& options) {
   SearchOutcome outcome;
   std::optional<Infeasible> closest;
-  for (Attempt& attempt : attempts) {
-    outcome.candidates += attempt.candidates;
-    if (attempt.rejected) outcome.rejected.push_back(std::move(*attempt.rejected));
-    if (attempt.plan) outcome.plans.push_back(std::move(*attempt.plan));
-    if (attempt.closest) {
-      const Bytes lack = attempt.closest->needed - attempt.closest->available;
-      if (!attempt.plan)
-        outcome.rejected.push_back(
-            {attempt.closest->spec,
-             "rank " + to_string(attempt.closest->rank) + " lacks " + to_string(lack)});
-      if (!closest || lack < closest->needed - closest->available)
-        closest = std::move(attempt.closest);
+  const CutModel model(problem.layers, problem.cluster, problem.memory_rule);
+  const std::optional<Cuts> cuts = model.cuts(*problem.cuts);
+  std::vector<std::unique_ptr<Candidates>> tried(problem.schedules.size());
+  parallel_for(tried.size(), options.threads, [&](std::size_t i) {
+    if (!cuts || problem.schedules[i].stages() != problem.cuts->stages()) return;
+    tried[i] = std::make_unique<Candidates>(model, problem, problem.schedules[i]);
+    tried[i]->offer(*cuts, tried[i]->time(*cuts));
+  });
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    const ScheduleSpec& spec = problem.schedules[i];
+    if (!tried[i]) {
+      outcome.rejected.push_back(
+          {spec, cuts ? stream_all("the given cuts make ", problem.cuts->stages(),
+                                   " stages, it needs ", spec.stages())
+                      : illegal_because(problem.layers, *problem.cuts)});
+      continue;
     }
+    outcome.candidates += tried[i]->evaluated();
+    if (tried[i]->best()) {
+      outcome.plans.push_back(*tried[i]->best());
+      continue;
+    }
+    const Infeasible& lack = *tried[i]->closest();
+    outcome.rejected.push_back({spec, "rank " + to_string(lack.rank) + " lacks " +
+                                          to_string(lack.needed - lack.available)});
+    if (!closest || lack.needed - lack.available < closest->needed - closest->available)
+      closest = lack;
   }
   std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
     return std::pair{p.estimate, p.spec};
   });
-  for (std::size_t i = options.keep; i < outcome.plans.size(); ++i) {
-    const Nanoseconds slower = outcome.plans[i].estimate - outcome.plans.front().estimate;
-    outcome.rejected.push_back({outcome.plans[i].spec, to_string(slower) + " slower"});
-  }
-  if (outcome.plans.size() > options.keep) outcome.plans.resize(options.keep);
-  if (outcome.plans.empty()) outcome.infeasible = std::move(closest);
+  for (std::size_t i = options.keep; i < outcome.plans.size(); ++i)
+    outcome.rejected.push_back(
+        {outcome.plans[i].spec,
+         to_string(outcome.plans[i].estimate - outcome.plans.front().estimate) + " slower"});
+  outcome.plans.resize(std::min(outcome.plans.size(), options.keep));
+  if (outcome.plans.empty() && closest) outcome.infeasible = std::move(closest);
+  if (outcome.infeasible) outcome.infeasible->proven = true;
   return outcome;
+}
+
+SearchOutcome search(const Problem& problem, const SearchOptions& options) {
+  if (problem.cuts) return choose_schedule(problem, options);
+  return JointSearch(problem, options).run();
 }
 
 }  // namespace pfeife

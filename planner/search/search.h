@@ -29,7 +29,7 @@ struct Problem {
 struct SearchOptions {
   std::size_t keep = 5;  ///< plans to return at most
   std::uint64_t seed = 1;
-  std::size_t iterations = 0;  ///< 0 = default budget
+  std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 1000
   std::size_t threads = 1;
   std::function<void(double fraction)> progress;  ///< may be empty
 };
@@ -49,6 +49,7 @@ struct Infeasible {
   Bytes needed{0}, available{0};
   ScheduleSpec spec;  ///< of the least bad case
   Partition partition;
+  bool proven = false;  ///< no cuts of any listed schedule fit; false: none was found
 };
 
 /// Why a schedule is not among the plans.
@@ -62,7 +63,7 @@ struct SearchOutcome {
   std::optional<Infeasible>
       infeasible;  ///< set iff plans is empty and some schedule could be built
   std::vector<Rejected> rejected;
-  std::optional<Bound> bound;
+  std::optional<Bound> bound;  ///< of the estimate of any plan; empty if cuts are given
   std::size_t candidates = 0;  ///< evaluated
 };
 

@@ -1,0 +1,89 @@
+// Proof that no cuts of one schedule are faster than a given time, and better cuts on the way.
+//
+// Every node is a box of stage loads and boundary ranges. Its bound: PathMaster chooses weights of
+// longest paths, CutBound the smallest weighted sum over all cuts of the node. The cuts that attain
+// it are candidates, their longest path joins the master. Best bound first.
+#pragma once
+
+#include <vector>
+
+#include "planner/search/candidate.h"
+#include "planner/search/cut_bound.h"
+#include "planner/search/path_master.h"
+
+namespace pfeife {
+
+class BranchAndBound {
+ public:
+  explicit BranchAndBound(Candidates& candidates);
+
+  /// Bounds the whole space. `target`: only cuts faster than this matter (infinite: all). May be
+  /// called again with a smaller target.
+  void bound_root(double target);
+  /// Handles up to `nodes` open nodes with cuts faster than `target` in view; stops when there is
+  /// none.
+  void run(std::size_t nodes, double target);
+
+  /// No cuts of the schedule that meet the memory limits are faster than this, or than the target
+  /// of the last call if that is smaller.
+  double bound() const;
+  /// Nothing is left: what is faster than the target, if anything, has been offered.
+  bool closed() const { return open_.empty() && rooted_; }
+  std::size_t nodes() const { return handled_; }
+  /// The bound is for cuts whose stages all take at least this share of the mean load.
+  double least_share() const { return least_share_; }
+
+ private:
+  struct Node {
+    CutRegion region;
+    double bound = 0;
+    std::uint32_t depth = 0;
+    std::uint64_t id = 0;
+  };
+  struct Later {
+    bool operator()(const Node& a, const Node& b) const;
+  };
+  enum class Verdict { Closed, Open };
+
+  double target() const { return std::min(target_, candidates_.best_time()); }
+  double least(double scaled) const;
+  Verdict close(double bound);
+  void choose_least_share(CutRegion& region);
+  Verdict tighten_root(Node& root);
+  bool surely_exists(const PathCounts<std::int32_t>& path) const;
+  void seed_master();
+  void forget_paths();
+  void load_master();
+  double constant_of(const PathCounts<std::int32_t>& path) const;
+  std::size_t add_path(PathCounts<std::int32_t> path);
+  bool solve_master(double tolerance, std::size_t pivots);
+  std::size_t price_path(double tolerance);
+  void weigh();
+  bool offer(const Cuts& cuts);
+  Verdict improve(Node& node, std::size_t rounds);
+  bool enumerate();
+  void split(const Node& node);
+  void push(CutRegion region, double bound, std::uint32_t depth);
+  Node pop();
+
+  Candidates& candidates_;
+  CutBound cut_bound_;
+  PathMaster master_;
+  std::vector<PathCounts<std::int32_t>> paths_;
+  std::vector<double> scale_;                      // [stage] load on its kind / load in the master
+  std::vector<std::array<double, kWorks>> share_;  // [stage] work / load in the master
+  std::vector<CutCosts::Latency> latency_;         // [boundary] of the present node
+  double weight_sum_ = 1, weight_target_ = 1;
+  double weight_constant_ = 0;
+  PathCounts<double> weights_;
+  std::vector<Cuts> responses_;  // of the present node
+  std::vector<Node> open_;       // heap
+  std::vector<double> fractional_, ends_;
+  double target_, least_share_ = 0;
+  double closed_bound_;  // smallest bound of nodes that were closed by it
+  bool rooted_ = false;
+  std::uint64_t next_id_ = 0;
+  std::size_t handled_ = 0;
+};
+
+}  // namespace pfeife

@@ -1,0 +1,75 @@
+// One schedule of the search and everything that a candidate for its cuts is asked: its step time,
+// its memory, its longest path.
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "planner/search/cut_costs.h"
+#include "planner/search/live_memory.h"
+#include "planner/search/search.h"
+
+namespace pfeife {
+
+class Candidates {
+ public:
+  /// `spec` must be a valid point with no more stages than the model has segments. Keeps
+  /// references to `model` and `problem`.
+  Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec);
+
+  const CutModel& model() const { return model_; }
+  const ScheduleSpec& spec() const { return spec_; }
+  const Placement& placement() const { return placement_; }
+  const Program& program() const { return program_; }
+  const CutCosts& costs() const { return costs_; }
+  const LiveMemory& live() const { return live_; }
+  const std::vector<Bytes>& memory_limit() const { return problem_.memory_limit; }
+  std::size_t stages() const { return placement_.stages(); }
+
+  /// Step time (ns), exact.
+  double time(const Cuts& cuts);
+  /// The same for many; out[i] belongs to cuts[i]. Times of `enough` or more may be too small: only
+  /// that they are not below it is sure.
+  void times(std::span<const Cuts> cuts, std::vector<double>& out, double enough);
+  /// The path that makes time(cuts) as long as it is (reductions and skips left out).
+  PathCounts<std::int32_t> critical_path(const Cuts& cuts);
+  /// Bytes by which the fullest rank is too full, by LiveMemory and what the exact rule was found
+  /// to add; <= 0 = probably fits.
+  double excess(const Cuts& cuts) const;
+  /// Surely too full: a lower bound of some rank's peak is above its limit.
+  bool surely_too_full(const Cuts& cuts) const;
+
+  /// Judges cuts by the exact memory rule and keeps them if they are feasible and faster than the
+  /// best so far (ties: smaller cuts). True if they were kept. Remembers what it refused.
+  bool offer(const Cuts& cuts, double time);
+  const std::optional<PlannedSchedule>& best() const { return best_; }
+  const Cuts& best_cuts() const { return best_cuts_; }
+  /// Time of the best feasible cuts; infinite if there are none yet.
+  double best_time() const { return best_time_; }
+  /// The refused cuts that lack least.
+  const std::optional<Infeasible>& closest() const { return closest_; }
+  std::size_t evaluated() const { return evaluated_; }
+
+ private:
+  CutCosts::Priced price(const Cuts& cuts);
+  double full_time(const Cuts& cuts);
+
+  const CutModel& model_;
+  const Problem& problem_;
+  ScheduleSpec spec_;
+  Placement placement_;
+  Schedule schedule_;
+  Program program_;
+  CutCosts costs_;
+  LiveMemory live_;
+  std::vector<double> durations_, ends_, lanes_, scratch_, column_;
+  std::vector<double> above_bound_;  // [rank] exact peak - LiveMemory's, where last judged too full
+  std::set<Cuts> refused_;
+  std::optional<PlannedSchedule> best_;
+  Cuts best_cuts_;
+  double best_time_;
+  std::optional<Infeasible> closest_;
+  std::size_t evaluated_ = 0;
+};
+
+}  // namespace pfeife

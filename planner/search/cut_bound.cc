@@ -1,0 +1,282 @@
+#include "planner/search/cut_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "planner/search/clones.h"
+
+namespace pfeife {
+namespace {
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+std::size_t at(std::int32_t q) { return static_cast<std::size_t>(q); }
+}  // namespace
+
+CutBound::CutBound(const CutModel& model, const CutCosts& costs, const LiveMemory& live,
+                   const std::vector<Bytes>& memory_limit, std::size_t stages)
+    : model_(model), costs_(costs), live_(live), stages_(stages) {
+  for (const Bytes limit : memory_limit) limit_.push_back(static_cast<double>(limit.value));
+  windows_.resize(stages);
+  for (auto& latencies : latency_) latencies.assign(stages, std::vector<double>(count(), 0.0));
+  for (auto& sure : sure_) sure.assign(stages, false);
+  allowed_.assign(stages, std::vector<char>(count(), 1));
+  cost_.assign(stages, std::vector<double>(count(), 0.0));
+  best_ = rest_ = cost_;
+  choice_.assign(stages, std::vector<std::int32_t>(count(), 0));
+  limit_memory();
+}
+
+CutRegion CutBound::everything() const {
+  CutRegion region;
+  const std::int32_t last = model_.last();
+  for (std::size_t s = 0; s < stages_; ++s) {
+    region.low.push_back(0);
+    region.high.push_back(model_.load(costs_.kind(s)).back());
+  }
+  const auto stages = static_cast<std::int32_t>(stages_);
+  for (std::int32_t i = 0; i <= stages; ++i) {
+    region.first.push_back(i == stages ? last : i);
+    region.last.push_back(i == 0 ? 0 : last - (stages - i));
+  }
+  return region;
+}
+
+/// Earliest begin of every stage for every end, by memory: what the stage itself holds, and at
+/// least what the rank's other stages must hold, at each of the rank's moments.
+void CutBound::limit_memory() {
+  memory_from_.assign(stages_, std::vector<std::int32_t>(count(), 0));
+  for (std::size_t r = 0; r < live_.ranks(); ++r) {
+    const auto& stages = live_.stages(r);
+    for (const LiveMoment& moment : live_.moments(r)) {
+      std::vector<double> least(stages.size(), kInfinite);  // at least one segment each
+      for (std::size_t k = 0; stages.size() > 1 && k < stages.size(); ++k)
+        for (std::int32_t b = 0; b < model_.last(); ++b)
+          least[k] = std::min(least[k], LiveMemory::held(model_, moment, k, b, b + 1));
+      for (std::size_t k = 0; k < stages.size(); ++k) {
+        double others = 0;
+        for (std::size_t o = 0; o < stages.size(); ++o) others += o == k ? 0 : least[o];
+        std::int32_t from = 0;
+        for (std::int32_t q = 1; q <= model_.last(); ++q) {
+          while (from < q && LiveMemory::held(model_, moment, k, from, q) + others > limit_[r])
+            ++from;
+          std::int32_t& known = memory_from_[stages[k]][at(q)];
+          known = std::max(known, from);
+        }
+      }
+    }
+  }
+}
+
+void CutBound::make_window(std::size_t s) {
+  Window& window = windows_[s];
+  const double low = region_.low[s], high = region_.high[s];
+  if (window.low == low && window.high == high && !window.from.empty()) return;
+  window.low = low, window.high = high;
+  window.from.resize(count()), window.to.resize(count());
+  const std::vector<double>& load = model_.load(costs_.kind(s));
+  std::int32_t from = 0, to = -1;
+  for (std::int32_t q = 0; q <= model_.last(); ++q) {
+    while (from < q && load[at(q)] - load[at(from)] > high) ++from;
+    while (to + 1 < q && load[at(q)] - load[at(to + 1)] >= low) ++to;
+    window.from[at(q)] = std::max(from, memory_from_[s][at(q)]);
+    window.to[at(q)] = to;
+  }
+}
+
+void CutBound::tighten_loads() {
+  for (std::size_t s = 0; s < stages_; ++s) {
+    const std::vector<double>& load = model_.load(costs_.kind(s));
+    region_.high[s] =
+        std::min(region_.high[s], load[at(region_.last[s + 1])] - load[at(region_.first[s])]);
+    region_.low[s] =
+        std::max(region_.low[s], load[at(region_.first[s + 1])] - load[at(region_.last[s])]);
+  }
+}
+
+bool CutBound::enter(const CutRegion& region) {
+  region_ = region;
+  for (std::size_t i = 1; i <= stages_; ++i) {
+    if (i < stages_) region_.first[i] = std::max(region_.first[i], region_.first[i - 1] + 1);
+    if (region_.first[i] > region_.last[i]) return false;
+  }
+  for (std::size_t i = stages_; i-- > 1;) {
+    region_.last[i] = std::min(region_.last[i], region_.last[i + 1] - 1);
+    if (region_.first[i] > region_.last[i]) return false;
+  }
+  tighten_loads();
+  for (std::size_t s = 0; s < stages_; ++s) {
+    if (region_.low[s] > region_.high[s]) return false;
+    make_window(s);
+  }
+  return true;
+}
+
+void CutBound::refresh_latencies() {
+  for (std::size_t i = 1; i < stages_; ++i) {
+    const Window& before = windows_[i - 1];
+    const Window& after = windows_[i];
+    std::int32_t end = region_.first[i + 1];
+    sure_[0][i] = sure_[1][i] = true;
+    for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q) {
+      while (end < region_.last[i + 1] && (end <= q || after.to[at(end)] < q)) ++end;
+      const std::int32_t begin = std::min(before.to[at(q)], region_.last[i - 1]);
+      if (begin < region_.first[i - 1] || end <= q || after.to[at(end)] < q) {  // no stage fits
+        latency_[0][i][at(q)] = latency_[1][i][at(q)] = 0;
+        continue;
+      }
+      const CutCosts::Latency latency = costs_.sure_latency(i, q, begin, end);
+      latency_[0][i][at(q)] = latency.forward;
+      latency_[1][i][at(q)] = latency.backward;
+      if (latency.forward == Program::kNever) sure_[0][i] = false;
+      if (latency.backward == Program::kNever) sure_[1][i] = false;
+    }
+  }
+}
+
+CutCosts::Latency CutBound::least_latency(std::size_t i) const {
+  CutCosts::Latency least{kInfinite, kInfinite};
+  for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q) {
+    least.forward = std::min(least.forward, latency_[0][i][at(q)]);
+    least.backward = std::min(least.backward, latency_[1][i][at(q)]);
+  }
+  return least;
+}
+
+PFEIFE_CLONES static void add_scaled(double* out, const double* in, double factor,
+                                     std::size_t count) {
+  for (std::size_t k = 0; k < count; ++k) out[k] += factor * in[k];
+}
+
+/// g_i: layers before the cut cost what stage i - 1 pays for them, and no longer what stage i does.
+void CutBound::price_boundary(std::size_t i, const PathCounts<double>& weights) {
+  const std::size_t first = at(region_.first[i]);
+  const std::size_t width = at(region_.last[i]) - first + 1;
+  double* const cost = cost_[i].data() + first;
+  std::fill_n(cost, width, 0.0);
+  for (std::size_t w = 0; w < kWorks; ++w) {
+    const double before = weights.work[w][i - 1], after = weights.work[w][i];
+    const auto& sums = model_.time(costs_.kind(i - 1), static_cast<Work>(w));
+    if (costs_.kind(i - 1) == costs_.kind(i)) {
+      if (before != after) add_scaled(cost, sums.data() + first, before - after, width);
+      continue;
+    }
+    const auto& others = model_.time(costs_.kind(i), static_cast<Work>(w));
+    if (before != 0) add_scaled(cost, sums.data() + first, before, width);
+    if (after != 0) add_scaled(cost, others.data() + first, -after, width);
+  }
+  if (weights.forward[i] != 0)
+    add_scaled(cost, latency_[0][i].data() + first, weights.forward[i], width);
+  if (weights.backward[i] != 0)
+    add_scaled(cost, latency_[1][i].data() + first, weights.backward[i], width);
+}
+
+std::optional<CutBound::Minimum> CutBound::minimum(const PathCounts<double>& weights,
+                                                   double constant) {
+  thread_local std::vector<std::int32_t> queue;
+  queue.resize(count() + 1);
+  for (std::size_t i = 1; i < stages_; ++i) price_boundary(i, weights);
+  const std::size_t stages = stages_;
+  for (std::size_t w = 0; w < kWorks; ++w)
+    constant += weights.work[w][stages - 1] *
+                model_.time(costs_.kind(stages - 1), static_cast<Work>(w)).back();
+  constant_ = constant;
+  if (stages == 1) {
+    const Window& whole = windows_[0];
+    const std::size_t end = at(model_.last());
+    if (whole.from[end] > 0 || whole.to[end] < 0) return std::nullopt;
+    return Minimum{constant, {0, model_.last()}};
+  }
+  const auto origin = [&](std::size_t i, std::int32_t q) {  // smallest over begins of stage i - 1
+    return i == 1 ? 0.0 : best_[i - 1][at(q)];
+  };
+  // The monotone queue holds the begins that may still be the smallest, from the smallest on.
+  Minimum found;
+  found.scaled = kInfinite;
+  for (std::size_t i = 1; i <= stages; ++i) {
+    const Window& window = windows_[i - 1];
+    const std::int32_t first = region_.first[i - 1], last = region_.last[i - 1];
+    std::size_t head = 0, tail = 0;
+    std::int32_t next = first;
+    for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q) {
+      const std::int32_t to = std::min(window.to[at(q)], last);
+      for (; next <= to; ++next) {
+        const double value = origin(i, next);
+        if (value == kInfinite) continue;
+        while (tail > head && origin(i, queue[tail - 1]) > value) --tail;
+        queue[tail++] = next;
+      }
+      while (head < tail && queue[head] < window.from[at(q)]) ++head;
+      if (i == stages) {
+        if (head == tail) return std::nullopt;
+        found.scaled = origin(i, queue[head]) + constant;
+        found.cuts.assign(stages + 1, model_.last());
+        found.cuts[stages - 1] = queue[head];
+      } else if (head == tail || !allowed_[i][at(q)]) {
+        best_[i][at(q)] = kInfinite;
+      } else {
+        best_[i][at(q)] = origin(i, queue[head]) + cost_[i][at(q)];
+        choice_[i][at(q)] = queue[head];
+      }
+    }
+  }
+  for (std::size_t i = stages - 1; i > 0; --i) found.cuts[i - 1] = choice_[i][at(found.cuts[i])];
+  return found;
+}
+
+/// rest_[i][q]: the smallest cost of the boundaries after i if it lies at q.
+void CutBound::backward_pass() {
+  thread_local std::vector<std::int32_t> queue;
+  queue.resize(count() + 1);
+  for (std::size_t i = stages_; i-- > 1;) {
+    const Window& window = windows_[i];
+    std::size_t head = 0, tail = 0;
+    const auto value = [&](std::int32_t q) {
+      return i + 1 == stages_                   ? 0.0
+             : best_[i + 1][at(q)] == kInfinite ? kInfinite
+                                                : rest_[i + 1][at(q)] + cost_[i + 1][at(q)];
+    };
+    std::int32_t next = region_.last[i + 1];
+    for (std::int32_t p = region_.last[i]; p >= region_.first[i]; --p) {
+      // Ends q that p is not too late for: to[q] >= p; then drop those it is too early for.
+      for (; next >= region_.first[i + 1] && window.to[at(next)] >= p; --next) {
+        const double worth = value(next);
+        if (worth == kInfinite) continue;
+        while (tail > head && value(queue[tail - 1]) > worth) --tail;
+        queue[tail++] = next;
+      }
+      while (head < tail && window.from[at(queue[head])] > p) ++head;
+      rest_[i][at(p)] = head == tail ? kInfinite : value(queue[head]);
+    }
+  }
+}
+
+bool CutBound::filter(double scaled) {
+  const std::size_t stages = stages_;
+  if (stages == 1) return true;
+  backward_pass();
+  for (std::size_t i = 1; i < stages; ++i) {
+    std::int32_t first = -1, last = -1;
+    for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q) {
+      const double least =
+          best_[i][at(q)] == kInfinite ? kInfinite : best_[i][at(q)] + rest_[i][at(q)] + constant_;
+      if (least <= scaled) {
+        if (first < 0) first = q;
+        last = q;
+      } else if (keep_) {
+        allowed_[i][at(q)] = 0;
+      }
+    }
+    if (first < 0) return false;
+    region_.first[i] = first, region_.last[i] = last;
+  }
+  return enter(CutRegion(region_));
+}
+
+std::vector<std::int32_t> CutBound::positions(std::size_t i) const {
+  std::vector<std::int32_t> found;
+  for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q)
+    if (allowed_[i][at(q)]) found.push_back(q);
+  return found;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,133 @@
+#include "planner/search/local_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pfeife {
+namespace {
+
+constexpr double kTooFull = 1e15;
+
+double weigh(const Candidates& candidates, const Cuts& cuts, double time) {
+  const double excess = candidates.excess(cuts);
+  return excess > 0 ? kTooFull + excess : time;
+}
+
+bool in_order(const Cuts& cuts) {
+  for (std::size_t i = 1; i < cuts.size(); ++i)
+    if (cuts[i] <= cuts[i - 1]) return false;
+  return true;
+}
+
+/// xorshift64*: small, fast and the same everywhere, unlike the standard distributions.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ULL + 0x1234567ULL) {}
+  std::uint64_t next() {
+    state_ ^= state_ >> 12, state_ ^= state_ << 25, state_ ^= state_ >> 27;
+    return (state_ * 0x2545F4914F6CDD1DULL) >> 16;
+  }
+  std::size_t below(std::size_t count) { return static_cast<std::size_t>(next() % count); }
+  double unit() { return static_cast<double>(next() & 0xFFFFFFFF) / 4294967296.0; }
+  /// 1, 2, 3, ... with falling chances, at most `most`; either sign.
+  std::int32_t step(std::int32_t most) {
+    std::int32_t size = 1;
+    while (size < most && next() % 4 != 0) ++size;
+    return next() % 2 == 0 ? size : -size;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+void shift(Cuts& cuts, std::size_t first, std::size_t last, std::int32_t by) {
+  for (std::size_t i = first; i <= last; ++i) cuts[i] += by;
+}
+
+/// All single moves up to a radius and all moves of rows of cuts by a few positions.
+void neighbourhood(const Cuts& cuts, std::vector<Cuts>& moves) {
+  const std::size_t stages = cuts.size() - 1;
+  moves.clear();
+  const auto add = [&](std::size_t first, std::size_t last, std::int32_t by) {
+    // Only the outermost cut in the direction of travel can collide.
+    if (by > 0 ? cuts[last] + by >= cuts[last + 1] : cuts[first] + by <= cuts[first - 1]) return;
+    moves.push_back(cuts);
+    shift(moves.back(), first, last, by);
+  };
+  for (std::size_t first = 1; first < stages; ++first)
+    for (std::size_t last = first; last < stages; ++last) {
+      const std::int32_t radius = last == first ? 24 : 3;
+      for (std::int32_t by = 1; by <= radius; ++by) add(first, last, by), add(first, last, -by);
+    }
+}
+
+void random_move(const Cuts& cuts, Random& random, Cuts& move) {
+  const std::size_t inner = cuts.size() - 2;
+  move = cuts;
+  const std::size_t i = 1 + random.below(inner), j = 1 + random.below(inner);
+  switch (random.below(4)) {
+    case 0:
+    case 1:
+      move[i] += random.step(16);
+      break;
+    case 2:
+      move[i] += random.step(8);
+      move[j] += random.step(8);
+      break;
+    default:
+      shift(move, std::min(i, j), std::max(i, j), random.step(4));
+  }
+  if (!in_order(move)) move = cuts;
+}
+
+}  // namespace
+
+Scored score(Candidates& candidates, const Cuts& cuts) {
+  return {cuts, weigh(candidates, cuts, candidates.time(cuts))};
+}
+
+Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
+  std::vector<Cuts> moves;
+  std::vector<double> times;
+  for (std::size_t pass = 0; pass < passes; ++pass) {
+    neighbourhood(from.cuts, moves);
+    candidates.times(moves, times, from.score);
+    std::size_t best = moves.size();
+    double least = from.score;
+    for (std::size_t k = 0; k < moves.size(); ++k) {
+      if (times[k] >= least && least < kTooFull) continue;
+      const double value = weigh(candidates, moves[k], times[k]);
+      if (value < least) least = value, best = k;
+    }
+    if (best == moves.size()) break;
+    from = {moves[best], least};
+  }
+  return from;
+}
+
+Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, std::uint64_t seed) {
+  if (from.cuts.size() < 3) return from;
+  Random random(seed);
+  Scored now = from, best = from;
+  std::vector<Cuts> moves(Program::kLanes);
+  std::vector<double> times;
+  for (std::size_t batch = 0; batch < batches; ++batch) {
+    const double done = static_cast<double>(batch) / static_cast<double>(batches);
+    const double temperature = std::min(now.score, kTooFull) * 1e-2 * std::pow(1e-3, done);
+    for (Cuts& move : moves) random_move(now.cuts, random, move);
+    const double chance = random.unit();
+    const double limit = now.score - temperature * std::log(std::max(chance, 1e-12));
+    candidates.times(moves, times, limit);
+    for (std::size_t k = 0; k < moves.size(); ++k) {
+      if (times[k] > limit || moves[k] == now.cuts) continue;
+      const double value = weigh(candidates, moves[k], times[k]);
+      if (value > limit) continue;
+      now = {moves[k], value};
+      if (value < best.score) best = now;
+      break;
+    }
+  }
+  return best;
+}
+
+}  // namespace pfeife

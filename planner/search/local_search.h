@@ -1,0 +1,30 @@
+// Better cuts from given ones: steepest descent, and annealing in batches of sixteen.
+//
+// Budgets are counts and random numbers come from the seed alone, so the same call gives the same
+// cuts anywhere. Cuts that are too full by Candidates::excess count as slower than any that are
+// not, by how much they exceed.
+#pragma once
+
+#include <cstdint>
+
+#include "planner/search/candidate.h"
+
+namespace pfeife {
+
+/// Cuts and what they are worth: step time in ns if they seem to fit, else 1e15 + bytes too many.
+struct Scored {
+  Cuts cuts;
+  double score = 0;
+};
+Scored score(Candidates& candidates, const Cuts& cuts);
+
+/// Moves one cut, or a row of neighbouring cuts together, as long as the best such move gains;
+/// at most `passes` moves.
+Scored descend(Candidates& candidates, Scored from, std::size_t passes);
+
+/// Simulated annealing: `batches` times sixteen random moves (one cut, two cuts, a row of cuts), of
+/// which the first that the present temperature accepts is made. The temperature falls from 1 % to
+/// 0.001 % of the score. Returns the best seen.
+Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, std::uint64_t seed);
+
+}  // namespace pfeife

@@ -1,0 +1,79 @@
+// The linear program behind the bounds: which longest paths matter, and how much.
+//
+//   minimise T   subject to   T >= slope_p . x + constant_p   for the paths p found so far,
+//                             sum x = work,   low <= x <= high                (x = loads of stages)
+//
+// solved through its dual, whose variables are the weights of the paths: a primal simplex with
+// paths as columns, S + 1 rows and an explicit inverse. What a branch of the search changes (box,
+// constants) is the objective of the dual only, so any basis stays a valid start. The result needs
+// no precision: every set of weights gives a valid bound (CutBound); good weights give a good one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace pfeife {
+
+class PathMaster {
+ public:
+  PathMaster(std::size_t stages, double work) : stages_(stages), work_(work) {}
+
+  /// Adds a path; returns its number. The first one makes the first basis.
+  std::size_t add(std::span<const double> slope, double constant);
+  std::size_t paths() const { return constants_.size(); }
+  double slope(std::size_t path, std::size_t stage) const {
+    return slopes_[path * stages_ + stage];
+  }
+
+  /// Numbers of the paths in the basis; drops the paths that are not to be kept (basic ones must
+  /// be) and numbers the others anew in their order.
+  std::vector<std::size_t> basic_paths() const;
+  void keep_paths(const std::vector<bool>& keep);
+
+  /// A new box and new constants for all paths; call price_basis() when all are set.
+  void set_box(std::span<const double> low, std::span<const double> high);
+  void set_constant(std::size_t path, double constant) { constants_[path] = constant; }
+  void price_basis();
+
+  /// Loads and T of the present basis: optimal once no path and no side of the box is violated.
+  std::span<const double> loads() const { return {prices_.data() + 1, stages_}; }
+  double value() const { return prices_[0]; }
+
+  /// How far T is below the path at the present loads.
+  double violation(std::size_t path) const;
+  /// Takes the path in. False if the program has no solution.
+  bool enter_path(std::size_t path);
+  /// Takes in the most violated side of the box. Nothing = none is violated by more than
+  /// `tolerance`; Stuck = no solution.
+  enum class Entered { Yes, Nothing, Stuck };
+  Entered enter_box(double tolerance);
+
+  /// Weight of every path in the basis; they sum to 1.
+  struct Weight {
+    std::size_t path;
+    double weight;
+  };
+  std::vector<Weight> weights() const;
+
+ private:
+  // Columns: 0..S-1 low sides, S..2S-1 high sides, 2S the sum, 2S + 1 + p path p.
+  std::size_t sum_column() const { return 2 * stages_; }
+  double objective(std::size_t column) const;
+  void column(std::size_t index, std::vector<double>& out) const;
+  void start(std::size_t path);
+  void invert();
+  bool pivot(std::size_t column);
+
+  std::size_t stages_;
+  double work_;
+  std::vector<double> slopes_, constants_, low_, high_;
+  std::vector<std::size_t> basis_;  // [row] column
+  std::vector<double> inverse_;     // [row * (S + 1) + ...]
+  std::vector<double> amount_;      // [row] value of the basic variable
+  std::vector<double> prices_;      // [row] T, then x
+  std::vector<double> entering_, direction_;
+  std::size_t pivots_ = 0;
+};
+
+}  // namespace pfeife

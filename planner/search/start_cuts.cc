@@ -1,0 +1,52 @@
+#include "planner/search/start_cuts.h"
+
+#include <algorithm>
+
+#include "planner/search/local_search.h"
+
+namespace pfeife {
+
+Cuts roomy_cuts(Candidates& candidates, const Cuts& fastest) {
+  const CutModel& model = candidates.model();
+  const std::size_t stages = candidates.stages();
+  std::vector<std::int32_t> position(model.layers().size() + 1, 0);  // by layer
+  for (std::size_t l = 0; l < model.layers().size(); ++l)
+    position[l] = model.segment(LayerId{static_cast<std::int64_t>(l)});
+  position.back() = model.last();
+
+  std::vector<double> limit(stages);
+  std::vector<const std::vector<LiveMoment>*> moments(stages);
+  std::vector<std::size_t> local(stages);
+  for (std::size_t r = 0; r < candidates.live().ranks(); ++r)
+    for (std::size_t k = 0; k < candidates.live().stages(r).size(); ++k) {
+      const std::size_t s = candidates.live().stages(r)[k];
+      local[s] = k, moments[s] = &candidates.live().moments(r);
+      limit[s] = std::max(1.0, static_cast<double>(candidates.memory_limit()[r].value));
+    }
+  const auto time = [&](std::size_t s, std::int32_t from, std::int32_t to) {
+    const std::vector<double>& load = model.load(candidates.costs().kind(s));
+    return load[static_cast<std::size_t>(to)] - load[static_cast<std::size_t>(from)];
+  };
+  double slowest = 1;
+  for (std::size_t s = 0; s < stages; ++s)
+    slowest = std::max(slowest, time(s, fastest[s], fastest[s + 1]));
+
+  Scored best = score(candidates, fastest);
+  for (const double weight : {0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 32.0, 1000.0}) {
+    const auto partition = min_max_partition(
+        model.layers(), stages,
+        [&](std::size_t s, std::size_t begin, std::size_t end) -> std::optional<double> {
+          const std::int32_t from = position[begin], to = position[end];
+          double held = 0;
+          for (const LiveMoment& moment : *moments[s])
+            held = std::max(held, LiveMemory::held(model, moment, local[s], from, to));
+          return time(s, from, to) / slowest + weight * held / limit[s];
+        });
+    if (!partition) break;
+    const Scored tried = score(candidates, *model.cuts(*partition));
+    if (tried.score < best.score) best = tried;
+  }
+  return best.cuts;
+}
+
+}  // namespace pfeife
