@@ -18,7 +18,24 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
     step_overhead_.push_back(seen[rank] ? 0 : static_cast<double>(kind.iteration_overhead.count()));
     seen[rank] = true;
   }
-  known_.resize(placement.stages() * (static_cast<std::size_t>(model.last()) + 1));
+  const std::size_t positions = static_cast<std::size_t>(model.last()) + 1;
+  known_.resize(placement.stages() * positions);
+  double latency = 0, slowness = 0;  // of the worst path, ns and ns a byte
+  for (const Path& path : model.cluster().paths) {
+    latency = std::max(latency, static_cast<double>(path.latency.count()));
+    for (const BandwidthCurve::Point& point : path.bandwidth.points)
+      if (point.rate.value > 0) slowness = std::max(slowness, 1e9 / point.rate.value);
+  }
+  longest_message_.assign(positions, 0.0);
+  for (std::size_t q = 0; q < positions; ++q) {
+    double bytes = 0, published = 0;
+    for (const CutModel::Crossing& c : model.crossing(static_cast<std::int32_t>(q))) {
+      const LayerValue& value = model.layers().values[static_cast<std::size_t>(c.value)];
+      if (value.transfer_time) published += static_cast<double>(value.transfer_time->count());
+      bytes += static_cast<double>(std::max(value.bytes, value.gradient_bytes).value);
+    }
+    longest_message_[q] = latency + published + bytes * slowness + 1;
+  }
 }
 
 void CutCosts::Message::add(const LayerValue& value) {
@@ -57,6 +74,10 @@ CutCosts::Latency CutCosts::latency(std::size_t from, std::size_t to,
 
 CutCosts::Latency CutCosts::neighbour_latency(std::size_t i, const Cuts& cuts) {
   const std::int32_t q = cuts[i], before = cuts[i - 1], after = cuts[i + 1];
+  Known& known =
+      known_[i * (static_cast<std::size_t>(model_.last()) + 1) + static_cast<std::size_t>(q)];
+  if (known.before == before && known.after == after) return known.latency;
+  known.before = before, known.after = after;
   const auto list = model_.crossing(q);
   const CutModel::Extent& extent = model_.extent(q);
   std::uint64_t mask = 1;  // 0 = nothing known yet
@@ -68,14 +89,12 @@ CutCosts::Latency CutCosts::neighbour_latency(std::size_t i, const Cuts& cuts) {
       mask |= std::uint64_t{list[k].producer >= before && list[k].next < after} << (k + 1);
   else
     mask = 0;
-  Known& known =
-      known_[i * (static_cast<std::size_t>(model_.last()) + 1) + static_cast<std::size_t>(q)];
   if (mask != 0 && known.mask == mask) return known.latency;
   Message message;
   for (const CutModel::Crossing& c : list)
     if (c.producer >= before && c.next < after)
       message.add(model_.layers().values[static_cast<std::size_t>(c.value)]);
-  known = {mask, latency(i - 1, i, message)};
+  known = {mask, before, after, latency(i - 1, i, message)};
   return known.latency;
 }
 
@@ -114,7 +133,9 @@ CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, doubl
     durations[program.backward_latency(i) * stride] = latency.backward;
   }
   Priced priced;
-  if (skips) priced.exact = !skip_may_bind(cuts, program, durations, stride);
+  if (skips)
+    priced.exact = skips_are_short(cuts, program, durations, stride) ||
+                   !skip_may_bind(cuts, program, durations, stride);
   if (!model_.shared_parameters().empty())
     if (const ReductionTail* tail = reductions(cuts, program, durations, stride)) {
       for (std::size_t s = 0; s < stages; ++s)
@@ -122,6 +143,22 @@ CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, doubl
       if (!tail->groups.empty()) priced.tail = tail;
     }
   return priced;
+}
+
+bool CutCosts::skips_are_short(const Cuts& cuts, const Program& program, const double* durations,
+                               std::size_t stride) const {
+  for (std::size_t s = 1; s < program.stages(); ++s) {
+    if (durations[program.forward_latency(s) * stride] == Program::kNever ||
+        durations[program.backward_latency(s) * stride] == Program::kNever)
+      return false;
+    if (model_.extent(cuts[s]).last_reader < cuts[s + 1]) continue;
+    const double message = std::min(longest_message_[static_cast<std::size_t>(cuts[s])],
+                                    longest_message_[static_cast<std::size_t>(cuts[s + 1])]);
+    if (message > durations[program.work(Work::Forward, s) * stride] ||
+        message > durations[program.work(Work::BackwardInput, s) * stride])
+      return false;
+  }
+  return true;
 }
 
 bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const double* durations,

@@ -47,12 +47,16 @@ class CutCosts {
     bool any = false, any_gradient = false;
     void add(const LayerValue& value);
   };
-  struct Known {
+  struct Known {  // the last answer for a boundary at a position
     std::uint64_t mask = 0;
+    std::int32_t before = -1, after = -1;
     Latency latency;
   };
   Latency latency(std::size_t from, std::size_t to, const Message& message) const;
   Latency neighbour_latency(std::size_t boundary, const Cuts& cuts);
+  /// No skip binds for sure: whatever passes over a stage takes less than the stage itself.
+  bool skips_are_short(const Cuts& cuts, const Program& program, const double* durations,
+                       std::size_t stride) const;
   bool skip_may_bind(const Cuts& cuts, const Program& program, const double* durations,
                      std::size_t stride);
   const ReductionTail* reductions(const Cuts& cuts, const Program& program, const double* durations,
@@ -60,9 +64,10 @@ class CutCosts {
 
   const CutModel& model_;
   Placement placement_;
-  std::vector<std::size_t> kind_;                             // [stage]
-  std::vector<double> action_overhead_, step_overhead_;       // [stage]
-  std::vector<Known> known_;                                  // [boundary * positions + q]
+  std::vector<std::size_t> kind_;                        // [stage]
+  std::vector<double> action_overhead_, step_overhead_;  // [stage]
+  std::vector<Known> known_;                             // [boundary * positions + q]
+  std::vector<double> longest_message_;  // [q] at least the time of any message across q
   std::map<std::vector<std::int32_t>, ReductionTail> tails_;  // by the stages of shared parameters
 };
 
