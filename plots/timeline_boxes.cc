@@ -41,18 +41,18 @@ void for_each_box(const Panel& panel, RankId rank, Visitor&& visit) {
 }
 
 bool fits(const Box& box, const LabelStyle& style) {
-  return text_width(label(*box.event, style.letters), style.size) + 1 <= box.width() &&
+  return text_width(label(*box.event, style.letters), style.size) + 0.8 <= box.width() &&
          style.size + 1 <= box.height;
 }
 
-constexpr double kLargest = 12, kSmallest = 7;
+constexpr double kLargest = 12, kSmallest = 7, kSmallestNumber = 6;
 constexpr double kMost = 0.75;  ///< share of a kind's boxes that must have room for its style
 
 /// The best style for boxes of one kind: letters before size, size before nothing.
 LabelStyle best_style(std::span<const Box> boxes, double largest) {
   const auto needed = static_cast<std::ptrdiff_t>(kMost * static_cast<double>(boxes.size()) + 0.5);
   for (const bool letters : {true, false})
-    for (double size = largest; size >= kSmallest; size -= 0.5) {
+    for (double size = largest; size >= (letters ? kSmallest : kSmallestNumber); size -= 0.5) {
       const LabelStyle style{size, letters};
       const auto room = std::ranges::count_if(boxes, [&](const Box& b) { return fits(b, style); });
       if (room > 0 && room >= needed) return style;
