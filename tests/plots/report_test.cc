@@ -152,6 +152,8 @@ TEST(Report, StepTimesAreBarsFromZero) {
   };
   EXPECT_NEAR(widths[0] / widths[1], time(0) / time(1), 1e-3);
   EXPECT_NEAR(widths[0] / widths[2], time(0) / time(2), 1e-3);
+  EXPECT_LE(150 + widths[1], 560 - 84);  // the longest stays between the names and the figures
+  EXPECT_GT(150 + widths[1], 560 - 94);
 }
 
 TEST(Report, PeaksAboveTheirLimitStandOut) {
