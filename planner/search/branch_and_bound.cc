@@ -7,13 +7,13 @@
 namespace pfeife {
 namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr std::size_t kEnumerate = 512;   ///< boxes with at most so many cuts are tried one by one
 constexpr std::int32_t kSmallModel = 64;  ///< segments; below, the proof always covers all cuts
 constexpr std::size_t kNothing = ~std::size_t{0};
 }  // namespace
 
-BranchAndBound::BranchAndBound(Candidates& candidates)
+BranchAndBound::BranchAndBound(Candidates& candidates, const Settings& settings)
     : candidates_(candidates),
+      settings_(settings),
       cut_bound_(candidates.model(), candidates.costs(), candidates.live(),
                  candidates.memory_limit(), candidates.stages()),
       master_(candidates.stages(), candidates.model().load(0).back()),
@@ -208,7 +208,7 @@ BranchAndBound::Verdict BranchAndBound::improve(Node& node, std::size_t rounds) 
     weigh();
     const auto minimum = cut_bound_.minimum(weights_, weight_constant_);
     if (!minimum) return close(target());
-    node.bound = std::max(node.bound, least(minimum->scaled));
+    node.bound = std::max(node.bound, least(minimum->scaled) * settings_.inflation);
     if (std::ranges::find(responses_, minimum->cuts) == responses_.end()) {
       responses_.push_back(minimum->cuts);
       offer(minimum->cuts);
@@ -232,7 +232,7 @@ bool BranchAndBound::enumerate() {
   for (std::size_t i = 1; i < stages; ++i) {
     positions[i] = cut_bound_.positions(i);
     count *= positions[i].size();
-    if (count > kEnumerate) return false;
+    if (count > settings_.enumerate) return false;
   }
   std::vector<Cuts> all;
   Cuts cuts(stages + 1, 0);
@@ -262,7 +262,9 @@ void BranchAndBound::split(const Node& node) {
   const auto loads = master_.loads();
   std::size_t stage = kNothing;
   double score = 0, threshold = 0;
-  for (std::size_t s = 0; s < candidates_.stages(); ++s) {
+  // Without a plan to beat nothing is closed by its bound: halve ranges until few cuts are left.
+  const bool by_load = target() < kInfinite;
+  for (std::size_t s = 0; by_load && s < candidates_.stages(); ++s) {
     const std::vector<double>& load = model.load(candidates_.costs().kind(s));
     double low = std::clamp(loads[s] * scale_[s], region.low[s], region.high[s]), high = low;
     double sum = low;

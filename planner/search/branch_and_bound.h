@@ -15,7 +15,13 @@ namespace pfeife {
 
 class BranchAndBound {
  public:
-  explicit BranchAndBound(Candidates& candidates);
+  struct Settings {
+    std::size_t enumerate = 512;  ///< nodes with at most so many cuts are tried one by one
+    double inflation =
+        1;  ///< of every bound; other than 1 only where tests show that it is noticed
+  };
+  explicit BranchAndBound(Candidates& candidates) : BranchAndBound(candidates, Settings{}) {}
+  BranchAndBound(Candidates& candidates, const Settings& settings);
 
   /// Bounds the whole space. `target`: only cuts faster than this matter (infinite: all). May be
   /// called again with a smaller target.
@@ -67,6 +73,7 @@ class BranchAndBound {
   Node pop();
 
   Candidates& candidates_;
+  Settings settings_;
   CutBound cut_bound_;
   PathMaster master_;
   std::vector<PathCounts<std::int32_t>> paths_;

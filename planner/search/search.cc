@@ -166,6 +166,8 @@ class JointSearch {
       if (order.empty()) break;
       order.resize(std::min(order.size(), kSchedulesARound));
       const double target = best_time();
+      for (const std::size_t i : order)
+        left += static_cast<double>(contenders_[i].proof->nodes()) * node_cost(contenders_[i]);
       each(order, [&](Contender& c) {
         const double before = c.candidates->best_time();
         c.proof->run(nodes_a_round(c), target);
@@ -173,7 +175,7 @@ class JointSearch {
           descend_and_offer(c, score(*c.candidates, c.candidates->best_cuts()));
       });
       for (const std::size_t i : order)
-        left -= static_cast<double>(nodes_a_round(contenders_[i])) * node_cost(contenders_[i]);
+        left -= static_cast<double>(contenders_[i].proof->nodes() + 1) * node_cost(contenders_[i]);
       report(1 - 0.4 * std::max(0.0, left) / (static_cast<double>(effort_) * 1e6));
     }
   }

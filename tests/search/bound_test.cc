@@ -34,44 +34,108 @@ Best brute_force(const Problem& problem, const ScheduleSpec& spec) {
   return best;
 }
 
-TEST(BranchAndBound, ProvesTheBruteForceOptimumOfEverySchedule) {
-  std::mt19937 random(5);
-  int infeasible = 0, feasible = 0, root_closed = 0;
-  for (int round = 0; round < 600; ++round) {
-    RandomShape shape;
-    shape.layers = 5 + random() % 7;
-    const Layers layers = random_layers(random, shape);
-    const std::size_t ranks = 1 + random() % 3, microbatches = 1 + random() % 5;
-    const Cluster cluster = random_cluster(random, ranks, true);
+/// A random model on random devices, with random memory limits in half the cases; `schedules` of
+/// the grid of all families.
+struct Instance {
+  Layers layers;
+  Cluster cluster;
+  std::vector<ScheduleSpec> schedules;
+  std::vector<Bytes> memory_limit;
+
+  Problem problem() const {
+    Problem p{.layers = layers, .cluster = cluster, .schedules = schedules};
+    for (std::size_t r = 0; r < memory_limit.size(); ++r)
+      p.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+    p.memory_limit = memory_limit;
+    return p;
+  }
+};
+Instance random_instance(std::mt19937& random, std::size_t schedules, double skip_share = 0.5) {
+  Instance instance;
+  RandomShape shape;
+  shape.skip_share = skip_share;
+  shape.layers = 5 + random() % 6;
+  instance.layers = random_layers(random, shape);
+  const std::size_t ranks = 1 + random() % 3, microbatches = 1 + random() % 5;
+  instance.cluster = random_cluster(random, ranks, true);
+  for (std::size_t k = 0; k < schedules; ++k) {
     const ScheduleSpec spec = random_spec(random, ranks, microbatches, {1, 2, 3});
-    Problem problem{.layers = layers, .cluster = cluster, .schedules = {spec}};
-    for (std::size_t r = 0; r < ranks; ++r) {
-      problem.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
-      problem.memory_limit.emplace_back(random() % 2 ? 1 << 30 : 1500 + random() % 9000);
+    if (std::ranges::find(instance.schedules, spec) == instance.schedules.end())
+      instance.schedules.push_back(spec);
+  }
+  for (std::size_t r = 0; r < ranks; ++r)
+    instance.memory_limit.emplace_back(random() % 2 ? 1 << 30 : 1500 + random() % 9000);
+  return instance;
+}
+
+/// Proves the instance's only schedule step by step; true if a bound was ever above the optimum.
+bool bound_is_wrong(const Instance& instance, const BranchAndBound::Settings& settings) {
+  const Problem problem = instance.problem();
+  const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+  const ScheduleSpec& spec = instance.schedules[0];
+  if (model.last() < static_cast<std::int32_t>(spec.stages())) return false;
+  const Best best = brute_force(problem, spec);
+  Candidates candidates(model, problem, spec);
+  BranchAndBound proof(candidates, settings);
+  proof.bound_root(kInfinite);
+  for (int step = 0; step < 20000 && !proof.closed(); ++step) {
+    if (proof.bound() > best.time) return true;
+    proof.run(1, kInfinite);
+  }
+  return !proof.closed() || proof.bound() > best.time || candidates.best_time() != best.time;
+}
+
+TEST(BranchAndBound, NeverBoundsAboveTheBruteForceOptimumAndProvesIt) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 400; ++round)
+    ASSERT_FALSE(bound_is_wrong(random_instance(random, 1, round % 2 ? 0.5 : 0),
+                                {.enumerate = round % 4 < 2 ? 1U : 512U}))
+        << round;
+}
+
+TEST(BranchAndBound, BoundsTenPercentTooLargeAreNoticed) {
+  std::mt19937 random(5);
+  int noticed = 0;
+  for (int round = 0; round < 400; ++round)
+    noticed += bound_is_wrong(random_instance(random, 1, 0), {.enumerate = 1, .inflation = 1.1});
+  EXPECT_GT(noticed, 20) << "of 400";
+}
+
+TEST(Search, EqualsBruteForceOverCutsAndSchedulesOnAThousandRandomProblems) {
+  std::mt19937 random(17);
+  int infeasible = 0, feasible = 0, split_backward = 0, three_loops = 0;
+  for (int round = 0; round < 1000; ++round) {
+    const Instance instance = random_instance(random, 3);
+    const Problem problem = instance.problem();
+    double best = kInfinite;
+    for (const ScheduleSpec& spec : instance.schedules) {
+      best = std::min(best, brute_force(problem, spec).time);
+      split_backward += spec.family.starts_with("zb");
+      three_loops += spec.loops == 3;
     }
-    const CutModel model(layers, cluster, MemoryRule::Lifetimes);
-    const Best best = brute_force(problem, spec);
-    if (model.last() < static_cast<std::int32_t>(spec.stages())) {
-      EXPECT_EQ(best.tried, 0U);
+    SearchOptions options;
+    options.iterations = 30;
+    const SearchOutcome outcome = search(problem, options);
+    if (best == kInfinite) {
+      ++infeasible;
+      ASSERT_TRUE(outcome.plans.empty()) << round;
+      if (outcome.infeasible) {
+        EXPECT_TRUE(outcome.infeasible->proven) << round;
+      }
       continue;
     }
-    Candidates candidates(model, problem, spec);
-    BranchAndBound proof(candidates);
-    proof.bound_root(kInfinite);
-    ASSERT_LE(proof.bound(), best.time)
-        << round << " root " << spec.family << " D" << ranks << " N" << microbatches << " "
-        << knobs(spec) << " V" << spec.loops << " limit " << problem.memory_limit[0].value;
-    root_closed += proof.closed();
-    for (int step = 0; step < 10000 && !proof.closed(); ++step) {
-      proof.run(1, kInfinite);
-      ASSERT_LE(proof.bound(), best.time) << round << " " << spec.family;
-    }
-    ASSERT_TRUE(proof.closed()) << round;
-    EXPECT_EQ(candidates.best_time(), best.time) << round << " " << spec.family;
-    (best.time < kInfinite ? feasible : infeasible) += 1;
+    ++feasible;
+    ASSERT_FALSE(outcome.plans.empty()) << round;
+    EXPECT_EQ(static_cast<double>(outcome.plans[0].estimate.count()), best) << round;
+    ASSERT_TRUE(outcome.bound) << round;
+    EXPECT_EQ(outcome.bound->time, outcome.plans[0].estimate) << round;
+    for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
+      EXPECT_LE(outcome.plans[0].peak_memory[r], problem.memory_limit[r]);
   }
-  EXPECT_GT(infeasible, 30);
-  EXPECT_GT(feasible, 300);
+  EXPECT_GT(infeasible, 100);
+  EXPECT_GT(feasible, 500);
+  EXPECT_GT(split_backward, 100);
+  EXPECT_GT(three_loops, 100);
 }
 
 }  // namespace

@@ -113,6 +113,23 @@ Problem problem(const Layers& layers, const Cluster& cluster, std::size_t ranks,
   return p;
 }
 
+TEST(Search, FindsAndProvesTheOptimaOfFigure4) {
+  const Layers layers = fifteen_operators();
+  const Cluster cluster = free_links(3);
+  const SearchOutcome late =
+      search(problem(layers, cluster, 3, {looped_spec(3, 3, 0)}, Bytes{1 << 30}), {});
+  ASSERT_FALSE(late.plans.empty());
+  EXPECT_EQ(late.plans[0].estimate, ns{72});
+  EXPECT_EQ(late.plans[0].partition, (Partition{{5, 10}}));
+  EXPECT_EQ(late.bound->time, ns{72});
+  const SearchOutcome early = search(
+      problem(layers, cluster, 3,
+              {looped_spec(3, 3, 0), looped_spec(3, 3, 1), looped_spec(3, 3, 2)}, Bytes{1 << 30}),
+      {});
+  EXPECT_EQ(early.plans[0].estimate, ns{69});
+  EXPECT_EQ(early.bound->time, ns{69});
+}
+
 TEST(Search, SaysWhichRankLacksHowMuchWhenNothingFits) {
   Layers layers = fifteen_operators();
   for (Layer& layer : layers.layers) layer.saved = Bytes{10};
