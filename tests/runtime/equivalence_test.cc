@@ -35,6 +35,8 @@ TEST_P(Equivalence, EveryFamilyGivesTheGradientsOfTheUnsplitModel) {
   const auto path = model_path(GetParam());
   const Graph graph = read_pt2(path);
   const WeightSource source(path, 1);
+  std::map<std::size_t, std::vector<NodeId>> cuts;
+  for (std::size_t stages = 1; stages <= 12; ++stages) cuts[stages] = even_cuts(graph, stages);
   std::size_t tried = 0;
   for (const std::size_t microbatches : {1, 2, 3, 8}) {
     const Outcome whole = run(unsplit_pipeline(graph, microbatches), source);
@@ -49,6 +51,7 @@ TEST_P(Equivalence, EveryFamilyGivesTheGradientsOfTheUnsplitModel) {
             << schedule_name(spec);
         for (std::size_t m = 0; m < microbatches; ++m)
           EXPECT_NEAR(split.losses.at(m), whole.losses[m], 1e-12 * std::abs(whole.losses[m]));
+        EXPECT_LE(largest_difference(split.buffers, whole.buffers), 1e-12) << schedule_name(spec);
         EXPECT_EQ(split.replica_difference, 0) << schedule_name(spec);
         EXPECT_EQ(broken_edge(pipeline.tasks, measured_trace(pipeline.tasks, split.records)), "")
             << schedule_name(spec);
@@ -77,7 +80,9 @@ TEST_P(Equivalence, TenStepsOfAdamStayAsClose) {
   EXPECT_GT(largest_difference(whole.parameters, before.parameters), 1e-3) << "nothing was updated";
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Equivalence, ::testing::Values("tiny_mlp", "tiny_gpt"),
+INSTANTIATE_TEST_SUITE_P(Models, Equivalence,
+                         ::testing::Values("tiny_mlp", "tiny_gpt", "tiny_unet", "tiny_convnet",
+                                           "tiny_shared"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
