@@ -67,6 +67,18 @@ std::vector<std::string> cut_names(const Evaluation& plan) {
   return names;
 }
 
+/// The graph's last node left of each cut; nothing for models without a graph.
+std::vector<std::int32_t> cut_nodes(const Evaluation& plan) {
+  std::vector<std::int32_t> nodes;
+  for (const std::int32_t cut : plan.candidate.partition.cuts) {
+    auto layer = static_cast<std::size_t>(cut);
+    while (layer > 0 && plan.layers->layers[layer].nodes.empty()) --layer;
+    if (plan.layers->layers[layer].nodes.empty()) return {};
+    nodes.push_back(plan.layers->layers[layer].nodes.back().value);
+  }
+  return nodes;
+}
+
 PlanRecord plan_record(const Evaluation& plan) {
   PlanRecord record;
   record.row = row_of(plan);
@@ -95,6 +107,7 @@ Plan plan_of(const Evaluation& evaluation, const EvaluatedCase& evaluated) {
   plan.training = {config.precision, config.optimizer, evaluation.layers->microbatch_size};
   plan.partition = evaluation.candidate.partition;
   plan.cut_modules = cut_names(evaluation);
+  plan.cut_nodes = cut_nodes(evaluation);
   plan.spec = evaluation.candidate.spec;
   plan.placement = evaluation.candidate.placement;
   plan.schedule = evaluation.candidate.schedule;

@@ -140,6 +140,9 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
     root.at("placement").fail("the schedule has its stages on other ranks");
   if (microbatch_count(plan.schedule) != plan.spec.microbatches)
     root.at("microbatches").fail("the schedule has " + text(microbatch_count(plan.schedule)));
+  if (const auto nodes = root.find("cut_nodes");
+      nodes && plan.cut_nodes.size() != plan.partition.cuts.size())
+    nodes->fail("expected one node for each cut");
   if (plan.recompute.size() != stages)
     root.at("recompute").fail("expected one value for each of " + text(stages) + " stages");
 }
@@ -158,6 +161,9 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
       {"cut_modules",
        list(plan.cut_modules, [](const std::string& name) { return yaml_string(name); }),
        {}},
+  };
+  if (!plan.cut_nodes.empty()) entries.push_back({"cut_nodes", list(plan.cut_nodes, number), {}});
+  const Entries rest{
       {"schedule", schedule_value(plan, schedule_digest), {}},
       {"placement", placement_value(plan.placement), {}},
       {"recompute",
@@ -168,6 +174,7 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
            {{"step", time(plan.estimate), {}}, {"peak_memory", list(plan.peak_memory, bytes), {}}}),
        {}},
   };
+  entries.insert(entries.end(), rest.begin(), rest.end());
   if (plan.bound)
     entries.push_back({"bound",
                        map_of({{"time", time(plan.bound->time), {}},
@@ -187,8 +194,8 @@ Plan read_plan(const std::filesystem::path& file) {
   const YamlDocument document = YamlDocument::read(file);
   const YamlNode root = document.root();
   root.check_keys({"version", "model", "cluster", "order", "training", "microbatches", "cuts",
-                   "cut_modules", "schedule", "placement", "recompute", "predicted", "bound",
-                   "found"});
+                   "cut_modules", "cut_nodes", "schedule", "placement", "recompute", "predicted",
+                   "bound", "found"});
   if (const YamlNode version = root.at("version"); version.as_int() != 1)
     version.fail("this program reads version 1, found " + version.as_string());
   Plan plan;
@@ -199,6 +206,7 @@ Plan read_plan(const std::filesystem::path& file) {
   plan.partition.cuts = read_cuts(root.at("cuts"));
   for (const YamlNode& item : root.at("cut_modules").items())
     plan.cut_modules.push_back(item.as_string());
+  if (const auto nodes = root.find("cut_nodes")) plan.cut_nodes = read_cuts(*nodes);
   plan.placement = read_placement(root.at("placement"));
   plan.spec = read_spec(root.at("schedule"));
   plan.spec.ranks = plan.placement.ranks();

@@ -30,6 +30,8 @@ struct Plan {
   Training training;
   Partition partition;
   std::vector<std::string> cut_modules;  ///< [cut] module path (or layer name) after which it lies
+  /// [cut] the graph's last node before it: what executing needs. Empty without a graph.
+  std::vector<std::int32_t> cut_nodes;
   ScheduleSpec spec;
   Placement placement;
   Schedule schedule;               ///< lowered

@@ -22,6 +22,7 @@ Plan example() {
   plan.training = {Precision::Tf32, Optimizer::AdamW, 24};
   plan.partition.cuts = {3};
   plan.cut_modules = {"encoder.layer.3: x"};
+  plan.cut_nodes = {17};
   plan.spec = {.family = "looped",
                .ranks = 2,
                .microbatches = 1,
@@ -80,6 +81,7 @@ training:
 microbatches: 1
 cuts: [3]
 cut_modules: ["encoder.layer.3: x"]
+cut_nodes: [17]
 schedule:
   family: "looped"
   loops: 1
@@ -112,7 +114,7 @@ TEST_F(PlanFile, RefusesAScheduleThatIsNotItsOwn) {
 TEST_F(PlanFile, RefusesPartsThatDoNotFitTogether) {
   EXPECT_THAT(
       error_after("cuts: [3]", "cuts: [3, 5]"),
-      testing::AllOf(HasSubstr("plan.yaml:24:"), HasSubstr("places 2 stages, but 2 cuts make 3")));
+      testing::AllOf(HasSubstr("plan.yaml:25:"), HasSubstr("places 2 stages, but 2 cuts make 3")));
 }
 
 TEST_F(PlanFile, RefusesOtherNumbersOfMicrobatches) {
@@ -124,7 +126,7 @@ TEST_F(PlanFile, RefusesStagesOnOtherRanks) {
   EXPECT_THAT(error_after("rank_of_stage: [0, 1]", "rank_of_stage: [1, 0]"),
               HasSubstr("on other ranks"));
   EXPECT_THAT(error_after("rank_of_stage: [1, 0]", "rank_of_stage: [0, 2]"),
-              HasSubstr("plan.yaml:24:22"));
+              HasSubstr("plan.yaml:25:22"));
 }
 
 TEST_F(PlanFile, RefusesASchedulePathThatLeavesTheFolder) {
