@@ -1,0 +1,22 @@
+// Random lowered schedules, for tests that compare engines: any placement, skips, tied stages,
+// split backwards, overlaps, transfers anywhere, and sometimes an order that deadlocks.
+#pragma once
+
+#include <random>
+
+#include "planner/ir/schedule.h"
+#include "planner/ir/stage_costs.h"
+
+namespace pfeife::testing {
+
+struct RandomProgram {
+  Schedule schedule;  ///< lowered; complete, every SEND with its RECV
+  StageCosts costs;
+  Placement placement;
+  Nanoseconds launch{0};
+};
+
+/// One to four ranks, up to six stages and four microbatches. Equal seeds give equal programs.
+RandomProgram random_program(std::uint64_t seed);
+
+}  // namespace pfeife::testing
