@@ -9,7 +9,7 @@ std::string report_style() {
   const std::string best = hex(mix(fill(Paint::Forward), kPaper, 0.75));
   return "body{font:15px/1.5 " + std::string(kFonts) + ";color:" + ink +
          ";background:" + hex(kPaper) +
-         ";max-width:1260px;margin:0 auto;padding:24px 28px 60px}\n"
+         ";max-width:1330px;margin:0 auto;padding:24px 28px 60px}\n"
          "h1{font-size:26px;line-height:1.25;margin:0 0 4px}\n"
          "h2{font-size:19px;margin:40px 0 10px;padding-top:10px;border-top:1px solid " +
          rule +
@@ -38,10 +38,10 @@ std::string report_style() {
          ".notes ul{margin:4px 0;padding-left:18px}\n"
          ".wide{overflow-x:auto;margin-top:8px;margin-bottom:8px}\n"
          "table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}\n"
-         "th,td{padding:4px 8px;text-align:left;border-bottom:1px solid " +
+         "th,td{padding:4px 7px;text-align:left;border-bottom:1px solid " +
          rule +
          ";white-space:nowrap}\n"
-         "th{vertical-align:bottom;border-bottom:2px solid " +
+         "th{white-space:normal;vertical-align:bottom;border-bottom:2px solid " +
          muted +
          "}\n"
          "th.number,td.number{text-align:right}\n"
@@ -52,6 +52,7 @@ std::string report_style() {
          "tr.best td{background:" +
          best +
          "}\n"
+         "figure{margin:0}\n"
          "details{border:1px solid " +
          rule +
          ";border-radius:4px;margin:10px 0}\n"
@@ -63,7 +64,6 @@ std::string report_style() {
          "summary b{margin-right:10px}\n"
          ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(540px,1fr));"
          "gap:18px 24px}\n"
-         "figure{margin:0}\n"
          "figcaption{font-weight:bold;font-size:13.5px;margin-bottom:2px}\n"
          "svg{max-width:100%;height:auto;display:block}\n"
          "pre{background:" +

@@ -46,18 +46,28 @@ bool fits(const Box& box, const LabelStyle& style) {
 }
 
 constexpr double kLargest = 12, kSmallest = 7, kSmallestNumber = 6;
-constexpr double kMost = 0.75;  ///< share of a kind's boxes that must have room for its style
+constexpr double kMost = 0.75;  ///< share of a kind's time whose boxes must have room
 
 /// The best style for boxes of one kind: letters before size, size before nothing.
 LabelStyle best_style(std::span<const Box> boxes, double largest) {
-  const auto needed = static_cast<std::ptrdiff_t>(kMost * static_cast<double>(boxes.size()) + 0.5);
+  double total = 0;
+  for (const Box& box : boxes) total += box.width();
   for (const bool letters : {true, false})
     for (double size = largest; size >= (letters ? kSmallest : kSmallestNumber); size -= 0.5) {
-      const LabelStyle style{size, letters};
-      const auto room = std::ranges::count_if(boxes, [&](const Box& b) { return fits(b, style); });
-      if (room > 0 && room >= needed) return style;
+      double room = 0;
+      for (const Box& box : boxes)
+        if (fits(box, {size, letters})) room += box.width();
+      if (room > 0 && room >= kMost * total) return {size, letters};
     }
   return {};
+}
+
+/// The label of a box: as its kind has it, or without letters if that is too wide, or nothing.
+std::string fitting_label(const Box& box, const LabelStyle& style) {
+  for (const bool letters : {true, false})
+    if (letters <= style.letters && fits(box, {style.size, letters}))
+      return label(*box.event, letters);
+  return "";
 }
 
 std::string describe(const Event& event) {
@@ -169,10 +179,10 @@ void draw_boxes(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
     if (style.size == 0 || look.guest) continue;
     svg.open_group(" font-size=\"" + coordinate(style.size) + "\" text-anchor=\"middle\"");
     for (const Box& box : boxes)
-      if (fits(box, style))
+      if (const std::string text = fitting_label(box, style); !text.empty())
         svg.raw("<text x=\"" + coordinate(static_cast<double>(box.left + box.right) / 200) +
                 "\" y=\"" + coordinate(box.top + box.height / 2 + style.size * 0.36) + "\">" +
-                escape(label(*box.event, style.letters)) + "</text>\n");
+                escape(text) + "</text>\n");
     svg.close_group();
   }
 }

@@ -202,6 +202,24 @@ TEST(Timeline, LabelsDropOutWhenBoxesAreTooSmall) {
   EXPECT_EQ(labels(example_trace({.ranks = 8, .microbatches = 64, .loops = 3})), 0u);
 }
 
+TEST(Timeline, BoxesTooNarrowForTheirLetterKeepTheirNumber) {
+  // About 15 pixels a ms: 31 for B, enough for "B5"; 9 for F, enough for "5" but not for "F5".
+  Example example{.ranks = 2, .microbatches = 8};
+  example.forward = Nanoseconds{600'000};
+  Trace trace = example_trace(example);
+  trace.events.push_back(trace.events.front());  // one long forward decides the style of all
+  trace.events.back().start = step_time(trace);
+  trace.events.back().end = trace.events.back().start + Nanoseconds{40'000'000};
+  std::map<std::string, int> texts;
+  const XmlElement svg = parse_xml(timeline_svg(trace, {.memory = false}));
+  for (const XmlElement* group : by_name(svg, "g"))
+    if (group->attribute("text-anchor") == "middle")
+      for (const XmlElement& label : group->children) ++texts[label.text];
+  EXPECT_EQ(texts["F0"], 1);  // the long one
+  EXPECT_EQ(texts["5"], 2);   // F5 of both ranks
+  EXPECT_EQ(texts["B5"], 2);
+}
+
 TEST(Timeline, StackedTracesShareOneTimeAxisAndNameTheirSources) {
   Example slower{.source = TraceSource::Simulated};
   slower.transfer = Nanoseconds{400'000};
