@@ -16,7 +16,8 @@ say() { printf '%s\n' "$*" >&2; }
 # Prints those of the given packages that are not installed.
 missing_packages() {
   local installed package
-  installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" 2>/dev/null) "
+  # It fails if it does not know one of them, which is an answer, too.
+  installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" 2>/dev/null || true) "
   for package in "$@"; do
     [[ $installed == *" installed:$package "* ]] || printf '%s\n' "$package"
   done
