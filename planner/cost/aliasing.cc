@@ -1,6 +1,8 @@
 #include "planner/cost/aliasing.h"
 
-#include "planner/cost/operators.h"
+#include <algorithm>
+
+#include "planner/cost/arguments.h"
 
 namespace pfeife {
 
@@ -10,6 +12,18 @@ bool contiguous(const TensorType& type) {
     if (type.sizes[d] != 1 && type.strides[d] != expected) return false;
     expected *= type.sizes[d];
   }
+  return true;
+}
+
+std::int64_t extent_from_back(const TensorType& type, std::size_t i) {
+  if (i > type.sizes.size()) return 1;
+  return std::max<std::int64_t>(type.sizes[type.sizes.size() - i], 1);
+}
+
+bool same_layout(const TensorType& a, const TensorType& b) {
+  if (a.sizes != b.sizes) return false;
+  for (std::size_t d = 0; d < a.sizes.size(); ++d)
+    if (a.sizes[d] != 1 && a.strides[d] != b.strides[d]) return false;
   return true;
 }
 
@@ -31,46 +45,21 @@ bool viewable(const TensorType& from, const std::vector<std::int64_t>& sizes) {
   return next == 0;
 }
 
-ValueId tensor_argument(const Node& node, const std::string& name) {
-  const Argument* argument = node.find(name);
-  if (argument == nullptr) return ValueId{-1};
-  const auto* value = std::get_if<ValueId>(&argument->value);
-  return value ? *value : ValueId{-1};
-}
+namespace {
 
-ValueId first_tensor(const Node& node) {
-  const std::vector<ValueId> inputs = inputs_of(node);
-  return inputs.empty() ? ValueId{-1} : inputs.front();
-}
-
-double number_argument(const Node& node, const std::string& name, double otherwise) {
-  const Argument* argument = node.find(name);
-  if (argument == nullptr) return otherwise;
-  if (const auto* real = std::get_if<double>(&argument->value)) return *real;
-  if (const auto* whole = std::get_if<std::int64_t>(&argument->value))
-    return static_cast<double>(*whole);
-  return otherwise;
-}
-
-bool flag_argument(const Node& node, const std::string& name, bool otherwise) {
-  const Argument* argument = node.find(name);
-  const auto* flag = argument ? std::get_if<bool>(&argument->value) : nullptr;
-  return flag ? *flag : otherwise;
-}
-
-static bool shares(const Graph& graph, const Node& node, Memory memory, ValueId input) {
+bool shares(const Graph& graph, const Node& node, Memory memory, ValueId input,
+            const std::vector<DType>& types) {
   const TensorType& from = graph.value(input).type;
+  const TensorType& to = graph.value(node.outputs.front()).type;
   switch (memory) {
     case Memory::View:
     case Memory::InPlace:
       return true;
     case Memory::ViewIfFits:
-      return viewable(from, graph.value(node.outputs.front()).type.sizes);
-    case Memory::ViewIfSame: {
-      const TensorType& to = graph.value(node.outputs.front()).type;
-      if (node.op == "aten::contiguous") return contiguous(from);
-      return to.dtype == from.dtype && !flag_argument(node, "copy", false);
-    }
+      return viewable(from, to.sizes);
+    case Memory::ViewIfSame:
+      return types[input.index()] == types[node.outputs.front().index()] && same_layout(from, to) &&
+             !flag_argument(node, "copy", false);
     case Memory::ViewIfIdle:
       return number_argument(node, "p", 0.5) == 0 || !flag_argument(node, "train", true);
     case Memory::Fresh:
@@ -79,7 +68,22 @@ static bool shares(const Graph& graph, const Node& node, Memory memory, ValueId 
   return false;
 }
 
-Aliasing aliasing(const Graph& graph) {
+Memory memory_of(const Node& node, const OperatorTraits* traits) {
+  if (traits != nullptr) return traits->memory;
+  return node.op.ends_with('_') && !node.op.ends_with("__") ? Memory::InPlace : Memory::Fresh;
+}
+
+/// Every tensor of a list goes with the output of the same number, otherwise all with the first.
+ValueId viewed(const std::vector<ValueId>& inputs, std::size_t output, const Node& node) {
+  const bool listed = !node.arguments.empty() &&
+                      std::holds_alternative<std::vector<ValueId>>(node.arguments.front().value);
+  return listed && output < inputs.size() ? inputs[output] : inputs.front();
+}
+
+}  // namespace
+
+Aliasing aliasing(const Graph& graph, const std::vector<const OperatorTraits*>& traits,
+                  const std::vector<DType>& types) {
   Aliasing result;
   result.storage.reserve(graph.values.size());
   for (std::size_t v = 0; v < graph.values.size(); ++v)
@@ -87,23 +91,21 @@ Aliasing aliasing(const Graph& graph) {
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     const NodeId id{static_cast<std::int64_t>(n)};
-    const OperatorTraits* traits = find_operator(node.op);
-    const ValueId input = first_tensor(node);
-    Memory memory = traits ? traits->memory : Memory::Fresh;
-    if (traits == nullptr && node.op.ends_with('_')) memory = Memory::InPlace;
-    if (input.value >= 0 && !node.outputs.empty() && shares(graph, node, memory, input)) {
-      const std::vector<ValueId> inputs = inputs_of(node);
-      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-        const ValueId source = node.op == "aten::broadcast_tensors" ? inputs.at(i) : input;
-        result.storage[node.outputs[i].index()] = result.storage[source.index()];
-      }
+    const Memory memory = memory_of(node, traits[n]);
+    if (memory == Memory::Fresh) {
+      if (node.op == "aten::batch_norm" && flag_argument(node, "training", false))
+        for (const char* running : {"running_mean", "running_var"})
+          if (const ValueId buffer = tensor_argument(node, running); buffer != kNoValue)
+            result.writes.push_back({id, result.storage[buffer.index()]});
+      continue;
     }
-    if (memory == Memory::InPlace && input.value >= 0)
-      result.writes.push_back({id, result.storage[input.index()]});
-    if (node.op == "aten::batch_norm" && flag_argument(node, "training", false))
-      for (const char* running : {"running_mean", "running_var"})
-        if (const ValueId buffer = tensor_argument(node, running); buffer.value >= 0)
-          result.writes.push_back({id, result.storage[buffer.index()]});
+    const std::vector<ValueId> inputs = inputs_of(node);
+    if (inputs.empty()) continue;
+    if (memory == Memory::InPlace)
+      result.writes.push_back({id, result.storage[inputs.front().index()]});
+    if (node.outputs.empty() || !shares(graph, node, memory, inputs.front(), types)) continue;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      result.storage[node.outputs[i].index()] = result.storage[viewed(inputs, i, node).index()];
   }
   return result;
 }

@@ -3,131 +3,145 @@
 #include <algorithm>
 #include <map>
 
-#include "planner/cost/autocast.h"
+#include "planner/cost/liveness.h"
 #include "planner/cost/saved.h"
-#include "planner/cost/work.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
 namespace {
 
-// Fractions of the efficiency of a large square product that other products reach; our assumptions.
-constexpr double kConvolution = 0.7;
-constexpr double kBatchedProduct = 0.6;  // many small products of activations: 0.4 to 0.8
-constexpr double kAttention = 0.45;      // fused attention kernel
+/// Gradient scaling of fp16: gradients are divided by the scale before the step, read and written.
+constexpr Bytes kUnscale{8};
 
-/// The name under which a device lists the peak that products run at.
-std::string peak_name(Precision precision) {
-  switch (precision) {
-    case Precision::Fp32:
-      return "fp32";
-    case Precision::Tf32:
-      return "tf32";
-    case Precision::Bf16Amp:
-      return "bf16";
-    case Precision::Fp16Amp:
-      return "fp16";
-  }
-  return "fp32";
+/// Names under which a device lists a peak, the wanted one first, then those that may stand in.
+std::vector<std::string> peak_names(DType type, Precision precision) {
+  if (type == DType::BFloat16) return {"bf16", "fp16", "tf32", "fp32"};
+  if (type == DType::Float16) return {"fp16", "bf16", "tf32", "fp32"};
+  if (precision == Precision::Tf32) return {"tf32", "fp32"};
+  return {"fp32"};
 }
 
+/// How fast a device is at one type of product and at moving bytes.
 class Roofline {
  public:
   Roofline(const DeviceKind& device, Precision precision) : device_(device) {
-    const std::string wanted = peak_name(precision);
-    auto peak = device.peak.find(wanted);
-    if (peak == device.peak.end()) peak = device.peak.find("fp32");
-    if (peak == device.peak.end())
-      throw ConfigError({}, "device kind '" + device.name + "' lists no peak for " + wanted +
-                                " nor fp32; add `peak: {fp32: ...}`");
-    peak_ = peak->second;
-    auto curve = device.gemm_efficiency.find(peak->first);
-    if (curve == device.gemm_efficiency.end() && !device.gemm_efficiency.empty())
-      curve = device.gemm_efficiency.begin();
-    if (curve != device.gemm_efficiency.end()) curve_ = &curve->second;
+    for (const DType type : {DType::Float32, DType::BFloat16, DType::Float16})
+      add(type, peak_names(type, precision));
   }
 
-  Nanoseconds time(const PassWork& work, double share) const {
-    if (work.kernels == 0) return Nanoseconds{0};
-    double busy = seconds_at(work.bytes, device_.memory_efficiency * device_.memory_bandwidth);
-    if (work.flops.value > 0) {
-      const double fraction = share * (curve_ ? curve_->at(work.flops) : 1.0);
-      busy = std::max(busy, seconds_at(work.flops, fraction * peak_));
+  Nanoseconds time(const Kernel& kernel) const {
+    double busy = seconds(kernel.bytes);
+    if (kernel.flops.value > 0) {
+      const Speed& speed = speed_of(kernel.type);
+      const double fraction = kernel.share * (speed.curve ? speed.curve->at(kernel.flops) : 1.0);
+      busy = std::max(busy, seconds_at(kernel.flops, fraction * speed.peak));
     }
-    return nanoseconds_from_seconds(busy) + work.kernels * device_.kernel_overhead;
+    return nanoseconds_from_seconds(busy) + device_.kernel_overhead;
   }
+  double seconds(Bytes bytes) const {
+    return seconds_at(bytes, device_.memory_efficiency * device_.memory_bandwidth);
+  }
+  /// The name of the peak that stands in for `type`; empty if it is the type's own.
+  const std::string& stand_in(DType type) const { return speed_of(type).stand_in; }
 
  private:
+  struct Speed {
+    FlopsPerSecond peak;
+    const EfficiencyCurve* curve = nullptr;
+    std::string stand_in;
+  };
+
+  void add(DType type, const std::vector<std::string>& names) {
+    const auto found = std::ranges::find_if(
+        names, [&](const std::string& name) { return device_.peak.contains(name); });
+    if (found == names.end()) return;
+    Speed speed{device_.peak.at(*found), nullptr, found == names.begin() ? "" : *found};
+    auto curve = device_.gemm_efficiency.find(*found);
+    if (curve == device_.gemm_efficiency.end()) curve = device_.gemm_efficiency.begin();
+    if (curve != device_.gemm_efficiency.end()) speed.curve = &curve->second;
+    speeds_.emplace(type, speed);
+  }
+  const Speed& speed_of(DType type) const {
+    // Other types (fp64, integers) run at the speed of fp32 for want of a figure.
+    auto at = speeds_.find(type);
+    if (at == speeds_.end()) at = speeds_.find(DType::Float32);
+    if (at == speeds_.end())
+      throw ConfigError({}, "device kind '" + device_.name + "' lists no peak for " +
+                                pfeife::to_string(type) +
+                                " products; add `peak: {fp32: ...}` to its cluster file");
+    return at->second;
+  }
+
   const DeviceKind& device_;
-  FlopsPerSecond peak_;
-  const EfficiencyCurve* curve_ = nullptr;
+  std::map<DType, Speed> speeds_;
 };
 
-double share_of(const Node& node) {
-  const OperatorTraits* traits = find_operator(node.op);
-  if (traits == nullptr) return 1;
-  if (traits->work == Work::Convolution) return kConvolution;
-  if (traits->work == Work::Attention) return kAttention;
-  return node.op == "aten::matmul" || node.op == "aten::bmm" ? kBatchedProduct : 1;
-}
-
-/// Bytes an optimizer step moves for each fp32 parameter element: what it reads and writes of
-/// parameter, gradient and state. Adam as PyTorch's multi-tensor implementation runs it, with its
-/// intermediate passes.
-Bytes optimizer_traffic(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::Sgd:
-      return Bytes{12};
-    case Optimizer::Momentum:
-      return Bytes{20};
-    case Optimizer::Adam:
-    case Optimizer::AdamW:
-      return Bytes{80};
+NodeProfile node_profile(const std::vector<Kernel>& kernels, const Roofline& roofline) {
+  NodeProfile cost;
+  for (const Kernel& kernel : kernels) {
+    Nanoseconds& pass = kernel.pass == Pass::Forward         ? cost.forward
+                        : kernel.pass == Pass::BackwardInput ? cost.backward_input
+                                                             : cost.backward_weight;
+    pass += roofline.time(kernel);
   }
-  return Bytes{80};
+  return cost;
 }
 
-/// Inputs and outputs of the node that nobody keeps, or the gradients of both in backward,
-/// whichever is more.
-Bytes temporary(const Graph& graph, const Aliasing& aliases, const std::vector<bool>& kept,
-                const Node& node) {
-  std::vector<ValueId> roots;
-  Bytes forward, gradients;
-  const auto visit = [&](ValueId v) {
-    const ValueId root = aliases.storage[v.index()];
-    if (graph.value(root).role != ValueRole::Intermediate ||
-        std::ranges::find(roots, root) != roots.end())
-      return;
-    roots.push_back(root);
-    const Bytes size = graph.value(root).type.bytes();
-    if (!kept[root.index()]) forward += size;
-    if (graph.value(root).requires_grad) gradients += size;
-  };
-  for (const ValueId v : inputs_of(node)) visit(v);
-  for (const ValueId v : node.outputs) visit(v);
-  return std::max(forward, gradients);
+ParameterProfile parameter_profile(const Parameter& parameter, const Training& training,
+                                   const Roofline& roofline) {
+  if (!parameter.trainable) return {};
+  Bytes each = optimizer_traffic(training.optimizer);
+  if (training.precision == Precision::Fp16Amp) each += kUnscale;
+  const Bytes moved{each.value * parameter.type.bytes().value / element_size(DType::Float32).value};
+  return {nanoseconds_from_seconds(roofline.seconds(moved)),
+          state_multiple(training.optimizer) * parameter.type.bytes()};
 }
 
-void warn_unknown(const Graph& graph, const std::vector<NodeWork>& work, Profile& profile) {
+void warn(const GraphFacts& facts, const Roofline& roofline, Profile& profile) {
   std::map<std::string, int> unknown;
-  for (std::size_t n = 0; n < work.size(); ++n)
-    if (!work[n].known) ++unknown[graph.nodes[n].op];
+  for (std::size_t n = 0; n < facts.graph.nodes.size(); ++n)
+    if (facts.traits[n] == nullptr) ++unknown[facts.graph.nodes[n].op];
   for (const auto& [op, count] : unknown)
-    profile.warnings.push_back(
-        stream_all("operator ", op, " (", count, count == 1 ? " node" : " nodes",
-                   ") is not in the operator table: charged by bytes, nothing saved"));
+    profile.warnings.push_back(stream_all(
+        "operator ", op, " (", count, count == 1 ? " node" : " nodes",
+        ") is not in the operator table: charged by the bytes it reads and writes, and its inputs "
+        "and outputs count as kept for backward"));
+  DType type = DType::Float32;
+  if (profile.training.precision == Precision::Bf16Amp) type = DType::BFloat16;
+  if (profile.training.precision == Precision::Fp16Amp) type = DType::Float16;
+  if (const std::string& other = roofline.stand_in(type); !other.empty())
+    profile.warnings.push_back("device kind " + profile.device_kind + " lists no peak for " +
+                               to_string(profile.training.precision) + ": that of " + other +
+                               " is used");
 }
 
 }  // namespace
 
+Bytes optimizer_traffic(Optimizer optimizer) {
+  switch (optimizer) {
+    // One pass: parameter and gradient read, parameter written.
+    case Optimizer::Sgd:
+      return Bytes{12};
+    // Multi-tensor passes of PyTorch: buffer scaled (8), gradient added (12), parameter moved (12).
+    case Optimizer::Momentum:
+      return Bytes{32};
+    // The same for two moments, square root, division and step: 80 B an element. The
+    // decoupled weight decay of AdamW reads and writes the parameter once more.
+    case Optimizer::Adam:
+      return Bytes{80};
+    case Optimizer::AdamW:
+      return Bytes{88};
+  }
+  return Bytes{80};
+}
+
 Profile roofline_profile(const Graph& graph, const DeviceKind& device, const Training& training) {
-  const bool autocast =
-      training.precision == Precision::Bf16Amp || training.precision == Precision::Fp16Amp;
-  const bool cpu = device.peak.size() == 1 && device.peak.contains("fp32");
-  const Graph typed = under_autocast(graph, training.precision);
-  const Aliasing aliases = aliasing(typed);
-  const std::vector<NodeWork> work = node_work(typed, aliases, autocast);
-  SavedMemory saved = saved_memory(typed, aliases, training.precision, cpu);
+  PFEIFE_CHECK(training.microbatch_size == graph.microbatch_size, "profile for microbatches of ",
+               training.microbatch_size, ", graph for ", graph.microbatch_size);
+  const GraphFacts facts(graph, training.precision);
+  SavedMemory saved = saved_memory(facts, device.type);
+  const std::vector<Bytes> temporary = temporary_bytes(facts, saved);
+  const KernelList kernels(facts, saved, device.type);
   const Roofline roofline(device, training.precision);
 
   Profile profile;
@@ -136,39 +150,19 @@ Profile roofline_profile(const Graph& graph, const DeviceKind& device, const Tra
   profile.training = training;
   profile.source = FigureSource::Roofline;
   profile.origin = "roofline of " + device.name + " in " + to_string(training.precision);
-  std::vector<bool> kept(typed.values.size(), false);
-  for (const SavedStorage& storage : saved.storages) kept[storage.value.index()] = true;
-  for (std::size_t n = 0; n < typed.nodes.size(); ++n) {
-    const Node& node = typed.nodes[n];
-    const double share = share_of(node);
-    NodeProfile cost;
-    cost.forward = roofline.time(work[n].forward, share);
-    cost.backward_input = roofline.time(work[n].backward_input, share);
-    cost.backward_weight = roofline.time(work[n].backward_weight, share);
-    cost.saved = saved.own[n];
-    cost.weight_saved = saved.weight_own[n];
-    cost.temporary = temporary(typed, aliases, kept, node);
+  profile.nodes.reserve(graph.nodes.size());
+  for (const NodeId n : nodes_of(graph)) {
+    NodeProfile cost = node_profile(kernels.of(n), roofline);
+    cost.saved = saved.own[n.index()];
+    cost.weight_saved = saved.weight_own[n.index()];
+    cost.temporary = temporary[n.index()];
     profile.nodes.push_back(cost);
   }
   profile.storages = std::move(saved.storages);
-  for (const Parameter& parameter : graph.parameters) {
-    if (!parameter.trainable) {
-      profile.parameters.push_back({});
-      continue;
-    }
-    const Bytes traffic = parameter.type.elements() * optimizer_traffic(training.optimizer);
-    profile.parameters.push_back({nanoseconds_from_seconds(seconds_at(
-                                      traffic, device.memory_efficiency * device.memory_bandwidth)),
-                                  state_multiple(training.optimizer) * parameter.type.bytes()});
-  }
-  warn_unknown(graph, work, profile);
+  for (const Parameter& parameter : graph.parameters)
+    profile.parameters.push_back(parameter_profile(parameter, training, roofline));
+  warn(facts, roofline, profile);
   return profile;
-}
-
-Flops forward_flops(const Graph& graph) {
-  Flops sum;
-  for (const NodeWork& work : node_work(graph, aliasing(graph), false)) sum += work.forward.flops;
-  return sum;
 }
 
 }  // namespace pfeife

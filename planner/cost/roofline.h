@@ -1,8 +1,12 @@
-// Profile of a graph on a device from its data sheet: time = max(FLOPs at the product efficiency,
-// bytes at the memory bandwidth) + a fixed overhead a kernel. Nothing is fitted to a measured
-// model.
+// Profile of a graph on a device from its data sheet.
+//
+// A kernel takes max(FLOPs / (peak x efficiency), bytes / (bandwidth x memory efficiency)) + the
+// device's overhead; a node takes the sum of its kernels (work.h). Efficiency: the device's
+// measured curve for square products of as many FLOPs, times the kernel's share of it. Nothing is
+// fitted to a measured model. Not modelled: caches, kernels side by side, the host falling behind.
 #pragma once
 
+#include "planner/cost/work.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/graph.h"
 #include "planner/ir/profile.h"
@@ -11,11 +15,12 @@ namespace pfeife {
 
 /// F, I and W time, saved, weight-saved and temporary bytes of every node and optimizer time of
 /// every parameter, for one microbatch of `training.microbatch_size` samples, which must be the
-/// graph's. Operators that the table does not know are charged by bytes and named in `warnings`.
-/// Linear.
+/// graph's. Operators without a row in the table are charged by bytes, and `warnings` names them;
+/// so it does where the device lists no peak for the precision and the nearest one is taken.
+/// ConfigError if it lists none that could serve. Linear.
 Profile roofline_profile(const Graph& graph, const DeviceKind& device, const Training& training);
 
-/// FLOPs of the forward pass of the whole graph.
-Flops forward_flops(const Graph& graph);
+/// Bytes that an optimizer step moves for each element of an fp32 parameter.
+Bytes optimizer_traffic(Optimizer optimizer);
 
 }  // namespace pfeife

@@ -1,200 +1,218 @@
 #include "planner/cost/saved.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
-#include "planner/cost/operators.h"
+#include "planner/cost/arguments.h"
 
 namespace pfeife {
+
+bool deferred_to_weight(const GraphFacts& facts, NodeId n, ValueId v) {
+  const OperatorTraits* row = facts.traits[n.index()];
+  if (row == nullptr || v == kNoValue || !facts.needs_gradient(v)) return false;
+  if (facts.graph.value(v).role != ValueRole::Parameter) return false;
+  const bool table = row->work == Work::Lookup && tensor_argument(facts.node(n), "weight") == v;
+  return table || row->work == Work::Product || row->work == Work::Convolution;
+}
+
+bool attention_by_parts(const Node& node, DeviceType device) {
+  return device == DeviceType::Cpu && number_argument(node, "dropout_p", 0) > 0;
+}
+
 namespace {
 
 constexpr Bytes kStatistics{8};  // mean and reciprocal deviation, fp32
+constexpr Bytes kFloat{4};
 
 class Keeper {
  public:
-  Keeper(const Graph& graph, const Aliasing& aliases, Precision precision, bool cpu)
-      : graph_(graph),
-        aliases_(aliases),
-        cpu_(cpu),
-        autocast_(precision == Precision::Bf16Amp || precision == Precision::Fp16Amp) {
-    memory_.own.resize(graph.nodes.size());
-    memory_.weight_own.resize(graph.nodes.size());
+  Keeper(const GraphFacts& facts, DeviceType device)
+      : facts_(facts), device_(device), index_(facts.graph.values.size(), kNone) {
+    memory_.own.resize(facts.graph.nodes.size());
+    memory_.weight_own.resize(facts.graph.nodes.size());
   }
 
   SavedMemory collect() {
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const Node& node = graph_.nodes[n];
-      const OperatorTraits* traits = find_operator(node.op);
-      if (traits == nullptr || node.outputs.empty()) continue;
-      if (!std::ranges::any_of(node.outputs,
-                               [&](ValueId v) { return graph_.value(v).requires_grad; }))
-        continue;
-      node_ = NodeId{static_cast<std::int64_t>(n)};
-      keep(node, *traits);
+    for (const NodeId n : nodes_of(facts_.graph)) {
+      if (!facts_.gives_gradient(n)) continue;
+      node_ = n;
+      if (facts_.traits[n.index()] == nullptr)
+        keep_everything();
+      else
+        keep(facts_.node(n), facts_.traits[n.index()]->keeps);
     }
     return std::move(memory_);
   }
 
  private:
-  bool needs(ValueId v) const { return v.value >= 0 && graph_.value(v).requires_grad; }
-  bool is_parameter(ValueId v) const {
-    return graph_.value(aliases_.storage[v.index()]).role == ValueRole::Parameter;
-  }
-  bool counts(ValueId v) const {
-    const ValueRole role = graph_.value(aliases_.storage[v.index()]).role;
-    return role != ValueRole::Parameter && role != ValueRole::Buffer;
-  }
+  static constexpr std::size_t kNone = ~std::size_t{0};
 
-  /// Keeps the storage of `v`, for W as well if `weight`.
-  void keep_value(ValueId v, bool weight = false) {
-    if (v.value < 0 || !counts(v)) return;
-    const ValueId root = aliases_.storage[v.index()];
-    const auto [at, added] = index_.try_emplace(root, memory_.storages.size());
-    if (added) memory_.storages.push_back({root, graph_.value(root).type.bytes(), {}, {}});
-    add_once(memory_.storages[at->second].savers);
-    if (weight) add_once(memory_.storages[at->second].weight_savers);
-  }
-  void add_once(std::vector<NodeId>& nodes) const {
-    if (nodes.empty() || nodes.back() != node_) nodes.push_back(node_);
-  }
+  bool needs(ValueId v) const { return facts_.needs_gradient(v); }
   void keep_own(Bytes bytes) { memory_.own[node_.index()] += bytes; }
 
-  void keep(const Node& node, const OperatorTraits& traits) {
-    const ValueId input = first_tensor(node);
-    const TensorType& out = graph_.value(node.outputs.front()).type;
-    switch (traits.keeps) {
+  SavedStorage& entry(ValueId root, Bytes bytes) {
+    std::size_t& at = index_[root.index()];
+    if (at == kNone) {
+      at = memory_.storages.size();
+      memory_.storages.push_back({root, bytes, {}, {}});
+    }
+    return memory_.storages[at];
+  }
+  void add_node(std::vector<NodeId>& nodes) const {
+    if (nodes.empty() || nodes.back() != node_) nodes.push_back(node_);
+  }
+
+  /// Keeps operand `v`, for W as well if `weight`: its storage, or the copy the operator made.
+  void keep_value(ValueId v, bool weight = false) {
+    if (v == kNoValue) return;
+    const Bytes copy = facts_.operand_copy(node_, v);
+    const ValueId root = facts_.storage(v);
+    const ValueRole role = facts_.role(v);
+    if (copy > Bytes{0}) {
+      if (role == ValueRole::Parameter) return add_node(entry(root, copy).savers);
+      keep_own(copy);
+      if (weight) memory_.weight_own[node_.index()] += copy;
+      return;
+    }
+    if (role != ValueRole::Intermediate && role != ValueRole::Input) return;
+    SavedStorage& storage = entry(root, facts_.bytes(root));
+    add_node(storage.savers);
+    if (weight) add_node(storage.weight_savers);
+  }
+
+  void keep(const Node& node, Keeps rule) {
+    const ValueId input = first_tensor(node), output = node.outputs.front();
+    switch (rule) {
       case Keeps::Nothing:
         return;
       case Keeps::Input:
         return keep_value(input);
+      case Keeps::InputUnlessMean:
+        return is_mean(facts_.type(output)) ? void() : keep_value(input);
       case Keeps::Output:
-        return keep_value(node.outputs.front());
+        return keep_value(output);
       case Keeps::OtherOperand:
       case Keeps::Divisor:
-        return keep_factors(node, traits.keeps == Keeps::Divisor);
+        return keep_factors(node, rule == Keeps::Divisor);
       case Keeps::ProductOperands:
         return keep_operands(node);
-      case Keeps::InputAndWeight:
-        keep_operand(input, needs(tensor_argument(node, "weight")), true);
-        return keep_operand(tensor_argument(node, "weight"), needs(input), false);
       case Keeps::Statistics:
         keep_value(input);
         return keep_own(statistics(node) * kStatistics);
       case Keeps::Attention:
-        return keep_attention(node);
+        return attention_by_parts(node, device_) ? keep_attention_parts(node)
+                                                 : keep_attention(node);
       case Keeps::Mask:
-        if (aliases_.storage[node.outputs.front().index()] == node.outputs.front())
-          keep_own(out.elements() * Bytes{cpu_ ? 4 : 1});
-        return;
+        return facts_.is_view(node_) ? void() : keep_own(mask(output));
       case Keeps::LogSoftmax:
-        keep_own(graph_.value(input).type.elements() * element_size(DType::Float32));
+        keep_own(facts_.type(input).elements() * kFloat + kFloat);  // and the sum of the weights
         return keep_value(tensor_argument(node, "target"));
       case Keeps::BothInputs:
-        for (const ValueId v : inputs_of(node)) keep_value(v);
+        for (const ValueId v : facts_.distinct_inputs(node_)) keep_value(v);
         return;
       case Keeps::Indices:
-        for (const ValueId v : inputs_of(node))
-          if (!is_floating(graph_.value(v).type.dtype)) keep_value(v);
-        return;
+        return keep_indices(node);
       case Keeps::Condition:
         keep_value(tensor_argument(node, "condition"));
         return keep_value(tensor_argument(node, "mask"));
       case Keeps::InputAndIndices:
         keep_value(input);
-        return keep_own(out.elements() * element_size(DType::Int64));
+        return keep_own(facts_.type(output).elements() * element_size(DType::Int64));
     }
+  }
+
+  /// Without a row in the table: whatever could be needed.
+  void keep_everything() {
+    for (const ValueId v : facts_.distinct_inputs(node_)) keep_value(v);
+    for (const ValueId v : facts_.node(node_).outputs) keep_value(v);
+  }
+
+  /// One value a channel.
+  static bool is_mean(const TensorType& pooled) {
+    std::int64_t window = 1;
+    for (std::size_t d = 2; d < pooled.sizes.size(); ++d) window *= pooled.sizes[d];
+    return window == 1;
+  }
+  Bytes mask(ValueId dropped) const {
+    return device_ == DeviceType::Cpu ? facts_.bytes(dropped)
+                                      : Bytes{facts_.type(dropped).elements()};
   }
 
   void keep_factors(const Node& node, bool divides) {
     const ValueId self = tensor_argument(node, "self"), other = tensor_argument(node, "other");
-    if (other.value < 0) return;  // a number
+    if (other == kNoValue) return;  // a number
     if (needs(other)) keep_value(self);
     if (needs(self) || divides) keep_value(other);
   }
 
-  /// Products keep each operand iff the other one needs a gradient; in W the operand that
-  /// multiplies the gradient of a parameter, and that incoming gradient.
+  /// Each operand iff the other one needs a gradient.
   void keep_operands(const Node& node) {
-    ValueId left = tensor_argument(node, "input"), right = tensor_argument(node, "weight");
-    if (node.op == "aten::addmm")
-      left = tensor_argument(node, "mat1"), right = tensor_argument(node, "mat2");
-    if (left.value < 0)
-      left = tensor_argument(node, "self"), right = tensor_argument(node, "other");
-    if (right.value < 0) right = tensor_argument(node, "mat2");
-    if (left.value < 0 || right.value < 0) return;
-    keep_operand(left, needs(right), is_parameter(right));
-    keep_operand(right, needs(left), is_parameter(left));
-    if ((needs(right) && is_parameter(right)) || (needs(left) && is_parameter(left)))
-      memory_.weight_own[node_.index()] += product_bytes(graph_.value(node.outputs.front()).type);
+    const auto [left, right, bias] = factors_of(node);
+    const bool left_waits = deferred_to_weight(facts_, node_, left),
+               right_waits = deferred_to_weight(facts_, node_, right);
+    if (right != kNoValue && needs(right)) keep_value(left, right_waits);
+    if (left != kNoValue && needs(left)) keep_value(right, left_waits);
+    if (left_waits || right_waits || deferred_to_weight(facts_, node_, bias))
+      memory_.weight_own[node_.index()] += facts_.bytes(node.outputs.front());
   }
 
-  void keep_operand(ValueId v, bool wanted, bool weight) {
-    if (v.value < 0 || !wanted) return;
-    const TensorType& type = graph_.value(v).type;
-    if (autocast_ && type.dtype == DType::Float32) {
-      // The 16-bit copy is what is kept, of parameters too; autocast caches copies of parameters
-      // only.
-      if (!is_parameter(v) || cast_.insert(v).second) keep_own(product_bytes(type));
-      return;
-    }
-    if (counts(v) && copied_by_product(type)) {
-      keep_own(type.bytes());
-      return;
-    }
-    keep_value(v, weight);
-  }
-  Bytes product_bytes(const TensorType& type) const {
-    return autocast_ && type.dtype == DType::Float32 ? type.elements() * Bytes{2} : type.bytes();
-  }
-  /// matmul folds all batch dimensions of an operand into one, by a copy if the strides do not
-  /// allow it.
-  static bool copied_by_product(const TensorType& type) {
-    const std::size_t dims = type.sizes.size();
-    if (dims < 4) return false;
-    std::int64_t batch = 1;
-    for (std::size_t d = 0; d + 2 < dims; ++d) batch *= type.sizes[d];
-    return !viewable(type, {batch, type.sizes[dims - 2], type.sizes[dims - 1]});
+  void keep_indices(const Node& node) {
+    const bool waits = deferred_to_weight(facts_, node_, tensor_argument(node, "weight"));
+    for (const ValueId v : facts_.distinct_inputs(node_))
+      if (!is_floating(facts_.types[v.index()])) keep_value(v, waits);
+    if (waits) memory_.weight_own[node_.index()] += facts_.bytes(node.outputs.front());
   }
 
   void keep_attention(const Node& node) {
     for (const char* operand : {"query", "key", "value"})
       keep_value(tensor_argument(node, operand));
     keep_value(node.outputs.front());
-    const TensorType& query = graph_.value(tensor_argument(node, "query")).type;
-    std::int64_t rows = 1;
-    for (std::size_t d = 0; d + 1 < query.sizes.size(); ++d) rows *= query.sizes[d];
-    keep_own(rows * Bytes{4});  // log-sum-exp
+    const ValueId query = tensor_argument(node, "query"), mask = tensor_argument(node, "attn_mask");
+    if (mask != kNoValue && facts_.types[mask.index()] == DType::Bool)  // made additive first
+      keep_own(facts_.type(mask).elements() *
+               element_size(facts_.cast_type(node_, query).value_or(facts_.types[query.index()])));
+    else
+      keep_value(mask);
+    const TensorType& rows = facts_.type(query);
+    keep_own(rows.elements() / extent_from_back(rows, 1) * kFloat);
+  }
+
+  /// Softmax of the scores, dropout's mask, the dropped softmax; scaled query and key; the value.
+  void keep_attention_parts(const Node& node) {
+    const ValueId query = tensor_argument(node, "query"), key = tensor_argument(node, "key");
+    const Bytes element =
+        element_size(facts_.cast_type(node_, query).value_or(facts_.types[query.index()]));
+    const TensorType &q = facts_.type(query), &k = facts_.type(key);
+    const std::int64_t scores = q.elements() / extent_from_back(q, 1) * extent_from_back(k, 2);
+    keep_own((q.elements() + k.elements() + 3 * scores) * element);
+    keep_value(tensor_argument(node, "value"));
   }
 
   /// Number of (mean, deviation) pairs of a norm.
   std::int64_t statistics(const Node& node) const {
-    const TensorType& input = graph_.value(first_tensor(node)).type;
-    if (node.op == "aten::batch_norm") return input.sizes.at(1);
-    if (node.op == "aten::group_norm")
-      return input.sizes.at(0) * static_cast<std::int64_t>(number_argument(node, "num_groups", 1));
-    const Argument* shape = node.find("normalized_shape");
-    std::int64_t row = 1;
-    if (shape != nullptr)
+    const TensorType& input = facts_.type(first_tensor(node));
+    if (const Argument* shape = node.find("normalized_shape")) {
+      std::int64_t row = 1;
       if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&shape->value))
         for (const std::int64_t size : *sizes) row *= size;
-    return input.elements() / std::max<std::int64_t>(row, 1);
+      return input.elements() / std::max<std::int64_t>(row, 1);
+    }
+    if (node.find("num_groups") != nullptr)
+      return (input.sizes.empty() ? 1 : input.sizes.front()) *
+             static_cast<std::int64_t>(number_argument(node, "num_groups", 1));
+    return input.sizes.size() < 2 ? 1 : input.sizes[1];  // batch norm: channels
   }
 
-  const Graph& graph_;
-  const Aliasing& aliases_;
-  bool cpu_, autocast_;
+  const GraphFacts& facts_;
+  DeviceType device_;
   NodeId node_;
   SavedMemory memory_;
-  std::map<ValueId, std::size_t> index_;
-  std::set<ValueId> cast_;
+  std::vector<std::size_t> index_;  // [value] into memory_.storages
 };
 
 }  // namespace
 
-SavedMemory saved_memory(const Graph& graph, const Aliasing& aliases, Precision precision,
-                         bool cpu) {
-  return Keeper(graph, aliases, precision, cpu).collect();
+SavedMemory saved_memory(const GraphFacts& facts, DeviceType device) {
+  return Keeper(facts, device).collect();
 }
 
 }  // namespace pfeife

@@ -1,217 +1,354 @@
 #include "planner/cost/work.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "planner/cost/arguments.h"
 
 namespace pfeife {
 namespace {
 
-constexpr Bytes kAccumulate{12};  // read the sum, read the new gradient, write the sum, fp32
-constexpr Bytes kCast{6};         // read 4, write 2
-
-class Counter {
+/// Kernels of one node.
+class NodeKernels {
  public:
-  Counter(const Graph& graph, const Aliasing& aliases, bool autocast)
-      : graph_(graph), aliases_(aliases), autocast_(autocast) {
-    readers_.assign(graph.values.size(), 0);
-    for (const Node& node : graph.nodes) {
-      if (!gives_gradient(node)) continue;
-      for (const ValueId v : inputs_of(node)) ++readers_[v.index()];
-    }
-  }
+  NodeKernels(const GraphFacts& facts, const SavedMemory& saved, DeviceType device,
+              const std::vector<NodeId>& last_reader, NodeId n)
+      : facts_(facts),
+        saved_(saved),
+        device_(device),
+        last_reader_(last_reader),
+        n_(n),
+        node_(facts.node(n)),
+        row_(facts.traits[n.index()]),
+        back_(facts.gives_gradient(n)) {}
 
-  NodeWork count(const Node& node) const {
-    const OperatorTraits* traits = find_operator(node.op);
-    NodeWork work;
-    work.known = traits != nullptr;
-    if (node.outputs.empty()) return work;
-    const bool view = aliases_.storage[node.outputs.front().index()] != node.outputs.front() &&
-                      !(traits && traits->memory == Memory::InPlace);
-    const Work kind = view ? Work::None : traits ? traits->work : Work::Stream;
-    switch (kind) {
+  std::vector<Kernel> list() {
+    if (node_.outputs.empty()) return {};
+    switch (row_ ? row_->work : Work::Stream) {
       case Work::None:
+        list_gradients();
         break;
       case Work::Create:
-        work.forward = {{}, outputs(node), 1};
+        move(Pass::Forward, out());
         break;
       case Work::Stream:
-        count_stream(node, traits, work);
+        list_stream();
         break;
-      case Work::Norm:
-        count_norm(node, work);
+      case Work::LayerNorm:
+        list_layer_norm();
+        break;
+      case Work::ChannelNorm:
+        list_channel_norm();
         break;
       case Work::Lookup:
-        count_lookup(node, work);
+        list_lookup();
         break;
       case Work::Product:
-        count_product(node, work);
+        list_product();
         break;
       case Work::Convolution:
-        count_convolution(node, work);
+        list_convolution();
         break;
       case Work::Attention:
-        count_attention(node, work);
+        attention_by_parts(node_, device_) ? list_attention_parts() : list_attention();
         break;
     }
-    add_gradient_sums(node, work);
-    return work;
+    list_operand_copies();
+    list_gradient_sums();
+    return std::move(kernels_);
   }
 
  private:
-  const TensorType& type(ValueId v) const { return graph_.value(v).type; }
-  bool needs(ValueId v) const { return v.value >= 0 && graph_.value(v).requires_grad; }
-  bool gives_gradient(const Node& node) const {
-    return std::ranges::any_of(node.outputs, [&](ValueId v) { return needs(v); });
+  // ---- bookkeeping ----
+  void move(Pass pass, Bytes bytes) { kernels_.push_back({pass, {}, bytes, 1, DType::Float32}); }
+  void multiply(Pass pass, Flops flops, Bytes bytes, double share, DType type) {
+    kernels_.push_back({pass, flops, bytes, share, type});
   }
-  bool is_parameter(ValueId v) const {
-    return graph_.value(aliases_.storage[v.index()]).role == ValueRole::Parameter;
+  bool needs(ValueId v) const { return back_ && facts_.needs_gradient(v); }
+  Bytes out() const { return facts_.output_bytes(n_); }
+  Bytes own() const { return saved_.own[n_.index()]; }
+  Pass pass_of(ValueId v) const {
+    return deferred_to_weight(facts_, n_, v) ? Pass::BackwardWeight : Pass::BackwardInput;
   }
-  Bytes outputs(const Node& node) const {
-    Bytes sum;
-    for (const ValueId v : node.outputs) sum += type(v).bytes();
-    return sum;
+  /// Adds the gradient of a parameter to the sum over the microbatches.
+  void accumulate(ValueId v) {
+    if (facts_.graph.value(v).role == ValueRole::Parameter) move(pass_of(v), 3 * facts_.bytes(v));
   }
-  Bytes inputs(const Node& node) const {
-    Bytes sum;
-    for (const ValueId v : inputs_of(node)) sum += type(v).bytes();
-    return sum;
+  DType product_type(ValueId v) const {
+    return facts_.cast_type(n_, v).value_or(facts_.types[v.index()]);
   }
-  static void add(PassWork& to, Flops flops, Bytes bytes) {
-    to.flops += flops;
-    to.bytes += bytes;
-    ++to.kernels;
+  /// Bytes of an operand as the operator reads it, casts done.
+  Bytes operand(ValueId v) const {
+    return facts_.type(v).elements() * element_size(product_type(v));
   }
 
-  void count_stream(const Node& node, const OperatorTraits* traits, NodeWork& work) const {
-    add(work.forward, {}, inputs(node) + outputs(node));
-    if (!gives_gradient(node)) return;
-    const bool passes_on =
-        node.op == "aten::add" || node.op == "aten::add_" || node.op == "aten::sub";
-    const bool reads_saved = traits && traits->keeps != Keeps::Nothing;
-    for (const ValueId v : inputs_of(node)) {
+  // ---- element-wise and the like ----
+  void list_stream() {
+    const bool works = row_ == nullptr || row_->memory == Memory::InPlace || !facts_.is_view(n_);
+    const bool loss = row_ && row_->keeps == Keeps::LogSoftmax;
+    if (works) move(Pass::Forward, facts_.input_bytes(n_) + out() + own());
+    if (works && loss) move(Pass::Forward, out());        // the labels' terms
+    if (loss && back_) move(Pass::BackwardInput, own());  // zeros, and the labels' places
+    list_gradients();
+  }
+
+  void list_gradients() {
+    if (!back_) return;
+    for (const ValueId v : facts_.distinct_inputs(n_)) {
       if (!needs(v)) continue;
-      const Bytes gradient = type(v).bytes(), incoming = outputs(node);
-      if (passes_on && gradient == incoming) continue;  // the same tensor serves as gradient
-      add(work.backward_input, {},
-          incoming + gradient + (reads_saved ? std::max(gradient, incoming) : Bytes{0}));
+      const Gradient rule = row_ == nullptr                                      ? Gradient::Uses
+                            : facts_.is_view(n_) && row_->memory != Memory::View ? Gradient::Passes
+                                                                                 : row_->gradient;
+      list_gradient(v, rule);
     }
   }
 
-  /// Forward reads and writes; backward reads both gradient and input twice (once for the
-  /// parameters) and writes.
-  void count_norm(const Node& node, NodeWork& work) const {
-    const Bytes size = type(first_tensor(node)).bytes();
-    add(work.forward, {}, size + outputs(node));
-    if (!gives_gradient(node)) return;
-    add(work.backward_input, {}, 3 * size);
-    if (needs(tensor_argument(node, "weight"))) add(work.backward_input, {}, 2 * size);
+  void list_gradient(ValueId v, Gradient rule) {
+    if (rule == Gradient::None) return;
+    const Bytes gradient = facts_.bytes(v), incoming = out();
+    const bool broadcast = broadcasts(v);
+    const Bytes full = broadcast ? incoming : gradient;
+    if (rule == Gradient::Copies) move(Pass::BackwardInput, incoming + full);
+    if (rule == Gradient::Uses) move(Pass::BackwardInput, incoming + kept_for(v) + full);
+    if (rule == Gradient::Fills) {
+      move(Pass::BackwardInput, gradient);
+      move(Pass::BackwardInput, 2 * incoming);
+    }
+    if (broadcast) move(Pass::BackwardInput, incoming + gradient);
+    accumulate(v);
+  }
+  /// True if operand `v` was repeated to the size of the (only) result.
+  bool broadcasts(ValueId v) const {
+    if (node_.outputs.size() != 1 || row_ == nullptr) return false;
+    const bool widens = row_->autocast == Autocast::Widest || row_->memory == Memory::View ||
+                        row_->memory == Memory::InPlace;
+    const bool joins = node_.arguments.size() > 0 &&
+                       std::holds_alternative<std::vector<ValueId>>(node_.arguments[0].value);
+    return widens && !joins && row_->gradient != Gradient::Fills &&
+           facts_.type(v).elements() < facts_.type(node_.outputs[0]).elements();
+  }
+  /// Bytes of what was kept that the gradient of operand `v` reads.
+  Bytes kept_for(ValueId v) const {
+    if (row_ == nullptr) return facts_.input_bytes(n_);
+    switch (row_->keeps) {
+      case Keeps::Nothing:
+      case Keeps::Indices:
+        return Bytes{0};
+      case Keeps::OtherOperand:
+      case Keeps::Divisor:
+        return factor_beside(v);
+      case Keeps::Mask:
+        return own();
+      case Keeps::LogSoftmax:
+        return 2 * own();  // and the gradient of the log-softmax
+      case Keeps::InputAndIndices:
+        return own() + facts_.bytes(v);  // and the zeros that the rest of the operand gets
+      case Keeps::Condition:
+        return condition();
+      case Keeps::BothInputs:
+        return facts_.input_bytes(n_);
+      case Keeps::Output:
+        return out();
+      default:
+        return facts_.read_bytes(first_tensor(node_));
+    }
+  }
+  Bytes factor_beside(ValueId v) const {
+    const ValueId self = tensor_argument(node_, "self"), other = tensor_argument(node_, "other");
+    const ValueId beside = v == self ? other : self;
+    return beside == kNoValue ? Bytes{0} : facts_.read_bytes(beside);
+  }
+  Bytes condition() const {
+    for (const char* name : {"condition", "mask"})
+      if (const ValueId v = tensor_argument(node_, name); v != kNoValue)
+        return facts_.read_bytes(v);
+    return Bytes{0};
   }
 
-  void count_lookup(const Node& node, NodeWork& work) const {
-    const ValueId weight = tensor_argument(node, "weight");
-    add(work.forward, {}, 2 * outputs(node));
-    if (!needs(weight)) return;
-    // A dense gradient: zeros of the table's size, the rows added, then added to the parameter's.
-    add(work.backward_weight, {}, type(weight).bytes() + 2 * outputs(node));
-    add(work.backward_weight, {}, type(weight).elements() * kAccumulate);
+  // ---- norms ----
+  /// Rows stay in the cores: one read, one write. Backward: dI in one kernel, the parameters' in
+  /// another, both read gradient and input.
+  void list_layer_norm() {
+    const ValueId input = first_tensor(node_), weight = tensor_argument(node_, "weight");
+    const Bytes size = operand(input);
+    move(Pass::Forward, size + out());
+    if (!back_) return;
+    if (needs(input)) move(Pass::BackwardInput, 2 * size + out());
+    if (needs(weight)) move(Pass::BackwardInput, size + out());
+    list_norm_parameters();
+  }
+  /// Sums over a whole channel or group first, forward and backward; the sums give the parameters'
+  /// gradients.
+  void list_channel_norm() {
+    const ValueId input = first_tensor(node_);
+    const Bytes size = operand(input);
+    move(Pass::Forward, size);
+    move(Pass::Forward, size + out());
+    if (!back_) return;
+    move(Pass::BackwardInput, size + out());
+    if (needs(input)) move(Pass::BackwardInput, 2 * size + out());
+    list_norm_parameters();
+  }
+  void list_norm_parameters() {
+    for (const char* name : {"weight", "bias"})
+      if (const ValueId v = tensor_argument(node_, name); needs(v)) accumulate(v);
   }
 
-  struct Operands {
-    ValueId left{-1}, right{-1}, bias{-1};
-  };
-  static Operands operands(const Node& node) {
-    if (node.op == "aten::addmm")
-      return {tensor_argument(node, "mat1"), tensor_argument(node, "mat2"),
-              tensor_argument(node, "self")};
-    if (node.op == "aten::linear")
-      return {tensor_argument(node, "input"), tensor_argument(node, "weight"),
-              tensor_argument(node, "bias")};
-    const ValueId other = tensor_argument(node, "other");
-    return {tensor_argument(node, "self"), other.value >= 0 ? other : tensor_argument(node, "mat2"),
-            ValueId{-1}};
+  // ---- look-ups ----
+  void list_lookup() {
+    const ValueId table = first_tensor(node_);
+    Bytes indices;
+    for (const ValueId v : facts_.distinct_inputs(n_))
+      if (v != table) indices += facts_.read_bytes(v);
+    move(Pass::Forward, 2 * out() + indices);
+    if (!needs(table)) return;
+    // A dense gradient: zeros of the table's size, then the rows added to it.
+    move(pass_of(table), facts_.bytes(table));
+    move(pass_of(table), 3 * out() + indices);
+    accumulate(table);
   }
 
-  void count_product(const Node& node, NodeWork& work) const {
-    const Operands by = operands(node);
-    if (by.left.value < 0 || by.right.value < 0) return;
-    const std::int64_t inner = type(by.left).sizes.empty() ? 1 : type(by.left).sizes.back();
-    const Flops flops{2.0 * static_cast<double>(type(node.outputs.front()).elements()) *
-                      static_cast<double>(inner)};
-    count_two_operands(node, by.left, by.right, by.bias, flops, work);
+  // ---- products ----
+  void list_product() {
+    const auto [left, right, bias] = factors_of(node_);
+    if (left == kNoValue || right == kNoValue) return;
+    const TensorType& by = facts_.type(left);
+    const double inner = static_cast<double>(extent_from_back(by, 1));
+    list_factors(left, right, bias, inner, product_share(left, right));
   }
-
-  void count_convolution(const Node& node, NodeWork& work) const {
-    const ValueId weight = tensor_argument(node, "weight");
+  /// Batches of small matrices are slower than one large product.
+  double product_share(ValueId left, ValueId right) const {
+    const TensorType &a = facts_.type(left), &b = facts_.type(right);
+    if (a.sizes.size() < 3 || b.sizes.size() < 3) return 1;
+    const std::int64_t smallest =
+        std::min({extent_from_back(a, 2), extent_from_back(a, 1), extent_from_back(b, 1)});
+    const double doublings = std::log2(static_cast<double>(smallest) / 32.0);
+    return std::clamp(
+        kSmallestBatchShare + (kLargestBatchShare - kSmallestBatchShare) / 2 * doublings,
+        kSmallestBatchShare, kLargestBatchShare);
+  }
+  void list_convolution() {
+    const auto [left, right, bias] = factors_of(node_);
+    if (left == kNoValue || right == kNoValue) return;
     double window = 1;
-    for (std::size_t d = 1; d < type(weight).sizes.size(); ++d)
-      window *= static_cast<double>(type(weight).sizes[d]);
-    const Flops flops{2.0 * static_cast<double>(type(node.outputs.front()).elements()) * window};
-    count_two_operands(node, tensor_argument(node, "input"), weight, tensor_argument(node, "bias"),
-                       flops, work);
+    for (std::size_t d = 1; d < facts_.type(right).sizes.size(); ++d)
+      window *= static_cast<double>(facts_.type(right).sizes[d]);
+    list_factors(left, right, bias, window, kConvolutionShare);
   }
-
-  /// Forward once, and once more for each operand that needs a gradient.
-  void count_two_operands(const Node& node, ValueId left, ValueId right, ValueId bias, Flops flops,
-                          NodeWork& work) const {
-    const Bytes out = outputs(node);
-    add(work.forward, flops, product_bytes(left) + product_bytes(right) + out);
-    for (const ValueId operand : {left, right}) {
-      if (autocast_ && type(operand).dtype == DType::Float32)
-        add(work.forward, {}, type(operand).elements() * kCast);
-      if (!needs(operand)) continue;
-      const ValueId other = operand == left ? right : left;
-      PassWork& pass = is_parameter(operand) ? work.backward_weight : work.backward_input;
-      add(pass, flops, out + product_bytes(other) + product_bytes(operand));
-      if (autocast_ && type(operand).dtype == DType::Float32)
-        add(pass, {}, type(operand).elements() * kCast);
-      if (is_parameter(operand)) add(pass, {}, type(operand).elements() * kAccumulate);
+  /// Forward once, and once more for each factor that needs a gradient.
+  void list_factors(ValueId left, ValueId right, ValueId bias, double inner, double share) {
+    const double elements = static_cast<double>(facts_.type(node_.outputs.front()).elements());
+    const Flops flops{2.0 * elements * inner};
+    const Bytes moved = operand(left) + operand(right) + out();
+    multiply(Pass::Forward, flops, moved, share, product_type(left));
+    for (const ValueId v : {left, right}) {
+      if (!needs(v)) continue;
+      multiply(pass_of(v), flops, moved, share, product_type(left));
+      accumulate(v);
     }
-    if (needs(bias))
-      add(is_parameter(bias) ? work.backward_weight : work.backward_input, {},
-          out + type(bias).bytes());
-  }
-  Bytes product_bytes(ValueId v) const {
-    return autocast_ && type(v).dtype == DType::Float32 ? type(v).elements() * Bytes{2}
-                                                        : type(v).bytes();
+    if (bias == kNoValue || !needs(bias)) return;
+    move(pass_of(bias), out() + facts_.bytes(bias));  // the sum over the rows
+    accumulate(bias);
   }
 
-  /// Two products forward, five backward (the scores once more); no discount for a causal mask.
-  void count_attention(const Node& node, NodeWork& work) const {
-    const TensorType &q = type(tensor_argument(node, "query")),
-                     &k = type(tensor_argument(node, "key")),
-                     &v = type(tensor_argument(node, "value"));
-    double heads = 1;
-    for (std::size_t d = 0; d + 2 < q.sizes.size(); ++d) heads *= static_cast<double>(q.sizes[d]);
-    const auto back = [](const TensorType& t, std::size_t i) {
-      return static_cast<double>(t.sizes[t.sizes.size() - i]);
-    };
-    const Flops flops{2.0 * heads * back(q, 2) * back(k, 2) * (back(q, 1) + back(v, 1))};
-    add(work.forward, flops, inputs(node) + outputs(node));
-    if (gives_gradient(node))
-      add(work.backward_input, 2.5 * flops, 2 * inputs(node) + 2 * outputs(node));
+  // ---- attention ----
+  struct Scores {
+    Flops flops;            // both products
+    std::int64_t elements;  // of the matrix between them
+  };
+  Scores scores() const {
+    const TensorType &q = facts_.type(tensor_argument(node_, "query")),
+                     &k = facts_.type(tensor_argument(node_, "key")),
+                     &v = facts_.type(tensor_argument(node_, "value"));
+    const std::int64_t rows = q.elements() / extent_from_back(q, 1);
+    const std::int64_t elements = rows * extent_from_back(k, 2);
+    const auto depth = static_cast<double>(extent_from_back(q, 1) + extent_from_back(v, 1));
+    return {{2.0 * static_cast<double>(elements) * depth}, elements};
+  }
+  bool complete_attention() const {
+    return tensor_argument(node_, "query") != kNoValue &&
+           tensor_argument(node_, "key") != kNoValue && tensor_argument(node_, "value") != kNoValue;
+  }
+  /// One kernel each way; a causal mask gives no discount.
+  void list_attention() {
+    if (!complete_attention()) return;
+    const Flops flops = scores().flops;
+    const DType type = product_type(tensor_argument(node_, "query"));
+    Bytes operands;
+    for (const ValueId v : facts_.distinct_inputs(n_)) operands += operand(v);
+    multiply(Pass::Forward, flops, operands + out(), kAttentionShare, type);
+    if (back_)
+      multiply(Pass::BackwardInput, kAttentionBackward * flops, 2 * operands + 2 * out(),
+               kAttentionShare, type);
+  }
+  /// Products and passes over the matrix of scores as separate kernels.
+  void list_attention_parts() {
+    if (!complete_attention()) return;
+    const auto [flops, elements] = scores();
+    const DType type = product_type(tensor_argument(node_, "query"));
+    const Bytes matrix = elements * element_size(type);
+    for (int product = 0; product < 2; ++product)
+      multiply(Pass::Forward, 0.5 * flops, matrix + out(), 1, type);
+    for (const int passes : {2, 3, 3})  // softmax; dropout's mask; its product
+      move(Pass::Forward, passes * matrix);
+    if (!back_) return;
+    for (int product = 0; product < 4; ++product)
+      multiply(Pass::BackwardInput, 0.5 * flops, matrix + out(), 1, type);
+    for (const int passes : {3, 3}) move(Pass::BackwardInput, passes * matrix);
   }
 
-  /// A value read k times receives k gradients: k - 1 additions of two reads and a write.
-  void add_gradient_sums(const Node& node, NodeWork& work) const {
-    for (const ValueId v : node.outputs)
-      if (needs(v))
-        for (int extra = 1; extra < readers_[v.index()]; ++extra)
-          add(work.backward_input, {}, 3 * type(v).bytes());
+  // ---- around the operator ----
+  /// Casts and copies of operands; the gradient of a cast is cast back.
+  void list_operand_copies() {
+    for (const ValueId v : facts_.distinct_inputs(n_)) {
+      const Bytes copy = facts_.operand_copy(n_, v);
+      if (copy == Bytes{0}) continue;
+      move(Pass::Forward, facts_.read_bytes(v) + copy);
+      if (needs(v) && facts_.cast_type(n_, v)) move(pass_of(v), copy + facts_.bytes(v));
+    }
+  }
+  void list_gradient_sums() {
+    if (!back_) return;
+    for (const ValueId v : facts_.distinct_inputs(n_))
+      if (needs(v) && !facts_.is_parameter(v) && last_reader_[v.index()] != n_)
+        move(Pass::BackwardInput, 3 * facts_.bytes(v));
   }
 
-  const Graph& graph_;
-  const Aliasing& aliases_;
-  bool autocast_;
-  std::vector<int> readers_;  // [value] nodes that send it a gradient
+  const GraphFacts& facts_;
+  const SavedMemory& saved_;
+  DeviceType device_;
+  const std::vector<NodeId>& last_reader_;
+  NodeId n_;
+  const Node& node_;
+  const OperatorTraits* row_;
+  bool back_;
+  std::vector<Kernel> kernels_;
 };
 
 }  // namespace
 
-std::vector<NodeWork> node_work(const Graph& graph, const Aliasing& aliases, bool autocast) {
-  const Counter counter(graph, aliases, autocast);
-  std::vector<NodeWork> work;
-  work.reserve(graph.nodes.size());
-  for (const Node& node : graph.nodes) work.push_back(counter.count(node));
-  return work;
+KernelList::KernelList(const GraphFacts& facts, const SavedMemory& saved, DeviceType device)
+    : facts_(facts), saved_(saved), device_(device) {
+  last_reader_.resize(facts.graph.values.size());
+  for (const NodeId n : nodes_of(facts.graph)) {
+    if (!facts.gives_gradient(n)) continue;
+    for (const ValueId v : facts.inputs(n)) last_reader_[v.index()] = n;
+  }
+}
+
+std::vector<Kernel> KernelList::of(NodeId n) const {
+  return NodeKernels(facts_, saved_, device_, last_reader_, n).list();
+}
+
+Flops forward_flops(const Graph& graph) {
+  const GraphFacts facts(graph, Precision::Fp32);
+  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
+  const KernelList kernels(facts, saved, DeviceType::Gpu);
+  Flops sum;
+  for (const NodeId n : nodes_of(graph))
+    for (const Kernel& kernel : kernels.of(n))
+      if (kernel.pass == Pass::Forward) sum += kernel.flops;
+  return sum;
 }
 
 }  // namespace pfeife

@@ -1,36 +1,64 @@
-// FLOPs and bytes of operators, forward and backward.
+// The kernels that operators run, forward and backward: FLOPs and bytes.
 //
-// FLOPs: a multiply-add counts two; equal to torch.utils.flop_counter on products, convolutions and
-// attention; everything else is bound by memory and counts none. Bytes: what has to move to and
-// from memory if nothing stays in a cache.
+// FLOPs: a multiply-add counts two; forward equal to torch.utils.flop_counter on products,
+// convolutions and attention; everything else is bound by memory and counts none. Bytes: what has
+// to move to and from memory if nothing stays in a cache. Eager execution: nothing is fused that
+// PyTorch's own operators do not fuse.
 #pragma once
 
-#include "planner/cost/aliasing.h"
-#include "planner/cost/operators.h"
-#include "planner/ir/graph.h"
+#include <vector>
+
+#include "planner/cost/graph_facts.h"
+#include "planner/cost/saved.h"
 
 namespace pfeife {
 
-/// The work of one pass of one node.
-struct PassWork {
+enum class Pass {
+  Forward,
+  BackwardInput,   ///< gradients of activations, and of the parameters that come with them
+  BackwardWeight,  ///< gradients left to W (deferred_to_weight)
+};
+
+struct Kernel {
+  Pass pass = Pass::Forward;
   Flops flops;
   Bytes bytes{0};
-  int kernels = 0;
-  friend bool operator==(const PassWork&, const PassWork&) = default;
+  double share = 1;             ///< of the efficiency of a large square product
+  DType type = DType::Float32;  ///< of what is multiplied
+  friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
-struct NodeWork {
-  PassWork forward;
-  PassWork backward_input;  ///< gradients of activations, and of parameters of norms and the like
-  PassWork
-      backward_weight;  ///< gradients of the parameters of products, convolutions and embeddings
-  bool known = true;    ///< false: not in the operator table, charged by bytes
-  friend bool operator==(const NodeWork&, const NodeWork&) = default;
+/// Part of a large square product's efficiency that these reach. Assumptions, not fitted:
+/// convolutions with their gathered windows; fused attention with its softmax between two products;
+/// batches of small products by their smallest dimension, from 0.4 at 32 and below to 0.8 at 128
+/// and above.
+inline constexpr double kConvolutionShare = 0.7;
+inline constexpr double kAttentionShare = 0.45;
+inline constexpr double kSmallestBatchShare = 0.4, kLargestBatchShare = 0.8;
+/// Attention backward computes the scores again and makes four more products: five for two.
+inline constexpr double kAttentionBackward = 2.5;
+
+/// Finds the kernels of nodes. Borrows both arguments.
+class KernelList {
+ public:
+  KernelList(const GraphFacts& facts, const SavedMemory& saved, DeviceType device);
+
+  /// All kernels of node `n`, for one microbatch, in no particular order. Rules:
+  /// - a parameter's gradient is added to the sum of the microbatches: two reads and a write;
+  /// - a value that k operators read gets k gradients: every reader but the last adds its own;
+  /// - autocast's casts are kernels, of parameters once for each node and microbatch; their
+  ///   gradients are cast back;
+  /// - an operator without a row reads its inputs and writes its outputs, and backward the reverse.
+  std::vector<Kernel> of(NodeId n) const;
+
+ private:
+  const GraphFacts& facts_;
+  const SavedMemory& saved_;
+  DeviceType device_;
+  std::vector<NodeId> last_reader_;  // [value] the last node that hands it a gradient
 };
 
-/// Work of every node, [node]. `autocast` adds the casts of products. Accumulating a gradient into
-/// the parameter's costs 12 B an element, once per microbatch and product; adding up gradients of a
-/// value read k times costs k - 1 additions. Linear.
-std::vector<NodeWork> node_work(const Graph& graph, const Aliasing& aliases, bool autocast);
+/// FLOPs of the forward pass of the whole graph.
+Flops forward_flops(const Graph& graph);
 
 }  // namespace pfeife

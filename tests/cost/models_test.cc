@@ -7,6 +7,7 @@
 #include "planner/cost/grouping.h"
 #include "planner/cost/operators.h"
 #include "planner/cost/roofline.h"
+#include "planner/cost/work.h"
 #include "planner/io/pt2_reader.h"
 
 namespace pfeife {
@@ -42,9 +43,10 @@ double saved_mib(const Profile& profile) {
   return static_cast<double>(sum.value) / (1024.0 * 1024.0);
 }
 
-// Published: the read-me of Pfeife's program gives 1860.00 + 1854.48 MiB for its 406-node ViT-g/14;
-// the others are independent counts with torch's saved-tensor hooks or by the same rules, to 0.1
-// GiB.
+// Table 4 of the Pfeife paper has 13.2 (SDXL), 15.3 (Llama, eager) and 21.1 GiB (ViT, eager), with
+// the allocator's rounding. Published: the read-me of Pfeife's program gives 1860.00 + 1854.48 MiB
+// for its 406-node ViT-g/14; the others are independent counts with torch's saved-tensor hooks or
+// by the same rules, to 0.1 GiB.
 TEST(Models, SavedBytesEqualIndependentCounts) {
   EXPECT_NEAR(saved_mib(profile(model("timm_vit_g14", 4))), 3710.9, 0.05);
   const auto gib = [](const std::string& name, std::int64_t microbatch) {
@@ -65,7 +67,9 @@ TEST(Models, GroupsAreAsManyAsTheNodesOfTheReferenceSystem) {
   };
   EXPECT_EQ(layers("vit_g14_40"), 406U);
   EXPECT_EQ(layers("vit_g14"), 326U);
-  EXPECT_EQ(layers("sdxl_unet"), 1404U);
+  // 1,645 in the paper, with an older library. Each of the two time embeddings' frequency tables
+  // would end a layer if it were not local to the stage that needs it.
+  EXPECT_EQ(layers("sdxl_unet"), 1403U);
 }
 
 TEST(Models, EveryOperatorOfTheShippedModelsIsInTheTable) {
@@ -86,6 +90,7 @@ TEST(Models, LayersKeepEveryNanosecondByteAndNodeOfTheProfile) {
       Nanoseconds forward{0}, backward{0}, weight{0};
       Bytes saved, weight_saved, stored, parameters;
       std::size_t nodes = 0;
+      std::vector<int> seen(graph.nodes.size(), 0);
       for (const NodeProfile& node : cost.nodes) {
         forward += node.forward, backward += node.backward_input, weight += node.backward_weight;
         saved += node.saved, weight_saved += node.weight_saved;
@@ -94,7 +99,8 @@ TEST(Models, LayersKeepEveryNanosecondByteAndNodeOfTheProfile) {
         forward -= layer.times[0].forward, backward -= layer.times[0].backward_input;
         weight -= layer.times[0].backward_weight;
         saved -= layer.saved, weight_saved -= layer.weight_saved;
-        for (const NodeId id : layer.nodes) EXPECT_EQ(id.index(), nodes++);
+        for (const NodeId id : layer.nodes) ++seen[id.index()];
+        nodes += layer.nodes.size();
       }
       for (const SavedStorage& storage : cost.storages) stored += storage.bytes;
       for (const LayerStorage& storage : layers.storages) stored -= storage.bytes;
@@ -108,6 +114,7 @@ TEST(Models, LayersKeepEveryNanosecondByteAndNodeOfTheProfile) {
       EXPECT_EQ(stored, Bytes{0});
       EXPECT_EQ(parameters, Bytes{0}) << name;
       EXPECT_EQ(nodes, graph.nodes.size());
+      EXPECT_EQ(std::ranges::count(seen, 1), std::ssize(graph.nodes)) << name;
       for (const LayerValue& value : layers.values)
         for (const LayerId consumer : value.consumers)
           EXPECT_GT(consumer, value.producer) << name << " " << value.name;
@@ -140,6 +147,27 @@ TEST(Models, LabelsAndPromptsAreNotSent) {
   const Layers layers = layers_from_graph(graph, {profile(graph)});
   for (const LayerValue& value : layers.values)
     for (const ValueId input : graph.inputs) EXPECT_NE(value.name, graph.value(input).name);
+}
+
+// Nothing but the model's own activations crosses a cut: its skips in the U-Net, the members of a
+// dense block, the encoder's result and position biases in the decoder, the rest of a block.
+TEST(Models, ValuesThatCrossACut) {
+  const auto most = [](const std::string& name) {
+    const Graph graph = model(name, 2);
+    const Layers layers = layers_from_graph(graph, {profile(graph)});
+    std::size_t crossing = 0;
+    for (std::size_t cut = 0; cut + 1 < layers.size(); ++cut) {
+      std::size_t here = 0;
+      for (const LayerValue& value : layers.values)
+        here += value.producer.index() <= cut && value.consumers.back().index() > cut;
+      crossing = std::max(crossing, here);
+    }
+    return crossing;
+  };
+  EXPECT_EQ(most("sdxl_unet"), 15U);
+  EXPECT_EQ(most("densenet121"), 25U);
+  EXPECT_EQ(most("t5_large"), 7U);
+  EXPECT_EQ(most("vit_g14"), 4U);
 }
 
 TEST(Models, RotaryTablesAndMasksAreRecomputedNotSent) {

@@ -1,0 +1,46 @@
+#include "planner/cost/arguments.h"
+
+namespace pfeife {
+
+ValueId tensor_argument(const Node& node, const std::string& name) {
+  const Argument* argument = node.find(name);
+  const auto* value = argument ? std::get_if<ValueId>(&argument->value) : nullptr;
+  return value ? *value : kNoValue;
+}
+
+ValueId first_tensor(const Node& node) {
+  for (const Argument& argument : node.arguments) {
+    if (const auto* one = std::get_if<ValueId>(&argument.value)) return *one;
+    if (const auto* list = std::get_if<std::vector<ValueId>>(&argument.value);
+        list && !list->empty())
+      return list->front();
+  }
+  return kNoValue;
+}
+
+double number_argument(const Node& node, const std::string& name, double otherwise) {
+  const Argument* argument = node.find(name);
+  if (argument == nullptr) return otherwise;
+  if (const auto* real = std::get_if<double>(&argument->value)) return *real;
+  if (const auto* whole = std::get_if<std::int64_t>(&argument->value))
+    return static_cast<double>(*whole);
+  return otherwise;
+}
+
+bool flag_argument(const Node& node, const std::string& name, bool otherwise) {
+  const Argument* argument = node.find(name);
+  const auto* flag = argument ? std::get_if<bool>(&argument->value) : nullptr;
+  return flag ? *flag : otherwise;
+}
+
+Factors factors_of(const Node& node) {
+  const ValueId weight = tensor_argument(node, "weight"), mat1 = tensor_argument(node, "mat1");
+  if (weight != kNoValue)
+    return {tensor_argument(node, "input"), weight, tensor_argument(node, "bias")};
+  if (mat1 != kNoValue) return {mat1, tensor_argument(node, "mat2"), tensor_argument(node, "self")};
+  const ValueId other = tensor_argument(node, "other");
+  return {tensor_argument(node, "self"), other != kNoValue ? other : tensor_argument(node, "mat2"),
+          kNoValue};
+}
+
+}  // namespace pfeife

@@ -1,0 +1,23 @@
+// The first half of grouping: which layer each node belongs to.
+#pragma once
+
+#include <vector>
+
+#include "planner/cost/graph_facts.h"
+#include "planner/cost/liveness.h"
+
+namespace pfeife {
+
+struct NodeLayers {
+  std::vector<std::size_t> of;  ///< [node]
+  std::size_t count = 0;
+};
+
+/// Closes a layer after each node that is not local and in `grows`; what follows the last of them,
+/// be it nothing but the model's result, is the last layer. A local node goes to the layer of the
+/// first node that needs it (reads its result or, later, the storage it writes), one that nobody
+/// needs to the layer around it. Linear.
+NodeLayers layer_of_node(const GraphFacts& facts, const std::vector<bool>& local,
+                         const std::vector<bool>& grows);
+
+}  // namespace pfeife

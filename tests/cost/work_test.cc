@@ -1,0 +1,390 @@
+// FLOPs, bytes and kernels of operators, derived by hand, and the times they take.
+#include "planner/cost/work.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/cost/liveness.h"
+#include "planner/cost/roofline.h"
+#include "planner/ir/error.h"
+#include "tests/cost/graph_builder.h"
+
+namespace pfeife {
+namespace {
+
+using testing::dense;
+using ::testing::ElementsAre;
+using testing::GraphBuilder;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::linear_graph;
+using testing::LinearGraph;
+using testing::Sizes;
+using testing::strided;
+
+struct Sum {
+  double flops = 0;
+  std::int64_t bytes = 0;
+  int kernels = 0;
+  friend bool operator==(const Sum&, const Sum&) = default;
+};
+void PrintTo(const Sum& sum, std::ostream* out) {
+  *out << sum.flops << " FLOP, " << sum.bytes << " B, " << sum.kernels << " kernels";
+}
+
+/// The kernels of the last node of a graph, added up.
+Sum last(const Graph& graph, Pass pass, Precision precision = Precision::Fp32,
+         DeviceType device = DeviceType::Gpu) {
+  const GraphFacts facts(graph, precision);
+  const SavedMemory saved = saved_memory(facts, device);
+  Sum sum;
+  for (const Kernel& kernel : KernelList(facts, saved, device).of(nodes_of(graph).back()))
+    if (kernel.pass == pass) {
+      sum.flops += kernel.flops.value;
+      sum.bytes += kernel.bytes.value;
+      ++sum.kernels;
+    }
+  return sum;
+}
+
+/// An activation that needs a gradient, from an addition of a parameter.
+struct Start : GraphBuilder {
+  explicit Start(TensorType type) {
+    const ValueId data = input("data", type), p = parameter("p", type);
+    x = call("x", "add", {{"self", data}, {"other", p}}, type);
+  }
+  ValueId x;
+};
+
+// y [10, 6] = x [10, 4] w^T [4, 6] + b. One product: 2 x 10 x 6 x 4 = 480 FLOP over x, w, y =
+// 160 + 96 + 240 B. I: the same once (dx from dy and w). W: the same (dw from dy and x), dw and db
+// added to their sums (3 x 96 and 3 x 24 B), and db itself (dy read, b written).
+TEST(Work, LinearByHand) {
+  const Graph graph = linear_graph(10, 4, 6).graph;
+  EXPECT_EQ(last(graph, Pass::Forward), (Sum{480, 496, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{480, 496, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardWeight), (Sum{480, 496 + 3 * 96 + (240 + 24) + 3 * 24, 4}));
+}
+
+TEST(Work, LinearWithoutGradientOfItsInputHasNoI) {
+  GraphBuilder g;
+  const ValueId x = g.input("x", dense({10, 4})), w = g.parameter("w", dense({6, 4}));
+  g.call("y", "linear", {{"input", x}, {"weight", w}}, dense({10, 6}));
+  const Graph graph = g.build();
+  EXPECT_EQ(last(graph, Pass::BackwardInput), Sum{});
+  EXPECT_EQ(last(graph, Pass::BackwardWeight).kernels, 2);
+}
+
+// addmm(b, x, w): as linear, the weight the other way round.
+TEST(Work, AddmmCountsAsLinear) {
+  Start g(dense({10, 4}));
+  const ValueId w = g.parameter("w", dense({4, 6})), b = g.parameter("b", dense({6}));
+  g.call("y", "addmm", {{"self", b}, {"mat1", g.x}, {"mat2", w}}, dense({10, 6}));
+  const Graph graph = g.build();
+  EXPECT_EQ(last(graph, Pass::Forward), (Sum{480, 496, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardWeight).kernels, 4);
+}
+
+// 2 images, 3 -> 8 channels, 3 x 3 window, output 6 x 6: 2 x (2 x 8 x 36) x 27 FLOP. In two
+// groups each output sees half the channels, and the weight says so.
+TEST(Work, ConvolutionByHand) {
+  for (const std::int64_t seen : {4, 2}) {
+    Start g(dense({2, 4, 8, 8}));
+    const ValueId w = g.parameter("w", dense({8, seen, 3, 3}));
+    g.call("y", "conv2d", {{"input", g.x}, {"weight", w}, {"groups", 4 / seen}},
+           dense({2, 8, 6, 6}));
+    const Graph graph = g.build();
+    const double flops = 2.0 * (2 * 8 * 36) * static_cast<double>(seen * 9);
+    const std::int64_t moved = 4 * (2 * 4 * 64 + 8 * seen * 9 + 2 * 8 * 36);
+    EXPECT_EQ(last(graph, Pass::Forward), (Sum{flops, moved, 1}));
+    EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{flops, moved, 1}));
+    EXPECT_EQ(last(graph, Pass::BackwardWeight), (Sum{flops, moved + 3 * 4 * 8 * seen * 9, 2}));
+  }
+}
+
+Graph attention(double dropout) {
+  Start g(dense({2, 3, 5, 4}));
+  const ValueId k = g.call("k", "neg", {{"self", g.x}}, dense({2, 3, 7, 4}));
+  const ValueId v = g.call("v", "neg", {{"self", g.x}}, dense({2, 3, 7, 6}));
+  g.call("y", "scaled_dot_product_attention",
+         {{"query", g.x}, {"key", k}, {"value", v}, {"dropout_p", dropout}}, dense({2, 3, 5, 6}));
+  return g.build();
+}
+
+// Scores [2, 3, 5, 7] over depth 4 and their product with values of depth 6: 2 x 210 x (4 + 6)
+// FLOP; backward two and a half times. The query is also read by k and v: its gradient is summed
+// by the readers before the last, so not here.
+TEST(Work, AttentionByHand) {
+  const Graph graph = attention(0);
+  const std::int64_t moved = 4 * (2 * 3) * (5 * 4 + 7 * 4 + 7 * 6 + 5 * 6);
+  EXPECT_EQ(last(graph, Pass::Forward), (Sum{4200, moved, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{2.5 * 4200, 2 * moved, 1}));
+}
+
+TEST(Work, AttentionByPartsDoesTheSameProducts) {
+  const Graph graph = attention(0.1);
+  EXPECT_EQ(last(graph, Pass::Forward, Precision::Fp32, DeviceType::Cpu).flops, 4200);
+  EXPECT_EQ(last(graph, Pass::BackwardInput, Precision::Fp32, DeviceType::Cpu).flops, 2 * 4200);
+  EXPECT_EQ(last(graph, Pass::Forward, Precision::Fp32, DeviceType::Cpu).kernels, 5);
+}
+
+TEST(Work, BatchesOfSmallProductsReachLess) {
+  const auto share = [](std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+    Start g(dense({2, 3, rows, depth}));
+    const ValueId b = g.input("b", dense({2, 3, depth, columns}));
+    g.call("y", "matmul", {{"self", g.x}, {"other", b}}, dense({2, 3, rows, columns}));
+    const Graph graph = g.build();
+    const GraphFacts facts(graph, Precision::Fp32);
+    const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
+    return KernelList(facts, saved, DeviceType::Gpu).of(NodeId{1}).front().share;
+  };
+  EXPECT_DOUBLE_EQ(share(256, 32, 256), 0.4);
+  EXPECT_DOUBLE_EQ(share(16, 256, 256), 0.4);
+  EXPECT_DOUBLE_EQ(share(256, 256, 64), 0.6);
+  EXPECT_DOUBLE_EQ(share(128, 128, 128), 0.8);
+  EXPECT_DOUBLE_EQ(share(1024, 1024, 1024), 0.8);
+}
+
+// gelu: reads x, writes y; backward reads dy and x, writes dx.
+TEST(Work, ElementWiseByHand) {
+  Start g(dense({4, 8}));
+  g.call("y", "gelu", {{"self", g.x}}, dense({4, 8}));
+  const Graph graph = g.build();
+  EXPECT_EQ(last(graph, Pass::Forward), (Sum{0, 256, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{0, 384, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardWeight), Sum{});
+}
+
+TEST(Work, ViewsCostNothingForward) {
+  Start g(dense({4, 8}));
+  g.call("y", "transpose", {{"self", g.x}}, strided({8, 4}, {1, 8}));
+  const Graph graph = g.build();
+  EXPECT_EQ(last(graph, Pass::Forward), Sum{});
+  EXPECT_EQ(last(graph, Pass::BackwardInput), Sum{});
+  Start i(dense({4, 8}));
+  i.call("y", "dropout", {{"input", i.x}, {"p", 0.0}, {"train", true}}, dense({4, 8}));
+  const Graph idle = i.build();
+  EXPECT_EQ(last(idle, Pass::Forward), Sum{});
+  EXPECT_EQ(last(idle, Pass::BackwardInput), Sum{});
+}
+
+// The gradient of half a tensor: zeros of the whole, then the half copied into it.
+TEST(Work, SlicesFillTheirGradient) {
+  Start g(dense({4, 8}));
+  g.call("y", "slice", {{"self", g.x}}, strided({4, 4}, {8, 1}));
+  const Graph graph = g.build();
+  EXPECT_EQ(last(graph, Pass::Forward), Sum{});
+  EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{0, 128 + 2 * 64, 2}));
+}
+
+// a [4, 8] + b [8]: a's gradient is the incoming one; b's is its sum over the rows.
+TEST(Work, BroadcastOperandsSumTheirGradient) {
+  Start g(dense({8}));
+  const ValueId rows = g.input("rows", dense({4, 8}));
+  g.call("y", "add", {{"self", rows}, {"other", g.x}}, dense({4, 8}));
+  EXPECT_EQ(last(g.build(), Pass::BackwardInput), (Sum{0, 128 + 32, 1}));
+  Start same(dense({4, 8}));
+  const ValueId other = same.input("other", dense({4, 8}));
+  same.call("y", "add", {{"self", same.x}, {"other", other}}, dense({4, 8}));
+  EXPECT_EQ(last(same.build(), Pass::BackwardInput), Sum{});
+}
+
+// A joined tensor's gradient is seen in parts: no work, however many parts.
+TEST(Work, JoiningHandsItsGradientOn) {
+  Start g(dense({4, 8}));
+  g.call("y", "cat", {{"tensors", std::vector<ValueId>{g.x, g.x}}, {"dim", std::int64_t{0}}},
+         dense({8, 8}));
+  const Graph graph = g.build();
+  EXPECT_EQ(last(graph, Pass::Forward), (Sum{0, 128 + 256, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardInput), Sum{});
+}
+
+// x is read twice: the first reader adds its gradient to the second's (two reads, one write).
+TEST(Work, AllReadersButTheLastAddTheirGradient) {
+  Start g(dense({4, 8}));
+  g.call("a", "neg", {{"self", g.x}}, dense({4, 8}));
+  g.call("b", "neg", {{"self", g.x}}, dense({4, 8}));
+  const Graph graph = g.build();
+  const GraphFacts facts(graph, Precision::Fp32);
+  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
+  const KernelList kernels(facts, saved, DeviceType::Gpu);
+  EXPECT_EQ(kernels.of(NodeId{1}).size(), 3u);
+  EXPECT_EQ(kernels.of(NodeId{1}).back().bytes, Bytes{3 * 128});
+  EXPECT_EQ(kernels.of(NodeId{2}).size(), 2u);
+}
+
+// Layer norm of 4 rows of 8: x and y; backward dy, x, dx and for the parameters dy, x again, then
+// both (32 B) added to their sums.
+TEST(Work, NormsByHand) {
+  Start g(dense({4, 8}));
+  const ValueId w = g.parameter("w", dense({8})), b = g.parameter("b", dense({8}));
+  g.call("y", "layer_norm",
+         {{"input", g.x}, {"normalized_shape", Sizes{8}}, {"weight", w}, {"bias", b}},
+         dense({4, 8}));
+  const Graph graph = g.build();
+  EXPECT_EQ(last(graph, Pass::Forward), (Sum{0, 256, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{0, 384 + 256 + 2 * 96, 4}));
+  Start c(dense({2, 4, 8}));
+  c.call("y", "group_norm", {{"input", c.x}, {"num_groups", std::int64_t{2}}}, dense({2, 4, 8}));
+  const Graph group = c.build();
+  EXPECT_EQ(last(group, Pass::Forward), (Sum{0, 256 + 512, 2}));
+  EXPECT_EQ(last(group, Pass::BackwardInput), (Sum{0, 512 + 768, 2}));
+}
+
+// Rows read, not the table; the gradient is as large as the table.
+TEST(Work, EmbeddingReadsRowsAndWritesATable) {
+  GraphBuilder g;
+  const ValueId ids = g.input("ids", dense({3}, DType::Int64));
+  const ValueId table = g.parameter("table", dense({100, 8}));
+  g.call("y", "embedding", {{"weight", table}, {"indices", ids}}, dense({3, 8}));
+  const Graph graph = g.build();
+  EXPECT_EQ(last(graph, Pass::Forward), (Sum{0, 2 * 96 + 24, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardInput), Sum{});
+  EXPECT_EQ(last(graph, Pass::BackwardWeight), (Sum{0, 3200 + (3 * 96 + 24) + 3 * 3200, 3}));
+}
+
+// bf16 autocast: x and w are cast (4 B read, 2 written), the product runs on halves; dx and dw are
+// cast back. dw is then added in fp32.
+TEST(Work, AutocastCastsAndCastsBack) {
+  Start g(dense({10, 4}));
+  const ValueId w = g.parameter("w", dense({6, 4}));
+  g.call("y", "linear", {{"input", g.x}, {"weight", w}}, dense({10, 6}));
+  const Graph graph = g.build();
+  const std::int64_t halves = 2 * (40 + 24 + 60);
+  EXPECT_EQ(last(graph, Pass::Forward, Precision::Bf16Amp),
+            (Sum{480, halves + 6 * 40 + 6 * 24, 3}));
+  EXPECT_EQ(last(graph, Pass::BackwardInput, Precision::Bf16Amp), (Sum{480, halves + 6 * 40, 2}));
+  EXPECT_EQ(last(graph, Pass::BackwardWeight, Precision::Bf16Amp),
+            (Sum{480, halves + 6 * 24 + 12 * 24, 3}));
+}
+
+TEST(Work, UnknownOperatorsAreChargedByBytesBothWays) {
+  Start g(dense({4, 8}));
+  g.call("y", "no_such_operator", {{"self", g.x}}, dense({4, 8}));
+  const Graph graph = g.build();
+  EXPECT_EQ(last(graph, Pass::Forward), (Sum{0, 256, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{0, 384, 1}));
+}
+
+// ---- times ----
+
+/// 1 TB/s at 50 %, 10 TFLOP/s fp32, 100 tf32, products of any size at half of it, 1 us a kernel.
+DeviceKind device() {
+  DeviceKind kind;
+  kind.name = "test";
+  kind.memory_bandwidth = {1e12};
+  kind.memory_efficiency = 0.5;
+  kind.peak = {{"fp32", {1e13}}, {"tf32", {1e14}}};
+  kind.gemm_efficiency = {{"fp32", {{{Flops{1}, 0.5}}}}};
+  kind.kernel_overhead = Nanoseconds{1000};
+  return kind;
+}
+Profile profile(const Graph& graph, Precision precision, Optimizer optimizer = Optimizer::Adam) {
+  return roofline_profile(graph, device(), {precision, optimizer, graph.microbatch_size});
+}
+
+// y [1000, 1000] = x w^T: 2e9 FLOP at 5 TFLOP/s = 400 us, or at 50 TFLOP/s 40 us; 12 MB at 0.5
+// TB/s = 24 us, less than either.
+TEST(Roofline, ProductsAreBoundByComputeAtTheirPrecision) {
+  const Graph graph = linear_graph(1000, 1000, 1000).graph;
+  EXPECT_EQ(profile(graph, Precision::Fp32).nodes[1].forward, Nanoseconds{401'000});
+  EXPECT_EQ(profile(graph, Precision::Tf32).nodes[1].forward, Nanoseconds{41'000});
+  EXPECT_EQ(profile(graph, Precision::Tf32).nodes[1].backward_input, Nanoseconds{41'000});
+  // W: 41 us; dw added (12 MB: 24 us), db summed (4.004 MB: 8.008 us) and added (0.024 us), and
+  // three more kernels.
+  EXPECT_EQ(profile(graph, Precision::Tf32).nodes[1].backward_weight,
+            Nanoseconds{41'000 + 25'000 + 9'008 + 1'024});
+}
+
+TEST(Roofline, OtherWorkIsBoundByMemory) {
+  Start g(dense({1000, 1000}));
+  g.call("y", "gelu", {{"self", g.x}}, dense({1000, 1000}));
+  const Profile costs = profile(g.build(), Precision::Tf32);
+  EXPECT_EQ(costs.nodes[1].forward, Nanoseconds{16'000 + 1000});         // 8 MB
+  EXPECT_EQ(costs.nodes[1].backward_input, Nanoseconds{24'000 + 1000});  // 12 MB
+  EXPECT_EQ(costs.nodes[1].backward_weight, Nanoseconds{0});
+}
+
+// One million parameters at 0.5 TB/s.
+TEST(Roofline, OptimizerTimeIsTrafficOverBandwidth) {
+  GraphBuilder g;
+  const ValueId x = g.input("x", dense({1000})), w = g.parameter("w", dense({1000, 1000})),
+                frozen = g.parameter("frozen", dense({1000}), false);
+  const ValueId y = g.call("y", "mul", {{"self", x}, {"other", w}}, dense({1000, 1000}));
+  g.call("z", "mul", {{"self", y}, {"other", frozen}}, dense({1000, 1000}));
+  const Graph graph = g.build();
+  for (const auto& [optimizer, us, state] : {std::tuple{Optimizer::Sgd, 24, 0},
+                                             {Optimizer::Momentum, 64, 4'000'000},
+                                             {Optimizer::Adam, 160, 8'000'000},
+                                             {Optimizer::AdamW, 176, 8'000'000}}) {
+    const Profile costs = profile(graph, Precision::Fp32, optimizer);
+    EXPECT_EQ(costs.parameters[0].optimizer, Nanoseconds{us * 1000}) << to_string(optimizer);
+    EXPECT_EQ(costs.parameters[0].state, Bytes{state}) << to_string(optimizer);
+    EXPECT_EQ(costs.parameters[1], ParameterProfile{});
+  }
+}
+
+TEST(Roofline, UnknownOperatorsAndMissingPeaksAreNamed) {
+  Start g(dense({4}));
+  const ValueId y = g.call("y", "no_such_operator", {{"self", g.x}}, dense({4}));
+  g.call("z", "no_such_operator", {{"self", y}}, dense({4}));
+  const Graph graph = g.build();
+  EXPECT_THAT(profile(graph, Precision::Tf32).warnings,
+              ElementsAre(HasSubstr("aten::no_such_operator (2 nodes)")));
+  EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Tf32).warnings, IsEmpty());
+  EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Bf16Amp).warnings,
+              ElementsAre(HasSubstr("no peak for bf16_amp: that of tf32 is used")));
+  DeviceKind no_fp32 = device();
+  no_fp32.peak = {{"bf16", {1e14}}};
+  EXPECT_THROW(roofline_profile(linear_graph(4, 4, 4).graph, no_fp32, {}), ConfigError);
+}
+
+// ---- memory that comes and goes ----
+
+// x -> neg a -> neg b -> gelu y. Forward, nobody keeps x and a (128 B each), gelu keeps b. While b
+// is computed: a, and the gradients of a and b. p's gradient is held while x's backward runs.
+TEST(Temporary, IsWhatLivesWhileANodeRuns) {
+  Start g(dense({4, 8}));
+  const ValueId a = g.call("a", "neg", {{"self", g.x}}, dense({4, 8}));
+  const ValueId b = g.call("b", "neg", {{"self", a}}, dense({4, 8}));
+  g.call("y", "gelu", {{"self", b}}, dense({4, 8}));
+  const Graph graph = g.build();
+  const GraphFacts facts(graph, Precision::Fp32);
+  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
+  // add: gradient of x (handed on) and of p. neg: gradients of x and a, or x and a themselves.
+  EXPECT_THAT(temporary_bytes(facts, saved),
+              ElementsAre(Bytes{256}, Bytes{256}, Bytes{256}, Bytes{256}));
+}
+
+// A residual stream: s = x + f(x). The gradient of the sum serves f's result as well, but x gets
+// two: two tensors while f's backward runs (the sum's and f's operand's).
+TEST(Temporary, AGradientHandedOnIsNoSecondTensor) {
+  Start g(dense({4, 8}));
+  const ValueId f = g.call("f", "neg", {{"self", g.x}}, dense({4, 8}));
+  g.call("s", "add", {{"self", g.x}, {"other", f}}, dense({4, 8}));
+  const Graph graph = g.build();
+  const GraphFacts facts(graph, Precision::Fp32);
+  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
+  // Forward holds x, f and s while s is computed: three.
+  EXPECT_THAT(temporary_bytes(facts, saved), ElementsAre(Bytes{256}, Bytes{256}, Bytes{384}));
+}
+
+TEST(GrowsMemory, ByWhatIsAllocatedKeptAndFreed) {
+  GraphBuilder g;
+  const ValueId data = g.input("data", dense({4, 8})), w = g.parameter("w", dense({8, 8}));
+  const ValueId y = g.call("y", "linear", {{"input", data}, {"weight", w}}, dense({4, 8}));
+  const ValueId n = g.call("n", "neg", {{"self", y}}, dense({4, 8}));   // y dies
+  const ValueId t = g.call("t", "tanh", {{"self", n}}, dense({4, 8}));  // n dies, t is kept
+  const ValueId m = g.call("m", "gelu", {{"self", t}}, dense({4, 8}));  // t is kept anyway
+  const ValueId v = g.call("v", "view", {{"self", m}}, dense({32}));
+  g.call("s", "sum", {{"self", v}}, dense({}));
+  const Graph graph = g.build();
+  const GraphFacts facts(graph, Precision::Fp32);
+  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
+  const std::vector<bool> none(6, false);
+  EXPECT_THAT(grows_memory(facts, saved, none),
+              ElementsAre(true, false, false, true, false, false));
+}
+
+}  // namespace
+}  // namespace pfeife
