@@ -13,15 +13,22 @@ using json_fields::Malformed;
 
 constexpr std::int64_t kStridedLayout = 7;
 constexpr std::size_t kMostDimensions = 64;
+constexpr const char* kLargestText = "16 TiB";
+
+/// A size, stride or offset in elements. Bounded, so that sums of a few of them do not overflow.
+std::int64_t read_extent(const Json& json, BatchSymbol& batch) {
+  const std::int64_t extent = batch.bind(json);
+  if (extent < 0) throw Malformed(stream_all("negative size, stride or offset ", extent));
+  if (extent > kLargestTensor.value)
+    throw Malformed(stream_all("size, stride or offset ", extent, ", more than ", kLargestText));
+  return extent;
+}
 
 std::vector<std::int64_t> read_extents(const Json& list, BatchSymbol& batch) {
   if (json_fields::array(list).size() > kMostDimensions)
     throw Malformed(stream_all("a tensor of ", list.size(), " dimensions"));
   std::vector<std::int64_t> extents;
-  for (const Json& extent : list) {
-    extents.push_back(batch.bind(extent));
-    if (extents.back() < 0) throw Malformed(stream_all("negative size or stride ", extents.back()));
-  }
+  for (const Json& extent : list) extents.push_back(read_extent(extent, batch));
   return extents;
 }
 
@@ -30,7 +37,7 @@ void check_bytes(const TensorType& type) {
   for (const std::int64_t size : type.sizes) {
     if (size == 0) return;
     if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > kLargestTensor.value)
-      throw Malformed(stream_all("a tensor of more than ", kLargestTensor.value >> 40, " TiB"));
+      throw Malformed(stream_all("a tensor of more than ", kLargestText));
   }
 }
 
@@ -99,10 +106,9 @@ TensorType read_tensor_type(const Json& meta, BatchSymbol& batch) {
   type.dtype = dtype_of_code(json_fields::integer(field(meta, "dtype")));
   type.sizes = read_extents(field(meta, "sizes"), batch);
   type.strides = read_extents(field(meta, "strides"), batch);
-  type.storage_offset = batch.bind(field(meta, "storage_offset"));
+  type.storage_offset = read_extent(field(meta, "storage_offset"), batch);
   if (type.strides.size() != type.sizes.size())
     throw Malformed(stream_all(type.sizes.size(), " sizes but ", type.strides.size(), " strides"));
-  if (type.storage_offset < 0) throw Malformed("negative storage offset");
   check_bytes(type);
   return type;
 }

@@ -188,7 +188,7 @@ void Mutator::change_json(std::string& text) {
       *node = Json(*pick(root));
       break;
     case 2:
-      std::swap(*node, *pick(*node));
+      *node = Json(*pick(*node));
       break;
     case 3:
       if (node->is_array() && !node->empty()) node->push_back(Json(one_of(*node)));
@@ -221,11 +221,12 @@ void Mutator::change_zip(std::string& bytes) {
   if (entries.empty()) return change_bytes(bytes);
   const auto entry = std::next(entries.begin(), static_cast<std::ptrdiff_t>(below(entries.size())));
   std::string* changed = &entry->second;
-  if (below(4) > 0)  // most often the program, which holds nearly all that is read
+  if (below(4) > 0) {  // most often one of the JSON entries, which hold nearly all that is read
+    std::vector<std::string*> texts;
     for (auto& [name, content] : entries)
-      if (name.ends_with(".json") &&
-          (changed == &entry->second || content.size() > changed->size()))
-        changed = &content;
+      if (name.ends_with(".json")) texts.push_back(&content);
+    if (!texts.empty()) changed = one_of(texts);
+  }
   if (below(12) == 0) {
     entries.erase(entry);
   } else if (below(12) == 0) {

@@ -12,6 +12,7 @@
 #include "planner/io/piper_profile.h"
 #include "planner/io/plan_file.h"
 #include "planner/io/pt2_reader.h"
+#include "planner/io/pt2_weights.h"
 #include "planner/io/results.h"
 #include "planner/io/schedule_csv.h"
 #include "tests/fuzz/invariants.h"
@@ -30,6 +31,17 @@ void read_pt2_input(const std::string& input, const path&) {
   const Graph graph = read_pt2_bytes(input, "fuzz.pt2");
   check_invariants(graph);
   if (graph.symbolic_batch) check_invariants(read_pt2_bytes(input, "fuzz.pt2", 3));
+}
+
+void read_weights_input(const std::string& input, const path& folder) {
+  const path file = written(folder, "fuzz.pt2", input);
+  const Pt2Weights weights = read_pt2_weights(file);
+  for (const auto& [name, tensor] : weights.tensors) {
+    PFEIFE_CHECK(tensor.storage < weights.storages.size());
+    PFEIFE_CHECK(tensor.type.bytes() >= Bytes{0});
+  }
+  if (!weights.storages.empty() && weights.storages.front().bytes < (1u << 20))
+    read_pt2_storage(file, weights.storages.front());
 }
 
 void read_table_input(const std::string& input, const path&) {
@@ -96,6 +108,11 @@ const std::vector<FuzzTarget>& fuzz_targets() {
        read_pt2_input,
        {"configs/models/tiny_mlp.pt2", "tests/data/models/own_model.pt2",
         "tests/data/models/torch_saved.pt2"},
+       600},
+      {"pt2_weights",
+       InputKind::Zip,
+       read_weights_input,
+       {"configs/models/tiny_mlp.pt2", "tests/data/models/torch_saved.pt2"},
        600},
       {"layer_table", InputKind::Text, read_table_input, {"tests/fuzz/seeds/layers.csv"}, 2000},
       {"skips", InputKind::Text, read_skips_input, {"tests/fuzz/seeds/skips.csv"}, 2000},

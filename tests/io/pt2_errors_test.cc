@@ -145,6 +145,9 @@ TEST(Pt2Reader, AbsurdSizesAreRefused) {
   EXPECT_THAT(message_after("{\"as_int\":64}", "{\"as_int\":9000000000000000000}"),
               HasSubstr("more than 16 TiB"));
   EXPECT_THAT(message_after("{\"as_int\":64}", "{\"as_int\":-64}"), HasSubstr("negative size"));
+  EXPECT_THAT(message_after("\"storage_offset\":{\"as_int\":0}",
+                            "\"storage_offset\":{\"as_int\":9223372036854775807}"),
+              HasSubstr("offset 9223372036854775807"));
   EXPECT_THAT(message_after("{\"as_int\":64}", "{\"as_int\":1e400}"), HasSubstr("model.json"));
   EXPECT_THAT(message_after("{\"as_int\":64}", "{\"as_int\":18446744073709551615}"),
               HasSubstr("expected a 64-bit integer"));

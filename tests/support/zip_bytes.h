@@ -36,9 +36,9 @@ inline ZipEntries unzipped_bytes(const std::string& bytes) {
       continue;
     std::string& content = entries[facts.name];
     zip_file_t* file = zip_fopen_index(archive, static_cast<zip_uint64_t>(i), 0);
-    if (file == nullptr || facts.size > (zip_uint64_t{16} << 20)) continue;
-    content.resize(facts.size);
-    if (zip_fread(file, content.data(), facts.size) < 0) content.clear();
+    if (file == nullptr) continue;
+    if (facts.size <= (zip_uint64_t{16} << 20)) content.resize(facts.size);
+    if (zip_fread(file, content.data(), content.size()) < 0) content.clear();
     zip_fclose(file);
   }
   zip_discard(archive);
