@@ -16,13 +16,14 @@ namespace {
 /// One run of a workload: launches a task when everything it waits for has ended.
 class Run {
  public:
-  Run(const Workload& work, Platform& platform, const JitterSource* jitter)
-      : work_(work),
+  Run(const EngineWork& work, Platform& platform, std::size_t number)
+      : engine_work_(work),
+        work_(work.workload),
         platform_(platform),
-        jitter_(jitter),
-        waits_(work.waits),
-        live_(work.size()),
-        ends_(work.size(), -1),
+        number_(number),
+        waits_(work.workload.waits),
+        live_(work.workload.size()),
+        ends_(work.workload.size(), -1),
         origin_(sg4::Engine::get_clock()) {}
 
   std::vector<std::int64_t> go(sg4::Engine& engine) {
@@ -50,7 +51,7 @@ class Run {
  private:
   void launch(std::size_t task) {
     const WorkItem& item = work_.items[task];
-    const Nanoseconds busy = jitter_ != nullptr ? jitter_->vary(item.busy, task) : item.busy;
+    const Nanoseconds busy = engine_work_.busy(number_, task);
     void* tag = reinterpret_cast<void*>(static_cast<std::intptr_t>(task) + 1);
     if (item.how == WorkItem::How::Flow && busy > Nanoseconds{0}) {
       live_[task] = platform_.start_flow(item.route, item.bytes, item.fixed, busy, tag);
@@ -65,9 +66,10 @@ class Run {
     timer->start();
   }
 
+  const EngineWork& engine_work_;
   const Workload& work_;
   Platform& platform_;
-  const JitterSource* jitter_;
+  std::size_t number_;
   std::vector<std::uint32_t> waits_;
   std::vector<sg4::ActivityPtr> live_;
   std::vector<std::size_t> finished_;
@@ -81,45 +83,25 @@ Run* current_run = nullptr;
 
 }  // namespace
 
-class Engine::Implementation {
- public:
-  explicit Implementation(const SimulationJob& job) : jitter_(job.jitter), work_(workload_of(job)) {
-    int argc = 1;
-    char name[] = "pfeife", *argv[] = {name, nullptr};
-    engine_ = std::make_unique<sg4::Engine>(&argc, argv);
-    configure_simgrid();
-    platform_ = std::make_unique<Platform>(*job.cluster, work_.routes, job.graph->ranks);
-    sg4::Activity::on_completion_cb([](const sg4::Activity& a) { current_run->completed(a); });
-    sg4::Engine::on_time_advance_cb([](double) {
-      if (current_run != nullptr) current_run->release();
-    });
-  }
+}  // namespace pfeife
 
-  std::vector<std::int64_t> run(std::optional<std::uint64_t> repetition) {
-    std::optional<JitterSource> jitter;
-    if (repetition) jitter.emplace(jitter_, *repetition);
-    Run run(work_, *platform_, jitter ? &*jitter : nullptr);
+extern "C" void pfeife_run_engine(const pfeife::EngineWork& work) {
+  using namespace pfeife;
+  int argc = 1;
+  char name[] = "pfeife", *argv[] = {name, nullptr};
+  sg4::Engine engine(&argc, argv);
+  configure_simgrid();
+  Platform platform(work.cluster, work.workload.routes, work.ranks);
+  sg4::Activity::on_completion_cb([](const sg4::Activity& a) { current_run->completed(a); });
+  sg4::Engine::on_time_advance_cb([](double) {
+    if (current_run != nullptr) current_run->release();
+  });
+  for (std::size_t number = 0; number < work.runs; ++number) {
+    Run run(work, platform, number);
     current_run = &run;
-    std::vector<std::int64_t> ends = run.go(*engine_);
+    std::vector<std::int64_t> ends = run.go(engine);
     run.release();
     current_run = nullptr;
-    return ends;
+    work.on_ends(number, std::move(ends));
   }
-
- private:
-  Jitter jitter_;
-  Workload work_;
-  std::unique_ptr<sg4::Engine> engine_;
-  std::unique_ptr<Platform> platform_;
-};
-
-bool simulator_available() { return true; }
-
-Engine::Engine(const SimulationJob& job) : implementation_(std::make_unique<Implementation>(job)) {}
-Engine::~Engine() = default;
-
-std::vector<std::int64_t> Engine::run(std::optional<std::uint64_t> repetition) {
-  return implementation_->run(repetition);
 }
-
-}  // namespace pfeife

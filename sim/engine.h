@@ -1,34 +1,39 @@
-// The one engine of a process: builds the platform that its job needs, then runs the job, several
-// times if asked.
+// The engine: runs a workload on SimGrid in this process, several times if asked. SimGrid and what
+// it brings along take 25 ms to load, so the engine is a library of its own, loaded by the first
+// simulation of a program.
 //
-// SimGrid's clock cannot be set back, and later runs see its coarser digits: when links are shared,
-// an end that lies half-way between two nanoseconds may round the other way. A result is therefore
-// a function of the job only if a fresh process makes the same runs before it; simulator.cc sees to
-// that.
+// At most one engine may run in a process, ever. SimGrid's clock cannot be set back, and later runs
+// see its coarser digits: when links are shared, an end that lies half-way between two nanoseconds
+// may round the other way. A result is therefore a function of its inputs only if a fresh process
+// makes the same runs before it; simulator.cc sees to that.
 #pragma once
 
-#include <memory>
-#include <optional>
+#include <functional>
 #include <vector>
 
-#include "sim/simulator.h"
+#include "sim/workload.h"
 
 namespace pfeife {
 
-/// At most one in a process, ever. The job must outlive it.
-class Engine {
- public:
-  explicit Engine(const SimulationJob& job);
-  ~Engine();
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
-
-  /// End of every task in ns, -1 for those that never ran; with jitter if `repetition` is given.
-  std::vector<std::int64_t> run(std::optional<std::uint64_t> repetition);
-
- private:
-  class Implementation;
-  std::unique_ptr<Implementation> implementation_;
+/// What the engine asks and answers.
+struct EngineWork {
+  const Workload& workload;
+  const Cluster& cluster;
+  std::size_t ranks = 0;
+  std::size_t runs = 1;
+  /// How long a task is busy in a run.
+  std::function<Nanoseconds(std::size_t run, std::size_t task)> busy;
+  /// The end of every task in ns, -1 for those that never ran.
+  std::function<void(std::size_t run, std::vector<std::int64_t> ends)> on_ends;
 };
 
+using RunEngine = void(const EngineWork&);
+
+/// The engine, loaded if it is not yet. Errors: RuntimeFault if the program was built without
+/// SimGrid, or if the library cannot be found or loaded.
+RunEngine* load_engine();
+
 }  // namespace pfeife
+
+/// What the library exports.
+extern "C" void pfeife_run_engine(const pfeife::EngineWork& work);

@@ -25,9 +25,23 @@ struct Piece {
   std::size_t first = 0, last = 0;
 };
 
-std::optional<std::uint64_t> repetition(std::size_t run) {
-  if (run == 0) return std::nullopt;
-  return run - 1;
+/// Makes the runs from `first` to before `last` of a job, in this process.
+void make_runs(
+    const SimulationJob& job, std::size_t first, std::size_t last,
+    const std::function<void(std::size_t run, std::vector<std::int64_t> ends)>& on_ends) {
+  const Workload work = workload_of(job);
+  std::vector<JitterSource> jitter;
+  for (std::size_t run = first; run < last; ++run)
+    jitter.push_back(run == 0 ? JitterSource({}, 0) : JitterSource(job.jitter, run - 1));
+  load_engine()(
+      {.workload = work,
+       .cluster = *job.cluster,
+       .ranks = job.graph->ranks,
+       .runs = last - first,
+       .busy = [&](std::size_t run,
+                   std::size_t task) { return jitter[run].vary(work.items[task].busy, task); },
+       .on_ends = [&](std::size_t run,
+                      std::vector<std::int64_t> ends) { on_ends(first + run, std::move(ends)); }});
 }
 
 void check(const SimulationJob& job) {
@@ -43,7 +57,8 @@ std::string to_bytes(const std::vector<std::int64_t>& values) {
 }
 std::vector<std::int64_t> from_bytes(std::string_view bytes) {
   std::vector<std::int64_t> values(bytes.size() / sizeof(std::int64_t));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(std::int64_t));
+  if (!values.empty())
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(std::int64_t));
   return values;
 }
 
@@ -66,18 +81,17 @@ std::string name_of(const SimulationJob& job) {
 /// In the process of a piece: every end of run 0 if the trace is wanted or some task never ran;
 /// else the last end; then the last end of each further run.
 std::string run_piece(const SimulationJob& job, const Piece& piece) {
-  Engine engine(job);
   std::vector<std::int64_t> answer;
-  for (std::size_t run = piece.first; run < piece.last; ++run) {
-    const std::vector<std::int64_t> ends = engine.run(repetition(run));
-    const bool stuck = std::find(ends.begin(), ends.end(), -1) != ends.end();
-    if (stuck || (run == 0 && job.trace)) {
-      answer.push_back(static_cast<std::int64_t>(ends.size()));
-      answer.insert(answer.end(), ends.begin(), ends.end());
-    } else {
-      answer.insert(answer.end(), {1, last_end(ends)});
-    }
-  }
+  make_runs(job, piece.first, piece.last,
+            [&](std::size_t run, const std::vector<std::int64_t>& ends) {
+              const bool stuck = std::find(ends.begin(), ends.end(), -1) != ends.end();
+              if (stuck || (run == 0 && job.trace)) {
+                answer.push_back(static_cast<std::int64_t>(ends.size()));
+                answer.insert(answer.end(), ends.begin(), ends.end());
+              } else {
+                answer.insert(answer.end(), {1, last_end(ends)});
+              }
+            });
   return to_bytes(answer);
 }
 
@@ -119,13 +133,14 @@ std::variant<Trace, Deadlock> simulate(const DependencyGraph& graph, const Stage
   PoolWork work;
   work.pieces = 1;
   work.run = [&](std::size_t) {
-    Engine engine(job);
-    for (std::size_t run = wanted / kBlock * kBlock; run < wanted; ++run)
-      engine.run(repetition(run));
-    return to_bytes(engine.run(repetition(wanted)));
+    std::string last;
+    make_runs(job, wanted / kBlock * kBlock, wanted + 1,
+              [&](std::size_t, const std::vector<std::int64_t>& found) { last = to_bytes(found); });
+    return last;
   };
   work.name = [&](std::size_t) { return name_of(job); };
   work.on_result = [&](std::size_t, std::string_view bytes) { ends = from_bytes(bytes); };
+  load_engine();  // once, before the processes
   run_in_processes(work);
   if (auto blocked = deadlock(ends)) return *std::move(blocked);
   return trace_of(graph, ends, options.launch_overhead);
@@ -165,6 +180,7 @@ std::vector<SimulationResult> simulate_all(std::span<const SimulationJob> jobs,
     done += piece.last - piece.first;
     if (pool.progress) pool.progress(done, total);
   };
+  load_engine();  // once, before the processes
   run_in_processes(work);
   for (SimulationResult& result : results)
     if (result.deadlock) result.repetitions.clear();
