@@ -252,7 +252,12 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
   CaseConfig config;
   config.where = root.where();
   config.model = model_input(root, folder);
-  if (const auto profile = root.find("profile")) config.profile = input_file(*profile, folder);
+  if (const auto profile = root.find("profile")) {
+    if (config.model.format != ModelFormat::Pt2)
+      profile->fail("a " + to_string(config.model.format) +
+                    " model has times of its own; leave the profile out");
+    config.profile = input_file(*profile, folder);
+  }
   config.cluster = input_file(root.at("cluster"), folder);
   if (const auto training = root.find("training")) read_training(*training, config);
   if (const auto plan = root.find("plan")) config.plan = plan_settings(*plan, folder, rules);

@@ -5,6 +5,7 @@
 #include "planner/cost/grouping.h"
 #include "planner/cost/roofline.h"
 #include "planner/io/cluster_reader.h"
+#include "planner/io/profile_file.h"
 #include "planner/io/pt2_reader.h"
 #include "tests/experiments/program.h"
 
@@ -120,6 +121,32 @@ TEST_F(Mistakes, ASkipThatPointsBackwards) {
   write("skips.csv", "value,from,to,bytes\nx,c,a,1000\n");
   EXPECT_THAT(message("version: 1\nmodel: layers.csv\nskips: skips.csv\ncluster: laptop.yaml\n", 2),
               StartsWith("pfeife-exp: skips.csv:2"));
+}
+
+TEST_F(Mistakes, AProfileWhereTheTableHasTimesAlready) {
+  write("profile.yaml", "version: 1\n");
+  EXPECT_THAT(message(std::string(kGood) + "profile: profile.yaml\n", 2),
+              StartsWith("pfeife-exp: bad.yaml:5:10: profile: a table model has times of its own"));
+}
+
+// A profile made by the roofline is one like any other: the same times come out of the file.
+TEST_F(Mistakes, AProfileOfOtherTrainingIsRefusedAndOneThatFitsIsUsed) {
+  const Graph graph = read_pt2(configs() / "models" / "tiny_gpt.pt2", 2);
+  const Cluster cluster = read_cluster(folder_ / "laptop.yaml");
+  const Training training{Precision::Fp32, Optimizer::Adam, 2};
+  write("profile.yaml", profile_text(roofline_profile(graph, cluster.kinds[0], training), graph));
+  std::filesystem::copy_file(configs() / "models" / "tiny_gpt.pt2", folder_ / "tiny_gpt.pt2");
+  const std::string config =
+      "version: 1\nmodel: tiny_gpt.pt2\ncluster: laptop.yaml\nplan: {families: 1f1b, loops: 1}\n";
+  const std::string with_profile = config + "profile: profile.yaml\n";
+  message(with_profile + "training: {precision: bf16_amp, microbatch_size: 2}\n", 2);
+  const std::string fitting = "training: {microbatch_size: 2}\n";
+  write("roofline.yaml", config + fitting);
+  write("measured.yaml", with_profile + fitting);
+  ASSERT_EQ(run({"roofline.yaml", "--out", "roofline"}).code, 0);
+  ASSERT_EQ(run({"measured.yaml", "--out", "measured"}).code, 0);
+  EXPECT_EQ(result("measured", "planned", "estimate_ms"),
+            result("roofline", "planned", "estimate_ms"));
 }
 
 TEST_F(Mistakes, CutsThatTheDevicesCannotShare) {

@@ -1,0 +1,10 @@
+# The installed libraries of planner/, and what planner/io needs besides.
+include(CMakeFindDependencyMacro)
+find_dependency(yaml-cpp)
+find_dependency(nlohmann_json)
+find_dependency(OpenSSL COMPONENTS Crypto)
+find_dependency(PkgConfig)
+if(NOT TARGET PkgConfig::LIBZIP)
+  pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
+endif()
+include(${CMAKE_CURRENT_LIST_DIR}/pfeifeTargets.cmake)
