@@ -18,6 +18,7 @@ BranchAndBound::BranchAndBound(Candidates& candidates, const Settings& settings)
                  candidates.memory_limit(), candidates.stages()),
       master_(candidates.stages(), candidates.model().load(0).back()),
       latency_(candidates.stages()),
+      level_(candidates.stages()),
       weights_(candidates.stages()),
       fractional_(candidates.program().durations()),
       target_(kInfinite),
@@ -84,9 +85,46 @@ void BranchAndBound::load_master() {
   for (std::size_t s = 0; s < stages; ++s)
     low[s] = region.low[s] / scale_[s], high[s] = region.high[s] / scale_[s];
   master_.set_box(low, high);
-  for (std::size_t i = 1; i < stages; ++i) latency_[i] = cut_bound_.least_latency(i);
+  if (paths_.empty())
+    for (std::size_t i = 1; i < stages; ++i) latency_[i] = cut_bound_.least_latency(i);
+  set_constants();
+}
+
+void BranchAndBound::set_constants() {
   for (std::size_t p = 0; p < paths_.size(); ++p) master_.set_constant(p, constant_of(paths_[p]));
   master_.price_basis();
+}
+
+/// Work and latencies at the cuts that the master's loads come closest to. The master then sees
+/// them rise with the load from there, at the model's mean rates: with layers as different as they
+/// are, rates alone mislead it. It only chooses weights, so nothing here must be exact.
+void BranchAndBound::linearise() {
+  const CutModel& model = candidates_.model();
+  const CutRegion& region = cut_bound_.region();
+  const std::vector<double>& load = model.load(0);
+  const std::size_t stages = candidates_.stages();
+  Cuts cuts(stages + 1, 0);
+  cuts[stages] = model.last();
+  double sum = 0;
+  for (std::size_t i = 1; i < stages; ++i) {
+    sum += master_.loads()[i - 1];
+    auto near = std::ranges::lower_bound(load, sum);
+    if (near != load.begin() && (near == load.end() || *near - sum > sum - *(near - 1))) --near;
+    cuts[i] =
+        std::clamp(static_cast<std::int32_t>(near - load.begin()), region.first[i], region.last[i]);
+    cuts[i] = std::max(cuts[i], cuts[i - 1] + 1);
+    latency_[i] = cut_bound_.sure_at(i, std::min(cuts[i], region.last[i]));
+  }
+  for (std::size_t s = 0; s < stages; ++s) {
+    const std::size_t kind = candidates_.costs().kind(s);
+    const auto begin = static_cast<std::size_t>(std::min(cuts[s], model.last()));
+    const auto end = static_cast<std::size_t>(std::min(cuts[s + 1], model.last()));
+    for (std::size_t w = 0; w < kWorks; ++w) {
+      const std::vector<double>& prefix = model.time(kind, static_cast<Work>(w));
+      level_[s][w] = prefix[end] - prefix[begin] - share_[s][w] * master_.loads()[s];
+    }
+  }
+  set_constants();
 }
 
 /// Keeps the pool small: what is in the basis, and of the rest the youngest.
@@ -112,6 +150,7 @@ double BranchAndBound::constant_of(const PathCounts<std::int32_t>& path) const {
   for (std::size_t s = 0; s < candidates_.stages(); ++s) {
     sum += (path.work[0][s] + path.work[1][s]) * costs.action_overhead(s) +
            path.work[3][s] * costs.step_overhead(s);
+    for (std::size_t w = 0; w < kWorks; ++w) sum += path.work[w][s] * level_[s][w];
     if (path.forward[s] > 0) sum += path.forward[s] * latency_[s].forward;
     if (path.backward[s] > 0) sum += path.backward[s] * latency_[s].backward;
   }
@@ -140,7 +179,7 @@ std::size_t BranchAndBound::price_path(double tolerance) {
   const auto loads = master_.loads();
   for (std::size_t s = 0; s < candidates_.stages(); ++s) {
     for (std::size_t w = 0; w < kWorks; ++w)
-      fractional_[program.work(static_cast<Work>(w), s)] = loads[s] * share_[s][w];
+      fractional_[program.work(static_cast<Work>(w), s)] = loads[s] * share_[s][w] + level_[s][w];
     fractional_[program.work(Work::Forward, s)] += costs.action_overhead(s);
     fractional_[program.work(Work::BackwardInput, s)] += costs.action_overhead(s);
     fractional_[program.work(Work::Optimizer, s)] += costs.step_overhead(s);
@@ -204,7 +243,10 @@ BranchAndBound::Verdict BranchAndBound::improve(Node& node, std::size_t rounds) 
   load_master();
   for (std::size_t round = 0; round < rounds; ++round) {
     const double before = node.bound;
-    solve_master(rooted_ ? 1e-4 : 1e-5, 8 * candidates_.stages() + 64);
+    const std::size_t pivots = 8 * candidates_.stages() + 64;
+    solve_master(rooted_ ? 1e-4 : 1e-5, pivots);
+    linearise();
+    solve_master(rooted_ ? 1e-4 : 1e-5, pivots);
     weigh();
     const auto minimum = cut_bound_.minimum(weights_, weight_constant_);
     if (!minimum) return close(target());
@@ -215,7 +257,8 @@ BranchAndBound::Verdict BranchAndBound::improve(Node& node, std::size_t rounds) 
     }
     if (node.bound >= target()) return close(node.bound);
     if (round + 1 == rounds) break;
-    if (round > 0 && node.bound - before < 0.05 * (target() - node.bound)) break;
+    const bool slow = node.bound - before < 0.05 * (target() - node.bound);
+    if (rooted_ && round > 0 && slow) break;
     PathCounts<std::int32_t> longest = candidates_.critical_path(minimum->cuts);
     if (!surely_exists(longest)) break;
     const std::size_t path = add_path(std::move(longest));
@@ -361,7 +404,7 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
     if (!cut_bound_.enter(root.region)) return close(target());
     cut_bound_.refresh_latencies();
     if (paths_.empty()) load_master(), seed_master();
-    if (improve(root, 6) == Verdict::Closed) return Verdict::Closed;
+    if (improve(root, round == 0 ? 60 : 20) == Verdict::Closed) return Verdict::Closed;
     if (target() < kInfinite) {
       cut_bound_.keep_filtered(true);
       const bool left = cut_bound_.filter((target() - 1) * weight_sum_);

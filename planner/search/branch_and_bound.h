@@ -60,6 +60,8 @@ class BranchAndBound {
   void seed_master();
   void forget_paths();
   void load_master();
+  void set_constants();
+  void linearise();
   double constant_of(const PathCounts<std::int32_t>& path) const;
   std::size_t add_path(PathCounts<std::int32_t> path);
   bool solve_master(double tolerance, std::size_t pivots);
@@ -80,6 +82,7 @@ class BranchAndBound {
   std::vector<double> scale_;                      // [stage] load on its kind / load in the master
   std::vector<std::array<double, kWorks>> share_;  // [stage] work / load in the master
   std::vector<CutCosts::Latency> latency_;         // [boundary] of the present node
+  std::vector<std::array<double, kWorks>> level_;  // [stage] work beyond share * load at present
   double weight_sum_ = 1, weight_target_ = 1;
   double weight_constant_ = 0;
   PathCounts<double> weights_;

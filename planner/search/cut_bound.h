@@ -39,6 +39,11 @@ class CutBound {
   /// The transfer exists for all cuts of the region at the last refresh.
   bool sure_forward(std::size_t boundary) const { return sure_[0][boundary]; }
   bool sure_backward(std::size_t boundary) const { return sure_[1][boundary]; }
+  /// Sure latencies of the boundary at a position of the region of the last refresh.
+  CutCosts::Latency sure_at(std::size_t boundary, std::int32_t q) const {
+    const auto at = static_cast<std::size_t>(q);
+    return {latency_[0][boundary][at], latency_[1][boundary][at]};
+  }
   /// Smallest sure latency over the region's positions of the boundary.
   CutCosts::Latency least_latency(std::size_t boundary) const;
 
