@@ -127,8 +127,7 @@ Line line_of(const PlanRecord& plan, const std::vector<Column>& columns, const M
   return line;
 }
 
-/// "devices=4,microbatches=8" to "4 devices, 8 microbatches, ...": only what the name has besides
-/// stays as it is.
+/// "devices=4,microbatches=8" to "devices 4, microbatches 8".
 std::string heading(const CaseRecord& record) {
   std::string text = record.name;
   for (std::size_t at = 0; (at = text.find(',', at)) != std::string::npos; at += 2)
@@ -136,6 +135,46 @@ std::string heading(const CaseRecord& record) {
   for (std::size_t at = 0; (at = text.find('=', at)) != std::string::npos; at += 1)
     text.replace(at, 1, " ");
   return text;
+}
+
+/// What all lines have in common.
+struct Layout {
+  std::vector<Column> columns;
+  std::vector<std::size_t> widths;  // [column]
+  std::size_t name_width = 4;
+  MemoryUnit unit;
+};
+
+Layout layout_of(const std::vector<CaseRecord>& cases) {
+  Layout layout{columns(cases), {}, 4, memory_unit(cases)};
+  for (const Column& column : layout.columns)
+    layout.widths.push_back(std::max(column.top.size(), column.bottom.size()));
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans) {
+      const Line line = line_of(plan, layout.columns, layout.unit);
+      if (line.figures.empty()) continue;
+      layout.name_width = std::max(layout.name_width, line.name.size());
+      for (std::size_t c = 0; c < line.figures.size(); ++c)
+        layout.widths[c] = std::max(layout.widths[c], line.figures[c].size());
+    }
+  return layout;
+}
+
+std::string text_of(const Line& line, const Layout& layout) {
+  std::string text = fmt::format("  {:<{}}", line.name, layout.name_width);
+  for (std::size_t c = 0; c < line.figures.size(); ++c)
+    text += fmt::format("  {:>{}}", line.figures[c], layout.widths[c]);
+  return text + "  " + line.memory + "\n";
+}
+
+std::string header(const Layout& layout) {
+  std::string top = fmt::format("{:<{}}", "", layout.name_width + 2);
+  std::string bottom = fmt::format("{:<{}}", "plan", layout.name_width + 2);
+  for (std::size_t c = 0; c < layout.columns.size(); ++c) {
+    top += fmt::format("  {:>{}}", layout.columns[c].top, layout.widths[c]);
+    bottom += fmt::format("  {:>{}}", layout.columns[c].bottom, layout.widths[c]);
+  }
+  return top + "  peak memory\n" + bottom + "  of each device, " + layout.unit.name + "\n";
 }
 
 }  // namespace
@@ -150,47 +189,21 @@ std::string schedule_name(const ResultRow& row) {
 }
 
 std::string results_table(const std::vector<CaseRecord>& cases) {
-  const std::vector<Column> shown = columns(cases);
-  const MemoryUnit unit = memory_unit(cases);
-  std::size_t name_width = 4;
-  std::vector<std::size_t> widths;
-  for (const Column& column : shown)
-    widths.push_back(std::max(column.top.size(), column.bottom.size()));
-  std::vector<std::vector<Line>> lines;
-  for (const CaseRecord& record : cases) {
-    lines.emplace_back();
-    for (const PlanRecord& plan : record.plans) {
-      lines.back().push_back(line_of(plan, shown, unit));
-      const Line& line = lines.back().back();
-      if (!line.figures.empty()) name_width = std::max(name_width, line.name.size());
-      for (std::size_t c = 0; c < line.figures.size(); ++c)
-        widths[c] = std::max(widths[c], line.figures[c].size());
-    }
-  }
-  std::string text = fmt::format("{:<{}}", "", name_width + 2);
-  for (std::size_t c = 0; c < shown.size(); ++c)
-    text += fmt::format("  {:>{}}", shown[c].top, widths[c]);
-  text += "  peak memory\n" + fmt::format("{:<{}}", "plan", name_width + 2);
-  for (std::size_t c = 0; c < shown.size(); ++c)
-    text += fmt::format("  {:>{}}", shown[c].bottom, widths[c]);
-  text += fmt::format("  of each device, {}\n", unit.name);
+  const Layout layout = layout_of(cases);
+  std::string text = header(layout);
   bool over = false;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const std::vector<Bytes> limit =
-        cases[i].plans.empty() ? std::vector<Bytes>{} : cases[i].plans.front().memory_limit;
-    const std::string limit_text = limits(limit, unit);
-    text += "\n" + heading(cases[i]) +
-            (limit_text.empty() ? "" : "  (" + limit_text + " " + unit.name + ")") + "\n";
-    for (const Line& line : lines[i]) {
-      text += fmt::format("  {:<{}}", line.name, name_width);
-      for (std::size_t c = 0; c < line.figures.size(); ++c)
-        text += fmt::format("  {:>{}}", line.figures[c], widths[c]);
-      text += "  " + line.memory + "\n";
+  for (const CaseRecord& record : cases) {
+    const std::string limit =
+        record.plans.empty() ? "" : limits(record.plans.front().memory_limit, layout.unit);
+    text += "\n" + heading(record) +
+            (limit.empty() ? "" : "  (" + limit + " " + layout.unit.name + ")") + "\n";
+    for (const PlanRecord& plan : record.plans) {
+      const Line line = line_of(plan, layout.columns, layout.unit);
+      text += text_of(line, layout);
       over = over || (!line.figures.empty() && line.memory.find('!') != std::string::npos);
     }
   }
-  if (over) text += "\n! more than the device has\n";
-  return text;
+  return over ? text + "\n! more than the device has\n" : text;
 }
 
 }  // namespace pfeife

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <set>
 
-#include "planner/io/yaml_document.h"
+#include "planner/io/experiment_case.h"
 
 namespace pfeife {
 namespace {
 
 using Path = std::filesystem::path;
-
-const std::vector<std::string> kTopKeys{"version",   "model",      "skips",   "profile",
-                                        "cluster",   "training",   "cases",   "plan",
-                                        "baselines", "simulation", "engines", "select_by"};
 
 /// Names of the files beside the one that is missing, for the suggestion.
 std::string nearest_file(const Path& missing) {
@@ -244,9 +240,17 @@ void read_select_by(const YamlNode& node, CaseConfig& config) {
     node.fail("p95 needs simulation.jitter, for example {cv: 0.02, repetitions: 100, seed: 1}");
 }
 
-/// All but devices, microbatches and name.
+}  // namespace
+
+const std::vector<std::string>& experiment_keys() {
+  static const std::vector<std::string> keys{"version",   "model",      "skips",   "profile",
+                                             "cluster",   "training",   "cases",   "plan",
+                                             "baselines", "simulation", "engines", "select_by"};
+  return keys;
+}
+
 CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentRules& rules) {
-  root.check_keys(kTopKeys);
+  root.check_keys(experiment_keys());
   if (const YamlNode version = root.at("version"); version.as_int() != 1)
     version.fail("this program reads version 1, found " + version.as_string());
   CaseConfig config;
@@ -268,147 +272,6 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
   if (const auto engines = root.find("engines")) read_engines(*engines, config);
   if (const auto select = root.find("select_by")) read_select_by(*select, config);
   return config;
-}
-
-/// One key of `cases` with its values.
-struct Axis {
-  std::string key;
-  std::vector<YamlNode> values;
-};
-
-std::vector<Axis> axes(const YamlNode& root) {
-  std::vector<Axis> result;
-  const auto cases = root.find("cases");
-  if (!cases) return result;
-  if (!cases->is_map())
-    cases->fail("expected a map of lists such as {devices: [2, 4], microbatches: [8]}");
-  for (const auto& [key, node] : cases->entries()) {
-    const std::string first = key.substr(0, key.find_first_of(".["));
-    const bool own = key == "devices" || key == "microbatches";
-    const bool known = std::find(kTopKeys.begin(), kTopKeys.end(), first) != kTopKeys.end();
-    if (!own && (!known || first == "cases" || first == "version")) {
-      std::vector<std::string> words = kTopKeys;
-      words.insert(words.end(), {"devices", "microbatches"});
-      const std::string nearest = nearest_spelling(key, words);
-      cases->fail_at_key(
-          key, "\"" + key +
-                   "\" is neither devices, microbatches nor the path of another key, such as " +
-                   "training.precision" +
-                   (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?"));
-    }
-    result.push_back({key, node.items_or_self()});
-    if (result.back().values.empty()) node.fail("the list is empty, so there is no case");
-  }
-  return result;
-}
-
-/// A value as it stands in a case's name.
-std::string label(const YamlNode& value, std::size_t index) {
-  return value.is_scalar() ? value.as_string() : "#" + std::to_string(index);
-}
-
-std::optional<YamlNode> value_of(const std::vector<Axis>& axes,
-                                 const std::vector<std::size_t>& point, const std::string& key) {
-  for (std::size_t a = 0; a < axes.size(); ++a)
-    if (axes[a].key == key) return axes[a].values[point[a]];
-  return std::nullopt;
-}
-
-/// Ranks and microbatches of a case: from `cases`, else from the plan or schedule file, else the
-/// defaults.
-void read_size(const std::vector<Axis>& axes, const std::vector<std::size_t>& point,
-               const ExperimentRules& rules, CaseConfig& config) {
-  const std::size_t most = rules.devices(config.cluster);
-  config.devices = most;
-  config.devices_where = config.microbatches_where = config.where;
-  const bool fixed = config.plan.source != PlanSettings::Source::Search;
-  if (fixed)
-    std::tie(config.devices, config.microbatches) = rules.ranks_and_microbatches(config.plan);
-  const std::string owner = fixed ? "\"" + config.plan.file->written + "\" is made for " : "";
-  if (const auto node = value_of(axes, point, "devices")) {
-    config.devices_where = node->where();
-    const std::size_t devices = node->as_count(1);
-    if (fixed && devices != config.devices)
-      node->fail(owner + std::to_string(config.devices) + " devices; leave this out");
-    config.devices = devices;
-  }
-  if (config.devices > most)
-    throw ConfigError(config.devices_where, "the cluster \"" + config.cluster.written + "\" has " +
-                                                std::to_string(most) + " devices, asked for " +
-                                                std::to_string(config.devices));
-  if (const auto node = value_of(axes, point, "microbatches")) {
-    config.microbatches_where = node->where();
-    const std::size_t count = node->as_count(1, 1'000'000);
-    if (fixed && count != config.microbatches)
-      node->fail(owner + std::to_string(config.microbatches) + " microbatches; leave this out");
-    config.microbatches = count;
-  }
-}
-
-void check_rank_devices(const CaseConfig& config) {
-  const PlanSettings& plan = config.plan;
-  if (plan.devices.empty()) return;
-  if (plan.devices.size() < config.devices)
-    throw ConfigError(plan.devices_where, "plan.devices names " +
-                                              std::to_string(plan.devices.size()) +
-                                              " devices, one a rank, but a case has " +
-                                              std::to_string(config.devices) + " ranks");
-}
-
-CaseConfig make_case(const YamlDocument& document, const std::vector<Axis>& axes,
-                     const std::vector<std::size_t>& point, const Path& folder,
-                     const ExperimentRules& rules) {
-  YamlDocument copy = document;
-  std::vector<std::pair<std::string, std::string>> named;
-  for (std::size_t a = 0; a < axes.size(); ++a) {
-    const YamlNode& value = axes[a].values[point[a]];
-    named.emplace_back(axes[a].key, label(value, point[a]));
-    if (axes[a].key == "devices" || axes[a].key == "microbatches") continue;
-    copy.set(axes[a].key, value.value(), to_string(value.where()) + ": cases." + axes[a].key);
-  }
-  CaseConfig config = read_case(copy.root(), folder, rules);
-  read_size(axes, point, rules, config);
-  check_rank_devices(config);
-  const auto has = [&](const char* key) { return value_of(axes, point, key).has_value(); };
-  if (!has("devices")) named.emplace_back("devices", std::to_string(config.devices));
-  if (!has("microbatches")) named.emplace_back("microbatches", std::to_string(config.microbatches));
-  config.name = case_name(named);
-  return config;
-}
-
-/// Steps to the next point of the product, the last axis fastest; false after the last one.
-bool advance(std::vector<std::size_t>& point, const std::vector<Axis>& axes) {
-  for (std::size_t a = axes.size(); a-- > 0;) {
-    if (++point[a] < axes[a].values.size()) return true;
-    point[a] = 0;
-  }
-  return false;
-}
-
-}  // namespace
-
-Experiment read_experiment(const Path& file, const std::vector<std::string>& settings,
-                           const ExperimentRules& rules) {
-  YamlDocument document = YamlDocument::read(file);
-  for (const std::string& setting : settings) document.set(setting);
-  Experiment experiment;
-  experiment.name = folder_name(file.stem().string());
-  experiment.file = {file.string(), file, {file.string(), 0, 0}};
-  document.root().check_keys(kTopKeys);
-  const std::vector<Axis> product = axes(document.root());
-  std::size_t count = 1;
-  for (const Axis& axis : product)
-    if ((count *= axis.values.size()) > 100'000)
-      document.root().at("cases").fail("more than 100000 cases; split the experiment");
-  std::vector<std::size_t> point(product.size(), 0);
-  std::set<std::string> names;
-  do {
-    experiment.cases.push_back(make_case(document, product, point, file.parent_path(), rules));
-    if (const CaseConfig& made = experiment.cases.back(); !names.insert(made.name).second)
-      document.root().at("cases").fail("two cases have the name \"" + made.name +
-                                       "\"; is a value listed twice?");
-  } while (advance(point, product));
-  return experiment;
 }
 
 }  // namespace pfeife
