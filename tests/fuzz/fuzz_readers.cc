@@ -72,6 +72,7 @@ Options parsed(int count, char** arguments) {
   for (int i = 1; i < count; ++i) {
     const std::string argument = arguments[i];
     if (!argument.starts_with("--")) {
+      if (!std::filesystem::is_regular_file(argument)) fail_usage("there is no file " + argument);
       options.files.push_back(argument);
       continue;
     }

@@ -124,7 +124,7 @@ void Mutator::change_bytes(std::string& bytes) {
 }
 
 void Mutator::change_text(std::string& text) {
-  switch (below(5)) {
+  switch (below(6)) {
     case 0:
       change_bytes(text);
       break;
@@ -134,9 +134,26 @@ void Mutator::change_text(std::string& text) {
     case 2:
       replace_number(text);
       break;
+    case 3:
+      copy_word(text);
+      break;
     default:
       change_lines(text);
   }
+}
+
+/// One word replaces another, so that names stay names but mean something else.
+void Mutator::copy_word(std::string& text) {
+  const auto word_at = [&](std::size_t begin) {
+    constexpr const char* kBetween = ", \t\r\n:;[]{}()\"'=<>";
+    begin = text.find_first_not_of(kBetween, begin);
+    if (begin == std::string::npos) return std::pair{text.size(), std::size_t{0}};
+    const std::size_t end = text.find_first_of(kBetween, begin);
+    return std::pair{begin, (end == std::string::npos ? text.size() : end) - begin};
+  };
+  const auto [from, length] = word_at(below(text.size() + 1));
+  const auto [to, replaced] = word_at(below(text.size() + 1));
+  text.replace(to, replaced, text.substr(from, length));
 }
 
 void Mutator::replace_number(std::string& text) {

@@ -28,6 +28,7 @@ class Mutator {
   std::string random_bytes();
   void change_bytes(std::string& bytes);
   void change_text(std::string& text);
+  void copy_word(std::string& text);
   void replace_number(std::string& text);
   void change_lines(std::string& text);
   void change_json(std::string& text);
