@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# pfeife-schedule as a user calls it: verbs pipe, answers go to standard output, exit codes are 0 and 2.
+# Usage: schedule_cli_test.sh PROGRAM
+set -uo pipefail
+program=$1
+failures=0
+check() {  # check WHAT EXPECTED FOUND
+  [[ $3 == *"$2"* ]] && return
+  echo "$1: expected '$2' in '$3'"
+  failures=$((failures + 1))
+}
+
+line=$("$program" generate zbv --ranks 4 --microbatches 8 | "$program" lower - |
+  "$program" time - --costs f=1,i=1,w=1,transfer=0.05 --queues rank | head -n 1)
+check "pipe" "step time " "$line"
+check "validate" "right: 4 ranks" "$("$program" generate zbv --ranks 4 --microbatches 8 | "$program" lower | "$program" validate -)"
+
+"$program" generate gpipe --ranks 2 --microbatches 2 >/dev/null; check "generate" 0 $?
+printf '0F0,0X0\n' | "$program" validate - >/dev/null 2>&1; check "wrong cell" 2 $?
+check "wrong cell" "standard input:1:5: row 1, cell 2" "$(printf '0F0,0X0\n' | "$program" validate - 2>&1)"
+printf '0F0\n' | "$program" validate - >/dev/null 2>&1; check "incomplete" 2 $?
+"$program" generate zbv --ranks 2 --microbatches 4 --loops 3 >/dev/null 2>&1; check "refused point" 2 $?
+"$program" generate gpipe --ranks -2 --microbatches 2 >/dev/null 2>&1; check "negative number" 2 $?
+"$program" frobnicate >/dev/null 2>&1; check "unknown verb" 2 $?
+"$program" info /nowhere.csv >/dev/null 2>&1; check "missing file" 2 $?
+"$program" --help >/dev/null; check "help" 0 $?
+check "torch output" "0" "$("$program" generate 1f1b --ranks 2 --microbatches 2 | "$program" lower --full --torch | grep -c OPTIMIZER)"
+
+exit $((failures > 0))
