@@ -395,7 +395,8 @@ void BranchAndBound::choose_least_share(CutRegion& region) {
 BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
   if (paths_.empty() && candidates_.model().last() > kSmallModel) choose_least_share(root.region);
   const auto microbatches = static_cast<double>(candidates_.spec().microbatches);
-  for (int round = 0; round < 6; ++round) {
+  const std::size_t rounds = candidates_.stages() <= 48 ? 6 : 2;  // the master is cubic in stages
+  for (std::size_t round = 0; round < rounds; ++round) {
     if (target() < kInfinite)
       for (double& high : root.region.high)
         high = std::min(high, std::floor((target() - 1) / microbatches));
@@ -404,7 +405,7 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
     if (!cut_bound_.enter(root.region)) return close(target());
     cut_bound_.refresh_latencies();
     if (paths_.empty()) load_master(), seed_master();
-    if (improve(root, round == 0 ? 60 : 20) == Verdict::Closed) return Verdict::Closed;
+    if (improve(root, rounds) == Verdict::Closed) return Verdict::Closed;
     if (target() < kInfinite) {
       cut_bound_.keep_filtered(true);
       const bool left = cut_bound_.filter((target() - 1) * weight_sum_);

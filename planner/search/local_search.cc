@@ -7,6 +7,7 @@ namespace pfeife {
 namespace {
 
 constexpr double kTooFull = 1e15;
+constexpr std::size_t kDescentNodes = 1000000000;  ///< compute nodes a descent may evaluate
 
 double weigh(const Candidates& candidates, const Cuts& cuts, double time) {
   const double excess = candidates.excess(cuts);
@@ -54,8 +55,9 @@ void neighbourhood(const Cuts& cuts, std::vector<Cuts>& moves) {
     moves.push_back(cuts);
     shift(moves.back(), first, last, by);
   };
+  const std::size_t reach = stages <= 32 ? stages : 512 / stages + 1;  // longest row of cuts
   for (std::size_t first = 1; first < stages; ++first)
-    for (std::size_t last = first; last < stages; ++last) {
+    for (std::size_t last = first; last < std::min(stages, first + reach); ++last) {
       const std::int32_t radius = last == first ? 24 : 3;
       for (std::int32_t by = 1; by <= radius; ++by) add(first, last, by), add(first, last, -by);
     }
@@ -89,8 +91,11 @@ Scored score(Candidates& candidates, const Cuts& cuts) {
 Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
   std::vector<Cuts> moves;
   std::vector<double> times;
+  std::size_t left = kDescentNodes / candidates.program().compute_nodes();
   for (std::size_t pass = 0; pass < passes; ++pass) {
     neighbourhood(from.cuts, moves);
+    if (left < moves.size()) break;
+    left -= moves.size();
     candidates.times(moves, times, from.score);
     std::size_t best = moves.size();
     double least = from.score;

@@ -19,7 +19,7 @@ struct Scored {
 Scored score(Candidates& candidates, const Cuts& cuts);
 
 /// Moves one cut, or a row of neighbouring cuts together, as long as the best such move gains;
-/// at most `passes` moves.
+/// at most `passes` moves, fewer for schedules of very many actions.
 Scored descend(Candidates& candidates, Scored from, std::size_t passes);
 
 /// Simulated annealing: `batches` times sixteen random moves (one cut, two cuts, a row of cuts), of
