@@ -85,7 +85,8 @@ ProgramTest::ProgramTest() {
   const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
   std::string name = std::string(info->test_suite_name()) + "." + info->name();
   std::replace(name.begin(), name.end(), '/', '_');
-  folder_ = std::filesystem::path(::testing::TempDir()) / ("pfeife." + name);
+  folder_ = std::filesystem::path(::testing::TempDir()) /
+            ("pfeife." + name + "." + std::to_string(::getpid()));
   std::filesystem::remove_all(folder_);
   std::filesystem::create_directories(folder_);
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -20,7 +21,8 @@ class AtomicFile : public ::testing::Test {
   std::size_t files() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
   }
-  fs::path folder_ = fs::path(::testing::TempDir()) / "pfeife_atomic_file";
+  fs::path folder_ =
+      fs::path(::testing::TempDir()) / ("pfeife_atomic_file." + std::to_string(::getpid()));
 };
 
 TEST_F(AtomicFile, MakesFoldersAndReplacesWhatWasThere) {

@@ -1,6 +1,7 @@
 #include "planner/io/digest.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -17,7 +18,8 @@ TEST(Digest, PublishedExamples) {
 
 TEST(Digest, OfAFileIsThatOfItsBytesOverSeveralPieces) {
   const std::string bytes(std::size_t{700'000}, 'x');
-  const std::string path = testing::TempDir() + "digest_test.bin";
+  const std::string path =
+      testing::TempDir() + "digest_test." + std::to_string(::getpid()) + ".bin";
   std::ofstream(path, std::ios::binary) << bytes;
   EXPECT_EQ(sha256_file(path), sha256(bytes));
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <functional>
@@ -152,7 +153,8 @@ TEST(LayerTable, MistakesInSkipsAreToldWithTheirPlace) {
 }
 
 TEST(LayerTable, IsReadFromFiles) {
-  const std::string path = testing::TempDir() + "layer_table_test.csv";
+  const std::string path =
+      testing::TempDir() + "layer_table_test." + std::to_string(::getpid()) + ".csv";
   std::ofstream(path) << kHeader << "a,1,2,3,100,10,40,5,7\n";
   EXPECT_EQ(read_layer_table(path, std::nullopt).size(), 1u);
   EXPECT_THAT(message_of([] { read_layer_table("no/such.csv", std::nullopt); }),

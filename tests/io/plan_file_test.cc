@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "planner/io/atomic_file.h"
 #include "planner/io/digest.h"
@@ -59,7 +60,8 @@ class PlanFile : public ::testing::Test {
     return "no error";
   }
 
-  std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) / "pfeife_plan_file";
+  std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) /
+                                  ("pfeife_plan_file." + std::to_string(::getpid()));
 };
 
 TEST_F(PlanFile, ReadsBackAsTheSamePlan) { EXPECT_EQ(read_plan(folder_ / "plan.yaml"), example()); }
