@@ -28,7 +28,7 @@ namespace pfeife {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr std::size_t kDefaultEffort = 1000;
+constexpr std::size_t kDefaultEffort = 300;
 constexpr std::size_t kPolishedFirst = 4;    ///< schedules that make the first upper bound
 constexpr std::size_t kAnnealed = 8;         ///< schedules that are annealed
 constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound

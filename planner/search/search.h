@@ -29,7 +29,7 @@ struct Problem {
 struct SearchOptions {
   std::size_t keep = 5;  ///< plans to return at most
   std::uint64_t seed = 1;
-  std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 1000
+  std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 300
   std::size_t threads = 1;
   std::function<void(double fraction)> progress;  ///< may be empty
 };
