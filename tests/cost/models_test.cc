@@ -52,12 +52,13 @@ TEST(Models, SavedBytesEqualIndependentCounts) {
   const auto gib = [](const std::string& name, std::int64_t microbatch) {
     return saved_mib(profile(model(name, microbatch))) / 1024.0;
   };
-  EXPECT_NEAR(gib("sdxl_unet", 1), 12.8, 0.06);
-  EXPECT_NEAR(gib("llama2_7b", 1), 10.5, 0.06);
+  EXPECT_NEAR(gib("sdxl_unet", 1), 12.8, 0.05);
+  EXPECT_NEAR(gib("llama2_7b", 1), 10.5, 0.05);
+  // 14.545 by our rules: off by a little more than the count was rounded to, and not explained.
   EXPECT_NEAR(gib("llama2_7b_eager", 1), 14.6, 0.06);
-  EXPECT_NEAR(gib("vit_g14", 24), 17.4, 0.06);
-  EXPECT_NEAR(gib("vit_g14_eager", 24), 20.4, 0.06);
-  EXPECT_NEAR(gib("vit_g14_40", 24), 21.7, 0.06);
+  EXPECT_NEAR(gib("vit_g14", 24), 17.4, 0.05);
+  EXPECT_NEAR(gib("vit_g14_eager", 24), 20.4, 0.05);
+  EXPECT_NEAR(gib("vit_g14_40", 24), 21.7, 0.05);
 }
 
 TEST(Models, GroupsAreAsManyAsTheNodesOfTheReferenceSystem) {
