@@ -13,15 +13,7 @@ namespace {
 
 using Entries = std::vector<YamlEntry>;
 
-YamlValue map_of(Entries entries) {
-  YamlValue value;
-  value.kind = YamlValue::Kind::Map;
-  value.entries = std::move(entries);
-  return value;
-}
 YamlValue number(std::int64_t value) { return yaml_scalar(std::to_string(value)); }
-YamlValue time(Nanoseconds value) { return yaml_scalar(std::to_string(value.count()) + " ns"); }
-YamlValue bytes(Bytes value) { return yaml_scalar(std::to_string(value.value) + " B"); }
 
 template <class T, class Make>
 YamlValue list(const T& values, const Make& make) {
@@ -31,7 +23,7 @@ YamlValue list(const T& values, const Make& make) {
 }
 
 YamlValue file_and_digest(const std::string& file, const std::string& digest) {
-  return map_of({{"file", yaml_string(file), {}}, {"digest", yaml_string(digest), {}}});
+  return yaml_map({{"file", yaml_string(file), {}}, {"digest", yaml_string(digest), {}}});
 }
 
 YamlValue schedule_value(const Plan& plan, const std::string& digest) {
@@ -46,19 +38,19 @@ YamlValue schedule_value(const Plan& plan, const std::string& digest) {
                        {}});
   entries.push_back({"file", yaml_string("schedule.csv"), {}});
   entries.push_back({"digest", yaml_string(digest), {}});
-  return map_of(std::move(entries));
+  return yaml_map(std::move(entries));
 }
 
 YamlValue placement_value(const Placement& placement) {
   const auto id = [](auto value) { return number(value.value); };
-  return map_of({{"rank_of_stage", list(placement.rank_of_stage, id), {}},
-                 {"device_of_rank", list(placement.device_of_rank, id), {}}});
+  return yaml_map({{"rank_of_stage", list(placement.rank_of_stage, id), {}},
+                   {"device_of_rank", list(placement.device_of_rank, id), {}}});
 }
 
 YamlValue found_value(const std::map<std::string, std::string>& found) {
   Entries entries;
   for (const auto& [key, value] : found) entries.push_back({key, yaml_string(value), {}});
-  return map_of(std::move(entries));
+  return yaml_map(std::move(entries));
 }
 
 // Reading.
@@ -170,18 +162,20 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
        list(plan.recompute, [](bool on) { return yaml_scalar(on ? "true" : "false"); }),
        {}},
       {"predicted",
-       map_of(
-           {{"step", time(plan.estimate), {}}, {"peak_memory", list(plan.peak_memory, bytes), {}}}),
+       yaml_map({{"step", yaml_amount(plan.estimate), {}},
+                 {"peak_memory",
+                  list(plan.peak_memory, [](Bytes peak) { return yaml_amount(peak); }),
+                  {}}}),
        {}},
   };
   entries.insert(entries.end(), rest.begin(), rest.end());
   if (plan.bound)
     entries.push_back({"bound",
-                       map_of({{"time", time(plan.bound->time), {}},
-                               {"covers", yaml_string(plan.bound->covers), {}}}),
+                       yaml_map({{"time", yaml_amount(plan.bound->time), {}},
+                                 {"covers", yaml_string(plan.bound->covers), {}}}),
                        {}});
   entries.push_back({"found", found_value(plan.found), {}});
-  return to_text(map_of(std::move(entries)));
+  return to_text(yaml_map(std::move(entries)));
 }
 
 void write_plan(const std::filesystem::path& folder, const Plan& plan) {

@@ -11,19 +11,10 @@ namespace {
 
 using Entries = std::vector<YamlEntry>;
 
-YamlValue map_of(Entries entries) {
-  YamlValue value;
-  value.kind = YamlValue::Kind::Map;
-  value.entries = std::move(entries);
-  return value;
-}
-YamlValue time(Nanoseconds value) { return yaml_scalar(std::to_string(value.count()) + " ns"); }
-YamlValue bytes(Bytes value) { return yaml_scalar(std::to_string(value.value) + " B"); }
-
 /// A time, or [median, spread] if a spread was measured.
 YamlValue time_and_spread(Nanoseconds median, Nanoseconds spread) {
-  if (spread == Nanoseconds{0}) return time(median);
-  return yaml_sequence({time(median), time(spread)});
+  if (spread == Nanoseconds{0}) return yaml_amount(median);
+  return yaml_sequence({yaml_amount(median), yaml_amount(spread)});
 }
 
 YamlValue node_value(const std::string& name, const NodeProfile& cost) {
@@ -32,10 +23,10 @@ YamlValue node_value(const std::string& name, const NodeProfile& cost) {
       {"forward", time_and_spread(cost.forward, cost.forward_spread), {}},
       {"backward_input", time_and_spread(cost.backward_input, cost.backward_input_spread), {}},
       {"backward_weight", time_and_spread(cost.backward_weight, cost.backward_weight_spread), {}},
-      {"saved", bytes(cost.saved), {}},
-      {"weight_saved", bytes(cost.weight_saved), {}},
-      {"temporary", bytes(cost.temporary), {}}};
-  return map_of(std::move(entries));
+      {"saved", yaml_amount(cost.saved), {}},
+      {"weight_saved", yaml_amount(cost.weight_saved), {}},
+      {"temporary", yaml_amount(cost.temporary), {}}};
+  return yaml_map(std::move(entries));
 }
 
 YamlValue names(const Graph& graph, const std::vector<NodeId>& nodes) {
@@ -124,24 +115,24 @@ std::string profile_text(const Profile& profile, const Graph& graph) {
   for (std::size_t n = 0; n < profile.nodes.size(); ++n)
     nodes.push_back(node_value(graph.nodes[n].name, profile.nodes[n]));
   for (const SavedStorage& storage : profile.storages)
-    storages.push_back(map_of({{"value", yaml_string(graph.value(storage.value).name), {}},
-                               {"bytes", bytes(storage.bytes), {}},
-                               {"savers", names(graph, storage.savers), {}},
-                               {"weight_savers", names(graph, storage.weight_savers), {}}}));
+    storages.push_back(yaml_map({{"value", yaml_string(graph.value(storage.value).name), {}},
+                                 {"bytes", yaml_amount(storage.bytes), {}},
+                                 {"savers", names(graph, storage.savers), {}},
+                                 {"weight_savers", names(graph, storage.weight_savers), {}}}));
   for (std::size_t p = 0; p < profile.parameters.size(); ++p)
-    parameters.push_back(map_of({{"name", yaml_string(graph.parameters[p].names.front()), {}},
-                                 {"optimizer", time(profile.parameters[p].optimizer), {}},
-                                 {"state", bytes(profile.parameters[p].state), {}}}));
-  return to_text(map_of({{"version", yaml_scalar("1"), {}},
-                         {"graph", yaml_string(profile.graph_digest), {}},
-                         {"device_kind", yaml_string(profile.device_kind), {}},
-                         {"training", training_value(profile.training), {}},
-                         {"source", yaml_scalar(to_string(profile.source)), {}},
-                         {"origin", yaml_string(profile.origin), {}},
-                         {"executor_overhead", time(profile.executor_overhead), {}},
-                         {"nodes", yaml_sequence(std::move(nodes)), {}},
-                         {"storages", yaml_sequence(std::move(storages)), {}},
-                         {"parameters", yaml_sequence(std::move(parameters)), {}}}));
+    parameters.push_back(yaml_map({{"name", yaml_string(graph.parameters[p].names.front()), {}},
+                                   {"optimizer", yaml_amount(profile.parameters[p].optimizer), {}},
+                                   {"state", yaml_amount(profile.parameters[p].state), {}}}));
+  return to_text(yaml_map({{"version", yaml_scalar("1"), {}},
+                           {"graph", yaml_string(profile.graph_digest), {}},
+                           {"device_kind", yaml_string(profile.device_kind), {}},
+                           {"training", training_value(profile.training), {}},
+                           {"source", yaml_scalar(to_string(profile.source)), {}},
+                           {"origin", yaml_string(profile.origin), {}},
+                           {"executor_overhead", yaml_amount(profile.executor_overhead), {}},
+                           {"nodes", yaml_sequence(std::move(nodes)), {}},
+                           {"storages", yaml_sequence(std::move(storages)), {}},
+                           {"parameters", yaml_sequence(std::move(parameters)), {}}}));
 }
 
 Profile read_profile(const std::filesystem::path& file, const Graph& graph) {

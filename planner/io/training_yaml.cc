@@ -3,12 +3,9 @@
 namespace pfeife {
 
 YamlValue training_value(const Training& training) {
-  YamlValue value;
-  value.kind = YamlValue::Kind::Map;
-  value.entries = {{"precision", yaml_scalar(to_string(training.precision)), {}},
+  return yaml_map({{"precision", yaml_scalar(to_string(training.precision)), {}},
                    {"optimizer", yaml_scalar(to_string(training.optimizer)), {}},
-                   {"microbatch_size", yaml_scalar(std::to_string(training.microbatch_size)), {}}};
-  return value;
+                   {"microbatch_size", yaml_scalar(std::to_string(training.microbatch_size)), {}}});
 }
 
 Training read_training(const YamlNode& node) {

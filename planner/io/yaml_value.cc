@@ -121,6 +121,19 @@ YamlValue yaml_sequence(std::vector<YamlValue> items, SourceLocation where) {
   return value;
 }
 
+YamlValue yaml_map(std::vector<YamlEntry> entries) {
+  YamlValue value;
+  value.kind = YamlValue::Kind::Map;
+  value.entries = std::move(entries);
+  return value;
+}
+
+YamlValue yaml_amount(Nanoseconds time) {
+  return yaml_scalar(std::to_string(time.count()) + " ns");
+}
+
+YamlValue yaml_amount(Bytes bytes) { return yaml_scalar(std::to_string(bytes.value) + " B"); }
+
 const YamlValue* find_entry(const YamlValue& map, const std::string& key) {
   for (const YamlEntry& entry : map.entries)
     if (entry.key == key) return &entry.value;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/ir/error.h"
+#include "planner/ir/units.h"
 
 namespace pfeife {
 
@@ -31,6 +32,9 @@ YamlValue yaml_scalar(std::string text, SourceLocation where = {});
 YamlValue yaml_string(std::string text,
                       SourceLocation where = {});  ///< quoted: never a number or null
 YamlValue yaml_sequence(std::vector<YamlValue> items, SourceLocation where = {});
+YamlValue yaml_map(std::vector<YamlEntry> entries);
+YamlValue yaml_amount(Nanoseconds time);  ///< "5 ns"
+YamlValue yaml_amount(Bytes bytes);       ///< "5 B"
 
 /// The value of `key` in a map, or nullptr (also if `map` is none).
 const YamlValue* find_entry(const YamlValue& map, const std::string& key);
