@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "planner/ir/action_time.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -412,25 +413,6 @@ TaskOrder task_order(const DependencyGraph& graph) {
   return result;
 }
 
-static Nanoseconds compute_time(const Action& action, const StageCosts& costs) {
-  const StageCost& cost = costs.stages[action.stage.index()];
-  switch (action.op) {
-    case Op::Forward:
-      return cost.forward;
-    case Op::Backward:
-      return cost.backward();
-    case Op::BackwardInput:
-      return cost.backward_input;
-    case Op::BackwardWeight:
-      return cost.backward_weight;
-    case Op::OptimizerStep:
-      return cost.optimizer;
-    default:
-      PFEIFE_CHECK(false, to_string(action), " takes no compute time");
-  }
-  return Nanoseconds{0};
-}
-
 /// The pair a transfer slot's SEND belongs to.
 static const StagePair& pair_of(const DurationSlot& slot, const StageCosts& costs) {
   const Action& sent = slot.parts[0];
@@ -454,7 +436,7 @@ std::vector<Nanoseconds> slot_durations(const DependencyGraph& graph, const Stag
         if (std::ranges::binary_search(slot.stages, reduction.stages.front()))
           time += reduction.time;
     } else {
-      for (const Action& part : slot.parts) time += compute_time(part, costs);
+      for (const Action& part : slot.parts) time += action_time(part, costs);
       if (slot.parts.size() > 1)
         time = Nanoseconds{std::llround(static_cast<double>(time.count()) * costs.overlap_factor)};
     }

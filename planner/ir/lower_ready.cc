@@ -22,6 +22,7 @@
 #include <queue>
 #include <tuple>
 
+#include "planner/ir/action_time.h"
 #include "planner/ir/error.h"
 #include "planner/ir/lowering.h"
 
@@ -171,26 +172,9 @@ class FreeRun {
 
   std::int64_t duration(const Cell& cell) const {
     std::int64_t sum = 0;
-    for_each_action(cell, [&](const Action& a) { sum += duration(a).count(); });
+    for_each_action(cell, [&](const Action& a) { sum += action_time(a, context_.costs).count(); });
     if (!std::holds_alternative<Overlap>(cell)) return sum;
     return std::llround(static_cast<double>(sum) * context_.costs.overlap_factor);
-  }
-  Nanoseconds duration(const Action& a) const {
-    const StageCost& cost = context_.costs.stages[a.stage.index()];
-    switch (a.op) {
-      case Op::Forward:
-        return cost.forward;
-      case Op::Backward:
-        return cost.backward();
-      case Op::BackwardInput:
-        return cost.backward_input;
-      case Op::BackwardWeight:
-        return cost.backward_weight;
-      case Op::OptimizerStep:
-        return cost.optimizer;
-      default:
-        return Nanoseconds{0};
-    }
   }
 
   [[noreturn]] void report() const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "planner/ir/action_time.h"
+
 namespace pfeife {
 
 StageGraph stage_graph(const StageCosts& costs) {
@@ -38,6 +40,24 @@ StageCosts uniform_costs(std::size_t stages, Nanoseconds forward, Nanoseconds ba
     costs.values.push_back({from, {to}, Bytes{1}, Bytes{1}, false, {false}});
   }
   return costs;
+}
+
+Nanoseconds action_time(const Action& action, const StageCosts& costs) {
+  const StageCost& cost = costs.stages[action.stage.index()];
+  switch (action.op) {
+    case Op::Forward:
+      return cost.forward;
+    case Op::Backward:
+      return cost.backward();
+    case Op::BackwardInput:
+      return cost.backward_input;
+    case Op::BackwardWeight:
+      return cost.backward_weight;
+    case Op::OptimizerStep:
+      return cost.optimizer;
+    default:
+      return Nanoseconds{0};
+  }
 }
 
 }  // namespace pfeife
