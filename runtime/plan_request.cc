@@ -1,0 +1,90 @@
+#include "runtime/plan_request.h"
+
+#include <sstream>
+
+#include "planner/io/atomic_file.h"
+#include "planner/io/plan_file.h"
+#include "planner/io/pt2_reader.h"
+#include "planner/io/schedule_csv.h"
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+std::filesystem::path model_of(const Plan& plan, const std::filesystem::path& file) {
+  for (const auto& base :
+       {file.parent_path(), std::filesystem::path("."), std::filesystem::path("configs")})
+    if (std::filesystem::exists(base / plan.model)) return base / plan.model;
+  throw ConfigError({file.string()}, "the model '" + plan.model +
+                                         "' is not where the plan is, nor here, nor in configs; "
+                                         "name it with --model");
+}
+
+Graph graph_with_digest(const std::filesystem::path& path, const Plan& plan,
+                        const std::filesystem::path& file) {
+  Graph graph = read_pt2(path, plan.training.microbatch_size);
+  if (graph.digest != plan.model_digest)
+    throw ConfigError({file.string()}, "was made for another " + path.string() + " (digest " +
+                                           plan.model_digest.substr(0, 12) + ", the file has " +
+                                           graph.digest.substr(0, 12) + "); plan again");
+  return graph;
+}
+
+std::vector<NodeId> node_list(const std::string& text) {
+  std::vector<NodeId> nodes;
+  std::istringstream words(text);
+  for (std::int64_t n = 0; words >> n;) nodes.emplace_back(n);
+  if (!words.eof()) throw ConfigError({"--cuts"}, "'" + text + "' is no list of node numbers");
+  return nodes;
+}
+
+RankOptions rank_options(const PlanRequest& request) {
+  RankOptions rank;
+  rank.placing.double_precision = request.double_precision;
+  rank.seed = request.seed;
+  return rank;
+}
+
+Executable executable_of_plan(const PlanRequest& request) {
+  const std::filesystem::path file = request.plan;
+  const Plan plan = read_plan(file);
+  if (plan.cut_nodes.size() != plan.partition.cuts.size())
+    throw ConfigError(
+        {file.string()},
+        "does not name the graph nodes of its cuts: it was made from a table of layers, "
+        "which cannot be executed");
+  if (plan.training.precision == Precision::Fp16Amp)
+    throw ConfigError({file.string()},
+                      "fp16_amp needs a loss scale, which is not there; use bf16_amp");
+  const std::filesystem::path model =
+      request.model.empty() ? model_of(plan, file) : std::filesystem::path(request.model);
+  RankOptions rank = rank_options(request);
+  rank.recompute = plan.recompute;
+  rank.autocast_bf16 = plan.training.precision == Precision::Bf16Amp;
+  rank.optimizer.kind = plan.training.optimizer;
+  std::vector<NodeId> cuts;
+  for (const std::int32_t n : plan.cut_nodes) cuts.emplace_back(n);
+  return {
+      make_pipeline(graph_with_digest(model, plan, file), cuts, plan.schedule, plan.placement),
+      WeightSource(model, rank.seed), rank, plan};
+}
+
+Executable executable_of_parts(const PlanRequest& request) {
+  if (request.model.empty() || request.schedule.empty())
+    throw ConfigError({"pfeife-run"}, "needs a plan, or --model and --schedule; see --help");
+  const Schedule schedule = read_schedule(read_file(request.schedule), request.schedule);
+  const auto placement = placement_of(schedule);
+  if (!placement) throw ConfigError({request.schedule}, "a stage is missing, or on two ranks");
+  const RankOptions rank = rank_options(request);
+  return {make_pipeline(read_pt2(request.model, request.microbatch_size), node_list(request.cuts),
+                        schedule, *placement),
+          WeightSource(request.model, rank.seed), rank, std::nullopt};
+}
+
+}  // namespace
+
+Executable read_executable(const PlanRequest& request) {
+  return request.plan.empty() ? executable_of_parts(request) : executable_of_plan(request);
+}
+
+}  // namespace pfeife
