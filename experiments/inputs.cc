@@ -69,6 +69,18 @@ const Layers& Inputs::layers(const CaseConfig& config) {
   return layers_.emplace(key, read_layers(config, cluster(config.cluster))).first->second;
 }
 
+const Layers* Inputs::layers_of(CaseConfig config, std::int64_t microbatch_size) {
+  // A measured profile is for one size.
+  if (config.model.format != ModelFormat::Pt2 || config.profile) return nullptr;
+  const std::lock_guard lock(other_sizes_);
+  config.microbatch_size = microbatch_size;
+  try {
+    return &layers(config);
+  } catch (const ConfigError&) {
+    return nullptr;  // exported for one size
+  }
+}
+
 const std::string& Inputs::file_digest(const std::filesystem::path& file) {
   const auto found = digests_.find(file);
   if (found != digests_.end()) return found->second;

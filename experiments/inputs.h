@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <string>
 #include <tuple>
 
@@ -13,7 +14,7 @@
 namespace pfeife {
 
 /// Changes whenever equal inputs may give other results, so that older ones are not taken for new.
-constexpr int kResultsVersion = 1;
+constexpr int kResultsVersion = 2;
 
 class Inputs {
  public:
@@ -23,6 +24,10 @@ class Inputs {
   /// The model of a case with costs for every device kind of its cluster. Errors: ConfigError.
   const Layers& layers(const CaseConfig& config);
 
+  /// The model of a case for microbatches of another size; nullptr if it has none: only archives
+  /// with a symbolic batch do. May be called from several threads. Errors: ConfigError.
+  const Layers* layers_of(CaseConfig config, std::int64_t microbatch_size);
+
   /// SHA-256 of everything that decides a case: the resolved config, the bytes of every file,
   /// kResultsVersion.
   std::string digest(const CaseConfig& config);
@@ -30,6 +35,7 @@ class Inputs {
  private:
   const std::string& file_digest(const std::filesystem::path& file);
 
+  std::mutex other_sizes_;  // of layers_of
   std::map<std::filesystem::path, Cluster> clusters_;
   std::map<std::string, Layers> layers_;  // by digest of what they are made from
   std::map<std::filesystem::path, std::string> digests_;

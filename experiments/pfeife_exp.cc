@@ -135,6 +135,15 @@ int exit_code(const SweepResult& result) {
   return result.cases.empty() ? 0 : 3;
 }
 
+/// Why nothing fits, and what would help: of the first case, which says enough.
+std::string reasons(const SweepResult& result) {
+  const CaseRecord& record = result.cases.front();
+  std::string text = "  " + record.name + ": " + record.plans.front().reason + "\n";
+  for (const TriedChange& tried : record.tried)
+    if (tried.estimate) text += "  would help: " + tried.change + ": " + outcome_text(tried) + "\n";
+  return text;
+}
+
 int run(int argc, char** argv) {
   const auto started = std::chrono::steady_clock::now();
   std::optional<CommandLine> line = read_command_line(argc, argv);
@@ -152,7 +161,9 @@ int run(int argc, char** argv) {
                result.computed, result.cases.size(),
                std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(),
                line->sweep.out.string());
-  return exit_code(result);
+  const int code = exit_code(result);
+  if (code == 3) fmt::print(stderr, "pfeife-exp: no case has a plan\n{}", reasons(result));
+  return code;
 }
 
 }  // namespace

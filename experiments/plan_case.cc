@@ -57,15 +57,6 @@ std::size_t loops_of(const Partition& partition, const CaseConfig& config) {
   return stages / config.devices;
 }
 
-std::vector<std::string> family_list(const PlanSettings& plan) {
-  std::vector<std::string> names;
-  if (plan.families.front() == "all") return names;
-  if (plan.families.front() != "certified") return plan.families;
-  for (const Family& family : families())
-    if (family.certified) names.push_back(family.name);
-  return names;
-}
-
 /// Refuses a family that is asked for by name and has no valid point among `loops`.
 void check_named_families(const CaseConfig& config, const std::vector<std::size_t>& loops) {
   for (const std::string& name : config.plan.families) {
@@ -102,18 +93,8 @@ std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
   return specs;
 }
 
-std::string shortage(const Infeasible& infeasible) {
-  return "no plan found: rank " + to_string(infeasible.rank) + " needs " +
-         to_string(infeasible.needed) + " and has " + to_string(infeasible.available) +
-         ", so it lacks " + to_string(infeasible.needed - infeasible.available) +
-         " even in the best case (" + infeasible.spec.family + ", " +
-         number(infeasible.spec.loops) +
-         " stages a device); use more devices, a smaller microbatch_size or another precision or "
-         "optimizer";
-}
-
 void search_plans(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                  const SearchOptions& options, CasePlans& plans) {
+                  const LayersOfSize& layers_of, const SearchOptions& options, CasePlans& plans) {
   const std::optional<Partition> cuts = given_cuts(config, layers);
   const Problem problem{layers,
                         cluster,
@@ -125,12 +106,14 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
   for (PlannedSchedule& planned : outcome.plans)
     plans.planned.push_back(
         candidate_of("planned", planned.spec, planned.partition, config, layers, cluster));
-  if (outcome.plans.empty())
+  if (outcome.plans.empty()) {
     plans.planned.push_back(
         {.plan = "planned",
          .reason = outcome.infeasible
-                       ? shortage(*outcome.infeasible)
+                       ? shortage(*outcome.infeasible, problem.schedules.size())
                        : "no plan found: the model cannot be cut into so many stages"});
+    plans.tried = what_would_help(config, problem, layers_of, options.threads);
+  }
   plans.rejected = std::move(outcome.rejected);
   plans.bound = std::move(outcome.bound);
   plans.candidates = outcome.candidates;
@@ -228,6 +211,15 @@ Candidate baseline(const std::string& name, const CaseConfig& config, const Laye
 
 }  // namespace
 
+std::vector<std::string> family_list(const PlanSettings& plan) {
+  std::vector<std::string> names;
+  if (plan.families.front() == "all") return names;
+  if (plan.families.front() != "certified") return plan.families;
+  for (const Family& family : families())
+    if (family.certified) names.push_back(family.name);
+  return names;
+}
+
 std::vector<DeviceId> devices_of(const CaseConfig& config) {
   std::vector<DeviceId> devices = config.plan.devices;
   for (std::size_t rank = devices.size(); rank < config.devices; ++rank)
@@ -236,12 +228,15 @@ std::vector<DeviceId> devices_of(const CaseConfig& config) {
   return devices;
 }
 
+Bytes memory_limit(const CaseConfig& config, const Cluster& cluster, DeviceId device) {
+  const DeviceKind& kind = cluster.kind(device);
+  return kind.memory - config.plan.reserve.value_or(kind.reserve);
+}
+
 std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster) {
   std::vector<Bytes> limits;
-  for (const DeviceId device : devices_of(config)) {
-    const DeviceKind& kind = cluster.kind(device);
-    limits.push_back(kind.memory - config.plan.reserve.value_or(kind.reserve));
-  }
+  for (const DeviceId device : devices_of(config))
+    limits.push_back(memory_limit(config, cluster, device));
   return limits;
 }
 
@@ -266,12 +261,12 @@ void check_case(const CaseConfig& config, const Layers& layers, const Cluster& c
 }
 
 CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                    std::size_t keep, std::size_t threads) {
+                    const LayersOfSize& layers_of, std::size_t keep, std::size_t threads) {
   CasePlans plans;
   const auto started = std::chrono::steady_clock::now();
   switch (config.plan.source) {
     case PlanSettings::Source::Search:
-      search_plans(config, layers, cluster,
+      search_plans(config, layers, cluster, layers_of,
                    {.keep = keep, .iterations = config.plan.iterations, .threads = threads}, plans);
       break;
     case PlanSettings::Source::PlanFile:

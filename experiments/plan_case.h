@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/what_would_help.h"
 #include "planner/io/experiment_config.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
@@ -28,6 +29,7 @@ struct CasePlans {
   std::vector<Candidate> planned;    ///< best estimate first; one with a reason if nothing fits
   std::vector<Candidate> baselines;  ///< in the order of the config
   std::vector<Rejected> rejected;
+  std::vector<TriedChange> tried;  ///< if nothing fits
   std::optional<Bound> bound;
   std::size_t candidates = 0;  ///< evaluated by the search
   double search_s = 0;
@@ -35,7 +37,11 @@ struct CasePlans {
 
 /// Device and memory of each rank of a case.
 std::vector<DeviceId> devices_of(const CaseConfig& config);
+Bytes memory_limit(const CaseConfig& config, const Cluster& cluster, DeviceId device);
 std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster);
+
+/// The families that the config names, one by one; empty = all there are.
+std::vector<std::string> family_list(const PlanSettings& plan);
 
 /// Refuses what cannot be planned: a point that a family named in `plan` cannot do, cuts that are
 /// not legal or that the devices cannot share, a given plan or schedule that does not fit the
@@ -46,6 +52,6 @@ void check_case(const CaseConfig& config, const Layers& layers, const Cluster& c
 /// Makes the plans of a case that passed check_case; `keep` is how many planned ones at most,
 /// `threads` how many the search may use.
 CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                    std::size_t keep, std::size_t threads);
+                    const LayersOfSize& layers_of, std::size_t keep, std::size_t threads);
 
 }  // namespace pfeife

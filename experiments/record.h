@@ -17,6 +17,7 @@ struct EvaluatedCase {
   std::size_t chosen = 0;  ///< of `planned`
   std::vector<Evaluation> planned, baselines;
   std::vector<Rejected> rejected;
+  std::vector<TriedChange> tried;
   std::optional<Bound> bound;
   std::size_t candidates = 0;
   double search_s = 0;

@@ -49,10 +49,11 @@ void in_parallel(std::size_t count, std::size_t threads, const Work& work) {
     if (error) std::rethrow_exception(error);
 }
 
-EvaluatedCase plan_and_estimate(const OpenCase& task, std::size_t threads) {
+EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads) {
   // Only an engine that must simulate to choose needs more than the best plan.
   const std::size_t keep = task.config->select_by == SelectBy::Estimate ? 1 : 5;
-  CasePlans plans = plan_case(*task.config, *task.layers, *task.cluster, keep, threads);
+  const auto layers_of = [&](std::int64_t size) { return inputs.layers_of(*task.config, size); };
+  CasePlans plans = plan_case(*task.config, *task.layers, *task.cluster, layers_of, keep, threads);
   EvaluatedCase evaluated;
   evaluated.config = task.config;
   evaluated.digest = task.digest;
@@ -63,6 +64,7 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, std::size_t threads) {
     evaluated.baselines.push_back(
         estimate_candidate(*task.config, *task.layers, *task.cluster, std::move(candidate)));
   evaluated.rejected = std::move(plans.rejected);
+  evaluated.tried = std::move(plans.tried);
   evaluated.bound = std::move(plans.bound);
   evaluated.candidates = plans.candidates;
   evaluated.search_s = plans.search_s;
@@ -70,11 +72,12 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, std::size_t threads) {
 }
 
 /// Plans, simulates and writes some cases, all cores busy; case.json last.
-void compute(std::span<const OpenCase> tasks, const SweepOptions& options, Progress& progress) {
+void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions& options,
+             Progress& progress) {
   std::vector<EvaluatedCase> cases(tasks.size());
   const std::size_t threads_each = std::max<std::size_t>(1, options.jobs / tasks.size());
   in_parallel(tasks.size(), options.jobs,
-              [&](std::size_t i) { cases[i] = plan_and_estimate(tasks[i], threads_each); });
+              [&](std::size_t i) { cases[i] = plan_and_estimate(tasks[i], inputs, threads_each); });
   std::vector<Evaluation*> plans;
   for (EvaluatedCase& evaluated : cases) {
     for (Evaluation& plan : evaluated.planned) plans.push_back(&plan);
@@ -92,13 +95,13 @@ void compute(std::span<const OpenCase> tasks, const SweepOptions& options, Progr
 
 /// Many cases at a time while they are fast, few when they are slow: a killed run loses about a
 /// second of work.
-void compute_all(const std::vector<OpenCase>& tasks, const SweepOptions& options,
+void compute_all(const std::vector<OpenCase>& tasks, Inputs& inputs, const SweepOptions& options,
                  Progress& progress) {
   std::size_t batch = std::max<std::size_t>(1, options.jobs);
   for (std::size_t begin = 0; begin < tasks.size();) {
     const std::size_t count = std::min(batch, tasks.size() - begin);
     const auto started = std::chrono::steady_clock::now();
-    compute(std::span(tasks).subspan(begin, count), options, progress);
+    compute(std::span(tasks).subspan(begin, count), inputs, options, progress);
     if (std::chrono::steady_clock::now() - started < std::chrono::milliseconds(500))
       batch = std::min<std::size_t>(2 * batch, 256);
     begin += count;
@@ -182,7 +185,7 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
   }
   {
     Progress progress(tasks.size(), options.quiet);
-    compute_all(tasks, options, progress);
+    compute_all(tasks, inputs, options, progress);
   }
   SweepResult result{gather(configs, inputs, options), tasks.size()};
   if (whole) write_gathered(experiment, result.cases, options.out);

@@ -177,6 +177,15 @@ std::string header(const Layout& layout) {
   return top + "  peak memory\n" + bottom + "  of each device, " + layout.unit.name + "\n";
 }
 
+/// If nothing fits: what was tried, a line a change.
+std::string changes_text(const CaseRecord& record) {
+  std::string text;
+  for (const TriedChange& tried : record.tried)
+    text += fmt::format("    {} {}: {}\n", tried.estimate ? "would help:" : "tried:     ",
+                        tried.change, outcome_text(tried));
+  return text;
+}
+
 }  // namespace
 
 std::string schedule_name(const ResultRow& row) {
@@ -201,6 +210,7 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
       const Line line = line_of(plan, layout.columns, layout.unit);
       text += text_of(line, layout);
       over = over || (!line.figures.empty() && line.memory.find('!') != std::string::npos);
+      if (&plan == &record.plans.front()) text += changes_text(record);
     }
   }
   return over ? text + "\n! more than the device has\n" : text;

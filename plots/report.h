@@ -39,6 +39,7 @@ struct ReportCase {
   std::string name;
   std::vector<ReportPlan> plans;
   std::vector<std::pair<std::string, std::string>> lost;  ///< schedule, and why it is not the plan
+  std::vector<TriedChange> tried;                         ///< if nothing fits
   std::string bound_covers;                               ///< what lower bounds hold for; "" = none
   std::vector<std::string> notes;                         ///< where figures come from, warnings
   std::vector<ReportFigure> figures;                      ///< drawings of the case as a whole

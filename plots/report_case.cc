@@ -74,6 +74,8 @@ std::string case_section(const ReportCase& report_case, std::size_t number, bool
                         times_text(report_case.plans[*best].row))
                : "<span class=\"alarm\">no plan fits</span>";
   std::string body = note_list(report_case.notes);
+  if (const std::string tried = tried_table(report_case); !tried.empty())
+    body += heading("What would help") + tried;
   if (const std::string chart = attribution_chart(report_case); !chart.empty())
     body += heading("Where the time of the critical rank goes") +
             element("div", chart, " class=\"wide\"");

@@ -233,4 +233,13 @@ std::string lost_table(const ReportCase& report_case) {
   return table({{"Schedule"}, {"Why it is not the plan"}}, rows);
 }
 
+std::string tried_table(const ReportCase& report_case) {
+  if (report_case.tried.empty()) return "";
+  std::vector<HtmlRow> rows;
+  for (const TriedChange& tried : report_case.tried)
+    rows.push_back({{text_cell(tried.change), text_cell(tried.estimate ? "yes" : "no"),
+                     text_cell(outcome_text(tried))}});
+  return table({{"Change"}, {"Something fits"}, {"What came of it"}}, rows);
+}
+
 }  // namespace pfeife::plots

@@ -17,5 +17,7 @@ std::string attribution_table(const ReportPlan& plan);
 std::string memory_table(const ReportCase& report_case);
 /// Schedules that were considered, and why they are not the plan. "" without any.
 std::string lost_table(const ReportCase& report_case);
+/// Changes that were tried because nothing fits, and what came of each. "" without any.
+std::string tried_table(const ReportCase& report_case);
 
 }  // namespace pfeife::plots

@@ -157,6 +157,33 @@ PlanRecord plan_from(const Json& json) {
   return plan;
 }
 
+Json to_json_value(const TriedChange& tried) {
+  Json json;
+  json["change"] = tried.change;
+  json["schedule"] = tried.schedule;
+  json["devices"] = tried.devices;
+  json["microbatches"] = tried.microbatches;
+  json["microbatch_size"] = tried.microbatch_size;
+  json["estimate_ms"] = ms_or_null(tried.estimate);
+  json["peak_memory_bytes"] = tried.peak_memory ? Json(tried.peak_memory->value) : Json(nullptr);
+  json["reason"] = tried.reason;
+  return json;
+}
+
+TriedChange tried_from(const Json& json) {
+  TriedChange tried;
+  json.at("change").get_to(tried.change);
+  json.at("schedule").get_to(tried.schedule);
+  json.at("devices").get_to(tried.devices);
+  json.at("microbatches").get_to(tried.microbatches);
+  json.at("microbatch_size").get_to(tried.microbatch_size);
+  tried.estimate = time_at(json, "estimate_ms");
+  if (const Json& peak = json.at("peak_memory_bytes"); !peak.is_null())
+    tried.peak_memory = Bytes{peak.get<std::int64_t>()};
+  json.at("reason").get_to(tried.reason);
+  return tried;
+}
+
 Json to_json_value(const CaseRecord& record) {
   Json json;
   json["case"] = record.name;
@@ -169,6 +196,8 @@ Json to_json_value(const CaseRecord& record) {
   json["lost"] = Json::array();
   for (const LostSchedule& lost : record.lost)
     json["lost"].push_back({{"schedule", lost.schedule}, {"reason", lost.reason}});
+  json["tried"] = Json::array();
+  for (const TriedChange& tried : record.tried) json["tried"].push_back(to_json_value(tried));
   return json;
 }
 
@@ -183,6 +212,7 @@ CaseRecord case_from(const Json& json) {
   for (const Json& lost : json.at("lost"))
     record.lost.push_back(
         {lost.at("schedule").get<std::string>(), lost.at("reason").get<std::string>()});
+  for (const Json& tried : json.at("tried")) record.tried.push_back(tried_from(tried));
   return record;
 }
 

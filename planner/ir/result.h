@@ -35,4 +35,20 @@ struct ResultRow {
   friend bool operator==(const ResultRow&, const ResultRow&) = default;
 };
 
+/// A change of a case in which nothing fits, tried: what then fits, or why still nothing does.
+struct TriedChange {
+  std::string change;    ///< "6 devices instead of 4"
+  std::string schedule;  ///< of the plan found; "" = none
+  std::size_t devices = 0, microbatches = 0;
+  std::int64_t microbatch_size = 0;
+  std::optional<Nanoseconds> estimate;
+  std::optional<Bytes> peak_memory;  ///< largest over ranks
+  std::string reason;                ///< why nothing fits even so; "" if something does
+
+  friend bool operator==(const TriedChange&, const TriedChange&) = default;
+};
+
+/// What came of a change, for people: schedule, time and memory, or why it does not help.
+std::string outcome_text(const TriedChange& tried);
+
 }  // namespace pfeife

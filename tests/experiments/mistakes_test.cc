@@ -173,7 +173,8 @@ TEST_F(Mistakes, AModelTooBigForItsDevices) {
   EXPECT_EQ(outcome.code, 3);
   EXPECT_THAT(outcome.out,
               testing::ContainsRegex(
-                  "planned +no plan found: rank [01] needs .* and has .*, so it lacks .*"));
+                  "planned +no plan fits: rank [01] needs .* and has .*, so it lacks .*; proven: "));
+  EXPECT_THAT(outcome.err, HasSubstr("pfeife-exp: no case has a plan"));
   EXPECT_EQ(result("out", "planned", "feasible"), "0");
   EXPECT_EQ(run({"big.yaml", "--out", "out"}).code, 3) << "the same when nothing is computed";
 }

@@ -1,0 +1,23 @@
+// A case in which nothing fits: which changes of its config would help.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "planner/io/experiment_config.h"
+#include "planner/ir/result.h"
+#include "planner/search/search.h"
+
+namespace pfeife {
+
+/// The model of a case for microbatches of another size; nullptr = there is none.
+using LayersOfSize = std::function<const Layers*(std::int64_t microbatch_size)>;
+
+/// Why no plan was found: rank, bytes, and whether it is proven that there is none.
+std::string shortage(const Infeasible& infeasible, std::size_t schedules);
+
+/// Changes that were tried on `problem`, the case's, with what came of each.
+std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem& problem,
+                                         const LayersOfSize& layers_of, std::size_t threads);
+
+}  // namespace pfeife
