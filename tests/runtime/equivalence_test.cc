@@ -1,89 +1,93 @@
-// Pipelined training gives the loss and the gradients of the unsplit model.
+// Pipelined training gives the loss and the gradients of the unsplit model: every family at every
+// accepted point of D in {1, 2, 3, 4}, N in {1, 2, 3, 8}, V in {1, 2, 3}, ranks as threads.
 //
 // Tolerance in float64: |g - g0| <= 1e-12 |g0| for each tensor. Pipelines add the same
 // microbatches' gradients in another order; N <= 8 additions and a reduction over ranks cost a few
 // units of 1.1e-16.
 #include <gtest/gtest.h>
 
-#include "planner/ir/error.h"
-#include "tests/runtime/pipelines.h"
+#include "tests/runtime/same.h"
 
 namespace pfeife {
 namespace {
 
 using namespace testing;
 
-class Equivalence : public ::testing::TestWithParam<const char*> {};
-
-std::string schedule_name(const ScheduleSpec& spec) {
-  return spec.family + stream_all(" D=", spec.ranks, " N=", spec.microbatches, " V=", spec.loops,
-                                  " ", knobs(spec));
-}
-
-/// One accepted point of every family for D ranks and N microbatches, V in {1, 2, 3}.
-std::vector<ScheduleSpec> points(std::size_t ranks, std::size_t microbatches) {
-  std::vector<ScheduleSpec> found;
-  for (const Family& family : families())
-    for (std::size_t loops = 1; loops <= 3; ++loops) {
-      ScheduleSpec spec{std::string(family.name), ranks, microbatches, loops, {}, {}};
-      if (!refusal(spec)) found.push_back(spec);
-    }
-  return found;
-}
+class Equivalence : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Equivalence, EveryFamilyGivesTheGradientsOfTheUnsplitModel) {
-  const auto path = model_path(GetParam());
-  const Graph graph = read_pt2(path);
-  const WeightSource source(path, 1);
-  std::map<std::size_t, std::vector<NodeId>> cuts;
-  for (std::size_t stages = 1; stages <= 12; ++stages) cuts[stages] = even_cuts(graph, stages);
-  std::size_t tried = 0;
-  for (const std::size_t microbatches : {1, 2, 3, 8}) {
-    const Outcome whole = run(unsplit_pipeline(graph, microbatches), source);
-    ASSERT_EQ(whole.losses.size(), microbatches);
-    for (const std::size_t ranks : {1, 2, 3, 4})
-      for (const ScheduleSpec& spec : points(ranks, microbatches)) {
-        const Placement placement = placement_for(spec);
-        const Pipeline pipeline =
-            make_pipeline(graph, even_cuts(graph, placement.stages()), generate(spec), placement);
-        const Outcome split = run(pipeline, source);
-        EXPECT_LE(largest_difference(split.gradients, whole.gradients), 1e-12)
-            << schedule_name(spec);
-        for (std::size_t m = 0; m < microbatches; ++m)
-          EXPECT_NEAR(split.losses.at(m), whole.losses[m], 1e-12 * std::abs(whole.losses[m]));
-        EXPECT_LE(largest_difference(split.buffers, whole.buffers), 1e-12) << schedule_name(spec);
-        EXPECT_EQ(split.replica_difference, 0) << schedule_name(spec);
-        EXPECT_EQ(broken_edge(pipeline.tasks, measured_trace(pipeline.tasks, split.records)), "")
-            << schedule_name(spec);
-        ++tried;
-      }
+  const Model model(GetParam());
+  std::map<std::size_t, Outcome> whole;
+  for (const std::size_t n : {1, 2, 3, 8}) whole[n] = run(model.unsplit(n), model.source);
+  const auto points = accepted_points({1, 2, 3, 4}, {1, 2, 3, 8}, {1, 2, 3});
+  for (const ScheduleSpec& spec : points) {
+    const Pipeline pipeline = model.pipeline(spec);
+    expect_same(pipeline, run(pipeline, model.source), whole.at(spec.microbatches), 1e-12,
+                name_of(spec));
   }
-  EXPECT_GT(tried, 60u);
-  RecordProperty("points", static_cast<int>(tried));
+  EXPECT_GT(points.size(), 150u);
+  RecordProperty("points", static_cast<int>(points.size()));
 }
 
-TEST_P(Equivalence, TenStepsOfAdamStayAsClose) {
-  const auto path = model_path(GetParam());
-  const Graph graph = read_pt2(path);
-  const WeightSource source(path, 1);
-  RunOptions options{.steps = 10};
-  options.rank.update = true;
-  const Outcome whole = run(unsplit_pipeline(graph, 3), source, options);
-  const ScheduleSpec spec{"1f1b", 3, 3, 1, {}, {}};
-  const Outcome split =
-      run(make_pipeline(graph, even_cuts(graph, 3), generate(spec), placement_for(spec)), source,
-          options);
-  // Adam divides by the root of squared gradients, which enlarges what rounding left of tiny ones.
-  EXPECT_LE(largest_difference(split.parameters, whole.parameters), 1e-9);
-  EXPECT_EQ(split.replica_difference, 0);
-  const Outcome before = run(unsplit_pipeline(graph, 3), source);
-  EXPECT_GT(largest_difference(whole.parameters, before.parameters), 1e-3) << "nothing was updated";
+// Momentum keeps relative differences as they are. Adam divides by sqrt(v) + 1e-8: where the true
+// gradient is zero (a bias before batch norm, the bias of attention's keys), g is rounding, 1e-17 to
+// 1e-16, its quotient up to 1e-8, and ten updates of 1e-3 times that are up to 1e-10 beside
+// parameters of norm 1.
+TEST_P(Equivalence, TenStepsOfTrainingStayAsClose) {
+  const Model model(GetParam());
+  const auto points = accepted_points({2, 4}, {3}, {1, 2, 3});
+  for (const Optimizer optimizer : {Optimizer::Momentum, Optimizer::AdamW}) {
+    RunOptions options{.steps = 10};
+    options.rank.update = true;
+    options.rank.optimizer.kind = optimizer;
+    const double tolerance = optimizer == Optimizer::Momentum ? 1e-12 : 1e-10;
+    const Outcome whole = run(model.unsplit(3), model.source, options);
+    for (const ScheduleSpec& spec : points) {
+      const Outcome split = run(model.pipeline(spec), model.source, options);
+      EXPECT_LE(largest_difference(split.parameters, whole.parameters), tolerance)
+          << name_of(spec);
+      EXPECT_LE(largest_difference(split.buffers, whole.buffers), tolerance) << name_of(spec);
+      EXPECT_EQ(split.replica_difference, 0) << name_of(spec);
+    }
+    const Outcome before = run(model.unsplit(3), model.source);
+    EXPECT_GT(largest_difference(whole.parameters, before.parameters), 1e-3)
+        << "nothing was updated";
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Equivalence,
-                         ::testing::Values("tiny_mlp", "tiny_gpt", "tiny_unet", "tiny_convnet",
-                                           "tiny_shared"),
-                         [](const auto& info) { return std::string(info.param); });
+// float32 (u = 6e-8), against the unsplit model in float32: the microbatches' gradients are added
+// in another order (N - 1 roundings each way), and so are the parts of a parameter that several
+// stages use, the gradients that several readers of a value send back, and the rows of a product
+// that W computes by itself. For each of these sums the error is at most (terms - 1) u times the
+// sum of the terms' norms. With G = the sum over microbatches of |g_m|, N + 12 terms
+// (microbatches; 12 uses of a tied weight), and what comes from above in the backward with its own
+// error of the same kind, 2 * 2 * (N + 12) * u * G bounds them all. Roundings have random signs:
+// sums of twenty terms leave a quarter of that, which is what is allowed here.
+TEST_P(Equivalence, Float32DiffersByRoundingOnly) {
+  constexpr double kRounding = 6.0e-8;
+  const Model model(GetParam());
+  RunOptions options;
+  options.rank.placing.double_precision = false;
+  std::map<std::size_t, Outcome> whole;
+  std::map<std::size_t, std::map<ParameterId, double>> terms;
+  for (const std::size_t n : {1, 2, 3, 8}) {
+    whole[n] = run(model.unsplit(n), model.source, options);
+    terms[n] = norms_of_microbatches(model, n, options);
+  }
+  for (const ScheduleSpec& spec : accepted_points({1, 2, 3, 4}, {1, 2, 3, 8}, {1, 2, 3})) {
+    const Outcome split = run(model.pipeline(spec), model.source, options);
+    const double n = static_cast<double>(spec.microbatches);
+    for (const auto& [p, expected] : whole.at(spec.microbatches).gradients) {
+      const double part = distance(split.gradients.at(p), expected) /
+                          ((n + 12) * kRounding * terms.at(spec.microbatches).at(p));
+      EXPECT_LE(part, 1) << name_of(spec) << " " << model.graph.parameters[p.index()].names.front();
+    }
+    EXPECT_EQ(split.replica_difference, 0) << name_of(spec);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Equivalence, ::testing::ValuesIn(tiny_models()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace pfeife

@@ -18,7 +18,8 @@ class Maker {
 
   RandomProgram make() {
     microbatches_ = 1 + below(4);
-    place();
+    const std::size_t ranks = 1 + below(4);
+    place(ranks, ranks + below(3));
     price();
     order_compute();
     if (chance(3))
@@ -28,6 +29,20 @@ class Maker {
     add_endings();
     if (chance(3)) disturb();
     program_.launch = Nanoseconds{chance(3) ? below(20) : 0};
+    return std::move(program_);
+  }
+
+  RandomProgram make_for(const StageGraph& stages) {
+    microbatches_ = 1 + below(4);
+    place(1 + below(std::min<std::size_t>(4, stages.stages)), stages.stages);
+    price_as(stages);
+    order_compute();
+    if (chance(3))
+      add_transfers();
+    else
+      lower_it();
+    add_endings();
+    if (chance(4)) disturb();
     return std::move(program_);
   }
 
@@ -41,12 +56,22 @@ class Maker {
     return MicrobatchId{static_cast<std::int64_t>(m)};
   }
 
-  void place() {
-    const std::size_t ranks = 1 + below(4), stages = ranks + below(3);
+  void place(std::size_t ranks, std::size_t stages) {
     program_.placement = round_robin(stages, ranks);
     std::shuffle(program_.placement.rank_of_stage.begin(), program_.placement.rank_of_stage.end(),
                  random_);
     program_.schedule.rows.resize(ranks);
+  }
+
+  void price_as(const StageGraph& stages) {
+    StageCosts& costs = program_.costs;
+    costs.stages.resize(stages.stages);
+    for (StageCost& s : costs.stages)
+      s.forward = some(), s.backward_input = some(), s.backward_weight = some();
+    for (const StageGraph::Edge& e : stages.edges)
+      costs.pairs.push_back(
+          {e.from, e.to, Bytes{1}, Bytes{e.gradient ? 1 : 0}, some(), some()});
+    for (const auto& group : stages.tied) costs.reductions.push_back({group, Bytes{1}, some()});
   }
 
   void price() {
@@ -212,5 +237,9 @@ class Maker {
 }  // namespace
 
 RandomProgram random_program(std::uint64_t seed) { return Maker(seed).make(); }
+
+RandomProgram random_program_for(const StageGraph& stages, std::uint64_t seed) {
+  return Maker(seed).make_for(stages);
+}
 
 }  // namespace pfeife::testing

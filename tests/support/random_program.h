@@ -19,4 +19,8 @@ struct RandomProgram {
 /// One to four ranks, up to six stages and four microbatches. Equal seeds give equal programs.
 RandomProgram random_program(std::uint64_t seed);
 
+/// The same for the stages of a given model: one to four ranks, but no more than stages. Some
+/// cannot run or do not match: overlaps of what waits for each other, transfers in another order.
+RandomProgram random_program_for(const StageGraph& stages, std::uint64_t seed);
+
 }  // namespace pfeife::testing
