@@ -29,7 +29,9 @@ struct Model {
   explicit Model(const std::string& name)
       : graph(read_pt2(model_path(name))),
         source(model_path(name), 1),
-        legal(legal_cuts(graph, effects_of(graph))) {}
+        legal(legal_cuts(graph, effects_of(graph))) {
+    at::set_num_threads(1);  // one a rank, and sums inside kernels are in one order
+  }
 
   /// Cuts that make `stages` stages of about equally many nodes, each legal.
   std::vector<NodeId> even_cuts(std::size_t stages) const {
