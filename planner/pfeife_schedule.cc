@@ -128,6 +128,9 @@ int run_generate(const Arguments& arguments) {
   options.add()("loop-batch", po::value<std::string>(), "microbatches a group (looped)");
   options.add()("prefetch", po::value<std::string>()->value_name("P|p0,p1,..."),
                 "early forwards (1f1b, looped)");
+  add_cost_options(options);
+  options.add()("memory", po::value<std::string>()->value_name("K|k0,k1,..."),
+                "microbatches in flight of a rank at most, over its stages (zb_greedy)");
   if (!options.read(arguments, "family")) {
     std::cout << "\nFamilies:\n";
     std::vector<std::vector<std::string>> rows;
@@ -148,7 +151,17 @@ int run_generate(const Arguments& arguments) {
     spec.loop_batch = whole_number(options.text("loop-batch"), "--loop-batch");
   if (options.has("prefetch"))
     spec.prefetch = whole_numbers(options.text("prefetch"), "--prefetch");
-  std::cout << write_schedule(generate_schedule(spec, options.has("loops")));
+  const bool fitted = options.has("costs") || options.has("memory");
+  if (fitted && !family(spec.family).built_for_costs)
+    throw ConfigError({}, "--costs and --memory have a meaning with zb_greedy only: the order of " +
+                              spec.family + " does not depend on them");
+  if (!fitted) {
+    std::cout << write_schedule(generate_schedule(spec, options.has("loops")));
+    return kFine;
+  }
+  std::vector<std::size_t> memory;
+  if (options.has("memory")) memory = whole_numbers(options.text("memory"), "--memory");
+  std::cout << write_schedule(build_schedule(spec, read_costs(options), memory));
   return kFine;
 }
 

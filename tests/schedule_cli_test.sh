@@ -21,6 +21,10 @@ check "wrong cell" "standard input:1:5: row 1, cell 2" "$(printf '0F0,0X0\n' | "
 printf '0F0\n' | "$program" validate - >/dev/null 2>&1; check "incomplete" 2 $?
 "$program" generate zbv --ranks 2 --microbatches 4 --loops 3 >/dev/null 2>&1; check "refused point" 2 $?
 "$program" generate gpipe --ranks -2 --microbatches 2 >/dev/null 2>&1; check "negative number" 2 $?
+"$program" generate zb_greedy --ranks 4 --microbatches 8 --costs f=1,i=1,w=1,transfer=0.1 --memory 4 |
+  "$program" validate - >/dev/null; check "order built for costs" 0 $?
+"$program" generate gpipe --ranks 4 --microbatches 8 --memory 4 >/dev/null 2>&1; check "memory of a closed form" 2 $?
+"$program" generate zb_greedy --ranks 4 --microbatches 8 --memory 0 >/dev/null 2>&1; check "no memory" 2 $?
 "$program" frobnicate >/dev/null 2>&1; check "unknown verb" 2 $?
 "$program" info /nowhere.csv >/dev/null 2>&1; check "missing file" 2 $?
 "$program" --help >/dev/null; check "help" 0 $?

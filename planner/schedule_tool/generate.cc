@@ -1,5 +1,7 @@
+#include "planner/ir/error.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
+#include "planner/schedules/zb_greedy.h"
 
 namespace pfeife::tool {
 
@@ -15,6 +17,26 @@ Schedule generate_schedule(ScheduleSpec spec, bool loops_given) {
   if (const auto refused = refusal(spec); refused && refused->loops && !loops_given)
     spec.loops = *refused->loops;
   return generate(spec);
+}
+
+Schedule build_schedule(const ScheduleSpec& spec, const UnitCosts& costs,
+                        const std::vector<std::size_t>& most_in_flight) {
+  if (const auto refused = refusal(spec)) throw ConfigError({}, to_string(*refused, spec));
+  if (most_in_flight.size() > 1 && most_in_flight.size() != spec.ranks)
+    throw ConfigError({}, "--memory is one number, or one for each of the " +
+                              std::to_string(spec.ranks) + " ranks, not " +
+                              std::to_string(most_in_flight.size()));
+  std::vector<Bytes> room;  // a microbatch in flight counts as one byte
+  for (std::size_t r = 0; r < spec.ranks && !most_in_flight.empty(); ++r) {
+    room.push_back({static_cast<std::int64_t>(
+        most_in_flight[most_in_flight.size() == 1 ? 0 : r])});
+    if (room.back() < Bytes{static_cast<std::int64_t>(spec.loops)})
+      throw ConfigError({}, "--memory: a rank must hold one microbatch of each of its " +
+                                std::to_string(spec.loops) + " stages at least");
+  }
+  const StageCosts stages = stage_costs_of(costs, spec.stages());
+  return schedule_of(
+      zero_bubble_order(stages, placement_for(spec), spec.microbatches, room).order);
 }
 
 }  // namespace pfeife::tool

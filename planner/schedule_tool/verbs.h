@@ -21,6 +21,12 @@ bool has_transfers(const Schedule& schedule);
 /// nearest valid one. Then generates. Errors: ConfigError if the point is refused.
 Schedule generate_schedule(ScheduleSpec spec, bool loops_given);
 
+/// An order built for the costs: zb_greedy. `most_in_flight`: microbatches between F and I over all
+/// stages of a rank at most, one number or one a rank; empty = no limit. Errors: ConfigError if the
+/// point is refused or a list has another length.
+Schedule build_schedule(const ScheduleSpec& spec, const UnitCosts& costs,
+                        const std::vector<std::size_t>& most_in_flight);
+
 /// What `lower` adds besides the options of the pass itself.
 struct LowerRequest {
   LoweringOptions options;

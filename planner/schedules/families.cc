@@ -18,7 +18,8 @@ namespace pfeife {
   FAMILY(zb_h2)                    \
   FAMILY(zb1p)                     \
   FAMILY(zbv)                      \
-  FAMILY(dualpipev)
+  FAMILY(dualpipev)                \
+  FAMILY(zb_greedy)
 
 #define PFEIFE_DECLARE(name) Family name();
 PFEIFE_FAMILIES(PFEIFE_DECLARE)
@@ -136,7 +137,7 @@ std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches
   };
   std::vector<ScheduleSpec> set;
   for (const Family& known : families()) {
-    if (!wanted(known.name)) continue;
+    if (!wanted(known.name) || (known.built_for_costs && names.empty())) continue;
     for (const std::size_t v : loops) {
       if (known.name == "looped" && v == 1 && wanted("1f1b")) continue;
       const ScheduleSpec point{

@@ -10,8 +10,7 @@
 
 namespace pfeife {
 
-/// Every family whose order does not depend on costs, in the order of the contract.
-/// (zb_greedy needs costs and a memory cap: planner/search.)
+/// Every family, in the order of the contract.
 std::span<const Family> families();
 
 /// The family of that name. Errors: ConfigError with the nearest spelling.

@@ -32,6 +32,9 @@ struct Family {
   /// Round-robin placement and an order that does not depend on costs: what bounds can be proven
   /// for.
   bool certified = true;
+  /// The order is built for given costs and memory (zero_bubble_order); generate() makes the one
+  /// for equal times, free transfers and no memory cap.
+  bool built_for_costs = false;
 };
 
 /// rank(s) = s mod D for the D V stages of the point.

@@ -1,0 +1,303 @@
+#include "planner/schedules/list_order.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+/// Forwards that each rank can do from its first one until the first gradient may be back there.
+std::vector<std::size_t> round_trips(const OrderModel& model, bool rounded_up) {
+  std::vector<std::int64_t> forward(model.stages, 0), input(model.stages, 0);  // earliest ends
+  for (std::size_t s = 0; s < model.stages; ++s) {
+    for (const OrderModel::Wait& wait : model.waits[0][s])
+      forward[s] = std::max(forward[s], forward[wait.stage] + wait.delay);
+    forward[s] += model.duration[0][s];
+  }
+  std::vector<std::size_t> count;
+  for (std::size_t s = model.stages; s-- > 0;) {
+    input[s] = forward[s];
+    for (const OrderModel::Wait& wait : model.waits[1][s])
+      input[s] = std::max(input[s], input[wait.stage] + wait.delay);
+    input[s] += model.duration[1][s];
+  }
+  for (const auto& stages : model.stages_of_rank) {
+    std::int64_t each = 0;
+    for (const std::uint32_t s : stages) each += model.duration[0][s];
+    const std::uint32_t first = stages.front(), last = stages.back();
+    const std::int64_t time = input[last] - model.duration[1][last] -
+                              (forward[first] - model.duration[0][first]);
+    const auto loops = static_cast<std::int64_t>(stages.size());
+    const std::int64_t whole = std::max<std::int64_t>(each, 1);
+    count.push_back(static_cast<std::size_t>(
+        std::max<std::int64_t>(1, (time * loops + (rounded_up ? whole - 1 : 0)) / whole)));
+  }
+  return count;
+}
+
+std::vector<std::size_t> flight_limits(const OrderModel& model, ListRules::Flight flight) {
+  using Flight = ListRules::Flight;
+  if (flight == Flight::Memory)
+    return std::vector(model.ranks, std::numeric_limits<std::size_t>::max());
+  if (flight == Flight::Within || flight == Flight::Until)
+    return round_trips(model, flight == Flight::Until);
+  std::vector<std::size_t> limits;
+  for (std::size_t r = 0; r < model.ranks; ++r) {
+    const std::size_t before = model.ranks - 1 - r + (model.stages / model.ranks - 1) * model.ranks;
+    limits.push_back((flight == Flight::Twice ? 2 : 1) * before + 1);
+  }
+  return limits;
+}
+
+/// One build. The rank that can decide first decides first, so everything that has been decided
+/// before is known when it does.
+class Builder {
+ public:
+  Builder(const OrderModel& model, const ListRules& rules)
+      : model_(model),
+        rules_(rules),
+        end_(model.actions(), -1),
+        done_(kParts * model.stages, 0),
+        free_(model.ranks, 0),
+        wake_(model.ranks, 0),
+        idle_(model.ranks, 0),
+        held_(model.ranks, 0),
+        order_(model.ranks),
+        reserve_(model.stages, 0),
+        flight_(model.ranks, 0),
+        flight_limit_(flight_limits(model, rules.flight)) {
+    for (const auto& stages : model.stages_of_rank)
+      for (std::size_t i = stages.size(); i-- > 1;)
+        reserve_[stages[i - 1]] = reserve_[stages[i]] + model.saved[stages[i]];
+  }
+
+  Order build() {
+    std::size_t left = model_.actions();
+    while (left > 0) {
+      const std::size_t rank =
+          static_cast<std::size_t>(std::ranges::min_element(wake_) - wake_.begin());
+      if (wake_[rank] == kNever) {
+        unblock();
+        --left;
+        continue;
+      }
+      if (const auto turn = choose(rank, wake_[rank])) {
+        take(rank, *turn, wake_[rank]);
+        --left;
+      }
+    }
+    return std::move(order_);
+  }
+
+ private:
+  std::uint32_t& done(Part part, std::size_t stage) {
+    return done_[static_cast<std::size_t>(part) * model_.stages + stage];
+  }
+  std::size_t index(Part part, std::size_t stage, std::size_t b) const {
+    return (static_cast<std::size_t>(part) * model_.stages + stage) * model_.microbatches + b;
+  }
+  std::int64_t duration(Part part, std::size_t stage) const {
+    return model_.duration[static_cast<std::size_t>(part)][stage];
+  }
+
+  /// When the stage's next part has all it waits for; `sure` = all of it has been decided, else it
+  /// cannot be before that.
+  struct Arrival {
+    std::int64_t time = kNever;
+    bool sure = true;
+  };
+  Arrival arrival(Part part, std::size_t stage, std::int64_t now) {
+    const std::size_t b = done(part, stage);
+    if (b >= model_.microbatches) return {};
+    if (part == Part::Input && done(Part::Forward, stage) <= b) return {};
+    Arrival arrival{0, true};
+    for (const OrderModel::Wait& wait : model_.waits[static_cast<std::size_t>(part)][stage]) {
+      std::int64_t ready = end_[index(part, wait.stage, b)];
+      if (ready < 0) {
+        arrival.sure = false;
+        ready = std::max(now, free_[model_.rank_of_stage[wait.stage]]) + duration(part, wait.stage);
+      }
+      arrival.time = std::max(arrival.time, ready + wait.delay);
+    }
+    return arrival;
+  }
+
+  bool room_for(std::size_t rank, Part part, std::size_t stage) const {
+    const std::int64_t growth = model_.growth({part, static_cast<std::uint32_t>(stage)});
+    const std::int64_t reserved = part == Part::Forward ? reserve_[stage] : 0;
+    return growth <= 0 || held_[rank] + growth + reserved <= model_.room[rank];
+  }
+  /// The ready part of the stage that goes first by the rules.
+  std::optional<std::size_t> first_ready(std::size_t rank, Part part, std::int64_t now) {
+    std::optional<std::size_t> best;
+    const auto key = [&](std::size_t s) {
+      const std::size_t b = done(part, s);
+      const std::size_t group = rules_.deep_first ? 0 : b / model_.ranks;
+      const std::size_t depth =
+          (part == Part::Forward) == rules_.deep_first ? model_.stages - s : s;
+      return part == Part::Forward || !rules_.deep_first ? std::array{group, depth, b}
+                                                         : std::array{b, s, group};
+    };
+    for (const std::size_t s : model_.stages_of_rank[rank]) {
+      const Arrival at = arrival(part, s, now);
+      if (!at.sure || at.time > now) continue;
+      if (!best || key(s) < key(*best)) best = s;
+    }
+    return best;
+  }
+
+  /// The first moment at which something else than W may be ready here.
+  std::int64_t next_arrival(std::size_t rank, std::int64_t now, bool sure_only,
+                            bool inputs_only = false) {
+    std::int64_t next = kNever;
+    for (const std::size_t s : model_.stages_of_rank[rank])
+      for (const Part part : {Part::Forward, Part::Input}) {
+        if (inputs_only && part == Part::Forward) continue;
+        const Arrival at = arrival(part, s, now);
+        if (at.time > now && (at.sure || !sure_only)) next = std::min(next, at.time);
+      }
+    return next;
+  }
+
+  /// The stage whose oldest W waits longest; none if there is no W.
+  std::optional<std::size_t> pending_weight(std::size_t rank) {
+    std::optional<std::size_t> best;
+    std::int64_t oldest = kNever;
+    for (const std::size_t s : model_.stages_of_rank[rank]) {
+      const std::size_t b = done(Part::Weight, s);
+      if (done(Part::Input, s) <= b) continue;
+      const std::int64_t since = end_[index(Part::Input, s, b)];
+      if (since < oldest) oldest = since, best = s;
+    }
+    return best;
+  }
+
+  bool crowding_allowed(std::size_t rank) {
+    if (rules_.crowd != ListRules::Crowd::WarmUp)
+      return rules_.crowd == ListRules::Crowd::Always;
+    return std::ranges::all_of(model_.stages_of_rank[rank],
+                               [&](std::size_t s) { return done(Part::Input, s) == 0; });
+  }
+
+  /// What the rank does at `now`; nothing = it waits, and wake_ says until when.
+  std::optional<Turn> choose(std::size_t rank, std::int64_t now) {
+    const auto turn = [](Part part, std::size_t stage) {
+      return Turn{part, static_cast<std::uint32_t>(stage)};
+    };
+    const auto weight = pending_weight(rank);
+    const auto input = first_ready(rank, Part::Input, now);
+    auto forward = first_ready(rank, Part::Forward, now);
+    bool no_room = false;
+    if (forward && !room_for(rank, Part::Forward, *forward)) no_room = true, forward.reset();
+    if (forward && flight_[rank] >= flight_limit_[rank]) forward.reset();
+    if (input && !(forward && rules_.forward_first)) {
+      if (room_for(rank, Part::Input, *input) || !weight) return turn(Part::Input, *input);
+      return turn(Part::Weight, *weight);
+    }
+    if (forward) {
+      const std::int64_t next = next_arrival(rank, now, true, true);
+      const bool crowds = next < now + duration(Part::Forward, *forward);
+      if (input || !crowds || crowding_allowed(rank)) return turn(Part::Forward, *forward);
+    }
+    const std::int64_t gap = next_arrival(rank, now, false) - now;
+    if (weight && (no_room || fills(rank, *weight, gap))) return turn(Part::Weight, *weight);
+    wake_[rank] = next_arrival(rank, now, true);
+    return std::nullopt;
+  }
+
+  bool fills(std::size_t rank, std::size_t stage, std::int64_t gap) const {
+    const std::int64_t length = duration(Part::Weight, stage);
+    if (length <= gap) return true;
+    switch (rules_.fill) {
+      case ListRules::Fill::Fitting:
+        return false;
+      case ListRules::Fill::Half:
+        return length / 2 <= gap;
+      case ListRules::Fill::Fairly:
+        return idle_[rank] + gap > *std::ranges::max_element(idle_);
+      default:
+        return true;
+    }
+  }
+
+  void take(std::size_t rank, Turn turn, std::int64_t start) {
+    const std::uint32_t b = done(turn.part, turn.stage)++;
+    const std::int64_t end = start + duration(turn.part, turn.stage);
+    if (!order_[rank].empty()) idle_[rank] += start - free_[rank];
+    end_[index(turn.part, turn.stage, b)] = end;
+    free_[rank] = wake_[rank] = end;
+    held_[rank] += model_.growth(turn);
+    if (turn.part == Part::Forward) ++flight_[rank];
+    if (turn.part == Part::Input) --flight_[rank];
+    order_[rank].push_back(turn);
+    if (order_[rank].size() == kParts * model_.microbatches * model_.stages_of_rank[rank].size())
+      wake_[rank] = kNever, free_[rank] = end;
+    for (const OrderModel::Wait& wake :
+         model_.wakes[static_cast<std::size_t>(turn.part)][turn.stage]) {
+      const std::size_t other = model_.rank_of_stage[wake.stage];
+      if (other == rank) continue;
+      wake_[other] = std::min(wake_[other], std::max(free_[other], end + wake.delay));
+    }
+  }
+
+  /// Everybody waits: memory or the rules hold back what is ready. The earliest action that has all
+  /// it needs goes ahead, W before I before F.
+  void unblock() {
+    std::optional<std::pair<std::size_t, Turn>> best;
+    std::int64_t start = kNever;
+    for (const Part part : {Part::Weight, Part::Input, Part::Forward})
+      for (std::size_t s = 0; s < model_.stages; ++s) {
+        const std::size_t rank = model_.rank_of_stage[s];
+        std::int64_t at = free_[rank];
+        if (part == Part::Weight) {
+          if (done(part, s) >= done(Part::Input, s)) continue;
+        } else {
+          const Arrival arrives = arrival(part, s, at);
+          if (!arrives.sure || arrives.time == kNever) continue;
+          if (part == Part::Forward && !room_for(rank, part, s)) continue;
+          at = std::max(at, arrives.time);
+        }
+        if (at < start)
+          start = at, best = {rank, Turn{part, static_cast<std::uint32_t>(s)}};
+      }
+    if (!best) best = beyond_room(start);
+    PFEIFE_CHECK(best, "an order of a chain of stages cannot end");
+    take(best->first, best->second, start);
+  }
+  /// The deepest forward that is ready, whatever it holds.
+  std::optional<std::pair<std::size_t, Turn>> beyond_room(std::int64_t& start) {
+    for (std::size_t s = model_.stages; s-- > 0;) {
+      const std::size_t rank = model_.rank_of_stage[s];
+      const Arrival arrives = arrival(Part::Forward, s, free_[rank]);
+      if (!arrives.sure || arrives.time == kNever) continue;
+      start = std::max(free_[rank], arrives.time);
+      return std::pair{rank, Turn{Part::Forward, static_cast<std::uint32_t>(s)}};
+    }
+    return std::nullopt;
+  }
+
+  const OrderModel& model_;
+  const ListRules& rules_;
+  std::vector<std::int64_t> end_;     // [part, stage, microbatch] -1 = not decided
+  std::vector<std::uint32_t> done_;   // [part, stage] decided
+  std::vector<std::int64_t> free_;    // [rank] end of what is decided
+  std::vector<std::int64_t> wake_;    // [rank] when it decides again
+  std::vector<std::int64_t> idle_;    // [rank] since its first action
+  std::vector<std::int64_t> held_;    // [rank] bytes
+  Order order_;
+  std::vector<std::int64_t> reserve_;  // [stage] bytes that later stages of its rank need
+  std::vector<std::size_t> flight_;    // [rank] forwards in flight
+  std::vector<std::size_t> flight_limit_;
+};
+
+}  // namespace
+
+Order list_order(const OrderModel& model, const ListRules& rules) {
+  return Builder(model, rules).build();
+}
+
+}  // namespace pfeife

@@ -1,0 +1,191 @@
+#include "planner/schedules/order_model.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/schedules/microbatch_order.h"
+
+namespace pfeife {
+
+OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
+                       std::size_t microbatches_, const std::vector<Bytes>& room_)
+    : ranks(placement.ranks()),
+      stages(placement.stages()),
+      microbatches(microbatches_),
+      stages_of_rank(placement.ranks()),
+      room(placement.ranks(), std::numeric_limits<std::int64_t>::max()),
+      tail(placement.ranks(), 0) {
+  for (std::size_t r = 0; r < room_.size(); ++r) room[r] = room_[r].value;
+  for (auto& of_stage : waits) of_stage.resize(stages);
+  for (auto& of_stage : wakes) of_stage.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const StageCost& cost = costs.stages[s];
+    const std::size_t rank = placement.rank_of_stage[s].index();
+    rank_of_stage.push_back(static_cast<std::uint32_t>(rank));
+    stages_of_rank[rank].push_back(static_cast<std::uint32_t>(s));
+    duration[0].push_back(cost.forward.count());
+    duration[1].push_back(cost.backward_input.count());
+    duration[2].push_back(cost.backward_weight.count());
+    saved.push_back(cost.saved.value);
+    weight_saved.push_back(cost.weight_saved.value);
+    tail[rank] += cost.optimizer.count();
+  }
+  const auto wait = [&](Part part, std::size_t stage, std::size_t source, std::int64_t delay) {
+    const auto at = static_cast<std::size_t>(part);
+    waits[at][stage].push_back({static_cast<std::uint32_t>(source), delay});
+    wakes[at][source].push_back({static_cast<std::uint32_t>(stage), delay});
+  };
+  for (std::size_t s = 0; s + 1 < stages; ++s) {
+    const auto* pair = find_pair(costs, StageId{static_cast<std::int64_t>(s)},
+                                 StageId{static_cast<std::int64_t>(s + 1)});
+    wait(Part::Forward, s + 1, s, pair ? pair->forward_time.count() : 0);
+    wait(Part::Input, s, s + 1, pair ? pair->backward_time.count() : 0);
+  }
+  for (const StagePair& pair : costs.pairs) {
+    if (pair.to.index() == pair.from.index() + 1) continue;
+    wait(Part::Forward, pair.to.index(), pair.from.index(), pair.forward_time.count());
+    if (pair.gradient_bytes > Bytes{0})
+      wait(Part::Input, pair.from.index(), pair.to.index(), pair.backward_time.count());
+  }
+}
+
+std::int64_t OrderModel::growth(Turn turn) const {
+  switch (turn.part) {
+    case Part::Forward:
+      return saved[turn.stage];
+    case Part::Input:
+      return weight_saved[turn.stage] - saved[turn.stage];
+    default:
+      return -weight_saved[turn.stage];
+  }
+}
+
+std::optional<Order> order_of(const Schedule& compute_only) {
+  Order order(compute_only.ranks());
+  std::vector<std::array<std::int32_t, kParts>> done(stage_count(compute_only));
+  bool in_order = true;
+  for (std::size_t r = 0; r < order.size(); ++r) {
+    const auto add = [&](Part part, const Action& action) {
+      auto& count = done[action.stage.index()][static_cast<std::size_t>(part)];
+      in_order = in_order && action.microbatch && action.microbatch->value == count;
+      ++count;
+      order[r].push_back({part, static_cast<std::uint32_t>(action.stage.index())});
+    };
+    for (const Cell& cell : compute_only.rows[r])
+      for_each_action(cell, [&](const Action& action) {
+        if (action.op == Op::Forward) add(Part::Forward, action);
+        if (action.op == Op::Backward || action.op == Op::BackwardInput) add(Part::Input, action);
+        if (action.op == Op::Backward || action.op == Op::BackwardWeight) add(Part::Weight, action);
+      });
+  }
+  if (!in_order) return std::nullopt;
+  return order;
+}
+
+Schedule schedule_of(const Order& order) {
+  Schedule schedule;
+  for (const auto& row : order) {
+    auto& cells = schedule.rows.emplace_back();
+    std::vector<std::array<std::size_t, kParts>> done;
+    for (const Turn turn : row) {
+      if (turn.stage >= done.size()) done.resize(turn.stage + 1);
+      const StageId stage = stage_at(turn.stage);
+      const MicrobatchId b = microbatch_at(done[turn.stage][static_cast<std::size_t>(turn.part)]++);
+      cells.emplace_back(turn.part == Part::Forward ? forward(stage, b)
+                         : turn.part == Part::Input ? backward_input(stage, b)
+                                                    : backward_weight(stage, b));
+    }
+  }
+  return schedule;
+}
+
+bool fits(const OrderModel& model, const Order& order, std::size_t rank) {
+  std::int64_t held = 0;
+  for (const Turn turn : order[rank]) {
+    held += model.growth(turn);
+    if (held > model.room[rank]) return false;
+  }
+  return true;
+}
+
+OrderClock::OrderClock(const OrderModel& model)
+    : model_(model),
+      end_(model.actions()),
+      position_(model.actions()),
+      next_(model.ranks),
+      rank_end_(model.ranks),
+      count_(kParts * model.stages),
+      batch_(model.ranks) {}
+
+bool OrderClock::run_next(const std::vector<Turn>& row, std::size_t rank) {
+  const std::size_t position = next_[rank];
+  const Turn turn = row[position];
+  const auto part = static_cast<std::size_t>(turn.part);
+  auto& count = count_[part * model_.stages + turn.stage];
+  std::int64_t start = rank_end_[rank];
+  for (const OrderModel::Wait& wait : model_.waits[part][turn.stage]) {
+    const std::int64_t ready = end_[index({turn.part, wait.stage}, count)];
+    if (ready < 0) return false;
+    start = std::max(start, ready + wait.delay);
+  }
+  if (part > 0 && count_[(part - 1) * model_.stages + turn.stage] <= count) return false;
+  const std::size_t at = index(turn, count);
+  rank_end_[rank] = end_[at] = start + model_.duration[part][turn.stage];
+  position_[at] = static_cast<std::uint32_t>(position);
+  batch_[rank][position] = count++;
+  ++next_[rank];
+  return true;
+}
+
+std::optional<std::int64_t> OrderClock::run(const Order& order) {
+  std::ranges::fill(end_, -1);
+  std::ranges::fill(next_, 0);
+  std::ranges::fill(rank_end_, 0);
+  std::ranges::fill(count_, 0);
+  for (std::size_t r = 0; r < order.size(); ++r) batch_[r].resize(order[r].size());
+  bool moved = true, left = true;
+  while (moved && left) {
+    moved = left = false;
+    for (std::size_t r = 0; r < order.size(); ++r) {
+      while (next_[r] < order[r].size() && run_next(order[r], r)) moved = true;
+      left = left || next_[r] < order[r].size();
+    }
+  }
+  if (left) return std::nullopt;
+  std::int64_t time = 0;
+  for (std::size_t r = 0; r < order.size(); ++r)
+    time = std::max(time, rank_end_[r] + model_.tail[r]);
+  return time;
+}
+
+std::vector<OrderClock::Place> OrderClock::critical_path(const Order& order) const {
+  Place at;
+  for (std::size_t r = 1; r < order.size(); ++r)
+    if (rank_end_[r] + model_.tail[r] > rank_end_[at.rank] + model_.tail[at.rank]) at.rank = r;
+  at.position = order[at.rank].size() - 1;
+  std::vector<Place> path{at};
+  for (;;) {
+    const Turn turn = order[at.rank][at.position];
+    const auto part = static_cast<std::size_t>(turn.part);
+    const std::size_t b = batch_[at.rank][at.position];
+    const std::int64_t start = end_[index(turn, b)] - model_.duration[part][turn.stage];
+    if (start == 0) return path;
+    // Another rank first: what waits for it is what moves within this rank cannot change.
+    bool found = false;
+    for (const OrderModel::Wait& wait : model_.waits[part][turn.stage]) {
+      const std::size_t source = index({turn.part, wait.stage}, b);
+      if (model_.rank_of_stage[wait.stage] == at.rank || end_[source] + wait.delay != start)
+        continue;
+      at = {model_.rank_of_stage[wait.stage], position_[source]};
+      found = true;
+      break;
+    }
+    if (!found) {
+      if (at.position == 0) return path;
+      --at.position;
+    }
+    path.push_back(at);
+  }
+}
+
+}  // namespace pfeife

@@ -1,0 +1,96 @@
+// What an order is built for: one rank's time for every F, I and W, what each waits for, and what
+// it leaves in memory; and how long a given order takes.
+//
+// The microbatches of a stage are taken in order, so the order of a rank is a sequence of
+// (work, stage) and the microbatch is a count. Transfers are delays; reductions are left out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/ir/schedule.h"
+#include "planner/ir/stage_costs.h"
+
+namespace pfeife {
+
+enum class Part : std::uint8_t { Forward, Input, Weight };
+inline constexpr std::size_t kParts = 3;
+
+/// One F, I or W of a stage; which microbatch follows from how often it came before.
+struct Turn {
+  Part part = Part::Forward;
+  std::uint32_t stage = 0;
+  friend bool operator==(const Turn&, const Turn&) = default;
+};
+
+struct OrderModel {
+  /// Waits for a part of another stage and the same microbatch, `delay` ns after its end.
+  struct Wait {
+    std::uint32_t stage = 0;
+    std::int64_t delay = 0;
+  };
+  std::size_t ranks = 0, stages = 0, microbatches = 0;
+  std::vector<std::uint32_t> rank_of_stage;
+  std::vector<std::vector<std::uint32_t>> stages_of_rank;    ///< ascending
+  std::array<std::vector<std::int64_t>, kParts> duration;    ///< [stage] ns
+  std::array<std::vector<std::vector<Wait>>, kParts> waits;  ///< [stage]; W waits for its I alone
+  std::array<std::vector<std::vector<Wait>>, kParts> wakes;  ///< [stage] the same, from its source
+  std::vector<std::int64_t> saved, weight_saved;             ///< [stage] bytes
+  std::vector<std::int64_t> room;  ///< [rank] bytes for them; a lot if there is no limit
+  /// [rank] added to the end of its last action: what is judged is the largest sum over ranks.
+  std::vector<std::int64_t> tail;
+
+  /// Every stage waits for its neighbours even where nothing passes between them, so that the order
+  /// is free of deadlock on a chain. `room` empty = no limit.
+  OrderModel(const StageCosts& costs, const Placement& placement, std::size_t microbatches,
+             const std::vector<Bytes>& room);
+
+  /// What a turn adds to the memory of its rank at its end (F: at its start).
+  std::int64_t growth(Turn turn) const;
+  std::size_t actions() const { return kParts * stages * microbatches; }
+};
+
+/// The order of every rank.
+using Order = std::vector<std::vector<Turn>>;
+
+/// A schedule as an order: B counts as I and W. nullopt if a stage takes its microbatches out of
+/// order.
+std::optional<Order> order_of(const Schedule& compute_only);
+Schedule schedule_of(const Order& order);
+
+/// The rank's memory stays within its room.
+bool fits(const OrderModel& model, const Order& order, std::size_t rank);
+
+/// Runs orders of one model again and again.
+class OrderClock {
+ public:
+  explicit OrderClock(const OrderModel& model);
+
+  /// Time of the order (ns): max over ranks of last end + tail; nullopt if it deadlocks.
+  std::optional<std::int64_t> run(const Order& order);
+  /// A longest path of the last run, from its end to its start: positions in the rows.
+  struct Place {
+    std::size_t rank = 0, position = 0;
+  };
+  std::vector<Place> critical_path(const Order& order) const;
+
+ private:
+  std::size_t index(Turn turn, std::size_t microbatch) const {
+    return (static_cast<std::size_t>(turn.part) * model_.stages + turn.stage) *
+               model_.microbatches +
+           microbatch;
+  }
+  bool run_next(const std::vector<Turn>& row, std::size_t rank);
+
+  const OrderModel& model_;
+  std::vector<std::int64_t> end_;                 // [index] -1 = not yet
+  std::vector<std::uint32_t> position_;           // [index] in its row
+  std::vector<std::size_t> next_;                 // [rank]
+  std::vector<std::int64_t> rank_end_;            // [rank]
+  std::vector<std::uint32_t> count_;              // [part * stages + stage]
+  std::vector<std::vector<std::uint32_t>> batch_;  // [rank][position] microbatch
+};
+
+}  // namespace pfeife

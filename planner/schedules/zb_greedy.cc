@@ -1,0 +1,130 @@
+// zb_greedy: the order is built for the costs, so the family has no closed form.
+//
+//  1. Orders from scratch by every combination of a few rules (list_order.h), and those of the
+//     families with a closed form and the same placement, their backward split.
+//  2. Those within the memory are timed; the best few are improved by moving actions of the longest
+//     path (order_descent.h).
+//
+// As a family, without costs: every F, I and W takes the same time, transfers none, no memory cap.
+#include "planner/schedules/zb_greedy.h"
+
+#include <algorithm>
+
+#include "planner/schedules/list_order.h"
+
+namespace pfeife {
+
+Family zb_h1();
+Family zb_h2();
+Family zb1p();
+Family one_forward_one_backward();
+Family interleaved_1f1b();
+
+namespace {
+
+constexpr std::size_t kImproved = 3;  ///< orders that are improved, the best of all first
+constexpr std::size_t kMostActions = 20'000'000;  ///< decided over the grid, about
+
+std::vector<ListRules> grid(std::size_t loops) {
+  using Crowd = ListRules::Crowd;
+  using Fill = ListRules::Fill;
+  using Flight = ListRules::Flight;
+  std::vector<ListRules> rules;
+  // Large schedules try the first of them only: in an order of merit.
+  for (const Fill fill : {Fill::Fairly, Fill::Half, Fill::Fitting, Fill::Always})
+    for (const Flight flight :
+         {Flight::Until, Flight::Once, Flight::Within, Flight::Memory, Flight::Twice})
+      for (const bool deep_first : {true, false})
+        for (const Crowd crowd : {Crowd::Never, Crowd::Always, Crowd::WarmUp})
+          for (const bool forward_first : {false, true}) {
+            if (loops == 1 && !deep_first) continue;
+            if (forward_first && flight == Flight::Memory) continue;
+            rules.push_back({crowd, fill, forward_first, deep_first, flight});
+          }
+  return rules;
+}
+
+class Finder {
+ public:
+  Finder(const OrderModel& model, const ZeroBubbleOptions& options)
+      : model_(model), clock_(model), options_(options) {}
+
+  void add(Order order) {
+    const auto time = clock_.run(order);
+    if (!time) return;
+    bool fitting = true;
+    for (std::size_t r = 0; r < model_.ranks; ++r) fitting = fitting && fits(model_, order, r);
+    auto& list = fitting ? fitting_ : too_full_;
+    if (std::ranges::find(list, order, &TimedOrder::order) == list.end())
+      list.push_back({std::move(order), *time});
+  }
+  TimedOrder best() {
+    auto& list = fitting_.empty() ? too_full_ : fitting_;
+    std::ranges::stable_sort(list, {}, &TimedOrder::time);
+    TimedOrder best = list.front();
+    const std::size_t count = std::min(kImproved, list.size());
+    for (std::size_t k = 0; k < count; ++k) {
+      TimedOrder found = improve(model_, list[k], options_.moves / count);
+      if (found.time < best.time) best = std::move(found);
+    }
+    return best;
+  }
+
+ private:
+  const OrderModel& model_;
+  OrderClock clock_;
+  const ZeroBubbleOptions& options_;
+  std::vector<TimedOrder> fitting_, too_full_;
+};
+
+/// Start of each rank's first action, taken off its tail: what is left is its busy stretch.
+void judge_by_span(OrderModel& model) {
+  std::vector<std::int64_t> first(model.stages, 0);
+  for (std::size_t s = 1; s < model.stages; ++s)
+    for (const OrderModel::Wait& wait : model.waits[0][s])
+      first[s] = std::max(first[s], first[wait.stage] + model.duration[0][wait.stage] + wait.delay);
+  for (std::size_t r = 0; r < model.ranks; ++r)
+    model.tail[r] = -first[model.stages_of_rank[r].front()];
+}
+
+std::optional<Refusal> any_loops(const ScheduleSpec&) { return std::nullopt; }
+
+Schedule generate(const ScheduleSpec& spec) {
+  const Nanoseconds unit{1000};
+  const StageCosts costs = uniform_costs(spec.stages(), unit, unit, unit, Nanoseconds{0});
+  return schedule_of(
+      zero_bubble_order(costs, dealt_round(spec), spec.microbatches, {}, {.moves = 0}).order);
+}
+
+}  // namespace
+
+TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement,
+                             std::size_t microbatches, const std::vector<Bytes>& room,
+                             const ZeroBubbleOptions& options) {
+  OrderModel model(costs, placement, microbatches, room);
+  if (options.span) judge_by_span(model);
+  Finder finder(model, options);
+  const std::size_t loops = model.stages / model.ranks;
+  std::vector<ListRules> rules = grid(loops);
+  rules.resize(std::clamp<std::size_t>(kMostActions / model.actions(), 1, rules.size()));
+  for (const ListRules& one : rules) finder.add(list_order(model, one));
+  for (const Family& family :
+       {zb_h1(), zb_h2(), zb1p(), one_forward_one_backward(), interleaved_1f1b()}) {
+    const ScheduleSpec spec{family.name, model.ranks, microbatches, loops, {}, {}};
+    if (family.refuse(spec)) continue;
+    if (auto order = order_of(family.generate(spec))) finder.add(*std::move(order));
+  }
+  return finder.best();
+}
+
+Family zb_greedy() {
+  return {.name = "zb_greedy",
+          .rule = "F, I and W in an order built for the costs under a memory cap",
+          .refuse = any_loops,
+          .generate = generate,
+          .placement = dealt_round,
+          .certified = false,
+          .built_for_costs = true};
+}
+
+}  // namespace pfeife

@@ -1,0 +1,29 @@
+// Zero-bubble orders built for given costs under a memory cap.
+#pragma once
+
+#include "planner/schedules/family.h"
+#include "planner/schedules/order_descent.h"
+
+namespace pfeife {
+
+/// What zero_bubble_order may spend, and what it aims at.
+struct ZeroBubbleOptions {
+  /// Orders timed while the best few are improved.
+  std::size_t moves = 2000;
+  /// Judge by the longest stretch of a rank from its first start to its last end: right when no
+  /// rank's optimizer step waits for the others and steps follow each other (Qi et al. 2024,
+  /// section 4). Otherwise by the time of the whole step, optimizer included.
+  bool span = false;
+};
+
+/// The best order found for F, I and W of `microbatches` on the given stages. `room` [rank], bytes
+/// for what F (StageCost::saved) and I (weight_saved) leave behind, empty = no limit. It is kept
+/// unless a rank cannot hold one microbatch of all its stages. The time is without reductions, all
+/// optimizer steps of a rank after its last action. Deterministic. Source: the grid is after
+/// Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, sec. 3.1; the rules in list_order.h
+/// are ours.
+TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement,
+                             std::size_t microbatches, const std::vector<Bytes>& room,
+                             const ZeroBubbleOptions& options = {});
+
+}  // namespace pfeife
