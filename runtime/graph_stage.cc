@@ -219,7 +219,8 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m) {
         {options_.seed, inputs_->step, static_cast<std::uint64_t>(m.value), instruction.node}));
   }
   if (instruction.deferred && at::GradMode::is_enabled())
-    call_deferred(*instruction.deferred, stack, queue(m));
+    call_deferred(*instruction.deferred, NodeId{static_cast<std::int64_t>(instruction.node)}, stack,
+                  queue(m));
   else
     instruction.call.op.callBoxed(stack);
   if (instruction.returns_list) {
@@ -237,6 +238,8 @@ void GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history, bo
   const AutocastScope autocast(options_.autocast_bf16, options_.placing.device.type());
   fill_values(m, flight, again);
   for (const Instruction& instruction : instructions_) {
+    const NodeId node{static_cast<std::int64_t>(instruction.node)};
+    if (observer_) observer_->before_node(node);
     try {
       execute(instruction, m);
     } catch (const c10::Error& error) {
@@ -244,11 +247,13 @@ void GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history, bo
                          graph_.nodes[instruction.node].op +
                          "): " + error.what_without_backtrace());
     }
+    if (observer_) observer_->made(node, instruction.outputs, values_);
     if (!again)
       for (const ValueId v : kept_)
         if (std::ranges::find(instruction.outputs, v) != instruction.outputs.end())
           outputs_[{m, v}] = values_[v.index()].detach();
     for (const ValueId v : instruction.last_uses) values_[v.index()].reset();
+    if (observer_) observer_->after_node(node);
   }
   flight.roots.clear();
   for (const ValueId v : sent_) flight.roots.push_back(values_[v.index()]);
@@ -339,7 +344,11 @@ PerStage GraphStage::backward_input(MicrobatchId m, const PerStage& gradients) {
 void GraphStage::backward_weight(MicrobatchId m) {
   const auto queue = entry(queues_, m, "W without I");
   queues_.erase(m);
-  queue->run();
+  queue->run(observer_);
+}
+
+const WeightQueue& GraphStage::pending(MicrobatchId m) const {
+  return *entry(queues_, m, "no weight gradients are pending");
 }
 
 }  // namespace pfeife

@@ -12,6 +12,7 @@
 #include "runtime/graph_split.h"
 #include "runtime/split_backward.h"
 #include "runtime/stage.h"
+#include "runtime/stage_observer.h"
 #include "runtime/weights.h"
 
 namespace pfeife {
@@ -62,6 +63,11 @@ class GraphStage final : public Stage {
   /// A kept value or model output of a microbatch, detached.
   at::Tensor output(MicrobatchId m, ValueId value) const;
 
+  /// Tells `observer` of every node that runs; nullptr = nobody. It must outlive the stage's use.
+  void observe(StageObserver* observer) { observer_ = observer; }
+  /// Weight gradients of a microbatch that its W will compute.
+  const WeightQueue& pending(MicrobatchId m) const;
+
   /// Microbatches whose forward has run and whose backward has not; and W that is outstanding.
   std::size_t in_flight() const { return flights_.size(); }
   std::size_t weights_pending() const { return queues_.size(); }
@@ -104,6 +110,7 @@ class GraphStage final : public Stage {
   std::vector<Instruction> instructions_;
   std::optional<ValueId> loss_value_;
   std::vector<ValueId> kept_;
+  StageObserver* observer_ = nullptr;
 
   const StepInputs* inputs_ = nullptr;
   std::vector<at::Tensor> values_;  ///< [value] during a forward

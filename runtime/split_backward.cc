@@ -10,8 +10,20 @@ using torch::autograd::variable_list;
 using Maybe = std::optional<Tensor>;  // an undefined tensor is no argument of a Function
 using Queue = c10::intrusive_ptr<WeightQueue>;
 
-Queue queue_of(AutogradContext* context) {
-  return c10::static_intrusive_pointer_cast<WeightQueue>(context->saved_data["queue"].toCapsule());
+/// Where a node's weight gradients wait.
+struct Place {
+  NodeId node;
+  Queue queue;
+};
+void remember(AutogradContext* context, const Place& place) {
+  context->saved_data["queue"] = c10::IValue::make_capsule(place.queue);
+  context->saved_data["node"] = place.node.value;
+}
+void defer(AutogradContext* context, std::vector<Tensor> kept, std::function<void()> compute) {
+  const auto queue =
+      c10::static_intrusive_pointer_cast<WeightQueue>(context->saved_data["queue"].toCapsule());
+  queue->pending.push_back({NodeId{context->saved_data["node"].toInt()}, std::move(kept),
+                            std::move(compute)});
 }
 
 void add_gradient(Tensor parameter, const Tensor& gradient) {
@@ -27,15 +39,15 @@ Tensor rows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }  // [any...
 /// y = x w^T + b. x [..., in], w [out, in], b [out].
 struct DeferredLinear : Function<DeferredLinear> {
   static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Maybe& b,
-                        const Queue& queue) {
+                        const Place& place) {
     c->save_for_backward({x, w, b.value_or(Tensor())});
-    c->saved_data["queue"] = c10::IValue::make_capsule(queue);
+    remember(c, place);
     return at::linear(x, w, b);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
     const Tensor x = s[0].to(g[0].scalar_type()), w = s[1], b = s[2], gy = g[0];
-    queue_of(c)->pending.emplace_back([x, w, b, gy] {
+    defer(c, {x, gy}, [x, w, b, gy] {
       if (w.requires_grad()) add_gradient(w, rows(gy).t().mm(rows(x)));
       if (b.defined() && b.requires_grad()) add_gradient(b, rows(gy).sum(0));
     });
@@ -47,15 +59,15 @@ struct DeferredLinear : Function<DeferredLinear> {
 /// y = x w (+ b). x [..., in], w [in, out], b broadcast to y.
 struct DeferredProduct : Function<DeferredProduct> {
   static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Maybe& b,
-                        const Queue& queue) {
+                        const Place& place) {
     c->save_for_backward({x, w, b.value_or(Tensor())});
-    c->saved_data["queue"] = c10::IValue::make_capsule(queue);
+    remember(c, place);
     return b ? at::addmm(*b, x, w) : at::matmul(x, w);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
     const Tensor x = s[0].to(g[0].scalar_type()), w = s[1], b = s[2], gy = g[0];
-    queue_of(c)->pending.emplace_back([x, w, b, gy] {
+    defer(c, {x, gy}, [x, w, b, gy] {
       if (w.requires_grad()) add_gradient(w, rows(x).t().mm(rows(gy)));
       if (b.defined() && b.requires_grad()) add_gradient(b, at::sum_to(gy, b.sizes()));
     });
@@ -72,9 +84,9 @@ struct ConvolutionShape {
 /// x [batch, in, ...], w [out, in / groups, ...], b [out].
 struct DeferredConvolution : Function<DeferredConvolution> {
   static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Maybe& b,
-                        const ConvolutionShape& shape, const Queue& queue) {
+                        const ConvolutionShape& shape, const Place& place) {
     c->save_for_backward({x, w, b.value_or(Tensor())});
-    c->saved_data["queue"] = c10::IValue::make_capsule(queue);
+    remember(c, place);
     c->saved_data["stride"] = shape.stride;
     c->saved_data["padding"] = shape.padding;
     c->saved_data["dilation"] = shape.dilation;
@@ -96,7 +108,7 @@ struct DeferredConvolution : Function<DeferredConvolution> {
                                       shape.padding, shape.dilation, false, none, shape.groups,
                                       wanted);
     };
-    queue_of(c)->pending.emplace_back([gradients, w, b] {
+    defer(c, {x, gy}, [gradients, w, b] {
       const bool bias = b.defined() && b.requires_grad();
       auto [gx, gw, gb] = gradients({false, w.requires_grad(), bias});
       if (w.requires_grad()) add_gradient(w, gw);
@@ -111,18 +123,18 @@ struct DeferredConvolution : Function<DeferredConvolution> {
 /// w [rows, width], indices of any shape.
 struct DeferredEmbedding : Function<DeferredEmbedding> {
   static Tensor forward(AutogradContext* c, const Tensor& w, const Tensor& indices,
-                        std::int64_t padding, bool by_frequency, const Queue& queue) {
+                        std::int64_t padding, bool by_frequency, const Place& place) {
     c->save_for_backward({w, indices});
-    c->saved_data["queue"] = c10::IValue::make_capsule(queue);
+    remember(c, place);
     c->saved_data["padding"] = padding;
     c->saved_data["by_frequency"] = by_frequency;
     return at::embedding(w, indices, padding, by_frequency, false);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
-    queue_of(c)->pending.emplace_back([w = s[0], indices = s[1], gy = g[0],
-                                       padding = c->saved_data["padding"].toInt(),
-                                       by_frequency = c->saved_data["by_frequency"].toBool()] {
+    const Tensor w = s[0], indices = s[1], gy = g[0];
+    defer(c, {indices, gy}, [w, indices, gy, padding = c->saved_data["padding"].toInt(),
+                             by_frequency = c->saved_data["by_frequency"].toBool()] {
       add_gradient(w, at::embedding_dense_backward(gy, indices, w.size(0), padding, by_frequency));
     });
     return {Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
@@ -157,11 +169,14 @@ std::size_t dimensions(const Graph& graph, const Node& node, const char* argumen
 
 }  // namespace
 
-void WeightQueue::run() {
+void WeightQueue::run(StageObserver* observer) {
   const at::NoGradGuard no_gradients;
-  for (auto& compute : pending) {
-    compute();
-    compute = nullptr;  // frees the activations it held
+  for (PendingWeight& weight : pending) {
+    const NodeId node = weight.node;
+    if (observer) observer->before_weight(node);
+    weight.compute();
+    weight = {};  // frees the activations it held
+    if (observer) observer->after_weight(node);
   }
   pending.clear();
 }
@@ -188,31 +203,32 @@ std::optional<DeferredKind> deferred_kind(const Graph& graph, const Node& node) 
   return {};
 }
 
-void call_deferred(DeferredKind kind, torch::jit::Stack& stack, const Queue& queue) {
+void call_deferred(DeferredKind kind, NodeId node, torch::jit::Stack& stack, const Queue& queue) {
   const auto& a = stack;
+  const Place place{node, queue};
   Tensor result;
   switch (kind) {
     case DeferredKind::Linear:
-      result = DeferredLinear::apply(a[0].toTensor(), a[1].toTensor(), tensor_or_none(a[2]), queue);
+      result = DeferredLinear::apply(a[0].toTensor(), a[1].toTensor(), tensor_or_none(a[2]), place);
       break;
     case DeferredKind::Addmm:
       result =
-          DeferredProduct::apply(a[1].toTensor(), a[2].toTensor(), Maybe(a[0].toTensor()), queue);
+          DeferredProduct::apply(a[1].toTensor(), a[2].toTensor(), Maybe(a[0].toTensor()), place);
       break;
     case DeferredKind::Matmul:
-      result = DeferredProduct::apply(a[0].toTensor(), a[1].toTensor(), Maybe(), queue);
+      result = DeferredProduct::apply(a[0].toTensor(), a[1].toTensor(), Maybe(), place);
       break;
     case DeferredKind::Convolution: {
       const auto spatial = static_cast<std::size_t>(a[1].toTensor().dim() - 2);
       const ConvolutionShape shape{per_dimension(a[3], spatial), per_dimension(a[4], spatial),
                                    per_dimension(a[5], spatial), a[6].toInt()};
       result = DeferredConvolution::apply(a[0].toTensor(), a[1].toTensor(), tensor_or_none(a[2]),
-                                          shape, queue);
+                                          shape, place);
       break;
     }
     case DeferredKind::Embedding:
       result = DeferredEmbedding::apply(a[0].toTensor(), a[1].toTensor(), a[2].toInt(),
-                                        a[3].toBool(), queue);
+                                        a[3].toBool(), place);
       break;
   }
   stack.clear();

@@ -11,14 +11,22 @@
 
 #include "planner/ir/graph.h"
 #include "runtime/aten.h"
+#include "runtime/stage_observer.h"
 
 namespace pfeife {
 
-/// Weight gradients of one microbatch that are still to be computed; filled by I, emptied by W.
+/// The weight gradients of a node that are still to be computed.
+struct PendingWeight {
+  NodeId node;
+  std::vector<at::Tensor> kept;   ///< what `compute` needs besides parameters
+  std::function<void()> compute;  ///< adds to the parameters' gradients
+};
+
+/// Those of one microbatch; filled by I, emptied by W.
 struct WeightQueue : torch::CustomClassHolder {
-  std::vector<std::function<void()>> pending;
-  /// Computes them all, adding to the parameters' gradients, and frees what they held.
-  void run();
+  std::vector<PendingWeight> pending;
+  /// Computes them all and frees what they held.
+  void run(StageObserver* observer = nullptr);
 };
 
 /// The kinds of operators that defer.
@@ -27,9 +35,9 @@ enum class DeferredKind { Linear, Addmm, Matmul, Convolution, Embedding };
 /// How `node` can be deferred: its weight must be a trainable parameter itself. Empty if it cannot.
 std::optional<DeferredKind> deferred_kind(const Graph& graph, const Node& node);
 
-/// Calls the operator on `stack` (arguments in the order of its schema) so that its backward defers
-/// to `queue`. Leaves the result on the stack.
-void call_deferred(DeferredKind kind, torch::jit::Stack& stack,
+/// Calls the operator of `node` on `stack` (arguments in the order of its schema) so that its
+/// backward defers to `queue`. Leaves the result on the stack.
+void call_deferred(DeferredKind kind, NodeId node, torch::jit::Stack& stack,
                    const c10::intrusive_ptr<WeightQueue>& queue);
 
 }  // namespace pfeife
