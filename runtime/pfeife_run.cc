@@ -5,6 +5,7 @@
 
 #include "planner/ir/error.h"
 #include "runtime/check_verb.h"
+#include "runtime/profile_verb.h"
 #include "runtime/train_verb.h"
 
 namespace pfeife {
@@ -85,6 +86,39 @@ int run_train(const Given& given, const std::vector<std::string>& arguments) {
                      at_least_one(given, "steps", 10), get<std::string>(given, "out", "")});
 }
 
+void describe_profile(Options& known) {
+  known.add_options()("out", value<std::string>(), "profile.yaml, for `profile:` of an experiment")(
+      "device", value<std::string>(), "default cpu")(
+      "device-kind", value<std::string>(),
+      "what cluster files call this device; default x86_core, as clusters/laptop.yaml")(
+      "precision", value<std::string>(), "fp32 (default), bf16_amp")(
+      "optimizer", value<std::string>(), "sgd, momentum, adam (default), adamw")(
+      "microbatch-size", value<std::int64_t>(), "samples; default as exported")(
+      "repetitions", value<int>(), "steps of each kind that are timed; default 10")(
+      "microbatches", value<int>(), "of each of these steps; default 4")(
+      "beside", value<int>(),
+      "other processes that do the same meanwhile, as the other ranks of a pipeline do; default 0")(
+      "kernel-threads", value<int>(), "threads of a kernel; default 1")(
+      "seed", value<std::uint64_t>(), "of initialisation, data and dropout; default 0");
+}
+
+int run_profile(const Given& given, const std::vector<std::string>& arguments) {
+  const int beside = get(given, "beside", 0);
+  if (beside < 0) throw ConfigError({"pfeife-run"}, "--beside must not be negative");
+  return profile_verb({.model = get<std::string>(given, "model", ""),
+                       .out = get<std::string>(given, "out", ""),
+                       .device = get<std::string>(given, "device", "cpu"),
+                       .device_kind = get<std::string>(given, "device-kind", "x86_core"),
+                       .precision = get<std::string>(given, "precision", "fp32"),
+                       .optimizer = get<std::string>(given, "optimizer", "adam"),
+                       .microbatch_size = find<std::int64_t>(given, "microbatch-size"),
+                       .repetitions = at_least_one(given, "repetitions", 10),
+                       .microbatches = at_least_one(given, "microbatches", 4),
+                       .beside = beside,
+                       .seed = get<std::uint64_t>(given, "seed", 0),
+                       .launch = launch_options(given, arguments)});
+}
+
 /// `subject` = the argument without a name, as the verb's options see it.
 struct Verb {
   const char* name;
@@ -99,6 +133,8 @@ constexpr Verb kVerbs[] = {
      describe_check, run_check},
     {"train", "plan", "steps on synthetic data; time, losses and the measured trace",
      describe_train, run_train},
+    {"profile", "model", "what each node of a model costs on this machine", describe_profile,
+     run_profile},
 };
 
 std::string usage() {

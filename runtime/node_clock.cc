@@ -1,0 +1,154 @@
+#include "runtime/node_clock.h"
+
+#include <ATen/SequenceNumber.h>
+
+#include <algorithm>
+
+#include "runtime/backward_watch.h"
+#include "runtime/transport.h"
+
+namespace pfeife {
+
+void BackwardNodes::before(NodeId node) {
+  const std::uint64_t number = at::sequence_number::peek();
+  ranges_.push_back({number, number, node});
+}
+
+void BackwardNodes::after() { ranges_.back().end = at::sequence_number::peek(); }
+
+std::optional<NodeId> BackwardNodes::find(std::int64_t number) const {
+  if (number < 0) return {};
+  const auto wanted = static_cast<std::uint64_t>(number);
+  const auto found = std::ranges::upper_bound(ranges_, wanted, {}, &Range::end);
+  if (found == ranges_.end() || wanted < found->begin) return {};
+  return found->node;
+}
+
+NodeClock::NodeClock(std::size_t nodes) : nodes_(nodes) {
+  marks_.reserve(8 * nodes);  // not to be moved while the clock runs
+}
+
+PassTimes NodeClock::timed(const std::function<void()>& pass) {
+  marks_.clear();
+  first_ = Nanoseconds{0};
+  begin_ = now();
+  pass();
+  end_ = now();
+  PassTimes times{std::vector<Nanoseconds>(nodes_), std::vector<bool>(nodes_), {}, end_ - begin_};
+  return times;
+}
+
+void NodeClock::charge(PassTimes& times, std::size_t node, Nanoseconds time,
+                       Nanoseconds cost) const {
+  times.nodes[node] += std::max(time - cost, Nanoseconds{0});
+  times.ran[node] = true;
+}
+
+PassTimes NodeClock::by_ends(PassTimes times) const {
+  times.outside = times.whole;
+  if (marks_.empty()) return times;
+  Nanoseconds before = first_;
+  for (const Mark& mark : marks_) {
+    charge(times, static_cast<std::size_t>(mark.what), mark.at - before, mark_cost());
+    before = mark.at;
+  }
+  times.outside = (first_ - begin_) + (end_ - marks_.back().at);
+  return times;
+}
+
+PassTimes NodeClock::forward(const std::function<void()>& pass) {
+  functions_.clear();
+  return by_ends(timed(pass));
+}
+
+PassTimes NodeClock::weight(const std::function<void()>& pass) { return by_ends(timed(pass)); }
+
+PassTimes NodeClock::backward(const std::function<void()>& pass) {
+  PassTimes times;
+  {
+    const BackwardWatch watch([this](std::int64_t number) { marks_.push_back({now(), number}); });
+    times = timed(pass);
+  }
+  times.outside = marks_.empty() ? times.whole : marks_.front().at - begin_;
+  std::optional<NodeId> node;
+  for (std::size_t i = 0; i < marks_.size(); ++i) {
+    const Nanoseconds until = i + 1 < marks_.size() ? marks_[i + 1].at : end_;
+    if (marks_[i].what >= 0) node = functions_.find(marks_[i].what);
+    if (node)
+      charge(times, node->index(), until - marks_[i].at, backward_mark_cost());
+    else
+      times.outside += until - marks_[i].at;
+  }
+  return times;
+}
+
+void NodeClock::before_node(NodeId node) {
+  functions_.before(node);
+  if (marks_.empty()) first_ = now();
+}
+void NodeClock::after_node(NodeId node) {
+  functions_.after();
+  marks_.push_back({now(), node.value});
+}
+void NodeClock::before_weight(NodeId) {
+  if (marks_.empty()) first_ = now();
+}
+void NodeClock::after_weight(NodeId node) { marks_.push_back({now(), node.value}); }
+
+namespace {
+
+constexpr int kTries = 7;
+
+/// The least of some tries: what else the machine does only adds.
+template <class Measure>
+Nanoseconds least(const Measure& measure) {
+  Nanoseconds best = Nanoseconds::max();
+  for (int i = 0; i < kTries; ++i) best = std::min(best, measure());
+  return std::max(best, Nanoseconds{0});
+}
+
+/// Time of a backward through a chain of `length` functions.
+Nanoseconds chain(int length) {
+  at::Tensor x = at::zeros({1}).set_requires_grad(true);
+  at::Tensor y = x;
+  for (int i = 0; i < length; ++i) y = y.neg();
+  const Nanoseconds begin = now();
+  torch::autograd::backward({y}, {at::ones({1})});
+  return now() - begin;
+}
+
+}  // namespace
+
+Nanoseconds NodeClock::mark_cost() {
+  static const Nanoseconds cost = [] {
+    constexpr int kMarks = 1000;
+    return least([&] {
+      NodeClock clock(kMarks);
+      const Nanoseconds begin = now();
+      for (int i = 0; i < kMarks; ++i) {
+        clock.before_node(NodeId{i});
+        clock.after_node(NodeId{i});
+      }
+      return Nanoseconds((now() - begin) / kMarks);
+    });
+  }();
+  return cost;
+}
+
+Nanoseconds NodeClock::backward_mark_cost() {
+  static const Nanoseconds cost = [] {
+    constexpr int kFunctions = 1000;
+    std::vector<Mark> marks;
+    marks.reserve(2 * kFunctions);
+    const Nanoseconds plain = least([] { return chain(kFunctions); });
+    const Nanoseconds watched = least([&] {
+      marks.clear();
+      const BackwardWatch watch([&](std::int64_t number) { marks.push_back({now(), number}); });
+      return chain(kFunctions);
+    });
+    return std::max((watched - plain) / kFunctions, Nanoseconds{0});
+  }();
+  return cost;
+}
+
+}  // namespace pfeife

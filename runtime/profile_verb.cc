@@ -1,0 +1,73 @@
+#include "runtime/profile_verb.h"
+
+#include <iostream>
+
+#include "planner/io/atomic_file.h"
+#include "planner/io/profile_file.h"
+#include "planner/io/pt2_reader.h"
+#include "planner/ir/error.h"
+#include "runtime/profiler.h"
+
+namespace pfeife {
+namespace {
+
+template <class T>
+T one_of(const char* option, const std::string& word,
+         std::initializer_list<T> allowed) {
+  std::string list;
+  for (const T choice : allowed) {
+    if (to_string(choice) == word) return choice;
+    list += (list.empty() ? "" : ", ") + to_string(choice);
+  }
+  throw ConfigError({option}, "'" + word + "' is none of " + list);
+}
+
+at::Device device_of(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  if (name == "cuda" && !at::hasCUDA())
+    throw ConfigError({"--device"}, "this LibTorch has no CUDA; use cpu");
+  if (name == "cuda")
+    throw ConfigError({"--device"}, "profiles are taken on cpu only by this build");
+  throw ConfigError({"--device"}, "'" + name + "' is none of cpu, cuda");
+}
+
+ProfileOptions options_of(const ProfileRequest& request, const Graph& graph) {
+  ProfileOptions options;
+  options.placing.device = device_of(request.device);
+  options.training.precision =
+      one_of("--precision", request.precision, {Precision::Fp32, Precision::Bf16Amp});
+  options.training.optimizer =
+      one_of("--optimizer", request.optimizer,
+             {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam, Optimizer::AdamW});
+  options.training.microbatch_size = graph.microbatch_size;
+  options.device_kind = request.device_kind;
+  options.repetitions = request.repetitions;
+  options.microbatches = static_cast<std::size_t>(request.microbatches);
+  options.seed = request.seed;
+  return options;
+}
+
+}  // namespace
+
+int profile_verb(const ProfileRequest& request) {
+  if (request.model.empty()) throw ConfigError({"pfeife-run profile"}, "needs a model: M.pt2");
+  const Graph graph = read_pt2(request.model, request.microbatch_size);
+  const ProfileOptions common = options_of(request, graph);
+  const WeightSource source(request.model, request.seed);
+  const auto ranks = static_cast<std::size_t>(request.beside) + 1;
+  return start_ranks(ranks, request.launch, [&](const RankSeat& seat) {
+    ProfileOptions options = common;
+    if (seat.rank == RankId{0})
+      options.progress = [](const std::string& what) { std::cerr << what << "\n"; };
+    const ProfileReport report = profile_model(graph, source, options, &seat.transport);
+    if (seat.rank != RankId{0}) return RankAnswer{};
+    std::string text = to_string(report, graph);
+    if (!request.out.empty()) {
+      write_file(request.out, profile_text(report.profile, graph));
+      text += "written to " + request.out + "\n";
+    }
+    return RankAnswer{text, ""};
+  });
+}
+
+}  // namespace pfeife

@@ -1,0 +1,50 @@
+// Profiles a model on this machine: what each node costs, measured in whole steps of the code that
+// trains.
+//
+// The whole model is one stage. Nodes are timed while a forward or backward goes through all of
+// them, so that caches are as in a step; no node runs in a loop of its own.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "planner/ir/graph.h"
+#include "planner/ir/profile.h"
+#include "runtime/transport.h"
+#include "runtime/weights.h"
+
+namespace pfeife {
+
+struct ProfileOptions {
+  Placing placing;
+  Training training;
+  std::string device_kind;      ///< its name in cluster files
+  int repetitions = 10;         ///< steps of each kind
+  std::size_t microbatches = 4;  ///< of a step
+  std::uint64_t seed = 0;
+  std::function<void(const std::string&)> progress;  ///< told what is being measured
+};
+
+/// A pass or step, as a whole without and node by node with the clock running; medians.
+struct MeasuredSum {
+  Nanoseconds whole{0}, whole_spread{0};
+  Nanoseconds nodes{0};  ///< sum over nodes of their medians, before it is made equal to `whole`
+};
+
+struct ProfileReport {
+  Profile profile;
+  MeasuredSum forward, backward_input, backward_weight, optimizer;
+  Nanoseconds backward{0}, backward_spread{0};  ///< B: not split
+  Nanoseconds split_forward{0};                 ///< F of a stage whose backward is split
+  Bytes saved{0}, weight_saved{0};              ///< of the whole model
+};
+
+/// Measures. With a transport, all ranks measure at the same time, in step with one another, as
+/// ranks of a pipeline do; each has a report of its own. ConfigError for what cannot be measured.
+ProfileReport profile_model(const Graph& graph, const WeightSource& source,
+                            const ProfileOptions& options, Transport* together = nullptr);
+
+/// For people: sums against wholes, I and W against B, memory.
+std::string to_string(const ProfileReport& report, const Graph& graph);
+
+}  // namespace pfeife
