@@ -116,6 +116,7 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
   }
   plans.rejected = std::move(outcome.rejected);
   plans.bound = std::move(outcome.bound);
+  plans.certificate = std::move(outcome.certificate);
   plans.candidates = outcome.candidates;
 }
 
@@ -267,7 +268,7 @@ CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluste
   switch (config.plan.source) {
     case PlanSettings::Source::Search:
       search_plans(config, layers, cluster, layers_of,
-                   {.keep = keep, .iterations = config.plan.iterations, .threads = threads}, plans);
+                   {.keep = keep, .iterations = config.plan.iterations, .threads = threads, .certificate = true}, plans);
       break;
     case PlanSettings::Source::PlanFile:
       plans.planned.push_back(from_plan(config, layers, cluster));

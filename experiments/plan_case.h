@@ -31,6 +31,7 @@ struct CasePlans {
   std::vector<Rejected> rejected;
   std::vector<TriedChange> tried;  ///< if nothing fits
   std::optional<Bound> bound;
+  std::shared_ptr<const Certificate> certificate;  ///< may be empty
   std::size_t candidates = 0;  ///< evaluated by the search
   double search_s = 0;
 };

@@ -4,6 +4,7 @@
 
 #include "experiments/table.h"
 #include "planner/io/atomic_file.h"
+#include "planner/io/certificate_file.h"
 #include "planner/io/chrome_trace.h"
 #include "planner/io/plan_file.h"
 #include "plots/timeline.h"
@@ -174,6 +175,11 @@ void write_plan_files(const std::filesystem::path& folder, const EvaluatedCase& 
     if (plan.possible()) write_files_of(folder / plan.candidate.plan, plan, evaluated);
   };
   write(evaluated.planned[evaluated.chosen]);
+  const std::filesystem::path proof = folder / "planned" / "certificate.txt";
+  if (evaluated.certificate)
+    write_file(proof, certificate_text(*evaluated.certificate));
+  else
+    std::filesystem::remove(proof);
   for (const Evaluation& baseline : evaluated.baselines) write(baseline);
 }
 

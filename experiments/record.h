@@ -19,6 +19,7 @@ struct EvaluatedCase {
   std::vector<Rejected> rejected;
   std::vector<TriedChange> tried;
   std::optional<Bound> bound;
+  std::shared_ptr<const Certificate> certificate;  ///< may be empty
   std::size_t candidates = 0;
   double search_s = 0;
 };
@@ -27,7 +28,8 @@ struct EvaluatedCase {
 CaseRecord record_of(const EvaluatedCase& evaluated);
 
 /// Writes FOLDER/<plan>/{plan.yaml, schedule.csv, timeline.svg, trace.json} of the chosen plan and
-/// the baselines, those that cannot be left out. Errors: RuntimeFault.
+/// the baselines, those that cannot be left out, and certificate.txt, the proof of the bound (or
+/// that nothing fits), in FOLDER/planned. Errors: RuntimeFault.
 void write_plan_files(const std::filesystem::path& folder, const EvaluatedCase& evaluated);
 
 }  // namespace pfeife

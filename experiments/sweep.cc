@@ -66,6 +66,7 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
   evaluated.rejected = std::move(plans.rejected);
   evaluated.tried = std::move(plans.tried);
   evaluated.bound = std::move(plans.bound);
+  evaluated.certificate = std::move(plans.certificate);
   evaluated.candidates = plans.candidates;
   evaluated.search_s = plans.search_s;
   return evaluated;

@@ -10,9 +10,12 @@
 #include <map>
 
 #include "planner/io/atomic_file.h"
+#include "planner/io/certificate_file.h"
+#include "planner/io/plan_file.h"
 #include "planner/io/schedule_csv.h"
 #include "planner/io/text_file.h"
 #include "planner/ir/error.h"
+#include "planner/schedule_tool/certify.h"
 #include "planner/schedule_tool/text_table.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
@@ -309,6 +312,27 @@ int run_show(const Arguments& arguments) {
   return kFine;
 }
 
+int run_certify(const Arguments& arguments) {
+  Options options("certify [PLAN.yaml|CERTIFICATE.txt]",
+                  "Checks a proof anew, sharing no code with the search. Of a plan: the certificate "
+                  "beside it, and that it\nspeaks of this plan. Exit code 2 if it is refused.");
+  if (!options.read(arguments, "file")) return kFine;
+  if (!options.has("file"))
+    throw ConfigError({}, "certify needs a file: plan.yaml or certificate.txt");
+  const std::filesystem::path file = options.text("file");
+  const bool of_plan = file.extension() == ".yaml";
+  const std::filesystem::path proof = of_plan ? file.parent_path() / "certificate.txt" : file;
+  const Certificate certificate = read_certificate(proof);
+  if (of_plan)
+    if (const std::string reason = disagreement(certificate, read_plan(file)); !reason.empty())
+      throw ConfigError({proof.string()}, "the certificate is not of this plan: " + reason);
+  const Verdict verdict = certify(certificate);
+  if (!verdict.refusal.empty())
+    throw ConfigError({proof.string()}, "the certificate is refused: " + verdict.refusal);
+  std::cout << summary(verdict, certificate) << "\n";
+  return kFine;
+}
+
 struct Verb {
   const char* name;
   const char* about;
@@ -321,6 +345,7 @@ constexpr Verb kVerbs[] = {
     {"show", "a grid in the terminal, or SVG", run_show},
     {"info", "actions, bubble, microbatches in flight", run_info},
     {"time", "step time and its causes under given costs", run_time},
+    {"certify", "check the proof that came with a plan", run_certify},
 };
 
 std::string usage() {

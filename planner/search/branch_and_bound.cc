@@ -47,9 +47,12 @@ bool BranchAndBound::Later::operator()(const Node& a, const Node& b) const {
   return a.id > b.id;
 }
 
-void BranchAndBound::push(CutRegion region, double bound, std::uint32_t depth) {
-  open_.push_back({std::move(region), bound, depth, next_id_++});
+/// Returns the number of the node in the record.
+std::size_t BranchAndBound::push(CutRegion region, double bound, std::uint32_t depth) {
+  const std::size_t record = settings_.record ? record_.add() : 0;
+  open_.push_back({std::move(region), bound, depth, next_id_++, record});
   std::ranges::push_heap(open_, Later{});
+  return record;
 }
 
 BranchAndBound::Node BranchAndBound::pop() {
@@ -71,8 +74,10 @@ double BranchAndBound::least(double scaled) const {
   return static_cast<double>((static_cast<std::int64_t>(scaled) + sum - 1) / sum);
 }
 
-BranchAndBound::Verdict BranchAndBound::close(double bound) {
-  closed_bound_ = std::min({closed_bound_, bound, target()});
+BranchAndBound::Verdict BranchAndBound::close(Node& node, double bound) {
+  node.bound = std::min(bound, target());
+  closed_bound_ = std::min(closed_bound_, node.bound);
+  if (settings_.record) record_.node(node.record).bound = node.bound;
   return Verdict::Closed;
 }
 
@@ -138,10 +143,10 @@ void BranchAndBound::forget_paths() {
   std::size_t kept = 0;
   for (std::size_t p = 0; p < keep.size(); ++p)
     if (keep[p]) {
-      if (kept != p) paths_[kept] = std::move(paths_[p]);
+      if (kept != p) paths_[kept] = std::move(paths_[p]), turns_[kept] = std::move(turns_[p]);
       ++kept;
     }
-  paths_.resize(kept, PathCounts<std::int32_t>());
+  paths_.resize(kept, PathCounts<std::int32_t>()), turns_.resize(kept);
 }
 
 double BranchAndBound::constant_of(const PathCounts<std::int32_t>& path) const {
@@ -157,12 +162,12 @@ double BranchAndBound::constant_of(const PathCounts<std::int32_t>& path) const {
   return sum;
 }
 
-std::size_t BranchAndBound::add_path(PathCounts<std::int32_t> path) {
+std::size_t BranchAndBound::add_path(PathCounts<std::int32_t> path, CertifiedPath turns) {
   std::vector<double> slope(candidates_.stages(), 0.0);
   for (std::size_t s = 0; s < slope.size(); ++s)
     for (std::size_t w = 0; w < kWorks; ++w) slope[s] += path.work[w][s] * share_[s][w];
   const std::size_t index = master_.add(slope, constant_of(path));
-  paths_.push_back(std::move(path));
+  paths_.push_back(std::move(path)), turns_.push_back(std::move(turns));
   return index;
 }
 
@@ -192,7 +197,8 @@ std::size_t BranchAndBound::price_path(double tolerance) {
   program.complete(fractional_.data(), 1);
   const double longest = program.makespan(fractional_, ends_);
   if (longest <= master_.value() + tolerance) return kNothing;
-  return add_path(program.critical_path(fractional_, ends_));
+  return add_path(program.critical_path(fractional_, ends_),
+                  settings_.record ? program.critical_turns(fractional_, ends_) : CertifiedPath());
 }
 
 bool BranchAndBound::solve_master(double tolerance, std::size_t pivots) {
@@ -212,7 +218,12 @@ bool BranchAndBound::solve_master(double tolerance, std::size_t pivots) {
 void BranchAndBound::weigh() {
   weights_ = PathCounts<double>(candidates_.stages());
   weight_sum_ = 0, weight_constant_ = 0;
-  const auto add = [&](const PathCounts<std::int32_t>& path, double weight) {
+  last_weights_ = {};
+  const auto add = [&](std::size_t number, double weight) {
+    const PathCounts<std::int32_t>& path = paths_[number];
+    if (settings_.record)
+      last_weights_.paths.push_back(
+          {record_.path(turns_[number]), static_cast<std::int64_t>(weight)});
     weight_sum_ += weight;
     const auto sum = [&](std::vector<double>& out, const std::vector<std::int32_t>& counts) {
       for (std::size_t s = 0; s < out.size(); ++s) out[s] += weight * counts[s];
@@ -222,9 +233,8 @@ void BranchAndBound::weigh() {
   };
   const auto basis = master_.weights();
   for (const auto& [path, weight] : basis)
-    if (const double whole = std::round(weight * weight_target_); whole > 0)
-      add(paths_[path], whole);
-  if (weight_sum_ == 0) add(paths_[basis.empty() ? 0 : basis.front().path], 1);
+    if (const double whole = std::round(weight * weight_target_); whole > 0) add(path, whole);
+  if (weight_sum_ == 0) add(basis.empty() ? 0 : basis.front().path, 1);
   const CutCosts& costs = candidates_.costs();
   for (std::size_t s = 0; s < candidates_.stages(); ++s)
     weight_constant_ += (weights_.work[0][s] + weights_.work[1][s]) * costs.action_overhead(s) +
@@ -236,10 +246,25 @@ bool BranchAndBound::offer(const Cuts& cuts) {
   return time < target() && !candidates_.surely_too_full(cuts) && candidates_.offer(cuts, time);
 }
 
-/// Raises the node's bound by rounds of master, minimum and the minimum's longest path.
 BranchAndBound::Verdict BranchAndBound::improve(Node& node, std::size_t rounds) {
+  last_weights_ = best_weights_ = {};
+  const Verdict verdict = raise(node, rounds);
+  if (settings_.record) record_weights(node);
+  return verdict;
+}
+
+/// The weights that filter, and those that raised the bound; none at all see an empty region.
+void BranchAndBound::record_weights(Node& node) {
+  ProofRecord::Node& written = record_.node(node.record);
+  written.bound = node.bound;
+  if (best_weights_ != last_weights_) written.certified.weights.push_back(best_weights_);
+  written.certified.weights.push_back(last_weights_);
+}
+
+/// Raises the node's bound by rounds of master, minimum and the minimum's longest path.
+BranchAndBound::Verdict BranchAndBound::raise(Node& node, std::size_t rounds) {
   responses_.clear();
-  if (!cut_bound_.enter(node.region)) return close(target());
+  if (!cut_bound_.enter(node.region)) return close(node, target());
   load_master();
   for (std::size_t round = 0; round < rounds; ++round) {
     const double before = node.bound;
@@ -249,19 +274,21 @@ BranchAndBound::Verdict BranchAndBound::improve(Node& node, std::size_t rounds) 
     solve_master(rooted_ ? 1e-4 : 1e-5, pivots);
     weigh();
     const auto minimum = cut_bound_.minimum(weights_, weight_constant_);
-    if (!minimum) return close(target());
-    node.bound = std::max(node.bound, least(minimum->scaled) * settings_.inflation);
+    if (!minimum) return close(node, target());
+    const double bound = std::floor(least(minimum->scaled) * settings_.inflation);
+    if (bound > node.bound) node.bound = bound, best_weights_ = last_weights_;
     if (std::ranges::find(responses_, minimum->cuts) == responses_.end()) {
       responses_.push_back(minimum->cuts);
       offer(minimum->cuts);
     }
-    if (node.bound >= target()) return close(node.bound);
+    if (node.bound >= target()) return close(node, node.bound);
     if (round + 1 == rounds) break;
     const bool slow = node.bound - before < 0.05 * (target() - node.bound);
     if (rooted_ && round > 0 && slow) break;
     PathCounts<std::int32_t> longest = candidates_.critical_path(minimum->cuts);
     if (!surely_exists(longest)) break;
-    const std::size_t path = add_path(std::move(longest));
+    const std::size_t path =
+        add_path(std::move(longest), settings_.record ? candidates_.last_turns() : CertifiedPath());
     if (master_.violation(path) <= 0 || !master_.enter_path(path)) break;
   }
   return Verdict::Open;
@@ -324,17 +351,28 @@ void BranchAndBound::split(const Node& node) {
     if (worth > score) score = worth, stage = s, threshold = cut;
   }
   CutRegion left = region, right = region;
+  CertifiedNode certified;
   if (stage != kNothing && score > 1e-6 * weight_sum_ * node.bound) {
     left.high[stage] = threshold, right.low[stage] = threshold + 1;
+    certified = {{},
+                 CertifiedNode::Then::SplitLoad,
+                 static_cast<std::uint32_t>(stage),
+                 static_cast<std::int64_t>(threshold)};
   } else {
     std::size_t widest = 1;
     for (std::size_t i = 2; i < candidates_.stages(); ++i)
       if (region.last[i] - region.first[i] > region.last[widest] - region.first[widest]) widest = i;
     const std::int32_t middle = (region.first[widest] + region.last[widest]) / 2;
     left.last[widest] = middle, right.first[widest] = middle + 1;
+    certified = {
+        {}, CertifiedNode::Then::SplitPosition, static_cast<std::uint32_t>(widest), middle};
   }
-  push(std::move(left), node.bound, node.depth + 1);
-  push(std::move(right), node.bound, node.depth + 1);
+  const std::size_t one = push(std::move(left), node.bound, node.depth + 1);
+  const std::size_t other = push(std::move(right), node.bound, node.depth + 1);
+  if (!settings_.record) return;
+  ProofRecord::Node& written = record_.node(node.record);
+  certified.weights = std::move(written.certified.weights);
+  written.certified = std::move(certified), written.children = {one, other};
 }
 
 /// Every transfer on the path exists for all cuts of the root.
@@ -346,13 +384,10 @@ bool BranchAndBound::surely_exists(const PathCounts<std::int32_t>& path) const {
   return true;
 }
 
-/// A first path for the master: all microbatches on the first stage, then its optimizer.
+/// A first path for the master: all that the first rank does.
 void BranchAndBound::seed_master() {
-  PathCounts<std::int32_t> busy(candidates_.stages());
-  for (std::size_t w = 0; w + 1 < kWorks; ++w)
-    busy.work[w][0] = static_cast<std::int32_t>(candidates_.spec().microbatches);
-  const std::size_t first = add_path(std::move(busy));
-  master_.enter_path(first);
+  const Program& program = candidates_.program();
+  master_.enter_path(add_path(program.rank_path(0), program.rank_turns(0)));
 }
 
 void BranchAndBound::bound_root(double target) {
@@ -360,11 +395,20 @@ void BranchAndBound::bound_root(double target) {
   if (handled_ > 0 || (rooted_ && open_.empty())) return;
   Node root{rooted_ ? open_.front().region : cut_bound_.everything(),
             rooted_ ? open_.front().bound : 0, 0, 0};
+  if (settings_.record) root.record = open_.empty() ? record_.add() : open_.front().record;
   open_.clear();
   rooted_ = false;
   const Verdict verdict = tighten_root(root);
   rooted_ = true;
-  if (verdict == Verdict::Open) push(std::move(root.region), root.bound, 0);
+  if (verdict == Verdict::Closed) return;
+  open_.push_back(std::move(root));
+}
+
+/// What certificates say of choose_least_share.
+void BranchAndBound::record_least_load(const CutRegion& root) {
+  if (least_share_ == 0) return;
+  record_.least_load.clear();
+  for (const double low : root.low) record_.least_load.push_back(static_cast<std::int64_t>(low));
 }
 
 /// In a model with branches a stage of very few layers may send nothing to the next one. So that
@@ -393,7 +437,10 @@ void BranchAndBound::choose_least_share(CutRegion& region) {
 }
 
 BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
-  if (paths_.empty() && candidates_.model().last() > kSmallModel) choose_least_share(root.region);
+  if (paths_.empty() && candidates_.model().last() > kSmallModel) {
+    choose_least_share(root.region);
+    record_least_load(root.region);
+  }
   const auto microbatches = static_cast<double>(candidates_.spec().microbatches);
   const std::size_t rounds = candidates_.stages() <= 48 ? 6 : 2;  // the master is cubic in stages
   for (std::size_t round = 0; round < rounds; ++round) {
@@ -402,7 +449,11 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
         high = std::min(high, std::floor((target() - 1) / microbatches));
     const double before = root.bound;
     const CutRegion old = root.region;
-    if (!cut_bound_.enter(root.region)) return close(target());
+    if (!cut_bound_.enter(root.region)) {
+      last_weights_ = best_weights_ = {};
+      if (settings_.record) record_weights(root);
+      return close(root, target());
+    }
     cut_bound_.refresh_latencies();
     if (paths_.empty()) load_master(), seed_master();
     if (improve(root, rounds) == Verdict::Closed) return Verdict::Closed;
@@ -410,7 +461,7 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
       cut_bound_.keep_filtered(true);
       const bool left = cut_bound_.filter((target() - 1) * weight_sum_);
       cut_bound_.keep_filtered(false);
-      if (!left) return close(target());
+      if (!left) return close(root, target());
     }
     root.region = cut_bound_.region();
     const bool same = root.region.first == old.first && root.region.last == old.last;
@@ -423,7 +474,7 @@ void BranchAndBound::run(std::size_t nodes, double target) {
   target_ = std::min(target_, target);
   for (std::size_t k = 0; k < nodes && !open_.empty(); ++k) {
     if (open_.front().bound >= this->target()) {
-      close(open_.front().bound);
+      closed_bound_ = std::min(closed_bound_, this->target());
       open_.clear();
       break;
     }
@@ -432,14 +483,16 @@ void BranchAndBound::run(std::size_t nodes, double target) {
     if (improve(node, 3) == Verdict::Closed) continue;
     if (this->target() < kInfinite) {
       if (!cut_bound_.filter((this->target() - 1) * weight_sum_)) {
-        close(this->target());
+        close(node, this->target());
         continue;
       }
     }
-    if (enumerate())
-      close(this->target());
-    else
+    if (enumerate()) {
+      if (settings_.record) record_.node(node.record).certified.then = CertifiedNode::Then::Each;
+      closed_bound_ = std::min(closed_bound_, this->target());
+    } else {
       split(node);
+    }
   }
 }
 

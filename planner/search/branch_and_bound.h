@@ -10,6 +10,7 @@
 #include "planner/search/candidate.h"
 #include "planner/search/cut_bound.h"
 #include "planner/search/path_master.h"
+#include "planner/search/proof_record.h"
 
 namespace pfeife {
 
@@ -18,7 +19,8 @@ class BranchAndBound {
   struct Settings {
     std::size_t enumerate = 512;  ///< nodes with at most so many cuts are tried one by one
     double inflation =
-        1;  ///< of every bound; other than 1 only where tests show that it is noticed
+        1;                ///< of every bound; other than 1 only where tests show that it is noticed
+    bool record = false;  ///< keep what a certificate needs
   };
   explicit BranchAndBound(Candidates& candidates) : BranchAndBound(candidates, Settings{}) {}
   BranchAndBound(Candidates& candidates, const Settings& settings);
@@ -38,6 +40,10 @@ class BranchAndBound {
   std::size_t nodes() const { return handled_; }
   /// The bound is for cuts whose stages all take at least this share of the mean load.
   double least_share() const { return least_share_; }
+  /// What proves `bound`, which is not above bound(); needs Settings::record.
+  CertifiedProof certificate(std::int64_t bound) const {
+    return record_.proof(candidates_.spec(), bound);
+  }
 
  private:
   struct Node {
@@ -45,6 +51,7 @@ class BranchAndBound {
     double bound = 0;
     std::uint32_t depth = 0;
     std::uint64_t id = 0;
+    std::size_t record = 0;
   };
   struct Later {
     bool operator()(const Node& a, const Node& b) const;
@@ -53,25 +60,28 @@ class BranchAndBound {
 
   double target() const { return std::min(target_, candidates_.best_time()); }
   double least(double scaled) const;
-  Verdict close(double bound);
+  Verdict close(Node& node, double bound);
   void choose_least_share(CutRegion& region);
   Verdict tighten_root(Node& root);
   bool surely_exists(const PathCounts<std::int32_t>& path) const;
+  void record_least_load(const CutRegion& root);
+  void record_weights(Node& node);
   void seed_master();
   void forget_paths();
   void load_master();
   void set_constants();
   void linearise();
   double constant_of(const PathCounts<std::int32_t>& path) const;
-  std::size_t add_path(PathCounts<std::int32_t> path);
+  std::size_t add_path(PathCounts<std::int32_t> path, CertifiedPath turns);
   bool solve_master(double tolerance, std::size_t pivots);
   std::size_t price_path(double tolerance);
   void weigh();
   bool offer(const Cuts& cuts);
   Verdict improve(Node& node, std::size_t rounds);
+  Verdict raise(Node& node, std::size_t rounds);
   bool enumerate();
   void split(const Node& node);
-  void push(CutRegion region, double bound, std::uint32_t depth);
+  std::size_t push(CutRegion region, double bound, std::uint32_t depth);
   Node pop();
 
   Candidates& candidates_;
@@ -79,6 +89,7 @@ class BranchAndBound {
   CutBound cut_bound_;
   PathMaster master_;
   std::vector<PathCounts<std::int32_t>> paths_;
+  std::vector<CertifiedPath> turns_;               // [path] empty unless recorded
   std::vector<double> scale_;                      // [stage] load on its kind / load in the master
   std::vector<std::array<double, kWorks>> share_;  // [stage] work / load in the master
   std::vector<CutCosts::Latency> latency_;         // [boundary] of the present node
@@ -87,7 +98,9 @@ class BranchAndBound {
   double weight_constant_ = 0;
   PathCounts<double> weights_;
   std::vector<Cuts> responses_;  // of the present node
-  std::vector<Node> open_;       // heap
+  ProofRecord record_;
+  CertifiedWeights last_weights_, best_weights_;  // of the present node
+  std::vector<Node> open_;                        // heap
   std::vector<double> fractional_, ends_;
   double target_, least_share_ = 0;
   double closed_bound_;  // smallest bound of nodes that were closed by it

@@ -33,6 +33,8 @@ class Candidates {
   void times(std::span<const Cuts> cuts, std::vector<double>& out, double enough);
   /// The path that makes time(cuts) as long as it is (reductions and skips left out).
   PathCounts<std::int32_t> critical_path(const Cuts& cuts);
+  /// The turns of the path that critical_path has just given.
+  CertifiedPath last_turns() const { return program_.critical_turns(durations_, ends_); }
   /// Bytes by which the fullest rank is too full, by LiveMemory and what the exact rule was found
   /// to add; <= 0 = probably fits.
   double excess(const Cuts& cuts) const;

@@ -147,12 +147,13 @@ class ProgramBuilder {
     for (const Action* a : actions)
       if (a->op == Op::Backward || a->op == Op::BackwardWeight)
         program_.last_gradient_[a->stage.index()] = program_.last_step_[rank];
+    ++cells_;
   }
 
   std::uint32_t push(const Program::Step& step, std::uint32_t producer, bool join) {
     const auto index = static_cast<std::uint32_t>(program_.steps_.size());
     program_.steps_.push_back(step);
-    program_.origins_.push_back({program_.last_step_[step.rank], producer});
+    program_.origins_.push_back({program_.last_step_[step.rank], producer, cells_});
     program_.last_step_[step.rank] = index;
     program_.joins_ += join;
     return index;
@@ -169,7 +170,7 @@ class ProgramBuilder {
   const Schedule& schedule_;
   Program& program_;
   std::size_t microbatches_;
-  std::uint32_t ready_limit_ = 0;
+  std::uint32_t ready_limit_ = 0, cells_ = 0;
   std::array<std::vector<std::uint32_t>, 2> maker_, slot_;  // [way][stage * microbatches + m]
   std::vector<std::uint32_t> free_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> sum_of_;
@@ -239,37 +240,85 @@ double Program::tail_end(std::span<const double> durations, const std::vector<do
   return longest;
 }
 
-PathCounts<std::int32_t> Program::critical_path(std::span<const double> durations,
-                                                const std::vector<double>& ends) const {
+template <class Over, class Visit>
+void Program::walk(std::size_t rank, const Over& over, const Visit& visit) const {
+  for (std::uint32_t at = last_step_[rank]; at != kNone;) {
+    const bool crosses = origins_[at].producer != kNone && over(at);
+    visit(at, crosses);
+    at = crosses ? origins_[at].producer : origins_[at].rank_before;
+  }
+}
+
+template <class Over>
+PathCounts<std::int32_t> Program::counts(std::size_t rank, const Over& over) const {
   PathCounts<std::int32_t> counts(stages_);
-  std::size_t last = 0;
-  for (std::size_t r = 1; r < ranks(); ++r)
-    if (rank_end(r, durations, ends) > rank_end(last, durations, ends)) last = r;
-  for (const std::size_t s : stages_of_rank_[last])
+  for (const std::size_t s : stages_of_rank_[rank])
     ++counts.work[static_cast<std::size_t>(Work::Optimizer)][s];
   const auto count = [&](std::uint32_t index) {
     if (index < 4 * stages_) ++counts.work[index / stages_][index % stages_];
   };
-  for (std::uint32_t at = last_step_[last]; at != kNone;) {
+  walk(rank, over, [&](std::uint32_t at, bool crosses) {
     const Step& step = steps_[at];
     if (step.duration >= sums_begin_)
       for (const std::uint32_t part : sums_[step.duration - sums_begin_]) count(part);
     else
       count(step.duration);
-    const auto [before, producer] = origins_[at];
-    const double free = before == kNone ? 0 : ends[before];
-    if (producer != kNone && ends[producer] + durations[steps_[producer].latency] > free) {
-      const std::uint32_t latency = steps_[producer].latency;
-      if (latency < 5 * stages_)
-        ++counts.forward[latency - 4 * stages_];
-      else if (latency < 6 * stages_)
-        ++counts.backward[latency - 5 * stages_];
-      at = producer;
-    } else {
-      at = before;
-    }
-  }
+    if (!crosses) return;
+    const std::uint32_t latency = steps_[origins_[at].producer].latency;
+    if (latency < 5 * stages_)
+      ++counts.forward[latency - 4 * stages_];
+    else if (latency < 6 * stages_)
+      ++counts.backward[latency - 5 * stages_];
+  });
   return counts;
+}
+
+template <class Over>
+CertifiedPath Program::turns(std::size_t rank, const Over& over) const {
+  CertifiedPath path{static_cast<std::uint32_t>(rank), ""};
+  std::size_t steps = stages_of_rank_[rank].size();  // from the last optimizer step on
+  walk(rank, over, [&](std::uint32_t at, bool crosses) {
+    if (crosses) {
+      path.turns += std::to_string(steps);
+      path.turns += steps_[origins_[at].producer].latency < 5 * stages_ ? 'f' : 'b';
+      steps = 0;
+    } else if (const std::uint32_t before = origins_[at].rank_before; before != kNone) {
+      steps += origins_[before].cell != origins_[at].cell;
+    }
+  });
+  if (steps > 0) path.turns += std::to_string(steps);
+  return path;
+}
+
+std::size_t Program::last_rank(std::span<const double> durations,
+                               const std::vector<double>& ends) const {
+  std::size_t last = 0;
+  for (std::size_t r = 1; r < ranks(); ++r)
+    if (rank_end(r, durations, ends) > rank_end(last, durations, ends)) last = r;
+  return last;
+}
+bool Program::waits(std::uint32_t at, std::span<const double> durations,
+                    const std::vector<double>& ends) const {
+  const auto& [before, producer, cell] = origins_[at];
+  return ends[producer] + durations[steps_[producer].latency] >
+         (before == kNone ? 0 : ends[before]);
+}
+
+PathCounts<std::int32_t> Program::critical_path(std::span<const double> durations,
+                                                const std::vector<double>& ends) const {
+  return counts(last_rank(durations, ends),
+                [&](std::uint32_t at) { return waits(at, durations, ends); });
+}
+CertifiedPath Program::critical_turns(std::span<const double> durations,
+                                      const std::vector<double>& ends) const {
+  return turns(last_rank(durations, ends),
+               [&](std::uint32_t at) { return waits(at, durations, ends); });
+}
+PathCounts<std::int32_t> Program::rank_path(std::size_t rank) const {
+  return counts(rank, [](std::uint32_t) { return false; });
+}
+CertifiedPath Program::rank_turns(std::size_t rank) const {
+  return turns(rank, [](std::uint32_t) { return false; });
 }
 
 }  // namespace pfeife

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/ir/certificate.h"
 #include "planner/ir/schedule.h"
 
 namespace pfeife {
@@ -77,6 +78,12 @@ class Program {
   /// The longest path that `makespan` has just found in `ends` (reductions left out), as counts.
   PathCounts<std::int32_t> critical_path(std::span<const double> durations,
                                          const std::vector<double>& ends) const;
+  /// The same path as its rank and turns.
+  CertifiedPath critical_turns(std::span<const double> durations,
+                               const std::vector<double>& ends) const;
+  /// All that `rank` does, as a path.
+  PathCounts<std::int32_t> rank_path(std::size_t rank) const;
+  CertifiedPath rank_turns(std::size_t rank) const;
 
   const std::vector<std::size_t>& optimizer_order(std::size_t rank) const {
     return stages_of_rank_[rank];
@@ -89,9 +96,21 @@ class Program {
   struct Origin {
     std::uint32_t rank_before;  ///< step before on the rank, or kNone
     std::uint32_t producer;     ///< step that sends what this one waits for, or kNone
+    std::uint32_t cell;         ///< of the schedule; several steps may share one
   };
   friend class ProgramBuilder;
 
+  /// Walks from the last step of a rank to the first of all: at a step, `over` says whether to go
+  /// over the transfer that it waits for.
+  template <class Over, class Visit>
+  void walk(std::size_t rank, const Over& over, const Visit& visit) const;
+  template <class Over>
+  PathCounts<std::int32_t> counts(std::size_t rank, const Over& over) const;
+  template <class Over>
+  CertifiedPath turns(std::size_t rank, const Over& over) const;
+  std::size_t last_rank(std::span<const double> durations, const std::vector<double>& ends) const;
+  bool waits(std::uint32_t step, std::span<const double> durations,
+             const std::vector<double>& ends) const;
   double rank_end(std::size_t rank, std::span<const double> durations,
                   const std::vector<double>& ends) const;
   double tail_end(std::span<const double> durations, const std::vector<double>& ends,

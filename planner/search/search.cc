@@ -22,6 +22,7 @@
 #include "planner/search/evaluate.h"
 #include "planner/search/local_search.h"
 #include "planner/search/parallel.h"
+#include "planner/search/proof_record.h"
 #include "planner/search/start_cuts.h"
 
 namespace pfeife {
@@ -142,7 +143,9 @@ class JointSearch {
   void bound_all() {
     const double target = best_time();
     each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
-      if (!c.proof) c.proof = std::make_unique<BranchAndBound>(*c.candidates);
+      if (!c.proof)
+        c.proof = std::make_unique<BranchAndBound>(
+            *c.candidates, BranchAndBound::Settings{.record = options_.certificate});
       c.proof->bound_root(target);
     });
   }
@@ -216,7 +219,21 @@ class JointSearch {
       outcome.bound = bound(static_cast<double>(outcome.plans.front().estimate.count()));
     }
     explain(outcome);
+    if (options_.certificate) certify(outcome);
     return outcome;
+  }
+
+  void certify(SearchOutcome& outcome) const {
+    const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
+    if ((!outcome.bound && !nothing_fits) || problem_.memory_rule != MemoryRule::Lifetimes) return;
+    const std::int64_t bound =
+        outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
+    std::vector<CertifiedProof> proofs;
+    for (const Contender& c : contenders_)
+      proofs.push_back(c.proof ? c.proof->certificate(bound)
+                               : CertifiedProof{problem_.schedules[c.number], {}, {}, {}});
+    outcome.certificate =
+        std::make_shared<Certificate>(certificate_of(problem_, bound, std::move(proofs)));
   }
 
   Bound bound(double best) const {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "planner/cost/memory.h"
+#include "planner/ir/certificate.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
 #include "planner/ir/plan.h"
@@ -31,6 +33,7 @@ struct SearchOptions {
   std::uint64_t seed = 1;
   std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 300
   std::size_t threads = 1;
+  bool certificate = false;  ///< record the proof: costs memory, changes nothing else
   std::function<void(double fraction)> progress;  ///< may be empty
 };
 
@@ -64,6 +67,9 @@ struct SearchOutcome {
       infeasible;  ///< set iff plans is empty and some schedule could be built
   std::vector<Rejected> rejected;
   std::optional<Bound> bound;  ///< of the estimate of any plan; empty if cuts are given
+  /// Proves the bound, or that nothing fits, to those who do not trust the search; empty unless
+  /// asked for, if neither is proven, or under the reference memory rule.
+  std::shared_ptr<const Certificate> certificate;
   std::size_t candidates = 0;  ///< evaluated
 };
 

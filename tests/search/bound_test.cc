@@ -4,69 +4,12 @@
 #include <limits>
 
 #include "planner/search/branch_and_bound.h"
-#include "planner/search/evaluate.h"
-#include "tests/search/random_problem.h"
+#include "tests/search/random_instance.h"
 
 namespace pfeife {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-struct Best {
-  double time = kInfinite;
-  std::vector<Partition> at;
-  std::size_t tried = 0;
-};
-Best brute_force(const Problem& problem, const ScheduleSpec& spec) {
-  Best best;
-  const Schedule schedule = generate(spec);
-  const Placement placement = placement_for(spec);
-  for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
-    ++best.tried;
-    const EvaluatedPlan plan =
-        evaluate(problem.layers, problem.cluster, schedule, placement, partition);
-    for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
-      if (plan.peak_memory[r] > problem.memory_limit[r]) return;
-    const auto time = static_cast<double>(plan.estimate.count());
-    if (time < best.time) best.time = time, best.at.clear();
-    if (time == best.time) best.at.push_back(partition);
-  });
-  return best;
-}
-
-/// A random model on random devices, with random memory limits in half the cases; `schedules` of
-/// the grid of all families.
-struct Instance {
-  Layers layers;
-  Cluster cluster;
-  std::vector<ScheduleSpec> schedules;
-  std::vector<Bytes> memory_limit;
-
-  Problem problem() const {
-    Problem p{.layers = layers, .cluster = cluster, .schedules = schedules};
-    for (std::size_t r = 0; r < memory_limit.size(); ++r)
-      p.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
-    p.memory_limit = memory_limit;
-    return p;
-  }
-};
-Instance random_instance(std::mt19937& random, std::size_t schedules, double skip_share = 0.5) {
-  Instance instance;
-  RandomShape shape;
-  shape.skip_share = skip_share;
-  shape.layers = 5 + random() % 6;
-  instance.layers = random_layers(random, shape);
-  const std::size_t ranks = 1 + random() % 3, microbatches = 1 + random() % 5;
-  instance.cluster = random_cluster(random, ranks, true);
-  for (std::size_t k = 0; k < schedules; ++k) {
-    const ScheduleSpec spec = random_spec(random, ranks, microbatches, {1, 2, 3});
-    if (std::ranges::find(instance.schedules, spec) == instance.schedules.end())
-      instance.schedules.push_back(spec);
-  }
-  for (std::size_t r = 0; r < ranks; ++r)
-    instance.memory_limit.emplace_back(random() % 2 ? 1 << 30 : 1500 + random() % 9000);
-  return instance;
-}
 
 /// Proves the instance's only schedule step by step; true if a bound was ever above the optimum.
 bool bound_is_wrong(const Instance& instance, const BranchAndBound::Settings& settings) {

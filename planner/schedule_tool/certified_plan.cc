@@ -1,0 +1,54 @@
+// Whether a plan is one that a certificate speaks of.
+#include <algorithm>
+
+#include "planner/cost/estimator.h"
+#include "planner/cost/memory.h"
+#include "planner/cost/stage_costs.h"
+#include "planner/schedule_tool/certify.h"
+
+namespace pfeife::tool {
+
+std::string disagreement(const Certificate& certificate, const Plan& plan) {
+  const auto ns = [](std::int64_t count) { return to_string(Nanoseconds{count}); };
+  if (plan.model_digest != certificate.layers.digest || plan.order != certificate.layers.order)
+    return "it is of another model or order";
+  if (plan.cluster_digest != certificate.cluster.digest) return "it is of another cluster";
+  if (!plan.bound || plan.bound->time.count() != certificate.bound)
+    return "it proves " + ns(certificate.bound) + ", the plan says " +
+           (plan.bound ? to_string(plan.bound->time) : "nothing");
+  if (std::ranges::find(certificate.proofs, plan.spec, &CertifiedProof::spec) ==
+      certificate.proofs.end())
+    return "the plan's schedule is not among its " + std::to_string(certificate.proofs.size());
+  if (plan.placement.ranks() != certificate.device_of_rank.size() ||
+      !illegal_because(certificate.layers, plan.partition).empty())
+    return "it is of other ranks or cuts";
+  Placement placement = plan.placement;
+  placement.device_of_rank = certificate.device_of_rank;
+  const StageCosts costs =
+      stage_costs(certificate.layers, plan.partition, placement, certificate.cluster);
+  const DependencyGraph graph = dependencies(plan.schedule, stage_graph(costs), placement, {});
+  const auto run = estimate(graph, costs);
+  const Trace* const trace = std::get_if<Trace>(&run);
+  if (trace == nullptr || step_time(*trace) != plan.estimate)
+    return "by its costs the plan takes " + (trace ? to_string(step_time(*trace)) : "forever") +
+           ", the plan says " + to_string(plan.estimate);
+  const std::vector<Bytes> peaks = peak_memory(plan.schedule, costs, placement);
+  if (!std::ranges::equal(peaks, certificate.memory_limit, std::ranges::less_equal{}))
+    return "by its costs the plan does not fit";
+  return "";
+}
+
+std::string summary(const Verdict& verdict, const Certificate& certificate) {
+  const bool restricted = std::ranges::any_of(
+      certificate.proofs, [](const CertifiedProof& proof) { return !proof.least_load.empty(); });
+  return (certificate.bound == Certificate::kNothingFits
+              ? "nothing fits: "
+              : "no plan is faster than " + to_string(Nanoseconds{certificate.bound}) + ": ") +
+         std::to_string(certificate.proofs.size()) + " schedules, all legal cuts of " +
+         std::to_string(certificate.layers.size()) + " layers" +
+         (restricted ? " with at least the loads that it names" : "") + " (" +
+         std::to_string(verdict.regions) + " regions, " + std::to_string(verdict.cuts) +
+         " cuts one by one)";
+}
+
+}  // namespace pfeife::tool

@@ -1,0 +1,29 @@
+// A judge of certificates that shares no code with the search. The problem is defined by
+// planner/cost (stage_costs, memory), lower and DependencyGraph; all else is computed here anew.
+//
+// The claim: for every listed schedule in its placement and all legal cuts of the layers (with the
+// least loads that the proof names, if any), the estimate is at least `bound`, or some rank needs
+// more memory than its limit. Why weights prove it: planner/search/README.md.
+#pragma once
+
+#include <string>
+
+#include "planner/ir/certificate.h"
+#include "planner/ir/plan.h"
+
+namespace pfeife::tool {
+
+struct Verdict {
+  std::string refusal;  ///< why the certificate does not prove its claim; "" = it does
+  std::size_t regions = 0, cuts = 0;  ///< of all proofs: nodes, and cuts looked at one by one
+};
+/// `certificate` must be one that read_certificate returns, or as sound.
+Verdict certify(const Certificate& certificate);
+
+/// Why the certificate does not speak of this plan: another model, cluster or bound, devices, a
+/// schedule that is not listed, cuts that cost something else. "" = it does.
+std::string disagreement(const Certificate& certificate, const Plan& plan);
+/// One sentence with what was proven and how much was looked at.
+std::string summary(const Verdict& verdict, const Certificate& certificate);
+
+}  // namespace pfeife::tool

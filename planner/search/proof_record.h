@@ -1,0 +1,43 @@
+// What branch and bound did, written down so that others can check it: the tree of its regions with
+// the weights that it used, and the paths behind the weights.
+#pragma once
+
+#include <array>
+#include <map>
+
+#include "planner/ir/certificate.h"
+#include "planner/search/search.h"
+
+namespace pfeife {
+
+class ProofRecord {
+ public:
+  struct Node {
+    double bound = 0;
+    CertifiedNode certified;
+    std::array<std::size_t, 2> children{};  ///< of a split
+  };
+  /// A new node; the first one is the root.
+  std::size_t add() {
+    nodes_.emplace_back();
+    return nodes_.size() - 1;
+  }
+  Node& node(std::size_t index) { return nodes_[index]; }
+  /// The number of the path in the certificate.
+  std::uint32_t path(const CertifiedPath& path);
+
+  /// The part of the tree that proves `bound` (kNothingFits: that nothing fits).
+  CertifiedProof proof(const ScheduleSpec& spec, std::int64_t bound) const;
+  std::vector<std::int64_t> least_load;  ///< as in CertifiedProof
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<CertifiedPath> paths_;
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> number_;
+};
+
+/// The problem's figures with the proofs; leaves out what the proofs do not need.
+Certificate certificate_of(const Problem& problem, std::int64_t bound,
+                           std::vector<CertifiedProof> proofs);
+
+}  // namespace pfeife

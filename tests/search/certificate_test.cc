@@ -1,0 +1,101 @@
+// Certificates of random tiny problems: the judge accepts what the search proved, and nothing that
+// brute force refutes.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "planner/io/certificate_file.h"
+#include "planner/io/digest.h"
+#include "planner/ir/error.h"
+#include "planner/schedule_tool/certify.h"
+#include "tests/search/random_instance.h"
+
+namespace pfeife {
+namespace {
+
+SearchOutcome certified_search(const Problem& problem) {
+  SearchOptions options;
+  options.iterations = 30;
+  options.certificate = true;
+  return search(problem, options);
+}
+
+TEST(Certify, AcceptsTheProofsOfRandomProblemsAndNothingBetter) {
+  std::mt19937 random(29);
+  int bounds = 0, nothing_fits = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Instance instance = random_instance(random, 3);
+    const SearchOutcome outcome = certified_search(instance.problem());
+    if (!outcome.certificate) continue;
+    Certificate certificate = *outcome.certificate;
+    const std::string refusal = tool::certify(certificate).refusal;
+    ASSERT_EQ(refusal, "") << round << "\n" << certificate_text(certificate);
+    ++(outcome.bound ? bounds : nothing_fits);
+    if (!outcome.bound) continue;
+    ASSERT_EQ(outcome.bound->time, outcome.plans[0].estimate);
+    ++certificate.bound;  // the plan itself is faster than that
+    ASSERT_NE(tool::certify(certificate).refusal, "") << round;
+  }
+  EXPECT_GT(bounds, 150);
+  EXPECT_GT(nothing_fits, 20);
+}
+
+/// A certificate with one number replaced, and the digest that makes it look sound.
+std::string forged(const std::string& body, std::size_t begin, std::size_t end,
+                   const std::string& number) {
+  const std::string wrong = body.substr(0, begin) + number + body.substr(end);
+  return "pfeife certificate 1, sha256 " + sha256(wrong) + "\n" + wrong;
+}
+
+/// Whether some plan of the certificate's own problem is faster than it claims, by brute force.
+bool is_false(const Certificate& certificate) {
+  Problem problem{.layers = certificate.layers, .cluster = certificate.cluster};
+  problem.device_of_rank = certificate.device_of_rank;
+  problem.memory_limit = certificate.memory_limit;
+  double best = std::numeric_limits<double>::infinity();
+  for (const CertifiedProof& proof : certificate.proofs)
+    if (proof.spec.stages() <= certificate.layers.size())
+      best = std::min(best, brute_force(problem, proof.spec).time);
+  return best < static_cast<double>(certificate.bound);
+}
+
+// A number may be changed so that the proof, of this or of another problem, is still right: what
+// must never happen is that a wrong claim passes.
+TEST(Certify, RefusesEveryCorruptedNumberAndIsNotFooledByForgedOnes) {
+  std::mt19937 random(31);
+  int forgeries = 0, right = 0;
+  for (int round = 0; round < 8; ++round) {
+    const Instance instance = random_instance(random, 2);
+    const SearchOutcome outcome = certified_search(instance.problem());
+    if (!outcome.certificate) continue;
+    const std::string text = certificate_text(*outcome.certificate);
+    const std::size_t head = text.find('\n') + 1;
+    const std::string body = text.substr(head);
+    ASSERT_EQ(certificate_text(read_certificate_text(text, "c")), text);
+    for (std::size_t end, begin = 0; begin < body.size(); begin = end + 1) {
+      end = body.find_first_of(" \n", begin);
+      const std::string word = body.substr(begin, end - begin);
+      if (word.empty() || word.find_first_not_of("0123456789") != std::string::npos) continue;
+      for (const std::string& number : {word + "1", std::to_string(std::stoull(word) / 2 + 1)}) {
+        if (number == word) continue;
+        EXPECT_THROW(read_certificate_text(
+                         text.substr(0, head + begin) + number + text.substr(head + end), "c"),
+                     ConfigError);
+        ++forgeries;
+        try {
+          const Certificate forgery =
+              read_certificate_text(forged(body, begin, end, number), "forged");
+          if (!tool::certify(forgery).refusal.empty()) continue;
+          ++right;
+          ASSERT_FALSE(is_false(forgery)) << word << " -> " << number << " in\n" << body;
+        } catch (const ConfigError&) {
+        }
+      }
+    }
+  }
+  EXPECT_GT(forgeries, 1000);
+  EXPECT_GT(right, 100);
+}
+
+}  // namespace
+}  // namespace pfeife
