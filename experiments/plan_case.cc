@@ -21,13 +21,15 @@ Placement placed(Placement placement, const CaseConfig& config) {
   return placement;
 }
 
-/// A schedule of a family with its transfers, for a partition.
+/// A schedule of a family with its transfers, for a partition. `order`: the compute-only one of a
+/// family that builds it.
 Candidate candidate_of(std::string plan, const ScheduleSpec& spec, Partition partition,
-                       const CaseConfig& config, const Layers& layers, const Cluster& cluster) {
+                       const CaseConfig& config, const Layers& layers, const Cluster& cluster,
+                       const std::optional<Schedule>& order = std::nullopt) {
   Candidate candidate{
       std::move(plan), "", spec, std::move(partition), placed(placement_for(spec), config), {}};
   const StageCosts costs = stage_costs(layers, candidate.partition, candidate.placement, cluster);
-  candidate.schedule = lower(generate(spec), costs, candidate.placement);
+  candidate.schedule = lower(order ? *order : generate(spec), costs, candidate.placement);
   return candidate;
 }
 
@@ -105,7 +107,8 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
   SearchOutcome outcome = search(problem, options);
   for (PlannedSchedule& planned : outcome.plans)
     plans.planned.push_back(
-        candidate_of("planned", planned.spec, planned.partition, config, layers, cluster));
+        candidate_of("planned", planned.spec, planned.partition, config, layers, cluster,
+                     planned.order));
   if (outcome.plans.empty()) {
     plans.planned.push_back(
         {.plan = "planned",
@@ -207,17 +210,23 @@ Candidate baseline(const std::string& name, const CaseConfig& config, const Laye
   const std::optional<Partition> cuts =
       equal_time_cuts(layers, placed(placement_for(spec), config), cluster);
   if (!cuts) return impossible("the model cannot be cut into " + number(spec.stages()) + " stages");
-  return candidate_of(name, spec, *cuts, config, layers, cluster);
+  if (!family(name).built_for_costs)
+    return candidate_of(name, spec, *cuts, config, layers, cluster);
+  const Problem built{layers, cluster, {spec}, devices_of(config), memory_limits(config, cluster),
+                      *cuts};
+  const SearchOutcome outcome = search(built, {.keep = 1});
+  if (outcome.plans.empty()) return impossible("no order fits into the memory on equal-time cuts");
+  return candidate_of(name, spec, *cuts, config, layers, cluster, outcome.plans.front().order);
 }
 
 }  // namespace
 
 std::vector<std::string> family_list(const PlanSettings& plan) {
+  const bool all = plan.families.front() == "all";
+  if (!all && plan.families.front() != "certified") return plan.families;
   std::vector<std::string> names;
-  if (plan.families.front() == "all") return names;
-  if (plan.families.front() != "certified") return plan.families;
   for (const Family& family : families())
-    if (family.certified) names.push_back(family.name);
+    if (all || family.certified) names.push_back(family.name);
   return names;
 }
 

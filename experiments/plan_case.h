@@ -41,7 +41,7 @@ std::vector<DeviceId> devices_of(const CaseConfig& config);
 Bytes memory_limit(const CaseConfig& config, const Cluster& cluster, DeviceId device);
 std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster);
 
-/// The families that the config names, one by one; empty = all there are.
+/// The families that the config names, one by one.
 std::vector<std::string> family_list(const PlanSettings& plan);
 
 /// Refuses what cannot be planned: a point that a family named in `plan` cannot do, cuts that are

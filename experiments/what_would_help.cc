@@ -63,7 +63,7 @@ std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem
     std::vector<std::size_t> loops = config.plan.loops;
     if (all) loops = {1, 2, 3};
     return search_set(ranks, microbatches, loops,
-                      all ? std::vector<std::string>{} : family_list(config.plan));
+                      family_list(all ? PlanSettings{} : config.plan));
   };
   around.devices = all_devices(config, cluster);
   for (const DeviceId device : around.devices)

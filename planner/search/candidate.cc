@@ -19,11 +19,15 @@ Placement placed(const Problem& problem, const ScheduleSpec& spec) {
 }  // namespace
 
 Candidates::Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
+    : Candidates(model, problem, spec, generate(spec)) {}
+
+Candidates::Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+                       Schedule compute_only)
     : model_(model),
       problem_(problem),
       spec_(spec),
       placement_(placed(problem, spec)),
-      schedule_(generate(spec)),
+      schedule_(std::move(compute_only)),
       program_(schedule_, placement_),
       costs_(model, placement_),
       live_(schedule_, placement_),

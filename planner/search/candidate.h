@@ -16,10 +16,14 @@ class Candidates {
   /// `spec` must be a valid point with no more stages than the model has segments. Keeps
   /// references to `model` and `problem`.
   Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec);
+  /// The same with a compute-only order that does not follow from `spec`.
+  Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+             Schedule compute_only);
 
   const CutModel& model() const { return model_; }
   const ScheduleSpec& spec() const { return spec_; }
   const Placement& placement() const { return placement_; }
+  const Schedule& schedule() const { return schedule_; }
   const Program& program() const { return program_; }
   const CutCosts& costs() const { return costs_; }
   const LiveMemory& live() const { return live_; }

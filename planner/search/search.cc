@@ -3,7 +3,8 @@
 //  1. Every schedule starts from min-max cuts; the best few of them are polished: an upper bound.
 //  2. Every schedule's lower bound; those above the upper bound are out.
 //  3. Local search and annealing on what is left, then bounds again.
-//  4. Branch and bound in rounds, always on the schedules with the lowest bounds, until nothing is
+//  4. Orders built for the costs (zb_greedy), starting from the best cuts.
+//  5. Branch and bound in rounds, always on the schedules with the lowest bounds, until nothing is
 //     left below the best plan or the budget is spent.
 //
 // Schedules are independent within a step and steps exchange only the best time, so the outcome
@@ -19,6 +20,7 @@
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 #include "planner/search/branch_and_bound.h"
+#include "planner/search/built_orders.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/local_search.h"
 #include "planner/search/parallel.h"
@@ -46,10 +48,18 @@ struct Contender {
   double bound() const { return proof ? proof->bound() : 0; }
 };
 
+void note_closest(const std::optional<Infeasible>& lack, std::optional<Infeasible>& closest) {
+  if (lack && (!closest || lack->needed - lack->available < closest->needed - closest->available))
+    closest = lack;
+}
+
 class JointSearch {
  public:
-  JointSearch(const Problem& problem, const SearchOptions& options)
+  /// `built`: schedules beside problem.schedules whose order is built for the costs.
+  JointSearch(const Problem& problem, const std::vector<ScheduleSpec>& built,
+              const SearchOptions& options)
       : problem_(problem),
+        to_build_(built),
         options_(options),
         effort_(options.iterations > 0 ? options.iterations : kDefaultEffort),
         model_(problem.layers, problem.cluster, problem.memory_rule) {}
@@ -63,6 +73,7 @@ class JointSearch {
     anneal_best();
     bound_all();
     report(0.6);
+    build_orders();
     branch();
     report(1);
     return outcome();
@@ -76,6 +87,8 @@ class JointSearch {
     double best = kInfinite;
     for (const Contender& c : contenders_)
       if (c.candidates) best = std::min(best, c.candidates->best_time());
+    for (const BuiltPlan& b : built_)
+      if (b.plan) best = std::min(best, static_cast<double>(b.plan->estimate.count()));
     return best;
   }
   /// Numbers of the open contenders, smallest key first.
@@ -162,6 +175,25 @@ class JointSearch {
     });
   }
 
+  void build_orders() {
+    std::vector<Partition> starts;
+    for (const std::size_t i : by_time())
+      starts.push_back(contenders_[i].candidates->best()->partition);
+    built_.resize(to_build_.size());
+    parallel_for(built_.size(), options_.threads, [&](std::size_t i) {
+      built_[i] = build_plan(model_, problem_, to_build_[i], starts, effort_, options_.seed);
+    });
+  }
+  /// Numbers of the contenders with a plan, the fastest first.
+  std::vector<std::size_t> by_time() const {
+    std::vector<std::size_t> order;
+    for (const Contender& c : contenders_)
+      if (c.candidates && c.candidates->best()) order.push_back(c.number);
+    std::ranges::stable_sort(
+        order, {}, [&](std::size_t i) { return contenders_[i].candidates->best_time(); });
+    return order;
+  }
+
   void branch() {
     double left = static_cast<double>(effort_) * 1e6;  // about ns of one core
     while (left > 0) {
@@ -202,10 +234,13 @@ class JointSearch {
       }
       outcome.candidates += c.candidates->evaluated();
       if (c.candidates->best()) outcome.plans.push_back(*c.candidates->best());
-      const auto& lack = c.candidates->closest();
-      if (lack &&
-          (!closest || lack->needed - lack->available < closest->needed - closest->available))
-        closest = lack;
+      note_closest(c.candidates->closest(), closest);
+    }
+    for (const BuiltPlan& b : built_) {
+      if (!b.impossible.empty()) outcome.rejected.push_back({b.spec, b.impossible});
+      outcome.candidates += b.candidates;
+      if (b.plan) outcome.plans.push_back(*b.plan);
+      note_closest(b.closest, closest);
     }
     std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
       return std::pair{p.estimate, p.spec};
@@ -214,9 +249,12 @@ class JointSearch {
       outcome.infeasible = std::move(closest);
       if (outcome.infeasible)
         outcome.infeasible->proven =
-            std::ranges::none_of(contenders_, [](const Contender& c) { return c.open(); });
+            std::ranges::none_of(contenders_, [](const Contender& c) { return c.open(); }) &&
+            std::ranges::all_of(to_build_, [&](const ScheduleSpec& spec) {
+              return no_order_fits(problem_, spec);
+            });
     } else {
-      outcome.bound = bound(static_cast<double>(outcome.plans.front().estimate.count()));
+      outcome.bound = bound(outcome.plans.front());
     }
     explain(outcome);
     if (options_.certificate) certify(outcome);
@@ -236,7 +274,7 @@ class JointSearch {
         std::make_shared<Certificate>(certificate_of(problem_, bound, std::move(proofs)));
   }
 
-  Bound bound(double best) const {
+  Bound listed_bound(double best) const {
     double least = best, share = 0;
     for (const Contender& c : contenders_) {
       if (!c.impossible.empty()) continue;
@@ -258,40 +296,58 @@ class JointSearch {
                                digest, ") in their placements, within the memory limits");
     return found;
   }
+  /// The bound of the class that the best plan is in: the schedules whose order is known, or those
+  /// and any order at all.
+  Bound bound(const PlannedSchedule& best) const {
+    Bound found = listed_bound(static_cast<double>(best.estimate.count()));
+    if (to_build_.empty()) return found;
+    double any = kInfinite;
+    for (const ScheduleSpec& spec : to_build_)
+      any = std::min(any, any_order_bound(model_, problem_, spec));
+    const Nanoseconds least{static_cast<std::int64_t>(any)};
+    if (best.order) {
+      found.time = std::min(found.time, least);
+      found.covers += ", and any order of any stages dealt round to the ranks";
+    } else {
+      found.covers += stream_all("; not zb_greedy, whose orders are built for the costs: no order "
+                                 "of stages dealt round to the ranks is below ",
+                                 to_string(least));
+    }
+    return found;
+  }
 
   void explain(SearchOutcome& outcome) const {
     const std::size_t kept = std::min(outcome.plans.size(), options_.keep);
-    for (const Contender& c : contenders_) {
-      if (!c.impossible.empty()) continue;
-      const ScheduleSpec& spec = problem_.schedules[c.number];
+    const auto explain_one = [&](const ScheduleSpec& spec, bool above, const std::string& lack) {
       const auto plan = std::ranges::find(outcome.plans, spec, &PlannedSchedule::spec);
-      if (plan != outcome.plans.end() &&
-          plan - outcome.plans.begin() < static_cast<std::ptrdiff_t>(kept))
-        continue;
-      std::string reason;
-      if (outcome.plans.empty())
-        reason = lacks(c);
-      else if (c.proof->closed())
+      if (plan - outcome.plans.begin() < static_cast<std::ptrdiff_t>(kept)) return;
+      std::string reason = lack;
+      if (!outcome.plans.empty() && above)
         reason = "its bound is above the plan's time";
       else if (plan != outcome.plans.end())
         reason = to_string(plan->estimate - outcome.plans.front().estimate) + " slower";
-      else
-        reason = lacks(c);
       outcome.rejected.push_back({spec, reason});
-    }
+    };
+    for (const Contender& c : contenders_)
+      if (c.impossible.empty())
+        explain_one(problem_.schedules[c.number], c.proof->closed(),
+                    lacks(c.candidates->closest()));
+    for (const BuiltPlan& b : built_)
+      if (b.impossible.empty()) explain_one(b.spec, false, lacks(b.closest));
     outcome.plans.resize(kept);
   }
-  static std::string lacks(const Contender& c) {
-    const auto& lack = c.candidates->closest();
+  static std::string lacks(const std::optional<Infeasible>& lack) {
     if (!lack) return "no cuts found that fit";
     return "rank " + to_string(lack->rank) + " lacks " + to_string(lack->needed - lack->available);
   }
 
   const Problem& problem_;
+  const std::vector<ScheduleSpec>& to_build_;
   const SearchOptions& options_;
   std::size_t effort_;
   CutModel model_;
   std::vector<Contender> contenders_;
+  std::vector<BuiltPlan> built_;  // [to_build_]
 };
 
 }  // namespace
@@ -305,6 +361,10 @@ static SearchOutcome choose_schedule(const Problem& problem, const SearchOptions
   std::vector<std::unique_ptr<Candidates>> tried(problem.schedules.size());
   parallel_for(tried.size(), options.threads, [&](std::size_t i) {
     if (!cuts || problem.schedules[i].stages() != problem.cuts->stages()) return;
+    if (is_built(problem.schedules[i])) {
+      tried[i] = build_on_cuts(model, problem, problem.schedules[i], *cuts);
+      return;
+    }
     tried[i] = std::make_unique<Candidates>(model, problem, problem.schedules[i]);
     tried[i]->offer(*cuts, tried[i]->time(*cuts));
   });
@@ -320,13 +380,13 @@ static SearchOutcome choose_schedule(const Problem& problem, const SearchOptions
     outcome.candidates += tried[i]->evaluated();
     if (tried[i]->best()) {
       outcome.plans.push_back(*tried[i]->best());
+      if (is_built(spec)) outcome.plans.back().order = tried[i]->schedule();
       continue;
     }
     const Infeasible& lack = *tried[i]->closest();
     outcome.rejected.push_back({spec, "rank " + to_string(lack.rank) + " lacks " +
                                           to_string(lack.needed - lack.available)});
-    if (!closest || lack.needed - lack.available < closest->needed - closest->available)
-      closest = lack;
+    note_closest(lack, closest);
   }
   std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
     return std::pair{p.estimate, p.spec};
@@ -337,13 +397,20 @@ static SearchOutcome choose_schedule(const Problem& problem, const SearchOptions
          to_string(outcome.plans[i].estimate - outcome.plans.front().estimate) + " slower"});
   outcome.plans.resize(std::min(outcome.plans.size(), options.keep));
   if (outcome.plans.empty() && closest) outcome.infeasible = std::move(closest);
-  if (outcome.infeasible) outcome.infeasible->proven = true;
+  if (outcome.infeasible)
+    outcome.infeasible->proven = std::ranges::all_of(problem.schedules, [&](const auto& spec) {
+      return !is_built(spec) || no_order_fits(problem, spec);
+    });
   return outcome;
 }
 
 SearchOutcome search(const Problem& problem, const SearchOptions& options) {
   if (problem.cuts) return choose_schedule(problem, options);
-  return JointSearch(problem, options).run();
+  Problem known = problem;  // without the schedules whose order is yet to be built
+  std::erase_if(known.schedules, is_built);
+  std::vector<ScheduleSpec> to_build;
+  std::ranges::copy_if(problem.schedules, std::back_inserter(to_build), is_built);
+  return JointSearch(known, to_build, options).run();
 }
 
 }  // namespace pfeife

@@ -43,6 +43,8 @@ struct PlannedSchedule {
   Partition partition;
   Nanoseconds estimate{0};         ///< contention-free step time
   std::vector<Bytes> peak_memory;  ///< [rank]
+  /// Compute-only, of a family that builds it for the costs; else spec says it.
+  std::optional<Schedule> order = std::nullopt;
   friend bool operator==(const PlannedSchedule&, const PlannedSchedule&) = default;
 };
 

@@ -1,0 +1,260 @@
+#include "planner/search/built_orders.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "planner/cost/stage_costs.h"
+#include "planner/ir/error.h"
+#include "planner/schedules/families.h"
+#include "planner/schedules/zb_greedy.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/local_search.h"
+#include "planner/search/start_cuts.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::size_t kFits = 4;     ///< builds at most until the order fits into the memory
+constexpr std::size_t kStarts = 3;   ///< cuts that orders are built for at first
+constexpr std::size_t kRounds = 3;   ///< of moving the cuts and building again
+constexpr std::size_t kMovesOnCuts = 1000;
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+/// Builds orders for cuts. Learns what the exact memory rule counts besides what F and I leave
+/// behind: parameters, buffers, temporaries.
+class OrderBuilder {
+ public:
+  OrderBuilder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+               std::size_t moves)
+      : model_(model), problem_(problem), spec_(spec), placement_(placement_for(spec)) {
+    placement_.device_of_rank = problem.device_of_rank;
+    options_.moves = moves;
+  }
+  const Placement& placement() const { return placement_; }
+
+  /// An order for the cuts, with the cuts offered to it: best() if it fits. Never null.
+  std::unique_ptr<Candidates> build(const Cuts& cuts) const {
+    const Partition partition = model_.partition(cuts);
+    const StageCosts costs =
+        stage_costs(model_.layers(), partition, placement_, model_.cluster());
+    std::vector<Bytes> room = rooms(costs);
+    for (std::size_t attempt = 1;; ++attempt) {
+      Schedule order = schedule_of(
+          zero_bubble_order(costs, placement_, spec_.microbatches, room, options_).order);
+      auto candidates = std::make_unique<Candidates>(model_, problem_, spec_, order);
+      candidates->offer(cuts, candidates->time(cuts));
+      if (candidates->best() || attempt == kFits) return candidates;
+      const EvaluatedPlan plan = evaluate(model_.layers(), model_.cluster(), order, placement_,
+                                          partition, problem_.memory_rule);
+      for (std::size_t r = 0; r < room.size(); ++r)
+        room[r] = std::min(room[r], room[r] - (plan.peak_memory[r] - problem_.memory_limit[r]));
+    }
+  }
+
+ private:
+  std::vector<Bytes> rooms(const StageCosts& costs) const {
+    std::vector<Bytes> room = problem_.memory_limit, temporary(room.size());
+    for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+      const std::size_t r = placement_.rank_of_stage[s].index();
+      room[r] -= costs.stages[s].fixed();
+      temporary[r] = std::max(temporary[r], costs.stages[s].temporary);
+    }
+    for (std::size_t r = 0; r < room.size(); ++r) room[r] -= temporary[r];
+    return room;
+  }
+
+  const CutModel& model_;
+  const Problem& problem_;
+  const ScheduleSpec& spec_;
+  Placement placement_;
+  ZeroBubbleOptions options_;
+};
+
+/// The best plan so far, and the least bad failure.
+class Best {
+ public:
+  explicit Best(BuiltPlan& result) : result_(result) {}
+  /// Takes what `candidates` has found; true if that is the best plan so far.
+  bool take(const Candidates& candidates) {
+    const auto& lack = candidates.closest();
+    if (lack && (!result_.closest || lack->needed - lack->available <
+                                         result_.closest->needed - result_.closest->available))
+      result_.closest = lack;
+    const auto& plan = candidates.best();
+    if (!plan || (result_.plan && plan->estimate >= result_.plan->estimate)) return false;
+    result_.plan = plan;
+    result_.plan->order = candidates.schedule();
+    return true;
+  }
+
+ private:
+  BuiltPlan& result_;
+};
+
+std::vector<Cuts> starts_of(const CutModel& model, const Cuts& equal_time, std::size_t stages,
+                            const std::vector<Partition>& starts) {
+  std::vector<Cuts> found{equal_time};
+  for (const Partition& partition : starts) {
+    if (found.size() == kStarts) break;
+    if (partition.stages() != stages) continue;
+    const Cuts cuts = *model.cuts(partition);
+    if (std::ranges::find(found, cuts) == found.end()) found.push_back(cuts);
+  }
+  return found;
+}
+
+}  // namespace
+
+bool is_built(const ScheduleSpec& spec) { return family(spec.family).built_for_costs; }
+
+std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& problem,
+                                          const ScheduleSpec& spec, const Cuts& cuts) {
+  return OrderBuilder(model, problem, spec, kMovesOnCuts).build(cuts);
+}
+
+BuiltPlan build_plan(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+                     const std::vector<Partition>& starts, std::size_t effort,
+                     std::uint64_t seed) {
+  BuiltPlan result{.spec = spec, .plan = {}, .closest = {}, .impossible = "", .candidates = 0};
+  const OrderBuilder builder(model, problem, spec, effort);
+  const auto equal_time = equal_time_cuts(problem.layers, builder.placement(), problem.cluster);
+  if (!equal_time) {
+    result.impossible =
+        stream_all("the model has no ", spec.stages(), " stages: too few legal cuts");
+    return result;
+  }
+  Best best(result);
+  // The order whose cuts are moved: the fastest that fits, or else the one that lacks least.
+  std::unique_ptr<Candidates> present;
+  Scored at{{}, kInfinite};
+  const auto note = [&](std::unique_ptr<Candidates> built, const Cuts& cuts) {
+    best.take(*built);
+    const Scored scored = score(*built, cuts);
+    result.candidates += built->evaluated();
+    if (scored.score >= at.score) return false;
+    at = scored, present = std::move(built);
+    return true;
+  };
+  for (const Cuts& cuts : starts_of(model, *model.cuts(*equal_time), spec.stages(), starts))
+    note(builder.build(cuts), cuts);
+  if (!result.plan) {
+    const Cuts roomy = roomy_cuts(*present, at.cuts);
+    note(builder.build(roomy), roomy);
+  }
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    const std::size_t before = present->evaluated();
+    Scored moved = descend(*present, at, 400);
+    if (round == 0) moved = descend(*present, anneal(*present, moved, effort, seed), 400);
+    present->offer(moved.cuts, present->time(moved.cuts));
+    best.take(*present);
+    result.candidates += present->evaluated() - before;
+    if (moved.score < at.score) at = moved;
+    if (!note(builder.build(at.cuts), at.cuts)) break;
+  }
+  return result;
+}
+
+namespace {
+
+/// Prefix sums over the positions: each segment on the device of the ranks that is fastest at it.
+std::vector<double> fastest(const CutModel& model, const Problem& problem,
+                            const std::vector<Work>& works) {
+  std::vector<double> sums(static_cast<std::size_t>(model.last()) + 1, 0);
+  for (std::size_t p = 1; p < sums.size(); ++p) {
+    double least = kInfinite;
+    for (const DeviceId device : problem.device_of_rank) {
+      double time = 0;
+      for (const Work work : works) {
+        const auto& prefix = model.time(model.cluster().kind_of_device[device.index()], work);
+        time += prefix[p] - prefix[p - 1];
+      }
+      least = std::min(least, time);
+    }
+    sums[p] = sums[p - 1] + least;
+  }
+  return sums;
+}
+
+/// [position] time before which a stage that begins there cannot start: the forwards since the last
+/// position (or the model's begin) where the segment behind does not read what the one before it
+/// has made, so that a stage need not wait for its neighbour.
+std::vector<double> entries(const CutModel& model, const Problem& problem) {
+  std::vector<double> entry = fastest(model, problem, {Work::Forward});
+  double before = 0;
+  for (std::size_t p = 1; p < entry.size(); ++p) {
+    const auto q = static_cast<std::int32_t>(p);
+    const auto crossing = model.crossing(q);
+    if (std::ranges::none_of(crossing, [&](const CutModel::Crossing& c) {
+          return c.producer == q - 1 && c.next == q;
+        }))
+      before = entry[p];
+    entry[p] -= before;
+  }
+  return entry;
+}
+
+/// Whether cuts exist by which every rank, once a microbatch can have reached it, ends by `time`
+/// with its work. The later a rank begins in the model, the further it gets, so it suffices to give
+/// every rank as much as it can do.
+bool one_stage_each_suffices(const CutModel& model, const Problem& problem, double microbatches,
+                             const std::vector<double>& entry, double time) {
+  std::size_t begin = 0;
+  for (const DeviceId device : problem.device_of_rank) {
+    const std::size_t kind = model.cluster().kind_of_device[device.index()];
+    const auto& load = model.load(kind);
+    const auto& optimizer = model.time(kind, Work::Optimizer);
+    const auto ends_in_time = [&](std::size_t end) {
+      return entry[begin] + microbatches * (load[end] - load[begin]) + optimizer[end] -
+                 optimizer[begin] <=
+             time;
+    };
+    std::size_t low = begin, high = load.size() - 1;
+    while (low < high) {
+      const std::size_t middle = (low + high + 1) / 2;
+      if (ends_in_time(middle))
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    begin = low;
+  }
+  return begin + 1 == entry.size();
+}
+
+}  // namespace
+
+double any_order_bound(const CutModel& model, const Problem& problem, const ScheduleSpec& spec) {
+  const auto n = static_cast<double>(spec.microbatches);
+  const auto work =
+      fastest(model, problem, {Work::Forward, Work::BackwardInput, Work::BackwardWeight});
+  const auto optimizer = fastest(model, problem, {Work::Optimizer});
+  const std::vector<double> entry = entries(model, problem);
+  const double all = n * work.back() + optimizer.back();
+  double idle = 0;  // rank r begins at position r or later
+  for (std::size_t r = 0; r < std::min(spec.ranks, entry.size() - 1); ++r)
+    idle += *std::min_element(entry.begin() + static_cast<std::ptrdiff_t>(r), entry.end() - 1);
+  double low = std::ceil((all + idle) / static_cast<double>(spec.ranks));
+  if (spec.loops > 1) return low;
+  double high = std::max(all, 1.0);
+  while (!one_stage_each_suffices(model, problem, n, entry, high)) high *= 2;
+  while (low < high) {  // whole nanoseconds
+    const double middle = std::floor((low + high) / 2);
+    if (one_stage_each_suffices(model, problem, n, entry, middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+bool no_order_fits(const Problem& problem, const ScheduleSpec& spec) {
+  // One microbatch needs no more than any of several does beside the others.
+  Problem one = problem;
+  one.schedules = {{spec.loops == 1 ? "gpipe" : "looped_bfs", spec.ranks, 1, spec.loops, {}, {}}};
+  const SearchOutcome outcome = search(one, {.keep = 1});
+  return outcome.plans.empty() && (!outcome.infeasible || outcome.infeasible->proven);
+}
+
+}  // namespace pfeife

@@ -1,0 +1,177 @@
+// Plans whose order is built for their costs: what the search returns is what it says, no order is
+// below the bound that holds for any, and "nothing fits" is said of all orders.
+#include "planner/search/built_orders.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/schedules/zb_greedy.h"
+#include "planner/cost/stage_costs.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/min_max.h"
+#include "tests/search/random_problem.h"
+
+namespace pfeife {
+namespace {
+
+struct Instance {
+  Layers layers;
+  Cluster cluster;
+  std::size_t ranks, microbatches;
+  std::vector<Bytes> memory_limit;
+
+  ScheduleSpec built(std::size_t loops) const {
+    return {"zb_greedy", ranks, microbatches, loops, {}, {}};
+  }
+  Problem problem(std::vector<ScheduleSpec> schedules) const {
+    Problem p{.layers = layers, .cluster = cluster, .schedules = std::move(schedules)};
+    for (std::size_t r = 0; r < ranks; ++r)
+      p.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+    p.memory_limit = memory_limit;
+    return p;
+  }
+};
+Instance random_instance(std::mt19937& random, std::size_t layers, bool tight) {
+  Instance instance;
+  RandomShape shape;
+  shape.layers = layers;
+  instance.layers = random_layers(random, shape);
+  instance.ranks = 2 + random() % 2, instance.microbatches = 1 + random() % 5;
+  instance.cluster = random_cluster(random, instance.ranks, true);
+  for (std::size_t r = 0; r < instance.ranks; ++r)
+    instance.memory_limit.emplace_back(tight ? 1500 + random() % 8000 : 1 << 30);
+  return instance;
+}
+SearchOptions small() { return {.iterations = 30}; }
+
+TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
+  std::mt19937 random(23);
+  int built_best = 0, feasible = 0;
+  for (int round = 0; round < 60; ++round) {
+    const Instance instance = random_instance(random, 8 + random() % 8, round % 2 == 0);
+    std::vector<ScheduleSpec> listed;
+    for (int k = 0; k < 3; ++k)
+      listed.push_back(random_spec(random, instance.ranks, instance.microbatches, {1, 2}));
+    const SearchOutcome without = search(instance.problem(listed), small());
+    listed.push_back(instance.built(1)), listed.push_back(instance.built(2));
+    const Problem problem = instance.problem(listed);
+    const SearchOutcome with = search(problem, small());
+    if (!without.plans.empty()) {
+      ASSERT_FALSE(with.plans.empty()) << round;
+      EXPECT_LE(with.plans[0].estimate, without.plans[0].estimate) << round;
+    }
+    for (const PlannedSchedule& plan : with.plans) {
+      EXPECT_EQ(plan.order.has_value(), plan.spec.family == "zb_greedy");
+      Placement placement = placement_for(plan.spec);
+      const EvaluatedPlan full =
+          evaluate(instance.layers, instance.cluster,
+                   plan.order ? *plan.order : generate(plan.spec), placement, plan.partition);
+      EXPECT_EQ(full.estimate, plan.estimate) << round;
+      EXPECT_EQ(full.peak_memory, plan.peak_memory) << round;
+      for (std::size_t r = 0; r < instance.ranks; ++r)
+        EXPECT_LE(plan.peak_memory[r], instance.memory_limit[r]) << round;
+    }
+    if (with.plans.empty()) continue;
+    ++feasible, built_best += with.plans[0].order.has_value();
+    ASSERT_TRUE(with.bound);
+    EXPECT_LE(with.bound->time, with.plans[0].estimate);
+  }
+  EXPECT_GT(feasible, 30);
+  EXPECT_GT(built_best, 10);
+}
+
+TEST(BuiltOrders, NoScheduleOfAnyCutsIsBelowTheBoundForAnyOrder) {
+  std::mt19937 random(31);
+  double tightest = 0;
+  for (int round = 0; round < 120; ++round) {
+    const Instance instance = random_instance(random, 6, false);
+    const std::size_t loops = 1 + random() % 2;
+    const ScheduleSpec spec = instance.built(loops);
+    const Problem problem = instance.problem({spec});
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    const double bound = any_order_bound(model, problem, spec);
+    const Placement placement = placement_for(spec);
+    std::vector<ScheduleSpec> others = search_set(instance.ranks, instance.microbatches,
+                                                  std::vector<std::size_t>{loops});
+    std::erase_if(others, [&](const ScheduleSpec& s) { return placement_for(s) != placement; });
+    for_each_partition(instance.layers, spec.stages(), [&](const Partition& cuts) {
+      const auto check = [&](const Schedule& order) {
+        const auto time = static_cast<double>(
+            evaluate(instance.layers, instance.cluster, order, placement, cuts).estimate.count());
+        EXPECT_GE(time, bound) << round;
+        tightest = std::max(tightest, bound / time);
+      };
+      for (const ScheduleSpec& other : others) check(generate(other));
+      const StageCosts costs = stage_costs(instance.layers, cuts, placement, instance.cluster);
+      check(schedule_of(
+          zero_bubble_order(costs, placement, instance.microbatches, {}, {.moves = 50}).order));
+    });
+  }
+  EXPECT_GT(tightest, 0.95);
+}
+
+TEST(BuiltOrders, NothingFitsIsProvenWhereEvenOneMicrobatchDoesNot) {
+  std::mt19937 random(41);
+  int proven = 0, found = 0;
+  for (int round = 0; round < 80; ++round) {
+    const Instance instance = random_instance(random, 6, true);
+    const ScheduleSpec spec = instance.built(1);
+    const SearchOutcome outcome = search(instance.problem({spec}), small());
+    bool one_fits = false;
+    const ScheduleSpec one{"gpipe", instance.ranks, 1, 1, {}, {}};
+    for_each_partition(instance.layers, spec.stages(), [&](const Partition& cuts) {
+      const EvaluatedPlan plan = evaluate(instance.layers, instance.cluster, generate(one),
+                                          placement_for(one), cuts);
+      bool fits = true;
+      for (std::size_t r = 0; r < instance.ranks; ++r)
+        fits = fits && plan.peak_memory[r] <= instance.memory_limit[r];
+      one_fits = one_fits || fits;
+    });
+    if (!outcome.plans.empty()) {
+      EXPECT_TRUE(one_fits) << round;
+      ++found;
+    } else if (outcome.infeasible) {
+      EXPECT_EQ(outcome.infeasible->proven, !one_fits) << round;
+      proven += outcome.infeasible->proven;
+    }
+  }
+  EXPECT_GT(proven, 10);
+  EXPECT_GT(found, 10);
+}
+
+TEST(BuiltOrders, GivenCutsGetAnOrderWithinTheirMemory) {
+  std::mt19937 random(43);
+  int built = 0;
+  for (int round = 0; round < 30; ++round) {
+    const Instance instance = random_instance(random, 9, round % 2 == 0);
+    Problem problem = instance.problem({instance.built(1)});
+    problem.cuts = equal_time_cuts(instance.layers, placement_for(problem.schedules[0]),
+                                   instance.cluster);
+    if (!problem.cuts) continue;
+    const SearchOutcome outcome = search(problem, small());
+    if (outcome.plans.empty()) continue;
+    ++built;
+    ASSERT_TRUE(outcome.plans[0].order);
+    const EvaluatedPlan full = evaluate(instance.layers, instance.cluster, *outcome.plans[0].order,
+                                        placement_for(problem.schedules[0]), *problem.cuts);
+    EXPECT_EQ(full.estimate, outcome.plans[0].estimate);
+    for (std::size_t r = 0; r < instance.ranks; ++r)
+      EXPECT_LE(full.peak_memory[r], instance.memory_limit[r]);
+  }
+  EXPECT_GT(built, 10);
+}
+
+TEST(BuiltOrders, AreTheSameForAnyNumberOfThreads) {
+  std::mt19937 random(47);
+  const Instance instance = random_instance(random, 14, false);
+  const Problem problem = instance.problem(
+      {instance.built(1), instance.built(2), instance.built(3),
+       ScheduleSpec{"1f1b", instance.ranks, instance.microbatches, 1, {}, {}}});
+  SearchOptions one = small(), three = small();
+  three.threads = 3;
+  const SearchOutcome a = search(problem, one), b = search(problem, three);
+  EXPECT_EQ(a.plans, b.plans);
+  EXPECT_EQ(a.candidates, b.candidates);
+}
+
+}  // namespace
+}  // namespace pfeife
