@@ -78,12 +78,16 @@ int run_check(const Given& given, const std::vector<std::string>& arguments) {
 void describe_train(Options& known) {
   describe_plan(known);
   known.add_options()("steps", value<int>(), "default 10")(
-      "out", value<std::string>(), "measurement.csv: time and loss of each step, and a trace");
+      "out", value<std::string>(), "measurement.csv: time and loss of each step, and a trace")(
+      "timed", value<std::string>()->implicit_value(""),
+      "[=trace.json] waits as long as each action is estimated to take instead of computing; "
+      "default: the trace beside the plan");
 }
 
 int run_train(const Given& given, const std::vector<std::string>& arguments) {
   return train_verb({plan_request(given), launch_options(given, arguments),
-                     at_least_one(given, "steps", 10), get<std::string>(given, "out", "")});
+                     at_least_one(given, "steps", 10), get<std::string>(given, "out", ""),
+                     find<std::string>(given, "timed")});
 }
 
 void describe_profile(Options& known) {

@@ -1,0 +1,21 @@
+// What a trace file that write_chrome_trace has written says about the length of each action.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "planner/ir/trace.h"
+
+namespace pfeife {
+
+struct ActionTimes {
+  std::map<std::string, Nanoseconds> length;  ///< by the text of the cell; of a transfer, its SEND
+  Nanoseconds step{0};                        ///< first start to last end
+};
+
+/// Reads the events of one source. Errors: ConfigError if the file has none of that source, or is
+/// no trace file.
+ActionTimes read_action_times(const std::filesystem::path& file, TraceSource source);
+
+}  // namespace pfeife
