@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/backward_watch.h"
+#include "runtime/statistics.h"
 #include "runtime/transport.h"
 
 namespace pfeife {
@@ -31,11 +32,12 @@ NodeClock::NodeClock(std::size_t nodes) : nodes_(nodes) {
 PassTimes NodeClock::timed(const std::function<void()>& pass) {
   marks_.clear();
   first_ = Nanoseconds{0};
+  const long before = interruptions();
   begin_ = now();
   pass();
   end_ = now();
-  PassTimes times{std::vector<Nanoseconds>(nodes_), std::vector<bool>(nodes_), {}, end_ - begin_};
-  return times;
+  return {std::vector<Nanoseconds>(nodes_), std::vector<bool>(nodes_), {}, end_ - begin_,
+          interruptions() != before};
 }
 
 void NodeClock::charge(PassTimes& times, std::size_t node, Nanoseconds time,
@@ -97,13 +99,17 @@ void NodeClock::after_weight(NodeId node) { marks_.push_back({now(), node.value}
 
 namespace {
 
-constexpr int kTries = 7;
+constexpr int kTries = 7, kPatience = 100;
 
-/// The least of some tries: what else the machine does only adds.
+/// The least of some tries that nobody interrupted: what else the machine does only adds.
 template <class Measure>
 Nanoseconds least(const Measure& measure) {
   Nanoseconds best = Nanoseconds::max();
-  for (int i = 0; i < kTries; ++i) best = std::min(best, measure());
+  for (int clean = 0, tries = 0; clean < kTries && tries < kPatience; ++tries) {
+    const long before = interruptions();
+    best = std::min(best, measure());
+    if (interruptions() == before) ++clean;
+  }
   return std::max(best, Nanoseconds{0});
 }
 

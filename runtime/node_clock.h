@@ -22,6 +22,7 @@ struct PassTimes {
   std::vector<bool> ran;           ///< [node]
   Nanoseconds outside{0};          ///< before the first and after the last node
   Nanoseconds whole{0};
+  bool interrupted = false;  ///< others had the core meanwhile
 };
 
 /// Which graph node a backward function belongs to, by the numbers autograd counts with.

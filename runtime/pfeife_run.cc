@@ -98,7 +98,7 @@ void describe_profile(Options& known) {
       "precision", value<std::string>(), "fp32 (default), bf16_amp")(
       "optimizer", value<std::string>(), "sgd, momentum, adam (default), adamw")(
       "microbatch-size", value<std::int64_t>(), "samples; default as exported")(
-      "repetitions", value<int>(), "steps of each kind that are timed; default 10")(
+      "repetitions", value<int>(), "steps of each kind that are timed; default: 3 s of them, at least 10")(
       "microbatches", value<int>(), "of each of these steps; default 4")(
       "beside", value<int>(),
       "other processes that do the same meanwhile, as the other ranks of a pipeline do; default 0")(
@@ -116,7 +116,7 @@ int run_profile(const Given& given, const std::vector<std::string>& arguments) {
                        .precision = get<std::string>(given, "precision", "fp32"),
                        .optimizer = get<std::string>(given, "optimizer", "adam"),
                        .microbatch_size = find<std::int64_t>(given, "microbatch-size"),
-                       .repetitions = at_least_one(given, "repetitions", 10),
+                       .repetitions = given.count("repetitions") ? at_least_one(given, "repetitions", 1) : 0,
                        .microbatches = at_least_one(given, "microbatches", 4),
                        .beside = beside,
                        .seed = get<std::uint64_t>(given, "seed", 0),

@@ -16,7 +16,7 @@ struct ProfileRequest {
   std::string device_kind = "x86_core";
   std::string precision = "fp32", optimizer = "adam";
   std::optional<std::int64_t> microbatch_size;  ///< empty = as exported
-  int repetitions = 10;
+  int repetitions = 0;             ///< 0 = as many as fit into some seconds
   int microbatches = 4;  ///< of each step that is timed
   int beside = 0;        ///< other processes that do the same meanwhile
   std::uint64_t seed = 0;

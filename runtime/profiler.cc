@@ -17,10 +17,11 @@ namespace pfeife {
 namespace {
 
 constexpr std::uint32_t kTogetherTask = ~std::uint32_t{0} - 21;
+constexpr std::uint32_t kCountTask = kTogetherTask - 1;
 constexpr int kWarmUp = 2;
-
-/// What one thing took, again and again.
-using Samples = std::vector<Nanoseconds>;
+/// Repetitions, if nobody says how many.
+constexpr Nanoseconds kTime = std::chrono::seconds(3);
+constexpr std::int64_t kLeast = 10, kMost = 300;
 
 /// A pass over all nodes, by microbatch.
 struct PassSamples {
@@ -78,12 +79,13 @@ class Profiler {
     for (int i = 0; i < kWarmUp; ++i) plain_joint_step(), plain_split_step();
     say("counting memory");
     const NodeMemory memory = count_memory();
+    NodeClock::mark_cost(), NodeClock::backward_mark_cost();  // found once, not while timing
+    agree_on_repetitions();
     warmed_up_ = true;
-    for (int i = 0; i < options_.repetitions; ++i) {
-      say(stream_all("repetition ", i + 1, " of ", options_.repetitions));
-      plain_joint_step();
-      plain_split_step();
-      observed_step();
+    for (int i = 0; i < repetitions_; ++i) {
+      if (i % std::max(1, repetitions_ / 10) == 0)
+        say(stream_all("repetition ", i + 1, " of ", repetitions_));
+      cycle();
     }
     return report(memory);
   }
@@ -101,6 +103,29 @@ class Profiler {
     if (options_.progress) options_.progress(what);
   }
 
+  void cycle() {
+    plain_joint_step();
+    plain_split_step();
+    observed_step();
+  }
+
+  /// As many as were asked for, or as fill the time; what rank 0 says.
+  void agree_on_repetitions() {
+    repetitions_ = options_.repetitions;
+    if (repetitions_ > 0) return;
+    const Nanoseconds begin = now();
+    cycle();
+    const auto fit = kTime / std::max(now() - begin, Nanoseconds{1});
+    repetitions_ = static_cast<int>(std::clamp<std::int64_t>(fit, kLeast, kMost));
+    if (together_ == nullptr) return;
+    const Tag tag{++inputs_.step, kCountTask, 0};
+    if (together_->rank() == RankId{0})
+      for (std::size_t r = 1; r < together_->ranks(); ++r)
+        together_->send(RankId{static_cast<std::int64_t>(r)}, tag, {at::scalar_tensor(repetitions_)});
+    else
+      repetitions_ = together_->receive(RankId{0}, tag).tensors.at(0).item<int>();
+  }
+
   /// Waits until all ranks are here.
   void meet() {
     ++inputs_.step;
@@ -112,38 +137,38 @@ class Profiler {
       together_->receive(RankId{static_cast<std::int64_t>(r)}, tag);
   }
 
+  /// Runs and, unless this is to warm up, keeps the time.
   template <class Run>
-  static Nanoseconds time(const Run& run) {
+  void time(Samples& samples, const Run& run) const {
+    const long before = interruptions();
     const Nanoseconds begin = now();
     run();
-    return now() - begin;
+    const Nanoseconds end = now();
+    if (warmed_up_) samples.add(end - begin, interruptions() != before);
   }
   MicrobatchId microbatch(std::size_t m) const {
     return MicrobatchId{static_cast<std::int64_t>(m)};
-  }
-  void record(Samples& samples, Nanoseconds value) const {
-    if (warmed_up_) samples.push_back(value);
   }
 
   void plain_joint_step() {
     meet();
     joint_.begin(inputs_);
     for (std::size_t m = 0; m < options_.microbatches; ++m) {
-      record(whole_forward_, time([&] { joint_.forward(microbatch(m), {}); }));
-      record(whole_backward_, time([&] { joint_.backward(microbatch(m), {}); }));
+      time(whole_forward_, [&] { joint_.forward(microbatch(m), {}); });
+      time(whole_backward_, [&] { joint_.backward(microbatch(m), {}); });
     }
-    record(whole_optimizer_, time([&] { update_all(); }));
+    time(whole_optimizer_, [&] { update_all(); });
   }
 
   void plain_split_step() {
     meet();
     halved_.begin(inputs_);
     for (std::size_t m = 0; m < options_.microbatches; ++m) {
-      record(whole_split_forward_, time([&] { halved_.forward(microbatch(m), {}); }));
-      record(whole_input_, time([&] { halved_.backward_input(microbatch(m), {}); }));
-      record(whole_weight_, time([&] { halved_.backward_weight(microbatch(m)); }));
+      time(whole_split_forward_, [&] { halved_.forward(microbatch(m), {}); });
+      time(whole_input_, [&] { halved_.backward_input(microbatch(m), {}); });
+      time(whole_weight_, [&] { halved_.backward_weight(microbatch(m)); });
     }
-    record(whole_optimizer_, time([&] { update_all(); }));
+    time(whole_optimizer_, [&] { update_all(); });
   }
 
   /// Node by node, parameter by parameter.
@@ -159,13 +184,14 @@ class Profiler {
     halved_.observe(nullptr);
     ++update_count_;
     for (const ParameterId p : split_.stages[0].parameters)
-      record(updates_[p.index()], time([&] { update_some({&p, 1}); }));
+      time(updates_[p.index()], [&] { update_some({&p, 1}); });
   }
 
-  static void add(const PassTimes& times, PassSamples& samples) {
-    samples.outside.push_back(times.outside);
+  void add(const PassTimes& times, PassSamples& samples) const {
+    if (!warmed_up_) return;
+    samples.outside.add(times.outside, times.interrupted);
     for (std::size_t n = 0; n < samples.nodes.size(); ++n) {
-      samples.nodes[n].push_back(times.nodes[n]);
+      samples.nodes[n].add(times.nodes[n], times.interrupted);
       samples.ran[n] = samples.ran[n] || times.ran[n];
     }
   }
@@ -216,15 +242,15 @@ class Profiler {
   ProfileReport report(const NodeMemory& memory) const {
     ProfileReport report;
     const auto whole = [](const Samples& samples) {
-      return MeasuredSum{median(samples), spread(samples), {}};
+      return MeasuredSum{median(samples), spread(samples), {}, samples.size(),
+                         samples.interrupted()};
     };
     report.forward = whole(whole_forward_);
     report.backward_input = whole(whole_input_);
     report.backward_weight = whole(whole_weight_);
     report.optimizer = whole(whole_optimizer_);
-    report.backward = median(whole_backward_);
-    report.backward_spread = spread(whole_backward_);
-    report.split_forward = median(whole_split_forward_);
+    report.backward = whole(whole_backward_);
+    report.split_forward = whole(whole_split_forward_);
     report.saved = memory.all_saved();
     report.weight_saved = memory.all_weight_saved();
     const NodeTimes f = add_up(forward_, report.forward), i = add_up(input_, report.backward_input),
@@ -253,7 +279,7 @@ class Profiler {
     profile.source = FigureSource::Measured;
     profile.origin = stream_all(
         today(), ", ", processor(), ", ", at::get_num_threads(),
-        at::get_num_threads() == 1 ? " thread" : " threads", ", medians of ", options_.repetitions,
+        at::get_num_threads() == 1 ? " thread" : " threads", ", medians of ", repetitions_,
         " steps of ", options_.microbatches, " microbatches",
         together_ == nullptr || together_->ranks() == 1
             ? ""
@@ -293,6 +319,7 @@ class Profiler {
   OptimizerState state_;
   StepInputs inputs_;
   std::int64_t update_count_ = 0;
+  int repetitions_ = 0;
   bool warmed_up_ = false;
 
   Samples whole_forward_, whole_backward_, whole_split_forward_, whole_input_, whole_weight_,

@@ -19,7 +19,7 @@ struct ProfileOptions {
   Placing placing;
   Training training;
   std::string device_kind;      ///< its name in cluster files
-  int repetitions = 10;         ///< steps of each kind
+  int repetitions = 0;           ///< steps of each kind; 0 = 3 s of them, at least 10
   std::size_t microbatches = 4;  ///< of a step
   std::uint64_t seed = 0;
   std::function<void(const std::string&)> progress;  ///< told what is being measured
@@ -29,14 +29,14 @@ struct ProfileOptions {
 struct MeasuredSum {
   Nanoseconds whole{0}, whole_spread{0};
   Nanoseconds nodes{0};  ///< sum over nodes of their medians, before it is made equal to `whole`
+  std::size_t samples = 0, interrupted = 0;  ///< of `whole`; interrupted: others had the core
 };
 
 struct ProfileReport {
   Profile profile;
   MeasuredSum forward, backward_input, backward_weight, optimizer;
-  Nanoseconds backward{0}, backward_spread{0};  ///< B: not split
-  Nanoseconds split_forward{0};                 ///< F of a stage whose backward is split
-  Bytes saved{0}, weight_saved{0};              ///< of the whole model
+  MeasuredSum backward, split_forward;  ///< B, not split; F of a stage that splits; wholes only
+  Bytes saved{0}, weight_saved{0};      ///< of the whole model
 };
 
 /// Measures. With a transport, all ranks measure at the same time, in step with one another, as

@@ -1,6 +1,8 @@
 // Medians of measured times.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -22,5 +24,34 @@ inline Nanoseconds spread(std::vector<Nanoseconds> times) {
   for (Nanoseconds& time : times) time = std::chrono::abs(time - middle);
   return median(std::move(times));
 }
+
+/// How often the system has taken the core from this thread for others.
+inline long interruptions() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
+}
+
+/// Times of one thing, those during which the thread was interrupted told apart.
+class Samples {
+ public:
+  void add(Nanoseconds time, bool interrupted) {
+    (interrupted ? interrupted_ : clean_).push_back(time);
+  }
+  /// Those that were not interrupted; all of them if those are fewer than five.
+  std::vector<Nanoseconds> usable() const {
+    if (clean_.size() >= 5) return clean_;
+    std::vector<Nanoseconds> all = clean_;
+    all.insert(all.end(), interrupted_.begin(), interrupted_.end());
+    return all;
+  }
+  std::size_t interrupted() const { return interrupted_.size(); }
+  std::size_t size() const { return clean_.size() + interrupted_.size(); }
+
+ private:
+  std::vector<Nanoseconds> clean_, interrupted_;
+};
+inline Nanoseconds median(const Samples& samples) { return median(samples.usable()); }
+inline Nanoseconds spread(const Samples& samples) { return spread(samples.usable()); }
 
 }  // namespace pfeife
