@@ -91,7 +91,10 @@ int run_train(const Given& given, const std::vector<std::string>& arguments) {
 }
 
 void describe_profile(Options& known) {
-  known.add_options()("out", value<std::string>(), "profile.yaml, for `profile:` of an experiment")(
+  known.add_options()("out", value<std::string>(),
+                      "profile.yaml, for `profile:` of an experiment; with --links: cluster.yaml")(
+      "links", "no model: what the links and cores of this machine do, as a cluster file")(
+      "devices", value<int>(), "with --links: of the cluster; default 2")(
       "device", value<std::string>(), "default cpu")(
       "device-kind", value<std::string>(),
       "what cluster files call this device; default x86_core, as clusters/laptop.yaml")(
@@ -107,6 +110,11 @@ void describe_profile(Options& known) {
 }
 
 int run_profile(const Given& given, const std::vector<std::string>& arguments) {
+  if (given.count("links"))
+    return links_verb({.out = get<std::string>(given, "out", ""),
+                       .device_kind = get<std::string>(given, "device-kind", "x86_core"),
+                       .devices = get(given, "devices", 2),
+                       .launch = launch_options(given, arguments)});
   const int beside = get(given, "beside", 0);
   if (beside < 0) throw ConfigError({"pfeife-run"}, "--beside must not be negative");
   return profile_verb({.model = get<std::string>(given, "model", ""),

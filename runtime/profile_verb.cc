@@ -3,9 +3,13 @@
 #include <iostream>
 
 #include "planner/io/atomic_file.h"
+#include "planner/io/cluster_reader.h"
 #include "planner/io/profile_file.h"
 #include "planner/io/pt2_reader.h"
 #include "planner/ir/error.h"
+#include "runtime/cluster_text.h"
+#include "runtime/launch.h"
+#include "runtime/machine.h"
 #include "runtime/profiler.h"
 
 namespace pfeife {
@@ -31,6 +35,9 @@ at::Device device_of(const std::string& name) {
   throw ConfigError({"--device"}, "'" + name + "' is none of cpu, cuda");
 }
 
+/// This process was started to be a rank.
+bool is_rank() { return rank_environment().has_value(); }
+
 ProfileOptions options_of(const ProfileRequest& request, const Graph& graph) {
   ProfileOptions options;
   options.placing.device = device_of(request.device);
@@ -55,6 +62,7 @@ int profile_verb(const ProfileRequest& request) {
   const ProfileOptions common = options_of(request, graph);
   const WeightSource source(request.model, request.seed);
   const auto ranks = static_cast<std::size_t>(request.beside) + 1;
+  if (!is_rank()) std::cerr << busy_warning();
   return start_ranks(ranks, request.launch, [&](const RankSeat& seat) {
     ProfileOptions options = common;
     if (seat.rank == RankId{0})
@@ -67,6 +75,31 @@ int profile_verb(const ProfileRequest& request) {
       text += "written to " + request.out + "\n";
     }
     return RankAnswer{text, ""};
+  });
+}
+
+int links_verb(const LinksRequest& request) {
+  if (request.devices < 2)
+    throw ConfigError({"--devices"}, "a link needs two devices: give at least 2");
+  if (!is_rank()) std::cerr << busy_warning();
+  return start_ranks(2, request.launch, [&](const RankSeat& seat) {
+    std::function<void(const std::string&)> progress;
+    if (seat.rank == RankId{0})
+      progress = [](const std::string& what) { std::cerr << what << "\n"; };
+    const LinkMeasurement link = measure_link(seat.transport, progress);
+    DeviceKind kind = measure_device(request.device_kind, at::kCPU, progress);
+    if (seat.rank != RankId{0}) return RankAnswer{};
+    kind.memory = Bytes{machine_memory().value / request.devices};
+    const std::string name = request.out.empty()
+                                 ? "this_machine"
+                                 : std::filesystem::path(request.out).stem().string();
+    const std::string text =
+        cluster_text(name, kind, static_cast<std::size_t>(request.devices), link,
+                     where_and_when() + " each of two processes");
+    parse_cluster(text, name);  // what cannot be read is not written
+    if (request.out.empty()) return RankAnswer{text, ""};
+    write_file(request.out, text);
+    return RankAnswer{"written to " + request.out + "\n", ""};
   });
 }
 

@@ -23,7 +23,18 @@ struct ProfileRequest {
   LaunchOptions launch;
 };
 
+struct LinksRequest {
+  std::string out;  ///< cluster.yaml; "" = it is printed
+  std::string device_kind = "x86_core";
+  int devices = 2;  ///< of the cluster; two of them are measured
+  LaunchOptions launch;
+};
+
 /// Measures, writes the file, prints how well it adds up, and returns the exit code.
 int profile_verb(const ProfileRequest& request);
+
+/// Measures two ranks of this machine and the link between them, both at once, and writes a cluster
+/// file. Returns the exit code.
+int links_verb(const LinksRequest& request);
 
 }  // namespace pfeife

@@ -1,13 +1,12 @@
 #include "runtime/profiler.h"
 
-#include <ctime>
-#include <fstream>
 #include <numeric>
 #include <sstream>
 
 #include "planner/ir/error.h"
 #include "runtime/counting_allocator.h"
 #include "runtime/executor_overhead.h"
+#include "runtime/machine.h"
 #include "runtime/node_clock.h"
 #include "runtime/node_memory.h"
 #include "runtime/optimizer.h"
@@ -33,20 +32,6 @@ struct PassSamples {
 struct NodeTimes {
   std::vector<Nanoseconds> median, spread;  ///< [node]
 };
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown processor";
-}
-
-std::string today() {
-  const std::time_t time = std::time(nullptr);
-  char text[16];
-  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&time));
-  return text;
-}
 
 class Profiler {
  public:
@@ -278,8 +263,7 @@ class Profiler {
     profile.training = options_.training;
     profile.source = FigureSource::Measured;
     profile.origin = stream_all(
-        today(), ", ", processor(), ", ", at::get_num_threads(),
-        at::get_num_threads() == 1 ? " thread" : " threads", ", medians of ", repetitions_,
+        where_and_when(), ", medians of ", repetitions_,
         " steps of ", options_.microbatches, " microbatches",
         together_ == nullptr || together_->ranks() == 1
             ? ""

@@ -1,0 +1,54 @@
+#include "runtime/machine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+
+#include "planner/ir/error.h"
+#include "runtime/aten.h"
+
+namespace pfeife {
+namespace {
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown processor";
+}
+
+std::string today() {
+  const std::time_t time = std::time(nullptr);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&time));
+  return text;
+}
+
+}  // namespace
+
+std::string where_and_when() {
+  const int threads = at::get_num_threads();
+  return stream_all(today(), ", ", processor(), ", ", threads,
+                    threads == 1 ? " thread" : " threads");
+}
+
+std::string busy_warning() {
+  double load = 0;
+  const double cores = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
+  if (getloadavg(&load, 1) != 1 || load < 0.5 * cores) return "";
+  return stream_all("warning: the machine is busy (load ", load, " on ", cores,
+                    " cores); times will be those of a busy machine\n");
+}
+
+Bytes machine_memory() {
+  std::int64_t bytes = std::int64_t{sysconf(_SC_PAGESIZE)} * sysconf(_SC_PHYS_PAGES);
+  std::ifstream limit("/sys/fs/cgroup/memory.max");  // "max" where there is none
+  if (std::int64_t of_group = 0; limit >> of_group && of_group > 0)
+    bytes = std::min(bytes, of_group);
+  return {bytes};
+}
+
+}  // namespace pfeife

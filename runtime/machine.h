@@ -1,0 +1,19 @@
+// What there is to say about the machine that measures.
+#pragma once
+
+#include <string>
+
+#include "planner/ir/units.h"
+
+namespace pfeife {
+
+/// "2026-01-31, NAME OF THE PROCESSOR, 1 thread": threads of a kernel.
+std::string where_and_when();
+
+/// A warning if programs other than this one keep the cores busy; "" if not.
+std::string busy_warning();
+
+/// The machine's memory, or what its control group may use if that is less.
+Bytes machine_memory();
+
+}  // namespace pfeife
