@@ -9,8 +9,8 @@
 
 #include "planner/search/candidate.h"
 #include "planner/search/cut_bound.h"
-#include "planner/search/path_master.h"
 #include "planner/search/proof_record.h"
+#include "planner/search/relaxation.h"
 
 namespace pfeife {
 
@@ -63,19 +63,8 @@ class BranchAndBound {
   Verdict close(Node& node, double bound);
   void choose_least_share(CutRegion& region);
   Verdict tighten_root(Node& root);
-  bool surely_exists(const PathCounts<std::int32_t>& path) const;
   void record_least_load(const CutRegion& root);
   void record_weights(Node& node);
-  void seed_master();
-  void forget_paths();
-  void load_master();
-  void set_constants();
-  void linearise();
-  double constant_of(const PathCounts<std::int32_t>& path) const;
-  std::size_t add_path(PathCounts<std::int32_t> path, CertifiedPath turns);
-  bool solve_master(double tolerance, std::size_t pivots);
-  std::size_t price_path(double tolerance);
-  void weigh();
   bool offer(const Cuts& cuts);
   Verdict improve(Node& node, std::size_t rounds);
   Verdict raise(Node& node, std::size_t rounds);
@@ -87,21 +76,11 @@ class BranchAndBound {
   Candidates& candidates_;
   Settings settings_;
   CutBound cut_bound_;
-  PathMaster master_;
-  std::vector<PathCounts<std::int32_t>> paths_;
-  std::vector<CertifiedPath> turns_;               // [path] empty unless recorded
-  std::vector<double> scale_;                      // [stage] load on its kind / load in the master
-  std::vector<std::array<double, kWorks>> share_;  // [stage] work / load in the master
-  std::vector<CutCosts::Latency> latency_;         // [boundary] of the present node
-  std::vector<std::array<double, kWorks>> level_;  // [stage] work beyond share * load at present
-  double weight_sum_ = 1, weight_target_ = 1;
-  double weight_constant_ = 0;
-  PathCounts<double> weights_;
-  std::vector<Cuts> responses_;  // of the present node
   ProofRecord record_;
+  Relaxation relaxation_;
+  std::vector<Cuts> responses_;                   // of the present node
   CertifiedWeights last_weights_, best_weights_;  // of the present node
   std::vector<Node> open_;                        // heap
-  std::vector<double> fractional_, ends_;
   double target_, least_share_ = 0;
   double closed_bound_;  // smallest bound of nodes that were closed by it
   bool rooted_ = false;

@@ -164,6 +164,9 @@ void CutBound::price_boundary(std::size_t i, const PathCounts<double>& weights) 
     if (before != 0) add_scaled(cost, sums.data() + first, before, width);
     if (after != 0) add_scaled(cost, others.data() + first, -after, width);
   }
+  for (std::size_t h = 0; h < kHolds; ++h)
+    if (const double factor = weights.held[h][i - 1] - weights.held[h][i]; factor != 0)
+      add_scaled(cost, model_.held(static_cast<Hold>(h)).data() + first, factor, width);
   if (weights.forward[i] != 0)
     add_scaled(cost, latency_[0][i].data() + first, weights.forward[i], width);
   if (weights.backward[i] != 0)
@@ -179,6 +182,8 @@ std::optional<CutBound::Minimum> CutBound::minimum(const PathCounts<double>& wei
   for (std::size_t w = 0; w < kWorks; ++w)
     constant += weights.work[w][stages - 1] *
                 model_.time(costs_.kind(stages - 1), static_cast<Work>(w)).back();
+  for (std::size_t h = 0; h < kHolds; ++h)
+    constant += weights.held[h][stages - 1] * model_.held(static_cast<Hold>(h)).back();
   constant_ = constant;
   if (stages == 1) {
     const Window& whole = windows_[0];

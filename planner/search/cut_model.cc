@@ -71,35 +71,36 @@ void CutModel::sum_times() {
 
 void CutModel::sum_memory(MemoryRule rule) {
   const std::size_t size = layer_.size();
-  fixed_.assign(size, 0.0), saved_.assign(size, 0.0), weight_saved_.assign(size, 0.0);
+  for (auto& sums : held_) sums.assign(size, 0.0);
+  auto& [fixed, saved, weight_saved] = held_;
   temporary_.assign(1, std::vector<double>(size, 0.0));
   const bool reference = rule == MemoryRule::Reference;
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_.layers[l];
     const auto at = static_cast<std::size_t>(segment_[l]);
-    saved_[at + 1] += number(layer.saved);
-    if (!reference) weight_saved_[at + 1] += number(layer.weight_saved);
+    saved[at + 1] += number(layer.saved);
+    if (!reference) weight_saved[at + 1] += number(layer.weight_saved);
     temporary_[0][at] = std::max(temporary_[0][at], number(layer.temporary));
   }
   std::set<std::size_t> values;  // a value that crosses counts once, however many storages name it
   for (const LayerStorage& storage : layers_.storages) {
     if (!storage.weight_savers.empty() && !reference)
-      weight_saved_[static_cast<std::size_t>(segment(storage.weight_savers.front())) + 1] +=
+      weight_saved[static_cast<std::size_t>(segment(storage.weight_savers.front())) + 1] +=
           number(storage.bytes);
     if (storage.savers.empty() || (storage.value && !values.insert(*storage.value).second))
       continue;
-    saved_[static_cast<std::size_t>(segment(storage.savers.front())) + 1] += number(storage.bytes);
+    saved[static_cast<std::size_t>(segment(storage.savers.front())) + 1] += number(storage.bytes);
   }
   for (const LayerParameter& p : layers_.parameters) {
     std::vector<std::int32_t> users;
     for (const LayerId user : p.users) users.push_back(segment(user));
     users.erase(std::unique(users.begin(), users.end()), users.end());
     if (users.empty()) continue;
-    fixed_[static_cast<std::size_t>(users.front()) + 1] +=
+    fixed[static_cast<std::size_t>(users.front()) + 1] +=
         reference ? 4 * number(p.bytes) : number(p.bytes + p.gradient + p.state);
     if (users.size() > 1) shared_.push_back(std::move(users));
   }
-  accumulate(fixed_), accumulate(saved_), accumulate(weight_saved_);
+  for (auto& sums : held_) accumulate(sums);
   for (std::size_t width = 1; 2 * width < size; width *= 2) {
     std::vector<double> wider(size, 0.0);
     const std::vector<double>& half = temporary_.back();

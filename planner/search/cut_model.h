@@ -41,9 +41,7 @@ class CutModel {
 
   /// Lower bounds of what a stage holds, as prefix sums (bytes): for the whole step, per microbatch
   /// from F to B or I, and from I to W. A storage that several stages keep goes to the first.
-  const std::vector<double>& fixed() const { return fixed_; }
-  const std::vector<double>& saved() const { return saved_; }
-  const std::vector<double>& weight_saved() const { return weight_saved_; }
+  const std::vector<double>& held(Hold what) const { return held_[static_cast<std::size_t>(what)]; }
   /// Largest temporary of the layers in [from, to); 0 if empty.
   double temporary(std::int32_t from, std::int32_t to) const;
 
@@ -82,7 +80,7 @@ class CutModel {
   std::vector<std::int32_t> segment_;                          // [layer]
   std::vector<std::array<std::vector<double>, kWorks>> time_;  // [kind]
   std::vector<std::vector<double>> load_;                      // [kind]
-  std::vector<double> fixed_, saved_, weight_saved_;
+  std::array<std::vector<double>, kHolds> held_;
   std::vector<std::vector<double>> temporary_;  // [log2 of the width][segment]
   std::vector<Crossing> crossing_;
   std::vector<std::size_t> begin_;

@@ -6,7 +6,7 @@ namespace pfeife {
 namespace {
 
 bool covers(const LiveMoment& a, const LiveMoment& b) {
-  if (b.temporary_of >= 0 && a.temporary_of != b.temporary_of) return false;
+  if (a.temporary_of != b.temporary_of) return false;
   for (std::size_t i = 0; i < a.saved.size(); ++i)
     if (a.saved[i] < b.saved[i] || a.weight_saved[i] < b.weight_saved[i]) return false;
   return true;
@@ -32,17 +32,15 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement)
   for (std::size_t r = 0; r < placement.ranks(); ++r) {
     LiveMoment now{std::vector<double>(stages_[r].size()), std::vector<double>(stages_[r].size()),
                    -1};
-    const auto note = [&](std::int32_t running) {
-      now.temporary_of = running;
-      keep_largest(moments_[r], now);
-    };
     for (const Cell& cell : compute_only.rows[r])
       for_each_action(cell, [&](const Action& a) {
         const std::size_t at = local[a.stage.index()];
         if (a.op == Op::Forward) ++now.saved[at];
-        note(static_cast<std::int32_t>(at));
+        now.temporary_of = static_cast<std::int32_t>(at);
+        keep_largest(moments_[r], now);
+        ++now.action;
         if (a.op == Op::Backward || a.op == Op::BackwardInput) --now.saved[at];
-        if (a.op == Op::BackwardInput) ++now.weight_saved[at], note(-1);
+        if (a.op == Op::BackwardInput) ++now.weight_saved[at];
         if (a.op == Op::BackwardWeight) --now.weight_saved[at];
       });
   }
@@ -53,22 +51,27 @@ double LiveMemory::held(const CutModel& model, const LiveMoment& moment, std::si
   const auto sum = [&](const std::vector<double>& prefix) {
     return prefix[static_cast<std::size_t>(to)] - prefix[static_cast<std::size_t>(from)];
   };
-  double bytes = sum(model.fixed()) + moment.saved[at] * sum(model.saved());
-  if (moment.weight_saved[at] != 0) bytes += moment.weight_saved[at] * sum(model.weight_saved());
+  double bytes = sum(model.held(Hold::Fixed)) + moment.saved[at] * sum(model.held(Hold::Saved));
+  if (moment.weight_saved[at] != 0)
+    bytes += moment.weight_saved[at] * sum(model.held(Hold::WeightSaved));
   if (moment.temporary_of == static_cast<std::int32_t>(at)) bytes += model.temporary(from, to);
+  return bytes;
+}
+
+double LiveMemory::held(const CutModel& model, const LiveMoment& moment, const Cuts& cuts,
+                        std::size_t rank) const {
+  double bytes = 0;
+  for (std::size_t at = 0; at < stages_[rank].size(); ++at) {
+    const std::size_t s = stages_[rank][at];
+    bytes += held(model, moment, at, cuts[s], cuts[s + 1]);
+  }
   return bytes;
 }
 
 double LiveMemory::peak(const CutModel& model, const Cuts& cuts, std::size_t rank) const {
   double highest = 0;
-  for (const LiveMoment& moment : moments_[rank]) {
-    double bytes = 0;
-    for (std::size_t at = 0; at < stages_[rank].size(); ++at) {
-      const std::size_t s = stages_[rank][at];
-      bytes += held(model, moment, at, cuts[s], cuts[s + 1]);
-    }
-    highest = std::max(highest, bytes);
-  }
+  for (const LiveMoment& moment : moments_[rank])
+    highest = std::max(highest, held(model, moment, cuts, rank));
   return highest;
 }
 

@@ -12,7 +12,8 @@ namespace pfeife {
 struct LiveMoment {
   std::vector<double> saved;         ///< [local stage] between F and B or I
   std::vector<double> weight_saved;  ///< [local stage] between I and W
-  std::int32_t temporary_of = -1;    ///< local stage that runs; -1 = none
+  std::int32_t temporary_of = -1;    ///< local stage that runs
+  std::uint32_t action = 0;          ///< what it does: number in the rank's row
   friend bool operator==(const LiveMoment&, const LiveMoment&) = default;
 };
 
@@ -28,6 +29,9 @@ class LiveMemory {
   /// Bytes that local stage `at` of `moment` holds if it covers [from, to): fixed included.
   static double held(const CutModel& model, const LiveMoment& moment, std::size_t at,
                      std::int32_t from, std::int32_t to);
+  /// Bytes that `rank` holds at `moment`: a lower bound.
+  double held(const CutModel& model, const LiveMoment& moment, const Cuts& cuts,
+              std::size_t rank) const;
   /// Lower bound of the peak of `rank`.
   double peak(const CutModel& model, const Cuts& cuts, std::size_t rank) const;
 

@@ -7,7 +7,8 @@
 
 namespace pfeife {
 
-std::size_t PathMaster::add(std::span<const double> slope, double constant) {
+std::size_t PathMaster::add(std::span<const double> slope, double constant, bool limit) {
+  unit_.push_back(limit ? 0 : 1);
   slopes_.insert(slopes_.end(), slope.begin(), slope.end());
   constants_.push_back(constant);
   return constants_.size() - 1;
@@ -27,10 +28,10 @@ void PathMaster::keep_paths(const std::vector<bool>& keep) {
     if (!keep[p]) continue;
     std::copy_n(slopes_.begin() + static_cast<std::ptrdiff_t>(p * stages_), stages_,
                 slopes_.begin() + static_cast<std::ptrdiff_t>(kept * stages_));
-    constants_[kept] = constants_[p];
+    constants_[kept] = constants_[p], unit_[kept] = unit_[p];
     number[p] = kept++;
   }
-  slopes_.resize(kept * stages_), constants_.resize(kept);
+  slopes_.resize(kept * stages_), constants_.resize(kept), unit_.resize(kept);
   for (std::size_t& column : basis_)
     if (column > sum_column()) column = sum_column() + 1 + number[column - sum_column() - 1];
 }
@@ -56,7 +57,7 @@ void PathMaster::column(std::size_t index, std::vector<double>& out) const {
   } else if (index == sum_column()) {
     std::fill(out.begin() + 1, out.end(), 1.0);
   } else {
-    out[0] = 1;
+    out[0] = unit_[index - sum_column() - 1];
     for (std::size_t s = 0; s < stages_; ++s) out[s + 1] = -slope(index - sum_column() - 1, s);
   }
 }
@@ -131,7 +132,7 @@ double PathMaster::violation(std::size_t path) const {
   double length = constants_[path];
   const double* const slopes = slopes_.data() + path * stages_;
   for (std::size_t s = 0; s < stages_; ++s) length += slopes[s] * prices_[s + 1];
-  return length - prices_[0];
+  return length - unit_[path] * prices_[0];
 }
 
 bool PathMaster::enter_path(std::size_t path) {
@@ -168,7 +169,10 @@ bool PathMaster::pivot(std::size_t entering) {
     if (ratio < step - 1e-13 || (ratio < step + 1e-13 && direction_[r] > direction_[leaving]))
       step = std::min(step, ratio), leaving = r;
   }
-  if (leaving == rows) return false;
+  if (leaving == rows) {
+    note_contradiction(entering);
+    return false;
+  }
   basis_[leaving] = entering;
   if (++pivots_ % 256 == 0) {
     invert();
@@ -189,6 +193,16 @@ bool PathMaster::pivot(std::size_t entering) {
   for (std::size_t k = 0; k < rows; ++k) gain -= prices_[k] * entering_[k];
   for (std::size_t k = 0; k < rows; ++k) prices_[k] += gain * row[k];
   return true;
+}
+
+/// The dual grows without end along this direction.
+void PathMaster::note_contradiction(std::size_t entering) {
+  contradiction_.clear();
+  if (entering > sum_column()) contradiction_.push_back({entering - sum_column() - 1, 1.0});
+  for (std::size_t r = 0; r < basis_.size(); ++r)
+    if (basis_[r] > sum_column() && direction_[r] < -1e-9)
+      contradiction_.push_back({basis_[r] - sum_column() - 1, -direction_[r]});
+  std::erase_if(contradiction_, [&](const Weight& w) { return unit_[w.path] != 0; });
 }
 
 std::vector<PathMaster::Weight> PathMaster::weights() const {

@@ -1,6 +1,7 @@
 // The linear program behind the bounds: which longest paths matter, and how much.
 //
 //   minimise T   subject to   T >= slope_p . x + constant_p   for the paths p found so far,
+//                             0 >= slope_m . x + constant_m   for limits m, likewise
 //                             sum x = work,   low <= x <= high                (x = loads of stages)
 //
 // solved through its dual, whose variables are the weights of the paths: a primal simplex with
@@ -19,8 +20,9 @@ class PathMaster {
  public:
   PathMaster(std::size_t stages, double work) : stages_(stages), work_(work) {}
 
-  /// Adds a path; returns its number. The first one makes the first basis.
-  std::size_t add(std::span<const double> slope, double constant);
+  /// Adds a path, or a limit (which counts as one below); returns its number. The first one, a
+  /// path, makes the first basis.
+  std::size_t add(std::span<const double> slope, double constant, bool limit = false);
   std::size_t paths() const { return constants_.size(); }
   double slope(std::size_t path, std::size_t stage) const {
     return slopes_[path * stages_ + stage];
@@ -42,19 +44,21 @@ class PathMaster {
 
   /// How far T is below the path at the present loads.
   double violation(std::size_t path) const;
-  /// Takes the path in. False if the program has no solution.
+  /// Takes the path in. False if the program has no solution: then see contradiction().
   bool enter_path(std::size_t path);
   /// Takes in the most violated side of the box. Nothing = none is violated by more than
   /// `tolerance`; Stuck = no solution.
   enum class Entered { Yes, Nothing, Stuck };
   Entered enter_box(double tolerance);
 
-  /// Weight of every path in the basis; they sum to 1.
+  /// Weight of every path in the basis (they sum to 1) and of every limit.
   struct Weight {
     std::size_t path;
     double weight;
   };
   std::vector<Weight> weights() const;
+  /// Weights of limits that cannot all be met, where that is why there is no solution.
+  const std::vector<Weight>& contradiction() const { return contradiction_; }
 
  private:
   // Columns: 0..S-1 low sides, S..2S-1 high sides, 2S the sum, 2S + 1 + p path p.
@@ -64,10 +68,13 @@ class PathMaster {
   void start(std::size_t path);
   void invert();
   bool pivot(std::size_t column);
+  void note_contradiction(std::size_t entering);
 
   std::size_t stages_;
   double work_;
   std::vector<double> slopes_, constants_, low_, high_;
+  std::vector<double> unit_;  // [path] 1; 0 = limit
+  std::vector<Weight> contradiction_;
   std::vector<std::size_t> basis_;  // [row] column
   std::vector<double> inverse_;     // [row * (S + 1) + ...]
   std::vector<double> amount_;      // [row] value of the basic variable

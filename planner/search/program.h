@@ -21,16 +21,23 @@ namespace pfeife {
 /// Kinds of work of a stage that a path counts.
 enum class Work : std::uint8_t { Forward, BackwardInput, BackwardWeight, Optimizer };
 inline constexpr std::size_t kWorks = 4;
+/// What a stage holds: for the step; per microbatch between F and B or I; per microbatch from I to
+/// W.
+enum class Hold : std::uint8_t { Fixed, Saved, WeightSaved };
+inline constexpr std::size_t kHolds = 3;
 
 /// A longest path, or a weighted sum of several, as counts: its length is
-/// sum count[work][stage] * duration + sum forward[i] * latency of boundary i + ....
+/// sum count[work][stage] * duration + sum forward[i] * latency of boundary i + .... `held` counts
+/// bytes instead, where such sums also speak of memory.
 template <class Number>
 struct PathCounts {
   std::array<std::vector<Number>, kWorks> work;  ///< [stage]
+  std::array<std::vector<Number>, kHolds> held;  ///< [stage]
   std::vector<Number> forward, backward;  ///< [boundary i]: transfers stage i-1 -> i, i -> i-1
 
   explicit PathCounts(std::size_t stages = 0) : forward(stages), backward(stages) {
     for (auto& counts : work) counts.assign(stages, Number{});
+    for (auto& counts : held) counts.assign(stages, Number{});
   }
   friend bool operator==(const PathCounts&, const PathCounts&) = default;
 };

@@ -1,0 +1,95 @@
+// Weights for the bound of a region: the master's paths and limits, priced where its loads are.
+//
+// Rows of the master are longest paths and limits: what a rank holds at a moment is not above its
+// memory (LiveMemory, temporaries left out). Its duals are the weights that CutBound takes. Rows
+// only choose weights, so they may be approximate: work, latencies and bytes are taken at the cuts
+// that the master's loads come closest to, and rise with the load at the model's mean rates.
+#pragma once
+
+#include <vector>
+
+#include "planner/search/candidate.h"
+#include "planner/search/cut_bound.h"
+#include "planner/search/path_master.h"
+#include "planner/search/proof_record.h"
+
+namespace pfeife {
+
+class Relaxation {
+ public:
+  /// Keeps references; `record` != nullptr: certified() is filled.
+  Relaxation(Candidates& candidates, CutBound& cut_bound, ProofRecord* record);
+
+  /// Moves to the region that `cut_bound` is in.
+  void enter();
+  /// Raises the master's value until no row is violated by more than `tolerance` of it, or the
+  /// pivots are spent.
+  void solve(double tolerance);
+  /// Takes new rates around the master's loads.
+  void linearise();
+
+  /// The master's weights as whole numbers, or those that show that its limits contradict each
+  /// other.
+  void weigh();
+  const PathCounts<double>& weights() const { return weights_; }
+  double weight_sum() const { return weight_sum_; }  ///< of paths; 0 = limits alone
+  double constant() const { return constant_; }      ///< of the weighted sum
+  const CertifiedWeights& certified() const { return certified_; }
+
+  /// Learns from cuts: their longest path and the limit that they break most. False if the master
+  /// knew.
+  bool learn(const Cuts& cuts);
+
+  std::span<const double> loads() const { return master_.loads(); }
+  /// Load of a stage on its kind per load in the master.
+  double scale(std::size_t stage) const { return scale_[stage]; }
+  /// What a ns of load of the stage on its kind weighs.
+  double price(std::size_t stage) const;
+
+ private:
+  static constexpr std::size_t kAmounts = kWorks + kHolds;
+  struct Row {
+    PathCounts<std::int32_t> counts;
+    CertifiedPath turns;         // of a path, if recorded
+    std::int32_t rank = -1;      // of a limit
+    const LiveMoment* moment{};  // of a limit
+  };
+  const std::vector<std::int32_t>& count(const PathCounts<std::int32_t>& counts,
+                                         std::size_t amount) const {
+    return amount < kWorks ? counts.work[amount] : counts.held[amount - kWorks];
+  }
+  const std::vector<double>& prefix(std::size_t amount, std::size_t stage) const;
+  void seed();
+  void set_constants();
+  void forget();
+  double constant_of(const Row& row) const;
+  std::size_t add(Row row);
+  std::size_t add_limit(std::size_t rank, const LiveMoment& moment);
+  std::size_t worst_limit(double tolerance);
+  std::size_t price_row(double tolerance);
+  bool surely_exists(const PathCounts<std::int32_t>& path) const;
+  double weighted_bytes(const std::vector<PathMaster::Weight>& weights) const;
+  void add_weights(const std::vector<PathMaster::Weight>& weights, double factor);
+
+  Candidates& candidates_;
+  CutBound& cut_bound_;
+  ProofRecord* record_;
+  std::size_t stages_;
+  PathMaster master_;
+  std::vector<Row> rows_;
+  std::vector<bool> limited_;       // [rank] its memory may matter
+  std::vector<double> byte_scale_;  // [rank] of its limits in the master
+  std::vector<double> scale_;       // [stage] load on its kind / load in the master
+  std::vector<std::array<double, kAmounts>> share_;  // [stage] amount / load in the master
+  std::vector<std::array<double, kAmounts>>
+      level_;                               // [stage] amount beyond share * load at present
+  std::vector<CutCosts::Latency> latency_;  // [boundary] of the present region
+  bool contradiction_ = false;
+  double weight_target_ = 1;
+  double weight_sum_ = 1, constant_ = 0;
+  PathCounts<double> weights_;
+  CertifiedWeights certified_;
+  std::vector<double> fractional_, ends_;
+};
+
+}  // namespace pfeife
