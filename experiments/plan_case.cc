@@ -10,6 +10,7 @@
 #include "planner/ir/validate.h"
 #include "planner/schedules/families.h"
 #include "planner/search/min_max.h"
+#include "planner/search/reference.h"
 
 namespace pfeife {
 namespace {
@@ -85,14 +86,25 @@ std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
   const std::vector<std::size_t> loops =
       cuts ? std::vector{loops_of(*cuts, config)} : config.plan.loops;
   check_named_families(config, loops);
-  const std::vector<std::string> names = family_list(config.plan);
-  std::vector<ScheduleSpec> specs = search_set(config.devices, config.microbatches, loops, names);
+  std::vector<ScheduleSpec> specs =
+      config.plan.reference
+          ? reference_set(config.devices, config.microbatches, loops)
+          : search_set(config.devices, config.microbatches, loops, family_list(config.plan));
   if (specs.empty())
     throw ConfigError(config.plan.where,
                       "plan: no schedule family can do " + number(config.devices) + " devices, " +
                           number(config.microbatches) +
                           " microbatches and these plan.loops; add 1 to plan.loops");
   return specs;
+}
+
+/// The same with the memory rule of the reference system: it takes 85 % of a device.
+Problem reference_problem(Problem problem) {
+  problem.memory_rule = MemoryRule::Reference;
+  for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
+    problem.memory_limit[r] =
+        Bytes{problem.cluster.kind(problem.device_of_rank[r]).memory.value / 20 * 17};
+  return problem;
 }
 
 void search_plans(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
@@ -104,7 +116,8 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
                         devices_of(config),
                         memory_limits(config, cluster),
                         cuts};
-  SearchOutcome outcome = search(problem, options);
+  SearchOutcome outcome = config.plan.reference ? reference_search(reference_problem(problem))
+                                                : search(problem, options);
   for (PlannedSchedule& planned : outcome.plans)
     plans.planned.push_back(
         candidate_of("planned", planned.spec, planned.partition, config, layers, cluster,
@@ -115,7 +128,8 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
          .reason = outcome.infeasible
                        ? shortage(*outcome.infeasible, problem.schedules.size())
                        : "no plan found: the model cannot be cut into so many stages"});
-    plans.tried = what_would_help(config, problem, layers_of, options.threads);
+    if (!config.plan.reference)
+      plans.tried = what_would_help(config, problem, layers_of, options.threads);
   }
   plans.rejected = std::move(outcome.rejected);
   plans.bound = std::move(outcome.bound);

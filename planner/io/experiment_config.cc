@@ -156,11 +156,17 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
     if (values.empty()) loops->fail("name at least one number of stages a device");
     plan.loops.assign(values.begin(), values.end());
   }
-  if (const auto search = node.find("search")) search->as_one_of<bool>({{"planner", true}});
+  if (const auto search = node.find("search"))
+    plan.reference = search->as_one_of<bool>({{"planner", false}, {"reference", true}});
   if (const auto iterations = node.find("iterations"))
     if (!iterations->is_scalar() || iterations->as_string() != "default")
       plan.iterations = iterations->as_count(1);
   if (const auto cuts = node.find("cuts")) read_cuts(*cuts, plan);
+  if (!plan.reference) return;
+  for (const char* key : {"families", "cuts", "iterations"})
+    if (node.find(key))
+      node.fail_at_key(key, std::string("search: reference has its own schedules, cuts and effort; "
+                                        "leave plan.") + key + " out");
 }
 
 PlanSettings plan_settings(const YamlNode& node, const Path& folder, const ExperimentRules& rules) {

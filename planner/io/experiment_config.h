@@ -50,6 +50,7 @@ struct PlanSettings {
   std::vector<std::int32_t> given_cuts;
   std::vector<std::string> families{"all"};  ///< names, or one of "all", "certified"
   std::vector<std::size_t> loops{1, 2, 3};
+  bool reference = false;         ///< search: reference, planner/search/reference.h
   std::size_t iterations = 0;     ///< 0 = default budget
   std::optional<Bytes> reserve;   ///< replaces that of the device kinds
   std::vector<DeviceId> devices;  ///< [rank]; empty = rank r on device r

@@ -64,6 +64,8 @@ std::string plan_text(const PlanSettings& plan) {
     case PlanSettings::Source::Search:
       break;
   }
+  if (plan.reference)
+    return "{loops: " + list(plan.loops, number) + ", search: reference" + reserve + devices + "}";
   return "{families: " + joined(plan.families) + ", loops: " + list(plan.loops, number) +
          ", search: planner, iterations: " +
          (plan.iterations == 0 ? "default" : number(plan.iterations)) +

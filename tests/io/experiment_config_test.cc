@@ -159,6 +159,8 @@ TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
       {"plan: {families: [gpipe, gpipe]}\n", "small.yaml:4:26: plan.families[1]: \"gpipe\" is"},
       {"plan: {families: [all, gpipe]}\n", "small.yaml:4:18: plan.families: \"all\" and"},
       {"plan: {cuts: [3, 3]}\n", "small.yaml:4:18: plan.cuts[1]: cuts must increase"},
+      {"plan: {search: reference, families: [1f1b]}\n",
+       "small.yaml:4:27: plan: search: reference has its own schedules, cuts and effort"},
       {"plan: {schedule: s.csv, cuts: search}\n", "small.yaml:4:31: plan.cuts: a given schedule"},
       {"plan: {file: plam.yaml}\n",
        "small.yaml:4:14: plan.file: there is no file \"plam.yaml\" (paths are relative to the "
