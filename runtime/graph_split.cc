@@ -63,21 +63,51 @@ class Splitter {
                                    graph_.nodes.size(), " nodes"));
   }
 
-  /// Free: depends on nothing but constants, draws nothing, and nobody writes into its storage.
+  /// Free: depends on no input, parameter, random number or buffer that is written. Found by
+  /// spreading the opposite over storages: through every node that reads what is bound, to all that
+  /// it returns or writes.
   void find_free_nodes() {
-    free_.assign(graph_.nodes.size(), false);
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const Node& node = graph_.nodes[n];
-      bool free = !effects_[n].random && effects_[n].writes.empty();
-      for (const ValueId out : node.outputs) free = free && !writers_.contains(storages_.of(out));
-      if (!effects_[n].metadata_only)
-        for (const ValueId in : inputs_of(node)) free = free && is_free(in);
-      free_[n] = free;
+    std::vector<bool> bound(graph_.values.size());  // [storage class]
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
+      const ValueRole role = graph_.values[v].role;
+      const std::size_t storage = storages_.of(ValueId{static_cast<std::int64_t>(v)});
+      if (role == ValueRole::Input || role == ValueRole::Parameter ||
+          (role != ValueRole::Intermediate && writers_.contains(storage)))
+        bound[storage] = true;
     }
+    const auto is_bound = [&](ValueId v) { return bool{bound[storages_.of(v)]}; };
+    const auto reads_bound = [&](std::size_t n) {
+      if (effects_[n].random) return true;
+      return !effects_[n].metadata_only &&
+             std::ranges::any_of(inputs_of(graph_.nodes[n]), is_bound);
+    };
+    for (bool changed = true; changed;) {
+      changed = false;
+      const auto bind = [&](ValueId v) {
+        changed = changed || !is_bound(v);
+        bound[storages_.of(v)] = true;
+      };
+      for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+        if (reads_bound(n)) {
+          std::ranges::for_each(graph_.nodes[n].outputs, bind);
+          std::ranges::for_each(effects_[n].writes, bind);
+        }
+    }
+    free_.assign(graph_.nodes.size(), false);
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+      free_[n] = !reads_bound(n) && std::ranges::none_of(graph_.nodes[n].outputs, is_bound) &&
+                 std::ranges::none_of(effects_[n].writes, is_bound);
   }
   bool is_free(ValueId v) const {
     const Value& value = graph_.value(v);
     return value.producer && free_[value.producer->index()];
+  }
+  /// The free nodes that make what node `n` finds in the free value `v`: those that have written
+  /// into it before among them.
+  void add_makers(ValueId v, std::size_t n, std::vector<std::size_t>& open) {
+    open.push_back(graph_.value(v).producer->index());
+    for (const std::size_t writer : writers_of(v))
+      if (writer < n) open.push_back(writer);
   }
 
   void fill(GraphSplit& result, std::size_t s) {
@@ -91,7 +121,7 @@ class Splitter {
       if (stage_of_[n] == s && !free_[n]) open.push_back(n);
     for (const ValueId out : graph_.outputs)  // outputs that nothing leads to belong to the last
       if (is_free(out) && s + 1 == result.stages.size())
-        open.push_back(graph_.value(out).producer->index());
+        add_makers(out, graph_.nodes.size(), open);
     while (!open.empty()) {
       const std::size_t n = open.back();
       open.pop_back();
@@ -105,7 +135,7 @@ class Splitter {
           buffers.insert(in);
         if (!value.producer) continue;
         if (is_free(in))
-          open.push_back(value.producer->index());
+          add_makers(in, n, open);
         else if (stage_of_[value.producer->index()] != s)
           received.insert(in);
       }
@@ -193,7 +223,7 @@ std::vector<NodeId> legal_cuts(const Graph& graph, const std::vector<NodeEffects
   return legal;
 }
 
-StageGraph stage_graph(const Graph& graph, const GraphSplit& split) {
+StageGraph stage_graph(const Graph& graph, const GraphSplit& split, const Placement& placement) {
   StageGraph result;
   result.stages = split.stages.size();
   for (const Crossing& c : split.crossings) {
@@ -210,15 +240,16 @@ StageGraph stage_graph(const Graph& graph, const GraphSplit& split) {
       if (std::ranges::binary_search(split.stages[s].parameters,
                                      ParameterId{static_cast<std::int64_t>(p)}))
         users.emplace_back(static_cast<std::int64_t>(s));
-    if (users.size() > 1) tied.insert(users);
+    const auto elsewhere = [&](StageId s) { return placement.rank(s) != placement.rank(users[0]); };
+    if (std::ranges::any_of(users, elsewhere)) tied.insert(users);
   }
   result.tied.assign(tied.begin(), tied.end());
   return result;
 }
 
-StageCosts unit_costs(const Graph& graph, const GraphSplit& split) {
+StageCosts unit_costs(const Graph& graph, const GraphSplit& split, const Placement& placement) {
   constexpr Nanoseconds kUnit{1000};
-  const StageGraph stages = stage_graph(graph, split);
+  const StageGraph stages = stage_graph(graph, split, placement);
   StageCosts costs;
   costs.stages.assign(
       stages.stages,

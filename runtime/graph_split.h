@@ -1,8 +1,9 @@
 // Which stage executes which nodes, and what it needs and hands on: a graph cut into stages.
 //
 // A value goes straight from the stage that makes it to each stage that reads it, once. The model's
-// inputs are at hand on every rank. Nodes that depend on no input, parameter or buffer (positions,
-// masks) are executed by every stage that reads them and never sent.
+// inputs are at hand on every rank. Nodes that depend on no input, parameter, random number or buffer
+// that is written (positions, masks, rotary tables) are executed by every stage that reads them and
+// never sent.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +55,10 @@ GraphSplit whole_graph(const Graph& graph, const std::vector<NodeEffects>& effec
 /// Nodes after which split_graph accepts a single cut.
 std::vector<NodeId> legal_cuts(const Graph& graph, const std::vector<NodeEffects>& effects);
 
-/// What lowering and validation need to know of it: tied = stages that share a trainable parameter.
-StageGraph stage_graph(const Graph& graph, const GraphSplit& split);
+/// What lowering and validation need to know of it: tied = stages that share a trainable parameter,
+/// unless all are on one rank, which then has one gradient for it.
+StageGraph stage_graph(const Graph& graph, const GraphSplit& split, const Placement& placement);
 /// The same with times of one unit and the true sizes of messages: to lower schedules with.
-StageCosts unit_costs(const Graph& graph, const GraphSplit& split);
+StageCosts unit_costs(const Graph& graph, const GraphSplit& split, const Placement& placement);
 
 }  // namespace pfeife

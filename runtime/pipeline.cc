@@ -61,15 +61,17 @@ Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule
   pipeline.graph = std::move(graph);
   pipeline.effects = effects_of(pipeline.graph);
   pipeline.split = split_graph(pipeline.graph, pipeline.effects, cuts);
-  pipeline.stages = stage_graph(pipeline.graph, pipeline.split);
+  if (placement.stages() != pipeline.split.stages.size())
+    throw ConfigError({"schedule"},
+                      stream_all("places ", placement.stages(), " stages, the cuts make ",
+                                 pipeline.split.stages.size()));
+  pipeline.stages = stage_graph(pipeline.graph, pipeline.split, placement);
   pipeline.placement = placement;
   pipeline.microbatches = microbatch_count(schedule);
-  if (placement.stages() != pipeline.stages.stages)
-    throw ConfigError({"schedule"}, stream_all("places ", placement.stages(),
-                                               " stages, the cuts make ", pipeline.stages.stages));
-  pipeline.schedule = has_transfers_or_steps(schedule)
-                          ? schedule
-                          : lower(schedule, unit_costs(pipeline.graph, pipeline.split), placement);
+  pipeline.schedule =
+      has_transfers_or_steps(schedule)
+          ? schedule
+          : lower(schedule, unit_costs(pipeline.graph, pipeline.split, placement), placement);
   require_right(pipeline);
   pipeline.tasks = dependencies(pipeline.schedule, pipeline.stages, placement, Semantics{});
   return pipeline;
@@ -213,9 +215,16 @@ void RankPipeline::clip_gradients() {
 void RankPipeline::update_stage(StageId stage) {
   if (!options_.update || updated_[stage]) return;
   updated_[stage] = true;
-  // A parameter of several stages of the rank has lost its gradient after the first: once a step.
-  update(tensors_, pipeline_.split.stages[stage.index()].parameters, optimizer_state_,
-         options_.optimizer, updates_);
+  // A parameter of several stages of the rank is updated with the last of them: once a step.
+  const auto is_open = [&](ParameterId p) {
+    return std::ranges::any_of(own_, [&](StageId s) {
+      return !updated_[s] &&
+             std::ranges::binary_search(pipeline_.split.stages[s.index()].parameters, p);
+    });
+  };
+  std::vector<ParameterId> complete = pipeline_.split.stages[stage.index()].parameters;
+  std::erase_if(complete, is_open);
+  update(tensors_, complete, optimizer_state_, options_.optimizer, updates_);
 }
 
 void RankPipeline::evaluate(const StepInputs& inputs) {

@@ -20,7 +20,8 @@ int train_timed(const TrainRequest& request, const Executable& run) {
   const std::filesystem::path file = trace_file(request);
   const ActionTimes times = read_action_times(file, TraceSource::Estimated);
   const TimedPipeline timed{run.pipeline.tasks, run.pipeline.placement,
-                            unit_costs(run.pipeline.graph, run.pipeline.split),
+                            unit_costs(run.pipeline.graph, run.pipeline.split,
+                                       run.pipeline.placement),
                             task_durations(run.pipeline.tasks, times.length, file.string())};
   return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
     const TimedMeasurement measured =

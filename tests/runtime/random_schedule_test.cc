@@ -33,7 +33,9 @@ TEST_P(RandomSchedule, IsRefusedBeforeItStartsOrGivesTheGradientsOfTheUnsplitMod
   for (std::uint64_t seed = 0; accepted < kAccepted && seed < 2 * kAccepted; ++seed) {
     std::mt19937_64 random(seed);
     const auto cuts = random_cuts(model, random);
-    const StageGraph stages = stage_graph(model.graph, split_graph(model.graph, effects, cuts));
+    const std::size_t count = cuts.size() + 1;
+    const StageGraph stages = stage_graph(model.graph, split_graph(model.graph, effects, cuts),
+                                          round_robin(count, count));
     const RandomProgram program = random_program_for(stages, seed);
     std::optional<Pipeline> pipeline;
     try {
