@@ -65,6 +65,8 @@ Evaluation estimate_candidate(const CaseConfig& config, const Layers& layers,
   return plan;
 }
 
+DependencyGraph executed_graph(const Evaluation& plan) { return graph_of(plan, kEstimate); }
+
 void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers) {
   std::vector<Evaluation*> chosen;
   for (Evaluation* plan : plans)

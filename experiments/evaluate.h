@@ -9,6 +9,7 @@
 
 #include "experiments/plan_case.h"
 #include "planner/io/experiment_config.h"
+#include "planner/io/measurement_file.h"
 #include "planner/ir/trace.h"
 
 namespace pfeife {
@@ -24,16 +25,23 @@ struct Evaluation {
   Trace estimated;
   std::optional<Trace> simulated;
   std::optional<Nanoseconds> simulate_p5, simulate_median, simulate_p95;
+  std::optional<Measurement> measurement;
+  std::string measure_failure;  ///< why there is none; "" if it was not asked for
 
   bool possible() const { return candidate.reason.empty(); }
   bool fits() const;
   /// The trace of the best engine present.
-  const Trace& best() const { return simulated ? *simulated : estimated; }
+  const Trace& best() const { return measurement ? measurement->trace : predicted(); }
+  /// The trace of the best engine that does not run the plan.
+  const Trace& predicted() const { return simulated ? *simulated : estimated; }
 };
 
 /// Costs, memory and estimate of a candidate; nothing for one that cannot be.
 Evaluation estimate_candidate(const CaseConfig& config, const Layers& layers,
                               const Cluster& cluster, Candidate candidate);
+
+/// What a rank that runs the plan executes: event i of every engine's trace is task i of it.
+DependencyGraph executed_graph(const Evaluation& plan);
 
 /// Simulates every possible plan whose config asks for it, with `workers` processes. Errors:
 /// RuntimeFault.

@@ -1,5 +1,6 @@
 #include "experiments/inputs.h"
 
+#include "experiments/measure.h"
 #include "planner/cost/grouping.h"
 #include "planner/cost/roofline.h"
 #include "planner/io/cluster_reader.h"
@@ -98,6 +99,7 @@ std::string Inputs::digest(const CaseConfig& config) {
   if (config.profile) add("profile", config.profile->path);
   add("cluster", config.cluster.path);
   if (config.plan.file) add("plan", config.plan.file->path);
+  if (config.measure) text += "machine " + machine_line() + "\n";
   return sha256(text);
 }
 

@@ -9,7 +9,11 @@
 #include <iostream>
 #include <thread>
 
+#include "experiments/accuracy.h"
+#include "experiments/child.h"
 #include "experiments/inputs.h"
+#include "experiments/measure.h"
+#include "experiments/measured_inputs.h"
 #include "experiments/report.h"
 #include "experiments/sweep.h"
 #include "experiments/table.h"
@@ -26,7 +30,7 @@ struct CommandLine {
   std::string config;
   std::vector<std::string> settings;
   SweepOptions sweep;
-  bool list = false;
+  bool list = false, asks_if_it_measures = false;
 };
 
 po::options_description described_options() {
@@ -48,8 +52,8 @@ po::options_description described_options() {
 
 void print_help(const po::options_description& options) {
   std::cout << "Usage: pfeife-exp CONFIG.yaml [OPTION...]\n\n"
-               "Plans, estimates and simulates the pipelines that CONFIG.yaml asks for, prints a "
-               "table, and writes\n"
+               "Plans, estimates, simulates and measures the pipelines that CONFIG.yaml asks for, "
+               "prints a table, and writes\n"
                "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
                "Every key of a config is described in configs/README.md.\n\n"
             << options
@@ -71,7 +75,7 @@ void read_shard(const std::string& text, SweepOptions& sweep) {
 std::optional<CommandLine> read_command_line(int argc, char** argv) {
   const po::options_description shown = described_options();
   po::options_description all = shown;
-  all.add_options()("config", po::value<std::string>());
+  all.add_options()("config", po::value<std::string>())("measures", "for ./pfeife-exp");
   po::positional_options_description position;
   position.add("config", 1);
   po::variables_map found;
@@ -94,6 +98,7 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
   line.sweep.jobs = std::clamp<std::size_t>(line.sweep.jobs, 1, 1024);
   if (found.contains("shard")) read_shard(found["shard"].as<std::string>(), line.sweep);
   line.list = found.contains("list");
+  line.asks_if_it_measures = found.contains("measures");
   line.sweep.force = found.contains("force");
   line.sweep.quiet = found.contains("quiet");
   return line;
@@ -102,7 +107,10 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
 ExperimentRules rules(Inputs& inputs) {
   ExperimentRules rules;
   for (const Family& family : families()) rules.families.push_back(family.name);
-  rules.devices = [&inputs](const InputFile& cluster) { return inputs.cluster(cluster).devices(); };
+  rules.devices = [&inputs](const InputFile& cluster) -> std::size_t {
+    if (cluster.measured) return std::max(1U, std::thread::hardware_concurrency());
+    return inputs.cluster(cluster).devices();
+  };
   rules.ranks_and_microbatches = [](const PlanSettings& plan) {
     const Schedule schedule = plan.source == PlanSettings::Source::PlanFile
                                   ? read_plan(plan.file->path).schedule
@@ -114,13 +122,19 @@ ExperimentRules rules(Inputs& inputs) {
 
 void list_cases(const Experiment& experiment, Inputs& inputs, const SweepOptions& options) {
   for (const CaseConfig& config : experiment.cases) {
-    const bool there = find_record(options.out / config.name, inputs.digest(config)).has_value();
+    const auto missing = [](const InputFile& file) { return !std::filesystem::exists(file.path); };
+    const bool open = missing(config.cluster) || (config.profile && missing(*config.profile));
+    const auto known = open ? std::nullopt
+                            : find_record(options.out / config.name, inputs.digest(config));
+    const bool there = known && failures(*known).empty();
     std::cout << (there ? "done      " : "to do     ") << config.name << "\n";
   }
 }
 
-/// Says on Ctrl-C that nothing is lost. Files appear whole, so there is nothing to tidy up.
+/// Stops the ranks that run, and says that nothing is lost. Files appear whole, so there is nothing
+/// to tidy up.
 extern "C" void on_interrupt(int signal) {
+  stop_child();
   constexpr std::string_view message =
       "\npfeife-exp: interrupted; finished cases are kept, the same command goes on with the "
       "rest\n";
@@ -129,7 +143,14 @@ extern "C" void on_interrupt(int signal) {
   std::raise(signal);
 }
 
+bool measures(const CaseConfig& config) {
+  return config.measure || config.cluster.measured ||
+         (config.profile && config.profile->measured);
+}
+
 int exit_code(const SweepResult& result) {
+  for (const CaseRecord& record : result.cases)
+    if (!failures(record).empty()) return 4;
   for (const CaseRecord& record : result.cases)
     if (!record.plans.empty() && record.plans.front().row.feasible) return 0;
   return result.cases.empty() ? 0 : 3;
@@ -149,13 +170,24 @@ int run(int argc, char** argv) {
   std::optional<CommandLine> line = read_command_line(argc, argv);
   if (!line) return 0;
   Inputs inputs;
-  const Experiment experiment = read_experiment(line->config, line->settings, rules(inputs));
+  Experiment experiment = read_experiment(line->config, line->settings, rules(inputs));
+  if (line->asks_if_it_measures)
+    return std::ranges::any_of(experiment.cases, measures) ? 0 : 1;
   if (line->sweep.out.empty()) line->sweep.out = std::filesystem::path("results") / experiment.name;
+  place_measured_inputs(experiment, line->sweep.out);
   if (line->list) return list_cases(experiment, inputs, line->sweep), 0;
+  check_measurable(experiment, inputs);
   std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  make_measured_inputs(experiment, inputs, line->sweep.force, line->sweep.quiet);
   const SweepResult result = sweep(experiment, inputs, line->sweep);
   std::cout << experiment.name << ": " << experiment_summary(experiment, result.cases) << "\n\n"
             << results_table(result.cases);
+  if (const std::string accuracy = accuracy_table(result.cases); !accuracy.empty())
+    std::cout << "\n" << accuracy;
+  for (const CaseRecord& record : result.cases)
+    for (const std::string& failure : failures(record))
+      std::cerr << "pfeife-exp: " << failure << "\n";
   if (!line->sweep.quiet)
     fmt::print(stderr, "\n{} of {} cases computed in {:.2f} s; all files are in {}\n",
                result.computed, result.cases.size(),

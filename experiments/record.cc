@@ -51,6 +51,7 @@ ResultRow row_of(const Evaluation& plan) {
   row.estimate = step_time(plan.estimated);
   if (plan.simulated) row.simulate = step_time(*plan.simulated);
   row.simulate_p95 = plan.simulate_p95;
+  if (plan.measurement) row.measure = plan.measurement->quantile(0.5);
   add_rates(plan, row);
   row.peak_memory = Bytes{0};
   for (const Bytes peak : plan.peak_memory) row.peak_memory = std::max(*row.peak_memory, peak);
@@ -80,6 +81,20 @@ std::vector<std::int32_t> cut_nodes(const Evaluation& plan) {
   return nodes;
 }
 
+std::optional<MeasuredRun> measured_run(const Evaluation& plan) {
+  constexpr std::size_t kShownActions = 5;
+  if (!plan.measure_failure.empty()) return MeasuredRun{.failure = plan.measure_failure};
+  if (!plan.measurement) return std::nullopt;
+  const Measurement& measurement = *plan.measurement;
+  MeasuredRun run;
+  for (const MeasuredStep& step : measurement.steps) run.steps += step.counts ? 1 : 0;
+  run.p5 = measurement.quantile(0.05);
+  run.p95 = measurement.quantile(0.95);
+  run.peak_memory = measurement.peak_memory;
+  run.furthest = furthest_actions(plan.predicted(), measurement.durations, kShownActions);
+  return run;
+}
+
 PlanRecord plan_record(const Evaluation& plan) {
   PlanRecord record;
   record.row = row_of(plan);
@@ -93,6 +108,7 @@ PlanRecord plan_record(const Evaluation& plan) {
     record.attribution.push_back(attribution(plan.best(), RankId{static_cast<std::int64_t>(rank)}));
   record.critical_rank = critical_rank(plan.best());
   record.cut_names = cut_names(plan);
+  record.measured = measured_run(plan);
   return record;
 }
 
@@ -125,12 +141,11 @@ Plan plan_of(const Evaluation& evaluation, const EvaluatedCase& evaluated) {
 std::vector<Trace> traces_of(const Evaluation& plan) {
   std::vector<Trace> traces{plan.estimated};
   if (plan.simulated) traces.push_back(*plan.simulated);
+  if (plan.measurement) traces.push_back(plan.measurement->trace);
   return traces;
 }
 
-void write_files_of(const std::filesystem::path& folder, const Evaluation& plan,
-                    const EvaluatedCase& evaluated) {
-  write_plan(folder, plan_of(plan, evaluated));
+void draw(const std::filesystem::path& folder, const Evaluation& plan) {
   const std::vector<Trace> traces = traces_of(plan);
   TimelineOptions options;
   options.title = schedule_name(row_of(plan));
@@ -170,17 +185,25 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   return record;
 }
 
-void write_plan_files(const std::filesystem::path& folder, const EvaluatedCase& evaluated) {
-  const auto write = [&](const Evaluation& plan) {
-    if (plan.possible()) write_files_of(folder / plan.candidate.plan, plan, evaluated);
-  };
-  write(evaluated.planned[evaluated.chosen]);
+std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated) {
+  std::vector<Evaluation*> plans{&evaluated.planned[evaluated.chosen]};
+  for (Evaluation& baseline : evaluated.baselines) plans.push_back(&baseline);
+  std::erase_if(plans, [](const Evaluation* plan) { return !plan->possible(); });
+  return plans;
+}
+
+void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
+  for (const Evaluation* plan : kept_plans(evaluated))
+    write_plan(folder / plan->candidate.plan, plan_of(*plan, evaluated));
   const std::filesystem::path proof = folder / "planned" / "certificate.txt";
   if (evaluated.certificate)
     write_file(proof, certificate_text(*evaluated.certificate));
   else
     std::filesystem::remove(proof);
-  for (const Evaluation& baseline : evaluated.baselines) write(baseline);
+}
+
+void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
+  for (const Evaluation* plan : kept_plans(evaluated)) draw(folder / plan->candidate.plan, *plan);
 }
 
 }  // namespace pfeife

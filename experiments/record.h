@@ -27,9 +27,13 @@ struct EvaluatedCase {
 /// The record of a case: the chosen plan first, then the baselines.
 CaseRecord record_of(const EvaluatedCase& evaluated);
 
-/// Writes FOLDER/<plan>/{plan.yaml, schedule.csv, timeline.svg, trace.json} of the chosen plan and
-/// the baselines, those that cannot be left out, and certificate.txt, the proof of the bound (or
-/// that nothing fits), in FOLDER/planned. Errors: RuntimeFault.
-void write_plan_files(const std::filesystem::path& folder, const EvaluatedCase& evaluated);
+/// The chosen plan and the baselines, those that cannot be left out.
+std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated);
+
+/// Writes FOLDER/<plan>/{plan.yaml, schedule.csv} of the kept plans, and certificate.txt, the proof
+/// of the bound (or that nothing fits), in FOLDER/planned. Errors: RuntimeFault.
+void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated);
+/// Likewise {timeline.svg, trace.json}, with the traces of all engines that ran.
+void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated);
 
 }  // namespace pfeife

@@ -66,7 +66,10 @@ ReportPlan report_plan(const PlanRecord& record, const std::filesystem::path& fo
   plan.simulate_p5 = record.simulate_p5;
   plan.simulate_median = record.simulate_median;
   plan.attribution = record.attribution;
-  plan.attribution_source = record.row.simulate ? TraceSource::Simulated : TraceSource::Estimated;
+  plan.attribution_source = record.row.measure    ? TraceSource::Measured
+                            : record.row.simulate ? TraceSource::Simulated
+                                                  : TraceSource::Estimated;
+  plan.measured = record.measured;
   plan.critical_rank = record.critical_rank;
   plan.cut_names = record.cut_names;
   if (!record.row.estimate) return plan;

@@ -8,6 +8,7 @@
 
 #include "experiments/evaluate.h"
 #include "experiments/folder_lock.h"
+#include "experiments/measure.h"
 #include "experiments/plan_case.h"
 #include "experiments/progress.h"
 #include "experiments/record.h"
@@ -72,6 +73,13 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
   return evaluated;
 }
 
+/// Runs the case's plans if it asks for that: one after the other, and nothing beside them.
+void measure(EvaluatedCase& evaluated, const std::filesystem::path& out) {
+  if (!evaluated.config->measure) return;
+  for (Evaluation* plan : kept_plans(evaluated))
+    measure_plan(*plan, out / evaluated.config->name / plan->candidate.plan);
+}
+
 /// Plans, simulates and writes some cases, all cores busy; case.json last.
 void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions& options,
              Progress& progress) {
@@ -87,8 +95,12 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   simulate_plans(plans, options.jobs);
   in_parallel(tasks.size(), options.jobs, [&](std::size_t i) {
     cases[i].chosen = select(cases[i].planned, tasks[i].config->select_by);
+    write_plans(options.out / tasks[i].config->name, cases[i]);
+  });
+  for (EvaluatedCase& evaluated : cases) measure(evaluated, options.out);
+  in_parallel(tasks.size(), options.jobs, [&](std::size_t i) {
     const std::filesystem::path folder = options.out / tasks[i].config->name;
-    write_plan_files(folder, cases[i]);
+    write_drawings(folder, cases[i]);
     write_file(folder / "case.json", to_json(record_of(cases[i])));
   });
   for (const OpenCase& task : tasks) progress.done(task.config->name);
@@ -98,12 +110,13 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
 /// second of work.
 void compute_all(const std::vector<OpenCase>& tasks, Inputs& inputs, const SweepOptions& options,
                  Progress& progress) {
-  std::size_t batch = std::max<std::size_t>(1, options.jobs);
+  const bool slow = std::ranges::any_of(tasks, [](const OpenCase& t) { return t.config->measure; });
+  std::size_t batch = slow ? 1 : std::max<std::size_t>(1, options.jobs);
   for (std::size_t begin = 0; begin < tasks.size();) {
     const std::size_t count = std::min(batch, tasks.size() - begin);
     const auto started = std::chrono::steady_clock::now();
     compute(std::span(tasks).subspan(begin, count), inputs, options, progress);
-    if (std::chrono::steady_clock::now() - started < std::chrono::milliseconds(500))
+    if (!slow && std::chrono::steady_clock::now() - started < std::chrono::milliseconds(500))
       batch = std::min<std::size_t>(2 * batch, 256);
     begin += count;
   }
@@ -116,7 +129,8 @@ std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Input
   std::vector<OpenCase> tasks;
   for (const CaseConfig* config : configs) {
     std::string digest = inputs.digest(*config);
-    if (!options.force && find_record(options.out / config->name, digest)) continue;
+    const auto known = find_record(options.out / config->name, digest);
+    if (!options.force && known && failures(*known).empty()) continue;
     tasks.push_back({config, std::move(digest), nullptr, nullptr});
   }
   for (OpenCase& task : tasks) {
@@ -166,6 +180,15 @@ std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
   if (auto record = case_from_json(read_file(file)); record && record->digest == digest)
     return record;
   return std::nullopt;
+}
+
+std::vector<std::string> failures(const CaseRecord& record) {
+  std::vector<std::string> sentences;
+  for (const PlanRecord& plan : record.plans)
+    if (plan.measured && !plan.measured->failure.empty())
+      sentences.push_back("case " + record.name + ", plan " + plan.row.plan +
+                          " was not measured: " + plan.measured->failure);
+  return sentences;
 }
 
 SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptions& options) {

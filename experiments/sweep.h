@@ -33,6 +33,10 @@ struct SweepResult {
 std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
                                       const std::string& digest);
 
+/// Which plans of the case could not be measured, and why, a sentence each. Such a case is kept, but
+/// a later call computes it again.
+std::vector<std::string> failures(const CaseRecord& record);
+
 /// Computes what is missing, then (unless it is a shard) writes results.csv, results.json and
 /// report.html if anything changed. Errors: ConfigError, RuntimeFault; what was finished before
 /// stays.

@@ -9,13 +9,6 @@ namespace {
 
 constexpr double kGiBytes = 1024.0 * 1024 * 1024;
 
-std::string milliseconds_text(const std::optional<Nanoseconds>& time) {
-  if (!time) return "-";
-  const double ms = milliseconds(*time);
-  // Five digits at least, so that plans which differ little can be told apart.
-  return fmt::format("{:.{}f}", ms, ms >= 1000 ? 1 : ms >= 100 ? 2 : ms >= 10 ? 3 : 4);
-}
-
 std::string percent(const std::optional<double>& fraction) {
   return fraction ? fmt::format("{:.1f}", 100 * *fraction) : "-";
 }
@@ -95,6 +88,9 @@ std::vector<Column> columns(const std::vector<CaseRecord>& cases) {
   if (any([](const ResultRow& row) { return row.simulate_p95.has_value(); }))
     columns.push_back({"step, ms", "p95",
                        [](const PlanRecord& p) { return milliseconds_text(p.row.simulate_p95); }});
+  if (any([](const ResultRow& row) { return row.measure.has_value(); }))
+    columns.push_back({"step, ms", "measured",
+                       [](const PlanRecord& p) { return milliseconds_text(p.row.measure); }});
   columns.push_back(
       {"samples", "per s", [](const PlanRecord& p) { return samples(p.row.samples_per_s); }});
   columns.push_back({"bubble", "%", [](const PlanRecord& p) { return percent(p.row.bubble); }});
@@ -125,16 +121,6 @@ Line line_of(const PlanRecord& plan, const std::vector<Column>& columns, const M
   for (const Column& column : columns) line.figures.push_back(column.text(plan));
   line.memory = peaks(plan, unit);
   return line;
-}
-
-/// "devices=4,microbatches=8" to "devices 4, microbatches 8".
-std::string heading(const CaseRecord& record) {
-  std::string text = record.name;
-  for (std::size_t at = 0; (at = text.find(',', at)) != std::string::npos; at += 2)
-    text.replace(at, 1, ", ");
-  for (std::size_t at = 0; (at = text.find('=', at)) != std::string::npos; at += 1)
-    text.replace(at, 1, " ");
-  return text;
 }
 
 /// What all lines have in common.
@@ -187,6 +173,22 @@ std::string changes_text(const CaseRecord& record) {
 }
 
 }  // namespace
+
+std::string milliseconds_text(const std::optional<Nanoseconds>& time) {
+  if (!time) return "-";
+  const double ms = milliseconds(*time);
+  // Five digits at least, so that plans which differ little can be told apart.
+  return fmt::format("{:.{}f}", ms, ms >= 1000 ? 1 : ms >= 100 ? 2 : ms >= 10 ? 3 : 4);
+}
+
+std::string heading(const CaseRecord& record) {
+  std::string text = record.name;
+  for (std::size_t at = 0; (at = text.find(',', at)) != std::string::npos; at += 2)
+    text.replace(at, 1, ", ");
+  for (std::size_t at = 0; (at = text.find('=', at)) != std::string::npos; at += 1)
+    text.replace(at, 1, " ");
+  return text;
+}
 
 std::string schedule_name(const ResultRow& row) {
   std::string name = row.family;

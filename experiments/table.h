@@ -16,4 +16,10 @@ std::string results_table(const std::vector<CaseRecord>& cases);
 /// What a plan's schedule is called: "looped, V=2, loop_batch=8, prefetch=3".
 std::string schedule_name(const ResultRow& row);
 
+/// "devices=4,microbatches=8" to "devices 4, microbatches 8".
+std::string heading(const CaseRecord& record);
+
+/// Five digits at least, so that plans which differ little can be told apart; "-" for nothing.
+std::string milliseconds_text(const std::optional<Nanoseconds>& time);
+
 }  // namespace pfeife

@@ -56,7 +56,9 @@ std::string definitions(const Present& present) {
                 "chance.");
   if (present.measured)
     out += term("Measured",
-                "Run on devices and timed there; the only figure here that is an observation.");
+                "Run on devices and timed there, the median of the steps that count; with the peaks "
+                "of memory beside it the only figure here that is an observation.") +
+           term("Error", "Predicted over measured, less one.");
   out += term("Samples/s",
               "Microbatches times microbatch size over the step time, measured if there is one, "
               "else simulated, else estimated.") +

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/ir/accuracy.h"
 #include "planner/ir/result.h"
 #include "planner/ir/trace.h"
 
@@ -32,6 +33,7 @@ struct ReportPlan {
   TraceSource attribution_source = TraceSource::Estimated;  ///< which engine's trace it explains
   RankId critical_rank;                                     ///< of that trace
   std::vector<std::string> cut_names;  ///< after which module or layer each cut lies; may be empty
+  std::optional<MeasuredRun> measured;
   std::vector<ReportFigure> figures;   ///< timelines
 };
 

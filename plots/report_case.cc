@@ -2,6 +2,7 @@
 
 #include "plots/axis.h"
 #include "plots/html.h"
+#include "plots/report_accuracy.h"
 #include "plots/report_charts.h"
 #include "plots/report_tables.h"
 #include "plots/svg.h"
@@ -52,7 +53,12 @@ std::string plan_section(const ReportPlan& plan, bool best, bool open) {
   std::string body = term("Schedule", schedule_text(plan.row)) + term("Cuts", cuts_text(plan)) +
                      term("Not possible", times.empty() ? plan.reason : "");
   if (!body.empty()) body = element("dl", body);
+  if (plan.measured && !plan.measured->failure.empty())
+    body += element("p", escape("Not measured: " + plan.measured->failure), " class=\"alarm\"");
   body += figures(plan.figures);
+  if (const std::string furthest = furthest_table(plan); !furthest.empty())
+    body += heading("Actions furthest from their prediction, median of the measured steps") +
+            furthest;
   if (!plan.attribution.empty())
     body += heading("Where the time of each rank goes, " + to_string(plan.attribution_source)) +
             attribution_table(plan);
@@ -79,6 +85,8 @@ std::string case_section(const ReportCase& report_case, std::size_t number, bool
   if (const std::string chart = attribution_chart(report_case); !chart.empty())
     body += heading("Where the time of the critical rank goes") +
             element("div", chart, " class=\"wide\"");
+  if (const std::string accuracy = accuracy_table(report_case); !accuracy.empty())
+    body += heading("Accuracy: predicted against measured") + accuracy;
   if (const std::string memory = memory_table(report_case); !memory.empty())
     body += heading("Peak memory of each device, as a share of its limit") + memory;
   if (!report_case.bound_covers.empty())

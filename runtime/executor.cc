@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/ir/error.h"
+#include "planner/ir/trace_waits.h"
 
 namespace pfeife {
 namespace {
@@ -214,15 +215,7 @@ Trace measured_trace(const DependencyGraph& graph,
     event.start -= first;
     event.end = std::max(event.end - first, event.start);
   }
-  for (std::size_t t = 0; t < graph.size(); ++t) {
-    Event& event = trace.events[t];
-    for (const Edge& edge : graph.edges_into(task_id(t))) {
-      const Event& before = trace.events[edge.from.index()];
-      if (edge.kind == EdgeKind::Data) event.posted = std::max(event.posted, before.end);
-      if (!event.waited_for || before.end > trace.events[*event.waited_for].end)
-        event.waited_for = edge.from.index();
-    }
-  }
+  explain_waits(graph, trace);
   return trace;
 }
 

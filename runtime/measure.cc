@@ -1,7 +1,6 @@
 #include "runtime/measure.h"
 
 #include <algorithm>
-#include <numeric>
 #include <sstream>
 
 #include "runtime/check.h"
@@ -11,28 +10,48 @@ namespace {
 
 constexpr std::uint32_t kBarrierTask = ~std::uint32_t{0} - 11;
 constexpr std::uint32_t kLossTask = ~std::uint32_t{0} - 12;
-constexpr std::size_t kWarmUp = 2;
+constexpr int kWarmUp = 2;
+
+RankId rank_id(std::size_t rank) { return RankId{static_cast<std::int64_t>(rank)}; }
 
 /// Returns on no rank before all have called it.
 void wait_for_all(Transport& transport, std::uint64_t step) {
   for (std::size_t r = 0; r < transport.ranks(); ++r)
-    transport.send(RankId{static_cast<std::int64_t>(r)}, {step, kBarrierTask, 0}, {});
+    transport.send(rank_id(r), {step, kBarrierTask, 0}, {});
   for (std::size_t r = 0; r < transport.ranks(); ++r)
-    transport.receive(RankId{static_cast<std::int64_t>(r)}, {step, kBarrierTask, 0});
+    transport.receive(rank_id(r), {step, kBarrierTask, 0});
 }
 
-/// Index of the median time among the steps that count.
-std::size_t median_index(const std::vector<Nanoseconds>& steps) {
-  const std::size_t first = steps.size() > kWarmUp ? kWarmUp : 0;
-  std::vector<std::size_t> order(steps.size() - first);
-  std::iota(order.begin(), order.end(), first);
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return steps[i]; });
-  return order[(order.size() - 1) / 2];
+/// Mean loss of the step on rank 0, from the rank that makes it.
+double gather_loss(const std::vector<double>& own, RankId rank, std::uint64_t step,
+                   Transport& transport) {
+  transport.send(RankId{0}, {step, kLossTask, 0}, {at::tensor(own, at::kDouble)});
+  double loss = 0;
+  if (rank == RankId{0})
+    for (std::size_t r = 0; r < transport.ranks(); ++r) {
+      const at::Tensor made = transport.receive(rank_id(r), {step, kLossTask, 0}).tensors.at(0);
+      if (made.numel() > 0) loss = made.mean().item<double>();
+    }
+  return loss;
+}
+
+/// [event] median duration over the traces of steps that count.
+std::vector<Nanoseconds> median_durations(const std::vector<Trace>& traces,
+                                          const std::vector<MeasuredStep>& steps) {
+  std::vector<Nanoseconds> medians;
+  for (std::size_t e = 0; e < traces.front().events.size(); ++e) {
+    std::vector<Nanoseconds> times;
+    for (std::size_t i = 0; i < traces.size(); ++i)
+      if (steps[i].counts)
+        times.push_back(traces[i].events[e].end - traces[i].events[e].start);
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
+    std::ranges::nth_element(times, middle);
+    medians.push_back(*middle);
+  }
+  return medians;
 }
 
 }  // namespace
-
-Nanoseconds Measurement::median() const { return steps[median_index(steps)]; }
 
 Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSource& source,
                           const RankOptions& options, int steps, RandomTurns& turns,
@@ -41,47 +60,29 @@ Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSou
   if (entering) own.on_entering(entering);
   Measurement measured;
   std::vector<Trace> traces;
-  measured.samples_per_step = static_cast<double>(pipeline.microbatches) *
-                              static_cast<double>(pipeline.graph.microbatch_size);
   for (int i = 0; i < steps; ++i) {
     const auto step = static_cast<std::uint64_t>(i);
     const StepInputs inputs = synthetic_step(pipeline, step, options.seed, options.placing);
     wait_for_all(transport, step);
     const auto records = gather_records(own.step(inputs), step, transport);
-    const auto losses = own.losses();
-    transport.send(RankId{0}, {step, kLossTask, 0}, {at::tensor(losses, at::kDouble)});
+    const double loss = gather_loss(own.losses(), rank, step, transport);
     if (rank != RankId{0}) continue;
     traces.push_back(measured_trace(pipeline.tasks, records));
-    measured.steps.push_back(step_time(traces.back()));
-    for (std::size_t r = 0; r < pipeline.ranks(); ++r) {
-      const at::Tensor made =
-          transport.receive(RankId{static_cast<std::int64_t>(r)}, {step, kLossTask, 0})
-              .tensors.at(0);
-      if (made.numel() > 0) measured.losses.push_back(made.mean().item<double>());
-    }
+    measured.steps.push_back(
+        {i >= kWarmUp || steps <= kWarmUp, step_time(traces.back()), loss});
   }
-  if (!traces.empty()) measured.trace = traces[median_index(measured.steps)];
+  if (traces.empty()) return measured;
+  measured.trace = traces[median_step(measured.steps)];
+  measured.durations = median_durations(traces, measured.steps);
   return measured;
 }
 
-std::string to_string(const Measurement& measurement) {
+std::string summary(const Measurement& measurement, double samples) {
   std::ostringstream out;
-  const double step = seconds(measurement.median());
-  out << measurement.steps.size() << " steps, median " << step * 1e3 << " ms, "
-      << measurement.samples_per_step / step << " samples/s, bubble " << bubble(measurement.trace)
-      << ", loss " << measurement.losses.front() << " -> " << measurement.losses.back() << "\n";
-  return out.str();
-}
-
-std::string measurement_text(const Measurement& measurement) {
-  std::ostringstream out;
-  out << "step,time_ns,loss\n";
-  for (std::size_t i = 0; i < measurement.steps.size(); ++i)
-    out << i << "," << measurement.steps[i].count() << "," << measurement.losses.at(i) << "\n";
-  out << "\nrank,peer,action,start_ns,end_ns\n";
-  for (const Event& event : measurement.trace.events)
-    out << event.rank.value << "," << event.peer.value << "," << to_string(event.cell) << ","
-        << event.start.count() << "," << event.end.count() << "\n";
+  const double step = seconds(measurement.quantile(0.5));
+  out << measurement.steps.size() << " steps, median " << step * 1e3 << " ms, " << samples / step
+      << " samples/s, bubble " << bubble(measurement.trace) << ", loss "
+      << measurement.steps.front().loss << " -> " << measurement.steps.back().loss << "\n";
   return out.str();
 }
 

@@ -42,7 +42,9 @@ int train_verb(const TrainRequest& request) {
                       seat.entering, seat.transport);
     if (seat.rank != RankId{0}) return RankAnswer{};
     if (!request.out.empty()) write_file(request.out, measurement_text(measured));
-    return RankAnswer{to_string(measured), ""};
+    const double samples = static_cast<double>(run.pipeline.microbatches) *
+                           static_cast<double>(run.pipeline.graph.microbatch_size);
+    return RankAnswer{summary(measured, samples), ""};
   });
 }
 

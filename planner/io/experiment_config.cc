@@ -39,6 +39,12 @@ InputFile input_file(const YamlNode& node, const Path& folder) {
   return file;
 }
 
+/// A file, or `measure`: made on this machine.
+InputFile measured_or_file(const YamlNode& node, const Path& folder) {
+  if (!node.is_scalar() || node.as_string() != "measure") return input_file(node, folder);
+  return {"measure", {}, node.where(), true};
+}
+
 /// Piper's published files count in different units, and do not say in which.
 void read_time_unit(const YamlNode& node, ModelInput& model) {
   const auto unit = node.find("time_unit");
@@ -82,11 +88,13 @@ ModelInput model_input(const YamlNode& root, const Path& folder) {
 
 void read_training(const YamlNode& node, CaseConfig& config) {
   node.check_keys({"precision", "optimizer", "microbatch_size"});
-  if (const auto precision = node.find("precision"))
+  if (const auto precision = node.find("precision")) {
+    config.precision_where = precision->where();
     config.precision = precision->as_one_of<Precision>({{"fp32", Precision::Fp32},
                                                         {"tf32", Precision::Tf32},
                                                         {"bf16_amp", Precision::Bf16Amp},
                                                         {"fp16_amp", Precision::Fp16Amp}});
+  }
   if (const auto optimizer = node.find("optimizer"))
     config.optimizer = optimizer->as_one_of<Optimizer>({{"sgd", Optimizer::Sgd},
                                                         {"momentum", Optimizer::Momentum},
@@ -230,11 +238,27 @@ void read_engines(const YamlNode& node, CaseConfig& config) {
     const Engine engine = item.as_one_of<Engine>({{"estimate", Engine::Estimate},
                                                   {"simulate", Engine::Simulate},
                                                   {"measure", Engine::Measure}});
-    if (engine == Engine::Measure)
-      item.fail(
-          "measuring needs pfeife-run, which this build does not have; leave \"measure\" out");
+    if (engine == Engine::Measure) {
+      config.measure = true;
+      config.measure_where = item.where();
+    }
     if (engine == Engine::Simulate) config.simulate = true;
   }
+}
+
+/// What no pipeline on this machine can do is refused here; what depends on the cluster, by those
+/// who know it.
+void check_measure(const CaseConfig& config) {
+  if (!config.measure) return;
+  if (config.model.format != ModelFormat::Pt2)
+    throw ConfigError(config.measure_where,
+                      "\"measure\" runs the model, and a " + to_string(config.model.format) +
+                          " model has only times; name a .pt2 archive, or leave \"measure\" out");
+  if (config.precision == Precision::Tf32 || config.precision == Precision::Fp16Amp)
+    throw ConfigError(config.precision_where,
+                      "\"measure\" among the engines needs a precision that processors have: fp32 "
+                      "or bf16_amp, found " +
+                          to_string(config.precision));
 }
 
 void read_select_by(const YamlNode& node, CaseConfig& config) {
@@ -251,7 +275,8 @@ void read_select_by(const YamlNode& node, CaseConfig& config) {
 const std::vector<std::string>& experiment_keys() {
   static const std::vector<std::string> keys{"version",   "model",      "skips",   "profile",
                                              "cluster",   "training",   "cases",   "plan",
-                                             "baselines", "simulation", "engines", "select_by"};
+                                             "baselines", "simulation", "measurement", "engines",
+                                             "select_by"};
   return keys;
 }
 
@@ -266,9 +291,13 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
     if (config.model.format != ModelFormat::Pt2)
       profile->fail("a " + to_string(config.model.format) +
                     " model has times of its own; leave the profile out");
-    config.profile = input_file(*profile, folder);
+    config.profile = measured_or_file(*profile, folder);
   }
-  config.cluster = input_file(root.at("cluster"), folder);
+  config.cluster = measured_or_file(root.at("cluster"), folder);
+  if (config.cluster.measured && config.model.format == ModelFormat::Pt2 && !config.profile)
+    throw ConfigError(config.cluster.where,
+                      "a measured cluster says nothing about how fast operators are; add "
+                      "\"profile: measure\"");
   if (const auto training = root.find("training")) read_training(*training, config);
   if (const auto plan = root.find("plan")) config.plan = plan_settings(*plan, folder, rules);
   if (const auto baselines = root.find("baselines"))
@@ -276,6 +305,12 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
   if (const auto simulation = root.find("simulation"))
     config.simulation = simulation_settings(*simulation);
   if (const auto engines = root.find("engines")) read_engines(*engines, config);
+  check_measure(config);
+  if (const auto measurement = root.find("measurement")) {
+    measurement->check_keys({"steps"});
+    if (const auto steps = measurement->find("steps"))
+      config.measurement.steps = steps->as_count(3, 100'000);
+  }
   if (const auto select = root.find("select_by")) read_select_by(*select, config);
   return config;
 }

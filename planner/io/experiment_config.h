@@ -27,6 +27,8 @@ struct InputFile {
       written;  ///< as it stands in the config; goes into results, so that folders do not matter
   std::filesystem::path path;  ///< resolved against the config's folder
   SourceLocation where;
+  /// The config says `measure`: the file is to be made on this machine; `path` is empty until then.
+  bool measured = false;
 };
 
 enum class ModelFormat { Pt2, Table, PipeDream, Piper };
@@ -72,6 +74,11 @@ struct SimulationSettings {
   std::optional<JitterSettings> jitter;
 };
 
+/// How plans are run on this machine.
+struct MeasurementSettings {
+  std::size_t steps = 12;  ///< training steps, of which the first two only warm up
+};
+
 enum class SelectBy { Estimate, Simulate, P95 };
 std::string to_string(SelectBy select_by);
 
@@ -90,8 +97,11 @@ struct CaseConfig {
   std::vector<std::string> baselines{"gpipe", "1f1b", "interleaved_1f1b"};
   SimulationSettings simulation;
   bool simulate = true;
+  bool measure = false;
+  MeasurementSettings measurement;
   SelectBy select_by = SelectBy::Estimate;
-  SourceLocation where, devices_where, microbatches_where, microbatch_size_where;
+  SourceLocation where, devices_where, microbatches_where, microbatch_size_where, precision_where,
+      measure_where;
 };
 
 struct Experiment {
@@ -103,7 +113,8 @@ struct Experiment {
 /// What the words of a config may be, and what it needs to know of other files.
 struct ExperimentRules {
   std::vector<std::string> families;  ///< names of schedule families
-  /// Devices in a cluster file: the default of cases.devices, and its limit.
+  /// Devices in a cluster file, or of this machine if it is to be measured: the default of
+  /// cases.devices, and its limit.
   std::function<std::size_t(const InputFile& cluster)> devices;
   /// Ranks and microbatches of plan.file or plan.schedule.
   std::function<std::pair<std::size_t, std::size_t>(const PlanSettings& plan)>

@@ -135,7 +135,10 @@ std::string resolved_text(const CaseConfig& config) {
   text += "plan: " + plan_text(config.plan) + "\n";
   text += "baselines: " + joined(config.baselines) + "\n";
   text += "simulation: " + simulation_text(config.simulation) + "\n";
-  text += std::string("engines: [estimate") + (config.simulate ? ", simulate" : "") + "]\n";
+  text += std::string("engines: [estimate") + (config.simulate ? ", simulate" : "") +
+          (config.measure ? ", measure" : "") + "]\n";
+  if (config.measure)
+    text += "measurement: {steps: " + number(config.measurement.steps) + "}\n";
   return text + "select_by: " + to_string(config.select_by) + "\n";
 }
 

@@ -127,6 +127,37 @@ ResultRow row_from(const Json& json) {
   return row;
 }
 
+Json to_json_value(const MeasuredRun& run) {
+  Json json;
+  json["failure"] = run.failure;
+  json["steps"] = run.steps;
+  json["p5_ms"] = exact_ms(run.p5);
+  json["p95_ms"] = exact_ms(run.p95);
+  json["peak_memory_bytes_of_rank"] = to_json_values(run.peak_memory);
+  json["furthest_actions"] = Json::array();
+  for (const ActionError& error : run.furthest)
+    json["furthest_actions"].push_back({{"rank", error.rank.value},
+                                        {"action", error.action},
+                                        {"predicted_ms", exact_ms(error.predicted)},
+                                        {"measured_ms", exact_ms(error.measured)}});
+  return json;
+}
+
+MeasuredRun run_from(const Json& json) {
+  MeasuredRun run;
+  json.at("failure").get_to(run.failure);
+  json.at("steps").get_to(run.steps);
+  run.p5 = nanoseconds_from_ms(json.at("p5_ms").get<double>());
+  run.p95 = nanoseconds_from_ms(json.at("p95_ms").get<double>());
+  run.peak_memory = bytes_at(json, "peak_memory_bytes_of_rank");
+  for (const Json& error : json.at("furthest_actions"))
+    run.furthest.push_back({RankId{error.at("rank").get<std::int64_t>()},
+                            error.at("action").get<std::string>(),
+                            nanoseconds_from_ms(error.at("predicted_ms").get<double>()),
+                            nanoseconds_from_ms(error.at("measured_ms").get<double>())});
+  return run;
+}
+
 Json to_json_value(const PlanRecord& plan) {
   Json json = to_json_value(plan.row);
   json["reason"] = plan.reason;
@@ -139,6 +170,7 @@ Json to_json_value(const PlanRecord& plan) {
     json["attribution_of_rank"].push_back(to_json_value(rank));
   json["critical_rank"] = plan.critical_rank.value;
   json["cut_names"] = plan.cut_names;
+  if (plan.measured) json["measured"] = to_json_value(*plan.measured);
   return json;
 }
 
@@ -154,6 +186,7 @@ PlanRecord plan_from(const Json& json) {
     plan.attribution.push_back(attribution_from(rank));
   plan.critical_rank = RankId{json.at("critical_rank").get<std::int64_t>()};
   json.at("cut_names").get_to(plan.cut_names);
+  if (json.contains("measured")) plan.measured = run_from(json.at("measured"));
   return plan;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/ir/accuracy.h"
 #include "planner/ir/result.h"
 #include "planner/ir/trace.h"
 
@@ -24,6 +25,7 @@ struct PlanRecord {
   std::vector<Attribution> attribution;                     ///< [rank], of the best engine present
   RankId critical_rank;                                     ///< of that engine's trace
   std::vector<std::string> cut_names;  ///< [cut] module or layer that it lies after
+  std::optional<MeasuredRun> measured;
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
 };
 

@@ -174,7 +174,8 @@ TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
        "small.yaml:4:29: cases.training.precison: training: unknown key \"precison\""},
       {"cases: {version: [1]}\n", "small.yaml:4:9: cases: \"version\" is neither"},
       {"plan: {devices: [0]}\ncases: {devices: 2}\n", "small.yaml:4:17: plan.devices names 1"},
-      {"engines: [estimate, measure]\n", "small.yaml:4:21: engines[1]: measuring needs pfeife-run"},
+      {"engines: [estimate, measure]\n",
+       "small.yaml:4:21: \"measure\" runs the model, and a table model has only times"},
       {"engines: [estimate]\nselect_by: simulate\n", "small.yaml:5:12: select_by: choosing by"},
       {"select_by: p95\n", "small.yaml:4:12: select_by: p95 needs simulation.jitter"},
       {"baselines: [gpip]\n", "small.yaml:4:13: baselines[0]:"},
@@ -189,6 +190,22 @@ TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
               ::testing::StartsWith("small.yaml:3:1: skips belong to a layer table"));
   EXPECT_THAT(error(kSmallest, {"training.precision=tf23"}),
               ::testing::StartsWith("--set training.precision=tf23: training.precision:"));
+}
+
+TEST_F(ExperimentConfig, MeasuredInputsAreMadeLater) {
+  const std::string text = "version: 1\nmodel: model.pt2\ncluster: measure\n";
+  const CaseConfig config =
+      read(text + "profile: measure\nengines: [measure]\nmeasurement: {steps: 5}\n").cases[0];
+  EXPECT_TRUE(config.cluster.measured && config.profile->measured && config.measure);
+  EXPECT_EQ(config.measurement.steps, 5u);
+  EXPECT_THAT(resolved_text(config), HasSubstr("engines: [estimate, measure]\n"
+                                               "measurement: {steps: 5}\n"));
+  EXPECT_THAT(error(text),
+              ::testing::StartsWith("small.yaml:3:10: a measured cluster says nothing about"));
+  EXPECT_THAT(error(text + "profile: measure\nengines: [measure]\ntraining: {precision: tf32}\n"),
+              ::testing::StartsWith("small.yaml:6:23: \"measure\" among the engines needs"));
+  EXPECT_THAT(error(text + "profile: measure\nmeasurement: {steps: 2}\n"),
+              ::testing::StartsWith("small.yaml:5:22: measurement.steps:"));
 }
 
 TEST(CaseName, HasNothingThatAFolderMustNotHave) {

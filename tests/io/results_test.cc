@@ -31,6 +31,14 @@ CaseRecord example() {
   planned.attribution = {{.compute = Nanoseconds{800000000}, .launch = Nanoseconds{50169339}}};
   planned.critical_rank = RankId{1};
   planned.cut_names = {"block.1", "block.5"};
+  planned.row.measure = Nanoseconds{850169340};
+  planned.measured = MeasuredRun{
+      .failure = "",
+      .steps = 10,
+      .p5 = Nanoseconds{850169330},
+      .p95 = Nanoseconds{850169350},
+      .peak_memory = {Bytes{990}, Bytes{910}},
+      .furthest = {{RankId{1}, "1F0", Nanoseconds{10}, Nanoseconds{30}}}};
   PlanRecord impossible;
   impossible.row.case_name = planned.row.case_name;
   impossible.row.plan = "interleaved_1f1b";
@@ -52,7 +60,7 @@ TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
             "lower_bound_ms,gap,simulate_gap,peak_memory_bytes,memory_limit_bytes,feasible,"
             "search_s,candidates\n"
             "\"devices=2,microbatches=3\",planned,looped,2,3,4,1,1 5,prefetch=1,850.169338,"
-            "850.169339,,,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7\n"
+            "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7\n"
             "\"devices=2,microbatches=3\",interleaved_1f1b,interleaved_1f1b,0,0,0,0,,,,,,,,,,,,,0,"
             "0,0.000,0\n");
 }

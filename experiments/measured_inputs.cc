@@ -1,0 +1,82 @@
+#include "experiments/measured_inputs.h"
+
+#include <iostream>
+#include <set>
+
+#include "experiments/child.h"
+#include "experiments/measure.h"
+#include "planner/io/digest.h"
+
+namespace pfeife {
+namespace {
+
+std::string short_digest(const std::string& text) { return sha256(text).substr(0, 8); }
+
+/// "gpt_cpu,fp32,adam,4-1a2b3c4d.yaml"
+std::string profile_name(const CaseConfig& config) {
+  const std::string size =
+      config.microbatch_size ? std::to_string(*config.microbatch_size) : "exported";
+  const std::string what =
+      to_string(config.precision) + "," + to_string(config.optimizer) + "," + size;
+  return folder_name(config.model.file.path.stem().string() + "," + what) + "-" +
+         short_digest(machine_line() + "\n" + sha256_file(config.model.file.path) + "\n" + what) +
+         ".yaml";
+}
+
+std::vector<std::string> profile_arguments(const CaseConfig& config) {
+  std::vector<std::string> arguments{
+      "profile",     config.model.file.path.string(), "--device",    "cpu",
+      "--precision", to_string(config.precision),     "--optimizer", to_string(config.optimizer)};
+  if (config.microbatch_size)
+    arguments.insert(arguments.end(), {"--microbatch-size",
+                                       std::to_string(*config.microbatch_size)});
+  return arguments;
+}
+
+/// Runs pfeife-run for a file that is not there, or is not to be taken as it is.
+void make(const std::filesystem::path& file, std::vector<std::string> arguments, bool again,
+          const std::string& what, bool quiet) {
+  std::error_code error;
+  if (!again && std::filesystem::is_regular_file(file, error)) return;
+  if (!quiet)
+    std::cerr << "pfeife-exp: measuring " << what << " on this machine, into " << file.string()
+              << "\n";
+  arguments.insert(arguments.end(), {"--out", file.string()});
+  std::filesystem::path log = file;
+  try {
+    run_child(find_pfeife_run(), arguments, log.replace_extension("log"));
+  } catch (const RuntimeFault& fault) {
+    throw RuntimeFault("measuring " + what + " failed: " + fault.what());
+  }
+}
+
+}  // namespace
+
+void place_measured_inputs(Experiment& experiment, const std::filesystem::path& folder) {
+  for (CaseConfig& config : experiment.cases) {
+    if (config.profile && config.profile->measured)
+      config.profile->path = folder / "measured" / profile_name(config);
+    if (config.cluster.measured)
+      config.cluster.path =
+          folder / "measured" / ("cluster-" + short_digest(machine_line()) + ".yaml");
+  }
+}
+
+void make_measured_inputs(const Experiment& experiment, Inputs& inputs, bool again, bool quiet) {
+  std::set<std::filesystem::path> made;
+  for (const CaseConfig& config : experiment.cases) {
+    if (config.cluster.measured && made.insert(config.cluster.path).second)
+      make(config.cluster.path, {"profile", "--links"}, again, "links between processes", quiet);
+    if (config.profile && config.profile->measured && made.insert(config.profile->path).second)
+      make(config.profile->path, profile_arguments(config), again,
+           "the operators of " + config.model.file.written + " in " + to_string(config.precision),
+           quiet);
+    if (const std::size_t devices = inputs.cluster(config.cluster).devices();
+        config.cluster.measured && config.devices > devices)
+      throw ConfigError(config.devices_where, "this machine has " + std::to_string(devices) +
+                                                  " devices, asked for " +
+                                                  std::to_string(config.devices));
+  }
+}
+
+}  // namespace pfeife

@@ -1,0 +1,22 @@
+// `profile: measure` and `cluster: measure`: files that pfeife-run makes on this machine, once.
+//
+// They are kept in the folder of results under names that hold a digest of all that decides them
+// (machine, model, precision, optimizer, microbatch size), so one that is there is the right one.
+#pragma once
+
+#include <filesystem>
+
+#include "experiments/inputs.h"
+#include "planner/io/experiment_config.h"
+
+namespace pfeife {
+
+/// Writes into every case where its measured inputs are, or will be: below FOLDER/measured.
+void place_measured_inputs(Experiment& experiment, const std::filesystem::path& folder);
+
+/// Makes those that are missing (all of them if `again`), after a line on standard error unless
+/// `quiet`. Errors: RuntimeFault if pfeife-run fails, ConfigError if this machine has fewer devices
+/// than a case asks for.
+void make_measured_inputs(const Experiment& experiment, Inputs& inputs, bool again, bool quiet);
+
+}  // namespace pfeife

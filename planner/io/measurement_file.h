@@ -1,0 +1,44 @@
+// measurement.csv: what a run of a plan took, as `pfeife-run train --out` writes it.
+//
+// Three tables, an empty line between them: `step,counts,time_ns,loss`, a line a step, counts = 0
+// for those that only warm up; `rank,peak_memory_bytes`, empty where nothing was counted;
+// `rank,peer,action,start_ns,end_ns,median_ns`, the trace of the step with the median time, and the
+// median duration of each action over the steps that count.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "planner/ir/dependency_graph.h"
+#include "planner/ir/trace.h"
+
+namespace pfeife {
+
+struct MeasuredStep {
+  bool counts = true;  ///< false: it only warms up
+  Nanoseconds time{0};
+  double loss = 0;
+};
+
+struct Measurement {
+  std::vector<MeasuredStep> steps;
+  std::vector<Bytes> peak_memory;     ///< [rank] of the steps; empty = not counted
+  Trace trace;                        ///< of the step with the median time
+  std::vector<Nanoseconds> durations;  ///< [event] median over the steps that count
+
+  /// The smallest time that at least the share `p` of the counting steps does not exceed; 0.5 =
+  /// median.
+  Nanoseconds quantile(double p) const;
+};
+
+/// Which step has the median time: the nearest rank among those that count, the earlier of equals.
+std::size_t median_step(const std::vector<MeasuredStep>& steps);
+
+std::string measurement_text(const Measurement& measurement);
+
+/// Reads a measurement of a plan whose tasks are `graph`. Errors: ConfigError with the place: other
+/// columns, actions that are not those of the graph, no step that counts.
+Measurement read_measurement(const std::filesystem::path& file, const DependencyGraph& graph);
+
+}  // namespace pfeife

@@ -1,0 +1,30 @@
+#include "planner/ir/accuracy.h"
+
+#include <algorithm>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+
+double relative_error(double predicted, double measured) {
+  return measured > 0 ? predicted / measured - 1 : 0;
+}
+
+std::vector<ActionError> furthest_actions(const Trace& predicted,
+                                          std::span<const Nanoseconds> durations,
+                                          std::size_t count) {
+  PFEIFE_CHECK(predicted.events.size() == durations.size(), "durations of another plan");
+  std::vector<ActionError> errors;
+  for (std::size_t i = 0; i < durations.size(); ++i) {
+    const Event& event = predicted.events[i];
+    errors.push_back({event.rank, to_string(event.cell), event.end - event.start, durations[i]});
+  }
+  const auto distance = [](const ActionError& e) {
+    return e.predicted > e.measured ? e.predicted - e.measured : e.measured - e.predicted;
+  };
+  std::ranges::stable_sort(errors, std::greater{}, distance);
+  errors.resize(std::min(count, errors.size()));
+  return errors;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,111 @@
+#include "planner/io/measurement_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <limits>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr StageId kFirst{0}, kSecond{1};
+constexpr MicrobatchId kOnly{0};
+
+/// Two stages on two ranks, one microbatch.
+DependencyGraph small_graph() {
+  Schedule schedule{{{forward(kFirst, kOnly), send(kFirst, kSecond, kOnly, Direction::Forward),
+                      recv(kFirst, kSecond, kOnly, Direction::Backward), backward(kFirst, kOnly)},
+                     {recv(kSecond, kFirst, kOnly, Direction::Forward), forward(kSecond, kOnly),
+                      backward(kSecond, kOnly),
+                      send(kSecond, kFirst, kOnly, Direction::Backward)}}};
+  return dependencies(schedule, {2, {{kFirst, kSecond, true}}, {}}, round_robin(2, 2),
+                      Semantics{});
+}
+
+/// Steps of 9, 5, 7 and 6 ms, of which the first warms up: the median of 5, 7, 6 is 6.
+Measurement small_measurement(const DependencyGraph& graph) {
+  Measurement measurement;
+  measurement.steps = {{false, Nanoseconds{9'000'000}, 0.5},
+                       {true, Nanoseconds{5'000'000}, -0.25},
+                       {true, Nanoseconds{7'000'000}, 1e-300},
+                       {true, Nanoseconds{6'000'000}, std::numeric_limits<double>::infinity()}};
+  measurement.peak_memory = {Bytes{123}, Bytes{456}};
+  measurement.trace = {TraceSource::Measured, 2, {}, {}};
+  for (const Task& task : graph.tasks) {
+    const Nanoseconds start{1000 * static_cast<std::int64_t>(measurement.trace.events.size())};
+    measurement.trace.events.push_back({.kind = task.kind,
+                                        .rank = task.rank,
+                                        .peer = task.peer,
+                                        .cell = task.cell,
+                                        .start = start,
+                                        .end = start + Nanoseconds{999}});
+    measurement.durations.push_back(Nanoseconds{7});
+  }
+  return measurement;
+}
+
+class MeasurementFile : public ::testing::Test {
+ protected:
+  ~MeasurementFile() override { std::filesystem::remove(file_); }
+  Measurement read(const std::string& text) const {
+    std::ofstream(file_) << text;
+    return read_measurement(file_, graph_);
+  }
+  std::string error(const std::string& text) const {
+    try {
+      read(text);
+    } catch (const ConfigError& mistake) {
+      return mistake.what();
+    }
+    return "";
+  }
+  std::string replaced(const std::string& from, const std::string& to) const {
+    std::string text = measurement_text(small_measurement(graph_));
+    return text.replace(text.find(from), from.size(), to);
+  }
+
+  const DependencyGraph graph_ = small_graph();
+  const std::filesystem::path file_ =
+      std::filesystem::path(::testing::TempDir()) /
+      ("measurement_" + std::to_string(getpid()) + ".csv");
+};
+
+TEST_F(MeasurementFile, ReadsWhatItWrites) {
+  const std::string text = measurement_text(small_measurement(graph_));
+  const Measurement back = read(text);
+  EXPECT_EQ(measurement_text(back), text);
+  EXPECT_EQ(back.quantile(0.5), Nanoseconds{6'000'000});
+  EXPECT_EQ(back.quantile(0), Nanoseconds{5'000'000});
+  EXPECT_EQ(back.quantile(0.95), Nanoseconds{7'000'000});
+  EXPECT_EQ(median_step(back.steps), 3u);
+  // The second stage's forward has waited for the transfer.
+  for (const Event& event : back.trace.events)
+    if (event.kind == TaskKind::Compute && event.cell == Cell{forward(kSecond, kOnly)}) {
+      ASSERT_TRUE(event.waited_for);
+      EXPECT_EQ(back.trace.events[*event.waited_for].kind, TaskKind::Transfer);
+      EXPECT_EQ(event.posted, back.trace.events[*event.waited_for].end);
+    }
+}
+
+TEST_F(MeasurementFile, OfAnotherPlanIsRefused) {
+  EXPECT_THAT(error(replaced("0F0", "0F1")), HasSubstr("found 0F1 where the plan has 0F0"));
+  const std::string text = measurement_text(small_measurement(graph_));
+  EXPECT_THAT(error(text.substr(0, text.size() - 1).substr(0, text.rfind('\n', text.size() - 2))),
+              HasSubstr("it was made by another plan"));
+}
+
+TEST_F(MeasurementFile, MistakesHaveTheirPlace) {
+  EXPECT_THAT(error(replaced("time_ns", "time")), HasSubstr(".csv:1:"));
+  EXPECT_THAT(error(replaced(",9000000,", ",x,")), HasSubstr(".csv:2:"));
+  EXPECT_THAT(error(replaced("peak_memory_bytes", "peak")), HasSubstr(".csv:7:"));
+  EXPECT_THAT(error("step,counts,time_ns,loss\n0,1,5,0\n"), HasSubstr("has 1 tables"));
+}
+
+}  // namespace
+}  // namespace pfeife

@@ -1,0 +1,195 @@
+// pfeife-exp with "measure" among its engines, from the config to the files: plans that it writes
+// run, and what they took is in every file that says so.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "planner/io/measurement_file.h"
+#include "planner/io/plan_file.h"
+#include "planner/io/results.h"
+#include "tests/experiments/program.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class Measured : public ProgramTest {
+ protected:
+  Measured() {
+    setenv("PFEIFE_RUN", PFEIFE_RUN, 1);
+    std::filesystem::create_directories(folder_ / "tmp");
+    setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
+    for (const char* name : {"models/tiny_gpt.pt2", "clusters/laptop.yaml",
+                             "clusters/a100_sxm4_40gb_x8.yaml", "tables/two_stage.csv"}) {
+      std::filesystem::create_directories((folder_ / name).parent_path());
+      std::filesystem::copy_file(configs() / name, folder_ / name);
+    }
+    write("m.yaml", kConfig);
+  }
+  ~Measured() override { unsetenv("TMPDIR"); }
+
+  CaseRecord record(const std::string& name = kCase) const {
+    return case_from_json(read(std::filesystem::path("results/m") / name / "case.json")).value();
+  }
+  /// The only line on standard error of a config that is refused.
+  std::string refusal(const std::string& text) const {
+    write("refused.yaml", text);
+    const Outcome outcome = run({"refused.yaml"});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "results/refused"));
+    return outcome.err;
+  }
+
+  static constexpr const char* kCase = "devices=2,microbatches=3";
+  static constexpr const char* kConfig =
+      "version: 1\nmodel: models/tiny_gpt.pt2\ncluster: clusters/laptop.yaml\n"
+      "cases: {devices: 2, microbatches: 3}\n"
+      "plan: {families: [1f1b, zbv, interleaved_1f1b]}\nbaselines: [gpipe]\n"
+      "engines: [estimate, simulate, measure]\nmeasurement: {steps: 4}\n";
+};
+
+TEST_F(Measured, EveryFileSaysWhatWasMeasured) {
+  const Outcome outcome = run({"m.yaml"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("accuracy, error = predicted / measured - 1"));
+  EXPECT_THAT(outcome.out, HasSubstr("furthest from their prediction (simulated)"));
+  const std::string csv = read("results/m/results.csv");
+  for (const char* plan : {"planned", "gpipe"}) {
+    const double ms = std::stod(result("results/m", plan, "measure_ms"));
+    EXPECT_GT(ms, 0);
+    EXPECT_LT(ms, 60'000);
+    const double samples = std::stod(result("results/m", plan, "microbatch_size"));
+    EXPECT_NEAR(std::stod(result("results/m", plan, "samples_per_s")), 3 * samples / ms * 1e3,
+                1e-3 * samples / ms * 1e3);
+    const std::filesystem::path folder = std::filesystem::path("results/m") / kCase / plan;
+    EXPECT_THAT(read(folder / "timeline.svg"), HasSubstr("easured"));
+    EXPECT_THAT(read(folder / "trace.json"), HasSubstr("measured"));
+  }
+  EXPECT_THAT(read("results/m/report.html"), HasSubstr("Accuracy: predicted against measured"));
+  for (const PlanRecord& plan : record().plans) {
+    ASSERT_TRUE(plan.measured);
+    EXPECT_EQ(plan.measured->steps, 2u) << "the first two only warm up";
+    EXPECT_LE(plan.measured->p5, *plan.row.measure);
+    EXPECT_GE(plan.measured->p95, *plan.row.measure);
+    EXPECT_EQ(plan.measured->furthest.size(), 5u);
+    Nanoseconds total{0};
+    for (const Attribution& rank : plan.attribution) total += rank.total();
+    EXPECT_EQ(total, 2 * *plan.row.measure) << "of the measured step";
+  }
+  EXPECT_THAT(files("tmp"), IsEmpty()) << "ranks leave nothing behind";
+}
+
+TEST_F(Measured, TheTraceKeepsEveryEdgeOfTheGraph) {
+  ASSERT_EQ(run({"m.yaml"}).code, 0);
+  for (const char* name : {"planned", "gpipe"}) {
+    const std::filesystem::path folder = folder_ / "results/m" / kCase / name;
+    const Plan plan = read_plan(folder / "plan.yaml");
+    // The stages of the plan, as its transfers and reductions show them.
+    StageGraph stages{plan.placement.stages(), {}, {}};
+    for (std::size_t s = 0; s + 1 < stages.stages; ++s)
+      stages.edges.push_back({StageId{static_cast<std::int64_t>(s)},
+                              StageId{static_cast<std::int64_t>(s + 1)}, true});
+    std::vector<StageId> tied;
+    for (const auto& row : plan.schedule.rows)
+      for (const Cell& cell : row)
+        for_each_action(cell, [&](const Action& a) {
+          if (a.op == Op::ReduceGrad) tied.push_back(a.stage);
+        });
+    std::ranges::sort(tied);
+    if (!tied.empty()) stages.tied = {tied};
+    const DependencyGraph graph =
+        dependencies(plan.schedule, stages, plan.placement, Semantics{});
+    const Measurement measurement = read_measurement(folder / "measurement.csv", graph);
+    for (std::size_t t = 0; t < graph.size(); ++t)
+      for (const Edge& edge : graph.edges_into(TaskId{static_cast<std::int64_t>(t)}))
+        EXPECT_GE(measurement.trace.events[t].start, measurement.trace.events[edge.from.index()].end)
+            << to_string(graph.tasks[t].cell) << " after "
+            << to_string(graph.tasks[edge.from.index()].cell);
+  }
+}
+
+TEST_F(Measured, WhatIsThereIsNotMeasuredAgain) {
+  ASSERT_EQ(run({"m.yaml"}).code, 0);
+  const auto before = files("results");
+  const Outcome again = run({"m.yaml"});
+  EXPECT_EQ(again.code, 0);
+  EXPECT_THAT(again.err, HasSubstr("0 of 1 cases computed"));
+  EXPECT_EQ(files("results"), before);
+  EXPECT_THAT(run({"m.yaml", "--list"}).out, HasSubstr("done"));
+}
+
+TEST_F(Measured, AFailureIsReportedLosesNothingAndIsTriedAgain) {
+  write("broken", "#!/bin/sh\necho rank 1 failed at 1F0: no more room\nexit 4\n");
+  std::filesystem::permissions(folder_ / "broken", std::filesystem::perms::owner_all);
+  setenv("PFEIFE_RUN", (folder_ / "broken").c_str(), 1);
+  const Outcome failed = run({"m.yaml"});
+  EXPECT_EQ(failed.code, 4);
+  EXPECT_THAT(failed.err, HasSubstr("case devices=2,microbatches=3, plan planned was not measured: "
+                                    "rank 1 failed at 1F0: no more room (exit code 4"));
+  EXPECT_GT(std::stod(result("results/m", "planned", "simulate_ms")), 0);
+  EXPECT_EQ(result("results/m", "planned", "measure_ms"), "");
+  EXPECT_THAT(read("results/m/report.html"), HasSubstr("Not measured: rank 1 failed"));
+  EXPECT_THAT(run({"m.yaml", "--list"}).out, HasSubstr("to do"));
+  setenv("PFEIFE_RUN", PFEIFE_RUN, 1);
+  EXPECT_EQ(run({"m.yaml"}).code, 0);
+  EXPECT_GT(std::stod(result("results/m", "planned", "measure_ms")), 0);
+}
+
+TEST_F(Measured, ThePlanRunsByItself) {
+  ASSERT_EQ(run({"m.yaml"}).code, 0);
+  const std::string command = std::string(PFEIFE_RUN) + " check " +
+                              (folder_ / "results/m" / kCase / "planned/plan.yaml").string() +
+                              " --model " + (folder_ / "models/tiny_gpt.pt2").string() +
+                              " --fp64 >" + (folder_ / "check.txt").string() + " 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << read("check.txt");
+  EXPECT_THAT(read("check.txt"), HasSubstr("equal those of the unsplit model"));
+}
+
+TEST_F(Measured, WithoutPfeifeRunItSaysWhatToDoBeforeAnythingStarts) {
+  setenv("PFEIFE_RUN", "/nowhere/pfeife-run", 1);
+  EXPECT_THAT(refusal(kConfig), HasSubstr("PFEIFE_RUN: is \"/nowhere/pfeife-run\""));
+}
+
+TEST_F(Measured, WhatThisMachineCannotRunIsRefusedBeforeAnythingStarts) {
+  const std::string model = "version: 1\nmodel: models/tiny_gpt.pt2\n";
+  EXPECT_THAT(refusal(model + "cluster: clusters/a100_sxm4_40gb_x8.yaml\ncases: {devices: 1}\n"
+                              "engines: [measure]\n"),
+              HasSubstr("has devices of kind a100"));
+  std::string wide = read("clusters/laptop.yaml");
+  wide.replace(wide.find("count: 2"), 8, "count: 1024");
+  wide.replace(wide.find("between: [[0, 1]]"), 17, "per: device");
+  write("wide.yaml", wide);
+  EXPECT_THAT(refusal(model + "cluster: wide.yaml\ncases: {devices: 1024}\nengines: [measure]\n"),
+              HasSubstr("a process on a processor of its own"));
+}
+
+// Ctrl-C: pfeife-exp, the launcher and the ranks end, and no file of theirs is left.
+TEST_F(Measured, AnInterruptionEndsTheRanks) {
+  write("long.yaml", kConfig);
+  const int process = start({"long.yaml", "--set", "measurement.steps=100000"});
+  const auto meeting = [&] { return !std::filesystem::is_empty(folder_ / "tmp"); };
+  for (int i = 0; i < 600 && !meeting(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ASSERT_TRUE(meeting());
+  kill(process, SIGINT);
+  EXPECT_EQ(wait(process).signal, SIGINT);
+  EXPECT_THAT(read("stderr"), HasSubstr("interrupted; finished cases are kept"));
+  EXPECT_THAT(files("tmp"), IsEmpty());
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "environ", std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_FALSE(text.find(folder_.string()) != std::string::npos &&
+                 text.find("PFEIFE_MEETING=") != std::string::npos)
+        << "rank " << entry.path() << " still runs";
+  }
+}
+
+}  // namespace
+}  // namespace pfeife
