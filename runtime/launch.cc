@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -99,6 +100,33 @@ pid_t start(std::size_t rank, std::size_t ranks, const std::filesystem::path& fo
   _exit(127);
 }
 
+/// The signal that asked this launcher to end; a handler has no other way to say so.
+volatile std::sig_atomic_t interrupted_by = 0;
+extern "C" void note_interruption(int signal) { interrupted_by = signal; }
+
+/// While it lives, Ctrl-C and the like end the ranks and leave nothing behind; then they end this
+/// process as they would have.
+class InterruptionGuard {
+ public:
+  InterruptionGuard() {
+    struct sigaction action {};
+    action.sa_handler = note_interruption;
+    for (std::size_t i = 0; i < std::size(kSignals); ++i)
+      sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~InterruptionGuard() {
+    for (std::size_t i = 0; i < std::size(kSignals); ++i)
+      sigaction(kSignals[i], &before_[i], nullptr);
+    if (interrupted_by != 0) raise(interrupted_by);
+  }
+  InterruptionGuard(const InterruptionGuard&) = delete;
+  InterruptionGuard& operator=(const InterruptionGuard&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction before_[std::size(kSignals)] {};
+};
+
 class Watch {
  public:
   Watch(std::size_t ranks, const std::vector<std::string>& arguments)
@@ -121,6 +149,10 @@ class Watch {
       for (std::size_t r = 0; r < children_.size(); ++r) {
         look_at(r);
         any = any || children_[r].running;
+      }
+      if (interrupted_by != 0) {
+        blame(stream_all("interrupted by signal ", interrupted_by));
+        deadline_ = {};
       }
       if (!cause_.empty() && Clock::now() > deadline_)
         for (Child& child : children_)
@@ -230,6 +262,7 @@ void Status::failed(const std::string& reason) {
 }
 
 std::string run_local_ranks(std::size_t ranks, const std::vector<std::string>& arguments) {
+  const InterruptionGuard guard;
   return Watch(ranks, arguments).run();
 }
 

@@ -42,7 +42,7 @@ class Status {
 /// Starts `ranks` copies of this program with the same arguments and waits for them. When one ends
 /// badly, is killed or stalls (no sign of life for 5 s), the others get 3 s and are then killed.
 /// Returns an empty text if all ended well, else one sentence naming rank, action and cause. No
-/// process and no file is left behind.
+/// process and no file is left behind, not even by Ctrl-C (SIGINT, SIGTERM, SIGHUP).
 std::string run_local_ranks(std::size_t ranks, const std::vector<std::string>& arguments);
 
 }  // namespace pfeife
