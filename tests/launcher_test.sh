@@ -95,4 +95,40 @@ check "installed packages are left alone" not called "apt-get"
 launch "$repository/pfeife-exp" c.yaml
 check "and only once" [ ! -s "$place/calls" ]
 
+# A config that measures: the program is asked, then LibTorch is fetched and pfeife-run built, once.
+mkdir -p "$repository/runtime"
+printf '%s\n' "#!/usr/bin/env bash" "printf 'fetched into %s\\n' \"\$1\" >>'$place/calls'; exit \"\${FETCH_FAILS:-0}\"" \
+  >"$repository/runtime/install_libtorch.sh"
+chmod +x "$repository/runtime/install_libtorch.sh"
+stand_in python3 ""
+stand_in cmake '
+if [[ $1 == -S ]]; then exit 0; fi
+for target in "$@"; do
+  [[ $target == pfeife-run ]] && mkdir -p "$2/runtime" && printf "#!/bin/sh\n" >"$2/runtime/pfeife-run" && chmod +x "$2/runtime/pfeife-run"
+done; exit 0'
+program=$repository/build/release/experiments/pfeife-exp
+printf '%s\n' "#!/usr/bin/env bash" \
+  "for a in \"\$@\"; do [[ \$a == --measures ]] && exit \"\${MEASURES:-0}\"; done" "printf '<%s>' \"\$@\"" >"$program"
+cd "$place/elsewhere"
+echo "engines: [estimate, measure]" >m.yaml
+unset LIBTORCH_ROOT
+MEASURES=1 launch ../link m.yaml
+check "a config that only has the word in it fetches nothing" not called "fetched"
+check "nor builds anything" [ ! -s "$place/calls" ]
+FETCH_FAILS=1 launch ../link m.yaml
+check "without LibTorch a measuring config has exit code 2" [ "$code" = 2 ]
+check "and the remedy is said" grep -q "set LIBTORCH_ROOT" "$place/err"
+launch ../link m.yaml
+check "a measuring config fetches LibTorch" called "fetched into $repository/build/venv"
+check "and builds pfeife-run" called "--target pfeife-run"
+check "before the program runs" [ "$(cat "$place/out")" = "<m.yaml>" ]
+launch ../link m.yaml
+check "both only once" not called "fetched"
+launch ../link b.yaml --set "engines=[measure]"
+check "a setting may ask for it, too" [ "$(cat "$place/out")" = "<b.yaml><--set><engines=[measure]>" ]
+touch "$repository/runtime/new.cc"
+LIBTORCH_ROOT=/opt/torch launch ../link m.yaml
+check "LibTorch that is named is not fetched" not called "fetched"
+check "but taken" called "-DLibTorch_ROOT=/opt/torch"
+
 exit $((failures > 0))
