@@ -231,7 +231,7 @@ class ReferenceSearch {
     Beam beam(problem_, candidates);
     std::optional<Cuts> start = last;
     if (!start)
-      start = reference_cuts(model_.fixed(), model_.saved(), candidates.stages(),
+      start = reference_cuts(model_.held(Hold::Fixed), model_.held(Hold::Saved), candidates.stages(),
                              [&](const Cuts& cuts) { return beam.feasible(cuts); });
     if (!start) return std::nullopt;
     const std::optional<Cuts> found = beam.run(*start);
