@@ -37,18 +37,32 @@ at::Tensor of_type(const TensorType& type, const Placing& placing) {
       at::TensorOptions().dtype(placed_type(type.dtype, placing)).device(placing.device));
 }
 
-/// In evaluation dropout does nothing and batch norm uses its statistics.
-void switch_to_evaluation(Call& call) {
+/// In evaluation dropout does nothing and batch norm uses its statistics. False if the operator has
+/// no such mode: what it draws belongs to the model.
+bool switch_to_evaluation(Call& call) {
   const auto& formals = call.op.schema().arguments();
+  bool switched = false;
   for (std::size_t i = 0; i < formals.size(); ++i) {
     const std::string& name = formals[i].name();
-    if (name == "train" || name == "training") call.stack[i] = false;
-    if (name == "dropout_p") call.stack[i] = 0.0;
+    if (name == "train" || name == "training") call.stack[i] = false, switched = true;
+    if (name == "dropout_p") call.stack[i] = 0.0, switched = true;
   }
+  // Dropout that does nothing returns its argument, which others may read after a write into it.
+  if (call.op.schema().name() == "aten::dropout") {
+    call.op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::clone", "");
+    call.stack = {{}, {}};
+  }
+  return switched;
 }
 
 bool advances_statistics(const Node& node) {  // batch norm's count of batches
   return node.op == "aten::add_";
+}
+
+PerStage undefined(const std::vector<std::vector<Crossing>>& crossings) {
+  PerStage all;
+  for (const auto& message : crossings) all.emplace_back(message.size());
+  return all;
 }
 
 template <class Map>
@@ -100,11 +114,19 @@ GraphStage::GraphStage(const Graph& graph, const std::vector<NodeEffects>& effec
   }
   sent_.assign(sent.begin(), sent.end());
   values_.resize(graph.values.size());
-  compile(graph, effects);
-  find_last_uses();
+  add_size(graph, effects);
 }
 
-void GraphStage::compile(const Graph& graph, const std::vector<NodeEffects>& effects) {
+void GraphStage::add_size(const Graph& resized, const std::vector<NodeEffects>& effects) {
+  if (programs_.contains(resized.microbatch_size)) return;
+  Program program = compile(resized, effects);
+  find_last_uses(program);
+  programs_[resized.microbatch_size] = std::move(program);
+}
+
+GraphStage::Program GraphStage::compile(const Graph& graph,
+                                        const std::vector<NodeEffects>& effects) const {
+  Program program;
   std::set<ValueId> here(slice_.inputs.begin(), slice_.inputs.end());
   for (const auto& crossings : from_)
     for (const Crossing& c : crossings) here.insert(c.value);
@@ -116,12 +138,12 @@ void GraphStage::compile(const Graph& graph, const std::vector<NodeEffects>& eff
       continue;
     Instruction instruction{compile_call(graph, node, options_.placing),
                             static_cast<std::uint64_t>(n.value),
-                            effect.random && options_.training,
+                            effect.random,
                             node.returns_list,
                             {},
                             node.outputs,
                             {}};
-    if (!options_.training) switch_to_evaluation(instruction.call);
+    if (!options_.training && switch_to_evaluation(instruction.call)) instruction.random = false;
     if (options_.split_backward && options_.training)
       instruction.deferred = deferred_kind(graph, node);
     if (effect.metadata_only) {  // what is not at hand is made up from its type
@@ -135,14 +157,15 @@ void GraphStage::compile(const Graph& graph, const std::vector<NodeEffects>& eff
       });
     }
     here.insert(node.outputs.begin(), node.outputs.end());
-    instructions_.push_back(std::move(instruction));
+    program.push_back(std::move(instruction));
   }
+  return program;
 }
 
-void GraphStage::find_last_uses() {
+void GraphStage::find_last_uses(Program& program) const {
   std::set<ValueId> needed(sent_.begin(), sent_.end());
   needed.insert(slice_.outputs.begin(), slice_.outputs.end());
-  for (auto at = instructions_.rbegin(); at != instructions_.rend(); ++at) {
+  for (auto at = program.rbegin(); at != program.rend(); ++at) {
     const auto use = [&](ValueId v) {
       if (needed.insert(v).second) at->last_uses.push_back(v);
     };
@@ -167,6 +190,7 @@ std::optional<at::Tensor> GraphStage::loss(MicrobatchId m) const {
 }
 
 at::Tensor GraphStage::output(MicrobatchId m, ValueId value) const {
+  if (inputs_->samples_of(m, graph_) == 0) return {};
   return entry(outputs_, {m, value}, "value was not kept");
 }
 
@@ -237,7 +261,7 @@ void GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history, bo
   const at::AutoGradMode history(with_history);
   const AutocastScope autocast(options_.autocast_bf16, options_.placing.device.type());
   fill_values(m, flight, again);
-  for (const Instruction& instruction : instructions_) {
+  for (const Instruction& instruction : *flight.program) {
     const NodeId node{static_cast<std::int64_t>(instruction.node)};
     if (observer_) observer_->before_node(node);
     try {
@@ -265,6 +289,9 @@ void GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history, bo
 
 PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   Flight flight;
+  const std::int64_t samples = inputs_->samples_of(m, graph_);
+  if (samples == 0) return forward_nothing(m);
+  flight.program = &entry(programs_, samples, "no program for this microbatch size");
   for (std::size_t s = 0; s < from_.size(); ++s) {
     Tensors leaves;
     for (std::size_t c = 0; c < from_[s].size(); ++c)
@@ -292,9 +319,17 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   return handed;
 }
 
+/// A microbatch without samples: nothing to hand on, a loss that counts nothing.
+PerStage GraphStage::forward_nothing(MicrobatchId m) {
+  if (loss_value_) losses_[m] = at::zeros({});
+  if (options_.training) flights_[m] = {};
+  return undefined(to_);
+}
+
 PerStage GraphStage::run_backward(MicrobatchId m, const PerStage& gradients) {
   Flight flight = std::move(entry(flights_, m, "backward without forward"));
   flights_.erase(m);
+  if (flight.program == nullptr) return undefined(from_);
   if (options_.recompute) run_nodes(m, flight, /*with_history=*/true, /*again=*/true);
   std::vector<at::Tensor> of_root(sent_.size());
   for (std::size_t d = 0; d < to_.size(); ++d)

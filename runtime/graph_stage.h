@@ -36,6 +36,13 @@ struct StepInputs {
   std::uint64_t step = 0;
   std::vector<std::map<ValueId, at::Tensor>> microbatches;  ///< [microbatch] model inputs
   std::vector<double> loss_scale;  ///< [microbatch] share of the samples of the step
+  /// [microbatch] samples; empty = the graph's microbatch size for all. A microbatch of 0 samples
+  /// costs nothing and counts nothing; its inputs are not read.
+  std::vector<std::int64_t> samples;
+
+  std::int64_t samples_of(MicrobatchId m, const Graph& graph) const {
+    return samples.empty() ? graph.microbatch_size : samples.at(m.index());
+  }
 };
 
 /// Every microbatch weighs the same.
@@ -47,6 +54,9 @@ class GraphStage final : public Stage {
   GraphStage(const Graph& graph, const std::vector<NodeEffects>& effects, const GraphSplit& split,
              StageId stage, RankTensors& tensors, RandomTurns& turns, const StageOptions& options);
 
+  /// Prepares for microbatches of another size: `resized` is the graph bound to it, same nodes and
+  /// values. Nothing happens if that size is known.
+  void add_size(const Graph& resized, const std::vector<NodeEffects>& effects);
   /// Must be called before each step; `inputs` must outlive the step.
   void begin(const StepInputs& inputs);
 
@@ -82,20 +92,23 @@ class GraphStage final : public Stage {
     std::vector<ValueId> outputs;
     std::vector<ValueId> last_uses;  ///< values nobody reads afterwards
   };
+  using Program = std::vector<Instruction>;
   /// A microbatch between its forward and its backward.
   struct Flight {
+    const Program* program = nullptr;  ///< none: no samples
     PerStage received;              ///< leaves
     std::vector<at::Tensor> roots;  ///< [sent value] with history
     at::Tensor loss_root;
     std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward
   };
 
-  void compile(const Graph& graph, const std::vector<NodeEffects>& effects);
-  void find_last_uses();
+  Program compile(const Graph& graph, const std::vector<NodeEffects>& effects) const;
+  void find_last_uses(Program& program) const;
   void run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again);
   void execute(const Instruction& instruction, MicrobatchId m);
   std::vector<c10::IValue> arguments(const Instruction& instruction) const;
   void fill_values(MicrobatchId m, const Flight& flight, bool again);
+  PerStage forward_nothing(MicrobatchId m);
   PerStage run_backward(MicrobatchId m, const PerStage& gradients);
   c10::intrusive_ptr<WeightQueue> queue(MicrobatchId m);
 
@@ -107,7 +120,7 @@ class GraphStage final : public Stage {
   std::vector<StageId> sources_, destinations_;
   std::vector<std::vector<Crossing>> from_, to_;  ///< [source], [destination]
   std::vector<ValueId> sent_;                     ///< values that leave the stage, sorted
-  std::vector<Instruction> instructions_;
+  std::map<std::int64_t, Program> programs_;      ///< by samples a microbatch
   std::optional<ValueId> loss_value_;
   std::vector<ValueId> kept_;
   StageObserver* observer_ = nullptr;

@@ -38,11 +38,32 @@ void require_right(const Pipeline& pipeline) {
 
 constexpr std::uint32_t kNormTask = ~std::uint32_t{0};
 constexpr std::uint32_t kEvaluationTask = kNormTask - 1;
+constexpr std::uint32_t kResultTask = kNormTask - 2;
 
 double squared_norm(const at::Tensor& gradient) {
   return at::linalg_vector_norm(gradient, 2, std::nullopt, false, at::kDouble)
       .square()
       .item<double>();
+}
+
+void require_fit(const Graph& graph, const std::map<ValueId, at::Tensor>& inputs,
+                 const Placing& placing) {
+  for (const ValueId id : graph.inputs) {
+    const Value& value = graph.value(id);
+    const auto found = inputs.find(id);
+    if (found == inputs.end())
+      throw ConfigError({graph.name}, "the input '" + value.name + "' is missing");
+    const at::Tensor& tensor = found->second;
+    if (tensor.sizes() == at::IntArrayRef(value.type.sizes) &&
+        tensor.scalar_type() == placed_type(value.type.dtype, placing))
+      continue;
+    throw ConfigError(
+        {graph.name},
+        stream_all("the input '", value.name, "' is ", tensor.scalar_type(), tensor.sizes(),
+                   ", the model takes ", placed_type(value.type.dtype, placing),
+                   at::IntArrayRef(value.type.sizes), " for ", graph.microbatch_size,
+                   " samples: only the number of samples may differ from the export"));
+  }
 }
 
 std::vector<double> losses_in(const std::map<StageId, std::unique_ptr<GraphStage>>& stages) {
@@ -89,7 +110,12 @@ Pipeline unsplit_pipeline(Graph graph, std::size_t microbatches) {
 
 RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
                            const RankOptions& options, RandomTurns& turns, Transport& transport)
-    : pipeline_(pipeline), rank_(rank), options_(options), transport_(transport), turns_(turns) {
+    : pipeline_(pipeline),
+      rank_(rank),
+      options_(options),
+      source_(source),
+      transport_(transport),
+      turns_(turns) {
   std::vector<bool> splits(pipeline.stages.stages);
   for (const auto& row : pipeline.schedule.rows)
     for (const Cell& cell : row)
@@ -126,14 +152,110 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
 }
 
 std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
-  for (auto& [s, stage] : stages_) stage->begin(inputs);
+  if (inputs.microbatches.size() != pipeline_.microbatches)
+    throw ConfigError({"step"}, stream_all("has ", inputs.microbatches.size(),
+                                           " microbatches, the schedule ", pipeline_.microbatches));
+  prepare(inputs, stages_);
+  set_aside_shared();
   updated_.clear();
-  step_ = inputs.step;
+  loss_scale_ = inputs.loss_scale;
   if (options_.update) ++updates_;
-  std::vector<TaskRecord> records = executor_->run(inputs.step);
+  std::vector<TaskRecord> records = executor_->run(++calls_);
   if (options_.update) clip_gradients();
   for (const StageId s : own_) update_stage(s);  // what the schedule did not update itself
   return records;
+}
+
+const Graph& RankPipeline::resized(std::int64_t samples) {
+  if (samples == pipeline_.graph.microbatch_size) return pipeline_.graph;
+  if (const auto known = resized_.find(samples); known != resized_.end()) return known->second;
+  if (!pipeline_.graph.symbolic_batch)
+    throw ConfigError({pipeline_.graph.name},
+                      stream_all("was exported for microbatches of ",
+                                 pipeline_.graph.microbatch_size, " samples; one of ", samples,
+                                 " needs an export whose batch size is open"));
+  Graph graph = source_.graph(samples);
+  if (graph.digest != pipeline_.graph.digest)
+    throw ConfigError({pipeline_.graph.name}, "the archive has changed since it was read");
+  return resized_[samples] = std::move(graph);
+}
+
+/// Makes the stages ready for the sizes that occur, and refuses inputs that do not fit.
+void RankPipeline::prepare(const StepInputs& inputs,
+                           std::map<StageId, std::unique_ptr<GraphStage>>& stages) {
+  for (std::size_t i = 0; i < inputs.microbatches.size(); ++i) {
+    const std::int64_t samples =
+        inputs.samples_of(MicrobatchId{static_cast<std::int64_t>(i)}, pipeline_.graph);
+    if (samples == 0) continue;
+    const Graph& graph = resized(samples);
+    require_fit(graph, inputs.microbatches[i], options_.placing);
+    for (auto& [s, stage] : stages) stage->add_size(graph, pipeline_.effects);
+  }
+  for (auto& [s, stage] : stages) stage->begin(inputs);
+}
+
+std::optional<double> RankPipeline::mean_loss() const {
+  const std::vector<double> made = losses();
+  if (made.empty()) return {};
+  double mean = 0;
+  for (std::size_t m = 0; m < made.size(); ++m) mean += made[m] * loss_scale_.at(m);
+  return mean;
+}
+
+double RankPipeline::mean_loss_everywhere() {
+  const RankId maker = pipeline_.placement.rank(maker_of(loss_of(pipeline_.graph)));
+  const Tag tag{++calls_, kResultTask, 0};
+  if (rank_ != maker) return transport_.receive(maker, tag).tensors.at(0).item<double>();
+  const double mean = mean_loss().value();
+  for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
+    if (r != rank_.index())
+      transport_.send(RankId{static_cast<std::int64_t>(r)}, tag,
+                      {at::scalar_tensor(mean, at::kDouble)});
+  return mean;
+}
+
+ValueId RankPipeline::value_named(const std::string& name) const {
+  std::vector<std::string> known;
+  for (std::size_t v = 0; v < pipeline_.graph.values.size(); ++v) {
+    if (!pipeline_.graph.values[v].producer) continue;
+    if (pipeline_.graph.values[v].name == name) return ValueId{static_cast<std::int64_t>(v)};
+    known.push_back(pipeline_.graph.values[v].name);
+  }
+  throw ConfigError({pipeline_.graph.name}, "computes no value '" + name +
+                                                "'; near is '" + nearest_spelling(name, known) +
+                                                "'");
+}
+
+/// Where the value is made; the last stage if several make it.
+StageId RankPipeline::maker_of(ValueId value) const {
+  const NodeId node = *pipeline_.graph.value(value).producer;
+  for (std::size_t s = pipeline_.split.stages.size(); s-- > 0;)
+    if (std::ranges::binary_search(pipeline_.split.stages[s].nodes, node))
+      return StageId{static_cast<std::int64_t>(s)};
+  throw ConfigError({pipeline_.graph.name}, "'" + pipeline_.graph.value(value).name +
+                                                "' is computed nowhere: nothing reads it");
+}
+
+void RankPipeline::keep(const std::string& value) {
+  const ValueId id = value_named(value);
+  const StageId maker = maker_of(id);
+  if (pipeline_.placement.rank(maker) != rank_) return;
+  kept_[maker].push_back(id);
+  stages_.at(maker)->keep(kept_[maker]);
+}
+
+Tensors RankPipeline::kept(const std::string& value, RankId at) {
+  const ValueId id = value_named(value);
+  const StageId maker = maker_of(id);
+  const RankId from = pipeline_.placement.rank(maker);
+  const Tag tag{++calls_, kResultTask, 0};
+  if (rank_ != from) return rank_ == at ? transport_.receive(from, tag).tensors : Tensors{};
+  Tensors made;
+  for (std::size_t m = 0; m < pipeline_.microbatches; ++m)
+    made.push_back(stages_.at(maker)->output(MicrobatchId{static_cast<std::int64_t>(m)}, id));
+  if (rank_ == at) return made;
+  transport_.send(at, tag, made);
+  return {};
 }
 
 bool RankPipeline::uses(RankId rank, ParameterId parameter) const {
@@ -179,8 +301,26 @@ void RankPipeline::reduce(const Task& reduction, const std::map<RankId, Tensors>
     at::Tensor sum;  // in order of ranks: the same bits everywhere, replicas stay equal
     for (const auto& [rank, gradient] : of_rank)
       if (gradient.defined()) sum = sum.defined() ? sum + gradient : gradient;
+    if (const auto before = earlier_.extract(p))
+      sum = sum.defined() ? before.mapped() + sum : before.mapped();
     own.mutable_grad() = sum;
   }
+}
+
+/// What earlier steps left in the gradients of shared parameters is in every rank's copy: only the
+/// gradients of this step are to be reduced.
+void RankPipeline::set_aside_shared() {
+  for (const auto& group : pipeline_.stages.tied)
+    for (auto& [p, tensor] : tensors_.parameters) {
+      if (!tensor.grad().defined()) continue;
+      const bool shared = std::ranges::any_of(group, [&](StageId s) {
+        return pipeline_.placement.rank(s) != rank_ &&
+               std::ranges::binary_search(pipeline_.split.stages[s.index()].parameters, p);
+      });
+      if (!shared) continue;
+      earlier_[p] = tensor.grad();
+      tensor.mutable_grad().reset();
+    }
 }
 
 /// Scales all gradients so that their norm over the whole model is at most the limit. Every rank
@@ -194,7 +334,7 @@ void RankPipeline::clip_gradients() {
       counted = counted || uses(RankId{static_cast<std::int64_t>(r)}, p);
     if (!counted && tensor.grad().defined()) sum += squared_norm(tensor.grad());
   }
-  const Tag tag{step_, kNormTask, 0};
+  const Tag tag{calls_, kNormTask, 0};
   const at::Tensor own = at::scalar_tensor(sum, at::kDouble);
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
     if (r != rank_.index()) transport_.send(RankId{static_cast<std::int64_t>(r)}, tag, {own});
@@ -204,12 +344,12 @@ void RankPipeline::clip_gradients() {
                                 : transport_.receive(RankId{static_cast<std::int64_t>(r)}, tag)
                                       .tensors.at(0)
                                       .item<double>();
-  const double norm = std::sqrt(total);
-  if (norm <= options_.optimizer.clip_norm) return;
+  const double factor = options_.optimizer.clip_norm / (std::sqrt(total) + 1e-6);
+  if (factor >= 1) return;
   const at::NoGradGuard no_gradients;
   for (auto& [p, tensor] : tensors_.parameters)  // not in place: a sent gradient may still be read
     if (tensor.grad().defined())
-      tensor.mutable_grad() = tensor.grad() * (options_.optimizer.clip_norm / (norm + 1e-6));
+      tensor.mutable_grad() = tensor.grad() * factor;
 }
 
 void RankPipeline::update_stage(StageId stage) {
@@ -234,16 +374,18 @@ void RankPipeline::evaluate(const StepInputs& inputs) {
           pipeline_.graph, pipeline_.effects, pipeline_.split, s, tensors_, turns_,
           StageOptions{.placing = options_.placing,
                        .autocast_bf16 = options_.autocast_bf16,
-                       .training = false});
+                       .training = false,
+                       .seed = options_.seed});
+  ++calls_;
   const auto stages = static_cast<std::uint32_t>(pipeline_.stages.stages);
   const auto tag = [&](MicrobatchId m, StageId from, StageId to) {
     return Tag{
-        inputs.step, kEvaluationTask,
+        calls_, kEvaluationTask,
         (static_cast<std::uint32_t>(m.value) * stages + static_cast<std::uint32_t>(from.value)) *
                 stages +
             static_cast<std::uint32_t>(to.value)};
   };
-  for (auto& [s, stage] : evaluation_stages_) stage->begin(inputs);
+  prepare(inputs, evaluation_stages_);
   for (std::size_t i = 0; i < inputs.microbatches.size(); ++i) {
     const MicrobatchId m{static_cast<std::int64_t>(i)};
     for (const StageId s : own_) {

@@ -91,9 +91,11 @@ struct DeferredConvolution : Function<DeferredConvolution> {
     c->saved_data["padding"] = shape.padding;
     c->saved_data["dilation"] = shape.dilation;
     c->saved_data["groups"] = shape.groups;
-    const std::vector<std::int64_t> none(shape.stride.size(), 0);
-    return at::convolution(x, w, b, shape.stride, shape.padding, shape.dilation, false, none,
-                           shape.groups);
+    // Not at::convolution, which autocast leaves in float32.
+    const auto& [stride, padding, dilation, groups] = shape;
+    if (stride.size() == 1) return at::conv1d(x, w, b, stride, padding, dilation, groups);
+    if (stride.size() == 2) return at::conv2d(x, w, b, stride, padding, dilation, groups);
+    return at::conv3d(x, w, b, stride, padding, dilation, groups);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();

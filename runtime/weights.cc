@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "planner/io/pt2_reader.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -90,6 +91,8 @@ WeightSource::WeightSource(std::filesystem::path path, std::uint64_t seed)
     : path_(std::move(path)),
       seed_(seed),
       weights_(std::make_shared<const Pt2Weights>(read_pt2_weights(path_))) {}
+
+Graph WeightSource::graph(std::int64_t samples) const { return read_pt2(path_, samples); }
 
 at::Tensor WeightSource::storage(std::size_t index) const {
   const Pt2Storage& storage = weights_->storages[index];

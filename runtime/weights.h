@@ -29,6 +29,8 @@ class WeightSource {
   /// deviation 1/sqrt(fan in), vectors called "weight" and variances 1, everything else 0.
   WeightSource(std::filesystem::path path, std::uint64_t seed);
 
+  /// The model's graph for microbatches of `samples` samples.
+  Graph graph(std::int64_t samples) const;
   /// The named tensor of the model (its own first name).
   at::Tensor tensor(const std::string& name, const TensorType& type) const;
   /// The file has contents for it.
