@@ -55,7 +55,8 @@ Evaluation estimate_candidate(const CaseConfig& config, const Layers& layers,
   plan.memory_limit = memory_limits(config, cluster);
   if (!plan.possible()) return plan;
   const Placement& placement = plan.candidate.placement;
-  plan.costs = stage_costs(layers, plan.candidate.partition, placement, cluster);
+  plan.costs = stage_costs(layers, plan.candidate.partition, placement, cluster,
+                           plan.candidate.recompute);
   plan.peak_memory = peak_memory(plan.candidate.schedule, plan.costs, placement);
   const DependencyGraph graph = graph_of(plan, kEstimate);
   auto outcome = estimate(graph, plan.costs);

@@ -9,6 +9,7 @@
 #include "planner/ir/lower.h"
 #include "planner/ir/validate.h"
 #include "planner/schedules/families.h"
+#include "planner/search/built_orders.h"
 #include "planner/search/min_max.h"
 #include "planner/search/reference.h"
 
@@ -26,10 +27,17 @@ Placement placed(Placement placement, const CaseConfig& config) {
 /// family that builds it.
 Candidate candidate_of(std::string plan, const ScheduleSpec& spec, Partition partition,
                        const CaseConfig& config, const Layers& layers, const Cluster& cluster,
+                       std::vector<bool> recompute = {},
                        const std::optional<Schedule>& order = std::nullopt) {
-  Candidate candidate{
-      std::move(plan), "", spec, std::move(partition), placed(placement_for(spec), config), {}};
-  const StageCosts costs = stage_costs(layers, candidate.partition, candidate.placement, cluster);
+  Candidate candidate{.plan = std::move(plan),
+                      .reason = "",
+                      .spec = spec,
+                      .partition = std::move(partition),
+                      .placement = placed(placement_for(spec), config),
+                      .schedule = {},
+                      .recompute = std::move(recompute)};
+  const StageCosts costs = stage_costs(layers, candidate.partition, candidate.placement, cluster,
+                                       candidate.recompute);
   candidate.schedule = lower(order ? *order : generate(spec), costs, candidate.placement);
   return candidate;
 }
@@ -95,6 +103,13 @@ std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
                       "plan: no schedule family can do " + number(config.devices) + " devices, " +
                           number(config.microbatches) +
                           " microbatches and these plan.loops; add 1 to plan.loops");
+  const auto recompute = config.plan.recompute;
+  if ((recompute == PlanSettings::Recompute::Full ||
+       recompute == PlanSettings::Recompute::Choose) &&
+      std::ranges::all_of(specs, is_built))
+    throw ConfigError(config.plan.where,
+                      "plan: no orders are built for recomputed stages; name another family than "
+                      "zb_greedy, or leave out plan.recompute");
   return specs;
 }
 
@@ -107,21 +122,39 @@ Problem reference_problem(Problem problem) {
   return problem;
 }
 
+/// Searches with the recomputation that the config allows; `problem` is left as it was tried last.
+SearchOutcome search_as_set(const CaseConfig& config, Problem& problem,
+                            const SearchOptions& options) {
+  using Setting = PlanSettings::Recompute;
+  const Setting setting = config.plan.recompute;
+  if (setting == Setting::Full) problem.recompute = Recompute::Full;
+  if (setting == Setting::Choose) problem.recompute = Recompute::Choose;
+  SearchOutcome outcome = search(problem, options);
+  if (setting != Setting::IfNeeded || !outcome.plans.empty() ||
+      std::ranges::all_of(problem.schedules, is_built))
+    return outcome;
+  problem.recompute = Recompute::Choose;
+  const std::size_t before = outcome.candidates;
+  outcome = search(problem, options);
+  outcome.candidates += before;
+  return outcome;
+}
+
 void search_plans(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
                   const LayersOfSize& layers_of, const SearchOptions& options, CasePlans& plans) {
   const std::optional<Partition> cuts = given_cuts(config, layers);
-  const Problem problem{layers,
-                        cluster,
-                        schedules_of(config, cuts),
-                        devices_of(config),
-                        memory_limits(config, cluster),
-                        cuts};
+  Problem problem{layers,
+                  cluster,
+                  schedules_of(config, cuts),
+                  devices_of(config),
+                  memory_limits(config, cluster),
+                  cuts};
   SearchOutcome outcome = config.plan.reference ? reference_search(reference_problem(problem))
-                                                : search(problem, options);
+                                                : search_as_set(config, problem, options);
   for (PlannedSchedule& planned : outcome.plans)
     plans.planned.push_back(
         candidate_of("planned", planned.spec, planned.partition, config, layers, cluster,
-                     planned.order));
+                     planned.recompute, planned.order));
   if (outcome.plans.empty()) {
     plans.planned.push_back(
         {.plan = "planned",
@@ -180,7 +213,8 @@ Candidate from_schedule(const CaseConfig& config, const Layers& layers, const Cl
                                .loops = placement->stages() / schedule.ranks()},
                       .partition = partition,
                       .placement = placed(*placement, config),
-                      .schedule = {}};
+                      .schedule = {},
+                      .recompute = {}};
   const StageCosts costs = stage_costs(layers, candidate.partition, candidate.placement, cluster);
   candidate.schedule =
       has_transfers(schedule) ? schedule : lower(schedule, costs, candidate.placement);
@@ -202,7 +236,8 @@ Candidate from_plan(const CaseConfig& config, const Layers& layers, const Cluste
     if (device.index() >= cluster.devices())
       throw ConfigError(file.where, "\"" + file.written + "\" uses device " + to_string(device) +
                                         ", the cluster has " + number(cluster.devices()));
-  Candidate candidate{"planned", "", plan.spec, plan.partition, plan.placement, plan.schedule};
+  Candidate candidate{"planned",      "",            plan.spec,     plan.partition,
+                      plan.placement, plan.schedule, plan.recompute};
   check_given(candidate, config, stage_costs(layers, plan.partition, plan.placement, cluster));
   return candidate;
 }
@@ -230,7 +265,8 @@ Candidate baseline(const std::string& name, const CaseConfig& config, const Laye
                       *cuts};
   const SearchOutcome outcome = search(built, {.keep = 1});
   if (outcome.plans.empty()) return impossible("no order fits into the memory on equal-time cuts");
-  return candidate_of(name, spec, *cuts, config, layers, cluster, outcome.plans.front().order);
+  return candidate_of(name, spec, *cuts, config, layers, cluster, {},
+                      outcome.plans.front().order);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ struct Candidate {
   ScheduleSpec spec;
   Partition partition;
   Placement placement;
-  Schedule schedule;  ///< lowered
+  Schedule schedule;            ///< lowered
+  std::vector<bool> recompute;  ///< [stage]; empty = none
 };
 
 struct CasePlans {

@@ -32,6 +32,14 @@ void add_bound(const Bound& bound, ResultRow& row) {
   if (row.simulate) row.simulate_gap = gap(*row.simulate);
 }
 
+/// The schedule's, and which stages are recomputed.
+std::string knobs_of(const Candidate& candidate) {
+  std::string text = knobs(candidate.spec);
+  const std::string recomputed = recomputed_text(candidate.recompute);
+  if (!recomputed.empty()) text += (text.empty() ? "" : ";") + recomputed;
+  return text;
+}
+
 ResultRow row_of(const Evaluation& plan) {
   const CaseConfig& config = *plan.config;
   const ScheduleSpec& spec = plan.candidate.spec;
@@ -47,7 +55,7 @@ ResultRow row_of(const Evaluation& plan) {
   if (!plan.possible()) return row;
   row.stages_per_device = spec.loops;
   row.cuts = plan.candidate.partition.cuts;
-  row.knobs = knobs(spec);
+  row.knobs = knobs_of(plan.candidate);
   row.estimate = step_time(plan.estimated);
   if (plan.simulated) row.simulate = step_time(*plan.simulated);
   row.simulate_p95 = plan.simulate_p95;
@@ -128,7 +136,8 @@ Plan plan_of(const Evaluation& evaluation, const EvaluatedCase& evaluated) {
   plan.spec = evaluation.candidate.spec;
   plan.placement = evaluation.candidate.placement;
   plan.schedule = evaluation.candidate.schedule;
-  plan.recompute.assign(plan.partition.stages(), false);
+  plan.recompute = evaluation.candidate.recompute;
+  plan.recompute.resize(plan.partition.stages(), false);
   plan.estimate = step_time(evaluation.estimated);
   plan.peak_memory = evaluation.peak_memory;
   if (planned) plan.bound = evaluated.bound;

@@ -35,6 +35,8 @@ TriedChange tried(const Remedy& remedy) {
   change.microbatch_size = remedy.microbatch_size;
   if (remedy.plan) {
     change.schedule = name_of(remedy.plan->spec);
+    const std::string recomputed = recomputed_text(remedy.plan->recompute);
+    if (!recomputed.empty()) change.schedule += ", " + recomputed;
     change.estimate = remedy.plan->estimate;
     change.peak_memory = *std::ranges::max_element(remedy.plan->peak_memory);
   } else {

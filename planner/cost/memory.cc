@@ -83,7 +83,7 @@ class Ledger {
       if (costs_.values[v].saved_by_sender) hold(v, m);
       for (std::size_t i = 0; i < costs_.values[v].to.size(); ++i) hold(v, m);
     }
-    const Bytes highest = now_ + costs_.stages[s].temporary;
+    const Bytes highest = now_ + costs_.stages[s].temporary + costs_.stages[s].recomputed;
     for (const Entry& entry : entering_[s])
       release(entry.value, m);  // receive buffer, or hand-over on this rank
     return highest;
@@ -93,7 +93,7 @@ class Ledger {
     const std::size_t s = action.stage.index();
     const MicrobatchId m = *action.microbatch;
     for (const Entry& entry : entering_[s]) now_ += costs_.values[entry.value].gradient_bytes;
-    const Bytes highest = now_ + costs_.stages[s].temporary;
+    const Bytes highest = now_ + costs_.stages[s].temporary + costs_.stages[s].recomputed;
     now_ -= own_bytes_[s];
     for (const Entry& entry : entering_[s])
       if (costs_.values[entry.value].saved_by_receiver[entry.index]) release(entry.value, m);
@@ -168,10 +168,10 @@ MemoryCurve reference_memory(const std::vector<Cell>& row, RankId rank, const St
     for_each_action(cell, [&](const Action& action) {
       const StageCost& stage = costs.stages[action.stage.index()];
       if (action.op == Op::Forward) {
-        highest = std::max(highest, now + stage.saved + stage.temporary);
+        highest = std::max(highest, now + stage.saved + stage.temporary + stage.recomputed);
         now += stage.saved;
       } else if (action.op == Op::Backward || action.op == Op::BackwardInput) {
-        highest = std::max(highest, now + stage.temporary);
+        highest = std::max(highest, now + stage.temporary + stage.recomputed);
         now -= stage.saved;
       }
     });

@@ -3,7 +3,7 @@
 // Held: parameters, gradients and optimizer state throughout; a receive buffer from its RECV to the
 // end of the action that uses it; a value that leaves the stage from its F until its last SEND (on
 // the same rank: until the F that reads it is done); `saved` from F to B or I; `weight_saved` from
-// I to W; temporaries within an action. A value is one storage: while several of these hold it, it
+// I to W; temporaries within an action, and what a recomputed stage restores. A value is one storage: while several of these hold it, it
 // counts once. Not modelled: fragmentation, the allocator's rounding, buffers of the communication
 // library (DeviceKind::reserve).
 #pragma once

@@ -13,8 +13,8 @@ namespace {
 class Collector {
  public:
   Collector(const Layers& layers, const Partition& partition, const Placement& placement,
-            const Cluster& cluster)
-      : layers_(layers), placement_(placement), cluster_(cluster) {
+            const Cluster& cluster, const std::vector<bool>& recompute)
+      : layers_(layers), placement_(placement), cluster_(cluster), recompute_(recompute) {
     PFEIFE_CHECK(partition.stages() == placement.stages(), partition.stages(), " stages, ",
                  placement.stages(), " placed");
     costs_.stages.resize(partition.stages());
@@ -29,6 +29,7 @@ class Collector {
     add_values();
     add_storages();
     add_parameters();
+    add_recomputation();
     add_overheads();
     return std::move(costs_);
   }
@@ -180,6 +181,31 @@ class Collector {
     }
   }
 
+  bool recomputes(StageId s) const { return !recompute_.empty() && recompute_[s.index()]; }
+
+  void add_recomputation() {
+    if (recompute_.empty()) return;
+    PFEIFE_CHECK(recompute_.size() == costs_.stages.size(), "one choice for each stage");
+    for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
+      if (!recompute_[s]) continue;
+      StageCost& stage = costs_.stages[s];
+      stage.backward_input += stage.forward;
+      stage.recomputed = stage.saved;
+      stage.saved = stage.model_input;
+    }
+    for (StageValue& value : costs_.values) {
+      if (recomputes(value.from)) value.saved_by_sender = false;
+      for (std::size_t i = 0; i < value.to.size(); ++i) {
+        if (!recomputes(value.to[i])) continue;
+        StageCost& stage = cost(value.to[i]);
+        if (value.saved_by_receiver[i]) stage.recomputed -= value.bytes;  // kept anyway
+        value.saved_by_receiver[i] = true;
+        stage.saved += value.bytes;
+      }
+    }
+    for (StageCost& stage : costs_.stages) stage.recomputed = std::max(stage.recomputed, Bytes{0});
+  }
+
   void add_overheads() {
     std::vector<bool> seen(placement_.ranks(), false);
     for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
@@ -197,6 +223,7 @@ class Collector {
   const Layers& layers_;
   const Placement& placement_;
   const Cluster& cluster_;
+  const std::vector<bool>& recompute_;
   std::vector<StageId> stage_of_;      // [layer]
   std::vector<std::size_t> value_of_;  // [LayerValue] index into costs_.values
   StageCosts costs_;
@@ -205,8 +232,8 @@ class Collector {
 }  // namespace
 
 StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
-                       const Cluster& cluster) {
-  return Collector(layers, partition, placement, cluster).collect();
+                       const Cluster& cluster, const std::vector<bool>& recompute) {
+  return Collector(layers, partition, placement, cluster, recompute).collect();
 }
 
 }  // namespace pfeife

@@ -13,7 +13,11 @@ namespace pfeife {
 /// rank); stages on different ranks that share a parameter reduce its gradient together.
 /// DeviceKind::stage_overhead is added to each forward and each backward-input, iteration_overhead
 /// to the optimizer of the first stage of each rank.
+///
+/// A stage of `recompute` ([stage]; empty = none) keeps only what it receives and what it reads of
+/// the model's inputs from F to B or I, which begins with the layers' forward again; what F would
+/// save then exists within that action, and within F at most.
 StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
-                       const Cluster& cluster);
+                       const Cluster& cluster, const std::vector<bool>& recompute = {});
 
 }  // namespace pfeife

@@ -170,8 +170,15 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
     if (!iterations->is_scalar() || iterations->as_string() != "default")
       plan.iterations = iterations->as_count(1);
   if (const auto cuts = node.find("cuts")) read_cuts(*cuts, plan);
+  if (const auto recompute = node.find("recompute")) {
+    using Recompute = PlanSettings::Recompute;
+    plan.recompute = recompute->as_one_of<Recompute>({{"none", Recompute::None},
+                                                      {"if_needed", Recompute::IfNeeded},
+                                                      {"full", Recompute::Full},
+                                                      {"choose", Recompute::Choose}});
+  }
   if (!plan.reference) return;
-  for (const char* key : {"families", "cuts", "iterations"})
+  for (const char* key : {"families", "cuts", "iterations", "recompute"})
     if (node.find(key))
       node.fail_at_key(key, std::string("search: reference has its own schedules, cuts and effort; "
                                         "leave plan.") + key + " out");
@@ -193,8 +200,8 @@ PlanSettings plan_settings(const YamlNode& node, const Path& folder, const Exper
       node.at("cuts").fail(
           "a given schedule needs given cuts: a list of cut candidates, or each_layer");
   } else {
-    node.check_keys({"families", "loops", "search", "iterations", "reserve", "cuts", "devices",
-                     "file", "schedule"});
+    node.check_keys({"families", "loops", "search", "iterations", "reserve", "cuts", "recompute",
+                     "devices", "file", "schedule"});
     read_search(node, rules, plan);
   }
   if (const auto reserve = node.find("reserve")) plan.reserve = reserve->as_bytes();

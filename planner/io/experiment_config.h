@@ -45,6 +45,7 @@ struct ModelInput {
 struct PlanSettings {
   enum class Source { Search, PlanFile, ScheduleFile };
   enum class Cuts { Search, EachLayer, Given };
+  enum class Recompute { None, IfNeeded, Full, Choose };
 
   Source source = Source::Search;
   std::optional<InputFile> file;  ///< plan.yaml or schedule.csv
@@ -53,6 +54,7 @@ struct PlanSettings {
   std::vector<std::string> families{"all"};  ///< names, or one of "all", "certified"
   std::vector<std::size_t> loops{1, 2, 3};
   bool reference = false;         ///< search: reference, planner/search/reference.h
+  Recompute recompute = Recompute::IfNeeded;
   std::size_t iterations = 0;     ///< 0 = default budget
   std::optional<Bytes> reserve;   ///< replaces that of the device kinds
   std::vector<DeviceId> devices;  ///< [rank]; empty = rank r on device r

@@ -48,6 +48,20 @@ std::string cuts_text(const PlanSettings& plan) {
   return "";
 }
 
+std::string recompute_text(PlanSettings::Recompute recompute) {
+  switch (recompute) {
+    case PlanSettings::Recompute::None:
+      return "none";
+    case PlanSettings::Recompute::IfNeeded:
+      return "if_needed";
+    case PlanSettings::Recompute::Full:
+      return "full";
+    case PlanSettings::Recompute::Choose:
+      return "choose";
+  }
+  return "";
+}
+
 std::string plan_text(const PlanSettings& plan) {
   const std::string reserve =
       plan.reserve ? ", reserve: " + number(plan.reserve->value) + " B" : "";
@@ -69,7 +83,8 @@ std::string plan_text(const PlanSettings& plan) {
   return "{families: " + joined(plan.families) + ", loops: " + list(plan.loops, number) +
          ", search: planner, iterations: " +
          (plan.iterations == 0 ? "default" : number(plan.iterations)) +
-         ", cuts: " + cuts_text(plan) + reserve + devices + "}";
+         ", cuts: " + cuts_text(plan) + ", recompute: " + recompute_text(plan.recompute) + reserve +
+         devices + "}";
 }
 
 std::string simulation_text(const SimulationSettings& simulation) {

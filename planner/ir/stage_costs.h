@@ -19,6 +19,7 @@ struct StageCost {
   Bytes saved{0};  ///< per microbatch, from F to B or I, received values that are kept included
   Bytes weight_saved{0};  ///< per microbatch, from I to W
   Bytes temporary{0};     ///< within an action
+  Bytes recomputed{0};    ///< within an F, B or I of a recomputed stage, besides: what F would save
   Bytes model_input{0};   ///< per microbatch, what the stage reads of the model's inputs (reference
                           ///< memory rule only)
 

@@ -26,6 +26,11 @@ class Adviser {
       searched.cuts.reset();
       note(attempt("cuts chosen by the search", searched));
     }
+    if (problem_.recompute == Recompute::None) {
+      Problem recomputed = problem_;
+      recomputed.recompute = Recompute::Choose;
+      note(attempt("recomputing stages", recomputed));
+    }
     try_all_families();
     try_more_devices();
     try_smaller_microbatches();
@@ -61,7 +66,8 @@ class Adviser {
                     {surroundings_.memory_limit.begin(),
                      surroundings_.memory_limit.begin() + static_cast<std::ptrdiff_t>(ranks)},
                     std::nullopt,
-                    problem_.memory_rule};
+                    problem_.memory_rule,
+                    problem_.recompute};
     return problem;
   }
 

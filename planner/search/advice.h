@@ -30,7 +30,7 @@ struct Remedy {
   std::optional<Infeasible> lack;       ///< then, what was closest
 };
 
-/// Tries, one kind after the other: searched cuts instead of given ones, all families instead of
+/// Tries, one kind after the other: searched cuts instead of given ones, recomputation, all families instead of
 /// the listed ones (fewer microbatches in flight), more devices, smaller microbatches at an equal
 /// global batch. Of devices the fewest that help are named, of microbatch sizes the largest.
 /// `problem` must have no plan. Deterministic, whatever options.threads.

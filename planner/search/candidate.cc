@@ -16,6 +16,10 @@ Placement placed(const Problem& problem, const ScheduleSpec& spec) {
   return placement;
 }
 
+LiveMemory::Of counted(Recompute recompute) {
+  return recompute == Recompute::None ? LiveMemory::Of::Kept : LiveMemory::Of::Recomputed;
+}
+
 }  // namespace
 
 Candidates::Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
@@ -30,27 +34,49 @@ Candidates::Candidates(const CutModel& model, const Problem& problem, const Sche
       schedule_(std::move(compute_only)),
       program_(schedule_, placement_),
       costs_(model, placement_),
-      live_(schedule_, placement_),
+      live_(schedule_, placement_, counted(problem.recompute)),
       durations_(program_.durations()),
       above_bound_(placement_.ranks(), 0.0),
-      best_time_(std::numeric_limits<double>::infinity()) {}
+      unsure_(std::numeric_limits<double>::infinity()),
+      best_time_(std::numeric_limits<double>::infinity()) {
+  if (problem.recompute == Recompute::Choose)
+    recomputation_.emplace(schedule_, placement_, problem.memory_limit);
+}
 
-CutCosts::Priced Candidates::price(const Cuts& cuts) {
+CutCosts::Priced Candidates::price(const Cuts& cuts, const std::vector<bool>* recompute) {
   ++evaluated_;
-  const CutCosts::Priced priced = costs_.price(cuts, program_, durations_.data(), 1);
+  const CutCosts::Priced priced = costs_.price(cuts, program_, durations_.data(), 1, recompute);
   program_.complete(durations_.data(), 1);
   return priced;
 }
 
-double Candidates::full_time(const Cuts& cuts) {
-  const EvaluatedPlan plan = evaluate(model_.layers(), model_.cluster(), schedule_, placement_,
-                                      model_.partition(cuts), problem_.memory_rule);
-  return static_cast<double>(plan.estimate.count());
+EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const {
+  const bool all = problem_.recompute == Recompute::Full;
+  return evaluate(model_.layers(), model_.cluster(), schedule_, placement_, model_.partition(cuts),
+                  problem_.memory_rule, all ? std::vector<bool>(stages(), true) : recompute);
+}
+
+double Candidates::full_time(const Cuts& cuts, const std::vector<bool>& recompute) {
+  return static_cast<double>(evaluated(cuts, recompute).estimate.count());
 }
 
 double Candidates::time(const Cuts& cuts) {
   const CutCosts::Priced priced = price(cuts);
   return priced.exact ? program_.makespan(durations_, ends_, priced.tail) : full_time(cuts);
+}
+
+double Candidates::time_with(const Cuts& cuts, const std::vector<bool>& recompute) {
+  const CutCosts::Priced priced = price(cuts, &recompute);
+  return priced.exact ? program_.makespan(durations_, ends_, priced.tail)
+                      : full_time(cuts, recompute);
+}
+
+double Candidates::weigh(const Cuts& cuts, double time) {
+  if (const double much = excess(cuts); much > 0) return kTooFull + much;
+  if (!recomputation_) return time;
+  const Recomputation::Choice choice =
+      recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
+  return choice.any() ? time_with(cuts, choice.chosen) : time;
 }
 
 void Candidates::times(std::span<const Cuts> cuts, std::vector<double>& out, double enough) {
@@ -95,26 +121,24 @@ bool Candidates::surely_too_full(const Cuts& cuts) const {
   return false;
 }
 
-bool Candidates::offer(const Cuts& cuts, double time) {
+bool Candidates::fits(const EvaluatedPlan& plan) const {
+  for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
+    if (plan.peak_memory[r] > problem_.memory_limit[r]) return false;
+  return true;
+}
+
+bool Candidates::keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute) {
+  const auto time = static_cast<double>(plan.estimate.count());
   if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) return false;
-  if (refused_.contains(cuts)) return false;
-  EvaluatedPlan plan = evaluate(model_.layers(), model_.cluster(), schedule_, placement_,
-                                model_.partition(cuts), problem_.memory_rule);
-  PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
-               time, " ns, the estimator at ", plan.estimate.count());
-  bool fits = true;
-  for (std::size_t r = 0; r < plan.peak_memory.size(); ++r) {
-    const Bytes lack = plan.peak_memory[r] - problem_.memory_limit[r];
-    if (lack <= Bytes{0}) continue;
-    above_bound_[r] = static_cast<double>(plan.peak_memory[r].value) - live_.peak(model_, cuts, r);
-    fits = false;
-  }
-  if (fits) {
-    best_ =
-        PlannedSchedule{spec_, model_.partition(cuts), plan.estimate, std::move(plan.peak_memory)};
-    best_cuts_ = cuts, best_time_ = time;
-    return true;
-  }
+  if (problem_.recompute == Recompute::Full) recompute.assign(stages(), true);
+  if (std::ranges::find(recompute, true) == recompute.end()) recompute.clear();
+  best_ = PlannedSchedule{spec_, model_.partition(cuts), plan.estimate,
+                          std::move(plan.peak_memory), std::move(recompute)};
+  best_cuts_ = cuts, best_time_ = time;
+  return true;
+}
+
+bool Candidates::refuse(const Cuts& cuts, const EvaluatedPlan& plan) {
   refused_.insert(cuts);
   std::size_t worst = 0;
   for (std::size_t r = 1; r < plan.peak_memory.size(); ++r)
@@ -126,6 +150,94 @@ bool Candidates::offer(const Cuts& cuts, double time) {
     closest_ = Infeasible{RankId{static_cast<std::int64_t>(worst)}, plan.peak_memory[worst],
                           problem_.memory_limit[worst], spec_, model_.partition(cuts)};
   return false;
+}
+
+bool Candidates::offer(const Cuts& cuts, double time) {
+  if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) return false;
+  if (refused_.contains(cuts)) return false;
+  if (recomputation_) return offer_recomputed(cuts);
+  EvaluatedPlan plan = evaluated(cuts, {});
+  PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
+               time, " ns, the estimator at ", plan.estimate.count());
+  if (fits(plan)) return keep(cuts, std::move(plan), {});
+  for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
+    if (plan.peak_memory[r] > problem_.memory_limit[r])
+      above_bound_[r] =
+          static_cast<double>(plan.peak_memory[r].value) - live_.peak(model_, cuts, r);
+  return refuse(cuts, plan);
+}
+
+/// Chooses what is recomputed and judges that. Where more is recomputed than every choice must, a
+/// better one may exist: unsure_ remembers how good it may be.
+bool Candidates::offer_recomputed(const Cuts& cuts) {
+  constexpr std::size_t kAllChoices = 6;  // stages
+  Recomputation::Choice choice =
+      recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
+  if (!choice.possible) return refuse(cuts, evaluated(cuts, std::vector<bool>(stages(), true)));
+  const double least = time_with(cuts, choice.forced);
+  if (least > best_time_ || (least == best_time_ && cuts >= best_cuts_)) return false;
+  if (stages() <= kAllChoices) return try_all_choices(cuts, choice.forced);
+  if (choice.chosen != choice.forced) {
+    // The margin may be too careful for these cuts.
+    EvaluatedPlan plan = evaluated(cuts, choice.forced);
+    if (fits(plan)) {
+      refused_.insert(cuts);  // nothing better comes of them
+      return keep(cuts, std::move(plan), choice.forced);
+    }
+  }
+  std::vector<bool>& chosen = choice.chosen;
+  while (true) {
+    EvaluatedPlan plan = evaluated(cuts, chosen);
+    const bool forced = chosen == choice.forced;
+    if (!forced) unsure_ = std::min(unsure_, least);
+    if (fits(plan)) {
+      if (keep(cuts, std::move(plan), chosen)) return true;
+      refused_.insert(cuts);
+      return false;
+    }
+    bool more = false;
+    for (std::size_t r = 0; r < plan.peak_memory.size(); ++r) {
+      if (plan.peak_memory[r] <= problem_.memory_limit[r]) continue;
+      above_bound_[r] = static_cast<double>(plan.peak_memory[r].value) -
+                        recomputation_->peak(model_, cuts, r, chosen);
+      const auto& local = live_.stages(r);
+      const auto next =
+          std::ranges::find_if(local, [&](std::size_t s) { return !chosen[s]; });
+      if (next != local.end()) chosen[*next] = more = true;
+    }
+    if (more) continue;
+    unsure_ = std::min(unsure_, least);
+    return refuse(cuts, plan);
+  }
+}
+
+bool Candidates::try_all_choices(const Cuts& cuts, const std::vector<bool>& forced) {
+  bool kept = false, judged = false, fit = false;
+  std::optional<EvaluatedPlan> last;
+  for (std::size_t subset = 0; subset < std::size_t{1} << stages(); ++subset) {
+    std::vector<bool> tried(stages());
+    bool enough = true;
+    for (std::size_t s = 0; s < stages(); ++s) {
+      tried[s] = (subset >> s & 1U) != 0;
+      enough = enough && (tried[s] || !forced[s]);
+    }
+    if (!enough || !recomputation_->may_fit(model_, cuts, tried)) continue;
+    const double time = time_with(cuts, tried);
+    if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) continue;
+    EvaluatedPlan plan = evaluated(cuts, tried);
+    PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
+                 time, " ns, the estimator at ", plan.estimate.count());
+    judged = true;
+    if (fits(plan)) {
+      fit = true;
+      kept = keep(cuts, std::move(plan), tried) || kept;
+    } else {
+      last = std::move(plan);
+    }
+  }
+  if (judged && !fit) return refuse(cuts, *last);
+  refused_.insert(cuts);  // nothing better comes of them
+  return kept;
 }
 
 }  // namespace pfeife

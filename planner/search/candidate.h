@@ -6,7 +6,9 @@
 #include <set>
 
 #include "planner/search/cut_costs.h"
+#include "planner/search/evaluate.h"
 #include "planner/search/live_memory.h"
+#include "planner/search/recomputation.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -30,7 +32,7 @@ class Candidates {
   const std::vector<Bytes>& memory_limit() const { return problem_.memory_limit; }
   std::size_t stages() const { return placement_.stages(); }
 
-  /// Step time (ns), exact.
+  /// Step time (ns), exact; of Recompute::Choose without any recomputation.
   double time(const Cuts& cuts);
   /// The same for many; out[i] belongs to cuts[i]. Times of `enough` or more may be too small: only
   /// that they are not below it is sure.
@@ -39,6 +41,10 @@ class Candidates {
   PathCounts<std::int32_t> critical_path(const Cuts& cuts);
   /// The turns of the path that critical_path has just given.
   CertifiedPath last_turns() const { return program_.critical_turns(durations_, ends_); }
+  /// What a search is to minimise: the time, with what must be recomputed, of cuts that probably
+  /// fit; more than kTooFull if they do not. `time` = time(cuts), or less.
+  static constexpr double kTooFull = 1e15;
+  double weigh(const Cuts& cuts, double time);
   /// Bytes by which the fullest rank is too full, by LiveMemory and what the exact rule was found
   /// to add; <= 0 = probably fits.
   double excess(const Cuts& cuts) const;
@@ -54,11 +60,21 @@ class Candidates {
   double best_time() const { return best_time_; }
   /// The refused cuts that lack least.
   const std::optional<Infeasible>& closest() const { return closest_; }
+  /// Recompute::Choose: no choice for cuts that were offered is faster than this, or than
+  /// best_time(); infinite if what was chosen is known to be best.
+  double unsure() const { return unsure_; }
   std::size_t evaluated() const { return evaluated_; }
 
  private:
-  CutCosts::Priced price(const Cuts& cuts);
-  double full_time(const Cuts& cuts);
+  CutCosts::Priced price(const Cuts& cuts, const std::vector<bool>* recompute = nullptr);
+  double full_time(const Cuts& cuts, const std::vector<bool>& recompute = {});
+  double time_with(const Cuts& cuts, const std::vector<bool>& recompute);
+  EvaluatedPlan evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const;
+  bool fits(const EvaluatedPlan& plan) const;
+  bool keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute);
+  bool refuse(const Cuts& cuts, const EvaluatedPlan& plan);
+  bool offer_recomputed(const Cuts& cuts);
+  bool try_all_choices(const Cuts& cuts, const std::vector<bool>& forced);
 
   const CutModel& model_;
   const Problem& problem_;
@@ -68,8 +84,10 @@ class Candidates {
   Program program_;
   CutCosts costs_;
   LiveMemory live_;
+  std::optional<Recomputation> recomputation_;  // of Recompute::Choose
   std::vector<double> durations_, ends_, lanes_, scratch_, column_;
   std::vector<double> above_bound_;  // [rank] exact peak - LiveMemory's, where last judged too full
+  double unsure_;
   std::set<Cuts> refused_;
   std::optional<PlannedSchedule> best_;
   Cuts best_cuts_;

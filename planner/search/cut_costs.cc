@@ -108,7 +108,7 @@ CutCosts::Latency CutCosts::sure_latency(std::size_t i, std::int32_t q, std::int
 }
 
 CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, double* durations,
-                                 std::size_t stride) {
+                                 std::size_t stride, const std::vector<bool>* recompute) {
   const std::size_t stages = program.stages();
   bool skips = false;
   for (std::size_t s = 0; s < stages; ++s) {
@@ -121,6 +121,8 @@ CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, doubl
     durations[program.work(Work::Forward, s) * stride] = sum(Work::Forward) + action_overhead_[s];
     durations[program.work(Work::BackwardInput, s) * stride] =
         sum(Work::BackwardInput) + action_overhead_[s];
+    if (recompute && (*recompute)[s])
+      durations[program.work(Work::BackwardInput, s) * stride] += sum(Work::Forward);
     durations[program.work(Work::BackwardWeight, s) * stride] = sum(Work::BackwardWeight);
     durations[program.work(Work::Optimizer, s) * stride] = sum(Work::Optimizer) + step_overhead_[s];
     skips = skips || (s > 0 && model_.extent(cuts[s]).last_reader >= cuts[s + 1]);

@@ -22,8 +22,9 @@ class CutCosts {
     const ReductionTail* tail = nullptr;  ///< if stages share parameters; valid until destruction
   };
   /// Writes durations[index * stride] for all base indices of `program` (not what
-  /// Program::complete adds).
-  Priced price(const Cuts& cuts, const Program& program, double* durations, std::size_t stride);
+  /// Program::complete adds). The stages of `recompute`, if it is given, are recomputed.
+  Priced price(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
+               const std::vector<bool>* recompute = nullptr);
 
   /// Lower bounds, for all cuts with p[i] = q, p[i-1] <= latest_begin, p[i+1] >= earliest_end, of
   /// the latencies of boundary i; kNever if the transfer may not exist.
@@ -34,6 +35,7 @@ class CutCosts {
                        std::int32_t earliest_end) const;
 
   std::size_t kind(std::size_t stage) const { return kind_[stage]; }
+  const std::vector<std::size_t>& kinds() const { return kind_; }
   /// Per F and per B or I of a stage, and once a step with its optimizer (ns).
   double action_overhead(std::size_t stage) const { return action_overhead_[stage]; }
   double step_overhead(std::size_t stage) const { return step_overhead_[stage]; }

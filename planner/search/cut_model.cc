@@ -6,7 +6,7 @@
 
 namespace pfeife {
 
-CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule)
+CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule, bool recompute)
     : layers_(layers), cluster_(cluster) {
   const auto count = static_cast<std::int32_t>(layers.size());
   layer_.push_back(0);
@@ -15,7 +15,7 @@ CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule
     if (l + 1 == count || layers.layers[static_cast<std::size_t>(l)].no_cut_after.empty())
       layer_.push_back(l + 1);
   }
-  sum_times();
+  sum_times(recompute);
   sum_memory(rule);
   list_crossings();
 }
@@ -44,7 +44,7 @@ static void accumulate(std::vector<double>& sums) {
 static double number(Nanoseconds time) { return static_cast<double>(time.count()); }
 static double number(Bytes bytes) { return static_cast<double>(bytes.value); }
 
-void CutModel::sum_times() {
+void CutModel::sum_times(bool recompute) {
   const std::size_t size = layer_.size();
   time_.resize(cluster_.kinds.size());
   for (std::size_t kind = 0; kind < time_.size(); ++kind) {
@@ -54,7 +54,7 @@ void CutModel::sum_times() {
       const LayerTimes& t = layers_.layers[l].times.at(kind);
       const auto at = static_cast<std::size_t>(segment_[l]) + 1;
       forward[at] += number(t.forward);
-      input[at] += number(t.backward_input);
+      input[at] += number(t.backward_input) + (recompute ? number(t.forward) : 0);
       weight[at] += number(t.backward_weight);
       optimizer[at] += number(t.optimizer);
     }

@@ -24,7 +24,8 @@ using Cuts = std::vector<std::int32_t>;
 
 class CutModel {
  public:
-  CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule);
+  /// `recompute`: every backward begins with its forward again.
+  CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule, bool recompute = false);
 
   std::int32_t last() const { return static_cast<std::int32_t>(layer_.size()) - 1; }
   Partition partition(const Cuts& cuts) const;
@@ -70,7 +71,7 @@ class CutModel {
   const Cluster& cluster() const { return cluster_; }
 
  private:
-  void sum_times();
+  void sum_times(bool recompute);
   void sum_memory(MemoryRule rule);
   void list_crossings();
 

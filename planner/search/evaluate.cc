@@ -7,10 +7,11 @@
 namespace pfeife {
 
 EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
-                       const Placement& placement, const Partition& partition, MemoryRule rule) {
+                       const Placement& placement, const Partition& partition, MemoryRule rule,
+                       const std::vector<bool>& recompute) {
   EvaluatedPlan plan;
   plan.placement = placement;
-  plan.costs = stage_costs(layers, partition, placement, cluster);
+  plan.costs = stage_costs(layers, partition, placement, cluster, recompute);
   plan.lowered = lower(compute_only, plan.costs, placement);
   const DependencyGraph graph =
       dependencies(plan.lowered, stage_graph(plan.costs), placement, Semantics{});

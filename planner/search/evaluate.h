@@ -22,10 +22,12 @@ struct EvaluatedPlan {
 };
 
 /// Lowers `compute_only` for the costs of `partition`, estimates it with free queues and delay
-/// links, and takes the peak memory of every rank by `rule`. The schedule must be acyclic
+/// links, and takes the peak memory of every rank by `rule`; the stages of `recompute` are
+/// recomputed (empty = none). The schedule must be acyclic
 /// (ConfigError by lower() otherwise).
 EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
                        const Placement& placement, const Partition& partition,
-                       MemoryRule rule = MemoryRule::Lifetimes);
+                       MemoryRule rule = MemoryRule::Lifetimes,
+                       const std::vector<bool>& recompute = {});
 
 }  // namespace pfeife

@@ -7,6 +7,7 @@ namespace {
 
 bool covers(const LiveMoment& a, const LiveMoment& b) {
   if (a.temporary_of != b.temporary_of) return false;
+  if (b.restores && !a.restores) return false;
   for (std::size_t i = 0; i < a.saved.size(); ++i)
     if (a.saved[i] < b.saved[i] || a.weight_saved[i] < b.weight_saved[i]) return false;
   return true;
@@ -21,7 +22,7 @@ void keep_largest(std::vector<LiveMoment>& moments, const LiveMoment& moment) {
 
 }  // namespace
 
-LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement)
+LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement, Of of)
     : stages_(placement.ranks()), moments_(placement.ranks()) {
   std::vector<std::size_t> local(placement.stages());
   for (std::size_t s = 0; s < placement.stages(); ++s) {
@@ -32,13 +33,22 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement)
   for (std::size_t r = 0; r < placement.ranks(); ++r) {
     LiveMoment now{std::vector<double>(stages_[r].size()), std::vector<double>(stages_[r].size()),
                    -1};
+    const auto note = [&](std::size_t running, bool restores) {
+      now.temporary_of = static_cast<std::int32_t>(running);
+      LiveMoment moment = now;
+      if (of == Of::Either) moment.restores = restores;
+      if (of == Of::Recomputed) {
+        std::ranges::fill(moment.saved, 0);
+        if (restores) moment.saved[running] = 1;
+      }
+      keep_largest(moments_[r], moment);
+      ++now.action;
+    };
     for (const Cell& cell : compute_only.rows[r])
       for_each_action(cell, [&](const Action& a) {
         const std::size_t at = local[a.stage.index()];
         if (a.op == Op::Forward) ++now.saved[at];
-        now.temporary_of = static_cast<std::int32_t>(at);
-        keep_largest(moments_[r], now);
-        ++now.action;
+        note(at, a.op != Op::BackwardWeight);
         if (a.op == Op::Backward || a.op == Op::BackwardInput) --now.saved[at];
         if (a.op == Op::BackwardInput) ++now.weight_saved[at];
         if (a.op == Op::BackwardWeight) --now.weight_saved[at];
@@ -72,6 +82,26 @@ double LiveMemory::peak(const CutModel& model, const Cuts& cuts, std::size_t ran
   double highest = 0;
   for (const LiveMoment& moment : moments_[rank])
     highest = std::max(highest, held(model, moment, cuts, rank));
+  return highest;
+}
+
+double LiveMemory::peak(const CutModel& model, const Cuts& cuts, std::size_t rank,
+                        const std::vector<bool>& recompute) const {
+  double highest = 0;
+  for (const LiveMoment& moment : moments_[rank]) {
+    double bytes = 0;
+    for (std::size_t at = 0; at < stages_[rank].size(); ++at) {
+      const std::size_t s = stages_[rank][at];
+      bytes += held(model, moment, at, cuts[s], cuts[s + 1]);
+      if (!recompute[s]) continue;
+      const bool here = moment.restores && moment.temporary_of == static_cast<std::int32_t>(at);
+      const double back = here ? 1 : 0;
+      const std::vector<double>& saved = model.held(Hold::Saved);
+      bytes -= (moment.saved[at] - back) * (saved[static_cast<std::size_t>(cuts[s + 1])] -
+                                            saved[static_cast<std::size_t>(cuts[s])]);
+    }
+    highest = std::max(highest, bytes);
+  }
   return highest;
 }
 

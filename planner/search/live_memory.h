@@ -14,12 +14,16 @@ struct LiveMoment {
   std::vector<double> weight_saved;  ///< [local stage] between I and W
   std::int32_t temporary_of = -1;    ///< local stage that runs
   std::uint32_t action = 0;          ///< what it does: number in the rank's row
+  bool restores = false;             ///< it runs F, B or I: what a recomputed stage has back then
   friend bool operator==(const LiveMoment&, const LiveMoment&) = default;
 };
 
 class LiveMemory {
  public:
-  LiveMemory(const Schedule& compute_only, const Placement& placement);
+  /// Kept: nothing is recomputed. Recomputed: whatever stages are, it is no less than this.
+  /// Either: asked with peak(..., recompute).
+  enum class Of { Kept, Recomputed, Either };
+  LiveMemory(const Schedule& compute_only, const Placement& placement, Of of = Of::Kept);
 
   std::size_t ranks() const { return stages_.size(); }
   const std::vector<std::size_t>& stages(std::size_t rank) const { return stages_[rank]; }
@@ -34,6 +38,9 @@ class LiveMemory {
               std::size_t rank) const;
   /// Lower bound of the peak of `rank`.
   double peak(const CutModel& model, const Cuts& cuts, std::size_t rank) const;
+  /// The same if the stages of `recompute` ([stage]) are recomputed; of Of::Either only.
+  double peak(const CutModel& model, const Cuts& cuts, std::size_t rank,
+              const std::vector<bool>& recompute) const;
 
  private:
   std::vector<std::vector<std::size_t>> stages_;  // [rank]

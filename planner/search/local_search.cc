@@ -6,13 +6,8 @@
 namespace pfeife {
 namespace {
 
-constexpr double kTooFull = 1e15;
+constexpr double kTooFull = Candidates::kTooFull;
 constexpr std::size_t kDescentNodes = 1000000000;  ///< compute nodes a descent may evaluate
-
-double weigh(const Candidates& candidates, const Cuts& cuts, double time) {
-  const double excess = candidates.excess(cuts);
-  return excess > 0 ? kTooFull + excess : time;
-}
 
 bool in_order(const Cuts& cuts) {
   for (std::size_t i = 1; i < cuts.size(); ++i)
@@ -85,7 +80,7 @@ void random_move(const Cuts& cuts, Random& random, Cuts& move) {
 }  // namespace
 
 Scored score(Candidates& candidates, const Cuts& cuts) {
-  return {cuts, weigh(candidates, cuts, candidates.time(cuts))};
+  return {cuts, candidates.weigh(cuts, candidates.time(cuts))};
 }
 
 Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
@@ -101,7 +96,7 @@ Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
     double least = from.score;
     for (std::size_t k = 0; k < moves.size(); ++k) {
       if (times[k] >= least && least < kTooFull) continue;
-      const double value = weigh(candidates, moves[k], times[k]);
+      const double value = candidates.weigh(moves[k], times[k]);
       if (value < least) least = value, best = k;
     }
     if (best == moves.size()) break;
@@ -125,7 +120,7 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
     candidates.times(moves, times, limit);
     for (std::size_t k = 0; k < moves.size(); ++k) {
       if (times[k] > limit || moves[k] == now.cuts) continue;
-      const double value = weigh(candidates, moves[k], times[k]);
+      const double value = candidates.weigh(moves[k], times[k]);
       if (value > limit) continue;
       now = {moves[k], value};
       if (value < best.score) best = now;

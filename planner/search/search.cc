@@ -45,7 +45,9 @@ struct Contender {
   std::string impossible;  ///< why it has no cuts at all; "" = it may
 
   bool open() const { return impossible.empty() && !(proof && proof->closed()); }
-  double bound() const { return proof ? proof->bound() : 0; }
+  double bound() const {
+    return proof ? std::min(proof->bound(), candidates->unsure()) : 0;
+  }
 };
 
 void note_closest(const std::optional<Infeasible>& lack, std::optional<Infeasible>& closest) {
@@ -62,7 +64,8 @@ class JointSearch {
         to_build_(built),
         options_(options),
         effort_(options.iterations > 0 ? options.iterations : kDefaultEffort),
-        model_(problem.layers, problem.cluster, problem.memory_rule) {}
+        model_(problem.layers, problem.cluster, problem.memory_rule,
+               problem.recompute == Recompute::Full) {}
 
   SearchOutcome run() {
     place_start();
@@ -249,7 +252,11 @@ class JointSearch {
       outcome.infeasible = std::move(closest);
       if (outcome.infeasible)
         outcome.infeasible->proven =
-            std::ranges::none_of(contenders_, [](const Contender& c) { return c.open(); }) &&
+            std::ranges::none_of(contenders_,
+                                 [](const Contender& c) {
+                                   return c.open() || (c.impossible.empty() &&
+                                                       c.candidates->unsure() < kInfinite);
+                                 }) &&
             std::ranges::all_of(to_build_, [&](const ScheduleSpec& spec) {
               return no_order_fits(problem_, spec);
             });
@@ -257,7 +264,8 @@ class JointSearch {
       outcome.bound = bound(outcome.plans.front());
     }
     explain(outcome);
-    if (options_.certificate) certify(outcome);
+    // The judge of certificates knows nothing of recomputation.
+    if (options_.certificate && problem_.recompute == Recompute::None) certify(outcome);
     return outcome;
   }
 
@@ -294,6 +302,9 @@ class JointSearch {
       found.covers += stream_all(" with at least ", share * 100, " % of the mean load a stage");
     found.covers += stream_all(", ", problem_.schedules.size(), " listed schedules (", std::hex,
                                digest, ") in their placements, within the memory limits");
+    if (problem_.recompute == Recompute::Full) found.covers += ", every stage recomputed";
+    if (problem_.recompute == Recompute::Choose)
+      found.covers += ", any choice of recomputed stages";
     return found;
   }
   /// The bound of the class that the best plan is in: the schedules whose order is known, or those
@@ -330,11 +341,15 @@ class JointSearch {
     };
     for (const Contender& c : contenders_)
       if (c.impossible.empty())
-        explain_one(problem_.schedules[c.number], c.proof->closed(),
+        explain_one(problem_.schedules[c.number], above(c, outcome),
                     lacks(c.candidates->closest()));
     for (const BuiltPlan& b : built_)
       if (b.impossible.empty()) explain_one(b.spec, false, lacks(b.closest));
     outcome.plans.resize(kept);
+  }
+  static bool above(const Contender& c, const SearchOutcome& outcome) {
+    return c.proof->closed() && !outcome.plans.empty() &&
+           c.bound() >= static_cast<double>(outcome.plans.front().estimate.count());
   }
   static std::string lacks(const std::optional<Infeasible>& lack) {
     if (!lack) return "no cuts found that fit";
@@ -342,7 +357,7 @@ class JointSearch {
   }
 
   const Problem& problem_;
-  const std::vector<ScheduleSpec>& to_build_;
+  const std::vector<ScheduleSpec> to_build_;
   const SearchOptions& options_;
   std::size_t effort_;
   CutModel model_;
@@ -356,7 +371,8 @@ class JointSearch {
 static SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& options) {
   SearchOutcome outcome;
   std::optional<Infeasible> closest;
-  const CutModel model(problem.layers, problem.cluster, problem.memory_rule);
+  const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
+                       problem.recompute == Recompute::Full);
   const std::optional<Cuts> cuts = model.cuts(*problem.cuts);
   std::vector<std::unique_ptr<Candidates>> tried(problem.schedules.size());
   parallel_for(tried.size(), options.threads, [&](std::size_t i) {
@@ -404,7 +420,21 @@ static SearchOutcome choose_schedule(const Problem& problem, const SearchOptions
   return outcome;
 }
 
+/// Without the schedules whose order is built: they are not built for recomputed stages.
+static SearchOutcome search_known(const Problem& problem, const SearchOptions& options) {
+  Problem known = problem;
+  std::erase_if(known.schedules, is_built);
+  SearchOutcome outcome =
+      known.cuts ? choose_schedule(known, options) : JointSearch(known, {}, options).run();
+  for (const ScheduleSpec& spec : problem.schedules)
+    if (is_built(spec))
+      outcome.rejected.push_back({spec, "no orders are built for recomputed stages"});
+  return outcome;
+}
+
 SearchOutcome search(const Problem& problem, const SearchOptions& options) {
+  if (problem.recompute != Recompute::None && std::ranges::any_of(problem.schedules, is_built))
+    return search_known(problem, options);
   if (problem.cuts) return choose_schedule(problem, options);
   Problem known = problem;  // without the schedules whose order is yet to be built
   std::erase_if(known.schedules, is_built);

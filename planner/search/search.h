@@ -16,6 +16,16 @@
 
 namespace pfeife {
 
+/// Which stages compute their forward again in backward instead of keeping what it saves.
+enum class Recompute {
+  None,
+  Full,    ///< every stage
+  Choose,  ///< each stage for itself, where memory needs it
+};
+
+/// "recompute=all", "recompute=0 3" (stages), or "" if none is.
+std::string recomputed_text(const std::vector<bool>& recompute);
+
 /// What is to be planned. Borrowed for the call.
 struct Problem {
   const Layers& layers;
@@ -26,6 +36,7 @@ struct Problem {
   std::vector<Bytes> memory_limit;  ///< [rank]
   std::optional<Partition> cuts;    ///< given cuts: only schedules are chosen
   MemoryRule memory_rule = MemoryRule::Lifetimes;
+  Recompute recompute = Recompute::None;
 };
 
 struct SearchOptions {
@@ -33,7 +44,8 @@ struct SearchOptions {
   std::uint64_t seed = 1;
   std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 300
   std::size_t threads = 1;
-  bool certificate = false;  ///< record the proof: costs memory, changes nothing else
+  bool certificate = false;  ///< record the proof: costs memory, changes nothing else; only without
+                             ///< recomputation
   std::function<void(double fraction)> progress;  ///< may be empty
 };
 
@@ -43,6 +55,7 @@ struct PlannedSchedule {
   Partition partition;
   Nanoseconds estimate{0};         ///< contention-free step time
   std::vector<Bytes> peak_memory;  ///< [rank]
+  std::vector<bool> recompute;     ///< [stage]; empty = none
   /// Compute-only, of a family that builds it for the costs; else spec says it.
   std::optional<Schedule> order = std::nullopt;
   friend bool operator==(const PlannedSchedule&, const PlannedSchedule&) = default;

@@ -75,7 +75,7 @@ TEST_F(ExperimentConfig, NeedsOnlyModelAndClusterTheRestHasDefaults) {
             "training: {precision: fp32, optimizer: adam}\n"
             "cases: {devices: [4], microbatches: [8]}\n"
             "plan: {families: [all], loops: [1, 2, 3], search: planner, iterations: default, cuts: "
-            "search}\n"
+            "search, recompute: if_needed}\n"
             "baselines: [gpipe, 1f1b, interleaved_1f1b]\n"
             "simulation: {queues: pair, links: shared, launch_overhead: 5000 ns}\n"
             "engines: [estimate, simulate]\n"

@@ -1,0 +1,75 @@
+// What recomputing a stage costs, by hand.
+#include <gtest/gtest.h>
+
+#include "planner/cost/memory.h"
+#include "planner/cost/stage_costs.h"
+#include "planner/ir/lower.h"
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+namespace {
+
+using ns = Nanoseconds;
+
+/// Four layers, F I W of 2, 3, 4 ns; each saves 50 B of its own; a chain of 10 B values, of which
+/// layer 2 and its producer layer 1 keep theirs; layer 0 reads 7 B of the model's input.
+Layers chain() {
+  Layers layers;
+  for (int l = 0; l < 4; ++l) {
+    Layer layer;
+    layer.times = {{ns{2}, ns{3}, ns{4}, ns{0}}};
+    layer.saved = Bytes{50}, layer.weight_saved = Bytes{20}, layer.temporary = Bytes{5};
+    if (l == 0) layer.model_input = Bytes{7};
+    layers.layers.push_back(layer);
+    if (l < 3)
+      layers.values.push_back({"v", LayerId{l}, {LayerId{l + 1}}, Bytes{10}, Bytes{10}, {}});
+  }
+  layers.storages.push_back({Bytes{10}, {LayerId{1}, LayerId{2}}, {}, 1});
+  return layers;
+}
+
+TEST(RecomputedStage, RunsItsForwardAgainAndKeepsItsInputs) {
+  const Cluster cluster = uniform_cluster(2, DeviceKind{}, {1e9}, ns{0});
+  const Placement placement = round_robin(2, 2);
+  const StageCosts kept = stage_costs(chain(), {{1}}, placement, cluster);
+  const StageCosts both = stage_costs(chain(), {{1}}, placement, cluster, {true, true});
+  for (std::size_t s = 0; s < 2; ++s) {
+    EXPECT_EQ(kept.stages[s].saved, Bytes{110});
+    EXPECT_EQ(kept.stages[s].backward_input, ns{6});
+    EXPECT_EQ(both.stages[s].backward_input, ns{6 + 4});
+    EXPECT_EQ(both.stages[s].forward, ns{4});
+    EXPECT_EQ(both.stages[s].backward_weight, ns{8});
+    EXPECT_EQ(both.stages[s].weight_saved, Bytes{40});
+    EXPECT_EQ(both.stages[s].temporary, Bytes{5});
+  }
+  EXPECT_EQ(both.stages[0].saved, Bytes{7});        // the model's input
+  EXPECT_EQ(both.stages[0].recomputed, Bytes{110});  // its output is sent, so made again as well
+  EXPECT_EQ(both.stages[1].saved, Bytes{10});       // what it receives, which is kept already
+  EXPECT_EQ(both.stages[1].recomputed, Bytes{100});
+  EXPECT_TRUE(kept.values[0].saved_by_sender);
+  EXPECT_FALSE(both.values[0].saved_by_sender);
+  EXPECT_TRUE(both.values[0].saved_by_receiver[0]);
+}
+
+TEST(RecomputedStage, OfOneForwardOneBackwardHoldsInputsInFlightAndOneStageInFull) {
+  // Rank 0 of 1F1B with 4 microbatches has two in flight: kept 2 x 110 and temporaries; recomputed
+  // 2 x 7, and 110 of the one that runs.
+  const Cluster cluster = uniform_cluster(2, DeviceKind{}, {1e9}, ns{0});
+  const ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 4};
+  const Placement placement = placement_for(spec);
+  const auto peaks = [&](const std::vector<bool>& recompute) {
+    const StageCosts costs = stage_costs(chain(), {{1}}, placement, cluster, recompute);
+    return peak_memory(lower(generate(spec), costs, placement), costs, placement);
+  };
+  // Kept: in B, the gradient of 10 B that was received besides. Recomputed: in F, while the next
+  // gradient is there already, the output of 10 B on its way, which no longer is part of what is
+  // saved; what F computes on the way is charged as if all of it lived at once.
+  EXPECT_EQ(peaks({}).front(), Bytes{2 * 110 + 5 + 10});
+  EXPECT_EQ(peaks({true, false}).front(), Bytes{2 * 7 + 110 + 5 + 10 + 10});
+  // Rank 1 has one in flight: its own 100 B and the 10 B received, a gradient of 10 B to send back,
+  // and the next microbatch's 10 B already received; recomputing changes nothing.
+  EXPECT_EQ(peaks({}).back(), peaks({false, true}).back());
+}
+
+}  // namespace
+}  // namespace pfeife

@@ -1,0 +1,62 @@
+// What pfeife-exp does where memory is short: recomputation, and plans that say so.
+#include <gmock/gmock.h>
+
+#include "tests/experiments/program.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ShortMemory : public ProgramTest {
+ protected:
+  /// Eight layers that keep 100 MiB each: 400 MiB a microbatch on each of two devices.
+  ShortMemory() {
+    std::string layers =
+        "name,forward_ms,backward_input_ms,backward_weight_ms,output_bytes,parameter_bytes,saved_"
+        "bytes,weight_saved_bytes,temporary_bytes\n";
+    for (int l = 0; l < 8; ++l)
+      layers += std::string(1, static_cast<char>('a' + l)) + ",1,1,1,1000,1000,104857600,0,0\n";
+    write("layers.csv", layers);
+    std::filesystem::copy_file(configs() / "clusters" / "laptop.yaml", folder_ / "laptop.yaml");
+    // 4 GiB a device, of which 500 MiB are left: one microbatch in flight.
+    write("short.yaml",
+          "version: 1\nmodel: layers.csv\ncluster: laptop.yaml\n"
+          "cases: {devices: 2, microbatches: 4}\nbaselines: []\n"
+          "plan: {families: 1f1b, reserve: 3596 MiB}\n");
+  }
+};
+
+TEST_F(ShortMemory, RecomputesIfNothingFitsOtherwise) {
+  const Outcome outcome = run({"short.yaml", "--out", "out"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  // The last stage keeps one microbatch at a time, so the first is recomputed alone.
+  EXPECT_THAT(outcome.out, HasSubstr("recompute=0 "));
+  EXPECT_EQ(result("out", "planned", "feasible"), "1");
+  EXPECT_THAT(read("out/devices=2,microbatches=4/case.json"),
+              HasSubstr("any choice of recomputed stages"));
+}
+
+TEST_F(ShortMemory, WithoutRecomputationSaysThatItWouldHelp) {
+  const Outcome outcome = run({"short.yaml", "--out", "out", "--set", "plan.recompute=none"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.out, HasSubstr("would help: recomputing stages: 1f1b"));
+  EXPECT_THAT(outcome.err, HasSubstr("would help: recomputing stages: 1f1b"));
+}
+
+TEST_F(ShortMemory, APlanFileKeepsWhatIsRecomputed) {
+  run({"short.yaml", "--out", "out"});
+  std::filesystem::copy(folder_ / "out" / "devices=2,microbatches=4" / "planned",
+                        folder_ / "kept");
+  EXPECT_THAT(read("kept/plan.yaml"), HasSubstr("recompute: [true, false]"));
+  write("again.yaml",
+        "version: 1\nmodel: layers.csv\ncluster: laptop.yaml\nbaselines: []\n"
+        "plan: {file: kept/plan.yaml, reserve: 3596 MiB}\n");
+  const Outcome outcome = run({"again.yaml", "--out", "again"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* column : {"estimate_ms", "simulate_ms", "peak_memory_bytes", "feasible"})
+    EXPECT_EQ(result("again", "planned", column), result("out", "planned", column)) << column;
+}
+
+}  // namespace
+}  // namespace pfeife

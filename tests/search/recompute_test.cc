@@ -1,0 +1,143 @@
+// The choice of recomputed stages, against brute force over cuts, schedules and choices.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/search/evaluate.h"
+#include "tests/search/random_problem.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+/// The fastest plan of `problem` over all cuts and all choices that `recompute` allows.
+std::int64_t brute_force(const Problem& problem, Recompute recompute) {
+  std::int64_t best = kNever;
+  for (const ScheduleSpec& spec : problem.schedules) {
+    const Schedule schedule = generate(spec);
+    const Placement placement = placement_for(spec);
+    const std::size_t all = (std::size_t{1} << spec.stages()) - 1;
+    for_each_partition(problem.layers, spec.stages(), [&](const Partition& cuts) {
+      for (std::size_t subset = recompute == Recompute::Full ? all : 0;
+           subset <= (recompute == Recompute::None ? 0 : all); ++subset) {
+        std::vector<bool> stages;
+        for (std::size_t s = 0; s < spec.stages(); ++s) stages.push_back(subset >> s & 1U);
+        const EvaluatedPlan plan = evaluate(problem.layers, problem.cluster, schedule, placement,
+                                            cuts, MemoryRule::Lifetimes, stages);
+        if (std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{}))
+          best = std::min(best, plan.estimate.count());
+      }
+    });
+  }
+  return best;
+}
+
+struct Instance {
+  Layers layers;
+  Cluster cluster;
+  std::vector<ScheduleSpec> schedules;
+  std::size_t ranks = 0;
+  Bytes limit{0};
+
+  Problem problem(Recompute recompute) const {
+    Problem p{.layers = layers, .cluster = cluster, .schedules = schedules};
+    for (std::size_t r = 0; r < ranks; ++r)
+      p.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+    p.memory_limit.assign(ranks, limit);
+    p.recompute = recompute;
+    return p;
+  }
+};
+
+/// Memory limits about where it becomes necessary to recompute.
+Instance random_instance(std::mt19937& random, std::size_t layers, std::size_t ranks,
+                         const std::vector<std::size_t>& loops) {
+  Instance instance;
+  RandomShape shape;
+  shape.layers = layers, shape.illegal_cuts = false;
+  instance.layers = random_layers(random, shape);
+  for (Layer& layer : instance.layers.layers) layer.saved.value *= 4;
+  instance.ranks = ranks;
+  instance.cluster = random_cluster(random, ranks, true);
+  for (int k = 0; k < 2; ++k)
+    instance.schedules.push_back(random_spec(random, ranks, 1 + random() % 4, loops));
+  instance.schedules[1].microbatches = instance.schedules[0].microbatches;
+  if (refusal(instance.schedules[1])) instance.schedules.pop_back();
+  instance.limit = Bytes{static_cast<std::int64_t>(
+      (9000 + random() % 12000) * layers / 8 / ranks)};
+  return instance;
+}
+
+TEST(Recompute, IsTheBestChoiceOfAllOnTinyProblems) {
+  std::mt19937 random(3);
+  int needed = 0, faster = 0, never = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Instance instance =
+        random_instance(random, 5 + random() % 3, 1 + random() % 2, {1, 2});
+    const std::int64_t none = brute_force(instance.problem(Recompute::None), Recompute::None);
+    for (const Recompute mode : {Recompute::None, Recompute::Full, Recompute::Choose}) {
+      const Problem problem = instance.problem(mode);
+      const std::int64_t best = mode == Recompute::None ? none : brute_force(problem, mode);
+      const SearchOutcome outcome = search(problem, {.iterations = 30});
+      if (best == kNever) {
+        EXPECT_TRUE(outcome.plans.empty()) << round;
+        ASSERT_TRUE(outcome.infeasible) << round;
+        EXPECT_TRUE(outcome.infeasible->proven) << round;
+      } else {
+        ASSERT_FALSE(outcome.plans.empty()) << round;
+        EXPECT_EQ(outcome.plans.front().estimate.count(), best) << round;
+        EXPECT_EQ(outcome.bound->time.count(), best) << round;
+      }
+      if (mode != Recompute::Choose) continue;
+      needed += none == kNever && best != kNever, faster += none != kNever && best < none;
+      never += best == kNever;
+    }
+  }
+  EXPECT_GT(needed, 5);
+  EXPECT_GT(faster, 5);
+  EXPECT_GT(never, 5);
+}
+
+TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {
+  std::mt19937 random(8);
+  int recomputed = 0, proven = 0;
+  for (int round = 0; round < 16; ++round) {
+    const Instance instance = random_instance(random, 9, 2, {4});  // eight stages
+    const Problem problem = instance.problem(Recompute::Choose);
+    const std::int64_t best = brute_force(problem, Recompute::Choose);
+    const SearchOutcome outcome = search(problem, {.iterations = 30});
+    if (outcome.plans.empty()) {
+      EXPECT_TRUE(best == kNever || !outcome.infeasible->proven) << round;
+      continue;
+    }
+    const PlannedSchedule& plan = outcome.plans.front();
+    EXPECT_LE(outcome.bound->time.count(), best) << round;
+    EXPECT_GE(plan.estimate.count(), best) << round;
+    proven += outcome.bound->time == plan.estimate;
+    const EvaluatedPlan again =
+        evaluate(problem.layers, problem.cluster, generate(plan.spec), placement_for(plan.spec),
+                 plan.partition, MemoryRule::Lifetimes, plan.recompute);
+    EXPECT_EQ(again.estimate, plan.estimate);
+    EXPECT_EQ(again.peak_memory, plan.peak_memory);
+    recomputed += !plan.recompute.empty();
+  }
+  EXPECT_GT(recomputed, 2);
+  EXPECT_GT(proven, 2);
+}
+
+TEST(Recompute, WithoutPressureNothingIsRecomputedAndThePlanIsTheSame) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 20; ++round) {
+    Instance instance = random_instance(random, 8, 2, {1, 2});
+    instance.limit = Bytes{1 << 30};
+    const SearchOutcome none = search(instance.problem(Recompute::None), {.iterations = 30});
+    const SearchOutcome choose = search(instance.problem(Recompute::Choose), {.iterations = 30});
+    EXPECT_EQ(none.plans, choose.plans);
+    EXPECT_EQ(none.bound->time, choose.bound->time);
+  }
+}
+
+}  // namespace
+}  // namespace pfeife
