@@ -57,7 +57,7 @@ constexpr std::array kOperators = std::to_array<OperatorTraits>({
     {"flatten", M::ViewIfFits, W::Stream, K::Nothing, G::Passes, A::First},
     {"full", M::Fresh, W::Create, K::Nothing, G::None, A::First},
     {"full_like", M::Fresh, W::Create, K::Nothing, G::None, A::First, R::Never, kMetadata},
-    {"gather", M::Fresh, W::Lookup, K::Indices, G::None, A::First},
+    {"gather", M::Fresh, W::Lookup, K::BothInputs, G::None, A::First},
     {"ge", M::Fresh, W::Stream, K::Nothing, G::None, A::First},
     {"gelu", M::Fresh, W::Stream, K::Input, G::Uses, A::First},
     {"group_norm", M::Fresh, W::ChannelNorm, K::Statistics, G::None, A::Wide},

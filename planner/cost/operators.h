@@ -55,7 +55,7 @@ enum class Keeps {
   Mask,             ///< dropout: its mask
   LogSoftmax,       ///< cross entropy: fp32 log-softmax and labels
   BothInputs,       ///< mse
-  Indices,          ///< embedding, index, gather: the indices
+  Indices,          ///< embedding, index: the indices
   Condition,        ///< where, masked_fill: the condition
   InputAndIndices,  ///< max pooling: input and an int64 an output element
 };
