@@ -61,7 +61,8 @@ std::filesystem::path find_pfeife_run() {
     throw ConfigError({"PFEIFE_RUN"}, "is \"" + std::string(named) + "\", which cannot be run");
   }
   for (const std::filesystem::path& program :
-       {own_folder() / "pfeife-run", own_folder().parent_path() / "runtime/pfeife-run"})
+       {own_folder() / "pfeife-run", own_folder() / "../runtime/pfeife-run",
+        own_folder() / "../../runtime/pfeife-run"})
     if (can_run(program)) return program;
   throw ConfigError({}, "measuring needs pfeife-run, which was not built with this program. Start "
                         "./pfeife-exp of the repository, which fetches LibTorch and builds it; or "

@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <set>
+#include <thread>
 
 #include "experiments/child.h"
 #include "experiments/measure.h"
@@ -12,12 +13,12 @@ namespace {
 
 std::string short_digest(const std::string& text) { return sha256(text).substr(0, 8); }
 
-/// "gpt_cpu,fp32,adam,4-1a2b3c4d.yaml"
+/// "gpt_cpu,fp32,adam,4,2-1a2b3c4d.yaml": microbatches of 4 samples, as one of 2 ranks.
 std::string profile_name(const CaseConfig& config) {
   const std::string size =
       config.microbatch_size ? std::to_string(*config.microbatch_size) : "exported";
-  const std::string what =
-      to_string(config.precision) + "," + to_string(config.optimizer) + "," + size;
+  const std::string what = to_string(config.precision) + "," + to_string(config.optimizer) + "," +
+                           size + "," + std::to_string(config.devices);
   return folder_name(config.model.file.path.stem().string() + "," + what) + "-" +
          short_digest(machine_line() + "\n" + sha256_file(config.model.file.path) + "\n" + what) +
          ".yaml";
@@ -26,7 +27,8 @@ std::string profile_name(const CaseConfig& config) {
 std::vector<std::string> profile_arguments(const CaseConfig& config) {
   std::vector<std::string> arguments{
       "profile",     config.model.file.path.string(), "--device",    "cpu",
-      "--precision", to_string(config.precision),     "--optimizer", to_string(config.optimizer)};
+      "--precision", to_string(config.precision),     "--optimizer", to_string(config.optimizer),
+      "--beside",    std::to_string(config.devices - 1)};
   if (config.microbatch_size)
     arguments.insert(arguments.end(), {"--microbatch-size",
                                        std::to_string(*config.microbatch_size)});
@@ -64,9 +66,11 @@ void place_measured_inputs(Experiment& experiment, const std::filesystem::path& 
 
 void make_measured_inputs(const Experiment& experiment, Inputs& inputs, bool again, bool quiet) {
   std::set<std::filesystem::path> made;
+  const unsigned processors = std::max(2U, std::thread::hardware_concurrency());
   for (const CaseConfig& config : experiment.cases) {
     if (config.cluster.measured && made.insert(config.cluster.path).second)
-      make(config.cluster.path, {"profile", "--links"}, again, "links between processes", quiet);
+      make(config.cluster.path, {"profile", "--links", "--devices", std::to_string(processors)},
+           again, "links between processes", quiet);
     if (config.profile && config.profile->measured && made.insert(config.profile->path).second)
       make(config.profile->path, profile_arguments(config), again,
            "the operators of " + config.model.file.written + " in " + to_string(config.precision),

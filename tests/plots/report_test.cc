@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plots/report_accuracy.h"
 #include "plots/report_charts.h"
 #include "plots/report_tables.h"
 #include "plots/theme.h"
@@ -52,6 +53,33 @@ TEST(Report, IsWellFormedAndNeedsNothingFromOutside) {
       EXPECT_THAT(html.substr(0, html.find("<script>")), Not(HasSubstr(outside)));
     else
       EXPECT_THAT(html, Not(HasSubstr(outside)));
+}
+
+// 10 ms estimated and 12 simulated of 16 measured: 10 / 16 - 1 = -37.5 %, 12 / 16 - 1 = -25 %;
+// 3 MiB planned of 2 counted: +50 %.
+TEST(Report, WhatWasMeasuredIsComparedWithWhatWasPredicted) {
+  ReportInput input = example_report();
+  ReportPlan& plan = input.cases[0].plans[0];
+  plan.row.estimate = Nanoseconds{10'000'000};
+  plan.row.simulate = Nanoseconds{12'000'000};
+  plan.row.measure = Nanoseconds{16'000'000};
+  plan.peak_memory = {Bytes{3 << 20}};
+  plan.measured = MeasuredRun{.failure = "",
+                              .steps = 10,
+                              .p5 = Nanoseconds{15'000'000},
+                              .p95 = Nanoseconds{17'000'000},
+                              .peak_memory = {Bytes{2 << 20}},
+                              .furthest = {{RankId{1}, "1F0", Nanoseconds{4'000'000},
+                                            Nanoseconds{2'000'000}}}};
+  const auto rows = cells(plots::accuracy_table(input.cases[0]));
+  ASSERT_EQ(rows.size(), 2u) << "a header, and the one plan that was measured";
+  EXPECT_THAT(rows[1], testing::IsSupersetOf({"-37.5 %", "-25.0 %", "+50.0 %"}));
+  EXPECT_THAT(cells(plots::furthest_table(plan)).at(1), testing::IsSupersetOf({"1F0", "+100.0 %"}));
+  EXPECT_THAT(all_text(page(input)), HasSubstr("Accuracy: predicted against measured"));
+  EXPECT_EQ(plots::accuracy_table(input.cases[1]), "");
+  plan.measured->failure = "rank 0 was killed";
+  plan.row.measure.reset();
+  EXPECT_THAT(all_text(page(input)), HasSubstr("Not measured: rank 0 was killed"));
 }
 
 TEST(Report, EveryTimelineIsEmbeddedOnce) {
