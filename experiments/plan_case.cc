@@ -11,6 +11,7 @@
 #include "planner/schedules/families.h"
 #include "planner/search/built_orders.h"
 #include "planner/search/min_max.h"
+#include "planner/search/pareto.h"
 #include "planner/search/reference.h"
 
 namespace pfeife {
@@ -164,6 +165,8 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
     if (!config.plan.reference)
       plans.tried = what_would_help(config, problem, layers_of, options.threads);
   }
+  for (const PlannedSchedule& point : outcome.front)
+    plans.front.push_back({name_of(point), point.estimate, largest_peak(point)});
   plans.rejected = std::move(outcome.rejected);
   plans.bound = std::move(outcome.bound);
   plans.certificate = std::move(outcome.certificate);

@@ -30,6 +30,7 @@ struct CasePlans {
   std::vector<Candidate> planned;    ///< best estimate first; one with a reason if nothing fits
   std::vector<Candidate> baselines;  ///< in the order of the config
   std::vector<Rejected> rejected;
+  std::vector<FrontPoint> front;
   std::vector<TriedChange> tried;  ///< if nothing fits
   std::optional<Bound> bound;
   std::shared_ptr<const Certificate> certificate;  ///< may be empty

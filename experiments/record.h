@@ -17,6 +17,7 @@ struct EvaluatedCase {
   std::size_t chosen = 0;  ///< of `planned`
   std::vector<Evaluation> planned, baselines;
   std::vector<Rejected> rejected;
+  std::vector<FrontPoint> front;
   std::vector<TriedChange> tried;
   std::optional<Bound> bound;
   std::shared_ptr<const Certificate> certificate;  ///< may be empty

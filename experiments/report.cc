@@ -87,6 +87,7 @@ ReportCase report_case(const CaseRecord& record, const std::filesystem::path& fo
   for (const PlanRecord& plan : record.plans)
     result.plans.push_back(report_plan(plan, folder, room));
   for (const LostSchedule& lost : record.lost) result.lost.emplace_back(lost.schedule, lost.reason);
+  result.front = record.front;
   result.tried = record.tried;
   result.bound_covers = record.bound_covers;
   result.notes = record.notes;

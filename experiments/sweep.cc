@@ -65,6 +65,7 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
     evaluated.baselines.push_back(
         estimate_candidate(*task.config, *task.layers, *task.cluster, std::move(candidate)));
   evaluated.rejected = std::move(plans.rejected);
+  evaluated.front = std::move(plans.front);
   evaluated.tried = std::move(plans.tried);
   evaluated.bound = std::move(plans.bound);
   evaluated.certificate = std::move(plans.certificate);

@@ -163,6 +163,24 @@ std::string header(const Layout& layout) {
   return top + "  peak memory\n" + bottom + "  of each device, " + layout.unit.name + "\n";
 }
 
+/// Plans that need less memory than the best, in a line.
+std::string front_text(const CaseRecord& record, const MemoryUnit& unit) {
+  constexpr std::size_t kMostShown = 3;
+  std::string text;
+  for (std::size_t i = 1; i < record.front.size() && i <= kMostShown; ++i) {
+    const FrontPoint& point = record.front[i];
+    const double more = static_cast<double>(point.estimate.count()) /
+                            static_cast<double>(record.front.front().estimate.count()) -
+                        1;
+    text += fmt::format("{}{:.1f} {} at +{:.1f} %", i > 1 ? ", " : "",
+                        static_cast<double>(point.peak_memory.value) / unit.bytes, unit.name,
+                        100 * more);
+  }
+  if (text.empty()) return "";
+  const bool rest = record.front.size() > kMostShown + 1;
+  return "    less memory: " + text + (rest ? ", ...\n" : "\n");
+}
+
 /// If nothing fits: what was tried, a line a change.
 std::string changes_text(const CaseRecord& record) {
   std::string text;
@@ -212,7 +230,7 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
       const Line line = line_of(plan, layout.columns, layout.unit);
       text += text_of(line, layout);
       over = over || (!line.figures.empty() && line.memory.find('!') != std::string::npos);
-      if (&plan == &record.plans.front()) text += changes_text(record);
+      if (&plan == &record.plans.front()) text += front_text(record, layout.unit) + changes_text(record);
     }
   }
   return over ? text + "\n! more than the device has\n" : text;

@@ -34,9 +34,7 @@ TriedChange tried(const Remedy& remedy) {
   change.devices = remedy.devices, change.microbatches = remedy.microbatches;
   change.microbatch_size = remedy.microbatch_size;
   if (remedy.plan) {
-    change.schedule = name_of(remedy.plan->spec);
-    const std::string recomputed = recomputed_text(remedy.plan->recompute);
-    if (!recomputed.empty()) change.schedule += ", " + recomputed;
+    change.schedule = name_of(*remedy.plan);
     change.estimate = remedy.plan->estimate;
     change.peak_memory = *std::ranges::max_element(remedy.plan->peak_memory);
   } else {
@@ -46,6 +44,11 @@ TriedChange tried(const Remedy& remedy) {
 }
 
 }  // namespace
+
+std::string name_of(const PlannedSchedule& plan) {
+  const std::string recomputed = recomputed_text(plan.recompute);
+  return name_of(plan.spec) + (recomputed.empty() ? "" : ", " + recomputed);
+}
 
 std::string shortage(const Infeasible& infeasible, std::size_t schedules) {
   const std::string listed =

@@ -13,6 +13,9 @@ namespace pfeife {
 /// The model of a case for microbatches of another size; nullptr = there is none.
 using LayersOfSize = std::function<const Layers*(std::int64_t microbatch_size)>;
 
+/// "zb1p, V=2, recompute=0": a plan in a few words.
+std::string name_of(const PlannedSchedule& plan);
+
 /// Why no plan was found: rank, bytes, and whether it is proven that there is none.
 std::string shortage(const Infeasible& infeasible, std::size_t schedules);
 

@@ -41,6 +41,7 @@ struct ReportCase {
   std::string name;
   std::vector<ReportPlan> plans;
   std::vector<std::pair<std::string, std::string>> lost;  ///< schedule, and why it is not the plan
+  std::vector<FrontPoint> front;                          ///< time against memory, fastest first
   std::vector<TriedChange> tried;                         ///< if nothing fits
   std::string bound_covers;                               ///< what lower bounds hold for; "" = none
   std::vector<std::string> notes;                         ///< where figures come from, warnings

@@ -4,6 +4,7 @@
 #include "plots/html.h"
 #include "plots/report_accuracy.h"
 #include "plots/report_charts.h"
+#include "plots/report_front.h"
 #include "plots/report_tables.h"
 #include "plots/svg.h"
 
@@ -91,6 +92,10 @@ std::string case_section(const ReportCase& report_case, std::size_t number, bool
     body += heading("Peak memory of each device, as a share of its limit") + memory;
   if (!report_case.bound_covers.empty())
     body += heading("What the lower bound covers") + element("p", escape(report_case.bound_covers));
+  if (const std::string front = front_chart(report_case); !front.empty())
+    body += heading("Estimated time against memory: the best plan of each schedule that no other "
+                    "beats in both") +
+            element("div", front, " class=\"wide\"");
   body += figures(report_case.figures);
   body += heading("Plans");
   for (std::size_t i = 0; i < report_case.plans.size(); ++i)

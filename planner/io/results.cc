@@ -229,6 +229,11 @@ Json to_json_value(const CaseRecord& record) {
   json["lost"] = Json::array();
   for (const LostSchedule& lost : record.lost)
     json["lost"].push_back({{"schedule", lost.schedule}, {"reason", lost.reason}});
+  json["front"] = Json::array();
+  for (const FrontPoint& point : record.front)
+    json["front"].push_back({{"schedule", point.schedule},
+                             {"estimate_ms", exact_ms(point.estimate)},
+                             {"peak_memory_bytes", point.peak_memory.value}});
   json["tried"] = Json::array();
   for (const TriedChange& tried : record.tried) json["tried"].push_back(to_json_value(tried));
   return json;
@@ -245,6 +250,10 @@ CaseRecord case_from(const Json& json) {
   for (const Json& lost : json.at("lost"))
     record.lost.push_back(
         {lost.at("schedule").get<std::string>(), lost.at("reason").get<std::string>()});
+  for (const Json& point : json.at("front"))
+    record.front.push_back({point.at("schedule").get<std::string>(),
+                            nanoseconds_from_ms(point.at("estimate_ms").get<double>()),
+                            Bytes{point.at("peak_memory_bytes").get<std::int64_t>()}});
   for (const Json& tried : json.at("tried")) record.tried.push_back(tried_from(tried));
   return record;
 }

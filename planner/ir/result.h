@@ -48,6 +48,14 @@ struct TriedChange {
   friend bool operator==(const TriedChange&, const TriedChange&) = default;
 };
 
+/// One of the plans between which time and memory can be traded.
+struct FrontPoint {
+  std::string schedule;
+  Nanoseconds estimate{0};
+  Bytes peak_memory{0};  ///< largest over ranks
+  friend bool operator==(const FrontPoint&, const FrontPoint&) = default;
+};
+
 /// What came of a change, for people: schedule, time and memory, or why it does not help.
 std::string outcome_text(const TriedChange& tried);
 

@@ -24,6 +24,7 @@
 #include "planner/search/evaluate.h"
 #include "planner/search/local_search.h"
 #include "planner/search/parallel.h"
+#include "planner/search/pareto.h"
 #include "planner/search/proof_record.h"
 #include "planner/search/start_cuts.h"
 
@@ -248,6 +249,7 @@ class JointSearch {
     std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
       return std::pair{p.estimate, p.spec};
     });
+    outcome.front = pareto_front(outcome.plans);
     if (outcome.plans.empty()) {
       outcome.infeasible = std::move(closest);
       if (outcome.infeasible)
@@ -407,6 +409,7 @@ static SearchOutcome choose_schedule(const Problem& problem, const SearchOptions
   std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
     return std::pair{p.estimate, p.spec};
   });
+  outcome.front = pareto_front(outcome.plans);
   for (std::size_t i = options.keep; i < outcome.plans.size(); ++i)
     outcome.rejected.push_back(
         {outcome.plans[i].spec,

@@ -1,0 +1,70 @@
+#include "plots/report_front.h"
+
+#include <algorithm>
+
+#include "plots/axis.h"
+#include "plots/svg.h"
+#include "plots/theme.h"
+
+namespace pfeife::plots {
+namespace {
+
+constexpr double kWidth = 760, kHeight = 250, kLeft = 76, kRight = 420, kTop = 12, kBottom = 214;
+
+/// Maps [low, high] to pixels, with a margin on both sides.
+struct Scale {
+  double low = 0, high = 1, from = 0, to = 1;
+  double operator()(double value) const {
+    return from + (to - from) * (0.05 + 0.9 * (value - low) / std::max(high - low, 1.0));
+  }
+};
+
+double number(Nanoseconds time) { return static_cast<double>(time.count()); }
+double number(Bytes bytes) { return static_cast<double>(bytes.value); }
+
+}  // namespace
+
+std::string front_chart(const ReportCase& report_case) {
+  const std::vector<FrontPoint>& front = report_case.front;
+  if (front.size() < 2) return "";
+  // The fastest needs most memory, so it is on the right.
+  const Scale x{number(front.back().peak_memory), number(front.front().peak_memory), kLeft, kRight};
+  const Scale y{number(front.front().estimate), number(front.back().estimate), kBottom, kTop};
+  Svg svg;
+  svg.line(kLeft, kBottom, kRight, kBottom, kMuted).line(kLeft, kTop, kLeft, kBottom, kMuted);
+  for (const FrontPoint* end : {&front.front(), &front.back()}) {
+    const double px = x(number(end->peak_memory)), py = y(number(end->estimate));
+    svg.line(px, kTop, px, kBottom, kRule, " stroke-width=\"0.6\"");
+    svg.line(kLeft, py, kRight, py, kRule, " stroke-width=\"0.6\"");
+    svg.text(px, kBottom + 15, rounded(end->peak_memory),
+             {.size = 10, .anchor = Anchor::Middle, .color = kMuted});
+    svg.text(kLeft - 6, py + 3.5, rounded(end->estimate),
+             {.size = 10, .anchor = Anchor::End, .color = kMuted});
+  }
+  svg.text((kLeft + kRight) / 2, kBottom + 31, "largest peak memory",
+           {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted});
+  std::string steps;
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    const std::string px = coordinate(x(number(front[i].peak_memory)));
+    const std::string py = coordinate(y(number(front[i].estimate)));
+    steps += i == 0 ? "M" + px + " " + py : "V" + py + "H" + px;
+  }
+  svg.path(steps, " fill=\"none\" stroke=\"" + hex(kHeld) + "\" stroke-width=\"1.5\"");
+  const double line = std::min(18.0, (kBottom - kTop) / static_cast<double>(front.size()));
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    const FrontPoint& point = front[i];
+    const double px = x(number(point.peak_memory)), py = y(number(point.estimate));
+    const std::string label = std::to_string(i + 1);
+    svg.rect(px - 4, py - 4, 8, 8, i == 0 ? fill(Paint::Forward) : kHeld);
+    svg.text(px + 7, py - 5, label, {.size = 10});
+    const double baseline = kTop + 10 + line * static_cast<double>(i);
+    svg.text(kRight + 22, baseline,
+             shortened(label + "  " + rounded(point.estimate) + ", " + rounded(point.peak_memory) +
+                           ": " + point.schedule,
+                       10.5, kWidth - kRight - 26),
+             {.size = 10.5});
+  }
+  return inline_svg(svg.document(kWidth, kHeight, "time and memory, " + report_case.name));
+}
+
+}  // namespace pfeife::plots

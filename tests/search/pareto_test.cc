@@ -1,0 +1,67 @@
+// The front against its definition, pair by pair.
+#include "planner/search/pareto.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planner/search/evaluate.h"
+#include "tests/search/random_problem.h"
+
+namespace pfeife {
+namespace {
+
+bool beats(const PlannedSchedule& a, const PlannedSchedule& b) {
+  return a.estimate <= b.estimate && largest_peak(a) <= largest_peak(b) &&
+         (a.estimate < b.estimate || largest_peak(a) < largest_peak(b));
+}
+
+TEST(ParetoFront, HoldsExactlyWhatNothingBeats) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<PlannedSchedule> plans(random() % 12);
+    for (PlannedSchedule& plan : plans) {
+      plan.estimate = Nanoseconds{random() % 8};
+      plan.peak_memory = {Bytes{static_cast<std::int64_t>(random() % 8)}, Bytes{1}};
+    }
+    const std::vector<PlannedSchedule> front = pareto_front(plans);
+    for (const PlannedSchedule& plan : plans) {
+      const bool beaten = std::ranges::any_of(
+          plans, [&](const PlannedSchedule& other) { return beats(other, plan); });
+      const auto times = std::ranges::count_if(front, [&](const PlannedSchedule& p) {
+        return p.estimate == plan.estimate && largest_peak(p) == largest_peak(plan);
+      });
+      EXPECT_EQ(times, beaten ? 0 : 1) << round;
+    }
+  }
+}
+
+TEST(ParetoFront, OfASearchBeginsWithItsPlanAndEveryPointIsWhatItSays) {
+  std::mt19937 random(2);
+  std::size_t points = 0;
+  for (int round = 0; round < 20; ++round) {
+    const Layers layers = random_layers(random, {.layers = 9, .two_kinds = false});
+    const Cluster cluster = random_cluster(random, 2, false);
+    const Problem problem{layers,
+                          cluster,
+                          search_set(2, 4, std::vector<std::size_t>{1, 2}),
+                          {DeviceId{0}, DeviceId{1}},
+                          {Bytes{1 << 30}, Bytes{1 << 30}},
+                          std::nullopt};
+    const SearchOutcome outcome = search(problem, {.keep = 1, .iterations = 20});
+    ASSERT_FALSE(outcome.front.empty());
+    EXPECT_EQ(outcome.front.front().estimate, outcome.plans.front().estimate);
+    points += outcome.front.size();
+    for (const PlannedSchedule& plan : outcome.front) {
+      const Schedule order = plan.order ? *plan.order : generate(plan.spec);
+      const EvaluatedPlan again =
+          evaluate(layers, cluster, order, placement_for(plan.spec), plan.partition);
+      EXPECT_EQ(again.estimate, plan.estimate);
+      EXPECT_EQ(again.peak_memory, plan.peak_memory);
+    }
+  }
+  EXPECT_GT(points, 30U) << "fronts of one point each show nothing";
+}
+
+}  // namespace
+}  // namespace pfeife
