@@ -4,12 +4,14 @@
 #include <sstream>
 
 #include "runtime/check.h"
+#include "runtime/counting_allocator.h"
 
 namespace pfeife {
 namespace {
 
 constexpr std::uint32_t kBarrierTask = ~std::uint32_t{0} - 11;
 constexpr std::uint32_t kLossTask = ~std::uint32_t{0} - 12;
+constexpr std::uint32_t kPeakTask = ~std::uint32_t{0} - 13;
 constexpr int kWarmUp = 2;
 
 RankId rank_id(std::size_t rank) { return RankId{static_cast<std::int64_t>(rank)}; }
@@ -51,26 +53,66 @@ std::vector<Nanoseconds> median_durations(const std::vector<Trace>& traces,
   return medians;
 }
 
+Bytes bytes_of(const at::Tensor& tensor) {
+  return Bytes{static_cast<std::int64_t>(tensor.storage().nbytes())};
+}
+
+/// Bytes of parameters and buffers that are mapped from a file: this rank's memory, though not the
+/// allocator's, which grew by `counted` while they were loaded.
+Bytes mapped_bytes(RankPipeline& rank, Bytes counted) {
+  Bytes held{0};
+  for (const auto& [p, tensor] : rank.tensors().parameters) held += bytes_of(tensor);
+  for (const auto& [b, tensor] : rank.tensors().buffers) held += bytes_of(tensor);
+  return std::max(held - counted, Bytes{0});
+}
+
+Bytes input_bytes(const StepInputs& inputs) {
+  Bytes sum{0};
+  for (const auto& microbatch : inputs.microbatches)
+    for (const auto& [value, tensor] : microbatch) sum += bytes_of(tensor);
+  return sum;
+}
+
+/// [rank] on rank 0, from all.
+std::vector<Bytes> gather_peaks(Bytes own, RankId rank, Transport& transport) {
+  transport.send(RankId{0}, {0, kPeakTask, 0}, {at::tensor({own.value}, at::kLong)});
+  std::vector<Bytes> peaks;
+  if (rank == RankId{0})
+    for (std::size_t r = 0; r < transport.ranks(); ++r)
+      peaks.push_back({transport.receive(rank_id(r), {0, kPeakTask, 0})
+                           .tensors.at(0)
+                           .item<std::int64_t>()});
+  return peaks;
+}
+
 }  // namespace
 
 Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSource& source,
-                          const RankOptions& options, int steps, RandomTurns& turns,
-                          const std::function<void(const Cell&)>& entering, Transport& transport) {
+                          const RankOptions& options, int steps, bool count_memory,
+                          RandomTurns& turns, const std::function<void(const Cell&)>& entering,
+                          Transport& transport) {
+  const Bytes before = allocated_bytes().now;
   RankPipeline own(pipeline, rank, source, options, turns, transport);
   if (entering) own.on_entering(entering);
+  const Bytes mapped = mapped_bytes(own, allocated_bytes().now - before);
+  Bytes peak{0};
   Measurement measured;
   std::vector<Trace> traces;
   for (int i = 0; i < steps; ++i) {
     const auto step = static_cast<std::uint64_t>(i);
     const StepInputs inputs = synthetic_step(pipeline, step, options.seed, options.placing);
     wait_for_all(transport, step);
-    const auto records = gather_records(own.step(inputs), step, transport);
+    reset_allocation_peak();
+    const std::vector<TaskRecord> own_records = own.step(inputs);
+    const bool counts = i >= kWarmUp || steps <= kWarmUp;
+    if (counts) peak = std::max(peak, mapped + allocated_bytes().peak - input_bytes(inputs));
+    const auto records = gather_records(own_records, step, transport);
     const double loss = gather_loss(own.losses(), rank, step, transport);
     if (rank != RankId{0}) continue;
     traces.push_back(measured_trace(pipeline.tasks, records));
-    measured.steps.push_back(
-        {i >= kWarmUp || steps <= kWarmUp, step_time(traces.back()), loss});
+    measured.steps.push_back({counts, step_time(traces.back()), loss});
   }
+  if (count_memory) measured.peak_memory = gather_peaks(peak, rank, transport);
   if (traces.empty()) return measured;
   measured.trace = traces[median_step(measured.steps)];
   measured.durations = median_durations(traces, measured.steps);

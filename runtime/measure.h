@@ -10,10 +10,14 @@
 namespace pfeife {
 
 /// Trains for some steps on synthetic data, all ranks starting each step together; the first two
-/// only warm up if there are more. The result is rank 0's; empty elsewhere.
+/// only warm up if there are more. With `count_memory`, which needs count_allocations() and a process
+/// for each rank, peaks are the highest that the allocator counted in steps that count: parameters
+/// that are mapped from a file included, the step's inputs (the data loader's) not. The result is
+/// rank 0's; empty elsewhere.
 Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSource& source,
-                          const RankOptions& options, int steps, RandomTurns& turns,
-                          const std::function<void(const Cell&)>& entering, Transport& transport);
+                          const RankOptions& options, int steps, bool count_memory,
+                          RandomTurns& turns, const std::function<void(const Cell&)>& entering,
+                          Transport& transport);
 
 /// A line for people; `samples` = of one step.
 std::string summary(const Measurement& measurement, double samples);

@@ -46,8 +46,8 @@ void update(RankTensors& tensors, std::span<const ParameterId> parameters, Optim
     at::Tensor parameter = tensors.parameters.at(p);
     if (!parameter.grad().defined()) continue;
     const at::Tensor gradient = parameter.grad();
-    parameter.mutable_grad().reset();
     update_one(parameter.detach(), gradient, state[p], options, step);
+    gradient.zero_();  // kept: plans count gradients as there throughout
   }
 }
 

@@ -300,7 +300,7 @@ void RankPipeline::reduce(const Task& reduction, const std::map<RankId, Tensors>
     of_rank[rank_] = own.grad();
     at::Tensor sum;  // in order of ranks: the same bits everywhere, replicas stay equal
     for (const auto& [rank, gradient] : of_rank)
-      if (gradient.defined()) sum = sum.defined() ? sum + gradient : gradient;
+      if (gradient.defined()) sum = sum.defined() ? sum + gradient : gradient.clone();
     if (const auto before = earlier_.extract(p))
       sum = sum.defined() ? before.mapped() + sum : before.mapped();
     own.mutable_grad() = sum;

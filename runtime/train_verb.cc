@@ -3,6 +3,7 @@
 #include "planner/io/atomic_file.h"
 #include "planner/io/chrome_trace_reader.h"
 #include "planner/ir/error.h"
+#include "runtime/counting_allocator.h"
 #include "runtime/measure.h"
 #include "runtime/timed_run.h"
 
@@ -34,12 +35,14 @@ int train_timed(const TrainRequest& request, const Executable& run) {
 }  // namespace
 
 int train_verb(const TrainRequest& request) {
+  count_allocations();
   const Executable run = read_executable(request.what);
   if (request.timed) return train_timed(request, run);
   return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
     const Measurement measured =
-        measure_steps(run.pipeline, seat.rank, run.source, run.rank, request.steps, seat.turns,
-                      seat.entering, seat.transport);
+        measure_steps(run.pipeline, seat.rank, run.source, run.rank, request.steps,
+                      /*count_memory=*/!request.launch.threads, seat.turns, seat.entering,
+                      seat.transport);
     if (seat.rank != RankId{0}) return RankAnswer{};
     if (!request.out.empty()) write_file(request.out, measurement_text(measured));
     const double samples = static_cast<double>(run.pipeline.microbatches) *

@@ -170,6 +170,33 @@ TEST_F(Measured, WhatThisMachineCannotRunIsRefusedBeforeAnythingStarts) {
               HasSubstr("a process on a processor of its own"));
 }
 
+// The shipped config, from nothing: profile and links of this machine, plan, run, comparison.
+TEST_F(Measured, TheTinyGptIsProfiledPlannedRunAndCompared) {
+  const Outcome outcome = run({(configs() / "tiny_gpt_cpu.yaml").string(), "--set",
+                               "cases.microbatches=4", "--set", "measurement.steps=4", "--out",
+                               "tiny"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("measuring links between processes on this machine"));
+  EXPECT_THAT(outcome.err, HasSubstr("measuring the operators of models/tiny_gpt.pt2 in fp32"));
+  const CaseRecord found =
+      case_from_json(read("tiny/devices=2,microbatches=4/case.json")).value();
+  EXPECT_THAT(found.notes, ::testing::Contains(HasSubstr("times measured, ")));
+  for (const PlanRecord& plan : found.plans) {
+    ASSERT_EQ(plan.measured->peak_memory.size(), 2u);
+    for (std::size_t r = 0; r < 2; ++r)
+      // What the allocator counts is within a factor of two of what was planned.
+      EXPECT_LT(std::abs(relative_error(static_cast<double>(plan.peak_memory[r].value),
+                                        static_cast<double>(plan.measured->peak_memory[r].value))),
+                0.5)
+          << plan.row.plan << ", rank " << r;
+  }
+  const Outcome again = run({(configs() / "tiny_gpt_cpu.yaml").string(), "--set",
+                             "cases.microbatches=4", "--set", "measurement.steps=4", "--out",
+                             "tiny"});
+  EXPECT_THAT(again.err, Not(HasSubstr("measuring")));
+  EXPECT_THAT(again.err, HasSubstr("0 of 1 cases computed"));
+}
+
 // Ctrl-C: pfeife-exp, the launcher and the ranks end, and no file of theirs is left.
 TEST_F(Measured, AnInterruptionEndsTheRanks) {
   write("long.yaml", kConfig);
