@@ -81,13 +81,21 @@ void describe_train(Options& known) {
       "out", value<std::string>(), "measurement.csv: time and loss of each step, and a trace")(
       "timed", value<std::string>()->implicit_value(""),
       "[=trace.json] waits as long as each action is estimated to take instead of computing; "
-      "default: the trace beside the plan");
+      "default: the trace beside the plan")(
+      "data", value<std::string>(),
+      "folder of .npy files named after the model's inputs; first dimension = samples")(
+      "save", value<std::string>(), "folder of checkpoints; the last complete one is kept")(
+      "save-every", value<int>(), "steps between checkpoints; default: only after the last")(
+      "resume", value<std::string>(), "folder of checkpoints, of any plan of the same model");
 }
 
 int run_train(const Given& given, const std::vector<std::string>& arguments) {
   return train_verb({plan_request(given), launch_options(given, arguments),
                      at_least_one(given, "steps", 10), get<std::string>(given, "out", ""),
-                     find<std::string>(given, "timed")});
+                     find<std::string>(given, "timed"), get<std::string>(given, "data", ""),
+                     get<std::string>(given, "save", ""),
+                     given.count("save-every") ? at_least_one(given, "save-every", 1) : 0,
+                     get<std::string>(given, "resume", "")});
 }
 
 void describe_profile(Options& known) {
@@ -143,7 +151,7 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {"check", "plan", "one step; losses and every gradient against the unsplit model",
      describe_check, run_check},
-    {"train", "plan", "steps on synthetic data; time, losses and the measured trace",
+    {"train", "plan", "steps on data, with checkpoints; without: time, losses and trace on synthetic data",
      describe_train, run_train},
     {"profile", "model", "what each node of a model costs on this machine", describe_profile,
      run_profile},

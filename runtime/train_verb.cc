@@ -1,11 +1,14 @@
 #include "runtime/train_verb.h"
 
+#include <iostream>
+
 #include "planner/io/atomic_file.h"
 #include "planner/io/chrome_trace_reader.h"
 #include "planner/ir/error.h"
 #include "runtime/counting_allocator.h"
 #include "runtime/measure.h"
 #include "runtime/timed_run.h"
+#include "runtime/training.h"
 
 namespace pfeife {
 namespace {
@@ -32,12 +35,85 @@ int train_timed(const TrainRequest& request, const Executable& run) {
   });
 }
 
+/// What is wrong with a checkpoint for this run is said before anything starts.
+std::filesystem::path checkpoint_for(const TrainRequest& request, Executable& run) {
+  if (request.resume.empty()) return {};
+  const std::filesystem::path found = newest_checkpoint(request.resume),
+                              file = found / "checkpoint.json";
+  const CheckpointInfo info = read_checkpoint_info(file);
+  if (info.model_digest != run.pipeline.graph.digest)
+    throw ConfigError({file.string()}, "is a checkpoint of another model (digest " +
+                                           info.model_digest.substr(0, 12) + ", this one has " +
+                                           run.pipeline.graph.digest.substr(0, 12) + ")");
+  if (info.optimizer != to_string(run.rank.optimizer.kind))
+    throw ConfigError({file.string()}, "was trained with " + info.optimizer +
+                                           ", now it would be continued with " +
+                                           to_string(run.rank.optimizer.kind));
+  run.rank.seed = info.seed;
+  return found;
+}
+
+/// Prints at most a line a second, besides the first and the last step.
+class ProgressLines {
+ public:
+  explicit ProgressLines(int steps) : left_(steps) {}
+  void operator()(const StepProgress& progress) {
+    since_ += progress.seconds;
+    if (--left_ > 0 && since_ < 1 && !first_) return;
+    first_ = false;
+    since_ = 0;
+    std::cout << to_string(progress) << std::endl;
+  }
+
+ private:
+  int left_;
+  bool first_ = true;
+  double since_ = 0;
+};
+
+std::string losses_line(const StepProgress& progress) {
+  char line[96];
+  std::snprintf(line, sizeof line, "%lld,%lld,%.17g\n",
+                static_cast<long long>(progress.step - 1),
+                static_cast<long long>(progress.seconds * 1e9), progress.loss);
+  return line;
+}
+
+int train_on_data(const TrainRequest& request, Executable& run) {
+  const std::filesystem::path resume = checkpoint_for(request, run);
+  std::optional<TrainingData> data;
+  if (!request.data.empty()) data.emplace(request.data, run.pipeline);
+  const TrainingSettings settings{.steps = request.steps,
+                                  .data = data ? &*data : nullptr,
+                                  .save = request.save,
+                                  .save_every = request.save_every,
+                                  .resume = resume};
+  try {
+    return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
+      ProgressLines lines(request.steps);
+      std::string steps = "step,time_ns,loss\n";
+      train(run.pipeline, run.source, run.rank, settings, seat, [&](const StepProgress& progress) {
+        lines(progress);
+        steps += losses_line(progress);
+      });
+      if (seat.rank == RankId{0} && !request.out.empty()) write_file(request.out, steps);
+      return RankAnswer{};
+    });
+  } catch (const RuntimeFault&) {  // in the process that started the ranks: they are gone
+    if (!request.save.empty()) remove_partial_checkpoints(request.save);
+    throw;
+  }
+}
+
 }  // namespace
 
 int train_verb(const TrainRequest& request) {
   count_allocations();
-  const Executable run = read_executable(request.what);
+  Executable run = read_executable(request.what);
+  if (request.timed && request.trains())
+    throw ConfigError({"--timed"}, "computes nothing: leave out --data, --save and --resume");
   if (request.timed) return train_timed(request, run);
+  if (request.trains()) return train_on_data(request, run);
   return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
     const Measurement measured =
         measure_steps(run.pipeline, seat.rank, run.source, run.rank, request.steps,

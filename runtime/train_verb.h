@@ -1,4 +1,4 @@
-// pfeife-run train: steps, timed.
+// pfeife-run train: timed steps; or training on data, with checkpoints.
 #pragma once
 
 #include <optional>
@@ -17,6 +17,12 @@ struct TrainRequest {
   /// Waits as long as this trace.json's estimated actions instead of computing; "" = the one beside
   /// the plan.
   std::optional<std::string> timed;
+  std::string data;    ///< folder of .npy files; "" = synthetic
+  std::string save;    ///< folder of checkpoints; "" = none
+  int save_every = 0;  ///< steps; 0 = after the last
+  std::string resume;  ///< folder of checkpoints, or one; "" = none
+
+  bool trains() const { return !data.empty() || !save.empty() || !resume.empty(); }
 };
 
 /// Trains, prints time and losses, and returns the exit code.

@@ -1,15 +1,13 @@
 #include "runtime/weights.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <set>
 
 #include "planner/io/pt2_reader.h"
 #include "planner/ir/error.h"
+#include "runtime/mapped_file.h"
 
 namespace pfeife {
 namespace {
@@ -18,21 +16,6 @@ std::uint64_t hash_of(const std::string& text) {  // FNV-1a
   std::uint64_t hash = 14695981039346656037ULL;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return hash;
-}
-
-/// Maps [offset, offset + bytes) of the file, writable without touching it.
-at::Tensor mapped(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw ConfigError({path.string()}, "cannot be opened");
-  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  const std::uint64_t before = offset % page;
-  void* start = mmap(nullptr, bytes + before, PROT_READ | PROT_WRITE, MAP_PRIVATE, file,
-                     static_cast<off_t>(offset - before));
-  close(file);
-  if (start == MAP_FAILED) throw RuntimeFault(path.string() + " cannot be mapped into memory");
-  return at::from_blob(
-      static_cast<char*>(start) + before, {static_cast<std::int64_t>(bytes)},
-      [start, length = bytes + before](void*) { munmap(start, length); }, at::kByte);
 }
 
 at::Tensor initialised(const std::string& name, const TensorType& type, std::uint64_t seed) {
@@ -96,7 +79,7 @@ Graph WeightSource::graph(std::int64_t samples) const { return read_pt2(path_, s
 
 at::Tensor WeightSource::storage(std::size_t index) const {
   const Pt2Storage& storage = weights_->storages[index];
-  if (storage.file_offset) return mapped(path_, *storage.file_offset, storage.bytes);
+  if (storage.file_offset) return map_file(path_, *storage.file_offset, storage.bytes);
   const std::string bytes = read_pt2_storage(path_, storage);
   at::Tensor copy = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
   std::copy(bytes.begin(), bytes.end(), static_cast<char*>(copy.data_ptr()));

@@ -1,0 +1,247 @@
+// Checkpoints: training that continues under another plan has the losses of one that was never
+// interrupted.
+#include "runtime/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "planner/ir/error.h"
+#include "runtime/safetensors_file.h"
+#include "runtime/training.h"
+#include "tests/runtime/pipelines.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
+
+class Folder : public ::testing::Test {
+ protected:
+  Folder()
+      : folder_(std::filesystem::path(::testing::TempDir()) /
+                ("checkpoint_" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Folder() override { std::filesystem::remove_all(folder_); }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      found.push_back(entry.path().filename());
+    std::ranges::sort(found);
+    return found;
+  }
+
+  std::filesystem::path folder_;
+};
+
+RankOptions options_of(Optimizer kind) {
+  RankOptions options{.placing = {.double_precision = true}, .seed = 7};
+  options.optimizer.kind = kind;
+  options.optimizer.weight_decay = 0.01;
+  return options;
+}
+
+/// The losses of the steps.
+std::vector<double> train_on_threads(const testing::Model& model, const ScheduleSpec& spec,
+                                     const RankOptions& options, const TrainingSettings& settings) {
+  const Pipeline pipeline = model.pipeline(spec);
+  std::vector<double> losses;
+  RandomTurns turns;
+  run_ranks(pipeline.ranks(), [&](RankId rank, Transport& transport) {
+    train(pipeline, model.source, options, settings, {rank, transport, turns, {}},
+          [&](const StepProgress& progress) { losses.push_back(progress.loss); });
+  });
+  return losses;
+}
+
+const ScheduleSpec kTwoRanks{"1f1b", 2, 4, 1, {}, {}};
+const ScheduleSpec kOthers[] = {{"1f1b", 1, 4, 1, {}, {}},
+                                {"zb_h1", 3, 4, 1, {}, {}},
+                                {"interleaved_1f1b", 2, 4, 2, {}, {}}};
+
+class Continued : public Folder {
+ protected:
+  void expect_equal(const std::string& name, Optimizer kind) {
+    const testing::Model model(name);
+    const RankOptions options = options_of(kind);
+    const auto uninterrupted = train_on_threads(model, kTwoRanks, options, {.steps = 6});
+    train_on_threads(model, kTwoRanks, options, {.steps = 3, .save = folder_});
+    for (const ScheduleSpec& spec : kOthers) {
+      const auto continued = train_on_threads(
+          model, spec, options, {.steps = 3, .resume = newest_checkpoint(folder_)});
+      ASSERT_EQ(continued.size(), 3u);
+      for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_NEAR(continued[i], uninterrupted[3 + i], 1e-12 * std::abs(uninterrupted[3 + i]))
+            << name << ", " << testing::name_of(spec) << ", step " << 3 + i;
+    }
+  }
+};
+
+// Tied weights on two ranks.
+TEST_F(Continued, UnderOtherPlansHasTheSameLossesWithSgd) {
+  expect_equal("tiny_gpt", Optimizer::Sgd);
+}
+TEST_F(Continued, UnderOtherPlansHasTheSameLossesWithMomentum) {
+  expect_equal("tiny_gpt", Optimizer::Momentum);
+}
+TEST_F(Continued, UnderOtherPlansHasTheSameLossesWithAdam) {
+  expect_equal("tiny_gpt", Optimizer::Adam);
+}
+// Running statistics, dropout.
+TEST_F(Continued, UnderOtherPlansHasTheSameLossesWithAdamW) {
+  expect_equal("tiny_convnet", Optimizer::AdamW);
+}
+
+TEST_F(Folder, OnlyTheLastCompleteCheckpointStaysAndPartialOnesNeverCount) {
+  const testing::Model model("tiny_mlp");
+  const RankOptions options = options_of(Optimizer::Adam);
+  std::filesystem::create_directories(folder_ / ".partial-step-00000009");
+  std::filesystem::create_directories(folder_ / "step-00000099");  // no checkpoint.json
+  EXPECT_THROW(newest_checkpoint(folder_), ConfigError);
+  train_on_threads(model, kTwoRanks, options, {.steps = 5, .save = folder_, .save_every = 2});
+  EXPECT_EQ(names(), std::vector<std::string>{"step-00000005"});
+  // Again the same name: from the beginning, to the same step.
+  train_on_threads(model, kTwoRanks, options, {.steps = 5, .save = folder_});
+  EXPECT_EQ(names(), std::vector<std::string>{"step-00000005"});
+  EXPECT_EQ(read_checkpoint_info(folder_ / "step-00000005/checkpoint.json").steps, 5);
+}
+
+TEST_F(Folder, ACheckpointHoldsEveryParameterOnceUnderItsOwnName) {
+  const testing::Model model("tiny_gpt");
+  train_on_threads(model, kTwoRanks, options_of(Optimizer::Adam), {.steps = 1, .save = folder_});
+  const std::filesystem::path checkpoint = newest_checkpoint(folder_);
+  const CheckpointInfo info = read_checkpoint_info(checkpoint / "checkpoint.json");
+  std::map<std::string, int> seen;
+  for (const std::string& name : info.model)
+    for (const auto& entry : SafetensorsFile(checkpoint / name).header().entries)
+      ++seen[entry.name];
+  for (const Parameter& parameter : model.graph.parameters) {
+    EXPECT_EQ(seen[parameter.names.front()], 1) << parameter.names.front();
+    for (std::size_t i = 1; i < parameter.names.size(); ++i)
+      EXPECT_FALSE(seen.contains(parameter.names[i]));
+  }
+}
+
+TEST_F(Folder, ACheckpointThatWasCutOffIsRefusedByName) {
+  const testing::Model model("tiny_mlp");
+  const RankOptions options = options_of(Optimizer::Sgd);
+  train_on_threads(model, kTwoRanks, options, {.steps = 1, .save = folder_});
+  const auto file = newest_checkpoint(folder_) / "model-00001-of-00002.safetensors";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  try {
+    train_on_threads(model, kTwoRanks, options,
+                     {.steps = 1, .resume = newest_checkpoint(folder_)});
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), HasSubstr("model-00001-of-00002.safetensors"));
+    EXPECT_THAT(error.what(), HasSubstr("cut off"));
+  }
+}
+
+/// A .npy file as numpy.save writes it.
+template <class T>
+void write_npy(const std::filesystem::path& file, const std::string& type,
+               const std::vector<std::int64_t>& sizes, const std::vector<T>& values) {
+  std::string shape;
+  for (const std::int64_t size : sizes) shape += std::to_string(size) + ", ";
+  std::string header =
+      "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');
+  header += '\n';
+  std::ofstream out(file, std::ios::binary);
+  out << "\x93NUMPY" << '\1' << '\0' << static_cast<char>(header.size() & 0xff)
+      << static_cast<char>(header.size() >> 8) << header;
+  out.write(reinterpret_cast<const char*>(values.data()),
+            static_cast<std::streamsize>(values.size() * sizeof(T)));
+}
+
+class Data : public Folder {
+ protected:
+  Data() : model_("tiny_gpt"), pipeline_(model_.pipeline(kTwoRanks)) {}
+  const Value& input(std::size_t i) const { return model_.graph.value(model_.graph.inputs[i]); }
+  /// Input i with `samples` samples; element k of the file is k modulo 7.
+  void write(std::size_t i, std::int64_t samples) const {
+    std::vector<std::int64_t> sizes = input(i).type.sizes;
+    sizes[0] = samples;
+    std::vector<std::int64_t> values(static_cast<std::size_t>(c10::multiply_integers(sizes)));
+    for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<std::int64_t>(k % 7);
+    write_npy(folder_ / (input(i).name + ".npy"), "<i8", sizes, values);
+  }
+  std::string refusal() const {
+    try {
+      TrainingData(folder_, pipeline_);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  testing::Model model_;
+  Pipeline pipeline_;
+};
+
+TEST_F(Data, StepsTakeTheSamplesInOrderAndTheLastMayBeSmaller) {
+  const std::int64_t size = model_.graph.microbatch_size, step = 4 * size;
+  for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) write(i, 2 * step + size + 1);
+  const TrainingData data(folder_, pipeline_);
+  EXPECT_EQ(data.after(0), step);
+  if (model_.graph.symbolic_batch) {
+    EXPECT_EQ(data.after(step), 2 * step);
+    EXPECT_EQ(data.after(2 * step), 0);
+    const StepInputs last = data.step(2, 2 * step, {}, {});
+    EXPECT_EQ(last.samples, (std::vector<std::int64_t>{size, 1, 0, 0}));
+    EXPECT_EQ(last.loss_scale[1], 1.0 / static_cast<double>(size + 1));
+  } else {
+    EXPECT_EQ(data.after(step), 0);
+  }
+  const ValueId id = model_.graph.inputs[0];
+  const StepInputs inputs = data.step(0, step, {id}, {});
+  const at::Tensor third = inputs.microbatches.at(2).at(id);
+  EXPECT_EQ(third.sizes(), at::IntArrayRef(input(0).type.sizes));
+  const std::int64_t row = third.numel() / size, first = (step + 2 * size) * row;
+  EXPECT_EQ(third.flatten()[0].item<std::int64_t>(), first % 7);
+  EXPECT_EQ(third.flatten()[third.numel() - 1].item<std::int64_t>(),
+            (first + third.numel() - 1) % 7);
+}
+
+TEST_F(Data, MistakesAreNamedWithTheFile) {
+  const std::int64_t step = 4 * model_.graph.microbatch_size;
+  const std::filesystem::path first = folder_ / (input(0).name + ".npy");
+  EXPECT_THAT(refusal(), HasSubstr("is missing"));
+  for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) write(i, step);
+  EXPECT_EQ(refusal(), "accepted");
+  write(0, step - 1);
+  EXPECT_THAT(refusal(), HasSubstr("samples"));
+  write_npy<float>(first, "<f4", {step, 3}, std::vector<float>(static_cast<std::size_t>(step * 3)));
+  EXPECT_THAT(refusal(), HasSubstr("holds float32"));
+  write_npy<std::int64_t>(first, "<i8", {step, 3},
+                          std::vector<std::int64_t>(static_cast<std::size_t>(step * 3)));
+  EXPECT_THAT(refusal(), HasSubstr("has the shape"));
+  write_npy<std::int64_t>(first, "<i8", {step, 3}, {1});
+  EXPECT_THAT(refusal(), HasSubstr("was cut off"));
+  std::ofstream(first) << "no npy";
+  EXPECT_THAT(refusal(), HasSubstr("no .npy file"));
+}
+
+TEST_F(Data, TrainingContinuesAtTheSampleWhereItStopped) {
+  const std::int64_t size = model_.graph.microbatch_size;
+  for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) write(i, 3 * 4 * size);
+  const TrainingData data(folder_, pipeline_);
+  const RankOptions options = options_of(Optimizer::Adam);
+  const auto save = folder_ / "save";
+  const auto whole = train_on_threads(model_, kTwoRanks, options, {.steps = 5, .data = &data});
+  train_on_threads(model_, kTwoRanks, options, {.steps = 2, .data = &data, .save = save});
+  const auto rest = train_on_threads(model_, kOthers[1], options,
+                                     {.steps = 3, .data = &data, .resume = newest_checkpoint(save)});
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(rest.at(i), whole.at(2 + i), 1e-12 * whole[2 + i]);
+}
+
+}  // namespace
+}  // namespace pfeife
