@@ -106,7 +106,8 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   Finder finder(model, options);
   const std::size_t loops = model.stages / model.ranks;
   std::vector<ListRules> rules = grid(loops);
-  rules.resize(std::clamp<std::size_t>(kMostActions / model.actions(), 1, rules.size()));
+  const std::size_t most = std::min(options.rules, kMostActions / model.actions());
+  rules.resize(std::clamp<std::size_t>(most, 1, rules.size()));
   for (const ListRules& one : rules) finder.add(list_order(model, one));
   for (const Family& family :
        {zb_h1(), zb_h2(), zb1p(), one_forward_one_backward(), interleaved_1f1b()}) {

@@ -10,6 +10,7 @@ namespace pfeife {
 struct ZeroBubbleOptions {
   /// Orders timed while the best few are improved.
   std::size_t moves = 2000;
+  std::size_t rules = 1000;  ///< of the grid to try, in an order of merit; it has about 200
   /// Judge by the longest stretch of a rank from its first start to its last end: right when no
   /// rank's optimizer step waits for the others and steps follow each other (Qi et al. 2024,
   /// section 4). Otherwise by the time of the whole step, optimizer included.

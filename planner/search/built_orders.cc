@@ -31,6 +31,7 @@ class OrderBuilder {
       : model_(model), problem_(problem), spec_(spec), placement_(placement_for(spec)) {
     placement_.device_of_rank = problem.device_of_rank;
     options_.moves = moves;
+    options_.rules = 16 + moves / 3;
   }
   const Placement& placement() const { return placement_; }
 
@@ -253,7 +254,7 @@ bool no_order_fits(const Problem& problem, const ScheduleSpec& spec) {
   // One microbatch needs no more than any of several does beside the others.
   Problem one = problem;
   one.schedules = {{spec.loops == 1 ? "gpipe" : "looped_bfs", spec.ranks, 1, spec.loops, {}, {}}};
-  const SearchOutcome outcome = search(one, {.keep = 1});
+  const SearchOutcome outcome = search(one, {.keep = 1, .iterations = 30});
   return outcome.plans.empty() && (!outcome.infeasible || outcome.infeasible->proven);
 }
 

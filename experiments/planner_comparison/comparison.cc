@@ -1,0 +1,104 @@
+#include "experiments/planner_comparison/comparison.h"
+
+#include <algorithm>
+
+#include "planner/schedules/families.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/min_max.h"
+#include "planner/search/reference.h"
+
+namespace pfeife {
+
+namespace {
+
+std::string name_of(const ScheduleSpec& spec) {
+  return spec.family + ", V=" + std::to_string(spec.loops) +
+         (knobs(spec).empty() ? "" : ", " + knobs(spec));
+}
+
+/// Judges a schedule with its cuts by our estimate and memory rule.
+Planned judge(const InstanceReader::Instance& instance, const ScheduleSpec& spec,
+              const Partition& cuts) {
+  Placement placement = placement_for(spec);
+  placement.device_of_rank = instance.device_of_rank;
+  const EvaluatedPlan plan =
+      evaluate(*instance.layers, *instance.cluster, generate(spec), placement, cuts);
+  Planned planned{true, plan.estimate, name_of(spec)};
+  for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
+    planned.fits = planned.fits && plan.peak_memory[r] <= instance.memory_limit[r];
+  return planned;
+}
+Planned none(const std::string& reason) { return {false, {}, reason}; }
+
+Planned reference(const InstanceReader::Instance& instance, std::size_t microbatches,
+                  const std::vector<std::size_t>& loops, bool own_memory) {
+  Problem problem = instance.problem(
+      reference_set(instance.device_of_rank.size(), microbatches, loops));
+  if (own_memory) {
+    problem.memory_rule = MemoryRule::Reference;
+    for (Bytes& limit : problem.memory_limit) limit = Bytes{limit.value / 20 * 17};
+  }
+  const SearchOutcome outcome = reference_search(problem);
+  if (outcome.plans.empty()) return none("no plan");
+  return judge(instance, outcome.plans[0].spec, outcome.plans[0].partition);
+}
+
+/// Cuts where the next share of the sum of `load` is reached, moved to the next legal place.
+std::optional<Partition> by_share(const Layers& layers, std::size_t stages,
+                                  const std::function<double(std::size_t)>& load) {
+  double total = 0, sum = 0;
+  for (std::size_t l = 0; l < layers.size(); ++l) total += load(l);
+  Partition cuts;
+  for (std::size_t l = 0; l + 1 < layers.size() && cuts.stages() < stages; ++l) {
+    sum += load(l);
+    const double share = total * static_cast<double>(cuts.stages()) / static_cast<double>(stages);
+    if (sum >= share && layers.layers[l].no_cut_after.empty())
+      cuts.cuts.push_back(static_cast<std::int32_t>(l));
+  }
+  if (cuts.stages() < stages) return std::nullopt;
+  return cuts;
+}
+
+Planned one_f_one_b(const InstanceReader::Instance& instance, std::size_t microbatches,
+                    const std::optional<Partition>& cuts) {
+  if (!cuts) return none("too few legal cuts");
+  return judge(instance, {"1f1b", instance.device_of_rank.size(), microbatches, 1, {}, {0}}, *cuts);
+}
+
+}  // namespace
+
+Comparison compare(const InstanceReader::Instance& instance, std::size_t microbatches,
+                   const std::vector<std::size_t>& loops, std::size_t effort) {
+  const std::size_t ranks = instance.device_of_rank.size();
+  const Layers& layers = *instance.layers;
+  Comparison result;
+  std::vector<std::string> names;
+  for (const Family& family : families()) names.push_back(family.name);
+  const SearchOutcome outcome = search(
+      instance.problem(search_set(ranks, microbatches, loops, names)), {.iterations = effort});
+  if (outcome.plans.empty()) {
+    result.proven_infeasible = outcome.infeasible && outcome.infeasible->proven;
+    result.ours = none(result.proven_infeasible ? "nothing fits (proven)" : "none found");
+  } else {
+    const PlannedSchedule& best = outcome.plans[0];
+    result.ours = {true, best.estimate, name_of(best.spec)};
+  }
+  result.bound = outcome.bound;
+  const auto kind = [&](std::size_t l) -> const LayerTimes& { return layers.layers[l].times[0]; };
+  const auto time = [&](std::size_t l) {
+    const LayerTimes& t = kind(l);
+    return static_cast<double>((t.forward + t.backward_input + t.backward_weight).count());
+  };
+  Placement placement = round_robin(ranks, ranks);
+  placement.device_of_rank = instance.device_of_rank;
+  result.others = {
+      reference(instance, microbatches, loops, false),
+      reference(instance, microbatches, loops, true),
+      one_f_one_b(instance, microbatches, equal_time_cuts(layers, placement, *instance.cluster)),
+      one_f_one_b(instance, microbatches, by_share(layers, ranks, time)),
+      one_f_one_b(instance, microbatches,
+                  by_share(layers, ranks, [](std::size_t) { return 1.0; }))};
+  return result;
+}
+
+}  // namespace pfeife
