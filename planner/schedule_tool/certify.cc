@@ -18,6 +18,7 @@ namespace {
 
 __extension__ using Big = __int128;  // weights are below 2^53, sums of amounts below 2^63
 constexpr Big kNever = Big{1} << 125;
+constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 /// What a stage costs per microbatch or step, as prefix sums; then transfers to and from it.
 enum : std::size_t { kF, kI, kW, kStep, kFixed, kSaved, kWeightSaved, kSend, kSendBack, kAll };
 using Sums = std::vector<std::int64_t>;  // [position]; position = index of a legal boundary
@@ -35,7 +36,7 @@ void require(bool holds, const char* otherwise) {
 struct Table {
   std::vector<std::size_t> layer{0}, segment;            // [position] layers before it; [layer]
   std::vector<std::array<Sums, kSend>> sums;             // [rank]
-  Sums temporary;                                        // of the segment after a position
+  std::vector<Sums> temporary;                           // [from][to] largest between positions
   std::vector<std::vector<const LayerValue*>> crossing;  // [position]
   std::size_t last() const { return layer.size() - 1; }
 
@@ -64,14 +65,15 @@ struct Table {
       const Placement one{std::vector<RankId>(last()), {device}};
       const auto stages = stage_costs(alone, finest, one, plain).stages;
       auto& of = sums.emplace_back();
-      of.fill(Sums(1, 0)), temporary.clear();
+      of.fill(Sums(1, 0)), temporary.assign(last() + 1, Sums(last() + 1, 0));
       for (const StageCost& s : stages) {
         const std::array amounts{s.forward.count(),         s.backward_input.count(),
                                  s.backward_weight.count(), s.optimizer.count(),
                                  s.fixed().value,           s.saved.value,
                                  s.weight_saved.value};
         for (std::size_t k = 0; k < kSend; ++k) of[k].push_back(of[k].back() + amounts[k]);
-        temporary.push_back(s.temporary.value);
+        for (std::size_t to = of[kF].size() - 1, from = 0; from < to; ++from)
+          temporary[from][to] = std::max(temporary[from][to - 1], s.temporary.value);
       }
     }
     crossing.resize(layer.size());
@@ -83,8 +85,9 @@ struct Table {
 };
 
 struct Region {
-  Sums low, high;                      // [stage] load
-  std::vector<std::vector<bool>> may;  // [boundary][position]
+  Sums low, high;                                  // [stage] load
+  std::vector<std::vector<bool>> may;              // [boundary][position]
+  std::vector<std::vector<std::size_t>> earliest;  // [stage][end] begin
 };
 struct Moment {              // what a rank has in flight while it does one action
   Sums saved, weight_saved;  // [stage]
@@ -118,10 +121,10 @@ class ProofCheck {
       const CertifiedNode& node = proof_.tree[at];
       Region region = std::move(open.back());
       open.pop_back();
-      bool left = true;
+      bool left = limit_memory(region);
       for (std::size_t w = 0; left && w < node.weights.size(); ++w) {
         if (at == 0) find_latencies(region);
-        left = filter(region, node.weights[w]);
+        left = filter(region, node.weights[w]) && limit_memory(region);
       }
       if (node.then == CertifiedNode::Then::Nothing) {
         require(!left, "a region may have faster cuts than the bound");
@@ -144,30 +147,45 @@ class ProofCheck {
   }
 
   void find_moments() {
-    for (const auto& row : schedule_.rows) {
-      auto& found = moments_.emplace_back();
+    on_.resize(placement_.ranks()), moments_.resize(placement_.ranks());
+    for (std::size_t s = 0; s < stages_; ++s) on_[rank(s)].push_back(s);
+    for (std::size_t k = 0; k < on_.size(); ++k) {
       Moment now{Sums(stages_, 0), Sums(stages_, 0)};
-      for (const Cell& cell : row)
+      for (const Cell& cell : schedule_.rows[k])
         for_each_action(cell, [&](const Action& a) {
           const std::size_t s = now.runs = a.stage.index();
           now.saved[s] += a.op == Op::Forward;
-          found.push_back(now);
+          moments_[k].push_back(now);
           now.saved[s] -= a.op == Op::Backward || a.op == Op::BackwardInput;
           now.weight_saved[s] += a.op == Op::BackwardInput;
           now.weight_saved[s] -= a.op == Op::BackwardWeight;
         });
+      for (const Moment& m : moments_[k]) {
+        std::int64_t most = 0;
+        for (const std::size_t s : on_[k]) most += held(m, s, 0, t_.last());
+        const bool covered = std::ranges::any_of(largest_, [&](const auto& other) {
+          return other.first == k && covers(*other.second, m, k);
+        });
+        if (covered || most <= c_.memory_limit[k].value) continue;
+        std::erase_if(largest_, [&](const auto& other) {
+          return other.first == k && covers(m, *other.second, k);
+        });
+        largest_.emplace_back(k, &m);
+      }
     }
+  }
+  bool covers(const Moment& a, const Moment& b, std::size_t k) const {
+    return a.runs == b.runs && std::ranges::all_of(on_[k], [&](std::size_t s) {
+             return a.saved[s] >= b.saved[s] && a.weight_saved[s] >= b.weight_saved[s];
+           });
   }
   /// At least so many bytes of stage s; buffers and what is shared come on top.
   std::int64_t held(const Moment& m, std::size_t s, std::size_t from, std::size_t to) const {
     const auto sum = [&](std::size_t k) {
       return t_.sums[rank(s)][k][to] - t_.sums[rank(s)][k][from];
     };
-    const auto at = [&](std::size_t q) {
-      return t_.temporary.begin() + static_cast<std::ptrdiff_t>(q);
-    };
     return sum(kFixed) + m.saved[s] * sum(kSaved) + m.weight_saved[s] * sum(kWeightSaved) +
-           (m.runs == s && from < to ? *std::max_element(at(from), at(to)) : 0);
+           (m.runs == s ? t_.temporary[from][to] : 0);
   }
 
   /// What the tasks on a path are, counted; every step is an edge of the dependency graph.
@@ -217,7 +235,7 @@ class ProofCheck {
 
   /// All legal cuts. A stage is busy N times a step, so none that matters takes bound / N.
   Region root() {
-    Region all{proof_.least_load, {}, {}};
+    Region all{proof_.least_load, {}, {}, {}};
     all.may.assign(stages_ + 1, std::vector<bool>(t_.last() + 1, false));
     for (std::size_t i = 0; i <= stages_; ++i)
       for (std::size_t q = i; q + stages_ - i <= t_.last(); ++q)
@@ -225,26 +243,49 @@ class ProofCheck {
     if (all.low.empty()) all.low.assign(stages_, 0);
     require(all.low.size() == stages_, "not one least load a stage");
     all.high.assign(stages_, (c_.bound - 1) / static_cast<std::int64_t>(proof_.spec.microbatches));
-    for (std::size_t s = 0; s < stages_; ++s) {  // the earliest begin by memory, for every end
-      auto& from = earliest_.emplace_back(t_.last() + 1, 0);
-      for (const Moment& m : moments_[rank(s)]) {
-        std::int64_t others = 0;
-        for (std::size_t o = 0; o < stages_; ++o) {
-          if (o == s || rank(o) != rank(s)) continue;
-          std::int64_t least = held(m, o, 0, 1);
-          for (std::size_t p = 1; p < t_.last(); ++p) least = std::min(least, held(m, o, p, p + 1));
-          others += least;
+    all.earliest.assign(stages_, std::vector<std::size_t>(t_.last() + 1, 0));
+    return all;
+  }
+  /// Later begins of every stage for every end, by memory: what the stage itself holds, and at
+  /// least what the rank's others hold in this region. False if nothing fits.
+  bool limit_memory(Region& r) const {
+    for (int pass = 0; pass < 3; ++pass) {  // more would find more, at a cost
+      for (const auto& [k, m] : largest_) {
+        Sums least(stages_, 0);
+        std::int64_t sum = 0;
+        for (const std::size_t s : on_[k]) {
+          if ((least[s] = least_held(r, *m, s)) == kNone) return false;
+          sum += least[s];
         }
-        if (held(m, s, 0, t_.last()) + others <= c_.memory_limit[rank(s)].value) continue;
-        for (std::size_t q = 1, p = 0; q <= t_.last(); from[q] = std::max(from[q], p), ++q)
-          while (p < q && held(m, s, p, q) + others > c_.memory_limit[rank(s)].value) ++p;
+        for (const std::size_t s : on_[k])
+          for (std::size_t p = 0, q = 1; q <= t_.last(); ++q) {
+            if (!r.may[s + 1][q]) continue;
+            while (p < q && held(*m, s, p, q) + sum - least[s] > c_.memory_limit[k].value) ++p;
+            r.earliest[s][q] = std::max(r.earliest[s][q], p);
+          }
+      }
+      for (std::size_t s = 0; s < stages_ && !largest_.empty(); ++s) {
+        std::int64_t most = -1;
+        for (std::size_t q = 0; q <= t_.last(); ++q)
+          if (r.may[s + 1][q]) most = std::max(most, load(s, r.earliest[s][q], q));
+        r.high[s] = std::min(r.high[s], most);
       }
     }
-    return all;
+    return true;
+  }
+  std::int64_t least_held(const Region& r, const Moment& m, std::size_t s) const {
+    std::int64_t least = kNone;
+    for (std::size_t q = 1, next = 0, p = kNone; q <= t_.last(); ++q) {
+      for (; next < q && load(s, next, q) >= r.low[s]; ++next)
+        if (r.may[s][next]) p = next;
+      if (r.may[s + 1][q] && p != kNone && fits(r, s, p, q))
+        least = std::min(least, held(m, s, p, q));
+    }
+    return least;
   }
   bool fits(const Region& r, std::size_t s, std::size_t from, std::size_t to) const {
     return from < to && load(s, from, to) >= r.low[s] && load(s, from, to) <= r.high[s] &&
-           from >= earliest_[s][to];
+           from >= r.earliest[s][to];
   }
 
   /// Time of the message over boundary i at q if stage i - 1 begins at `begin` and stage i ends at
@@ -299,7 +340,7 @@ class ProofCheck {
         while (!window.empty() && value[at(window.back())] >= value[at(next)]) window.pop_back();
       while (!window.empty() &&
              (x(window.front()) > r.high[s] ||
-              at(ends ? k : window.front()) < earliest_[s][at(ends ? window.front() : k)]))
+              at(ends ? k : window.front()) < r.earliest[s][at(ends ? window.front() : k)]))
         window.pop_front();
       if (!window.empty()) found[at(k)] = value[at(window.front())];
     }
@@ -439,8 +480,9 @@ class ProofCheck {
   DependencyGraph graph_;
   std::vector<std::vector<Moment>> moments_;  // [rank][action]
   std::vector<Counts> paths_;
-  std::vector<std::vector<std::size_t>> earliest_;  // [stage][end]
-  std::array<std::vector<Sums>, 2> latency_;        // [way][boundary][position]
+  std::vector<std::vector<std::size_t>> on_;                    // [rank] stages
+  std::vector<std::pair<std::size_t, const Moment*>> largest_;  // rank; no other holds more
+  std::array<std::vector<Sums>, 2> latency_;                    // [way][boundary][position]
 };
 
 }  // namespace

@@ -65,6 +65,14 @@ bool BranchAndBound::offer(const Cuts& cuts) {
   return time < target() && !candidates_.surely_too_full(cuts) && candidates_.offer(cuts, time);
 }
 
+/// The master's loads as cuts: unlike the minimum's they respect the limits, nearly.
+void BranchAndBound::offer_nearest() {
+  const Cuts& cuts = relaxation_.nearest();
+  if (std::ranges::adjacent_find(cuts, std::ranges::greater_equal{}) != cuts.end()) return;
+  nearest_ = cuts;
+  offer(cuts);
+}
+
 BranchAndBound::Verdict BranchAndBound::improve(Node& node, std::size_t rounds) {
   last_weights_ = best_weights_ = {};
   const Verdict verdict = raise(node, rounds);
@@ -104,6 +112,7 @@ BranchAndBound::Verdict BranchAndBound::raise(Node& node, std::size_t rounds) {
       responses_.push_back(minimum->cuts);
       offer(minimum->cuts);
     }
+    if (round == 0) offer_nearest();
     if (node.bound >= target()) return close(node, node.bound);
     if (round + 1 == rounds) break;
     const bool slow = node.bound - before < 0.05 * (target() - node.bound);

@@ -40,6 +40,8 @@ class BranchAndBound {
   std::size_t nodes() const { return handled_; }
   /// The bound is for cuts whose stages all take at least this share of the mean load.
   double least_share() const { return least_share_; }
+  /// Cuts near the latest node's loads, to search on from: fast for their memory. May be empty.
+  const Cuts& nearest() const { return nearest_; }
   /// What proves `bound`, which is not above bound(); needs Settings::record.
   CertifiedProof certificate(std::int64_t bound) const {
     return record_.proof(candidates_.spec(), bound);
@@ -66,6 +68,7 @@ class BranchAndBound {
   void record_least_load(const CutRegion& root);
   void record_weights(Node& node);
   bool offer(const Cuts& cuts);
+  void offer_nearest();
   Verdict improve(Node& node, std::size_t rounds);
   Verdict raise(Node& node, std::size_t rounds);
   bool enumerate();
@@ -78,6 +81,7 @@ class BranchAndBound {
   CutBound cut_bound_;
   ProofRecord record_;
   Relaxation relaxation_;
+  Cuts nearest_;
   std::vector<Cuts> responses_;                   // of the present node
   CertifiedWeights last_weights_, best_weights_;  // of the present node
   std::vector<Node> open_;                        // heap

@@ -23,7 +23,16 @@ CutBound::CutBound(const CutModel& model, const CutCosts& costs, const LiveMemor
   cost_.assign(stages, std::vector<double>(count(), 0.0));
   best_ = rest_ = cost_;
   choice_.assign(stages, std::vector<std::int32_t>(count(), 0));
-  limit_memory();
+  for (std::size_t r = 0; r < live.ranks(); ++r) {
+    bool limited = false;
+    for (const LiveMoment& moment : live.moments(r)) {
+      double most = 0;
+      for (std::size_t k = 0; k < live.stages(r).size(); ++k)
+        most += LiveMemory::held(model, moment, k, 0, model.last());
+      limited = limited || most > limit_[r];
+    }
+    limited_.push_back(limited);
+  }
 }
 
 CutRegion CutBound::everything() const {
@@ -41,46 +50,73 @@ CutRegion CutBound::everything() const {
   return region;
 }
 
-/// Earliest begin of every stage for every end, by memory: what the stage itself holds, and at
-/// least what the rank's other stages must hold, at each of the rank's moments.
-void CutBound::limit_memory() {
-  memory_from_.assign(stages_, std::vector<std::int32_t>(count(), 0));
-  for (std::size_t r = 0; r < live_.ranks(); ++r) {
-    const auto& stages = live_.stages(r);
-    for (const LiveMoment& moment : live_.moments(r)) {
-      std::vector<double> least(stages.size(), kInfinite);  // at least one segment each
-      for (std::size_t k = 0; stages.size() > 1 && k < stages.size(); ++k)
-        for (std::int32_t b = 0; b < model_.last(); ++b)
-          least[k] = std::min(least[k], LiveMemory::held(model_, moment, k, b, b + 1));
-      for (std::size_t k = 0; k < stages.size(); ++k) {
-        double others = 0;
-        for (std::size_t o = 0; o < stages.size(); ++o) others += o == k ? 0 : least[o];
-        std::int32_t from = 0;
-        for (std::int32_t q = 1; q <= model_.last(); ++q) {
-          while (from < q && LiveMemory::held(model_, moment, k, from, q) + others > limit_[r])
-            ++from;
-          std::int32_t& known = memory_from_[stages[k]][at(q)];
-          known = std::max(known, from);
-        }
-      }
-    }
-  }
-}
-
 void CutBound::make_window(std::size_t s) {
   Window& window = windows_[s];
   const double low = region_.low[s], high = region_.high[s];
-  if (window.low == low && window.high == high && !window.from.empty()) return;
-  window.low = low, window.high = high;
-  window.from.resize(count()), window.to.resize(count());
-  const std::vector<double>& load = model_.load(costs_.kind(s));
-  std::int32_t from = 0, to = -1;
-  for (std::int32_t q = 0; q <= model_.last(); ++q) {
-    while (from < q && load[at(q)] - load[at(from)] > high) ++from;
-    while (to + 1 < q && load[at(q)] - load[at(to + 1)] >= low) ++to;
-    window.from[at(q)] = std::max(from, memory_from_[s][at(q)]);
-    window.to[at(q)] = to;
+  if (window.low != low || window.high != high || window.from.empty()) {
+    window.low = low, window.high = high;
+    window.load_from.resize(count()), window.to.resize(count()), window.from.resize(count());
+    const std::vector<double>& load = model_.load(costs_.kind(s));
+    std::int32_t from = 0, to = -1;
+    for (std::int32_t q = 0; q <= model_.last(); ++q) {
+      while (from < q && load[at(q)] - load[at(from)] > high) ++from;
+      while (to + 1 < q && load[at(q)] - load[at(to + 1)] >= low) ++to;
+      window.load_from[at(q)] = from;
+      window.to[at(q)] = to;
+    }
   }
+  const std::size_t first = at(region_.first[s + 1]), last = at(region_.last[s + 1]);
+  std::copy(window.load_from.begin() + static_cast<std::ptrdiff_t>(first),
+            window.load_from.begin() + static_cast<std::ptrdiff_t>(last) + 1,
+            window.from.begin() + static_cast<std::ptrdiff_t>(first));
+}
+
+/// The least that a stage of the region holds at a moment; infinite if no such stage fits.
+double CutBound::least_held(const LiveMoment& moment, std::size_t k, std::size_t s) const {
+  const Window& window = windows_[s];
+  double least = kInfinite;
+  for (std::int32_t q = region_.first[s + 1]; q <= region_.last[s + 1]; ++q) {
+    const std::int32_t begin = std::min(window.to[at(q)], region_.last[s]);
+    if (begin >= std::max(region_.first[s], window.from[at(q)]))
+      least = std::min(least, LiveMemory::held(model_, moment, k, begin, q));
+  }
+  return least;
+}
+
+/// Later begins for every end of the rank's stages, by memory: what the stage itself holds, and at
+/// least what the others must hold in this region, at each of the rank's moments.
+bool CutBound::limit_memory(std::size_t r) {
+  const auto& stages = live_.stages(r);
+  std::vector<double> least(stages.size());
+  for (const LiveMoment& moment : live_.moments(r)) {
+    double sum = 0;
+    for (std::size_t k = 0; k < stages.size(); ++k)
+      sum += least[k] = least_held(moment, k, stages[k]);
+    if (sum > limit_[r]) return false;
+    for (std::size_t k = 0; k < stages.size(); ++k) {
+      Window& window = windows_[stages[k]];
+      const double most = limit_[r] - (sum - least[k]);
+      std::int32_t from = region_.first[stages[k]];
+      for (std::int32_t q = region_.first[stages[k] + 1]; q <= region_.last[stages[k] + 1]; ++q) {
+        while (from < q && LiveMemory::held(model_, moment, k, from, q) > most) ++from;
+        window.from[at(q)] = std::max(window.from[at(q)], from);
+      }
+    }
+  }
+  return true;
+}
+
+bool CutBound::limit_memory() {
+  for (std::size_t r = 0; r < limited_.size(); ++r)
+    if (limited_[r] && !limit_memory(r)) return false;
+  for (std::size_t s = 0; s < stages_; ++s) {  // what remains bounds the load
+    const std::vector<double>& load = model_.load(costs_.kind(s));
+    double most = -1;
+    for (std::int32_t q = region_.first[s + 1]; q <= region_.last[s + 1]; ++q)
+      most = std::max(most, load[at(q)] - load[at(windows_[s].from[at(q)])]);
+    region_.high[s] = std::min(region_.high[s], most);
+  }
+  return true;
 }
 
 void CutBound::tighten_loads() {
@@ -108,7 +144,7 @@ bool CutBound::enter(const CutRegion& region) {
     if (region_.low[s] > region_.high[s]) return false;
     make_window(s);
   }
-  return true;
+  return std::ranges::find(limited_, true) == limited_.end() || limit_memory();
 }
 
 void CutBound::refresh_latencies() {

@@ -65,11 +65,14 @@ class CutBound {
  private:
   struct Window {  // of a stage, by end position: it may begin in [from[q], to[q]]
     std::vector<std::int32_t> from, to;
+    std::vector<std::int32_t> load_from;  // by its load alone
     double low = -1, high = -1;
   };
   std::size_t count() const { return static_cast<std::size_t>(model_.last()) + 1; }
-  void limit_memory();
   void make_window(std::size_t stage);
+  bool limit_memory();
+  bool limit_memory(std::size_t rank);
+  double least_held(const LiveMoment& moment, std::size_t at, std::size_t stage) const;
   void tighten_loads();
   void price_boundary(std::size_t boundary, const PathCounts<double>& weights);
   void backward_pass();
@@ -80,7 +83,7 @@ class CutBound {
   std::vector<double> limit_;  // [rank]
   std::size_t stages_;
   CutRegion region_;
-  std::vector<std::vector<std::int32_t>> memory_from_;   // [stage][end] earliest begin
+  std::vector<bool> limited_;                            // [rank] its memory may matter
   std::vector<Window> windows_;                          // [stage]
   std::vector<std::vector<double>> latency_[2];          // [way][boundary][q]
   std::vector<bool> sure_[2];                            // [way][boundary]

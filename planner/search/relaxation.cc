@@ -101,6 +101,7 @@ void Relaxation::linearise() {
       level_[s][a] = sums[end] - sums[begin] - share_[s][a] * master_.loads()[s];
     }
   }
+  nearest_ = std::move(cuts);
   set_constants();
 }
 

@@ -40,6 +40,9 @@ class Relaxation {
   /// knew.
   bool learn(const Cuts& cuts);
 
+  /// The cuts of the region that come closest to the master's loads, at the last linearise(). Not
+  /// always in order at their end.
+  const Cuts& nearest() const { return nearest_; }
   std::span<const double> loads() const { return master_.loads(); }
   /// Load of a stage on its kind per load in the master.
   double scale(std::size_t stage) const { return scale_[stage]; }
@@ -84,6 +87,7 @@ class Relaxation {
   std::vector<std::array<double, kAmounts>>
       level_;                               // [stage] amount beyond share * load at present
   std::vector<CutCosts::Latency> latency_;  // [boundary] of the present region
+  Cuts nearest_;
   bool contradiction_ = false;
   double weight_target_ = 1;
   double weight_sum_ = 1, constant_ = 0;

@@ -210,6 +210,8 @@ class JointSearch {
       each(order, [&](Contender& c) {
         const double before = c.candidates->best_time();
         c.proof->run(nodes_a_round(c), target);
+        if (before == kInfinite && !c.proof->nearest().empty())
+          descend_and_offer(c, score(*c.candidates, c.proof->nearest()));
         if (c.candidates->best_time() < before)
           descend_and_offer(c, score(*c.candidates, c.candidates->best_cuts()));
       });
