@@ -207,7 +207,7 @@ TEST(PfeifeRunTimed, TakesAsLongAsTheTraceEstimatesOnProcesses) {
   const ScheduleSpec spec{"1f1b", 8, 16, 1, {}, {}};
   const testing::Model model("tiny_gpt");
   const Pipeline pipeline = model.pipeline(spec);
-  StageCosts costs = unit_costs(pipeline.graph, pipeline.split);
+  StageCosts costs = unit_costs(pipeline.graph, pipeline.split, pipeline.placement);
   for (StageCost& cost : costs.stages)
     cost.forward = cost.backward_input = cost.backward_weight = cost.optimizer = milliseconds(16);
   for (StagePair& pair : costs.pairs) pair.forward_time = pair.backward_time = milliseconds(2);
