@@ -119,9 +119,10 @@ TEST_F(Folder, ACheckpointHoldsEveryParameterOnceUnderItsOwnName) {
   const std::filesystem::path checkpoint = newest_checkpoint(folder_);
   const CheckpointInfo info = read_checkpoint_info(checkpoint / "checkpoint.json");
   std::map<std::string, int> seen;
-  for (const std::string& name : info.model)
-    for (const auto& entry : SafetensorsFile(checkpoint / name).header().entries)
-      ++seen[entry.name];
+  for (const std::string& name : info.model) {
+    const SafetensorsFile file(checkpoint / name);
+    for (const auto& entry : file.header().entries) ++seen[entry.name];
+  }
   for (const Parameter& parameter : model.graph.parameters) {
     EXPECT_EQ(seen[parameter.names.front()], 1) << parameter.names.front();
     for (std::size_t i = 1; i < parameter.names.size(); ++i)
