@@ -18,7 +18,10 @@ std::string disagreement(const Certificate& certificate, const Plan& plan) {
            (plan.bound ? to_string(plan.bound->time) : "nothing");
   if (std::ranges::find(certificate.proofs, plan.spec, &CertifiedProof::spec) ==
       certificate.proofs.end())
-    return "the plan's schedule is not among its " + std::to_string(certificate.proofs.size());
+    return "the plan's schedule (" + plan.spec.family + ") is not among the " +
+           std::to_string(certificate.proofs.size()) +
+           " that it covers; orders built for costs have a bound, but no certificate. What is proven "
+           "of the others: pfeife-schedule certify certificate.txt";
   if (plan.placement.ranks() != certificate.device_of_rank.size() ||
       !illegal_because(certificate.layers, plan.partition).empty())
     return "it is of other ranks or cuts";
