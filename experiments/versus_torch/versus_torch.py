@@ -114,13 +114,8 @@ class OurSide:
     def step_time(self, hidden: int, schedule: str, steps: int) -> float:
         table = self.folder / "measurement.csv"
         self.call(self.run_program, "train", *self.arguments(hidden, schedule), "--steps", str(steps + OUR_WARM_UP), "--out", str(table))
-        with table.open() as lines:
-            rows = []
-            for row in csv.reader(lines):
-                if not row:
-                    break
-                rows.append(row)
-        return statistics.median(int(row[1]) for row in rows[1 + OUR_WARM_UP:]) * 1e-9
+        steps = csv.DictReader(table.read_text().split("\n\n")[0].splitlines())
+        return statistics.median(int(step["time_ns"]) for step in steps if step["counts"] == "1") * 1e-9
 
     def check(self, hidden: int, schedule: str) -> str:
         return self.call(self.run_program, "check", "--fp64", *self.arguments(hidden, schedule)).strip()

@@ -1,6 +1,7 @@
 #include "planner/io/schedule_csv.h"
 
 #include <algorithm>
+#include <set>
 
 #include "planner/io/text_file.h"
 #include "planner/ir/error.h"
@@ -43,6 +44,18 @@ std::optional<std::string> written(const Cell& cell, Reader reader, std::size_t 
   return to_string(cell);
 }
 
+/// Stages of the row whose gradients nothing in it reduces.
+std::set<StageId> unreduced(const std::vector<Cell>& row) {
+  std::set<StageId> stages, reduced;
+  for (const Cell& cell : row)
+    for_each_action(cell, [&](const Action& action) {
+      if (action.op == Op::Backward || action.op == Op::BackwardWeight) stages.insert(action.stage);
+      if (action.op == Op::ReduceGrad) reduced.insert(action.stage);
+    });
+  std::erase_if(stages, [&](StageId stage) { return reduced.contains(stage); });
+  return stages;
+}
+
 }  // namespace
 
 Schedule read_schedule(std::string_view text, const std::string& name, Dialect dialect) {
@@ -76,6 +89,9 @@ std::string write_schedule(const Schedule& schedule, Reader reader) {
       text += *cell;
       first = false;
     }
+    if (reader == Reader::Torch)
+      for (const StageId stage : unreduced(schedule.rows[r]))
+        text += stream_all(',', to_string(stage), "REDUCE_GRAD");
     text += '\n';
   }
   return text;

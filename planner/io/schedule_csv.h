@@ -21,7 +21,9 @@ Schedule read_schedule_file(const std::filesystem::path& path, Dialect dialect =
 /// For whom a schedule is written.
 enum class Reader {
   Pfeife,  ///< everything
-  Torch,   ///< what torch 2.11 reads: optimizer steps left out; a skip is an error
+  /// What torch 2.11 reads: optimizer steps left out, REDUCE_GRAD for every stage, since torch
+  /// divides gradients by the number of microbatches there; a skip is an error.
+  Torch,
 };
 
 /// One line a rank, LF. Errors (Torch only): ConfigError at the first skip, with its place.
