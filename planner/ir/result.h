@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/ir/ids.h"
 #include "planner/ir/units.h"
 
 namespace pfeife {
@@ -22,6 +23,7 @@ struct ResultRow {
   std::vector<std::int32_t> cuts;  ///< indices of cut candidates
   std::string knobs;               ///< "loop_batch=8;prefetch=3"
   std::optional<Nanoseconds> estimate, simulate, simulate_p95, measure;
+  std::optional<Nanoseconds> estimate_p5, estimate_median, estimate_p95;  ///< with jitter
   std::optional<double> samples_per_s;  ///< of the best engine present
   std::optional<double> bubble;
   std::optional<Nanoseconds> lower_bound;
@@ -54,6 +56,29 @@ struct FrontPoint {
   Nanoseconds estimate{0};
   Bytes peak_memory{0};  ///< largest over ranks
   friend bool operator==(const FrontPoint&, const FrontPoint&) = default;
+};
+
+/// Where a search stood when it had done some of its work.
+struct SearchStep {
+  std::size_t candidates = 0;              ///< evaluated by then
+  std::optional<Nanoseconds> best, bound;  ///< of the class that the plan is in; empty = none yet
+  friend bool operator==(const SearchStep&, const SearchStep&) = default;
+};
+
+/// Which of the search's best plans one way of choosing picks.
+struct PlanChoice {
+  std::string by;        ///< "estimate", "simulate", "p95"
+  std::string schedule;  ///< of the plan
+  std::optional<Nanoseconds> estimate, simulate, p95;  ///< p95 of the best engine that has one
+  bool used = false;                                   ///< the config's way
+  friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
+};
+
+/// What a stage computes for one microbatch.
+struct StageCompute {
+  RankId rank;
+  Nanoseconds forward{0}, backward{0};  ///< backward: I and W together
+  friend bool operator==(const StageCompute&, const StageCompute&) = default;
 };
 
 /// What came of a change, for people: schedule, time and memory, or why it does not help.

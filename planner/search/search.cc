@@ -70,6 +70,7 @@ class JointSearch {
 
   SearchOutcome run() {
     place_start();
+    report(0.1);
     polish_first();
     report(0.2);
     bound_all();
@@ -78,14 +79,36 @@ class JointSearch {
     bound_all();
     report(0.6);
     build_orders();
+    report(0.6);
     branch();
     report(1);
     return outcome();
   }
 
  private:
-  void report(double fraction) const {
+  void report(double fraction) {
     if (options_.progress) options_.progress(fraction);
+    const SearchStep step{evaluated(), known(best_time()), known(least_bound())};
+    if (history_.empty() || history_.back() != step) history_.push_back(step);
+  }
+  /// A time that is known, or nothing: 0 and infinity say that it is not.
+  static std::optional<Nanoseconds> known(double time) {
+    if (time <= 0 || time >= kInfinite) return std::nullopt;
+    return Nanoseconds{static_cast<std::int64_t>(time)};
+  }
+  std::size_t evaluated() const {
+    std::size_t count = 0;
+    for (const Contender& c : contenders_)
+      if (c.candidates) count += c.candidates->evaluated();
+    for (const BuiltPlan& b : built_) count += b.candidates;
+    return count;
+  }
+  /// No cuts of any listed schedule are faster.
+  double least_bound() const {
+    double least = kInfinite;
+    for (const Contender& c : contenders_)
+      if (c.impossible.empty()) least = std::min(least, c.bound());
+    return least;
   }
   double best_time() const {
     double best = kInfinite;
@@ -231,6 +254,7 @@ class JointSearch {
 
   SearchOutcome outcome() {
     SearchOutcome outcome;
+    outcome.candidates = evaluated();
     std::optional<Infeasible> closest;
     for (Contender& c : contenders_) {
       const ScheduleSpec& spec = problem_.schedules[c.number];
@@ -238,13 +262,11 @@ class JointSearch {
         outcome.rejected.push_back({spec, c.impossible});
         continue;
       }
-      outcome.candidates += c.candidates->evaluated();
       if (c.candidates->best()) outcome.plans.push_back(*c.candidates->best());
       note_closest(c.candidates->closest(), closest);
     }
     for (const BuiltPlan& b : built_) {
       if (!b.impossible.empty()) outcome.rejected.push_back({b.spec, b.impossible});
-      outcome.candidates += b.candidates;
       if (b.plan) outcome.plans.push_back(*b.plan);
       note_closest(b.closest, closest);
     }
@@ -266,7 +288,11 @@ class JointSearch {
             });
     } else {
       outcome.bound = bound(outcome.plans.front());
+      // The class of the plan may be wider than the listed schedules.
+      for (SearchStep& step : history_)
+        if (step.bound) step.bound = std::min(*step.bound, outcome.bound->time);
     }
+    outcome.history = std::move(history_);
     explain(outcome);
     // The judge of certificates knows nothing of recomputation.
     if (options_.certificate && problem_.recompute == Recompute::None) certify(outcome);
@@ -287,12 +313,10 @@ class JointSearch {
   }
 
   Bound listed_bound(double best) const {
-    double least = best, share = 0;
-    for (const Contender& c : contenders_) {
-      if (!c.impossible.empty()) continue;
-      least = std::min(least, c.bound());
-      share = std::max(share, c.proof->least_share());
-    }
+    const double least = std::min(best, least_bound());
+    double share = 0;
+    for (const Contender& c : contenders_)
+      if (c.impossible.empty()) share = std::max(share, c.proof->least_share());
     std::uint64_t digest = 1469598103934665603ULL;  // FNV-1a of the listed schedules
     for (const ScheduleSpec& spec : problem_.schedules)
       for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
@@ -333,7 +357,8 @@ class JointSearch {
 
   void explain(SearchOutcome& outcome) const {
     const std::size_t kept = std::min(outcome.plans.size(), options_.keep);
-    const auto explain_one = [&](const ScheduleSpec& spec, bool above, const std::string& lack) {
+    const auto explain_one = [&](const ScheduleSpec& spec, bool above, const std::string& lack,
+                                 std::optional<Nanoseconds> bound) {
       const auto plan = std::ranges::find(outcome.plans, spec, &PlannedSchedule::spec);
       if (plan - outcome.plans.begin() < static_cast<std::ptrdiff_t>(kept)) return;
       std::string reason = lack;
@@ -341,14 +366,14 @@ class JointSearch {
         reason = "its bound is above the plan's time";
       else if (plan != outcome.plans.end())
         reason = to_string(plan->estimate - outcome.plans.front().estimate) + " slower";
-      outcome.rejected.push_back({spec, reason});
+      outcome.rejected.push_back({spec, reason, bound});
     };
     for (const Contender& c : contenders_)
       if (c.impossible.empty())
         explain_one(problem_.schedules[c.number], above(c, outcome),
-                    lacks(c.candidates->closest()));
+                    lacks(c.candidates->closest()), known(c.bound()));
     for (const BuiltPlan& b : built_)
-      if (b.impossible.empty()) explain_one(b.spec, false, lacks(b.closest));
+      if (b.impossible.empty()) explain_one(b.spec, false, lacks(b.closest), {});
     outcome.plans.resize(kept);
   }
   static bool above(const Contender& c, const SearchOutcome& outcome) {
@@ -367,6 +392,7 @@ class JointSearch {
   CutModel model_;
   std::vector<Contender> contenders_;
   std::vector<BuiltPlan> built_;  // [to_build_]
+  std::vector<SearchStep> history_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
 #include "planner/ir/plan.h"
+#include "planner/ir/result.h"
 #include "planner/ir/schedule.h"
 
 namespace pfeife {
@@ -74,6 +75,7 @@ struct Infeasible {
 struct Rejected {
   ScheduleSpec spec;
   std::string reason;
+  std::optional<Nanoseconds> bound = std::nullopt;  ///< no cuts of it have a smaller estimate
 };
 
 struct SearchOutcome {
@@ -84,6 +86,7 @@ struct SearchOutcome {
   std::optional<Infeasible>
       infeasible;  ///< set iff plans is empty and some schedule could be built
   std::vector<Rejected> rejected;
+  std::vector<SearchStep> history;  ///< best time and bound after each step of the search
   std::optional<Bound> bound;  ///< of the estimate of any plan; empty if cuts are given
   /// Proves the bound, or that nothing fits, to those who do not trust the search; empty unless
   /// asked for, if neither is proven, or under the reference memory rule.

@@ -44,6 +44,24 @@ TEST(BranchAndBound, BoundsTenPercentTooLargeAreNoticed) {
   EXPECT_GT(noticed, 20) << "of 400";
 }
 
+/// Times never rise with the work done, no bound is above the optimum, and both end at the plan.
+void expect_history(const SearchOutcome& outcome) {
+  ASSERT_FALSE(outcome.history.empty());
+  SearchStep before;
+  for (const SearchStep& step : outcome.history) {
+    EXPECT_GE(step.candidates, before.candidates);
+    if (before.best) {
+      EXPECT_LE(*step.best, *before.best);
+    }
+    if (step.bound) {
+      EXPECT_LE(*step.bound, outcome.plans[0].estimate);
+    }
+    before = step;
+  }
+  EXPECT_EQ(before, (SearchStep{outcome.candidates, outcome.plans[0].estimate,
+                                outcome.bound->time}));
+}
+
 TEST(Search, EqualsBruteForceOverCutsAndSchedulesOnAThousandRandomProblems) {
   std::mt19937 random(17);
   int infeasible = 0, feasible = 0, split_backward = 0, three_loops = 0;
@@ -72,6 +90,7 @@ TEST(Search, EqualsBruteForceOverCutsAndSchedulesOnAThousandRandomProblems) {
     EXPECT_EQ(static_cast<double>(outcome.plans[0].estimate.count()), best) << round;
     ASSERT_TRUE(outcome.bound) << round;
     EXPECT_EQ(outcome.bound->time, outcome.plans[0].estimate) << round;
+    expect_history(outcome);
     for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
       EXPECT_LE(outcome.plans[0].peak_memory[r], problem.memory_limit[r]);
   }
