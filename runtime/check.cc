@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/rank_threads.h"
+
 namespace pfeife {
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/pipeline.h"
+#include "runtime/rank_pipeline.h"
 
 namespace pfeife {
 

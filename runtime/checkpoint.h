@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "planner/io/checkpoint_file.h"
-#include "runtime/pipeline.h"
+#include "runtime/rank_pipeline.h"
 
 namespace pfeife {
 

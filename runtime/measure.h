@@ -5,7 +5,7 @@
 #include <string>
 
 #include "planner/io/measurement_file.h"
-#include "runtime/pipeline.h"
+#include "runtime/rank_pipeline.h"
 
 namespace pfeife {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "planner/ir/plan.h"
-#include "runtime/pipeline.h"
+#include "runtime/rank_pipeline.h"
 
 namespace pfeife {
 

@@ -6,7 +6,7 @@
 
 #include "planner/ir/error.h"
 #include "runtime/launch.h"
-#include "runtime/pipeline.h"
+#include "runtime/rank_threads.h"
 #include "runtime/socket_transport.h"
 
 namespace pfeife {

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/graph_stage.h"
 #include "runtime/pipeline.h"
 
 namespace pfeife {

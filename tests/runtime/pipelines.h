@@ -8,7 +8,8 @@
 #include "planner/io/pt2_reader.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
-#include "runtime/pipeline.h"
+#include "runtime/rank_pipeline.h"
+#include "runtime/rank_threads.h"
 
 namespace pfeife::testing {
 

@@ -18,7 +18,7 @@
 #include "planner/io/schedule_csv.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
-#include "runtime/pipeline.h"
+#include "runtime/rank_threads.h"
 #include "runtime/socket_transport.h"
 #include "runtime/timed_run.h"
 #include "tests/runtime/pipelines.h"

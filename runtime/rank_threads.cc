@@ -1,0 +1,30 @@
+#include "runtime/rank_threads.h"
+
+#include <thread>
+
+#include "planner/ir/error.h"
+#include "runtime/in_process_transport.h"
+
+namespace pfeife {
+
+void run_ranks(std::size_t ranks, const std::function<void(RankId, Transport&)>& body) {
+  InProcessHub hub(ranks);
+  std::vector<std::string> failures(ranks);
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] {
+      const RankId rank{static_cast<std::int64_t>(r)};
+      const auto transport = hub.transport(rank);
+      try {
+        body(rank, *transport);
+      } catch (const std::exception& error) {
+        failures[r] = error.what();
+        transport->stop("rank " + to_string(rank) + " failed: " + error.what());
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& failure : failures)
+    if (!failure.empty()) throw RuntimeFault(failure);
+}
+
+}  // namespace pfeife

@@ -1,0 +1,14 @@
+// Ranks as threads of one process.
+#pragma once
+
+#include <functional>
+
+#include "runtime/transport.h"
+
+namespace pfeife {
+
+/// Runs `body` for every rank on a thread of its own, over an in-process transport. The first
+/// failure stops all and is thrown.
+void run_ranks(std::size_t ranks, const std::function<void(RankId, Transport&)>& body);
+
+}  // namespace pfeife
