@@ -1,11 +1,13 @@
 #include "runtime/machine.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <limits>
 
 #include "planner/ir/error.h"
 #include "runtime/aten.h"
@@ -49,6 +51,11 @@ Bytes machine_memory() {
   if (std::int64_t of_group = 0; limit >> of_group && of_group > 0)
     bytes = std::min(bytes, of_group);
   return {bytes};
+}
+
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most it takes
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
 }  // namespace pfeife

@@ -16,4 +16,9 @@ std::string busy_warning();
 /// The machine's memory, or what its control group may use if that is less.
 Bytes machine_memory();
 
+/// Makes the C library keep freed memory of up to 32 MiB a piece instead of handing it back: a step
+/// allocates what the one before freed, and fresh pages cost a fault each, more of them where
+/// activations live long. For the process, before it allocates much.
+void keep_freed_memory();
+
 }  // namespace pfeife

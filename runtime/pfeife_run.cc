@@ -5,6 +5,7 @@
 
 #include "planner/ir/error.h"
 #include "runtime/check_verb.h"
+#include "runtime/machine.h"
 #include "runtime/profile_verb.h"
 #include "runtime/train_verb.h"
 
@@ -206,6 +207,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace pfeife
 
 int main(int argc, char** argv) {
+  pfeife::keep_freed_memory();
   try {
     return pfeife::run({argv, argv + argc});
   } catch (const pfeife::ConfigError& error) {
