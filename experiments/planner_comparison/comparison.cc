@@ -1,6 +1,8 @@
 #include "experiments/planner_comparison/comparison.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "planner/schedules/families.h"
 #include "planner/search/evaluate.h"
@@ -28,6 +30,18 @@ Planned judge(const InstanceReader::Instance& instance, const ScheduleSpec& spec
     planned.fits = planned.fits && plan.peak_memory[r] <= instance.memory_limit[r];
   return planned;
 }
+/// Seconds since the last call.
+class Stopwatch {
+ public:
+  double lap() {
+    const auto before = std::exchange(begin_, std::chrono::steady_clock::now());
+    return std::chrono::duration<double>(begin_ - before).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
 Planned none(const std::string& reason) { return {false, {}, reason}; }
 
 Planned reference(const InstanceReader::Instance& instance, std::size_t microbatches,
@@ -74,8 +88,10 @@ Comparison compare(const InstanceReader::Instance& instance, std::size_t microba
   Comparison result;
   std::vector<std::string> names;
   for (const Family& family : families()) names.push_back(family.name);
+  Stopwatch watch;
   const SearchOutcome outcome = search(
       instance.problem(search_set(ranks, microbatches, loops, names)), {.iterations = effort});
+  result.search_s = watch.lap();
   if (outcome.plans.empty()) {
     result.proven_infeasible = outcome.infeasible && outcome.infeasible->proven;
     result.ours = none(result.proven_infeasible ? "nothing fits (proven)" : "none found");
@@ -91,8 +107,11 @@ Comparison compare(const InstanceReader::Instance& instance, std::size_t microba
   };
   Placement placement = round_robin(ranks, ranks);
   placement.device_of_rank = instance.device_of_rank;
+  watch.lap();
+  Planned reference_plan = reference(instance, microbatches, loops, false);
+  result.reference_s = watch.lap();
   result.others = {
-      reference(instance, microbatches, loops, false),
+      std::move(reference_plan),
       reference(instance, microbatches, loops, true),
       one_f_one_b(instance, microbatches, equal_time_cuts(layers, placement, *instance.cluster)),
       one_f_one_b(instance, microbatches, by_share(layers, ranks, time)),

@@ -74,6 +74,7 @@ struct Comparison {
   std::optional<Bound> bound;
   bool proven_infeasible = false;
   std::array<Planned, kOthers.size()> others;
+  double search_s = 0, reference_s = 0;  ///< measured, of ours and of the first of the others
 };
 
 /// `effort` and `loops` (stages a rank to try) for our planner; loops for reference mode, too.

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 #include "experiments/planner_comparison/comparison.h"
@@ -25,8 +27,11 @@ std::string cell(const Planned& planned) {
   return planned.fits ? decimals(milliseconds(planned.estimate), 3) : "";
 }
 
-std::string csv(const std::vector<InstanceSpec>& specs, const std::vector<Comparison>& results) {
-  std::string text = "model,cluster,devices,microbatches,memory_share,plan,ours_ms,bound_ms";
+/// The problems that are done, a line each.
+std::string csv(const std::vector<InstanceSpec>& specs,
+                const std::vector<std::optional<Comparison>>& results) {
+  std::string text =
+      "model,cluster,devices,microbatches,memory_share,plan,search_s,reference_s,ours_ms,bound_ms";
   for (const char* other : kOthers) {
     std::string name = other;
     std::ranges::replace(name, ' ', '_');
@@ -34,12 +39,14 @@ std::string csv(const std::vector<InstanceSpec>& specs, const std::vector<Compar
   }
   text += "\n";
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const Comparison& result = results[i];
+    if (!results[i]) continue;
+    const Comparison& result = *results[i];
     std::string plan = result.ours.plan;
     std::ranges::replace(plan, ',', ';');
     text += specs[i].model + "," + specs[i].cluster + "," + std::to_string(specs[i].ranks) + "," +
             std::to_string(specs[i].microbatches) + "," + decimals(specs[i].memory, 1) + "," +
-            plan + "," + cell(result.ours) + "," +
+            plan + "," + decimals(result.search_s, 3) + "," + decimals(result.reference_s, 3) + "," +
+            cell(result.ours) + "," +
             (result.bound ? decimals(milliseconds(result.bound->time), 3) : "");
     for (const Planned& other : result.others) text += "," + cell(other);
     text += "\n";
@@ -60,10 +67,15 @@ std::vector<double> losses(const std::vector<Comparison>& results, std::size_t o
 }
 
 void print_table(const std::vector<Comparison>& results) {
+  double ours = 0, reference = 0;
+  for (const Comparison& result : results)
+    ours += result.search_s, reference += result.reference_s;
   const auto count = [&](const auto& is) { return std::ranges::count_if(results, is); };
-  std::printf("%zu problems; ours has a plan for %td, proves of %td that none exists\n\n",
+  std::printf("%zu problems; ours has a plan for %td, proves of %td that none exists\n"
+              "all searches took %.1f s, those of reference mode %.1f s (measured, one core each)\n\n",
               results.size(), count([](const Comparison& c) { return c.ours.fits; }),
-              count([](const Comparison& c) { return c.proven_infeasible; }));
+              count([](const Comparison& c) { return c.proven_infeasible; }), ours,
+              reference);
   std::printf("%-18s %8s %8s %22s %10s %8s\n", "", "has a", "we have", "its step is longer, %",
               "", "shorter");
   std::printf("%-18s %8s %8s %8s %6s %6s %10s %8s\n", "planner", "plan", "one, not", "median",
@@ -93,13 +105,21 @@ int run(const std::filesystem::path& configs, const std::filesystem::path& folde
   InstanceReader reader(configs);
   std::vector<InstanceReader::Instance> instances;
   for (const InstanceSpec& spec : specs) instances.push_back(reader.read(spec));
-  std::vector<Comparison> results(specs.size());
+  std::vector<std::optional<Comparison>> done(specs.size());
+  std::size_t count = 0;
+  std::mutex mutex;
   parallel_for(specs.size(), std::max(1U, std::thread::hardware_concurrency()),
                [&](std::size_t i) {
-                 results[i] = compare(instances[i], specs[i].microbatches, {1, 2, 3}, effort);
+                 Comparison result = compare(instances[i], specs[i].microbatches, {1, 2, 3}, effort);
+                 const std::lock_guard lock(mutex);
+                 done[i] = std::move(result);
+                 std::cerr << ++count << " of " << specs.size() << ": " << specs[i].model << " on "
+                           << specs[i].ranks << " of " << specs[i].cluster << "\n";
+                 write_file(folder / "planner_comparison.csv", csv(specs, done));
                });
+  std::vector<Comparison> results;
+  for (std::optional<Comparison>& result : done) results.push_back(std::move(*result));
   print_table(results);
-  write_file(folder / "planner_comparison.csv", csv(specs, results));
   return 0;
 }
 
