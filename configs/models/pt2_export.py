@@ -1,0 +1,195 @@
+"""From a module to a `.pt2` archive: export with an open batch size, then a file without weights and debugging noise."""
+import contextlib
+import io
+import json
+import sys
+import zipfile
+from pathlib import Path
+from unittest import mock
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from shipped_models import Model
+
+
+@contextlib.contextmanager
+def masks_as_in_eager_mode():
+    """Keeps transformers from building attention masks that only say "all" or "causal".
+
+    In eager mode it passes no mask and `is_causal` instead, which is what allows fused attention; while exporting it
+    cannot look at values and builds the mask, which then goes to every layer.
+    """
+    with contextlib.ExitStack() as patches:
+        if "transformers" in sys.modules:
+            masking = "transformers.masking_utils."
+            patches.enter_context(mock.patch(masking + "is_torchdynamo_exporting", lambda: False))
+            patches.enter_context(mock.patch(masking + "find_packed_sequence_indices", lambda positions: None))
+        yield
+
+
+def with_fake_weights(module: nn.Module) -> nn.Module:
+    """Replaces the module's meta tensors by tensors of the fake mode in force, so that the graph's device is `cpu`."""
+    fake = {}
+    for owner in module.modules():
+        for table in (owner._parameters, owner._buffers):
+            for name, tensor in table.items():
+                if tensor is not None and id(tensor) not in fake:
+                    empty = torch.empty_like(tensor, device="cpu")
+                    is_parameter = isinstance(tensor, nn.Parameter)
+                    fake[id(tensor)] = nn.Parameter(empty, tensor.requires_grad) if is_parameter else empty
+                table[name] = fake.get(id(tensor))
+    return module
+
+
+def inline_no_grad_regions(program: torch.export.ExportedProgram) -> None:
+    """Replaces the calls that export makes of `torch.no_grad` blocks by the nodes of these blocks.
+
+    Right only where nothing in the block could have received a gradient; the models here use such blocks for position
+    encodings, which depend on no parameter.
+    """
+    graph_module = program.graph_module
+    for node in list(graph_module.graph.nodes):
+        if node.target is not torch.ops.higher_order.wrap_with_set_grad_enabled:
+            continue
+        _, block, *inputs = node.args
+        inner = getattr(graph_module, block.target).graph
+        values = dict(zip((n for n in inner.nodes if n.op == "placeholder"), inputs))
+        with graph_module.graph.inserting_before(node):
+            for inner_node in inner.nodes:
+                if inner_node.op == "call_function":
+                    values[inner_node] = graph_module.graph.node_copy(inner_node, lambda n: values[n])
+        results = [values[n] for n in inner.output_node().args[0]]
+        for user in list(node.users):
+            user.replace_all_uses_with(results[user.args[1]])
+            graph_module.graph.erase_node(user)
+        graph_module.graph.erase_node(node)
+        graph_module.graph.erase_node(block)
+        delattr(graph_module, block.target)
+    graph_module.recompile()
+
+
+def fake_like(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(tensor, device="cpu")
+
+
+def open_first_dimension(inputs: tuple | dict):
+    """Dynamic shapes: the first dimension is open wherever it has the size that it has in the first input."""
+    any_size = torch.export.Dim("batch", min=2, max=63)
+    tensors = list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
+    batch = next(tensor.shape[0] for tensor in tensors if tensor.dim() > 0)
+    if batch < 2:
+        raise SystemExit("the example batch must have 2 samples at least: export takes a size of 1 for a constant "
+                         "(or fix the size with --microbatch 1)")
+    shapes = [{0: any_size} if tensor.dim() > 0 and tensor.shape[0] == batch else {} for tensor in tensors]
+    return dict(zip(inputs, shapes)) if isinstance(inputs, dict) else tuple(shapes)
+
+
+def export(entry: Model, microbatch: int | None, dtype: torch.dtype):
+    """The exported program of one microbatch, and the module it was made from.
+
+    Without a size, the graph holds for 2 to 63 samples: export takes a 1 for a constant, and diffusers copies larger
+    batches before upsampling.
+    """
+    batch = microbatch or max(2, entry.microbatch)
+    torch.manual_seed(0)
+    torch.set_default_dtype(dtype)
+    if entry.real_weights:
+        module, inputs = entry.build(batch)
+    else:
+        with torch.device("meta"):
+            module, inputs = entry.build(batch)
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            with_fake_weights(module)
+            if isinstance(inputs, dict):
+                inputs = {key: fake_like(value) for key, value in inputs.items()}
+            else:
+                inputs = tuple(fake_like(value) for value in inputs)
+    shapes = None if microbatch else open_first_dimension(inputs)
+    by_position, by_name = ((), inputs) if isinstance(inputs, dict) else (inputs, {})
+    with masks_as_in_eager_mode():
+        program = torch.export.export(module.train(), by_position, by_name, dynamic_shapes=shapes, strict=False)
+    inline_no_grad_regions(program)
+    return program, module
+
+
+def contiguous_elements(meta: dict) -> int:
+    count = 1
+    for size in meta["sizes"]:
+        count *= size["as_int"]
+    return count
+
+
+def place_in_empty_storages(config: dict, same: dict[str, str]) -> None:
+    """Gives every distinct tensor its own place in one storage per dtype, whose file is then left empty.
+
+    torch writes the same path for all fake tensors, which reads as if they were all tied. After this, two names are
+    tied exactly if (path_name, storage_offset) agree, as in an archive with weights. The device becomes `meta`, so that
+    `torch.export.load` allocates nothing. `same` maps the second and later names of a tied tensor to its first name.
+    """
+    path_of_dtype, used, place = {}, {}, {}
+    for name, payload in config.items():
+        meta = payload["tensor_meta"]
+        first = same.get(name, name)
+        if first not in place:
+            prefix = payload["path_name"].rsplit("_", 1)[0]
+            path = path_of_dtype.setdefault(meta["dtype"], f"{prefix}_{len(path_of_dtype)}")
+            place[first] = path, used.get(path, 0)
+            used[path] = used.get(path, 0) + contiguous_elements(meta)
+        payload["path_name"], meta["storage_offset"] = place[first][0], {"as_int": place[first][1]}
+        meta["device"] = {"type": "meta", "index": None}
+
+
+def prune_graph(program: dict) -> None:
+    """Drops what only debuggers read: assertions, stack traces, Python function names, calls of inner modules."""
+    graph_module = program["graph_module"]
+    graph = graph_module["graph"]
+    graph["nodes"] = [node for node in graph["nodes"] if node["target"] != "torch.ops.aten._assert_tensor_metadata.default"]
+    for node in graph["nodes"]:
+        node["metadata"] = {key: text for key, text in node["metadata"].items() if key == "nn_module_stack"}
+    graph_module["module_call_graph"] = graph_module["module_call_graph"][:1]
+
+
+def tied_names(module: nn.Module) -> dict[str, str]:
+    first, same = {}, {}
+    tensors = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+    for name, tensor in tensors:
+        if first.setdefault(id(tensor), name) != name:
+            same[name] = first[id(tensor)]
+    return same
+
+
+def strip_archive(archive: bytes, module: nn.Module, keep_weights: bool) -> dict[str, bytes]:
+    """The files of a compact archive: weights empty unless kept, no example inputs, no debugging noise."""
+    files = {}
+    with zipfile.ZipFile(io.BytesIO(archive)) as source:
+        for path in source.namelist():
+            files[path.split("/", 1)[1]] = source.read(path)
+
+    program = json.loads(files["models/model.json"])
+    prune_graph(program)
+    files["models/model.json"] = json.dumps(program, separators=(",", ":")).encode()
+    files["data/sample_inputs/model.pt"] = b""
+
+    if not keep_weights:
+        same = tied_names(module)
+        for folder, config_name in (("weights", "model_weights_config"), ("constants", "model_constants_config")):
+            config_path = f"data/{folder}/{config_name}.json"
+            payloads = json.loads(files[config_path])
+            place_in_empty_storages(payloads["config"], same)
+            files = {path: data for path, data in files.items()
+                     if not path.startswith(f"data/{folder}/") or path == config_path}
+            files[config_path] = json.dumps(payloads, separators=(",", ":")).encode()
+            for payload in payloads["config"].values():
+                files[f"data/{folder}/{payload['path_name']}"] = b""
+    return files
+
+
+def write_archive(path: Path, files: dict[str, bytes]) -> None:
+    """Equal files give equal bytes: sorted names, one date."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as target:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(f"{path.stem}/{name}", date_time=(1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            target.writestr(entry, files[name])
