@@ -1,0 +1,142 @@
+#include "planner/search/alternatives.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "planner/ir/error.h"
+#include "planner/search/work_bound.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::size_t kLittleEffort = 30;  ///< of a first search
+constexpr std::size_t kSearchedFully = 4;  ///< problems at most
+
+class Alternatives {
+ public:
+  Alternatives(const std::vector<Problem>& problems, const SearchOptions& options,
+               const Searcher& searcher)
+      : problems_(problems),
+        options_(options),
+        searcher_(searcher),
+        all_(problems.size()),
+        outcomes_(problems.size()) {
+    PFEIFE_CHECK(!problems.empty(), "no problem to search");
+  }
+
+  BestAlternative run() {
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      all_[i].bound = all_[i].any_order =
+          Nanoseconds{static_cast<std::int64_t>(work_bound(problems_[i]))};
+    if (problems_.size() > 1) search_briefly();
+    search_fully();
+    return best();
+  }
+
+ private:
+  std::vector<std::size_t> by(const auto& key) const {
+    std::vector<std::size_t> order(problems_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, key);
+    return order;
+  }
+  Nanoseconds best_time() const {
+    Nanoseconds best = kNothingFits;
+    for (const AlternativeOutcome& one : all_)
+      if (one.plan) best = std::min(best, one.plan->estimate);
+    return best;
+  }
+  Nanoseconds time_of(std::size_t i) const {
+    return all_[i].plan ? all_[i].plan->estimate : kNothingFits;
+  }
+
+  /// Takes what a search has found. A bound holds for the plans of the schedules that are listed,
+  /// and for every order only if the best plan is one built for its costs (SearchOutcome::bound).
+  void take(std::size_t i, SearchOutcome outcome) {
+    AlternativeOutcome& one = all_[i];
+    one.searched = true;
+    candidates_ += outcome.candidates;
+    if (outcome.bound) one.bound = std::max(one.bound, outcome.bound->time);
+    if (outcome.bound && outcome.plans[0].order)
+      one.any_order = std::max(one.any_order, outcome.bound->time);
+    if (outcome.infeasible && outcome.infeasible->proven) one.bound = one.any_order = kNothingFits;
+    // More effort does not always end at a better plan.
+    if (one.plan && (outcome.plans.empty() || one.plan->estimate < outcome.plans[0].estimate))
+      return;
+    one.infeasible = outcome.infeasible;
+    if (!outcome.plans.empty()) one.plan = outcome.plans[0];
+    outcomes_[i] = std::move(outcome);
+  }
+
+  void search_briefly() {
+    SearchOptions brief = options_;
+    brief.certificate = false;
+    brief.iterations =
+        options_.iterations == 0 ? kLittleEffort : std::min(options_.iterations, kLittleEffort);
+    for (const std::size_t i : by([&](std::size_t k) { return all_[k].bound; }))
+      if (all_[i].bound < best_time()) take(i, searcher_(problems_[i], brief));
+  }
+
+  void search_fully() {
+    const auto promise = [&](std::size_t i) { return std::pair{time_of(i), lack(i)}; };
+    std::size_t searched = 0;
+    for (const std::size_t i : by(promise)) {
+      if (searched == kSearchedFully) break;
+      if (searched > 0 && (!all_[i].searched || all_[i].bound >= best_time())) continue;
+      take(i, searcher_(problems_[i], options_));
+      ++searched;
+    }
+    best_ = by(promise)[0];
+  }
+  /// Bytes that a problem without a plan lacks.
+  Bytes lack(std::size_t i) const {
+    const auto& lack = all_[i].infeasible;
+    return lack ? lack->needed - lack->available : Bytes{std::numeric_limits<std::int64_t>::max()};
+  }
+
+  BestAlternative best() {
+    BestAlternative found{best_, std::move(outcomes_[best_]), std::move(all_)};
+    found.outcome.candidates = candidates_;
+    if (found.outcome.bound) {
+      const bool built = found.outcome.plans[0].order.has_value();
+      found.outcome.bound->time = found.outcome.plans[0].estimate;
+      for (const AlternativeOutcome& one : found.all)
+        found.outcome.bound->time =
+            std::min(found.outcome.bound->time, built ? one.any_order : one.bound);
+    }
+    if (found.outcome.infeasible)
+      for (const AlternativeOutcome& one : found.all)
+        found.outcome.infeasible->proven &= one.bound == kNothingFits;
+    return found;
+  }
+
+  const std::vector<Problem>& problems_;
+  const SearchOptions& options_;
+  const Searcher& searcher_;
+  std::vector<AlternativeOutcome> all_;
+  std::vector<SearchOutcome> outcomes_;  // [problem]
+  std::size_t best_ = 0, candidates_ = 0;
+};
+
+}  // namespace
+
+BestAlternative search_alternatives(const std::vector<Problem>& problems,
+                                    const SearchOptions& options, const Searcher& searcher) {
+  return Alternatives(problems, options, searcher).run();
+}
+
+std::string why_not(const BestAlternative& found, std::size_t problem) {
+  const AlternativeOutcome& one = found.all[problem];
+  if (problem == found.best) return "";
+  if (!found.outcome.plans.empty() && one.bound >= found.outcome.plans[0].estimate &&
+      one.bound != kNothingFits)
+    return "its bound, " + to_string(one.bound) + ", is above the plan's time";
+  if (one.plan) return to_string(one.plan->estimate - found.outcome.plans[0].estimate) + " slower";
+  if (!one.infeasible) return "it cannot be cut into so many stages";
+  const Infeasible& lack = *one.infeasible;
+  return "rank " + to_string(lack.rank) + " lacks " + to_string(lack.needed - lack.available) +
+         (one.bound == kNothingFits ? "" : " in the best case found");
+}
+
+}  // namespace pfeife

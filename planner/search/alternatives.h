@@ -1,0 +1,46 @@
+// The best plan of several problems that do the same work: other microbatch sizes of one batch,
+// other orders of the devices or of the layers. Bounds decide which of them are searched at all.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planner/search/search.h"
+
+namespace pfeife {
+
+/// How one problem is searched: search(), or a variation of it that returns as much.
+using Searcher = std::function<SearchOutcome(const Problem&, const SearchOptions&)>;
+
+/// Bound of a problem that is proven to have no plan.
+constexpr Nanoseconds kNothingFits = Nanoseconds::max();
+
+/// What is known of one of the problems.
+struct AlternativeOutcome {
+  std::optional<PlannedSchedule> plan;   ///< its best; empty: it has none, or was not searched
+  std::optional<Infeasible> infeasible;  ///< if it was searched in vain
+  Nanoseconds bound{0};                  ///< no plan of its listed schedules is faster;
+                                         ///< kNothingFits = none fits
+  Nanoseconds any_order{0};              ///< nor a plan of any order of the same placements
+  bool searched = false;
+};
+
+struct BestAlternative {
+  std::size_t best = 0;   ///< number of the problem that `outcome` is of
+  SearchOutcome outcome;  ///< bound: of the plans of all problems; candidates: of all searches
+  std::vector<AlternativeOutcome> all;  ///< [problem]
+};
+
+/// Searches the problem with the best plan. A problem is left out if not even a bound that takes no
+/// time allows it to be faster than the best plan so far; the others are searched with little
+/// effort, and those few that may still be best with all of `options`. If nothing fits, the problem
+/// that lacks least is best. At least one problem; ties go to the first. Deterministic.
+BestAlternative search_alternatives(const std::vector<Problem>& problems,
+                                    const SearchOptions& options, const Searcher& searcher);
+
+/// "its bound, 12.3 ms, is above the plan's time"; "1.2 ms slower"; "rank 0 lacks 3 GiB"; "" for
+/// the best.
+std::string why_not(const BestAlternative& found, std::size_t problem);
+
+}  // namespace pfeife

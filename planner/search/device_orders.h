@@ -1,0 +1,45 @@
+// Which device runs which rank: the orders of the devices that can differ at all, those that look
+// best, and a problem that is no harder than any of them.
+#pragma once
+
+#include "planner/search/search.h"
+
+namespace pfeife {
+
+/// The orders of `devices` (distinct) that differ in the kinds of their ranks or in the latency and
+/// bandwidth between two of them; of equal ones the lexicographically smallest, all in
+/// lexicographic order. nullopt if more than `most` orders would have to be looked at, once devices
+/// that are interchangeable (of one kind, with equal paths to all others) are told apart no longer.
+std::optional<std::vector<std::vector<DeviceId>>> device_orders(
+    const Cluster& cluster, const std::vector<DeviceId>& devices, std::size_t most);
+
+/// Orders of problem.device_of_rank that promise most, the best first, at most `keep`: each is
+/// judged by the schedules and cuts of `plans` (found for any order), and by the same schedules on
+/// equal-time cuts. All orders that differ if there are few, otherwise by exchanging two devices at
+/// a time, from the given order and from some random ones. Memory limits must be the devices' own.
+/// Deterministic, whatever `threads`.
+struct PromisingOrders {
+  std::vector<std::vector<DeviceId>> orders;
+  bool all = false;  ///< `orders` has every order that differs
+};
+PromisingOrders promising_orders(const Problem& problem, const std::vector<PlannedSchedule>& plans,
+                                 std::size_t keep, std::size_t threads);
+
+/// `problem` with other devices for its ranks; memory limits go with the devices.
+Problem with_devices(const Problem& problem, const std::vector<DeviceId>& device_of_rank);
+
+/// A problem whose every plan is at most as slow, and fits if it does, as the same plan of
+/// `problem` under any order of its devices: every device does every layer as fast as the fastest
+/// does, every link is the best one, every limit the largest.
+class RelaxedDevices {
+ public:
+  explicit RelaxedDevices(const Problem& problem);
+  Problem problem() const;
+
+ private:
+  Problem original_;
+  Layers layers_;
+  Cluster cluster_;
+};
+
+}  // namespace pfeife

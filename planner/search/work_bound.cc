@@ -1,0 +1,87 @@
+#include "planner/search/work_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "planner/search/built_orders.h"
+
+namespace pfeife {
+
+double shared_work_bound(const Problem& problem, std::size_t microbatches) {
+  const auto count = static_cast<std::int64_t>(microbatches);
+  const auto work = [&](const LayerTimes& t) {
+    const Nanoseconds once = t.forward + t.backward_input + t.backward_weight;
+    return static_cast<double>(count * once.count() + t.optimizer.count());
+  };
+  std::map<std::size_t, double> all;  // by kind: all work on one device
+  for (const DeviceId device : problem.device_of_rank)
+    all[problem.cluster.kind_of_device[device.index()]] = 0;
+  for (auto& [kind, sum] : all)
+    for (const Layer& layer : problem.layers.layers) sum += work(layer.times[kind]);
+  // Weights in proportion to the speeds; any others would do, too.
+  double speeds = 0;
+  for (const DeviceId device : problem.device_of_rank)
+    speeds += 1 / std::max(1.0, all[problem.cluster.kind_of_device[device.index()]]);
+  double least = 0;
+  for (const Layer& layer : problem.layers.layers) {
+    double cheapest = std::numeric_limits<double>::infinity();
+    for (const auto& [kind, sum] : all)
+      cheapest = std::min(cheapest, work(layer.times[kind]) / std::max(1.0, sum) / speeds);
+    least += cheapest;
+  }
+  return std::floor(least * (1 - 1e-12));
+}
+
+double one_microbatch_bound(const Problem& problem) {
+  std::set<std::size_t> kinds;
+  for (const DeviceId device : problem.device_of_rank)
+    kinds.insert(problem.cluster.kind_of_device[device.index()]);
+  const auto fastest = [&](const Layer& layer, Nanoseconds LayerTimes::*work) {
+    Nanoseconds least = Nanoseconds::max();
+    for (const std::size_t kind : kinds) least = std::min(least, layer.times[kind].*work);
+    return least;
+  };
+  const std::vector<Layer>& layers = problem.layers.layers;
+  // [layer] from the step's begin to the forward's end; from the backward's begin to the step's
+  // end.
+  std::vector<Nanoseconds> forward(layers.size(), Nanoseconds{0}), backward = forward;
+  std::vector<std::vector<const LayerValue*>> made(layers.size());
+  for (const LayerValue& value : problem.layers.values)
+    made[value.producer.index()].push_back(&value);
+  Nanoseconds longest{0};
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    forward[l] += fastest(layers[l], &LayerTimes::forward);
+    backward[l] += fastest(layers[l], &LayerTimes::backward_input);
+    longest = std::max(longest, forward[l] + backward[l]);
+    for (const LayerValue* value : made[l])
+      for (const LayerId reader : value->consumers) {
+        Nanoseconds& begin = forward[reader.index()];
+        begin = std::max(begin, forward[l]);
+        Nanoseconds& rest = backward[reader.index()];
+        if (value->gradient_bytes > Bytes{0}) rest = std::max(rest, backward[l]);
+      }
+  }
+  return static_cast<double>(longest.count());
+}
+
+double work_bound(const Problem& problem) {
+  const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
+                       problem.recompute == Recompute::Full);
+  double least = std::numeric_limits<double>::infinity();
+  for (const ScheduleSpec& spec : problem.schedules) {
+    // Schedules of equal size have the same bound; one of them is asked.
+    const auto same = [&](const ScheduleSpec& other) {
+      return (other.loops > 1) == (spec.loops > 1);
+    };
+    if (&*std::ranges::find_if(problem.schedules, same) != &spec) continue;
+    least = std::min(least, std::max({any_order_bound(model, problem, spec),
+                                      shared_work_bound(problem, spec.microbatches),
+                                      one_microbatch_bound(problem)}));
+  }
+  return least;
+}
+
+}  // namespace pfeife
