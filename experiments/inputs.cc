@@ -70,11 +70,10 @@ const Layers& Inputs::layers(const CaseConfig& config) {
   return layers_.emplace(key, read_layers(config, cluster(config.cluster))).first->second;
 }
 
-const Layers* Inputs::layers_of(CaseConfig config, std::int64_t microbatch_size) {
+const Layers* Inputs::other_layers(const CaseConfig& config) {
   // A measured profile is for one size.
   if (config.model.format != ModelFormat::Pt2 || config.profile) return nullptr;
   const std::lock_guard lock(other_sizes_);
-  config.microbatch_size = microbatch_size;
   try {
     return &layers(config);
   } catch (const ConfigError&) {

@@ -24,9 +24,9 @@ class Inputs {
   /// The model of a case with costs for every device kind of its cluster. Errors: ConfigError.
   const Layers& layers(const CaseConfig& config);
 
-  /// The model of a case for microbatches of another size; nullptr if it has none: only archives
-  /// with a symbolic batch do. May be called from several threads. Errors: ConfigError.
-  const Layers* layers_of(CaseConfig config, std::int64_t microbatch_size);
+  /// The same where the microbatch size is not the user's; nullptr if the model has none of that
+  /// size: only archives with a symbolic batch do. May be called from several threads.
+  const Layers* other_layers(const CaseConfig& config);
 
   /// SHA-256 of everything that decides a case: the resolved config, the bytes of every file,
   /// kResultsVersion.

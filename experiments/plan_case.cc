@@ -69,10 +69,10 @@ std::size_t loops_of(const Partition& partition, const CaseConfig& config) {
   return stages / config.devices;
 }
 
-/// Refuses a family that is asked for by name and has no valid point among `loops`.
-void check_named_families(const CaseConfig& config, const std::vector<std::size_t>& loops) {
+/// Why a family that is asked for by name has no valid point among `loops`; "" if all have.
+std::string impossible_family(const CaseConfig& config, const std::vector<std::size_t>& loops) {
   for (const std::string& name : config.plan.families) {
-    if (name == "all" || name == "certified") return;
+    if (name == "all" || name == "certified") return "";
     std::string reason;
     for (const std::size_t v : loops) {
       const ScheduleSpec spec{
@@ -86,15 +86,20 @@ void check_named_families(const CaseConfig& config, const std::vector<std::size_
       // loops.
       if (reason.empty() || refused->microbatches) reason = to_string(*refused, spec);
     }
-    if (!reason.empty()) throw ConfigError(config.plan.families_where, "plan.families: " + reason);
+    if (!reason.empty()) return reason;
   }
+  return "";
+}
+
+std::vector<std::size_t> loops_of(const CaseConfig& config, const std::optional<Partition>& cuts) {
+  return cuts ? std::vector{loops_of(*cuts, config)} : config.plan.loops;
 }
 
 std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
                                        const std::optional<Partition>& cuts) {
-  const std::vector<std::size_t> loops =
-      cuts ? std::vector{loops_of(*cuts, config)} : config.plan.loops;
-  check_named_families(config, loops);
+  const std::vector<std::size_t> loops = loops_of(config, cuts);
+  if (const std::string reason = impossible_family(config, loops); !reason.empty())
+    throw ConfigError(config.plan.families_where, "plan.families: " + reason);
   std::vector<ScheduleSpec> specs =
       config.plan.reference
           ? reference_set(config.devices, config.microbatches, loops)
@@ -123,10 +128,12 @@ Problem reference_problem(Problem problem) {
   return problem;
 }
 
-/// Searches with the recomputation that the config allows; `problem` is left as it was tried last.
-SearchOutcome search_as_set(const CaseConfig& config, Problem& problem,
+/// Searches with the recomputation that the config allows.
+SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
                             const SearchOptions& options) {
   using Setting = PlanSettings::Recompute;
+  if (config.plan.reference) return reference_search(reference_problem(given));
+  Problem problem = given;
   const Setting setting = config.plan.recompute;
   if (setting == Setting::Full) problem.recompute = Recompute::Full;
   if (setting == Setting::Choose) problem.recompute = Recompute::Choose;
@@ -140,30 +147,60 @@ SearchOutcome search_as_set(const CaseConfig& config, Problem& problem,
   outcome.candidates += before;
   return outcome;
 }
+/// What search_as_set has tried last if it found nothing.
+Recompute last_tried(const PlanSettings& plan) {
+  switch (plan.recompute) {
+    case PlanSettings::Recompute::None:
+      return Recompute::None;
+    case PlanSettings::Recompute::Full:
+      return Recompute::Full;
+    default:
+      return Recompute::Choose;
+  }
+}
+
+Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
+  const CaseConfig& config = settled.config;
+  const std::optional<Partition> cuts = given_cuts(config, *settled.layers);
+  return {*settled.layers,    cluster, schedules_of(config, cuts), devices_of(config),
+          memory_limits(config, cluster), cuts};
+}
+
+/// The ways to settle a case; those that a family named in the config cannot do are left out.
+std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
+                                       const LayersOf& layers_of) {
+  return settled_cases(config, layers, layers_of, [&](const CaseConfig& settled) {
+    return impossible_family(settled, loops_of(settled, given_cuts(settled, layers)));
+  });
+}
 
 void search_plans(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                  const LayersOfSize& layers_of, const SearchOptions& options, CasePlans& plans) {
-  const std::optional<Partition> cuts = given_cuts(config, layers);
-  Problem problem{layers,
-                  cluster,
-                  schedules_of(config, cuts),
-                  devices_of(config),
-                  memory_limits(config, cluster),
-                  cuts};
-  SearchOutcome outcome = config.plan.reference ? reference_search(reference_problem(problem))
-                                                : search_as_set(config, problem, options);
+                  const LayersOf& layers_of, const SearchOptions& options, CasePlans& plans) {
+  const std::vector<SettledCase> cases = settled_cases(config, layers, layers_of);
+  std::vector<Problem> problems;
+  for (const SettledCase& settled : cases) problems.push_back(problem_of(settled, cluster));
+  SettledSearch found = search_settled(
+      cases, problems, options, [&](const Problem& problem, const SearchOptions& of_search) {
+        return search_as_set(config, problem, of_search);
+      });
+  SearchOutcome& outcome = found.outcome;
+  plans.settled = std::make_shared<const CaseConfig>(found.best.config);
+  plans.layers = found.best.layers;
+  plans.alternatives = std::move(found.alternatives);
   for (PlannedSchedule& planned : outcome.plans)
-    plans.planned.push_back(
-        candidate_of("planned", planned.spec, planned.partition, config, layers, cluster,
-                     planned.recompute, planned.order));
+    plans.planned.push_back(candidate_of("planned", planned.spec, planned.partition,
+                                         *plans.settled, *plans.layers, cluster,
+                                         planned.recompute, planned.order));
   if (outcome.plans.empty()) {
+    Problem problem = problem_of(found.best, cluster);
     plans.planned.push_back(
         {.plan = "planned",
          .reason = outcome.infeasible
                        ? shortage(*outcome.infeasible, problem.schedules.size())
                        : "no plan found: the model cannot be cut into so many stages"});
+    problem.recompute = last_tried(config.plan);
     if (!config.plan.reference)
-      plans.tried = what_would_help(config, problem, layers_of, options.threads);
+      plans.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
   }
   for (const PlannedSchedule& point : outcome.front)
     plans.front.push_back({name_of(point), point.estimate, largest_peak(point)});
@@ -312,7 +349,9 @@ void check_case(const CaseConfig& config, const Layers& layers, const Cluster& c
                                                        number(cluster.devices() - 1) + ")");
   switch (config.plan.source) {
     case PlanSettings::Source::Search:
-      schedules_of(config, given_cuts(config, layers));
+      for (const SettledCase& settled :
+           settled_cases(config, layers, [&](const CaseConfig&) { return &layers; }))
+        schedules_of(settled.config, given_cuts(config, layers));
       break;
     case PlanSettings::Source::PlanFile:
       from_plan(config, layers, cluster);
@@ -324,8 +363,10 @@ void check_case(const CaseConfig& config, const Layers& layers, const Cluster& c
 }
 
 CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                    const LayersOfSize& layers_of, std::size_t keep, std::size_t threads) {
+                    const LayersOf& layers_of, std::size_t keep, std::size_t threads) {
   CasePlans plans;
+  plans.settled = std::make_shared<const CaseConfig>(config);
+  plans.layers = &layers;
   const auto started = std::chrono::steady_clock::now();
   switch (config.plan.source) {
     case PlanSettings::Source::Search:
@@ -342,7 +383,7 @@ CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluste
   plans.search_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   for (const std::string& name : config.baselines)
-    plans.baselines.push_back(baseline(name, config, layers, cluster));
+    plans.baselines.push_back(baseline(name, *plans.settled, *plans.layers, cluster));
   return plans;
 }
 

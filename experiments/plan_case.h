@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/choices.h"
 #include "experiments/what_would_help.h"
 #include "planner/io/experiment_config.h"
 #include "planner/ir/cluster.h"
@@ -27,11 +28,14 @@ struct Candidate {
 };
 
 struct CasePlans {
+  std::shared_ptr<const CaseConfig> settled;  ///< the case with nothing left open
+  const Layers* layers = nullptr;             ///< of it
   std::vector<Candidate> planned;    ///< best estimate first; one with a reason if nothing fits
   std::vector<Candidate> baselines;  ///< in the order of the config
   std::vector<Rejected> rejected;
   std::vector<FrontPoint> front;
-  std::vector<TriedChange> tried;  ///< if nothing fits
+  std::vector<Alternative> alternatives;  ///< of what was open
+  std::vector<TriedChange> tried;         ///< if nothing fits
   std::optional<Bound> bound;
   std::shared_ptr<const Certificate> certificate;  ///< may be empty
   std::size_t candidates = 0;  ///< evaluated by the search
@@ -48,13 +52,13 @@ std::vector<std::string> family_list(const PlanSettings& plan);
 
 /// Refuses what cannot be planned: a point that a family named in `plan` cannot do, cuts that are
 /// not legal or that the devices cannot share, a given plan or schedule that does not fit the
-/// model. Cheap, so that a mistake in any case shows before the first one is computed. Errors:
+/// model. `layers`: of the case, whatever its microbatch size if that is open. Cheap, so that a mistake in any case shows before the first one is computed. Errors:
 /// ConfigError.
 void check_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster);
 
 /// Makes the plans of a case that passed check_case; `keep` is how many planned ones at most,
 /// `threads` how many the search may use.
 CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                    const LayersOfSize& layers_of, std::size_t keep, std::size_t threads);
+                    const LayersOf& layers_of, std::size_t keep, std::size_t threads);
 
 }  // namespace pfeife

@@ -187,6 +187,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   for (const Evaluation& baseline : evaluated.baselines)
     record.plans.push_back(plan_record(baseline));
   record.front = evaluated.front;
+  record.alternatives = evaluated.alternatives;
   record.tried = evaluated.tried;
   for (const Rejected& rejected : evaluated.rejected)
     record.lost.push_back({rejected.spec.family + ", V=" + std::to_string(rejected.spec.loops) +

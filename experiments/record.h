@@ -13,11 +13,13 @@ namespace pfeife {
 /// All plans of a case, evaluated.
 struct EvaluatedCase {
   const CaseConfig* config = nullptr;
+  std::shared_ptr<const CaseConfig> settled;  ///< with nothing left open: that of the plans
   std::string digest;
   std::size_t chosen = 0;  ///< of `planned`
   std::vector<Evaluation> planned, baselines;
   std::vector<Rejected> rejected;
   std::vector<FrontPoint> front;
+  std::vector<Alternative> alternatives;
   std::vector<TriedChange> tried;
   std::optional<Bound> bound;
   std::shared_ptr<const Certificate> certificate;  ///< may be empty

@@ -53,19 +53,21 @@ void in_parallel(std::size_t count, std::size_t threads, const Work& work) {
 EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads) {
   // Only an engine that must simulate to choose needs more than the best plan.
   const std::size_t keep = task.config->select_by == SelectBy::Estimate ? 1 : 5;
-  const auto layers_of = [&](std::int64_t size) { return inputs.layers_of(*task.config, size); };
+  const auto layers_of = [&](const CaseConfig& config) { return inputs.other_layers(config); };
   CasePlans plans = plan_case(*task.config, *task.layers, *task.cluster, layers_of, keep, threads);
   EvaluatedCase evaluated;
   evaluated.config = task.config;
   evaluated.digest = task.digest;
+  evaluated.settled = plans.settled;
   for (Candidate& candidate : plans.planned)
     evaluated.planned.push_back(
-        estimate_candidate(*task.config, *task.layers, *task.cluster, std::move(candidate)));
+        estimate_candidate(*plans.settled, *plans.layers, *task.cluster, std::move(candidate)));
   for (Candidate& candidate : plans.baselines)
     evaluated.baselines.push_back(
-        estimate_candidate(*task.config, *task.layers, *task.cluster, std::move(candidate)));
+        estimate_candidate(*plans.settled, *plans.layers, *task.cluster, std::move(candidate)));
   evaluated.rejected = std::move(plans.rejected);
   evaluated.front = std::move(plans.front);
+  evaluated.alternatives = std::move(plans.alternatives);
   evaluated.tried = std::move(plans.tried);
   evaluated.bound = std::move(plans.bound);
   evaluated.certificate = std::move(plans.certificate);

@@ -181,6 +181,20 @@ std::string front_text(const CaseRecord& record, const MemoryUnit& unit) {
   return "    less memory: " + text + (rest ? ", ...\n" : "\n");
 }
 
+/// What the case leaves open and how it was settled: the choice and the next best.
+std::string alternatives_text(const CaseRecord& record) {
+  constexpr std::size_t kMostShown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(record.alternatives.size(), kMostShown); ++i) {
+    const Alternative& one = record.alternatives[i];
+    text += fmt::format("    {} {}: {}\n", one.reason.empty() ? "chosen:" : "not:   ", one.choice,
+                        one.reason.empty() ? milliseconds_text(one.estimate) + " ms" : one.reason);
+  }
+  if (record.alternatives.size() > kMostShown)
+    text += fmt::format("    and {} more, in report.html\n", record.alternatives.size() - kMostShown);
+  return text;
+}
+
 /// If nothing fits: what was tried, a line a change.
 std::string changes_text(const CaseRecord& record) {
   std::string text;
@@ -230,7 +244,8 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
       const Line line = line_of(plan, layout.columns, layout.unit);
       text += text_of(line, layout);
       over = over || (!line.figures.empty() && line.memory.find('!') != std::string::npos);
-      if (&plan == &record.plans.front()) text += front_text(record, layout.unit) + changes_text(record);
+      if (&plan == &record.plans.front()) 
+        text += front_text(record, layout.unit) + alternatives_text(record) + changes_text(record);
     }
   }
   return over ? text + "\n! more than the device has\n" : text;

@@ -61,7 +61,7 @@ std::string shortage(const Infeasible& infeasible, std::size_t schedules) {
 }
 
 std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem& problem,
-                                         const LayersOfSize& layers_of, std::size_t threads) {
+                                         const LayersOf& layers_of, std::size_t threads) {
   const Cluster& cluster = problem.cluster;
   Surroundings around;
   around.schedules = [&](std::size_t ranks, std::size_t microbatches, bool all) {
@@ -73,7 +73,11 @@ std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem
   around.devices = all_devices(config, cluster);
   for (const DeviceId device : around.devices)
     around.memory_limit.push_back(memory_limit(config, cluster, device));
-  around.layers = layers_of;
+  around.layers = [&](std::int64_t size) {
+    CaseConfig other = config;
+    other.microbatch_size = size;
+    return layers_of(other);
+  };
   std::vector<TriedChange> changes;
   for (const Remedy& remedy : remedies(problem, around, {.threads = threads}))
     changes.push_back(tried(remedy));

@@ -10,8 +10,8 @@
 
 namespace pfeife {
 
-/// The model of a case for microbatches of another size; nullptr = there is none.
-using LayersOfSize = std::function<const Layers*(std::int64_t microbatch_size)>;
+/// The model of a config, for its microbatch size; nullptr = there is none.
+using LayersOf = std::function<const Layers*(const CaseConfig&)>;
 
 /// "zb1p, V=2, recompute=0": a plan in a few words.
 std::string name_of(const PlannedSchedule& plan);
@@ -21,6 +21,6 @@ std::string shortage(const Infeasible& infeasible, std::size_t schedules);
 
 /// Changes that were tried on `problem`, the case's, with what came of each.
 std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem& problem,
-                                         const LayersOfSize& layers_of, std::size_t threads);
+                                         const LayersOf& layers_of, std::size_t threads);
 
 }  // namespace pfeife

@@ -68,7 +68,7 @@ Point planned(CaseConfig& config, Inputs& inputs) {
   const Layers& layers = inputs.layers(config);
   const Cluster& cluster = inputs.cluster(config.cluster);
   check_case(config, layers, cluster);
-  const auto layers_of = [&](std::int64_t size) { return inputs.layers_of(config, size); };
+  const auto layers_of = [&](const CaseConfig& other) { return inputs.other_layers(other); };
   CasePlans plans = plan_case(config, layers, cluster, layers_of, 1, 1);
   Point point;
   point.evaluated.config = &config;

@@ -86,6 +86,57 @@ void read_size(const std::vector<Axis>& axes, const std::vector<std::size_t>& po
   }
 }
 
+/// The nearest numbers on both sides of `value` that divide `batch`.
+std::string nearest_divisors(std::int64_t batch, std::int64_t value) {
+  std::int64_t below = std::min(value, batch), above = value;
+  while (batch % below != 0) --below;
+  while (above < batch && batch % above != 0) ++above;
+  return std::to_string(below) +
+         (above <= batch && above != below ? " or " + std::to_string(above) : "");
+}
+
+/// Global batch, microbatches and their size: two of them say the third; the global batch alone
+/// leaves the others open.
+void settle_batch(bool microbatches_given, CaseConfig& config) {
+  if (!config.global_batch) return;
+  const std::int64_t batch = *config.global_batch;
+  if (config.plan.source != PlanSettings::Source::Search)
+    throw ConfigError(config.global_batch_where,
+                      "\"" + config.plan.file->written +
+                          "\" says the number of microbatches; leave training.global_batch out");
+  if (config.microbatch_size && batch % *config.microbatch_size != 0)
+    throw ConfigError(config.microbatch_size_where,
+                      "a global batch of " + std::to_string(batch) +
+                          " cannot be divided into microbatches of " +
+                          std::to_string(*config.microbatch_size) + "; " +
+                          nearest_divisors(batch, *config.microbatch_size) + " would do");
+  const auto count = static_cast<std::int64_t>(config.microbatches);
+  if (microbatches_given && batch % count != 0)
+    throw ConfigError(config.microbatches_where,
+                      "a global batch of " + std::to_string(batch) + " cannot be divided into " +
+                          std::to_string(count) + " microbatches; " +
+                          nearest_divisors(batch, count) + " would do");
+  if (microbatches_given && config.microbatch_size && batch != count * *config.microbatch_size)
+    throw ConfigError(config.global_batch_where,
+                      std::to_string(count) + " microbatches of " +
+                          std::to_string(*config.microbatch_size) + " are a global batch of " +
+                          std::to_string(count * *config.microbatch_size) +
+                          "; leave one of the three out");
+  if (microbatches_given) {
+    config.microbatch_size = batch / count;
+  } else if (config.microbatch_size) {
+    config.microbatches = static_cast<std::size_t>(batch / *config.microbatch_size);
+  } else if (config.model.format != ModelFormat::Pt2 || config.profile) {
+    throw ConfigError(config.global_batch_where,
+                      std::string("the microbatch size can only be chosen where the times of other "
+                                  "sizes are known, and ") +
+                          (config.profile ? "a measured profile" : "this model") +
+                          " is for one size; add training.microbatch_size");
+  } else {
+    config.microbatches = 0;
+  }
+}
+
 void check_rank_devices(const CaseConfig& config) {
   const PlanSettings& plan = config.plan;
   if (plan.devices.empty()) return;
@@ -111,8 +162,14 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<Axis>& axes
   read_size(axes, point, rules, config);
   check_rank_devices(config);
   const auto has = [&](const char* key) { return value_of(axes, point, key).has_value(); };
+  settle_batch(has("microbatches"), config);
   if (!has("devices")) named.emplace_back("devices", std::to_string(config.devices));
-  if (!has("microbatches")) named.emplace_back("microbatches", std::to_string(config.microbatches));
+  if (config.microbatch_size_open()) {
+    if (!has("training.global_batch"))
+      named.emplace_back("global_batch", std::to_string(*config.global_batch));
+  } else if (!has("microbatches")) {
+    named.emplace_back("microbatches", std::to_string(config.microbatches));
+  }
   config.name = case_name(named);
   return config;
 }

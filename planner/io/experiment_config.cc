@@ -87,7 +87,7 @@ ModelInput model_input(const YamlNode& root, const Path& folder) {
 }
 
 void read_training(const YamlNode& node, CaseConfig& config) {
-  node.check_keys({"precision", "optimizer", "microbatch_size"});
+  node.check_keys({"precision", "optimizer", "microbatch_size", "global_batch"});
   if (const auto precision = node.find("precision")) {
     config.precision_where = precision->where();
     config.precision = precision->as_one_of<Precision>({{"fp32", Precision::Fp32},
@@ -103,6 +103,10 @@ void read_training(const YamlNode& node, CaseConfig& config) {
   if (const auto size = node.find("microbatch_size")) {
     config.microbatch_size = size->as_int(1, 1'000'000);
     config.microbatch_size_where = size->where();
+  }
+  if (const auto batch = node.find("global_batch")) {
+    config.global_batch = batch->as_int(1, 1'000'000);
+    config.global_batch_where = batch->where();
   }
 }
 
@@ -142,6 +146,12 @@ void read_cuts(const YamlNode& node, PlanSettings& plan) {
 
 void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
   plan.devices_where = node.where();
+  if (node.is_scalar() && node.as_string() == "search") {
+    plan.search_devices = true;
+    return;
+  }
+  if (!node.is_sequence())
+    node.fail("expected the device of each rank, such as [0, 1], or search");
   for (const YamlNode& item : node.items()) plan.devices.emplace_back(item.as_int(0, 1'000'000));
 }
 
@@ -206,6 +216,9 @@ PlanSettings plan_settings(const YamlNode& node, const Path& folder, const Exper
   }
   if (const auto reserve = node.find("reserve")) plan.reserve = reserve->as_bytes();
   if (const auto devices = node.find("devices")) read_rank_devices(*devices, plan);
+  if (plan.search_devices && plan.source == PlanSettings::Source::ScheduleFile)
+    node.at("devices").fail("devices are searched together with the schedule; name the device of "
+                            "each rank of a given one");
   return plan;
 }
 

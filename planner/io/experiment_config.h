@@ -58,6 +58,7 @@ struct PlanSettings {
   std::size_t iterations = 0;     ///< 0 = default budget
   std::optional<Bytes> reserve;   ///< replaces that of the device kinds
   std::vector<DeviceId> devices;  ///< [rank]; empty = rank r on device r
+  bool search_devices = false;    ///< which of them runs which rank is to be found
   SourceLocation where, families_where, cuts_where, devices_where;
 };
 
@@ -93,8 +94,9 @@ struct CaseConfig {
   Precision precision = Precision::Fp32;
   Optimizer optimizer = Optimizer::Adam;
   std::optional<std::int64_t> microbatch_size;  ///< absent = the archive's own; 1 for layer tables
+  std::optional<std::int64_t> global_batch;     ///< samples a step = N x microbatch_size
   std::size_t devices = 1;                      ///< D, the first so many of the cluster
-  std::size_t microbatches = 8;                 ///< N
+  std::size_t microbatches = 8;                 ///< N; 0 if the microbatch size is open
   PlanSettings plan;
   std::vector<std::string> baselines{"gpipe", "1f1b", "interleaved_1f1b"};
   SimulationSettings simulation;
@@ -103,7 +105,10 @@ struct CaseConfig {
   MeasurementSettings measurement;
   SelectBy select_by = SelectBy::Estimate;
   SourceLocation where, devices_where, microbatches_where, microbatch_size_where, precision_where,
-      measure_where;
+      measure_where, global_batch_where;
+
+  /// Only the global batch is given: microbatch size and number are to be found.
+  bool microbatch_size_open() const { return global_batch && !microbatch_size; }
 };
 
 struct Experiment {

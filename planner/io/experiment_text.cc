@@ -66,7 +66,8 @@ std::string plan_text(const PlanSettings& plan) {
   const std::string reserve =
       plan.reserve ? ", reserve: " + number(plan.reserve->value) + " B" : "";
   const std::string devices =
-      plan.devices.empty()
+      plan.search_devices ? ", devices: search"
+      : plan.devices.empty()
           ? ""
           : ", devices: " + list(plan.devices, [](DeviceId d) { return to_string(d); });
   switch (plan.source) {
@@ -145,8 +146,11 @@ std::string resolved_text(const CaseConfig& config) {
   text += "training: {precision: " + to_string(config.precision) +
           ", optimizer: " + to_string(config.optimizer);
   if (config.microbatch_size) text += ", microbatch_size: " + number(*config.microbatch_size);
-  text += "}\ncases: {devices: [" + number(config.devices) + "], microbatches: [" +
-          number(config.microbatches) + "]}\n";
+  if (config.global_batch) text += ", global_batch: " + number(*config.global_batch);
+  text += "}\ncases: {devices: [" + number(config.devices) + "]";
+  if (!config.microbatch_size_open())
+    text += ", microbatches: [" + number(config.microbatches) + "]";
+  text += "}\n";
   text += "plan: " + plan_text(config.plan) + "\n";
   text += "baselines: " + joined(config.baselines) + "\n";
   text += "simulation: " + simulation_text(config.simulation) + "\n";

@@ -217,6 +217,30 @@ TriedChange tried_from(const Json& json) {
   return tried;
 }
 
+Json to_json_value(const Alternative& alternative) {
+  Json json;
+  json["choice"] = alternative.choice;
+  json["schedule"] = alternative.schedule;
+  json["estimate_ms"] = ms_or_null(alternative.estimate);
+  json["lower_bound_ms"] = ms_or_null(alternative.bound);
+  json["peak_memory_bytes"] =
+      alternative.peak_memory ? Json(alternative.peak_memory->value) : Json(nullptr);
+  json["reason"] = alternative.reason;
+  return json;
+}
+
+Alternative alternative_from(const Json& json) {
+  Alternative alternative;
+  json.at("choice").get_to(alternative.choice);
+  json.at("schedule").get_to(alternative.schedule);
+  alternative.estimate = time_at(json, "estimate_ms");
+  alternative.bound = time_at(json, "lower_bound_ms");
+  if (const Json& peak = json.at("peak_memory_bytes"); !peak.is_null())
+    alternative.peak_memory = Bytes{peak.get<std::int64_t>()};
+  json.at("reason").get_to(alternative.reason);
+  return alternative;
+}
+
 Json to_json_value(const CaseRecord& record) {
   Json json;
   json["case"] = record.name;
@@ -234,6 +258,9 @@ Json to_json_value(const CaseRecord& record) {
     json["front"].push_back({{"schedule", point.schedule},
                              {"estimate_ms", exact_ms(point.estimate)},
                              {"peak_memory_bytes", point.peak_memory.value}});
+  json["alternatives"] = Json::array();
+  for (const Alternative& one : record.alternatives)
+    json["alternatives"].push_back(to_json_value(one));
   json["tried"] = Json::array();
   for (const TriedChange& tried : record.tried) json["tried"].push_back(to_json_value(tried));
   return json;
@@ -254,6 +281,8 @@ CaseRecord case_from(const Json& json) {
     record.front.push_back({point.at("schedule").get<std::string>(),
                             nanoseconds_from_ms(point.at("estimate_ms").get<double>()),
                             Bytes{point.at("peak_memory_bytes").get<std::int64_t>()}});
+  for (const Json& one : json.at("alternatives"))
+    record.alternatives.push_back(alternative_from(one));
   for (const Json& tried : json.at("tried")) record.tried.push_back(tried_from(tried));
   return record;
 }

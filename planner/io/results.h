@@ -43,6 +43,7 @@ struct CaseRecord {
   std::vector<PlanRecord> plans;   ///< the planned one first
   std::vector<LostSchedule> lost;
   std::vector<FrontPoint> front;   ///< of the best plans of all schedules, the fastest first
+  std::vector<Alternative> alternatives;  ///< of what the case leaves open; the chosen one first
   std::vector<TriedChange> tried;  ///< if nothing fits: what would help, and what would not
   std::string bound_covers;  ///< what the lower bound holds for; "" = none
   friend bool operator==(const CaseRecord&, const CaseRecord&) = default;

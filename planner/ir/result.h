@@ -50,6 +50,19 @@ struct TriedChange {
   friend bool operator==(const TriedChange&, const TriedChange&) = default;
 };
 
+/// One way to settle what a case leaves open (microbatch size, order of devices or layers), and
+/// what came of it.
+struct Alternative {
+  std::string choice;    ///< "12 microbatches of 16"
+  std::string schedule;  ///< of its best plan; "" = none is known
+  std::optional<Nanoseconds> estimate;
+  std::optional<Nanoseconds> bound;  ///< none of its plans is faster
+  std::optional<Bytes> peak_memory;  ///< largest over ranks
+  std::string reason;                ///< why it is not the plan; "" = it is
+
+  friend bool operator==(const Alternative&, const Alternative&) = default;
+};
+
 /// One of the plans between which time and memory can be traded.
 struct FrontPoint {
   std::string schedule;

@@ -208,6 +208,51 @@ TEST_F(ExperimentConfig, MeasuredInputsAreMadeLater) {
               ::testing::StartsWith("small.yaml:5:22: measurement.steps:"));
 }
 
+// Of global batch, microbatches and their size two say the third.
+TEST_F(ExperimentConfig, AGlobalBatchIsMicrobatchesTimesTheirSize) {
+  const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
+  const CaseConfig by_size =
+      read(model + "training: {global_batch: 48, microbatch_size: 6}\n").cases[0];
+  EXPECT_EQ(by_size.microbatches, 8u);
+  EXPECT_EQ(by_size.name, "devices=4,microbatches=8");
+  const Experiment by_count =
+      read(model + "training: {global_batch: 48}\ncases: {microbatches: [4, 8]}\n");
+  EXPECT_EQ(by_count.cases[0].microbatch_size, 12);
+  EXPECT_EQ(by_count.cases[1].microbatch_size, 6);
+  const CaseConfig open = read(model + "training: {global_batch: 48}\n").cases[0];
+  EXPECT_TRUE(open.microbatch_size_open());
+  EXPECT_EQ(open.name, "devices=4,global_batch=48");
+  EXPECT_THAT(resolved_text(open), HasSubstr("optimizer: adam, global_batch: 48}\n"
+                                             "cases: {devices: [4]}\n"));
+  EXPECT_EQ(read(model + "cases: {training.global_batch: [8, 16]}\n").cases[1].name,
+            "training.global_batch=16,devices=4");
+
+  EXPECT_THAT(error(model + "training: {global_batch: 48, microbatch_size: 7}\n"),
+              ::testing::StartsWith("small.yaml:4:47: a global batch of 48 cannot be divided into "
+                                    "microbatches of 7; 6 or 8 would do"));
+  EXPECT_THAT(error(model + "training: {global_batch: 48}\ncases: {microbatches: 9}\n"),
+              ::testing::StartsWith("small.yaml:5:23: a global batch of 48 cannot be divided into "
+                                    "9 microbatches; 8 or 12 would do"));
+  EXPECT_THAT(error(model + "training: {global_batch: 48, microbatch_size: 6}\n"
+                            "cases: {microbatches: 4}\n"),
+              ::testing::StartsWith("small.yaml:4:26: 4 microbatches of 6 are a global batch of 24"));
+  EXPECT_THAT(error(kSmallest + "training: {global_batch: 48}\n"),
+              HasSubstr("this model is for one size; add training.microbatch_size"));
+  EXPECT_THAT(error(kSmallest + "training: {global_batch: 48}\nplan: {file: plan.yaml}\n"),
+              HasSubstr("\"plan.yaml\" says the number of microbatches; leave "
+                        "training.global_batch out"));
+}
+
+TEST_F(ExperimentConfig, DevicesOfTheRanksMayBeSearched) {
+  const CaseConfig config = read(kSmallest + "plan: {devices: search}\n").cases[0];
+  EXPECT_TRUE(config.plan.search_devices);
+  EXPECT_THAT(resolved_text(config), HasSubstr(", devices: search}\n"));
+  EXPECT_THAT(error(kSmallest + "plan: {devices: find}\n"),
+              HasSubstr("expected the device of each rank, such as [0, 1], or search"));
+  EXPECT_THAT(error(kSmallest + "plan: {schedule: s.csv, cuts: [1], devices: search}\n"),
+              HasSubstr("name the device of each rank of a given one"));
+}
+
 TEST(CaseName, HasNothingThatAFolderMustNotHave) {
   EXPECT_EQ(case_name({{"cluster", "../clusters/a b.yaml"}, {"devices", "4"}}),
             "cluster=a_b,devices=4");

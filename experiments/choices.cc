@@ -1,0 +1,118 @@
+#include "experiments/choices.h"
+
+#include <algorithm>
+
+#include "planner/ir/error.h"
+#include "planner/search/device_search.h"
+
+namespace pfeife {
+namespace {
+
+/// Microbatches a step at most where their size is open: more only lengthen the search, as the
+/// bubble is next to nothing by then.
+std::size_t most_microbatches(std::size_t devices) {
+  return std::max<std::size_t>(64, 16 * devices);
+}
+
+std::string devices_text(const std::vector<DeviceId>& devices) {
+  std::string text;
+  for (const DeviceId device : devices) text += (text.empty() ? "" : " ") + to_string(device);
+  return text;
+}
+
+/// "12 microbatches of 16, devices 0 1 3 2": what was open in `config`.
+std::string choice_text(const CaseConfig& open, const CaseConfig& settled) {
+  std::string text;
+  if (open.microbatch_size_open())
+    text = std::to_string(settled.microbatches) +
+           (settled.microbatches == 1 ? " microbatch of " : " microbatches of ") +
+           std::to_string(*settled.microbatch_size);
+  if (open.plan.search_devices)
+    text += (text.empty() ? "devices " : ", devices ") + devices_text(settled.plan.devices);
+  return text;
+}
+
+Alternative alternative(const BestAlternative& found, std::size_t problem, std::string choice) {
+  const AlternativeOutcome& one = found.all[problem];
+  Alternative result;
+  result.choice = std::move(choice);
+  if (one.plan) {
+    result.schedule = name_of(*one.plan);
+    result.estimate = one.plan->estimate;
+    result.peak_memory = std::ranges::max(one.plan->peak_memory);
+  }
+  if (one.bound != kNothingFits) result.bound = one.bound;
+  result.reason = why_not(found, problem);
+  return result;
+}
+
+}  // namespace
+
+std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
+                                       const LayersOf& layers_of,
+                                       const WhyImpossible& why_impossible) {
+  if (!config.microbatch_size_open()) return {{config, &layers}};
+  std::vector<SettledCase> cases;
+  std::string reason = "the model has none of its microbatch sizes";
+  const std::int64_t batch = *config.global_batch;
+  for (std::int64_t size = 1; size <= batch; ++size) {
+    const auto count = static_cast<std::size_t>(batch / size);
+    if (batch % size != 0 || count > most_microbatches(config.devices)) continue;
+    CaseConfig settled = config;
+    settled.microbatch_size = size, settled.microbatches = count;
+    if (const std::string why = why_impossible(settled); !why.empty())
+      reason = why;
+    else if (const Layers* of_size = layers_of(settled))
+      cases.push_back({std::move(settled), of_size});
+  }
+  if (cases.empty())
+    throw ConfigError(config.global_batch_where,
+                      "no microbatch size can be chosen for a global "
+                      "batch of " +
+                          std::to_string(batch) + ": " + reason);
+  return cases;
+}
+
+SettledSearch search_settled(const std::vector<SettledCase>& cases,
+                             const std::vector<Problem>& problems, const SearchOptions& options,
+                             const Searcher& searcher) {
+  const CaseConfig& first = cases.front().config;
+  const bool search_order = first.plan.search_devices;
+  SearchOptions once = options;
+  once.certificate = options.certificate && cases.size() == 1 && !search_order;
+  BestDevices devices;
+  if (search_order) {
+    devices = search_devices(problems, once, searcher);
+  } else {
+    devices.found = search_alternatives(problems, once, searcher);
+    for (std::size_t i = 0; i < problems.size(); ++i) devices.origin.push_back(i);
+  }
+  BestAlternative& found = devices.found;
+  const auto settled = [&](std::size_t problem) {
+    SettledCase one = cases[devices.origin[problem]];
+    if (search_order) one.config.plan.devices = devices.problems[problem].device_of_rank;
+    return one;
+  };
+  SettledSearch result{settled(found.best), {}, {}};
+  const bool sizes_open = first.global_batch && cases.size() > 1;
+  if (sizes_open || search_order) {
+    CaseConfig open = first;
+    if (sizes_open) open.microbatch_size.reset();
+    for (std::size_t i = 0; i < found.all.size(); ++i)
+      result.alternatives.push_back(alternative(found, i, choice_text(open, settled(i).config)));
+    std::ranges::stable_sort(result.alternatives, {}, [](const Alternative& a) {
+      return std::tuple(!a.reason.empty(), !a.estimate, a.estimate, a.bound);
+    });
+  }
+  result.outcome = std::move(found.outcome);
+  if (result.outcome.bound && sizes_open) {
+    std::string sizes;
+    for (const SettledCase& one : cases)
+      sizes += (sizes.empty() ? "" : ", ") + std::to_string(*one.config.microbatch_size);
+    result.outcome.bound->covers +=
+        "; and likewise the other microbatch sizes of the global batch: " + sizes;
+  }
+  return result;
+}
+
+}  // namespace pfeife
