@@ -4,6 +4,7 @@
 
 #include "planner/ir/error.h"
 #include "planner/ir/trace_waits.h"
+#include "runtime/reason.h"
 
 namespace pfeife {
 namespace {
@@ -62,7 +63,7 @@ std::vector<TaskRecord> RankExecutor::run(std::uint64_t step) {
     while (!contributed_.empty()) finish_reduction(contributed_.begin()->first);
   } catch (const std::exception& error) {
     const std::string where = running ? " failed at " + to_string(*running) + ": " : " failed: ";
-    const std::string text = error.what();
+    const std::string text = reason_of(error);
     // A failure of another rank comes with its own place.
     const bool passed_on = text.starts_with("rank ");
     const std::string reason = passed_on ? text : "rank " + to_string(rank_) + where + text;

@@ -15,13 +15,14 @@
 #include <thread>
 
 #include "planner/ir/error.h"
+#include "runtime/socket_transport.h"
 
 namespace pfeife {
 
 /// A rank's part of the shared file. Texts are written whole before `failed` is set.
 struct Slot {
   std::atomic<std::uint64_t> beats;
-  std::atomic<std::uint32_t> failed;
+  std::atomic<std::uint32_t> failed, finished;
   char action[64];
   char reason[1024];
 };
@@ -30,9 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kBeat = std::chrono::milliseconds(100);
-constexpr auto kStall = std::chrono::seconds(5);
 constexpr auto kStart = std::chrono::seconds(60);  // to load the program and LibTorch
-constexpr auto kGrace = std::chrono::seconds(3);
 
 Slot* map_slots(const std::filesystem::path& file, std::size_t ranks, bool create) {
   const int descriptor =
@@ -124,7 +123,7 @@ class InterruptionGuard {
 
  private:
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-  struct sigaction before_[std::size(kSignals)] {};
+  struct sigaction before_[std::size(kSignals)]{};
 };
 
 class Watch {
@@ -177,6 +176,8 @@ class Watch {
         blame(stream_all("rank ", r, " ended with code ", WEXITSTATUS(child.status), place(slot)));
       else if (slot.failed.load() != 0)
         blame(slot.reason);
+      else if (slot.finished.load() == 0)
+        blame(stream_all("rank ", r, " ended before all was done", place(slot)));
       return;
     }
     if (const std::uint64_t beats = slot.beats.load(); beats != child.beats) {
@@ -192,7 +193,7 @@ class Watch {
                                   : " while at " + std::string(slot.action);
   }
   void blame(const std::string& reason) {
-    // "ended without a farewell" only says that another rank is the cause: that one is asked first.
+    // "ended without a farewell" only says that another rank is the cause: that one says more.
     if (cause_.empty()) deadline_ = Clock::now() + kGrace;
     if (cause_.empty() || consequence(cause_)) cause_ = reason;
   }
@@ -209,57 +210,37 @@ class Watch {
 
 }  // namespace
 
-std::optional<RankEnvironment> rank_environment() {
-  const char *rank = std::getenv("RANK"), *ranks = std::getenv("WORLD_SIZE"),
-             *folder = std::getenv("PFEIFE_MEETING");
-  if (rank == nullptr && ranks == nullptr) return {};
-  if (rank == nullptr || ranks == nullptr || folder == nullptr)
-    throw ConfigError(
-        {"environment"},
-        "RANK, WORLD_SIZE and PFEIFE_MEETING (a new folder of this host, equal for all "
-        "ranks) go together; unset them to let pfeife-run start its ranks itself");
-  const long r = std::strtol(rank, nullptr, 10), n = std::strtol(ranks, nullptr, 10);
-  if (n < 1 || r < 0 || r >= n)
-    throw ConfigError({"environment"}, stream_all("RANK=", rank, " WORLD_SIZE=", ranks,
-                                                  ": the rank must lie below the size"));
-  return RankEnvironment{RankId{r}, static_cast<std::size_t>(n), folder};
-}
-
 struct Status::Beat {
   std::atomic<bool> stop{false};
   std::thread thread;
 };
 
 Status::Status(const RankEnvironment& environment) : beat_(std::make_unique<Beat>()) {
-  const std::filesystem::path file = environment.folder / "status";
-  const bool alone = !std::filesystem::exists(file);  // started by another launcher
-  Slot* slots =
-      alone && environment.rank == RankId{0} ? map_slots(file, environment.ranks, true) : nullptr;
-  if (!alone) slots = map_slots(file, environment.ranks, false);
-  slot_ = slots ? slots + environment.rank.index() : nullptr;
-  if (slot_)
-    beat_->thread = std::thread([this] {
-      while (!beat_->stop) {
-        slot_->beats.fetch_add(1);
-        std::this_thread::sleep_for(kBeat);
-      }
-    });
+  Slot* slots = map_slots(environment.folder / "status", environment.ranks, false);
+  slot_ = slots + environment.rank.index();
+  beat_->thread = std::thread([this] {
+    while (!beat_->stop) {
+      slot_->beats.fetch_add(1);
+      std::this_thread::sleep_for(kBeat);
+    }
+  });
 }
 
 Status::~Status() {
   beat_->stop = true;
-  if (beat_->thread.joinable()) beat_->thread.join();
+  beat_->thread.join();
 }
 
 void Status::entering(const std::string& action) {
-  if (slot_) put(slot_->action, sizeof slot_->action, action);
+  put(slot_->action, sizeof slot_->action, action);
 }
 
 void Status::failed(const std::string& reason) {
-  if (!slot_) return;
   put(slot_->reason, sizeof slot_->reason, reason);
   slot_->failed = 1;
 }
+
+void Status::finished() { slot_->finished = 1; }
 
 std::string run_local_ranks(std::size_t ranks, const std::vector<std::string>& arguments) {
   const InterruptionGuard guard;

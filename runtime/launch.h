@@ -1,30 +1,20 @@
-// Local ranks as processes: started, watched, and stopped together.
+// Our own launcher: ranks of this host as processes, started, watched and stopped together.
 #pragma once
 
 #include <filesystem>
-#include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "planner/ir/ids.h"
+#include "runtime/rank_environment.h"
 
 namespace pfeife {
-
-/// Which rank this process is, if a launcher started it.
-struct RankEnvironment {
-  RankId rank;
-  std::size_t ranks = 0;
-  std::filesystem::path folder;  ///< where the ranks meet
-};
-/// From RANK, WORLD_SIZE and PFEIFE_MEETING. ConfigError if only a part is set or no number.
-std::optional<RankEnvironment> rank_environment();
 
 /// What a rank tells its launcher: what it is doing, that it is alive, why it failed. In memory
 /// that both map, so that it outlives the rank.
 class Status {
  public:
-  /// Maps the slot of `rank` in `folder` and beats until destroyed.
+  /// Maps the slot of the rank in the launcher's folder and beats until destroyed.
   explicit Status(const RankEnvironment& environment);
   ~Status();
   Status(const Status&) = delete;
@@ -32,6 +22,8 @@ class Status {
 
   void entering(const std::string& action);
   void failed(const std::string& reason);
+  /// The rank has done all it was to do.
+  void finished();
 
  private:
   struct Beat;

@@ -37,6 +37,11 @@ int at_least_one(const Given& given, const char* name, int otherwise) {
   return number;
 }
 
+void describe_joining(Options& known) {
+  known.add_options()("tcp", "TCP also between ranks of one host")(
+      "meet-within", value<int>(), "seconds for all ranks to be there; default 60");
+}
+
 void describe_plan(Options& known) {
   known.add_options()("model", value<std::string>(),
                       "M.pt2, instead of a plan, or of the plan's")(
@@ -47,6 +52,7 @@ void describe_plan(Options& known) {
                                          "of initialisation, data and dropout; default 0")(
       "threads", "ranks as threads of this process instead of processes")(
       "kernel-threads", value<int>(), "threads of each rank's kernels; default 1");
+  describe_joining(known);
 }
 
 PlanRequest plan_request(const Given& given) {
@@ -62,7 +68,10 @@ PlanRequest plan_request(const Given& given) {
 LaunchOptions launch_options(const Given& given, const std::vector<std::string>& arguments) {
   return {.arguments = arguments,
           .threads = given.count("threads") > 0,
-          .kernel_threads = at_least_one(given, "kernel-threads", 1)};
+          .kernel_threads = at_least_one(given, "kernel-threads", 1),
+          .tcp = given.count("tcp") > 0,
+          .patience = std::chrono::seconds(at_least_one(given, "meet-within", 60)),
+          .clean_up = {}};
 }
 
 void describe_check(Options& known) {
@@ -100,6 +109,7 @@ int run_train(const Given& given, const std::vector<std::string>& arguments) {
 }
 
 void describe_profile(Options& known) {
+  describe_joining(known);
   known.add_options()("out", value<std::string>(),
                       "profile.yaml, for `profile:` of an experiment; with --links: cluster.yaml")(
       "links", "no model: what the links and cores of this machine do, as a cluster file")(
@@ -163,7 +173,14 @@ std::string usage() {
   for (const Verb& verb : kVerbs)
     out << "pfeife-run " << verb.name << " [" << verb.subject << "] [options]: " << verb.effect
         << "\n";
-  out << "pfeife-run VERB --help: the options of a verb\n";
+  out << "pfeife-run VERB --help: the options of a verb\n\n"
+         "By itself it starts the ranks of a plan on this host. On several hosts, or under another\n"
+         "launcher, every rank is a pfeife-run with the same arguments:\n"
+         "  torchrun --no-python --nnodes 2 --nproc-per-node 4 --node-rank N --master-addr HOST0 "
+         "pfeife-run ...\n"
+         "  srun --nodes 2 --ntasks-per-node 4 pfeife-run ...\n"
+         "  mpirun -n 8 -H HOST0:4,HOST1:4 -x MASTER_ADDR=HOST0 -x MASTER_PORT=29500 pfeife-run "
+         "...\n";
   return out.str();
 }
 

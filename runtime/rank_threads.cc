@@ -4,6 +4,7 @@
 
 #include "planner/ir/error.h"
 #include "runtime/in_process_transport.h"
+#include "runtime/reason.h"
 
 namespace pfeife {
 
@@ -18,8 +19,8 @@ void run_ranks(std::size_t ranks, const std::function<void(RankId, Transport&)>&
       try {
         body(rank, *transport);
       } catch (const std::exception& error) {
-        failures[r] = error.what();
-        transport->stop("rank " + to_string(rank) + " failed: " + error.what());
+        failures[r] = reason_of(error);
+        transport->stop("rank " + to_string(rank) + " failed: " + failures[r]);
       }
     });
   for (std::thread& thread : threads) thread.join();

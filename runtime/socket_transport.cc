@@ -1,15 +1,9 @@
 #include "runtime/socket_transport.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#include <condition_variable>
-#include <cstring>
-#include <deque>
-#include <map>
-#include <mutex>
-#include <thread>
+#include <cerrno>
+#include <utility>
 
 #include "planner/ir/error.h"
 #include "runtime/operators.h"
@@ -17,51 +11,13 @@
 namespace pfeife {
 namespace {
 
-/// A file descriptor that closes itself.
-class Socket {
- public:
-  explicit Socket(int descriptor = -1) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~Socket() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  int get() const { return descriptor_; }
+constexpr std::chrono::milliseconds kBeat{250};
 
-  /// False at the end of the stream or on an error.
-  bool read_all(void* to, std::size_t count) const {
-    auto* at = static_cast<char*>(to);
-    while (count > 0) {
-      const ssize_t got = recv(descriptor_, at, count, 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      at += got, count -= static_cast<std::size_t>(got);
-    }
-    return true;
-  }
-  bool write_all(const void* from, std::size_t count) const {
-    const auto* at = static_cast<const char*>(from);
-    while (count > 0) {
-      const ssize_t put = ::send(descriptor_, at, count, MSG_NOSIGNAL);
-      if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) return false;
-      at += put, count -= static_cast<std::size_t>(put);
-    }
-    return true;
-  }
-
- private:
-  int descriptor_;
-};
-
-enum class FrameKind : std::uint32_t { Message, Stop, Farewell };
+enum class FrameKind : std::uint32_t { Message, Stop, Farewell, Beat };
 
 struct FrameHead {
   FrameKind kind = FrameKind::Message;
-  std::uint32_t count = 0;  ///< tensors, or bytes of a reason
+  std::uint32_t count = 0;  ///< tensors, or bytes of a text
   Tag tag;
   std::int64_t posted = 0;
 };
@@ -69,12 +25,6 @@ struct FrameHead {
 struct TensorHead {
   std::int32_t type = -1;  ///< -1: undefined
   std::int32_t dimensions = 0;
-};
-
-struct Outgoing {
-  FrameHead head;
-  Tensors tensors;
-  std::string reason;
 };
 
 /// The same values in a dense storage, strides kept where possible: kernels then do the same work.
@@ -107,181 +57,225 @@ bool read_tensor(const Socket& socket, at::Tensor& tensor) {
   return socket.read_all(tensor.mutable_data_ptr(), tensor.nbytes());
 }
 
-class SocketTransport final : public Transport {
- public:
-  SocketTransport(RankId rank, std::vector<Socket> sockets) : rank_(rank), peers_(sockets.size()) {
-    for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].socket = std::move(sockets[r]);
-    for (std::size_t r = 0; r < peers_.size(); ++r)
-      if (r != rank_.index()) {
-        peers_[r].writer = std::thread([this, r] { write_loop(peers_[r]); });
-        peers_[r].reader = std::thread([this, r] { read_loop(r); });
-      }
+}  // namespace
+
+struct SocketTransport::Outgoing {
+  FrameHead head;
+  Tensors tensors;
+  std::string text;
+
+  static Outgoing of_text(FrameKind kind, const std::string& text) {
+    return {{kind, static_cast<std::uint32_t>(text.size())}, {}, text};
   }
+};
 
-  ~SocketTransport() override {
-    for (std::size_t r = 0; r < peers_.size(); ++r)
-      if (r != rank_.index()) enqueue(peers_[r], {{FrameKind::Farewell}, {}, {}});
-    for (Peer& peer : peers_)
-      if (peer.writer.joinable()) peer.writer.join();
-    for (Peer& peer : peers_)  // until the other's farewell, or its end
-      if (peer.reader.joinable()) peer.reader.join();
-  }
+bool SocketTransport::write_frame(const Socket& socket, const Outgoing& frame) {
+  bool good = socket.write_all(&frame.head, sizeof frame.head) &&
+              socket.write_all(frame.text.data(), frame.text.size());
+  for (const at::Tensor& tensor : frame.tensors) good = good && write_tensor(socket, tensor);
+  return good;
+}
 
-  RankId rank() const override { return rank_; }
-  std::size_t ranks() const override { return peers_.size(); }
+SocketTransport::SocketTransport(RankId rank, std::vector<Socket> sockets, bool beats)
+    : rank_(rank), beats_(beats), peers_(sockets.size()) {
+  for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].socket = std::move(sockets[r]);
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (r != rank_.index()) {
+      if (beats_) peers_[r].socket.limit_silence(kStall);
+      peers_[r].writer = std::thread([this, r] { write_loop(peers_[r]); });
+      peers_[r].reader = std::thread([this, r] { read_loop(r); });
+    }
+}
 
-  void send(RankId to, Tag tag, Tensors tensors) override {
-    const std::int64_t posted = now().count();
-    for (at::Tensor& tensor : tensors) tensor = sendable(tensor);
+SocketTransport::~SocketTransport() {
+  wait_for_all();
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    Peer& peer = peers_[r];
+    if (r == rank_.index()) continue;
     {
       const std::lock_guard lock(mutex_);
-      if (!failure_.empty()) throw RuntimeFault(failure_);
-      if (to == rank_) {
-        inbox_[{to, tag}] = {std::move(tensors), Nanoseconds{posted}, now()};
-        return;
-      }
+      if (peer.end != End::Farewell) shutdown(peer.socket.get(), SHUT_RDWR);  // wakes both threads
     }
-    const auto count = static_cast<std::uint32_t>(tensors.size());
-    enqueue(peers_[to.index()], {{FrameKind::Message, count, tag, posted}, std::move(tensors), {}});
+    peer.writer.join();
+    peer.reader.join();
   }
+}
 
-  Message receive(RankId from, Tag tag) override {
-    std::unique_lock lock(mutex_);
-    const std::pair key{from, tag};
-    arrived_.wait(lock, [&] { return inbox_.contains(key) || !failure_.empty(); });
-    if (!failure_.empty()) throw RuntimeFault(failure_);
-    return std::move(inbox_.extract(key).mapped());
-  }
-
-  void stop(const std::string& reason) override {
-    if (!fail(reason)) return;
+/// Until all have ended; only for a while if one of them has failed.
+void SocketTransport::wait_for_all() {
+  say_farewell();
+  std::unique_lock lock(mutex_);
+  const auto all_ended = [&] {
     for (std::size_t r = 0; r < peers_.size(); ++r)
-      if (r != rank_.index())
-        enqueue(peers_[r],
-                {{FrameKind::Stop, static_cast<std::uint32_t>(reason.size())}, {}, reason});
-  }
-
- private:
-  struct Peer {
-    Socket socket;
-    std::thread writer, reader;
-    std::mutex mutex;
-    std::condition_variable more;
-    std::deque<Outgoing> queue;
+      if (r != rank_.index() && peers_[r].end == End::None) return false;
+    return true;
   };
+  changed_.wait(lock, [&] { return all_ended() || !failure_.empty(); });
+  changed_.wait_for(lock, kGrace, all_ended);
+}
 
-  /// True if this is the first failure.
-  bool fail(const std::string& reason) {
+void SocketTransport::finish() {
+  wait_for_all();
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw RuntimeFault(failure_);
+}
+
+void SocketTransport::send(RankId to, Tag tag, Tensors tensors) {
+  const std::int64_t posted = now().count();
+  for (at::Tensor& tensor : tensors) tensor = sendable(tensor);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw RuntimeFault(failure_);
+    if (to == rank_) {
+      inbox_[{to, tag}] = {std::move(tensors), Nanoseconds{posted}, now()};
+      return;
+    }
+  }
+  const auto count = static_cast<std::uint32_t>(tensors.size());
+  enqueue(peers_[to.index()], {{FrameKind::Message, count, tag, posted}, std::move(tensors), {}});
+}
+
+Message SocketTransport::receive(RankId from, Tag tag) {
+  std::unique_lock lock(mutex_);
+  const std::pair key{from, tag};
+  const Peer& peer = peers_[from.index()];
+  changed_.wait(lock,
+                [&] { return inbox_.contains(key) || !failure_.empty() || peer.end != End::None; });
+  if (!failure_.empty()) throw RuntimeFault(failure_);
+  auto found = inbox_.extract(key);
+  if (!found) throw RuntimeFault("rank " + to_string(from) + " ended before all was done");
+  return std::move(found.mapped());
+}
+
+void SocketTransport::stop(const std::string& reason) { fail(reason); }
+
+void SocketTransport::entering(const std::string& action) {
+  const std::lock_guard lock(mutex_);
+  action_ = action;
+}
+
+std::string SocketTransport::wait_for_failure(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience, [&] { return !failure_.empty(); });
+  return failure_;
+}
+
+bool SocketTransport::is_lowest_left() {
+  const auto deadline = std::chrono::steady_clock::now() + kGrace;
+  std::unique_lock lock(mutex_);
+  for (std::size_t r = 0; r < rank_.index(); ++r) {
+    changed_.wait_until(lock, deadline, [&] { return peers_[r].end != End::None; });
+    if (peers_[r].end == End::Farewell) return false;
+  }
+  return true;
+}
+
+void SocketTransport::say_farewell() { enqueue_for_all({{FrameKind::Farewell}, {}, {}}); }
+
+/// True if this is the first failure. All ranks get to know: not each may have noticed.
+bool SocketTransport::fail(const std::string& reason) {
+  {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return false;
     failure_ = reason;
-    arrived_.notify_all();
-    return true;
+    changed_.notify_all();
   }
+  enqueue_for_all(Outgoing::of_text(FrameKind::Stop, reason));
+  return true;
+}
 
-  static void enqueue(Peer& peer, Outgoing frame) {
-    {
-      const std::lock_guard lock(peer.mutex);
-      peer.queue.push_back(std::move(frame));
-    }
-    peer.more.notify_one();
+void SocketTransport::enqueue_for_all(const Outgoing& frame) {
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (r != rank_.index()) enqueue(peers_[r], frame);
+}
+
+void SocketTransport::enqueue(Peer& peer, Outgoing frame) {
+  {
+    const std::lock_guard lock(peer.mutex);
+    if (frame.head.kind == FrameKind::Stop) peer.queue.clear();  // nobody waits for these any more
+    peer.queue.push_back(std::move(frame));
   }
+  peer.more.notify_one();
+}
 
-  static void write_loop(Peer& peer) {
-    for (;;) {
+void SocketTransport::write_loop(Peer& peer) {
+  const auto any = [&] { return !peer.queue.empty(); };
+  auto next_beat = std::chrono::steady_clock::now();
+  for (bool last = false; !last;) {
+    Outgoing frame;
+    if (beats_ && std::chrono::steady_clock::now() >= next_beat) {
+      next_beat += kBeat;
+      const std::lock_guard lock(mutex_);
+      frame = Outgoing::of_text(FrameKind::Beat, action_);
+    } else {
       std::unique_lock lock(peer.mutex);
-      peer.more.wait(lock, [&] { return !peer.queue.empty(); });
-      const Outgoing frame = std::move(peer.queue.front());
+      if (!beats_) peer.more.wait(lock, any);
+      if (!peer.more.wait_until(lock, next_beat, any)) continue;
+      frame = std::move(peer.queue.front());
       peer.queue.pop_front();
-      lock.unlock();
-      bool good = peer.socket.write_all(&frame.head, sizeof frame.head) &&
-                  peer.socket.write_all(frame.reason.data(), frame.reason.size());
-      for (const at::Tensor& tensor : frame.tensors)
-        good = good && write_tensor(peer.socket, tensor);
-      if (!good || frame.head.kind == FrameKind::Farewell) break;  // the reader tells why
     }
-    shutdown(peer.socket.get(), SHUT_WR);
+    last = !write_frame(peer.socket, frame) || frame.head.kind == FrameKind::Farewell;
   }
+  shutdown(peer.socket.get(), SHUT_WR);
+}
 
-  void read_loop(std::size_t peer) {
-    const Socket& socket = peers_[peer].socket;
-    const RankId from{static_cast<std::int64_t>(peer)};
-    FrameHead head;
-    while (socket.read_all(&head, sizeof head)) {
-      if (head.kind == FrameKind::Farewell) return;
-      if (head.kind == FrameKind::Stop) {
-        std::string reason(head.count, '\0');
-        if (socket.read_all(reason.data(), reason.size())) fail(reason);
-        continue;
-      }
-      Message message{Tensors(head.count), Nanoseconds{head.posted}, {}};
-      bool good = true;
-      for (at::Tensor& tensor : message.tensors) good = good && read_tensor(socket, tensor);
-      if (!good) break;
+void SocketTransport::read_loop(std::size_t peer) {
+  try {
+    while (read_frame(peer)) {
+    }
+  } catch (const std::exception& error) {  // no memory for what comes
+    fail(stream_all("rank ", rank_.value, " failed to receive from rank ", peer, ": ",
+                    error.what()));
+    end(peer, End::Gone);
+  }
+}
+
+/// False if it was the last.
+bool SocketTransport::read_frame(std::size_t peer) {
+  const Socket& socket = peers_[peer].socket;
+  const RankId from{static_cast<std::int64_t>(peer)};
+  FrameHead head;
+  bool good = socket.read_all(&head, sizeof head);
+  if (good && head.kind == FrameKind::Farewell) {
+    end(peer, End::Farewell);
+    return false;
+  }
+  if (good && head.kind == FrameKind::Message) {
+    Message message{Tensors(head.count), Nanoseconds{head.posted}, {}};
+    for (at::Tensor& tensor : message.tensors) good = good && read_tensor(socket, tensor);
+    if (good) {
       message.arrived = now();
       const std::lock_guard lock(mutex_);
       inbox_[{from, head.tag}] = std::move(message);
-      arrived_.notify_all();
+      changed_.notify_all();
     }
-    fail("rank " + to_string(from) + " ended without a farewell: it crashed or was killed");
+  } else if (good) {
+    std::string text(head.count, '\0');
+    good = socket.read_all(text.data(), text.size());
+    if (good && head.kind == FrameKind::Stop) fail(text);
+    const std::lock_guard lock(mutex_);
+    if (good && head.kind == FrameKind::Beat) peers_[peer].last_action = text;
   }
-
-  RankId rank_;
-  std::vector<Peer> peers_;
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::map<std::pair<RankId, Tag>, Message> inbox_;
-  std::string failure_;
-};
-
-sockaddr_un address_of(const std::filesystem::path& folder, std::size_t rank) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = (folder / ("rank_" + std::to_string(rank))).string();
-  if (path.size() >= sizeof address.sun_path)
-    throw RuntimeFault("the path of the ranks' sockets is too long: " + path);
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
+  if (good) return true;
+  fail(what_ended(peer, errno));
+  end(peer, End::Gone);
+  return false;
 }
 
-}  // namespace
+void SocketTransport::end(std::size_t peer, End how) {
+  const std::lock_guard lock(mutex_);
+  peers_[peer].end = how;
+  changed_.notify_all();
+}
 
-std::unique_ptr<Transport> join_by_sockets(const std::filesystem::path& folder, RankId rank,
-                                           std::size_t ranks, std::chrono::seconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  Socket listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const sockaddr_un own = address_of(folder, rank.index());
-  const timeval limit{patience.count(), 0};
-  setsockopt(listener.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0 ||
-      listen(listener.get(), static_cast<int>(ranks)) != 0)
-    throw RuntimeFault("rank " + to_string(rank) + " cannot listen at " + own.sun_path + ": " +
-                       std::strerror(errno));
-  std::vector<Socket> sockets(ranks);
-  for (std::size_t r = 0; r < rank.index(); ++r) {
-    const sockaddr_un address = address_of(folder, r);
-    Socket joined;
-    for (;;) {
-      joined = Socket(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      if (connect(joined.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-        break;
-      if (std::chrono::steady_clock::now() > deadline)
-        throw RuntimeFault(stream_all("rank ", rank.value, " waited in vain for rank ", r));
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    const std::uint32_t name = static_cast<std::uint32_t>(rank.value);
-    joined.write_all(&name, sizeof name);
-    sockets[r] = std::move(joined);
-  }
-  for (std::size_t r = rank.index() + 1; r < ranks; ++r) {
-    Socket joined(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    std::uint32_t name = 0;
-    if (joined.get() < 0 || !joined.read_all(&name, sizeof name) || name >= ranks)
-      throw RuntimeFault("rank " + to_string(rank) + " waited in vain for the ranks above it");
-    sockets[name] = std::move(joined);
-  }
-  unlink(own.sun_path);
-  return std::make_unique<SocketTransport>(rank, std::move(sockets));
+std::string SocketTransport::what_ended(std::size_t peer, int error) {
+  const std::lock_guard lock(mutex_);
+  const std::string& action = peers_[peer].last_action;
+  const std::string place = action.empty() ? "" : ", last heard of at " + action;
+  if (error == EAGAIN)
+    return stream_all("rank ", peer, " stalls: no sign of life for ", kStall.count(), " s", place);
+  return stream_all("rank ", peer, " ended without a farewell", place,
+                    ": it crashed or was killed");
 }
 
 }  // namespace pfeife

@@ -16,6 +16,10 @@ struct LaunchOptions {
   std::vector<std::string> arguments;  ///< of this process: those that it starts get the same
   bool threads = false;                ///< ranks as threads of this process
   int kernel_threads = 1;              ///< of each rank
+  bool tcp = false;                    ///< TCP also between ranks of one host
+  std::chrono::seconds patience{60};   ///< for all ranks to be there
+  /// Called once after a failure, in the process that reports it.
+  std::function<void()> clean_up;
 };
 
 /// What a rank is given.
@@ -34,7 +38,9 @@ struct RankAnswer {
 };
 
 /// Runs `body` on every rank that is this process's business and returns the exit code. A rank that
-/// throws, dies or stalls stops all others: RuntimeFault naming rank, action and cause.
+/// throws, dies or stalls stops all others, with one message that names rank, action and cause: our
+/// own launcher throws it as RuntimeFault; under another launcher the lowest rank that is left
+/// prints it.
 int start_ranks(std::size_t ranks, const LaunchOptions& launch,
                 const std::function<RankAnswer(const RankSeat&)>& body);
 

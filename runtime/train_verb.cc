@@ -23,10 +23,10 @@ std::filesystem::path trace_file(const TrainRequest& request) {
 int train_timed(const TrainRequest& request, const Executable& run) {
   const std::filesystem::path file = trace_file(request);
   const ActionTimes times = read_action_times(file, TraceSource::Estimated);
-  const TimedPipeline timed{run.pipeline.tasks, run.pipeline.placement,
-                            unit_costs(run.pipeline.graph, run.pipeline.split,
-                                       run.pipeline.placement),
-                            task_durations(run.pipeline.tasks, times.length, file.string())};
+  const TimedPipeline timed{
+      run.pipeline.tasks, run.pipeline.placement,
+      unit_costs(run.pipeline.graph, run.pipeline.split, run.pipeline.placement),
+      task_durations(run.pipeline.tasks, times.length, file.string())};
   return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
     const TimedMeasurement measured =
         measure_timed(timed, seat.rank, request.steps, seat.entering, seat.transport);
@@ -73,8 +73,7 @@ class ProgressLines {
 
 std::string losses_line(const StepProgress& progress) {
   char line[96];
-  std::snprintf(line, sizeof line, "%lld,%lld,%.17g\n",
-                static_cast<long long>(progress.step - 1),
+  std::snprintf(line, sizeof line, "%lld,%lld,%.17g\n", static_cast<long long>(progress.step - 1),
                 static_cast<long long>(progress.seconds * 1e9), progress.loss);
   return line;
 }
@@ -88,21 +87,18 @@ int train_on_data(const TrainRequest& request, Executable& run) {
                                   .save = request.save,
                                   .save_every = request.save_every,
                                   .resume = resume};
-  try {
-    return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
-      ProgressLines lines(request.steps);
-      std::string steps = "step,time_ns,loss\n";
-      train(run.pipeline, run.source, run.rank, settings, seat, [&](const StepProgress& progress) {
-        lines(progress);
-        steps += losses_line(progress);
-      });
-      if (seat.rank == RankId{0} && !request.out.empty()) write_file(request.out, steps);
-      return RankAnswer{};
+  LaunchOptions launch = request.launch;
+  if (!request.save.empty()) launch.clean_up = [&] { remove_partial_checkpoints(request.save); };
+  return start_ranks(run.pipeline.ranks(), launch, [&](const RankSeat& seat) {
+    ProgressLines lines(request.steps);
+    std::string steps = "step,time_ns,loss\n";
+    train(run.pipeline, run.source, run.rank, settings, seat, [&](const StepProgress& progress) {
+      lines(progress);
+      steps += losses_line(progress);
     });
-  } catch (const RuntimeFault&) {  // in the process that started the ranks: they are gone
-    if (!request.save.empty()) remove_partial_checkpoints(request.save);
-    throw;
-  }
+    if (seat.rank == RankId{0} && !request.out.empty()) write_file(request.out, steps);
+    return RankAnswer{};
+  });
 }
 
 }  // namespace
@@ -115,10 +111,9 @@ int train_verb(const TrainRequest& request) {
   if (request.timed) return train_timed(request, run);
   if (request.trains()) return train_on_data(request, run);
   return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
-    const Measurement measured =
-        measure_steps(run.pipeline, seat.rank, run.source, run.rank, request.steps,
-                      /*count_memory=*/!request.launch.threads, seat.turns, seat.entering,
-                      seat.transport);
+    const Measurement measured = measure_steps(
+        run.pipeline, seat.rank, run.source, run.rank, request.steps,
+        /*count_memory=*/!request.launch.threads, seat.turns, seat.entering, seat.transport);
     if (seat.rank != RankId{0}) return RankAnswer{};
     if (!request.out.empty()) write_file(request.out, measurement_text(measured));
     const double samples = static_cast<double>(run.pipeline.microbatches) *

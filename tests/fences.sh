@@ -35,7 +35,7 @@ home_of() {
     boost/program_options*) echo 'main' ;;
     fmt/*) echo '^planner/io/|main|^experiments/' ;;
     gtest/* | gmock/* | benchmark/* | Clp* | Coin*) echo '^tests/' ;;
-    unistd.h | dlfcn.h | fcntl.h | signal.h | sys/* | poll.h | spawn.h | immintrin.h) echo '^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
+    unistd.h | dlfcn.h | fcntl.h | signal.h | malloc.h | sys/* | netdb.h | netinet/* | poll.h | spawn.h | immintrin.h) echo '^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
     */* | *.h) echo 'nowhere' ;;
   esac
 }

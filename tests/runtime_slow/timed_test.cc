@@ -18,8 +18,8 @@
 #include "planner/io/schedule_csv.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
+#include "runtime/join.h"
 #include "runtime/rank_threads.h"
-#include "runtime/socket_transport.h"
 #include "runtime/timed_run.h"
 #include "tests/runtime/pipelines.h"
 
@@ -92,7 +92,8 @@ Trace run_over_sockets(const TimedPipeline& pipeline) {
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
   Trace trace;
   run_ranks(pipeline.placement.ranks(), [&](RankId rank, Transport&) {
-    const auto transport = join_by_sockets(folder, rank, pipeline.placement.ranks());
+    const auto meeting = meeting_in_folder(folder);
+    const auto transport = join_by_sockets(*meeting, rank, pipeline.placement.ranks());
     TimedMeasurement own = measure_timed(pipeline, rank, 1, {}, *transport);
     if (rank == RankId{0}) trace = std::move(own.trace);
   });

@@ -1,0 +1,60 @@
+// Stream sockets: Unix domain sockets of this host, and TCP. No threads and no messages here.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace pfeife {
+
+/// A file descriptor that closes itself.
+class Socket {
+ public:
+  explicit Socket(int descriptor = -1) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket();
+
+  int get() const { return descriptor_; }
+  bool is_open() const { return descriptor_ >= 0; }
+  /// Gives the descriptor away.
+  int release();
+
+  /// False at the end of the stream (errno is then 0), on an error, or when the next byte takes
+  /// longer than limit_silence() allows (EAGAIN).
+  bool read_all(void* to, std::size_t count) const;
+  bool write_all(const void* from, std::size_t count) const;
+  /// How long read_all waits for the next byte; zero = for ever.
+  void limit_silence(std::chrono::milliseconds limit) const;
+
+ private:
+  int descriptor_;
+};
+
+/// Listens under a name of this host that is no file: nothing of it outlives the process.
+/// RuntimeFault with the system's reason.
+Socket listen_on_host(const std::string& name);
+/// Listens on all addresses of this host, IPv6 and IPv4; 0 = any free port. RuntimeFault with the
+/// system's reason.
+Socket listen_on_port(std::uint16_t port);
+std::uint16_t port_of(const Socket& listener);
+
+/// Not open if nobody listens there; errno tells why.
+Socket connect_on_host(const std::string& name);
+/// `host` is a name or an address. Waits at most `limit`; not open if that fails, errno tells why.
+Socket connect_to(const std::string& host, std::uint16_t port, std::chrono::milliseconds limit);
+
+/// The next that connects; not open if none does within `limit`.
+Socket accept_one(const Socket& first, const Socket& second, std::chrono::milliseconds limit);
+
+/// The address of this host from which `host` is reached; "" if it is this host itself, or cannot
+/// be reached.
+std::string address_towards(const std::string& host);
+
+/// Equal for all processes that can reach each other by listen_on_host().
+std::string host_identity();
+
+}  // namespace pfeife

@@ -1,0 +1,119 @@
+// Ranks that another launcher has started: what it sets is set by hand here. They meet through a
+// TCPStore; nobody watches them but they themselves.
+#include <gmock/gmock.h>
+
+#include "runtime/socket.h"
+#include "tests/runtime/processes.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using namespace testing;
+
+constexpr std::chrono::seconds kLong{60}, kSoon{10};
+
+class OtherLauncher : public ProcessTest {
+ protected:
+  std::unique_ptr<Started> rank(int r, int ranks, const std::vector<std::string>& rest) const {
+    return start(arguments(rest),
+                 {{"RANK", std::to_string(r)},
+                  {"WORLD_SIZE", std::to_string(ranks)},
+                  {"LOCAL_RANK", std::to_string(r)},
+                  {"MASTER_ADDR", "localhost"},
+                  {"MASTER_PORT", std::to_string(port_)}},
+                 "rank" + std::to_string(r));
+  }
+  void expect_equal_gradients(const std::vector<std::string>& rest) const {
+    const auto zero = rank(0, 3, rest), one = rank(1, 3, rest), two = rank(2, 3, rest);
+    const Ended ended = zero->wait(kLong);
+    EXPECT_EQ(ended.code, 0);
+    EXPECT_THAT(ended.text, HasSubstr("equal those of the unsplit model"));
+    for (Started* other : {one.get(), two.get()}) {
+      const Ended silent = other->wait(kSoon);
+      EXPECT_EQ(silent.code, 0);
+      EXPECT_EQ(silent.text, "");
+    }
+  }
+  /// Once all have trained for a while, rank 2 gets the signal: the others end, with one message.
+  void expect_one_message_after(int signal, const std::string& message) const {
+    const std::filesystem::path save = folder_ / "save";
+    const std::vector<std::string> train{"train",       "--steps",      "1000000", "--save",
+                                         save.string(), "--save-every", "2"};
+    const auto zero = rank(0, 3, train), one = rank(1, 3, train), two = rank(2, 3, train);
+    EXPECT_TRUE(holds_within(kLong, [&] {
+      return zero->text().find("step 1:") != std::string::npos && std::filesystem::exists(save);
+    }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));  // the others have heard of it
+    kill(two->process(), signal);
+    const Ended told = zero->wait(kSoon), silent = one->wait(kSoon);
+    EXPECT_EQ(told.code, 4);
+    EXPECT_THAT(told.text, HasSubstr(message));
+    EXPECT_EQ(silent.code, 4);
+    EXPECT_EQ(silent.text, "");
+    for (const auto& entry : std::filesystem::directory_iterator(save))
+      EXPECT_THAT(entry.path().filename().string(), StartsWith("step-"));  // nothing half written
+  }
+
+  std::uint16_t port_ = port_of(listen_on_port(0));  // a free one
+};
+
+TEST_F(OtherLauncher, RanksMeetThroughAStoreAndUseSocketsOfTheHost) {
+  expect_equal_gradients({"check", "--fp64"});
+}
+
+TEST_F(OtherLauncher, RanksMeetThroughAStoreAndUseTcp) {
+  expect_equal_gradients({"check", "--fp64", "--tcp"});
+}
+
+TEST_F(OtherLauncher, AnotherNumberOfRanksThanThePlansIsRefusedByTheVariablesName) {
+  const Ended ended = rank(0, 2, {"check"})->wait(kLong);
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.text, HasSubstr("WORLD_SIZE=2, the plan has 3 ranks"));
+}
+
+TEST_F(OtherLauncher, APortInUseIsNamed) {
+  const Socket other = listen_on_port(0);
+  port_ = port_of(other);
+  const Ended ended = rank(0, 3, {"check"})->wait(kLong);
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_THAT(ended.text, HasSubstr("Address already in use (MASTER_ADDR=localhost MASTER_PORT=" +
+                                    std::to_string(port_) + "); give another MASTER_PORT"));
+}
+
+TEST_F(OtherLauncher, ARankThatNeverComesIsNamedOnce) {
+  const auto zero = rank(0, 3, {"check", "--meet-within", "1"}),
+             one = rank(1, 3, {"check", "--meet-within", "1"});
+  const Ended told = zero->wait(kLong), silent = one->wait(kSoon);
+  EXPECT_EQ(told.code, 4);
+  EXPECT_EQ(told.text, "pfeife-run: rank 2 of 3 did not come within 1 s\n");
+  EXPECT_EQ(silent.code, 4);
+  EXPECT_EQ(silent.text, "");
+}
+
+TEST_F(OtherLauncher, WithoutRankZeroThereIsNoStore) {
+  const Ended ended = rank(1, 3, {"check", "--meet-within", "1"})->wait(kLong);
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_THAT(ended.text, HasSubstr("rank 0 has not come"));
+}
+
+TEST_F(OtherLauncher, SomethingElseAtThePortIsNoEndlessWait) {
+  const Socket mute = listen_on_port(0);
+  port_ = port_of(mute);
+  const Ended ended = rank(1, 3, {"check", "--meet-within", "1"})->wait(kLong);
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_THAT(ended.text, HasSubstr("no TCPStore answers"));
+}
+
+TEST_F(OtherLauncher, AKilledRankStopsTheOthersWithOneMessage) {
+  expect_one_message_after(SIGKILL, "rank 2 ended without a farewell, last heard of at 2");
+}
+
+TEST_F(OtherLauncher, AStallingRankStopsTheOthersWithOneMessage) {
+  expect_one_message_after(SIGSTOP, "rank 2 stalls: no sign of life for 5 s, last heard of at 2");
+}
+
+}  // namespace
+}  // namespace pfeife
