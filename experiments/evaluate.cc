@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "planner/cost/estimator.h"
+#include "planner/cost/jittered.h"
 #include "planner/cost/memory.h"
 #include "planner/cost/stage_costs.h"
 #include "sim/simulator.h"
@@ -26,19 +27,21 @@ DependencyGraph graph_of(const Evaluation& plan, const Semantics& semantics) {
 }
 
 Nanoseconds chosen_time(const Evaluation& plan, SelectBy select_by) {
-  if (select_by == SelectBy::P95 && plan.simulate_p95) return *plan.simulate_p95;
+  if (select_by == SelectBy::P95 && p95(plan)) return *p95(plan);
   if (select_by != SelectBy::Estimate && plan.simulated) return step_time(*plan.simulated);
   return step_time(plan.estimated);
+}
+
+std::optional<Spread> spread(const std::vector<Nanoseconds>& steps) {
+  if (steps.empty()) return std::nullopt;
+  return Spread{quantile(steps, 0.05), quantile(steps, 0.5), quantile(steps, 0.95)};
 }
 
 void store(const SimulationResult& result, const DependencyGraph& graph, Evaluation& plan) {
   if (result.deadlock) throw_deadlock(plan, "simulator");
   plan.simulated = result.trace;
   add_memory(*plan.simulated, graph, plan.candidate.schedule, plan.costs, plan.candidate.placement);
-  if (result.repetitions.empty()) return;
-  plan.simulate_p5 = result.quantile(0.05);
-  plan.simulate_median = result.quantile(0.5);
-  plan.simulate_p95 = result.quantile(0.95);
+  plan.simulated_spread = spread(result.repetitions);
 }
 
 }  // namespace
@@ -63,6 +66,10 @@ Evaluation estimate_candidate(const CaseConfig& config, const Layers& layers,
   if (std::holds_alternative<Deadlock>(outcome)) throw_deadlock(plan, "estimator");
   plan.estimated = std::get<Trace>(std::move(outcome));
   add_memory(plan.estimated, graph, plan.candidate.schedule, plan.costs, placement);
+  if (const auto& jitter = config.simulation.jitter)
+    plan.estimated_spread =
+        spread(jittered_estimates(graph, plan.costs, placement, cluster,
+                                  {jitter->cv, jitter->seed}, jitter->repetitions));
   return plan;
 }
 
@@ -97,6 +104,12 @@ void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers) {
   const std::vector<SimulationResult> results =
       simulate_all(jobs, {.workers = workers, .progress = {}});
   for (std::size_t i = 0; i < chosen.size(); ++i) store(results[i], graphs[i], *chosen[i]);
+}
+
+std::optional<Nanoseconds> p95(const Evaluation& plan) {
+  if (plan.simulated_spread) return plan.simulated_spread->p95;
+  if (plan.estimated_spread) return plan.estimated_spread->p95;
+  return std::nullopt;
 }
 
 std::size_t select(std::span<const Evaluation> planned, SelectBy select_by) {

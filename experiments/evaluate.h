@@ -14,6 +14,11 @@
 
 namespace pfeife {
 
+/// Percentiles of the step time of many runs whose durations vary.
+struct Spread {
+  Nanoseconds p5{0}, median{0}, p95{0};
+};
+
 /// A candidate and what is known of it. Addresses inside are given away: make all, then evaluate.
 struct Evaluation {
   const CaseConfig* config = nullptr;
@@ -24,7 +29,7 @@ struct Evaluation {
   std::vector<Bytes> peak_memory, memory_limit;  ///< [rank]
   Trace estimated;
   std::optional<Trace> simulated;
-  std::optional<Nanoseconds> simulate_p5, simulate_median, simulate_p95;
+  std::optional<Spread> estimated_spread, simulated_spread;  ///< with jitter
   std::optional<Measurement> measurement;
   std::string measure_failure;  ///< why there is none; "" if it was not asked for
 
@@ -36,7 +41,8 @@ struct Evaluation {
   const Trace& predicted() const { return simulated ? *simulated : estimated; }
 };
 
-/// Costs, memory and estimate of a candidate; nothing for one that cannot be.
+/// Costs, memory and estimate of a candidate, with percentiles if the config has jitter; nothing
+/// for one that cannot be.
 Evaluation estimate_candidate(const CaseConfig& config, const Layers& layers,
                               const Cluster& cluster, Candidate candidate);
 
@@ -47,8 +53,11 @@ DependencyGraph executed_graph(const Evaluation& plan);
 /// RuntimeFault.
 void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers);
 
-/// The one to choose among planned candidates, by the config's select_by; the first of equally good
-/// ones. Those that fit their devices come before those that do not.
+/// The 95th percentile of the best engine that has one.
+std::optional<Nanoseconds> p95(const Evaluation& plan);
+
+/// The one to choose among planned candidates by `select_by`; the first of equally good ones. Those
+/// that fit their devices come before those that do not.
 std::size_t select(std::span<const Evaluation> planned, SelectBy select_by);
 
 }  // namespace pfeife

@@ -15,6 +15,7 @@
 #include "experiments/measure.h"
 #include "experiments/measured_inputs.h"
 #include "experiments/report.h"
+#include "experiments/run_main.h"
 #include "experiments/sweep.h"
 #include "experiments/table.h"
 #include "planner/io/plan_file.h"
@@ -202,13 +203,5 @@ int run(int argc, char** argv) {
 }  // namespace pfeife
 
 int main(int argc, char** argv) {
-  try {
-    return pfeife::run(argc, argv);
-  } catch (const pfeife::ConfigError& error) {
-    std::cerr << "pfeife-exp: " << error.what() << "\n";
-    return 2;
-  } catch (const std::exception& error) {
-    std::cerr << "pfeife-exp: " << error.what() << "\n";
-    return 4;
-  }
+  return pfeife::run_main("pfeife-exp", [&] { return pfeife::run(argc, argv); });
 }

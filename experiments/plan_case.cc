@@ -145,6 +145,7 @@ SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
   const std::size_t before = outcome.candidates;
   outcome = search(problem, options);
   outcome.candidates += before;
+  for (SearchStep& step : outcome.history) step.candidates += before;
   return outcome;
 }
 /// What search_as_set has tried last if it found nothing.
@@ -205,6 +206,7 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
   for (const PlannedSchedule& point : outcome.front)
     plans.front.push_back({name_of(point), point.estimate, largest_peak(point)});
   plans.rejected = std::move(outcome.rejected);
+  plans.history = std::move(outcome.history);
   plans.bound = std::move(outcome.bound);
   plans.certificate = std::move(outcome.certificate);
   plans.candidates = outcome.candidates;

@@ -33,6 +33,7 @@ struct CasePlans {
   std::vector<Candidate> planned;    ///< best estimate first; one with a reason if nothing fits
   std::vector<Candidate> baselines;  ///< in the order of the config
   std::vector<Rejected> rejected;
+  std::vector<SearchStep> history;
   std::vector<FrontPoint> front;
   std::vector<Alternative> alternatives;  ///< of what was open
   std::vector<TriedChange> tried;         ///< if nothing fits

@@ -7,6 +7,8 @@
 #include "planner/io/certificate_file.h"
 #include "planner/io/chrome_trace.h"
 #include "planner/io/plan_file.h"
+#include "planner/io/schedule_csv.h"
+#include "planner/io/split_points.h"
 #include "plots/timeline.h"
 
 namespace pfeife {
@@ -58,7 +60,12 @@ ResultRow row_of(const Evaluation& plan) {
   row.knobs = knobs_of(plan.candidate);
   row.estimate = step_time(plan.estimated);
   if (plan.simulated) row.simulate = step_time(*plan.simulated);
-  row.simulate_p95 = plan.simulate_p95;
+  if (plan.simulated_spread) row.simulate_p95 = plan.simulated_spread->p95;
+  if (const auto& spread = plan.estimated_spread) {
+    row.estimate_p5 = spread->p5;
+    row.estimate_median = spread->median;
+    row.estimate_p95 = spread->p95;
+  }
   if (plan.measurement) row.measure = plan.measurement->quantile(0.5);
   add_rates(plan, row);
   row.peak_memory = Bytes{0};
@@ -103,19 +110,32 @@ std::optional<MeasuredRun> measured_run(const Evaluation& plan) {
   return run;
 }
 
+std::vector<StageCompute> stages_of(const Evaluation& plan) {
+  std::vector<StageCompute> stages;
+  for (std::size_t s = 0; s < plan.costs.stages.size(); ++s) {
+    const StageCost& cost = plan.costs.stages[s];
+    stages.push_back({plan.candidate.placement.rank_of_stage[s], cost.forward,
+                      cost.backward_input + cost.backward_weight});
+  }
+  return stages;
+}
+
 PlanRecord plan_record(const Evaluation& plan) {
   PlanRecord record;
   record.row = row_of(plan);
   record.reason = plan.candidate.reason;
   record.peak_memory = plan.peak_memory;
   record.memory_limit = plan.memory_limit;
-  record.simulate_p5 = plan.simulate_p5;
-  record.simulate_median = plan.simulate_median;
   if (!plan.possible()) return record;
+  if (const auto& spread = plan.simulated_spread) {
+    record.simulate_p5 = spread->p5;
+    record.simulate_median = spread->median;
+  }
   for (std::size_t rank = 0; rank < plan.best().ranks; ++rank)
     record.attribution.push_back(attribution(plan.best(), RankId{static_cast<std::int64_t>(rank)}));
   record.critical_rank = critical_rank(plan.best());
   record.cut_names = cut_names(plan);
+  record.stages = stages_of(plan);
   record.measured = measured_run(plan);
   return record;
 }
@@ -154,6 +174,67 @@ std::vector<Trace> traces_of(const Evaluation& plan) {
   return traces;
 }
 
+/// What torch.distributed.pipelining needs to run the plan, or why it cannot.
+void write_for_torch(const std::filesystem::path& folder, const Evaluation& evaluation,
+                     const Plan& plan) {
+  const char* const name = "schedule_torch.csv";
+  std::string why_not;
+  try {
+    write_file(folder / name, write_schedule(plan.schedule, Reader::Torch));
+  } catch (const ConfigError& error) {
+    why_not = error.what();
+    std::filesystem::remove(folder / name);
+  }
+  write_file(folder / "split_points.json",
+             split_points_text(*evaluation.layers, plan, why_not.empty() ? name : "", why_not));
+}
+
+/// What the schedule and its recomputation are called in the lists of a record.
+std::string listed_name(const Candidate& candidate) {
+  ResultRow row;
+  row.family = candidate.spec.family;
+  row.stages_per_device = candidate.spec.loops;
+  row.knobs = knobs_of(candidate);
+  return schedule_name(row);
+}
+
+/// What each way of choosing picks, of the ways for which there are figures.
+std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
+  if (!evaluated.planned.front().possible()) return {};
+  std::vector<SelectBy> ways{SelectBy::Estimate};
+  if (evaluated.planned.front().simulated) ways.push_back(SelectBy::Simulate);
+  if (p95(evaluated.planned.front())) ways.push_back(SelectBy::P95);
+  std::vector<PlanChoice> choices;
+  for (const SelectBy way : ways) {
+    PlanChoice choice{.by = to_string(way), .number = select(evaluated.planned, way)};
+    const Evaluation& plan = evaluated.planned[choice.number];
+    choice.schedule = listed_name(plan.candidate);
+    choice.estimate = step_time(plan.estimated);
+    if (plan.simulated) choice.simulate = step_time(*plan.simulated);
+    choice.p95 = p95(plan);
+    choice.used = way == evaluated.config->select_by;
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+/// The search's other good plans, and the schedules that it rejected.
+std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
+  std::vector<LostSchedule> lost;
+  const Nanoseconds chosen = step_time(evaluated.planned[evaluated.chosen].estimated);
+  for (const Evaluation& plan : evaluated.planned) {
+    if (&plan == &evaluated.planned[evaluated.chosen]) continue;
+    const Nanoseconds more = step_time(plan.estimated) - chosen;
+    lost.push_back({listed_name(plan.candidate),
+                    more < Nanoseconds{0} ? to_string(-more) + " faster by estimate"
+                                          : to_string(more) + " slower",
+                    std::nullopt});
+  }
+  for (const Rejected& rejected : evaluated.rejected)
+    lost.push_back({listed_name({.spec = rejected.spec}), rejected.reason, rejected.bound});
+  return lost;
+}
+
 void draw(const std::filesystem::path& folder, const Evaluation& plan) {
   const std::vector<Trace> traces = traces_of(plan);
   TimelineOptions options;
@@ -189,10 +270,9 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   record.front = evaluated.front;
   record.alternatives = evaluated.alternatives;
   record.tried = evaluated.tried;
-  for (const Rejected& rejected : evaluated.rejected)
-    record.lost.push_back({rejected.spec.family + ", V=" + std::to_string(rejected.spec.loops) +
-                               (knobs(rejected.spec).empty() ? "" : ", " + knobs(rejected.spec)),
-                           rejected.reason});
+  record.lost = lost_schedules(evaluated);
+  record.history = evaluated.history;
+  record.choices = choices_of(evaluated);
   return record;
 }
 
@@ -204,8 +284,11 @@ std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated) {
 }
 
 void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
-  for (const Evaluation* plan : kept_plans(evaluated))
-    write_plan(folder / plan->candidate.plan, plan_of(*plan, evaluated));
+  for (const Evaluation* evaluation : kept_plans(evaluated)) {
+    const Plan plan = plan_of(*evaluation, evaluated);
+    write_plan(folder / evaluation->candidate.plan, plan);
+    write_for_torch(folder / evaluation->candidate.plan, *evaluation, plan);
+  }
   const std::filesystem::path proof = folder / "planned" / "certificate.txt";
   if (evaluated.certificate)
     write_file(proof, certificate_text(*evaluated.certificate));

@@ -71,6 +71,7 @@ ReportPlan report_plan(const PlanRecord& record, const std::filesystem::path& fo
                                                   : TraceSource::Estimated;
   plan.measured = record.measured;
   plan.critical_rank = record.critical_rank;
+  plan.stages = record.stages;
   plan.cut_names = record.cut_names;
   if (!record.row.estimate) return plan;
   const std::filesystem::path file = folder / record.row.plan / "timeline.svg";
@@ -86,7 +87,10 @@ ReportCase report_case(const CaseRecord& record, const std::filesystem::path& fo
   result.name = record.name;
   for (const PlanRecord& plan : record.plans)
     result.plans.push_back(report_plan(plan, folder, room));
-  for (const LostSchedule& lost : record.lost) result.lost.emplace_back(lost.schedule, lost.reason);
+  for (const LostSchedule& lost : record.lost)
+    result.lost.push_back({lost.schedule, lost.reason, lost.bound});
+  result.history = record.history;
+  result.choices = record.choices;
   result.front = record.front;
   result.tried = record.tried;
   result.bound_covers = record.bound_covers;

@@ -13,6 +13,7 @@
 #include "experiments/progress.h"
 #include "experiments/record.h"
 #include "experiments/report.h"
+#include "experiments/table_files.h"
 #include "planner/io/atomic_file.h"
 
 namespace pfeife {
@@ -51,8 +52,7 @@ void in_parallel(std::size_t count, std::size_t threads, const Work& work) {
 }
 
 EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads) {
-  // Only an engine that must simulate to choose needs more than the best plan.
-  const std::size_t keep = task.config->select_by == SelectBy::Estimate ? 1 : 5;
+  constexpr std::size_t keep = 5;  // plans among which engines choose
   const auto layers_of = [&](const CaseConfig& config) { return inputs.other_layers(config); };
   CasePlans plans = plan_case(*task.config, *task.layers, *task.cluster, layers_of, keep, threads);
   EvaluatedCase evaluated;
@@ -66,6 +66,7 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
     evaluated.baselines.push_back(
         estimate_candidate(*plans.settled, *plans.layers, *task.cluster, std::move(candidate)));
   evaluated.rejected = std::move(plans.rejected);
+  evaluated.history = std::move(plans.history);
   evaluated.front = std::move(plans.front);
   evaluated.alternatives = std::move(plans.alternatives);
   evaluated.tried = std::move(plans.tried);
@@ -163,12 +164,13 @@ void write_gathered(const Experiment& experiment, const std::vector<CaseRecord>&
                     const std::filesystem::path& out) {
   const std::string json = results_json(experiment.name, cases);
   std::error_code error;
-  const bool there = std::filesystem::is_regular_file(out / "report.html", error) &&
-                     std::filesystem::is_regular_file(out / "results.csv", error) &&
-                     std::filesystem::is_regular_file(out / "results.json", error) &&
-                     read_file(out / "results.json") == json;
-  if (there) return;
+  bool there = true;
+  for (const char* name : {"report.html", "results.csv", "results.md", "results.tex", "results.json"})
+    there = there && std::filesystem::is_regular_file(out / name, error);
+  if (there && read_file(out / "results.json") == json) return;
   write_file(out / "results.csv", results_csv(cases));
+  write_file(out / "results.md", markdown_table(cases));
+  write_file(out / "results.tex", latex_table(cases));
   write_file(out / "report.html", experiment_report(experiment, cases, out));
   write_file(out / "results.json", json);
 }

@@ -3,35 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+
+#include "experiments/table_columns.h"
 
 namespace pfeife {
 namespace {
-
-constexpr double kGiBytes = 1024.0 * 1024 * 1024;
-
-std::string percent(const std::optional<double>& fraction) {
-  return fraction ? fmt::format("{:.1f}", 100 * *fraction) : "-";
-}
-
-std::string samples(const std::optional<double>& rate) {
-  if (!rate) return "-";
-  return fmt::format("{:.{}f}", *rate, *rate >= 1000 ? 0 : *rate >= 100 ? 1 : *rate >= 10 ? 2 : 3);
-}
-
-/// Peaks in one unit with one decimal, GiB unless all are small.
-struct MemoryUnit {
-  double bytes;
-  const char* name;
-};
-
-MemoryUnit memory_unit(const std::vector<CaseRecord>& cases) {
-  std::int64_t most = 0;
-  for (const CaseRecord& record : cases)
-    for (const PlanRecord& plan : record.plans)
-      if (plan.row.peak_memory) most = std::max(most, plan.row.peak_memory->value);
-  if (most >= (std::int64_t{1} << 30)) return {kGiBytes, "GiB"};
-  return {1024.0 * 1024, "MiB"};
-}
 
 /// One figure a rank; "!" marks what the device does not have. Many ranks: the range.
 std::string peaks(const PlanRecord& plan, const MemoryUnit& unit) {
@@ -39,8 +16,7 @@ std::string peaks(const PlanRecord& plan, const MemoryUnit& unit) {
   const auto shown = [&](std::size_t rank) {
     const bool over =
         rank < plan.memory_limit.size() && plan.peak_memory[rank] > plan.memory_limit[rank];
-    return fmt::format("{:.1f}{}", static_cast<double>(plan.peak_memory[rank].value) / unit.bytes,
-                       over ? "!" : "");
+    return unit.text(plan.peak_memory[rank]) + (over ? "!" : "");
   };
   if (plan.peak_memory.empty()) return "-";
   if (plan.peak_memory.size() > kMostShown) {
@@ -60,44 +36,8 @@ std::string peaks(const PlanRecord& plan, const MemoryUnit& unit) {
 std::string limits(const std::vector<Bytes>& limit, const MemoryUnit& unit) {
   if (limit.empty()) return "";
   const auto [least, most] = std::minmax_element(limit.begin(), limit.end());
-  const auto shown = [&](Bytes bytes) {
-    return fmt::format("{:.1f}", static_cast<double>(bytes.value) / unit.bytes);
-  };
-  return *least == *most ? "limit " + shown(*least)
-                         : "limits " + shown(*least) + " to " + shown(*most);
-}
-
-struct Column {
-  std::string top, bottom;  // two lines of header
-  std::string (*text)(const PlanRecord&);
-};
-
-std::vector<Column> columns(const std::vector<CaseRecord>& cases) {
-  const auto any = [&](auto present) {
-    for (const CaseRecord& record : cases)
-      for (const PlanRecord& plan : record.plans)
-        if (present(plan.row)) return true;
-    return false;
-  };
-  std::vector<Column> columns{{"step, ms", "estimated", [](const PlanRecord& p) {
-                                 return milliseconds_text(p.row.estimate);
-                               }}};
-  if (any([](const ResultRow& row) { return row.simulate.has_value(); }))
-    columns.push_back({"step, ms", "simulated",
-                       [](const PlanRecord& p) { return milliseconds_text(p.row.simulate); }});
-  if (any([](const ResultRow& row) { return row.simulate_p95.has_value(); }))
-    columns.push_back({"step, ms", "p95",
-                       [](const PlanRecord& p) { return milliseconds_text(p.row.simulate_p95); }});
-  if (any([](const ResultRow& row) { return row.measure.has_value(); }))
-    columns.push_back({"step, ms", "measured",
-                       [](const PlanRecord& p) { return milliseconds_text(p.row.measure); }});
-  columns.push_back(
-      {"samples", "per s", [](const PlanRecord& p) { return samples(p.row.samples_per_s); }});
-  columns.push_back({"bubble", "%", [](const PlanRecord& p) { return percent(p.row.bubble); }});
-  if (any([](const ResultRow& row) { return row.gap.has_value(); }))
-    columns.push_back(
-        {"over the", "bound, %", [](const PlanRecord& p) { return percent(p.row.gap); }});
-  return columns;
+  return *least == *most ? "limit " + unit.text(*least)
+                         : "limits " + unit.text(*least) + " to " + unit.text(*most);
 }
 
 /// A case's lines before they are padded: the plan's name, the figures, the memory.
@@ -107,7 +47,7 @@ struct Line {
   std::string memory;
 };
 
-Line line_of(const PlanRecord& plan, const std::vector<Column>& columns, const MemoryUnit& unit) {
+Line line_of(const PlanRecord& plan, const std::vector<FigureColumn>& columns, const MemoryUnit& unit) {
   const bool planned = plan.row.plan == "planned";
   Line line{
       planned && !plan.row.family.empty() ? "planned: " + schedule_name(plan.row) : plan.row.plan,
@@ -118,22 +58,22 @@ Line line_of(const PlanRecord& plan, const std::vector<Column>& columns, const M
     return line;
   }
   if (!planned) line.name = schedule_name(plan.row);
-  for (const Column& column : columns) line.figures.push_back(column.text(plan));
+  for (const FigureColumn& column : columns) line.figures.push_back(column.text(plan));
   line.memory = peaks(plan, unit);
   return line;
 }
 
 /// What all lines have in common.
 struct Layout {
-  std::vector<Column> columns;
+  std::vector<FigureColumn> columns;
   std::vector<std::size_t> widths;  // [column]
   std::size_t name_width = 4;
   MemoryUnit unit;
 };
 
 Layout layout_of(const std::vector<CaseRecord>& cases) {
-  Layout layout{columns(cases), {}, 4, memory_unit(cases)};
-  for (const Column& column : layout.columns)
+  Layout layout{figure_columns(cases), {}, 4, memory_unit(cases)};
+  for (const FigureColumn& column : layout.columns)
     layout.widths.push_back(std::max(column.top.size(), column.bottom.size()));
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
@@ -163,22 +103,46 @@ std::string header(const Layout& layout) {
   return top + "  peak memory\n" + bottom + "  of each device, " + layout.unit.name + "\n";
 }
 
-/// Plans that need less memory than the best, in a line.
+/// Plans that need less memory than the best, in a line. Of those with equal figures the first.
 std::string front_text(const CaseRecord& record, const MemoryUnit& unit) {
   constexpr std::size_t kMostShown = 3;
-  std::string text;
-  for (std::size_t i = 1; i < record.front.size() && i <= kMostShown; ++i) {
-    const FrontPoint& point = record.front[i];
+  if (record.front.empty()) return "";
+  std::string text, last = unit.text(record.front.front().peak_memory);
+  std::size_t shown = 0;
+  for (const FrontPoint& point : record.front) {
+    const std::string memory = unit.text(point.peak_memory);
+    if (memory == last) continue;
+    last = memory;
+    if (++shown > kMostShown) return "    less memory: " + text + ", ...\n";
     const double more = static_cast<double>(point.estimate.count()) /
                             static_cast<double>(record.front.front().estimate.count()) -
                         1;
-    text += fmt::format("{}{:.1f} {} at +{:.1f} %", i > 1 ? ", " : "",
-                        static_cast<double>(point.peak_memory.value) / unit.bytes, unit.name,
+    text += fmt::format("{}{} {} at +{:.1f} %", shown > 1 ? ", " : "", memory, unit.name,
                         100 * more);
   }
-  if (text.empty()) return "";
-  const bool rest = record.front.size() > kMostShown + 1;
-  return "    less memory: " + text + (rest ? ", ...\n" : "\n");
+  return text.empty() ? "" : "    less memory: " + text + "\n";
+}
+
+/// Where another way of choosing picks another of the search's plans: what it is and what it costs.
+std::string choices_text(const CaseRecord& record) {
+  const auto used = std::ranges::find(record.choices, true, &PlanChoice::used);
+  if (used == record.choices.end()) return "";
+  std::map<std::size_t, std::string> lines;  // by plan
+  for (const PlanChoice& choice : record.choices)
+    if (choice.number != used->number) {
+      std::string& line = lines[choice.number];
+      line += (line.empty() ? "    by " : " or ") + choice.by;
+    }
+  std::string text;
+  for (const auto& [number, line] : lines) {
+    const PlanChoice& choice = *std::ranges::find(record.choices, number, &PlanChoice::number);
+    text += fmt::format("{}: {}, {} ms estimated", line, choice.schedule,
+                        milliseconds_text(choice.estimate));
+    if (choice.simulate) text += ", " + milliseconds_text(choice.simulate) + " simulated";
+    if (choice.p95) text += ", p95 " + milliseconds_text(choice.p95);
+    text += "\n";
+  }
+  return text;
 }
 
 /// What the case leaves open and how it was settled: the choice and the next best.
@@ -244,8 +208,9 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
       const Line line = line_of(plan, layout.columns, layout.unit);
       text += text_of(line, layout);
       over = over || (!line.figures.empty() && line.memory.find('!') != std::string::npos);
-      if (&plan == &record.plans.front()) 
-        text += front_text(record, layout.unit) + alternatives_text(record) + changes_text(record);
+      if (&plan == &record.plans.front())
+        text += choices_text(record) + front_text(record, layout.unit) +
+                alternatives_text(record) + changes_text(record);
     }
   }
   return over ? text + "\n! more than the device has\n" : text;

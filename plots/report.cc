@@ -22,7 +22,7 @@ Present present_in(const ReportInput& input) {
   for (const ReportCase& report_case : input.cases)
     for (const ReportPlan& plan : report_case.plans) {
       present.simulated |= plan.row.simulate.has_value();
-      present.jitter |= plan.row.simulate_p95.has_value();
+      present.jitter |= plan.row.simulate_p95 || plan.row.estimate_p95;
       present.measured |= plan.row.measure.has_value();
       present.bound |= plan.row.lower_bound.has_value();
     }
@@ -52,8 +52,8 @@ std::string definitions(const Present& present) {
                 "they cross, and starting an action costs time, as the configuration below says.");
   if (present.jitter)
     out += term("p5, median, p95",
-                "Percentiles of the simulated step over repetitions in which the durations vary by "
-                "chance.");
+                "Percentiles of the step over repetitions in which the durations vary by chance; the "
+                "same variation for estimate and simulation.");
   if (present.measured)
     out += term("Measured",
                 "Run on devices and timed there, the median of the steps that count; with the peaks "

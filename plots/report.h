@@ -32,20 +32,29 @@ struct ReportPlan {
   std::vector<Attribution> attribution;                     ///< [rank]
   TraceSource attribution_source = TraceSource::Estimated;  ///< which engine's trace it explains
   RankId critical_rank;                                     ///< of that trace
+  std::vector<StageCompute> stages;    ///< [stage], as estimated; may be empty
   std::vector<std::string> cut_names;  ///< after which module or layer each cut lies; may be empty
   std::optional<MeasuredRun> measured;
   std::vector<ReportFigure> figures;   ///< timelines
 };
 
+/// A schedule that was considered, and why it is not the plan.
+struct ReportLost {
+  std::string schedule, reason;
+  std::optional<Nanoseconds> bound;  ///< no cuts of it have a smaller estimate
+};
+
 struct ReportCase {
   std::string name;
   std::vector<ReportPlan> plans;
-  std::vector<std::pair<std::string, std::string>> lost;  ///< schedule, and why it is not the plan
-  std::vector<FrontPoint> front;                          ///< time against memory, fastest first
-  std::vector<TriedChange> tried;                         ///< if nothing fits
-  std::string bound_covers;                               ///< what lower bounds hold for; "" = none
-  std::vector<std::string> notes;                         ///< where figures come from, warnings
-  std::vector<ReportFigure> figures;                      ///< drawings of the case as a whole
+  std::vector<ReportLost> lost;
+  std::vector<SearchStep> history;    ///< of the search
+  std::vector<PlanChoice> choices;    ///< what each way of choosing among its best plans picks
+  std::vector<FrontPoint> front;      ///< time against memory, fastest first
+  std::vector<TriedChange> tried;     ///< if nothing fits
+  std::string bound_covers;           ///< what lower bounds hold for; "" = none
+  std::vector<std::string> notes;     ///< where figures come from, warnings
+  std::vector<ReportFigure> figures;  ///< drawings of the case as a whole
 };
 
 struct ReportInput {

@@ -5,6 +5,7 @@
 #include "plots/report_accuracy.h"
 #include "plots/report_charts.h"
 #include "plots/report_front.h"
+#include "plots/report_search.h"
 #include "plots/report_tables.h"
 #include "plots/svg.h"
 
@@ -60,6 +61,9 @@ std::string plan_section(const ReportPlan& plan, bool best, bool open) {
   if (const std::string furthest = furthest_table(plan); !furthest.empty())
     body += heading("Actions furthest from their prediction, median of the measured steps") +
             furthest;
+  if (const std::string stages = stage_chart(plan); !stages.empty())
+    body += heading("What each rank computes for one microbatch, estimated; dashed: their mean") +
+            element("div", stages, " class=\"wide\"");
   if (!plan.attribution.empty())
     body += heading("Where the time of each rank goes, " + to_string(plan.attribution_source)) +
             attribution_table(plan);
@@ -92,6 +96,11 @@ std::string case_section(const ReportCase& report_case, std::size_t number, bool
     body += heading("Peak memory of each device, as a share of its limit") + memory;
   if (!report_case.bound_covers.empty())
     body += heading("What the lower bound covers") + element("p", escape(report_case.bound_covers));
+  if (const std::string search = search_chart(report_case); !search.empty())
+    body += heading("The search: best estimate and lower bound over its work") +
+            element("div", search, " class=\"wide\"");
+  if (const std::string choices = choices_table(report_case); !choices.empty())
+    body += heading("What each way of choosing among the search's best plans picks") + choices;
   if (const std::string front = front_chart(report_case); !front.empty())
     body += heading("Estimated time against memory: the best plan of each schedule that no other "
                     "beats in both") +

@@ -105,6 +105,27 @@ void draw_causes(Svg& svg, const Bars& bars, std::size_t row, const Attribution&
   }
 }
 
+/// The stages of a rank, one after the other: forward, then backward; the fainter the later.
+void draw_stages(Svg& svg, const Bars& bars, std::size_t row,
+                 const std::vector<std::pair<std::size_t, StageCompute>>& stages) {
+  Nanoseconds done{0};
+  for (std::size_t k = 0; k < stages.size(); ++k) {
+    const auto& [number, stage] = stages[k];
+    svg.open_group(" class=\"stage\"");
+    svg.raw("<title>" + escape("stage " + std::to_string(number) + ", forward " +
+                               exact_ms(stage.forward) + " ms, backward " +
+                               exact_ms(stage.backward) + " ms") +
+            "</title>\n");
+    for (const auto& [time, paint] : {std::pair{stage.forward, Paint::Forward},
+                                      {stage.backward, Paint::Backward}}) {
+      svg.rect(bars.x(done), bars.top(row), bars.x(done + time) - bars.x(done), kBar,
+               fill(paint, k, stages.size()), " stroke=\"" + hex(kPaper) + "\" stroke-width=\"0.5\"");
+      done += time;
+    }
+    svg.close_group();
+  }
+}
+
 void draw_cause_legend(Svg& svg, double baseline) {
   double x = kLabels;
   for (const Cause& cause : causes(Attribution{})) {
@@ -161,6 +182,34 @@ std::string step_time_chart(const ReportCase& report_case) {
   for (std::size_t i = 0; i < report_case.plans.size(); ++i)
     draw_step(svg, bars, i, report_case.plans[i], engine, best == i);
   return inline_svg(svg.document(kWidth, bars.bottom + kFoot, "step time, " + report_case.name));
+}
+
+std::string stage_chart(const ReportPlan& plan) {
+  std::vector<std::vector<std::pair<std::size_t, StageCompute>>> ranks;
+  std::vector<Nanoseconds> load;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const StageCompute& stage = plan.stages[s];
+    ranks.resize(std::max(ranks.size(), stage.rank.index() + 1));
+    load.resize(ranks.size());
+    ranks[stage.rank.index()].emplace_back(s, stage);
+    load[stage.rank.index()] += stage.forward + stage.backward;
+  }
+  if (ranks.empty()) return "";
+  Nanoseconds total{0};
+  for (const Nanoseconds time : load) total += time;
+  const Nanoseconds mean = total / static_cast<std::int64_t>(load.size());
+  const Bars bars = bars_for(kWideWidth, ranks.size(), std::ranges::max(load));
+  Svg svg;
+  draw_axis(svg, bars);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    draw_label(svg, bars, r, "rank " + std::to_string(r), false);
+    draw_stages(svg, bars, r, ranks[r]);
+    svg.text(kWideWidth - 4, bars.top(r) + kBar / 2 + 4, rounded(load[r]), {.anchor = Anchor::End});
+  }
+  svg.line(bars.x(mean), 0, bars.x(mean), bars.bottom, kInk,
+           " stroke-width=\"1.5\" stroke-dasharray=\"4 3\"");
+  return inline_svg(svg.document(kWideWidth, bars.bottom + kFoot, "work of each rank, " +
+                                                                      plan.row.plan));
 }
 
 std::string step_time_legend() {

@@ -20,6 +20,9 @@ std::string schedule_text(const ResultRow& row);
 std::string step_time_chart(const ReportCase& report_case);
 /// A stacked bar a plan. "" if no plan has an attribution.
 std::string attribution_chart(const ReportCase& report_case);
+/// A bar a rank, of what its stages compute for one microbatch, with a line at the mean of the
+/// ranks. "" without stages.
+std::string stage_chart(const ReportPlan& plan);
 /// What the marks of step_time_chart() mean.
 std::string step_time_legend();
 

@@ -127,6 +127,9 @@ static std::vector<HtmlCell> result_cells(const ReportCase& report_case, const R
           schedule_cell(plan),
           fits_cell(plan),
           time_cell(row.estimate),
+          time_cell(row.estimate_p5),
+          time_cell(row.estimate_median),
+          time_cell(row.estimate_p95),
           time_cell(row.simulate),
           time_cell(plan.simulate_p5),
           time_cell(plan.simulate_median),
@@ -149,10 +152,13 @@ std::string results_table(const ReportInput& input) {
                                         {"Schedule"},
                                         {"Fits"},
                                         {"Estimated, ms", true},
+                                        {"Estimated p5, ms", true},
+                                        {"Estimated median, ms", true},
+                                        {"Estimated p95, ms", true},
                                         {"Simulated, ms", true},
-                                        {"p5, ms", true},
-                                        {"Median, ms", true},
-                                        {"p95, ms", true},
+                                        {"Simulated p5, ms", true},
+                                        {"Simulated median, ms", true},
+                                        {"Simulated p95, ms", true},
                                         {"Measured, ms", true},
                                         {"Samples/s", true},
                                         {"Bubble", true},
@@ -228,9 +234,37 @@ std::string memory_table(const ReportCase& report_case) {
 std::string lost_table(const ReportCase& report_case) {
   if (report_case.lost.empty()) return "";
   std::vector<HtmlRow> rows;
-  for (const auto& [schedule, reason] : report_case.lost)
-    rows.push_back({{text_cell(schedule), text_cell(reason)}});
-  return table({{"Schedule"}, {"Why it is not the plan"}}, rows);
+  for (const ReportLost& lost : report_case.lost)
+    rows.push_back({{text_cell(lost.schedule), time_cell(lost.bound), text_cell(lost.reason)}});
+  return table({{"Schedule"}, {"Lower bound, ms", true}, {"Why it is not the plan"}}, rows);
+}
+
+std::string choices_table(const ReportCase& report_case) {
+  const std::vector<PlanChoice>& choices = report_case.choices;
+  if (choices.size() < 2) return "";
+  const auto cell = [&](const PlanChoice& choice, std::optional<Nanoseconds> PlanChoice::*figure) {
+    HtmlCell shown = time_cell(choice.*figure);
+    std::optional<Nanoseconds> least;
+    for (const PlanChoice& other : choices)
+      if (other.*figure && (!least || *(other.*figure) < *least)) least = other.*figure;
+    if (choice.*figure && *(choice.*figure) > *least)
+      shown.content += " (+" + percent(static_cast<double>((*(choice.*figure) - *least).count()) /
+                                       static_cast<double>(least->count())) + ")";
+    return shown;
+  };
+  std::vector<HtmlRow> rows;
+  for (const PlanChoice& choice : choices)
+    rows.push_back({{text_cell(choice.by), text_cell(choice.schedule),
+                     cell(choice, &PlanChoice::estimate), cell(choice, &PlanChoice::simulate),
+                     cell(choice, &PlanChoice::p95), text_cell(choice.used ? "yes" : "")},
+                    choice.used});
+  return table({{"Chosen by"},
+                {"Schedule"},
+                {"Estimated, ms", true},
+                {"Simulated, ms", true},
+                {"p95, ms", true},
+                {"Used here"}},
+               rows);
 }
 
 std::string tried_table(const ReportCase& report_case) {

@@ -15,8 +15,11 @@ std::string results_table(const ReportInput& input);
 std::string attribution_table(const ReportPlan& plan);
 /// Peak of every rank against its limit, a row a plan. "" if no plan has peaks.
 std::string memory_table(const ReportCase& report_case);
-/// Schedules that were considered, and why they are not the plan. "" without any.
+/// Schedules that were considered, their bounds, and why they are not the plan. "" without any.
 std::string lost_table(const ReportCase& report_case);
+/// What each way of choosing picks, and what its figures cost over the least. "" if there is one way
+/// only.
+std::string choices_table(const ReportCase& report_case);
 /// Changes that were tried because nothing fits, and what came of each. "" without any.
 std::string tried_table(const ReportCase& report_case);
 

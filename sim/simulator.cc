@@ -1,7 +1,6 @@
 #include "sim/simulator.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "planner/ir/error.h"
@@ -147,13 +146,7 @@ std::variant<Trace, Deadlock> simulate(const DependencyGraph& graph, const Stage
 }
 
 Nanoseconds SimulationResult::quantile(double p) const {
-  if (repetitions.empty()) return step_time;
-  std::vector<Nanoseconds> sorted = repetitions;
-  std::sort(sorted.begin(), sorted.end());
-  const auto count = static_cast<double>(sorted.size());
-  const auto rank = static_cast<std::int64_t>(std::ceil(p * count)) - 1;
-  return sorted[static_cast<std::size_t>(
-      std::clamp<std::int64_t>(rank, 0, static_cast<std::int64_t>(sorted.size()) - 1))];
+  return repetitions.empty() ? step_time : pfeife::quantile(repetitions, p);
 }
 
 std::vector<SimulationResult> simulate_all(std::span<const SimulationJob> jobs,

@@ -19,9 +19,9 @@
 
 #include "planner/ir/cluster.h"
 #include "planner/ir/dependency_graph.h"
+#include "planner/ir/jitter.h"
 #include "planner/ir/stage_costs.h"
 #include "planner/ir/trace.h"
-#include "sim/jitter.h"
 
 namespace pfeife {
 
@@ -60,8 +60,7 @@ struct SimulationResult {
   std::vector<Nanoseconds> repetitions;  ///< with jitter, [repetition]
   std::optional<Trace> trace;
 
-  /// The smallest repetition that at least the share `p` of them does not exceed (nearest rank; p =
-  /// 0.5: median); the step time if there are none.
+  /// Of the repetitions; the step time if there are none.
   Nanoseconds quantile(double p) const;
   friend bool operator==(const SimulationResult&, const SimulationResult&) = default;
 };

@@ -19,38 +19,31 @@ class ItemMaker {
   }
 
   WorkItem item(const Task& task) {
-    const auto rank = static_cast<std::uint32_t>(task.rank.value);
     const Nanoseconds time = times_[task.slot];
-    switch (task.kind) {
-      case TaskKind::Transfer:
-        return transfer(task, time);
-      case TaskKind::Reduction:
-        return {.how = WorkItem::How::Timer, .rank = rank, .fixed = time};
-      case TaskKind::Optimizer:
-        return {.rank = rank, .fixed = job_.launch_overhead + time};
-      case TaskKind::Compute:
-        break;
+    WorkItem item{.rank = static_cast<std::uint32_t>(task.rank.value)};
+    item.busy = varying_time(task, time, *job_.placement, *job_.cluster);
+    item.fixed = time - item.busy;
+    if (task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer) {
+      item.fixed += job_.launch_overhead;
+      return item;
     }
-    return {.rank = rank, .fixed = job_.launch_overhead, .busy = time};
+    item.how = WorkItem::How::Timer;
+    if (task.kind == TaskKind::Transfer) share_links(task, item);
+    return item;
   }
 
  private:
-  /// A flow, or a mere delay if there is nothing to share.
-  WorkItem transfer(const Task& task, Nanoseconds time) {
+  /// A transfer is a flow, or a mere delay if there is nothing to share. (A flow without latency
+  /// would have another weight than the rest: varying_time() leaves it 1 ns.)
+  void share_links(const Task& task, WorkItem& item) {
     const FlowRoute route{job_.placement->device(task.rank), job_.placement->device(task.peer)};
     const Path& path = job_.cluster->path(route.from, route.to);
-    WorkItem item{.how = WorkItem::How::Timer, .rank = static_cast<std::uint32_t>(task.rank.value)};
-    // A flow without latency would have another weight than the rest: 1 ns of its time counts as
-    // such.
-    item.fixed = std::min(std::max(path.latency, Nanoseconds{1}), time);
-    item.busy = time - item.fixed;
     item.bytes = slot_bytes(job_.graph->slots[task.slot], *job_.costs);
     const bool shares = job_.graph->semantics.links == Links::Shared && !path.links.empty() &&
                         item.bytes.value > 0 && item.busy > Nanoseconds{0};
-    if (!shares) return item;
+    if (!shares) return;
     item.how = WorkItem::How::Flow;
     item.route = number(route);
-    return item;
   }
 
   std::uint32_t number(const FlowRoute& route) {

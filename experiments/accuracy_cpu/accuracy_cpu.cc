@@ -14,6 +14,7 @@
 #include "experiments/measure.h"
 #include "experiments/measured_inputs.h"
 #include "experiments/record.h"
+#include "experiments/run_main.h"
 #include "experiments/table.h"
 #include "planner/io/atomic_file.h"
 #include "planner/io/profile_file.h"
@@ -107,7 +108,7 @@ void print_point(Point& point, Totals& totals) {
   totals.largest = std::max(totals.largest, std::abs(error));
   std::size_t inside = 0;
   for (const Nanoseconds step : point.steps)
-    inside += *plan.simulate_p5 <= step && step <= *plan.simulate_p95 ? 1 : 0;
+    inside += plan.simulated_spread->p5 <= step && step <= plan.simulated_spread->p95 ? 1 : 0;
   totals.inside += inside;
   totals.steps += point.steps.size();
   std::string memory;
@@ -128,7 +129,7 @@ void print_point(Point& point, Totals& totals) {
       "{:<16} {:>2} {:>3} {:>2}  {:<12} {:>9} {:>9} {:>9}-{:<9} {:>9} {:>+7.2f} {:>3}/{:<3}{}\n",
       spec.family, spec.loops, plan.layers->microbatch_size, spec.microbatches, cuts,
       milliseconds_text(step_time(plan.estimated)), milliseconds_text(simulated),
-      milliseconds_text(plan.simulate_p5), milliseconds_text(plan.simulate_p95),
+      milliseconds_text(plan.simulated_spread->p5), milliseconds_text(plan.simulated_spread->p95),
       milliseconds_text(measured), 100 * error, inside, point.steps.size(), memory);
 }
 
@@ -217,13 +218,5 @@ int run(int argc, char** argv) {
 }  // namespace pfeife
 
 int main(int argc, char** argv) {
-  try {
-    return pfeife::run(argc, argv);
-  } catch (const pfeife::ConfigError& error) {
-    std::cerr << "study_accuracy_cpu: " << error.what() << "\n";
-    return 2;
-  } catch (const std::exception& error) {
-    std::cerr << "study_accuracy_cpu: " << error.what() << "\n";
-    return 4;
-  }
+  return pfeife::run_main("study_accuracy_cpu", [&] { return pfeife::run(argc, argv); });
 }

@@ -77,7 +77,7 @@ std::optional<DType> GraphFacts::cast_type(NodeId n, ValueId v) const {
 bool GraphFacts::folds_by_copy(NodeId n, ValueId v) const {
   const TensorType& tensor = type(v);
   const std::size_t dims = tensor.sizes.size();
-  if (dims < 3 || traits[n.index()]->work != Work::Product) return false;
+  if (dims < 3 || traits[n.index()]->work != OperatorWork::Product) return false;
   const ValueId left = factors_of(node(n)).left, right = factors_of(node(n)).right;
   const std::size_t other = type(v == left ? right : left).sizes.size();
   std::int64_t rest = 1;

@@ -9,7 +9,7 @@ namespace pfeife {
 namespace {
 
 using M = Memory;
-using W = Work;
+using W = OperatorWork;
 using K = Keeps;
 using G = Gradient;
 using A = Autocast;
@@ -148,7 +148,7 @@ std::span<const OperatorTraits> operator_table() { return kOperators; }
 bool draws_random_numbers(const Node& node, const OperatorTraits* traits) {
   if (traits == nullptr) return false;
   if (traits->randomness != Randomness::Dropout) return traits->randomness == Randomness::Always;
-  if (traits->work == Work::Attention) return number_argument(node, "dropout_p", 0) > 0;
+  if (traits->work == OperatorWork::Attention) return number_argument(node, "dropout_p", 0) > 0;
   return number_argument(node, "p", 0.5) > 0 && flag_argument(node, "train", true);
 }
 

@@ -29,7 +29,7 @@ enum class Memory {
 };
 
 /// What it computes; decides time and FLOPs.
-enum class Work {
+enum class OperatorWork {
   None,     ///< metadata only
   Create,   ///< writes its results from nothing (arange, zeros)
   Stream,   ///< element-wise, copies, reductions: bound by memory
@@ -84,7 +84,7 @@ enum class Randomness { Never, Always, Dropout };
 struct OperatorTraits {
   std::string_view name;  ///< without "aten::"
   Memory memory = Memory::Fresh;
-  Work work = Work::Stream;
+  OperatorWork work = OperatorWork::Stream;
   Keeps keeps = Keeps::Nothing;
   Gradient gradient = Gradient::None;
   Autocast autocast = Autocast::First;

@@ -24,32 +24,32 @@ class NodeKernels {
 
   std::vector<Kernel> list() {
     if (node_.outputs.empty()) return {};
-    switch (row_ ? row_->work : Work::Stream) {
-      case Work::None:
+    switch (row_ ? row_->work : OperatorWork::Stream) {
+      case OperatorWork::None:
         list_gradients();
         break;
-      case Work::Create:
+      case OperatorWork::Create:
         move(Pass::Forward, out());
         break;
-      case Work::Stream:
+      case OperatorWork::Stream:
         list_stream();
         break;
-      case Work::LayerNorm:
+      case OperatorWork::LayerNorm:
         list_layer_norm();
         break;
-      case Work::ChannelNorm:
+      case OperatorWork::ChannelNorm:
         list_channel_norm();
         break;
-      case Work::Lookup:
+      case OperatorWork::Lookup:
         list_lookup();
         break;
-      case Work::Product:
+      case OperatorWork::Product:
         list_product();
         break;
-      case Work::Convolution:
+      case OperatorWork::Convolution:
         list_convolution();
         break;
-      case Work::Attention:
+      case OperatorWork::Attention:
         attention_by_parts(node_, device_) ? list_attention_parts() : list_attention();
         break;
     }

@@ -54,7 +54,16 @@ BandwidthCurve read_curve(const YamlNode& node) {
     const Bytes size = pair[0].as_bytes();
     if (!curve.points.empty() && size <= curve.points.back().size)
       pair[0].fail("the size must grow from point to point");
-    curve.points.push_back({size, pair[1].as_bytes_per_second()});
+    const BytesPerSecond rate = pair[1].as_bytes_per_second();
+    const auto seconds = [](Bytes bytes, BytesPerSecond at) {
+      return static_cast<double>(bytes.value) / at.value;
+    };
+    // Lower bounds of the search rely on it.
+    if (!curve.points.empty() &&
+        seconds(size, rate) < seconds(curve.points.back().size, curve.points.back().rate))
+      point.fail("a message of " + to_string(size) + " would take less time than one of " +
+                 to_string(curve.points.back().size) + "; lower this rate, or leave the point out");
+    curve.points.push_back({size, rate});
   }
   if (curve.points.empty()) node.fail("expected at least one point [size, rate]");
   return curve;

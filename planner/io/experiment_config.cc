@@ -41,7 +41,13 @@ InputFile input_file(const YamlNode& node, const Path& folder) {
 
 /// A file, or `measure`: made on this machine.
 InputFile measured_or_file(const YamlNode& node, const Path& folder) {
-  if (!node.is_scalar() || node.as_string() != "measure") return input_file(node, folder);
+  if (!node.is_scalar() || node.as_string() != "measure") {
+    std::error_code error;
+    if (node.is_scalar() && !std::filesystem::exists(folder / node.as_string(), error) &&
+        !nearest_spelling(node.as_string(), {"measure"}).empty())
+      node.fail("there is no file \"" + node.as_string() + "\"; did you mean measure?");
+    return input_file(node, folder);
+  }
   return {"measure", {}, node.where(), true};
 }
 
@@ -284,7 +290,7 @@ void check_measure(const CaseConfig& config) {
 void read_select_by(const YamlNode& node, CaseConfig& config) {
   config.select_by = node.as_one_of<SelectBy>(
       {{"estimate", SelectBy::Estimate}, {"simulate", SelectBy::Simulate}, {"p95", SelectBy::P95}});
-  if (config.select_by != SelectBy::Estimate && !config.simulate)
+  if (config.select_by == SelectBy::Simulate && !config.simulate)
     node.fail("choosing by simulation needs \"simulate\" among the engines");
   if (config.select_by == SelectBy::P95 && !config.simulation.jitter)
     node.fail("p95 needs simulation.jitter, for example {cv: 0.02, repetitions: 100, seed: 1}");

@@ -25,6 +25,7 @@ struct PlanRecord {
   std::vector<Attribution> attribution;                     ///< [rank], of the best engine present
   RankId critical_rank;                                     ///< of that engine's trace
   std::vector<std::string> cut_names;  ///< [cut] module or layer that it lies after
+  std::vector<StageCompute> stages;    ///< [stage], as estimated
   std::optional<MeasuredRun> measured;
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
 };
@@ -32,6 +33,7 @@ struct PlanRecord {
 /// A schedule that was considered, and why it is not the plan.
 struct LostSchedule {
   std::string schedule, reason;
+  std::optional<Nanoseconds> bound;  ///< no cuts of it have a smaller estimate
   friend bool operator==(const LostSchedule&, const LostSchedule&) = default;
 };
 
@@ -42,6 +44,8 @@ struct CaseRecord {
   std::vector<std::string> notes;  ///< where figures come from, warnings
   std::vector<PlanRecord> plans;   ///< the planned one first
   std::vector<LostSchedule> lost;
+  std::vector<SearchStep> history;  ///< of the search
+  std::vector<PlanChoice> choices;  ///< what each way of choosing among its best plans picks
   std::vector<FrontPoint> front;   ///< of the best plans of all schedules, the fastest first
   std::vector<Alternative> alternatives;  ///< of what the case leaves open; the chosen one first
   std::vector<TriedChange> tried;  ///< if nothing fits: what would help, and what would not

@@ -30,13 +30,12 @@ BytesPerSecond BandwidthCurve::at(Bytes size) const {
   for (std::size_t i = 1; i < points.size(); ++i) {
     const Point &below = points[i - 1], &above = points[i];
     if (size > above.size) continue;
-    // A first point of size 0 has no logarithm; 1 byte is as small as a message gets.
-    const auto position = [](Bytes b) {
-      return static_cast<double>(std::max<std::int64_t>(b.value, 1));
-    };
-    if (size == above.size || position(below.size) == position(above.size)) return above.rate;
-    return {interpolate_log(position(size), position(below.size), below.rate.value,
-                            position(above.size), above.rate.value)};
+    if (size == above.size) return above.rate;
+    const auto bytes = [](Bytes b) { return static_cast<double>(b.value); };
+    const double least = bytes(below.size) / below.rate.value;  // seconds
+    const double most = bytes(above.size) / above.rate.value;
+    const double share = bytes(size - below.size) / bytes(above.size - below.size);
+    return {bytes(size) / (least + share * (most - least))};
   }
   return points.back().rate;
 }

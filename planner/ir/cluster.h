@@ -13,8 +13,8 @@
 
 namespace pfeife {
 
-/// A rate that depends on size: points (size, rate) in increasing size, interpolated linearly in
-/// log(size), constant outside. One point = constant.
+/// A rate that depends on size: points (size, rate) in increasing size; between them the time, size
+/// over rate, grows linearly; the rate is constant outside. One point = constant.
 struct BandwidthCurve {
   struct Point {
     Bytes size;

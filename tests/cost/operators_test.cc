@@ -17,7 +17,7 @@ using testing::strided;
 
 TEST(OperatorTable, KnowsOperatorsByNameWithoutOverload) {
   ASSERT_NE(find_operator("aten::linear"), nullptr);
-  EXPECT_EQ(find_operator("aten::linear")->work, Work::Product);
+  EXPECT_EQ(find_operator("aten::linear")->work, OperatorWork::Product);
   EXPECT_EQ(find_operator("linear"), nullptr);
   EXPECT_EQ(find_operator("mylib::linear"), nullptr);
   EXPECT_EQ(find_operator("aten::linea"), nullptr);
@@ -31,17 +31,17 @@ TEST(OperatorTable, RowsAreConsistent) {
   for (const OperatorTraits& row : operator_table()) {
     EXPECT_EQ(row.memory == Memory::InPlace, row.name.ends_with('_')) << row.name;
     if (row.memory == Memory::View) {
-      EXPECT_EQ(row.work, Work::None) << row.name;
+      EXPECT_EQ(row.work, OperatorWork::None) << row.name;
       EXPECT_EQ(row.keeps, Keeps::Nothing) << row.name;
     }
-    if (row.work == Work::Stream && row.keeps != Keeps::Nothing) {
+    if (row.work == OperatorWork::Stream && row.keeps != Keeps::Nothing) {
       EXPECT_NE(row.gradient, Gradient::None) << row.name;
     }
     if (row.metadata_only) {
-      EXPECT_TRUE(row.work == Work::Create || row.work == Work::None) << row.name;
+      EXPECT_TRUE(row.work == OperatorWork::Create || row.work == OperatorWork::None) << row.name;
     }
     const bool narrow =
-        row.work == Work::Product || row.work == Work::Convolution || row.work == Work::Attention;
+        row.work == OperatorWork::Product || row.work == OperatorWork::Convolution || row.work == OperatorWork::Attention;
     EXPECT_EQ(row.autocast == Autocast::Narrow, narrow) << row.name;
   }
 }

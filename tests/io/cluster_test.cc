@@ -150,6 +150,10 @@ TEST(ClusterErrors, AreSaidAtThePlace) {
   EXPECT_THAT(link_error(2, port), HasSubstr("the link \"p\" is in no route"));
   EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwidth: 46}]"),
               StartsWith("c.yaml:5:43: links[0].bandwidth: expected a bandwidth such as"));
+  EXPECT_THAT(
+      link_error(2, "links: [{name: p, per: device, bandwidth: [[1 KiB, 1 GB/s], [4 KiB, 5 GB/s]]}]"),
+      ::testing::AllOf(StartsWith("c.yaml:5:"),
+                       HasSubstr("a message of 4 KiB would take less time than one of 1 KiB")));
   EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwith: 1 GB/s}]"),
               HasSubstr("unknown key \"bandwith\"; did you mean \"bandwidth\"?"));
 }

@@ -148,6 +148,11 @@ TEST_F(ExperimentConfig, PublishedProfilesNameTheirFormat) {
             "write {file: graph.txt, format: ...} with pt2, table, pipedream or piper");
 }
 
+TEST_F(ExperimentConfig, AMisspeltMeasureIsNoMissingFile) {
+  EXPECT_EQ(error("version: 1\nmodel: model.pt2\ncluster: box.yaml\nprofile: mesure\n"),
+            "small.yaml:4:10: profile: there is no file \"mesure\"; did you mean measure?");
+}
+
 TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
   const std::pair<std::string, std::string> mistakes[] = {
       {"trainng: {}\n", "small.yaml:4:1: unknown key \"trainng\"; did you mean \"training\"?"},

@@ -18,6 +18,8 @@ CaseRecord example() {
                  .knobs = "prefetch=1",
                  .estimate = Nanoseconds{850169338},
                  .simulate = Nanoseconds{850169339},
+                 .estimate_p5 = Nanoseconds{800000001},
+                 .estimate_p95 = Nanoseconds{900000000},
                  .samples_per_s = 14.115,
                  .bubble = 0.25,
                  .gap = 0.0,
@@ -30,6 +32,7 @@ CaseRecord example() {
   planned.memory_limit = {Bytes{2000}, Bytes{2000}};
   planned.attribution = {{.compute = Nanoseconds{800000000}, .launch = Nanoseconds{50169339}}};
   planned.critical_rank = RankId{1};
+  planned.stages = {{RankId{1}, Nanoseconds{5}, Nanoseconds{7}}};
   planned.cut_names = {"block.1", "block.5"};
   planned.row.measure = Nanoseconds{850169340};
   planned.measured = MeasuredRun{
@@ -49,7 +52,16 @@ CaseRecord example() {
           .resolved = "version: 1\n",
           .notes = {"a note"},
           .plans = {planned, impossible},
-          .lost = {{"gpipe", "slower"}},
+          .lost = {{"gpipe", "slower", Nanoseconds{900}}, {"1f1b", "no cuts", std::nullopt}},
+          .history = {{10, Nanoseconds{950}, std::nullopt}, {20, Nanoseconds{940}, Nanoseconds{930}}},
+          .choices = {{.by = "p95",
+                       .number = 3,
+                       .schedule = "zb_h1",
+                       .estimate = Nanoseconds{940},
+                       .p95 = Nanoseconds{990},
+                       .used = true}},
+          .front = {{"gpipe", Nanoseconds{940}, Bytes{77}}},
+          .tried = {{.change = "4 devices", .reason = "too few"}},
           .bound_covers = ""};
 }
 
@@ -58,11 +70,11 @@ TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
             "case,plan,family,devices,microbatches,microbatch_size,stages_per_device,cuts,knobs,"
             "estimate_ms,simulate_ms,simulate_p95_ms,measure_ms,samples_per_s,bubble,"
             "lower_bound_ms,gap,simulate_gap,peak_memory_bytes,memory_limit_bytes,feasible,"
-            "search_s,candidates\n"
+            "search_s,candidates,estimate_p5_ms,estimate_median_ms,estimate_p95_ms\n"
             "\"devices=2,microbatches=3\",planned,looped,2,3,4,1,1 5,prefetch=1,850.169338,"
-            "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7\n"
+            "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7,800.000001,,900.000000\n"
             "\"devices=2,microbatches=3\",interleaved_1f1b,interleaved_1f1b,0,0,0,0,,,,,,,,,,,,,0,"
-            "0,0.000,0\n");
+            "0,0.000,0,,,\n");
 }
 
 TEST(Results, ACaseReadsBackFromItsJsonToTheNanosecond) {

@@ -77,8 +77,25 @@ ReportInput example_report() {
     planned.row.search_s = 0.213;
     planned.row.candidates = 12345;
     report_case.bound_covers = "cuts of the captured order, 14 schedules, round-robin placement";
-    report_case.lost = {{"gpipe", "needs 3.2 GiB more on rank 0"},
-                        {"looped_bfs, V = 2", "41.2 ms slower"}};
+    for (std::size_t r = 0; r < devices; ++r)
+      planned.stages.push_back({RankId{static_cast<std::int64_t>(r)}, example.forward,
+                                example.backward + Nanoseconds{900'000 * r}});
+    report_case.history = {{12, *planned.row.estimate * 5 / 4, std::nullopt},
+                           {340, *planned.row.estimate * 21 / 20, *planned.row.estimate * 9 / 10},
+                           {12345, planned.row.estimate, planned.row.lower_bound}};
+    report_case.choices = {{.by = "estimate",
+                            .number = 0,
+                            .schedule = "looped",
+                            .estimate = planned.row.estimate,
+                            .simulate = planned.row.simulate,
+                            .used = true},
+                           {.by = "simulate",
+                            .number = 1,
+                            .schedule = "1f1b",
+                            .estimate = *planned.row.estimate * 51 / 50,
+                            .simulate = *planned.row.simulate * 99 / 100}};
+    report_case.lost = {{"gpipe", "needs 3.2 GiB more on rank 0", *planned.row.estimate * 11 / 10},
+                        {"looped_bfs, V = 2", "41.2 ms slower", std::nullopt}};
     input.cases.push_back(report_case);
   }
   ReportPlan none;

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "plots/report_accuracy.h"
 #include "plots/report_charts.h"
+#include "plots/report_search.h"
 #include "plots/report_tables.h"
 #include "plots/theme.h"
 #include "tests/plots/example_report.h"
@@ -195,8 +198,59 @@ TEST(Report, PeaksAboveTheirLimitStandOut) {
 TEST(Report, ColumnsWithoutFiguresAreLeftOut) {
   const auto heads = cells(plots::results_table(example_report())).at(0);
   EXPECT_THAT(heads, testing::Contains("Simulated, ms"));
-  EXPECT_THAT(heads, testing::Contains("p95, ms"));
+  EXPECT_THAT(heads, testing::Contains("Simulated p95, ms"));
   EXPECT_THAT(heads, Not(testing::Contains("Measured, ms")));
+}
+
+// Two ranks with 3 + 7 and 4 + 10 ms of work: the mean is 12 ms.
+TEST(Report, WorkOfRanksIsToScaleAndTheLineIsItsMean) {
+  const auto ms = [](std::int64_t count) { return Nanoseconds{count * 1'000'000}; };
+  ReportPlan plan;
+  plan.stages = {{RankId{0}, ms(1), ms(2)}, {RankId{1}, ms(4), ms(10)}, {RankId{0}, ms(2), ms(5)}};
+  const XmlElement drawing = parse_xml(plots::stage_chart(plan));
+  std::map<std::string, double> width;  // by tooltip
+  double left = 0, right = 0;
+  for (const XmlElement* group : by_name(drawing, "g")) {
+    const auto boxes = by_name(*group, "rect");
+    if (boxes.size() != 2) continue;
+    for (const XmlElement* box : boxes)
+      width[by_name(*group, "title")[0]->text] += box->number("width");
+    left = boxes[0]->number("x");
+    right = boxes[1]->number("x") + boxes[1]->number("width");
+  }
+  ASSERT_EQ(width.size(), 3u);
+  const double stage1 = width["stage 1, forward 4.000000 ms, backward 10.000000 ms"];
+  EXPECT_NEAR(width["stage 0, forward 1.000000 ms, backward 2.000000 ms"] / stage1, 3.0 / 14, 1e-3);
+  EXPECT_NEAR(right - left, stage1, 0.05);
+  const XmlElement* mean = by_name(drawing, "line").back();
+  EXPECT_NEAR((mean->number("x1") - left) / stage1, 12.0 / 14, 1e-3);
+}
+
+TEST(Report, AWayOfChoosingShowsWhatItCosts) {
+  ReportCase report_case;
+  report_case.choices = {{.by = "estimate",
+                          .schedule = "a",
+                          .estimate = Nanoseconds{1'000'000},
+                          .p95 = Nanoseconds{2'200'000},
+                          .used = true},
+                         {.by = "p95",
+                          .schedule = "b",
+                          .estimate = Nanoseconds{1'100'000},
+                          .p95 = Nanoseconds{2'000'000}}};
+  const auto rows = cells(plots::choices_table(report_case));
+  EXPECT_THAT(rows.at(1), testing::ElementsAre("estimate", "a", "1.0000", "2.2000 (+10.0 %)", "yes"));
+  EXPECT_THAT(rows.at(2), testing::ElementsAre("p95", "b", "1.1000 (+10.0 %)", "2.0000", ""));
+}
+
+TEST(Report, TheSearchIsDrawnIfItFoundAPlan) {
+  ReportCase report_case;
+  EXPECT_EQ(plots::search_chart(report_case), "");
+  report_case.history = {{1, Nanoseconds{900}, std::nullopt},
+                         {5000, Nanoseconds{800}, Nanoseconds{700}}};
+  const XmlElement drawing = parse_xml(plots::search_chart(report_case));
+  EXPECT_THAT(all_text(drawing), HasSubstr("lower bound 700 ns"));
+  report_case.history.back().best.reset();
+  EXPECT_EQ(plots::search_chart(report_case), "");
 }
 
 TEST(Report, ExplainsTheFiguresItHas) {

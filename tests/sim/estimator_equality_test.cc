@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "planner/cost/estimator.h"
+#include "planner/cost/jittered.h"
 #include "planner/io/cluster_reader.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
@@ -96,6 +97,35 @@ TEST_F(SimulatorAndEstimator, AgreeAtEveryAcceptedPointOfEveryFamilyAndQueueSett
       expect_equal(cases, cluster);
     }
   EXPECT_GT(points, 500u);
+}
+
+// Both draw a task's factor from (seed, repetition, task), so the runs agree one by one; percentiles
+// then do, too.
+TEST_F(SimulatorAndEstimator, AgreeRunByRunWhenDurationsVary) {
+  std::mt19937 random(11);
+  const Cluster cluster = uniform_cluster(4, DeviceKind{}, {1e9}, Nanoseconds{100});
+  const Jitter jitter{.cv = 0.2, .seed = 9};
+  constexpr std::size_t kRepetitions = 20;
+  for (const auto& [ranks, microbatches] : {std::pair{1, 4}, {2, 5}, {4, 8}}) {
+    Cases cases;
+    for (const ScheduleSpec& spec : search_set(static_cast<std::size_t>(ranks),
+                                               static_cast<std::size_t>(microbatches), kLoops))
+      add_cases(spec, random, cluster, Links::Delay, cases);
+    std::vector<SimulationJob> jobs;
+    for (const auto& c : cases) {
+      jobs.push_back(c->job(cluster));
+      jobs.back().launch_overhead = Nanoseconds{0};
+      jobs.back().jitter = jitter;
+      jobs.back().repetitions = kRepetitions;
+    }
+    const auto results = simulate_all(jobs);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const Case& c = *cases[i];
+      EXPECT_EQ(jittered_estimates(c.graph, c.costs, c.placement, cluster, jitter, kRepetitions),
+                results[i].repetitions)
+          << c.name;
+    }
+  }
 }
 
 TEST_F(SimulatorAndEstimator, AgreeOnRandomGraphs) {

@@ -1,5 +1,6 @@
-#include "sim/jitter.h"
+#include "planner/ir/jitter.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "planner/ir/error.h"
@@ -65,6 +66,23 @@ double JitterSource::factor(std::uint64_t task) const {
 Nanoseconds JitterSource::vary(Nanoseconds time, std::uint64_t task) const {
   if (sigma_ <= 0) return time;
   return Nanoseconds{std::llround(static_cast<double>(time.count()) * factor(task))};
+}
+
+Nanoseconds varying_time(const Task& task, Nanoseconds time, const Placement& placement,
+                         const Cluster& cluster) {
+  if (task.kind == TaskKind::Compute) return time;
+  if (task.kind != TaskKind::Transfer) return Nanoseconds{0};
+  const Path& path = cluster.path(placement.device(task.rank), placement.device(task.peer));
+  return time - std::min(std::max(path.latency, Nanoseconds{1}), time);
+}
+
+Nanoseconds quantile(std::vector<Nanoseconds> times, double p) {
+  PFEIFE_CHECK(!times.empty(), "a quantile of nothing");
+  const auto rank = static_cast<std::size_t>(std::ceil(p * static_cast<double>(times.size())));
+  const auto at = times.begin() + static_cast<std::ptrdiff_t>(
+                                      std::clamp<std::size_t>(rank, 1, times.size()) - 1);
+  std::nth_element(times.begin(), at, times.end());
+  return *at;
 }
 
 }  // namespace pfeife

@@ -1,4 +1,4 @@
-#include "sim/jitter.h"
+#include "planner/ir/jitter.h"
 
 #include <gtest/gtest.h>
 

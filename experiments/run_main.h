@@ -1,0 +1,25 @@
+// What every main of this folder does with errors: one line on standard error, and an exit code.
+#pragma once
+
+#include <exception>
+#include <iostream>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+
+/// The result of `run()`, an exit code; 2 if it throws ConfigError, 4 for any other exception.
+template <class Run>
+int run_main(const char* program, const Run& run) {
+  try {
+    return run();
+  } catch (const ConfigError& error) {
+    std::cerr << program << ": " << error.what() << "\n";
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << program << ": " << error.what() << "\n";
+    return 4;
+  }
+}
+
+}  // namespace pfeife

@@ -1,0 +1,77 @@
+#include "experiments/table_columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/table.h"
+
+namespace pfeife {
+namespace {
+
+std::string percent(const std::optional<double>& fraction) {
+  return fraction ? fmt::format("{:.1f}", 100 * *fraction) : "-";
+}
+
+std::string samples(const std::optional<double>& rate) {
+  if (!rate) return "-";
+  return fmt::format("{:.{}f}", *rate, *rate >= 1000 ? 0 : *rate >= 100 ? 1 : *rate >= 10 ? 2 : 3);
+}
+
+/// Percentiles of a step whose durations vary.
+std::string spread(const std::optional<Nanoseconds>& p5, const std::optional<Nanoseconds>& median,
+                   const std::optional<Nanoseconds>& p95) {
+  if (!p95) return "-";
+  return milliseconds_text(p5) + " " + milliseconds_text(median) + " " + milliseconds_text(p95);
+}
+
+}  // namespace
+
+MemoryUnit memory_unit(const std::vector<CaseRecord>& cases) {
+  std::int64_t most = 0;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans)
+      if (plan.row.peak_memory) most = std::max(most, plan.row.peak_memory->value);
+  if (most >= (std::int64_t{1} << 30)) return {1024.0 * 1024 * 1024, "GiB"};
+  return {1024.0 * 1024, "MiB"};
+}
+
+std::string MemoryUnit::text(Bytes amount) const {
+  return fmt::format("{:.1f}", static_cast<double>(amount.value) / bytes);
+}
+
+std::vector<FigureColumn> figure_columns(const std::vector<CaseRecord>& cases) {
+  const auto any = [&](auto present) {
+    for (const CaseRecord& record : cases)
+      for (const PlanRecord& plan : record.plans)
+        if (present(plan.row)) return true;
+    return false;
+  };
+  std::vector<FigureColumn> columns{{"estimated", "step, ms", [](const PlanRecord& p) {
+                                       return milliseconds_text(p.row.estimate);
+                                     }}};
+  if (any([](const ResultRow& row) { return row.estimate_p95.has_value(); }))
+    columns.push_back({"estimated", "p5 p50 p95, ms", [](const PlanRecord& p) {
+                         return spread(p.row.estimate_p5, p.row.estimate_median,
+                                       p.row.estimate_p95);
+                       }});
+  if (any([](const ResultRow& row) { return row.simulate.has_value(); }))
+    columns.push_back({"simulated", "step, ms",
+                       [](const PlanRecord& p) { return milliseconds_text(p.row.simulate); }});
+  if (any([](const ResultRow& row) { return row.simulate_p95.has_value(); }))
+    columns.push_back({"simulated", "p5 p50 p95, ms", [](const PlanRecord& p) {
+                         return spread(p.simulate_p5, p.simulate_median, p.row.simulate_p95);
+                       }});
+  if (any([](const ResultRow& row) { return row.measure.has_value(); }))
+    columns.push_back({"measured", "step, ms",
+                       [](const PlanRecord& p) { return milliseconds_text(p.row.measure); }});
+  columns.push_back(
+      {"samples", "per s", [](const PlanRecord& p) { return samples(p.row.samples_per_s); }});
+  columns.push_back({"bubble", "%", [](const PlanRecord& p) { return percent(p.row.bubble); }});
+  if (any([](const ResultRow& row) { return row.gap.has_value(); }))
+    columns.push_back(
+        {"over the", "bound, %", [](const PlanRecord& p) { return percent(p.row.gap); }});
+  return columns;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,29 @@
+// The figures of a plan that tables show, on the screen and in files: columns and units.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/io/results.h"
+
+namespace pfeife {
+
+struct FigureColumn {
+  std::string top, bottom;  ///< two lines of header: whose figure, and its unit
+  std::string (*text)(const PlanRecord&);
+};
+
+/// Those that any plan fills (the step time of each engine that ran, percentiles with jitter, the
+/// gap where a bound is proven). "-" where one plan has no figure.
+std::vector<FigureColumn> figure_columns(const std::vector<CaseRecord>& cases);
+
+/// One unit of memory for all cases: GiB unless all peaks are small.
+struct MemoryUnit {
+  double bytes;
+  const char* name;
+  /// The amount without the unit, one decimal.
+  std::string text(Bytes amount) const;
+};
+MemoryUnit memory_unit(const std::vector<CaseRecord>& cases);
+
+}  // namespace pfeife

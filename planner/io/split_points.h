@@ -1,0 +1,33 @@
+// split_points.json: a plan for torch.distributed.pipelining, as far as that can have it.
+//
+// torch splits a model before or after a call of a submodule, `pipeline(..., split_spec={path:
+// SplitPoint.END})`, so a cut is expressible where the layer left of it is the last of its module,
+// or the one right of it the first. Modules are those of the layers' last nodes; whether torch then
+// traces the model as it was exported is not known here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/ir/layers.h"
+#include "planner/ir/plan.h"
+
+namespace pfeife {
+
+/// What torch's split_spec says of one cut.
+struct SplitPoint {
+  std::string module;   ///< path of the submodule; "" = the cut is not expressible
+  bool before = false;  ///< SplitPoint.BEGINNING; otherwise SplitPoint.END
+  std::string why_not;  ///< "" if it is
+  friend bool operator==(const SplitPoint&, const SplitPoint&) = default;
+};
+
+/// [cut] Linear in layers x cuts.
+std::vector<SplitPoint> split_points(const Layers& layers, const Partition& partition);
+
+/// The text of split_points.json. `schedule` = name of the schedule's file in torch's form, "" if
+/// there is none, then `why_not` says why.
+std::string split_points_text(const Layers& layers, const Plan& plan, const std::string& schedule,
+                              const std::string& why_not);
+
+}  // namespace pfeife
