@@ -47,7 +47,8 @@ struct Line {
   std::string memory;
 };
 
-Line line_of(const PlanRecord& plan, const std::vector<FigureColumn>& columns, const MemoryUnit& unit) {
+Line line_of(const PlanRecord& plan, const std::vector<FigureColumn>& columns,
+             const MemoryUnit& unit) {
   const bool planned = plan.row.plan == "planned";
   Line line{
       planned && !plan.row.family.empty() ? "planned: " + schedule_name(plan.row) : plan.row.plan,
@@ -103,24 +104,29 @@ std::string header(const Layout& layout) {
   return top + "  peak memory\n" + bottom + "  of each device, " + layout.unit.name + "\n";
 }
 
-/// Plans that need less memory than the best, in a line. Of those with equal figures the first.
+/// Plans that need less memory than the best, in a line. Where the memory is the same in the digits
+/// shown the first is, where the time is, the last.
 std::string front_text(const CaseRecord& record, const MemoryUnit& unit) {
   constexpr std::size_t kMostShown = 3;
-  if (record.front.empty()) return "";
-  std::string text, last = unit.text(record.front.front().peak_memory);
-  std::size_t shown = 0;
+  struct Shown {
+    std::string memory, more;
+  };
+  std::vector<Shown> points;
   for (const FrontPoint& point : record.front) {
-    const std::string memory = unit.text(point.peak_memory);
-    if (memory == last) continue;
-    last = memory;
-    if (++shown > kMostShown) return "    less memory: " + text + ", ...\n";
     const double more = static_cast<double>(point.estimate.count()) /
                             static_cast<double>(record.front.front().estimate.count()) -
                         1;
-    text += fmt::format("{}{} {} at +{:.1f} %", shown > 1 ? ", " : "", memory, unit.name,
-                        100 * more);
+    const Shown shown{unit.text(point.peak_memory), fmt::format("{:.1f}", 100 * more)};
+    if (!points.empty() && points.back().memory == shown.memory) continue;
+    if (points.size() > 1 && points.back().more == shown.more) points.pop_back();
+    points.push_back(shown);
   }
-  return text.empty() ? "" : "    less memory: " + text + "\n";
+  std::string text;  // the first is the plan itself
+  for (std::size_t i = 1; i < points.size() && i <= kMostShown; ++i)
+    text += fmt::format("{}{} {} at +{} %", i > 1 ? ", " : "", points[i].memory, unit.name,
+                        points[i].more);
+  if (text.empty()) return "";
+  return "    less memory: " + text + (points.size() > kMostShown + 1 ? ", ...\n" : "\n");
 }
 
 /// Where another way of choosing picks another of the search's plans: what it is and what it costs.
@@ -155,7 +161,8 @@ std::string alternatives_text(const CaseRecord& record) {
                         one.reason.empty() ? milliseconds_text(one.estimate) + " ms" : one.reason);
   }
   if (record.alternatives.size() > kMostShown)
-    text += fmt::format("    and {} more, in report.html\n", record.alternatives.size() - kMostShown);
+    text +=
+        fmt::format("    and {} more, in report.html\n", record.alternatives.size() - kMostShown);
   return text;
 }
 
@@ -163,8 +170,9 @@ std::string alternatives_text(const CaseRecord& record) {
 std::string changes_text(const CaseRecord& record) {
   std::string text;
   for (const TriedChange& tried : record.tried)
-    text += fmt::format("    {} {}: {}\n", tried.estimate ? "would help:" : "tried:     ",
-                        tried.change, outcome_text(tried));
+    text +=
+        fmt::format("    {} {}: {}\n", tried.estimate ? "would help:" : "tried:     ", tried.change,
+                    outcome_text(tried));
   return text;
 }
 
@@ -209,8 +217,8 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
       text += text_of(line, layout);
       over = over || (!line.figures.empty() && line.memory.find('!') != std::string::npos);
       if (&plan == &record.plans.front())
-        text += choices_text(record) + front_text(record, layout.unit) +
-                alternatives_text(record) + changes_text(record);
+        text += choices_text(record) + front_text(record, layout.unit) + alternatives_text(record) +
+                changes_text(record);
     }
   }
   return over ? text + "\n! more than the device has\n" : text;

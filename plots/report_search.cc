@@ -52,7 +52,7 @@ void draw_axes(Svg& svg, const Plane& plane) {
     for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, " ");
     svg.text(x, kBottom + 15, digits, {.size = 10, .anchor = Anchor::Middle, .color = kMuted});
   }
-  svg.text((kLeft + kRight) / 2, kBottom + 31, "candidates evaluated",
+  svg.text((kLeft + kRight) / 2, kBottom + 31, "candidates evaluated: work, not seconds",
            {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted});
   for (const double time : {plane.low, plane.high}) {
     const Nanoseconds at{static_cast<std::int64_t>(time)};

@@ -37,8 +37,7 @@ std::vector<Nanoseconds> jittered_estimates(const DependencyGraph& graph, const 
             static_cast<double>((time - varying + runs[k].vary(varying, t)).count());
     }
     compiled.makespans(std::span(durations).first(graph.size() * used), used, steps);
-    for (std::size_t k = 0; k < used; ++k)
-      found.emplace_back(static_cast<std::int64_t>(steps[k]));
+    for (std::size_t k = 0; k < used; ++k) found.emplace_back(static_cast<std::int64_t>(steps[k]));
   }
   return found;
 }

@@ -1,10 +1,11 @@
 // The estimate when durations vary by chance: step times of many runs, sixteen side by side in the
 // lanes of CompiledGraph.
 //
-// A run draws its factors from (seed, repetition, task) as the simulator does (planner/ir/jitter.h),
-// so where transfers do not contend, the two agree run by run to the nanosecond. Unlike the search's
-// Program, in which all microbatches of a stage take equally long, every task has a duration of its
-// own here: for the few plans that a search keeps, not for its inner loop.
+// A run draws its factors from (seed, repetition, task) as the simulator does
+// (planner/ir/jitter.h), so where transfers do not contend, the two agree run by run to the
+// nanosecond. Unlike the search's Program, in which all microbatches of a stage take equally long,
+// every task has a duration of its own here: for the few plans that a search keeps, not for its
+// inner loop.
 #pragma once
 
 #include <vector>

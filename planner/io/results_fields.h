@@ -1,6 +1,6 @@
 // The fields of results with their names in files, each list written once: results.json, the
-// records of cases and results.csv all follow it. `visit(name, field)` is called for every field, in
-// the order of the columns.
+// records of cases and results.csv all follow it. `visit(name, field)` is called for every field,
+// in the order of the columns.
 #pragma once
 
 #include <concepts>

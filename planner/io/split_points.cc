@@ -13,12 +13,13 @@ bool inside(const std::string& path, const std::string& module) {
 }
 
 bool any_inside(std::span<const Layer> layers, const std::string& module) {
-  return std::ranges::any_of(
-      layers, [&](const Layer& layer) { return inside(layer.module_path, module); });
+  return std::ranges::any_of(layers,
+                             [&](const Layer& layer) { return inside(layer.module_path, module); });
 }
 
 SplitPoint split_point(const std::vector<Layer>& layers, std::size_t cut) {
-  const std::span left = std::span(layers).first(cut + 1), right = std::span(layers).subspan(cut + 1);
+  const std::span left = std::span(layers).first(cut + 1),
+                  right = std::span(layers).subspan(cut + 1);
   const std::string &before = left.back().module_path, &after = right.front().module_path;
   if (!before.empty() && !any_inside(right, before)) return {before, false, ""};
   if (!after.empty() && !any_inside(left, after)) return {after, true, ""};
@@ -37,8 +38,8 @@ std::vector<SplitPoint> split_points(const Layers& layers, const Partition& part
     SplitPoint point = layers.order == "captured"
                            ? split_point(layers.layers, static_cast<std::size_t>(cut))
                            : SplitPoint{"", false, "the layers are not in the captured order"};
-    if (!point.module.empty() && std::ranges::find(points, point.module, &SplitPoint::module) !=
-                                     points.end())
+    if (!point.module.empty() &&
+        std::ranges::find(points, point.module, &SplitPoint::module) != points.end())
       point = {"", false, "there is another cut at " + point.module};
     points.push_back(std::move(point));
   }
@@ -56,7 +57,8 @@ std::string split_points_text(const Layers& layers, const Plan& plan, const std:
   json["model"] = plan.model;
   json["microbatches"] = plan.spec.microbatches;
   json["rank_of_stage"] = Json::array();
-  for (const RankId rank : plan.placement.rank_of_stage) json["rank_of_stage"].push_back(rank.value);
+  for (const RankId rank : plan.placement.rank_of_stage)
+    json["rank_of_stage"].push_back(rank.value);
   json["split_spec"] = Json::object();
   json["split_points"] = Json::array();
   for (std::size_t i = 0; i < points.size(); ++i) {

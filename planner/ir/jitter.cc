@@ -79,8 +79,8 @@ Nanoseconds varying_time(const Task& task, Nanoseconds time, const Placement& pl
 Nanoseconds quantile(std::vector<Nanoseconds> times, double p) {
   PFEIFE_CHECK(!times.empty(), "a quantile of nothing");
   const auto rank = static_cast<std::size_t>(std::ceil(p * static_cast<double>(times.size())));
-  const auto at = times.begin() + static_cast<std::ptrdiff_t>(
-                                      std::clamp<std::size_t>(rank, 1, times.size()) - 1);
+  const auto at = times.begin() +
+                  static_cast<std::ptrdiff_t>(std::clamp<std::size_t>(rank, 1, times.size()) - 1);
   std::nth_element(times.begin(), at, times.end());
   return *at;
 }

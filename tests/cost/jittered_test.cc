@@ -29,9 +29,9 @@ Pipeline pipeline(const ScheduleSpec& spec) {
                              Nanoseconds{1'100'000}, Nanoseconds{50'000});
   made.placement = placement_for(spec);
   made.cluster = uniform_cluster(spec.ranks, DeviceKind{}, {1e9}, Nanoseconds{1000});
-  made.graph = dependencies(lower(generate(spec), made.costs, made.placement),
-                            stage_graph(made.costs), made.placement,
-                            {Queues::None, Links::Delay, false});
+  made.graph =
+      dependencies(lower(generate(spec), made.costs, made.placement), stage_graph(made.costs),
+                   made.placement, {Queues::None, Links::Delay, false});
   return made;
 }
 

@@ -15,9 +15,11 @@ class Selection : public ProgramTest {
  protected:
   CaseRecord record(const std::string& microbatches,
                     const std::vector<std::string>& settings) const {
-    std::vector<std::string> arguments{(configs() / "two_stage.yaml").string(), "--out", "out",
-                                       "--force", "--set", "cases.microbatches=" + microbatches};
-    for (const std::string& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
+    std::vector<std::string> arguments{
+        (configs() / "two_stage.yaml").string(), "--out", "out", "--force", "--set",
+        "cases.microbatches=" + microbatches};
+    for (const std::string& setting : settings)
+      arguments.insert(arguments.end(), {"--set", setting});
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     const std::string name = "out/devices=2,microbatches=" + microbatches + "/case.json";
@@ -55,8 +57,8 @@ TEST_F(Selection, EveryWayPicksThePlanWithTheLeastOfItsFigure) {
 }
 
 TEST_F(Selection, WithoutSimulationP95IsTheEstimated) {
-  const CaseRecord found =
-      record("2", {"simulation.jitter={cv: 0.3, repetitions: 50}", "engines=estimate", "select_by=p95"});
+  const CaseRecord found = record(
+      "2", {"simulation.jitter={cv: 0.3, repetitions: 50}", "engines=estimate", "select_by=p95"});
   ASSERT_EQ(found.choices.size(), 2u);
   EXPECT_EQ(found.choices[1].p95, found.plans.front().row.estimate_p95);
 }

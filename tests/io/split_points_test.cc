@@ -20,8 +20,8 @@ Layers with_modules(const std::vector<std::string>& paths) {
 
 // Worked by hand: two blocks of an attention and a sum, an addition of the model itself, a head.
 // block.1 is not block.10.
-const Layers kModel = with_modules({"embed", "", "block.1.attn", "block.1", "block.10.attn",
-                                    "block.10", "head"});
+const Layers kModel =
+    with_modules({"embed", "", "block.1.attn", "block.1", "block.10.attn", "block.10", "head"});
 
 TEST(SplitPoints, AreTheEndOfTheModuleOnTheLeftOrTheBeginningOfTheOneOnTheRight) {
   EXPECT_THAT(split_points(kModel, {{0, 1, 3, 4, 5}}),
