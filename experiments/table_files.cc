@@ -25,9 +25,8 @@ Grid grid_of(const std::vector<CaseRecord>& cases) {
   grid.head.push_back(std::string("limit, ") + unit.name);
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
-      std::vector<std::string> row{
-          heading(record), plan.row.plan,
-          plan.row.estimate ? schedule_name(plan.row) : "none: " + plan.reason};
+      std::vector<std::string> row{heading(record), plan.row.plan,
+                                   plan.row.estimate ? schedule_name(plan.row) : "none"};
       for (const FigureColumn& column : columns) row.push_back(column.text(plan));
       row.push_back(plan.row.peak_memory ? unit.text(*plan.row.peak_memory) : "-");
       row.push_back(unit.text(plan.row.memory_limit));

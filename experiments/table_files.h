@@ -9,7 +9,7 @@
 
 namespace pfeife {
 
-/// A table of GitHub's kind of Markdown.
+/// A table of GitHub's kind of Markdown. Why a plan is not there, results.json says.
 std::string markdown_table(const std::vector<CaseRecord>& cases);
 
 /// A LaTeX tabular for \input; needs no package.
