@@ -61,6 +61,7 @@ BranchAndBound::Verdict BranchAndBound::close(Node& node, double bound) {
 }
 
 bool BranchAndBound::offer(const Cuts& cuts) {
+  if (!settings_.minima) return false;
   const double time = candidates_.time(cuts);
   return time < target() && !candidates_.surely_too_full(cuts) && candidates_.offer(cuts, time);
 }

@@ -18,9 +18,10 @@ class BranchAndBound {
  public:
   struct Settings {
     std::size_t enumerate = 512;  ///< nodes with at most so many cuts are tried one by one
-    double inflation =
-        1;                ///< of every bound; other than 1 only where tests show that it is noticed
-    bool record = false;  ///< keep what a certificate needs
+    bool record = false;          ///< keep what a certificate needs
+    // Other than these only where tests show that a wrong bound is noticed:
+    double inflation = 1;  ///< of every bound
+    bool minima = true;    ///< the cuts of minima are candidates, not only those tried one by one
   };
   explicit BranchAndBound(Candidates& candidates) : BranchAndBound(candidates, Settings{}) {}
   BranchAndBound(Candidates& candidates, const Settings& settings);
