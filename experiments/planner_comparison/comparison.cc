@@ -57,22 +57,6 @@ Planned reference(const InstanceReader::Instance& instance, std::size_t microbat
   return judge(instance, outcome.plans[0].spec, outcome.plans[0].partition);
 }
 
-/// Cuts where the next share of the sum of `load` is reached, moved to the next legal place.
-std::optional<Partition> by_share(const Layers& layers, std::size_t stages,
-                                  const std::function<double(std::size_t)>& load) {
-  double total = 0, sum = 0;
-  for (std::size_t l = 0; l < layers.size(); ++l) total += load(l);
-  Partition cuts;
-  for (std::size_t l = 0; l + 1 < layers.size() && cuts.stages() < stages; ++l) {
-    sum += load(l);
-    const double share = total * static_cast<double>(cuts.stages()) / static_cast<double>(stages);
-    if (sum >= share && layers.layers[l].no_cut_after.empty())
-      cuts.cuts.push_back(static_cast<std::int32_t>(l));
-  }
-  if (cuts.stages() < stages) return std::nullopt;
-  return cuts;
-}
-
 Planned one_f_one_b(const InstanceReader::Instance& instance, std::size_t microbatches,
                     const std::optional<Partition>& cuts) {
   if (!cuts) return none("too few legal cuts");
@@ -114,9 +98,9 @@ Comparison compare(const InstanceReader::Instance& instance, std::size_t microba
       std::move(reference_plan),
       reference(instance, microbatches, loops, true),
       one_f_one_b(instance, microbatches, equal_time_cuts(layers, placement, *instance.cluster)),
-      one_f_one_b(instance, microbatches, by_share(layers, ranks, time)),
+      one_f_one_b(instance, microbatches, cuts_by_share(layers, ranks, time)),
       one_f_one_b(instance, microbatches,
-                  by_share(layers, ranks, [](std::size_t) { return 1.0; }))};
+                  cuts_by_share(layers, ranks, [](std::size_t) { return 1.0; }))};
   return result;
 }
 

@@ -47,6 +47,21 @@ std::optional<Partition> min_max_partition(const Layers& layers, std::size_t sta
   return partition;
 }
 
+std::optional<Partition> cuts_by_share(const Layers& layers, std::size_t stages,
+                                       const std::function<double(std::size_t)>& load) {
+  double total = 0, sum = 0;
+  for (std::size_t l = 0; l < layers.size(); ++l) total += load(l);
+  Partition cuts;
+  for (std::size_t l = 0; l + 1 < layers.size() && cuts.stages() < stages; ++l) {
+    sum += load(l);
+    const double share = total * static_cast<double>(cuts.stages()) / static_cast<double>(stages);
+    if (sum >= share && layers.layers[l].no_cut_after.empty())
+      cuts.cuts.push_back(static_cast<std::int32_t>(l));
+  }
+  if (cuts.stages() < stages) return std::nullopt;
+  return cuts;
+}
+
 LayerSums::LayerSums(const Layers& layers, const Cluster& cluster)
     : time_(cluster.kinds.size(), std::vector<std::int64_t>(layers.size() + 1, 0)) {
   for (std::size_t kind = 0; kind < time_.size(); ++kind)

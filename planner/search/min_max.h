@@ -1,4 +1,5 @@
-// Cuts that make the slowest stage as fast as possible: exact, by dynamic programming.
+// Simple cuts: those that make the slowest stage as fast as possible (exact, by dynamic
+// programming), and those at equal shares of a sum.
 #pragma once
 
 #include <functional>
@@ -26,6 +27,11 @@ std::optional<Partition> min_max_partition(const Layers& layers, std::size_t sta
 /// on: "equal-time cuts".
 std::optional<Partition> equal_time_cuts(const Layers& layers, const Placement& placement,
                                          const Cluster& cluster);
+
+/// Cuts where the next equal share of the sum of `load` (of a layer) is reached, moved to the next
+/// legal place. nullopt if that leaves too few.
+std::optional<Partition> cuts_by_share(const Layers& layers, std::size_t stages,
+                                       const std::function<double(std::size_t layer)>& load);
 
 /// Sums over ranges of layers, by device kind, in constant time.
 class LayerSums {

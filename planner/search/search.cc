@@ -16,6 +16,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
@@ -34,7 +35,7 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kDefaultEffort = 300;
 constexpr std::size_t kPolishedFirst = 4;    ///< schedules that make the first upper bound
-constexpr std::size_t kAnnealed = 8;         ///< schedules that are annealed
+constexpr std::size_t kAnnealed = 8;         ///< schedules annealed of each number of loops
 constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
 
 /// One schedule of the problem on its way through the search.
@@ -42,6 +43,7 @@ struct Contender {
   std::size_t number = 0;
   std::unique_ptr<Candidates> candidates;
   std::unique_ptr<BranchAndBound> proof;
+  std::vector<Cuts> simple;  ///< simple_cuts
   Scored start;
   std::string impossible;  ///< why it has no cuts at all; "" = it may
 
@@ -54,6 +56,16 @@ struct Contender {
 void note_closest(const std::optional<Infeasible>& lack, std::optional<Infeasible>& closest) {
   if (lack && (!closest || lack->needed - lack->available < closest->needed - closest->available))
     closest = lack;
+}
+
+/// FNV-1a of schedules.
+std::uint64_t digest(std::span<const ScheduleSpec> schedules) {
+  std::uint64_t digest = 1469598103934665603ULL;
+  for (const ScheduleSpec& spec : schedules)
+    for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
+                                        spec.loops, ' ', knobs(spec), '\n'))
+      digest = (digest ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
+  return digest;
 }
 
 class JointSearch {
@@ -135,24 +147,27 @@ class JointSearch {
 
   void place_start() {
     contenders_.resize(problem_.schedules.size());
-    std::map<std::vector<RankId>, std::optional<Partition>> equal_time;
+    std::map<std::vector<RankId>, std::vector<Cuts>> simple;
     for (std::size_t i = 0; i < contenders_.size(); ++i) {
       const ScheduleSpec& spec = problem_.schedules[i];
       Placement placement = placement_for(spec);
       placement.device_of_rank = problem_.device_of_rank;
       contenders_[i].number = i;
-      const auto [at, added] = equal_time.try_emplace(placement.rank_of_stage);
-      if (added) at->second = equal_time_cuts(problem_.layers, placement, problem_.cluster);
-      if (at->second)
-        contenders_[i].start.cuts = *model_.cuts(*at->second);
-      else
+      const auto [at, added] = simple.try_emplace(placement.rank_of_stage);
+      if (added) at->second = simple_cuts(model_, placement);
+      contenders_[i].simple = at->second;
+      if (at->second.empty())
         contenders_[i].impossible =
             stream_all("the model has no ", spec.stages(), " stages: too few legal cuts");
     }
     each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
       c.candidates = std::make_unique<Candidates>(model_, problem_, problem_.schedules[c.number]);
-      c.start = score(*c.candidates, c.start.cuts);
-      offer(c, c.start.cuts);
+      c.start.score = kInfinite;
+      for (const Cuts& cuts : c.simple) {
+        const Scored tried = score(*c.candidates, cuts);
+        if (tried.score < c.start.score) c.start = tried;
+        if (&cuts == &c.simple.front() || !c.candidates->surely_too_full(cuts)) offer(c, cuts);
+      }
       if (c.candidates->best_time() == kInfinite) {
         c.start = score(*c.candidates, roomy_cuts(*c.candidates, c.start.cuts));
         offer(c, c.start.cuts);
@@ -192,11 +207,22 @@ class JointSearch {
 
   void anneal_best() {
     std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
-    each(order, [](Contender& c) { descend_and_offer(c, c.start); });
+    each(order, [](Contender& c) {
+      if (const Cuts& near = c.proof->nearest(); !near.empty())
+        if (const Scored found = score(*c.candidates, near); found.score < c.start.score)
+          c.start = found;
+      descend_and_offer(c, c.start);
+    });
+    // The best of each number of loops, so that more loops to choose from leave those there were
+    // their part.
+    std::map<std::size_t, std::size_t> annealed;
     order = ranked([](const Contender& c) { return std::pair{c.start.score, c.bound()}; });
-    order.resize(std::min(order.size(), kAnnealed));
+    std::erase_if(order, [&](std::size_t i) {
+      return annealed[problem_.schedules[i].loops]++ >= kAnnealed;
+    });
     each(order, [&](Contender& c) {
-      const std::uint64_t seed = options_.seed * 1000003 + c.number;
+      const std::uint64_t seed =
+          digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
       const Scored found = anneal(*c.candidates, c.start, 3 * effort_, seed);
       descend_and_offer(c, found);
     });
@@ -317,11 +343,6 @@ class JointSearch {
     double share = 0;
     for (const Contender& c : contenders_)
       if (c.impossible.empty()) share = std::max(share, c.proof->least_share());
-    std::uint64_t digest = 1469598103934665603ULL;  // FNV-1a of the listed schedules
-    for (const ScheduleSpec& spec : problem_.schedules)
-      for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
-                                          spec.loops, ' ', knobs(spec), '\n'))
-        digest = (digest ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
     Bound found{Nanoseconds{static_cast<std::int64_t>(least)}, ""};
     found.covers =
         stream_all("all cuts of the ", problem_.layers.order, " order of ", problem_.layers.size(),
@@ -329,7 +350,7 @@ class JointSearch {
     if (share > 0)
       found.covers += stream_all(" with at least ", share * 100, " % of the mean load a stage");
     found.covers += stream_all(", ", problem_.schedules.size(), " listed schedules (", std::hex,
-                               digest, ") in their placements, within the memory limits");
+                               digest(problem_.schedules), ") in their placements, within the memory limits");
     if (problem_.recompute == Recompute::Full) found.covers += ", every stage recomputed";
     if (problem_.recompute == Recompute::Choose)
       found.covers += ", any choice of recomputed stages";

@@ -6,6 +6,21 @@
 
 namespace pfeife {
 
+std::vector<Cuts> simple_cuts(const CutModel& model, const Placement& placement) {
+  const Layers& layers = model.layers();
+  const std::size_t stages = placement.stages();
+  std::vector<Cuts> found;
+  const auto equal_time = equal_time_cuts(layers, placement, model.cluster());
+  if (!equal_time) return found;
+  const LayerSums sums(layers, model.cluster());
+  const auto time = [&](std::size_t l) { return static_cast<double>(sums.time(0, l, l + 1)); };
+  const auto one = [](std::size_t) { return 1.0; };
+  for (const auto& cuts :
+       {equal_time, cuts_by_share(layers, stages, time), cuts_by_share(layers, stages, one)})
+    if (cuts) found.push_back(*model.cuts(*cuts));
+  return found;
+}
+
 Cuts roomy_cuts(Candidates& candidates, const Cuts& fastest) {
   const CutModel& model = candidates.model();
   const std::size_t stages = candidates.stages();
