@@ -43,7 +43,9 @@ BranchAndBound::Node BranchAndBound::pop() {
 
 double BranchAndBound::bound() const {
   if (!rooted_) return 0;
-  return open_.empty() ? closed_bound_ : std::min(closed_bound_, open_.front().bound);
+  const double least =
+      open_.empty() ? closed_bound_ : std::min(closed_bound_, open_.front().bound);
+  return least < Candidates::kTooFull ? least : kInfinite;
 }
 
 /// The smallest whole number of ns that `scaled` allows.
@@ -162,7 +164,7 @@ void BranchAndBound::split(const Node& node) {
   std::size_t stage = kNothing;
   double score = 0, threshold = 0;
   // Without a plan to beat nothing is closed by its bound: halve ranges until few cuts are left.
-  const bool by_load = target() < kInfinite;
+  const bool by_load = target() < Candidates::kTooFull;
   for (std::size_t s = 0; by_load && s < candidates_.stages(); ++s) {
     const std::vector<double>& load = model.load(candidates_.costs().kind(s));
     double low = std::clamp(loads[s] * relaxation_.scale(s), region.low[s], region.high[s]),
@@ -257,9 +259,8 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
   const auto microbatches = static_cast<double>(candidates_.spec().microbatches);
   const std::size_t rounds = candidates_.stages() <= 48 ? 6 : 2;  // the master is cubic in stages
   for (std::size_t round = 0; round < rounds; ++round) {
-    if (target() < kInfinite)
-      for (double& high : root.region.high)
-        high = std::min(high, std::floor((target() - 1) / microbatches));
+    for (double& high : root.region.high)
+      high = std::min(high, std::floor((target() - 1) / microbatches));
     const double before = root.bound;
     const CutRegion old = root.region;
     if (!cut_bound_.enter(root.region)) {
@@ -269,12 +270,10 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
     }
     cut_bound_.refresh_latencies();
     if (improve(root, rounds) == Verdict::Closed) return Verdict::Closed;
-    if (target() < kInfinite) {
-      cut_bound_.keep_filtered(true);
-      const bool left = cut_bound_.filter((target() - 1) * relaxation_.weight_sum());
-      cut_bound_.keep_filtered(false);
-      if (!left) return close(root, target());
-    }
+    cut_bound_.keep_filtered(true);
+    const bool left = cut_bound_.filter((target() - 1) * relaxation_.weight_sum());
+    cut_bound_.keep_filtered(false);
+    if (!left) return close(root, target());
     root.region = cut_bound_.region();
     const bool same = root.region.first == old.first && root.region.last == old.last;
     if (round > 0 && same && root.bound <= before) break;
@@ -293,11 +292,9 @@ void BranchAndBound::run(std::size_t nodes, double target) {
     Node node = pop();
     ++handled_;
     if (improve(node, 3) == Verdict::Closed) continue;
-    if (this->target() < kInfinite) {
-      if (!cut_bound_.filter((this->target() - 1) * relaxation_.weight_sum())) {
-        close(node, this->target());
-        continue;
-      }
+    if (!cut_bound_.filter((this->target() - 1) * relaxation_.weight_sum())) {
+      close(node, this->target());
+      continue;
     }
     if (enumerate()) {
       if (settings_.record) record_.node(node.record).certified.then = CertifiedNode::Then::Each;

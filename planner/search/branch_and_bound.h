@@ -34,7 +34,7 @@ class BranchAndBound {
   void run(std::size_t nodes, double target);
 
   /// No cuts of the schedule that meet the memory limits are faster than this, or than the target
-  /// of the last call if that is smaller.
+  /// of the last call if that is smaller. Infinite: none meet the limits.
   double bound() const;
   /// Nothing is left: what is faster than the target, if anything, has been offered.
   bool closed() const { return open_.empty() && rooted_; }
@@ -61,7 +61,10 @@ class BranchAndBound {
   };
   enum class Verdict { Closed, Open };
 
-  double target() const { return std::min(target_, candidates_.best_time()); }
+  /// Never infinite: whatever fits is faster than Candidates::kTooFull.
+  double target() const {
+    return std::min({target_, candidates_.best_time(), Candidates::kTooFull});
+  }
   double least(double scaled) const;
   Verdict close(Node& node, double bound);
   void choose_least_share(CutRegion& region);

@@ -107,11 +107,13 @@ PathCounts<std::int32_t> Candidates::critical_path(const Cuts& cuts) {
 }
 
 double Candidates::excess(const Cuts& cuts) const {
-  double worst = -std::numeric_limits<double>::infinity();
-  for (std::size_t r = 0; r < live_.ranks(); ++r)
-    worst = std::max(worst, live_.peak(model_, cuts, r) + above_bound_[r] -
-                                static_cast<double>(problem_.memory_limit[r].value));
-  return worst;
+  double worst = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (std::size_t r = 0; r < live_.ranks(); ++r) {
+    const double above = live_.peak(model_, cuts, r) + above_bound_[r] -
+                         static_cast<double>(problem_.memory_limit[r].value);
+    worst = std::max(worst, above), sum += std::max(above, 0.0);
+  }
+  return worst > 0 ? sum : worst;
 }
 
 bool Candidates::surely_too_full(const Cuts& cuts) const {

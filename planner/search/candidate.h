@@ -45,8 +45,8 @@ class Candidates {
   /// fit; more than kTooFull if they do not. `time` = time(cuts), or less.
   static constexpr double kTooFull = 1e15;
   double weigh(const Cuts& cuts, double time);
-  /// Bytes by which the fullest rank is too full, by LiveMemory and what the exact rule was found
-  /// to add; <= 0 = probably fits.
+  /// Bytes by which ranks are too full, all together, by LiveMemory and what the exact rule was
+  /// found to add; <= 0 = probably fits: what the fullest has left.
   double excess(const Cuts& cuts) const;
   /// Surely too full: a lower bound of some rank's peak is above its limit.
   bool surely_too_full(const Cuts& cuts) const;

@@ -113,7 +113,8 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
   std::vector<double> times;
   for (std::size_t batch = 0; batch < batches; ++batch) {
     const double done = static_cast<double>(batch) / static_cast<double>(batches);
-    const double temperature = std::min(now.score, kTooFull) * 1e-2 * std::pow(1e-3, done);
+    const double scale = now.score < kTooFull ? now.score : now.score - kTooFull;
+    const double temperature = scale * 1e-2 * std::pow(1e-3, done);
     for (Cuts& move : moves) random_move(now.cuts, random, move);
     const double chance = random.unit();
     const double limit = now.score - temperature * std::log(std::max(chance, 1e-12));
