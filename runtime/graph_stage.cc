@@ -30,35 +30,6 @@ class AutocastScope {
   at::DeviceType device_;
 };
 
-/// A tensor of the type, contents undefined, for operators that read only that.
-at::Tensor of_type(const TensorType& type, const Placing& placing) {
-  return at::empty_strided(
-      type.sizes, type.strides,
-      at::TensorOptions().dtype(placed_type(type.dtype, placing)).device(placing.device));
-}
-
-/// In evaluation dropout does nothing and batch norm uses its statistics. False if the operator has
-/// no such mode: what it draws belongs to the model.
-bool switch_to_evaluation(Call& call) {
-  const auto& formals = call.op.schema().arguments();
-  bool switched = false;
-  for (std::size_t i = 0; i < formals.size(); ++i) {
-    const std::string& name = formals[i].name();
-    if (name == "train" || name == "training") call.stack[i] = false, switched = true;
-    if (name == "dropout_p") call.stack[i] = 0.0, switched = true;
-  }
-  // Dropout that does nothing returns its argument, which others may read after a write into it.
-  if (call.op.schema().name() == "aten::dropout") {
-    call.op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::clone", "");
-    call.stack = {{}, {}};
-  }
-  return switched;
-}
-
-bool advances_statistics(const Node& node) {  // batch norm's count of batches
-  return node.op == "aten::add_";
-}
-
 PerStage undefined(const std::vector<std::vector<Crossing>>& crossings) {
   PerStage all;
   for (const auto& message : crossings) all.emplace_back(message.size());
@@ -119,62 +90,11 @@ GraphStage::GraphStage(const Graph& graph, const std::vector<NodeEffects>& effec
 
 void GraphStage::add_size(const Graph& resized, const std::vector<NodeEffects>& effects) {
   if (programs_.contains(resized.microbatch_size)) return;
-  Program program = compile(resized, effects);
-  find_last_uses(program);
-  programs_[resized.microbatch_size] = std::move(program);
-}
-
-GraphStage::Program GraphStage::compile(const Graph& graph,
-                                        const std::vector<NodeEffects>& effects) const {
-  Program program;
-  std::set<ValueId> here(slice_.inputs.begin(), slice_.inputs.end());
+  std::vector<ValueId> received;
   for (const auto& crossings : from_)
-    for (const Crossing& c : crossings) here.insert(c.value);
-  for (const NodeId n : slice_.nodes) {
-    const Node& node = graph.node(n);
-    const NodeEffects& effect = effects[n.index()];
-    if (!options_.training && advances_statistics(node) && !effect.writes.empty() &&
-        graph.value(effect.writes[0]).role == ValueRole::Buffer)
-      continue;
-    Instruction instruction{compile_call(graph, node, options_.placing),
-                            static_cast<std::uint64_t>(n.value),
-                            effect.random,
-                            node.returns_list,
-                            {},
-                            node.outputs,
-                            {}};
-    if (!options_.training && switch_to_evaluation(instruction.call)) instruction.random = false;
-    if (options_.split_backward && options_.training)
-      instruction.deferred = deferred_kind(graph, node);
-    if (effect.metadata_only) {  // what is not at hand is made up from its type
-      auto& holes = instruction.call.holes;
-      std::erase_if(holes, [&](const Call::Hole& hole) {
-        if (here.contains(hole.value) || graph.value(hole.value).role != ValueRole::Intermediate)
-          return false;
-        instruction.call.stack[hole.argument] =
-            of_type(graph.value(hole.value).type, options_.placing);
-        return true;
-      });
-    }
-    here.insert(node.outputs.begin(), node.outputs.end());
-    program.push_back(std::move(instruction));
-  }
-  return program;
-}
-
-void GraphStage::find_last_uses(Program& program) const {
-  std::set<ValueId> needed(sent_.begin(), sent_.end());
-  needed.insert(slice_.outputs.begin(), slice_.outputs.end());
-  for (auto at = program.rbegin(); at != program.rend(); ++at) {
-    const auto use = [&](ValueId v) {
-      if (needed.insert(v).second) at->last_uses.push_back(v);
-    };
-    for (const ValueId out : at->outputs) use(out);  // those never read go at once
-    for (const auto& hole : at->call.holes) use(hole.value);
-    for (const auto& hole : at->call.list_holes)
-      for (const auto& v : hole.values)
-        if (v) use(*v);
-  }
+    for (const Crossing& c : crossings) received.push_back(c.value);
+  programs_[resized.microbatch_size] =
+      compile_stage(resized, effects, slice_, received, sent_, options_);
 }
 
 void GraphStage::begin(const StepInputs& inputs) {
@@ -213,27 +133,8 @@ void GraphStage::fill_values(MicrobatchId m, const Flight& flight, bool again) {
       values_[from_[s][c].value.index()] = flight.received[s][c];
 }
 
-std::vector<c10::IValue> GraphStage::arguments(const Instruction& instruction) const {
-  std::vector<c10::IValue> stack = instruction.call.stack;
-  for (const auto& hole : instruction.call.holes)
-    stack[hole.argument] = values_[hole.value.index()];
-  for (const auto& hole : instruction.call.list_holes) {
-    if (hole.optional) {
-      c10::List<std::optional<at::Tensor>> list;
-      for (const auto& v : hole.values)
-        list.push_back(v ? std::optional(values_[v->index()]) : std::nullopt);
-      stack[hole.argument] = std::move(list);
-    } else {
-      c10::List<at::Tensor> list;
-      for (const auto& v : hole.values) list.push_back(values_[v->index()]);
-      stack[hole.argument] = std::move(list);
-    }
-  }
-  return stack;
-}
-
 void GraphStage::execute(const Instruction& instruction, MicrobatchId m) {
-  std::vector<c10::IValue> stack = arguments(instruction);
+  std::vector<c10::IValue> stack = arguments(instruction, values_);
   std::unique_lock<std::mutex> turn;
   if (instruction.random) {
     turn = std::unique_lock(turns_.mutex);

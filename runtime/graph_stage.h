@@ -9,10 +9,9 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/graph_split.h"
-#include "runtime/split_backward.h"
 #include "runtime/stage.h"
 #include "runtime/stage_observer.h"
+#include "runtime/stage_program.h"
 #include "runtime/weights.h"
 
 namespace pfeife {
@@ -20,15 +19,6 @@ namespace pfeife {
 /// What the stages of a process share: LibTorch has one generator a device, so drawing takes turns.
 struct RandomTurns {
   std::mutex mutex;
-};
-
-struct StageOptions {
-  Placing placing;
-  bool split_backward = false;  ///< I and W will be asked for
-  bool recompute = false;       ///< F keeps only its inputs; B or I computes it again
-  bool autocast_bf16 = false;   ///< the forward runs under LibTorch's autocast
-  bool training = true;         ///< false: no gradients, dropout off, statistics as they are
-  std::uint64_t seed = 0;       ///< of random operators
 };
 
 /// Of one step: what its microbatches read, and how each loss is weighted.
@@ -83,30 +73,17 @@ class GraphStage final : public Stage {
   std::size_t weights_pending() const { return queues_.size(); }
 
  private:
-  struct Instruction {
-    Call call;
-    std::uint64_t node = 0;
-    bool random = false;
-    bool returns_list = false;
-    std::optional<DeferredKind> deferred;
-    std::vector<ValueId> outputs;
-    std::vector<ValueId> last_uses;  ///< values nobody reads afterwards
-  };
-  using Program = std::vector<Instruction>;
   /// A microbatch between its forward and its backward.
   struct Flight {
-    const Program* program = nullptr;  ///< none: no samples
+    const StageProgram* program = nullptr;  ///< none: no samples
     PerStage received;              ///< leaves
     std::vector<at::Tensor> roots;  ///< [sent value] with history
     at::Tensor loss_root;
     std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward
   };
 
-  Program compile(const Graph& graph, const std::vector<NodeEffects>& effects) const;
-  void find_last_uses(Program& program) const;
   void run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again);
   void execute(const Instruction& instruction, MicrobatchId m);
-  std::vector<c10::IValue> arguments(const Instruction& instruction) const;
   void fill_values(MicrobatchId m, const Flight& flight, bool again);
   PerStage forward_nothing(MicrobatchId m);
   PerStage run_backward(MicrobatchId m, const PerStage& gradients);
@@ -120,7 +97,7 @@ class GraphStage final : public Stage {
   std::vector<StageId> sources_, destinations_;
   std::vector<std::vector<Crossing>> from_, to_;  ///< [source], [destination]
   std::vector<ValueId> sent_;                     ///< values that leave the stage, sorted
-  std::map<std::int64_t, Program> programs_;      ///< by samples a microbatch
+  std::map<std::int64_t, StageProgram> programs_;  ///< by samples a microbatch
   std::optional<ValueId> loss_value_;
   std::vector<ValueId> kept_;
   StageObserver* observer_ = nullptr;
