@@ -25,14 +25,15 @@ void wait_for_all(Transport& transport, std::uint64_t step) {
 }
 
 /// Mean loss of the step on rank 0, from the rank that makes it.
-double gather_loss(const std::vector<double>& own, RankId rank, std::uint64_t step,
+double gather_loss(const std::optional<double>& own, RankId rank, std::uint64_t step,
                    Transport& transport) {
-  transport.send(RankId{0}, {step, kLossTask, 0}, {at::tensor(own, at::kDouble)});
+  transport.send(RankId{0}, {step, kLossTask, 0},
+                 {own ? at::scalar_tensor(*own, at::kDouble) : at::Tensor()});
   double loss = 0;
   if (rank == RankId{0})
     for (std::size_t r = 0; r < transport.ranks(); ++r) {
       const at::Tensor made = transport.receive(rank_id(r), {step, kLossTask, 0}).tensors.at(0);
-      if (made.numel() > 0) loss = made.mean().item<double>();
+      if (made.defined()) loss = made.item<double>();
     }
   return loss;
 }
@@ -107,7 +108,7 @@ Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSou
     const bool counts = i >= kWarmUp || steps <= kWarmUp;
     if (counts) peak = std::max(peak, mapped + allocated_bytes().peak - input_bytes(inputs));
     const auto records = gather_records(own_records, step, transport);
-    const double loss = gather_loss(own.losses(), rank, step, transport);
+    const double loss = gather_loss(own.mean_loss(), rank, step, transport);
     if (rank != RankId{0}) continue;
     traces.push_back(measured_trace(pipeline.tasks, records));
     measured.steps.push_back({counts, step_time(traces.back()), loss});
