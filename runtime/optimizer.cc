@@ -10,31 +10,38 @@ at::Tensor& state_of(std::map<std::string, at::Tensor>& state, const char* name,
   return tensor;
 }
 
-void update_one(at::Tensor parameter, const at::Tensor& gradient,
-                std::map<std::string, at::Tensor>& state, const OptimizerOptions& o,
-                std::int64_t step) {
-  if (o.kind == Optimizer::Sgd || o.kind == Optimizer::Momentum) {
-    const bool first = !state.contains("momentum_buffer");
-    at::TensorList buffers;
-    std::vector<at::Tensor> momentum;
-    if (o.kind == Optimizer::Momentum)
-      momentum = {state_of(state, "momentum_buffer", parameter)}, buffers = momentum;
-    at::_fused_sgd_({parameter}, {gradient}, buffers, o.weight_decay,
-                    o.kind == Optimizer::Momentum ? o.momentum : 0, o.learning_rate,
-                    /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, first);
-    return;
+/// Parameters that LibTorch updates in one call: of one type, with or without a state so far.
+struct Group {
+  std::vector<at::Tensor> parameters, gradients;
+  std::vector<std::map<std::string, at::Tensor>*> states;
+
+  std::vector<at::Tensor> state(const char* name) const {
+    std::vector<at::Tensor> tensors;
+    for (std::size_t i = 0; i < states.size(); ++i)
+      tensors.push_back(state_of(*states[i], name, parameters[i]));
+    return tensors;
   }
-  const at::Tensor average = state_of(state, "exp_avg", parameter),
-                   square = state_of(state, "exp_avg_sq", parameter);
-  const at::Tensor steps =
-      at::full({}, static_cast<double>(step),
-               at::TensorOptions().dtype(at::kFloat).device(parameter.device()));
+};
+
+void update_sgd(const Group& group, bool first, const OptimizerOptions& o) {
+  const bool momentum = o.kind == Optimizer::Momentum;
+  at::_fused_sgd_(group.parameters, group.gradients,
+                  momentum ? group.state("momentum_buffer") : std::vector<at::Tensor>(),
+                  o.weight_decay, momentum ? o.momentum : 0, o.learning_rate,
+                  /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, first);
+}
+
+void update_adam(const Group& group, const OptimizerOptions& o, std::int64_t step) {
+  const std::vector<at::Tensor> steps(
+      group.parameters.size(), at::full({}, static_cast<double>(step),
+                                        group.parameters.front().options().dtype(at::kFloat)));
+  const auto averages = group.state("exp_avg"), squares = group.state("exp_avg_sq");
   if (o.kind == Optimizer::AdamW)
-    at::_fused_adamw_({parameter}, {gradient}, {average}, {square}, {}, {steps}, o.learning_rate,
-                      o.beta1, o.beta2, o.weight_decay, o.epsilon, false, false);
+    at::_fused_adamw_(group.parameters, group.gradients, averages, squares, {}, steps,
+                      o.learning_rate, o.beta1, o.beta2, o.weight_decay, o.epsilon, false, false);
   else
-    at::_fused_adam_({parameter}, {gradient}, {average}, {square}, {}, {steps}, o.learning_rate,
-                     o.beta1, o.beta2, o.weight_decay, o.epsilon, false, false);
+    at::_fused_adam_(group.parameters, group.gradients, averages, squares, {}, steps,
+                     o.learning_rate, o.beta1, o.beta2, o.weight_decay, o.epsilon, false, false);
 }
 
 }  // namespace
@@ -42,12 +49,21 @@ void update_one(at::Tensor parameter, const at::Tensor& gradient,
 void update(RankTensors& tensors, std::span<const ParameterId> parameters, OptimizerState& state,
             const OptimizerOptions& options, std::int64_t step) {
   const at::NoGradGuard no_gradients;
+  std::map<std::pair<at::ScalarType, bool>, Group> groups;  // by type, and whether it has no state
   for (const ParameterId p : parameters) {
-    at::Tensor parameter = tensors.parameters.at(p);
+    const at::Tensor& parameter = tensors.parameters.at(p);
     if (!parameter.grad().defined()) continue;
-    const at::Tensor gradient = parameter.grad();
-    update_one(parameter.detach(), gradient, state[p], options, step);
-    gradient.zero_();  // kept: plans count gradients as there throughout
+    Group& group = groups[{parameter.scalar_type(), state[p].empty()}];
+    group.parameters.push_back(parameter.detach());
+    group.gradients.push_back(parameter.grad());
+    group.states.push_back(&state[p]);
+  }
+  for (auto& [kind, group] : groups) {
+    if (options.kind == Optimizer::Sgd || options.kind == Optimizer::Momentum)
+      update_sgd(group, /*first=*/kind.second, options);
+    else
+      update_adam(group, options, step);
+    at::_foreach_zero_(group.gradients);  // kept: plans count gradients as there throughout
   }
 }
 

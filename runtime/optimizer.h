@@ -21,7 +21,7 @@ struct OptimizerOptions {
 /// State of the parameters of a rank: tensors by parameter and name ("exp_avg", ...).
 using OptimizerState = std::map<ParameterId, std::map<std::string, at::Tensor>>;
 
-/// Updates the given parameters from their gradients, which are dropped. `step` counts from 1.
+/// Updates the given parameters from their gradients, which become zero. `step` counts from 1.
 /// Parameters without a gradient are left alone.
 void update(RankTensors& tensors, std::span<const ParameterId> parameters, OptimizerState& state,
             const OptimizerOptions& options, std::int64_t step);
