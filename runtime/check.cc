@@ -91,7 +91,7 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   plain.recompute.clear();
   std::map<ParameterId, at::Tensor> expected;
   std::vector<double> losses;
-  run_ranks(1, [&](RankId zero, Transport& alone) {
+  run_ranks(1, options.placing.device, [&](RankId zero, Transport& alone) {
     RankPipeline whole(unsplit, zero, source, plain, turns, alone);
     whole.step(inputs);
     losses = whole.losses();

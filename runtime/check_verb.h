@@ -15,6 +15,6 @@ struct CheckRequest {
 };
 
 /// Prints what was compared, and returns the exit code.
-int check_verb(const CheckRequest& request);
+int check_verb(CheckRequest request);
 
 }  // namespace pfeife

@@ -65,5 +65,6 @@ AllocatedBytes allocated_bytes() { return {Bytes{current.load()}, Bytes{highest.
 void reset_allocation_peak() { highest = current.load(); }
 
 void listen_to_allocations(AllocationListener* new_listener) { listener = new_listener; }
+AllocationListener* allocation_listener() { return listener; }
 
 }  // namespace pfeife

@@ -30,5 +30,6 @@ void reset_allocation_peak();
 
 /// Of this thread; nullptr = nobody. Needs count_allocations().
 void listen_to_allocations(AllocationListener* listener);
+AllocationListener* allocation_listener();
 
 }  // namespace pfeife

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/device.h"
 #include "runtime/statistics.h"
 #include "runtime/transport.h"
 
@@ -14,10 +15,11 @@ constexpr int kRepetitions = 7;
 
 /// Median time of one run of `work`, each measured over as many as fill 20 ms.
 template <class Work>
-Nanoseconds time_of(const Work& work) {
+Nanoseconds time_of(at::Device device, const Work& work) {
   const auto run = [&](std::int64_t count) {
     const Nanoseconds begin = now();
     for (std::int64_t i = 0; i < count; ++i) work();
+    finish(device);
     return (now() - begin) / count;
   };
   run(2);  // chooses kernels, fills caches
@@ -32,7 +34,7 @@ double product_rate(std::int64_t size, const at::TensorOptions& options) {
   const at::Tensor b = at::randn({size, size}, options.dtype(at::kFloat)).to(options.dtype());
   at::Tensor out = at::empty({size, size}, options);
   const double n = static_cast<double>(size);
-  return 2 * n * n * n / seconds(time_of([&] { at::mm_out(out, a, b); }));
+  return 2 * n * n * n / seconds(time_of(options.device(), [&] { at::mm_out(out, a, b); }));
 }
 
 void measure_products(DeviceKind& kind, const std::string& precision,
@@ -50,7 +52,7 @@ void measure_products(DeviceKind& kind, const std::string& precision,
 /// Forward and backward of an operator on one number.
 Nanoseconds operator_cost(at::Device device) {
   constexpr int kLength = 200;
-  const Nanoseconds chain = time_of([&] {
+  const Nanoseconds chain = time_of(device, [&] {
     at::Tensor x = at::zeros({1}, device).set_requires_grad(true), y = x;
     for (int i = 0; i < kLength; ++i) y = y.neg();
     torch::autograd::backward({y}, {at::ones({1}, device)});
@@ -73,7 +75,7 @@ DeviceKind measure_device(const std::string& name, at::Device device,
   if (progress) progress("device: copies and small operators");
   const at::Tensor from = at::ones({std::int64_t{16} << 20}, options);
   at::Tensor to = at::empty_like(from);
-  const Nanoseconds copy = time_of([&] { to.copy_(from); });
+  const Nanoseconds copy = time_of(device, [&] { to.copy_(from); });
   kind.memory_bandwidth = {2 * static_cast<double>(from.nbytes()) / seconds(copy)};
   kind.memory_efficiency = 1;  // the bandwidth is what a copy reaches
   kind.kernel_overhead = operator_cost(device);

@@ -80,6 +80,7 @@ void RankExecutor::run_task(TaskId id) {
   if (task.kind == TaskKind::Optimizer) {
     const Nanoseconds start = now();
     work_.optimizer_step(std::get<Action>(task.cell).stage);
+    if (work_.finish) work_.finish();
     records_.push_back({id, start, now()});
   } else {
     receive_for(id);
@@ -94,6 +95,7 @@ void RankExecutor::run_task(TaskId id) {
     });
     const Nanoseconds start = now();
     for (auto& [action, tensors] : parts) tensors = perform(action, tensors);
+    if (work_.finish) work_.finish();
     records_.push_back({id, start, now()});
     for (auto& [action, tensors] : parts) hand_on(id, action, std::move(tensors));
   }

@@ -16,8 +16,10 @@ class InProcessTransport final : public Transport {
     InProcessHub::Box& box = hub_.boxes_[to.index()];
     const Nanoseconds time = now();
     {
+      StreamHandover handover(tensors);
       const std::lock_guard lock(box.mutex);
-      box.messages[{rank_, tag}] = {std::move(tensors), time, now()};
+      box.messages.insert_or_assign(
+          {rank_, tag}, InProcessHub::Sent{{std::move(tensors), time, now()}, std::move(handover)});
     }
     box.arrived.notify_all();
   }
@@ -28,8 +30,10 @@ class InProcessTransport final : public Transport {
     const std::pair key{from, tag};
     box.arrived.wait(lock, [&] { return box.messages.contains(key) || !hub_.failure().empty(); });
     if (const std::string failure = hub_.failure(); !failure.empty()) throw RuntimeFault(failure);
-    Message message = std::move(box.messages.extract(key).mapped());
-    return message;
+    InProcessHub::Sent sent = std::move(box.messages.extract(key).mapped());
+    lock.unlock();
+    sent.message.tensors = sent.handover.take(std::move(sent.message.tensors));
+    return std::move(sent.message);
   }
 
   void stop(const std::string& reason) override {

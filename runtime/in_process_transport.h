@@ -1,4 +1,5 @@
-// Ranks as threads of one process: a message is a handle to the sender's tensors.
+// Ranks as threads of one process: a message is a handle to the sender's tensors; on an
+// accelerator, which the ranks share, a copy that the receiver makes.
 #pragma once
 
 #include <condition_variable>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/stream_handover.h"
 #include "runtime/transport.h"
 
 namespace pfeife {
@@ -20,10 +22,14 @@ class InProcessHub {
 
  private:
   friend class InProcessTransport;
+  struct Sent {
+    Message message;
+    StreamHandover handover;
+  };
   struct Box {
     std::mutex mutex;
     std::condition_variable arrived;
-    std::map<std::pair<RankId, Tag>, Message> messages;
+    std::map<std::pair<RankId, Tag>, Sent> messages;
   };
   std::string failure() const;
 

@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "planner/ir/error.h"
-#include "runtime/aten.h"
 
 namespace pfeife {
 namespace {
@@ -31,7 +30,9 @@ std::string today() {
 
 }  // namespace
 
-std::string where_and_when() {
+std::string where_and_when(at::Device device) {
+  if (!device.is_cpu())
+    return stream_all(today(), ", ", card_name(device), ", host ", processor());
   const int threads = at::get_num_threads();
   return stream_all(today(), ", ", processor(), ", ", threads,
                     threads == 1 ? " thread" : " threads");

@@ -4,11 +4,13 @@
 #include <string>
 
 #include "planner/ir/units.h"
+#include "runtime/device.h"
 
 namespace pfeife {
 
-/// "2026-01-31, NAME OF THE PROCESSOR, 1 thread": threads of a kernel.
-std::string where_and_when();
+/// "2026-01-31, NAME OF THE PROCESSOR, 1 thread": threads of a kernel. On an accelerator "2026-01-31,
+/// NAME OF THE CARD, host NAME OF THE PROCESSOR".
+std::string where_and_when(at::Device device = at::kCPU);
 
 /// A warning if programs other than this one keep the cores busy; "" if not.
 std::string busy_warning();

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "runtime/check.h"
-#include "runtime/counting_allocator.h"
+#include "runtime/rank_memory.h"
 
 namespace pfeife {
 namespace {
@@ -92,10 +92,11 @@ Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSou
                           const RankOptions& options, int steps, bool count_memory,
                           RandomTurns& turns, const std::function<void(const Cell&)>& entering,
                           Transport& transport) {
-  const Bytes before = allocated_bytes().now;
+  RankMemory memory(options.placing.device);
+  const Bytes before = memory.allocated().now;
   RankPipeline own(pipeline, rank, source, options, turns, transport);
   if (entering) own.on_entering(entering);
-  const Bytes mapped = mapped_bytes(own, allocated_bytes().now - before);
+  const Bytes mapped = mapped_bytes(own, memory.allocated().now - before);
   Bytes peak{0};
   Measurement measured;
   std::vector<Trace> traces;
@@ -103,10 +104,10 @@ Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSou
     const auto step = static_cast<std::uint64_t>(i);
     const StepInputs inputs = synthetic_step(pipeline, step, options.seed, options.placing);
     wait_for_all(transport, step);
-    reset_allocation_peak();
+    memory.reset_peak();
     const std::vector<TaskRecord> own_records = own.step(inputs);
     const bool counts = i >= kWarmUp || steps <= kWarmUp;
-    if (counts) peak = std::max(peak, mapped + allocated_bytes().peak - input_bytes(inputs));
+    if (counts) peak = std::max(peak, mapped + memory.allocated().peak - input_bytes(inputs));
     const auto records = gather_records(own_records, step, transport);
     const double loss = gather_loss(own.mean_loss(), rank, step, transport);
     if (rank != RankId{0}) continue;

@@ -25,7 +25,7 @@ std::optional<NodeId> BackwardNodes::find(std::int64_t number) const {
   return found->node;
 }
 
-NodeClock::NodeClock(std::size_t nodes) : nodes_(nodes) {
+NodeClock::NodeClock(std::size_t nodes, at::Device device) : nodes_(nodes), clock_(device) {
   marks_.reserve(8 * nodes);  // not to be moved while the clock runs
 }
 
@@ -33,15 +33,25 @@ PassTimes NodeClock::timed(const std::function<void()>& pass) {
   marks_.clear();
   first_ = Nanoseconds{0};
   const long before = interruptions();
-  begin_ = now();
+  begin_ = clock_.mark();
   pass();
-  end_ = now();
+  end_ = clock_.mark();
+  read_marks();
   return {std::vector<Nanoseconds>(nodes_), std::vector<bool>(nodes_), {}, end_ - begin_,
           interruptions() != before};
 }
 
+/// Marks become times.
+void NodeClock::read_marks() {
+  if (clock_.device().is_cpu()) return;
+  clock_.read();
+  for (Nanoseconds* mark : {&begin_, &first_, &end_}) *mark = clock_.time(*mark);
+  for (Mark& mark : marks_) mark.at = clock_.time(mark.at);
+}
+
 void NodeClock::charge(PassTimes& times, std::size_t node, Nanoseconds time,
                        Nanoseconds cost) const {
+  if (!clock_.device().is_cpu()) cost = Nanoseconds{0};
   times.nodes[node] += std::max(time - cost, Nanoseconds{0});
   times.ran[node] = true;
 }
@@ -68,7 +78,8 @@ PassTimes NodeClock::weight(const std::function<void()>& pass) { return by_ends(
 PassTimes NodeClock::backward(const std::function<void()>& pass) {
   PassTimes times;
   {
-    const BackwardWatch watch([this](std::int64_t number) { marks_.push_back({now(), number}); });
+    const BackwardWatch watch(
+        [this](std::int64_t number) { marks_.push_back({clock_.mark(), number}); });
     times = timed(pass);
   }
   times.outside = marks_.empty() ? times.whole : marks_.front().at - begin_;
@@ -86,16 +97,18 @@ PassTimes NodeClock::backward(const std::function<void()>& pass) {
 
 void NodeClock::before_node(NodeId node) {
   functions_.before(node);
-  if (marks_.empty()) first_ = now();
+  if (marks_.empty()) first_ = clock_.mark();
 }
 void NodeClock::after_node(NodeId node) {
   functions_.after();
-  marks_.push_back({now(), node.value});
+  marks_.push_back({clock_.mark(), node.value});
 }
 void NodeClock::before_weight(NodeId) {
-  if (marks_.empty()) first_ = now();
+  if (marks_.empty()) first_ = clock_.mark();
 }
-void NodeClock::after_weight(NodeId node) { marks_.push_back({now(), node.value}); }
+void NodeClock::after_weight(NodeId node) {
+  marks_.push_back({clock_.mark(), node.value});
+}
 
 namespace {
 

@@ -5,6 +5,10 @@
 // backward function belongs to the node whose forward made it and lasts until the next one begins;
 // those that add to a parameter's gradient belong to the function that completed the gradient. What
 // lies before the first and after the last node of a pass is kept apart.
+//
+// On an accelerator the marks between nodes are events in its stream. Nothing is taken off for them
+// there: one costs the device far less than a kernel, and what it costs the host counts only where
+// the device waits for the host.
 #pragma once
 
 #include <functional>
@@ -12,6 +16,7 @@
 #include <vector>
 
 #include "planner/ir/units.h"
+#include "runtime/device_clock.h"
 #include "runtime/stage_observer.h"
 
 namespace pfeife {
@@ -45,7 +50,7 @@ class BackwardNodes {
 
 class NodeClock final : public StageObserver {
  public:
-  explicit NodeClock(std::size_t nodes);
+  explicit NodeClock(std::size_t nodes, at::Device device = at::kCPU);
 
   /// Runs `pass` and answers with its times.
   PassTimes forward(const std::function<void()>& pass);
@@ -64,14 +69,16 @@ class NodeClock final : public StageObserver {
 
  private:
   struct Mark {
-    Nanoseconds at;
+    Nanoseconds at;     // of clock_
     std::int64_t what;  // node, or number of a backward function
   };
   PassTimes timed(const std::function<void()>& pass);
+  void read_marks();
   void charge(PassTimes& times, std::size_t node, Nanoseconds time, Nanoseconds cost) const;
   PassTimes by_ends(PassTimes times) const;
 
   std::size_t nodes_;
+  DeviceClock clock_;
   std::vector<Mark> marks_;
   BackwardNodes functions_;
   Nanoseconds begin_{0}, end_{0}, first_{0};

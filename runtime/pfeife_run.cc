@@ -51,7 +51,8 @@ void describe_plan(Options& known) {
       "fp64", "float32 becomes float64")("seed", value<std::uint64_t>(),
                                          "of initialisation, data and dropout; default 0")(
       "threads", "ranks as threads of this process instead of processes")(
-      "kernel-threads", value<int>(), "threads of each rank's kernels; default 1");
+      "kernel-threads", value<int>(), "threads of each rank's kernels; default 1")(
+      "device", value<std::string>(), "cpu (default), cuda, cuda:N: all ranks share it, as threads");
   describe_joining(known);
 }
 
@@ -61,6 +62,7 @@ PlanRequest plan_request(const Given& given) {
           .schedule = get<std::string>(given, "schedule", ""),
           .cuts = get<std::string>(given, "cuts", ""),
           .microbatch_size = find<std::int64_t>(given, "microbatch-size"),
+          .device = get<std::string>(given, "device", "cpu"),
           .double_precision = given.count("fp64") > 0,
           .seed = get<std::uint64_t>(given, "seed", 0)};
 }
@@ -114,10 +116,10 @@ void describe_profile(Options& known) {
                       "profile.yaml, for `profile:` of an experiment; with --links: cluster.yaml")(
       "links", "no model: what the links and cores of this machine do, as a cluster file")(
       "devices", value<int>(), "with --links: of the cluster; default 2")(
-      "device", value<std::string>(), "default cpu")(
+      "device", value<std::string>(), "cpu (default), cuda, cuda:N")(
       "device-kind", value<std::string>(),
-      "what cluster files call this device; default x86_core, as clusters/laptop.yaml")(
-      "precision", value<std::string>(), "fp32 (default), bf16_amp")(
+      "what cluster files call this device; for a CPU default x86_core, as clusters/laptop.yaml")(
+      "precision", value<std::string>(), "fp32 (default), bf16_amp; tf32 on cuda")(
       "optimizer", value<std::string>(), "sgd, momentum, adam (default), adamw")(
       "microbatch-size", value<std::int64_t>(), "samples; default as exported")(
       "repetitions", value<int>(), "steps of each kind that are timed; default: 3 s of them, at least 10")(
@@ -139,7 +141,7 @@ int run_profile(const Given& given, const std::vector<std::string>& arguments) {
   return profile_verb({.model = get<std::string>(given, "model", ""),
                        .out = get<std::string>(given, "out", ""),
                        .device = get<std::string>(given, "device", "cpu"),
-                       .device_kind = get<std::string>(given, "device-kind", "x86_core"),
+                       .device_kind = get<std::string>(given, "device-kind", ""),
                        .precision = get<std::string>(given, "precision", "fp32"),
                        .optimizer = get<std::string>(given, "optimizer", "adam"),
                        .microbatch_size = find<std::int64_t>(given, "microbatch-size"),

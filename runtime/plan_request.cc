@@ -7,6 +7,7 @@
 #include "planner/io/pt2_reader.h"
 #include "planner/io/schedule_csv.h"
 #include "planner/ir/error.h"
+#include "runtime/device.h"
 
 namespace pfeife {
 namespace {
@@ -40,12 +41,13 @@ std::vector<NodeId> node_list(const std::string& text) {
 
 RankOptions rank_options(const PlanRequest& request) {
   RankOptions rank;
+  rank.placing.device = open_device(request.device);
   rank.placing.double_precision = request.double_precision;
   rank.seed = request.seed;
   return rank;
 }
 
-Executable executable_of_plan(const PlanRequest& request) {
+Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
   const std::filesystem::path file = request.plan;
   const Plan plan = read_plan(file);
   if (plan.cut_nodes.size() != plan.partition.cuts.size())
@@ -58,7 +60,7 @@ Executable executable_of_plan(const PlanRequest& request) {
                       "fp16_amp needs a loss scale, which is not there; use bf16_amp");
   const std::filesystem::path model =
       request.model.empty() ? model_of(plan, file) : std::filesystem::path(request.model);
-  RankOptions rank = rank_options(request);
+  allow_tf32(plan.training.precision == Precision::Tf32);
   rank.recompute = plan.recompute;
   rank.autocast_bf16 = plan.training.precision == Precision::Bf16Amp;
   rank.optimizer.kind = plan.training.optimizer;
@@ -69,13 +71,13 @@ Executable executable_of_plan(const PlanRequest& request) {
       WeightSource(model, rank.seed), rank, plan};
 }
 
-Executable executable_of_parts(const PlanRequest& request) {
+Executable executable_of_parts(const PlanRequest& request, const RankOptions& rank) {
   if (request.model.empty() || request.schedule.empty())
     throw ConfigError({"pfeife-run"}, "needs a plan, or --model and --schedule; see --help");
   const Schedule schedule = read_schedule(read_file(request.schedule), request.schedule);
   const auto placement = placement_of(schedule);
   if (!placement) throw ConfigError({request.schedule}, "a stage is missing, or on two ranks");
-  const RankOptions rank = rank_options(request);
+  allow_tf32(false);
   return {make_pipeline(read_pt2(request.model, request.microbatch_size), node_list(request.cuts),
                         schedule, *placement),
           WeightSource(request.model, rank.seed), rank, std::nullopt};
@@ -84,7 +86,9 @@ Executable executable_of_parts(const PlanRequest& request) {
 }  // namespace
 
 Executable read_executable(const PlanRequest& request) {
-  return request.plan.empty() ? executable_of_parts(request) : executable_of_plan(request);
+  const RankOptions rank = rank_options(request);  // first: it opens the device
+  return request.plan.empty() ? executable_of_parts(request, rank)
+                              : executable_of_plan(request, rank);
 }
 
 }  // namespace pfeife

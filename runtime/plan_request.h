@@ -17,6 +17,7 @@ struct PlanRequest {
   std::string schedule;  ///< .csv
   std::string cuts;      ///< numbers of graph nodes, separated by blanks
   std::optional<std::int64_t> microbatch_size;  ///< without a plan; empty = as exported
+  std::string device = "cpu";                   ///< as open_device() reads it
   bool double_precision = false;
   std::uint64_t seed = 0;
 };
@@ -29,7 +30,8 @@ struct Executable {
   std::optional<Plan> plan;
 };
 
-/// Reads the files and judges the schedule. ConfigError with the place and the remedy.
+/// Opens the device, reads the files and judges the schedule. ConfigError with the place and the
+/// remedy.
 Executable read_executable(const PlanRequest& request);
 
 }  // namespace pfeife

@@ -8,6 +8,7 @@
 #include "planner/io/pt2_reader.h"
 #include "planner/ir/error.h"
 #include "runtime/cluster_text.h"
+#include "runtime/device.h"
 #include "runtime/launch.h"
 #include "runtime/machine.h"
 #include "runtime/profiler.h"
@@ -26,13 +27,12 @@ T one_of(const char* option, const std::string& word,
   throw ConfigError({option}, "'" + word + "' is none of " + list);
 }
 
-at::Device device_of(const std::string& name) {
-  if (name == "cpu") return at::kCPU;
-  if (name == "cuda" && !at::hasCUDA())
-    throw ConfigError({"--device"}, "this LibTorch has no CUDA; use cpu");
-  if (name == "cuda")
-    throw ConfigError({"--device"}, "profiles are taken on cpu only by this build");
-  throw ConfigError({"--device"}, "'" + name + "' is none of cpu, cuda");
+/// As cluster files call the device.
+std::string device_kind_of(const ProfileRequest& request, at::Device device) {
+  if (!request.device_kind.empty()) return request.device_kind;
+  if (device.is_cpu()) return "x86_core";
+  throw ConfigError({"--device-kind"}, "is missing: what cluster files call " + card_name(device) +
+                                           ", such as h200_sxm");
 }
 
 /// This process was started to be a rank.
@@ -40,14 +40,16 @@ bool is_rank() { return rank_environment().has_value(); }
 
 ProfileOptions options_of(const ProfileRequest& request, const Graph& graph) {
   ProfileOptions options;
-  options.placing.device = device_of(request.device);
+  options.placing.device = open_device(request.device);
   options.training.precision =
-      one_of("--precision", request.precision, {Precision::Fp32, Precision::Bf16Amp});
+      one_of("--precision", request.precision,
+             {Precision::Fp32, Precision::Tf32, Precision::Bf16Amp, Precision::Fp16Amp});
+  allow_tf32(options.training.precision == Precision::Tf32);
   options.training.optimizer =
       one_of("--optimizer", request.optimizer,
              {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam, Optimizer::AdamW});
   options.training.microbatch_size = graph.microbatch_size;
-  options.device_kind = request.device_kind;
+  options.device_kind = device_kind_of(request, options.placing.device);
   options.repetitions = request.repetitions;
   options.microbatches = static_cast<std::size_t>(request.microbatches);
   options.seed = request.seed;
@@ -61,9 +63,12 @@ int profile_verb(const ProfileRequest& request) {
   const Graph graph = read_pt2(request.model, request.microbatch_size);
   const ProfileOptions common = options_of(request, graph);
   const WeightSource source(request.model, request.seed);
+  require_possible(common);
   const auto ranks = static_cast<std::size_t>(request.beside) + 1;
+  LaunchOptions launch = request.launch;
+  launch.device = common.placing.device;
   if (!is_rank()) std::cerr << busy_warning();
-  return start_ranks(ranks, request.launch, [&](const RankSeat& seat) {
+  return start_ranks(ranks, launch, [&](const RankSeat& seat) {
     ProfileOptions options = common;
     if (seat.rank == RankId{0})
       options.progress = [](const std::string& what) { std::cerr << what << "\n"; };

@@ -13,7 +13,7 @@ struct ProfileRequest {
   std::string model;               ///< .pt2
   std::string out;                 ///< profile.yaml; "" = none
   std::string device = "cpu";
-  std::string device_kind = "x86_core";
+  std::string device_kind;         ///< "" = x86_core on a CPU, else an error
   std::string precision = "fp32", optimizer = "adam";
   std::optional<std::int64_t> microbatch_size;  ///< empty = as exported
   int repetitions = 0;             ///< 0 = as many as fit into some seconds

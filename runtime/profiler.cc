@@ -4,12 +4,12 @@
 #include <sstream>
 
 #include "planner/ir/error.h"
-#include "runtime/counting_allocator.h"
 #include "runtime/executor_overhead.h"
 #include "runtime/machine.h"
 #include "runtime/node_clock.h"
 #include "runtime/node_memory.h"
 #include "runtime/optimizer.h"
+#include "runtime/rank_memory.h"
 #include "runtime/statistics.h"
 
 namespace pfeife {
@@ -46,7 +46,7 @@ class Profiler {
                               options.placing)),
         joint_(graph, effects_, split_, StageId{0}, tensors_, turns_, stage_options(false)),
         halved_(graph, effects_, split_, StageId{0}, tensors_, turns_, stage_options(true)),
-        clock_(graph.nodes.size()) {
+        clock_(graph.nodes.size(), options.placing.device) {
     optimizer_.kind = options.training.optimizer;
     inputs_.loss_scale = equal_scale(options.microbatches);
     for (std::size_t m = 0; m < options.microbatches; ++m)
@@ -106,7 +106,8 @@ class Profiler {
     const Tag tag{++inputs_.step, kCountTask, 0};
     if (together_->rank() == RankId{0})
       for (std::size_t r = 1; r < together_->ranks(); ++r)
-        together_->send(RankId{static_cast<std::int64_t>(r)}, tag, {at::scalar_tensor(repetitions_)});
+        together_->send(RankId{static_cast<std::int64_t>(r)}, tag,
+                        {at::scalar_tensor(repetitions_)});
     else
       repetitions_ = together_->receive(RankId{0}, tag).tensors.at(0).item<int>();
   }
@@ -128,6 +129,7 @@ class Profiler {
     const long before = interruptions();
     const Nanoseconds begin = now();
     run();
+    finish(options_.placing.device);
     const Nanoseconds end = now();
     if (warmed_up_) samples.add(end - begin, interruptions() != before);
   }
@@ -263,7 +265,7 @@ class Profiler {
     profile.training = options_.training;
     profile.source = FigureSource::Measured;
     profile.origin = stream_all(
-        where_and_when(), ", medians of ", repetitions_,
+        where_and_when(options_.placing.device), ", medians of ", repetitions_,
         " steps of ", options_.microbatches, " microbatches",
         together_ == nullptr || together_->ranks() == 1
             ? ""
@@ -299,6 +301,7 @@ class Profiler {
   RandomTurns turns_;
   GraphStage joint_, halved_;
   NodeClock clock_;
+  RankMemory memory_{options_.placing.device};
   OptimizerOptions optimizer_;
   OptimizerState state_;
   StepInputs inputs_;
@@ -312,16 +315,17 @@ class Profiler {
   std::vector<Samples> updates_;  // [parameter]
 };
 
-void require_possible(const ProfileOptions& options) {
-  if (!options.placing.device.is_cpu())
-    throw ConfigError({"--device"}, "only 'cpu' can be profiled by this build");
-  const Precision precision = options.training.precision;
-  if (precision != Precision::Fp32 && precision != Precision::Bf16Amp)
-    throw ConfigError({"--precision"}, to_string(precision) +
-                                           " is not executed on a CPU; use fp32 or bf16_amp");
-}
-
 }  // namespace
+
+void require_possible(const ProfileOptions& options) {
+  const Precision precision = options.training.precision;
+  const bool on_cpu = options.placing.device.is_cpu();
+  if (precision == Precision::Fp16Amp)
+    throw ConfigError({"--precision"},
+                      "fp16_amp needs a loss scale, which is not there; use bf16_amp");
+  if (precision == Precision::Tf32 && on_cpu)
+    throw ConfigError({"--precision"}, "tf32 is of accelerators (--device cuda); use fp32");
+}
 
 ProfileReport profile_model(const Graph& graph, const WeightSource& source,
                             const ProfileOptions& options, Transport* together) {

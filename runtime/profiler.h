@@ -39,6 +39,9 @@ struct ProfileReport {
   Bytes saved{0}, weight_saved{0};      ///< of the whole model
 };
 
+/// ConfigError for a precision that the device does not execute.
+void require_possible(const ProfileOptions& options);
+
 /// Measures. With a transport, all ranks measure at the same time, in step with one another, as
 /// ranks of a pipeline do; each has a report of its own. ConfigError for what cannot be measured.
 ProfileReport profile_model(const Graph& graph, const WeightSource& source,

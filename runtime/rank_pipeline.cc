@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/ir/error.h"
+#include "runtime/device.h"
 
 namespace pfeife {
 namespace {
@@ -80,13 +81,13 @@ RankPipeline::Stages RankPipeline::make_stages(bool training) {
   for (const StageId s : own_)
     stages[s] = std::make_unique<GraphStage>(
         pipeline_.graph, pipeline_.effects, pipeline_.split, s, tensors_, turns_,
-        StageOptions{
-            .placing = options_.placing,
-            .split_backward = training && splits[s.index()],
-            .recompute = training && !options_.recompute.empty() && options_.recompute.at(s.index()),
-            .autocast_bf16 = options_.autocast_bf16,
-            .training = training,
-            .seed = options_.seed});
+        StageOptions{.placing = options_.placing,
+                     .split_backward = training && splits[s.index()],
+                     .recompute = training && !options_.recompute.empty() &&
+                                  options_.recompute.at(s.index()),
+                     .autocast_bf16 = options_.autocast_bf16,
+                     .training = training,
+                     .seed = options_.seed});
   return stages;
 }
 
@@ -98,6 +99,7 @@ RankWork RankPipeline::work() {
   work.optimizer_step = [this](StageId s) {
     if (options_.optimizer.clip_norm <= 0) update_stage(s);  // clipping needs all gradients
   };
+  work.finish = [device = options_.placing.device] { pfeife::finish(device); };
   work.entering = [this](const Cell& cell) {
     if (entering_) entering_(cell);
   };
@@ -124,10 +126,10 @@ const Graph& RankPipeline::resized(std::int64_t samples) {
   if (samples == pipeline_.graph.microbatch_size) return pipeline_.graph;
   if (const auto known = resized_.find(samples); known != resized_.end()) return known->second;
   if (!pipeline_.graph.symbolic_batch)
-    throw ConfigError({pipeline_.graph.name},
-                      stream_all("was exported for microbatches of ",
-                                 pipeline_.graph.microbatch_size, " samples; one of ", samples,
-                                 " needs an export whose batch size is open"));
+    throw ConfigError(
+        {pipeline_.graph.name},
+        stream_all("was exported for microbatches of ", pipeline_.graph.microbatch_size,
+                   " samples; one of ", samples, " needs an export whose batch size is open"));
   Graph graph = source_.graph(samples);
   if (graph.digest != pipeline_.graph.digest)
     throw ConfigError({pipeline_.graph.name}, "the archive has changed since it was read");
@@ -174,9 +176,8 @@ ValueId RankPipeline::value_named(const std::string& name) const {
     if (pipeline_.graph.values[v].name == name) return ValueId{static_cast<std::int64_t>(v)};
     known.push_back(pipeline_.graph.values[v].name);
   }
-  throw ConfigError({pipeline_.graph.name}, "computes no value '" + name +
-                                                "'; near is '" + nearest_spelling(name, known) +
-                                                "'");
+  throw ConfigError({pipeline_.graph.name}, "computes no value '" + name + "'; near is '" +
+                                                nearest_spelling(name, known) + "'");
 }
 
 /// Where the value is made; the last stage if several make it.

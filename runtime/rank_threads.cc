@@ -3,12 +3,14 @@
 #include <thread>
 
 #include "planner/ir/error.h"
+#include "runtime/device.h"
 #include "runtime/in_process_transport.h"
 #include "runtime/reason.h"
 
 namespace pfeife {
 
-void run_ranks(std::size_t ranks, const std::function<void(RankId, Transport&)>& body) {
+void run_ranks(std::size_t ranks, at::Device device,
+               const std::function<void(RankId, Transport&)>& body) {
   InProcessHub hub(ranks);
   std::vector<std::string> failures(ranks);
   std::vector<std::thread> threads;
@@ -17,7 +19,9 @@ void run_ranks(std::size_t ranks, const std::function<void(RankId, Transport&)>&
       const RankId rank{static_cast<std::int64_t>(r)};
       const auto transport = hub.transport(rank);
       try {
+        const DeviceThread place(device);
         body(rank, *transport);
+        finish(device);
       } catch (const std::exception& error) {
         failures[r] = reason_of(error);
         transport->stop("rank " + to_string(rank) + " failed: " + failures[r]);

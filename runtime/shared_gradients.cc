@@ -98,9 +98,8 @@ void SharedGradients::clip(double limit, std::uint64_t step, Transport& transpor
     if (r != rank_.index()) transport.send(rank_id(r), tag, {at::scalar_tensor(own, at::kDouble)});
   double total = 0;
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
-    total += r == rank_.index()
-                 ? own
-                 : transport.receive(rank_id(r), tag).tensors.at(0).item<double>();
+    total +=
+        r == rank_.index() ? own : transport.receive(rank_id(r), tag).tensors.at(0).item<double>();
   const double factor = limit / (std::sqrt(total) + 1e-6);
   if (factor >= 1) return;
   const at::NoGradGuard no_gradients;

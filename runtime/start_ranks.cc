@@ -100,10 +100,10 @@ int run_as_rank(std::size_t ranks, const RankEnvironment& environment, const Lau
                                     : run_as_child(environment, launch, body);
 }
 
-int run_as_threads(std::size_t ranks, const Body& body) {
+int run_as_threads(std::size_t ranks, at::Device device, const Body& body) {
   RandomTurns turns;
   std::vector<RankAnswer> answers(ranks);
-  run_ranks(ranks, [&](RankId rank, Transport& transport) {
+  run_ranks(ranks, device, [&](RankId rank, Transport& transport) {
     answers[rank.index()] = body({rank, transport, turns, {}});
   });
   std::cout << answers[0].text << std::flush;
@@ -116,9 +116,15 @@ int run_as_threads(std::size_t ranks, const Body& body) {
 
 int start_ranks(std::size_t ranks, const LaunchOptions& launch, const Body& body) {
   at::set_num_threads(launch.kernel_threads);
+  if (!launch.device.is_cpu()) {
+    if (rank_environment())
+      throw ConfigError({"--device"},
+                        "ranks on an accelerator are threads of one process: leave the launcher out");
+    return run_as_threads(ranks, launch.device, body);
+  }
   if (const auto environment = rank_environment())
     return run_as_rank(ranks, *environment, launch, body);
-  if (launch.threads || ranks == 1) return run_as_threads(ranks, body);
+  if (launch.threads || ranks == 1) return run_as_threads(ranks, launch.device, body);
   const std::string failure = run_local_ranks(ranks, launch.arguments);
   if (failure.empty()) return 0;
   if (launch.clean_up) launch.clean_up();

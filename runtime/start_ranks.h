@@ -16,6 +16,7 @@ struct LaunchOptions {
   std::vector<std::string> arguments;  ///< of this process: those that it starts get the same
   bool threads = false;                ///< ranks as threads of this process
   int kernel_threads = 1;              ///< of each rank
+  at::Device device = at::kCPU;        ///< shared by all ranks, which are threads if it is no CPU
   bool tcp = false;                    ///< TCP also between ranks of one host
   std::chrono::seconds patience{60};   ///< for all ranks to be there
   /// Called once after a failure, in the process that reports it.

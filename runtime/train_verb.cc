@@ -7,6 +7,7 @@
 #include "planner/ir/error.h"
 #include "runtime/counting_allocator.h"
 #include "runtime/measure.h"
+#include "runtime/rank_memory.h"
 #include "runtime/timed_run.h"
 #include "runtime/training.h"
 
@@ -103,9 +104,10 @@ int train_on_data(const TrainRequest& request, Executable& run) {
 
 }  // namespace
 
-int train_verb(const TrainRequest& request) {
+int train_verb(TrainRequest request) {
   count_allocations();
   Executable run = read_executable(request.what);
+  const at::Device device = request.launch.device = run.rank.placing.device;
   if (request.timed && request.trains())
     throw ConfigError({"--timed"}, "computes nothing: leave out --data, --save and --resume");
   if (request.timed) return train_timed(request, run);
@@ -113,12 +115,13 @@ int train_verb(const TrainRequest& request) {
   return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
     const Measurement measured = measure_steps(
         run.pipeline, seat.rank, run.source, run.rank, request.steps,
-        /*count_memory=*/!request.launch.threads, seat.turns, seat.entering, seat.transport);
+        /*count_memory=*/!request.launch.threads || !device.is_cpu(), seat.turns, seat.entering,
+        seat.transport);
     if (seat.rank != RankId{0}) return RankAnswer{};
     if (!request.out.empty()) write_file(request.out, measurement_text(measured));
     const double samples = static_cast<double>(run.pipeline.microbatches) *
                            static_cast<double>(run.pipeline.graph.microbatch_size);
-    return RankAnswer{summary(measured, samples), ""};
+    return RankAnswer{summary(measured, samples) + to_string(allocator_statistics(device)), ""};
   });
 }
 

@@ -26,6 +26,6 @@ struct TrainRequest {
 };
 
 /// Trains, prints time and losses, and returns the exit code.
-int train_verb(const TrainRequest& request);
+int train_verb(TrainRequest request);
 
 }  // namespace pfeife

@@ -7,6 +7,7 @@
 
 #include "planner/ir/error.h"
 #include "runtime/check.h"
+#include "runtime/rank_memory.h"
 
 namespace pfeife {
 namespace {
@@ -14,18 +15,21 @@ namespace {
 constexpr std::uint32_t kProgressTask = ~std::uint32_t{0} - 40;
 constexpr RankId kZero{0};
 
-Bytes most_memory() {
+/// Of the rank's process on a CPU; of its tensors on an accelerator.
+Bytes most_memory(const RankMemory& memory, at::Device device) {
+  if (!device.is_cpu()) return memory.allocated().peak;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return Bytes{usage.ru_maxrss * 1024};
 }
 
 /// On rank 0: loss and memory over all ranks; the others send theirs.
-void gather_progress(StepProgress& progress, RankPipeline& own, Transport& transport) {
+void gather_progress(StepProgress& progress, RankPipeline& own, Bytes memory,
+                     Transport& transport) {
   const Tag tag{static_cast<std::uint64_t>(progress.step), kProgressTask, 0};
   const std::optional<double> loss = own.mean_loss();
   transport.send(kZero, tag, {loss ? at::scalar_tensor(*loss, at::kDouble) : at::Tensor(),
-                              at::scalar_tensor(most_memory().value, at::kLong)});
+                              at::scalar_tensor(memory.value, at::kLong)});
   if (transport.rank() != kZero) return;
   for (std::size_t r = 0; r < transport.ranks(); ++r) {
     const Tensors found = transport.receive(RankId{static_cast<std::int64_t>(r)}, tag).tensors;
@@ -50,6 +54,7 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
   CheckpointInfo reached{.model_digest = pipeline.graph.digest,
                          .optimizer = to_string(options.optimizer.kind),
                          .seed = options.seed};
+  const RankMemory memory(options.placing.device);
   RankPipeline own(pipeline, seat.rank, source, options, seat.turns, seat.transport);
   if (seat.entering) own.on_entering(seat.entering);
   if (!settings.resume.empty()) {
@@ -74,7 +79,7 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
     ++reached.steps;
     reached.updates = own.updates();
     StepProgress progress{.step = reached.steps};
-    gather_progress(progress, own, seat.transport);
+    gather_progress(progress, own, most_memory(memory, options.placing.device), seat.transport);
     progress.seconds = seconds(now() - std::exchange(last, now()));
     progress.samples_per_second = static_cast<double>(samples) / progress.seconds;
     if (seat.rank == kZero && report) report(progress);

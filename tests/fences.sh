@@ -31,7 +31,7 @@ home_of() {
     nlohmann/json_fwd.hpp) echo '^planner/io/|^tests/' ;;  # declares the type only; headers that readers share
     yaml-cpp/* | nlohmann/* | openssl/* | zip.h) echo '^planner/io/[^/]*\.cc$|^tests/' ;;
     simgrid/* | xbt/* | xbt.h) echo '^sim/' ;;
-    torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) echo '^runtime/|^tests/runtime/' ;;
+    torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) echo '^runtime/|^tests/(runtime|gpu)/' ;;
     boost/program_options*) echo 'main' ;;
     fmt/*) echo '^planner/io/|main|^experiments/' ;;
     gtest/* | gmock/* | benchmark/* | Clp* | Coin*) echo '^tests/' ;;

@@ -1,8 +1,8 @@
 # LibTorch without its own CMake package: that one asks for nvcc even where only the CPU is used, and always links the
 # CUDA libraries. Looks in LIBTORCH_ROOT, then for the Python package `torch` of LibTorch_PYTHON.
-# Defines LibTorch::cpu, and with LibTorch_WANT_CUDA also LibTorch::cuda where LibTorch was built for CUDA.
+# Defines LibTorch::cpu. LibTorch's library for CUDA is loaded by programs that are asked for a card (runtime/device.h), not linked:
+# LibTorch_CUDA_MISSING says why it cannot be, "" if it can.
 set(LibTorch_ROOT "$ENV{LIBTORCH_ROOT}" CACHE PATH "LibTorch's folder; empty: the torch package of python3")
-option(LibTorch_WANT_CUDA "also LibTorch::cuda" OFF)
 find_program(LibTorch_PYTHON NAMES python3)
 set(_libtorch_root "${LibTorch_ROOT}")
 if(NOT _libtorch_root AND EXISTS "${PROJECT_SOURCE_DIR}/build/venv/bin/python3")
@@ -19,7 +19,7 @@ foreach(_python ${_libtorch_pythons})
 endforeach()
 
 find_path(LibTorch_INCLUDE_DIR torch/library.h HINTS "${_libtorch_root}/include" NO_DEFAULT_PATH)
-foreach(_l c10 torch_cpu c10_cuda torch_cuda)
+foreach(_l c10 torch_cpu torch_cuda)
   find_library(LibTorch_${_l} ${_l} HINTS "${_libtorch_root}/lib" NO_DEFAULT_PATH)
 endforeach()
 include(FindPackageHandleStandardArgs)
@@ -44,11 +44,14 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   target_compile_definitions(LibTorch::cpu INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
   target_link_options(LibTorch::cpu INTERFACE ${_options})
   target_link_libraries(LibTorch::cpu INTERFACE "${LibTorch_torch_cpu}" "${LibTorch_c10}" Threads::Threads)
-  if(LibTorch_WANT_CUDA AND LibTorch_torch_cuda)
-    find_package(CUDAToolkit REQUIRED) # headers and cudart; no CUDA language
-    add_library(LibTorch::cuda INTERFACE IMPORTED)
-    target_include_directories(LibTorch::cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
-    target_link_libraries(LibTorch::cuda INTERFACE LibTorch::cpu "${LibTorch_c10_cuda}" CUDA::cudart
-      "-Wl,--push-state,--no-as-needed,${LibTorch_torch_cuda},--pop-state") # or its kernels are dropped
+  set(LibTorch_CUDA_MISSING "this LibTorch has no libtorch_cuda.so")
+  if(LibTorch_torch_cuda)
+    execute_process(COMMAND ldd "${LibTorch_torch_cuda}" OUTPUT_VARIABLE _needs ERROR_QUIET)
+    string(REGEX MATCHALL "[^ \t\n]+ => not found" LibTorch_CUDA_MISSING "${_needs}")
+    string(REPLACE " => not found" "" LibTorch_CUDA_MISSING "${LibTorch_CUDA_MISSING}")
+    string(REPLACE ";" ", " LibTorch_CUDA_MISSING "${LibTorch_CUDA_MISSING}")
+    if(LibTorch_CUDA_MISSING)
+      set(LibTorch_CUDA_MISSING "libtorch_cuda.so needs ${LibTorch_CUDA_MISSING}: pip install torch==2.11.0 without --no-deps")
+    endif()
   endif()
 endif()

@@ -54,7 +54,7 @@ std::vector<double> train_on_threads(const testing::Model& model, const Schedule
   const Pipeline pipeline = model.pipeline(spec);
   std::vector<double> losses;
   RandomTurns turns;
-  run_ranks(pipeline.ranks(), [&](RankId rank, Transport& transport) {
+  run_ranks(pipeline.ranks(), at::kCPU, [&](RankId rank, Transport& transport) {
     train(pipeline, model.source, options, settings, {rank, transport, turns, {}},
           [&](const StepProgress& progress) { losses.push_back(progress.loss); });
   });

@@ -8,6 +8,7 @@
 #include "planner/io/pt2_reader.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
+#include "runtime/device.h"
 #include "runtime/rank_pipeline.h"
 #include "runtime/rank_threads.h"
 
@@ -122,9 +123,10 @@ inline Outcome run_with(
   outcome.records.resize(pipeline.ranks());
   std::mutex mutex;
   RandomTurns turns;
-  run_ranks(pipeline.ranks(), [&](RankId rank, Transport& transport) {
+  run_ranks(pipeline.ranks(), options.placing.device, [&](RankId rank, Transport& transport) {
     RankPipeline own(pipeline, rank, source, options, turns, transport);
     const std::vector<TaskRecord> records = body(own);
+    finish(options.placing.device);
     const std::lock_guard lock(mutex);
     outcome.records[rank.index()] = records;
     collect(own, outcome);

@@ -38,6 +38,20 @@ class PfeifeRun : public ProcessTest {
   }
 };
 
+TEST_F(PfeifeRun, RefusesACardThatIsNotThere) {
+  const std::string model = PFEIFE_SOURCE_DIR "/configs/models/tiny_gpt.pt2";
+  const std::vector<std::vector<std::string>> commands{
+      arguments({"check", "--device", "cuda"}),
+      arguments({"train", "--steps", "1", "--device", "cuda"}),
+      {PFEIFE_RUN, "profile", model, "--device", "cuda"}};
+  for (const std::vector<std::string>& command : commands) {
+    const Ended ended = start(command)->wait(kLong);
+    if (ended.code == 0) GTEST_SKIP() << "there is a card";
+    EXPECT_EQ(ended.code, 2) << command[1];
+    EXPECT_THAT(ended.text, HasSubstr("--device: no CUDA device found")) << command[1];
+  }
+}
+
 TEST_F(PfeifeRun, ChecksAPlanOnProcesses) {
   const Ended ended = run({"check", "--fp64"});
   EXPECT_EQ(ended.code, 0) << ended.text;

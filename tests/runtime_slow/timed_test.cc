@@ -79,7 +79,7 @@ Point point_of(const ScheduleSpec& spec) {
 
 Trace run_on_threads(const TimedPipeline& pipeline) {
   Trace trace;
-  run_ranks(pipeline.placement.ranks(), [&](RankId rank, Transport& transport) {
+  run_ranks(pipeline.placement.ranks(), at::kCPU, [&](RankId rank, Transport& transport) {
     TimedMeasurement own = measure_timed(pipeline, rank, 1, {}, transport);
     if (rank == RankId{0}) trace = std::move(own.trace);
   });
@@ -91,7 +91,7 @@ Trace run_over_sockets(const TimedPipeline& pipeline) {
   std::string folder = ::testing::TempDir() + "timed_XXXXXX";
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
   Trace trace;
-  run_ranks(pipeline.placement.ranks(), [&](RankId rank, Transport&) {
+  run_ranks(pipeline.placement.ranks(), at::kCPU, [&](RankId rank, Transport&) {
     const auto meeting = meeting_in_folder(folder);
     const auto transport = join_by_sockets(*meeting, rank, pipeline.placement.ranks());
     TimedMeasurement own = measure_timed(pipeline, rank, 1, {}, *transport);

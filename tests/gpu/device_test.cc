@@ -1,0 +1,222 @@
+// What devices add to the runtime, piece by piece, on a stand-in for a card.
+#include "runtime/device.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "planner/ir/error.h"
+#include "planner/schedules/families.h"
+#include "runtime/device_clock.h"
+#include "runtime/in_process_transport.h"
+#include "runtime/rank_memory.h"
+#include "tests/gpu/fake_card.h"
+#include "tests/runtime/pipelines.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::fake_card;
+using ::testing::HasSubstr;
+using testing::kBetweenEvents;
+using ::testing::Pair;
+using testing::take_card_log;
+
+std::string refusal_of(const std::string& name) {
+  try {
+    open_device(name);
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+TEST(OpenDevice, SaysWhatIsWrongAndWhatHelps) {
+  EXPECT_EQ(open_device("cpu"), at::Device(at::kCPU));
+  for (const char* name : {"gpu", "cuda:", "cuda:x", "cuda:-1", "CUDA", "cpu:0"})
+    EXPECT_THAT(refusal_of(name), HasSubstr("is none of cpu, cuda, cuda:N")) << name;
+  if (refusal_of("cuda").empty()) GTEST_SKIP() << "there is a card: nothing to refuse";
+  EXPECT_THAT(refusal_of("cuda"), HasSubstr("no CUDA device found"));
+}
+
+/// Notes the thread of its backward.
+struct Witness : torch::autograd::Function<Witness> {
+  static inline std::thread::id thread;
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) {
+    return x.clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
+    thread = std::this_thread::get_id();
+    return gradients;
+  }
+};
+
+void run_backward(at::Device device) {
+  const at::Tensor x = at::ones({2}, device).set_requires_grad(true);
+  const at::Tensor y = Witness::apply(x);
+  torch::autograd::backward({y}, {at::ones({2}, device)});
+}
+
+c10::StreamId stream_of_this_thread() {
+  return c10::impl::VirtualGuardImpl(fake_card().type()).getStream(fake_card()).id();
+}
+
+// LibTorch runs the backward passes on a device on a thread of the device's: ranks that share one
+// would wait for each other there, and no observer of the rank's thread would see them.
+TEST(DeviceThread, HasAStreamAndTheBackwardOfItsOwn) {
+  const at::Device card = fake_card();
+  run_backward(card);
+  EXPECT_NE(Witness::thread, std::this_thread::get_id()) << "LibTorch has changed: no need of it";
+  const c10::StreamId before = stream_of_this_thread();
+  {
+    const DeviceThread place(card);
+    EXPECT_NE(stream_of_this_thread(), before);
+    run_backward(card);
+    EXPECT_EQ(Witness::thread, std::this_thread::get_id());
+  }
+  EXPECT_EQ(stream_of_this_thread(), before);
+}
+
+TEST(DeviceClock, TimesAreThoseOfTheEvents) {
+  DeviceClock clock(fake_card());
+  for (int pass = 0; pass < 2; ++pass) {  // events are used again
+    std::vector<Nanoseconds> marks;
+    for (int i = 0; i < 5; ++i) marks.push_back(clock.mark());
+    take_card_log();
+    clock.read();
+    EXPECT_THAT(take_card_log().finished, ElementsAre(stream_of_this_thread()));
+    for (int i = 0; i < 5; ++i)
+      EXPECT_EQ(clock.time(marks[i]) - clock.time(marks[0]), i * kBetweenEvents);
+  }
+}
+
+// Rank 0 sends, rank 1's stream waits for rank 0's, and copies.
+TEST(InProcessTransport, HandsATensorOfACardOverFromStreamToStream) {
+  const at::Device card = fake_card();
+  std::array<c10::StreamId, 2> streams{};
+  std::array<const void*, 2> places{};
+  at::Tensor received;
+  take_card_log();
+  run_ranks(2, card, [&](RankId rank, Transport& transport) {
+    streams[rank.index()] = stream_of_this_thread();
+    const Tag tag{0, 0, 0};
+    if (rank == RankId{0}) {
+      const at::Tensor sent = at::arange(6).reshape({2, 3}).to(card).t();
+      places[0] = sent.storage().data();
+      transport.send(RankId{1}, tag, {at::Tensor(), sent, at::ones({2})});
+      return;
+    }
+    const Tensors message = transport.receive(RankId{0}, tag).tensors;
+    ASSERT_EQ(message.size(), 3u);
+    EXPECT_FALSE(message[0].defined());
+    EXPECT_TRUE(message[2].device().is_cpu());
+    received = message[1];
+    places[1] = received.storage().data();
+  });
+  EXPECT_EQ(received.device(), card);
+  EXPECT_TRUE(at::equal(received.cpu(), at::arange(6).reshape({2, 3}).t()));
+  EXPECT_NE(places[0], places[1]);
+  const testing::CardLog log = take_card_log();
+  EXPECT_THAT(log.waits, ElementsAre(Pair(streams[1], streams[0])));
+  EXPECT_THAT(log.borrowed, ElementsAre(streams[1]));
+}
+
+// By hand, in blocks of 64 bytes: the first rank takes 64 and 640 bytes and frees the 640, the
+// second takes 2048 and frees what the first has left.
+TEST(RankMemory, ABlockIsOfTheRankThatAskedForItWhoeverFreesIt) {
+  const at::Device card = fake_card();
+  const auto bytes = [&](std::int64_t n) {
+    return at::empty({n}, at::TensorOptions().dtype(at::kByte).device(card));
+  };
+  RankMemory first(card);
+  at::Tensor kept = bytes(10);
+  bytes(600);
+  EXPECT_EQ(first.allocated().now, Bytes{64});
+  EXPECT_EQ(first.allocated().peak, Bytes{704});
+  std::thread([&] {
+    RankMemory second(card);
+    const at::Tensor own = bytes(2048);
+    kept.reset();
+    EXPECT_EQ(second.allocated().now, Bytes{2048});
+    EXPECT_EQ(second.allocated().peak, Bytes{2048});
+  }).join();
+  EXPECT_EQ(first.allocated().now, Bytes{0});
+  first.reset_peak();
+  EXPECT_EQ(first.allocated().peak, Bytes{0});
+}
+
+/// Of a stage whose device is always behind.
+struct Late {
+  bool behind = false;
+  int waited = 0;
+  void work() { behind = true; }
+  void finish() { behind = false, ++waited; }
+};
+
+class LateStage final : public Stage {
+ public:
+  LateStage(Late& device, StageId stage, std::size_t stages) : device_(device) {
+    if (stage.value > 0) sources_.emplace_back(stage.value - 1);
+    if (stage.index() + 1 < stages) destinations_.emplace_back(stage.value + 1);
+  }
+  const std::vector<StageId>& sources() const override { return sources_; }
+  const std::vector<StageId>& destinations() const override { return destinations_; }
+  PerStage forward(MicrobatchId, const PerStage&) override { return done(destinations_); }
+  PerStage backward(MicrobatchId, const PerStage&) override { return done(sources_); }
+  PerStage backward_input(MicrobatchId, const PerStage&) override { return done(sources_); }
+  void backward_weight(MicrobatchId) override { device_.work(); }
+  std::optional<at::Tensor> loss(MicrobatchId) const override { return {}; }
+
+ private:
+  PerStage done(const std::vector<StageId>& others) {
+    device_.work();
+    return PerStage(others.size(), {at::zeros({1})});
+  }
+  Late& device_;
+  std::vector<StageId> sources_, destinations_;
+};
+
+/// Sees whether the device is behind when something is handed over.
+class Watched final : public Transport {
+ public:
+  Watched(Transport& under, const Late& device) : under_(under), device_(device) {}
+  RankId rank() const override { return under_.rank(); }
+  std::size_t ranks() const override { return under_.ranks(); }
+  void send(RankId to, Tag tag, Tensors tensors) override {
+    EXPECT_FALSE(device_.behind);
+    under_.send(to, tag, std::move(tensors));
+  }
+  Message receive(RankId from, Tag tag) override { return under_.receive(from, tag); }
+  void stop(const std::string& reason) override { under_.stop(reason); }
+
+ private:
+  Transport& under_;
+  const Late& device_;
+};
+
+// Else a trace would say when work was given to the device, and a message when it was not yet
+// there.
+TEST(RankExecutor, WaitsForTheDeviceOnceAnActionAndBeforeItHandsAnythingOver) {
+  const testing::Model model("tiny_mlp");
+  const Pipeline pipeline = model.pipeline({"zb_h1", 2, 3, 1, {}, {}});
+  run_ranks(2, at::kCPU, [&](RankId rank, Transport& transport) {
+    Late device;
+    LateStage stage(device, StageId{rank.value}, 2);
+    Watched watched(transport, device);
+    RankWork work;
+    work.stages[StageId{rank.value}] = &stage;
+    work.optimizer_step = [&](StageId) { device.work(); };
+    work.finish = [&] { device.finish(); };
+    RankExecutor executor(pipeline.tasks, pipeline.placement, rank, std::move(work), watched);
+    executor.run(0);
+    EXPECT_FALSE(device.behind);
+    EXPECT_EQ(device.waited, 3 * 3 + 1);  // F, I and W of three microbatches, the optimizer
+  });
+}
+
+}  // namespace
+}  // namespace pfeife

@@ -1,0 +1,260 @@
+#include "tests/gpu/fake_card.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Flags.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+C10_DECLARE_int(caffe2_log_level);
+
+namespace pfeife::testing {
+namespace {
+
+constexpr auto kCard = c10::DeviceType::PrivateUse1;
+at::Device card() { return {kCard, 0}; }
+
+std::mutex log_mutex;
+CardLog card_log;
+thread_local c10::StreamId current_stream = 0;
+std::atomic<c10::StreamId> streams{0};
+std::atomic<std::int64_t> events{0};
+
+struct FakeEvent {
+  c10::StreamId stream = 0;
+  std::int64_t number = 0;
+};
+
+class Guard final : public c10::impl::DeviceGuardImplInterface {
+ public:
+  at::DeviceType type() const override { return kCard; }
+  at::Device exchangeDevice(at::Device) const override { return card(); }
+  at::Device getDevice() const override { return card(); }
+  void setDevice(at::Device) const override {}
+  void uncheckedSetDevice(at::Device) const noexcept override {}
+  c10::Stream getStream(at::Device) const override { return stream(current_stream); }
+  c10::Stream getDefaultStream(at::Device) const override { return stream(0); }
+  c10::Stream getNewStream(at::Device, int) const override { return stream(++streams); }
+  c10::Stream exchangeStream(c10::Stream next) const override {
+    return stream(std::exchange(current_stream, next.id()));
+  }
+  at::DeviceIndex deviceCount() const noexcept override { return 1; }
+
+  void record(void** event, const c10::Stream& on, at::DeviceIndex, c10::EventFlag) const override {
+    if (*event == nullptr) *event = new FakeEvent;
+    *static_cast<FakeEvent*>(*event) = {on.id(), events++};
+  }
+  void block(void* event, const c10::Stream& waiting) const override {
+    const std::lock_guard lock(log_mutex);
+    card_log.waits.emplace_back(waiting.id(), static_cast<FakeEvent*>(event)->stream);
+  }
+  bool queryEvent(void*) const override { return true; }
+  void destroyEvent(void* event, at::DeviceIndex) const noexcept override {
+    delete static_cast<FakeEvent*>(event);
+  }
+  void synchronizeEvent(void*) const override {}
+  void synchronizeStream(const c10::Stream& on) const override {
+    const std::lock_guard lock(log_mutex);
+    card_log.finished.push_back(on.id());
+  }
+  void synchronizeDevice(at::DeviceIndex) const override {}
+  void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream& on) const override {
+    const std::lock_guard lock(log_mutex);
+    card_log.borrowed.push_back(on.id());
+  }
+  double elapsedTime(void* from, void* to, at::DeviceIndex) const override {
+    const auto between =
+        static_cast<FakeEvent*>(to)->number - static_cast<FakeEvent*>(from)->number;
+    return milliseconds(kBetweenEvents) * static_cast<double>(between);
+  }
+
+ private:
+  static c10::Stream stream(c10::StreamId id) {
+    return c10::Stream(c10::Stream::UNSAFE, card(), id);
+  }
+};
+
+std::mutex block_mutex;
+std::map<void*, std::int64_t> block_sizes;
+c10::CachingAllocator::Stat allocated;
+
+/// Gives and takes blocks of whole 64 bytes, and says so as LibTorch's caching allocators do.
+class Allocator final : public c10::DeviceAllocator {
+ public:
+  c10::DataPtr allocate(std::size_t size) override {
+    if (size == 0) return {nullptr, nullptr, &release, card()};
+    const std::size_t rounded = (size + 63) / 64 * 64;
+    void* block = std::aligned_alloc(64, rounded);
+    {
+      const std::lock_guard lock(block_mutex);
+      block_sizes[block] = static_cast<std::int64_t>(rounded);
+      allocated.increase(rounded);
+    }
+    report(block, static_cast<std::int64_t>(rounded));
+    return {block, block, &release, card()};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t count) const override {
+    default_copy_data(to, from, count);
+  }
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(at::DeviceIndex) override {
+    c10::CachingDeviceAllocator::DeviceStats statistics;
+    const std::lock_guard lock(block_mutex);
+    statistics.allocated_bytes[0] = statistics.reserved_bytes[0] = allocated;
+    return statistics;
+  }
+  void resetAccumulatedStats(at::DeviceIndex) override {}
+  void resetPeakStats(at::DeviceIndex) override {
+    const std::lock_guard lock(block_mutex);
+    allocated.reset_peak();
+  }
+
+ private:
+  static void report(void* block, std::int64_t bytes) {
+    if (c10::memoryProfilingEnabled()) c10::reportMemoryUsageToProfiler(block, bytes, 0, 0, card());
+  }
+  static void release(void* block) {
+    if (block == nullptr) return;
+    std::int64_t bytes = 0;
+    {
+      const std::lock_guard lock(block_mutex);
+      bytes = block_sizes.extract(block).mapped();
+      allocated.decrease(static_cast<std::size_t>(bytes));
+    }
+    report(block, -bytes);
+    std::free(block);
+  }
+};
+Allocator allocator;
+
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(at::DeviceIndex) const override { return true; }
+  const at::Generator& getDefaultGenerator(at::DeviceIndex) const override {
+    return at::detail::getDefaultCPUGenerator();  // whose kernels draw
+  }
+};
+
+at::Tensor as_cpu(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.device().is_cpu()) return tensor;
+  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
+                       tensor.options().device(at::kCPU));
+}
+
+at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> type,
+                 std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>,
+                 std::optional<at::MemoryFormat> format) {
+  return at::detail::empty_generic(sizes, &allocator,
+                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   at::dtype_or_default(type), format);
+}
+at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
+                         std::optional<at::ScalarType> type, std::optional<at::Layout>,
+                         std::optional<at::Device>, std::optional<bool>) {
+  return at::detail::empty_strided_generic(sizes, strides, &allocator,
+                                           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                           at::dtype_or_default(type));
+}
+at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
+  as_cpu(to).copy_(as_cpu(from));
+  return to;
+}
+at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
+  if (from.sizes() != to.sizes()) {  // a result whose size the caller left open
+    auto* result = to.unsafeGetTensorImpl();
+    result->set_storage_keep_dtype(at::empty(from.sizes(), to.options()).storage());
+    result->set_sizes_contiguous(from.sizes());
+  }
+  return copy_from(from, to, false);
+}
+
+at::Tensor convolution(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& b,
+                       at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
+                       bool transposed, at::IntArrayRef output_padding, std::int64_t groups) {
+  return at::convolution(as_cpu(x), as_cpu(w), b ? std::optional(as_cpu(*b)) : b, stride, padding,
+                         dilation, transposed, output_padding, groups)
+      .to(card());
+}
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
+    const at::Tensor& g, const at::Tensor& x, const at::Tensor& w, at::IntArrayRef stride,
+    at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
+    at::IntArrayRef output_padding, std::int64_t groups, std::array<bool, 3> wanted) {
+  const std::int64_t outputs = transposed ? w.size(1) * groups : w.size(0);
+  auto [gx, gw, gb] = at::convolution_backward(
+      as_cpu(g), as_cpu(x), as_cpu(w), at::OptionalIntArrayRef({outputs}), stride, padding,
+      dilation, transposed, output_padding, groups, wanted);
+  const auto on_card = [](const at::Tensor& t) { return t.defined() ? t.to(card()) : t; };
+  return {on_card(gx), on_card(gw), on_card(gb)};
+}
+
+void refuse_tensors_of_the_cpu(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const auto refuse = [&](const at::Tensor& t) {
+    TORCH_CHECK(!t.defined() || t.dim() == 0 || !t.device().is_cpu(), op.schema().name(),
+                " got a tensor of the CPU beside one of the card");
+  };
+  for (auto at = stack.end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size());
+       at != stack.end(); ++at) {
+    if (at->isTensor()) refuse(at->toTensor());
+    if (at->isTensorList())
+      for (const at::Tensor& t : at->toTensorVector()) refuse(t);
+  }
+}
+
+void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  refuse_tensors_of_the_cpu(op, *stack);
+  at::native::cpu_fallback(op, stack);
+}
+
+}  // namespace
+
+at::Device fake_card() {
+  static const bool known = [] {
+    FLAGS_caffe2_log_level = 2;  // the fallback to the CPU warns of results that it resizes
+    c10::impl::registerDeviceGuard(kCard, new Guard);  // LibTorch keeps it for ever
+    c10::register_privateuse1_backend("stand_in");
+    c10::SetAllocator(kCard, &allocator);
+    at::RegisterPrivateUse1HooksInterface(new Hooks);
+    return true;
+  }();
+  (void)known;
+  return card();
+}
+
+bool fake_card_is_there() { return c10::impl::hasDeviceGuardImpl(kCard); }
+
+CardLog take_card_log() {
+  const std::lock_guard lock(log_mutex);
+  return std::exchange(card_log, {});
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", &empty);
+  m.impl("empty_strided", &empty_strided);
+  m.impl("_copy_from", &copy_from);
+  m.impl("_copy_from_and_resize", &copy_from_and_resize);
+  m.impl("view", &at::native::view);
+  m.impl("as_strided", &at::native::as_strided_tensorimpl);
+  m.impl("_reshape_alias", &at::native::_reshape_alias);
+  m.impl("convolution_overrideable", &convolution);
+  m.impl("convolution_backward_overrideable", &convolution_backward);
+}
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
+}
+
+}  // namespace pfeife::testing
