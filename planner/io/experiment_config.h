@@ -62,8 +62,8 @@ struct PlanSettings {
   SourceLocation where, families_where, cuts_where, devices_where;
 };
 
-/// Random variation of durations: each is multiplied by 1 + cv x a standard normal, over so many
-/// runs.
+/// Random variation of durations (planner/ir/jitter.h), over so many runs; of the estimate and of
+/// the simulation.
 struct JitterSettings {
   double cv = 0;
   std::size_t repetitions = 100;
