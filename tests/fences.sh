@@ -34,7 +34,7 @@ home_of() {
     torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) echo '^runtime/|^tests/(runtime|gpu)/' ;;
     boost/program_options*) echo 'main' ;;
     fmt/*) echo '^planner/io/|main|^experiments/' ;;
-    gtest/* | gmock/* | benchmark/* | Clp* | Coin*) echo '^tests/' ;;
+    gtest/* | gmock/* | benchmark/* | coin/*) echo '^tests/' ;;
     unistd.h | dlfcn.h | fcntl.h | signal.h | malloc.h | sys/* | netdb.h | netinet/* | poll.h | spawn.h | immintrin.h) echo '^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
     */* | *.h) echo 'nowhere' ;;
   esac
