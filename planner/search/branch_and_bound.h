@@ -39,6 +39,8 @@ class BranchAndBound {
   /// Nothing is left: what is faster than the target, if anything, has been offered.
   bool closed() const { return open_.empty() && rooted_; }
   std::size_t nodes() const { return handled_; }
+  /// About how many ns the proof has taken: counted, not measured.
+  double work() const { return cut_bound_.work() + relaxation_.work(); }
   /// The bound is for cuts whose stages all take at least this share of the mean load.
   double least_share() const { return least_share_; }
   /// Cuts near the latest node's loads, to search on from: fast for their memory. May be empty.

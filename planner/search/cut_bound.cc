@@ -75,6 +75,7 @@ void CutBound::make_window(std::size_t s) {
 double CutBound::least_held(const LiveMoment& moment, std::size_t k, std::size_t s) const {
   const Window& window = windows_[s];
   double least = kInfinite;
+  work_ += 20.0 * (region_.last[s + 1] - region_.first[s + 1] + 1);
   for (std::int32_t q = region_.first[s + 1]; q <= region_.last[s + 1]; ++q) {
     const std::int32_t begin = std::min(window.to[at(q)], region_.last[s]);
     if (begin >= std::max(region_.first[s], window.from[at(q)]))
@@ -90,6 +91,11 @@ bool CutBound::limit_memory(std::size_t r) {
   std::vector<double> least(stages.size());
   for (const LiveMoment& moment : live_.moments(r)) {
     double sum = 0;
+    for (std::size_t k = 0; k < stages.size(); ++k)
+      sum += LiveMemory::held(model_, moment, k, region_.first[stages[k]],
+                              region_.last[stages[k] + 1]);
+    if (sum <= limit_[r]) continue;  // however large the stages are
+    sum = 0;
     for (std::size_t k = 0; k < stages.size(); ++k)
       sum += least[k] = least_held(moment, k, stages[k]);
     if (sum > limit_[r]) return false;
@@ -238,6 +244,7 @@ std::optional<CutBound::Minimum> CutBound::minimum(const PathCounts<double>& wei
     const std::int32_t first = region_.first[i - 1], last = region_.last[i - 1];
     std::size_t head = 0, tail = 0;
     std::int32_t next = first;
+    work_ += 10.0 * (region_.last[i] - region_.first[i] + 1);
     for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q) {
       const std::int32_t to = std::min(window.to[at(q)], last);
       for (; next <= to; ++next) {

@@ -33,6 +33,8 @@ class CutBound {
   /// Makes `region` the one that the rest speaks of. False if it is surely empty.
   bool enter(const CutRegion& region);
   const CutRegion& region() const { return region_; }
+  /// About how many ns all calls together have taken: counted, not measured.
+  double work() const { return work_; }
 
   /// Latencies surely paid in the present region; called where it has become much smaller.
   void refresh_latencies();
@@ -92,6 +94,7 @@ class CutBound {
   std::vector<std::vector<std::int32_t>> choice_;        // [boundary][q] position before
   double constant_ = 0;                                  // of the last minimum()
   bool keep_ = false;
+  mutable double work_ = 0;
 };
 
 }  // namespace pfeife

@@ -194,6 +194,7 @@ std::size_t Relaxation::worst_limit(double tolerance) {
 std::size_t Relaxation::price_row(double tolerance) {
   double worst = tolerance;
   std::size_t found = kNothing;
+  work_ += 0.5 * static_cast<double>(rows_.size() * stages_);
   for (std::size_t p = 0; p < rows_.size(); ++p)
     if (const double violation = master_.violation(p); violation > worst)
       worst = violation, found = p;
@@ -214,6 +215,7 @@ std::size_t Relaxation::price_row(double tolerance) {
     fractional_[program.backward_latency(s)] =
         boundary && !cut_bound_.sure_backward(s) ? Program::kNever : latency_[s].backward;
   }
+  work_ += 5.0 * static_cast<double>(program.compute_nodes());
   program.complete(fractional_.data(), 1);
   const double longest = program.makespan(fractional_, ends_);
   if (longest <= master_.value() + tolerance) return kNothing;
@@ -223,7 +225,9 @@ std::size_t Relaxation::price_row(double tolerance) {
 
 void Relaxation::solve(double tolerance) {
   const double slack = 1e-9 * candidates_.model().load(0).back();
+  const auto inverse = static_cast<double>((stages_ + 1) * (stages_ + 1));
   for (std::size_t k = 0; k < 8 * stages_ + 64; ++k) {
+    work_ += 1.5 * inverse + 100;
     const PathMaster::Entered side = master_.enter_box(slack);
     if (side == PathMaster::Entered::Yes) continue;
     if (side == PathMaster::Entered::Nothing) {

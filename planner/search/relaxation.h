@@ -44,6 +44,8 @@ class Relaxation {
   /// always in order at their end.
   const Cuts& nearest() const { return nearest_; }
   std::span<const double> loads() const { return master_.loads(); }
+  /// About how many ns all calls together have taken: counted, not measured.
+  double work() const { return work_; }
   /// Load of a stage on its kind per load in the master.
   double scale(std::size_t stage) const { return scale_[stage]; }
   /// What a ns of load of the stage on its kind weighs.
@@ -89,6 +91,7 @@ class Relaxation {
   std::vector<CutCosts::Latency> latency_;  // [boundary] of the present region
   Cuts nearest_;
   bool contradiction_ = false;
+  double work_ = 0;
   double weight_target_ = 1;
   double weight_sum_ = 1, constant_ = 0;
   PathCounts<double> weights_;

@@ -37,6 +37,7 @@ constexpr std::size_t kDefaultEffort = 300;
 constexpr std::size_t kPolishedFirst = 4;    ///< schedules that make the first upper bound
 constexpr std::size_t kAnnealed = 8;         ///< schedules annealed of each number of loops
 constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
+constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the minima
 
 /// One schedule of the problem on its way through the search.
 struct Contender {
@@ -254,8 +255,7 @@ class JointSearch {
       if (order.empty()) break;
       order.resize(std::min(order.size(), kSchedulesARound));
       const double target = best_time();
-      for (const std::size_t i : order)
-        left += static_cast<double>(contenders_[i].proof->nodes()) * node_cost(contenders_[i]);
+      for (const std::size_t i : order) left += spent(contenders_[i]);
       each(order, [&](Contender& c) {
         const double before = c.candidates->best_time();
         c.proof->run(nodes_a_round(c), target);
@@ -265,14 +265,17 @@ class JointSearch {
           descend_and_offer(c, score(*c.candidates, c.candidates->best_cuts()));
       });
       for (const std::size_t i : order)
-        left -= static_cast<double>(contenders_[i].proof->nodes() + 1) * node_cost(contenders_[i]);
+        left -= spent(contenders_[i]) + node_cost(contenders_[i]);
       report(1 - 0.4 * std::max(0.0, left) / (static_cast<double>(effort_) * 1e6));
     }
   }
-  /// About how long a node takes, ns: the master's pivots.
+  static double spent(const Contender& c) {
+    return c.proof->work() + static_cast<double>(c.proof->nodes()) * kNodeOverhead;
+  }
+  /// About how long a node takes, ns: the root is like several.
   static double node_cost(const Contender& c) {
-    const auto stages = static_cast<double>(c.candidates->stages());
-    return 1000 * (stages * stages + 16);
+    constexpr double kRoot = 8;
+    return spent(c) / (static_cast<double>(c.proof->nodes()) + kRoot);
   }
   static std::size_t nodes_a_round(const Contender& c) {
     return static_cast<std::size_t>(std::clamp(2e7 / node_cost(c), 4.0, 400.0));
