@@ -35,26 +35,60 @@ class OrderBuilder {
   }
   const Placement& placement() const { return placement_; }
 
-  /// An order for the cuts, with the cuts offered to it: best() if it fits. Never null.
+  /// An order for the cuts, with the cuts offered to it: best() if it fits. Never null. Where
+  /// stages may be recomputed, orders for none, for those of ranks that are too full, and for all
+  /// of them recomputed; what the cuts then recompute under the order is Candidates' choice.
   std::unique_ptr<Candidates> build(const Cuts& cuts) const {
+    const std::size_t stages = placement_.stages();
+    std::vector<bool> recompute(stages, problem_.recompute == Recompute::Full);
+    std::vector<bool> full(stages, false);  // stages of ranks that have been too full
+    auto best = build_for(cuts, recompute, full);
+    if (problem_.recompute != Recompute::Choose) return best;
+    std::vector<std::vector<bool>> others{full, std::vector<bool>(stages, true)};
+    if (full == recompute || full == others[1]) others.erase(others.begin());
+    for (const std::vector<bool>& other : others)
+      if (auto built = build_for(cuts, other, full); better(*built, *best)) best = std::move(built);
+    return best;
+  }
+
+ private:
+  static bool better(const Candidates& a, const Candidates& b) {
+    if (a.best() || b.best()) return a.best_time() < b.best_time();
+    const auto lack = [](const Candidates& c) {
+      return c.closest()->needed - c.closest()->available;
+    };
+    return lack(a) < lack(b);
+  }
+
+  /// The order for stages that are recomputed or not, and which ranks that makes too full.
+  std::unique_ptr<Candidates> build_for(const Cuts& cuts, const std::vector<bool>& recompute,
+                                        std::vector<bool>& full) const {
     const Partition partition = model_.partition(cuts);
     const StageCosts costs =
-        stage_costs(model_.layers(), partition, placement_, model_.cluster());
+        stage_costs(model_.layers(), partition, placement_, model_.cluster(), recompute);
     std::vector<Bytes> room = rooms(costs);
     for (std::size_t attempt = 1;; ++attempt) {
       Schedule order = schedule_of(
           zero_bubble_order(costs, placement_, spec_.microbatches, room, options_).order);
       auto candidates = std::make_unique<Candidates>(model_, problem_, spec_, order);
       candidates->offer(cuts, candidates->time(cuts));
-      if (candidates->best() || attempt == kFits) return candidates;
+      const bool done = candidates->best() && problem_.recompute != Recompute::Choose;
+      if (done || attempt == kFits) return candidates;
       const EvaluatedPlan plan = evaluate(model_.layers(), model_.cluster(), order, placement_,
-                                          partition, problem_.memory_rule);
-      for (std::size_t r = 0; r < room.size(); ++r)
-        room[r] = std::min(room[r], room[r] - (plan.peak_memory[r] - problem_.memory_limit[r]));
+                                          partition, problem_.memory_rule, recompute);
+      bool fits = true;
+      for (std::size_t r = 0; r < room.size(); ++r) {
+        const Bytes over = plan.peak_memory[r] - problem_.memory_limit[r];
+        room[r] = std::min(room[r], room[r] - over);
+        if (over <= Bytes{0}) continue;
+        fits = false;
+        for (std::size_t s = 0; s < full.size(); ++s)
+          if (placement_.rank_of_stage[s].index() == r) full[s] = true;
+      }
+      if (fits) return candidates;
     }
   }
 
- private:
   std::vector<Bytes> rooms(const StageCosts& costs) const {
     std::vector<Bytes> room = problem_.memory_limit, temporary(room.size());
     for (std::size_t s = 0; s < costs.stages.size(); ++s) {
@@ -154,7 +188,13 @@ BuiltPlan build_plan(const CutModel& model, const Problem& problem, const Schedu
     if (moved.score < at.score) at = moved;
     if (!note(builder.build(at.cuts), at.cuts)) break;
   }
-  return result;
+  if (result.plan || problem.recompute != Recompute::Choose) return result;
+  // The choice of stages has led to other cuts; those that fit without any may have been missed.
+  Problem kept = problem;
+  kept.recompute = Recompute::None;
+  BuiltPlan without = build_plan(model, kept, spec, starts, effort, seed);
+  without.candidates += result.candidates;
+  return without.plan ? without : result;
 }
 
 namespace {

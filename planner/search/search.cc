@@ -475,21 +475,7 @@ static SearchOutcome choose_schedule(const Problem& problem, const SearchOptions
   return outcome;
 }
 
-/// Without the schedules whose order is built: they are not built for recomputed stages.
-static SearchOutcome search_known(const Problem& problem, const SearchOptions& options) {
-  Problem known = problem;
-  std::erase_if(known.schedules, is_built);
-  SearchOutcome outcome =
-      known.cuts ? choose_schedule(known, options) : JointSearch(known, {}, options).run();
-  for (const ScheduleSpec& spec : problem.schedules)
-    if (is_built(spec))
-      outcome.rejected.push_back({spec, "no orders are built for recomputed stages"});
-  return outcome;
-}
-
 SearchOutcome search(const Problem& problem, const SearchOptions& options) {
-  if (problem.recompute != Recompute::None && std::ranges::any_of(problem.schedules, is_built))
-    return search_known(problem, options);
   if (problem.cuts) return choose_schedule(problem, options);
   Problem known = problem;  // without the schedules whose order is yet to be built
   std::erase_if(known.schedules, is_built);

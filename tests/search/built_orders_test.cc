@@ -79,6 +79,43 @@ TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
   EXPECT_GT(built_best, 10);
 }
 
+TEST(BuiltOrders, OfRecomputedStagesAreWhatTheySayAndFitWhereOthersDoNot) {
+  std::mt19937 random(29);
+  int more = 0, choices = 0;
+  for (int round = 0; round < 40; ++round) {
+    const Instance instance = random_instance(random, 8 + random() % 4, true);
+    Problem problem = instance.problem({instance.built(1 + random() % 2)});
+    const bool fits = !search(problem, small()).plans.empty();
+    for (const Recompute recompute : {Recompute::Full, Recompute::Choose}) {
+      problem.recompute = recompute;
+      const SearchOutcome outcome = search(problem, small());
+      if (outcome.plans.empty()) {
+        EXPECT_FALSE(fits && recompute == Recompute::Choose) << round;
+        continue;
+      }
+      more += !fits;
+      const PlannedSchedule& plan = outcome.plans[0];
+      choices += std::ranges::count(plan.recompute, true) < std::ssize(plan.recompute);
+      if (recompute == Recompute::Full) {
+        EXPECT_EQ(std::ranges::count(plan.recompute, false), 0) << round;
+      }
+      ASSERT_TRUE(plan.order);
+      Placement placement = placement_for(plan.spec);
+      placement.device_of_rank = problem.device_of_rank;
+      const EvaluatedPlan full =
+          evaluate(instance.layers, instance.cluster, *plan.order, placement, plan.partition,
+                   MemoryRule::Lifetimes, plan.recompute);
+      EXPECT_EQ(full.estimate, plan.estimate) << round;
+      EXPECT_EQ(full.peak_memory, plan.peak_memory) << round;
+      for (std::size_t r = 0; r < instance.ranks; ++r)
+        EXPECT_LE(full.peak_memory[r], instance.memory_limit[r]) << round;
+      EXPECT_LE(outcome.bound->time, plan.estimate) << round;
+    }
+  }
+  EXPECT_GT(more, 0);
+  EXPECT_GT(choices, 0);
+}
+
 TEST(BuiltOrders, NoScheduleOfAnyCutsIsBelowTheBoundForAnyOrder) {
   std::mt19937 random(31);
   double tightest = 0;
