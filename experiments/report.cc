@@ -92,6 +92,7 @@ ReportCase report_case(const CaseRecord& record, const std::filesystem::path& fo
   result.history = record.history;
   result.choices = record.choices;
   result.front = record.front;
+  result.alternatives = record.alternatives;
   result.tried = record.tried;
   result.bound_covers = record.bound_covers;
   result.notes = record.notes;

@@ -51,6 +51,7 @@ struct ReportCase {
   std::vector<SearchStep> history;    ///< of the search
   std::vector<PlanChoice> choices;    ///< what each way of choosing among its best plans picks
   std::vector<FrontPoint> front;      ///< time against memory, fastest first
+  std::vector<Alternative> alternatives;  ///< of what the case leaves open
   std::vector<TriedChange> tried;     ///< if nothing fits
   std::string bound_covers;           ///< what lower bounds hold for; "" = none
   std::vector<std::string> notes;     ///< where figures come from, warnings

@@ -101,6 +101,8 @@ std::string case_section(const ReportCase& report_case, std::size_t number, bool
             element("div", search, " class=\"wide\"");
   if (const std::string choices = choices_table(report_case); !choices.empty())
     body += heading("What each way of choosing among the search's best plans picks") + choices;
+  if (const std::string open = alternatives_table(report_case); !open.empty())
+    body += heading("What the case left open") + open;
   if (const std::string front = front_chart(report_case); !front.empty())
     body += heading("Estimated time against memory: the best plan of each schedule that no other "
                     "beats in both") +

@@ -267,6 +267,24 @@ std::string choices_table(const ReportCase& report_case) {
                rows);
 }
 
+std::string alternatives_table(const ReportCase& report_case) {
+  if (report_case.alternatives.empty()) return "";
+  std::vector<HtmlRow> rows;
+  for (const Alternative& one : report_case.alternatives)
+    rows.push_back({{text_cell(one.choice), text_cell(one.schedule), time_cell(one.estimate),
+                     time_cell(one.bound),
+                     one.peak_memory ? bytes_cell(*one.peak_memory) : HtmlCell{},
+                     text_cell(one.reason.empty() ? "chosen" : one.reason)},
+                    one.reason.empty()});
+  return table({{"Choice"},
+                {"Best schedule"},
+                {"Estimated, ms", true},
+                {"Lower bound, ms", true},
+                {"Peak memory", true},
+                {"Why it is not the plan"}},
+               rows);
+}
+
 std::string tried_table(const ReportCase& report_case) {
   if (report_case.tried.empty()) return "";
   std::vector<HtmlRow> rows;
