@@ -1,7 +1,9 @@
 #include "experiments/choices.h"
 
 #include <algorithm>
+#include <set>
 
+#include "planner/cost/linear_order.h"
 #include "planner/ir/error.h"
 #include "planner/search/device_search.h"
 
@@ -12,6 +14,14 @@ namespace {
 /// bubble is next to nothing by then.
 std::size_t most_microbatches(std::size_t devices) {
   return std::max<std::size_t>(64, 16 * devices);
+}
+
+/// "1, 2, 4"
+template <class T>
+std::string listed(const std::set<T>& values) {
+  std::string text;
+  for (const T& value : values) text += stream_all(text.empty() ? "" : ", ", value);
+  return text;
 }
 
 std::string devices_text(const std::vector<DeviceId>& devices) {
@@ -27,8 +37,9 @@ std::string choice_text(const CaseConfig& open, const CaseConfig& settled) {
     text = std::to_string(settled.microbatches) +
            (settled.microbatches == 1 ? " microbatch of " : " microbatches of ") +
            std::to_string(*settled.microbatch_size);
-  if (open.plan.search_devices)
-    text += (text.empty() ? "devices " : ", devices ") + devices_text(settled.plan.devices);
+  const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
+  if (open.plan.order == "search") add(settled.plan.order + " order");
+  if (open.plan.search_devices) add("devices " + devices_text(settled.plan.devices));
   return text;
 }
 
@@ -48,7 +59,9 @@ Alternative alternative(const BestAlternative& found, std::size_t problem, std::
 
 }  // namespace
 
-std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
+namespace {
+
+std::vector<SettledCase> settled_sizes(const CaseConfig& config, const Layers& layers,
                                        const LayersOf& layers_of,
                                        const WhyImpossible& why_impossible) {
   if (!config.microbatch_size_open()) return {{config, &layers}};
@@ -60,10 +73,11 @@ std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& l
     if (batch % size != 0 || count > most_microbatches(config.devices)) continue;
     CaseConfig settled = config;
     settled.microbatch_size = size, settled.microbatches = count;
-    if (const std::string why = why_impossible(settled); !why.empty())
+    if (const std::string why = why_impossible(settled); !why.empty()) {
       reason = why;
-    else if (const Layers* of_size = layers_of(settled))
+    } else if (const Layers* of_size = layers_of(settled)) {
       cases.push_back({std::move(settled), of_size});
+    }
   }
   if (cases.empty())
     throw ConfigError(config.global_batch_where,
@@ -73,15 +87,45 @@ std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& l
   return cases;
 }
 
+/// Layers that differ in more than the name of their order.
+bool same_layers(const Layers& a, Layers b) {
+  b.order = a.order;
+  return a == b;
+}
+
+}  // namespace
+
+std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
+                                       const LayersOf& layers_of,
+                                       const WhyImpossible& why_impossible) {
+  std::vector<SettledCase> cases = settled_sizes(config, layers, layers_of, why_impossible);
+  if (config.plan.order != "search") return cases;
+  std::vector<SettledCase> ordered;
+  for (SettledCase& one : cases) {
+    const std::size_t first = ordered.size();
+    for (const std::string& order : linear_orders()) {
+      one.config.plan.order = order;
+      const Layers* in_order = layers_of(one.config);
+      const auto known = [&](const SettledCase& other) {
+        return same_layers(*other.layers, *in_order);
+      };
+      if (in_order != nullptr &&
+          std::none_of(ordered.begin() + static_cast<std::ptrdiff_t>(first), ordered.end(), known))
+        ordered.push_back({one.config, in_order});
+    }
+  }
+  return ordered;
+}
+
 SettledSearch search_settled(const std::vector<SettledCase>& cases,
                              const std::vector<Problem>& problems, const SearchOptions& options,
                              const Searcher& searcher) {
   const CaseConfig& first = cases.front().config;
-  const bool search_order = first.plan.search_devices;
+  const bool devices_open = first.plan.search_devices;
   SearchOptions once = options;
-  once.certificate = options.certificate && cases.size() == 1 && !search_order;
+  once.certificate = options.certificate && cases.size() == 1 && !devices_open;
   BestDevices devices;
-  if (search_order) {
+  if (devices_open) {
     devices = search_devices(problems, once, searcher);
   } else {
     devices.found = search_alternatives(problems, once, searcher);
@@ -90,14 +134,21 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
   BestAlternative& found = devices.found;
   const auto settled = [&](std::size_t problem) {
     SettledCase one = cases[devices.origin[problem]];
-    if (search_order) one.config.plan.devices = devices.problems[problem].device_of_rank;
+    if (devices_open) one.config.plan.devices = devices.problems[problem].device_of_rank;
     return one;
   };
   SettledSearch result{settled(found.best), {}, {}};
-  const bool sizes_open = first.global_batch && cases.size() > 1;
-  if (sizes_open || search_order) {
-    CaseConfig open = first;
-    if (sizes_open) open.microbatch_size.reset();
+  // What differs between the cases was open.
+  CaseConfig open = first;
+  std::set<std::int64_t> sizes;
+  std::set<std::string> orders;
+  for (const SettledCase& one : cases) {
+    sizes.insert(one.config.microbatch_size.value_or(0));
+    orders.insert(one.config.plan.order);
+  }
+  if (sizes.size() > 1) open.microbatch_size.reset();
+  if (orders.size() > 1) open.plan.order = "search";
+  if (found.all.size() > 1) {
     for (std::size_t i = 0; i < found.all.size(); ++i)
       result.alternatives.push_back(alternative(found, i, choice_text(open, settled(i).config)));
     std::ranges::stable_sort(result.alternatives, {}, [](const Alternative& a) {
@@ -105,13 +156,11 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
     });
   }
   result.outcome = std::move(found.outcome);
-  if (result.outcome.bound && sizes_open) {
-    std::string sizes;
-    for (const SettledCase& one : cases)
-      sizes += (sizes.empty() ? "" : ", ") + std::to_string(*one.config.microbatch_size);
-    result.outcome.bound->covers +=
-        "; and likewise the other microbatch sizes of the global batch: " + sizes;
-  }
+  if (result.outcome.bound && sizes.size() > 1)
+    result.outcome.bound->covers += stream_all(
+        "; and likewise the other microbatch sizes of the global batch: ", listed(sizes));
+  if (result.outcome.bound && orders.size() > 1)
+    result.outcome.bound->covers += stream_all("; and likewise the other orders: ", listed(orders));
   return result;
 }
 

@@ -1,5 +1,6 @@
 // What a config leaves open besides cuts and schedule: the microbatch size at a given global batch,
-// the device of each rank. Every way to settle it is one more problem for the search.
+// the order of the layers, the device of each rank. Every way to settle it is one more problem for
+// the search.
 #pragma once
 
 #include <functional>
@@ -20,9 +21,10 @@ struct SettledCase {
 /// Why the search has no schedule for a settled case; "" = it has.
 using WhyImpossible = std::function<std::string(const CaseConfig&)>;
 
-/// The ways to settle `config`, devices apart: itself if nothing is open, else one for every
-/// divisor of the global batch for which there are a model and schedules, and of which a step has
-/// not more than 16 microbatches a device (and 64 in all). Errors: ConfigError if that leaves none.
+/// The ways to settle `config`, devices apart: every divisor of an open global batch for which
+/// there are a model and schedules, and of which a step has not more than 16 microbatches a device
+/// (or 64 in all); of an open order every one that makes other layers. Errors: ConfigError if that
+/// leaves none.
 std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
                                        const LayersOf& layers_of,
                                        const WhyImpossible& why_impossible);

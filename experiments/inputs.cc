@@ -2,6 +2,7 @@
 
 #include "experiments/measure.h"
 #include "planner/cost/grouping.h"
+#include "planner/cost/linear_order.h"
 #include "planner/cost/roofline.h"
 #include "planner/io/cluster_reader.h"
 #include "planner/io/digest.h"
@@ -10,6 +11,7 @@
 #include "planner/io/piper_profile.h"
 #include "planner/io/profile_file.h"
 #include "planner/io/pt2_reader.h"
+#include "planner/ir/node_order.h"
 
 namespace pfeife {
 namespace {
@@ -21,32 +23,9 @@ Profile measured_profile(const CaseConfig& config, const Graph& graph, const Tra
   return profile;
 }
 
-Layers layers_of_archive(const CaseConfig& config, const Cluster& cluster) {
-  const Graph graph = read_pt2(config.model.file.path, config.microbatch_size);
-  const Training training{config.precision, config.optimizer, graph.microbatch_size};
-  std::vector<Profile> profiles;
-  for (const DeviceKind& kind : cluster.kinds)
-    profiles.push_back(config.profile ? measured_profile(config, graph, training, kind)
-                                      : roofline_profile(graph, kind, training));
-  return layers_from_graph(graph, profiles);
-}
-
-Layers read_layers(const CaseConfig& config, const Cluster& cluster) {
-  const ModelInput& model = config.model;
-  const Training training{config.precision, config.optimizer, config.microbatch_size.value_or(1)};
-  const ImportOptions options{.device_kinds = cluster.kinds.size(), .training = training};
-  switch (model.format) {
-    case ModelFormat::Pt2:
-      return layers_of_archive(config, cluster);
-    case ModelFormat::Table:
-      return read_layer_table(
-          model.file.path, model.skips ? std::optional(model.skips->path) : std::nullopt, options);
-    case ModelFormat::PipeDream:
-      return read_pipedream_profile(model.file.path, options);
-    case ModelFormat::Piper:
-      return read_piper_profile(model.file.path, model.time_unit, options);
-  }
-  return {};
+/// Where the order is to be found, one is as good as another to begin with.
+std::string order_of(const CaseConfig& config) {
+  return config.plan.order == "search" ? "captured" : config.plan.order;
 }
 
 }  // namespace
@@ -57,17 +36,63 @@ const Cluster& Inputs::cluster(const InputFile& file) {
   return clusters_.emplace(file.path, read_cluster(file.path)).first->second;
 }
 
-const Layers& Inputs::layers(const CaseConfig& config) {
+Inputs::Model Inputs::read_archive(const CaseConfig& config) {
+  Graph graph = read_pt2(config.model.file.path, config.microbatch_size);
+  Model model;
+  const std::string order = order_of(config);
+  if (order != "captured") {
+    model.node_order = linear_order(graph, order);
+    graph = reordered(graph, model.node_order);
+  }
+  const Training training{config.precision, config.optimizer, graph.microbatch_size};
+  std::vector<Profile> profiles;
+  for (const DeviceKind& kind : cluster(config.cluster).kinds)
+    profiles.push_back(config.profile ? measured_profile(config, graph, training, kind)
+                                      : roofline_profile(graph, kind, training));
+  model.layers = layers_from_graph(graph, profiles);
+  model.layers.order = order;
+  return model;
+}
+
+Inputs::Model Inputs::read_model(const CaseConfig& config) {
+  const ModelInput& model = config.model;
+  const Training training{config.precision, config.optimizer, config.microbatch_size.value_or(1)};
+  const ImportOptions options{.device_kinds = cluster(config.cluster).kinds.size(),
+                              .training = training};
+  switch (model.format) {
+    case ModelFormat::Pt2:
+      return read_archive(config);
+    case ModelFormat::Table:
+      return {read_layer_table(model.file.path,
+                               model.skips ? std::optional(model.skips->path) : std::nullopt,
+                               options),
+              {}};
+    case ModelFormat::PipeDream:
+      return {read_pipedream_profile(model.file.path, options), {}};
+    case ModelFormat::Piper:
+      return {read_piper_profile(model.file.path, model.time_unit, options), {}};
+  }
+  return {};
+}
+
+const Inputs::Model& Inputs::model(const CaseConfig& config) {
   std::string key = config.model.file.path.string() + "\n" + to_string(config.model.format) + "\n" +
                     config.cluster.path.string() + "\n" + to_string(config.precision) + "\n" +
                     to_string(config.optimizer) + "\n" +
                     std::to_string(config.microbatch_size.value_or(0)) + "\n" +
-                    std::to_string(config.model.time_unit.count()) + "\n";
+                    std::to_string(config.model.time_unit.count()) + "\n" + order_of(config) + "\n";
   if (config.model.skips) key += config.model.skips->path.string();
   if (config.profile) key += "\n" + config.profile->path.string();
-  const auto found = layers_.find(key);
-  if (found != layers_.end()) return found->second;
-  return layers_.emplace(key, read_layers(config, cluster(config.cluster))).first->second;
+  const auto found = models_.find(key);
+  if (found != models_.end()) return found->second;
+  return models_.emplace(key, read_model(config)).first->second;
+}
+
+const Layers& Inputs::layers(const CaseConfig& config) { return model(config).layers; }
+
+const std::vector<NodeId>& Inputs::node_order(const CaseConfig& config) {
+  const std::lock_guard lock(other_sizes_);
+  return model(config).node_order;
 }
 
 const Layers* Inputs::other_layers(const CaseConfig& config) {

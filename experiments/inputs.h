@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <tuple>
+#include <vector>
 
 #include "planner/io/experiment_config.h"
 #include "planner/ir/cluster.h"
@@ -28,16 +28,28 @@ class Inputs {
   /// size: only archives with a symbolic batch do. May be called from several threads.
   const Layers* other_layers(const CaseConfig& config);
 
+  /// [position] captured number of the graph's node in the order of a case whose layers were read;
+  /// empty = as captured.
+  const std::vector<NodeId>& node_order(const CaseConfig& config);
+
   /// SHA-256 of everything that decides a case: the resolved config, the bytes of every file,
   /// kResultsVersion.
   std::string digest(const CaseConfig& config);
 
  private:
+  /// The model of a case, and the order of its nodes.
+  struct Model {
+    Layers layers;
+    std::vector<NodeId> node_order;
+  };
+  const Model& model(const CaseConfig& config);
+  Model read_archive(const CaseConfig& config);
+  Model read_model(const CaseConfig& config);
   const std::string& file_digest(const std::filesystem::path& file);
 
   std::mutex other_sizes_;  // of layers_of
   std::map<std::filesystem::path, Cluster> clusters_;
-  std::map<std::string, Layers> layers_;  // by digest of what they are made from
+  std::map<std::string, Model> models_;  // by what they are made from
   std::map<std::filesystem::path, std::string> digests_;
 };
 

@@ -18,6 +18,7 @@
 #include "experiments/run_main.h"
 #include "experiments/sweep.h"
 #include "experiments/table.h"
+#include "planner/cost/linear_order.h"
 #include "planner/io/plan_file.h"
 #include "planner/io/schedule_csv.h"
 #include "planner/schedules/families.h"
@@ -108,6 +109,8 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
 ExperimentRules rules(Inputs& inputs) {
   ExperimentRules rules;
   for (const Family& family : families()) rules.families.push_back(family.name);
+  rules.orders = linear_orders();
+  rules.order_of_plan = [](const PlanSettings& plan) { return read_plan(plan.file->path).order; };
   rules.devices = [&inputs](const InputFile& cluster) -> std::size_t {
     if (cluster.measured) return std::max(1U, std::thread::hardware_concurrency());
     return inputs.cluster(cluster).devices();

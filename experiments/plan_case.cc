@@ -9,7 +9,6 @@
 #include "planner/ir/lower.h"
 #include "planner/ir/validate.h"
 #include "planner/schedules/families.h"
-#include "planner/search/built_orders.h"
 #include "planner/search/min_max.h"
 #include "planner/search/pareto.h"
 #include "planner/search/reference.h"
@@ -109,13 +108,6 @@ std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
                       "plan: no schedule family can do " + number(config.devices) + " devices, " +
                           number(config.microbatches) +
                           " microbatches and these plan.loops; add 1 to plan.loops");
-  const auto recompute = config.plan.recompute;
-  if ((recompute == PlanSettings::Recompute::Full ||
-       recompute == PlanSettings::Recompute::Choose) &&
-      std::ranges::all_of(specs, is_built))
-    throw ConfigError(config.plan.where,
-                      "plan: no orders are built for recomputed stages; name another family than "
-                      "zb_greedy, or leave out plan.recompute");
   return specs;
 }
 
@@ -138,9 +130,7 @@ SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
   if (setting == Setting::Full) problem.recompute = Recompute::Full;
   if (setting == Setting::Choose) problem.recompute = Recompute::Choose;
   SearchOutcome outcome = search(problem, options);
-  if (setting != Setting::IfNeeded || !outcome.plans.empty() ||
-      std::ranges::all_of(problem.schedules, is_built))
-    return outcome;
+  if (setting != Setting::IfNeeded || !outcome.plans.empty()) return outcome;
   problem.recompute = Recompute::Choose;
   const std::size_t before = outcome.candidates;
   outcome = search(problem, options);
@@ -272,6 +262,9 @@ Candidate from_plan(const CaseConfig& config, const Layers& layers, const Cluste
                                       plan.model + "\" with digest " +
                                       plan.model_digest.substr(0, 12) + "..., this one has " +
                                       layers.digest.substr(0, 12) + "...)");
+  if (plan.order != layers.order)
+    throw ConfigError(file.where, "\"" + file.written + "\" has its layers in the order \"" +
+                                      plan.order + "\", which this model has not");
   if (const std::string reason = illegal_because(layers, plan.partition); !reason.empty())
     throw ConfigError(file.where, "\"" + file.written + "\": " + reason);
   for (const DeviceId device : plan.placement.device_of_rank)

@@ -149,6 +149,7 @@ Plan plan_of(const Evaluation& evaluation, const EvaluatedCase& evaluated) {
   plan.cluster = config.cluster.written;
   plan.cluster_digest = evaluation.cluster->digest;
   plan.order = evaluation.layers->order;
+  plan.node_order = evaluated.node_order;
   plan.training = {config.precision, config.optimizer, evaluation.layers->microbatch_size};
   plan.partition = evaluation.candidate.partition;
   plan.cut_modules = cut_names(evaluation);

@@ -15,6 +15,7 @@ struct EvaluatedCase {
   const CaseConfig* config = nullptr;
   std::shared_ptr<const CaseConfig> settled;  ///< with nothing left open: that of the plans
   std::string digest;
+  std::vector<NodeId> node_order;  ///< Plan::node_order
   std::size_t chosen = 0;  ///< of `planned`
   std::vector<Evaluation> planned, baselines;
   std::vector<Rejected> rejected;

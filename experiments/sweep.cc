@@ -59,6 +59,7 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
   evaluated.config = task.config;
   evaluated.digest = task.digest;
   evaluated.settled = plans.settled;
+  evaluated.node_order = inputs.node_order(*plans.settled);
   for (Candidate& candidate : plans.planned)
     evaluated.planned.push_back(
         estimate_candidate(*plans.settled, *plans.layers, *task.cluster, std::move(candidate)));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "planner/ir/error.h"
+#include "runtime/name_hash.h"
 
 namespace pfeife {
 namespace {
@@ -141,7 +142,8 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m) {
     auto generator = at::globalContext().defaultGenerator(options_.placing.device);
     const std::lock_guard lock(generator.mutex());
     generator.set_current_seed(mixed_seed(
-        {options_.seed, inputs_->step, static_cast<std::uint64_t>(m.value), instruction.node}));
+        {options_.seed, inputs_->step, static_cast<std::uint64_t>(m.value),
+         hash_of(graph_.nodes[instruction.node].name)}));
   }
   if (instruction.deferred && at::GradMode::is_enabled())
     call_deferred(*instruction.deferred, NodeId{static_cast<std::int64_t>(instruction.node)}, stack,

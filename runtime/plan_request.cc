@@ -7,6 +7,7 @@
 #include "planner/io/pt2_reader.h"
 #include "planner/io/schedule_csv.h"
 #include "planner/ir/error.h"
+#include "planner/ir/node_order.h"
 #include "runtime/device.h"
 
 namespace pfeife {
@@ -28,7 +29,10 @@ Graph graph_with_digest(const std::filesystem::path& path, const Plan& plan,
     throw ConfigError({file.string()}, "was made for another " + path.string() + " (digest " +
                                            plan.model_digest.substr(0, 12) + ", the file has " +
                                            graph.digest.substr(0, 12) + "); plan again");
-  return graph;
+  if (plan.node_order.empty()) return graph;
+  if (const std::string reason = no_order_because(graph, plan.node_order); !reason.empty())
+    throw ConfigError({file.string()}, "node_order cannot be executed: " + reason);
+  return reordered(graph, plan.node_order);
 }
 
 std::vector<NodeId> node_list(const std::string& text) {

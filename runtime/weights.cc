@@ -8,15 +8,10 @@
 #include "planner/io/pt2_reader.h"
 #include "planner/ir/error.h"
 #include "runtime/mapped_file.h"
+#include "runtime/name_hash.h"
 
 namespace pfeife {
 namespace {
-
-std::uint64_t hash_of(const std::string& text) {  // FNV-1a
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return hash;
-}
 
 at::Tensor initialised(const std::string& name, const TensorType& type, std::uint64_t seed) {
   const auto options = at::TensorOptions().dtype(scalar_type(type.dtype));

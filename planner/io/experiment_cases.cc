@@ -65,6 +65,8 @@ void read_size(const std::vector<Axis>& axes, const std::vector<std::size_t>& po
   const bool fixed = config.plan.source != PlanSettings::Source::Search;
   if (fixed)
     std::tie(config.devices, config.microbatches) = rules.ranks_and_microbatches(config.plan);
+  if (config.plan.source == PlanSettings::Source::PlanFile && rules.order_of_plan)
+    config.plan.order = rules.order_of_plan(config.plan);
   const std::string owner = fixed ? "\"" + config.plan.file->written + "\" is made for " : "";
   if (const auto node = value_of(axes, point, "devices")) {
     config.devices_where = node->where();

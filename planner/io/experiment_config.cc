@@ -186,6 +186,11 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
     if (!iterations->is_scalar() || iterations->as_string() != "default")
       plan.iterations = iterations->as_count(1);
   if (const auto cuts = node.find("cuts")) read_cuts(*cuts, plan);
+  if (const auto order = node.find("order")) {
+    std::vector<std::pair<std::string, std::string>> words{{"search", "search"}};
+    for (const std::string& name : rules.orders) words.emplace_back(name, name);
+    plan.order = order->as_one_of<std::string>(words);
+  }
   if (const auto recompute = node.find("recompute")) {
     using Recompute = PlanSettings::Recompute;
     plan.recompute = recompute->as_one_of<Recompute>({{"none", Recompute::None},
@@ -194,7 +199,7 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
                                                       {"choose", Recompute::Choose}});
   }
   if (!plan.reference) return;
-  for (const char* key : {"families", "cuts", "iterations", "recompute"})
+  for (const char* key : {"families", "cuts", "iterations", "recompute", "order"})
     if (node.find(key))
       node.fail_at_key(key, std::string("search: reference has its own schedules, cuts and effort; "
                                         "leave plan.") + key + " out");
@@ -217,7 +222,7 @@ PlanSettings plan_settings(const YamlNode& node, const Path& folder, const Exper
           "a given schedule needs given cuts: a list of cut candidates, or each_layer");
   } else {
     node.check_keys({"families", "loops", "search", "iterations", "reserve", "cuts", "recompute",
-                     "devices", "file", "schedule"});
+                     "order", "devices", "file", "schedule"});
     read_search(node, rules, plan);
   }
   if (const auto reserve = node.find("reserve")) plan.reserve = reserve->as_bytes();
@@ -326,6 +331,9 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
                       "\"profile: measure\"");
   if (const auto training = root.find("training")) read_training(*training, config);
   if (const auto plan = root.find("plan")) config.plan = plan_settings(*plan, folder, rules);
+  if (config.model.format != ModelFormat::Pt2 && config.plan.order != "captured")
+    root.at("plan").at("order").fail("the layers of a " + to_string(config.model.format) +
+                                     " model have one order; leave this out");
   if (const auto baselines = root.find("baselines"))
     config.baselines = family_names(*baselines, rules.families);
   if (const auto simulation = root.find("simulation"))

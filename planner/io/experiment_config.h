@@ -59,6 +59,7 @@ struct PlanSettings {
   std::optional<Bytes> reserve;   ///< replaces that of the device kinds
   std::vector<DeviceId> devices;  ///< [rank]; empty = rank r on device r
   bool search_devices = false;    ///< which of them runs which rank is to be found
+  std::string order = "captured";  ///< of an archive's nodes; "search" = is to be found
   SourceLocation where, families_where, cuts_where, devices_where;
 };
 
@@ -120,12 +121,15 @@ struct Experiment {
 /// What the words of a config may be, and what it needs to know of other files.
 struct ExperimentRules {
   std::vector<std::string> families;  ///< names of schedule families
+  std::vector<std::string> orders{"captured"};  ///< names of linear orders
   /// Devices in a cluster file, or of this machine if it is to be measured: the default of
   /// cases.devices, and its limit.
   std::function<std::size_t(const InputFile& cluster)> devices;
   /// Ranks and microbatches of plan.file or plan.schedule.
   std::function<std::pair<std::size_t, std::size_t>(const PlanSettings& plan)>
       ranks_and_microbatches;
+  /// Linear order of plan.file; empty = captured.
+  std::function<std::string(const PlanSettings& plan)> order_of_plan;
 };
 
 /// Reads an experiment, applies `settings` ("key.path=value" each, as given to --set), and expands

@@ -84,8 +84,8 @@ std::string plan_text(const PlanSettings& plan) {
   return "{families: " + joined(plan.families) + ", loops: " + list(plan.loops, number) +
          ", search: planner, iterations: " +
          (plan.iterations == 0 ? "default" : number(plan.iterations)) +
-         ", cuts: " + cuts_text(plan) + ", recompute: " + recompute_text(plan.recompute) + reserve +
-         devices + "}";
+         ", cuts: " + cuts_text(plan) + ", recompute: " + recompute_text(plan.recompute) +
+         (plan.order == "captured" ? "" : ", order: " + plan.order) + reserve + devices + "}";
 }
 
 std::string simulation_text(const SimulationSettings& simulation) {

@@ -1,6 +1,8 @@
 #include "planner/io/plan_file.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <sstream>
 
 #include "planner/io/atomic_file.h"
 #include "planner/io/digest.h"
@@ -108,6 +110,37 @@ std::vector<std::int32_t> read_cuts(const YamlNode& node) {
   return cuts;
 }
 
+/// "0-4 7 5-6": numbers that follow each other as a range.
+std::string order_text(const std::vector<NodeId>& order) {
+  std::string text;
+  for (std::size_t begin = 0, end; begin < order.size(); begin = end) {
+    end = begin + 1;
+    while (end < order.size() && order[end].value == order[end - 1].value + 1) ++end;
+    text += (text.empty() ? "" : " ") + to_string(order[begin]);
+    if (end - begin > 1) text += "-" + to_string(order[end - 1]);
+  }
+  return text;
+}
+std::vector<NodeId> read_order(const YamlNode& node) {
+  std::vector<NodeId> order;
+  std::istringstream words(node.as_string());
+  for (std::string word; words >> word;) {
+    unsigned first = 0, last = 0;
+    int length = 0;
+    const bool one = std::sscanf(word.c_str(), "%7u%n", &first, &length) == 1 &&
+                     static_cast<std::size_t>(length) == word.size();
+    if (one) last = first;
+    const bool range = !one && std::sscanf(word.c_str(), "%7u-%7u%n", &first, &last, &length) == 2 &&
+                       static_cast<std::size_t>(length) == word.size() && first < last;
+    if (!one && !range)
+      node.fail("expected numbers of nodes and ranges of them such as \"0-4 7 5-6\", found \"" + word +
+                "\"");
+    if (order.size() + last - first > 10'000'000) node.fail("more nodes than any graph has");
+    for (unsigned n = first; n <= last; ++n) order.emplace_back(n);
+  }
+  return order;
+}
+
 void read_predicted(const YamlNode& node, Plan& plan) {
   node.check_keys({"step", "peak_memory"});
   plan.estimate = node.at("step").as_duration();
@@ -155,6 +188,8 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
        {}},
   };
   if (!plan.cut_nodes.empty()) entries.push_back({"cut_nodes", list(plan.cut_nodes, number), {}});
+  if (!plan.node_order.empty())
+    entries.push_back({"node_order", yaml_string(order_text(plan.node_order)), {}});
   const Entries rest{
       {"schedule", schedule_value(plan, schedule_digest), {}},
       {"placement", placement_value(plan.placement), {}},
@@ -188,7 +223,7 @@ Plan read_plan(const std::filesystem::path& file) {
   const YamlDocument document = YamlDocument::read(file);
   const YamlNode root = document.root();
   root.check_keys({"version", "model", "cluster", "order", "training", "microbatches", "cuts",
-                   "cut_modules", "cut_nodes", "schedule", "placement", "recompute", "predicted",
+                   "cut_modules", "cut_nodes", "node_order", "schedule", "placement", "recompute", "predicted",
                    "bound", "found"});
   if (const YamlNode version = root.at("version"); version.as_int() != 1)
     version.fail("this program reads version 1, found " + version.as_string());
@@ -201,6 +236,7 @@ Plan read_plan(const std::filesystem::path& file) {
   for (const YamlNode& item : root.at("cut_modules").items())
     plan.cut_modules.push_back(item.as_string());
   if (const auto nodes = root.find("cut_nodes")) plan.cut_nodes = read_cuts(*nodes);
+  if (const auto order = root.find("node_order")) plan.node_order = read_order(*order);
   plan.placement = read_placement(root.at("placement"));
   plan.spec = read_spec(root.at("schedule"));
   plan.spec.ranks = plan.placement.ranks();

@@ -26,11 +26,14 @@ struct Plan {
   std::string model_digest;
   std::string cluster;
   std::string cluster_digest;
-  std::string order = "captured";
+  std::string order = "captured";  ///< name of the linear order
+  /// [position] number of the graph's node as captured; empty = that order, or no graph.
+  std::vector<NodeId> node_order;
   Training training;
   Partition partition;
   std::vector<std::string> cut_modules;  ///< [cut] module path (or layer name) after which it lies
-  /// [cut] the graph's last node before it: what executing needs. Empty without a graph.
+  /// [cut] the last node before it, by its position in the order: what executing needs. Empty
+  /// without a graph.
   std::vector<std::int32_t> cut_nodes;
   ScheduleSpec spec;
   Placement placement;

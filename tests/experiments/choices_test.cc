@@ -57,6 +57,32 @@ TEST_F(Choices, TheBestMicrobatchSizeOfAGlobalBatchIsFound) {
   EXPECT_EQ(result("again", "planned", "estimate_ms"), result("open", "planned", "estimate_ms"));
 }
 
+TEST_F(Choices, TheOrderOfTheLayersIsPartOfThePlan) {
+  std::filesystem::copy_file(configs() / "models" / "tiny_convnet.pt2", folder_ / "tiny_convnet.pt2");
+  const std::string head = "version: 1\nmodel: tiny_convnet.pt2\ncluster: laptop.yaml\nbaselines: []\n";
+  write("open.yaml", head + "plan: {families: [1f1b, zb_h1], order: search}\n");
+  const Outcome outcome = run({"open.yaml", "--out", "open"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  double best = 1e9;
+  for (const char* order : {"captured", "depth_first", "least_live"}) {
+    EXPECT_EQ(run({"open.yaml", "--out", order, "--set", std::string("plan.order=") + order}).code,
+              0);
+    best = std::min(best, std::stod(result(order, "planned", "estimate_ms")));
+    const std::string folder = std::string(order) + "/devices=2,microbatches=8/planned";
+    EXPECT_THAT(read(folder + "/plan.yaml"), HasSubstr(std::string("order: \"") + order + "\"\n"));
+    // A plan says its order to those who take it.
+    write("again.yaml", head + "plan: {file: \"" + folder + "/plan.yaml\"}\n");
+    const std::string again = std::string("again_") + order;
+    const Outcome taken = run({"again.yaml", "--out", again});
+    EXPECT_EQ(taken.code, 0) << taken.err;
+    EXPECT_EQ(result(again, "planned", "estimate_ms"), result(order, "planned", "estimate_ms"));
+    EXPECT_EQ(read(again + "/devices=2,microbatches=8/planned/schedule.csv"),
+              read(folder + "/schedule.csv"));
+  }
+  EXPECT_EQ(std::stod(result("open", "planned", "estimate_ms")), best);
+  EXPECT_THAT(outcome.out, HasSubstr(" order: "));
+}
+
 TEST_F(Choices, RanksAreMatchedToDevices) {
   // Much passes between the second and the third quarter of the model: they share a bridge.
   std::string layers =
@@ -74,6 +100,7 @@ TEST_F(Choices, RanksAreMatchedToDevices) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("    chosen: devices 0 2 3 1: "));
   EXPECT_THAT(outcome.out, HasSubstr("    not:    devices 0 1 2 3: "));
+  EXPECT_THAT(read("out/report.html"), HasSubstr("What the case left open"));
   EXPECT_THAT(read("out/devices=4,microbatches=4/planned/plan.yaml"),
               HasSubstr("device_of_rank: [0, 2, 3, 1]"));
   // All orders that differ were searched, so the bound is tight.

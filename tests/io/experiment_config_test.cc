@@ -31,11 +31,14 @@ class ExperimentConfig : public ::testing::Test {
   Experiment read(const std::string& text, const std::vector<std::string>& settings = {}) {
     std::ofstream(folder_ / "small.yaml") << text;
     const ExperimentRules rules{.families = {"gpipe", "1f1b", "looped"},
+                                .orders = {"captured", "depth_first"},
                                 .devices = [](const InputFile&) { return std::size_t{4}; },
                                 .ranks_and_microbatches =
                                     [](const PlanSettings&) {
                                       return std::pair{2, 6};
-                                    }};
+                                    },
+                                .order_of_plan =
+                                    [](const PlanSettings&) { return "depth_first"; }};
     return read_experiment(folder_ / "small.yaml", settings, rules);
   }
 
@@ -246,6 +249,17 @@ TEST_F(ExperimentConfig, AGlobalBatchIsMicrobatchesTimesTheirSize) {
   EXPECT_THAT(error(kSmallest + "training: {global_batch: 48}\nplan: {file: plan.yaml}\n"),
               HasSubstr("\"plan.yaml\" says the number of microbatches; leave "
                         "training.global_batch out"));
+}
+
+TEST_F(ExperimentConfig, OrderOfTheLayersIsNamedOrSearchedOrThePlans) {
+  const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
+  EXPECT_THAT(resolved_text(read(model + "plan: {order: search}\n").cases[0]),
+              HasSubstr(", order: search}\n"));
+  EXPECT_EQ(read(model + "plan: {file: plan.yaml}\n").cases[0].plan.order, "depth_first");
+  EXPECT_THAT(error(model + "plan: {order: depth}\n"), HasSubstr("depth_first"));
+  EXPECT_THAT(error(kSmallest + "plan: {order: search}\n"),
+              ::testing::StartsWith("small.yaml:4:15: plan.order: the layers of a table model have "
+                                    "one order; leave this out"));
 }
 
 TEST_F(ExperimentConfig, DevicesOfTheRanksMayBeSearched) {

@@ -66,6 +66,17 @@ class PlanFile : public ::testing::Test {
 
 TEST_F(PlanFile, ReadsBackAsTheSamePlan) { EXPECT_EQ(read_plan(folder_ / "plan.yaml"), example()); }
 
+TEST_F(PlanFile, KeepsTheOrderOfTheNodes) {
+  Plan plan = example();
+  plan.order = "depth_first";
+  for (const int n : {0, 1, 2, 5, 4, 3, 6, 7}) plan.node_order.emplace_back(n);
+  write_plan(folder_, plan);
+  EXPECT_THAT(read_file(folder_ / "plan.yaml"), HasSubstr("node_order: \"0-2 5 4 3 6-7\"\n"));
+  EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
+  EXPECT_THAT(error_after("0-2 5", "0-2 5-"), HasSubstr("found \"5-\""));
+  EXPECT_THAT(error_after("0-2 5-", "2-0 5"), HasSubstr("found \"2-0\""));
+}
+
 TEST_F(PlanFile, IsWrittenForPeople) {
   EXPECT_EQ(plan_text(example(), "33"),
             R"(version: 1
