@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "planner/ir/error.h"
 #include "planner/ir/graph.h"
@@ -47,6 +48,19 @@ inline void check_invariants(const Layers& layers) {
                  value.consumers.end());
     PFEIFE_CHECK(value.bytes >= Bytes{0});
   }
+}
+
+/// An array whose elements lie in a file of `file_bytes`.
+inline void check_in_file(DType dtype, const std::vector<std::int64_t>& sizes, std::uint64_t begin,
+                          std::uint64_t bytes, std::uint64_t file_bytes) {
+  PFEIFE_CHECK(begin <= file_bytes && bytes <= file_bytes - begin);
+  unsigned __int128 needed = static_cast<unsigned __int128>(element_size(dtype).value);
+  for (const std::int64_t size : sizes) {
+    PFEIFE_CHECK(size >= 0);
+    needed *= static_cast<std::uint64_t>(size);
+    PFEIFE_CHECK(needed >> 64 == 0);
+  }
+  PFEIFE_CHECK(needed == bytes);
 }
 
 }  // namespace pfeife

@@ -5,15 +5,18 @@
 #include <exception>
 #include <fstream>
 
+#include "planner/io/checkpoint_file.h"
 #include "planner/io/cluster_reader.h"
 #include "planner/io/experiment_config.h"
 #include "planner/io/layer_table.h"
+#include "planner/io/npy_header.h"
 #include "planner/io/pipedream_profile.h"
 #include "planner/io/piper_profile.h"
 #include "planner/io/plan_file.h"
 #include "planner/io/pt2_reader.h"
 #include "planner/io/pt2_weights.h"
 #include "planner/io/results.h"
+#include "planner/io/safetensors.h"
 #include "planner/io/schedule_csv.h"
 #include "tests/fuzz/invariants.h"
 
@@ -98,6 +101,31 @@ void read_record_input(const std::string& input, const path&) {
   if (const auto record = case_from_json(input)) PFEIFE_CHECK(!to_json(*record).empty());
 }
 
+void read_safetensors_input(const std::string& input, const path& folder) {
+  const path file = written(folder, "fuzz.safetensors", input);
+  for (const SafetensorsEntry& entry : read_safetensors_header(file).entries)
+    check_in_file(entry.dtype, entry.sizes, entry.begin, entry.bytes, input.size());
+}
+
+/// The input is the header alone; what goes around it is right, with the seed's 40 bytes of
+/// tensors.
+void read_safetensors_header_input(const std::string& input, const path& folder) {
+  std::string bytes(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(input.size() >> (8 * i) & 0xff);
+  read_safetensors_input(bytes + input + std::string(40, '\0'), folder);
+}
+
+void read_npy_input(const std::string& input, const path& folder) {
+  const NpyHeader header = read_npy_header(written(folder, "fuzz.npy", input));
+  check_in_file(header.dtype, header.sizes, header.begin, header.bytes, input.size());
+}
+
+void read_checkpoint_input(const std::string& input, const path& folder) {
+  const CheckpointInfo info = read_checkpoint_info(written(folder, "fuzz.json", input));
+  const path again = written(folder, "again.json", checkpoint_text(info));
+  PFEIFE_CHECK(read_checkpoint_info(again) == info);
+}
+
 }  // namespace
 
 const std::vector<FuzzTarget>& fuzz_targets() {
@@ -136,6 +164,22 @@ const std::vector<FuzzTarget>& fuzz_targets() {
        800},
       {"plan", InputKind::Text, read_plan_input, {"tests/fuzz/seeds/plan.yaml"}, 800},
       {"case_record", InputKind::Json, read_record_input, {"tests/fuzz/seeds/record.json"}, 1500},
+      {"safetensors",
+       InputKind::Text,
+       read_safetensors_input,
+       {"tests/fuzz/seeds/tensors.safetensors"},
+       1500},
+      {"safetensors_header",
+       InputKind::Json,
+       read_safetensors_header_input,
+       {"tests/fuzz/seeds/safetensors_header.json"},
+       1500},
+      {"npy", InputKind::Text, read_npy_input, {"tests/fuzz/seeds/array.npy"}, 2000},
+      {"checkpoint",
+       InputKind::Json,
+       read_checkpoint_input,
+       {"tests/fuzz/seeds/checkpoint.json"},
+       1000},
   };
   return kTargets;
 }
