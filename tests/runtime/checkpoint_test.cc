@@ -11,6 +11,7 @@
 #include "planner/ir/error.h"
 #include "runtime/safetensors_file.h"
 #include "runtime/training.h"
+#include "tests/runtime/npy_file.h"
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {
@@ -20,6 +21,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Le;
+using testing::write_npy;
 
 class Folder : public ::testing::Test {
  protected:
@@ -144,23 +146,6 @@ TEST_F(Folder, ACheckpointThatWasCutOffIsRefusedByName) {
     EXPECT_THAT(error.what(), HasSubstr("model-00001-of-00002.safetensors"));
     EXPECT_THAT(error.what(), HasSubstr("cut off"));
   }
-}
-
-/// A .npy file as numpy.save writes it.
-template <class T>
-void write_npy(const std::filesystem::path& file, const std::string& type,
-               const std::vector<std::int64_t>& sizes, const std::vector<T>& values) {
-  std::string shape;
-  for (const std::int64_t size : sizes) shape += std::to_string(size) + ", ";
-  std::string header =
-      "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');
-  header += '\n';
-  std::ofstream out(file, std::ios::binary);
-  out << "\x93NUMPY" << '\1' << '\0' << static_cast<char>(header.size() & 0xff)
-      << static_cast<char>(header.size() >> 8) << header;
-  out.write(reinterpret_cast<const char*>(values.data()),
-            static_cast<std::streamsize>(values.size() * sizeof(T)));
 }
 
 class Data : public Folder {

@@ -1,0 +1,147 @@
+// A rank that fails: all others stop within seconds, one message says which, at what and why, and
+// nothing is left behind. The kills at random moments are PFEIFE_KILLS (default 5).
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "runtime/socket.h"
+#include "tests/runtime/npy_file.h"
+#include "tests/runtime/processes.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+using namespace testing;
+
+constexpr std::chrono::seconds kSoon{10}, kLong{60};
+
+class Failure : public ProcessTest {
+ protected:
+  std::vector<std::string> checkpoints() const {
+    std::vector<std::string> names;
+    if (std::filesystem::exists(folder_ / "save"))
+      for (const auto& entry : std::filesystem::directory_iterator(folder_ / "save"))
+        names.push_back(entry.path().filename());
+    return names;
+  }
+  /// No process, no file, no half a checkpoint.
+  void expect_nothing_left() const {
+    EXPECT_THAT(leftovers(), IsEmpty());
+    EXPECT_THAT(ranks(), IsEmpty());
+    for (const std::string& name : checkpoints()) EXPECT_THAT(name, StartsWith("step-"));
+  }
+  Ended meet(const std::string& fault) const {
+    const Ended ended = start({PFEIFE_RANKS, fault, (folder_ / "save").string()})->wait(kLong);
+    EXPECT_EQ(ended.code, 4);
+    EXPECT_THAT(checkpoints(), ::testing::Not(IsEmpty()));
+    expect_nothing_left();
+    return ended;
+  }
+  /// The same under another launcher: what the ranks print.
+  std::string meet_among_others(const std::string& fault) const {
+    const std::string port = std::to_string(port_of(listen_on_port(0)));
+    std::vector<std::unique_ptr<Started>> all;
+    for (const std::string r : {"0", "1", "2"})
+      all.push_back(start(
+          {PFEIFE_RANKS, fault, (folder_ / "save").string()},
+          {{"RANK", r}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", port}},
+          "rank" + r));
+    std::string text;
+    for (const auto& rank : all) {
+      const Ended ended = rank->wait(kLong);
+      EXPECT_EQ(ended.code, fault == "exits" && &rank == &all[1] ? 0 : 4);
+      text += ended.text;
+    }
+    expect_nothing_left();
+    return text;
+  }
+};
+
+TEST_F(Failure, ARankThatThrows) {
+  EXPECT_EQ(meet("throws").text, "rank 1 failed at 1F2: told to fail\n");
+}
+
+TEST_F(Failure, ARankWithoutMemory) {
+  EXPECT_THAT(meet("out_of_memory").text, StartsWith("rank 1 failed at 1F2: out of memory: "));
+}
+
+TEST_F(Failure, ARankThatStalls) { EXPECT_EQ(meet("stalls").text, "rank 1 stalls while at 1F2\n"); }
+
+TEST_F(Failure, ARankThatExits) {
+  EXPECT_EQ(meet("exits").text, "rank 1 ended before all was done while at 1F2\n");
+}
+
+TEST_F(Failure, ARankOfAnotherLauncherThatThrows) {
+  EXPECT_EQ(meet_among_others("throws"), "pfeife-run: rank 1 failed at 1F2: told to fail\n");
+}
+
+TEST_F(Failure, ARankOfAnotherLauncherWithoutMemory) {
+  EXPECT_THAT(meet_among_others("out_of_memory"),
+              MatchesRegex("pfeife-run: rank 1 failed at 1F2: out of memory: [^\n]*\n"));
+}
+
+TEST_F(Failure, ARankOfAnotherLauncherThatExits) {
+  EXPECT_THAT(meet_among_others("exits"),
+              MatchesRegex("pfeife-run: rank 1 ended without a farewell[^\n]*\n"));
+}
+
+class Kills : public Failure {
+ protected:
+  void SetUp() override {
+    Failure::SetUp();
+    std::filesystem::create_directories(folder_ / "data");
+    for (const char* name : {"ids", "labels"})
+      write_npy<std::int64_t>(folder_ / "data" / (std::string(name) + ".npy"), "<i8", {64, 12},
+                              std::vector<std::int64_t>(64 * 12, 3));
+  }
+  std::vector<std::string> train(const std::string& steps) const {
+    std::vector<std::string> all =
+        arguments({"train", "--steps", steps, "--data", (folder_ / "data").string(), "--save",
+                   (folder_ / "save").string(), "--save-every", "2"});
+    if (!checkpoints().empty()) {  // so that every run also shows that what a kill left can be read
+      all.push_back("--resume");
+      all.push_back((folder_ / "save").string());
+    }
+    return all;
+  }
+  /// Kills a rank `after` so long; how long all others needed to stop, in seconds.
+  double kill_one(std::chrono::milliseconds after, int rank) const {
+    const auto launcher = start(train("1000000"));
+    EXPECT_TRUE(holds_within(kSoon, [&] { return ranks().size() == 3; })) << launcher->text();
+    std::this_thread::sleep_for(after);
+    const auto alive = ranks();
+    if (alive.size() != 3) return 0;
+    kill(alive.at(rank), SIGKILL);
+    const auto killed = std::chrono::steady_clock::now();
+    const Ended ended = launcher->wait(kSoon);
+    EXPECT_EQ(ended.code, 4);
+    EXPECT_THAT(ended.text, HasSubstr("rank " + std::to_string(rank) + " was killed by signal 9"));
+    expect_nothing_left();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - killed).count();
+  }
+};
+
+TEST_F(Kills, OfARandomRankAtARandomMomentStopAllAndLeaveACheckpointThatLoads) {
+  const char* wanted = std::getenv("PFEIFE_KILLS");
+  const int count = wanted ? std::atoi(wanted) : 5;
+  std::mt19937 random(1);
+  double longest = 0;
+  int early = 0;
+  for (int i = 0; i < count && !HasFailure(); ++i) {
+    const std::chrono::milliseconds after(random() % 2000);
+    const int rank = static_cast<int>(random() % 3);
+    longest = std::max(longest, kill_one(after, rank));
+    early += checkpoints().empty();
+  }
+  const Ended resumed = start(train("1"))->wait(kLong);
+  EXPECT_EQ(resumed.code, 0) << resumed.text;
+  EXPECT_LT(early, count) << "no checkpoint was ever written";
+  std::printf("%d kills: all stopped within %.2f s; then %s", count, longest, resumed.text.c_str());
+}
+
+}  // namespace
+}  // namespace pfeife
