@@ -149,7 +149,7 @@ TEST(WorkBounds, AreBelowEveryPlanOfEveryOrderOfTheDevices) {
   std::mt19937 random(13);
   double closest = 0;
   for (int round = 0; round < 120; ++round) {
-    const Instance instance = random_instance(random, 2 + random() % 2);
+    const Instance instance = random_instance(random, 1 + random() % 3);
     const Problem problem = instance.problem();
     const RelaxedDevices relaxed(problem);
     for (const ScheduleSpec& spec : instance.schedules) {
@@ -173,7 +173,7 @@ TEST(WorkBounds, AreBelowEveryPlanOfEveryOrderOfTheDevices) {
       });
     }
   }
-  EXPECT_GT(closest, 0.9);  // they bound something
+  EXPECT_GT(closest, 0.99);  // on one device the work is nearly all
 }
 
 TEST(DeviceSearch, FindsTheBridgesOfAScrambledClusterAgain) {
