@@ -4,15 +4,14 @@
 // What is compared and what came out: README.md beside this file.
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <iostream>
 #include <mutex>
 #include <optional>
 #include <thread>
 
 #include "experiments/planner_comparison/comparison.h"
+#include "experiments/run_main.h"
 #include "planner/io/atomic_file.h"
-#include "planner/ir/error.h"
 #include "planner/search/parallel.h"
 
 namespace pfeife {
@@ -126,13 +125,12 @@ int run(const std::filesystem::path& configs, const std::filesystem::path& folde
 }  // namespace
 }  // namespace pfeife
 
-int main(int argc, char** argv) try {
-  if (argc < 3)
-    throw pfeife::ConfigError({},
-                              "usage: study_planner_comparison CONFIGS FOLDER [EFFORT [MODEL...]]");
-  return pfeife::run(argv[1], argv[2], argc > 3 ? std::stoul(argv[3]) : 20,
-                     {argv + std::min(argc, 4), argv + argc});
-} catch (const std::exception& error) {
-  std::cerr << "study_planner_comparison: " << error.what() << "\n";
-  return 2;
+int main(int argc, char** argv) {
+  return pfeife::run_main("study_planner_comparison", [&] {
+    if (argc < 3)
+      throw pfeife::ConfigError(
+          {}, "usage: study_planner_comparison CONFIGS FOLDER [EFFORT [MODEL...]]");
+    return pfeife::run(argv[1], argv[2], argc > 3 ? std::stoul(argv[3]) : 20,
+                       {argv + std::min(argc, 4), argv + argc});
+  });
 }

@@ -3,13 +3,11 @@
 // out: README.md beside this file.
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <filesystem>
-#include <iostream>
 
+#include "experiments/run_main.h"
 #include "planner/cost/estimator.h"
 #include "planner/io/atomic_file.h"
-#include "planner/ir/error.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
 #include "plots/svg.h"
@@ -155,18 +153,12 @@ std::string figure(const std::vector<Result>& results) {
 }  // namespace pfeife
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: study_transfer_order FOLDER\n";
-    return 2;
-  }
-  try {
+  return pfeife::run_main("study_transfer_order", [&] {
+    if (argc != 2) throw pfeife::ConfigError({}, "usage: study_transfer_order FOLDER");
     const std::filesystem::path folder = argv[1];
     const auto results = pfeife::measure_all();
     pfeife::write_file(folder / "transfer_order.csv", pfeife::csv(results));
     pfeife::write_file(folder / "transfer_order.svg", pfeife::figure(results));
-  } catch (const std::exception& error) {
-    std::cerr << "study_transfer_order: " << error.what() << "\n";
-    return 4;
-  }
-  return 0;
+    return 0;
+  });
 }
