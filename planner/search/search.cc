@@ -36,6 +36,7 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kDefaultEffort = 300;
 constexpr std::size_t kPolishedFirst = 4;    ///< schedules that make the first upper bound
 constexpr std::size_t kAnnealed = 8;         ///< schedules annealed of each number of loops
+constexpr std::size_t kFirstAnnealing = 300;  ///< batches
 constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
 constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the minima
 
@@ -224,7 +225,11 @@ class JointSearch {
     each(order, [&](Contender& c) {
       const std::uint64_t seed =
           digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
-      const Scored found = anneal(*c.candidates, c.start, 3 * effort_, seed);
+      // A short run first, the same whatever the effort, so that more of it loses nothing.
+      const std::size_t first = std::min(kFirstAnnealing, 3 * effort_);
+      Scored found = anneal(*c.candidates, c.start, first, seed);
+      const Scored later = anneal(*c.candidates, found, 3 * effort_ - first, seed + 1);
+      if (later.score < found.score) found = later;
       descend_and_offer(c, found);
     });
   }
