@@ -103,8 +103,12 @@ void read_record_input(const std::string& input, const path&) {
 
 void read_safetensors_input(const std::string& input, const path& folder) {
   const path file = written(folder, "fuzz.safetensors", input);
-  for (const SafetensorsEntry& entry : read_safetensors_header(file).entries)
+  std::uint64_t end = 0;
+  for (const SafetensorsEntry& entry : read_safetensors_header(file).entries) {
     check_in_file(entry.dtype, entry.sizes, entry.begin, entry.bytes, input.size());
+    PFEIFE_CHECK(entry.begin >= end, "tensors overlap");
+    end = entry.begin + entry.bytes;
+  }
 }
 
 /// The input is the header alone; what goes around it is right, with the seed's 40 bytes of
