@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kFits = 4;     ///< builds at most until the order fits into the memory
 constexpr std::size_t kStarts = 3;   ///< cuts that orders are built for at first
 constexpr std::size_t kRounds = 3;   ///< of moving the cuts and building again
+constexpr std::size_t kRestarts = 3;  ///< of annealing, which begins at the same order and cuts
 constexpr std::size_t kMovesOnCuts = 1000;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
@@ -178,15 +179,23 @@ BuiltPlan build_plan(const CutModel& model, const Problem& problem, const Schedu
     const Cuts roomy = roomy_cuts(*present, at.cuts);
     note(builder.build(roomy), roomy);
   }
-  for (std::size_t round = 0; round < kRounds; ++round) {
-    const std::size_t before = present->evaluated();
-    Scored moved = descend(*present, at, 400);
-    if (round == 0) moved = descend(*present, anneal(*present, moved, effort, seed), 400);
-    present->offer(moved.cuts, present->time(moved.cuts));
-    best.take(*present);
-    result.candidates += present->evaluated() - before;
-    if (moved.score < at.score) at = moved;
-    if (!note(builder.build(at.cuts), at.cuts)) break;
+  const Cuts first = at.cuts;
+  for (std::size_t restart = 0; restart < kRestarts; ++restart) {
+    if (restart > 0) {
+      at = {{}, kInfinite};
+      note(builder.build(first), first);
+    }
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      const std::size_t before = present->evaluated();
+      Scored moved = descend(*present, at, 400);
+      if (round == 0)
+        moved = descend(*present, anneal(*present, moved, effort, seed + restart), 400);
+      present->offer(moved.cuts, present->time(moved.cuts));
+      best.take(*present);
+      result.candidates += present->evaluated() - before;
+      if (moved.score < at.score) at = moved;
+      if (!note(builder.build(at.cuts), at.cuts)) break;
+    }
   }
   if (result.plan || problem.recompute != Recompute::Choose) return result;
   // The choice of stages has led to other cuts; those that fit without any may have been missed.

@@ -33,7 +33,7 @@ namespace pfeife {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr std::size_t kDefaultEffort = 300;
+constexpr std::size_t kDefaultEffort = 500;
 constexpr std::size_t kPolishedFirst = 4;    ///< schedules that make the first upper bound
 constexpr std::size_t kAnnealed = 8;         ///< schedules annealed of each number of loops
 constexpr std::size_t kFirstAnnealing = 300;  ///< batches

@@ -43,7 +43,7 @@ struct Problem {
 struct SearchOptions {
   std::size_t keep = 5;  ///< plans to return at most
   std::uint64_t seed = 1;
-  std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 300
+  std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 500
   std::size_t threads = 1;
   bool certificate = false;  ///< record the proof: costs memory, changes nothing else; only without
                              ///< recomputation
