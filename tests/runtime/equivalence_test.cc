@@ -30,9 +30,9 @@ TEST_P(Equivalence, EveryFamilyGivesTheGradientsOfTheUnsplitModel) {
 }
 
 // Momentum keeps relative differences as they are. Adam divides by sqrt(v) + 1e-8: where the true
-// gradient is zero (a bias before batch norm, the bias of attention's keys), g is rounding, 1e-17 to
-// 1e-16, its quotient up to 1e-8, and ten updates of 1e-3 times that are up to 1e-10 beside
-// parameters of norm 1.
+// gradient is zero (a bias before batch norm, the bias of attention's keys), g is rounding of a sum
+// over samples and positions, 1e-17 to 1e-15, its quotient up to 1e-7, and ten updates of 1e-3 times
+// that are up to 1e-9 beside parameters of norm 1.
 TEST_P(Equivalence, TenStepsOfTrainingStayAsClose) {
   const Model model(GetParam());
   const auto points = accepted_points({2, 4}, {3}, {1, 2, 3});
@@ -40,7 +40,7 @@ TEST_P(Equivalence, TenStepsOfTrainingStayAsClose) {
     RunOptions options{.steps = 10};
     options.rank.update = true;
     options.rank.optimizer.kind = optimizer;
-    const double tolerance = optimizer == Optimizer::Momentum ? 1e-12 : 1e-10;
+    const double tolerance = optimizer == Optimizer::Momentum ? 1e-12 : 1e-9;
     const Outcome whole = run(model.unsplit(3), model.source, options);
     for (const ScheduleSpec& spec : points) {
       const Outcome split = run(model.pipeline(spec), model.source, options);
