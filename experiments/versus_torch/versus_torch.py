@@ -161,13 +161,14 @@ def compare_times(ours: OurSide, torch_side: TorchSide, sizes: list[int], pairs:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="three pairs, hidden 64 only: does it work?")
+    parser.add_argument("--hidden", type=int, nargs="+", choices=list(STEPS), help="only these sizes")
     parser.add_argument("--pairs", type=int, help="turns of each side (default 10)")
     parser.add_argument("--build", type=Path, default=ROOT / "build/release", help="where pfeife-run is built")
     options = parser.parse_args()
     if reason := missing():
         print(f"versus_torch: SKIPPED: {reason}; it needs a full torch 2.11 with numpy")
         return 0
-    sizes = [64] if options.quick else [64, 256, 768]
+    sizes = options.hidden or ([64] if options.quick else list(STEPS))
     pairs = options.pairs or (3 if options.quick else 10)
     if pairs < 1:
         parser.error("--pairs must be at least 1")
