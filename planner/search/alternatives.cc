@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "planner/ir/error.h"
+#include "planner/search/lack.h"
 #include "planner/search/work_bound.h"
 
 namespace pfeife {
@@ -134,9 +135,7 @@ std::string why_not(const BestAlternative& found, std::size_t problem) {
     return "its bound, " + to_string(one.bound) + ", is above the plan's time";
   if (one.plan) return to_string(one.plan->estimate - found.outcome.plans[0].estimate) + " slower";
   if (!one.infeasible) return "it cannot be cut into so many stages";
-  const Infeasible& lack = *one.infeasible;
-  return "rank " + to_string(lack.rank) + " lacks " + to_string(lack.needed - lack.available) +
-         (one.bound == kNothingFits ? "" : " in the best case found");
+  return lack_text(*one.infeasible) + (one.bound == kNothingFits ? "" : " in the best case found");
 }
 
 }  // namespace pfeife

@@ -15,18 +15,13 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <memory>
-#include <span>
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
-#include "planner/search/branch_and_bound.h"
-#include "planner/search/built_orders.h"
-#include "planner/search/evaluate.h"
-#include "planner/search/local_search.h"
+#include "planner/search/contender.h"
+#include "planner/search/given_cuts.h"
+#include "planner/search/joint_outcome.h"
 #include "planner/search/parallel.h"
-#include "planner/search/pareto.h"
-#include "planner/search/proof_record.h"
 #include "planner/search/start_cuts.h"
 
 namespace pfeife {
@@ -34,41 +29,11 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kDefaultEffort = 500;
-constexpr std::size_t kPolishedFirst = 4;    ///< schedules that make the first upper bound
-constexpr std::size_t kAnnealed = 8;         ///< schedules annealed of each number of loops
+constexpr std::size_t kPolishedFirst = 4;     ///< schedules that make the first upper bound
+constexpr std::size_t kAnnealed = 8;          ///< schedules annealed of each number of loops
 constexpr std::size_t kFirstAnnealing = 300;  ///< batches
-constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
-constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the minima
-
-/// One schedule of the problem on its way through the search.
-struct Contender {
-  std::size_t number = 0;
-  std::unique_ptr<Candidates> candidates;
-  std::unique_ptr<BranchAndBound> proof;
-  std::vector<Cuts> simple;  ///< simple_cuts
-  Scored start;
-  std::string impossible;  ///< why it has no cuts at all; "" = it may
-
-  bool open() const { return impossible.empty() && !(proof && proof->closed()); }
-  double bound() const {
-    return proof ? std::min(proof->bound(), candidates->unsure()) : 0;
-  }
-};
-
-void note_closest(const std::optional<Infeasible>& lack, std::optional<Infeasible>& closest) {
-  if (lack && (!closest || lack->needed - lack->available < closest->needed - closest->available))
-    closest = lack;
-}
-
-/// FNV-1a of schedules.
-std::uint64_t digest(std::span<const ScheduleSpec> schedules) {
-  std::uint64_t digest = 1469598103934665603ULL;
-  for (const ScheduleSpec& spec : schedules)
-    for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
-                                        spec.loops, ' ', knobs(spec), '\n'))
-      digest = (digest ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
-  return digest;
-}
+constexpr std::size_t kSchedulesARound = 4;   ///< of branch and bound
+constexpr double kNodeOverhead = 50000;       ///< ns, beside the master and the minima
 
 class JointSearch {
  public:
@@ -96,33 +61,16 @@ class JointSearch {
     report(0.6);
     branch();
     report(1);
-    return outcome();
+    return joint_outcome({problem_, to_build_, options_, model_, contenders_, built_},
+                         std::move(history_));
   }
 
  private:
   void report(double fraction) {
     if (options_.progress) options_.progress(fraction);
-    const SearchStep step{evaluated(), known(best_time()), known(least_bound())};
+    const SearchStep step{evaluated(contenders_, built_), known(best_time()),
+                          known(least_bound(contenders_))};
     if (history_.empty() || history_.back() != step) history_.push_back(step);
-  }
-  /// A time that is known, or nothing: 0 and infinity say that it is not.
-  static std::optional<Nanoseconds> known(double time) {
-    if (time <= 0 || time >= kInfinite) return std::nullopt;
-    return Nanoseconds{static_cast<std::int64_t>(time)};
-  }
-  std::size_t evaluated() const {
-    std::size_t count = 0;
-    for (const Contender& c : contenders_)
-      if (c.candidates) count += c.candidates->evaluated();
-    for (const BuiltPlan& b : built_) count += b.candidates;
-    return count;
-  }
-  /// No cuts of any listed schedule are faster.
-  double least_bound() const {
-    double least = kInfinite;
-    for (const Contender& c : contenders_)
-      if (c.impossible.empty()) least = std::min(least, c.bound());
-    return least;
   }
   double best_time() const {
     double best = kInfinite;
@@ -219,9 +167,8 @@ class JointSearch {
     // their part.
     std::map<std::size_t, std::size_t> annealed;
     order = ranked([](const Contender& c) { return std::pair{c.start.score, c.bound()}; });
-    std::erase_if(order, [&](std::size_t i) {
-      return annealed[problem_.schedules[i].loops]++ >= kAnnealed;
-    });
+    std::erase_if(
+        order, [&](std::size_t i) { return annealed[problem_.schedules[i].loops]++ >= kAnnealed; });
     each(order, [&](Contender& c) {
       const std::uint64_t seed =
           digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
@@ -248,8 +195,8 @@ class JointSearch {
     std::vector<std::size_t> order;
     for (const Contender& c : contenders_)
       if (c.candidates && c.candidates->best()) order.push_back(c.number);
-    std::ranges::stable_sort(
-        order, {}, [&](std::size_t i) { return contenders_[i].candidates->best_time(); });
+    std::ranges::stable_sort(order, {},
+                             [&](std::size_t i) { return contenders_[i].candidates->best_time(); });
     return order;
   }
 
@@ -269,8 +216,7 @@ class JointSearch {
         if (c.candidates->best_time() < before)
           descend_and_offer(c, score(*c.candidates, c.candidates->best_cuts()));
       });
-      for (const std::size_t i : order)
-        left -= spent(contenders_[i]) + node_cost(contenders_[i]);
+      for (const std::size_t i : order) left -= spent(contenders_[i]) + node_cost(contenders_[i]);
       report(1 - 0.4 * std::max(0.0, left) / (static_cast<double>(effort_) * 1e6));
     }
   }
@@ -286,134 +232,6 @@ class JointSearch {
     return static_cast<std::size_t>(std::clamp(2e7 / node_cost(c), 4.0, 400.0));
   }
 
-  SearchOutcome outcome() {
-    SearchOutcome outcome;
-    outcome.candidates = evaluated();
-    std::optional<Infeasible> closest;
-    for (Contender& c : contenders_) {
-      const ScheduleSpec& spec = problem_.schedules[c.number];
-      if (!c.impossible.empty()) {
-        outcome.rejected.push_back({spec, c.impossible});
-        continue;
-      }
-      if (c.candidates->best()) outcome.plans.push_back(*c.candidates->best());
-      note_closest(c.candidates->closest(), closest);
-    }
-    for (const BuiltPlan& b : built_) {
-      if (!b.impossible.empty()) outcome.rejected.push_back({b.spec, b.impossible});
-      if (b.plan) outcome.plans.push_back(*b.plan);
-      note_closest(b.closest, closest);
-    }
-    std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
-      return std::pair{p.estimate, p.spec};
-    });
-    outcome.front = pareto_front(outcome.plans);
-    if (outcome.plans.empty()) {
-      outcome.infeasible = std::move(closest);
-      if (outcome.infeasible)
-        outcome.infeasible->proven =
-            std::ranges::none_of(contenders_,
-                                 [](const Contender& c) {
-                                   return c.open() || (c.impossible.empty() &&
-                                                       c.candidates->unsure() < kInfinite);
-                                 }) &&
-            std::ranges::all_of(to_build_, [&](const ScheduleSpec& spec) {
-              return no_order_fits(problem_, spec);
-            });
-    } else {
-      outcome.bound = bound(outcome.plans.front());
-      // The class of the plan may be wider than the listed schedules.
-      for (SearchStep& step : history_)
-        if (step.bound) step.bound = std::min(*step.bound, outcome.bound->time);
-    }
-    outcome.history = std::move(history_);
-    explain(outcome);
-    // The judge of certificates knows nothing of recomputation.
-    if (options_.certificate && problem_.recompute == Recompute::None) certify(outcome);
-    return outcome;
-  }
-
-  void certify(SearchOutcome& outcome) const {
-    const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
-    if ((!outcome.bound && !nothing_fits) || problem_.memory_rule != MemoryRule::Lifetimes) return;
-    const std::int64_t bound =
-        outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
-    std::vector<CertifiedProof> proofs;
-    for (const Contender& c : contenders_)
-      proofs.push_back(c.proof ? c.proof->certificate(bound)
-                               : CertifiedProof{problem_.schedules[c.number], {}, {}, {}});
-    outcome.certificate =
-        std::make_shared<Certificate>(certificate_of(problem_, bound, std::move(proofs)));
-  }
-
-  Bound listed_bound(double best) const {
-    const double least = std::min(best, least_bound());
-    double share = 0;
-    for (const Contender& c : contenders_)
-      if (c.impossible.empty()) share = std::max(share, c.proof->least_share());
-    Bound found{Nanoseconds{static_cast<std::int64_t>(least)}, ""};
-    found.covers =
-        stream_all("all cuts of the ", problem_.layers.order, " order of ", problem_.layers.size(),
-                   " layers (costs ", problem_.layers.digest.substr(0, 12), ")");
-    if (share > 0)
-      found.covers += stream_all(" with at least ", share * 100, " % of the mean load a stage");
-    found.covers += stream_all(", ", problem_.schedules.size(), " listed schedules (", std::hex,
-                               digest(problem_.schedules), ") in their placements, within the memory limits");
-    if (problem_.recompute == Recompute::Full) found.covers += ", every stage recomputed";
-    if (problem_.recompute == Recompute::Choose)
-      found.covers += ", any choice of recomputed stages";
-    return found;
-  }
-  /// The bound of the class that the best plan is in: the schedules whose order is known, or those
-  /// and any order at all.
-  Bound bound(const PlannedSchedule& best) const {
-    Bound found = listed_bound(static_cast<double>(best.estimate.count()));
-    if (to_build_.empty()) return found;
-    double any = kInfinite;
-    for (const ScheduleSpec& spec : to_build_)
-      any = std::min(any, any_order_bound(model_, problem_, spec));
-    const Nanoseconds least{static_cast<std::int64_t>(any)};
-    if (best.order) {
-      found.time = std::min(found.time, least);
-      found.covers += ", and any order of any stages dealt round to the ranks";
-    } else {
-      found.covers += stream_all("; not zb_greedy, whose orders are built for the costs: no order "
-                                 "of stages dealt round to the ranks is below ",
-                                 to_string(least));
-    }
-    return found;
-  }
-
-  void explain(SearchOutcome& outcome) const {
-    const std::size_t kept = std::min(outcome.plans.size(), options_.keep);
-    const auto explain_one = [&](const ScheduleSpec& spec, bool above, const std::string& lack,
-                                 std::optional<Nanoseconds> bound) {
-      const auto plan = std::ranges::find(outcome.plans, spec, &PlannedSchedule::spec);
-      if (plan - outcome.plans.begin() < static_cast<std::ptrdiff_t>(kept)) return;
-      std::string reason = lack;
-      if (!outcome.plans.empty() && above)
-        reason = "its bound is above the plan's time";
-      else if (plan != outcome.plans.end())
-        reason = to_string(plan->estimate - outcome.plans.front().estimate) + " slower";
-      outcome.rejected.push_back({spec, reason, bound});
-    };
-    for (const Contender& c : contenders_)
-      if (c.impossible.empty())
-        explain_one(problem_.schedules[c.number], above(c, outcome),
-                    lacks(c.candidates->closest()), known(c.bound()));
-    for (const BuiltPlan& b : built_)
-      if (b.impossible.empty()) explain_one(b.spec, false, lacks(b.closest), {});
-    outcome.plans.resize(kept);
-  }
-  static bool above(const Contender& c, const SearchOutcome& outcome) {
-    return c.proof->closed() && !outcome.plans.empty() &&
-           c.bound() >= static_cast<double>(outcome.plans.front().estimate.count());
-  }
-  static std::string lacks(const std::optional<Infeasible>& lack) {
-    if (!lack) return "no cuts found that fit";
-    return "rank " + to_string(lack->rank) + " lacks " + to_string(lack->needed - lack->available);
-  }
-
   const Problem& problem_;
   const std::vector<ScheduleSpec> to_build_;
   const SearchOptions& options_;
@@ -425,60 +243,6 @@ class JointSearch {
 };
 
 }  // namespace
-
-/// Cuts are given: every schedule is evaluated on them, nothing is searched or proven.
-static SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& options) {
-  SearchOutcome outcome;
-  std::optional<Infeasible> closest;
-  const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
-                       problem.recompute == Recompute::Full);
-  const std::optional<Cuts> cuts = model.cuts(*problem.cuts);
-  std::vector<std::unique_ptr<Candidates>> tried(problem.schedules.size());
-  parallel_for(tried.size(), options.threads, [&](std::size_t i) {
-    if (!cuts || problem.schedules[i].stages() != problem.cuts->stages()) return;
-    if (is_built(problem.schedules[i])) {
-      tried[i] = build_on_cuts(model, problem, problem.schedules[i], *cuts);
-      return;
-    }
-    tried[i] = std::make_unique<Candidates>(model, problem, problem.schedules[i]);
-    tried[i]->offer(*cuts, tried[i]->time(*cuts));
-  });
-  for (std::size_t i = 0; i < tried.size(); ++i) {
-    const ScheduleSpec& spec = problem.schedules[i];
-    if (!tried[i]) {
-      outcome.rejected.push_back(
-          {spec, cuts ? stream_all("the given cuts make ", problem.cuts->stages(),
-                                   " stages, it needs ", spec.stages())
-                      : illegal_because(problem.layers, *problem.cuts)});
-      continue;
-    }
-    outcome.candidates += tried[i]->evaluated();
-    if (tried[i]->best()) {
-      outcome.plans.push_back(*tried[i]->best());
-      if (is_built(spec)) outcome.plans.back().order = tried[i]->schedule();
-      continue;
-    }
-    const Infeasible& lack = *tried[i]->closest();
-    outcome.rejected.push_back({spec, "rank " + to_string(lack.rank) + " lacks " +
-                                          to_string(lack.needed - lack.available)});
-    note_closest(lack, closest);
-  }
-  std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
-    return std::pair{p.estimate, p.spec};
-  });
-  outcome.front = pareto_front(outcome.plans);
-  for (std::size_t i = options.keep; i < outcome.plans.size(); ++i)
-    outcome.rejected.push_back(
-        {outcome.plans[i].spec,
-         to_string(outcome.plans[i].estimate - outcome.plans.front().estimate) + " slower"});
-  outcome.plans.resize(std::min(outcome.plans.size(), options.keep));
-  if (outcome.plans.empty() && closest) outcome.infeasible = std::move(closest);
-  if (outcome.infeasible)
-    outcome.infeasible->proven = std::ranges::all_of(problem.schedules, [&](const auto& spec) {
-      return !is_built(spec) || no_order_fits(problem, spec);
-    });
-  return outcome;
-}
 
 SearchOutcome search(const Problem& problem, const SearchOptions& options) {
   if (problem.cuts) return choose_schedule(problem, options);

@@ -1,0 +1,58 @@
+// What the steps of the joint search share: every schedule with what is known of it so far.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/search/branch_and_bound.h"
+#include "planner/search/built_orders.h"
+#include "planner/search/local_search.h"
+
+namespace pfeife {
+
+/// One schedule of the problem on its way through the search.
+struct Contender {
+  std::size_t number = 0;  ///< in Problem::schedules
+  std::unique_ptr<Candidates> candidates;
+  std::unique_ptr<BranchAndBound> proof;
+  std::vector<Cuts> simple;  ///< simple_cuts
+  Scored start;
+  std::string impossible;  ///< why it has no cuts at all; "" = it may
+
+  bool open() const { return impossible.empty() && !(proof && proof->closed()); }
+  /// No cuts of it are faster (ns).
+  double bound() const { return proof ? std::min(proof->bound(), candidates->unsure()) : 0; }
+};
+
+/// No cuts of any of the schedules are faster (ns).
+inline double least_bound(std::span<const Contender> contenders) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Contender& c : contenders)
+    if (c.impossible.empty()) least = std::min(least, c.bound());
+  return least;
+}
+
+/// Candidates of all of them.
+inline std::size_t evaluated(std::span<const Contender> contenders,
+                             std::span<const BuiltPlan> built) {
+  std::size_t count = 0;
+  for (const Contender& c : contenders)
+    if (c.candidates) count += c.candidates->evaluated();
+  for (const BuiltPlan& b : built) count += b.candidates;
+  return count;
+}
+
+/// A time that is known, or nothing: 0 and infinity say that it is not.
+inline std::optional<Nanoseconds> known(double time) {
+  if (time <= 0 || time >= std::numeric_limits<double>::infinity()) return std::nullopt;
+  return Nanoseconds{static_cast<std::int64_t>(time)};
+}
+
+/// FNV-1a of schedules.
+std::uint64_t digest(std::span<const ScheduleSpec> schedules);
+
+}  // namespace pfeife

@@ -1,0 +1,162 @@
+#include "planner/search/joint_outcome.h"
+
+#include <algorithm>
+
+#include "planner/ir/error.h"
+#include "planner/schedules/families.h"
+#include "planner/search/lack.h"
+#include "planner/search/pareto.h"
+#include "planner/search/proof_record.h"
+
+namespace pfeife {
+
+/// FNV-1a of schedules.
+std::uint64_t digest(std::span<const ScheduleSpec> schedules) {
+  std::uint64_t digest = 1469598103934665603ULL;
+  for (const ScheduleSpec& spec : schedules)
+    for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
+                                        spec.loops, ' ', knobs(spec), '\n'))
+      digest = (digest ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
+  return digest;
+}
+
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+void certify(const Searched& in, SearchOutcome& outcome) {
+  const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
+  if ((!outcome.bound && !nothing_fits) || in.problem.memory_rule != MemoryRule::Lifetimes) return;
+  const std::int64_t bound =
+      outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
+  std::vector<CertifiedProof> proofs;
+  for (const Contender& c : in.contenders)
+    proofs.push_back(c.proof ? c.proof->certificate(bound)
+                             : CertifiedProof{in.problem.schedules[c.number], {}, {}, {}});
+  outcome.certificate =
+      std::make_shared<Certificate>(certificate_of(in.problem, bound, std::move(proofs)));
+}
+
+Bound listed_bound(const Searched& in, double best) {
+  const double least = std::min(best, least_bound(in.contenders));
+  double share = 0;
+  for (const Contender& c : in.contenders)
+    if (c.impossible.empty()) share = std::max(share, c.proof->least_share());
+  Bound found{Nanoseconds{static_cast<std::int64_t>(least)}, ""};
+  found.covers = stream_all("all cuts of the ", in.problem.layers.order, " order of ",
+                            in.problem.layers.size(), " layers (costs ",
+                            in.problem.layers.digest.substr(0, 12), ")");
+  if (share > 0)
+    found.covers += stream_all(" with at least ", share * 100, " % of the mean load a stage");
+  found.covers +=
+      stream_all(", ", in.problem.schedules.size(), " listed schedules (", std::hex,
+                 digest(in.problem.schedules), ") in their placements, within the memory limits");
+  if (in.problem.recompute == Recompute::Full) found.covers += ", every stage recomputed";
+  if (in.problem.recompute == Recompute::Choose)
+    found.covers += ", any choice of recomputed stages";
+  return found;
+}
+
+/// The bound of the class that the best plan is in: the schedules whose order is known, or those
+/// and any order at all.
+Bound class_bound(const Searched& in, const PlannedSchedule& best) {
+  Bound found = listed_bound(in, static_cast<double>(best.estimate.count()));
+  if (in.to_build.empty()) return found;
+  double any = kInfinite;
+  for (const ScheduleSpec& spec : in.to_build)
+    any = std::min(any, any_order_bound(in.model, in.problem, spec));
+  const Nanoseconds least{static_cast<std::int64_t>(any)};
+  if (best.order) {
+    found.time = std::min(found.time, least);
+    found.covers += ", and any order of any stages dealt round to the ranks";
+  } else {
+    found.covers += stream_all(
+        "; not zb_greedy, whose orders are built for the costs: no order "
+        "of stages dealt round to the ranks is below ",
+        to_string(least));
+  }
+  return found;
+}
+
+bool above(const Contender& c, const SearchOutcome& outcome) {
+  return c.proof->closed() && !outcome.plans.empty() &&
+         c.bound() >= static_cast<double>(outcome.plans.front().estimate.count());
+}
+
+std::string lacks(const std::optional<Infeasible>& lack) {
+  if (!lack) return "no cuts found that fit";
+  return lack_text(*lack);
+}
+
+void explain(const Searched& in, SearchOutcome& outcome) {
+  const std::size_t kept = std::min(outcome.plans.size(), in.options.keep);
+  const auto explain_one = [&](const ScheduleSpec& spec, bool above, const std::string& lack,
+                               std::optional<Nanoseconds> bound) {
+    const auto plan = std::ranges::find(outcome.plans, spec, &PlannedSchedule::spec);
+    if (plan - outcome.plans.begin() < static_cast<std::ptrdiff_t>(kept)) return;
+    std::string reason = lack;
+    if (!outcome.plans.empty() && above)
+      reason = "its bound is above the plan's time";
+    else if (plan != outcome.plans.end())
+      reason = to_string(plan->estimate - outcome.plans.front().estimate) + " slower";
+    outcome.rejected.push_back({spec, reason, bound});
+  };
+  for (const Contender& c : in.contenders)
+    if (c.impossible.empty())
+      explain_one(in.problem.schedules[c.number], above(c, outcome), lacks(c.candidates->closest()),
+                  known(c.bound()));
+  for (const BuiltPlan& b : in.built)
+    if (b.impossible.empty()) explain_one(b.spec, false, lacks(b.closest), {});
+  outcome.plans.resize(kept);
+}
+
+}  // namespace
+
+SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history) {
+  SearchOutcome outcome;
+  outcome.candidates = evaluated(in.contenders, in.built);
+  std::optional<Infeasible> closest;
+  for (const Contender& c : in.contenders) {
+    const ScheduleSpec& spec = in.problem.schedules[c.number];
+    if (!c.impossible.empty()) {
+      outcome.rejected.push_back({spec, c.impossible});
+      continue;
+    }
+    if (c.candidates->best()) outcome.plans.push_back(*c.candidates->best());
+    note_closest(c.candidates->closest(), closest);
+  }
+  for (const BuiltPlan& b : in.built) {
+    if (!b.impossible.empty()) outcome.rejected.push_back({b.spec, b.impossible});
+    if (b.plan) outcome.plans.push_back(*b.plan);
+    note_closest(b.closest, closest);
+  }
+  std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
+    return std::pair{p.estimate, p.spec};
+  });
+  outcome.front = pareto_front(outcome.plans);
+  if (outcome.plans.empty()) {
+    outcome.infeasible = std::move(closest);
+    if (outcome.infeasible)
+      outcome.infeasible->proven =
+          std::ranges::none_of(
+              in.contenders,
+              [](const Contender& c) {
+                return c.open() || (c.impossible.empty() && c.candidates->unsure() < kInfinite);
+              }) &&
+          std::ranges::all_of(in.to_build, [&](const ScheduleSpec& spec) {
+            return no_order_fits(in.problem, spec);
+          });
+  } else {
+    outcome.bound = class_bound(in, outcome.plans.front());
+    // The class of the plan may be wider than the listed schedules.
+    for (SearchStep& step : history)
+      if (step.bound) step.bound = std::min(*step.bound, outcome.bound->time);
+  }
+  outcome.history = std::move(history);
+  explain(in, outcome);
+  // The judge of certificates knows nothing of recomputation.
+  if (in.options.certificate && in.problem.recompute == Recompute::None) certify(in, outcome);
+  return outcome;
+}
+
+}  // namespace pfeife
