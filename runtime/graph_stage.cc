@@ -134,20 +134,23 @@ void GraphStage::fill_values(MicrobatchId m, const Flight& flight, bool again) {
       values_[from_[s][c].value.index()] = flight.received[s][c];
 }
 
-void GraphStage::execute(const Instruction& instruction, MicrobatchId m) {
+void GraphStage::execute(const Instruction& instruction, MicrobatchId m, bool again) {
+  if (instruction.counts_batches && (again || !statistics_.first(instruction.node))) return;
   std::vector<c10::IValue> stack = arguments(instruction, values_);
   std::unique_lock<std::mutex> turn;
   if (instruction.random) {
     turn = std::unique_lock(turns_.mutex);
     auto generator = at::globalContext().defaultGenerator(options_.placing.device);
     const std::lock_guard lock(generator.mutex());
-    generator.set_current_seed(mixed_seed(
-        {options_.seed, inputs_->step, static_cast<std::uint64_t>(m.value),
-         hash_of(graph_.nodes[instruction.node].name)}));
+    generator.set_current_seed(
+        mixed_seed({options_.seed, inputs_->step, static_cast<std::uint64_t>(m.value),
+                    hash_of(graph_.nodes[instruction.node].name)}));
   }
   if (instruction.deferred && at::GradMode::is_enabled())
     call_deferred(*instruction.deferred, NodeId{static_cast<std::int64_t>(instruction.node)}, stack,
                   queue(m));
+  else if (instruction.batch_norm)
+    statistics_.call(instruction.node, instruction.call, *instruction.batch_norm, stack, !again);
   else
     instruction.call.op.callBoxed(stack);
   if (instruction.returns_list) {
@@ -168,7 +171,7 @@ void GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history, bo
     const NodeId node{static_cast<std::int64_t>(instruction.node)};
     if (observer_) observer_->before_node(node);
     try {
-      execute(instruction, m);
+      execute(instruction, m, again);
     } catch (const c10::Error& error) {
       throw RuntimeFault("node '" + graph_.nodes[instruction.node].name + "' (" +
                          graph_.nodes[instruction.node].op +

@@ -49,6 +49,8 @@ class GraphStage final : public Stage {
   void add_size(const Graph& resized, const std::vector<NodeEffects>& effects);
   /// Must be called before each step; `inputs` must outlive the step.
   void begin(const StepInputs& inputs);
+  /// Must be called after each step: deferred statistics of batch norms reach the buffers.
+  void end() { statistics_.commit(); }
 
   const std::vector<StageId>& sources() const override { return sources_; }
   const std::vector<StageId>& destinations() const override { return destinations_; }
@@ -76,14 +78,14 @@ class GraphStage final : public Stage {
   /// A microbatch between its forward and its backward.
   struct Flight {
     const StageProgram* program = nullptr;  ///< none: no samples
-    PerStage received;              ///< leaves
-    std::vector<at::Tensor> roots;  ///< [sent value] with history
+    PerStage received;                      ///< leaves
+    std::vector<at::Tensor> roots;          ///< [sent value] with history
     at::Tensor loss_root;
     std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward
   };
 
   void run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again);
-  void execute(const Instruction& instruction, MicrobatchId m);
+  void execute(const Instruction& instruction, MicrobatchId m, bool again);
   void fill_values(MicrobatchId m, const Flight& flight, bool again);
   PerStage forward_nothing(MicrobatchId m);
   PerStage run_backward(MicrobatchId m, const PerStage& gradients);
@@ -95,12 +97,13 @@ class GraphStage final : public Stage {
   StageOptions options_;
   StageSlice slice_;
   std::vector<StageId> sources_, destinations_;
-  std::vector<std::vector<Crossing>> from_, to_;  ///< [source], [destination]
-  std::vector<ValueId> sent_;                     ///< values that leave the stage, sorted
+  std::vector<std::vector<Crossing>> from_, to_;   ///< [source], [destination]
+  std::vector<ValueId> sent_;                      ///< values that leave the stage, sorted
   std::map<std::int64_t, StageProgram> programs_;  ///< by samples a microbatch
   std::optional<ValueId> loss_value_;
   std::vector<ValueId> kept_;
   StageObserver* observer_ = nullptr;
+  BatchStatistics statistics_;
 
   const StepInputs* inputs_ = nullptr;
   std::vector<at::Tensor> values_;  ///< [value] during a forward

@@ -98,16 +98,30 @@ void describe_train(Options& known) {
       "folder of .npy files named after the model's inputs; first dimension = samples")(
       "save", value<std::string>(), "folder of checkpoints; the last complete one is kept")(
       "save-every", value<int>(), "steps between checkpoints; default: only after the last")(
-      "resume", value<std::string>(), "folder of checkpoints, of any plan of the same model");
+      "resume", value<std::string>(), "folder of checkpoints, of any plan of the same model")(
+      "learning-rate", value<double>(), "default 1e-3")(
+      "momentum", value<double>(), "of optimizer `momentum`; default 0.9")(
+      "weight-decay", value<double>(), "default 0")(
+      "clip-norm", value<double>(), "largest norm of all gradients together; default 0: any")(
+      "defer-batch-norm", "running statistics of a step's whole batch instead of each microbatch");
 }
 
 int run_train(const Given& given, const std::vector<std::string>& arguments) {
-  return train_verb({plan_request(given), launch_options(given, arguments),
-                     at_least_one(given, "steps", 10), get<std::string>(given, "out", ""),
-                     find<std::string>(given, "timed"), get<std::string>(given, "data", ""),
-                     get<std::string>(given, "save", ""),
-                     given.count("save-every") ? at_least_one(given, "save-every", 1) : 0,
-                     get<std::string>(given, "resume", "")});
+  return train_verb(
+      {.what = plan_request(given),
+       .launch = launch_options(given, arguments),
+       .steps = at_least_one(given, "steps", 10),
+       .out = get<std::string>(given, "out", ""),
+       .timed = find<std::string>(given, "timed"),
+       .data = get<std::string>(given, "data", ""),
+       .save = get<std::string>(given, "save", ""),
+       .save_every = given.count("save-every") ? at_least_one(given, "save-every", 1) : 0,
+       .resume = get<std::string>(given, "resume", ""),
+       .learning_rate = find<double>(given, "learning-rate"),
+       .momentum = find<double>(given, "momentum"),
+       .weight_decay = find<double>(given, "weight-decay"),
+       .clip_norm = find<double>(given, "clip-norm"),
+       .defer_batch_norm = given.count("defer-batch-norm") > 0});
 }
 
 void describe_profile(Options& known) {

@@ -86,6 +86,7 @@ RankPipeline::Stages RankPipeline::make_stages(bool training) {
                      .recompute = training && !options_.recompute.empty() &&
                                   options_.recompute.at(s.index()),
                      .autocast_bf16 = options_.autocast_bf16,
+                     .defer_batch_norm = options_.defer_batch_norm,
                      .training = training,
                      .seed = options_.seed});
   return stages;
@@ -116,6 +117,7 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
   loss_scale_ = inputs.loss_scale;
   if (options_.update) ++updates_;
   std::vector<TaskRecord> records = executor_->run(++calls_);
+  for (const auto& [s, stage] : stages_) stage->end();
   if (options_.update && options_.optimizer.clip_norm > 0)
     shared_.clip(options_.optimizer.clip_norm, calls_, transport_);
   for (const StageId s : own_) update_stage(s);  // what the schedule did not update itself

@@ -18,6 +18,7 @@ struct RankOptions {
   Placing placing;
   std::vector<bool> recompute;  ///< [stage]; empty = none
   bool autocast_bf16 = false;
+  bool defer_batch_norm = false;  ///< BatchStatistics
   std::uint64_t seed = 0;  ///< of dropout and the like
   OptimizerOptions optimizer;
   bool update = true;  ///< false: gradients stay, optimizer steps do nothing

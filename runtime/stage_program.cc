@@ -30,8 +30,10 @@ bool switch_to_evaluation(Call& call) {
   return switched;
 }
 
-bool advances_statistics(const Node& node) {  // batch norm's count of batches
-  return node.op == "aten::add_";
+/// Batch norm's count of batches.
+bool counts_batches(const Graph& graph, const Node& node, const NodeEffects& effect) {
+  return node.op == "aten::add_" && !effect.writes.empty() &&
+         graph.value(effect.writes[0]).role == ValueRole::Buffer;
 }
 
 /// `needed`: values that stay after the last node.
@@ -59,16 +61,20 @@ StageProgram compile_stage(const Graph& graph, const std::vector<NodeEffects>& e
   for (const NodeId n : slice.nodes) {
     const Node& node = graph.node(n);
     const NodeEffects& effect = effects[n.index()];
-    if (!options.training && advances_statistics(node) && !effect.writes.empty() &&
-        graph.value(effect.writes[0]).role == ValueRole::Buffer)
-      continue;
-    Instruction instruction{compile_call(graph, node, options.placing),
-                            static_cast<std::uint64_t>(n.value),
-                            effect.random,
-                            node.returns_list,
-                            {},
-                            node.outputs,
-                            {}};
+    const bool counter = counts_batches(graph, node, effect);
+    if (!options.training && counter) continue;
+    Instruction instruction{.call = compile_call(graph, node, options.placing),
+                            .node = static_cast<std::uint64_t>(n.value),
+                            .random = effect.random,
+                            .returns_list = node.returns_list,
+                            .deferred = {},
+                            .batch_norm = {},
+                            .outputs = node.outputs,
+                            .last_uses = {}};
+    if (options.training && options.defer_batch_norm) {
+      instruction.batch_norm = batch_norm_arguments(instruction.call);
+      instruction.counts_batches = counter;
+    }
     if (!options.training && switch_to_evaluation(instruction.call)) instruction.random = false;
     if (options.split_backward && options.training)
       instruction.deferred = deferred_kind(graph, node);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/batch_statistics.h"
 #include "runtime/graph_split.h"
 #include "runtime/split_backward.h"
 
@@ -12,11 +13,12 @@ namespace pfeife {
 
 struct StageOptions {
   Placing placing;
-  bool split_backward = false;  ///< I and W will be asked for
-  bool recompute = false;       ///< F keeps only its inputs; B or I computes it again
-  bool autocast_bf16 = false;   ///< the forward runs under LibTorch's autocast
-  bool training = true;         ///< false: no gradients, dropout off, statistics as they are
-  std::uint64_t seed = 0;       ///< of random operators
+  bool split_backward = false;    ///< I and W will be asked for
+  bool recompute = false;         ///< F keeps only its inputs; B or I computes it again
+  bool autocast_bf16 = false;     ///< the forward runs under LibTorch's autocast
+  bool defer_batch_norm = false;  ///< running statistics of a step's whole batch
+  bool training = true;           ///< false: no gradients, dropout off, statistics as they are
+  std::uint64_t seed = 0;         ///< of random operators
 };
 
 /// A node's call.
@@ -26,6 +28,8 @@ struct Instruction {
   bool random = false;
   bool returns_list = false;
   std::optional<DeferredKind> deferred;
+  std::optional<BatchNormArguments> batch_norm;  ///< whose statistics are deferred
+  bool counts_batches = false;  ///< batch norm's counter, once a step where statistics are deferred
   std::vector<ValueId> outputs;
   std::vector<ValueId> last_uses;  ///< values nobody reads afterwards
 };

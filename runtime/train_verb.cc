@@ -72,6 +72,25 @@ class ProgressLines {
   double since_ = 0;
 };
 
+/// What the command line says of the update, over what the plan says.
+void set_update(const TrainRequest& request, RankOptions& rank) {
+  const auto set = [](const char* name, std::optional<double> given, double least, double& place) {
+    if (!given) return;
+    if (!(*given >= least && *given <= 1e30))
+      throw ConfigError({name}, stream_all("must be a number of at least ", least));
+    place = *given;
+  };
+  set("--learning-rate", request.learning_rate, 0, rank.optimizer.learning_rate);
+  set("--momentum", request.momentum, 0, rank.optimizer.momentum);
+  set("--weight-decay", request.weight_decay, 0, rank.optimizer.weight_decay);
+  set("--clip-norm", request.clip_norm, 0, rank.optimizer.clip_norm);
+  if (request.momentum && rank.optimizer.kind != Optimizer::Momentum)
+    throw ConfigError({"--momentum"}, "is of SGD with momentum; the plan trains with " +
+                                          to_string(rank.optimizer.kind) +
+                                          " (training: {optimizer: momentum} of the experiment)");
+  rank.defer_batch_norm = request.defer_batch_norm;
+}
+
 std::string losses_line(const StepProgress& progress) {
   char line[96];
   std::snprintf(line, sizeof line, "%lld,%lld,%.17g\n", static_cast<long long>(progress.step - 1),
@@ -107,16 +126,17 @@ int train_on_data(const TrainRequest& request, Executable& run) {
 int train_verb(TrainRequest request) {
   count_allocations();
   Executable run = read_executable(request.what);
+  set_update(request, run.rank);
   const at::Device device = request.launch.device = run.rank.placing.device;
   if (request.timed && request.trains())
     throw ConfigError({"--timed"}, "computes nothing: leave out --data, --save and --resume");
   if (request.timed) return train_timed(request, run);
   if (request.trains()) return train_on_data(request, run);
   return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
-    const Measurement measured = measure_steps(
-        run.pipeline, seat.rank, run.source, run.rank, request.steps,
-        /*count_memory=*/!request.launch.threads || !device.is_cpu(), seat.turns, seat.entering,
-        seat.transport);
+    const Measurement measured =
+        measure_steps(run.pipeline, seat.rank, run.source, run.rank, request.steps,
+                      /*count_memory=*/!request.launch.threads || !device.is_cpu(), seat.turns,
+                      seat.entering, seat.transport);
     if (seat.rank != RankId{0}) return RankAnswer{};
     if (!request.out.empty()) write_file(request.out, measurement_text(measured));
     const double samples = static_cast<double>(run.pipeline.microbatches) *

@@ -238,5 +238,59 @@ TEST(BatchNorm, StatisticsAdvanceOnceForEveryMicrobatch) {
   }
 }
 
+// Once a step, with mean and variance over the images of all microbatches, however they are dealt;
+// losses and gradients know nothing of it, nor do computations of a forward again.
+TEST(DeferredBatchNorm, AdvancesOnceAStepWithTheWholeBatch) {
+  const Model model("tiny_convnet");
+  RunOptions options;
+  const Outcome plain = run(model.unsplit(4), model.source, options);
+  options.rank.defer_batch_norm = true;
+  const StepInputs inputs = inputs_of(model.unsplit(4), 0, options.rank.placing);
+  std::vector<at::Tensor> images;
+  for (std::size_t m = 0; m < 4; ++m) images.push_back(input(model, inputs, m, "images"));
+  for (const ScheduleSpec& spec : different_points())
+    for (const bool recompute : {false, true}) {
+      const Pipeline pipeline = model.pipeline(spec);
+      options.rank.recompute.assign(pipeline.stages.stages, recompute);
+      const Outcome split = run(pipeline, model.source, options);
+      const at::Tensor whole =
+          at::conv2d(at::cat(images), parameter(model, split, "stem.0.weight"), {}, 1, 1).detach();
+      EXPECT_LE(distance(buffer(model, split, "stem.1.running_mean"), 0.1 * whole.mean({0, 2, 3})),
+                1e-12)
+          << name_of(spec);
+      EXPECT_LE(distance(buffer(model, split, "stem.1.running_var"),
+                         0.9 + 0.1 * whole.var({0, 2, 3}, /*unbiased=*/true)),
+                1e-12)
+          << name_of(spec);
+      EXPECT_EQ(buffer(model, split, "stem.1.num_batches_tracked").item<std::int64_t>(), 1);
+      EXPECT_EQ(split.losses.size(), 4u);
+      for (std::size_t m = 0; m < split.losses.size(); ++m)
+        EXPECT_NEAR(split.losses[m], plain.losses[m], 1e-12) << name_of(spec);
+      EXPECT_LE(largest_difference(split.gradients, plain.gradients), 1e-11) << name_of(spec);
+    }
+}
+
+TEST(DeferredBatchNorm, WeighsMicrobatchesByTheirSamples) {
+  const Model model("tiny_convnet");
+  RunOptions options;
+  options.rank.defer_batch_norm = true;
+  const Pipeline pipeline = model.pipeline(point("1f1b", 2, 4, 1));
+  StepInputs inputs = inputs_of(pipeline, 0, options.rank.placing);
+  const std::int64_t full = model.graph.microbatch_size;
+  ASSERT_GT(full, 1);
+  inputs.samples = {full, 1, 0, full};
+  for (auto& [id, tensor] : inputs.microbatches[1]) tensor = tensor.narrow(0, 0, 1);
+  const Outcome split = run_with(pipeline, model.source, options.rank,
+                                 [&](RankPipeline& own) { return own.step(inputs); });
+  const at::Tensor images =
+      at::cat({input(model, inputs, 0, "images"), input(model, inputs, 1, "images"),
+               input(model, inputs, 3, "images")});
+  const at::Tensor whole =
+      at::conv2d(images, parameter(model, split, "stem.0.weight"), {}, 1, 1).detach();
+  EXPECT_LE(distance(buffer(model, split, "stem.1.running_var"),
+                     0.9 + 0.1 * whole.var({0, 2, 3}, /*unbiased=*/true)),
+            1e-12);
+}
+
 }  // namespace
 }  // namespace pfeife
