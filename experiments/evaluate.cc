@@ -32,6 +32,10 @@ Nanoseconds chosen_time(const Evaluation& plan, SelectBy select_by) {
   return step_time(plan.estimated);
 }
 
+Jitter jitter_of(const JitterSettings& settings) {
+  return {.cv = settings.cv, .seed = settings.seed, .drift = settings.drift};
+}
+
 std::optional<Spread> spread(const std::vector<Nanoseconds>& steps) {
   if (steps.empty()) return std::nullopt;
   return Spread{quantile(steps, 0.05), quantile(steps, 0.5), quantile(steps, 0.95)};
@@ -58,8 +62,8 @@ Evaluation estimate_candidate(const CaseConfig& config, const Layers& layers,
   plan.memory_limit = memory_limits(config, cluster);
   if (!plan.possible()) return plan;
   const Placement& placement = plan.candidate.placement;
-  plan.costs = stage_costs(layers, plan.candidate.partition, placement, cluster,
-                           plan.candidate.recompute);
+  plan.costs =
+      stage_costs(layers, plan.candidate.partition, placement, cluster, plan.candidate.recompute);
   plan.peak_memory = peak_memory(plan.candidate.schedule, plan.costs, placement);
   const DependencyGraph graph = graph_of(plan, kEstimate);
   auto outcome = estimate(graph, plan.costs);
@@ -67,9 +71,8 @@ Evaluation estimate_candidate(const CaseConfig& config, const Layers& layers,
   plan.estimated = std::get<Trace>(std::move(outcome));
   add_memory(plan.estimated, graph, plan.candidate.schedule, plan.costs, placement);
   if (const auto& jitter = config.simulation.jitter)
-    plan.estimated_spread =
-        spread(jittered_estimates(graph, plan.costs, placement, cluster,
-                                  {jitter->cv, jitter->seed}, jitter->repetitions));
+    plan.estimated_spread = spread(jittered_estimates(graph, plan.costs, placement, cluster,
+                                                      jitter_of(*jitter), jitter->repetitions));
   return plan;
 }
 
@@ -96,7 +99,7 @@ void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers) {
                       .repetitions = 0,
                       .trace = true};
     if (settings.jitter) {
-      job.jitter = {settings.jitter->cv, settings.jitter->seed};
+      job.jitter = jitter_of(*settings.jitter);
       job.repetitions = settings.jitter->repetitions;
     }
     jobs.push_back(job);

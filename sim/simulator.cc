@@ -16,7 +16,9 @@ namespace {
 // whoever asks for it (see engine.h).
 constexpr std::size_t kBlock = 16;
 
-std::size_t runs(const SimulationJob& job) { return 1 + (job.jitter.cv > 0 ? job.repetitions : 0); }
+std::size_t runs(const SimulationJob& job) {
+  return 1 + (job.jitter.varies() ? job.repetitions : 0);
+}
 
 /// The runs of one process: from `first`, which starts a block, to before `last`.
 struct Piece {
@@ -37,8 +39,10 @@ void make_runs(
        .cluster = *job.cluster,
        .ranks = job.graph->ranks,
        .runs = last - first,
-       .busy = [&](std::size_t run,
-                   std::size_t task) { return jitter[run].vary(work.items[task].busy, task); },
+       .busy =
+           [&](std::size_t run, std::size_t task) {
+             return jitter[run].vary(work.items[task].busy, task, job.graph->tasks[task].kind);
+           },
        .on_ends = [&](std::size_t run,
                       std::vector<std::int64_t> ends) { on_ends(first + run, std::move(ends)); }});
 }
@@ -127,7 +131,7 @@ std::variant<Trace, Deadlock> simulate(const DependencyGraph& graph, const Stage
                           .launch_overhead = options.launch_overhead,
                           .jitter = options.jitter};
   check(job);
-  const std::size_t wanted = options.jitter.cv > 0 ? options.repetition + 1 : 0;
+  const std::size_t wanted = options.jitter.varies() ? options.repetition + 1 : 0;
   std::vector<std::int64_t> ends;
   PoolWork work;
   work.pieces = 1;

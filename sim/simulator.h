@@ -27,8 +27,8 @@ namespace pfeife {
 
 struct SimulationOptions {
   Nanoseconds launch_overhead{0};  ///< added in front of every compute cell and optimizer step
-  Jitter jitter;  ///< of compute and transfers; reductions and optimizer steps do not vary
-  std::uint64_t repetition = 0;  ///< which of the runs with this jitter
+  Jitter jitter;                   ///< of compute, transfers and (drift only) optimizer steps
+  std::uint64_t repetition = 0;    ///< which of the runs with this jitter
 };
 
 /// Whether this program was built with SimGrid. If not, the functions below throw RuntimeFault.

@@ -33,8 +33,8 @@ std::vector<Nanoseconds> jittered_estimates(const DependencyGraph& graph, const 
       const Nanoseconds time = times[graph.tasks[t].slot];
       const Nanoseconds varying = varying_time(graph.tasks[t], time, placement, cluster);
       for (std::size_t k = 0; k < used; ++k)
-        durations[t * used + k] =
-            static_cast<double>((time - varying + runs[k].vary(varying, t)).count());
+        durations[t * used + k] = static_cast<double>(
+            (time - varying + runs[k].vary(varying, t, graph.tasks[t].kind)).count());
     }
     compiled.makespans(std::span(durations).first(graph.size() * used), used, steps);
     for (std::size_t k = 0; k < used; ++k) found.emplace_back(static_cast<std::int64_t>(steps[k]));

@@ -18,7 +18,7 @@
 namespace pfeife {
 
 /// Step time of each run [repetition], without contention and launch overhead. `graph` must be free
-/// of deadlock. All equal if jitter.cv = 0. Cost: tasks x repetitions, about 0.2 us each.
+/// of deadlock. All equal if nothing varies. Cost: tasks x repetitions, about 0.2 us each.
 std::vector<Nanoseconds> jittered_estimates(const DependencyGraph& graph, const StageCosts& costs,
                                             const Placement& placement, const Cluster& cluster,
                                             const Jitter& jitter, std::size_t repetitions);

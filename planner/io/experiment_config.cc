@@ -156,8 +156,7 @@ void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
     plan.search_devices = true;
     return;
   }
-  if (!node.is_sequence())
-    node.fail("expected the device of each rank, such as [0, 1], or search");
+  if (!node.is_sequence()) node.fail("expected the device of each rank, such as [0, 1], or search");
   for (const YamlNode& item : node.items()) plan.devices.emplace_back(item.as_int(0, 1'000'000));
 }
 
@@ -202,7 +201,8 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
   for (const char* key : {"families", "cuts", "iterations", "recompute", "order"})
     if (node.find(key))
       node.fail_at_key(key, std::string("search: reference has its own schedules, cuts and effort; "
-                                        "leave plan.") + key + " out");
+                                        "leave plan.") +
+                                key + " out");
 }
 
 PlanSettings plan_settings(const YamlNode& node, const Path& folder, const ExperimentRules& rules) {
@@ -228,15 +228,17 @@ PlanSettings plan_settings(const YamlNode& node, const Path& folder, const Exper
   if (const auto reserve = node.find("reserve")) plan.reserve = reserve->as_bytes();
   if (const auto devices = node.find("devices")) read_rank_devices(*devices, plan);
   if (plan.search_devices && plan.source == PlanSettings::Source::ScheduleFile)
-    node.at("devices").fail("devices are searched together with the schedule; name the device of "
-                            "each rank of a given one");
+    node.at("devices").fail(
+        "devices are searched together with the schedule; name the device of "
+        "each rank of a given one");
   return plan;
 }
 
 JitterSettings jitter_settings(const YamlNode& node) {
-  node.check_keys({"cv", "repetitions", "seed"});
+  node.check_keys({"cv", "drift", "repetitions", "seed"});
   JitterSettings jitter;
   jitter.cv = node.at("cv").as_double(0, 1);
+  if (const auto drift = node.find("drift")) jitter.drift = drift->as_double(0, 1);
   if (const auto repetitions = node.find("repetitions"))
     jitter.repetitions = repetitions->as_count(1, 1'000'000);
   if (const auto seed = node.find("seed"))
@@ -304,10 +306,9 @@ void read_select_by(const YamlNode& node, CaseConfig& config) {
 }  // namespace
 
 const std::vector<std::string>& experiment_keys() {
-  static const std::vector<std::string> keys{"version",   "model",      "skips",   "profile",
-                                             "cluster",   "training",   "cases",   "plan",
-                                             "baselines", "simulation", "measurement", "engines",
-                                             "select_by"};
+  static const std::vector<std::string> keys{
+      "version", "model",     "skips",      "profile",     "cluster", "training", "cases",
+      "plan",    "baselines", "simulation", "measurement", "engines", "select_by"};
   return keys;
 }
 

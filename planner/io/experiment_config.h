@@ -53,12 +53,12 @@ struct PlanSettings {
   std::vector<std::int32_t> given_cuts;
   std::vector<std::string> families{"all"};  ///< names, or one of "all", "certified"
   std::vector<std::size_t> loops{1, 2, 3};
-  bool reference = false;         ///< search: reference, planner/search/reference.h
+  bool reference = false;  ///< search: reference, planner/search/reference.h
   Recompute recompute = Recompute::IfNeeded;
-  std::size_t iterations = 0;     ///< 0 = default budget
-  std::optional<Bytes> reserve;   ///< replaces that of the device kinds
-  std::vector<DeviceId> devices;  ///< [rank]; empty = rank r on device r
-  bool search_devices = false;    ///< which of them runs which rank is to be found
+  std::size_t iterations = 0;      ///< 0 = default budget
+  std::optional<Bytes> reserve;    ///< replaces that of the device kinds
+  std::vector<DeviceId> devices;   ///< [rank]; empty = rank r on device r
+  bool search_devices = false;     ///< which of them runs which rank is to be found
   std::string order = "captured";  ///< of an archive's nodes; "search" = is to be found
   SourceLocation where, families_where, cuts_where, devices_where;
 };
@@ -67,6 +67,7 @@ struct PlanSettings {
 /// the simulation.
 struct JitterSettings {
   double cv = 0;
+  double drift = 0;
   std::size_t repetitions = 100;
   std::uint64_t seed = 1;
 };
@@ -120,7 +121,7 @@ struct Experiment {
 
 /// What the words of a config may be, and what it needs to know of other files.
 struct ExperimentRules {
-  std::vector<std::string> families;  ///< names of schedule families
+  std::vector<std::string> families;            ///< names of schedule families
   std::vector<std::string> orders{"captured"};  ///< names of linear orders
   /// Devices in a cluster file, or of this machine if it is to be measured: the default of
   /// cases.devices, and its limit.

@@ -94,6 +94,7 @@ std::string simulation_text(const SimulationSettings& simulation) {
                      ", launch_overhead: " + number(simulation.launch_overhead.count()) + " ns";
   if (const auto& jitter = simulation.jitter)
     text += ", jitter: {cv: " + number(jitter->cv) +
+            (jitter->drift > 0 ? ", drift: " + number(jitter->drift) : "") +
             ", repetitions: " + number(jitter->repetitions) + ", seed: " + number(jitter->seed) +
             "}";
   return text + "}";
@@ -156,8 +157,7 @@ std::string resolved_text(const CaseConfig& config) {
   text += "simulation: " + simulation_text(config.simulation) + "\n";
   text += std::string("engines: [estimate") + (config.simulate ? ", simulate" : "") +
           (config.measure ? ", measure" : "") + "]\n";
-  if (config.measure)
-    text += "measurement: {steps: " + number(config.measurement.steps) + "}\n";
+  if (config.measure) text += "measurement: {steps: " + number(config.measurement.steps) + "}\n";
   return text + "select_by: " + to_string(config.select_by) + "\n";
 }
 

@@ -47,30 +47,42 @@ double nearly_normal(std::uint64_t state) {
 
 }  // namespace
 
-JitterSource::JitterSource(const Jitter& jitter, std::uint64_t repetition)
-    : key_(mix(mix(jitter.seed + kGolden) ^ (repetition * kGolden + 1))) {
-  PFEIFE_CHECK(jitter.cv >= 0 && jitter.cv <= 1, "coefficient of variation ", jitter.cv);
-  if (jitter.cv <= 0) return;
-  sigma_ = std::sqrt(logarithm(1 + jitter.cv * jitter.cv));  // the square root is exact by IEEE 754
+LogNormal::LogNormal(double cv) {
+  PFEIFE_CHECK(cv >= 0 && cv <= 1, "coefficient of variation ", cv);
+  if (cv <= 0) return;
+  sigma_ = std::sqrt(logarithm(1 + cv * cv));  // the square root is exact by IEEE 754
   // E[exp(sigma (u - 1/2))] = 2 sinh(sigma / 2) / sigma for uniform u, to the twelfth power.
   const double half = exponential(sigma_ / 2);
   const double one = (half - 1 / half) / sigma_;
   for (int i = 0; i < 12; ++i) mean_ *= one;
 }
 
-double JitterSource::factor(std::uint64_t task) const {
+double LogNormal::draw(std::uint64_t state) const {
   if (sigma_ <= 0) return 1;
-  return exponential(sigma_ * nearly_normal(key_ ^ mix(task + kGolden))) / mean_;
+  return exponential(sigma_ * nearly_normal(state)) / mean_;
 }
 
-Nanoseconds JitterSource::vary(Nanoseconds time, std::uint64_t task) const {
-  if (sigma_ <= 0) return time;
-  return Nanoseconds{std::llround(static_cast<double>(time.count()) * factor(task))};
+JitterSource::JitterSource(const Jitter& jitter, std::uint64_t repetition)
+    : key_(mix(mix(jitter.seed + kGolden) ^ (repetition * kGolden + 1))),
+      own_(jitter.cv),
+      common_(LogNormal(jitter.drift).draw(mix(key_))),
+      varies_(jitter.varies()) {}
+
+double JitterSource::factor(std::uint64_t task) const {
+  return own_.draw(key_ ^ mix(task + kGolden));
+}
+
+Nanoseconds JitterSource::vary(Nanoseconds time, std::uint64_t task, TaskKind kind) const {
+  if (!varies_ || time == Nanoseconds{0}) return time;
+  double factors = 1;
+  if (kind == TaskKind::Compute || kind == TaskKind::Transfer) factors *= factor(task);
+  if (kind == TaskKind::Compute || kind == TaskKind::Optimizer) factors *= common_;
+  return Nanoseconds{std::llround(static_cast<double>(time.count()) * factors)};
 }
 
 Nanoseconds varying_time(const Task& task, Nanoseconds time, const Placement& placement,
                          const Cluster& cluster) {
-  if (task.kind == TaskKind::Compute) return time;
+  if (task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer) return time;
   if (task.kind != TaskKind::Transfer) return Nanoseconds{0};
   const Path& path = cluster.path(placement.device(task.rank), placement.device(task.peer));
   return time - std::min(std::max(path.latency, Nanoseconds{1}), time);

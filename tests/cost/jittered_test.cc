@@ -23,10 +23,10 @@ struct Pipeline {
   }
 };
 
-Pipeline pipeline(const ScheduleSpec& spec) {
+Pipeline pipeline(const ScheduleSpec& spec, Nanoseconds transfer = Nanoseconds{50'000}) {
   Pipeline made;
   made.costs = uniform_costs(spec.stages(), Nanoseconds{1'000'000}, Nanoseconds{900'000},
-                             Nanoseconds{1'100'000}, Nanoseconds{50'000});
+                             Nanoseconds{1'100'000}, transfer);
   made.placement = placement_for(spec);
   made.cluster = uniform_cluster(spec.ranks, DeviceKind{}, {1e9}, Nanoseconds{1000});
   made.graph =
@@ -45,7 +45,8 @@ TEST(JitteredEstimates, OfOneRankAreSums) {
   for (std::size_t run = 0; run < steps.size(); ++run) {
     Nanoseconds sum{0};
     for (std::size_t t = 0; t < alone.graph.size(); ++t)
-      sum += JitterSource(jitter, run).vary(times[alone.graph.tasks[t].slot], t);
+      sum += JitterSource(jitter, run)
+                 .vary(times[alone.graph.tasks[t].slot], t, alone.graph.tasks[t].kind);
     EXPECT_EQ(steps[run], sum) << run;
   }
 }
@@ -64,6 +65,41 @@ TEST(JitteredEstimates, SpreadAsTheSumOfTheirTasks) {
   EXPECT_NEAR(off(0.05), -1.645, 0.2);
   EXPECT_NEAR(off(0.5), 0, 0.15);
   EXPECT_NEAR(off(0.95), 1.645, 0.2);
+}
+
+// One chain of work, all of it slower or faster together: the step is the estimate times a
+// log-normal factor of mean 1, whose logarithm has variance s^2 = ln(1 + drift^2) and mean -s^2 /
+// 2; so its quantiles are exp(z s - s^2 / 2), z that of the normal distribution. It does not narrow
+// as the step has more actions. 4,000 draws: a percentile is off by 0.034 s (a standard deviation).
+TEST(JitteredEstimates, CommonFactorScalesAWholeChain) {
+  const double drift = 0.05, s = std::sqrt(std::log(1 + drift * drift));
+  for (const std::size_t microbatches : {2, 64}) {
+    const Pipeline alone = pipeline({.family = "gpipe", .ranks = 1, .microbatches = microbatches});
+    const double whole =
+        static_cast<double>(step_time(std::get<Trace>(estimate(alone.graph, alone.costs))).count());
+    const std::vector<Nanoseconds> steps = alone.steps({.cv = 0, .seed = 2, .drift = drift}, 4000);
+    for (const auto& [p, z] : {std::pair{0.05, -1.6449}, {0.5, 0.0}, {0.95, 1.6449}})
+      EXPECT_NEAR(std::log(static_cast<double>(quantile(steps, p).count()) / whole),
+                  z * s - s * s / 2, 0.15 * s)
+          << p;
+  }
+}
+
+// Through a pipeline without transfers that take time, every path scales with the common factor, so
+// the longest does, whatever the schedule, but for rounding each task.
+TEST(JitteredEstimates, CommonFactorScalesEveryScheduleAlike) {
+  const Jitter jitter{.cv = 0, .seed = 5, .drift = 0.1};
+  for (const ScheduleSpec& spec : search_set(4, 8, std::vector<std::size_t>{1, 2})) {
+    const Pipeline made = pipeline(spec, Nanoseconds{0});
+    const double whole =
+        static_cast<double>(step_time(std::get<Trace>(estimate(made.graph, made.costs))).count());
+    const std::vector<Nanoseconds> steps = made.steps(jitter, 5);
+    for (std::size_t run = 0; run < steps.size(); ++run)
+      EXPECT_NEAR(static_cast<double>(steps[run].count()),
+                  whole * JitterSource(jitter, run).common_factor(),
+                  static_cast<double>(made.graph.size()))
+          << spec.family;
+  }
 }
 
 TEST(JitteredEstimates, WithoutVariationAreTheEstimate) {

@@ -37,8 +37,7 @@ class ExperimentConfig : public ::testing::Test {
                                     [](const PlanSettings&) {
                                       return std::pair{2, 6};
                                     },
-                                .order_of_plan =
-                                    [](const PlanSettings&) { return "depth_first"; }};
+                                .order_of_plan = [](const PlanSettings&) { return "depth_first"; }};
     return read_experiment(folder_ / "small.yaml", settings, rules);
   }
 
@@ -95,12 +94,12 @@ TEST_F(ExperimentConfig, TheResolvedTextReadsBackAsTheSameCase) {
            "devices: [1, 0]}\n"
            "baselines: []\n"
            "simulation: {queues: rank, links: delay, launch_overhead: 1.5 us, jitter: {cv: 0.02, "
-           "repetitions: 10, seed: 3}}\n"
+           "drift: 0.01, repetitions: 10, seed: 3}}\n"
            "engines: [simulate]\n"
            "select_by: p95\n");
   const std::string text = resolved_text(experiment.cases[0]);
   EXPECT_THAT(text, HasSubstr("loops: [1, 3]"));
-  EXPECT_THAT(text, HasSubstr("jitter: {cv: 0.02, repetitions: 10, seed: 3}"));
+  EXPECT_THAT(text, HasSubstr("jitter: {cv: 0.02, drift: 0.01, repetitions: 10, seed: 3}"));
   EXPECT_EQ(resolved_text(read(text).cases[0]), text);
 }
 
@@ -186,6 +185,10 @@ TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
        "small.yaml:4:21: \"measure\" runs the model, and a table model has only times"},
       {"engines: [estimate]\nselect_by: simulate\n", "small.yaml:5:12: select_by: choosing by"},
       {"select_by: p95\n", "small.yaml:4:12: select_by: p95 needs simulation.jitter"},
+      {"simulation: {jitter: {cv: 0.02, drift: 1.5}}\n",
+       "small.yaml:4:40: simulation.jitter.drift: "},
+      {"simulation: {jitter: {cv: 0.02, drfit: 0.1}}\n",
+       "small.yaml:4:33: simulation.jitter: unknown key \"drfit\"; did you mean \"drift\"?"},
       {"baselines: [gpip]\n", "small.yaml:4:13: baselines[0]:"},
       {"skips: skips.cvs\n", "small.yaml:4:8: skips: there is no file \"skips.cvs\""},
   };
@@ -241,9 +244,10 @@ TEST_F(ExperimentConfig, AGlobalBatchIsMicrobatchesTimesTheirSize) {
   EXPECT_THAT(error(model + "training: {global_batch: 48}\ncases: {microbatches: 9}\n"),
               ::testing::StartsWith("small.yaml:5:23: a global batch of 48 cannot be divided into "
                                     "9 microbatches; 8 or 12 would do"));
-  EXPECT_THAT(error(model + "training: {global_batch: 48, microbatch_size: 6}\n"
-                            "cases: {microbatches: 4}\n"),
-              ::testing::StartsWith("small.yaml:4:26: 4 microbatches of 6 are a global batch of 24"));
+  EXPECT_THAT(
+      error(model + "training: {global_batch: 48, microbatch_size: 6}\n"
+                    "cases: {microbatches: 4}\n"),
+      ::testing::StartsWith("small.yaml:4:26: 4 microbatches of 6 are a global batch of 24"));
   EXPECT_THAT(error(kSmallest + "training: {global_batch: 48}\n"),
               HasSubstr("this model is for one size; add training.microbatch_size"));
   EXPECT_THAT(error(kSmallest + "training: {global_batch: 48}\nplan: {file: plan.yaml}\n"),

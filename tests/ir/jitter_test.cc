@@ -62,13 +62,54 @@ TEST(Jitter, SameSeedSameNumbersOtherSeedsOthers) {
 
 TEST(Jitter, NumbersAreTheSameOnEveryMachine) {
   const JitterSource source({.cv = 0.05, .seed = 2024}, 7);
-  EXPECT_EQ(source.vary(Nanoseconds{1'000'000'000'000}, 0), Nanoseconds{1'002'570'898'053});
-  EXPECT_EQ(source.vary(Nanoseconds{1'000'000'000'000}, 123456), Nanoseconds{978'536'246'618});
+  EXPECT_EQ(source.vary(Nanoseconds{1'000'000'000'000}, 0, TaskKind::Compute),
+            Nanoseconds{1'002'570'898'053});
+  EXPECT_EQ(source.vary(Nanoseconds{1'000'000'000'000}, 123456, TaskKind::Transfer),
+            Nanoseconds{978'536'246'618});
 }
 
 TEST(Jitter, NoneLeavesTimesAsTheyAre) {
   const JitterSource source({}, 0);
-  EXPECT_EQ(source.vary(Nanoseconds{12345}, 9), Nanoseconds{12345});
+  EXPECT_EQ(source.vary(Nanoseconds{12345}, 9, TaskKind::Compute), Nanoseconds{12345});
+}
+
+TEST(Jitter, WithoutDriftHasNoCommonFactor) {
+  EXPECT_EQ(JitterSource({.cv = 0.3, .seed = 8}, 5).common_factor(), 1);
+}
+
+// As above: over n repetitions the mean is off by drift / sqrt(n), the coefficient of variation by
+// drift / sqrt(2 n), times five.
+TEST(Jitter, CommonFactorsVaryFromRepetitionToRepetitionAsAskedFor) {
+  constexpr int kRuns = 20'000;
+  for (const double drift : {0.01, 0.2}) {
+    double sum = 0, squares = 0;
+    for (int run = 0; run < kRuns; ++run) {
+      const double factor =
+          JitterSource({.cv = 0.1, .seed = 3, .drift = drift}, static_cast<std::uint64_t>(run))
+              .common_factor();
+      sum += factor;
+      squares += factor * factor;
+    }
+    const double mean = sum / kRuns;
+    EXPECT_NEAR(mean, 1, 5 * drift / std::sqrt(kRuns)) << drift;
+    EXPECT_NEAR(std::sqrt(squares / kRuns - mean * mean) / mean, drift,
+                5 * drift / std::sqrt(2.0 * kRuns) + 0.015 * drift)
+        << drift;
+  }
+}
+
+TEST(Jitter, CommonFactorIsOfComputationsAndOptimizerStepsAndTheOwnOneOfComputationsAndTransfers) {
+  const Nanoseconds time{1'000'000'000};
+  const JitterSource both({.cv = 0.1, .seed = 6, .drift = 0.2}, 4);
+  const auto times = [&](double factor) {
+    return Nanoseconds{std::llround(static_cast<double>(time.count()) * factor)};
+  };
+  const double own = both.factor(7), common = both.common_factor();
+  EXPECT_EQ(own, JitterSource({.cv = 0.1, .seed = 6}, 4).factor(7)) << "drift does not change it";
+  EXPECT_NE(common, 1);
+  EXPECT_EQ(both.vary(time, 7, TaskKind::Compute), times(own * common));
+  EXPECT_EQ(both.vary(time, 7, TaskKind::Transfer), times(own));
+  EXPECT_EQ(both.vary(time, 7, TaskKind::Optimizer), times(common));
 }
 
 }  // namespace

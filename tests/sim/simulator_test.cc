@@ -156,8 +156,10 @@ TEST_F(Simulator, JitterVariesComputeAndTransfersButNotTheRest) {
                {.launch_overhead = Nanoseconds{50}, .jitter = {.cv = 0.2, .seed = 3}});
   const auto& events = std::get<Trace>(answer).events;
   const JitterSource source({.cv = 0.2, .seed = 3}, 0);
-  EXPECT_EQ(events[0].end, Nanoseconds{50} + source.vary(Nanoseconds{1'000'000}, 0));
-  EXPECT_EQ(events[1].end, Nanoseconds{100} + source.vary(Nanoseconds{1'000'000}, 1));
+  EXPECT_EQ(events[0].end,
+            Nanoseconds{50} + source.vary(Nanoseconds{1'000'000}, 0, TaskKind::Compute));
+  EXPECT_EQ(events[1].end,
+            Nanoseconds{100} + source.vary(Nanoseconds{1'000'000}, 1, TaskKind::Transfer));
   EXPECT_EQ(events[2].end, Nanoseconds{100}) << "the latency does not vary";
   EXPECT_EQ(events[3].end, Nanoseconds{827});
   EXPECT_NE(events[0].end, Nanoseconds{1'000'050});
