@@ -1,6 +1,8 @@
 #include "planner/io/profile_file.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <map>
 
 #include "planner/io/training_yaml.h"
@@ -108,6 +110,18 @@ std::vector<NodeId> read_savers(const YamlNode& list, const Names& nodes) {
   return savers;
 }
 
+YamlValue variation_value(const MeasuredVariation& variation) {
+  const auto share = [](double value) {
+    std::array<char, 32> text{};  // the shortest that reads back as the same number
+    return yaml_scalar({text.data(), std::to_chars(text.begin(), text.end(), value).ptr});
+  };
+  return yaml_map({{"cv", share(variation.cv), {}}, {"drift", share(variation.drift), {}}});
+}
+MeasuredVariation read_variation(const YamlNode& node) {
+  node.check_keys({"cv", "drift"});
+  return {node.at("cv").as_double(0, 1), node.at("drift").as_double(0, 1)};
+}
+
 }  // namespace
 
 std::string profile_text(const Profile& profile, const Graph& graph) {
@@ -123,23 +137,25 @@ std::string profile_text(const Profile& profile, const Graph& graph) {
     parameters.push_back(yaml_map({{"name", yaml_string(graph.parameters[p].names.front()), {}},
                                    {"optimizer", yaml_amount(profile.parameters[p].optimizer), {}},
                                    {"state", yaml_amount(profile.parameters[p].state), {}}}));
-  return to_text(yaml_map({{"version", yaml_scalar("1"), {}},
-                           {"graph", yaml_string(profile.graph_digest), {}},
-                           {"device_kind", yaml_string(profile.device_kind), {}},
-                           {"training", training_value(profile.training), {}},
-                           {"source", yaml_scalar(to_string(profile.source)), {}},
-                           {"origin", yaml_string(profile.origin), {}},
-                           {"executor_overhead", yaml_amount(profile.executor_overhead), {}},
-                           {"nodes", yaml_sequence(std::move(nodes)), {}},
-                           {"storages", yaml_sequence(std::move(storages)), {}},
-                           {"parameters", yaml_sequence(std::move(parameters)), {}}}));
+  Entries entries{{"version", yaml_scalar("1"), {}},
+                  {"graph", yaml_string(profile.graph_digest), {}},
+                  {"device_kind", yaml_string(profile.device_kind), {}},
+                  {"training", training_value(profile.training), {}},
+                  {"source", yaml_scalar(to_string(profile.source)), {}},
+                  {"origin", yaml_string(profile.origin), {}},
+                  {"executor_overhead", yaml_amount(profile.executor_overhead), {}}};
+  if (profile.variation) entries.push_back({"variation", variation_value(*profile.variation), {}});
+  entries.push_back({"nodes", yaml_sequence(std::move(nodes)), {}});
+  entries.push_back({"storages", yaml_sequence(std::move(storages)), {}});
+  entries.push_back({"parameters", yaml_sequence(std::move(parameters)), {}});
+  return to_text(yaml_map(std::move(entries)));
 }
 
 Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   const YamlDocument document = YamlDocument::read(file);
   const YamlNode root = document.root();
   root.check_keys({"version", "graph", "device_kind", "training", "source", "origin",
-                   "executor_overhead", "nodes", "storages", "parameters"});
+                   "executor_overhead", "variation", "nodes", "storages", "parameters"});
   root.at("version").as_int(1, 1);
   Profile profile;
   profile.graph_digest = root.at("graph").as_string();
@@ -155,6 +171,7 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   profile.origin = root.at("origin").as_string();
   if (const auto overhead = root.find("executor_overhead"))
     profile.executor_overhead = read_time(*overhead);
+  if (const auto variation = root.find("variation")) profile.variation = read_variation(*variation);
 
   Names nodes, values, parameters;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) nodes.add(graph.nodes[n].name, n);

@@ -58,6 +58,13 @@ struct ParameterProfile {
   friend bool operator==(const ParameterProfile&, const ParameterProfile&) = default;
 };
 
+/// How measured times vary: coefficients of variation of the two factors of planner/ir/jitter.h.
+struct MeasuredVariation {
+  double cv = 0;     ///< of an F, B, I or W by itself, within a step
+  double drift = 0;  ///< of steps as a whole
+  friend bool operator==(const MeasuredVariation&, const MeasuredVariation&) = default;
+};
+
 struct Profile {
   std::string graph_digest;
   std::string device_kind;
@@ -68,7 +75,8 @@ struct Profile {
   std::vector<SavedStorage> storages;
   std::vector<ParameterProfile> parameters;  ///< [parameter]
   Nanoseconds executor_overhead{0};          ///< per action, measured
-  std::vector<std::string> warnings;         ///< operators charged by bytes only, and the like
+  std::optional<MeasuredVariation> variation;
+  std::vector<std::string> warnings;  ///< operators charged by bytes only, and the like
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 

@@ -22,6 +22,7 @@ Profile some_profile(const Graph& graph) {
   profile.source = FigureSource::Measured;
   profile.origin = "2026-01-01, a \"quoted\" machine: two cores";
   profile.executor_overhead = Nanoseconds{321};
+  profile.variation = MeasuredVariation{0.0125, 1.0 / 3};
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto i = static_cast<std::int64_t>(n);
     NodeProfile node{Nanoseconds{i}, Nanoseconds{2 * i}, Nanoseconds{3 * i},
@@ -60,6 +61,25 @@ TEST_F(ProfileFile, ReadsWhatItWrote) {
   const Profile profile = some_profile(graph);
   write(profile_text(profile, graph));
   EXPECT_EQ(read_profile(file_, graph), profile);
+}
+
+TEST_F(ProfileFile, WithoutVariationIsAsItWasBeforeThereWasOne) {
+  const Graph graph = tiny();
+  Profile profile = some_profile(graph);
+  profile.variation.reset();
+  const std::string text = profile_text(profile, graph);
+  EXPECT_EQ(text.find("variation"), std::string::npos);
+  write(text);
+  EXPECT_EQ(read_profile(file_, graph), profile);
+}
+
+TEST_F(ProfileFile, RefusesVariationThatIsNone) {
+  const Graph graph = tiny();
+  const std::string text = profile_text(some_profile(graph), graph);
+  write(replaced(text, "cv: 0.0125", "cv: -0.5"));
+  EXPECT_NE(refusal(graph).find("variation.cv"), std::string::npos) << refusal(graph);
+  write(replaced(text, "cv: 0.0125", "cvs: 0.0125"));
+  EXPECT_NE(refusal(graph).find("did you mean \"cv\"?"), std::string::npos) << refusal(graph);
 }
 
 TEST_F(ProfileFile, RefusesOtherGraphsMissingNodesAndUnknownNamesWithThePlace) {
