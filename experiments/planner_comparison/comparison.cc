@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "planner/schedules/families.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "planner/search/min_max.h"
 #include "planner/search/reference.h"
 

@@ -9,7 +9,7 @@
 #include "planner/io/piper_profile.h"
 #include "planner/io/pt2_reader.h"
 #include "planner/schedules/families.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "planner/search/min_max.h"
 
 namespace pfeife {

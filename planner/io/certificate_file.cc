@@ -5,13 +5,14 @@
 #include <concepts>
 
 #include "planner/io/atomic_file.h"
+#include "planner/io/certificate_problem.h"
 #include "planner/io/digest.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 1, sha256 ";
+const std::string kTitle = "pfeife certificate 2, sha256 ";
 
 /// Writing and reading go through the same description of the format (`describe` below): words
 /// apart by blanks, a keyword at the begin of a line.
@@ -182,30 +183,31 @@ void describe(Archive& a, CertifiedPath& path) {
   describe(a, path.rank), a.word(path.turns);
 }
 template <class Archive>
-void describe(Archive& a, CertifiedWeights::OfPath& weight) {
-  describe(a, weight.path), describe(a, weight.weight);
+void describe(Archive& a, CertifiedMoment& moment) {
+  describe(a, moment.rank), describe(a, moment.action);
 }
 template <class Archive>
-void describe(Archive& a, CertifiedWeights::OfMemory& weight) {
-  describe(a, weight.rank), describe(a, weight.action), describe(a, weight.weight);
+void describe(Archive& a, CertifiedWeight& weight) {
+  describe(a, weight.of), describe(a, weight.weight);
 }
 template <class Archive>
 void describe(Archive& a, CertifiedWeights& weights) {
   a.line("weights");
-  describe(a, weights.paths), describe(a, weights.memory);
+  describe(a, weights.paths), describe(a, weights.moments);
 }
 template <class Archive>
 void describe(Archive& a, CertifiedNode& node) {
   a.line("node");
   auto then = static_cast<std::uint8_t>(node.then);
-  describe(a, then), describe(a, node.at), describe(a, node.threshold), describe(a, node.weights);
+  describe(a, then), describe(a, node.stage), describe(a, node.threshold),
+      describe(a, node.weights);
   node.then = static_cast<CertifiedNode::Then>(then);
 }
 template <class Archive>
 void describe(Archive& a, CertifiedProof& proof) {
   a.line("schedule");
   describe(a, proof.spec), describe(a, proof.least_load);
-  describe(a, proof.paths), describe(a, proof.tree);
+  describe(a, proof.paths), describe(a, proof.moments), describe(a, proof.tree);
 }
 /// Most pairs of devices share a path: each one is listed once.
 template <class Archive>
@@ -239,53 +241,6 @@ void describe(Archive& a, Certificate& c) {
   a.line("schedules"), describe(a, c.proofs);
 }
 
-/// What the costs of stages take for granted: every number points to something, amounts are not
-/// negative.
-std::string problem_fault(const Certificate& c) {
-  const auto count = static_cast<std::int64_t>(c.layers.size());
-  const auto wrong = [&](const std::vector<LayerId>& ids) {
-    return std::ranges::any_of(ids, [&](LayerId l) { return l.value < 0 || l.value >= count; }) ||
-           std::ranges::adjacent_find(ids, std::ranges::greater_equal{}) != ids.end();
-  };
-  const auto negative = [](auto... amounts) { return ((amounts < decltype(amounts){0}) || ...); };
-  const std::size_t kinds = c.cluster.kinds.size(), devices = c.cluster.devices();
-  if (count == 0) return "no layers";
-  for (const Layer& l : c.layers.layers) {
-    if (l.times.size() != kinds) return "a layer without the times of every device kind";
-    for (const LayerTimes& t : l.times)
-      if (negative(t.forward, t.backward_input, t.backward_weight, t.optimizer))
-        return "a negative time";
-    if (negative(l.saved, l.weight_saved, l.temporary)) return "a negative amount";
-  }
-  for (const LayerValue& v : c.layers.values)
-    if (v.producer.value < 0 || v.consumers.empty() || wrong(v.consumers) ||
-        v.producer >= v.consumers.front() || negative(v.bytes, v.gradient_bytes))
-      return "a value that is read before it is made";
-  for (const LayerStorage& s : c.layers.storages)
-    if (wrong(s.savers) || wrong(s.weight_savers) || negative(s.bytes) ||
-        (s.value && *s.value >= c.layers.values.size()))
-      return "a storage that points to nothing";
-  for (const LayerParameter& p : c.layers.parameters)
-    if (wrong(p.users) || negative(p.bytes, p.gradient, p.state) ||
-        (!p.optimizer.empty() && p.optimizer.size() != kinds) ||
-        std::ranges::any_of(p.optimizer, [&](Nanoseconds t) { return negative(t); }))
-      return "a parameter that points to nothing";
-  for (const std::size_t kind : c.cluster.kind_of_device)
-    if (kind >= kinds) return "a device of no kind";
-  for (const DeviceKind& kind : c.cluster.kinds)
-    if (negative(kind.stage_overhead, kind.iteration_overhead)) return "a negative overhead";
-  if (c.cluster.paths.size() != devices * devices) return "devices without a path";
-  for (const Path& path : c.cluster.paths) {
-    if (negative(path.latency)) return "a negative latency";
-    for (const BandwidthCurve::Point& point : path.bandwidth.points)
-      if (!(point.rate.value > 0) || negative(point.size)) return "a path without a rate";
-  }
-  for (const DeviceId d : c.device_of_rank)
-    if (d.value < 0 || d.index() >= devices) return "a rank without a device";
-  if (c.memory_limit.size() != c.device_of_rank.size()) return "a rank without a memory limit";
-  return "";
-}
-
 }  // namespace
 
 std::string certificate_text(const Certificate& certificate) {
@@ -299,7 +254,7 @@ std::string certificate_text(const Certificate& certificate) {
 Certificate read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 1");
+    throw ConfigError({name, 1, 0}, "this is no certificate of version 2");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");

@@ -14,41 +14,43 @@
 namespace pfeife {
 
 /// A path through the dependencies of a schedule on a chain of stages, from the last task of a rank
-/// backwards: `turns` alternates numbers of steps to the task before on the rank and letters, f or
-/// b = over the forward or backward transfer that the task waits for. "9f12b0f3".
+/// backwards, a letter for each step: r = to the task before on the rank, f or b = to the forward
+/// or backward transfer that the task waits for, d = to the compute task whose value it needs.
+/// "rrrfdrrbd".
 struct CertifiedPath {
   std::uint32_t rank = 0;
   std::string turns;
   friend bool operator==(const CertifiedPath&, const CertifiedPath&) = default;
 };
 
-/// Weights that turn a region into one bound: of paths (numbers of CertifiedProof::paths), and of
-/// what ranks hold while they do an action (number in the rank's compute-only row).
+/// A rank while it does an action (number in its compute-only row): what it then holds must fit.
+struct CertifiedMoment {
+  std::uint32_t rank = 0, action = 0;
+  friend bool operator==(const CertifiedMoment&, const CertifiedMoment&) = default;
+};
+
+/// Of a path or a moment, by its number in the proof.
+struct CertifiedWeight {
+  std::uint32_t of = 0;
+  std::int64_t weight = 0;
+  friend bool operator==(const CertifiedWeight&, const CertifiedWeight&) = default;
+};
+/// Weights that turn a region into one bound.
 struct CertifiedWeights {
-  struct OfPath {
-    std::uint32_t path = 0;
-    std::int64_t weight = 0;
-    friend bool operator==(const OfPath&, const OfPath&) = default;
-  };
-  struct OfMemory {
-    std::uint32_t rank = 0, action = 0;
-    std::int64_t weight = 0;
-    friend bool operator==(const OfMemory&, const OfMemory&) = default;
-  };
-  std::vector<OfPath> paths;
-  std::vector<OfMemory> memory;
+  std::vector<CertifiedWeight> paths, moments;
   friend bool operator==(const CertifiedWeights&, const CertifiedWeights&) = default;
 };
 
-/// A region of cuts. Its weights are applied in turn: positions that only lie on cuts that are not
-/// faster than the bound leave the region. If something is left it is tried cut by cut (`Each`) or
-/// split in two, whose nodes follow: load of stage `at` <= or > threshold, position of boundary
-/// `at` <= or > threshold.
+/// A region of cuts: for each stage and end, where the stage may begin. The weights are applied in
+/// turn: stages that only lie on cuts that are not faster than the bound, or that do not fit at a
+/// moment of the proof, leave the region. If something is left it is tried cut by cut (`Each`) or
+/// split in two, whose nodes follow: load (ns for F and B of a microbatch) of the stage <= or >
+/// threshold, end of the stage (number of a legal boundary, 0 = before the first layer) likewise.
 struct CertifiedNode {
-  enum class Then : std::uint8_t { Nothing, Each, SplitLoad, SplitPosition };
+  enum class Then : std::uint8_t { Nothing, Each, SplitLoad, SplitEnd };
   std::vector<CertifiedWeights> weights;
   Then then = Then::Nothing;
-  std::uint32_t at = 0;
+  std::uint32_t stage = 0;
   std::int64_t threshold = 0;
   friend bool operator==(const CertifiedNode&, const CertifiedNode&) = default;
 };
@@ -59,6 +61,7 @@ struct CertifiedProof {
   /// empty = all cuts.
   std::vector<std::int64_t> least_load;
   std::vector<CertifiedPath> paths;
+  std::vector<CertifiedMoment> moments;
   std::vector<CertifiedNode> tree;  ///< in preorder
   friend bool operator==(const CertifiedProof&, const CertifiedProof&) = default;
 };

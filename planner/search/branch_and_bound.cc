@@ -43,8 +43,7 @@ BranchAndBound::Node BranchAndBound::pop() {
 
 double BranchAndBound::bound() const {
   if (!rooted_) return 0;
-  const double least =
-      open_.empty() ? closed_bound_ : std::min(closed_bound_, open_.front().bound);
+  const double least = open_.empty() ? closed_bound_ : std::min(closed_bound_, open_.front().bound);
   return least < Candidates::kTooFull ? least : kInfinite;
 }
 
@@ -194,8 +193,7 @@ void BranchAndBound::split(const Node& node) {
       if (region.last[i] - region.first[i] > region.last[widest] - region.first[widest]) widest = i;
     const std::int32_t middle = (region.first[widest] + region.last[widest]) / 2;
     left.last[widest] = middle, right.first[widest] = middle + 1;
-    certified = {
-        {}, CertifiedNode::Then::SplitPosition, static_cast<std::uint32_t>(widest), middle};
+    certified = {{}, CertifiedNode::Then::SplitEnd, static_cast<std::uint32_t>(widest - 1), middle};
   }
   const std::size_t one = push(std::move(left), node.bound, node.depth + 1);
   const std::size_t other = push(std::move(right), node.bound, node.depth + 1);
@@ -256,6 +254,7 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
     choose_least_share(root.region);
     record_least_load(root.region);
   }
+  if (settings_.record) cut_bound_.set_record(&record_);
   const auto microbatches = static_cast<double>(candidates_.spec().microbatches);
   const std::size_t rounds = candidates_.stages() <= 48 ? 6 : 2;  // the master is cubic in stages
   for (std::size_t round = 0; round < rounds; ++round) {

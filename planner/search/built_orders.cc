@@ -9,7 +9,7 @@
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 #include "planner/schedules/zb_greedy.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "planner/search/local_search.h"
 #include "planner/search/start_cuts.h"
 

@@ -5,7 +5,7 @@
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 
 namespace pfeife {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "planner/search/cut_costs.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "planner/search/live_memory.h"
 #include "planner/search/recomputation.h"
 #include "planner/search/search.h"

@@ -98,16 +98,23 @@ bool CutBound::limit_memory(std::size_t r) {
     sum = 0;
     for (std::size_t k = 0; k < stages.size(); ++k)
       sum += least[k] = least_held(moment, k, stages[k]);
-    if (sum > limit_[r]) return false;
+    bool excludes = sum > limit_[r];
+    const auto note = [&] {
+      if (excludes && record_ != nullptr)
+        record_->moment({static_cast<std::uint32_t>(r), moment.action});
+    };
+    if (excludes) return note(), false;
     for (std::size_t k = 0; k < stages.size(); ++k) {
       Window& window = windows_[stages[k]];
       const double most = limit_[r] - (sum - least[k]);
       std::int32_t from = region_.first[stages[k]];
       for (std::int32_t q = region_.first[stages[k] + 1]; q <= region_.last[stages[k] + 1]; ++q) {
         while (from < q && LiveMemory::held(model_, moment, k, from, q) > most) ++from;
+        excludes = excludes || from > window.from[at(q)];
         window.from[at(q)] = std::max(window.from[at(q)], from);
       }
     }
+    note();
   }
   return true;
 }

@@ -13,6 +13,7 @@
 
 #include "planner/search/cut_costs.h"
 #include "planner/search/live_memory.h"
+#include "planner/search/proof_record.h"
 
 namespace pfeife {
 
@@ -33,6 +34,8 @@ class CutBound {
   /// Makes `region` the one that the rest speaks of. False if it is surely empty.
   bool enter(const CutRegion& region);
   const CutRegion& region() const { return region_; }
+  /// Notes the moments at which memory excludes stages; nullptr = not.
+  void set_record(ProofRecord* record) { record_ = record; }
   /// About how many ns all calls together have taken: counted, not measured.
   double work() const { return work_; }
 
@@ -94,6 +97,7 @@ class CutBound {
   std::vector<std::vector<std::int32_t>> choice_;        // [boundary][q] position before
   double constant_ = 0;                                  // of the last minimum()
   bool keep_ = false;
+  ProofRecord* record_ = nullptr;
   mutable double work_ = 0;
 };
 

@@ -279,14 +279,14 @@ CertifiedPath Program::turns(std::size_t rank, const Over& over) const {
   std::size_t steps = stages_of_rank_[rank].size();  // from the last optimizer step on
   walk(rank, over, [&](std::uint32_t at, bool crosses) {
     if (crosses) {
-      path.turns += std::to_string(steps);
-      path.turns += steps_[origins_[at].producer].latency < 5 * stages_ ? 'f' : 'b';
+      path.turns.append(steps, 'r');
+      path.turns += steps_[origins_[at].producer].latency < 5 * stages_ ? "fd" : "bd";
       steps = 0;
     } else if (const std::uint32_t before = origins_[at].rank_before; before != kNone) {
       steps += origins_[before].cell != origins_[at].cell;
     }
   });
-  if (steps > 0) path.turns += std::to_string(steps);
+  path.turns.append(steps, 'r');
   return path;
 }
 

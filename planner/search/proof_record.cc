@@ -11,8 +11,15 @@ std::uint32_t ProofRecord::path(const CertifiedPath& path) {
   return at->second;
 }
 
+std::uint32_t ProofRecord::moment(const CertifiedMoment& moment) {
+  const auto at = std::ranges::find(moments_, moment);
+  const auto number = static_cast<std::uint32_t>(at - moments_.begin());
+  if (at == moments_.end()) moments_.push_back(moment);
+  return number;
+}
+
 CertifiedProof ProofRecord::proof(const ScheduleSpec& spec, std::int64_t bound) const {
-  CertifiedProof proof{spec, least_load, {}, {}};
+  CertifiedProof proof{spec, least_load, {}, moments_, {}};
   const bool nothing_fits = bound == Certificate::kNothingFits;
   constexpr std::uint32_t kUnused = ~std::uint32_t{0};
   std::vector<std::uint32_t> number(paths_.size(), kUnused);
@@ -25,19 +32,19 @@ CertifiedProof ProofRecord::proof(const ScheduleSpec& spec, std::int64_t bound) 
     const bool proven = !nothing_fits && node.bound >= static_cast<double>(bound);
     if (proven) written.then = CertifiedNode::Then::Nothing;
     if (written.then == CertifiedNode::Then::SplitLoad ||
-        written.then == CertifiedNode::Then::SplitPosition)
+        written.then == CertifiedNode::Then::SplitEnd)
       open.insert(open.end(), node.children.rbegin(), node.children.rend());
     else
-      written.at = 0, written.threshold = 0;
+      written.stage = 0, written.threshold = 0;
     for (CertifiedWeights& weights : written.weights) {
       if (nothing_fits) weights.paths.clear();
       for (auto& weight : weights.paths) {
-        std::uint32_t& known = number[weight.path];
+        std::uint32_t& known = number[weight.of];
         if (known == kUnused) {
           known = static_cast<std::uint32_t>(proof.paths.size());
-          proof.paths.push_back(paths_[weight.path]);
+          proof.paths.push_back(paths_[weight.of]);
         }
-        weight.path = known;
+        weight.of = known;
       }
     }
   }

@@ -23,8 +23,10 @@ class ProofRecord {
     return nodes_.size() - 1;
   }
   Node& node(std::size_t index) { return nodes_[index]; }
-  /// The number of the path in the certificate.
+  /// The number of the path in the record.
   std::uint32_t path(const CertifiedPath& path);
+  /// Likewise of a moment at which memory excludes cuts.
+  std::uint32_t moment(const CertifiedMoment& moment);
 
   /// The part of the tree that proves `bound` (kNothingFits: that nothing fits).
   CertifiedProof proof(const ScheduleSpec& spec, std::int64_t bound) const;
@@ -33,6 +35,7 @@ class ProofRecord {
  private:
   std::vector<Node> nodes_;
   std::vector<CertifiedPath> paths_;
+  std::vector<CertifiedMoment> moments_;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> number_;
 };
 

@@ -9,7 +9,7 @@
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 #include "planner/search/candidate.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 
 namespace pfeife {
 

@@ -293,7 +293,8 @@ void Relaxation::add_weights(const std::vector<PathMaster::Weight>& weights, dou
     if (record_ == nullptr) continue;
     const auto written = static_cast<std::int64_t>(whole);
     if (limit)
-      certified_.memory.push_back({static_cast<std::uint32_t>(rank), row.moment->action, written});
+      certified_.moments.push_back(
+          {record_->moment({static_cast<std::uint32_t>(rank), row.moment->action}), written});
     else
       certified_.paths.push_back({record_->path(row.turns), written});
   }

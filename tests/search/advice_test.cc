@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {

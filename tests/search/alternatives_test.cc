@@ -11,7 +11,7 @@
 #include "planner/io/cluster_reader.h"
 #include "planner/search/device_orders.h"
 #include "planner/search/device_search.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "planner/search/work_bound.h"
 #include "tests/search/random_problem.h"
 

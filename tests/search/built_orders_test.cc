@@ -6,7 +6,7 @@
 
 #include "planner/schedules/zb_greedy.h"
 #include "planner/cost/stage_costs.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "planner/search/min_max.h"
 #include "tests/search/random_problem.h"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/search/cut_costs.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "planner/search/live_memory.h"
 #include "tests/search/random_problem.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/schedules/families.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "planner/search/search.h"
 
 namespace pfeife {

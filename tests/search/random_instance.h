@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {

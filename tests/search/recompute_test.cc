@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "planner/schedules/families.h"
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/search/random_problem.h"
 

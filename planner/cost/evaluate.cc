@@ -1,4 +1,4 @@
-#include "planner/search/evaluate.h"
+#include "planner/cost/evaluate.h"
 
 #include "planner/cost/estimator.h"
 #include "planner/cost/stage_costs.h"

@@ -1,0 +1,119 @@
+#include "planner/cost/stage_bounds.h"
+
+#include <algorithm>
+#include <set>
+
+namespace pfeife {
+namespace {
+constexpr std::int64_t kMost = std::int64_t{1} << 53;  // sums stop here: a difference is then less
+}
+
+StageBounds::StageBounds(const Layers& layers, const Placement& placement, const Cluster& cluster)
+    : layers_(layers), placement_(placement), cluster_(cluster) {
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    segment_.push_back(last());
+    if (l + 1 == layers.size() || layers.layers[l].no_cut_after.empty()) layer_.push_back(l + 1);
+  }
+  for (std::size_t kind = 0; kind < cluster.kinds.size(); ++kind) sum(kind);
+  find_temporaries();
+  find_crossings();
+}
+
+void StageBounds::sum(std::size_t kind) {
+  auto& sums = sums_.emplace_back();
+  sums.fill(std::vector<std::int64_t>(layer_.size(), 0));
+  const auto add = [&](Amount amount, std::size_t layer, std::int64_t more) {
+    std::int64_t& sum = sums[amount][segment_[layer] + 1];
+    sum += std::min(more, kMost - sum);
+  };
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const Layer& layer = layers_.layers[l];
+    const LayerTimes& times = layer.times.at(kind);
+    add(kForward, l, times.forward.count());
+    add(kInput, l, times.backward_input.count());
+    add(kWeight, l, times.backward_weight.count());
+    add(kStep, l, times.optimizer.count());
+    add(kSaved, l, layer.saved.value);
+    add(kWeightSaved, l, layer.weight_saved.value);
+  }
+  std::set<std::size_t> values;  // one that crosses counts once, however many storages name it
+  for (const LayerStorage& storage : layers_.storages) {
+    if (!storage.savers.empty() && (!storage.value || values.insert(*storage.value).second))
+      add(kSaved, storage.savers.front().index(), storage.bytes.value);
+    if (!storage.weight_savers.empty())
+      add(kWeightSaved, storage.weight_savers.front().index(), storage.bytes.value);
+  }
+  for (const LayerParameter& parameter : layers_.parameters) {
+    if (parameter.users.empty()) continue;
+    const std::size_t first = parameter.users.front().index();
+    for (const Bytes part : {parameter.bytes, parameter.gradient, parameter.state})
+      add(kFixed, first, part.value);
+    if (!parameter.optimizer.empty()) add(kStep, first, parameter.optimizer.at(kind).count());
+  }
+  for (auto& sum : sums)
+    for (std::size_t q = 1; q < sum.size(); ++q) sum[q] += std::min(sum[q - 1], kMost - sum[q]);
+}
+
+void StageBounds::find_temporaries() {
+  const std::size_t positions = layer_.size();
+  temporary_.assign(positions * positions, 0);
+  for (std::size_t from = 0; from < last(); ++from) {
+    std::int64_t most = 0;
+    for (std::size_t l = layer_[from]; l < layers_.size(); ++l) {
+      most = std::max(most, layers_.layers[l].temporary.value);
+      temporary_[from * positions + segment_[l] + 1] = most;
+    }
+  }
+}
+
+void StageBounds::find_crossings() {
+  crossing_.resize(layer_.size());
+  for (const LayerValue& value : layers_.values) {
+    const std::size_t producer = segment_[value.producer.index()];
+    auto reader = value.consumers.begin();
+    for (std::size_t q = producer + 1; q <= segment_[value.consumers.back().index()]; ++q) {
+      while (segment_[reader->index()] < q) ++reader;
+      crossing_[q].push_back({producer, segment_[reader->index()], &value});
+    }
+  }
+}
+
+std::int64_t StageBounds::once(std::size_t s, std::size_t amount) const {
+  const DeviceKind& device = cluster_.kinds[kind(s)];
+  if (amount == kForward || amount == kInput) return device.stage_overhead.count();
+  const auto& ranks = placement_.rank_of_stage;
+  const bool first = std::ranges::find(ranks, ranks[s]) - ranks.begin() == std::ptrdiff_t(s);
+  return amount == kStep && first ? device.iteration_overhead.count() : 0;
+}
+
+std::int64_t StageBounds::load(std::size_t s, std::size_t from, std::size_t to) const {
+  std::int64_t sum = 0;
+  for (const Amount work : {kForward, kInput, kWeight})
+    sum += until(to, s, work) - until(from, s, work);
+  return sum;
+}
+
+/// What surely crosses is made behind the latest begin and read before the earliest end; more
+/// bytes never take less time.
+std::optional<Nanoseconds> StageBounds::message(std::size_t s, std::size_t begin, std::size_t q,
+                                                std::size_t end, bool back) const {
+  Bytes timed{0};
+  Nanoseconds published{0};
+  bool any = false;
+  for (const auto& [producer, reader, value] : crossing_[q]) {
+    if (producer < begin || reader >= end || (back && value->gradient_bytes == Bytes{0})) continue;
+    any = true;
+    if (value->transfer_time)
+      published += *value->transfer_time;
+    else
+      timed += back ? value->gradient_bytes : value->bytes;
+  }
+  if (!any) return std::nullopt;
+  const DeviceId before = device(s - 1), here = device(s);
+  if (placement_.rank_of_stage[s - 1] == placement_.rank_of_stage[s]) return Nanoseconds{0};
+  if (timed == Bytes{0} && published > Nanoseconds{0}) return published;
+  return published +
+         transfer_time(back ? cluster_.path(here, before) : cluster_.path(before, here), timed);
+}
+
+}  // namespace pfeife

@@ -1,0 +1,82 @@
+// Lower bounds of what stages cost wherever the layers are cut, as sums at the legal boundaries:
+// what a proof over all cuts reckons with. What one choice of cuts costs exactly: stage_costs.h.
+//
+// A *position* numbers the legal boundaries: 0 is before the first layer, the last one after the
+// last layer, those between are the legal cuts.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "planner/ir/cluster.h"
+#include "planner/ir/layers.h"
+#include "planner/ir/schedule.h"
+
+namespace pfeife {
+
+class StageBounds {
+ public:
+  /// Times (ns) of F, I and W of a microbatch and of the optimizer step; bytes held for the whole
+  /// step, per microbatch from F to B or I, and per microbatch from I to W.
+  enum Amount : std::size_t {
+    kForward,
+    kInput,
+    kWeight,
+    kStep,
+    kFixed,
+    kSaved,
+    kWeightSaved,
+    kAmounts
+  };
+
+  /// For the stages of `placement`. Keeps references to all three.
+  StageBounds(const Layers& layers, const Placement& placement, const Cluster& cluster);
+
+  /// The last position.
+  std::size_t last() const { return layer_.size() - 1; }
+  /// Layers before a position.
+  std::size_t layer(std::size_t position) const { return layer_[position]; }
+
+  /// Of all layers before position q on the device of stage s, in [0, 2^53]. The difference of two
+  /// positions, with what comes once(), is at most what the stage between them adds to its rank; of
+  /// F, I and W it is just that. A storage or parameter that several stages share goes to the
+  /// first.
+  std::int64_t until(std::size_t q, std::size_t s, std::size_t amount) const {
+    return sums_[kind(s)][amount][q];
+  }
+  /// What comes on top, whatever the layers: overheads.
+  std::int64_t once(std::size_t s, std::size_t amount) const;
+  /// F, I and W of one microbatch (ns, without overheads) if stage s covers [from, to).
+  std::int64_t load(std::size_t s, std::size_t from, std::size_t to) const;
+  /// At least the temporary bytes of a stage that covers [from, to).
+  std::int64_t temporary(std::size_t from, std::size_t to) const {
+    return temporary_[from * layer_.size() + to];
+  }
+  /// At least the time of the message (`back`: of the gradients that come back) between stage s -
+  /// 1, which begins at `begin` or before, and stage s, which begins at q and ends at `end` or
+  /// after. nullopt: there may be none. Linear in the values that cross q.
+  std::optional<Nanoseconds> message(std::size_t s, std::size_t begin, std::size_t q,
+                                     std::size_t end, bool back) const;
+
+ private:
+  struct Crossing {                // segment j = layers between positions j and j + 1
+    std::size_t producer, reader;  // segments; the first that reads behind the position
+    const LayerValue* value;
+  };
+  DeviceId device(std::size_t s) const { return placement_.device(placement_.rank_of_stage[s]); }
+  std::size_t kind(std::size_t s) const { return cluster_.kind_of_device[device(s).index()]; }
+  void sum(std::size_t kind);
+  void find_temporaries();
+  void find_crossings();
+
+  const Layers& layers_;
+  const Placement& placement_;
+  const Cluster& cluster_;
+  std::vector<std::size_t> layer_{0}, segment_;                        // [position], [layer]
+  std::vector<std::array<std::vector<std::int64_t>, kAmounts>> sums_;  // [kind][...][position]
+  std::vector<std::int64_t> temporary_;                                // [from * positions + to]
+  std::vector<std::vector<Crossing>> crossing_;                        // [position]
+};
+
+}  // namespace pfeife

@@ -1,0 +1,131 @@
+// The lower bounds that proofs over all cuts reckon with, against the exact costs of every choice.
+#include "planner/cost/stage_bounds.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/cost/evaluate.h"
+#include "tests/search/random_problem.h"
+
+namespace pfeife {
+namespace {
+
+/// A random model placed on random devices.
+struct Placed {
+  Layers layers;
+  Cluster cluster;
+  ScheduleSpec spec;
+  Placement placement;
+};
+Placed random_placed(std::mt19937& random) {
+  Placed placed;
+  RandomShape shape;
+  shape.layers = 5 + random() % 5;
+  placed.layers = random_layers(random, shape);
+  const std::size_t ranks = 1 + random() % 3;
+  placed.cluster = random_cluster(random, ranks, true);
+  placed.spec = random_spec(random, ranks, 1 + random() % 4, {1, 2, 3});
+  placed.placement = placement_for(placed.spec);
+  return placed;
+}
+/// The positions of the boundaries of a partition.
+std::vector<std::size_t> positions(const StageBounds& bounds, const Partition& partition) {
+  std::vector<std::size_t> at{0};
+  for (const std::int32_t cut : partition.cuts) {
+    std::size_t q = at.back() + 1;
+    while (bounds.layer(q) != static_cast<std::size_t>(cut) + 1) ++q;
+    at.push_back(q);
+  }
+  at.push_back(bounds.last());
+  return at;
+}
+
+/// What one stage adds, as the bounds have it.
+struct Sums {
+  const StageBounds& bounds;
+  std::vector<std::size_t> at;
+  std::int64_t of(std::size_t s, StageBounds::Amount what) const {
+    return bounds.until(at[s + 1], s, what) - bounds.until(at[s], s, what) + bounds.once(s, what);
+  }
+};
+
+/// Bytes that the ranks hold at least while they run `schedule`, from its counts in flight.
+std::vector<std::int64_t> peaks(const Sums& sums, const Schedule& schedule,
+                                const Placement& placement) {
+  std::vector<std::int64_t> highest;
+  for (std::size_t r = 0; r < schedule.ranks(); ++r) {
+    std::int64_t now = 0, most = 0;
+    for (std::size_t s = 0; s < placement.stages(); ++s)
+      if (placement.rank_of_stage[s].index() == r) now += sums.of(s, StageBounds::kFixed);
+    for (const Cell& cell : schedule.rows[r])
+      for_each_action(cell, [&](const Action& a) {
+        const std::size_t s = a.stage.index();
+        if (a.op == Op::Forward) now += sums.of(s, StageBounds::kSaved);
+        most = std::max(most, now + sums.bounds.temporary(sums.at[s], sums.at[s + 1]));
+        if (a.op == Op::Backward || a.op == Op::BackwardInput)
+          now -= sums.of(s, StageBounds::kSaved);
+        if (a.op == Op::BackwardInput) now += sums.of(s, StageBounds::kWeightSaved);
+        if (a.op == Op::BackwardWeight) now -= sums.of(s, StageBounds::kWeightSaved);
+      });
+    highest.push_back(most);
+  }
+  return highest;
+}
+
+/// The message between stages s - 1 and s of the exact costs; nullptr: none, or none back.
+const StagePair* message(const StageCosts& costs, std::size_t s, bool back) {
+  const auto id = [](std::size_t k) { return StageId{static_cast<std::int64_t>(k)}; };
+  const StagePair* pair = find_pair(costs, id(s - 1), id(s));
+  return pair == nullptr || (back && pair->gradient_bytes == Bytes{0}) ? nullptr : pair;
+}
+
+TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
+  std::mt19937 random(53);
+  int partitions = 0, sure = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Placed p = random_placed(random);
+    const StageBounds bounds(p.layers, p.placement, p.cluster);
+    const Schedule schedule = generate(p.spec);
+    for_each_partition(p.layers, p.spec.stages(), [&](const Partition& partition) {
+      ++partitions;
+      const EvaluatedPlan exact = evaluate(p.layers, p.cluster, schedule, p.placement, partition);
+      const Sums sums{bounds, positions(bounds, partition)};
+      for (std::size_t s = 0; s < p.placement.stages(); ++s) {
+        const StageCost& cost = exact.costs.stages[s];
+        ASSERT_EQ(sums.of(s, StageBounds::kForward), cost.forward.count());
+        ASSERT_EQ(sums.of(s, StageBounds::kInput), cost.backward_input.count());
+        ASSERT_EQ(sums.of(s, StageBounds::kWeight), cost.backward_weight.count());
+        ASSERT_LE(sums.of(s, StageBounds::kStep), cost.optimizer.count());
+        ASSERT_LE(sums.of(s, StageBounds::kFixed), cost.fixed().value);
+        ASSERT_LE(sums.of(s, StageBounds::kSaved), cost.saved.value);
+        ASSERT_LE(sums.of(s, StageBounds::kWeightSaved), cost.weight_saved.value);
+        for (const bool back : {false, true}) {
+          // Surely for stages of these or of larger begins and ends: so for these.
+          if (s == 0) continue;
+          for (std::size_t begin = sums.at[s - 1]; begin < sums.at[s]; ++begin)
+            for (std::size_t end = sums.at[s] + 1; end <= sums.at[s + 1]; ++end) {
+              const auto least = bounds.message(s, begin, sums.at[s], end, back);
+              const StagePair* pair = message(exact.costs, s, back);
+              if (!least) continue;
+              ++sure;
+              ASSERT_NE(pair, nullptr);
+              ASSERT_LE(*least, back ? pair->backward_time : pair->forward_time);
+            }
+          // Of just these stages it is the message itself.
+          const StagePair* pair = message(exact.costs, s, back);
+          const auto time = bounds.message(s, sums.at[s - 1], sums.at[s], sums.at[s + 1], back);
+          ASSERT_EQ(time.has_value(), pair != nullptr);
+          if (!pair) continue;
+          ASSERT_EQ(*time, back ? pair->backward_time : pair->forward_time);
+        }
+      }
+      const std::vector<std::int64_t> least = peaks(sums, schedule, p.placement);
+      for (std::size_t r = 0; r < least.size(); ++r)
+        ASSERT_LE(least[r], exact.peak_memory[r].value) << round;
+    });
+  }
+  EXPECT_GT(partitions, 2000);
+  EXPECT_GT(sure, 2000);
+}
+
+}  // namespace
+}  // namespace pfeife
