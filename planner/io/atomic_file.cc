@@ -63,12 +63,22 @@ class TemporaryFile {
   bool done_ = false;
 };
 
+/// A device or a pipe is no file to be replaced: renaming over /dev/null, root would take it from
+/// the whole machine.
+void write_into(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream stream(path, std::ios::binary);
+  stream << bytes << std::flush;
+  if (!stream) fail(path, errno);
+}
+
 }  // namespace
 
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) fail(path, error.value());
+  if (std::filesystem::is_other(std::filesystem::status(path, error)))
+    return write_into(path, bytes);
   TemporaryFile file(path);
   file.write(bytes);
   file.rename_to_target();

@@ -7,9 +7,9 @@
 
 namespace pfeife {
 
-/// Writes `bytes` to `path`: into a temporary file beside it, then renamed over it. Folders on the
-/// way are made. Errors: RuntimeFault with the system's reason (a full disk, no permission); then
-/// nothing is left behind.
+/// Writes `bytes` to `path`: into a temporary file beside it, then renamed over it; straight into
+/// it if it is a device or a pipe. Folders on the way are made. Errors: RuntimeFault with the
+/// system's reason (a full disk, no permission); then nothing is left behind.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// Removes the temporary files that a killed process left in `folder` (not below it).

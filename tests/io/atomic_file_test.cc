@@ -31,6 +31,16 @@ TEST_F(AtomicFile, MakesFoldersAndReplacesWhatWasThere) {
   EXPECT_EQ(read_file(folder_ / "a" / "b.txt"), "second");
 }
 
+// Through a link of the test's own, so that no mistake reaches the device.
+TEST_F(AtomicFile, ADeviceIsWrittenToNotReplaced) {
+  fs::create_directories(folder_);
+  fs::create_symlink("/dev/null", folder_ / "nothing");
+  write_file(folder_ / "nothing", "text");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "nothing"));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_EQ(files(), 1u);
+}
+
 // A limit on the size of files stands for a full disk: the write is cut short, then fails.
 TEST_F(AtomicFile, AWriteThatFailsLeavesTheOldFileAndNothingElse) {
   write_file(folder_ / "a.txt", "old");
