@@ -7,8 +7,9 @@ build_packages=(
   libyaml-cpp-dev nlohmann-json3-dev libzip-dev libssl-dev
   libboost-program-options-dev libfmt-dev libsimgrid-dev
 )
-# What tests/run needs besides (python3-venv: LibTorch comes as a Python package; Clp: an oracle for linear programs).
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev coinor-libclp-dev python3-venv)
+# What tests/run needs besides (python3-venv: LibTorch comes as a Python package; Clp: an oracle for linear programs;
+# Open MPI: ranks under a real mpirun).
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev coinor-libclp-dev python3-venv openmpi-bin)
 
 # say MESSAGE...: a line on standard error.
 say() { printf '%s\n' "$*" >&2; }

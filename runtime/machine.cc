@@ -31,8 +31,7 @@ std::string today() {
 }  // namespace
 
 std::string where_and_when(at::Device device) {
-  if (!device.is_cpu())
-    return stream_all(today(), ", ", card_name(device), ", host ", processor());
+  if (!device.is_cpu()) return stream_all(today(), ", ", card_name(device), ", host ", processor());
   const int threads = at::get_num_threads();
   return stream_all(today(), ", ", processor(), ", ", threads,
                     threads == 1 ? " thread" : " threads");
@@ -52,6 +51,13 @@ Bytes machine_memory() {
   if (std::int64_t of_group = 0; limit >> of_group && of_group > 0)
     bytes = std::min(bytes, of_group);
   return {bytes};
+}
+
+Bytes most_process_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return {std::atoll(line.c_str() + 6) * 1024};
+  return {0};
 }
 
 void keep_freed_memory() {

@@ -8,8 +8,8 @@
 
 namespace pfeife {
 
-/// "2026-01-31, NAME OF THE PROCESSOR, 1 thread": threads of a kernel. On an accelerator "2026-01-31,
-/// NAME OF THE CARD, host NAME OF THE PROCESSOR".
+/// "2026-01-31, NAME OF THE PROCESSOR, 1 thread": threads of a kernel. On an accelerator
+/// "2026-01-31, NAME OF THE CARD, host NAME OF THE PROCESSOR".
 std::string where_and_when(at::Device device = at::kCPU);
 
 /// A warning if programs other than this one keep the cores busy; "" if not.
@@ -17,6 +17,10 @@ std::string busy_warning();
 
 /// The machine's memory, or what its control group may use if that is less.
 Bytes machine_memory();
+
+/// The most memory that this process has held: of this program alone, not of one that it replaced
+/// (torchrun's Python), which getrusage counts, too.
+Bytes most_process_memory();
 
 /// Makes the C library keep freed memory of up to 32 MiB a piece instead of handing it back: a step
 /// allocates what the one before freed, and fresh pages cost a fault each, more of them where

@@ -1,12 +1,11 @@
 #include "runtime/training.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstdio>
 
 #include "planner/ir/error.h"
 #include "runtime/check.h"
+#include "runtime/machine.h"
 #include "runtime/rank_memory.h"
 
 namespace pfeife {
@@ -17,10 +16,7 @@ constexpr RankId kZero{0};
 
 /// Of the rank's process on a CPU; of its tensors on an accelerator.
 Bytes most_memory(const RankMemory& memory, at::Device device) {
-  if (!device.is_cpu()) return memory.allocated().peak;
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return Bytes{usage.ru_maxrss * 1024};
+  return device.is_cpu() ? most_process_memory() : memory.allocated().peak;
 }
 
 /// On rank 0: loss and memory over all ranks; the others send theirs.

@@ -115,5 +115,54 @@ TEST_F(OtherLauncher, AStallingRankStopsTheOthersWithOneMessage) {
   expect_one_message_after(SIGSTOP, "rank 2 stalls: no sign of life for 5 s, last heard of at 2");
 }
 
+/// The real thing, where it is installed: mpirun as Debian's openmpi-bin has it.
+class OpenMpi : public ProcessTest {
+ protected:
+  void SetUp() override {
+    ProcessTest::SetUp();
+    if (!std::filesystem::exists(kMpirun)) GTEST_SKIP() << "there is no " << kMpirun;
+  }
+  Ended mpirun(int ranks, const std::vector<std::string>& rest) const {
+    std::vector<std::string> program{
+        kMpirun, "--oversubscribe",
+        "-n",    std::to_string(ranks),
+        "-x",    "MASTER_ADDR=localhost",
+        "-x",    "MASTER_PORT=" + std::to_string(port_of(listen_on_port(0)))};
+    for (const std::string& word : arguments(rest)) program.push_back(word);
+    const auto started =
+        start(program, {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
+    return started->wait(kLong);
+  }
+  static constexpr const char* kMpirun = "/usr/bin/mpirun";
+};
+
+TEST_F(OpenMpi, RanksOfARealMpirunCheckThePlan) {
+  const Ended ended = mpirun(3, {"check", "--fp64"});
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("equal those of the unsplit model"));
+}
+
+TEST_F(OpenMpi, AnotherNumberOfRanksIsRefusedAndEndsMpirun) {
+  const Ended ended = mpirun(2, {"check"});
+  EXPECT_EQ(ended.code, 2) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("OMPI_COMM_WORLD_SIZE=2, the plan has 3 ranks"));
+}
+
+// torchrun's Python becomes the rank: what it held before is not the rank's.
+TEST_F(OtherLauncher, MemoryOfTheProgramThatBecameARankIsNotTheRanks) {
+  if (!std::filesystem::exists("/usr/bin/python3")) GTEST_SKIP() << "there is no /usr/bin/python3";
+  std::vector<std::string> program{"/usr/bin/python3", "-c",
+                                   "import os, sys; lot = b'x' * (1 << 30); "
+                                   "os.execv(sys.argv[1], sys.argv[1:])"};
+  for (const std::string& word :
+       arguments({"train", "--steps", "1", "--threads", "--save", (folder_ / "save").string()}))
+    program.push_back(word);
+  const Ended ended = start(program)->wait(kLong);
+  ASSERT_EQ(ended.code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("step 1: loss"));
+  EXPECT_THAT(ended.text, HasSubstr(" MiB\n"));
+  EXPECT_THAT(ended.text, ::testing::Not(HasSubstr(" GiB\n")));
+}
+
 }  // namespace
 }  // namespace pfeife
