@@ -148,7 +148,7 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m, bool ag
   }
   if (instruction.deferred && at::GradMode::is_enabled())
     call_deferred(*instruction.deferred, NodeId{static_cast<std::int64_t>(instruction.node)}, stack,
-                  queue(m));
+                  options_.split_backward ? queue(m) : nullptr);
   else if (instruction.batch_norm)
     statistics_.call(instruction.node, instruction.call, *instruction.batch_norm, stack, !again);
   else

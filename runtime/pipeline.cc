@@ -62,7 +62,9 @@ Pipeline unsplit_pipeline(Graph graph, std::size_t microbatches) {
     schedule.rows[0].push_back(forward(StageId{0}, id));
     schedule.rows[0].push_back(backward(StageId{0}, id));
   }
-  return make_pipeline(std::move(graph), {}, schedule, round_robin(1, 1));
+  Pipeline pipeline = make_pipeline(std::move(graph), {}, schedule, round_robin(1, 1));
+  pipeline.plain_backward = true;
+  return pipeline;
 }
 
 }  // namespace pfeife

@@ -20,6 +20,7 @@ struct Pipeline {
   std::size_t microbatches = 0;
   Schedule schedule;  ///< lowered
   DependencyGraph tasks;
+  bool plain_backward = false;  ///< by autograd's own functions, see StageOptions
 
   std::size_t ranks() const { return placement.ranks(); }
 };
@@ -28,8 +29,8 @@ struct Pipeline {
 /// taken as it is. ConfigError with the judge's reasons if it is not right for the cut graph.
 Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule& schedule,
                        const Placement& placement);
-/// The unsplit model on one rank, its microbatches one after another: what pipelines are compared
-/// with.
+/// The unsplit model on one rank, its microbatches one after another, its backward autograd's own:
+/// what pipelines are compared with.
 Pipeline unsplit_pipeline(Graph graph, std::size_t microbatches);
 
 }  // namespace pfeife

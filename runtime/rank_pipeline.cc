@@ -83,6 +83,7 @@ RankPipeline::Stages RankPipeline::make_stages(bool training) {
         pipeline_.graph, pipeline_.effects, pipeline_.split, s, tensors_, turns_,
         StageOptions{.placing = options_.placing,
                      .split_backward = training && splits[s.index()],
+                     .plain_backward = pipeline_.plain_backward,
                      .recompute = training && !options_.recompute.empty() &&
                                   options_.recompute.at(s.index()),
                      .autocast_bf16 = options_.autocast_bf16,

@@ -10,20 +10,24 @@ using torch::autograd::variable_list;
 using Maybe = std::optional<Tensor>;  // an undefined tensor is no argument of a Function
 using Queue = c10::intrusive_ptr<WeightQueue>;
 
-/// Where a node's weight gradients wait.
+/// Where a node's weight gradients wait; without a queue they do not.
 struct Place {
   NodeId node;
   Queue queue;
 };
 void remember(AutogradContext* context, const Place& place) {
+  if (!place.queue) return;
   context->saved_data["queue"] = c10::IValue::make_capsule(place.queue);
   context->saved_data["node"] = place.node.value;
 }
-void defer(AutogradContext* context, std::vector<Tensor> kept, std::function<void()> compute) {
+bool waits(const AutogradContext* context) { return context->saved_data.count("queue") != 0; }
+/// Computes now if there is no queue.
+template <class Compute>
+void defer(AutogradContext* context, std::initializer_list<Tensor> kept, Compute compute) {
+  if (!waits(context)) return compute();
   const auto queue =
       c10::static_intrusive_pointer_cast<WeightQueue>(context->saved_data["queue"].toCapsule());
-  queue->pending.push_back({NodeId{context->saved_data["node"].toInt()}, std::move(kept),
-                            std::move(compute)});
+  queue->pending.push_back({NodeId{context->saved_data["node"].toInt()}, kept, std::move(compute)});
 }
 
 void add_gradient(Tensor parameter, const Tensor& gradient) {
@@ -32,6 +36,15 @@ void add_gradient(Tensor parameter, const Tensor& gradient) {
     parameter.mutable_grad().add_(as_parameter);
   else
     parameter.mutable_grad() = as_parameter.detach();
+}
+
+/// Adds a b, in one pass over the gradient where there is one already: no product to keep and read
+/// again.
+void add_product(Tensor parameter, const Tensor& a, const Tensor& b) {
+  if (parameter.grad().defined() && parameter.grad().scalar_type() == a.scalar_type())
+    parameter.mutable_grad().addmm_(a, b);
+  else
+    add_gradient(parameter, a.mm(b));
 }
 
 Tensor rows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }  // [any..., n] -> [rows, n]
@@ -48,7 +61,7 @@ struct DeferredLinear : Function<DeferredLinear> {
     const variable_list s = c->get_saved_variables();
     const Tensor x = s[0].to(g[0].scalar_type()), w = s[1], b = s[2], gy = g[0];
     defer(c, {x, gy}, [x, w, b, gy] {
-      if (w.requires_grad()) add_gradient(w, rows(gy).t().mm(rows(x)));
+      if (w.requires_grad()) add_product(w, rows(gy).t(), rows(x));
       if (b.defined() && b.requires_grad()) add_gradient(b, rows(gy).sum(0));
     });
     const bool needs = c->needs_input_grad(0);
@@ -68,7 +81,7 @@ struct DeferredProduct : Function<DeferredProduct> {
     const variable_list s = c->get_saved_variables();
     const Tensor x = s[0].to(g[0].scalar_type()), w = s[1], b = s[2], gy = g[0];
     defer(c, {x, gy}, [x, w, b, gy] {
-      if (w.requires_grad()) add_gradient(w, rows(x).t().mm(rows(gy)));
+      if (w.requires_grad()) add_product(w, rows(x).t(), rows(gy));
       if (b.defined() && b.requires_grad()) add_gradient(b, at::sum_to(gy, b.sizes()));
     });
     const bool needs = c->needs_input_grad(0);
@@ -110,14 +123,18 @@ struct DeferredConvolution : Function<DeferredConvolution> {
                                       shape.padding, shape.dilation, false, none, shape.groups,
                                       wanted);
     };
-    defer(c, {x, gy}, [gradients, w, b] {
+    const bool needs = c->needs_input_grad(0);
+    const auto weights = [gradients, w, b](bool input) {
       const bool bias = b.defined() && b.requires_grad();
-      auto [gx, gw, gb] = gradients({false, w.requires_grad(), bias});
+      auto [gx, gw, gb] = gradients({input, w.requires_grad(), bias});
       if (w.requires_grad()) add_gradient(w, gw);
       if (bias) add_gradient(b, gb);
-    });
+      return gx;
+    };
+    if (!waits(c)) return {weights(needs), Tensor(), Tensor(), Tensor(), Tensor()};
+    defer(c, {x, gy}, [weights] { weights(false); });
     Tensor gx;
-    if (c->needs_input_grad(0)) gx = std::get<0>(gradients({true, false, false}));
+    if (needs) gx = std::get<0>(gradients({true, false, false}));
     return {gx, Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
@@ -135,10 +152,12 @@ struct DeferredEmbedding : Function<DeferredEmbedding> {
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
     const Tensor w = s[0], indices = s[1], gy = g[0];
-    defer(c, {indices, gy}, [w, indices, gy, padding = c->saved_data["padding"].toInt(),
-                             by_frequency = c->saved_data["by_frequency"].toBool()] {
-      add_gradient(w, at::embedding_dense_backward(gy, indices, w.size(0), padding, by_frequency));
-    });
+    defer(c, {indices, gy},
+          [w, indices, gy, padding = c->saved_data["padding"].toInt(),
+           by_frequency = c->saved_data["by_frequency"].toBool()] {
+            add_gradient(
+                w, at::embedding_dense_backward(gy, indices, w.size(0), padding, by_frequency));
+          });
     return {Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };

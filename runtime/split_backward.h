@@ -1,5 +1,6 @@
 // Operators whose weight gradient can wait: linear layers, convolutions and embeddings, with a
-// backward that hands on dI and puts dW into a queue.
+// backward that hands on dI and puts dW into a queue, or makes both at once. Either way a product is
+// added to the gradient while it is made; autograd makes it first and then adds it.
 //
 // Not covered: parameters of other operators (norms, biases added by hand). Their gradients come
 // with dI, from kernels that make both in one pass.
@@ -36,7 +37,7 @@ enum class DeferredKind { Linear, Addmm, Matmul, Convolution, Embedding };
 std::optional<DeferredKind> deferred_kind(const Graph& graph, const Node& node);
 
 /// Calls the operator of `node` on `stack` (arguments in the order of its schema) so that its
-/// backward defers to `queue`. Leaves the result on the stack.
+/// backward defers to `queue`, or does not defer if there is none. Leaves the result on the stack.
 void call_deferred(DeferredKind kind, NodeId node, torch::jit::Stack& stack,
                    const c10::intrusive_ptr<WeightQueue>& queue);
 

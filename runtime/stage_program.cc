@@ -76,7 +76,7 @@ StageProgram compile_stage(const Graph& graph, const std::vector<NodeEffects>& e
       instruction.counts_batches = counter;
     }
     if (!options.training && switch_to_evaluation(instruction.call)) instruction.random = false;
-    if (options.split_backward && options.training)
+    if (options.training && (options.split_backward || !options.plain_backward))
       instruction.deferred = deferred_kind(graph, node);
     if (effect.metadata_only) {  // what is not at hand is made up from its type
       auto& holes = instruction.call.holes;

@@ -14,6 +14,7 @@ namespace pfeife {
 struct StageOptions {
   Placing placing;
   bool split_backward = false;    ///< I and W will be asked for
+  bool plain_backward = false;    ///< nothing of split_backward.h in B: autograd's functions alone
   bool recompute = false;         ///< F keeps only its inputs; B or I computes it again
   bool autocast_bf16 = false;     ///< the forward runs under LibTorch's autocast
   bool defer_batch_norm = false;  ///< running statistics of a step's whole batch
