@@ -17,8 +17,7 @@ namespace pfeife {
 namespace {
 
 template <class T>
-T one_of(const char* option, const std::string& word,
-         std::initializer_list<T> allowed) {
+T one_of(const char* option, const std::string& word, std::initializer_list<T> allowed) {
   std::string list;
   for (const T choice : allowed) {
     if (to_string(choice) == word) return choice;
@@ -95,12 +94,10 @@ int links_verb(const LinksRequest& request) {
     DeviceKind kind = measure_device(request.device_kind, at::kCPU, progress);
     if (seat.rank != RankId{0}) return RankAnswer{};
     kind.memory = Bytes{machine_memory().value / request.devices};
-    const std::string name = request.out.empty()
-                                 ? "this_machine"
-                                 : std::filesystem::path(request.out).stem().string();
-    const std::string text =
-        cluster_text(name, kind, static_cast<std::size_t>(request.devices), link,
-                     where_and_when() + " each of two processes");
+    const std::string name =
+        request.out.empty() ? "this_machine" : std::filesystem::path(request.out).stem().string();
+    const std::string text = cluster_text(name, kind, static_cast<std::size_t>(request.devices),
+                                          link, where_and_when() + " each of two processes");
     parse_cluster(text, name);  // what cannot be read is not written
     if (request.out.empty()) return RankAnswer{text, ""};
     write_file(request.out, text);

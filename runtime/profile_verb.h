@@ -10,15 +10,15 @@
 namespace pfeife {
 
 struct ProfileRequest {
-  std::string model;               ///< .pt2
-  std::string out;                 ///< profile.yaml; "" = none
+  std::string model;  ///< .pt2
+  std::string out;    ///< profile.yaml; "" = none
   std::string device = "cpu";
-  std::string device_kind;         ///< "" = x86_core on a CPU, else an error
+  std::string device_kind;  ///< "" = x86_core on a CPU, else an error
   std::string precision = "fp32", optimizer = "adam";
   std::optional<std::int64_t> microbatch_size;  ///< empty = as exported
-  int repetitions = 0;             ///< 0 = as many as fit into some seconds
-  int microbatches = 4;  ///< of each step that is timed
-  int beside = 0;        ///< other processes that do the same meanwhile
+  int repetitions = 0;                          ///< 0 = as many as fit into some seconds
+  int microbatches = 4;                         ///< of each step that is timed
+  int beside = 0;                               ///< other processes that do the same meanwhile
   std::uint64_t seed = 0;
   LaunchOptions launch;
 };

@@ -1,16 +1,10 @@
 #include "runtime/profiler.h"
 
-#include <numeric>
-#include <sstream>
-
 #include "planner/ir/error.h"
 #include "runtime/executor_overhead.h"
 #include "runtime/machine.h"
-#include "runtime/node_clock.h"
-#include "runtime/node_memory.h"
-#include "runtime/optimizer.h"
+#include "runtime/profile_samples.h"
 #include "runtime/rank_memory.h"
-#include "runtime/statistics.h"
 
 namespace pfeife {
 namespace {
@@ -19,19 +13,8 @@ constexpr std::uint32_t kTogetherTask = ~std::uint32_t{0} - 21;
 constexpr std::uint32_t kCountTask = kTogetherTask - 1;
 constexpr int kWarmUp = 2;
 /// Repetitions, if nobody says how many.
-constexpr Nanoseconds kTime = std::chrono::seconds(3);
+constexpr Nanoseconds kTime = std::chrono::seconds(6);
 constexpr std::int64_t kLeast = 10, kMost = 300;
-
-/// A pass over all nodes, by microbatch.
-struct PassSamples {
-  std::vector<Samples> nodes;  ///< [node]
-  std::vector<bool> ran;
-  Samples outside;
-};
-
-struct NodeTimes {
-  std::vector<Nanoseconds> median, spread;  ///< [node]
-};
 
 class Profiler {
  public:
@@ -42,21 +25,17 @@ class Profiler {
         together_(together),
         effects_(effects_of(graph)),
         split_(whole_graph(graph, effects_)),
-        tensors_(load_tensors(graph, split_, std::vector<StageId>{StageId{0}}, source,
-                              options.placing)),
+        tensors_(
+            load_tensors(graph, split_, std::vector<StageId>{StageId{0}}, source, options.placing)),
         joint_(graph, effects_, split_, StageId{0}, tensors_, turns_, stage_options(false)),
         halved_(graph, effects_, split_, StageId{0}, tensors_, turns_, stage_options(true)),
-        clock_(graph.nodes.size(), options.placing.device) {
+        clock_(graph.nodes.size(), options.placing.device),
+        samples_(graph.nodes.size(), graph.parameters.size()) {
     optimizer_.kind = options.training.optimizer;
     inputs_.loss_scale = equal_scale(options.microbatches);
     for (std::size_t m = 0; m < options.microbatches; ++m)
       inputs_.microbatches.push_back(synthetic_inputs(
           graph, options.seed, MicrobatchId{static_cast<std::int64_t>(m)}, options.placing));
-    for (auto* pass : {&forward_, &input_, &weight_}) {
-      pass->nodes.resize(graph.nodes.size());
-      pass->ran.resize(graph.nodes.size());
-    }
-    updates_.resize(graph.parameters.size());
   }
 
   ProfileReport measure() {
@@ -72,7 +51,9 @@ class Profiler {
         say(stream_all("repetition ", i + 1, " of ", repetitions_));
       cycle();
     }
-    return report(memory);
+    ProfileReport report = report_of(samples_, memory, state_);
+    describe(report.profile);
+    return report;
   }
 
  private:
@@ -123,15 +104,19 @@ class Profiler {
       together_->receive(RankId{static_cast<std::int64_t>(r)}, tag);
   }
 
-  /// Runs and, unless this is to warm up, keeps the time.
-  template <class Run>
-  void time(Samples& samples, const Run& run) const {
+  /// Runs and, unless this is to warm up, hands its time and whether it was interrupted to `keep`.
+  template <class Keep, class Run>
+  void time(const Keep& keep, const Run& run) {
     const long before = interruptions();
     const Nanoseconds begin = now();
     run();
     finish(options_.placing.device);
     const Nanoseconds end = now();
-    if (warmed_up_) samples.add(end - begin, interruptions() != before);
+    if (warmed_up_) keep(end - begin, interruptions() != before);
+  }
+  template <class Run>
+  void time(Whole pass, const Run& run) {
+    time([&](Nanoseconds time, bool interrupted) { samples_.add(pass, time, interrupted); }, run);
   }
   MicrobatchId microbatch(std::size_t m) const {
     return MicrobatchId{static_cast<std::int64_t>(m)};
@@ -139,23 +124,25 @@ class Profiler {
 
   void plain_joint_step() {
     meet();
+    if (warmed_up_) samples_.steps.begin_step();
     joint_.begin(inputs_);
     for (std::size_t m = 0; m < options_.microbatches; ++m) {
-      time(whole_forward_, [&] { joint_.forward(microbatch(m), {}); });
-      time(whole_backward_, [&] { joint_.backward(microbatch(m), {}); });
+      time(Whole::Forward, [&] { joint_.forward(microbatch(m), {}); });
+      time(Whole::Backward, [&] { joint_.backward(microbatch(m), {}); });
     }
-    time(whole_optimizer_, [&] { update_all(); });
+    time(Whole::Optimizer, [&] { update_all(); });
   }
 
   void plain_split_step() {
     meet();
+    if (warmed_up_) samples_.steps.begin_step();
     halved_.begin(inputs_);
     for (std::size_t m = 0; m < options_.microbatches; ++m) {
-      time(whole_split_forward_, [&] { halved_.forward(microbatch(m), {}); });
-      time(whole_input_, [&] { halved_.backward_input(microbatch(m), {}); });
-      time(whole_weight_, [&] { halved_.backward_weight(microbatch(m)); });
+      time(Whole::SplitForward, [&] { halved_.forward(microbatch(m), {}); });
+      time(Whole::BackwardInput, [&] { halved_.backward_input(microbatch(m), {}); });
+      time(Whole::BackwardWeight, [&] { halved_.backward_weight(microbatch(m)); });
     }
-    time(whole_optimizer_, [&] { update_all(); });
+    time(Whole::Optimizer, [&] { update_all(); });
   }
 
   /// Node by node, parameter by parameter.
@@ -164,23 +151,22 @@ class Profiler {
     halved_.begin(inputs_);
     halved_.observe(&clock_);
     for (std::size_t m = 0; m < options_.microbatches; ++m) {
-      add(clock_.forward([&] { halved_.forward(microbatch(m), {}); }), forward_);
-      add(clock_.backward([&] { halved_.backward_input(microbatch(m), {}); }), input_);
-      add(clock_.weight([&] { halved_.backward_weight(microbatch(m)); }), weight_);
+      keep(clock_.forward([&] { halved_.forward(microbatch(m), {}); }), samples_.forward);
+      keep(clock_.backward([&] { halved_.backward_input(microbatch(m), {}); }), samples_.input);
+      keep(clock_.weight([&] { halved_.backward_weight(microbatch(m)); }), samples_.weight);
     }
     halved_.observe(nullptr);
     ++update_count_;
     for (const ParameterId p : split_.stages[0].parameters)
-      time(updates_[p.index()], [&] { update_some({&p, 1}); });
+      time([&](Nanoseconds time,
+               bool interrupted) { samples_.updates[p.index()].add(time, interrupted); },
+           [&] {
+             update_some({&p, 1});
+           });
   }
 
-  void add(const PassTimes& times, PassSamples& samples) const {
-    if (!warmed_up_) return;
-    samples.outside.add(times.outside, times.interrupted);
-    for (std::size_t n = 0; n < samples.nodes.size(); ++n) {
-      samples.nodes[n].add(times.nodes[n], times.interrupted);
-      samples.ran[n] = samples.ran[n] || times.ran[n];
-    }
+  void keep(const PassTimes& times, PassSamples& samples) const {
+    if (warmed_up_) samples.add(times);
   }
 
   void update_all() {
@@ -203,93 +189,17 @@ class Profiler {
     return memory;
   }
 
-  /// Medians of the nodes, scaled so that they add up to `sum.whole`: what lies outside the nodes
-  /// (setting up values, autograd's walk before its first function) grows with their number, so it
-  /// is spread evenly over those that take part; the rest is noise and goes by their time.
-  NodeTimes add_up(const PassSamples& samples, MeasuredSum& sum) const {
-    const auto nodes = samples.nodes.size();
-    NodeTimes times{std::vector<Nanoseconds>(nodes), std::vector<Nanoseconds>(nodes)};
-    const auto ran = std::ranges::count(samples.ran, true);
-    const Nanoseconds each = ran > 0 ? median(samples.outside) / ran : Nanoseconds{0};
-    for (std::size_t n = 0; n < nodes; ++n) {
-      if (!samples.ran[n]) continue;
-      times.median[n] = median(samples.nodes[n]) + each;
-      times.spread[n] = spread(samples.nodes[n]);
-      sum.nodes += times.median[n];
-    }
-    if (sum.nodes == Nanoseconds{0}) return times;
-    const double scale =
-        static_cast<double>(sum.whole.count()) / static_cast<double>(sum.nodes.count());
-    for (auto* list : {&times.median, &times.spread})
-      for (Nanoseconds& time : *list)
-        time = Nanoseconds{std::llround(static_cast<double>(time.count()) * scale)};
-    return times;
-  }
-
-  ProfileReport report(const NodeMemory& memory) const {
-    ProfileReport report;
-    const auto whole = [](const Samples& samples) {
-      return MeasuredSum{median(samples), spread(samples), {}, samples.size(),
-                         samples.interrupted()};
-    };
-    report.forward = whole(whole_forward_);
-    report.backward_input = whole(whole_input_);
-    report.backward_weight = whole(whole_weight_);
-    report.optimizer = whole(whole_optimizer_);
-    report.backward = whole(whole_backward_);
-    report.split_forward = whole(whole_split_forward_);
-    report.saved = memory.all_saved();
-    report.weight_saved = memory.all_weight_saved();
-    const NodeTimes f = add_up(forward_, report.forward), i = add_up(input_, report.backward_input),
-                    w = add_up(weight_, report.backward_weight);
-    Profile& profile = report.profile;
-    describe(profile);
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
-      profile.nodes.push_back({.forward = f.median[n],
-                               .backward_input = i.median[n],
-                               .backward_weight = w.median[n],
-                               .saved = memory.saved[n],
-                               .weight_saved = memory.weight_saved[n],
-                               .temporary = memory.temporary[n],
-                               .forward_spread = f.spread[n],
-                               .backward_input_spread = i.spread[n],
-                               .backward_weight_spread = w.spread[n]});
-    profile.storages = memory.storages;
-    add_parameters(report);
-    return report;
-  }
-
   void describe(Profile& profile) const {
     profile.graph_digest = graph_.digest;
     profile.device_kind = options_.device_kind;
     profile.training = options_.training;
-    profile.source = FigureSource::Measured;
-    profile.origin = stream_all(
-        where_and_when(options_.placing.device), ", medians of ", repetitions_,
-        " steps of ", options_.microbatches, " microbatches",
-        together_ == nullptr || together_->ranks() == 1
-            ? ""
-            : stream_all(", ", together_->ranks() - 1, " other process beside"));
+    profile.origin =
+        stream_all(where_and_when(options_.placing.device), ", medians of ", repetitions_,
+                   " steps of ", options_.microbatches, " microbatches",
+                   together_ == nullptr || together_->ranks() == 1
+                       ? ""
+                       : stream_all(", ", together_->ranks() - 1, " other process beside"));
     profile.executor_overhead = executor_overhead(8, 16, 50);
-  }
-
-  void add_parameters(ProfileReport& report) const {
-    for (std::size_t p = 0; p < updates_.size(); ++p) {
-      ParameterProfile cost;
-      cost.optimizer = median(updates_[p]);
-      if (const auto found = state_.find(ParameterId{static_cast<std::int64_t>(p)});
-          found != state_.end())
-        for (const auto& [name, tensor] : found->second)
-          cost.state += Bytes{static_cast<std::int64_t>(tensor.nbytes())};
-      report.optimizer.nodes += cost.optimizer;
-      report.profile.parameters.push_back(cost);
-    }
-    if (report.optimizer.nodes == Nanoseconds{0}) return;
-    const double scale = static_cast<double>(report.optimizer.whole.count()) /
-                         static_cast<double>(report.optimizer.nodes.count());
-    for (ParameterProfile& cost : report.profile.parameters)
-      cost.optimizer = Nanoseconds{
-          std::llround(static_cast<double>(cost.optimizer.count()) * scale)};
   }
 
   const Graph& graph_;
@@ -309,10 +219,7 @@ class Profiler {
   int repetitions_ = 0;
   bool warmed_up_ = false;
 
-  Samples whole_forward_, whole_backward_, whole_split_forward_, whole_input_, whole_weight_,
-      whole_optimizer_;
-  PassSamples forward_, input_, weight_;
-  std::vector<Samples> updates_;  // [parameter]
+  ProfileSamples samples_;
 };
 
 }  // namespace

@@ -18,16 +18,17 @@ namespace pfeife {
 struct ProfileOptions {
   Placing placing;
   Training training;
-  std::string device_kind;      ///< its name in cluster files
-  int repetitions = 0;           ///< steps of each kind; 0 = 3 s of them, at least 10
+  std::string device_kind;       ///< its name in cluster files
+  int repetitions = 0;           ///< steps of each kind; 0 = 6 s of them, at least 10
   std::size_t microbatches = 4;  ///< of a step
   std::uint64_t seed = 0;
   std::function<void(const std::string&)> progress;  ///< told what is being measured
 };
 
-/// A pass or step, as a whole without and node by node with the clock running; medians.
+/// A pass or step, as a whole without and node by node with the clock running.
 struct MeasuredSum {
-  Nanoseconds whole{0}, whole_spread{0};
+  Nanoseconds whole{0};         ///< StepTimes::typical; of the optimizer the median
+  Nanoseconds whole_spread{0};  ///< median absolute deviation
   Nanoseconds nodes{0};  ///< sum over nodes of their medians, before it is made equal to `whole`
   std::size_t samples = 0, interrupted = 0;  ///< of `whole`; interrupted: others had the core
 };
