@@ -7,6 +7,7 @@
 #include "experiments/child.h"
 #include "experiments/measure.h"
 #include "planner/io/digest.h"
+#include "planner/io/profile_file.h"
 
 namespace pfeife {
 namespace {
@@ -26,20 +27,24 @@ std::string profile_name(const CaseConfig& config) {
 
 std::vector<std::string> profile_arguments(const CaseConfig& config) {
   std::vector<std::string> arguments{
-      "profile",     config.model.file.path.string(), "--device",    "cpu",
-      "--precision", to_string(config.precision),     "--optimizer", to_string(config.optimizer),
+      "profile",     config.model.file.path.string(),   "--device",    "cpu",
+      "--precision", to_string(config.precision),       "--optimizer", to_string(config.optimizer),
       "--beside",    std::to_string(config.devices - 1)};
   if (config.microbatch_size)
-    arguments.insert(arguments.end(), {"--microbatch-size",
-                                       std::to_string(*config.microbatch_size)});
+    arguments.insert(arguments.end(),
+                     {"--microbatch-size", std::to_string(*config.microbatch_size)});
   return arguments;
+}
+
+bool is_there(const std::filesystem::path& file) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(file, error);
 }
 
 /// Runs pfeife-run for a file that is not there, or is not to be taken as it is.
 void make(const std::filesystem::path& file, std::vector<std::string> arguments, bool again,
           const std::string& what, bool quiet) {
-  std::error_code error;
-  if (!again && std::filesystem::is_regular_file(file, error)) return;
+  if (!again && is_there(file)) return;
   if (!quiet)
     std::cerr << "pfeife-exp: measuring " << what << " on this machine, into " << file.string()
               << "\n";
@@ -80,6 +85,16 @@ void make_measured_inputs(const Experiment& experiment, Inputs& inputs, bool aga
       throw ConfigError(config.devices_where, "this machine has " + std::to_string(devices) +
                                                   " devices, asked for " +
                                                   std::to_string(config.devices));
+  }
+}
+
+void use_measured_variation(Experiment& experiment) {
+  for (CaseConfig& config : experiment.cases) {
+    if (!config.measure || !config.profile || !config.profile->measured ||
+        config.simulation.jitter || !is_there(config.profile->path))
+      continue;
+    if (const auto found = read_measured_variation(config.profile->path))
+      config.simulation.jitter = JitterSettings{.cv = found->cv, .drift = found->drift};
   }
 }
 

@@ -19,4 +19,9 @@ void place_measured_inputs(Experiment& experiment, const std::filesystem::path& 
 /// than a case asks for.
 void make_measured_inputs(const Experiment& experiment, Inputs& inputs, bool again, bool quiet);
 
+/// Gives cases that are measured with a measured profile, and whose config says nothing of jitter,
+/// the variation that their profile found, if it is there yet: so predictions say how far steps may
+/// be off.
+void use_measured_variation(Experiment& experiment);
+
 }  // namespace pfeife

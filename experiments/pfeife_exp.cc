@@ -179,11 +179,16 @@ int run(int argc, char** argv) {
     return std::ranges::any_of(experiment.cases, measures) ? 0 : 1;
   if (line->sweep.out.empty()) line->sweep.out = std::filesystem::path("results") / experiment.name;
   place_measured_inputs(experiment, line->sweep.out);
-  if (line->list) return list_cases(experiment, inputs, line->sweep), 0;
+  if (line->list) {
+    use_measured_variation(experiment);
+    list_cases(experiment, inputs, line->sweep);
+    return 0;
+  }
   check_measurable(experiment, inputs);
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   make_measured_inputs(experiment, inputs, line->sweep.force, line->sweep.quiet);
+  use_measured_variation(experiment);
   const SweepResult result = sweep(experiment, inputs, line->sweep);
   std::cout << experiment.name << ": " << experiment_summary(experiment, result.cases) << "\n\n"
             << results_table(result.cases);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <set>
 
 #include "experiments/evaluate.h"
 #include "experiments/measure.h"
@@ -17,8 +18,6 @@
 #include "experiments/run_main.h"
 #include "experiments/table.h"
 #include "planner/io/atomic_file.h"
-#include "planner/io/profile_file.h"
-#include "planner/io/pt2_reader.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -40,18 +39,6 @@ struct Point {
   }
 };
 
-/// Coefficient of variation of an action, from the profile alone: its nodes vary together, as they
-/// do when the whole machine is slower for a while.
-double variation(const Profile& profile) {
-  double time = 0, spread = 0;
-  for (const NodeProfile& node : profile.nodes) {
-    time += seconds(node.forward + node.backward_input + node.backward_weight);
-    spread +=
-        seconds(node.forward_spread + node.backward_input_spread + node.backward_weight_spread);
-  }
-  return time > 0 ? std::min(1.0, spread / time) : 0;
-}
-
 ExperimentRules rules() {
   ExperimentRules rules;
   for (const Family& family : families()) rules.families.push_back(family.name);
@@ -63,9 +50,6 @@ ExperimentRules rules() {
 }
 
 Point planned(CaseConfig& config, Inputs& inputs) {
-  const Graph graph = read_pt2(config.model.file.path, config.microbatch_size);
-  const double cv = variation(read_profile(config.profile->path, graph));
-  config.simulation.jitter = JitterSettings{.cv = cv, .repetitions = 200, .seed = 1};
   const Layers& layers = inputs.layers(config);
   const Cluster& cluster = inputs.cluster(config.cluster);
   check_case(config, layers, cluster);
@@ -75,6 +59,8 @@ Point planned(CaseConfig& config, Inputs& inputs) {
   point.evaluated.config = &config;
   point.evaluated.planned.push_back(
       estimate_candidate(config, layers, cluster, std::move(plans.planned.front())));
+  if (!config.simulation.jitter)
+    throw ConfigError(config.where, "the profile is of an older program: remove it");
   if (!point.plan().possible())
     throw ConfigError(config.where, config.name + ": " + point.plan().candidate.reason);
   return point;
@@ -152,8 +138,7 @@ void print_order(const std::vector<Point>& points) {
       const bool same =
           (step_time(*a.evaluated.planned[0].simulated) <
            step_time(*b.evaluated.planned[0].simulated)) == (a.quantile(0.5) < b.quantile(0.5));
-      const bool apart =
-          a.quantile(0.95) < b.quantile(0.05) || b.quantile(0.95) < a.quantile(0.05);
+      const bool apart = a.quantile(0.95) < b.quantile(0.05) || b.quantile(0.95) < a.quantile(0.05);
       ++pairs;
       kept += same ? 1 : 0;
       clear += apart ? 1 : 0;
@@ -173,16 +158,28 @@ void print_header() {
   fmt::print("\n");
   fmt::print(kLine, "", "", "", "", "", "step, ms", "step, ms", "step, ms", "step, ms", "error",
              "steps", "peak of each rank, MiB");
-  fmt::print(kLine, "family", "V", "b", "N", "cuts", "estimated", "simulated", "p5-p95",
-             "measured", "%", "inside", "predicted/measured, error %");
+  fmt::print(kLine, "family", "V", "b", "N", "cuts", "estimated", "simulated", "p5-p95", "measured",
+             "%", "inside", "predicted/measured, error %");
+}
+
+/// Of each profile.
+void print_variation(const std::vector<Point>& points) {
+  std::set<std::filesystem::path> shown;
+  for (const Point& point : points) {
+    const CaseConfig& config = *point.evaluated.config;
+    if (!shown.insert(config.profile->path).second) continue;
+    fmt::print("profile of {} samples: passes vary by {:.2f} %, steps as a whole by {:.2f} %\n",
+               config.microbatch_size.value_or(1), 100 * config.simulation.jitter->cv,
+               100 * config.simulation.jitter->drift);
+  }
 }
 
 void print_totals(const std::vector<Point>& points, const Totals& totals) {
-  fmt::print("\n{} points, {} steps measured on {}\n", points.size(), totals.steps,
-             machine_line());
+  fmt::print("\n{} points, {} steps measured on {}\n", points.size(), totals.steps, machine_line());
   fmt::print("step time, simulated against measured: mean error {:.2f} %, largest {:.2f} %\n",
              100 * totals.sum / static_cast<double>(points.size()), 100 * totals.largest);
   print_order(points);
+  print_variation(points);
   fmt::print("steps within the simulated p5-p95: {:.1f} %\n",
              100.0 * static_cast<double>(totals.inside) / static_cast<double>(totals.steps));
   if (totals.memories > 0)
@@ -200,6 +197,7 @@ int run(int argc, char** argv) {
   place_measured_inputs(experiment, folder);
   check_measurable(experiment, inputs);
   make_measured_inputs(experiment, inputs, false, false);
+  use_measured_variation(experiment);
   std::vector<Point> points;
   for (CaseConfig& config : experiment.cases) points.push_back(planned(config, inputs));
   std::vector<Evaluation*> plans;

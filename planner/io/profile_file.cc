@@ -199,6 +199,12 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   return profile;
 }
 
+std::optional<MeasuredVariation> read_measured_variation(const std::filesystem::path& file) {
+  const YamlDocument document = YamlDocument::read(file);
+  const auto variation = document.root().find("variation");
+  return variation ? std::optional(read_variation(*variation)) : std::nullopt;
+}
+
 void check_profile(const Profile& profile, const std::filesystem::path& file, const Training& asked,
                    const std::string& device_kind) {
   const auto refuse = [&](const std::string& what, const std::string& found,

@@ -20,6 +20,10 @@ std::string profile_text(const Profile& profile, const Graph& graph);
 /// not know.
 Profile read_profile(const std::filesystem::path& file, const Graph& graph);
 
+/// How times vary, of a profile of any graph; nothing if the file does not say. Errors: ConfigError
+/// with the place.
+std::optional<MeasuredVariation> read_measured_variation(const std::filesystem::path& file);
+
 /// Refuses a profile that was made for other training than asked for. Errors: ConfigError naming
 /// file, what it was made with and what is asked for.
 void check_profile(const Profile& profile, const std::filesystem::path& file, const Training& asked,

@@ -73,6 +73,16 @@ TEST_F(ProfileFile, WithoutVariationIsAsItWasBeforeThereWasOne) {
   EXPECT_EQ(read_profile(file_, graph), profile);
 }
 
+TEST_F(ProfileFile, VariationIsReadWithoutTheGraph) {
+  const Graph graph = tiny();
+  Profile profile = some_profile(graph);
+  write(profile_text(profile, graph));
+  EXPECT_EQ(read_measured_variation(file_), profile.variation);
+  profile.variation.reset();
+  write(profile_text(profile, graph));
+  EXPECT_EQ(read_measured_variation(file_), std::nullopt);
+}
+
 TEST_F(ProfileFile, RefusesVariationThatIsNone) {
   const Graph graph = tiny();
   const std::string text = profile_text(some_profile(graph), graph);

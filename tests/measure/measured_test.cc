@@ -183,6 +183,8 @@ TEST_F(Measured, TheTinyGptIsProfiledPlannedRunAndCompared) {
   EXPECT_THAT(found.notes, ::testing::Contains(HasSubstr("times measured, ")));
   for (const PlanRecord& plan : found.plans) {
     ASSERT_EQ(plan.measured->peak_memory.size(), 2u);
+    ASSERT_TRUE(plan.row.simulate_p95) << "by the variation that the profile has found";
+    EXPECT_GT(*plan.row.simulate_p95, *plan.row.simulate);
     for (std::size_t r = 0; r < 2; ++r)
       // What the allocator counts is within a factor of two of what was planned.
       EXPECT_LT(std::abs(relative_error(static_cast<double>(plan.peak_memory[r].value),
