@@ -136,7 +136,7 @@ void describe_profile(Options& known) {
       "precision", value<std::string>(), "fp32 (default), bf16_amp; tf32 on cuda")(
       "optimizer", value<std::string>(), "sgd, momentum, adam (default), adamw")(
       "microbatch-size", value<std::int64_t>(), "samples; default as exported")(
-      "repetitions", value<int>(), "steps of each kind that are timed; default: 6 s of them, at least 10")(
+      "repetitions", value<int>(), "steps of each kind that are timed; default: 6 s of them, at least 10, spread over 20 s")(
       "microbatches", value<int>(), "of each of these steps; default 4")(
       "beside", value<int>(),
       "other processes that do the same meanwhile, as the other ranks of a pipeline do; default 0")(

@@ -1,5 +1,7 @@
 #include "runtime/profiler.h"
 
+#include <thread>
+
 #include "planner/ir/error.h"
 #include "runtime/executor_overhead.h"
 #include "runtime/machine.h"
@@ -15,6 +17,9 @@ constexpr int kWarmUp = 2;
 /// Repetitions, if nobody says how many.
 constexpr Nanoseconds kTime = std::chrono::seconds(6);
 constexpr std::int64_t kLeast = 10, kMost = 300;
+/// They are done in so many rounds with pauses between: a machine drifts over tens of seconds.
+constexpr int kRounds = 10;
+constexpr Nanoseconds kPause = std::chrono::milliseconds(1500);
 
 class Profiler {
  public:
@@ -47,8 +52,10 @@ class Profiler {
     agree_on_repetitions();
     warmed_up_ = true;
     for (int i = 0; i < repetitions_; ++i) {
-      if (i % std::max(1, repetitions_ / 10) == 0)
+      if (i % std::max(1, repetitions_ / kRounds) == 0) {
         say(stream_all("repetition ", i + 1, " of ", repetitions_));
+        if (i > 0 && options_.repetitions == 0) std::this_thread::sleep_for(kPause);
+      }
       cycle();
     }
     ProfileReport report = report_of(samples_, memory, state_);

@@ -19,7 +19,7 @@ struct ProfileOptions {
   Placing placing;
   Training training;
   std::string device_kind;       ///< its name in cluster files
-  int repetitions = 0;           ///< steps of each kind; 0 = 6 s of them, at least 10
+  int repetitions = 0;           ///< steps of each kind; 0 = 6 s of them, at least 10, spread over 20 s
   std::size_t microbatches = 4;  ///< of a step
   std::uint64_t seed = 0;
   std::function<void(const std::string&)> progress;  ///< told what is being measured
