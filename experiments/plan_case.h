@@ -2,30 +2,17 @@
 // engine chooses), and the baselines.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/candidate.h"
 #include "experiments/choices.h"
 #include "experiments/what_would_help.h"
-#include "planner/io/experiment_config.h"
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
-#include "planner/ir/plan.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
-
-/// A plan whose times are not known yet, or the reason why there is none.
-struct Candidate {
-  std::string plan;    ///< "planned", or the baseline's family
-  std::string reason;  ///< why it cannot be; "" if it can
-  ScheduleSpec spec;
-  Partition partition;
-  Placement placement;
-  Schedule schedule;            ///< lowered
-  std::vector<bool> recompute;  ///< [stage]; empty = none
-};
 
 struct CasePlans {
   std::shared_ptr<const CaseConfig> settled;  ///< the case with nothing left open
@@ -39,22 +26,17 @@ struct CasePlans {
   std::vector<TriedChange> tried;         ///< if nothing fits
   std::optional<Bound> bound;
   std::shared_ptr<const Certificate> certificate;  ///< may be empty
-  std::size_t candidates = 0;  ///< evaluated by the search
+  std::size_t candidates = 0;                      ///< evaluated by the search
   double search_s = 0;
 };
-
-/// Device and memory of each rank of a case.
-std::vector<DeviceId> devices_of(const CaseConfig& config);
-Bytes memory_limit(const CaseConfig& config, const Cluster& cluster, DeviceId device);
-std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster);
 
 /// The families that the config names, one by one.
 std::vector<std::string> family_list(const PlanSettings& plan);
 
 /// Refuses what cannot be planned: a point that a family named in `plan` cannot do, cuts that are
 /// not legal or that the devices cannot share, a given plan or schedule that does not fit the
-/// model. `layers`: of the case, whatever its microbatch size if that is open. Cheap, so that a mistake in any case shows before the first one is computed. Errors:
-/// ConfigError.
+/// model. `layers`: of the case, whatever its microbatch size if that is open. Cheap, so that a
+/// mistake in any case shows before the first one is computed. Errors: ConfigError.
 void check_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster);
 
 /// Makes the plans of a case that passed check_case; `keep` is how many planned ones at most,

@@ -1,0 +1,168 @@
+#include "experiments/searched_plans.h"
+
+#include "planner/schedules/families.h"
+#include "planner/search/pareto.h"
+#include "planner/search/reference.h"
+
+namespace pfeife {
+namespace {
+
+std::string number(std::size_t value) { return std::to_string(value); }
+
+/// Stages per rank of given cuts.
+std::size_t loops_of(const Partition& partition, const CaseConfig& config) {
+  const std::size_t stages = partition.stages();
+  if (stages % config.devices != 0)
+    throw ConfigError(config.plan.cuts_where, "plan.cuts: the cuts make " + number(stages) +
+                                                  " stages, which " + number(config.devices) +
+                                                  " devices cannot share evenly; a multiple of " +
+                                                  number(config.devices) + " stages is needed");
+  return stages / config.devices;
+}
+
+/// Why a family that is asked for by name has no valid point among `loops`; "" if all have.
+std::string impossible_family(const CaseConfig& config, const std::vector<std::size_t>& loops) {
+  for (const std::string& name : config.plan.families) {
+    if (name == "all" || name == "certified") return "";
+    std::string reason;
+    for (const std::size_t v : loops) {
+      const ScheduleSpec spec{
+          .family = name, .ranks = config.devices, .microbatches = config.microbatches, .loops = v};
+      const auto refused = refusal(spec);
+      if (!refused) {
+        reason.clear();
+        break;
+      }
+      // A refusal that another number of microbatches would lift says more than one about the
+      // loops.
+      if (reason.empty() || refused->microbatches) reason = to_string(*refused, spec);
+    }
+    if (!reason.empty()) return reason;
+  }
+  return "";
+}
+
+std::vector<std::size_t> loops_of(const CaseConfig& config, const std::optional<Partition>& cuts) {
+  return cuts ? std::vector{loops_of(*cuts, config)} : config.plan.loops;
+}
+
+std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
+                                       const std::optional<Partition>& cuts) {
+  const std::vector<std::size_t> loops = loops_of(config, cuts);
+  if (const std::string reason = impossible_family(config, loops); !reason.empty())
+    throw ConfigError(config.plan.families_where, "plan.families: " + reason);
+  std::vector<ScheduleSpec> specs =
+      config.plan.reference
+          ? reference_set(config.devices, config.microbatches, loops)
+          : search_set(config.devices, config.microbatches, loops, family_list(config.plan));
+  if (specs.empty())
+    throw ConfigError(config.plan.where,
+                      "plan: no schedule family can do " + number(config.devices) + " devices, " +
+                          number(config.microbatches) +
+                          " microbatches and these plan.loops; add 1 to plan.loops");
+  return specs;
+}
+
+/// The same with the memory rule of the reference system: it takes 85 % of a device.
+Problem reference_problem(Problem problem) {
+  problem.memory_rule = MemoryRule::Reference;
+  for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
+    problem.memory_limit[r] =
+        Bytes{problem.cluster.kind(problem.device_of_rank[r]).memory.value / 20 * 17};
+  return problem;
+}
+
+/// Searches with the recomputation that the config allows.
+SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
+                            const SearchOptions& options) {
+  using Setting = PlanSettings::Recompute;
+  if (config.plan.reference) return reference_search(reference_problem(given));
+  Problem problem = given;
+  const Setting setting = config.plan.recompute;
+  if (setting == Setting::Full) problem.recompute = Recompute::Full;
+  if (setting == Setting::Choose) problem.recompute = Recompute::Choose;
+  SearchOutcome outcome = search(problem, options);
+  if (setting != Setting::IfNeeded || !outcome.plans.empty()) return outcome;
+  problem.recompute = Recompute::Choose;
+  const std::size_t before = outcome.candidates;
+  outcome = search(problem, options);
+  outcome.candidates += before;
+  for (SearchStep& step : outcome.history) step.candidates += before;
+  return outcome;
+}
+/// What search_as_set has tried last if it found nothing.
+Recompute last_tried(const PlanSettings& plan) {
+  switch (plan.recompute) {
+    case PlanSettings::Recompute::None:
+      return Recompute::None;
+    case PlanSettings::Recompute::Full:
+      return Recompute::Full;
+    default:
+      return Recompute::Choose;
+  }
+}
+
+Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
+  const CaseConfig& config = settled.config;
+  const std::optional<Partition> cuts = given_cuts(config, *settled.layers);
+  return {*settled.layers,
+          cluster,
+          schedules_of(config, cuts),
+          devices_of(config),
+          memory_limits(config, cluster),
+          cuts};
+}
+
+/// The ways to settle a case; those that a family named in the config cannot do are left out.
+std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
+                                       const LayersOf& layers_of) {
+  return settled_cases(config, layers, layers_of, [&](const CaseConfig& settled) {
+    return impossible_family(settled, loops_of(settled, given_cuts(settled, layers)));
+  });
+}
+
+}  // namespace
+
+void check_searched(const CaseConfig& config, const Layers& layers) {
+  for (const SettledCase& settled :
+       settled_cases(config, layers, [&](const CaseConfig&) { return &layers; }))
+    schedules_of(settled.config, given_cuts(config, layers));
+}
+
+void search_plans(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
+                  const LayersOf& layers_of, const SearchOptions& options, CasePlans& plans) {
+  const std::vector<SettledCase> cases = settled_cases(config, layers, layers_of);
+  std::vector<Problem> problems;
+  for (const SettledCase& settled : cases) problems.push_back(problem_of(settled, cluster));
+  SettledSearch found = search_settled(cases, problems, options,
+                                       [&](const Problem& problem, const SearchOptions& of_search) {
+                                         return search_as_set(config, problem, of_search);
+                                       });
+  SearchOutcome& outcome = found.outcome;
+  plans.settled = std::make_shared<const CaseConfig>(found.best.config);
+  plans.layers = found.best.layers;
+  plans.alternatives = std::move(found.alternatives);
+  for (PlannedSchedule& planned : outcome.plans)
+    plans.planned.push_back(candidate_of("planned", planned.spec, planned.partition, *plans.settled,
+                                         *plans.layers, cluster, planned.recompute, planned.order));
+  if (outcome.plans.empty()) {
+    Problem problem = problem_of(found.best, cluster);
+    plans.planned.push_back(
+        {.plan = "planned",
+         .reason = outcome.infeasible
+                       ? shortage(*outcome.infeasible, problem.schedules.size())
+                       : "no plan found: the model cannot be cut into so many stages"});
+    problem.recompute = last_tried(config.plan);
+    if (!config.plan.reference)
+      plans.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
+  }
+  for (const PlannedSchedule& point : outcome.front)
+    plans.front.push_back({name_of(point), point.estimate, largest_peak(point)});
+  plans.rejected = std::move(outcome.rejected);
+  plans.history = std::move(outcome.history);
+  plans.bound = std::move(outcome.bound);
+  plans.certificate = std::move(outcome.certificate);
+  plans.candidates = outcome.candidates;
+}
+
+}  // namespace pfeife

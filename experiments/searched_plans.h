@@ -1,0 +1,16 @@
+// Plans that the search finds: the schedules that a config lists, in every way to settle what it
+// leaves open.
+#pragma once
+
+#include "experiments/plan_case.h"
+
+namespace pfeife {
+
+/// Refuses schedules and cuts that the case cannot have. Errors: ConfigError.
+void check_searched(const CaseConfig& config, const Layers& layers);
+
+/// Fills in everything of `plans` but the baselines.
+void search_plans(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
+                  const LayersOf& layers_of, const SearchOptions& options, CasePlans& plans);
+
+}  // namespace pfeife
