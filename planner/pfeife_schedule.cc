@@ -15,6 +15,7 @@
 #include "planner/io/schedule_csv.h"
 #include "planner/io/text_file.h"
 #include "planner/ir/error.h"
+#include "planner/schedule_tool/argument_text.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedule_tool/text_table.h"
 #include "planner/schedule_tool/verbs.h"
@@ -29,22 +30,6 @@ namespace {
 constexpr int kFine = 0, kWrongInput = 2, kFailed = 4;
 
 using Arguments = std::vector<std::string>;
-
-/// A whole number of the command line; signs, blanks and letters are errors.
-std::size_t whole_number(const std::string& text, const std::string& option) {
-  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos)
-    throw ConfigError({}, option + ": '" + text + "' is not a whole number");
-  return std::stoul(text);
-}
-std::vector<std::size_t> whole_numbers(const std::string& text, const std::string& option) {
-  std::vector<std::size_t> numbers;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    numbers.push_back(whole_number(text.substr(begin, end - begin), option));
-    begin = end + 1;
-  }
-  return numbers;
-}
 
 /// The options of one verb, read; prints help by itself.
 class Options {
@@ -108,11 +93,6 @@ Schedule read_input(const Options& options) {
   return read_schedule(text, "standard input", dialect);
 }
 
-Queues read_queues(const std::string& name) {
-  for (const Queues queues : {Queues::None, Queues::Edge, Queues::Pair, Queues::Rank})
-    if (to_string(queues) == name) return queues;
-  throw ConfigError({}, "--queues: '" + name + "' is none of none, edge, pair, rank");
-}
 Semantics read_semantics(const Options& options, const char* default_queues) {
   return {read_queues(options.text("queues", default_queues)), Links::Delay,
           options.has("blocking")};
@@ -166,28 +146,6 @@ int run_generate(const Arguments& arguments) {
   if (options.has("memory")) memory = whole_numbers(options.text("memory"), "--memory");
   std::cout << write_schedule(build_schedule(spec, read_costs(options), memory));
   return kFine;
-}
-
-StageGraph::Edge read_skip(const std::string& text) {
-  const std::size_t arrow = text.find('>');
-  if (arrow == std::string::npos)
-    throw ConfigError({}, "--skip: '" + text + "': FROM>TO is expected, as in 0>3");
-  const auto stage = [](std::size_t number) { return StageId{static_cast<std::int64_t>(number)}; };
-  const StageGraph::Edge skip{stage(whole_number(text.substr(0, arrow), "--skip")),
-                              stage(whole_number(text.substr(arrow + 1), "--skip"))};
-  if (skip.from >= skip.to)
-    throw ConfigError({}, "--skip: '" + text + "': values flow to later stages only");
-  return skip;
-}
-std::vector<StageId> read_tied(const std::string& text) {
-  std::vector<StageId> stages;
-  for (const std::size_t stage : whole_numbers(text, "--tied"))
-    stages.emplace_back(static_cast<std::int64_t>(stage));
-  std::sort(stages.begin(), stages.end());
-  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
-  if (stages.size() < 2)
-    throw ConfigError({}, "--tied: '" + text + "': two stages or more are expected");
-  return stages;
 }
 
 LowerRequest read_lower_request(const Options& options) {
@@ -313,9 +271,10 @@ int run_show(const Arguments& arguments) {
 }
 
 int run_certify(const Arguments& arguments) {
-  Options options("certify [PLAN.yaml|CERTIFICATE.txt]",
-                  "Checks a proof anew, sharing no code with the search. Of a plan: the certificate "
-                  "beside it, and that it\nspeaks of this plan. Exit code 2 if it is refused.");
+  Options options(
+      "certify [PLAN.yaml|CERTIFICATE.txt]",
+      "Checks a proof anew, sharing no code with the search. Of a plan: the certificate "
+      "beside it, and that it\nspeaks of this plan. Exit code 2 if it is refused.");
   if (!options.read(arguments, "file")) return kFine;
   if (!options.has("file"))
     throw ConfigError({}, "certify needs a file: plan.yaml or certificate.txt");

@@ -1,0 +1,54 @@
+#include "planner/schedule_tool/argument_text.h"
+
+#include <algorithm>
+
+#include "planner/ir/error.h"
+
+namespace pfeife::tool {
+
+std::size_t whole_number(const std::string& text, const std::string& option) {
+  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos)
+    throw ConfigError({}, option + ": '" + text + "' is not a whole number");
+  return std::stoul(text);
+}
+
+std::vector<std::size_t> whole_numbers(const std::string& text, const std::string& option) {
+  std::vector<std::size_t> numbers;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    numbers.push_back(whole_number(text.substr(begin, end - begin), option));
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+Queues read_queues(const std::string& name) {
+  for (const Queues queues : {Queues::None, Queues::Edge, Queues::Pair, Queues::Rank})
+    if (to_string(queues) == name) return queues;
+  throw ConfigError({}, "--queues: '" + name + "' is none of none, edge, pair, rank");
+}
+
+StageGraph::Edge read_skip(const std::string& text) {
+  const std::size_t arrow = text.find('>');
+  if (arrow == std::string::npos)
+    throw ConfigError({}, "--skip: '" + text + "': FROM>TO is expected, as in 0>3");
+  const auto stage = [](std::size_t number) { return StageId{static_cast<std::int64_t>(number)}; };
+  const StageGraph::Edge skip{stage(whole_number(text.substr(0, arrow), "--skip")),
+                              stage(whole_number(text.substr(arrow + 1), "--skip"))};
+  if (skip.from >= skip.to)
+    throw ConfigError({}, "--skip: '" + text + "': values flow to later stages only");
+  return skip;
+}
+
+std::vector<StageId> read_tied(const std::string& text) {
+  std::vector<StageId> stages;
+  for (const std::size_t stage : whole_numbers(text, "--tied"))
+    stages.emplace_back(static_cast<std::int64_t>(stage));
+  std::sort(stages.begin(), stages.end());
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  if (stages.size() < 2)
+    throw ConfigError({}, "--tied: '" + text + "': two stages or more are expected");
+  return stages;
+}
+
+}  // namespace pfeife::tool
