@@ -24,7 +24,7 @@ PYTHONPATH=$repository/configs/models "$python" - "$folder"/out/*/planned << 'EO
 import json, pathlib, sys
 
 import torch
-from shipped_models import TinyMlp
+from tiny_models import TinyMlp
 from torch.distributed.pipelining import SplitPoint, pipeline
 from torch.distributed.pipelining.schedules import _Action
 
