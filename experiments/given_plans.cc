@@ -22,14 +22,6 @@ void check_given(const Candidate& candidate, const CaseConfig& config, const Sta
                                                  first.message + "; see pfeife-schedule validate");
 }
 
-bool has_transfers(const Schedule& schedule) {
-  bool found = false;
-  for (const auto& row : schedule.rows)
-    for (const Cell& cell : row)
-      for_each_action(cell, [&](const Action& action) { found = found || is_transfer(action.op); });
-  return found;
-}
-
 }  // namespace
 
 Candidate from_schedule(const CaseConfig& config, const Layers& layers, const Cluster& cluster) {

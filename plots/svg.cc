@@ -65,18 +65,6 @@ std::string hundredths(std::int64_t value) {
 
 std::string coordinate(double value) { return hundredths(std::llround(value * 100)); }
 
-std::string fixed(double value, int decimals) {
-  if (!std::isfinite(value)) return "–";
-  std::int64_t scale = 1;
-  for (int i = 0; i < decimals; ++i) scale *= 10;
-  const std::int64_t scaled = std::llround(value * static_cast<double>(scale));
-  const std::int64_t size = scaled < 0 ? -scaled : scaled;
-  std::string text = (scaled < 0 ? "-" : "") + std::to_string(size / scale);
-  if (decimals == 0) return text;
-  const std::string rest = std::to_string(size % scale);
-  return text + "." + std::string(static_cast<std::size_t>(decimals) - rest.size(), '0') + rest;
-}
-
 Svg& Svg::rect(double x, double y, double width, double height, Color fill,
                std::string_view attributes) {
   body_ += "<rect x=\"" + coordinate(x) + "\" y=\"" + coordinate(y) + "\" width=\"" +

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "planner/ir/decimals.h"
 #include "plots/theme.h"
 
 namespace pfeife::plots {
@@ -20,9 +21,6 @@ std::string escape(std::string_view text);
 std::string hundredths(std::int64_t value);
 /// A coordinate in pixels, rounded to hundredths: 12.5 -> "12.5".
 std::string coordinate(double value);
-/// Fixed notation with `decimals` digits after the point, trailing zeros kept; a dash if
-/// the value is not finite.
-std::string fixed(double value, int decimals);
 
 enum class Anchor { Start, Middle, End };
 

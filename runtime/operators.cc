@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "planner/ir/arguments.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -47,22 +48,10 @@ c10::OperatorHandle handle_of(const Graph& graph, const Node& node) {
   return *found;
 }
 
-double number_argument(const Node& node, const char* name, double otherwise) {
-  const Argument* argument = node.find(name);
-  if (argument == nullptr) return otherwise;
-  if (const auto* real = std::get_if<double>(&argument->value)) return *real;
-  if (const auto* whole = std::get_if<std::int64_t>(&argument->value))
-    return static_cast<double>(*whole);
-  return otherwise;
-}
-
 bool is_random(const c10::OperatorHandle& op, const Node& node) {
   if (!op.hasTag(at::Tag::nondeterministic_seeded)) return false;
-  if (node.op == "aten::dropout" || node.op == "aten::dropout_") {
-    const Argument* train = node.find("train");
-    return number_argument(node, "p", 0.5) > 0 &&
-           !(train && std::get_if<bool>(&train->value) && !std::get<bool>(train->value));
-  }
+  if (node.op == "aten::dropout" || node.op == "aten::dropout_")
+    return number_argument(node, "p", 0.5) > 0 && flag_argument(node, "train", true);
   if (node.op == "aten::scaled_dot_product_attention")
     return number_argument(node, "dropout_p", 0.0) > 0;
   return true;

@@ -12,18 +12,14 @@
 #include "experiments/planner_comparison/comparison.h"
 #include "experiments/run_main.h"
 #include "planner/io/atomic_file.h"
+#include "planner/ir/decimals.h"
 #include "planner/search/parallel.h"
 
 namespace pfeife {
 namespace {
 
-std::string decimals(double value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
 std::string cell(const Planned& planned) {
-  return planned.fits ? decimals(milliseconds(planned.estimate), 3) : "";
+  return planned.fits ? fixed(milliseconds(planned.estimate), 3) : "";
 }
 
 /// The problems that are done, a line each.
@@ -43,10 +39,10 @@ std::string csv(const std::vector<InstanceSpec>& specs,
     std::string plan = result.ours.plan;
     std::ranges::replace(plan, ',', ';');
     text += specs[i].model + "," + specs[i].cluster + "," + std::to_string(specs[i].ranks) + "," +
-            std::to_string(specs[i].microbatches) + "," + decimals(specs[i].memory, 1) + "," +
-            plan + "," + decimals(result.search_s, 3) + "," + decimals(result.reference_s, 3) + "," +
+            std::to_string(specs[i].microbatches) + "," + fixed(specs[i].memory, 1) + "," + plan +
+            "," + fixed(result.search_s, 3) + "," + fixed(result.reference_s, 3) + "," +
             cell(result.ours) + "," +
-            (result.bound ? decimals(milliseconds(result.bound->time), 3) : "");
+            (result.bound ? fixed(milliseconds(result.bound->time), 3) : "");
     for (const Planned& other : result.others) text += "," + cell(other);
     text += "\n";
   }
@@ -58,25 +54,24 @@ std::vector<double> losses(const std::vector<Comparison>& results, std::size_t o
   std::vector<double> found;
   for (const Comparison& result : results)
     if (result.ours.fits && result.others[other].fits)
-      found.push_back(100 * (milliseconds(result.others[other].estimate) /
-                                 milliseconds(result.ours.estimate) -
-                             1));
+      found.push_back(
+          100 *
+          (milliseconds(result.others[other].estimate) / milliseconds(result.ours.estimate) - 1));
   std::ranges::sort(found);
   return found;
 }
 
 void print_table(const std::vector<Comparison>& results) {
   double ours = 0, reference = 0;
-  for (const Comparison& result : results)
-    ours += result.search_s, reference += result.reference_s;
+  for (const Comparison& result : results) ours += result.search_s, reference += result.reference_s;
   const auto count = [&](const auto& is) { return std::ranges::count_if(results, is); };
-  std::printf("%zu problems; ours has a plan for %td, proves of %td that none exists\n"
-              "all searches took %.1f s, those of reference mode %.1f s (measured, one core each)\n\n",
-              results.size(), count([](const Comparison& c) { return c.ours.fits; }),
-              count([](const Comparison& c) { return c.proven_infeasible; }), ours,
-              reference);
-  std::printf("%-18s %8s %8s %22s %10s %8s\n", "", "has a", "we have", "its step is longer, %",
-              "", "shorter");
+  std::printf(
+      "%zu problems; ours has a plan for %td, proves of %td that none exists\n"
+      "all searches took %.1f s, those of reference mode %.1f s (measured, one core each)\n\n",
+      results.size(), count([](const Comparison& c) { return c.ours.fits; }),
+      count([](const Comparison& c) { return c.proven_infeasible; }), ours, reference);
+  std::printf("%-18s %8s %8s %22s %10s %8s\n", "", "has a", "we have", "its step is longer, %", "",
+              "shorter");
   std::printf("%-18s %8s %8s %8s %6s %6s %10s %8s\n", "planner", "plan", "one, not", "median",
               "mean", "max", "equal", "");
   for (std::size_t k = 0; k < kOthers.size(); ++k) {
@@ -107,15 +102,14 @@ int run(const std::filesystem::path& configs, const std::filesystem::path& folde
   std::vector<std::optional<Comparison>> done(specs.size());
   std::size_t count = 0;
   std::mutex mutex;
-  parallel_for(specs.size(), std::max(1U, std::thread::hardware_concurrency()),
-               [&](std::size_t i) {
-                 Comparison result = compare(instances[i], specs[i].microbatches, {1, 2, 3}, effort);
-                 const std::lock_guard lock(mutex);
-                 done[i] = std::move(result);
-                 std::cerr << ++count << " of " << specs.size() << ": " << specs[i].model << " on "
-                           << specs[i].ranks << " of " << specs[i].cluster << "\n";
-                 write_file(folder / "planner_comparison.csv", csv(specs, done));
-               });
+  parallel_for(specs.size(), std::max(1U, std::thread::hardware_concurrency()), [&](std::size_t i) {
+    Comparison result = compare(instances[i], specs[i].microbatches, {1, 2, 3}, effort);
+    const std::lock_guard lock(mutex);
+    done[i] = std::move(result);
+    std::cerr << ++count << " of " << specs.size() << ": " << specs[i].model << " on "
+              << specs[i].ranks << " of " << specs[i].cluster << "\n";
+    write_file(folder / "planner_comparison.csv", csv(specs, done));
+  });
   std::vector<Comparison> results;
   for (std::optional<Comparison>& result : done) results.push_back(std::move(*result));
   print_table(results);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/arguments.h"
+#include "planner/ir/arguments.h"
 
 namespace pfeife {
 

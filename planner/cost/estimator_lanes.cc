@@ -5,15 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "planner/cost/clones.h"
 #include "planner/cost/estimator.h"
 #include "planner/ir/error.h"
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define PFEIFE_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define PFEIFE_CLONES
-#endif
 
 namespace pfeife {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/cost/arguments.h"
 #include "planner/cost/running_types.h"
+#include "planner/ir/arguments.h"
 
 namespace pfeife {
 

@@ -4,10 +4,10 @@
 #include <map>
 #include <optional>
 
-#include "planner/cost/arguments.h"
 #include "planner/cost/layer_of_node.h"
 #include "planner/cost/local_nodes.h"
 #include "planner/cost/saved.h"
+#include "planner/ir/arguments.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {

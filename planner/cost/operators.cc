@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "planner/cost/arguments.h"
+#include "planner/ir/arguments.h"
 
 namespace pfeife {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/arguments.h"
+#include "planner/ir/arguments.h"
 
 namespace pfeife {
 
@@ -10,7 +10,8 @@ bool deferred_to_weight(const GraphFacts& facts, NodeId n, ValueId v) {
   const OperatorTraits* row = facts.traits[n.index()];
   if (row == nullptr || v == kNoValue || !facts.needs_gradient(v)) return false;
   if (facts.graph.value(v).role != ValueRole::Parameter) return false;
-  const bool table = row->work == OperatorWork::Lookup && tensor_argument(facts.node(n), "weight") == v;
+  const bool table =
+      row->work == OperatorWork::Lookup && tensor_argument(facts.node(n), "weight") == v;
   return table || row->work == OperatorWork::Product || row->work == OperatorWork::Convolution;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/cost/arguments.h"
+#include "planner/ir/arguments.h"
 
 namespace pfeife {
 namespace {

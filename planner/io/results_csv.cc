@@ -1,16 +1,9 @@
 // results.csv. Columns and their names: results_fields.h.
-#include <cstdio>
-
 #include "planner/io/results_fields.h"
+#include "planner/ir/decimals.h"
 
 namespace pfeife {
 namespace {
-
-std::string fixed(double value, int decimals) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
 
 std::string cell(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;

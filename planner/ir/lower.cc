@@ -81,6 +81,15 @@ void drop_idle(Schedule& schedule) {
 
 }  // namespace
 
+bool has_transfers(const Schedule& schedule) {
+  const auto transfers = [](const Cell& cell) {
+    const auto* action = std::get_if<Action>(&cell);
+    return action && is_transfer(action->op);
+  };
+  return std::ranges::any_of(schedule.rows,
+                             [&](const auto& row) { return std::ranges::any_of(row, transfers); });
+}
+
 Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Placement& placement,
                const LoweringOptions& options) {
   check(compute_only, costs, placement);

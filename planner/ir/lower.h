@@ -27,6 +27,9 @@ struct LoweringOptions {
   bool optimizer_step = true;  ///< add OPTIMIZER_STEP, one a stage, at the end of the row
 };
 
+/// Any SEND or RECV in it?
+bool has_transfers(const Schedule& schedule);
+
 /// Adds what a compute-only schedule lacks; empty cells are dropped first.
 /// `costs` orders the transfers (Ready) and says which stages exchange what; use uniform_costs for
 /// unit costs.

@@ -5,14 +5,6 @@
 
 namespace pfeife::tool {
 
-bool has_transfers(const Schedule& schedule) {
-  for (const auto& row : schedule.rows)
-    for (const Cell& cell : row)
-      if (const auto* action = std::get_if<Action>(&cell); action && is_transfer(action->op))
-        return true;
-  return false;
-}
-
 Schedule generate_schedule(ScheduleSpec spec, bool loops_given) {
   if (const auto refused = refusal(spec); refused && refused->loops && !loops_given)
     spec.loops = *refused->loops;
@@ -28,15 +20,13 @@ Schedule build_schedule(const ScheduleSpec& spec, const UnitCosts& costs,
                               std::to_string(most_in_flight.size()));
   std::vector<Bytes> room;  // a microbatch in flight counts as one byte
   for (std::size_t r = 0; r < spec.ranks && !most_in_flight.empty(); ++r) {
-    room.push_back({static_cast<std::int64_t>(
-        most_in_flight[most_in_flight.size() == 1 ? 0 : r])});
+    room.push_back({static_cast<std::int64_t>(most_in_flight[most_in_flight.size() == 1 ? 0 : r])});
     if (room.back() < Bytes{static_cast<std::int64_t>(spec.loops)})
       throw ConfigError({}, "--memory: a rank must hold one microbatch of each of its " +
                                 std::to_string(spec.loops) + " stages at least");
   }
   const StageCosts stages = stage_costs_of(costs, spec.stages());
-  return schedule_of(
-      zero_bubble_order(stages, placement_for(spec), spec.microbatches, room).order);
+  return schedule_of(zero_bubble_order(stages, placement_for(spec), spec.microbatches, room).order);
 }
 
 }  // namespace pfeife::tool

@@ -14,9 +14,6 @@
 
 namespace pfeife::tool {
 
-/// Any SEND or RECV in it?
-bool has_transfers(const Schedule& schedule);
-
 /// Fills in what the user left open: a family that needs another number of loops than one gets the
 /// nearest valid one. Then generates. Errors: ConfigError if the point is refused.
 Schedule generate_schedule(ScheduleSpec spec, bool loops_given);

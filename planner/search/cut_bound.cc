@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "planner/search/clones.h"
+#include "planner/cost/clones.h"
 
 namespace pfeife {
 namespace {

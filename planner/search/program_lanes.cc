@@ -3,7 +3,7 @@
 // clone a CPU generation from plain loops, so the file is built without -march.
 #include <algorithm>
 
-#include "planner/search/clones.h"
+#include "planner/cost/clones.h"
 #include "planner/search/program.h"
 
 namespace pfeife {

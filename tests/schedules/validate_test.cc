@@ -18,14 +18,6 @@ using ::testing::HasSubstr;
 
 constexpr Semantics kBlockingPair{Queues::Pair, Links::Delay, true};
 
-bool has_transfers(const Schedule& schedule) {
-  for (const auto& row : schedule.rows)
-    for (const Cell& cell : row)
-      if (const auto* action = std::get_if<Action>(&cell); action && is_transfer(action->op))
-        return true;
-  return false;
-}
-
 /// Messages as "rank:position message".
 std::vector<std::string> verdict(const Schedule& schedule, const Requirements& required,
                                  const Semantics& semantics = kBlockingPair) {

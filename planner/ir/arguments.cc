@@ -1,4 +1,4 @@
-#include "planner/cost/arguments.h"
+#include "planner/ir/arguments.h"
 
 namespace pfeife {
 
