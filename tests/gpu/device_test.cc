@@ -14,6 +14,7 @@
 #include "runtime/rank_memory.h"
 #include "tests/gpu/fake_card.h"
 #include "tests/runtime/pipelines.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -26,12 +27,7 @@ using ::testing::Pair;
 using testing::take_card_log;
 
 std::string refusal_of(const std::string& name) {
-  try {
-    open_device(name);
-    return "";
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
+  return pfeife::message_of([&] { open_device(name); });
 }
 
 TEST(OpenDevice, SaysWhatIsWrongAndWhatHelps) {

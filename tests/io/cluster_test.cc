@@ -3,6 +3,7 @@
 
 #include "planner/io/cluster_reader.h"
 #include "planner/ir/error.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -35,12 +36,7 @@ Cluster with_links(int devices, const std::string& rest) {
       kHead + "devices: [{kind: k, count: " + std::to_string(devices) + "}]\n" + rest, "c.yaml");
 }
 std::string error_of(const std::string& text) {
-  try {
-    parse_cluster(text, "c.yaml");
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return pfeife::message_of([&] { parse_cluster(text, "c.yaml"); });
 }
 std::string link_error(int devices, const std::string& rest) {
   return error_of(kHead + "devices: [{kind: k, count: " + std::to_string(devices) + "}]\n" + rest);
@@ -151,7 +147,8 @@ TEST(ClusterErrors, AreSaidAtThePlace) {
   EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwidth: 46}]"),
               StartsWith("c.yaml:5:43: links[0].bandwidth: expected a bandwidth such as"));
   EXPECT_THAT(
-      link_error(2, "links: [{name: p, per: device, bandwidth: [[1 KiB, 1 GB/s], [4 KiB, 5 GB/s]]}]"),
+      link_error(2,
+                 "links: [{name: p, per: device, bandwidth: [[1 KiB, 1 GB/s], [4 KiB, 5 GB/s]]}]"),
       ::testing::AllOf(StartsWith("c.yaml:5:"),
                        HasSubstr("a message of 4 KiB would take less time than one of 1 KiB")));
   EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwith: 1 GB/s}]"),

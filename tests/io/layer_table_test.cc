@@ -7,6 +7,8 @@
 #include <fstream>
 #include <functional>
 
+#include "tests/support/message_of.h"
+
 namespace pfeife {
 namespace {
 
@@ -27,14 +29,6 @@ Layers three_rows(const std::optional<TextFile>& skips = {}) {
       {"dir/three.csv", std::string(kHeader) + "a,1,2,3,100,10,40,5,7\nb,1.5,2,3,200,0,50,6,8\n"
                                                "c,1,2,3,300,30,60,7,9\n"},
       skips);
-}
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
 }
 std::string message_of_table(const std::string& text) {
   return message_of([&] { table(text); });

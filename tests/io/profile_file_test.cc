@@ -8,6 +8,7 @@
 
 #include "planner/io/pt2_reader.h"
 #include "planner/ir/error.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -42,12 +43,7 @@ class ProfileFile : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(file_); }
   void write(const std::string& text) { std::ofstream(file_) << text; }
   std::string refusal(const Graph& graph) {
-    try {
-      read_profile(file_, graph);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return pfeife::message_of([&] { read_profile(file_, graph); });
   }
   static std::string replaced(std::string text, const std::string& from, const std::string& to) {
     const auto at = text.find(from);

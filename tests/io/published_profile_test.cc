@@ -5,6 +5,7 @@
 
 #include "planner/io/pipedream_profile.h"
 #include "planner/io/piper_profile.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -38,15 +39,6 @@ void expect_linear(const Layers& layers) {
   for (const LayerValue& value : layers.values)
     for (const LayerId reader : value.consumers) EXPECT_GT(reader, value.producer) << value.name;
 }
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 // Sums over the files' own lines: nodes, edges, microseconds forward and backward, parameter bytes.
 struct Published {
   const char* file;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/ir/error.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -11,12 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string message_of(const std::string& text, Dialect dialect = Dialect::Current) {
-  try {
-    read_schedule(text, "my.csv", dialect);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return pfeife::message_of([&] { read_schedule(text, "my.csv", dialect); });
 }
 
 TEST(ScheduleCsv, WrittenAsRead) {
@@ -51,8 +47,9 @@ TEST(ScheduleCsv, ForTorchOptimizerStepsAreLeftOutAndSkipsRefused) {
   EXPECT_EQ(write_schedule(read_schedule("0F0,0SEND_F0,0OPTIMIZER_STEP\n", "a"), Reader::Torch),
             "0F0,0SEND_F0\n");
   // torch divides gradients by the number of microbatches at REDUCE_GRAD and nowhere else.
-  EXPECT_EQ(write_schedule(read_schedule("0F0,0B0,2F0,2I0,2W0,0OPTIMIZER_STEP\n", "a"), Reader::Torch),
-            "0F0,0B0,2F0,2I0,2W0,0REDUCE_GRAD,2REDUCE_GRAD\n");
+  EXPECT_EQ(
+      write_schedule(read_schedule("0F0,0B0,2F0,2I0,2W0,0OPTIMIZER_STEP\n", "a"), Reader::Torch),
+      "0F0,0B0,2F0,2I0,2W0,0REDUCE_GRAD,2REDUCE_GRAD\n");
   EXPECT_EQ(write_schedule(read_schedule("0F0,0B0,0REDUCE_GRAD\n", "a"), Reader::Torch),
             "0F0,0B0,0REDUCE_GRAD\n");
   try {

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "planner/io/yaml_document.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -11,16 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// What ConfigError says when `action` is run; "" if nothing is thrown.
-template <class Action>
-std::string message_of(Action&& action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
 std::string parse_error(const std::string& text) {
   return message_of([&] { YamlDocument::parse(text, "f.yaml"); });
 }

@@ -17,8 +17,6 @@ using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 using namespace testing;
 
-constexpr std::chrono::seconds kSoon{10}, kLong{60};
-
 class Failure : public ProcessTest {
  protected:
   std::vector<std::string> checkpoints() const {

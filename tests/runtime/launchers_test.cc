@@ -13,8 +13,6 @@ using ::testing::IsEmpty;
 using ::testing::StartsWith;
 using namespace testing;
 
-constexpr std::chrono::seconds kLong{60}, kSoon{10};
-
 class OtherLauncher : public ProcessTest {
  protected:
   std::unique_ptr<Started> rank(int r, int ranks, const std::vector<std::string>& rest) const {

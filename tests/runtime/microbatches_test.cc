@@ -1,11 +1,13 @@
 // Microbatches of any size. The loss of a step is the mean over its samples, so for a model whose
-// samples do not meet (no batch norm, no dropout) any division of a batch gives the gradients of the
-// batch as one microbatch.
+// samples do not meet (no batch norm, no dropout) any division of a batch gives the gradients of
+// the batch as one microbatch.
+#include "runtime/microbatches.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/microbatches.h"
 #include "tests/runtime/same.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -96,8 +98,7 @@ TEST(MicrobatchSize, MayChangeFromStepToStepAndInEvaluation) {
     return run_with(on, model.source, RunOptions{}.rank, [&](RankPipeline& own) {
       for (const std::int64_t samples : {8, 4, 5})
         own.step(split_batch(model.graph, 0, batch_of(model, samples), even_sizes(samples, 4)));
-      const StepInputs larger =
-          split_batch(model.graph, 0, batch_of(model, 23), even_sizes(23, 3));
+      const StepInputs larger = split_batch(model.graph, 0, batch_of(model, 23), even_sizes(23, 3));
       own.evaluate(larger);
       return own.step(split_batch(model.graph, 1, batch_of(model, 12), even_sizes(12, 4)));
     });
@@ -106,31 +107,24 @@ TEST(MicrobatchSize, MayChangeFromStepToStepAndInEvaluation) {
   EXPECT_LE(largest_difference(split.gradients, whole.gradients), 1e-12);
 }
 
-std::string refusal_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Batch, ThatDoesNotFitIsRefusedByName) {
   const Model model("tiny_gpt");
   const std::vector<std::int64_t> sizes{2, 2};
   EXPECT_THAT(
-      refusal_of([&] { split_batch(model.graph, 0, batch_of(model, 5), sizes); }),
+      message_of<std::exception>([&] { split_batch(model.graph, 0, batch_of(model, 5), sizes); }),
       HasSubstr("has 5 samples, the microbatches take 4"));
   auto longer = batch_of(model, 4);
   for (auto& [id, tensor] : longer) tensor = at::cat({tensor, tensor}, 1);  // twice the length
-  EXPECT_THAT(refusal_of([&] { step_on(model, model.unsplit(2), longer, sizes); }),
+  EXPECT_THAT(message_of<std::exception>([&] { step_on(model, model.unsplit(2), longer, sizes); }),
               HasSubstr("only the number of samples may differ from the export"));
 }
 
 TEST(FixedExport, RefusesAnotherNumberOfSamplesWithTheRemedy) {
   Model model("tiny_gpt");
   model.graph.symbolic_batch = false;
-  EXPECT_THAT(refusal_of([&] { step_on(model, model.unsplit(2), batch_of(model, 3), {1, 2}); }),
+  EXPECT_THAT(message_of<std::exception>([&] {
+                step_on(model, model.unsplit(2), batch_of(model, 3), {1, 2});
+              }),
               HasSubstr("needs an export whose batch size is open"));
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/runtime/same.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -12,15 +13,6 @@ namespace {
 using namespace testing;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::string refusal_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // Copies of a tied weight train as one, as in the unsplit model, where autograd adds up both uses.
 TEST(TiedWeights, OnFirstAndLastRankGetTheSumOfBothGradientsAndStayEqual) {
@@ -74,17 +66,17 @@ TEST(SkipConnections, RunUnderEveryScheduleAndGoStraightToTheirReader) {
   const Outcome whole = run(model.unsplit(8), model.source);
   for (const ScheduleSpec& spec : accepted_points({4}, {8}, {1, 2})) {
     const Pipeline pipeline = model.pipeline(spec);
-    EXPECT_TRUE(std::ranges::any_of(pipeline.split.crossings, [](const Crossing& c) {
-      return c.to.value > c.from.value + 1;
-    }));
+    EXPECT_TRUE(std::ranges::any_of(
+        pipeline.split.crossings, [](const Crossing& c) { return c.to.value > c.from.value + 1; }));
     expect_same(pipeline, run(pipeline, model.source), whole, 1e-12, name_of(spec));
   }
 }
 
 TEST(VShapedSchedules, RunOnCpus) {
   const Model model("tiny_mlp");
-  for (const ScheduleSpec& spec :
-       {ScheduleSpec{"zbv", 2, 4, 2, {}, {}}, {"zbv", 3, 2, 2, {}, {}}, {"dualpipev", 2, 4, 2, {}, {}}}) {
+  for (const ScheduleSpec& spec : {ScheduleSpec{"zbv", 2, 4, 2, {}, {}},
+                                   {"zbv", 3, 2, 2, {}, {}},
+                                   {"dualpipev", 2, 4, 2, {}, {}}}) {
     const Pipeline pipeline = model.pipeline(spec);
     expect_same(pipeline, run(pipeline, model.source),
                 run(model.unsplit(spec.microbatches), model.source), 1e-12, name_of(spec));
@@ -96,8 +88,8 @@ TEST(FewerMicrobatchesThanRanks, Run) {
   for (const std::size_t n : {1, 2})
     for (const ScheduleSpec& spec : accepted_points({4}, {n}, {1, 2})) {
       const Pipeline pipeline = model.pipeline(spec);
-      expect_same(pipeline, run(pipeline, model.source), run(model.unsplit(n), model.source),
-                  1e-12, name_of(spec));
+      expect_same(pipeline, run(pipeline, model.source), run(model.unsplit(n), model.source), 1e-12,
+                  name_of(spec));
     }
 }
 
@@ -107,7 +99,7 @@ TEST(ErrorOnOneRank, StopsAllWithRankActionAndCause) {
   const Pipeline pipeline = model.pipeline({"1f1b", 3, 3, 1, {}, {}});
   std::mutex mutex;
   std::vector<std::string> said;
-  const std::string thrown = refusal_of([&] {
+  const std::string thrown = message_of<std::exception>([&] {
     run_with(pipeline, model.source, RunOptions{}.rank, [&](RankPipeline& own) {
       StepInputs inputs = inputs_of(pipeline, 0, RunOptions{}.rank.placing);
       for (auto& [id, tensor] : inputs.microbatches[2])
@@ -132,7 +124,7 @@ TEST(WrongDeclarations, AreRefusedBeforeTheStartByName) {
   const Schedule schedule = generate({"1f1b", 3, 3, 1, {}, {}});
   const Placement placement = round_robin(3, 3);
   const auto make = [&](std::vector<NodeId> cuts, const Schedule& s) {
-    return refusal_of([&] { make_pipeline(model.graph, cuts, s, placement); });
+    return message_of<std::exception>([&] { make_pipeline(model.graph, cuts, s, placement); });
   };
   const auto cuts = model.even_cuts(3);
   EXPECT_THAT(make({cuts[0]}, schedule), HasSubstr("places 3 stages, the cuts make 2"));
@@ -181,7 +173,7 @@ TEST(LossAndValues, AreWhereTheUserAsks) {
     ASSERT_EQ(tensors.size(), 3u) << at;
     for (std::size_t m = 0; m < 3; ++m) EXPECT_TRUE(tensors[m].equal(values.at(0)[m]));
   }
-  EXPECT_THAT(refusal_of([&] {
+  EXPECT_THAT(message_of<std::exception>([&] {
                 run_with(pipeline, model.source, RunOptions{}.rank, [&](RankPipeline& own) {
                   own.keep(name + "x");
                   return std::vector<TaskRecord>{};

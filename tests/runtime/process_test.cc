@@ -10,8 +10,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using namespace testing;
 
-constexpr std::chrono::seconds kLong{60};
-
 class PfeifeRun : public ProcessTest {
  protected:
   Ended run(const std::vector<std::string>& rest) const {

@@ -20,6 +20,9 @@
 
 namespace pfeife::testing {
 
+/// How long an end may take: of ranks that were told of it, and of whole runs on a busy machine.
+constexpr std::chrono::seconds kSoon{10}, kLong{60};
+
 struct Ended {
   int code = -1;     ///< -1: killed by a signal
   std::string text;  ///< both streams

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "planner/ir/error.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -22,12 +23,7 @@ std::optional<RankEnvironment> found(const Set& set) {
 }
 
 std::string refusal(const Set& set) {
-  try {
-    found(set);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return pfeife::message_of([&] { found(set); });
 }
 
 Set operator+(Set a, const Set& b) {

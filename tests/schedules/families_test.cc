@@ -6,6 +6,7 @@
 
 #include "planner/ir/error.h"
 #include "planner/schedules/runnable.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -13,12 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string message_of(const ScheduleSpec& spec) {
-  try {
-    generate(spec);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return pfeife::message_of([&] { generate(spec); });
 }
 
 TEST(Families, UnknownNamesGetTheNearestSpelling) {

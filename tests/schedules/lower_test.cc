@@ -7,6 +7,7 @@
 #include "planner/io/schedule_csv.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -24,12 +25,7 @@ std::string lowered(const std::string& text, const StageCosts& costs,
 }
 std::string message_of(const std::string& text, const StageCosts& costs,
                        const Placement& placement) {
-  try {
-    lower(read_schedule(text, "test"), costs, placement);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return pfeife::message_of([&] { lower(read_schedule(text, "test"), costs, placement); });
 }
 
 // F = 10, B = 20, transfer 5, both ranks F0 F1 B0 B1:

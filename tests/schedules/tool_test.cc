@@ -7,6 +7,7 @@
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/verbs.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife::tool {
 namespace {
@@ -14,16 +15,6 @@ namespace {
 using ::testing::HasSubstr;
 
 Schedule rows(const std::string& text) { return read_schedule(text, "test"); }
-
-template <class Function>
-std::string message_of(Function&& function) {
-  try {
-    function();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(Costs, KeysListsAndTheirMistakes) {
   const UnitCosts costs = parse_costs("f=15:10,b=30:20,transfer=1");
@@ -38,6 +29,9 @@ TEST(Costs, KeysListsAndTheirMistakes) {
   EXPECT_THAT(message_of([] { parse_costs("f=-1"); }), HasSubstr("'f=-1': a number from 0"));
   EXPECT_THAT(message_of([] { parse_costs("f=nan"); }), HasSubstr("a number from 0"));
   EXPECT_THAT(message_of([] { parse_costs("f=1,"); }), HasSubstr("key=value"));
+  EXPECT_EQ(parse_ms("--launch", "0.5"), 0.5);
+  EXPECT_EQ(message_of([] { parse_ms("--launch", "1 us"); }),
+            "--launch: '1 us': a number from 0 to 1e9 is expected, in ms");
   EXPECT_THAT(message_of([] { stage_costs_of(parse_costs("f=1:2"), 3); }),
               HasSubstr("2 values for 3 stages"));
 }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "planner/cost/evaluate.h"
+#include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {
@@ -52,13 +53,7 @@ TEST(ParetoFront, OfASearchBeginsWithItsPlanAndEveryPointIsWhatItSays) {
     ASSERT_FALSE(outcome.front.empty());
     EXPECT_EQ(outcome.front.front().estimate, outcome.plans.front().estimate);
     points += outcome.front.size();
-    for (const PlannedSchedule& plan : outcome.front) {
-      const Schedule order = plan.order ? *plan.order : generate(plan.spec);
-      const EvaluatedPlan again =
-          evaluate(layers, cluster, order, placement_for(plan.spec), plan.partition);
-      EXPECT_EQ(again.estimate, plan.estimate);
-      EXPECT_EQ(again.peak_memory, plan.peak_memory);
-    }
+    for (const PlannedSchedule& plan : outcome.front) expect_as_told(problem, plan);
   }
   EXPECT_GT(points, 30U) << "fronts of one point each show nothing";
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "planner/cost/evaluate.h"
+#include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {
@@ -65,8 +66,7 @@ Instance random_instance(std::mt19937& random, std::size_t layers, std::size_t r
     instance.schedules.push_back(random_spec(random, ranks, 1 + random() % 4, loops));
   instance.schedules[1].microbatches = instance.schedules[0].microbatches;
   if (refusal(instance.schedules[1])) instance.schedules.pop_back();
-  instance.limit = Bytes{static_cast<std::int64_t>(
-      (9000 + random() % 12000) * layers / 8 / ranks)};
+  instance.limit = Bytes{static_cast<std::int64_t>((9000 + random() % 12000) * layers / 8 / ranks)};
   return instance;
 }
 
@@ -74,8 +74,7 @@ TEST(Recompute, IsTheBestChoiceOfAllOnTinyProblems) {
   std::mt19937 random(3);
   int needed = 0, faster = 0, never = 0;
   for (int round = 0; round < 300; ++round) {
-    const Instance instance =
-        random_instance(random, 5 + random() % 3, 1 + random() % 2, {1, 2});
+    const Instance instance = random_instance(random, 5 + random() % 3, 1 + random() % 2, {1, 2});
     const std::int64_t none = brute_force(instance.problem(Recompute::None), Recompute::None);
     for (const Recompute mode : {Recompute::None, Recompute::Full, Recompute::Choose}) {
       const Problem problem = instance.problem(mode);
@@ -116,11 +115,7 @@ TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {
     EXPECT_LE(outcome.bound->time.count(), best) << round;
     EXPECT_GE(plan.estimate.count(), best) << round;
     proven += outcome.bound->time == plan.estimate;
-    const EvaluatedPlan again =
-        evaluate(problem.layers, problem.cluster, generate(plan.spec), placement_for(plan.spec),
-                 plan.partition, MemoryRule::Lifetimes, plan.recompute);
-    EXPECT_EQ(again.estimate, plan.estimate);
-    EXPECT_EQ(again.peak_memory, plan.peak_memory);
+    expect_as_told(problem, plan);
     recomputed += !plan.recompute.empty();
   }
   EXPECT_GT(recomputed, 2);

@@ -10,6 +10,7 @@
 #include "planner/schedules/families.h"
 #include "planner/cost/evaluate.h"
 #include "tests/schedules/oracle_csv.h"
+#include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {
@@ -123,12 +124,7 @@ TEST(Reference, PlansAreWhatTheySayFitAndAreNeverBetterThanOurs) {
     if (outcome.plans.empty()) continue;
     ++found;
     const PlannedSchedule& plan = outcome.plans[0];
-    const EvaluatedPlan full = evaluate(layers, cluster, generate(plan.spec),
-                                        placement_for(plan.spec), plan.partition,
-                                        problem.memory_rule);
-    EXPECT_EQ(full.estimate, plan.estimate);
-    EXPECT_EQ(full.peak_memory, plan.peak_memory);
-    for (std::size_t r = 0; r < ranks; ++r) EXPECT_LE(plan.peak_memory[r], problem.memory_limit[r]);
+    expect_as_told(problem, plan);
     const SearchOutcome ours = search(problem, {.iterations = 30});
     ASSERT_FALSE(ours.plans.empty());
     EXPECT_LE(ours.plans[0].estimate, plan.estimate) << round;

@@ -1,0 +1,27 @@
+// Plans against the full evaluation, which shares no code with the search's own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "planner/cost/evaluate.h"
+#include "planner/schedules/families.h"
+#include "planner/search/search.h"
+
+namespace pfeife {
+
+/// The plan's schedule on its cuts has the estimate and the peak memory that it says, and keeps the
+/// problem's limits.
+inline void expect_as_told(const Problem& problem, const PlannedSchedule& plan) {
+  Placement placement = placement_for(plan.spec);
+  placement.device_of_rank = problem.device_of_rank;
+  const EvaluatedPlan full =
+      evaluate(problem.layers, problem.cluster, plan.order ? *plan.order : generate(plan.spec),
+               placement, plan.partition, problem.memory_rule, plan.recompute);
+  EXPECT_EQ(full.estimate, plan.estimate);
+  EXPECT_EQ(full.peak_memory, plan.peak_memory);
+  ASSERT_EQ(full.peak_memory.size(), problem.memory_limit.size());
+  for (std::size_t r = 0; r < full.peak_memory.size(); ++r)
+    EXPECT_LE(full.peak_memory[r], problem.memory_limit[r]) << r;
+}
+
+}  // namespace pfeife
