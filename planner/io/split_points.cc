@@ -64,7 +64,10 @@ std::string split_points_text(const Layers& layers, const Plan& plan, const std:
   for (std::size_t i = 0; i < points.size(); ++i) {
     const SplitPoint& point = points[i];
     const bool there = !point.module.empty();
-    json["split_points"].push_back({{"after_layer", plan.partition.cuts[i]},
+    const auto cut = static_cast<std::size_t>(plan.partition.cuts[i]);
+    json["split_points"].push_back({{"after_layer", cut},
+                                    {"last_operator", layers.layers[cut].name},
+                                    {"in_module", layers.layers[cut].module_path},
                                     {"module", or_null(point.module)},
                                     {"point", there ? Json(name(point)) : Json()},
                                     {"why_not", or_null(point.why_not)}});

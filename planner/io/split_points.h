@@ -3,7 +3,9 @@
 // torch splits a model before or after a call of a submodule, `pipeline(..., split_spec={path:
 // SplitPoint.END})`, so a cut is expressible where the layer left of it is the last of its module,
 // or the one right of it the first. Modules are those of the layers' last nodes; whether torch then
-// traces the model as it was exported is not known here.
+// traces the model as it was exported is not known here. A cut anywhere else is told by the last
+// operator before it and the submodule ("" = the model itself) in which that is called: there the
+// model would have to be changed so that torch can cut it.
 #pragma once
 
 #include <string>

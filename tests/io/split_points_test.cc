@@ -14,7 +14,9 @@ using ::testing::HasSubstr;
 /// A model with a layer for each module path.
 Layers with_modules(const std::vector<std::string>& paths) {
   Layers layers;
-  for (const std::string& path : paths) layers.layers.push_back({.name = "n", .module_path = path});
+  for (const std::string& path : paths)
+    layers.layers.push_back(
+        {.name = "n" + std::to_string(layers.layers.size()), .module_path = path});
   return layers;
 }
 
@@ -64,6 +66,8 @@ TEST(SplitPoints, TheFileHasASplitSpecOnlyIfEveryCutIsOne) {
   EXPECT_TRUE(part["split_spec"].is_null());
   EXPECT_EQ(part["split_points"][0]["module"], "a");
   EXPECT_TRUE(part["split_points"][1]["module"].is_null());
+  EXPECT_EQ(part["split_points"][1]["last_operator"], "n3") << "where torch cannot cut, too";
+  EXPECT_EQ(part["split_points"][1]["in_module"], "b");
   EXPECT_TRUE(part["schedule"].is_null());
   EXPECT_EQ(part["schedule_why_not"], "a skip");
 }
