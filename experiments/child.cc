@@ -64,10 +64,11 @@ std::filesystem::path find_pfeife_run() {
        {own_folder() / "pfeife-run", own_folder() / "../runtime/pfeife-run",
         own_folder() / "../../runtime/pfeife-run"})
     if (can_run(program)) return program;
-  throw ConfigError({}, "measuring needs pfeife-run, which was not built with this program. Start "
-                        "./pfeife-exp of the repository, which fetches LibTorch and builds it; or "
-                        "build with -DPFEIFE_RUNTIME=ON, or name one with PFEIFE_RUN=...; or leave "
-                        "\"measure\" out of the config");
+  throw ConfigError({},
+                    "measuring needs pfeife-run, which was not built with this program. Start "
+                    "./pfeife-exp of the repository, which fetches LibTorch and builds it; or "
+                    "build with -DPFEIFE_RUNTIME=ON, or name one with PFEIFE_RUN=...; or leave "
+                    "\"measure\" out of the config");
 }
 
 void run_child(const std::filesystem::path& program, const std::vector<std::string>& arguments,
@@ -76,10 +77,9 @@ void run_child(const std::filesystem::path& program, const std::vector<std::stri
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
-  std::filesystem::create_directories(log.parent_path());
+  make_folder(log.parent_path());
   const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (output < 0)
-    throw RuntimeFault("cannot write " + log.string() + ": " + std::strerror(errno));
+  if (output < 0) throw RuntimeFault("cannot write " + log.string() + ": " + std::strerror(errno));
   const pid_t parent = getpid(), child = fork();
   if (child == 0) become(program.c_str(), words.data(), output, parent);
   const int error = errno;

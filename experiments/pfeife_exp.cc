@@ -41,7 +41,7 @@ po::options_description described_options() {
                         "replace a value of the config; may be repeated")(
       "out", po::value<std::string>()->value_name("DIR"),
       "folder for the results (default: results/NAME)")(
-      "jobs", po::value<std::size_t>()->value_name("N"),
+      "jobs", po::value<int>()->value_name("N"),
       "processes at once (default: the number of cores)")(
       "shard", po::value<std::string>()->value_name("I/N"),
       "compute only the I-th of N parts of the cases; a later call without it gathers them")(
@@ -73,6 +73,12 @@ void read_shard(const std::string& text, SweepOptions& sweep) {
   sweep.shards = parts;
 }
 
+std::size_t read_jobs(int jobs) {
+  if (jobs < 1 || jobs > 1024)
+    throw ConfigError({"--jobs " + std::to_string(jobs), 0, 0}, "expected a number from 1 to 1024");
+  return static_cast<std::size_t>(jobs);
+}
+
 /// Nothing if the program is to stop at once (--help, --version).
 std::optional<CommandLine> read_command_line(int argc, char** argv) {
   const po::options_description shown = described_options();
@@ -95,9 +101,8 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
   line.config = found["config"].as<std::string>();
   if (found.contains("set")) line.settings = found["set"].as<std::vector<std::string>>();
   if (found.contains("out")) line.sweep.out = found["out"].as<std::string>();
-  line.sweep.jobs = found.contains("jobs") ? found["jobs"].as<std::size_t>()
-                                           : std::thread::hardware_concurrency();
-  line.sweep.jobs = std::clamp<std::size_t>(line.sweep.jobs, 1, 1024);
+  line.sweep.jobs = std::max(1U, std::thread::hardware_concurrency());
+  if (found.contains("jobs")) line.sweep.jobs = read_jobs(found["jobs"].as<int>());
   if (found.contains("shard")) read_shard(found["shard"].as<std::string>(), line.sweep);
   line.list = found.contains("list");
   line.asks_if_it_measures = found.contains("measures");
@@ -128,8 +133,8 @@ void list_cases(const Experiment& experiment, Inputs& inputs, const SweepOptions
   for (const CaseConfig& config : experiment.cases) {
     const auto missing = [](const InputFile& file) { return !std::filesystem::exists(file.path); };
     const bool open = missing(config.cluster) || (config.profile && missing(*config.profile));
-    const auto known = open ? std::nullopt
-                            : find_record(options.out / config.name, inputs.digest(config));
+    const auto known =
+        open ? std::nullopt : find_record(options.out / config.name, inputs.digest(config));
     const bool there = known && failures(*known).empty();
     std::cout << (there ? "done      " : "to do     ") << config.name << "\n";
   }
@@ -148,8 +153,7 @@ extern "C" void on_interrupt(int signal) {
 }
 
 bool measures(const CaseConfig& config) {
-  return config.measure || config.cluster.measured ||
-         (config.profile && config.profile->measured);
+  return config.measure || config.cluster.measured || (config.profile && config.profile->measured);
 }
 
 int exit_code(const SweepResult& result) {
@@ -175,8 +179,7 @@ int run(int argc, char** argv) {
   if (!line) return 0;
   Inputs inputs;
   Experiment experiment = read_experiment(line->config, line->settings, rules(inputs));
-  if (line->asks_if_it_measures)
-    return std::ranges::any_of(experiment.cases, measures) ? 0 : 1;
+  if (line->asks_if_it_measures) return std::ranges::any_of(experiment.cases, measures) ? 0 : 1;
   if (line->sweep.out.empty()) line->sweep.out = std::filesystem::path("results") / experiment.name;
   place_measured_inputs(experiment, line->sweep.out);
   if (line->list) {

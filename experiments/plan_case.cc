@@ -26,6 +26,12 @@ void check_case(const CaseConfig& config, const Layers& layers, const Cluster& c
                                                        std::to_string(cluster.devices()) +
                                                        " (0 to " +
                                                        std::to_string(cluster.devices() - 1) + ")");
+  for (const DeviceId device : devices_of(config))
+    if (config.plan.reserve && memory_limit(config, cluster, device) <= Bytes{0})
+      throw ConfigError(config.plan.reserve_where, "plan.reserve: it leaves nothing of the " +
+                                                       to_string(cluster.kind(device).memory) +
+                                                       " of device " + to_string(device) +
+                                                       "; reserve less");
   switch (config.plan.source) {
     case PlanSettings::Source::Search:
       check_searched(config, layers);

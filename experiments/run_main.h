@@ -8,11 +8,15 @@
 
 namespace pfeife {
 
-/// The result of `run()`, an exit code; 2 if it throws ConfigError, 4 for any other exception.
+/// The result of `run()`, an exit code; 2 if it throws ConfigError, 4 for any other exception, and
+/// if what it printed cannot be written.
 template <class Run>
 int run_main(const char* program, const Run& run) {
   try {
-    return run();
+    const int code = run();
+    std::cout.flush();
+    if (!std::cout) throw RuntimeFault("standard output cannot be written");
+    return code;
   } catch (const ConfigError& error) {
     std::cerr << program << ": " << error.what() << "\n";
     return 2;

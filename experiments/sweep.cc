@@ -166,7 +166,8 @@ void write_gathered(const Experiment& experiment, const std::vector<CaseRecord>&
   const std::string json = results_json(experiment.name, cases);
   std::error_code error;
   bool there = true;
-  for (const char* name : {"report.html", "results.csv", "results.md", "results.tex", "results.json"})
+  for (const char* name :
+       {"report.html", "results.csv", "results.md", "results.tex", "results.json"})
     there = there && std::filesystem::is_regular_file(out / name, error);
   if (there && read_file(out / "results.json") == json) return;
   write_file(out / "results.csv", results_csv(cases));
@@ -203,7 +204,7 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
     configs.push_back(&experiment.cases[i]);
   const std::vector<OpenCase> tasks = tasks_of(configs, inputs, options);
   const bool whole = options.shards == 1;
-  std::filesystem::create_directories(options.out);
+  make_folder(options.out);
   const FolderLock lock(options.out, whole);
   if (whole) remove_leftovers(options.out);
   for (const OpenCase& task : tasks) {

@@ -239,8 +239,7 @@ int run_time(const Arguments& arguments) {
   if (!options.read(arguments, "file")) return kFine;
   EstimateOptions estimate;
   if (options.has("launch"))
-    estimate.launch_overhead =
-        nanoseconds_from_ms(parse_costs("transfer=" + options.text("launch")).transfer);
+    estimate.launch_overhead = nanoseconds_from_ms(parse_ms("--launch", options.text("launch")));
   std::cout << timing_text(time_schedule(read_input(options), read_costs(options),
                                          read_semantics(options, "none"), estimate));
   return kFine;

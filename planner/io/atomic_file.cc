@@ -20,7 +20,7 @@ constexpr std::string_view kMark = ".pfeife-tmp-";
   std::string remedy;
   if (code == ENOSPC || code == EDQUOT)
     remedy = "; free some space, or choose another folder with --out";
-  if (code == EACCES || code == EROFS || code == EPERM)
+  if (code == EACCES || code == EROFS || code == EPERM || code == ENOTDIR || code == EEXIST)
     remedy = "; choose another folder with --out";
   throw RuntimeFault("cannot write " + path.string() + ": " + std::strerror(code) + remedy);
 }
@@ -73,10 +73,15 @@ void write_into(const std::filesystem::path& path, std::string_view bytes) {
 
 }  // namespace
 
-void write_file(const std::filesystem::path& path, std::string_view bytes) {
+void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  if (error) fail(path, error.value());
+  std::filesystem::create_directories(folder, error);
+  if (error) fail(folder, error.value());
+}
+
+void write_file(const std::filesystem::path& path, std::string_view bytes) {
+  if (path.has_parent_path()) make_folder(path.parent_path());
+  std::error_code error;
   if (std::filesystem::is_other(std::filesystem::status(path, error)))
     return write_into(path, bytes);
   TemporaryFile file(path);
@@ -92,6 +97,9 @@ void remove_leftovers(const std::filesystem::path& folder) {
 }
 
 std::string read_file(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    throw ConfigError({path.string(), 0, 0}, "there is no such file");
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream text;
   text << stream.rdbuf();

@@ -7,6 +7,10 @@
 
 namespace pfeife {
 
+/// Makes the folder and those on the way. Errors: RuntimeFault with the system's reason and a
+/// remedy.
+void make_folder(const std::filesystem::path& folder);
+
 /// Writes `bytes` to `path`: into a temporary file beside it, then renamed over it; straight into
 /// it if it is a device or a pipe. Folders on the way are made. Errors: RuntimeFault with the
 /// system's reason (a full disk, no permission); then nothing is left behind.

@@ -60,7 +60,7 @@ struct PlanSettings {
   std::vector<DeviceId> devices;   ///< [rank]; empty = rank r on device r
   bool search_devices = false;     ///< which of them runs which rank is to be found
   std::string order = "captured";  ///< of an archive's nodes; "search" = is to be found
-  SourceLocation where, families_where, cuts_where, devices_where;
+  SourceLocation where, families_where, cuts_where, devices_where, reserve_where;
 };
 
 /// Random variation of durations (planner/ir/jitter.h), over so many runs; of the estimate and of

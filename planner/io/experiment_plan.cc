@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/io/device_list.h"
 #include "planner/io/experiment_case.h"
 
 namespace pfeife {
@@ -37,7 +38,7 @@ void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
     return;
   }
   if (!node.is_sequence()) node.fail("expected the device of each rank, such as [0, 1], or search");
-  for (const YamlNode& item : node.items()) plan.devices.emplace_back(item.as_int(0, 1'000'000));
+  plan.devices = device_list(node);
 }
 
 void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSettings& plan) {
@@ -120,7 +121,10 @@ PlanSettings plan_settings(const YamlNode& node, const Path& folder, const Exper
                      "order", "devices", "file", "schedule"});
     read_search(node, rules, plan);
   }
-  if (const auto reserve = node.find("reserve")) plan.reserve = reserve->as_bytes();
+  if (const auto reserve = node.find("reserve")) {
+    plan.reserve = reserve->as_bytes();
+    plan.reserve_where = reserve->where();
+  }
   if (const auto devices = node.find("devices")) read_rank_devices(*devices, plan);
   if (plan.search_devices && plan.source == PlanSettings::Source::ScheduleFile)
     node.at("devices").fail(

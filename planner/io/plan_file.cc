@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "planner/io/atomic_file.h"
+#include "planner/io/device_list.h"
 #include "planner/io/digest.h"
 #include "planner/io/schedule_csv.h"
 #include "planner/io/training_yaml.h"
@@ -91,8 +92,7 @@ Schedule read_schedule(const YamlNode& node, const std::filesystem::path& folder
 Placement read_placement(const YamlNode& node) {
   node.check_keys({"rank_of_stage", "device_of_rank"});
   Placement placement;
-  for (const YamlNode& item : node.at("device_of_rank").items())
-    placement.device_of_rank.emplace_back(item.as_int(0, 1'000'000));
+  placement.device_of_rank = device_list(node.at("device_of_rank"));
   const auto ranks = static_cast<std::int64_t>(placement.ranks());
   if (ranks == 0) node.at("device_of_rank").fail("expected a device for each rank, found none");
   for (const YamlNode& item : node.at("rank_of_stage").items())
@@ -130,11 +130,12 @@ std::vector<NodeId> read_order(const YamlNode& node) {
     const bool one = std::sscanf(word.c_str(), "%7u%n", &first, &length) == 1 &&
                      static_cast<std::size_t>(length) == word.size();
     if (one) last = first;
-    const bool range = !one && std::sscanf(word.c_str(), "%7u-%7u%n", &first, &last, &length) == 2 &&
+    const bool range = !one &&
+                       std::sscanf(word.c_str(), "%7u-%7u%n", &first, &last, &length) == 2 &&
                        static_cast<std::size_t>(length) == word.size() && first < last;
     if (!one && !range)
-      node.fail("expected numbers of nodes and ranges of them such as \"0-4 7 5-6\", found \"" + word +
-                "\"");
+      node.fail("expected numbers of nodes and ranges of them such as \"0-4 7 5-6\", found \"" +
+                word + "\"");
     if (order.size() + last - first > 10'000'000) node.fail("more nodes than any graph has");
     for (unsigned n = first; n <= last; ++n) order.emplace_back(n);
   }
@@ -163,6 +164,10 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
   const std::optional<Placement> shown = placement_of(plan.schedule);
   if (!shown || shown->rank_of_stage != plan.placement.rank_of_stage)
     root.at("placement").fail("the schedule has its stages on other ranks");
+  if (stages / plan.placement.ranks() != plan.spec.loops)
+    root.at("schedule")
+        .at("loops")
+        .fail("the placement has " + text(stages / plan.placement.ranks()));
   if (microbatch_count(plan.schedule) != plan.spec.microbatches)
     root.at("microbatches").fail("the schedule has " + text(microbatch_count(plan.schedule)));
   if (const auto nodes = root.find("cut_nodes");
@@ -223,8 +228,8 @@ Plan read_plan(const std::filesystem::path& file) {
   const YamlDocument document = YamlDocument::read(file);
   const YamlNode root = document.root();
   root.check_keys({"version", "model", "cluster", "order", "training", "microbatches", "cuts",
-                   "cut_modules", "cut_nodes", "node_order", "schedule", "placement", "recompute", "predicted",
-                   "bound", "found"});
+                   "cut_modules", "cut_nodes", "node_order", "schedule", "placement", "recompute",
+                   "predicted", "bound", "found"});
   if (const YamlNode version = root.at("version"); version.as_int() != 1)
     version.fail("this program reads version 1, found " + version.as_string());
   Plan plan;

@@ -186,7 +186,11 @@ YamlValue parse_value(std::string_view text, const Origin& origin) {
       throw ConfigError(second.take().where, "text after the end of the document");
     return value;
   } catch (const YAML::Exception& error) {
-    throw ConfigError(origin.at(error.mark), "not valid YAML: " + error.msg);
+    throw ConfigError(origin.at(error.mark),
+                      "not valid YAML: " + error.msg +
+                          (text.find('\t') == std::string_view::npos
+                               ? ""
+                               : "; there are tabs in it, YAML indents by blanks only"));
   }
 }
 

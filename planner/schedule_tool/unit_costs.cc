@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 
 #include "planner/ir/error.h"
@@ -18,12 +19,13 @@ const std::vector<std::string> kKeys{"f", "i", "w", "b", "optimizer", "transfer"
                             "f=1,i=1,w=1,transfer=0.05");
 }
 
-double number(const std::string& item, const std::string& text) {
+constexpr const char* kExpectedNumber = "a number from 0 to 1e9 is expected";
+
+std::optional<double> number(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   constexpr double kLargest = 1e9;
-  if (text.empty() || *end != '\0' || !(value >= 0) || value > kLargest)
-    fail(item, "a number from 0 to 1e9 is expected");
+  if (text.empty() || *end != '\0' || !(value >= 0) || value > kLargest) return std::nullopt;
   return value;
 }
 
@@ -40,8 +42,11 @@ void set(UnitCosts& costs, const std::string& item) {
   const std::string key = item.substr(0, equals);
   if (equals == std::string::npos) fail(item, "key=value is expected");
   std::vector<double> values;
-  for (const std::string& text : split(item.substr(equals + 1), ':'))
-    values.push_back(number(item, text));
+  for (const std::string& text : split(item.substr(equals + 1), ':')) {
+    const std::optional<double> value = number(text);
+    if (!value) fail(item, kExpectedNumber);
+    values.push_back(*value);
+  }
   if (key == "f") {
     costs.forward = values;
   } else if (key == "i") {
@@ -72,6 +77,12 @@ double at(const std::vector<double>& values, std::size_t stage, std::size_t stag
 }
 
 }  // namespace
+
+double parse_ms(const std::string& option, const std::string& text) {
+  const std::optional<double> value = number(text);
+  if (!value) throw ConfigError({}, option + ": '" + text + "': " + kExpectedNumber + ", in ms");
+  return *value;
+}
 
 UnitCosts parse_costs(const std::string& text) {
   UnitCosts costs;

@@ -22,6 +22,9 @@ struct UnitCosts {
 /// ConfigError with the key and what is allowed.
 UnitCosts parse_costs(const std::string& text);
 
+/// A time in ms that `option` was given. Errors: ConfigError.
+double parse_ms(const std::string& option, const std::string& text);
+
 /// The costs of a chain of that many stages. Errors: ConfigError if a list has another length.
 StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages);
 

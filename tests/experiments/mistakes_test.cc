@@ -163,6 +163,12 @@ TEST_F(Mistakes, RanksOnDevicesThatDoNotExist) {
                          "which has 2 (0 to 1)"));
 }
 
+TEST_F(Mistakes, AReserveThatLeavesNothing) {
+  EXPECT_THAT(
+      message(std::string(kGood) + "plan: {reserve: 4 GiB}\n", 2),
+      StartsWith("pfeife-exp: bad.yaml:5:17: plan.reserve: it leaves nothing of the 4 GiB"));
+}
+
 // Expected, not wrong: the case is shown, and says which rank lacks how much.
 TEST_F(Mistakes, AModelTooBigForItsDevices) {
   write(
@@ -171,9 +177,10 @@ TEST_F(Mistakes, AModelTooBigForItsDevices) {
       "plan: {reserve: 4095.99 MiB}\n");
   const Outcome outcome = run({"big.yaml", "--out", "out"});
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_THAT(outcome.out,
-              testing::ContainsRegex(
-                  "planned +no plan fits: rank [01] needs .* and has .*, so it lacks .*; proven: "));
+  EXPECT_THAT(
+      outcome.out,
+      testing::ContainsRegex(
+          "planned +no plan fits: rank [01] needs .* and has .*, so it lacks .*; proven: "));
   EXPECT_THAT(outcome.err, HasSubstr("pfeife-exp: no case has a plan"));
   EXPECT_EQ(result("out", "planned", "feasible"), "0");
   EXPECT_EQ(run({"big.yaml", "--out", "out"}).code, 3) << "the same when nothing is computed";
@@ -184,6 +191,8 @@ TEST_F(Mistakes, OfTheCommandLine) {
                                                     {"good.yaml", "--shrad", "1/2"},
                                                     {"good.yaml", "--shard", "3/2"},
                                                     {"good.yaml", "--jobs", "many"},
+                                                    {"good.yaml", "--jobs", "-1"},
+                                                    {"good.yaml", "--jobs", "0"},
                                                     {"good.yaml", "good.yaml"},
                                                     {"good.yaml", "--set", "x"}}) {
     const Outcome outcome = run(arguments);
@@ -191,6 +200,23 @@ TEST_F(Mistakes, OfTheCommandLine) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "results"));
+}
+
+TEST_F(Mistakes, AFolderForResultsThatIsAFile) {
+  write("taken", "");
+  for (const char* out : {"taken", "taken/below"}) {
+    const Outcome outcome = run({"good.yaml", "--out", out});
+    EXPECT_EQ(outcome.code, 4);
+    EXPECT_EQ(outcome.err, std::string("pfeife-exp: cannot write ") + out +
+                               ": Not a directory; choose another folder with --out\n");
+  }
+}
+
+TEST_F(Mistakes, OutputThatCannotBeWritten) {
+  std::filesystem::create_symlink("/dev/full", folder_ / "stdout");
+  const Outcome outcome = wait(start({"good.yaml", "--out", "out", "--quiet"}));
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(read("stderr"), "pfeife-exp: standard output cannot be written\n");
 }
 
 }  // namespace

@@ -181,6 +181,8 @@ TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
        "small.yaml:4:29: cases.training.precison: training: unknown key \"precison\""},
       {"cases: {version: [1]}\n", "small.yaml:4:9: cases: \"version\" is neither"},
       {"plan: {devices: [0]}\ncases: {devices: 2}\n", "small.yaml:4:17: plan.devices names 1"},
+      {"plan: {devices: [0, 1, 0]}\n",
+       "small.yaml:4:24: plan.devices[2]: device 0 runs another rank already"},
       {"engines: [estimate, measure]\n",
        "small.yaml:4:21: \"measure\" runs the model, and a table model has only times"},
       {"engines: [estimate]\nselect_by: simulate\n", "small.yaml:5:12: select_by: choosing by"},

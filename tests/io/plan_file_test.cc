@@ -142,6 +142,13 @@ TEST_F(PlanFile, RefusesStagesOnOtherRanks) {
               HasSubstr("plan.yaml:25:22"));
 }
 
+TEST_F(PlanFile, RefusesLoopsThatThePlacementHasNotAndADeviceForTwoRanks) {
+  EXPECT_THAT(error_after("loops: 1", "loops: 2"),
+              HasSubstr("schedule.loops: the placement has 1"));
+  EXPECT_THAT(error_after("device_of_rank: [1, 0]", "device_of_rank: [1, 1]"),
+              HasSubstr("placement.device_of_rank[1]: device 1 runs another rank already"));
+}
+
 TEST_F(PlanFile, RefusesASchedulePathThatLeavesTheFolder) {
   EXPECT_THAT(error_after("file: \"schedule.csv\"", "file: \"../schedule.csv\""),
               HasSubstr("beside the plan"));
