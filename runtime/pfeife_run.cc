@@ -227,13 +227,20 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments) {
 
 int run(const std::vector<std::string>& arguments) {
   const std::string name = arguments.size() > 1 ? arguments[1] : "";
-  for (const Verb& verb : kVerbs)
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) {
     if (name == verb.name) return run_verb(verb, arguments);
+    names.emplace_back(verb.name);
+  }
   if (name == "--help") {
     std::cout << usage();
     return 0;
   }
-  throw ConfigError({"pfeife-run"}, "unknown verb '" + name + "'\n" + usage());
+  if (name.empty()) throw ConfigError({"pfeife-run"}, "which verb?\n" + usage());
+  const std::string near = nearest_spelling(name, names);
+  throw ConfigError({"pfeife-run"}, "unknown verb '" + name + "'" +
+                                        (near.empty() ? "" : ", did you mean " + near + "?") +
+                                        "\n" + usage());
 }
 
 }  // namespace
