@@ -1,6 +1,9 @@
 #include "experiments/searched_plans.h"
 
+#include <algorithm>
+
 #include "planner/schedules/families.h"
+#include "planner/search/advice.h"
 #include "planner/search/pareto.h"
 #include "planner/search/reference.h"
 
@@ -121,6 +124,16 @@ std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& l
   });
 }
 
+/// Why nothing was found although no memory is short.
+std::string uncuttable(const Problem& problem) {
+  const std::size_t most = most_stages(problem.layers);
+  const bool too_few = std::ranges::all_of(
+      problem.schedules, [&](const ScheduleSpec& spec) { return spec.stages() > most; });
+  if (!too_few) return "no plan found";
+  return "no plan found: the model can be cut into " + std::to_string(most) +
+         " stages at most, and every schedule listed has more";
+}
+
 }  // namespace
 
 void check_searched(const CaseConfig& config, const Layers& layers) {
@@ -147,11 +160,10 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
                                          *plans.layers, cluster, planned.recompute, planned.order));
   if (outcome.plans.empty()) {
     Problem problem = problem_of(found.best, cluster);
-    plans.planned.push_back(
-        {.plan = "planned",
-         .reason = outcome.infeasible
-                       ? shortage(*outcome.infeasible, problem.schedules.size())
-                       : "no plan found: the model cannot be cut into so many stages"});
+    plans.planned.push_back({.plan = "planned",
+                             .reason = outcome.infeasible
+                                           ? shortage(*outcome.infeasible, problem.schedules.size())
+                                           : uncuttable(problem)});
     problem.recompute = last_tried(config.plan);
     if (!config.plan.reference)
       plans.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);

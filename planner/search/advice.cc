@@ -7,9 +7,9 @@
 namespace pfeife {
 namespace {
 
-constexpr std::size_t kEffort = 30;       ///< of each search: enough to find what fits
-constexpr std::size_t kMostStages = 48;   ///< more make a search slow
-constexpr std::int64_t kMostParts = 8;    ///< into which a microbatch is divided
+constexpr std::size_t kEffort = 30;      ///< of each search: enough to find what fits
+constexpr std::size_t kMostStages = 48;  ///< more make a search slow
+constexpr std::int64_t kMostParts = 8;   ///< into which a microbatch is divided
 
 class Adviser {
  public:
@@ -21,6 +21,10 @@ class Adviser {
   }
 
   std::vector<Remedy> advise() {
+    if (const std::size_t most = most_stages(problem_.layers); most < ranks_) {
+      note(with_devices(most));  // more of anything does not make more layers
+      return std::move(remedies_);
+    }
     if (problem_.cuts) {
       Problem searched = problem_;
       searched.cuts.reset();
@@ -81,7 +85,7 @@ class Adviser {
   }
 
   std::optional<Remedy> with_devices(std::size_t ranks) const {
-    return attempt(stream_all(ranks, " devices instead of ", ranks_),
+    return attempt(stream_all(ranks, ranks == 1 ? " device" : " devices", " instead of ", ranks_),
                    changed(problem_.layers, ranks, microbatches_, false));
   }
   /// Doubles the step until something fits, then looks for the fewest in between.
@@ -117,10 +121,9 @@ class Adviser {
       const Layers* layers = surroundings_.layers(size / parts);
       if (!layers) return;
       const std::size_t count = microbatches_ * static_cast<std::size_t>(parts);
-      std::optional<Remedy> tried =
-          attempt(stream_all(count, " microbatches of ", size / parts, " instead of ",
-                             microbatches_, " of ", size),
-                  changed(*layers, ranks_, count, false));
+      std::optional<Remedy> tried = attempt(stream_all(count, " microbatches of ", size / parts,
+                                                       " instead of ", microbatches_, " of ", size),
+                                            changed(*layers, ranks_, count, false));
       if (tried) last = std::move(tried);
       if (last && last->plan) break;
     }
@@ -135,6 +138,13 @@ class Adviser {
 };
 
 }  // namespace
+
+std::size_t most_stages(const Layers& layers) {
+  std::size_t stages = 1;
+  for (std::size_t l = 0; l + 1 < layers.size(); ++l)
+    stages += layers.layers[l].no_cut_after.empty();
+  return stages;
+}
 
 std::vector<Remedy> remedies(const Problem& problem, const Surroundings& surroundings,
                              const SearchOptions& options) {

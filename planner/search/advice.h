@@ -30,10 +30,14 @@ struct Remedy {
   std::optional<Infeasible> lack;       ///< then, what was closest
 };
 
-/// Tries, one kind after the other: searched cuts instead of given ones, recomputation, all families instead of
-/// the listed ones (fewer microbatches in flight), more devices, smaller microbatches at an equal
-/// global batch. Of devices the fewest that help are named, of microbatch sizes the largest.
-/// `problem` must have no plan. Deterministic, whatever options.threads.
+/// Into how many stages a model can be cut.
+std::size_t most_stages(const Layers& layers);
+
+/// Tries, one kind after the other: searched cuts instead of given ones, recomputation, all
+/// families instead of the listed ones (fewer microbatches in flight), more devices, smaller
+/// microbatches at an equal global batch. Of devices the fewest that help are named, of microbatch
+/// sizes the largest. A model of too few layers is tried on fewer devices only. `problem` must have
+/// no plan. Deterministic, whatever options.threads.
 std::vector<Remedy> remedies(const Problem& problem, const Surroundings& surroundings,
                              const SearchOptions& options);
 

@@ -186,6 +186,16 @@ TEST_F(Mistakes, AModelTooBigForItsDevices) {
   EXPECT_EQ(run({"big.yaml", "--out", "out"}).code, 3) << "the same when nothing is computed";
 }
 
+TEST_F(Mistakes, AModelOfFewerLayersThanDevices) {
+  write("wide.yaml",
+        "version: 1\nmodel: layers.csv\ncluster: 3090_x8.yaml\n"
+        "cases: {devices: 8, microbatches: 4}\nbaselines: []\n");
+  const Outcome outcome = run({"wide.yaml", "--out", "out"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("no plan found: the model can be cut into 4 stages at most"));
+  EXPECT_THAT(outcome.err, HasSubstr("would help: 4 devices instead of 8: "));
+}
+
 TEST_F(Mistakes, OfTheCommandLine) {
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{},
                                                     {"good.yaml", "--shrad", "1/2"},

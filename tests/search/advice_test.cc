@@ -42,8 +42,7 @@ Bytes smallest_limit(const Layers& layers, const Cluster& cluster,
 /// A model of which half the microbatch takes half of everything but parameters.
 Layers halved(Layers layers) {
   for (Layer& layer : layers.layers) {
-    for (LayerTimes& t : layer.times)
-      t.forward /= 2, t.backward_input /= 2, t.backward_weight /= 2;
+    for (LayerTimes& t : layer.times) t.forward /= 2, t.backward_input /= 2, t.backward_weight /= 2;
     layer.saved.value /= 2, layer.weight_saved.value /= 2, layer.temporary.value /= 2;
   }
   for (LayerValue& value : layers.values) value.bytes.value /= 2, value.gradient_bytes.value /= 2;
@@ -70,8 +69,8 @@ TEST(Advice, AgreesWithBruteForceOnTinyProblems) {
     for (std::int64_t d = 0; d < static_cast<std::int64_t>(kDevices); ++d)
       around.devices.emplace_back(d);
     const std::size_t enough = 3 + random() % 5;  // 7: no number of devices helps
-    const Bytes limit = smallest_limit(
-        layers, cluster, schedules(std::min(enough, kDevices), kMicrobatches, false));
+    const Bytes limit = smallest_limit(layers, cluster,
+                                       schedules(std::min(enough, kDevices), kMicrobatches, false));
     around.memory_limit.assign(kDevices, enough > kDevices ? limit - Bytes{1} : limit);
     around.layers = [&](std::int64_t size) { return size == 1 ? &half : nullptr; };
     const Problem problem{layers,
@@ -101,8 +100,8 @@ TEST(Advice, AgreesWithBruteForceOnTinyProblems) {
         EXPECT_FALSE(fits(remedy.devices - 1)) << seed;
       }
       const ScheduleSpec& spec = remedy.plan->spec;
-      const EvaluatedPlan plan = evaluate(changed, cluster, generate(spec), placement_for(spec),
-                                          remedy.plan->partition);
+      const EvaluatedPlan plan =
+          evaluate(changed, cluster, generate(spec), placement_for(spec), remedy.plan->partition);
       EXPECT_EQ(plan.estimate, remedy.plan->estimate);
       EXPECT_EQ(plan.peak_memory, remedy.plan->peak_memory);
       for (const Bytes peak : plan.peak_memory) EXPECT_LE(peak, around.memory_limit.front());
@@ -111,6 +110,32 @@ TEST(Advice, AgreesWithBruteForceOnTinyProblems) {
   EXPECT_GT(devices_help, 5u);
   EXPECT_GT(sizes_help, 5u);
   EXPECT_GT(nothing_helps, 5u);
+}
+
+TEST(Advice, AModelOfTooFewLayersNeedsFewerDevices) {
+  std::mt19937 random(3);
+  Layers layers = random_layers(random, {.layers = 4, .illegal_cuts = false, .two_kinds = false});
+  layers.layers[1].no_cut_after = "in-place pair";
+  EXPECT_EQ(most_stages(layers), 3u);
+  const Cluster cluster = random_cluster(random, 6, false);
+  const auto schedules = [](std::size_t ranks, std::size_t microbatches, bool) {
+    return search_set(ranks, microbatches, std::vector<std::size_t>{1},
+                      std::vector<std::string>{"1f1b"});
+  };
+  std::vector<DeviceId> devices;
+  for (std::int64_t d = 0; d < 6; ++d) devices.emplace_back(d);
+  const std::vector<Bytes> limit(6, Bytes{std::int64_t{1} << 40});
+  const Problem problem{layers,
+                        cluster,
+                        schedules(4, 2, false),
+                        {devices.begin(), devices.begin() + 4},
+                        {limit.begin(), limit.begin() + 4},
+                        std::nullopt};
+  const std::vector<Remedy> tried = remedies(problem, {schedules, devices, limit, {}}, {});
+  ASSERT_EQ(tried.size(), 1u);
+  EXPECT_EQ(tried[0].change, "3 devices instead of 4");
+  ASSERT_TRUE(tried[0].plan);
+  EXPECT_EQ(tried[0].plan->partition.cuts, (std::vector<std::int32_t>{0, 2}));
 }
 
 TEST(Advice, NamesOtherSchedulesIfThoseListedKeepTooManyMicrobatches) {
