@@ -7,6 +7,7 @@
 
 #include "plots/report_accuracy.h"
 #include "plots/report_charts.h"
+#include "plots/report_front.h"
 #include "plots/report_search.h"
 #include "plots/report_tables.h"
 #include "plots/theme.h"
@@ -67,13 +68,13 @@ TEST(Report, WhatWasMeasuredIsComparedWithWhatWasPredicted) {
   plan.row.simulate = Nanoseconds{12'000'000};
   plan.row.measure = Nanoseconds{16'000'000};
   plan.peak_memory = {Bytes{3 << 20}};
-  plan.measured = MeasuredRun{.failure = "",
-                              .steps = 10,
-                              .p5 = Nanoseconds{15'000'000},
-                              .p95 = Nanoseconds{17'000'000},
-                              .peak_memory = {Bytes{2 << 20}},
-                              .furthest = {{RankId{1}, "1F0", Nanoseconds{4'000'000},
-                                            Nanoseconds{2'000'000}}}};
+  plan.measured =
+      MeasuredRun{.failure = "",
+                  .steps = 10,
+                  .p5 = Nanoseconds{15'000'000},
+                  .p95 = Nanoseconds{17'000'000},
+                  .peak_memory = {Bytes{2 << 20}},
+                  .furthest = {{RankId{1}, "1F0", Nanoseconds{4'000'000}, Nanoseconds{2'000'000}}}};
   const auto rows = cells(plots::accuracy_table(input.cases[0]));
   ASSERT_EQ(rows.size(), 2u) << "a header, and the one plan that was measured";
   EXPECT_THAT(rows[1], testing::IsSupersetOf({"-37.5 %", "-25.0 %", "+50.0 %"}));
@@ -238,7 +239,8 @@ TEST(Report, AWayOfChoosingShowsWhatItCosts) {
                           .estimate = Nanoseconds{1'100'000},
                           .p95 = Nanoseconds{2'000'000}}};
   const auto rows = cells(plots::choices_table(report_case));
-  EXPECT_THAT(rows.at(1), testing::ElementsAre("estimate", "a", "1.0000", "2.2000 (+10.0 %)", "yes"));
+  EXPECT_THAT(rows.at(1),
+              testing::ElementsAre("estimate", "a", "1.0000", "2.2000 (+10.0 %)", "yes"));
   EXPECT_THAT(rows.at(2), testing::ElementsAre("p95", "b", "1.1000 (+10.0 %)", "2.0000", ""));
 }
 
@@ -249,8 +251,50 @@ TEST(Report, TheSearchIsDrawnIfItFoundAPlan) {
                          {5000, Nanoseconds{800}, Nanoseconds{700}}};
   const XmlElement drawing = parse_xml(plots::search_chart(report_case));
   EXPECT_THAT(all_text(drawing), HasSubstr("lower bound 700 ns"));
+  EXPECT_THAT(all_text(drawing), HasSubstr("best plan 800 ns"));
   report_case.history.back().best.reset();
   EXPECT_EQ(plots::search_chart(report_case), "");
+}
+
+// Half way between the ends in both figures: half way in the drawing, too; faster is lower, more
+// memory is further right.
+TEST(Report, TimeAgainstMemoryIsToScale) {
+  ReportCase report_case;
+  report_case.front = {{"fast", Nanoseconds{1'000'000}, Bytes{3 << 20}}};
+  EXPECT_EQ(plots::front_chart(report_case), "") << "one point is no trade";
+  report_case.front.push_back({"middle", Nanoseconds{2'000'000}, Bytes{2 << 20}});
+  report_case.front.push_back({"small", Nanoseconds{3'000'000}, Bytes{1 << 20}});
+  const XmlElement drawing = parse_xml(plots::front_chart(report_case));
+  auto marks = by_name(drawing, "rect");
+  ASSERT_EQ(marks.size(), 4u);
+  marks.erase(marks.begin());  // the background
+  for (const char* axis : {"x", "y"})
+    EXPECT_NEAR(marks[1]->number(axis), (marks[0]->number(axis) + marks[2]->number(axis)) / 2,
+                0.02);
+  EXPECT_GT(marks[0]->number("x"), marks[2]->number("x") + 100);
+  EXPECT_GT(marks[0]->number("y"), marks[2]->number("y") + 100);
+  EXPECT_THAT(all_text(drawing), HasSubstr("2  2.000 ms, 2.000 MiB: middle"));
+}
+
+TEST(Report, WhatWasOpenAndWhatWasTriedAreToldWithTheirReasons) {
+  ReportCase report_case;
+  EXPECT_EQ(plots::alternatives_table(report_case), "");
+  EXPECT_EQ(plots::tried_table(report_case), "");
+  report_case.alternatives = {
+      {"4 microbatches of 2", "zb_h1", Nanoseconds{10'000'000}, Nanoseconds{9'000'000},
+       Bytes{1 << 30}, ""},
+      {"8 microbatches of 1", "", std::nullopt, std::nullopt, std::nullopt, "lacks 1 GiB"}};
+  const auto open = cells(plots::alternatives_table(report_case));
+  EXPECT_THAT(open.at(1), testing::ElementsAre("4 microbatches of 2", "zb_h1", "10.000", "9.0000",
+                                               "1.000 GiB", "chosen"));
+  EXPECT_THAT(open.at(2),
+              testing::ElementsAre("8 microbatches of 1", "", "", "", "", "lacks 1 GiB"));
+  TriedChange helps{.change = "4 devices", .schedule = "1f1b", .estimate = Nanoseconds{5'000'000}};
+  helps.peak_memory = Bytes{1 << 30};
+  report_case.tried = {helps, {.change = "recomputation", .reason = "lacks 2 GiB"}};
+  const auto tried = cells(plots::tried_table(report_case));
+  EXPECT_THAT(tried.at(1), testing::ElementsAre("4 devices", "yes", HasSubstr("1f1b")));
+  EXPECT_THAT(tried.at(2), testing::ElementsAre("recomputation", "no", HasSubstr("lacks 2 GiB")));
 }
 
 TEST(Report, ExplainsTheFiguresItHas) {
