@@ -57,10 +57,6 @@ Alternative alternative(const BestAlternative& found, std::size_t problem, std::
   return result;
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<SettledCase> settled_sizes(const CaseConfig& config, const Layers& layers,
                                        const LayersOf& layers_of,
                                        const WhyImpossible& why_impossible) {
