@@ -99,7 +99,7 @@ void draw_critical_path(Svg& svg, const Panel& panel) {
     for (const LaneItem& item : panel.lanes[r].compute)
       y[item.event] = row.top(item, false) + row.compute_height - 1;
     for (const LaneItem& item : panel.lanes[r].communication)
-      if (!item.guest) y[item.event] = row.top(item, true) + row.communication_height / 2;
+      if (!item.guest) y[item.event] = row.top(item, true) + row.communication_height - 1;
   }
   std::string data;
   for (const std::size_t i : critical_path(*panel.trace)) {
