@@ -32,12 +32,17 @@ Bytes AllocationLog::kept(std::size_t begin, std::size_t end) const {
   return sum;
 }
 
-bool AllocationLog::is_temporary(std::size_t allocation, std::size_t begin, std::size_t end) const {
-  const Allocation& a = allocations_[allocation];
-  return a.made >= begin && a.gone < end;
+std::vector<Bytes> AllocationLog::temporary(std::size_t begin, std::size_t end) const {
+  return most(begin, end, /*with_kept=*/false);
+}
+std::vector<Bytes> AllocationLog::highest(std::size_t begin, std::size_t end) const {
+  return most(begin, end, /*with_kept=*/true);
 }
 
-std::vector<Bytes> AllocationLog::temporary(std::size_t begin, std::size_t end) const {
+std::vector<Bytes> AllocationLog::most(std::size_t begin, std::size_t end, bool with_kept) const {
+  const auto counts = [&](const Allocation& a) {
+    return a.made >= begin && (with_kept || a.gone < end);
+  };
   std::vector<Bytes> most(nodes_);
   Bytes level{0};
   std::optional<std::size_t> node;
@@ -45,7 +50,7 @@ std::vector<Bytes> AllocationLog::temporary(std::size_t begin, std::size_t end) 
     const auto [what, which] = events_[e];
     if (what == What::Enter) {
       node = which;
-    } else if (is_temporary(which, begin, end)) {
+    } else if (counts(allocations_[which])) {
       if (what == What::Allocate)
         level += allocations_[which].bytes;
       else

@@ -30,6 +30,8 @@ class AllocationLog final : public AllocationListener {
   Bytes kept(std::size_t begin, std::size_t end) const;
   /// [node] the most temporary bytes of the pass [begin, end) alive while the node ran.
   std::vector<Bytes> temporary(std::size_t begin, std::size_t end) const;
+  /// [node] the same of all bytes of the pass, those that are kept included.
+  std::vector<Bytes> highest(std::size_t begin, std::size_t end) const;
 
  private:
   enum class What { Enter, Allocate, Free };
@@ -42,7 +44,7 @@ class AllocationLog final : public AllocationListener {
     std::size_t made, gone;  // events; gone = never if it is alive
   };
   static constexpr std::size_t kNever = ~std::size_t{0};
-  bool is_temporary(std::size_t allocation, std::size_t begin, std::size_t end) const;
+  std::vector<Bytes> most(std::size_t begin, std::size_t end, bool with_kept) const;
 
   std::size_t nodes_;
   std::vector<Event> events_;

@@ -93,8 +93,8 @@ class Meter {
  public:
   Meter(const Graph& graph, const RankTensors& tensors, const StepInputs& inputs)
       : graph_(graph), tensors_(tensors), inputs_(inputs), index_(graph.values.size(), kNone) {
-    for (auto* list : {&memory_.saved, &memory_.weight_saved, &memory_.temporary})
-      list->resize(graph.nodes.size());
+    for (auto* list : {&memory_.saved, &memory_.weight_saved}) list->resize(graph.nodes.size());
+    memory_.temporary.resize(graph.nodes.size());
   }
 
   void run_joint(GraphStage& stage) {
@@ -105,8 +105,8 @@ class Meter {
       const SavedTensorNotes notes([&](const at::Tensor& tensor) {
         const void* data = address(tensor);
         if (watcher.is_fixed(data)) return;
-        saved_.push_back({data, Bytes{static_cast<std::int64_t>(tensor.storage().nbytes())},
-                          watcher.node()});
+        saved_.push_back(
+            {data, Bytes{static_cast<std::int64_t>(tensor.storage().nbytes())}, watcher.node()});
       });
       stage.forward(kMicrobatch, {});
     });
@@ -120,7 +120,9 @@ class Meter {
     memory_.kept_after_forward = watcher.log.kept(forward.first, forward.second);
     const auto backward = watcher.run_backward([&] { stage.backward(kMicrobatch, {}); });
     stage.observe(nullptr);
-    add_temporary(watcher.log, {forward, backward});
+    add_temporary(watcher.log, forward, &PassBytes::forward);
+    add_temporary(watcher.log, backward, &PassBytes::backward);
+    leave_out_waiting_gradients();
   }
 
   void run_split(GraphStage& stage) {
@@ -135,7 +137,9 @@ class Meter {
     memory_.kept_after_input = watcher.log.kept(forward.first, input.second);
     const auto weight = watcher.run([&] { stage.backward_weight(kMicrobatch); });
     stage.observe(nullptr);
-    add_temporary(watcher.log, {forward, input, weight});
+    add_temporary(watcher.log, forward, &PassBytes::forward);
+    add_input_temporary(watcher.log, input);
+    add_temporary(watcher.log, weight, &PassBytes::weight);
   }
 
   NodeMemory result() && { return std::move(memory_); }
@@ -169,12 +173,38 @@ class Meter {
           Bytes{static_cast<std::int64_t>(tensor.storage().nbytes())};
   }
 
-  void add_temporary(const AllocationLog& log,
-                     const std::vector<std::pair<std::size_t, std::size_t>>& passes) {
-    for (const auto& [begin, end] : passes) {
-      const std::vector<Bytes> most = log.temporary(begin, end);
-      for (std::size_t n = 0; n < most.size(); ++n)
-        memory_.temporary[n] = std::max(memory_.temporary[n], most[n]);
+  void add_temporary(const AllocationLog& log, std::pair<std::size_t, std::size_t> events,
+                     Bytes PassBytes::*pass) {
+    const std::vector<Bytes> most = log.temporary(events.first, events.second);
+    for (std::size_t n = 0; n < most.size(); ++n)
+      memory_.temporary[n].*pass = std::max(memory_.temporary[n].*pass, most[n]);
+  }
+
+  /// Of a parameter that several nodes use, autograd adds up the gradients before it hands them on:
+  /// from the last user to the first. A stage that has one user alone has none of that.
+  void leave_out_waiting_gradients() {
+    std::vector<std::vector<NodeId>> users(graph_.values.size());
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+      for (const Argument& argument : graph_.nodes[n].arguments)
+        if (const auto* value = std::get_if<ValueId>(&argument.value))
+          users[value->index()].emplace_back(static_cast<std::int64_t>(n));
+    for (const Parameter& parameter : graph_.parameters) {
+      const std::vector<NodeId>& of = users[parameter.value.index()];
+      if (!parameter.trainable || of.size() < 2) continue;
+      for (NodeId n = of.front(); n < of.back(); ++n.value) {
+        Bytes& bytes = memory_.temporary[n.index()].backward;
+        bytes = std::max(bytes - parameter.type.bytes(), Bytes{0});
+      }
+    }
+  }
+
+  /// What W needs of a node comes while later nodes run: it counts for them until it is its own.
+  void add_input_temporary(const AllocationLog& log, std::pair<std::size_t, std::size_t> events) {
+    const std::vector<Bytes> most = log.highest(events.first, events.second);
+    Bytes kept{0};
+    for (std::size_t n = most.size(); n-- > 0;) {
+      kept += memory_.weight_saved[n];
+      memory_.temporary[n].input = std::max(most[n] - kept, Bytes{0});
     }
   }
 

@@ -9,10 +9,11 @@ namespace pfeife {
 
 /// Measured counterparts of the fields of a Profile.
 struct NodeMemory {
-  std::vector<SavedStorage> storages;  ///< in order of their first saver
-  std::vector<Bytes> saved, weight_saved, temporary;  ///< [node]
-  Bytes kept_after_forward{0};  ///< by the allocator alone: to compare with
-  Bytes kept_after_input{0};    ///< likewise between I and W
+  std::vector<SavedStorage> storages;      ///< in order of their first saver
+  std::vector<Bytes> saved, weight_saved;  ///< [node]
+  std::vector<PassBytes> temporary;        ///< [node]
+  Bytes kept_after_forward{0};             ///< by the allocator alone: to compare with
+  Bytes kept_after_input{0};               ///< likewise between I and W
 
   Bytes all_saved() const;         ///< storages and `saved`
   Bytes all_weight_saved() const;  ///< likewise from I to W
@@ -25,7 +26,8 @@ struct NodeMemory {
 /// Saved: storages that autograd keeps in the joint stage, parameters and buffers left out; one
 /// that a value of the graph allocated is a SavedStorage of that value, all others belong to the
 /// node. Weight-saved: what the split stage's pending weight gradients hold. Temporary: allocated
-/// and freed again within one of the passes.
+/// and freed again within the pass; in I, all that it allocates but for what the node and later
+/// ones keep for W.
 NodeMemory measure_memory(const Graph& graph, const RankTensors& tensors, const StepInputs& inputs,
                           GraphStage& joint, GraphStage& split);
 

@@ -79,7 +79,7 @@ class Grouper {
       const NodeProfile& cost = profiles_.front().nodes[n.index()];
       layer.saved += cost.saved;
       layer.weight_saved += cost.weight_saved;
-      layer.temporary = std::max(layer.temporary, cost.temporary);
+      layer.temporary = larger(layer.temporary, cost.temporary);
     }
   }
 

@@ -95,11 +95,13 @@ void add_gradients(const GraphFacts& facts, Timeline& timeline) {
       timeline.add(first[v], last[v], facts.bytes(ValueId{static_cast<std::int64_t>(v)}));
 }
 
-void add_parameter_gradients(const GraphFacts& facts, Timeline& timeline) {
+/// Of those that are left to W, or of the others.
+void add_parameter_gradients(const GraphFacts& facts, bool deferred, Timeline& timeline) {
   for (const NodeId n : nodes_of(facts.graph)) {
     if (!facts.gives_gradient(n)) continue;
     for (const ValueId v : facts.distinct_inputs(n)) {
       if (!facts.is_parameter(v) || !facts.needs_gradient(v)) continue;
+      if (deferred_to_weight(facts, n, v) != deferred) continue;
       const std::optional<DType> cast = facts.cast_type(n, v);
       const Bytes narrow = cast ? facts.type(v).elements() * element_size(*cast) : Bytes{0};
       timeline.add(n.index(), n.index(), facts.bytes(v) + narrow);
@@ -109,20 +111,24 @@ void add_parameter_gradients(const GraphFacts& facts, Timeline& timeline) {
 
 }  // namespace
 
-std::vector<Bytes> temporary_bytes(const GraphFacts& facts, const SavedMemory& saved) {
+std::vector<PassBytes> temporary_bytes(const GraphFacts& facts, const SavedMemory& saved) {
   const std::size_t nodes = facts.graph.nodes.size();
   const std::vector<std::size_t> last = last_uses(facts);
   const std::vector<bool> kept = kept_storages(facts, saved);
-  Timeline forward(nodes), backward(nodes);
+  Timeline forward(nodes), input(nodes), weight(nodes);
   for (const NodeId n : nodes_of(facts.graph))
     for (const ValueId v : facts.node(n).outputs)
       if (facts.storage(v) == v && !kept[v.index()])
         forward.add(n.index(), last[v.index()], facts.bytes(v));
-  add_gradients(facts, backward);
-  add_parameter_gradients(facts, backward);
-  const std::vector<std::int64_t> before = forward.levels(), after = backward.levels();
-  std::vector<Bytes> temporary(nodes);
-  for (std::size_t n = 0; n < nodes; ++n) temporary[n] = {std::max(before[n], after[n])};
+  add_gradients(facts, input);
+  add_parameter_gradients(facts, false, input);
+  add_parameter_gradients(facts, true, weight);
+  const std::vector<std::int64_t> in_f = forward.levels(), in_i = input.levels(),
+                                  in_w = weight.levels();
+  std::vector<PassBytes> temporary(nodes);
+  for (std::size_t n = 0; n < nodes; ++n)
+    temporary[n] = {Bytes{in_f[n]}, Bytes{in_i[n] + in_w[n]},
+                    std::max(Bytes{in_i[n]} - saved.weight_own[n], Bytes{0}), Bytes{in_w[n]}};
   return temporary;
 }
 

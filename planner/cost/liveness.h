@@ -10,10 +10,12 @@
 
 namespace pfeife {
 
-/// [node] the bytes held at most while the node runs besides `saved`: forward, the storages alive
-/// that nobody keeps; backward, the gradients alive and those of the node's own parameters before
-/// they are added to the parameters' (under autocast in 16 bits and in fp32). Linear.
-std::vector<Bytes> temporary_bytes(const GraphFacts& facts, const SavedMemory& saved);
+/// [node] the bytes held at most while the node runs besides `saved`: in F, the storages alive that
+/// nobody keeps; in B, the gradients alive and those of the node's own parameters before they are
+/// added to the parameters' (under autocast in 16 bits and in fp32); in I, the same but for what W
+/// does and for the gradient that W keeps; in W, the gradients of the node's own parameters that it
+/// makes. Linear.
+std::vector<PassBytes> temporary_bytes(const GraphFacts& facts, const SavedMemory& saved);
 
 /// [node] true if the bytes allocated (storages alive, and all that is kept) are more after the
 /// node than before it. Storages that a node of `ignored` allocates do not count. Linear.

@@ -1,6 +1,7 @@
 #include "planner/cost/memory.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "planner/ir/error.h"
 
@@ -10,8 +11,13 @@ namespace {
 /// Walks one row and keeps the books of the lifetimes rule.
 class Ledger {
  public:
-  Ledger(const StageCosts& costs, const Placement& placement, RankId rank, std::size_t microbatches)
-      : costs_(costs), placement_(placement), rank_(rank), microbatches_(microbatches) {
+  Ledger(const StageCosts& costs, const Placement& placement, RankId rank, std::size_t microbatches,
+         std::vector<bool> splits)
+      : costs_(costs),
+        placement_(placement),
+        rank_(rank),
+        microbatches_(microbatches),
+        splits_(std::move(splits)) {
     own_bytes_.reserve(costs.stages.size());
     for (const StageCost& stage : costs.stages) own_bytes_.push_back(stage.saved);
     leaving_.resize(costs.stages.size());
@@ -83,7 +89,7 @@ class Ledger {
       if (costs_.values[v].saved_by_sender) hold(v, m);
       for (std::size_t i = 0; i < costs_.values[v].to.size(); ++i) hold(v, m);
     }
-    const Bytes highest = now_ + costs_.stages[s].temporary + costs_.stages[s].recomputed;
+    const Bytes highest = now_ + costs_.stages[s].temporary.forward + costs_.stages[s].recomputed;
     for (const Entry& entry : entering_[s])
       release(entry.value, m);  // receive buffer, or hand-over on this rank
     return highest;
@@ -92,8 +98,8 @@ class Ledger {
   Bytes book_backward(const Action& action) {
     const std::size_t s = action.stage.index();
     const MicrobatchId m = *action.microbatch;
+    Bytes highest = now_ + within_backward(action);
     for (const Entry& entry : entering_[s]) now_ += costs_.values[entry.value].gradient_bytes;
-    const Bytes highest = now_ + costs_.stages[s].temporary + costs_.stages[s].recomputed;
     now_ -= own_bytes_[s];
     for (const Entry& entry : entering_[s])
       if (costs_.values[entry.value].saved_by_receiver[entry.index]) release(entry.value, m);
@@ -103,12 +109,22 @@ class Ledger {
         now_ -= costs_.values[v].gradient_bytes;
     }
     if (action.op == Op::BackwardInput) now_ += costs_.stages[s].weight_saved;
+    if (action.op == Op::Backward && splits_[s])  // I, then W
+      highest = std::max(highest,
+                         now_ + costs_.stages[s].weight_saved + costs_.stages[s].temporary.weight);
     return highest;
+  }
+  Bytes within_backward(const Action& action) const {
+    const StageCost& stage = costs_.stages[action.stage.index()];
+    Bytes most = action.op == Op::Backward ? stage.temporary.backward : stage.temporary.input;
+    if (splits_[action.stage.index()]) most = std::max(most, stage.temporary.input);
+    if (stage.recomputed > Bytes{0}) most = std::max(most, stage.temporary.forward);
+    return most + stage.recomputed;
   }
 
   Bytes book_weight(const Action& action) {
     const StageCost& stage = costs_.stages[action.stage.index()];
-    const Bytes highest = now_ + stage.temporary;
+    const Bytes highest = now_ + stage.temporary.weight;
     now_ -= stage.weight_saved;
     return highest;
   }
@@ -143,12 +159,42 @@ class Ledger {
   const Placement& placement_;
   RankId rank_;
   std::size_t microbatches_;
+  std::vector<bool> splits_;      // [stage] its backward is in two parts
   std::vector<Bytes> own_bytes_;  // [stage] saved, less what is a value that crosses
   std::vector<std::vector<std::size_t>> leaving_;  // [stage] values
   std::vector<std::vector<Entry>> entering_;       // [stage] values
   std::vector<int> holders_;                       // [value * microbatches + m]
   Bytes now_{0};
 };
+
+/// [stage] the row has I of it.
+std::vector<bool> split_in(const std::vector<Cell>& row, std::size_t stages) {
+  std::vector<bool> split(stages, false);
+  for (const Cell& cell : row)
+    for_each_action(cell, [&](const Action& action) {
+      if (action.op == Op::BackwardInput) split[action.stage.index()] = true;
+    });
+  return split;
+}
+
+bool is(const Cell& cell, Op op) {
+  const auto* action = std::get_if<Action>(&cell);
+  return action != nullptr && action->op == op;
+}
+
+/// What a receive that follows an action waits for may come while the action runs.
+void add_arrivals(const std::vector<Cell>& row, MemoryCurve& curve) {
+  std::optional<std::size_t> running;
+  Bytes before = curve.fixed;
+  for (std::size_t p = 0; p < row.size(); ++p) {
+    const Bytes after = curve.steps[p].after;
+    if (!is(row[p], Op::Recv))
+      running = is(row[p], Op::Send) ? std::nullopt : std::optional(p);
+    else if (running)
+      curve.steps[*running].during += after - before;
+    before = after;
+  }
+}
 
 /// The rule of the published program, from its description in the paper's section on memory.
 MemoryCurve reference_memory(const std::vector<Cell>& row, RankId rank, const StageCosts& costs,
@@ -168,10 +214,10 @@ MemoryCurve reference_memory(const std::vector<Cell>& row, RankId rank, const St
     for_each_action(cell, [&](const Action& action) {
       const StageCost& stage = costs.stages[action.stage.index()];
       if (action.op == Op::Forward) {
-        highest = std::max(highest, now + stage.saved + stage.temporary + stage.recomputed);
+        highest = std::max(highest, now + stage.saved + stage.largest_temporary + stage.recomputed);
         now += stage.saved;
       } else if (action.op == Op::Backward || action.op == Op::BackwardInput) {
-        highest = std::max(highest, now + stage.temporary + stage.recomputed);
+        highest = std::max(highest, now + stage.largest_temporary + stage.recomputed);
         now -= stage.saved;
       }
     });
@@ -194,7 +240,7 @@ MemoryCurve memory(const Schedule& lowered, RankId rank, const StageCosts& costs
   const std::size_t microbatches = microbatch_count(lowered);
   if (rule == MemoryRule::Reference)
     return reference_memory(row, rank, costs, placement, microbatches);
-  Ledger ledger(costs, placement, rank, microbatches);
+  Ledger ledger(costs, placement, rank, microbatches, split_in(row, costs.stages.size()));
   MemoryCurve curve;
   curve.fixed = ledger.now();
   curve.steps.reserve(row.size());
@@ -202,6 +248,7 @@ MemoryCurve memory(const Schedule& lowered, RankId rank, const StageCosts& costs
     const Bytes during = ledger.book(cell);
     curve.steps.push_back({during, ledger.now()});
   }
+  add_arrivals(row, curve);
   return curve;
 }
 

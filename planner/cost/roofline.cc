@@ -140,7 +140,7 @@ Profile roofline_profile(const Graph& graph, const DeviceKind& device, const Tra
                training.microbatch_size, ", graph for ", graph.microbatch_size);
   const GraphFacts facts(graph, training.precision);
   SavedMemory saved = saved_memory(facts, device.type);
-  const std::vector<Bytes> temporary = temporary_bytes(facts, saved);
+  const std::vector<PassBytes> temporary = temporary_bytes(facts, saved);
   const KernelList kernels(facts, saved, device.type);
   const Roofline roofline(device, training.precision);
 

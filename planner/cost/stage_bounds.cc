@@ -54,14 +54,52 @@ void StageBounds::sum(std::size_t kind) {
     for (std::size_t q = 1; q < sum.size(); ++q) sum[q] += std::min(sum[q - 1], kMost - sum[q]);
 }
 
+/// What later layers of the stage have saved is not there yet in F, or no longer in B; in I it
+/// turns into what W needs, of a storage if its first user of both kinds is in the same segment; in
+/// W, what they kept is gone.
 void StageBounds::find_temporaries() {
-  const std::size_t positions = layer_.size();
-  temporary_.assign(positions * positions, 0);
-  for (std::size_t from = 0; from < last(); ++from) {
-    std::int64_t most = 0;
-    for (std::size_t l = layer_[from]; l < layers_.size(); ++l) {
-      most = std::max(most, layers_.layers[l].temporary.value);
-      temporary_[from * positions + segment_[l] + 1] = most;
+  const std::size_t layers = layers_.size(), positions = layer_.size();
+  using Sums = std::vector<std::int64_t>;  // [layer] of the layers before it
+  Sums saved(layers + 1, 0), replaced = saved, weight = saved;
+  const auto add = [](Sums& sums, std::size_t layer, Bytes more) {
+    sums[layer + 1] += std::min(more.value, kMost - sums[layer + 1]);
+  };
+  for (std::size_t l = 0; l < layers; ++l) {
+    add(saved, l, layers_.layers[l].saved), add(weight, l, layers_.layers[l].weight_saved);
+    add(replaced, l, layers_.layers[l].weight_saved);
+  }
+  std::set<std::size_t> values;
+  for (const LayerStorage& storage : layers_.storages) {
+    const bool needed = !storage.weight_savers.empty();
+    if (needed) add(weight, storage.weight_savers.front().index(), storage.bytes);
+    if (storage.savers.empty() || (storage.value && !values.insert(*storage.value).second))
+      continue;
+    const std::size_t first = storage.savers.front().index();
+    add(saved, first, storage.bytes);
+    if (needed && segment_[storage.weight_savers.front().index()] == segment_[first])
+      add(replaced, first, storage.bytes);
+  }
+  for (Sums* sums : {&saved, &replaced, &weight})
+    for (std::size_t l = 0; l < layers; ++l)
+      (*sums)[l + 1] += std::min((*sums)[l], kMost - (*sums)[l + 1]);
+  const auto during = [&](std::size_t pass, const Layer& layer) {
+    const PassBytes& more = layer.temporary;
+    const Bytes own[kPasses]{more.forward, more.backward, more.input, more.weight};
+    return std::min(own[pass].value, kMost) +
+           (pass == 2 ? std::min(layer.weight_saved.value, kMost) : 0);
+  };
+  const auto held = [&](std::size_t pass, std::size_t l) {
+    return pass == 3 ? weight[l] : saved[l] - (pass == 2 ? replaced[l] : 0);
+  };
+  for (std::size_t pass = 0; pass < kPasses; ++pass) {
+    temporary_[pass].assign(positions * positions, 0);
+    for (std::size_t from = 0; from < last(); ++from) {
+      std::int64_t most = held(pass, layer_[from]);
+      for (std::size_t l = layer_[from]; l < layers; ++l) {
+        most = std::max(most, during(pass, layers_.layers[l]) + held(pass, l + 1));
+        temporary_[pass][from * positions + segment_[l] + 1] =
+            std::max<std::int64_t>(0, most - held(pass, l + 1));
+      }
     }
   }
 }

@@ -49,9 +49,11 @@ class StageBounds {
   std::int64_t once(std::size_t s, std::size_t amount) const;
   /// F, I and W of one microbatch (ns, without overheads) if stage s covers [from, to).
   std::int64_t load(std::size_t s, std::size_t from, std::size_t to) const;
-  /// At least the temporary bytes of a stage that covers [from, to).
-  std::int64_t temporary(std::size_t from, std::size_t to) const {
-    return temporary_[from * layer_.size() + to];
+  /// At least the temporary bytes of a stage that covers [from, to), beside what until() says of
+  /// the microbatch that runs: in the pass that is the number of an Op: F, B, I, W.
+  static constexpr std::size_t kPasses = 4;
+  std::int64_t temporary(std::size_t pass, std::size_t from, std::size_t to) const {
+    return temporary_[pass][from * layer_.size() + to];
   }
   /// At least the time of the message (`back`: of the gradients that come back) between stage s -
   /// 1, which begins at `begin` or before, and stage s, which begins at q and ends at `end` or
@@ -75,7 +77,7 @@ class StageBounds {
   const Cluster& cluster_;
   std::vector<std::size_t> layer_{0}, segment_;                        // [position], [layer]
   std::vector<std::array<std::vector<std::int64_t>, kAmounts>> sums_;  // [kind][...][position]
-  std::vector<std::int64_t> temporary_;                                // [from * positions + to]
+  std::array<std::vector<std::int64_t>, kPasses> temporary_;           // [from * positions + to]
   std::vector<std::vector<Crossing>> crossing_;                        // [position]
 };
 

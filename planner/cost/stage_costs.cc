@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "planner/cost/stage_temporary.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -28,6 +29,7 @@ class Collector {
     add_layers();
     add_values();
     add_storages();
+    add_temporary();
     add_parameters();
     add_recomputation();
     add_overheads();
@@ -61,7 +63,7 @@ class Collector {
       sum.optimizer += times.optimizer;
       sum.saved += layer.saved;
       sum.weight_saved += layer.weight_saved;
-      sum.temporary = std::max(sum.temporary, layer.temporary);
+      sum.largest_temporary = std::max(sum.largest_temporary, layer.temporary.largest());
       sum.model_input += layer.model_input;
     }
   }
@@ -130,6 +132,11 @@ class Collector {
           value.saved_by_receiver[static_cast<std::size_t>(at - value.to.begin())] = true;
       }
     }
+  }
+
+  void add_temporary() {
+    const auto temporary = stage_temporary(layers_, stage_of_, costs_.stages.size());
+    for (std::size_t s = 0; s < temporary.size(); ++s) costs_.stages[s].temporary = temporary[s];
   }
 
   void add_parameters() {

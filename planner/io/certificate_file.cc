@@ -12,7 +12,7 @@
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 2, sha256 ";
+const std::string kTitle = "pfeife certificate 3, sha256 ";
 
 /// Writing and reading go through the same description of the format (`describe` below): words
 /// apart by blanks, a keyword at the begin of a line.
@@ -125,6 +125,11 @@ void describe(Archive& a, std::optional<T>& value) {
   if (code >= 0) value = T(code);
 }
 
+template <class Archive>
+void describe(Archive& a, PassBytes& bytes) {
+  describe(a, bytes.forward), describe(a, bytes.backward);
+  describe(a, bytes.input), describe(a, bytes.weight);
+}
 template <class Archive>
 void describe(Archive& a, LayerTimes& t) {
   describe(a, t.forward), describe(a, t.backward_input), describe(a, t.backward_weight);

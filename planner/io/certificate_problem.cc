@@ -33,7 +33,7 @@ std::string problem_fault(const Certificate& c) {
     for (const LayerTimes& t : l.times)
       if (negative(t.forward, t.backward_input, t.backward_weight, t.optimizer))
         return "a negative time";
-    if (negative(l.saved, l.weight_saved, l.temporary)) return "a negative amount";
+    if (negative(l.saved, l.weight_saved, l.temporary.smallest())) return "a negative amount";
   }
   for (const LayerValue& v : c.layers.values)
     if (v.producer.value < 0 || v.consumers.empty() || wrong(v.consumers) ||

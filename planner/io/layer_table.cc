@@ -78,7 +78,7 @@ class TableReader {
     layer.times.assign(options_.device_kinds, times_of(row));
     layer.saved = bytes_at(table_, row, "saved_bytes");
     layer.weight_saved = bytes_at(table_, row, "weight_saved_bytes");
-    layer.temporary = bytes_at(table_, row, "temporary_bytes");
+    layer.temporary = PassBytes::same(bytes_at(table_, row, "temporary_bytes"));
     layers_.layers.push_back(std::move(layer));
     add_parameter(row, name.text);
     add_output(row, name.text);

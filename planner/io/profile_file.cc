@@ -19,6 +19,13 @@ YamlValue time_and_spread(Nanoseconds median, Nanoseconds spread) {
   return yaml_sequence({yaml_amount(median), yaml_amount(spread)});
 }
 
+/// One figure if that is all there is to say, otherwise [F, B, I, W].
+YamlValue pass_bytes(const PassBytes& bytes) {
+  if (bytes == PassBytes::same(bytes.forward)) return yaml_amount(bytes.forward);
+  return yaml_sequence({yaml_amount(bytes.forward), yaml_amount(bytes.backward),
+                        yaml_amount(bytes.input), yaml_amount(bytes.weight)});
+}
+
 YamlValue node_value(const std::string& name, const NodeProfile& cost) {
   Entries entries{
       {"name", yaml_string(name), {}},
@@ -27,7 +34,7 @@ YamlValue node_value(const std::string& name, const NodeProfile& cost) {
       {"backward_weight", time_and_spread(cost.backward_weight, cost.backward_weight_spread), {}},
       {"saved", yaml_amount(cost.saved), {}},
       {"weight_saved", yaml_amount(cost.weight_saved), {}},
-      {"temporary", yaml_amount(cost.temporary), {}}};
+      {"temporary", pass_bytes(cost.temporary), {}}};
   return yaml_map(std::move(entries));
 }
 
@@ -70,6 +77,13 @@ void read_time_and_spread(const YamlNode& node, Nanoseconds& median, Nanoseconds
   if (items.size() == 2) spread = read_time(items[1]);
 }
 
+PassBytes read_pass_bytes(const YamlNode& node) {
+  const std::vector<YamlNode> items = node.items_or_self();
+  if (items.size() == 1) return PassBytes::same(items[0].as_bytes());
+  if (items.size() != 4) node.fail("expected an amount, or those of [F, B, I, W]");
+  return {items[0].as_bytes(), items[1].as_bytes(), items[2].as_bytes(), items[3].as_bytes()};
+}
+
 NodeProfile read_node(const YamlNode& node) {
   node.check_keys({"name", "forward", "backward_input", "backward_weight", "saved", "weight_saved",
                    "temporary"});
@@ -80,7 +94,7 @@ NodeProfile read_node(const YamlNode& node) {
                        cost.backward_weight_spread);
   cost.saved = node.at("saved").as_bytes();
   cost.weight_saved = node.at("weight_saved").as_bytes();
-  cost.temporary = node.at("temporary").as_bytes();
+  cost.temporary = read_pass_bytes(node.at("temporary"));
   return cost;
 }
 

@@ -32,7 +32,9 @@ struct Layer {
   std::vector<LayerTimes> times;  ///< [device kind of the cluster]
   Bytes saved{0};                 ///< F to B or I, besides Layers::storages
   Bytes weight_saved{0};          ///< I to W, besides Layers::storages
-  Bytes temporary{0};
+  /// Held while it runs, besides all that is saved and weight-saved: the gradients of what it reads
+  /// and makes included, also those that pass over it.
+  PassBytes temporary;
   Bytes model_input{
       0};  ///< of the model's inputs that the layer reads (reference memory rule only)
   std::string no_cut_after;   ///< why the model must not be cut after this layer; "" = it may

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/ir/ids.h"
+#include "planner/ir/pass_bytes.h"
 #include "planner/ir/units.h"
 
 namespace pfeife {
@@ -37,7 +38,7 @@ struct NodeProfile {
   Nanoseconds backward_weight{0};  ///< gradients of parameters
   Bytes saved{0};         ///< kept from F to B or I besides `Profile::storages` (masks, statistics)
   Bytes weight_saved{0};  ///< kept from I to W besides `Profile::storages` (incoming gradients)
-  Bytes temporary{0};     ///< at most this much more while the node runs
+  PassBytes temporary;    ///< at most this much more while the node runs
   Nanoseconds forward_spread{0}, backward_input_spread{0},
       backward_weight_spread{0};  ///< measured only
   friend bool operator==(const NodeProfile&, const NodeProfile&) = default;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/ir/ids.h"
+#include "planner/ir/pass_bytes.h"
 #include "planner/ir/schedule.h"
 #include "planner/ir/units.h"
 
@@ -18,10 +19,13 @@ struct StageCost {
   Bytes parameters{0}, gradients{0}, optimizer_state{0};  ///< held for the whole step
   Bytes saved{0};  ///< per microbatch, from F to B or I, received values that are kept included
   Bytes weight_saved{0};  ///< per microbatch, from I to W
-  Bytes temporary{0};     ///< within an action
-  Bytes recomputed{0};    ///< within an F, B or I of a recomputed stage, besides: what F would save
-  Bytes model_input{0};   ///< per microbatch, what the stage reads of the model's inputs (reference
-                          ///< memory rule only)
+  /// At most this much more within an action than with all in place that the microbatch has saved
+  /// (F, B, I) or weight-saved (W): early layers run before later ones save, and after they let go.
+  PassBytes temporary;
+  Bytes largest_temporary{0};  ///< of a layer, whatever else is held (reference memory rule only)
+  Bytes recomputed{0};   ///< within an F, B or I of a recomputed stage, besides: what F would save
+  Bytes model_input{0};  ///< per microbatch, what the stage reads of the model's inputs (reference
+                         ///< memory rule only)
 
   Nanoseconds backward() const { return backward_input + backward_weight; }
   Bytes fixed() const { return parameters + gradients + optimizer_state; }

@@ -17,7 +17,12 @@ constexpr Big kMost = Big{1} << 53;    // of weights, as of an amount of the who
 constexpr Big kNever = Big{1} << 124;  // above every sum of amounts times weights
 using Sums = std::vector<Big>;         // [position]
 /// How often a stage does what, or its weight; then temporaries, and transfers where it begins.
-enum : std::size_t { kTemporary = StageBounds::kAmounts, kReceived, kReturned, kCounts };
+enum : std::size_t {
+  kTemporary = StageBounds::kAmounts,
+  kReceived = kTemporary + 4,
+  kReturned,
+  kCounts
+};
 using Counts = std::vector<std::array<Big, kCounts>>;  // [stage]
 struct Begins {                                        // positions begin .. end - 1
   std::size_t begin = 0, end = 0;
@@ -114,7 +119,7 @@ class ProofCheck {
     for (const Cell& cell : schedule_.rows[moment.rank])
       for_each_action(cell, [&](const Action& a) {
         auto& of = counts[a.stage.index()];
-        if (number == moment.action) of[kTemporary] = 1;
+        if (number == moment.action) of[kTemporary + static_cast<std::size_t>(a.op)] = 1;
         if (number <= moment.action) of[StageBounds::kSaved] += a.op == Op::Forward;
         if (number++ >= moment.action) return;
         of[StageBounds::kSaved] -= a.op == Op::Backward || a.op == Op::BackwardInput;
@@ -214,8 +219,11 @@ class ProofCheck {
     least[0][0] = -limits;  // of the stages before
     begin = end = std::vector<Sums>(stages_, Sums(n + 1, 0));
     const auto cost = [&](std::size_t s, std::size_t p, std::size_t q) {
-      const Big cuts = end[s][q] - begin[s][p], temporary = y[s][kTemporary];
-      return temporary == 0 ? cuts : cuts + temporary * bounds_.temporary(p, q);
+      Big cuts = end[s][q] - begin[s][p];
+      for (std::size_t pass = 0; pass < StageBounds::kPasses; ++pass)
+        if (const Big weight = y[s][kTemporary + pass]; weight != 0)
+          cuts += weight * bounds_.temporary(pass, p, q);
+      return cuts;
     };
     for (std::size_t s = 0; s < stages_; ++s) {
       for (std::size_t q = 0; q <= n; ++q) {

@@ -95,7 +95,7 @@ class OrderBuilder {
     for (std::size_t s = 0; s < costs.stages.size(); ++s) {
       const std::size_t r = placement_.rank_of_stage[s].index();
       room[r] -= costs.stages[s].fixed();
-      temporary[r] = std::max(temporary[r], costs.stages[s].temporary);
+      temporary[r] = std::max(temporary[r], costs.stages[s].temporary.largest());
     }
     for (std::size_t r = 0; r < room.size(); ++r) room[r] -= temporary[r];
     return room;

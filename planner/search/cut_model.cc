@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <set>
 
 namespace pfeife {
@@ -17,6 +18,7 @@ CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule
   }
   sum_times(recompute);
   sum_memory(rule);
+  sum_temporary(rule);
   list_crossings();
 }
 
@@ -73,14 +75,12 @@ void CutModel::sum_memory(MemoryRule rule) {
   const std::size_t size = layer_.size();
   for (auto& sums : held_) sums.assign(size, 0.0);
   auto& [fixed, saved, weight_saved] = held_;
-  temporary_.assign(1, std::vector<double>(size, 0.0));
   const bool reference = rule == MemoryRule::Reference;
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_.layers[l];
     const auto at = static_cast<std::size_t>(segment_[l]);
     saved[at + 1] += number(layer.saved);
     if (!reference) weight_saved[at + 1] += number(layer.weight_saved);
-    temporary_[0][at] = std::max(temporary_[0][at], number(layer.temporary));
   }
   std::set<std::size_t> values;  // a value that crosses counts once, however many storages name it
   for (const LayerStorage& storage : layers_.storages) {
@@ -101,20 +101,68 @@ void CutModel::sum_memory(MemoryRule rule) {
     if (users.size() > 1) shared_.push_back(std::move(users));
   }
   for (auto& sums : held_) accumulate(sums);
-  for (std::size_t width = 1; 2 * width < size; width *= 2) {
-    std::vector<double> wider(size, 0.0);
-    const std::vector<double>& half = temporary_.back();
-    for (std::size_t i = 0; i + width < size; ++i) wider[i] = std::max(half[i], half[i + width]);
-    temporary_.push_back(std::move(wider));
+}
+
+/// What stage_temporary() says of any stage, at least: a storage counts for its first saver alone,
+/// and W keeps it during I if the first one of both kinds is in the same segment.
+void CutModel::sum_temporary(MemoryRule rule) {
+  const bool reference = rule == MemoryRule::Reference;
+  std::vector<PassBytes> own(layers_.size());  // [layer]
+  for (std::size_t l = 0; l < layers_.size() && !reference; ++l) {
+    const Layer& layer = layers_.layers[l];
+    own[l] = {layer.saved, layer.saved, layer.saved - layer.weight_saved, layer.weight_saved};
+  }
+  std::set<std::size_t> values;
+  for (const LayerStorage& storage : layers_.storages) {
+    if (reference) break;
+    const auto& weight = storage.weight_savers;
+    if (!weight.empty()) own[weight.front().index()].weight += storage.bytes;
+    if (storage.savers.empty() || (storage.value && !values.insert(*storage.value).second))
+      continue;
+    const LayerId first = storage.savers.front();
+    own[first.index()].forward += storage.bytes;
+    own[first.index()].backward += storage.bytes;
+    if (weight.empty() || segment(weight.front()) != segment(first))
+      own[first.index()].input += storage.bytes;
+  }
+  constexpr std::array kPasses{&PassBytes::forward, &PassBytes::backward, &PassBytes::input,
+                               &PassBytes::weight};
+  for (std::size_t pass = 0; pass < kPasses.size(); ++pass) {
+    auto& [most, held] = temporary_[pass];
+    held.assign(layer_.size(), 0.0);
+    most.assign(1, std::vector<double>(layer_.size(), std::numeric_limits<double>::lowest()));
+    double sum = 0;
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const Layer& layer = layers_.layers[l];
+      const auto at = static_cast<std::size_t>(segment_[l]);
+      double during =
+          number(reference ? layer.temporary.largest() : layer.temporary.*kPasses[pass]);
+      if (kPasses[pass] == &PassBytes::input && !reference) during += number(layer.weight_saved);
+      sum += number(own[l].*kPasses[pass]);
+      most[0][at] = std::max(most[0][at], sum + during);
+      held[at + 1] = sum;
+    }
+    for (std::size_t width = 1; 2 * width < layer_.size(); width *= 2) {
+      std::vector<double> wider = most.back();
+      for (std::size_t i = 0; i + width < layer_.size(); ++i)
+        wider[i] = std::max(wider[i], most.back()[i + width]);
+      most.push_back(std::move(wider));
+    }
   }
 }
 
-double CutModel::temporary(std::int32_t from, std::int32_t to) const {
+double CutModel::temporary(Op op, std::int32_t from, std::int32_t to) const {
   if (to <= from) return 0;
   const auto width = static_cast<std::uint32_t>(to - from);
   const auto level = static_cast<std::size_t>(std::bit_width(width)) - 1;
-  return std::max(temporary_[level][static_cast<std::size_t>(from)],
-                  temporary_[level][static_cast<std::size_t>(to) - (std::size_t{1} << level)]);
+  const auto& [most, held] = temporary_[op == Op::Forward         ? 0
+                                        : op == Op::Backward      ? 1
+                                        : op == Op::BackwardInput ? 2
+                                                                  : 3];
+  const auto end = static_cast<std::size_t>(to);
+  return std::max(0.0, std::max(most[level][static_cast<std::size_t>(from)],
+                                most[level][end - (std::size_t{1} << level)]) -
+                           held[end]);
 }
 
 void CutModel::list_crossings() {

@@ -43,8 +43,9 @@ class CutModel {
   /// Lower bounds of what a stage holds, as prefix sums (bytes): for the whole step, per microbatch
   /// from F to B or I, and from I to W. A storage that several stages keep goes to the first.
   const std::vector<double>& held(Hold what) const { return held_[static_cast<std::size_t>(what)]; }
-  /// Largest temporary of the layers in [from, to); 0 if empty.
-  double temporary(std::int32_t from, std::int32_t to) const;
+  /// Lower bound of StageCost::temporary of [from, to) in F, B, I or W, together with held():
+  /// what lies above what the microbatch itself has saved or weight-saved. 0 if empty.
+  double temporary(Op op, std::int32_t from, std::int32_t to) const;
 
   /// A value that crosses a position q: made in segment `producer` < q, read next in segment
   /// `next` >= q (segment j = layers between positions j and j + 1).
@@ -73,6 +74,7 @@ class CutModel {
  private:
   void sum_times(bool recompute);
   void sum_memory(MemoryRule rule);
+  void sum_temporary(MemoryRule rule);
   void list_crossings();
 
   const Layers& layers_;
@@ -82,7 +84,13 @@ class CutModel {
   std::vector<std::array<std::vector<double>, kWorks>> time_;  // [kind]
   std::vector<std::vector<double>> load_;                      // [kind]
   std::array<std::vector<double>, kHolds> held_;
-  std::vector<std::vector<double>> temporary_;  // [log2 of the width][segment]
+  /// Of one pass: a layer's temporary above what layers up to it hold; a stage lets go of, or does
+  /// not have yet, what its later layers hold.
+  struct Temporary {
+    std::vector<std::vector<double>> most;  // [log2 of the width][segment] temporary + held so far
+    std::vector<double> held;               // [position]
+  };
+  std::array<Temporary, 4> temporary_;  // F, B, I, W
   std::vector<Crossing> crossing_;
   std::vector<std::size_t> begin_;
   std::vector<Extent> extent_;

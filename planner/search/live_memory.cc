@@ -6,7 +6,7 @@ namespace pfeife {
 namespace {
 
 bool covers(const LiveMoment& a, const LiveMoment& b) {
-  if (a.temporary_of != b.temporary_of) return false;
+  if (a.running != b.running || a.op != b.op) return false;
   if (b.restores && !a.restores) return false;
   for (std::size_t i = 0; i < a.saved.size(); ++i)
     if (a.saved[i] < b.saved[i] || a.weight_saved[i] < b.weight_saved[i]) return false;
@@ -33,8 +33,9 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
   for (std::size_t r = 0; r < placement.ranks(); ++r) {
     LiveMoment now{std::vector<double>(stages_[r].size()), std::vector<double>(stages_[r].size()),
                    -1};
-    const auto note = [&](std::size_t running, bool restores) {
-      now.temporary_of = static_cast<std::int32_t>(running);
+    const auto note = [&](std::size_t running, Op op) {
+      now.running = static_cast<std::int32_t>(running), now.op = op;
+      const bool restores = op != Op::BackwardWeight;
       LiveMoment moment = now;
       if (of == Of::Either) moment.restores = restores;
       if (of == Of::Recomputed) {
@@ -48,7 +49,7 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
       for_each_action(cell, [&](const Action& a) {
         const std::size_t at = local[a.stage.index()];
         if (a.op == Op::Forward) ++now.saved[at];
-        note(at, a.op != Op::BackwardWeight);
+        note(at, a.op);
         if (a.op == Op::Backward || a.op == Op::BackwardInput) --now.saved[at];
         if (a.op == Op::BackwardInput) ++now.weight_saved[at];
         if (a.op == Op::BackwardWeight) --now.weight_saved[at];
@@ -64,7 +65,8 @@ double LiveMemory::held(const CutModel& model, const LiveMoment& moment, std::si
   double bytes = sum(model.held(Hold::Fixed)) + moment.saved[at] * sum(model.held(Hold::Saved));
   if (moment.weight_saved[at] != 0)
     bytes += moment.weight_saved[at] * sum(model.held(Hold::WeightSaved));
-  if (moment.temporary_of == static_cast<std::int32_t>(at)) bytes += model.temporary(from, to);
+  if (moment.running == static_cast<std::int32_t>(at))
+    bytes += model.temporary(moment.op, from, to);
   return bytes;
 }
 
@@ -94,7 +96,7 @@ double LiveMemory::peak(const CutModel& model, const Cuts& cuts, std::size_t ran
       const std::size_t s = stages_[rank][at];
       bytes += held(model, moment, at, cuts[s], cuts[s + 1]);
       if (!recompute[s]) continue;
-      const bool here = moment.restores && moment.temporary_of == static_cast<std::int32_t>(at);
+      const bool here = moment.restores && moment.running == static_cast<std::int32_t>(at);
       const double back = here ? 1 : 0;
       const std::vector<double>& saved = model.held(Hold::Saved);
       bytes -= (moment.saved[at] - back) * (saved[static_cast<std::size_t>(cuts[s + 1])] -

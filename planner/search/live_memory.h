@@ -8,13 +8,14 @@
 
 namespace pfeife {
 
-/// One moment of a rank: microbatches in flight of each of its stages, and whose temporaries.
+/// One moment of a rank: microbatches in flight of each of its stages, and what runs.
 struct LiveMoment {
   std::vector<double> saved;         ///< [local stage] between F and B or I
   std::vector<double> weight_saved;  ///< [local stage] between I and W
-  std::int32_t temporary_of = -1;    ///< local stage that runs
+  std::int32_t running = -1;         ///< local stage
+  Op op = Op::Forward;               ///< its F, B, I or W
   std::uint32_t action = 0;          ///< what it does: number in the rank's row
-  bool restores = false;             ///< it runs F, B or I: what a recomputed stage has back then
+  bool restores = false;             ///< Of::Either: F, B or I, when a recomputed stage has all
   friend bool operator==(const LiveMoment&, const LiveMoment&) = default;
 };
 

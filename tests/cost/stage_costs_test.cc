@@ -17,7 +17,7 @@ Layers four_layers() {
     Layer layer;
     layer.times = {{ns{1 << l}, ns{2 << l}, ns{3 << l}, ns{0}}};
     layer.saved = Bytes{1};
-    layer.temporary = Bytes{l};
+    layer.temporary = PassBytes::same(Bytes{l});
     layers.layers.push_back(layer);
   }
   for (int l = 0; l < 3; ++l)
@@ -44,7 +44,11 @@ TEST(StageCosts, AddsLayersAndSendsAValueOnceToEachStageThatReadsIt) {
   EXPECT_EQ(costs.stages[0].forward, ns{3});
   EXPECT_EQ(costs.stages[1].forward, ns{12});
   EXPECT_EQ(costs.stages[1].backward(), ns{60});
-  EXPECT_EQ(costs.stages[1].temporary, Bytes{3});
+  EXPECT_EQ(costs.stages[1].largest_temporary, Bytes{3});
+  // F of layer 3: 3 B beside all that is saved. B of layer 2: gradients of 10 + 4 B go back, and
+  // layer 3 has let go of 1 B. I: the same; W of layer 3 takes 3 B, that of layer 2 less, because
+  // the 6 B that layer 3 kept are gone.
+  EXPECT_EQ(costs.stages[1].temporary, (PassBytes{Bytes{3}, Bytes{13}, Bytes{13}, Bytes{3}}));
   ASSERT_EQ(costs.pairs.size(), 1U);
   EXPECT_EQ(costs.pairs[0].bytes, Bytes{16});  // chain 10 + skip 6, though two layers read the skip
   EXPECT_EQ(costs.pairs[0].gradient_bytes, Bytes{14});

@@ -44,7 +44,7 @@ TEST(LayerTable, RowsBecomeLayersAndOutputsGoToTheNextRow) {
   EXPECT_EQ(layers.layers[1].times, (std::vector<LayerTimes>{{1'500'000ns, 2ms, 3ms, 0ns}}));
   EXPECT_EQ(layers.layers[1].saved, Bytes{50});
   EXPECT_EQ(layers.layers[1].weight_saved, Bytes{6});
-  EXPECT_EQ(layers.layers[1].temporary, Bytes{8});
+  EXPECT_EQ(layers.layers[1].temporary, PassBytes::same(Bytes{8}));
   ASSERT_EQ(layers.values.size(), 2u);
   EXPECT_EQ(layers.values[0],
             (LayerValue{"a", LayerId{0}, {LayerId{1}}, Bytes{100}, Bytes{100}, std::nullopt}));

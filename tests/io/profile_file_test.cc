@@ -27,7 +27,8 @@ Profile some_profile(const Graph& graph) {
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto i = static_cast<std::int64_t>(n);
     NodeProfile node{Nanoseconds{i}, Nanoseconds{2 * i}, Nanoseconds{3 * i},
-                     Bytes{i},       Bytes{i / 2},       Bytes{7}};
+                     Bytes{i},       Bytes{i / 2},       PassBytes::same(Bytes{7})};
+    if (n % 3 == 0) node.temporary = {Bytes{7}, Bytes{i}, Bytes{8}, Bytes{9}};
     if (n % 2) node.forward_spread = Nanoseconds{5};
     profile.nodes.push_back(node);
   }

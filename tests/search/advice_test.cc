@@ -43,7 +43,11 @@ Bytes smallest_limit(const Layers& layers, const Cluster& cluster,
 Layers halved(Layers layers) {
   for (Layer& layer : layers.layers) {
     for (LayerTimes& t : layer.times) t.forward /= 2, t.backward_input /= 2, t.backward_weight /= 2;
-    layer.saved.value /= 2, layer.weight_saved.value /= 2, layer.temporary.value /= 2;
+    layer.saved.value /= 2, layer.weight_saved.value /= 2;
+    PassBytes& temporary = layer.temporary;
+    for (Bytes* bytes :
+         {&temporary.forward, &temporary.backward, &temporary.input, &temporary.weight})
+      bytes->value /= 2;
   }
   for (LayerValue& value : layers.values) value.bytes.value /= 2, value.gradient_bytes.value /= 2;
   for (LayerStorage& storage : layers.storages) storage.bytes.value /= 2;

@@ -32,7 +32,8 @@ inline Layers random_layers(std::mt19937& random, const RandomShape& shape) {
     Layer layer;
     layer.name = "l" + std::to_string(l);
     for (int kind = 0; kind < 2; ++kind) layer.times.push_back({ns(400), ns(500), ns(300), ns(20)});
-    layer.saved = bytes(300), layer.weight_saved = bytes(100), layer.temporary = bytes(200);
+    layer.saved = bytes(300), layer.weight_saved = bytes(100),
+    layer.temporary = {bytes(200), bytes(200), bytes(200), bytes(200)};
     if (shape.illegal_cuts && random() % 8 == 0) layer.no_cut_after = "in-place pair";
     layers.layers.push_back(layer);
     LayerParameter parameter{

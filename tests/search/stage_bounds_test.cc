@@ -60,7 +60,8 @@ std::vector<std::int64_t> peaks(const Sums& sums, const Schedule& schedule,
       for_each_action(cell, [&](const Action& a) {
         const std::size_t s = a.stage.index();
         if (a.op == Op::Forward) now += sums.of(s, StageBounds::kSaved);
-        most = std::max(most, now + sums.bounds.temporary(sums.at[s], sums.at[s + 1]));
+        const auto pass = static_cast<std::size_t>(a.op);
+        most = std::max(most, now + sums.bounds.temporary(pass, sums.at[s], sums.at[s + 1]));
         if (a.op == Op::Backward || a.op == Op::BackwardInput)
           now -= sums.of(s, StageBounds::kSaved);
         if (a.op == Op::BackwardInput) now += sums.of(s, StageBounds::kWeightSaved);

@@ -22,7 +22,7 @@ class LayersBuilder {
     work_.push_back(work);
     layer.saved = Bytes{bytes};
     layer.weight_saved = Bytes{bytes / 2};
-    layer.temporary = Bytes{bytes};
+    layer.temporary = PassBytes::same(Bytes{bytes});
     layers_.layers.push_back(layer);
     layers_.values.push_back(
         {"value" + std::to_string(id), LayerId{id}, {}, Bytes{bytes}, Bytes{bytes}, {}});

@@ -1,0 +1,147 @@
+// Memory within an action: by hand, and against a walk through the layers that keeps a list of what
+// is alive.
+#include "planner/cost/stage_temporary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planner/cost/memory.h"
+#include "planner/cost/stage_costs.h"
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// One stage of layers that save and weight-save so much and take so much besides.
+struct Row {
+  std::int64_t saved, weight_saved, temporary;
+};
+Layers layers_of(std::initializer_list<Row> rows) {
+  Layers layers;
+  for (const Row& row : rows) {
+    Layer layer;
+    layer.times.resize(1);
+    layer.saved = Bytes{row.saved}, layer.weight_saved = Bytes{row.weight_saved};
+    layer.temporary = PassBytes::same(Bytes{row.temporary});
+    layers.layers.push_back(layer);
+  }
+  return layers;
+}
+std::vector<PassBytes> of_one_stage(const Layers& layers) {
+  const std::vector<StageId> stage_of(layers.size(), StageId{0});
+  return stage_temporary(layers, stage_of, 1);
+}
+
+// The first layer takes 100 B while the 80 B of the second are not there: 20 B above 10 + 80. In I,
+// the 80 B have become 30 B; 100 - 50 + the 5 B that W needs of the first layer. In W, 100 - 30.
+TEST(StageTemporary, OfAnEarlyLayerLiesBesideWhatLaterLayersHaveNotSavedYet) {
+  EXPECT_THAT(of_one_stage(layers_of({{10, 5, 100}, {80, 30, 0}})),
+              ElementsAre(PassBytes{Bytes{20}, Bytes{20}, Bytes{55}, Bytes{70}}));
+}
+
+TEST(StageTemporary, OfTheLastLayerLiesOnTopOfAll) {
+  EXPECT_THAT(of_one_stage(layers_of({{80, 30, 0}, {10, 5, 100}})),
+              ElementsAre(PassBytes{Bytes{100}, Bytes{100}, Bytes{105}, Bytes{100}}));
+}
+
+// Layer 0 makes the 40 B that layer 1 saves: they are there while layer 0 runs forward, and gone
+// when it runs backward.
+TEST(StageTemporary, AStorageIsThereFromTheLayerThatMakesItToTheFirstThatSavedIt) {
+  Layers layers = layers_of({{0, 0, 100}, {0, 0, 0}});
+  layers.values.push_back({"v", LayerId{0}, {LayerId{1}}, Bytes{40}, Bytes{40}, {}});
+  layers.storages.push_back({Bytes{40}, {LayerId{1}}, {}, 0});
+  EXPECT_THAT(of_one_stage(layers),
+              ElementsAre(PassBytes{Bytes{100}, Bytes{60}, Bytes{60}, Bytes{100}}));
+  layers.storages.back().weight_savers = {LayerId{1}};  // I leaves it, W frees it with layer 1
+  EXPECT_THAT(of_one_stage(layers),
+              ElementsAre(PassBytes{Bytes{100}, Bytes{60}, Bytes{100}, Bytes{60}}));
+}
+
+// Gradients that two layers of the stage make of one parameter: the later one's waits.
+TEST(StageTemporary, AGradientOfASharedParameterWaitsForTheFirstUser) {
+  Layers layers = layers_of({{0, 0, 10}, {0, 0, 10}, {0, 0, 10}});
+  layers.parameters.push_back({"tied", Bytes{7}, Bytes{7}, {}, {LayerId{0}, LayerId{2}}, {}});
+  EXPECT_EQ(of_one_stage(layers)[0].backward, Bytes{17});
+}
+
+/// What a stage holds while each of its layers runs, one microbatch in flight, added up from what
+/// is alive: the highest of F, B, I and W above the parameters. Values that come and go are left
+/// out, so the layers must not pass any between stages.
+PassBytes highest_by_walk(const Layers& layers, std::size_t begin, std::size_t end) {
+  const auto inside = [&](const std::vector<LayerId>& of) {
+    std::vector<std::size_t> found;
+    for (const LayerId l : of)
+      if (l.index() >= begin && l.index() < end) found.push_back(l.index());
+    return found;
+  };
+  PassBytes highest;
+  for (std::size_t l = begin; l < end; ++l) {
+    const PassBytes& t = layers.layers[l].temporary;
+    PassBytes now = t;
+    for (std::size_t k = begin; k < end; ++k) {
+      const Layer& other = layers.layers[k];
+      if (k <= l) now.forward += other.saved, now.backward += other.saved, now.input += other.saved;
+      if (k <= l) now.weight += other.weight_saved;
+      if (k >= l) now.input += other.weight_saved;
+    }
+    for (const LayerStorage& storage : layers.storages) {
+      const auto savers = inside(storage.savers), for_weight = inside(storage.weight_savers);
+      if (savers.empty()) continue;
+      const std::size_t made =
+          storage.value ? layers.values[*storage.value].producer.index() : savers.front();
+      if (made <= l) now.forward += storage.bytes;
+      if (savers.front() <= l) now.backward += storage.bytes;
+      if (savers.front() <= l || !for_weight.empty()) now.input += storage.bytes;
+      if (!for_weight.empty() && for_weight.front() <= l) now.weight += storage.bytes;
+    }
+    highest = larger(highest, now);
+  }
+  return highest;
+}
+
+TEST(StageTemporary, EqualsAWalkThroughTheLayers) {
+  std::mt19937 random(1);
+  const auto bytes = [&](unsigned most) {
+    return Bytes{static_cast<std::int64_t>(random() % most)};
+  };
+  for (int round = 0; round < 300; ++round) {
+    const std::size_t count = 1 + random() % 7;
+    Layers layers;
+    for (std::size_t l = 0; l < count; ++l) {
+      Layer layer;
+      layer.times.resize(1);
+      layer.saved = bytes(100), layer.weight_saved = bytes(150);
+      layer.temporary = {bytes(400), bytes(400), bytes(400), bytes(400)};
+      layers.layers.push_back(layer);
+    }
+    for (std::size_t k = 0; k < 3 && count > 1; ++k) {
+      const LayerId producer{static_cast<std::int64_t>(random() % (count - 1))};
+      std::vector<LayerId> readers;
+      for (LayerId l{producer.value + 1}; l.index() < count; ++l.value)
+        if (random() % 2 == 0 || l.index() + 1 == count) readers.push_back(l);
+      layers.values.push_back({"v", producer, readers, bytes(90), Bytes{0}, {}});
+      std::vector<LayerId> weight;
+      if (random() % 2 == 0) weight = {readers.back()};
+      layers.storages.push_back({layers.values.back().bytes, readers, weight, k});
+    }
+    const auto stages =
+        stage_costs(layers, {}, round_robin(1, 1), uniform_cluster(1, DeviceKind{}, {1e9}, {}))
+            .stages;
+    const PassBytes walk = highest_by_walk(layers, 0, count);
+    const StageCost& stage = stages[0];
+    EXPECT_EQ(stage.saved + stage.temporary.forward, std::max(walk.forward, stage.saved)) << round;
+    EXPECT_EQ(stage.saved + stage.temporary.backward, std::max(walk.backward, stage.saved))
+        << round;
+    EXPECT_EQ(stage.saved + stage.temporary.input, std::max(walk.input, stage.saved)) << round;
+    EXPECT_EQ(stage.weight_saved + stage.temporary.weight,
+              std::max(walk.weight, stage.weight_saved))
+        << round;
+  }
+}
+
+}  // namespace
+}  // namespace pfeife
