@@ -31,6 +31,12 @@ class AutocastScope {
   at::DeviceType device_;
 };
 
+/// What a backward from the tensor runs; invalid if it has no history.
+torch::autograd::Edge history_of(const at::Tensor& tensor) {
+  return tensor.requires_grad() ? torch::autograd::impl::gradient_edge(tensor)
+                                : torch::autograd::Edge();
+}
+
 PerStage undefined(const std::vector<std::vector<Crossing>>& crossings) {
   PerStage all;
   for (const auto& message : crossings) all.emplace_back(message.size());
@@ -163,7 +169,9 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m, bool ag
   }
 }
 
-void GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again) {
+/// Returns what leaves the stage: [sent value], then the loss if it is made here.
+std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history,
+                                              bool again) {
   const at::AutoGradMode history(with_history);
   const AutocastScope autocast(options_.autocast_bf16, options_.placing.device.type());
   fill_values(m, flight, again);
@@ -185,12 +193,31 @@ void GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history, bo
     for (const ValueId v : instruction.last_uses) values_[v.index()].reset();
     if (observer_) observer_->after_node(node);
   }
+  std::vector<at::Tensor> made;
   flight.roots.clear();
-  for (const ValueId v : sent_) flight.roots.push_back(values_[v.index()]);
-  if (loss_value_) flight.loss_root = values_[loss_value_->index()];
+  for (const ValueId v : sent_) {
+    made.push_back(values_[v.index()]);
+    flight.roots.push_back(history_of(made.back()));
+  }
+  if (loss_value_) {
+    made.push_back(values_[loss_value_->index()]);
+    flight.loss_root = history_of(made.back());
+  }
   if (!again)
     for (const ValueId v : slice_.outputs) outputs_[{m, v}] = values_[v.index()].detach();
   for (at::Tensor& value : values_) value.reset();
+  return made;
+}
+
+/// Frees the bytes of what was received where nobody kept them: to hand back a gradient, a leaf
+/// needs none. Its handles are ours and, if it takes a gradient, that of its accumulator.
+void GraphStage::let_go_of_received(Flight& flight) const {
+  for (Tensors& tensors : flight.received)
+    for (at::Tensor& leaf : tensors) {
+      const std::size_t handles = leaf.requires_grad() ? 2 : 1;
+      if (leaf.use_count() <= handles && leaf.has_storage() && leaf.storage().use_count() == 1)
+        leaf.storage().unsafeGetStorageImpl()->reset();
+    }
 }
 
 PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
@@ -209,18 +236,21 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   if (options_.recompute)
     for (const ValueId b : slice_.written_buffers)
       flight.buffers[b] = tensors_.buffers.at(b).clone();
-  run_nodes(m, flight, history, /*again=*/false);
-  if (loss_value_) losses_[m] = flight.loss_root.detach();
+  const std::vector<at::Tensor> made = run_nodes(m, flight, history, /*again=*/false);
+  if (loss_value_) losses_[m] = made.back().detach();
   PerStage handed;
   for (const auto& crossings : to_) {
     Tensors tensors;
     for (const Crossing& c : crossings) {
       const auto at = std::ranges::lower_bound(sent_, c.value) - sent_.begin();
-      tensors.push_back(flight.roots[static_cast<std::size_t>(at)].detach());
+      tensors.push_back(made[static_cast<std::size_t>(at)].detach());
     }
     handed.push_back(std::move(tensors));
   }
-  if (options_.recompute) flight.roots.clear(), flight.loss_root.reset();
+  if (options_.recompute)
+    flight.roots.clear(), flight.loss_root = {};
+  else
+    let_go_of_received(flight);
   if (options_.training) flights_[m] = std::move(flight);
   return handed;
 }
@@ -246,24 +276,29 @@ PerStage GraphStage::run_backward(MicrobatchId m, const PerStage& gradients) {
       at::Tensor& sum = of_root[static_cast<std::size_t>(at)];
       sum = sum.defined() ? sum + gradient : gradient;
     }
-  std::vector<at::Tensor> roots, root_gradients;
+  torch::autograd::edge_list roots;
+  std::vector<at::Tensor> root_gradients;
   for (std::size_t r = 0; r < sent_.size(); ++r)
-    if (of_root[r].defined() && flight.roots[r].requires_grad()) {
-      roots.push_back(flight.roots[r]);
+    if (of_root[r].defined() && flight.roots[r].is_valid()) {
+      roots.push_back(std::move(flight.roots[r]));
       root_gradients.push_back(of_root[r]);
     }
-  if (loss_value_ && flight.loss_root.requires_grad()) {
-    roots.push_back(flight.loss_root);
-    root_gradients.push_back(at::full_like(flight.loss_root, inputs_->loss_scale.at(m.index())));
+  if (loss_value_ && flight.loss_root.is_valid()) {
+    roots.push_back(std::move(flight.loss_root));
+    root_gradients.push_back(at::full_like(losses_.at(m), inputs_->loss_scale.at(m.index())));
   }
   flight.roots.clear();
-  flight.loss_root.reset();
-  if (!roots.empty()) torch::autograd::backward(roots, root_gradients);
+  if (!roots.empty())
+    torch::autograd::Engine::get_default_engine().execute(roots, root_gradients, false, false,
+                                                          true);
   PerStage back;
   for (std::size_t s = 0; s < from_.size(); ++s) {
     Tensors tensors;
-    for (std::size_t c = 0; c < from_[s].size(); ++c)
-      tensors.push_back(from_[s][c].gradient ? flight.received[s][c].grad() : at::Tensor());
+    for (std::size_t c = 0; c < from_[s].size(); ++c) {
+      at::Tensor gradient;  // taken from the leaf, which W may keep
+      if (from_[s][c].gradient) gradient = std::move(flight.received[s][c].mutable_grad());
+      tensors.push_back(std::move(gradient));
+    }
     back.push_back(std::move(tensors));
   }
   return back;

@@ -77,14 +77,15 @@ class GraphStage final : public Stage {
  private:
   /// A microbatch between its forward and its backward.
   struct Flight {
-    const StageProgram* program = nullptr;  ///< none: no samples
-    PerStage received;                      ///< leaves
-    std::vector<at::Tensor> roots;          ///< [sent value] with history
-    at::Tensor loss_root;
+    const StageProgram* program = nullptr;     ///< none: no samples
+    PerStage received;                         ///< leaves
+    std::vector<torch::autograd::Edge> roots;  ///< [sent value] its history; not its bytes
+    torch::autograd::Edge loss_root;
     std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward
   };
 
-  void run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again);
+  std::vector<at::Tensor> run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again);
+  void let_go_of_received(Flight& flight) const;
   void execute(const Instruction& instruction, MicrobatchId m, bool again);
   void fill_values(MicrobatchId m, const Flight& flight, bool again);
   PerStage forward_nothing(MicrobatchId m);

@@ -113,7 +113,7 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
     throw ConfigError({"step"}, stream_all("has ", inputs.microbatches.size(),
                                            " microbatches, the schedule ", pipeline_.microbatches));
   prepare(inputs, stages_);
-  shared_.begin_step();
+  if (!options_.update) shared_.begin_step();  // an update leaves zeros, which add nothing
   updated_.clear();
   loss_scale_ = inputs.loss_scale;
   if (options_.update) ++updates_;

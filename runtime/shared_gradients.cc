@@ -70,7 +70,7 @@ void SharedGradients::add_up(const Task& reduction, const std::map<RankId, Tenso
     of_rank[rank_] = own.grad();
     at::Tensor sum;
     for (const auto& [rank, gradient] : of_rank)
-      if (gradient.defined()) sum = sum.defined() ? sum + gradient : gradient.clone();
+      if (gradient.defined()) sum = sum.defined() ? sum.add_(gradient) : gradient.clone();
     if (const auto before = earlier_.extract(p))
       sum = sum.defined() ? before.mapped() + sum : before.mapped();
     own.mutable_grad() = sum;
