@@ -17,12 +17,7 @@ constexpr Big kMost = Big{1} << 53;    // of weights, as of an amount of the who
 constexpr Big kNever = Big{1} << 124;  // above every sum of amounts times weights
 using Sums = std::vector<Big>;         // [position]
 /// How often a stage does what, or its weight; then temporaries, and transfers where it begins.
-enum : std::size_t {
-  kTemporary = StageBounds::kAmounts,
-  kReceived = kTemporary + 4,
-  kReturned,
-  kCounts
-};
+enum : std::size_t { kDuring = StageBounds::kAmounts, kReceived = kDuring + 4, kReturned, kCounts };
 using Counts = std::vector<std::array<Big, kCounts>>;  // [stage]
 struct Begins {                                        // positions begin .. end - 1
   std::size_t begin = 0, end = 0;
@@ -63,11 +58,10 @@ class ProofCheck {
       bool left = tighten(region, {});
       for (std::size_t w = 0; left && w < node.weights.size(); ++w)
         left = tighten(region, node.weights[w]);
-      std::vector<std::size_t> cuts{0};
       if (node.then == CertifiedNode::Then::Nothing)
         require(!left, "a region may have faster cuts than the bound");
       else if (node.then == CertifiedNode::Then::Each)
-        each(region, cuts);
+        each(region, {0});
       else
         split(region, node, open);
     }
@@ -119,7 +113,7 @@ class ProofCheck {
     for (const Cell& cell : schedule_.rows[moment.rank])
       for_each_action(cell, [&](const Action& a) {
         auto& of = counts[a.stage.index()];
-        if (number == moment.action) of[kTemporary + static_cast<std::size_t>(a.op)] = 1;
+        if (number == moment.action) of[kDuring + static_cast<std::size_t>(a.op)] = 1;
         if (number <= moment.action) of[StageBounds::kSaved] += a.op == Op::Forward;
         if (number++ >= moment.action) return;
         of[StageBounds::kSaved] -= a.op == Op::Backward || a.op == Op::BackwardInput;
@@ -221,8 +215,7 @@ class ProofCheck {
     const auto cost = [&](std::size_t s, std::size_t p, std::size_t q) {
       Big cuts = end[s][q] - begin[s][p];
       for (std::size_t pass = 0; pass < StageBounds::kPasses; ++pass)
-        if (const Big weight = y[s][kTemporary + pass]; weight != 0)
-          cuts += weight * bounds_.temporary(pass, p, q);
+        if (const Big w = y[s][kDuring + pass]) cuts += w * bounds_.temporary(pass, p, q);
       return cuts;
     };
     for (std::size_t s = 0; s < stages_; ++s) {
@@ -258,7 +251,7 @@ class ProofCheck {
     return rest[0] < kNever;
   }
 
-  void each(const Region& region, std::vector<std::size_t>& cuts) {
+  void each(const Region& region, std::vector<std::size_t> cuts) {
     const std::size_t s = cuts.size() - 1, p = cuts.back();
     if (s == stages_) return judge(cuts);
     for (std::size_t q = p + 1; q <= bounds_.last(); ++q) {
