@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <map>
 
 #include "plots/report_accuracy.h"
@@ -274,6 +275,9 @@ TEST(Report, TimeAgainstMemoryIsToScale) {
   EXPECT_GT(marks[0]->number("x"), marks[2]->number("x") + 100);
   EXPECT_GT(marks[0]->number("y"), marks[2]->number("y") + 100);
   EXPECT_THAT(all_text(drawing), HasSubstr("2  2.000 ms, 2.000 MiB: middle"));
+  // With less memory than a point needs, the next one is the best: up first, then to the left.
+  EXPECT_THAT(plots::front_chart(report_case),
+              testing::ContainsRegex("M[0-9.]+ [0-9.]+V[0-9.]+H[0-9.]+V[0-9.]+H[0-9.]+\""));
 }
 
 TEST(Report, WhatWasOpenAndWhatWasTriedAreToldWithTheirReasons) {
@@ -295,6 +299,22 @@ TEST(Report, WhatWasOpenAndWhatWasTriedAreToldWithTheirReasons) {
   const auto tried = cells(plots::tried_table(report_case));
   EXPECT_THAT(tried.at(1), testing::ElementsAre("4 devices", "yes", HasSubstr("1f1b")));
   EXPECT_THAT(tried.at(2), testing::ElementsAre("recomputation", "no", HasSubstr("lacks 2 GiB")));
+}
+
+// Ten times the candidates are as far right each time; the steps end where the search ended.
+TEST(Report, TheSearchIsDrawnOverTheLogarithmOfItsWork) {
+  ReportCase report_case;
+  for (const std::size_t candidates : {10U, 100U, 1000U})
+    report_case.history.push_back({candidates, Nanoseconds{2000 - candidates}, std::nullopt});
+  double x[3], y[3];
+  const std::string chart = plots::search_chart(report_case);
+  const std::size_t path = chart.find("\"M") + 1;
+  ASSERT_EQ(std::sscanf(chart.c_str() + path, "M%lf %lfH%lfV%lfH%lfV%lf", &x[0], &y[0], &x[1],
+                        &y[1], &x[2], &y[2]),
+            6);
+  EXPECT_NEAR(x[1] - x[0], x[2] - x[1], 0.02);
+  EXPECT_GT(x[1] - x[0], 50);
+  EXPECT_NEAR((y[1] - y[0]) / (y[2] - y[1]), 90.0 / 900, 1e-3) << "times are to scale";
 }
 
 TEST(Report, ExplainsTheFiguresItHas) {
