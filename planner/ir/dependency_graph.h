@@ -6,17 +6,15 @@
 // REDUCE_GRAD). Edges, in words:
 //  - rank order: a compute task or optimizer step waits for the one before it on its rank;
 //  - data: a stage's F waits for the F of every stage that feeds it, B and I for those of the
-//  stages it feeds (through
-//    the transfer, or directly on the same rank), a backward for its forward, W for its I;
+//    stages it feeds (through the transfer, or directly on the same rank), a backward for its
+//    forward, W for its I;
 //  - transfer: waits for the compute that made the value; then, by Semantics::queues, for the
-//  transfer before it in
-//    each queue it is in. Queue order = order of SEND and RECV in the rows;
+//    transfer before it in each queue it is in. Queue order = order of SEND and RECV in the rows;
 //  - blocking: SEND and RECV take their place in rank order, on both ranks;
 //  - a reduction waits for every compute before its REDUCE_GRAD on each of its ranks; it does not
-//  hold the rank; the
-//    optimizer step of a stage waits for the reduction that touches it.
+//    hold the rank; the optimizer step of a stage waits for the reduction that touches it.
 // Edges that rank order already implies are left out. A cycle is a deadlock and is data, not an
-// error: see blocked().
+// error: see TaskOrder::blocked.
 #pragma once
 
 #include <cstdint>
