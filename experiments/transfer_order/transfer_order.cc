@@ -8,6 +8,7 @@
 #include "experiments/run_main.h"
 #include "planner/cost/estimator.h"
 #include "planner/io/atomic_file.h"
+#include "planner/ir/decimals.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
 #include "plots/svg.h"
@@ -92,10 +93,10 @@ std::string csv(const std::vector<Result>& results) {
   for (const Result& r : results) {
     text += std::string(r.point.family) + "," + std::to_string(r.point.ranks) + "," +
             std::to_string(r.point.microbatches) + "," + std::to_string(r.point.loops) + "," +
-            plots::fixed(r.transfer, 2) + "," +
+            fixed(r.transfer, 2) + "," +
             (r.order == TransferOrder::Torch ? "torch" : "ready") + "," +
-            plots::fixed(r.free_ms, 2);
-    for (std::size_t s = 1; s < kSettings.size(); ++s) text += "," + plots::fixed(r.slowdown[s], 4);
+            fixed(r.free_ms, 2);
+    for (std::size_t s = 1; s < kSettings.size(); ++s) text += "," + fixed(r.slowdown[s], 4);
     text += "\n";
   }
   return text;
@@ -117,7 +118,7 @@ void draw_bar(plots::Svg& svg, const Result& r, std::size_t column, double top) 
            longer ? plots::mix(color, plots::kPaper, 0.6) : color);
   if (longer)
     svg.text(left + width * lost / kFullScale + 4, y + kBar - 1,
-             plots::fixed(100 * (r.slowdown[column] - 1), 1) + " %",
+             fixed(100 * (r.slowdown[column] - 1), 1) + " %",
              {.size = 9, .color = plots::kMuted});
 }
 
