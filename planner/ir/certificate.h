@@ -57,8 +57,7 @@ struct CertifiedNode {
 
 struct CertifiedProof {
   ScheduleSpec spec;
-  /// Only cuts are meant whose stages all take at least so many ns for F and B of a microbatch;
-  /// empty = all cuts.
+  /// [stage] Only cuts are meant whose stages take at least so many ns for F and B of a microbatch.
   std::vector<std::int64_t> least_load;
   std::vector<CertifiedPath> paths;
   std::vector<CertifiedMoment> moments;

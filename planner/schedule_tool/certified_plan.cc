@@ -19,9 +19,7 @@ std::string disagreement(const Certificate& certificate, const Plan& plan) {
   if (std::ranges::find(certificate.proofs, plan.spec, &CertifiedProof::spec) ==
       certificate.proofs.end())
     return "the plan's schedule (" + plan.spec.family + ") is not among the " +
-           std::to_string(certificate.proofs.size()) +
-           " that it covers; orders built for costs have a bound, but no certificate. What is proven "
-           "of the others: pfeife-schedule certify certificate.txt";
+           std::to_string(certificate.proofs.size()) + " that it covers";
   if (plan.placement.ranks() != certificate.device_of_rank.size() ||
       !illegal_because(certificate.layers, plan.partition).empty())
     return "it is of other ranks or cuts";
@@ -42,15 +40,18 @@ std::string disagreement(const Certificate& certificate, const Plan& plan) {
 }
 
 std::string summary(const Verdict& verdict, const Certificate& certificate) {
-  const bool restricted = std::ranges::any_of(
-      certificate.proofs, [](const CertifiedProof& proof) { return !proof.least_load.empty(); });
+  const bool restricted = std::ranges::any_of(certificate.proofs, [](const CertifiedProof& proof) {
+    return std::ranges::any_of(proof.least_load, [](std::int64_t load) { return load > 0; });
+  });
+  std::size_t regions = 0;
+  for (const CertifiedProof& proof : certificate.proofs) regions += proof.tree.size();
   return (certificate.bound == Certificate::kNothingFits
               ? "nothing fits: "
               : "no plan is faster than " + to_string(Nanoseconds{certificate.bound}) + ": ") +
          std::to_string(certificate.proofs.size()) + " schedules, all legal cuts of " +
          std::to_string(certificate.layers.size()) + " layers" +
          (restricted ? " with at least the loads that it names" : "") + " (" +
-         std::to_string(verdict.regions) + " regions, " + std::to_string(verdict.cuts) +
+         std::to_string(regions) + " regions, " + std::to_string(verdict.cuts) +
          " cuts one by one)";
 }
 

@@ -16,10 +16,11 @@ __extension__ using Big = __int128;
 constexpr Big kMost = Big{1} << 53;    // of weights, as of an amount of the whole model
 constexpr Big kNever = Big{1} << 124;  // above every sum of amounts times weights
 using Sums = std::vector<Big>;         // [position]
-/// How often a stage does what, or its weight; then temporaries, and transfers where it begins.
-enum : std::size_t { kDuring = StageBounds::kAmounts, kReceived = kDuring + 4, kReturned, kCounts };
-using Counts = std::vector<std::array<Big, kCounts>>;  // [stage]
-struct Begins {                                        // positions begin .. end - 1
+/// How often a stage does what, or the weight of that; then temporaries, messages where it begins
+/// and, of the first stage, paths and memory limits.
+enum : std::size_t { kPass = StageBounds::kAmounts, kUp = kPass + 4, kBack, kPaths, kLimits, kAll };
+using Counts = std::vector<std::array<Big, kAll>>;  // [stage]
+struct Begins {                                     // positions begin .. end - 1
   std::size_t begin = 0, end = 0;
   bool has(std::size_t p) const { return begin <= p && p < end; }
 };
@@ -38,12 +39,17 @@ class ProofCheck {
         stages_(proof.spec.stages()),
         placement_{placement_for(proof.spec).rank_of_stage, c.device_of_rank},
         bounds_(c.layers, placement_, c.cluster),
-        schedule_(generate(proof.spec)) {
+        built_(family(proof.spec.family).built_for_costs) {
     require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");
-    const Nanoseconds unit{1};
-    const StageCosts any = uniform_costs(stages_, unit, unit, unit, unit);
-    graph_ = dependencies(lower(schedule_, any, placement_), chain(stages_), placement_, {});
-    for (const CertifiedPath& path : proof.paths) paths_.push_back(walk(path));
+    if (!built_) {
+      const Nanoseconds ns{1};
+      const StageCosts costs = uniform_costs(stages_, ns, ns, ns, ns);
+      schedule_ = generate(proof.spec);
+      graph_ = dependencies(lower(schedule_, costs, placement_), chain(stages_), placement_, {});
+    }
+    for (const CertifiedPath& path : proof.paths)
+      paths_.push_back(built_ ? any_order(path.rank) : walk(path));
+    for (Counts& path : paths_) path[0][kPaths] = 1;
     for (const CertifiedMoment& moment : proof.moments) moments_.push_back(held(moment));
   }
 
@@ -51,7 +57,6 @@ class ProofCheck {
     if (stages_ > bounds_.last()) return;  // it has no cuts
     std::vector<Region> open{root()};
     for (const CertifiedNode& node : proof_.tree) {
-      ++verdict_.regions;
       require(!open.empty(), "the tree goes on after all cuts are covered");
       Region region = std::move(open.back());
       open.pop_back();
@@ -60,8 +65,8 @@ class ProofCheck {
         left = tighten(region, node.weights[w]);
       if (node.then == CertifiedNode::Then::Nothing)
         require(!left, "a region may have faster cuts than the bound");
-      else if (node.then == CertifiedNode::Then::Each)
-        each(region, {0});
+      else if (node.then == CertifiedNode::Then::Each && !built_)
+        each(region, 0, 0, {});
       else
         split(region, node, open);
     }
@@ -69,7 +74,6 @@ class ProofCheck {
   }
 
  private:
-  RankId rank(std::size_t s) const { return placement_.rank_of_stage[s]; }
   /// What the tasks on a path take; every step is an edge of the dependency graph.
   Counts walk(const CertifiedPath& path) const {
     TaskId at{-1};
@@ -90,9 +94,8 @@ class ProofCheck {
       of[StageBounds::kInput] += a.op == Op::Backward || a.op == Op::BackwardInput;
       of[StageBounds::kWeight] += a.op == Op::Backward || a.op == Op::BackwardWeight;
       of[StageBounds::kStep] += a.op == Op::OptimizerStep;
-      if (a.op == Op::Send && a.direction == Direction::Forward)
-        ++counts[a.stage.index() + 1][kReceived];
-      if (a.op == Op::Send && a.direction == Direction::Backward) ++of[kReturned];
+      if (a.op == Op::Send && a.direction == Direction::Forward) ++counts[a.stage.index() + 1][kUp];
+      if (a.op == Op::Send && a.direction == Direction::Backward) ++of[kBack];
     };
     for_each_action(graph_.tasks[at.index()].cell, count);
     for (const char turn : path.turns) {
@@ -105,30 +108,45 @@ class ProofCheck {
     return counts;
   }
 
+  /// In any order a microbatch passes the stages before the rank's first, then the rank works.
+  Counts any_order(std::uint32_t of_rank) const {
+    Counts counts(stages_);
+    const Big n = proof_.spec.microbatches;
+    for (std::size_t s = 0, before = 1; s < stages_; ++s) {
+      if (s > 0) counts[s][kUp] = before;
+      const bool own = placement_.rank_of_stage[s].index() == of_rank;
+      before = before && !own;
+      counts[s][StageBounds::kForward] = own ? n : Big{before};
+      counts[s][StageBounds::kInput] = counts[s][StageBounds::kWeight] = own ? n : 0;
+      counts[s][StageBounds::kStep] = own;
+    }
+    return counts;
+  }
+
   /// What a rank holds at a moment.
   Counts held(const CertifiedMoment& moment) const {
-    require(moment.rank < placement_.ranks(), "a moment of no rank");
+    require(moment.rank < schedule_.ranks(), "a moment of no rank");
     Counts counts(stages_);
     std::size_t number = 0;
     for (const Cell& cell : schedule_.rows[moment.rank])
       for_each_action(cell, [&](const Action& a) {
         auto& of = counts[a.stage.index()];
-        if (number == moment.action) of[kDuring + static_cast<std::size_t>(a.op)] = 1;
+        if (number == moment.action) of[kPass + static_cast<std::size_t>(a.op)] = 1;
         if (number <= moment.action) of[StageBounds::kSaved] += a.op == Op::Forward;
         if (number++ >= moment.action) return;
         of[StageBounds::kSaved] -= a.op == Op::Backward || a.op == Op::BackwardInput;
-        of[StageBounds::kWeightSaved] += a.op == Op::BackwardInput;
-        of[StageBounds::kWeightSaved] -= a.op == Op::BackwardWeight;
+        of[StageBounds::kWeightSaved] +=
+            int{a.op == Op::BackwardInput} - int{a.op == Op::BackwardWeight};
       });
     require(moment.action < number, "a moment of no action");
+    counts[0][kLimits] = c_.memory_limit[moment.rank].value;
     for (std::size_t s = 0; s < stages_; ++s)
-      counts[s][StageBounds::kFixed] = rank(s).index() == moment.rank;
+      counts[s][StageBounds::kFixed] = placement_.rank_of_stage[s].index() == moment.rank;
     return counts;
   }
 
   /// Leaves of every interval what lies between the first and the last begin that `may` be.
-  template <class May>
-  void shrink(Region& region, std::size_t s, const May& may) const {
+  void shrink(Region& region, std::size_t s, const auto& may) const {
     for (std::size_t q = 0; q <= bounds_.last(); ++q) {
       auto& [begin, end] = region[s][q];
       while (begin < end && !may(begin, q)) ++begin;
@@ -138,22 +156,19 @@ class ProofCheck {
   /// All cuts of the claim. A stage is busy N times a step, so none that matters takes bound / N.
   Region root() const {
     Region all(stages_, std::vector<Begins>(bounds_.last() + 1));
-    const std::int64_t high = (c_.bound - 1) / static_cast<std::int64_t>(proof_.spec.microbatches);
-    const auto& low = proof_.least_load;
-    require(low.empty() || low.size() == stages_, "not one least load a stage");
+    require(proof_.least_load.size() == stages_, "not one least load a stage");
     for (std::size_t s = 0; s < stages_; ++s) {
       for (std::size_t p = 0, q = 0; q <= bounds_.last(); all[s][q] = {p, q}, ++q)
-        while (p < q && bounds_.load(s, p, q) > high) ++p;
+        while (p < q && proof_.spec.microbatches * Big{bounds_.load(s, p, q)} >= c_.bound) ++p;
       shrink(all, s, [&](std::size_t p, std::size_t q) {
-        return bounds_.load(s, p, q) >= (low.empty() ? 0 : low[s]);
+        return bounds_.load(s, p, q) >= proof_.least_load[s];
       });
     }
     return all;
   }
   void split(const Region& region, const CertifiedNode& node, std::vector<Region>& open) const {
     const bool by_load = node.then == CertifiedNode::Then::SplitLoad;
-    require((by_load || node.then == CertifiedNode::Then::SplitEnd) && node.stage < stages_,
-            "a split of no stage");
+    require(node.stage < stages_, "a split of no stage");
     for (const bool above : {true, false})
       shrink(open.emplace_back(region), node.stage, [&](std::size_t p, std::size_t q) {
         const Big what = by_load ? bounds_.load(node.stage, p, q) : Big{q};
@@ -161,8 +176,7 @@ class ProofCheck {
       });
   }
 
-  /// Takes out of the region what the weights exclude, and what does not fit at some moment. False
-  /// if nothing is left.
+  /// Takes out what the weights exclude and what does not fit at some moment. False: all of it.
   bool tighten(Region& region, const CertifiedWeights& weights) const {
     bool left = filter(region, weights);
     for (std::uint32_t m = 0; left && m < moments_.size(); ++m)
@@ -175,7 +189,7 @@ class ProofCheck {
     require(weight.of < known.size() && weight.weight >= 0 && weight.weight < kMost,
             "a weight of nothing, below 0 or too large");
     for (std::size_t s = 0; s < stages_; ++s)
-      for (std::size_t k = 0; k < kCounts; ++k) {
+      for (std::size_t k = 0; k < kAll; ++k) {
         all[s][k] += weight.weight * known[weight.of][s][k];
         require(all[s][k] < kMost, "weights that are too large together");
       }
@@ -186,42 +200,33 @@ class ProofCheck {
     std::size_t end = q + 1;
     while (end <= bounds_.last() && !region[s][end].has(q)) ++end;
     for (const bool back : {false, true}) {
-      const Big crossed = y[s][back ? kReturned : kReceived];
-      if (crossed == 0) continue;
+      if (y[s][kUp + back] == 0) continue;
       const auto time = bounds_.message(s, region[s - 1][q].end - 1, q, end, back);
       require(time.has_value(), "a path takes a transfer that may not exist");
-      sum += crossed * time->count();
+      sum += y[s][kUp + back] * time->count();
     }
     return sum;
   }
 
-  /// Takes out of the region the stages that only lie on cuts whose weighted paths, and memory
-  /// above the limits, are together longer than bound - 1. False if nothing is left.
+  /// Takes out stages of which all cuts have weighted paths, or memory, of bound or more. False: all.
   bool filter(Region& region, const CertifiedWeights& weights) const {
     Counts y(stages_);
-    Big paths = 0, limits = 0;
-    for (const CertifiedWeight& weight : weights.paths)
-      add(paths_, weight, y), paths += weight.weight;
-    for (const CertifiedWeight& weight : weights.moments) {
-      add(moments_, weight, y);
-      limits += Big{weight.weight} * c_.memory_limit[proof_.moments[weight.of].rank].value;
-    }
-    require(c_.bound != Certificate::kNothingFits || paths == 0,
-            "paths cannot prove that nothing fits");
+    for (const CertifiedWeight& weight : weights.paths) add(paths_, weight, y);
+    for (const CertifiedWeight& weight : weights.moments) add(moments_, weight, y);
+    const Big most = y[0][kPaths] * (c_.bound - 1);
     const std::size_t n = bounds_.last();
-    std::vector<Sums> least(stages_ + 1, Sums(n + 1, kNever)), begin, end;
-    least[0][0] = -limits;  // of the stages before
-    begin = end = std::vector<Sums>(stages_, Sums(n + 1, 0));
+    std::vector<Sums> least(stages_ + 1, Sums(n + 1, kNever)), begin(stages_, Sums(n + 1, 0));
+    std::vector<Sums> end = begin;
+    least[0][0] = -y[0][kLimits];  // of the stages before
     const auto cost = [&](std::size_t s, std::size_t p, std::size_t q) {
-      Big cuts = end[s][q] - begin[s][p];
+      Big sum = end[s][q] - begin[s][p];
       for (std::size_t pass = 0; pass < StageBounds::kPasses; ++pass)
-        if (const Big w = y[s][kDuring + pass]) cuts += w * bounds_.temporary(pass, p, q);
-      return cuts;
+        if (const Big w = y[s][kPass + pass]) sum += w * bounds_.temporary(pass, p, q);
+      return sum;
     };
     for (std::size_t s = 0; s < stages_; ++s) {
       for (std::size_t q = 0; q <= n; ++q) {
         for (std::size_t k = 0; k < StageBounds::kAmounts; ++k) {
-          if (y[s][k] == 0) continue;
           begin[s][q] += y[s][k] * bounds_.until(q, s, k);
           end[s][q] += y[s][k] * (bounds_.until(q, s, k) + bounds_.once(s, k));
         }
@@ -237,7 +242,6 @@ class ProofCheck {
     Sums rest(n + 1, kNever);  // least of the stages behind
     rest[n] = 0;
     for (std::size_t s = stages_; s-- > 0;) {
-      const Big most = paths * (c_.bound - 1);
       shrink(region, s, [&](std::size_t p, std::size_t q) {
         return least[s][p] + cost(s, p, q) + rest[q] <= most;
       });
@@ -251,22 +255,17 @@ class ProofCheck {
     return rest[0] < kNever;
   }
 
-  void each(const Region& region, std::vector<std::size_t> cuts) {
-    const std::size_t s = cuts.size() - 1, p = cuts.back();
-    if (s == stages_) return judge(cuts);
-    for (std::size_t q = p + 1; q <= bounds_.last(); ++q) {
+  /// Looks at all cuts of the region that go on from `cuts`, with stage s at p.
+  void each(const Region& region, std::size_t s, std::size_t p, const Partition& cuts) {
+    for (std::size_t q = p + 1; s < stages_ && q <= bounds_.last(); ++q) {
       if (!region[s][q].has(p)) continue;
-      cuts.push_back(q);
-      each(region, cuts);
-      cuts.pop_back();
+      Partition more = cuts;
+      if (s + 1 < stages_) more.cuts.push_back(static_cast<std::int32_t>(bounds_.layer(q)) - 1);
+      each(region, s + 1, q, more);
     }
-  }
-  void judge(const std::vector<std::size_t>& cuts) {
+    if (s < stages_) return;
     ++verdict_.cuts;
-    Partition partition;
-    for (std::size_t s = 1; s < stages_; ++s)
-      partition.cuts.push_back(static_cast<std::int32_t>(bounds_.layer(cuts[s])) - 1);
-    const EvaluatedPlan plan = evaluate(c_.layers, c_.cluster, schedule_, placement_, partition);
+    const EvaluatedPlan plan = evaluate(c_.layers, c_.cluster, schedule_, placement_, cuts);
     require(plan.estimate.count() >= c_.bound ||
                 !std::ranges::equal(plan.peak_memory, c_.memory_limit, std::less_equal{}),
             "cuts that fit are faster than the bound");
@@ -278,7 +277,8 @@ class ProofCheck {
   std::size_t stages_;
   Placement placement_;
   StageBounds bounds_;
-  Schedule schedule_;
+  bool built_;         // for the costs: the proof is of any order
+  Schedule schedule_;  // else
   DependencyGraph graph_;
   std::vector<Counts> paths_, moments_;
 };

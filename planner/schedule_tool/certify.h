@@ -15,7 +15,7 @@ namespace pfeife::tool {
 
 struct Verdict {
   std::string refusal;  ///< why the certificate does not prove its claim; "" = it does
-  std::size_t regions = 0, cuts = 0;  ///< of all proofs: nodes, and cuts looked at one by one
+  std::size_t cuts = 0;  ///< looked at one by one
 };
 /// `certificate` must be one that read_certificate returns, or as sound.
 Verdict certify(const Certificate& certificate);

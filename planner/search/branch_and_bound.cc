@@ -219,7 +219,6 @@ void BranchAndBound::bound_root(double target) {
 
 /// What certificates say of choose_least_share.
 void BranchAndBound::record_least_load(const CutRegion& root) {
-  if (least_share_ == 0) return;
   record_.least_load.clear();
   for (const double low : root.low) record_.least_load.push_back(static_cast<std::int64_t>(low));
 }
@@ -250,8 +249,8 @@ void BranchAndBound::choose_least_share(CutRegion& region) {
 }
 
 BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
-  if (handled_ == 0 && root.bound == 0 && candidates_.model().last() > kSmallModel) {
-    choose_least_share(root.region);
+  if (handled_ == 0 && root.bound == 0) {
+    if (candidates_.model().last() > kSmallModel) choose_least_share(root.region);
     record_least_load(root.region);
   }
   if (settings_.record) cut_bound_.set_record(&record_);

@@ -24,6 +24,23 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
+/// [stage] The least loads by which every stage of `spec` surely sends to the next; nullopt = none
+/// are known.
+std::optional<std::vector<std::int64_t>> sure_loads(const Searched& in, const ScheduleSpec& spec) {
+  bool sure = true;
+  for (std::int32_t q = 1; q < in.model.last(); ++q)
+    sure = sure && std::ranges::any_of(in.model.crossing(q), [&](const CutModel::Crossing& c) {
+             return c.producer == q - 1 && c.next == q;
+           });
+  if (sure) return std::vector<std::int64_t>(spec.stages(), 0);
+  const auto rank_of_stage = placement_for(spec).rank_of_stage;
+  for (const Contender& c : in.contenders)
+    if (c.proof && c.proof->least_share() > 0 &&
+        c.candidates->placement().rank_of_stage == rank_of_stage)
+      return c.proof->certificate(1).least_load;
+  return std::nullopt;
+}
+
 void certify(const Searched& in, SearchOutcome& outcome) {
   const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
   if ((!outcome.bound && !nothing_fits) || in.problem.memory_rule != MemoryRule::Lifetimes) return;
@@ -32,7 +49,13 @@ void certify(const Searched& in, SearchOutcome& outcome) {
   std::vector<CertifiedProof> proofs;
   for (const Contender& c : in.contenders)
     proofs.push_back(c.proof ? c.proof->certificate(bound)
-                             : CertifiedProof{in.problem.schedules[c.number], {}, {}, {}});
+                             : CertifiedProof{in.problem.schedules[c.number], {}, {}, {}, {}});
+  if (!outcome.plans.empty() && outcome.plans.front().order)
+    for (const ScheduleSpec& spec : in.to_build) {
+      auto loads = sure_loads(in, spec);
+      if (!loads) return;
+      proofs.push_back(any_order_proof(spec, std::move(*loads)));
+    }
   outcome.certificate =
       std::make_shared<Certificate>(certificate_of(in.problem, bound, std::move(proofs)));
 }

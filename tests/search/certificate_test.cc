@@ -40,6 +40,56 @@ TEST(Certify, AcceptsTheProofsOfRandomProblemsAndNothingBetter) {
   EXPECT_GT(nothing_fits, 20);
 }
 
+// A plan of an order built for its costs: the certificate is of any order at all.
+TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
+  std::mt19937 random(37);
+  int built = 0, proven = 0;
+  for (int round = 0; round < 60; ++round) {
+    Instance instance = random_instance(random, 1);
+    const ScheduleSpec spec = instance.schedules[0];
+    for (const std::size_t loops : {1, 2})
+      instance.schedules.push_back({"zb_greedy", spec.ranks, spec.microbatches, loops, {}, {}});
+    const SearchOutcome outcome = certified_search(instance.problem());
+    if (outcome.plans.empty() || !outcome.plans[0].order) continue;
+    ++built;
+    if (!outcome.certificate) continue;  // a stage may send nothing to the next
+    ++proven;
+    Certificate certificate = *outcome.certificate;
+    const std::string text = certificate_text(certificate);
+    ASSERT_EQ(certificate_text(read_certificate_text(text, "c")), text);
+    ASSERT_EQ(tool::certify(certificate).refusal, "") << round << "\n" << text;
+    ASSERT_EQ(certificate.bound, outcome.bound->time.count());
+    certificate.bound = outcome.plans[0].estimate.count() + 1;
+    ASSERT_NE(tool::certify(certificate).refusal, "") << round;
+  }
+  EXPECT_GT(built, 10);
+  EXPECT_GT(proven, 5);
+}
+
+// Two equal ranks, a chain of equal layers, no time to send: half of the layers each, 200 until a
+// microbatch is at the second rank, then 4 times 600.
+TEST(Certify, RefusesABoundOfAnyOrderOneNanosecondAboveWhatIsProvable) {
+  Instance instance;
+  for (std::int64_t l = 0; l < 4; ++l) {
+    Layer layer;
+    layer.times = {{Nanoseconds{100}, Nanoseconds{100}, Nanoseconds{100}, Nanoseconds{0}}};
+    instance.layers.layers.push_back(layer);
+    if (l > 0)
+      instance.layers.values.push_back(
+          {"v", LayerId{l - 1}, {LayerId{l}}, Bytes{1}, Bytes{1}, Nanoseconds{0}});
+  }
+  instance.cluster = uniform_cluster(2, DeviceKind{}, {1e9}, Nanoseconds{0});
+  instance.memory_limit = {Bytes{1 << 30}, Bytes{1 << 30}};
+  instance.schedules = {{"zb_greedy", 2, 4, 1, {}, {}}};
+  const SearchOutcome outcome = certified_search(instance.problem());
+  ASSERT_TRUE(outcome.certificate);
+  Certificate certificate = *outcome.certificate;
+  EXPECT_EQ(certificate.bound, 2600);
+  EXPECT_EQ(tool::certify(certificate).refusal, "");
+  ++certificate.bound;
+  EXPECT_NE(tool::certify(certificate).refusal, "");
+}
+
 /// A certificate with one number replaced, and the digest that makes it look sound.
 std::string forged(const std::string& body, std::size_t begin, std::size_t end,
                    const std::string& number) {
