@@ -1,7 +1,6 @@
 #include "planner/cost/memory.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "planner/ir/error.h"
 
@@ -177,25 +176,6 @@ std::vector<bool> split_in(const std::vector<Cell>& row, std::size_t stages) {
   return split;
 }
 
-bool is(const Cell& cell, Op op) {
-  const auto* action = std::get_if<Action>(&cell);
-  return action != nullptr && action->op == op;
-}
-
-/// What a receive that follows an action waits for may come while the action runs.
-void add_arrivals(const std::vector<Cell>& row, MemoryCurve& curve) {
-  std::optional<std::size_t> running;
-  Bytes before = curve.fixed;
-  for (std::size_t p = 0; p < row.size(); ++p) {
-    const Bytes after = curve.steps[p].after;
-    if (!is(row[p], Op::Recv))
-      running = is(row[p], Op::Send) ? std::nullopt : std::optional(p);
-    else if (running)
-      curve.steps[*running].during += after - before;
-    before = after;
-  }
-}
-
 /// The rule of the published program, from its description in the paper's section on memory.
 MemoryCurve reference_memory(const std::vector<Cell>& row, RankId rank, const StageCosts& costs,
                              const Placement& placement, std::size_t microbatches) {
@@ -248,7 +228,6 @@ MemoryCurve memory(const Schedule& lowered, RankId rank, const StageCosts& costs
     const Bytes during = ledger.book(cell);
     curve.steps.push_back({during, ledger.now()});
   }
-  add_arrivals(row, curve);
   return curve;
 }
 

@@ -4,11 +4,10 @@
 // end of the action that uses it; a value that leaves the stage from its F until its last SEND (on
 // the same rank: until the F that reads it is done); `saved` from F to B or I; `weight_saved` from
 // I to W; temporaries within an action (stage_temporary.h), and what a recomputed stage restores. A
-// receive that follows an action in the row may come in while the action runs. A value is one
-// storage: while several of these hold it, it counts once. Not modelled: messages that come before
-// that, because another rank is ahead of the row's order; copies while gradients of tied parameters
-// are reduced; fragmentation, the allocator's rounding, buffers of the communication library
-// (DeviceKind::reserve).
+// value is one storage: while several of these hold it, it counts once. Not modelled: messages that
+// come before the row receives them, because another rank is ahead; copies while gradients of tied
+// parameters are reduced; fragmentation, the allocator's rounding, buffers of the communication
+// library (DeviceKind::reserve).
 #pragma once
 
 #include <vector>

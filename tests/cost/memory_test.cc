@@ -91,15 +91,6 @@ TEST(Memory, AValueForTwoStagesIsHeldUntilTheLastSend) {
   EXPECT_THAT(after(two.on(2)), ElementsAre(5, 0));
 }
 
-TEST(Memory, AReceiveAfterAnActionMayComeInWhileItRuns) {
-  TwoStages two;
-  const Schedule waits = rows({"0F0 0SEND_F0 0F1 0SEND_F1", "1RECV_F0 1F0 1RECV_F1 1B0 1F1"});
-  two.costs.values[0].gradient_bytes = two.costs.pairs[0].gradient_bytes = Bytes{0};
-  // F0: buffer 5, saved 100, temporary 7, and the 5 of the next message.
-  EXPECT_THAT(during({memory(waits, RankId{1}, two.costs, *placement_of(waits))}),
-              ElementsAre(1005, 1117, 1105, 1112, 1112));
-}
-
 TEST(Memory, EachPassHasTemporariesOfItsOwn) {
   TwoStages two;
   for (StageCost& stage : two.costs.stages) {

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "planner/cost/stage_bounds.h"
 #include "planner/io/certificate_file.h"
 #include "planner/io/digest.h"
 #include "planner/ir/error.h"
@@ -88,6 +89,69 @@ TEST(Certify, RefusesABoundOfAnyOrderOneNanosecondAboveWhatIsProvable) {
   EXPECT_EQ(tool::certify(certificate).refusal, "");
   ++certificate.bound;
   EXPECT_NE(tool::certify(certificate).refusal, "");
+}
+
+/// What certificates call the load of a stage (ns).
+std::int64_t load(const Instance& instance, const PlannedSchedule& plan, std::size_t stage) {
+  const Placement placement{placement_for(plan.spec).rank_of_stage,
+                            instance.problem().device_of_rank};
+  const StageBounds bounds(instance.layers, placement, instance.cluster);
+  std::vector<std::size_t> ends{0};  // positions
+  for (std::size_t q = 1; q <= bounds.last(); ++q)
+    if (q == bounds.last() ||
+        std::ranges::count(plan.partition.cuts, static_cast<std::int32_t>(bounds.layer(q)) - 1))
+      ends.push_back(q);
+  return bounds.load(stage, ends[stage], ends[stage + 1]);
+}
+
+/// The node splits off what is above the threshold; two nodes that try each cut follow.
+std::vector<CertifiedNode> split_once(CertifiedNode::Then split, std::uint32_t stage,
+                                      std::int64_t threshold) {
+  CertifiedNode root, each;
+  root.then = split, root.stage = stage, root.threshold = threshold;
+  each.then = CertifiedNode::Then::Each;
+  return {root, each, each};
+}
+
+// Wherever a region is split, the best cuts are on one side of it: a bound above their time is
+// refused, that time itself accepted. A side that is left out is not forgiven.
+TEST(Certify, SplitsLoseNoCutsAndTreesMustCoverAll) {
+  std::mt19937 random(41);
+  int trees = 0;
+  for (int round = 0; round < 15; ++round) {
+    const Instance instance = random_instance(random, 2);
+    const SearchOutcome outcome = certified_search(instance.problem());
+    if (!outcome.certificate || !outcome.bound) continue;
+    Certificate certificate = *outcome.certificate;
+    std::erase_if(certificate.proofs,
+                  [&](const CertifiedProof& proof) { return proof.spec != outcome.plans[0].spec; });
+    ASSERT_EQ(certificate.proofs.size(), 1u);
+    auto& tree = certificate.proofs[0].tree;
+    const auto verdict_at = [&](std::int64_t bound) {
+      certificate.bound = bound;
+      return tool::certify(certificate).refusal;
+    };
+    const std::int64_t best = outcome.plans[0].estimate.count();
+    const auto try_split = [&](CertifiedNode::Then split, std::uint32_t stage,
+                               std::int64_t threshold) {
+      tree = split_once(split, stage, threshold);
+      ASSERT_EQ(verdict_at(best), "");
+      ASSERT_NE(verdict_at(best + 1), "") << stage << " at " << threshold;
+      tree.pop_back();
+      ASSERT_NE(verdict_at(best), "") << "without its last node";
+      tree = {tree.back(), tree.back()};
+      ASSERT_NE(verdict_at(best), "") << "with a node too many";
+      ++trees;
+    };
+    const auto stages = static_cast<std::uint32_t>(outcome.plans[0].spec.stages());
+    for (std::uint32_t s = 0; s < stages; ++s) {
+      for (std::int64_t end = 0; end <= static_cast<std::int64_t>(instance.layers.size()); ++end)
+        try_split(CertifiedNode::Then::SplitEnd, s, end);
+      for (const std::int64_t off : {-1, 0, 1})  // the best plan's own load, and beside it
+        try_split(CertifiedNode::Then::SplitLoad, s, load(instance, outcome.plans[0], s) + off);
+    }
+  }
+  EXPECT_GT(trees, 100);
 }
 
 /// A certificate with one number replaced, and the digest that makes it look sound.
