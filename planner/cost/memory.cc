@@ -217,10 +217,9 @@ Bytes MemoryCurve::peak() const {
 MemoryCurve memory(const Schedule& lowered, RankId rank, const StageCosts& costs,
                    const Placement& placement, MemoryRule rule) {
   const std::vector<Cell>& row = lowered.rows[rank.index()];
-  const std::size_t microbatches = microbatch_count(lowered);
   if (rule == MemoryRule::Reference)
-    return reference_memory(row, rank, costs, placement, microbatches);
-  Ledger ledger(costs, placement, rank, microbatches, split_in(row, costs.stages.size()));
+    return reference_memory(row, rank, costs, placement, microbatch_count(lowered));
+  Ledger ledger(costs, placement, rank, microbatch_count(row), split_in(row, costs.stages.size()));
   MemoryCurve curve;
   curve.fixed = ledger.now();
   curve.steps.reserve(row.size());

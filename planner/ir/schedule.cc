@@ -55,13 +55,18 @@ std::size_t stage_count(const Schedule& schedule) {
   return count;
 }
 
+std::size_t microbatch_count(const std::vector<Cell>& row) {
+  std::size_t count = 0;
+  for (const Cell& cell : row)
+    for_each_action(cell, [&](const Action& action) {
+      if (action.microbatch) count = std::max(count, action.microbatch->index() + 1);
+    });
+  return count;
+}
+
 std::size_t microbatch_count(const Schedule& schedule) {
   std::size_t count = 0;
-  for (const auto& row : schedule.rows)
-    for (const Cell& cell : row)
-      for_each_action(cell, [&](const Action& action) {
-        if (action.microbatch) count = std::max(count, action.microbatch->index() + 1);
-      });
+  for (const auto& row : schedule.rows) count = std::max(count, microbatch_count(row));
   return count;
 }
 

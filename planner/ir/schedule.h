@@ -42,6 +42,7 @@ std::optional<Placement> placement_of(const Schedule& schedule);
 /// 1 + the largest stage number, and 1 + the largest microbatch number; 0 if there are none.
 std::size_t stage_count(const Schedule& schedule);
 std::size_t microbatch_count(const Schedule& schedule);
+std::size_t microbatch_count(const std::vector<Cell>& row);
 
 /// What the stages of a partition have to do with each other; all that lowering and validation need
 /// to know.

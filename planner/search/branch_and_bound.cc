@@ -7,7 +7,6 @@
 namespace pfeife {
 namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr std::int32_t kSmallModel = 64;  ///< segments; below, the proof always covers all cuts
 constexpr std::size_t kNothing = ~std::size_t{0};
 }  // namespace
 
@@ -63,8 +62,10 @@ BranchAndBound::Verdict BranchAndBound::close(Node& node, double bound) {
 
 bool BranchAndBound::offer(const Cuts& cuts) {
   if (!settings_.minima) return false;
-  const double time = candidates_.time(cuts);
-  return time < target() && !candidates_.surely_too_full(cuts) && candidates_.offer(cuts, time);
+  double time = candidates_.search_time(cuts);
+  if (time >= target() || candidates_.surely_too_full(cuts)) return false;
+  if (candidates_.estimator_is_dear()) time = candidates_.time(cuts);
+  return candidates_.offer(cuts, time);
 }
 
 /// The master's loads as cuts: unlike the minimum's they respect the limits, nearly.
@@ -217,7 +218,7 @@ void BranchAndBound::bound_root(double target) {
   open_.push_back(std::move(root));
 }
 
-/// What certificates say of choose_least_share.
+/// What certificates say of restrict_class.
 void BranchAndBound::record_least_load(const CutRegion& root) {
   record_.least_load.clear();
   for (const double low : root.low) record_.least_load.push_back(static_cast<std::int64_t>(low));
@@ -225,9 +226,9 @@ void BranchAndBound::record_least_load(const CutRegion& root) {
 
 /// In a model with branches a stage of very few layers may send nothing to the next one. So that
 /// all transfers between neighbours surely exist, the proof is restricted to stages of at least a
-/// small share of the mean load, as small as will do. If none will do, it covers all cuts and does
-/// without the transfers that may not exist.
-void BranchAndBound::choose_least_share(CutRegion& region) {
+/// small share of the mean load, as small as will do. If none will do, it is restricted to cuts
+/// that have these transfers: no certificate can say that.
+void BranchAndBound::restrict_class(CutRegion& region) {
   const std::size_t stages = candidates_.stages();
   const CutRegion whole = region;
   for (const double share : {0.0, 0.002, 0.005, 0.01, 0.02, 0.05}) {
@@ -237,20 +238,18 @@ void BranchAndBound::choose_least_share(CutRegion& region) {
           std::floor(share * candidates_.model().load(candidates_.costs().kind(s)).back() /
                      static_cast<double>(stages));
     if (!cut_bound_.enter(region)) break;
-    cut_bound_.refresh_latencies();
-    bool sure = true;
-    for (std::size_t i = 1; i < stages; ++i)
-      sure = sure && cut_bound_.sure_forward(i) && cut_bound_.sure_backward(i);
     least_share_ = share;
-    if (sure) return;
+    if (cut_bound_.all_links_sure()) return;
   }
   region = whole;
   least_share_ = 0;
+  linked_only_ = true;
+  cut_bound_.linked_only();
 }
 
 BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
   if (handled_ == 0 && root.bound == 0) {
-    if (candidates_.model().last() > kSmallModel) choose_least_share(root.region);
+    if (candidates_.model().last() > settings_.small_model) restrict_class(root.region);
     record_least_load(root.region);
   }
   if (settings_.record) cut_bound_.set_record(&record_);

@@ -19,6 +19,7 @@ class BranchAndBound {
   struct Settings {
     std::size_t enumerate = 512;  ///< nodes with at most so many cuts are tried one by one
     bool record = false;          ///< keep what a certificate needs
+    std::int32_t small_model = 64;  ///< cut positions up to which the proof covers all cuts
     // Other than these only where tests show that a wrong bound is noticed:
     double inflation = 1;  ///< of every bound
     bool minima = true;    ///< the cuts of minima are candidates, not only those tried one by one
@@ -43,6 +44,8 @@ class BranchAndBound {
   double work() const { return cut_bound_.work() + relaxation_.work(); }
   /// The bound is for cuts whose stages all take at least this share of the mean load.
   double least_share() const { return least_share_; }
+  /// The bound is for cuts whose neighbouring stages are linked (CutBound::linked_only).
+  bool linked_only() const { return linked_only_; }
   /// Cuts near the latest node's loads, to search on from: fast for their memory. May be empty.
   const Cuts& nearest() const { return nearest_; }
   /// What proves `bound`, which is not above bound(); needs Settings::record.
@@ -69,7 +72,7 @@ class BranchAndBound {
   }
   double least(double scaled) const;
   Verdict close(Node& node, double bound);
-  void choose_least_share(CutRegion& region);
+  void restrict_class(CutRegion& region);
   Verdict tighten_root(Node& root);
   void record_least_load(const CutRegion& root);
   void record_weights(Node& node);
@@ -93,7 +96,7 @@ class BranchAndBound {
   std::vector<Node> open_;                        // heap
   double target_, least_share_ = 0;
   double closed_bound_;  // smallest bound of nodes that were closed by it
-  bool rooted_ = false;
+  bool rooted_ = false, linked_only_ = false;
   std::uint64_t next_id_ = 0;
   std::size_t handled_ = 0;
 };

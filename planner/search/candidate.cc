@@ -1,6 +1,7 @@
 #include "planner/search/candidate.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "planner/ir/error.h"
@@ -15,6 +16,8 @@ Placement placed(const Problem& problem, const ScheduleSpec& spec) {
   placement.device_of_rank = problem.device_of_rank;
   return placement;
 }
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 LiveMemory::Of counted(Recompute recompute) {
   return recompute == Recompute::None ? LiveMemory::Of::Kept : LiveMemory::Of::Recomputed;
@@ -51,9 +54,16 @@ CutCosts::Priced Candidates::price(const Cuts& cuts, const std::vector<bool>* re
 }
 
 EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const {
+  ++judged_;
   const bool all = problem_.recompute == Recompute::Full;
   return evaluate(model_.layers(), model_.cluster(), schedule_, placement_, model_.partition(cuts),
                   problem_.memory_rule, all ? std::vector<bool>(stages(), true) : recompute);
+}
+
+double Candidates::work() const {
+  const auto nodes = static_cast<double>(program_.compute_nodes());
+  return static_cast<double>(evaluated_) * (0.4 * nodes + 40.0 * static_cast<double>(stages())) +
+         static_cast<double>(judged_) * 1500.0 * nodes;
 }
 
 double Candidates::full_time(const Cuts& cuts, const std::vector<bool>& recompute) {
@@ -80,23 +90,43 @@ double Candidates::weigh(const Cuts& cuts, double time) {
 }
 
 void Candidates::times(std::span<const Cuts> cuts, std::vector<double>& out, double enough) {
+  lane_times(cuts, out, sure_, false);
+  for (std::size_t k = 0; k < cuts.size(); ++k)
+    if (!sure_[k] && out[k] < enough) out[k] = time(cuts[k]);
+}
+
+void Candidates::search_times(std::span<const Cuts> cuts, std::vector<double>& out,
+                              std::vector<char>& sure) {
+  lane_times(cuts, out, sure, estimator_is_dear());
+}
+
+double Candidates::search_time(const Cuts& cuts) {
+  if (!estimator_is_dear()) return time(cuts);
+  const CutCosts::Priced priced = price(cuts);
+  if (!priced.exact && !costs_.link_all(cuts, program_, durations_.data(), 1)) return kInfinite;
+  return program_.makespan(durations_, ends_, priced.tail);
+}
+
+void Candidates::lane_times(std::span<const Cuts> cuts, std::vector<double>& out,
+                            std::vector<char>& sure, bool link) {
   constexpr std::size_t kLanes = Program::kLanes;
-  out.resize(cuts.size());
+  out.resize(cuts.size()), sure.resize(cuts.size());
   lanes_.resize(program_.durations() * kLanes);
-  double lane_times[kLanes];
+  double times[kLanes];
   for (std::size_t first = 0; first < cuts.size(); first += kLanes) {
     const std::size_t used = std::min(kLanes, cuts.size() - first);
-    std::array<bool, kLanes> alone{};
+    std::array<bool, kLanes> hopeless{};
     for (std::size_t k = 0; k < used; ++k) {
       const CutCosts::Priced priced =
           costs_.price(cuts[first + k], program_, lanes_.data() + k, kLanes);
-      alone[k] = !priced.exact || priced.tail != nullptr;
+      sure[first + k] = (priced.exact || link) && priced.tail == nullptr;
+      hopeless[k] = !priced.exact && link &&
+                    !costs_.link_all(cuts[first + k], program_, lanes_.data() + k, kLanes);
     }
     evaluated_ += used;
     program_.complete(lanes_.data(), kLanes);
-    program_.makespans(lanes_.data(), scratch_, lane_times);
-    for (std::size_t k = 0; k < used; ++k)
-      out[first + k] = alone[k] && lane_times[k] < enough ? time(cuts[first + k]) : lane_times[k];
+    program_.makespans(lanes_.data(), scratch_, times);
+    for (std::size_t k = 0; k < used; ++k) out[first + k] = hopeless[k] ? kInfinite : times[k];
   }
 }
 
@@ -134,8 +164,8 @@ bool Candidates::keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> re
   if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) return false;
   if (problem_.recompute == Recompute::Full) recompute.assign(stages(), true);
   if (std::ranges::find(recompute, true) == recompute.end()) recompute.clear();
-  best_ = PlannedSchedule{spec_, model_.partition(cuts), plan.estimate,
-                          std::move(plan.peak_memory), std::move(recompute)};
+  best_ = PlannedSchedule{spec_, model_.partition(cuts), plan.estimate, std::move(plan.peak_memory),
+                          std::move(recompute)};
   best_cuts_ = cuts, best_time_ = time;
   return true;
 }
@@ -173,8 +203,7 @@ bool Candidates::offer(const Cuts& cuts, double time) {
 /// better one may exist: unsure_ remembers how good it may be.
 bool Candidates::offer_recomputed(const Cuts& cuts) {
   constexpr std::size_t kAllChoices = 6;  // stages
-  Recomputation::Choice choice =
-      recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
+  Recomputation::Choice choice = recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
   if (!choice.possible) return refuse(cuts, evaluated(cuts, std::vector<bool>(stages(), true)));
   const double least = time_with(cuts, choice.forced);
   if (least > best_time_ || (least == best_time_ && cuts >= best_cuts_)) return false;
@@ -203,8 +232,7 @@ bool Candidates::offer_recomputed(const Cuts& cuts) {
       above_bound_[r] = static_cast<double>(plan.peak_memory[r].value) -
                         recomputation_->peak(model_, cuts, r, chosen);
       const auto& local = live_.stages(r);
-      const auto next =
-          std::ranges::find_if(local, [&](std::size_t s) { return !chosen[s]; });
+      const auto next = std::ranges::find_if(local, [&](std::size_t s) { return !chosen[s]; });
       if (next != local.end()) chosen[*next] = more = true;
     }
     if (more) continue;

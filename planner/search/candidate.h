@@ -37,6 +37,12 @@ class Candidates {
   /// The same for many; out[i] belongs to cuts[i]. Times of `enough` or more may be too small: only
   /// that they are not below it is sure.
   void times(std::span<const Cuts> cuts, std::vector<double>& out, double enough);
+  /// The same at once, to search by: where sure[i] is 0, time(cuts[i]) may be more than out[i],
+  /// never less. Of schedules for which the full estimator is dear all are sure, but those that
+  /// only it knows may be too large, or infinite.
+  void search_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& sure);
+  double search_time(const Cuts& cuts);
+  bool estimator_is_dear() const { return program_.compute_nodes() > kDear; }
   /// The path that makes time(cuts) as long as it is (reductions and skips left out).
   PathCounts<std::int32_t> critical_path(const Cuts& cuts);
   /// The turns of the path that critical_path has just given.
@@ -64,9 +70,14 @@ class Candidates {
   /// best_time(); infinite if what was chosen is known to be best.
   double unsure() const { return unsure_; }
   std::size_t evaluated() const { return evaluated_; }
+  /// About how many ns of one core all calls together have taken: counted, not measured.
+  double work() const;
 
  private:
+  static constexpr std::size_t kDear = 4096;  ///< compute nodes; the full estimator: 1.5 us each
   CutCosts::Priced price(const Cuts& cuts, const std::vector<bool>* recompute = nullptr);
+  void lane_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& sure,
+                  bool link);
   double full_time(const Cuts& cuts, const std::vector<bool>& recompute = {});
   double time_with(const Cuts& cuts, const std::vector<bool>& recompute);
   EvaluatedPlan evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const;
@@ -85,7 +96,8 @@ class Candidates {
   CutCosts costs_;
   LiveMemory live_;
   std::optional<Recomputation> recomputation_;  // of Recompute::Choose
-  std::vector<double> durations_, ends_, lanes_, scratch_, column_;
+  std::vector<double> durations_, ends_, lanes_, scratch_;
+  std::vector<char> sure_;
   std::vector<double> above_bound_;  // [rank] exact peak - LiveMemory's, where last judged too full
   double unsure_;
   std::set<Cuts> refused_;
@@ -94,6 +106,7 @@ class Candidates {
   double best_time_;
   std::optional<Infeasible> closest_;
   std::size_t evaluated_ = 0;
+  mutable std::size_t judged_ = 0;  // in full
 };
 
 }  // namespace pfeife

@@ -19,13 +19,16 @@ struct Contender {
   std::size_t number = 0;  ///< in Problem::schedules
   std::unique_ptr<Candidates> candidates;
   std::unique_ptr<BranchAndBound> proof;
+  double floor = 0;          ///< ns; a bound that took no search: segment_bound
   std::vector<Cuts> simple;  ///< simple_cuts
   Scored start;
   std::string impossible;  ///< why it has no cuts at all; "" = it may
 
   bool open() const { return impossible.empty() && !(proof && proof->closed()); }
   /// No cuts of it are faster (ns).
-  double bound() const { return proof ? std::min(proof->bound(), candidates->unsure()) : 0; }
+  double bound() const {
+    return std::max(floor, proof ? std::min(proof->bound(), candidates->unsure()) : 0);
+  }
 };
 
 /// No cuts of any of the schedules are faster (ns).

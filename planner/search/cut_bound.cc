@@ -160,25 +160,49 @@ bool CutBound::enter(const CutRegion& region) {
   return std::ranges::find(limited_, true) == limited_.end() || limit_memory();
 }
 
+/// visit(q, latest begin of the stage before q, earliest end of the one after it) for all positions
+/// of a boundary; begin = -1 where no stages fit.
+template <class Visit>
+void CutBound::each_position(std::size_t i, const Visit& visit) const {
+  const Window& before = windows_[i - 1];
+  const Window& after = windows_[i];
+  std::int32_t end = region_.first[i + 1];
+  for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q) {
+    while (end < region_.last[i + 1] && (end <= q || after.to[at(end)] < q)) ++end;
+    const std::int32_t begin = std::min(before.to[at(q)], region_.last[i - 1]);
+    const bool none = begin < region_.first[i - 1] || end <= q || after.to[at(end)] < q;
+    visit(q, none ? -1 : begin, end);
+  }
+}
+
+bool CutBound::all_links_sure() const {
+  bool sure = true;
+  for (std::size_t i = 1; i < stages_ && sure; ++i)
+    each_position(i, [&](std::int32_t q, std::int32_t begin, std::int32_t end) {
+      sure = sure && (begin < 0 || costs_.surely_linked(i, q, begin, end));
+    });
+  return sure;
+}
+
 void CutBound::refresh_latencies() {
   for (std::size_t i = 1; i < stages_; ++i) {
-    const Window& before = windows_[i - 1];
-    const Window& after = windows_[i];
-    std::int32_t end = region_.first[i + 1];
     sure_[0][i] = sure_[1][i] = true;
-    for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q) {
-      while (end < region_.last[i + 1] && (end <= q || after.to[at(end)] < q)) ++end;
-      const std::int32_t begin = std::min(before.to[at(q)], region_.last[i - 1]);
-      if (begin < region_.first[i - 1] || end <= q || after.to[at(end)] < q) {  // no stage fits
-        latency_[0][i][at(q)] = latency_[1][i][at(q)] = 0;
-        continue;
+    work_ += 100.0 * (region_.last[i] - region_.first[i] + 1);
+    each_position(i, [&](std::int32_t q, std::int32_t begin, std::int32_t end) {
+      CutCosts::Latency latency{0, 0};
+      if (begin >= 0) latency = costs_.sure_latency(i, q, begin, end);
+      if (linked_only_) {
+        const CutCosts::Latency linked =
+            costs_.linked_latency(i, q, region_.first[i - 1], region_.last[i + 1]);
+        // No link at all: no such cuts count, so any latency will do.
+        if (latency.forward == Program::kNever) latency.forward = std::max(0.0, linked.forward);
+        if (latency.backward == Program::kNever) latency.backward = std::max(0.0, linked.backward);
       }
-      const CutCosts::Latency latency = costs_.sure_latency(i, q, begin, end);
       latency_[0][i][at(q)] = latency.forward;
       latency_[1][i][at(q)] = latency.backward;
       if (latency.forward == Program::kNever) sure_[0][i] = false;
       if (latency.backward == Program::kNever) sure_[1][i] = false;
-    }
+    });
   }
 }
 

@@ -39,6 +39,11 @@ class CutBound {
   /// About how many ns all calls together have taken: counted, not measured.
   double work() const { return work_; }
 
+  /// From now on only cuts count whose neighbouring stages are linked: each sends the next one
+  /// values and gets gradients back.
+  void linked_only() { linked_only_ = true; }
+  /// All cuts of the region are linked in this way.
+  bool all_links_sure() const;
   /// Latencies surely paid in the present region; called where it has become much smaller.
   void refresh_latencies();
   /// The transfer exists for all cuts of the region at the last refresh.
@@ -74,6 +79,8 @@ class CutBound {
     double low = -1, high = -1;
   };
   std::size_t count() const { return static_cast<std::size_t>(model_.last()) + 1; }
+  template <class Visit>
+  void each_position(std::size_t boundary, const Visit& visit) const;
   void make_window(std::size_t stage);
   bool limit_memory();
   bool limit_memory(std::size_t rank);
@@ -96,7 +103,7 @@ class CutBound {
   std::vector<std::vector<double>> cost_, best_, rest_;  // [boundary][q]
   std::vector<std::vector<std::int32_t>> choice_;        // [boundary][q] position before
   double constant_ = 0;                                  // of the last minimum()
-  bool keep_ = false;
+  bool keep_ = false, linked_only_ = false;
   ProofRecord* record_ = nullptr;
   mutable double work_ = 0;
 };

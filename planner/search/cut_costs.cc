@@ -107,6 +107,35 @@ CutCosts::Latency CutCosts::sure_latency(std::size_t i, std::int32_t q, std::int
   return latency(i - 1, i, message);
 }
 
+bool CutCosts::surely_linked(std::size_t i, std::int32_t q, std::int32_t latest_begin,
+                             std::int32_t earliest_end) const {
+  if (!crosses_ranks(i)) return true;
+  bool forward = false, backward = false;
+  for (const CutModel::Crossing& c : model_.crossing(q)) {
+    if (c.producer < latest_begin || c.next >= earliest_end) continue;
+    forward = true;
+    const LayerValue& value = model_.layers().values[static_cast<std::size_t>(c.value)];
+    backward = backward || value.gradient_bytes > Bytes{0};
+  }
+  return forward && backward;
+}
+
+CutCosts::Latency CutCosts::linked_latency(std::size_t i, std::int32_t q, std::int32_t first,
+                                           std::int32_t last) const {
+  Latency least;
+  const auto note = [](double& so_far, double one) {
+    if (one != Program::kNever && (so_far == Program::kNever || one < so_far)) so_far = one;
+  };
+  for (const CutModel::Crossing& c : model_.crossing(q)) {
+    if (c.producer < first || c.next >= last) continue;
+    Message alone;
+    alone.add(model_.layers().values[static_cast<std::size_t>(c.value)]);
+    const Latency one = latency(i - 1, i, alone);
+    note(least.forward, one.forward), note(least.backward, one.backward);
+  }
+  return least;
+}
+
 CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, double* durations,
                                  std::size_t stride, const std::vector<bool>* recompute) {
   const std::size_t stages = program.stages();
@@ -145,6 +174,15 @@ CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, doubl
       if (!tail->groups.empty()) priced.tail = tail;
     }
   return priced;
+}
+
+bool CutCosts::link_all(const Cuts& cuts, const Program& program, double* durations,
+                        std::size_t stride) {
+  for (std::size_t i = 1; i < program.stages(); ++i)
+    for (const std::size_t at : {program.forward_latency(i), program.backward_latency(i)})
+      if (durations[at * stride] == Program::kNever) durations[at * stride] = 0;
+  return skips_are_short(cuts, program, durations, stride) ||
+         !skip_may_bind(cuts, program, durations, stride);
 }
 
 bool CutCosts::skips_are_short(const Cuts& cuts, const Program& program, const double* durations,

@@ -25,6 +25,10 @@ class CutCosts {
   /// Program::complete adds). The stages of `recompute`, if it is given, are recomputed.
   Priced price(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
                const std::vector<bool>* recompute = nullptr);
+  /// Of durations as price() wrote them: transfers between neighbours that do not exist become ones
+  /// that take no time. True if the program then surely takes no less than the cuts do: all that is
+  /// left out is no longer than the chain, and further dependencies shorten nothing.
+  bool link_all(const Cuts& cuts, const Program& program, double* durations, std::size_t stride);
 
   /// Lower bounds, for all cuts with p[i] = q, p[i-1] <= latest_begin, p[i+1] >= earliest_end, of
   /// the latencies of boundary i; kNever if the transfer may not exist.
@@ -33,6 +37,13 @@ class CutCosts {
   };
   Latency sure_latency(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
                        std::int32_t earliest_end) const;
+  /// Values and gradients are sent for all such stages.
+  bool surely_linked(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
+                     std::int32_t earliest_end) const;
+  /// At least the latencies of a boundary at q, however long its stages are (within positions
+  /// first..last), if they are linked; kNever where they cannot be.
+  Latency linked_latency(std::size_t boundary, std::int32_t q, std::int32_t first,
+                         std::int32_t last) const;
 
   std::size_t kind(std::size_t stage) const { return kind_[stage]; }
   const std::vector<std::size_t>& kinds() const { return kind_; }

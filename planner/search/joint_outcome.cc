@@ -41,11 +41,22 @@ std::optional<std::vector<std::int64_t>> sure_loads(const Searched& in, const Sc
   return std::nullopt;
 }
 
+bool linked_only(const Searched& in) {
+  return std::ranges::any_of(in.contenders,
+                             [](const Contender& c) { return c.proof && c.proof->linked_only(); });
+}
+
 void certify(const Searched& in, SearchOutcome& outcome) {
   const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
   if ((!outcome.bound && !nothing_fits) || in.problem.memory_rule != MemoryRule::Lifetimes) return;
   const std::int64_t bound =
       outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
+  // Certificates know neither bounds that took no search nor the class of linked stages.
+  const bool searched = std::ranges::all_of(in.contenders, [&](const Contender& c) {
+    return !c.impossible.empty() || (c.proof && !c.proof->linked_only() &&
+                                     c.proof->bound() >= static_cast<double>(bound));
+  });
+  if (!searched) return;
   std::vector<CertifiedProof> proofs;
   for (const Contender& c : in.contenders)
     proofs.push_back(c.proof ? c.proof->certificate(bound)
@@ -64,13 +75,14 @@ Bound listed_bound(const Searched& in, double best) {
   const double least = std::min(best, least_bound(in.contenders));
   double share = 0;
   for (const Contender& c : in.contenders)
-    if (c.impossible.empty()) share = std::max(share, c.proof->least_share());
+    if (c.proof) share = std::max(share, c.proof->least_share());
   Bound found{Nanoseconds{static_cast<std::int64_t>(least)}, ""};
   found.covers = stream_all("all cuts of the ", in.problem.layers.order, " order of ",
                             in.problem.layers.size(), " layers (costs ",
                             in.problem.layers.digest.substr(0, 12), ")");
   if (share > 0)
     found.covers += stream_all(" with at least ", share * 100, " % of the mean load a stage");
+  if (linked_only(in)) found.covers += ", each stage linked to the next by values and gradients";
   found.covers +=
       stream_all(", ", in.problem.schedules.size(), " listed schedules (", std::hex,
                  digest(in.problem.schedules), ") in their placements, within the memory limits");
@@ -102,7 +114,7 @@ Bound class_bound(const Searched& in, const PlannedSchedule& best) {
 }
 
 bool above(const Contender& c, const SearchOutcome& outcome) {
-  return c.proof->closed() && !outcome.plans.empty() &&
+  return !outcome.plans.empty() &&
          c.bound() >= static_cast<double>(outcome.plans.front().estimate.count());
 }
 

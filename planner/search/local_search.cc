@@ -7,7 +7,7 @@ namespace pfeife {
 namespace {
 
 constexpr double kTooFull = Candidates::kTooFull;
-constexpr std::size_t kDescentNodes = 1000000000;  ///< compute nodes a descent may evaluate
+constexpr std::size_t kDescentNodes = 500000000;  ///< compute nodes a descent may evaluate
 
 bool in_order(const Cuts& cuts) {
   for (std::size_t i = 1; i < cuts.size(); ++i)
@@ -80,23 +80,38 @@ void random_move(const Cuts& cuts, Random& random, Cuts& move) {
 }  // namespace
 
 Scored score(Candidates& candidates, const Cuts& cuts) {
-  return {cuts, candidates.weigh(cuts, candidates.time(cuts))};
+  return {cuts, candidates.weigh(cuts, candidates.search_time(cuts))};
+}
+
+/// What cuts that take at least `time` are worth; only below `enough` is it sure to be exact. Exact
+/// times may cost as much as thousands of bounds, so few are asked for.
+static double worth(Candidates& candidates, const Cuts& cuts, double time, bool sure,
+                    double enough) {
+  const double value = candidates.weigh(cuts, time);
+  if (sure || value >= enough || value >= kTooFull) return value;
+  return candidates.weigh(cuts, candidates.search_time(cuts));
 }
 
 Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
   std::vector<Cuts> moves;
   std::vector<double> times;
+  std::vector<char> sure;
+  std::vector<std::size_t> order;
   std::size_t left = kDescentNodes / candidates.program().compute_nodes();
   for (std::size_t pass = 0; pass < passes; ++pass) {
     neighbourhood(from.cuts, moves);
     if (left < moves.size()) break;
     left -= moves.size();
-    candidates.times(moves, times, from.score);
+    candidates.search_times(moves, times, sure);
+    order.clear();
+    for (std::size_t k = 0; k < moves.size(); ++k)
+      if (times[k] < from.score) order.push_back(k);
+    std::ranges::stable_sort(order, {}, [&](std::size_t k) { return times[k]; });
     std::size_t best = moves.size();
     double least = from.score;
-    for (std::size_t k = 0; k < moves.size(); ++k) {
-      if (times[k] >= least && least < kTooFull) continue;
-      const double value = candidates.weigh(moves[k], times[k]);
+    for (const std::size_t k : order) {
+      if (times[k] >= least && least < kTooFull) break;
+      const double value = worth(candidates, moves[k], times[k], sure[k] != 0, least);
       if (value < least) least = value, best = k;
     }
     if (best == moves.size()) break;
@@ -106,11 +121,12 @@ Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
 }
 
 Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, std::uint64_t seed) {
-  if (from.cuts.size() < 3) return from;
+  if (from.cuts.size() < 3 || std::isinf(from.score)) return from;
   Random random(seed);
   Scored now = from, best = from;
   std::vector<Cuts> moves(Program::kLanes);
   std::vector<double> times;
+  std::vector<char> sure;
   for (std::size_t batch = 0; batch < batches; ++batch) {
     const double done = static_cast<double>(batch) / static_cast<double>(batches);
     const double scale = now.score < kTooFull ? now.score : now.score - kTooFull;
@@ -118,10 +134,10 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
     for (Cuts& move : moves) random_move(now.cuts, random, move);
     const double chance = random.unit();
     const double limit = now.score - temperature * std::log(std::max(chance, 1e-12));
-    candidates.times(moves, times, limit);
+    candidates.search_times(moves, times, sure);
     for (std::size_t k = 0; k < moves.size(); ++k) {
       if (times[k] > limit || moves[k] == now.cuts) continue;
-      const double value = candidates.weigh(moves[k], times[k]);
+      const double value = worth(candidates, moves[k], times[k], sure[k] != 0, limit);
       if (value > limit) continue;
       now = {moves[k], value};
       if (value < best.score) best = now;

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
@@ -22,6 +23,7 @@
 #include "planner/search/given_cuts.h"
 #include "planner/search/joint_outcome.h"
 #include "planner/search/parallel.h"
+#include "planner/search/segment_bound.h"
 #include "planner/search/start_cuts.h"
 
 namespace pfeife {
@@ -33,6 +35,10 @@ constexpr std::size_t kPolishedFirst = 4;     ///< schedules that make the first
 constexpr std::size_t kAnnealed = 8;          ///< schedules annealed of each number of loops
 constexpr std::size_t kFirstAnnealing = 300;  ///< batches
 constexpr std::size_t kSchedulesARound = 4;   ///< of branch and bound
+constexpr std::size_t kSideBySide = 4;        ///< schedules between two looks at a budget
+constexpr double kJudging = 5e8;              ///< ns for the simple cuts of all schedules
+constexpr double kDescents = 1.5e9;           ///< ns for descents on all schedules
+constexpr double kBounding = 1e7;             ///< ns for the first bounds, per effort
 constexpr double kNodeOverhead = 50000;       ///< ns, beside the master and the minima
 
 class JointSearch {
@@ -80,12 +86,14 @@ class JointSearch {
       if (b.plan) best = std::min(best, static_cast<double>(b.plan->estimate.count()));
     return best;
   }
-  /// Numbers of the open contenders, smallest key first.
+  /// Numbers of the contenders that may yet give a faster plan, smallest key first. (A certificate
+  /// needs the proofs of all, whatever their floor.)
   template <class Key>
   std::vector<std::size_t> ranked(const Key& key) const {
     std::vector<std::size_t> order;
+    const double best = best_time();
     for (const Contender& c : contenders_)
-      if (c.open()) order.push_back(c.number);
+      if (c.open() && (c.floor < best || options_.certificate)) order.push_back(c.number);
     std::ranges::stable_sort(order, {}, [&](std::size_t i) { return key(contenders_[i]); });
     return order;
   }
@@ -93,6 +101,22 @@ class JointSearch {
   void each(const std::vector<std::size_t>& numbers, const Work& work) {
     parallel_for(numbers.size(), options_.threads,
                  [&](std::size_t i) { work(contenders_[numbers[i]]); });
+  }
+
+  /// The same in this order until about `budget` ns of one core are spent: counted, not measured.
+  template <class Work>
+  void each_within(double budget, const std::vector<std::size_t>& numbers, const Work& work) {
+    const std::span<const std::size_t> all(numbers);
+    for (std::size_t first = 0; first < all.size() && budget > 0; first += kSideBySide) {
+      const auto some = all.subspan(first, std::min(kSideBySide, all.size() - first));
+      for (const std::size_t i : some) budget += work_so_far(contenders_[i]);
+      parallel_for(some.size(), options_.threads,
+                   [&](std::size_t i) { work(contenders_[some[i]]); });
+      for (const std::size_t i : some) budget -= work_so_far(contenders_[i]);
+    }
+  }
+  static double work_so_far(const Contender& c) {
+    return c.candidates->work() + (c.proof ? c.proof->work() : 0);
   }
 
   void place_start() {
@@ -111,30 +135,46 @@ class JointSearch {
             stream_all("the model has no ", spec.stages(), " stages: too few legal cuts");
     }
     each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
-      c.candidates = std::make_unique<Candidates>(model_, problem_, problem_.schedules[c.number]);
+      const ScheduleSpec& spec = problem_.schedules[c.number];
+      c.candidates = std::make_unique<Candidates>(model_, problem_, spec);
+      c.floor = segment_bound(model_, problem_, c.candidates->schedule());
       c.start.score = kInfinite;
-      for (const Cuts& cuts : c.simple) {
-        const Scored tried = score(*c.candidates, cuts);
-        if (tried.score < c.start.score) c.start = tried;
-        if (&cuts == &c.simple.front() || !c.candidates->surely_too_full(cuts)) offer(c, cuts);
-      }
-      if (c.candidates->best_time() == kInfinite) {
-        c.start = score(*c.candidates, roomy_cuts(*c.candidates, c.start.cuts));
-        offer(c, c.start.cuts);
-      }
+      std::vector<double> times;
+      std::vector<char> sure;
+      c.candidates->search_times(c.simple, times, sure);
+      for (std::size_t k = 0; k < c.simple.size(); ++k)
+        if (const double worth = c.candidates->weigh(c.simple[k], times[k]);
+            c.start.cuts.empty() || worth < c.start.score)
+          c.start = {c.simple[k], worth};
     });
+    each_within(kJudging, ranked([](const Contender& c) { return c.start.score; }),
+                [](Contender& c) {
+                  if (c.start.score < Candidates::kTooFull) offer(c, c.start.cuts);
+                  for (const Cuts& cuts : c.simple)
+                    if (&cuts == &c.simple.front() || !c.candidates->surely_too_full(cuts))
+                      offer(c, cuts);
+                  if (c.candidates->best_time() < kInfinite) return;
+                  c.start = score(*c.candidates, roomy_cuts(*c.candidates, c.start.cuts));
+                  offer(c, c.start.cuts);
+                });
   }
   static void offer(Contender& c, const Cuts& cuts) {
-    c.candidates->offer(cuts, c.candidates->time(cuts));
+    double time = c.candidates->search_time(cuts);
+    if (time > c.candidates->best_time()) return;
+    if (c.candidates->estimator_is_dear()) time = c.candidates->time(cuts);
+    c.candidates->offer(cuts, time);
   }
 
   /// Descends, judges, and again: what the exact memory rule refuses, Candidates::excess knows
   /// better the next time.
-  static void descend_and_offer(Contender& c, Scored from) {
+  static void descend_and_offer(Contender& c, const Cuts& cuts) {
+    Scored from = score(*c.candidates, cuts);
+    if (cuts == c.start.cuts) c.start = from;  // its score may have been a lower bound
     for (int attempt = 0; attempt < 4; ++attempt) {
-      from = descend(*c.candidates, score(*c.candidates, from.cuts), 400);
+      from = descend(*c.candidates, from, 400);
       offer(c, from.cuts);
       if (c.candidates->best_time() <= from.score) break;
+      from = score(*c.candidates, from.cuts);
     }
     if (from.score < c.start.score || c.candidates->best_time() == kInfinite) c.start = from;
   }
@@ -142,26 +182,30 @@ class JointSearch {
   void polish_first() {
     std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
     order.resize(std::min(order.size(), kPolishedFirst));
-    each(order, [](Contender& c) { descend_and_offer(c, c.start); });
+    each(order, [](Contender& c) { descend_and_offer(c, c.start.cuts); });
   }
 
   void bound_all() {
     const double target = best_time();
-    each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
-      if (!c.proof)
-        c.proof = std::make_unique<BranchAndBound>(
-            *c.candidates, BranchAndBound::Settings{.record = options_.certificate});
-      c.proof->bound_root(target);
-    });
+    each_within(static_cast<double>(effort_) * kBounding,
+                ranked([](const Contender& c) { return c.start.score; }),
+                [&](Contender& c) { bound(c, target); });
+  }
+  void bound(Contender& c, double target) {
+    if (!c.proof)
+      c.proof = std::make_unique<BranchAndBound>(
+          *c.candidates, BranchAndBound::Settings{.record = options_.certificate});
+    c.proof->bound_root(target);
   }
 
   void anneal_best() {
     std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
-    each(order, [](Contender& c) {
-      if (const Cuts& near = c.proof->nearest(); !near.empty())
-        if (const Scored found = score(*c.candidates, near); found.score < c.start.score)
+    each_within(kDescents, order, [](Contender& c) {
+      if (c.proof && !c.proof->nearest().empty())
+        if (const Scored found = score(*c.candidates, c.proof->nearest());
+            found.score < c.start.score)
           c.start = found;
-      descend_and_offer(c, c.start);
+      descend_and_offer(c, c.start.cuts);
     });
     // The best of each number of loops, so that more loops to choose from leave those there were
     // their part.
@@ -169,7 +213,7 @@ class JointSearch {
     order = ranked([](const Contender& c) { return std::pair{c.start.score, c.bound()}; });
     std::erase_if(
         order, [&](std::size_t i) { return annealed[problem_.schedules[i].loops]++ >= kAnnealed; });
-    each(order, [&](Contender& c) {
+    each_within(kDescents, order, [&](Contender& c) {
       const std::uint64_t seed =
           digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
       // A short run first, the same whatever the effort, so that more of it loses nothing.
@@ -177,7 +221,7 @@ class JointSearch {
       Scored found = anneal(*c.candidates, c.start, first, seed);
       const Scored later = anneal(*c.candidates, found, 3 * effort_ - first, seed + 1);
       if (later.score < found.score) found = later;
-      descend_and_offer(c, found);
+      descend_and_offer(c, found.cuts);
     });
   }
 
@@ -210,18 +254,20 @@ class JointSearch {
       for (const std::size_t i : order) left += spent(contenders_[i]);
       each(order, [&](Contender& c) {
         const double before = c.candidates->best_time();
+        if (!c.proof) return bound(c, target);
         c.proof->run(nodes_a_round(c), target);
         if (before == kInfinite && !c.proof->nearest().empty())
-          descend_and_offer(c, score(*c.candidates, c.proof->nearest()));
-        if (c.candidates->best_time() < before)
-          descend_and_offer(c, score(*c.candidates, c.candidates->best_cuts()));
+          descend_and_offer(c, c.proof->nearest());
+        if (c.candidates->best_time() < before) descend_and_offer(c, c.candidates->best_cuts());
       });
       for (const std::size_t i : order) left -= spent(contenders_[i]) + node_cost(contenders_[i]);
       report(1 - 0.4 * std::max(0.0, left) / (static_cast<double>(effort_) * 1e6));
     }
   }
   static double spent(const Contender& c) {
-    return c.proof->work() + static_cast<double>(c.proof->nodes()) * kNodeOverhead;
+    if (!c.proof) return 0;
+    const double search = c.candidates->estimator_is_dear() ? c.candidates->work() : 0;
+    return search + c.proof->work() + static_cast<double>(c.proof->nodes()) * kNodeOverhead;
   }
   /// About how long a node takes, ns: the root is like several.
   static double node_cost(const Contender& c) {
@@ -229,7 +275,7 @@ class JointSearch {
     return spent(c) / (static_cast<double>(c.proof->nodes()) + kRoot);
   }
   static std::size_t nodes_a_round(const Contender& c) {
-    return static_cast<std::size_t>(std::clamp(2e7 / node_cost(c), 4.0, 400.0));
+    return static_cast<std::size_t>(std::clamp(2e7 / node_cost(c), 1.0, 400.0));
   }
 
   const Problem& problem_;

@@ -46,7 +46,7 @@ struct SearchOptions {
   std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 500
   std::size_t threads = 1;
   bool certificate = false;  ///< record the proof: costs memory, changes nothing else; only without
-                             ///< recomputation
+                             ///< recomputation and where Bound::covers speaks of no linked stages
   std::function<void(double fraction)> progress;  ///< may be empty
 };
 

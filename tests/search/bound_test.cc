@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "planner/search/branch_and_bound.h"
+#include "planner/search/segment_bound.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {
@@ -20,7 +21,8 @@ bool bound_is_wrong(const Instance& instance, const BranchAndBound::Settings& se
   const Best best = brute_force(problem, spec);
   Candidates candidates(model, problem, spec);
   BranchAndBound proof(candidates, settings);
-  // Where only cuts tried one by one count, a region that is closed by its bound is closed for good.
+  // Where only cuts tried one by one count, a region that is closed by its bound is closed for
+  // good.
   const double target = settings.minima ? kInfinite : best.time + 1;
   proof.bound_root(target);
   for (int step = 0; step < 20000 && !proof.closed(); ++step) {
@@ -52,6 +54,80 @@ TEST(BranchAndBound, BoundsThatAreTooLargeAreNoticed) {
   EXPECT_GT(noticed(1.002), 150) << "0.2 % too large, of 400";
 }
 
+/// Whether every stage takes `share` of the mean load, and each sends values to the next one on
+/// another rank and gets gradients back if `linked`.
+bool in_class(const Cuts& cuts, const Candidates& candidates, double share, bool linked) {
+  CutCosts costs(candidates.model(), candidates.placement());
+  const Program& program = candidates.program();
+  std::vector<double> durations(program.durations());
+  costs.price(cuts, program, durations.data(), 1);
+  for (std::size_t s = 0; s < candidates.stages(); ++s) {
+    const auto& load = candidates.model().load(costs.kind(s));
+    const double mine =
+        load[static_cast<std::size_t>(cuts[s + 1])] - load[static_cast<std::size_t>(cuts[s])];
+    if (mine < share * load.back() / static_cast<double>(candidates.stages())) return false;
+    if (linked && s > 0 &&
+        (durations[program.forward_latency(s)] == Program::kNever ||
+         durations[program.backward_latency(s)] == Program::kNever))
+      return false;
+  }
+  return true;
+}
+
+TEST(BranchAndBound, OfARestrictedClassIsNotAboveItsBruteForceOptimum) {
+  std::mt19937 random(23);
+  int linked = 0, smaller = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Instance instance = random_instance(random, 1, 0.5);
+    const Problem problem = instance.problem();
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    const ScheduleSpec& spec = instance.schedules[0];
+    if (model.last() < static_cast<std::int32_t>(spec.stages())) continue;
+    Candidates candidates(model, problem, spec);
+    BranchAndBound proof(candidates, {.enumerate = 1, .small_model = 0});
+    proof.bound_root(kInfinite);
+    double best = kInfinite, all = kInfinite;
+    for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
+      const Cuts cuts = *model.cuts(partition);
+      const EvaluatedPlan plan = evaluate(problem.layers, problem.cluster, candidates.schedule(),
+                                          placement_for(spec), partition);
+      for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
+        if (plan.peak_memory[r] > problem.memory_limit[r]) return;
+      const auto time = static_cast<double>(plan.estimate.count());
+      all = std::min(all, time);
+      if (in_class(cuts, candidates, proof.least_share(), proof.linked_only()))
+        best = std::min(best, time);
+    });
+    for (int step = 0; step < 20000 && !proof.closed(); ++step) {
+      ASSERT_LE(proof.bound(), best) << round;
+      proof.run(1, kInfinite);
+    }
+    ASSERT_TRUE(proof.closed());
+    EXPECT_LE(proof.bound(), best) << round;
+    EXPECT_LE(candidates.best_time(), best) << round;
+    linked += proof.linked_only(), smaller += best > all;
+  }
+  EXPECT_GT(linked, 20);
+  EXPECT_GT(smaller, 10) << "classes without the best cuts";
+}
+
+TEST(SegmentBound, IsNotAboveTheBruteForceOptimumAndNearItWithOneHeavyLayer) {
+  std::mt19937 random(31);
+  int near = 0;
+  for (int round = 0; round < 300; ++round) {
+    Instance instance = random_instance(random, 1, 0.5);
+    for (LayerTimes& t : instance.layers.layers[random() % instance.layers.size()].times)
+      t.forward *= 20, t.backward_input *= 20, t.backward_weight *= 20;
+    const Problem problem = instance.problem();
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    const double best = brute_force(problem, instance.schedules[0]).time;
+    const double bound = segment_bound(model, problem, generate(instance.schedules[0]));
+    ASSERT_LE(bound, best) << round;
+    near += bound > 0.95 * best;
+  }
+  EXPECT_GT(near, 5);
+}
+
 /// Times never rise with the work done, no bound is above the optimum, and both end at the plan.
 void expect_history(const SearchOutcome& outcome) {
   ASSERT_FALSE(outcome.history.empty());
@@ -66,8 +142,8 @@ void expect_history(const SearchOutcome& outcome) {
     }
     before = step;
   }
-  EXPECT_EQ(before, (SearchStep{outcome.candidates, outcome.plans[0].estimate,
-                                outcome.bound->time}));
+  EXPECT_EQ(before,
+            (SearchStep{outcome.candidates, outcome.plans[0].estimate, outcome.bound->time}));
 }
 
 TEST(Search, EqualsBruteForceOverCutsAndSchedulesOnAThousandRandomProblems) {

@@ -1,0 +1,18 @@
+// A bound from the heaviest piece of the model that cannot be cut. It takes no search and holds for
+// any cuts and any placement.
+#pragma once
+
+#include "planner/search/cut_model.h"
+#include "planner/search/search.h"
+
+namespace pfeife {
+
+/// Step time (ns) that no plan of the schedule goes below. Whichever rank has a segment (layers
+/// between two neighbouring cut positions) has its work to do for all microbatches. Before that,
+/// the longest chain of layers that the segment needs has run forward. After its last gradient of
+/// inputs (and the weight gradients that the schedule puts before that), the chain runs back once
+/// more, where values have gradients. Every layer counts on its fastest device, transfers not at
+/// all.
+double segment_bound(const CutModel& model, const Problem& problem, const Schedule& compute_only);
+
+}  // namespace pfeife
