@@ -280,6 +280,12 @@ int run_certify(const Arguments& arguments) {
   const std::filesystem::path file = options.text("file");
   const bool of_plan = file.extension() == ".yaml";
   const std::filesystem::path proof = of_plan ? file.parent_path() / "certificate.txt" : file;
+  if (of_plan && !std::filesystem::exists(proof))
+    throw ConfigError(
+        {proof.string()},
+        "is not there: none is written for given cuts or schedules, where more than "
+        "schedule and cuts was open, with recomputation, for the reference search, and "
+        "where a stage may send nothing to the next");
   const Certificate certificate = read_certificate(proof);
   if (of_plan)
     if (const std::string reason = disagreement(certificate, read_plan(file)); !reason.empty())

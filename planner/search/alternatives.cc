@@ -99,7 +99,8 @@ class Alternatives {
   BestAlternative best() {
     BestAlternative found{best_, std::move(outcomes_[best_]), std::move(all_)};
     found.outcome.candidates = candidates_;
-    if (found.outcome.bound) {
+    // Of one problem the bound is the search's own, which its certificate proves.
+    if (found.outcome.bound && found.all.size() > 1) {
       const bool built = found.outcome.plans[0].order.has_value();
       found.outcome.bound->time = found.outcome.plans[0].estimate;
       for (const AlternativeOutcome& one : found.all)
