@@ -118,13 +118,11 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
                              const Searcher& searcher) {
   const CaseConfig& first = cases.front().config;
   const bool devices_open = first.plan.search_devices;
-  SearchOptions once = options;
-  once.certificate = options.certificate && cases.size() == 1 && !devices_open;
   BestDevices devices;
   if (devices_open) {
-    devices = search_devices(problems, once, searcher);
+    devices = search_devices(problems, options, searcher);
   } else {
-    devices.found = search_alternatives(problems, once, searcher);
+    devices.found = search_alternatives(problems, options, searcher);
     for (std::size_t i = 0; i < problems.size(); ++i) devices.origin.push_back(i);
   }
   BestAlternative& found = devices.found;

@@ -283,17 +283,19 @@ int run_certify(const Arguments& arguments) {
   if (of_plan && !std::filesystem::exists(proof))
     throw ConfigError(
         {proof.string()},
-        "is not there: none is written for given cuts or schedules, where more than "
-        "schedule and cuts was open, with recomputation, for the reference search, and "
-        "where a stage may send nothing to the next");
+        "is not there: none is written for given cuts or schedules, with recomputation, for the "
+        "reference search, and where a stage may send nothing to the next");
   const Certificate certificate = read_certificate(proof);
-  if (of_plan)
-    if (const std::string reason = disagreement(certificate, read_plan(file)); !reason.empty())
+  std::optional<Plan> plan;
+  if (of_plan) {
+    plan = read_plan(file);
+    if (const std::string reason = disagreement(certificate, *plan); !reason.empty())
       throw ConfigError({proof.string()}, "the certificate is not of this plan: " + reason);
+  }
   const Verdict verdict = certify(certificate);
   if (!verdict.refusal.empty())
     throw ConfigError({proof.string()}, "the certificate is refused: " + verdict.refusal);
-  std::cout << summary(verdict, certificate) << "\n";
+  std::cout << summary(verdict, certificate, plan ? &*plan : nullptr) << "\n";
   return kFine;
 }
 

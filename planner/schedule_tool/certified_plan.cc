@@ -4,6 +4,7 @@
 #include "planner/cost/estimator.h"
 #include "planner/cost/memory.h"
 #include "planner/cost/stage_costs.h"
+#include "planner/ir/error.h"
 #include "planner/schedule_tool/certify.h"
 
 namespace pfeife::tool {
@@ -13,7 +14,8 @@ std::string disagreement(const Certificate& certificate, const Plan& plan) {
   if (plan.model_digest != certificate.layers.digest || plan.order != certificate.layers.order)
     return "it is of another model or order";
   if (plan.cluster_digest != certificate.cluster.digest) return "it is of another cluster";
-  if (!plan.bound || plan.bound->time.count() != certificate.bound)
+  // A bound that also covers other microbatch sizes, devices or orders may be lower.
+  if (!plan.bound || plan.bound->time.count() > certificate.bound)
     return "it proves " + ns(certificate.bound) + ", the plan says " +
            (plan.bound ? to_string(plan.bound->time) : "nothing");
   if (std::ranges::find(certificate.proofs, plan.spec, &CertifiedProof::spec) ==
@@ -39,20 +41,28 @@ std::string disagreement(const Certificate& certificate, const Plan& plan) {
   return "";
 }
 
-std::string summary(const Verdict& verdict, const Certificate& certificate) {
+std::string summary(const Verdict& verdict, const Certificate& certificate, const Plan* plan) {
   const bool restricted = std::ranges::any_of(certificate.proofs, [](const CertifiedProof& proof) {
     return std::ranges::any_of(proof.least_load, [](std::int64_t load) { return load > 0; });
   });
   std::size_t regions = 0;
   for (const CertifiedProof& proof : certificate.proofs) regions += proof.tree.size();
-  return (certificate.bound == Certificate::kNothingFits
-              ? "nothing fits: "
-              : "no plan is faster than " + to_string(Nanoseconds{certificate.bound}) + ": ") +
-         std::to_string(certificate.proofs.size()) + " schedules, all legal cuts of " +
-         std::to_string(certificate.layers.size()) + " layers" +
-         (restricted ? " with at least the loads that it names" : "") + " (" +
-         std::to_string(regions) + " regions, " + std::to_string(verdict.cuts) +
-         " cuts one by one)";
+  const ScheduleSpec& spec = certificate.proofs.front().spec;
+  std::string text =
+      stream_all(certificate.bound == Certificate::kNothingFits
+                     ? "nothing fits: "
+                     : "no plan is faster than " + to_string(Nanoseconds{certificate.bound}) + ": ",
+                 certificate.proofs.size(), " schedules of ", spec.microbatches,
+                 " microbatches on ", spec.ranks, " devices, all legal cuts of the ",
+                 certificate.layers.order, " order of ", certificate.layers.size(), " layers",
+                 restricted ? " with at least the loads that it names" : "", " (", regions,
+                 " regions, ", verdict.cuts, " cuts one by one)");
+  if (plan != nullptr && plan->bound->time.count() < certificate.bound)
+    text += "\nof the plan's own microbatch size, devices and order only: the plan's bound, " +
+            to_string(plan->bound->time) +
+            ", also covers what else was open, which no "
+            "certificate proves";
+  return text;
 }
 
 }  // namespace pfeife::tool

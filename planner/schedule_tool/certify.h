@@ -14,7 +14,7 @@
 namespace pfeife::tool {
 
 struct Verdict {
-  std::string refusal;  ///< why the certificate does not prove its claim; "" = it does
+  std::string refusal;   ///< why the certificate does not prove its claim; "" = it does
   std::size_t cuts = 0;  ///< looked at one by one
 };
 /// `certificate` must be one that read_certificate returns, or as sound.
@@ -23,7 +23,8 @@ Verdict certify(const Certificate& certificate);
 /// Why the certificate does not speak of this plan: another model, cluster or bound, devices, a
 /// schedule that is not listed, cuts that cost something else. "" = it does.
 std::string disagreement(const Certificate& certificate, const Plan& plan);
-/// One sentence with what was proven and how much was looked at.
-std::string summary(const Verdict& verdict, const Certificate& certificate);
+/// What was proven and how much was looked at; of which part of the bound of `plan` (nullptr =
+/// none), which the certificate must speak of.
+std::string summary(const Verdict& verdict, const Certificate& certificate, const Plan* plan);
 
 }  // namespace pfeife::tool

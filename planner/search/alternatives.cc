@@ -62,9 +62,13 @@ class Alternatives {
     if (outcome.bound && outcome.plans[0].order)
       one.any_order = std::max(one.any_order, outcome.bound->time);
     if (outcome.infeasible && outcome.infeasible->proven) one.bound = one.any_order = kNothingFits;
-    // More effort does not always end at a better plan.
-    if (one.plan && (outcome.plans.empty() || one.plan->estimate < outcome.plans[0].estimate))
+    // More effort does not always end at a better plan; what it proves holds for the other, too.
+    if (one.plan && (outcome.plans.empty() || one.plan->estimate < outcome.plans[0].estimate)) {
+      if (!outcome.plans.empty() &&
+          one.plan->order.has_value() == outcome.plans[0].order.has_value())
+        outcomes_[i].certificate = std::move(outcome.certificate);
       return;
+    }
     one.infeasible = outcome.infeasible;
     if (!outcome.plans.empty()) one.plan = outcome.plans[0];
     outcomes_[i] = std::move(outcome);

@@ -5,13 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 #include <set>
 
+#include "planner/cost/evaluate.h"
 #include "planner/io/cluster_reader.h"
 #include "planner/search/device_orders.h"
 #include "planner/search/device_search.h"
-#include "planner/cost/evaluate.h"
 #include "planner/search/work_bound.h"
 #include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"
@@ -230,6 +231,39 @@ TEST(Alternatives, GiveTheBestOfAllProblemsAndABoundOfAll) {
       EXPECT_EQ(why_not(found, i).empty(), i == found.best) << round;
     }
   }
+}
+
+TEST(Alternatives, KeepTheBetterOfTwoSearchesOfAProblem) {
+  // The second search of each problem, with all of the effort, ends at a slower plan than the
+  // first.
+  std::mt19937 random(19);
+  int kept = 0;
+  for (int round = 0; round < 20; ++round) {
+    const Instance a = random_instance(random, 2), b = random_instance(random, 2);
+    const std::vector<Problem> problems{a.problem(), b.problem()};
+    std::map<const Problem*, int> searches;
+    std::map<const Problem*, Nanoseconds> first;
+    const BestAlternative found = search_alternatives(
+        problems, {.certificate = true}, [&](const Problem& problem, const SearchOptions& options) {
+          SearchOutcome outcome = search(problem, options);
+          if (outcome.plans.empty()) return outcome;
+          if (++searches[&problem] == 1)
+            first[&problem] = outcome.plans[0].estimate;
+          else
+            for (PlannedSchedule& plan : outcome.plans) plan.estimate += Nanoseconds{5};
+          return outcome;
+        });
+    if (found.outcome.plans.empty()) continue;
+    const Problem* const best = &problems[found.best];
+    EXPECT_EQ(found.outcome.plans[0].estimate, first.at(best)) << round;
+    EXPECT_EQ(found.all[found.best].plan->estimate, first.at(best)) << round;
+    if (searches.at(best) < 2) continue;
+    ++kept;
+    // What the second search proves is kept.
+    ASSERT_TRUE(found.outcome.certificate) << round;
+    EXPECT_LE(found.outcome.certificate->bound, first.at(best).count()) << round;
+  }
+  EXPECT_GT(kept, 10);
 }
 
 }  // namespace

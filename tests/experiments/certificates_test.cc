@@ -1,0 +1,95 @@
+// The certificates that pfeife-exp writes, judged with the plans that lie beside them.
+#include <gmock/gmock.h>
+
+#include "planner/io/certificate_file.h"
+#include "planner/io/plan_file.h"
+#include "planner/schedule_tool/certify.h"
+#include "tests/experiments/program.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Certificates : public ProgramTest {
+ protected:
+  Certificates() {
+    const auto take = [&](const std::filesystem::path& file) {
+      std::filesystem::copy_file(configs() / file, folder_ / file.filename());
+    };
+    take("models/tiny_gpt.pt2");
+    take("models/tiny_convnet.pt2");
+    take("clusters/laptop.yaml");
+    take("clusters/3090_x8.yaml");
+  }
+
+  struct Judged {
+    Plan plan;
+    Certificate certificate;
+  };
+  /// Plans a case, judges what it wrote, and returns it.
+  Judged judged(const std::string& config, const std::string& folder) const {
+    write("config.yaml", "version: 1\nbaselines: []\n" + config);
+    const Outcome outcome = run({"config.yaml", "--out", "out"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::filesystem::path planned = folder_ / "out" / folder / "planned";
+    Judged found{read_plan(planned / "plan.yaml"), read_certificate(planned / "certificate.txt")};
+    EXPECT_EQ(tool::disagreement(found.certificate, found.plan), "");
+    const tool::Verdict verdict = tool::certify(found.certificate);
+    EXPECT_EQ(verdict.refusal, "");
+    EXPECT_LE(found.certificate.bound, found.plan.estimate.count());
+    // A plan that says more than is proven is not spoken of, nor is one of another time.
+    Plan boasts = found.plan;
+    boasts.bound->time = Nanoseconds{found.certificate.bound + 1};
+    EXPECT_THAT(tool::disagreement(found.certificate, boasts), HasSubstr("it proves"));
+    Plan faster = found.plan;
+    faster.estimate -= Nanoseconds{1};
+    EXPECT_THAT(tool::disagreement(found.certificate, faster), HasSubstr("by its costs"));
+    const bool wider = found.plan.bound->time.count() < found.certificate.bound;
+    const std::string said = tool::summary(verdict, found.certificate, &found.plan);
+    if (wider)
+      EXPECT_THAT(said, HasSubstr("also covers what else was open"));
+    else
+      EXPECT_THAT(said, Not(HasSubstr("open")));
+    EXPECT_THAT(said, HasSubstr(std::to_string(found.plan.spec.microbatches) + " microbatches on " +
+                                std::to_string(found.plan.placement.ranks()) + " devices"));
+    return found;
+  }
+};
+
+TEST_F(Certificates, OfCutsAndScheduleAloneProveTheBoundOfThePlan) {
+  const Judged found = judged(
+      "model: tiny_gpt.pt2\ncluster: laptop.yaml\ncases: {devices: 2, microbatches: 6}\n"
+      "plan: {families: certified, loops: [1, 2]}\n",
+      "devices=2,microbatches=6");
+  EXPECT_EQ(found.plan.bound->time.count(), found.certificate.bound);
+}
+
+TEST_F(Certificates, OfOpenMicrobatchSizesProveTheBoundOfTheChosenOne) {
+  const Judged found = judged(
+      "model: tiny_gpt.pt2\ncluster: laptop.yaml\ntraining: {global_batch: 12}\n"
+      "plan: {families: certified, loops: [1, 2]}\n",
+      "devices=2,global_batch=12");
+  EXPECT_LE(found.plan.bound->time.count(), found.certificate.bound);
+}
+
+TEST_F(Certificates, OfOpenOrdersProveTheBoundOfTheChosenOne) {
+  const Judged found = judged(
+      "model: tiny_convnet.pt2\ncluster: laptop.yaml\n"
+      "plan: {families: [1f1b, zb_h1], order: search}\n",
+      "devices=2,microbatches=8");
+  EXPECT_EQ(found.certificate.layers.order, found.plan.order);
+}
+
+TEST_F(Certificates, OfOpenDevicesProveTheBoundOfTheChosenOnes) {
+  const Judged found = judged(
+      "model: tiny_gpt.pt2\ncluster: 3090_x8.yaml\n"
+      "cases: {devices: 4, microbatches: 16}\nplan: {families: [1f1b], devices: search}\n",
+      "devices=4,microbatches=16");
+  // A chain of devices that are not linked alike is another problem than one of those that are.
+  EXPECT_LE(found.plan.bound->time.count(), found.certificate.bound);
+}
+
+}  // namespace
+}  // namespace pfeife
