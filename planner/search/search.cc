@@ -34,6 +34,7 @@ constexpr std::size_t kDefaultEffort = 500;
 constexpr std::size_t kPolishedFirst = 4;     ///< schedules that make the first upper bound
 constexpr std::size_t kAnnealed = 8;          ///< schedules annealed of each number of loops
 constexpr std::size_t kFirstAnnealing = 300;  ///< batches
+constexpr std::size_t kShared = 16;           ///< cuts of other schedules that one tries
 constexpr std::size_t kSchedulesARound = 4;   ///< of branch and bound
 constexpr std::size_t kSideBySide = 4;        ///< schedules between two looks at a budget
 constexpr double kJudging = 5e8;              ///< ns for the simple cuts of all schedules
@@ -207,6 +208,7 @@ class JointSearch {
           c.start = found;
       descend_and_offer(c, c.start.cuts);
     });
+    share_cuts();
     // The best of each number of loops, so that more loops to choose from leave those there were
     // their part.
     std::map<std::size_t, std::size_t> annealed;
@@ -222,6 +224,29 @@ class JointSearch {
       const Scored later = anneal(*c.candidates, found, 3 * effort_ - first, seed + 1);
       if (later.score < found.score) found = later;
       descend_and_offer(c, found.cuts);
+    });
+    share_cuts();
+  }
+
+  /// The best cuts of every schedule are tried with the others of as many stages: schedules that
+  /// differ little have much the same best cuts, but not each finds them.
+  void share_cuts() {
+    std::map<std::size_t, std::vector<Cuts>> good;
+    for (const std::size_t i : by_time())
+      if (auto& some = good[contenders_[i].candidates->stages()]; some.size() < kShared)
+        some.push_back(contenders_[i].candidates->best_cuts());
+    each_within(kDescents, ranked([](const Contender& c) { return c.bound(); }), [&](Contender& c) {
+      const auto some = good.find(c.candidates->stages());
+      if (some == good.end()) return;
+      std::vector<double> times;
+      std::vector<char> sure;
+      c.candidates->search_times(some->second, times, sure);
+      Scored best = c.start;
+      for (std::size_t k = 0; k < times.size(); ++k)
+        if (times[k] < best.score)
+          if (const Scored found = score(*c.candidates, some->second[k]); found.score < best.score)
+            best = found;
+      if (best.score < c.start.score) descend_and_offer(c, best.cuts);
     });
   }
 
