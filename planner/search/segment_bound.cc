@@ -97,4 +97,12 @@ double segment_bound(const CutModel& model, const Problem& problem, const Schedu
   return bound;
 }
 
+double one_microbatch_bound(const Problem& problem) {
+  const Chains chain = chains(problem, fastest(problem));
+  double longest = 0;
+  for (std::size_t l = 0; l < problem.layers.size(); ++l)
+    longest = std::max(longest, chain.forward[l] + chain.backward[l]);
+  return longest;
+}
+
 }  // namespace pfeife

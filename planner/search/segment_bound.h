@@ -1,5 +1,5 @@
-// A bound from the heaviest piece of the model that cannot be cut. It takes no search and holds for
-// any cuts and any placement.
+// Bounds from the longest chains through the layers, alone and around the heaviest piece of the
+// model that cannot be cut. They take no search and hold for any cuts and any placement.
 #pragma once
 
 #include "planner/search/cut_model.h"
@@ -14,5 +14,9 @@ namespace pfeife {
 /// more, where values have gradients. Every layer counts on its fastest device, transfers not at
 /// all.
 double segment_bound(const CutModel& model, const Problem& problem, const Schedule& compute_only);
+
+/// One microbatch: the longest way forward through the layers to one of them and, where values have
+/// gradients, back; every layer on its fastest device, transfers and weight gradients not at all.
+double one_microbatch_bound(const Problem& problem);
 
 }  // namespace pfeife

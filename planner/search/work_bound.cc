@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "planner/search/built_orders.h"
+#include "planner/search/segment_bound.h"
 
 namespace pfeife {
 
@@ -33,38 +33,6 @@ double shared_work_bound(const Problem& problem, std::size_t microbatches) {
     least += cheapest;
   }
   return std::floor(least * (1 - 1e-12));
-}
-
-double one_microbatch_bound(const Problem& problem) {
-  std::set<std::size_t> kinds;
-  for (const DeviceId device : problem.device_of_rank)
-    kinds.insert(problem.cluster.kind_of_device[device.index()]);
-  const auto fastest = [&](const Layer& layer, Nanoseconds LayerTimes::*work) {
-    Nanoseconds least = Nanoseconds::max();
-    for (const std::size_t kind : kinds) least = std::min(least, layer.times[kind].*work);
-    return least;
-  };
-  const std::vector<Layer>& layers = problem.layers.layers;
-  // [layer] from the step's begin to the forward's end; from the backward's begin to the step's
-  // end.
-  std::vector<Nanoseconds> forward(layers.size(), Nanoseconds{0}), backward = forward;
-  std::vector<std::vector<const LayerValue*>> made(layers.size());
-  for (const LayerValue& value : problem.layers.values)
-    made[value.producer.index()].push_back(&value);
-  Nanoseconds longest{0};
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    forward[l] += fastest(layers[l], &LayerTimes::forward);
-    backward[l] += fastest(layers[l], &LayerTimes::backward_input);
-    longest = std::max(longest, forward[l] + backward[l]);
-    for (const LayerValue* value : made[l])
-      for (const LayerId reader : value->consumers) {
-        Nanoseconds& begin = forward[reader.index()];
-        begin = std::max(begin, forward[l]);
-        Nanoseconds& rest = backward[reader.index()];
-        if (value->gradient_bytes > Bytes{0}) rest = std::max(rest, backward[l]);
-      }
-  }
-  return static_cast<double>(longest.count());
 }
 
 double work_bound(const Problem& problem) {

@@ -13,6 +13,7 @@
 #include "planner/io/cluster_reader.h"
 #include "planner/search/device_orders.h"
 #include "planner/search/device_search.h"
+#include "planner/search/segment_bound.h"
 #include "planner/search/work_bound.h"
 #include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"
