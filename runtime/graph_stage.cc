@@ -209,14 +209,20 @@ std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bo
   return made;
 }
 
-/// Frees the bytes of what was received where nobody kept them: to hand back a gradient, a leaf
-/// needs none. Its handles are ours and, if it takes a gradient, that of its accumulator.
+/// Lets go of the bytes of what was received where nobody keeps the tensor: to hand back a
+/// gradient, a leaf needs none. Its handles are ours and, if it takes a gradient, that of its
+/// accumulator. Whoever else holds the bytes (a view that was saved, the stage that sent them)
+/// keeps them.
 void GraphStage::let_go_of_received(Flight& flight) const {
   for (Tensors& tensors : flight.received)
     for (at::Tensor& leaf : tensors) {
-      const std::size_t handles = leaf.requires_grad() ? 2 : 1;
-      if (leaf.use_count() <= handles && leaf.has_storage() && leaf.storage().use_count() == 1)
-        leaf.storage().unsafeGetStorageImpl()->reset();
+      if (!leaf.requires_grad()) {
+        leaf.reset();
+      } else if (leaf.use_count() == 2) {
+        c10::TensorImpl& impl = *leaf.unsafeGetTensorImpl();
+        impl.set_allow_tensor_metadata_change(true);
+        impl.set_storage_keep_dtype(c10::Storage::create_legacy(leaf.device()));
+      }
     }
 }
 

@@ -103,5 +103,37 @@ TEST(PlannedMemory, IsThatOfTheAllocatorWithinTwoPercent) {
   EXPECT_GT(split, 0U);
 }
 
+// Of tiny_gpt, cut between a linear layer and the sum that it goes into: the sum's backward needs
+// neither of its two operands, the layer behind it needs the sum, which the stage makes itself.
+TEST(ReceivedValues, AreFreedWithTheMessageIfNothingOfTheForwardKeepsThem) {
+  const Model model("tiny_gpt");
+  const std::vector<NodeEffects> effects = effects_of(model.graph);
+  const auto cut = std::ranges::find(model.graph.nodes, "linear_3", &Node::name);
+  ASSERT_NE(cut, model.graph.nodes.end());
+  const NodeId last{cut - model.graph.nodes.begin()};
+  const GraphSplit split = split_graph(model.graph, effects, std::span(&last, 1));
+  const std::vector<StageId> both{StageId{0}, StageId{1}};
+  RankTensors tensors = load_tensors(model.graph, split, both, model.source, {});
+  RandomTurns turns;
+  GraphStage first(model.graph, effects, split, both[0], tensors, turns, {}),
+      second(model.graph, effects, split, both[1], tensors, turns, {});
+  StepInputs inputs{0, {synthetic_inputs(model.graph, 0, MicrobatchId{0}, {})}, {1.0}};
+  first.begin(inputs);
+  second.begin(inputs);
+  PerStage message = first.forward(MicrobatchId{0}, {});
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages;
+  for (at::Tensor& value : message.at(0)) {
+    value = value.clone();  // arrived: not the sender's own
+    storages.emplace_back(value.storage().getWeakStorageImpl());
+  }
+  ASSERT_EQ(storages.size(), 2U);
+  second.forward(MicrobatchId{0}, message);
+  message.clear();
+  for (const auto& storage : storages) EXPECT_TRUE(storage.expired());
+  const PerStage back = second.backward(MicrobatchId{0}, {});
+  for (const at::Tensor& gradient : back.at(0)) EXPECT_TRUE(gradient.defined());
+  first.backward(MicrobatchId{0}, PerStage{Tensors(2)});
+}
+
 }  // namespace
 }  // namespace pfeife
