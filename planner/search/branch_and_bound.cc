@@ -252,6 +252,7 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
     if (candidates_.model().last() > settings_.small_model) restrict_class(root.region);
     record_least_load(root.region);
   }
+  if (candidates_.best()) cut_bound_.forget_idle_moments(candidates_.best_cuts());
   if (settings_.record) cut_bound_.set_record(&record_);
   const auto microbatches = static_cast<double>(candidates_.spec().microbatches);
   const std::size_t rounds = candidates_.stages() <= 48 ? 6 : 2;  // the master is cubic in stages

@@ -9,6 +9,7 @@
 namespace pfeife {
 namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kFree = 0.2;  ///< of the memory: far from full
 std::size_t at(std::int32_t q) { return static_cast<std::size_t>(q); }
 }  // namespace
 
@@ -23,16 +24,14 @@ CutBound::CutBound(const CutModel& model, const CutCosts& costs, const LiveMemor
   cost_.assign(stages, std::vector<double>(count(), 0.0));
   best_ = rest_ = cost_;
   choice_.assign(stages, std::vector<std::int32_t>(count(), 0));
-  for (std::size_t r = 0; r < live.ranks(); ++r) {
-    bool limited = false;
+  moments_.resize(live.ranks());
+  for (std::size_t r = 0; r < live.ranks(); ++r)
     for (const LiveMoment& moment : live.moments(r)) {
       double most = 0;
       for (std::size_t k = 0; k < live.stages(r).size(); ++k)
         most += LiveMemory::held(model, moment, k, 0, model.last());
-      limited = limited || most > limit_[r];
+      if (most > limit_[r]) moments_[r].emplace_back(moment);
     }
-    limited_.push_back(limited);
-  }
 }
 
 CutRegion CutBound::everything() const {
@@ -84,12 +83,19 @@ double CutBound::least_held(const LiveMoment& moment, std::size_t k, std::size_t
   return least;
 }
 
+void CutBound::forget_idle_moments(const Cuts& cuts) {
+  for (std::size_t r = 0; r < moments_.size(); ++r)
+    std::erase_if(moments_[r], [&](const LiveMoment& moment) {
+      return live_.held(model_, moment, cuts, r) <= (1 - kFree) * limit_[r];
+    });
+}
+
 /// Later begins for every end of the rank's stages, by memory: what the stage itself holds, and at
 /// least what the others must hold in this region, at each of the rank's moments.
 bool CutBound::limit_memory(std::size_t r) {
   const auto& stages = live_.stages(r);
   std::vector<double> least(stages.size());
-  for (const LiveMoment& moment : live_.moments(r)) {
+  for (const LiveMoment& moment : moments_[r]) {
     double sum = 0;
     for (std::size_t k = 0; k < stages.size(); ++k)
       sum += LiveMemory::held(model_, moment, k, region_.first[stages[k]],
@@ -120,8 +126,8 @@ bool CutBound::limit_memory(std::size_t r) {
 }
 
 bool CutBound::limit_memory() {
-  for (std::size_t r = 0; r < limited_.size(); ++r)
-    if (limited_[r] && !limit_memory(r)) return false;
+  for (std::size_t r = 0; r < moments_.size(); ++r)
+    if (!limit_memory(r)) return false;
   for (std::size_t s = 0; s < stages_; ++s) {  // what remains bounds the load
     const std::vector<double>& load = model_.load(costs_.kind(s));
     double most = -1;
@@ -157,7 +163,8 @@ bool CutBound::enter(const CutRegion& region) {
     if (region_.low[s] > region_.high[s]) return false;
     make_window(s);
   }
-  return std::ranges::find(limited_, true) == limited_.end() || limit_memory();
+  const bool idle = std::ranges::all_of(moments_, [](const auto& some) { return some.empty(); });
+  return idle || limit_memory();
 }
 
 /// visit(q, latest begin of the stage before q, earliest end of the one after it) for all positions

@@ -9,6 +9,7 @@
 // positions or the memory limit exclude are left out of the minimum.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "planner/search/cut_costs.h"
@@ -34,6 +35,13 @@ class CutBound {
   /// Makes `region` the one that the rest speaks of. False if it is surely empty.
   bool enter(const CutRegion& region);
   const CutRegion& region() const { return region_; }
+  /// Forgets the moments at which `cuts`, good ones, leave a good part of the memory free: what
+  /// memory excludes there is far from them, and to find it takes much longer than a minimum.
+  void forget_idle_moments(const Cuts& cuts);
+  /// The moments of a rank at which memory is looked at.
+  const std::vector<std::reference_wrapper<const LiveMoment>>& moments(std::size_t rank) const {
+    return moments_[rank];
+  }
   /// Notes the moments at which memory excludes stages; nullptr = not.
   void set_record(ProofRecord* record) { record_ = record; }
   /// About how many ns all calls together have taken: counted, not measured.
@@ -95,8 +103,8 @@ class CutBound {
   std::vector<double> limit_;  // [rank]
   std::size_t stages_;
   CutRegion region_;
-  std::vector<bool> limited_;                            // [rank] its memory may matter
-  std::vector<Window> windows_;                          // [stage]
+  std::vector<std::vector<std::reference_wrapper<const LiveMoment>>> moments_;  // [rank]
+  std::vector<Window> windows_;                                                 // [stage]
   std::vector<std::vector<double>> latency_[2];          // [way][boundary][q]
   std::vector<bool> sure_[2];                            // [way][boundary]
   std::vector<std::vector<char>> allowed_;               // [boundary][q]

@@ -35,12 +35,8 @@ Relaxation::Relaxation(Candidates& candidates, CutBound& cut_bound, ProofRecord*
   const auto microbatches = static_cast<double>(candidates.spec().microbatches);
   weight_target_ =
       std::clamp(std::floor(kExact / (16 * longest * (microbatches + 1))), 1.0, 16777216.0);
-  const double most =
-      model.held(Hold::Fixed).back() +
-      microbatches * (model.held(Hold::Saved).back() + model.held(Hold::WeightSaved).back());
   for (std::size_t r = 0; r < candidates.live().ranks(); ++r) {
     const double limit = std::max(1.0, static_cast<double>(candidates.memory_limit()[r].value));
-    limited_.push_back(limit < most);
     byte_scale_.push_back(work * microbatches / static_cast<double>(stages_) / limit);
   }
 }
@@ -173,9 +169,8 @@ std::size_t Relaxation::worst_limit(double tolerance) {
   std::size_t rank = kNothing;
   const LiveMoment* found = nullptr;
   for (std::size_t r = 0; r < live.ranks(); ++r) {
-    if (!limited_[r]) continue;
     const std::vector<std::size_t>& stages = live.stages(r);
-    for (const LiveMoment& moment : live.moments(r)) {
+    for (const LiveMoment& moment : cut_bound_.moments(r)) {
       double bytes = -static_cast<double>(candidates_.memory_limit()[r].value);
       for (std::size_t k = 0; k < stages.size(); ++k) {
         const std::size_t s = stages[k];
@@ -330,9 +325,8 @@ bool Relaxation::learn(const Cuts& cuts) {
   double worst = 0;
   std::size_t rank = kNothing;
   const LiveMoment* broken = nullptr;
-  for (std::size_t r = 0; r < limited_.size(); ++r) {
-    if (!limited_[r]) continue;
-    for (const LiveMoment& moment : candidates_.live().moments(r)) {
+  for (std::size_t r = 0; r < candidates_.live().ranks(); ++r) {
+    for (const LiveMoment& moment : cut_bound_.moments(r)) {
       const double excess = candidates_.live().held(candidates_.model(), moment, cuts, r) -
                             static_cast<double>(candidates_.memory_limit()[r].value);
       if (excess > worst) worst = excess, rank = r, broken = &moment;

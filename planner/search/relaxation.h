@@ -82,7 +82,6 @@ class Relaxation {
   std::size_t stages_;
   PathMaster master_;
   std::vector<Row> rows_;
-  std::vector<bool> limited_;       // [rank] its memory may matter
   std::vector<double> byte_scale_;  // [rank] of its limits in the master
   std::vector<double> scale_;       // [stage] load on its kind / load in the master
   std::vector<std::array<double, kAmounts>> share_;  // [stage] amount / load in the master
