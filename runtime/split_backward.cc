@@ -30,6 +30,12 @@ void defer(AutogradContext* context, std::initializer_list<Tensor> kept, Compute
   queue->pending.push_back({NodeId{context->saved_data["node"].toInt()}, kept, std::move(compute)});
 }
 
+/// What multiplies `gradient`, in its type. Without history: where W waits with it, history would
+/// keep the leaf at its other end.
+Tensor operand(const Tensor& saved, const Tensor& gradient) {
+  return saved.detach().to(gradient.scalar_type());
+}
+
 void add_gradient(Tensor parameter, const Tensor& gradient) {
   const Tensor as_parameter = gradient.to(parameter.scalar_type());
   if (parameter.grad().defined())
@@ -59,7 +65,7 @@ struct DeferredLinear : Function<DeferredLinear> {
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
-    const Tensor x = s[0].to(g[0].scalar_type()), w = s[1], b = s[2], gy = g[0];
+    const Tensor x = operand(s[0], g[0]), w = s[1], b = s[2], gy = g[0];
     defer(c, {x, gy}, [x, w, b, gy] {
       if (w.requires_grad()) add_product(w, rows(gy).t(), rows(x));
       if (b.defined() && b.requires_grad()) add_gradient(b, rows(gy).sum(0));
@@ -79,7 +85,7 @@ struct DeferredProduct : Function<DeferredProduct> {
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
-    const Tensor x = s[0].to(g[0].scalar_type()), w = s[1], b = s[2], gy = g[0];
+    const Tensor x = operand(s[0], g[0]), w = s[1], b = s[2], gy = g[0];
     defer(c, {x, gy}, [x, w, b, gy] {
       if (w.requires_grad()) add_product(w, rows(x).t(), rows(gy));
       if (b.defined() && b.requires_grad()) add_gradient(b, at::sum_to(gy, b.sizes()));
@@ -113,7 +119,7 @@ struct DeferredConvolution : Function<DeferredConvolution> {
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
     const Tensor gy = g[0], w = s[1], b = s[2];
-    const Tensor x = s[0].to(gy.scalar_type()), wg = w.detach().to(gy.scalar_type());
+    const Tensor x = operand(s[0], gy), wg = operand(w, gy);
     const ConvolutionShape shape{
         c->saved_data["stride"].toIntVector(), c->saved_data["padding"].toIntVector(),
         c->saved_data["dilation"].toIntVector(), c->saved_data["groups"].toInt()};

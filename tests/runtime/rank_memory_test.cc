@@ -103,36 +103,64 @@ TEST(PlannedMemory, IsThatOfTheAllocatorWithinTwoPercent) {
   EXPECT_GT(split, 0U);
 }
 
-// Of tiny_gpt, cut between a linear layer and the sum that it goes into: the sum's backward needs
-// neither of its two operands, the layer behind it needs the sum, which the stage makes itself.
-TEST(ReceivedValues, AreFreedWithTheMessageIfNothingOfTheForwardKeepsThem) {
-  const Model model("tiny_gpt");
-  const std::vector<NodeEffects> effects = effects_of(model.graph);
-  const auto cut = std::ranges::find(model.graph.nodes, "linear_3", &Node::name);
-  ASSERT_NE(cut, model.graph.nodes.end());
-  const NodeId last{cut - model.graph.nodes.begin()};
-  const GraphSplit split = split_graph(model.graph, effects, std::span(&last, 1));
-  const std::vector<StageId> both{StageId{0}, StageId{1}};
-  RankTensors tensors = load_tensors(model.graph, split, both, model.source, {});
-  RandomTurns turns;
-  GraphStage first(model.graph, effects, split, both[0], tensors, turns, {}),
-      second(model.graph, effects, split, both[1], tensors, turns, {});
-  StepInputs inputs{0, {synthetic_inputs(model.graph, 0, MicrobatchId{0}, {})}, {1.0}};
-  first.begin(inputs);
-  second.begin(inputs);
-  PerStage message = first.forward(MicrobatchId{0}, {});
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages;
-  for (at::Tensor& value : message.at(0)) {
-    value = value.clone();  // arrived: not the sender's own
-    storages.emplace_back(value.storage().getWeakStorageImpl());
+/// tiny_gpt in two stages, the second of which has received a microbatch.
+struct CutInTwo {
+  CutInTwo(const char* last_of_first, bool split_backward) : model("tiny_gpt") {
+    const auto cut = std::ranges::find(model.graph.nodes, last_of_first, &Node::name);
+    const NodeId last{cut - model.graph.nodes.begin()};
+    split = split_graph(model.graph, effects, std::span(&last, 1));
+    const std::vector<StageId> both{StageId{0}, StageId{1}};
+    tensors = load_tensors(model.graph, split, both, model.source, {});
+    GraphStage first(model.graph, effects, split, both[0], tensors, turns, {.training = false});
+    second = std::make_unique<GraphStage>(model.graph, effects, split, both[1], tensors, turns,
+                                          StageOptions{.split_backward = split_backward});
+    first.begin(inputs);
+    second->begin(inputs);
+    message = first.forward(MicrobatchId{0}, {});
+    for (at::Tensor& value : message.at(0)) {
+      value = value.clone();  // arrived: not the sender's own
+      storages.emplace_back(value.storage().getWeakStorageImpl());
+    }
   }
-  ASSERT_EQ(storages.size(), 2U);
-  second.forward(MicrobatchId{0}, message);
-  message.clear();
-  for (const auto& storage : storages) EXPECT_TRUE(storage.expired());
-  const PerStage back = second.backward(MicrobatchId{0}, {});
+  std::size_t alive() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(storages, [](const auto& storage) { return !storage.expired(); }));
+  }
+
+  Model model;
+  std::vector<NodeEffects> effects = effects_of(model.graph);
+  GraphSplit split;
+  RankTensors tensors;
+  RandomTurns turns;
+  StepInputs inputs{0, {synthetic_inputs(model.graph, 0, MicrobatchId{0}, {})}, {1.0}};
+  std::unique_ptr<GraphStage> second;
+  PerStage message;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages;
+};
+
+// Cut between a linear layer and the sum that it goes into: the sum's backward needs neither of its
+// two operands, and the layer behind it needs the sum, which the stage makes itself.
+TEST(ReceivedValues, AreFreedWithTheMessageIfNothingOfTheForwardKeepsThem) {
+  CutInTwo cut("linear_3", /*split_backward=*/false);
+  cut.second->forward(MicrobatchId{0}, cut.message);
+  EXPECT_EQ(cut.alive(), 2U);
+  cut.message.clear();
+  EXPECT_EQ(cut.alive(), 0U);
+  const PerStage back = cut.second->backward(MicrobatchId{0}, {});
   for (const at::Tensor& gradient : back.at(0)) EXPECT_TRUE(gradient.defined());
-  first.backward(MicrobatchId{0}, PerStage{Tensors(2)});
+}
+
+// Cut between query, key, value and the attention, which keeps them until its backward is done; the
+// linear layer behind it keeps the attention's result until W, and nothing more.
+TEST(ReceivedValues, AreFreedByIIfWNeedsOnlyWhatWasMadeOfThem) {
+  CutInTwo cut("linear_4", /*split_backward=*/true);
+  cut.second->forward(MicrobatchId{0}, cut.message);
+  cut.message.clear();
+  EXPECT_EQ(cut.alive(), 1U);
+  cut.second->backward_input(MicrobatchId{0}, {});
+  EXPECT_EQ(cut.second->weights_pending(), 1U);
+  EXPECT_EQ(cut.alive(), 0U);
+  cut.second->backward_weight(MicrobatchId{0});
 }
 
 }  // namespace
