@@ -97,11 +97,12 @@ class Meter {
     memory_.temporary.resize(graph.nodes.size());
   }
 
-  void run_joint(GraphStage& stage) {
+  /// What autograd keeps. Nothing of the way back counts: it meets copies of the parameters.
+  void note_saved(GraphStage& stage) {
     Watcher watcher(graph_, tensors_, inputs_);
     stage.observe(&watcher);
     std::set<const void*> own;  // storages that nodes keep besides values
-    const auto forward = watcher.run([&] {
+    watcher.run([&] {
       const SavedTensorNotes notes([&](const at::Tensor& tensor) {
         const void* data = address(tensor);
         if (watcher.is_fixed(data)) return;
@@ -117,6 +118,14 @@ class Meter {
       else if (own.insert(data).second)
         memory_.saved[node.index()] += bytes;
     }
+    stage.backward(kMicrobatch, {});
+    stage.observe(nullptr);
+  }
+
+  void run_joint(GraphStage& stage) {
+    Watcher watcher(graph_, tensors_, inputs_);
+    stage.observe(&watcher);
+    const auto forward = watcher.run([&] { stage.forward(kMicrobatch, {}); });
     memory_.kept_after_forward = watcher.log.kept(forward.first, forward.second);
     const auto backward = watcher.run_backward([&] { stage.backward(kMicrobatch, {}); });
     stage.observe(nullptr);
@@ -237,6 +246,7 @@ Bytes NodeMemory::all_weight_saved() const {
 NodeMemory measure_memory(const Graph& graph, const RankTensors& tensors, const StepInputs& inputs,
                           GraphStage& joint, GraphStage& split) {
   Meter meter(graph, tensors, inputs);
+  meter.note_saved(joint);
   meter.run_joint(joint);
   meter.run_split(split);
   return std::move(meter).result();

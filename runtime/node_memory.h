@@ -19,9 +19,9 @@ struct NodeMemory {
   Bytes all_weight_saved() const;  ///< likewise from I to W
 };
 
-/// Runs one microbatch through `joint` (F, B) and one through `split` (F, I, W), whole-model stages
-/// over the same tensors whose gradients must be there already. `begin` of both must have been
-/// called with a microbatch 0. Needs count_allocations().
+/// Runs two microbatches through `joint` (F, B) and one through `split` (F, I, W), whole-model
+/// stages over the same tensors whose gradients must be there already. `begin` of both must have
+/// been called with a microbatch 0. Needs count_allocations().
 ///
 /// Saved: storages that autograd keeps in the joint stage, parameters and buffers left out; one
 /// that a value of the graph allocated is a SavedStorage of that value, all others belong to the
