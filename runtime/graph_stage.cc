@@ -43,6 +43,13 @@ PerStage undefined(const std::vector<std::vector<Crossing>>& crossings) {
   return all;
 }
 
+/// To be there after the microbatch: without history, and without a storage larger than itself (a
+/// loss may lie in that of the terms it is the sum of).
+at::Tensor result_of(const at::Tensor& value) {
+  const at::Tensor bare = value.detach();
+  return bare.storage().nbytes() > bare.nbytes() ? bare.clone() : bare;
+}
+
 template <class Map>
 auto& entry(Map& map, const typename Map::key_type& key, const char* what) {
   const auto found = map.find(key);
@@ -189,7 +196,7 @@ std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bo
     if (!again)
       for (const ValueId v : kept_)
         if (std::ranges::find(instruction.outputs, v) != instruction.outputs.end())
-          outputs_[{m, v}] = values_[v.index()].detach();
+          outputs_[{m, v}] = result_of(values_[v.index()]);
     for (const ValueId v : instruction.last_uses) values_[v.index()].reset();
     if (observer_) observer_->after_node(node);
   }
@@ -204,7 +211,7 @@ std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bo
     flight.loss_root = history_of(made.back());
   }
   if (!again)
-    for (const ValueId v : slice_.outputs) outputs_[{m, v}] = values_[v.index()].detach();
+    for (const ValueId v : slice_.outputs) outputs_[{m, v}] = result_of(values_[v.index()]);
   for (at::Tensor& value : values_) value.reset();
   return made;
 }
@@ -243,7 +250,7 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
     for (const ValueId b : slice_.written_buffers)
       flight.buffers[b] = tensors_.buffers.at(b).clone();
   const std::vector<at::Tensor> made = run_nodes(m, flight, history, /*again=*/false);
-  if (loss_value_) losses_[m] = made.back().detach();
+  if (loss_value_) losses_[m] = result_of(made.back());
   PerStage handed;
   for (const auto& crossings : to_) {
     Tensors tensors;
