@@ -39,6 +39,22 @@ std::vector<Bytes> AllocationLog::highest(std::size_t begin, std::size_t end) co
   return most(begin, end, /*with_kept=*/true);
 }
 
+std::vector<Bytes> AllocationLog::above_kept(std::size_t begin, std::size_t end) const {
+  std::vector<Bytes> above = highest(begin, end), kept(nodes_);
+  Bytes level{0};
+  std::optional<std::size_t> node;
+  for (std::size_t e = begin; e < end; ++e) {
+    const auto [what, which] = events_[e];
+    if (what == What::Enter)
+      node = which;
+    else if (what == What::Allocate && allocations_[which].gone >= end)
+      level += allocations_[which].bytes;
+    if (node) kept[*node] = level;
+  }
+  for (std::size_t n = 0; n < nodes_; ++n) above[n] = std::max(above[n] - kept[n], Bytes{0});
+  return above;
+}
+
 std::vector<Bytes> AllocationLog::most(std::size_t begin, std::size_t end, bool with_kept) const {
   const auto counts = [&](const Allocation& a) {
     return a.made >= begin && (with_kept || a.gone < end);

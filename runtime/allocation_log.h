@@ -30,7 +30,10 @@ class AllocationLog final : public AllocationListener {
   Bytes kept(std::size_t begin, std::size_t end) const;
   /// [node] the most temporary bytes of the pass [begin, end) alive while the node ran.
   std::vector<Bytes> temporary(std::size_t begin, std::size_t end) const;
-  /// [node] the same of all bytes of the pass, those that are kept included.
+  /// [node] how far the bytes of the pass rose while the node ran above those, of what is kept,
+  /// that were there when it ended: what a node keeps may come when its temporaries are gone.
+  std::vector<Bytes> above_kept(std::size_t begin, std::size_t end) const;
+  /// [node] the most of all bytes of the pass, those that are kept included.
   std::vector<Bytes> highest(std::size_t begin, std::size_t end) const;
 
  private:

@@ -129,8 +129,8 @@ class Meter {
     memory_.kept_after_forward = watcher.log.kept(forward.first, forward.second);
     const auto backward = watcher.run_backward([&] { stage.backward(kMicrobatch, {}); });
     stage.observe(nullptr);
-    add_temporary(watcher.log, forward, &PassBytes::forward);
-    add_temporary(watcher.log, backward, &PassBytes::backward);
+    add_temporary(watcher.log.above_kept(forward.first, forward.second), &PassBytes::forward);
+    add_temporary(watcher.log.temporary(backward.first, backward.second), &PassBytes::backward);
     leave_out_waiting_gradients();
   }
 
@@ -146,9 +146,9 @@ class Meter {
     memory_.kept_after_input = watcher.log.kept(forward.first, input.second);
     const auto weight = watcher.run([&] { stage.backward_weight(kMicrobatch); });
     stage.observe(nullptr);
-    add_temporary(watcher.log, forward, &PassBytes::forward);
+    add_temporary(watcher.log.above_kept(forward.first, forward.second), &PassBytes::forward);
     add_input_temporary(watcher.log, input);
-    add_temporary(watcher.log, weight, &PassBytes::weight);
+    add_temporary(watcher.log.temporary(weight.first, weight.second), &PassBytes::weight);
   }
 
   NodeMemory result() && { return std::move(memory_); }
@@ -182,9 +182,7 @@ class Meter {
           Bytes{static_cast<std::int64_t>(tensor.storage().nbytes())};
   }
 
-  void add_temporary(const AllocationLog& log, std::pair<std::size_t, std::size_t> events,
-                     Bytes PassBytes::*pass) {
-    const std::vector<Bytes> most = log.temporary(events.first, events.second);
+  void add_temporary(const std::vector<Bytes>& most, Bytes PassBytes::*pass) {
     for (std::size_t n = 0; n < most.size(); ++n)
       memory_.temporary[n].*pass = std::max(memory_.temporary[n].*pass, most[n]);
   }

@@ -26,8 +26,8 @@ struct NodeMemory {
 /// Saved: storages that autograd keeps in the joint stage, parameters and buffers left out; one
 /// that a value of the graph allocated is a SavedStorage of that value, all others belong to the
 /// node. Weight-saved: what the split stage's pending weight gradients hold. Temporary: allocated
-/// and freed again within the pass; in I, all that it allocates but for what the node and later
-/// ones keep for W.
+/// and freed again within the pass; in F, above what it and earlier nodes have kept by its end; in
+/// I, all that it allocates but for what the node and later ones keep for W.
 NodeMemory measure_memory(const Graph& graph, const RankTensors& tensors, const StepInputs& inputs,
                           GraphStage& joint, GraphStage& split);
 
