@@ -5,26 +5,53 @@
 #include <limits>
 #include <numeric>
 
+#include "planner/cost/clones.h"
+
 namespace pfeife {
 
-/// Eight sums side by side: one alone would wait for every addition. Always in the same order, so
-/// that all processors agree.
-static double dot(const double* a, const double* b, std::size_t count) {
-  double lanes[8] = {};
-  std::size_t k = 0;
-  for (; k + 8 <= count; k += 8)
-    for (std::size_t j = 0; j < 8; ++j) lanes[j] += a[k + j] * b[k + j];
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  for (; k < count; ++k) sum += a[k] * b[k];
-  return sum;
+namespace {
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+}
+
+// Plain loops over numbers that lie side by side: all processors agree on the results, because the
+// file is built without contraction to fused operations.
+
+/// out += sum over c of factors[c] * column c, in this order.
+PFEIFE_CLONES static void add_columns(double* out, std::size_t count, const double* columns,
+                                      std::size_t stride, const std::vector<double>& factors) {
+  for (std::size_t c = 0; c < factors.size(); ++c) {
+    if (factors[c] == 0) continue;
+    const double factor = factors[c];
+    const double* const column = columns + c * stride;
+    for (std::size_t k = 0; k < count; ++k) out[k] += factor * column[k];
+  }
+}
+
+/// Column c -= factors[c] * direction, for all columns.
+PFEIFE_CLONES static void eliminate(double* columns, const std::vector<double>& factors,
+                                    const std::vector<double>& direction) {
+  const std::size_t rows = direction.size();
+  for (std::size_t c = 0; c < factors.size(); ++c) {
+    if (factors[c] == 0) continue;
+    const double factor = factors[c];
+    double* const column = columns + c * rows;
+    for (std::size_t r = 0; r < rows; ++r) column[r] -= factor * direction[r];
+  }
 }
 
 std::size_t PathMaster::add(std::span<const double> slope, double constant, bool limit) {
+  const std::size_t path = paths();
+  if (path == room_) {
+    const std::size_t room = 2 * room_ + 8;
+    std::vector<double> wider(stages_ * room, 0.0);
+    for (std::size_t s = 0; s < stages_; ++s)
+      std::copy_n(slopes_.data() + s * room_, path, wider.data() + s * room);
+    slopes_ = std::move(wider), room_ = room;
+  }
+  for (std::size_t s = 0; s < stages_; ++s) slopes_[s * room_ + path] = slope[s];
   unit_.push_back(limit ? 0 : 1);
-  slopes_.insert(slopes_.end(), slope.begin(), slope.end());
   constants_.push_back(constant);
-  return constants_.size() - 1;
+  return path;
 }
 
 std::vector<std::size_t> PathMaster::basic_paths() const {
@@ -39,12 +66,11 @@ void PathMaster::keep_paths(const std::vector<bool>& keep) {
   std::size_t kept = 0;
   for (std::size_t p = 0; p < keep.size(); ++p) {
     if (!keep[p]) continue;
-    std::copy_n(slopes_.begin() + static_cast<std::ptrdiff_t>(p * stages_), stages_,
-                slopes_.begin() + static_cast<std::ptrdiff_t>(kept * stages_));
+    for (std::size_t s = 0; s < stages_; ++s) slopes_[s * room_ + kept] = slopes_[s * room_ + p];
     constants_[kept] = constants_[p], unit_[kept] = unit_[p];
     number[p] = kept++;
   }
-  slopes_.resize(kept * stages_), constants_.resize(kept), unit_.resize(kept);
+  constants_.resize(kept), unit_.resize(kept);
   for (std::size_t& column : basis_)
     if (column > sum_column()) column = sum_column() + 1 + number[column - sum_column() - 1];
 }
@@ -97,37 +123,38 @@ void PathMaster::start(std::size_t path) {
 /// Gauss-Jordan on the basis, from scratch.
 void PathMaster::invert() {
   const std::size_t rows = stages_ + 1;
-  std::vector<double> matrix(rows * rows), one;
+  std::vector<double> matrix(rows * rows), inverse(rows * rows, 0.0), one;
   for (std::size_t c = 0; c < rows; ++c) {
     column(basis_[c], one);
     for (std::size_t r = 0; r < rows; ++r) matrix[r * rows + c] = one[r];
   }
-  inverse_.assign(rows * rows, 0.0);
-  for (std::size_t r = 0; r < rows; ++r) inverse_[r * rows + r] = 1;
+  for (std::size_t r = 0; r < rows; ++r) inverse[r * rows + r] = 1;
   for (std::size_t c = 0; c < rows; ++c) {
     std::size_t largest = c;
     for (std::size_t r = c + 1; r < rows; ++r)
       if (std::abs(matrix[r * rows + c]) > std::abs(matrix[largest * rows + c])) largest = r;
     for (std::size_t k = 0; k < rows; ++k) {
       std::swap(matrix[c * rows + k], matrix[largest * rows + k]);
-      std::swap(inverse_[c * rows + k], inverse_[largest * rows + k]);
+      std::swap(inverse[c * rows + k], inverse[largest * rows + k]);
     }
     const double factor = 1 / matrix[c * rows + c];
     for (std::size_t k = 0; k < rows; ++k) {
       matrix[c * rows + k] *= factor;
-      inverse_[c * rows + k] *= factor;
+      inverse[c * rows + k] *= factor;
     }
     for (std::size_t r = 0; r < rows; ++r) {
       const double times = matrix[r * rows + c];
       if (r == c || times == 0) continue;
       for (std::size_t k = 0; k < rows; ++k) {
         matrix[r * rows + k] -= times * matrix[c * rows + k];
-        inverse_[r * rows + k] -= times * inverse_[c * rows + k];
+        inverse[r * rows + k] -= times * inverse[c * rows + k];
       }
     }
   }
-  amount_.resize(rows);
-  for (std::size_t r = 0; r < rows; ++r) amount_[r] = inverse_[r * rows];
+  inverse_.resize(rows * rows);
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t k = 0; k < rows; ++k) inverse_[k * rows + r] = inverse[r * rows + k];
+  amount_.assign(inverse_.data(), inverse_.data() + rows);
   price_basis();
 }
 
@@ -137,13 +164,24 @@ void PathMaster::price_basis() {
   if (basis_.empty()) return;
   for (std::size_t r = 0; r < rows; ++r) {
     const double worth = objective(basis_[r]);
-    for (std::size_t k = 0; k < rows; ++k) prices_[k] += worth * inverse_[r * rows + k];
+    for (std::size_t k = 0; k < rows; ++k) prices_[k] += worth * inverse_[k * rows + r];
   }
 }
 
 double PathMaster::violation(std::size_t path) const {
-  return constants_[path] + dot(slopes_.data() + path * stages_, prices_.data() + 1, stages_) -
-         unit_[path] * prices_[0];
+  double sum = constants_[path] - unit_[path] * prices_[0];
+  for (std::size_t s = 0; s < stages_; ++s) sum += prices_[s + 1] * slope(path, s);
+  return sum;
+}
+
+std::optional<std::size_t> PathMaster::most_violated(double tolerance) {
+  violations_.resize(paths());
+  for (std::size_t p = 0; p < paths(); ++p) violations_[p] = constants_[p] - unit_[p] * prices_[0];
+  row_.assign(prices_.begin() + 1, prices_.end());
+  add_columns(violations_.data(), paths(), slopes_.data(), room_, row_);
+  const auto most = std::ranges::max_element(violations_);
+  if (most == violations_.end() || *most <= tolerance) return std::nullopt;
+  return static_cast<std::size_t>(most - violations_.begin());
 }
 
 bool PathMaster::enter_path(std::size_t path) {
@@ -169,11 +207,10 @@ PathMaster::Entered PathMaster::enter_box(double tolerance) {
 bool PathMaster::pivot(std::size_t entering) {
   const std::size_t rows = stages_ + 1;
   column(entering, entering_);
-  direction_.resize(rows);
-  for (std::size_t r = 0; r < rows; ++r)
-    direction_[r] = dot(inverse_.data() + r * rows, entering_.data(), rows);
+  direction_.assign(rows, 0.0);
+  add_columns(direction_.data(), rows, inverse_.data(), rows, entering_);
   std::size_t leaving = rows;
-  double step = std::numeric_limits<double>::infinity();
+  double step = kInfinite;
   for (std::size_t r = 0; r < rows; ++r) {
     if (direction_[r] <= 1e-9 || basis_[r] == sum_column()) continue;
     const double ratio = std::max(0.0, amount_[r]) / direction_[r];
@@ -189,20 +226,17 @@ bool PathMaster::pivot(std::size_t entering) {
     invert();
     return true;
   }
-  double* const row = inverse_.data() + leaving * rows;
   const double factor = 1 / direction_[leaving];
-  for (std::size_t k = 0; k < rows; ++k) row[k] *= factor;
   amount_[leaving] *= factor;
-  for (std::size_t r = 0; r < rows; ++r) {
-    const double times = direction_[r];
-    if (r == leaving || times == 0) continue;
-    double* const other = inverse_.data() + r * rows;
-    for (std::size_t k = 0; k < rows; ++k) other[k] -= times * row[k];
-    amount_[r] -= times * amount_[leaving];
-  }
+  for (std::size_t r = 0; r < rows; ++r)
+    if (r != leaving) amount_[r] -= direction_[r] * amount_[leaving];
+  row_.resize(rows);
+  for (std::size_t k = 0; k < rows; ++k) row_[k] = inverse_[k * rows + leaving] * factor;
+  eliminate(inverse_.data(), row_, direction_);
+  for (std::size_t k = 0; k < rows; ++k) inverse_[k * rows + leaving] = row_[k];
   double gain = objective(entering);
   for (std::size_t k = 0; k < rows; ++k) gain -= prices_[k] * entering_[k];
-  for (std::size_t k = 0; k < rows; ++k) prices_[k] += gain * row[k];
+  for (std::size_t k = 0; k < rows; ++k) prices_[k] += gain * row_[k];
   return true;
 }
 

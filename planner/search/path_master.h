@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,9 +25,7 @@ class PathMaster {
   /// path, makes the first basis.
   std::size_t add(std::span<const double> slope, double constant, bool limit = false);
   std::size_t paths() const { return constants_.size(); }
-  double slope(std::size_t path, std::size_t stage) const {
-    return slopes_[path * stages_ + stage];
-  }
+  double slope(std::size_t path, std::size_t stage) const { return slopes_[stage * room_ + path]; }
 
   /// Numbers of the paths in the basis; drops the paths that are not to be kept (basic ones must
   /// be) and numbers the others anew in their order.
@@ -44,6 +43,8 @@ class PathMaster {
 
   /// How far T is below the path at the present loads.
   double violation(std::size_t path) const;
+  /// The path that is farthest above T, if one is by more than `tolerance`; the first of equals.
+  std::optional<std::size_t> most_violated(double tolerance);
   /// Takes the path in. False if the program has no solution: then see contradiction().
   bool enter_path(std::size_t path);
   /// Takes in the most violated side of the box. Nothing = none is violated by more than
@@ -72,14 +73,16 @@ class PathMaster {
 
   std::size_t stages_;
   double work_;
-  std::vector<double> slopes_, constants_, low_, high_;
+  std::size_t room_ = 0;        // paths that slopes_ has room for
+  std::vector<double> slopes_;  // [stage * room_ + path]
+  std::vector<double> constants_, low_, high_;
   std::vector<double> unit_;  // [path] 1; 0 = limit
   std::vector<Weight> contradiction_;
   std::vector<std::size_t> basis_;  // [row] column
-  std::vector<double> inverse_;     // [row * (S + 1) + ...]
+  std::vector<double> inverse_;     // [... * (S + 1) + row]
   std::vector<double> amount_;      // [row] value of the basic variable
   std::vector<double> prices_;      // [row] T, then x
-  std::vector<double> entering_, direction_;
+  std::vector<double> entering_, direction_, row_, violations_;
   std::size_t pivots_ = 0;
 };
 

@@ -187,13 +187,8 @@ std::size_t Relaxation::worst_limit(double tolerance) {
 
 /// The row that the present loads violate most: of the pool, a limit, or the longest path there is.
 std::size_t Relaxation::price_row(double tolerance) {
-  double worst = tolerance;
-  std::size_t found = kNothing;
-  work_ += 0.5 * static_cast<double>(rows_.size() * stages_);
-  for (std::size_t p = 0; p < rows_.size(); ++p)
-    if (const double violation = master_.violation(p); violation > worst)
-      worst = violation, found = p;
-  if (found != kNothing) return found;
+  work_ += 0.2 * static_cast<double>(rows_.size() * stages_);
+  if (const auto row = master_.most_violated(tolerance)) return *row;
   if (const std::size_t limit = worst_limit(tolerance); limit != kNothing) return limit;
   const Program& program = candidates_.program();
   const CutCosts& costs = candidates_.costs();
@@ -221,8 +216,8 @@ std::size_t Relaxation::price_row(double tolerance) {
 void Relaxation::solve(double tolerance) {
   const double slack = 1e-9 * candidates_.model().load(0).back();
   const auto inverse = static_cast<double>((stages_ + 1) * (stages_ + 1));
-  for (std::size_t k = 0; k < 8 * stages_ + 64; ++k) {
-    work_ += 1.5 * inverse + 100;
+  for (std::size_t k = 0; k < 32 * stages_ + 64; ++k) {
+    work_ += 1.0 * inverse + 150;
     const PathMaster::Entered side = master_.enter_box(slack);
     if (side == PathMaster::Entered::Yes) continue;
     if (side == PathMaster::Entered::Nothing) {
