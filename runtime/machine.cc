@@ -30,12 +30,13 @@ std::string today() {
 
 }  // namespace
 
-std::string where_and_when(at::Device device) {
-  if (!device.is_cpu()) return stream_all(today(), ", ", card_name(device), ", host ", processor());
+std::string where(at::Device device) {
+  if (!device.is_cpu()) return stream_all(card_name(device), ", host ", processor());
   const int threads = at::get_num_threads();
-  return stream_all(today(), ", ", processor(), ", ", threads,
-                    threads == 1 ? " thread" : " threads");
+  return stream_all(processor(), ", ", threads, threads == 1 ? " thread" : " threads");
 }
+
+std::string where_and_when(at::Device device) { return today() + ", " + where(device); }
 
 std::string busy_warning() {
   double load = 0;

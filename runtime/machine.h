@@ -8,8 +8,10 @@
 
 namespace pfeife {
 
-/// "2026-01-31, NAME OF THE PROCESSOR, 1 thread": threads of a kernel. On an accelerator
-/// "2026-01-31, NAME OF THE CARD, host NAME OF THE PROCESSOR".
+/// "NAME OF THE PROCESSOR, 1 thread": threads of a kernel. On an accelerator "NAME OF THE CARD,
+/// host NAME OF THE PROCESSOR".
+std::string where(at::Device device = at::kCPU);
+/// "2026-01-31, " and that.
 std::string where_and_when(at::Device device = at::kCPU);
 
 /// A warning if programs other than this one keep the cores busy; "" if not.

@@ -128,6 +128,8 @@ void describe_profile(Options& known) {
   describe_joining(known);
   known.add_options()("out", value<std::string>(),
                       "profile.yaml, for `profile:` of an experiment; with --links: cluster.yaml")(
+      "samples", value<std::string>(),
+      "what is timed is added to this file, and all that is in it counts: a profile taken in several calls")(
       "links", "no model: what the links and cores of this machine do, as a cluster file")(
       "devices", value<int>(), "with --links: of the cluster; default 2")(
       "device", value<std::string>(), "cpu (default), cuda, cuda:N")(
@@ -154,6 +156,7 @@ int run_profile(const Given& given, const std::vector<std::string>& arguments) {
   if (beside < 0) throw ConfigError({"pfeife-run"}, "--beside must not be negative");
   return profile_verb({.model = get<std::string>(given, "model", ""),
                        .out = get<std::string>(given, "out", ""),
+                       .samples = get<std::string>(given, "samples", ""),
                        .device = get<std::string>(given, "device", "cpu"),
                        .device_kind = get<std::string>(given, "device-kind", ""),
                        .precision = get<std::string>(given, "precision", "fp32"),

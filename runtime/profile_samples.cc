@@ -97,6 +97,18 @@ void ProfileSamples::add(Whole pass, Nanoseconds time, bool interrupted) {
   if (pass != Whole::Optimizer) steps.add(static_cast<std::size_t>(pass), time);
 }
 
+void ProfileSamples::append(const ProfileSamples& other) {
+  std::vector<const Samples*> added;
+  for_each(other, [&](const Samples& samples) { added.push_back(&samples); });
+  auto next = added.begin();
+  for_each(*this, [&](Samples& samples) { samples.append(**next++); });
+  for (const auto passes :
+       {&ProfileSamples::forward, &ProfileSamples::input, &ProfileSamples::weight})
+    for (std::size_t n = 0; n < forward.nodes.size(); ++n)
+      (this->*passes).ran[n] = (this->*passes).ran[n] || (other.*passes).ran[n];
+  steps.append(other.steps);
+}
+
 ProfileReport report_of(const ProfileSamples& samples, const NodeMemory& memory,
                         const OptimizerState& state) {
   ProfileReport report;

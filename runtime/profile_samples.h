@@ -37,6 +37,20 @@ struct ProfileSamples {
 
   const Samples& whole(Whole pass) const { return wholes[static_cast<std::size_t>(pass)]; }
   void add(Whole pass, Nanoseconds time, bool interrupted);
+  /// As if those of `other`, of the same model and training, had been timed here, too: medians and
+  /// variation are then of both, and what differs between the two is drift.
+  void append(const ProfileSamples& other);
+
+  /// Calls each(Samples&) for all there are, in an order that depends on the model alone.
+  template <class Self, class Each>
+  static void for_each(Self& self, const Each& each) {
+    for (auto& samples : self.wholes) each(samples);
+    for (auto* passes : {&self.forward, &self.input, &self.weight}) {
+      for (auto& samples : passes->nodes) each(samples);
+      each(passes->outside);
+    }
+    for (auto& samples : self.updates) each(samples);
+  }
 };
 
 /// Times of nodes and parameters that add up to those of the whole passes, bytes from `memory` and

@@ -69,8 +69,10 @@ int profile_verb(const ProfileRequest& request) {
   if (!is_rank()) std::cerr << busy_warning();
   return start_ranks(ranks, launch, [&](const RankSeat& seat) {
     ProfileOptions options = common;
-    if (seat.rank == RankId{0})
+    if (seat.rank == RankId{0}) {
       options.progress = [](const std::string& what) { std::cerr << what << "\n"; };
+      options.samples = request.samples;
+    }
     const ProfileReport report = profile_model(graph, source, options, &seat.transport);
     if (seat.rank != RankId{0}) return RankAnswer{};
     std::string text = to_string(report, graph);

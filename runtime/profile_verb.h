@@ -10,8 +10,9 @@
 namespace pfeife {
 
 struct ProfileRequest {
-  std::string model;  ///< .pt2
-  std::string out;    ///< profile.yaml; "" = none
+  std::string model;    ///< .pt2
+  std::string out;      ///< profile.yaml; "" = none
+  std::string samples;  ///< ProfileOptions::samples
   std::string device = "cpu";
   std::string device_kind;  ///< "" = x86_core on a CPU, else an error
   std::string precision = "fp32", optimizer = "adam";

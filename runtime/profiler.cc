@@ -6,6 +6,7 @@
 #include "runtime/executor_overhead.h"
 #include "runtime/machine.h"
 #include "runtime/profile_samples.h"
+#include "runtime/profile_samples_file.h"
 #include "runtime/rank_memory.h"
 
 namespace pfeife {
@@ -44,6 +45,7 @@ class Profiler {
   }
 
   ProfileReport measure() {
+    const std::optional<ProfileSamples> earlier = earlier_samples();
     say("warming up");
     for (int i = 0; i < kWarmUp; ++i) plain_joint_step(), plain_split_step();
     say("counting memory");
@@ -58,6 +60,8 @@ class Profiler {
       }
       cycle();
     }
+    if (earlier) samples_.append(*earlier);
+    if (!options_.samples.empty()) write_samples(options_.samples, timed_of(), samples_);
     ProfileReport report = report_of(samples_, memory, state_);
     describe(report.profile);
     return report;
@@ -74,6 +78,19 @@ class Profiler {
   }
   void say(const std::string& what) const {
     if (options_.progress) options_.progress(what);
+  }
+
+  /// What the times are of, as the file of samples says it.
+  std::string timed_of() const {
+    const Training& training = options_.training;
+    return stream_all(graph_.digest, " ", options_.device_kind, " ", to_string(training.precision),
+                      " ", to_string(training.optimizer), " ", training.microbatch_size, " x ",
+                      options_.microbatches, " samples, ", where(options_.placing.device));
+  }
+  std::optional<ProfileSamples> earlier_samples() const {
+    if (options_.samples.empty()) return std::nullopt;
+    return read_samples(options_.samples, timed_of(), graph_.nodes.size(),
+                        graph_.parameters.size());
   }
 
   void cycle() {
@@ -201,8 +218,9 @@ class Profiler {
     profile.device_kind = options_.device_kind;
     profile.training = options_.training;
     profile.origin =
-        stream_all(where_and_when(options_.placing.device), ", medians of ", repetitions_,
-                   " steps of ", options_.microbatches, " microbatches",
+        stream_all(where_and_when(options_.placing.device), ", medians of ",
+                   samples_.forward.outside.size() / options_.microbatches, " steps of ",
+                   options_.microbatches, " microbatches",
                    together_ == nullptr || together_->ranks() == 1
                        ? ""
                        : stream_all(", ", together_->ranks() - 1, " other process beside"));

@@ -18,10 +18,11 @@ namespace pfeife {
 struct ProfileOptions {
   Placing placing;
   Training training;
-  std::string device_kind;       ///< its name in cluster files
-  int repetitions = 0;           ///< steps of each kind; 0 = 6 s of them, at least 10, spread over 20 s
+  std::string device_kind;  ///< its name in cluster files
+  int repetitions = 0;      ///< steps of each kind; 0 = 6 s of them, at least 10, spread over 20 s
   std::size_t microbatches = 4;  ///< of a step
   std::uint64_t seed = 0;
+  std::string samples;  ///< a file to which what is timed is added, and which counts; "" = none
   std::function<void(const std::string&)> progress;  ///< told what is being measured
 };
 
@@ -44,7 +45,8 @@ struct ProfileReport {
 void require_possible(const ProfileOptions& options);
 
 /// Measures. With a transport, all ranks measure at the same time, in step with one another, as
-/// ranks of a pipeline do; each has a report of its own. ConfigError for what cannot be measured.
+/// ranks of a pipeline do; each has a report of its own. ConfigError for what cannot be measured,
+/// and for a file of samples that were timed of something else.
 ProfileReport profile_model(const Graph& graph, const WeightSource& source,
                             const ProfileOptions& options, Transport* together = nullptr);
 

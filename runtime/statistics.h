@@ -45,6 +45,16 @@ class Samples {
     all.insert(all.end(), interrupted_.begin(), interrupted_.end());
     return all;
   }
+  void append(const Samples& other) {
+    clean_.insert(clean_.end(), other.clean_.begin(), other.clean_.end());
+    interrupted_.insert(interrupted_.end(), other.interrupted_.begin(), other.interrupted_.end());
+  }
+  /// Calls each(time, interrupted) for every time.
+  template <class Each>
+  void for_each(const Each& each) const {
+    for (const Nanoseconds time : clean_) each(time, false);
+    for (const Nanoseconds time : interrupted_) each(time, true);
+  }
   std::size_t interrupted() const { return interrupted_.size(); }
   std::size_t size() const { return clean_.size() + interrupted_.size(); }
 

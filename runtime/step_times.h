@@ -15,8 +15,18 @@ namespace pfeife {
 /// A pass is of a kind; those of a kind do the same work.
 class StepTimes {
  public:
+  struct Pass {
+    std::size_t kind = 0;
+    Nanoseconds time{0};
+  };
+
   void begin_step() { steps_.emplace_back(); }
   void add(std::size_t kind, Nanoseconds time) { steps_.back().push_back({kind, time}); }
+  /// As if the steps of `other` had been measured here, too.
+  void append(const StepTimes& other) {
+    steps_.insert(steps_.end(), other.steps_.begin(), other.steps_.end());
+  }
+  const std::vector<std::vector<Pass>>& steps() const { return steps_; }
 
   /// Median over the steps of the mean over a step's passes of a kind; 0 if there is none. A step
   /// is a sum, which means add up to; medians do not, where delays come one at a time. The median
@@ -31,10 +41,6 @@ class StepTimes {
   MeasuredVariation found() const;
 
  private:
-  struct Pass {
-    std::size_t kind = 0;
-    Nanoseconds time{0};
-  };
   std::vector<double> means() const;  // [kind] ns
 
   std::vector<std::vector<Pass>> steps_;
