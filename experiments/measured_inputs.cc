@@ -36,6 +36,11 @@ std::vector<std::string> profile_arguments(const CaseConfig& config) {
   return arguments;
 }
 
+/// Beside the profile.
+std::filesystem::path samples_file(const CaseConfig& config) {
+  return std::filesystem::path(config.profile->path).replace_extension("samples");
+}
+
 bool is_there(const std::filesystem::path& file) {
   std::error_code error;
   return std::filesystem::is_regular_file(file, error);
@@ -86,6 +91,20 @@ void make_measured_inputs(const Experiment& experiment, Inputs& inputs, bool aga
                                                   " devices, asked for " +
                                                   std::to_string(config.devices));
   }
+}
+
+void profile_share(const CaseConfig& config, int repetitions) {
+  std::vector<std::string> arguments = profile_arguments(config);
+  arguments.insert(arguments.end(), {"--repetitions", std::to_string(repetitions), "--samples",
+                                     samples_file(config).string()});
+  make(config.profile->path, std::move(arguments), true,
+       "the operators of " + config.model.file.written, true);
+}
+
+void forget_shares(const CaseConfig& config) {
+  std::error_code ignored;
+  std::filesystem::remove(config.profile->path, ignored);
+  std::filesystem::remove(samples_file(config), ignored);
 }
 
 void use_measured_variation(Experiment& experiment) {

@@ -19,6 +19,13 @@ void place_measured_inputs(Experiment& experiment, const std::filesystem::path& 
 /// than a case asks for.
 void make_measured_inputs(const Experiment& experiment, Inputs& inputs, bool again, bool quiet);
 
+/// Profiles the model of a case with a measured profile for `repetitions` steps of each kind. The
+/// profile is then that of all shares since forget_shares(); what was timed is kept beside it.
+/// Errors: RuntimeFault if pfeife-run fails.
+void profile_share(const CaseConfig& config, int repetitions);
+/// Removes the profile of a case, and what its shares have timed.
+void forget_shares(const CaseConfig& config);
+
 /// Gives cases that are measured with a measured profile, and whose config says nothing of jitter,
 /// the variation that their profile found, if it is there yet: so predictions say how far steps may
 /// be off.

@@ -1,0 +1,64 @@
+#include "experiments/accuracy_cpu/point.h"
+
+#include "experiments/measure.h"
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+bool computes(const Event& event) {
+  return event.kind == TaskKind::Compute || event.kind == TaskKind::Optimizer;
+}
+
+/// Medians of the actions of a step.
+Nanoseconds busy_time(const Measurement& measurement) {
+  Nanoseconds sum{0};
+  for (std::size_t e = 0; e < measurement.durations.size(); ++e)
+    if (computes(measurement.trace.events[e])) sum += measurement.durations[e];
+  return sum;
+}
+
+}  // namespace
+
+Point planned(CaseConfig& config, Inputs& inputs) {
+  const Layers& layers = inputs.layers(config);
+  const Cluster& cluster = inputs.cluster(config.cluster);
+  check_case(config, layers, cluster);
+  const auto layers_of = [&](const CaseConfig& other) { return inputs.other_layers(other); };
+  CasePlans plans = plan_case(config, layers, cluster, layers_of, 1, 1);
+  Point point;
+  point.evaluated.config = &config;
+  point.evaluated.planned.push_back(
+      estimate_candidate(config, layers, cluster, std::move(plans.planned.front())));
+  if (!config.simulation.jitter)
+    throw ConfigError(config.where, "the profile says nothing of how times vary");
+  if (!point.first().possible())
+    throw ConfigError(config.where, config.name + ": " + point.first().candidate.reason);
+  return point;
+}
+
+void predict_pooled(Point& point, const CaseConfig& config, Inputs& inputs) {
+  point.pooled = estimate_candidate(config, inputs.layers(config), inputs.cluster(config.cluster),
+                                    point.first().candidate);
+}
+
+void measure(Point& point, const std::filesystem::path& folder) {
+  Evaluation& plan = point.first();
+  measure_plan(plan, folder / plan.config->name / "planned");
+  if (!plan.measurement) throw RuntimeFault(plan.config->name + ": " + plan.measure_failure);
+  for (const MeasuredStep& step : plan.measurement->steps)
+    if (step.counts) point.steps.push_back(step.time);
+  point.busy.push_back(busy_time(*plan.measurement));
+  point.peak.resize(plan.peak_memory.size());
+  for (std::size_t r = 0; r < plan.measurement->peak_memory.size(); ++r)
+    point.peak[r] = std::max(point.peak[r], plan.measurement->peak_memory[r]);
+}
+
+Nanoseconds busy_time(const Trace& trace) {
+  Nanoseconds sum{0};
+  for (const Event& event : trace.events)
+    if (computes(event)) sum += event.end - event.start;
+  return sum;
+}
+
+}  // namespace pfeife
