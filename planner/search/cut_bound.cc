@@ -24,6 +24,7 @@ CutBound::CutBound(const CutModel& model, const CutCosts& costs, const LiveMemor
   cost_.assign(stages, std::vector<double>(count(), 0.0));
   best_ = rest_ = cost_;
   choice_.assign(stages, std::vector<std::int32_t>(count(), 0));
+  temporaries_.resize(stages);
   moments_.resize(live.ranks());
   for (std::size_t r = 0; r < live.ranks(); ++r)
     for (const LiveMoment& moment : live.moments(r)) {
@@ -253,11 +254,32 @@ void CutBound::price_boundary(std::size_t i, const PathCounts<double>& weights) 
     add_scaled(cost, latency_[1][i].data() + first, weights.backward[i], width);
 }
 
+void CutBound::price_temporaries(const PathCounts<double>& weights) {
+  for (auto& of : temporaries_) of.clear();
+  for (std::size_t s = 0; s < weights.temporary.size(); ++s)
+    for (std::size_t pass = 0; pass < kPasses; ++pass)
+      if (const double weight = weights.temporary[s][pass]; weight != 0)
+        temporaries_[s].push_back({static_cast<Op>(pass), weight});
+}
+
+double CutBound::temporary(std::size_t s, std::int32_t from, std::int32_t to) const {
+  double sum = 0;
+  for (const Temporary& t : temporaries_[s]) sum += t.weight * model_.temporary(t.op, from, to);
+  return sum;
+}
+
+double CutBound::settled(std::size_t s, std::int32_t to) const {
+  double sum = 0;
+  for (const Temporary& t : temporaries_[s]) sum += t.weight * model_.settled(t.op)[at(to)];
+  return sum;
+}
+
 std::optional<CutBound::Minimum> CutBound::minimum(const PathCounts<double>& weights,
                                                    double constant) {
   thread_local std::vector<std::int32_t> queue;
   queue.resize(count() + 1);
   for (std::size_t i = 1; i < stages_; ++i) price_boundary(i, weights);
+  price_temporaries(weights);
   const std::size_t stages = stages_;
   for (std::size_t w = 0; w < kWorks; ++w)
     constant += weights.work[w][stages - 1] *
@@ -269,12 +291,27 @@ std::optional<CutBound::Minimum> CutBound::minimum(const PathCounts<double>& wei
     const Window& whole = windows_[0];
     const std::size_t end = at(model_.last());
     if (whole.from[end] > 0 || whole.to[end] < 0) return std::nullopt;
-    return Minimum{constant, {0, model_.last()}};
+    return Minimum{constant + temporary(0, 0, model_.last()), {0, model_.last()}};
   }
   const auto origin = [&](std::size_t i, std::int32_t q) {  // smallest over begins of stage i - 1
     return i == 1 ? 0.0 : best_[i - 1][at(q)];
   };
-  // The monotone queue holds the begins that may still be the smallest, from the smallest on.
+  // The monotone queue holds the begins that may still be the smallest, from the smallest on. The
+  // later ones among them have smaller temporaries.
+  struct Least {
+    double value;
+    std::int32_t begin;
+  };
+  const auto least = [&](std::size_t i, std::int32_t q, std::size_t head, std::size_t tail) {
+    Least found{origin(i, queue[head]), queue[head]};
+    if (temporaries_[i - 1].empty()) return found;
+    found.value += temporary(i - 1, queue[head], q);
+    for (std::size_t k = head + 1; k < tail && origin(i, queue[k]) < found.value; ++k)
+      if (const double value = origin(i, queue[k]) + temporary(i - 1, queue[k], q);
+          value < found.value)
+        found = {value, queue[k]};
+    return found;
+  };
   Minimum found;
   found.scaled = kInfinite;
   for (std::size_t i = 1; i <= stages; ++i) {
@@ -294,14 +331,16 @@ std::optional<CutBound::Minimum> CutBound::minimum(const PathCounts<double>& wei
       while (head < tail && queue[head] < window.from[at(q)]) ++head;
       if (i == stages) {
         if (head == tail) return std::nullopt;
-        found.scaled = origin(i, queue[head]) + constant;
+        const auto [value, begin] = least(i, q, head, tail);
+        found.scaled = value + constant;
         found.cuts.assign(stages + 1, model_.last());
-        found.cuts[stages - 1] = queue[head];
+        found.cuts[stages - 1] = begin;
       } else if (head == tail || !allowed_[i][at(q)]) {
         best_[i][at(q)] = kInfinite;
       } else {
-        best_[i][at(q)] = origin(i, queue[head]) + cost_[i][at(q)];
-        choice_[i][at(q)] = queue[head];
+        const auto [value, begin] = least(i, q, head, tail);
+        best_[i][at(q)] = value + cost_[i][at(q)];
+        choice_[i][at(q)] = begin;
       }
     }
   }
@@ -309,7 +348,8 @@ std::optional<CutBound::Minimum> CutBound::minimum(const PathCounts<double>& wei
   return found;
 }
 
-/// rest_[i][q]: the smallest cost of the boundaries after i if it lies at q.
+/// rest_[i][q]: the smallest cost of what comes after boundary i if it lies at q. As in minimum();
+/// the queue holds ends, whose temporaries, together with settled(), are smaller the earlier.
 void CutBound::backward_pass() {
   thread_local std::vector<std::int32_t> queue;
   queue.resize(count() + 1);
@@ -317,9 +357,23 @@ void CutBound::backward_pass() {
     const Window& window = windows_[i];
     std::size_t head = 0, tail = 0;
     const auto value = [&](std::int32_t q) {
-      return i + 1 == stages_                   ? 0.0
-             : best_[i + 1][at(q)] == kInfinite ? kInfinite
-                                                : rest_[i + 1][at(q)] + cost_[i + 1][at(q)];
+      const double behind = i + 1 == stages_ ? 0.0
+                            : best_[i + 1][at(q)] == kInfinite
+                                ? kInfinite
+                                : rest_[i + 1][at(q)] + cost_[i + 1][at(q)];
+      return behind - settled(i, q);
+    };
+    const auto above = [&](std::int32_t p, std::int32_t q) {
+      return temporary(i, p, q) + settled(i, q);
+    };
+    const auto least = [&](std::int32_t p) {
+      double found = value(queue[head]);
+      if (temporaries_[i].empty()) return found;
+      const double rise = above(p, queue[tail - 1]);
+      found += above(p, queue[head]);
+      for (std::size_t k = head + 1; k < tail && value(queue[k]) + rise < found; ++k)
+        found = std::min(found, value(queue[k]) + above(p, queue[k]));
+      return found;
     };
     std::int32_t next = region_.last[i + 1];
     for (std::int32_t p = region_.last[i]; p >= region_.first[i]; --p) {
@@ -331,7 +385,7 @@ void CutBound::backward_pass() {
         queue[tail++] = next;
       }
       while (head < tail && window.from[at(queue[head])] > p) ++head;
-      rest_[i][at(p)] = head == tail ? kInfinite : value(queue[head]);
+      rest_[i][at(p)] = head == tail ? kInfinite : least(p);
     }
   }
 }

@@ -4,9 +4,10 @@
 // For every set of paths p with weights w_p >= 0, sum w_p = M, and every choice of cuts,
 //   M T(cuts) >= sum_p w_p length_p(cuts) = constant + sum_i g_i(position of boundary i),
 // because a path's length is a sum of prefix sums at the cuts and of latencies, and the latter are
-// replaced by what is surely sent. Weights are whole numbers and all sums stay below 2^53, so that
-// doubles are exact and the bound needs no tolerance. Stages that the present box, the ranges of
-// positions or the memory limit exclude are left out of the minimum.
+// replaced by what is surely sent. Memory's temporaries depend on both ends of a stage, but never
+// rise with its begin, so that few begins need be compared. Weights are whole numbers and all sums
+// stay below 2^53, so that doubles are exact and the bound needs no tolerance. Stages that the
+// present box, the ranges of positions or the memory limit exclude are left out of the minimum.
 #pragma once
 
 #include <functional>
@@ -95,6 +96,9 @@ class CutBound {
   double least_held(const LiveMoment& moment, std::size_t at, std::size_t stage) const;
   void tighten_loads();
   void price_boundary(std::size_t boundary, const PathCounts<double>& weights);
+  void price_temporaries(const PathCounts<double>& weights);
+  double temporary(std::size_t stage, std::int32_t from, std::int32_t to) const;
+  double settled(std::size_t stage, std::int32_t to) const;
   void backward_pass();
 
   const CutModel& model_;
@@ -110,7 +114,12 @@ class CutBound {
   std::vector<std::vector<char>> allowed_;               // [boundary][q]
   std::vector<std::vector<double>> cost_, best_, rest_;  // [boundary][q]
   std::vector<std::vector<std::int32_t>> choice_;        // [boundary][q] position before
-  double constant_ = 0;                                  // of the last minimum()
+  struct Temporary {
+    Op op;
+    double weight;
+  };
+  std::vector<std::vector<Temporary>> temporaries_;  // [stage] of the last minimum()
+  double constant_ = 0;                              // of the last minimum()
   bool keep_ = false, linked_only_ = false;
   ProofRecord* record_ = nullptr;
   mutable double work_ = 0;

@@ -125,9 +125,9 @@ void CutModel::sum_temporary(MemoryRule rule) {
     if (weight.empty() || segment(weight.front()) != segment(first))
       own[first.index()].input += storage.bytes;
   }
-  constexpr std::array kPasses{&PassBytes::forward, &PassBytes::backward, &PassBytes::input,
-                               &PassBytes::weight};
-  for (std::size_t pass = 0; pass < kPasses.size(); ++pass) {
+  constexpr std::array kParts{&PassBytes::forward, &PassBytes::backward, &PassBytes::input,
+                              &PassBytes::weight};
+  for (std::size_t pass = 0; pass < kPasses; ++pass) {
     auto& [most, held] = temporary_[pass];
     held.assign(layer_.size(), 0.0);
     most.assign(1, std::vector<double>(layer_.size(), std::numeric_limits<double>::lowest()));
@@ -135,10 +135,9 @@ void CutModel::sum_temporary(MemoryRule rule) {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       const Layer& layer = layers_.layers[l];
       const auto at = static_cast<std::size_t>(segment_[l]);
-      double during =
-          number(reference ? layer.temporary.largest() : layer.temporary.*kPasses[pass]);
-      if (kPasses[pass] == &PassBytes::input && !reference) during += number(layer.weight_saved);
-      sum += number(own[l].*kPasses[pass]);
+      double during = number(reference ? layer.temporary.largest() : layer.temporary.*kParts[pass]);
+      if (kParts[pass] == &PassBytes::input && !reference) during += number(layer.weight_saved);
+      sum += number(own[l].*kParts[pass]);
       most[0][at] = std::max(most[0][at], sum + during);
       held[at + 1] = sum;
     }
@@ -155,14 +154,16 @@ double CutModel::temporary(Op op, std::int32_t from, std::int32_t to) const {
   if (to <= from) return 0;
   const auto width = static_cast<std::uint32_t>(to - from);
   const auto level = static_cast<std::size_t>(std::bit_width(width)) - 1;
-  const auto& [most, held] = temporary_[op == Op::Forward         ? 0
-                                        : op == Op::Backward      ? 1
-                                        : op == Op::BackwardInput ? 2
-                                                                  : 3];
+  const auto& [most, held] = temporary_[pass(op)];
   const auto end = static_cast<std::size_t>(to);
   return std::max(0.0, std::max(most[level][static_cast<std::size_t>(from)],
                                 most[level][end - (std::size_t{1} << level)]) -
                            held[end]);
+}
+
+double CutModel::most_temporary(Op op) const {
+  const double lowest = std::ranges::min(settled(op));
+  return temporary(op, 0, last()) + settled(op).back() - std::min(0.0, lowest);
 }
 
 void CutModel::list_crossings() {

@@ -46,6 +46,11 @@ class CutModel {
   /// Lower bound of StageCost::temporary of [from, to) in F, B, I or W, together with held():
   /// what lies above what the microbatch itself has saved or weight-saved. 0 if empty.
   double temporary(Op op, std::int32_t from, std::int32_t to) const;
+  /// What temporary() counts from, where the stage ends: the sum of both never falls with `to`, and
+  /// temporary() never rises with `from`.
+  const std::vector<double>& settled(Op op) const { return temporary_[pass(op)].held; }
+  /// No temporary and no settled() of any stage is larger, nor is their sum.
+  double most_temporary(Op op) const;
 
   /// A value that crosses a position q: made in segment `producer` < q, read next in segment
   /// `next` >= q (segment j = layers between positions j and j + 1).
@@ -90,7 +95,8 @@ class CutModel {
     std::vector<std::vector<double>> most;  // [log2 of the width][segment] temporary + held so far
     std::vector<double> held;               // [position]
   };
-  std::array<Temporary, 4> temporary_;  // F, B, I, W
+  static constexpr std::size_t pass(Op op) { return static_cast<std::size_t>(op); }
+  std::array<Temporary, kPasses> temporary_;  // [pass]
   std::vector<Crossing> crossing_;
   std::vector<std::size_t> begin_;
   std::vector<Extent> extent_;

@@ -25,6 +25,8 @@ inline constexpr std::size_t kWorks = 4;
 /// W.
 enum class Hold : std::uint8_t { Fixed, Saved, WeightSaved };
 inline constexpr std::size_t kHolds = 3;
+/// F, B, I, W: the first of Op.
+inline constexpr std::size_t kPasses = 4;
 
 /// A longest path, or a weighted sum of several, as counts: its length is
 /// sum count[work][stage] * duration + sum forward[i] * latency of boundary i + .... `held` counts
@@ -34,6 +36,8 @@ struct PathCounts {
   std::array<std::vector<Number>, kWorks> work;  ///< [stage]
   std::array<std::vector<Number>, kHolds> held;  ///< [stage]
   std::vector<Number> forward, backward;  ///< [boundary i]: transfers stage i-1 -> i, i -> i-1
+  /// [stage] temporaries of its F, B, I, W; empty = of none.
+  std::vector<std::array<Number, kPasses>> temporary;
 
   explicit PathCounts(std::size_t stages = 0) : forward(stages), backward(stages) {
     for (auto& counts : work) counts.assign(stages, Number{});

@@ -126,6 +126,7 @@ double Relaxation::constant_of(const Row& row) const {
     const auto rank = static_cast<std::size_t>(row.rank);
     for (const std::size_t s : candidates_.live().stages(rank))
       for (std::size_t a = kWorks; a < kAmounts; ++a) sum += count(counts, a)[s] * level_[s][a];
+    sum += temporary(rank, *row.moment);
     return (sum - static_cast<double>(candidates_.memory_limit()[rank].value)) * byte_scale_[rank];
   }
   for (std::size_t s = 0; s < stages_; ++s) {
@@ -136,6 +137,15 @@ double Relaxation::constant_of(const Row& row) const {
     if (counts.backward[s] > 0) sum += counts.backward[s] * latency_[s].backward;
   }
   return sum;
+}
+
+/// Of what runs at a moment, if the cuts are the nearest.
+double Relaxation::temporary(std::size_t rank, const LiveMoment& moment) const {
+  if (nearest_.empty()) return 0;
+  const std::size_t s = candidates_.live().stages(rank)[static_cast<std::size_t>(moment.running)];
+  const std::int32_t last = candidates_.model().last();
+  return candidates_.model().temporary(moment.op, std::min(nearest_[s], last),
+                                       std::min(nearest_[s + 1], last));
 }
 
 std::size_t Relaxation::add(Row row) {
@@ -171,7 +181,8 @@ std::size_t Relaxation::worst_limit(double tolerance) {
   for (std::size_t r = 0; r < live.ranks(); ++r) {
     const std::vector<std::size_t>& stages = live.stages(r);
     for (const LiveMoment& moment : cut_bound_.moments(r)) {
-      double bytes = -static_cast<double>(candidates_.memory_limit()[r].value);
+      double bytes =
+          temporary(r, moment) - static_cast<double>(candidates_.memory_limit()[r].value);
       for (std::size_t k = 0; k < stages.size(); ++k) {
         const std::size_t s = stages[k];
         const auto held = [&](std::size_t h) {
@@ -250,7 +261,8 @@ double Relaxation::weighted_bytes(const std::vector<PathMaster::Weight>& weights
     const auto rank = static_cast<std::size_t>(row.rank);
     const double most =
         model.held(Hold::Fixed).back() +
-        saved * (model.held(Hold::Saved).back() + model.held(Hold::WeightSaved).back());
+        saved * (model.held(Hold::Saved).back() + model.held(Hold::WeightSaved).back()) +
+        model.most_temporary(row.moment->op);
     sum += weight * byte_scale_[rank] *
            std::max(most, static_cast<double>(candidates_.memory_limit()[rank].value));
   }
@@ -276,10 +288,15 @@ void Relaxation::add_weights(const std::vector<PathMaster::Weight>& weights, dou
           whole * ((row.counts.work[0][s] + row.counts.work[1][s]) * costs.action_overhead(s) +
                    row.counts.work[3][s] * costs.step_overhead(s));
     }
-    if (limit)
+    if (limit) {
+      weights_.temporary.resize(stages_);
+      const auto running = static_cast<std::size_t>(row.moment->running);
+      weights_.temporary[candidates_.live().stages(rank)[running]]
+                        [static_cast<std::size_t>(row.moment->op)] += whole;
       constant_ -= whole * static_cast<double>(candidates_.memory_limit()[rank].value);
-    else
+    } else {
       weight_sum_ += whole;
+    }
     if (record_ == nullptr) continue;
     const auto written = static_cast<std::int64_t>(whole);
     if (limit)

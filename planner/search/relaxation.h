@@ -1,7 +1,7 @@
 // Weights for the bound of a region: the master's paths and limits, priced where its loads are.
 //
 // Rows of the master are longest paths and limits: what a rank holds at a moment is not above its
-// memory (LiveMemory, temporaries left out). Its duals are the weights that CutBound takes. Rows
+// memory (LiveMemory). Its duals are the weights that CutBound takes. Rows
 // only choose weights, so they may be approximate: work, latencies and bytes are taken at the cuts
 // that the master's loads come closest to, and rise with the load at the model's mean rates.
 #pragma once
@@ -68,6 +68,7 @@ class Relaxation {
   void set_constants();
   void forget();
   double constant_of(const Row& row) const;
+  double temporary(std::size_t rank, const LiveMoment& moment) const;
   std::size_t add(Row row);
   std::size_t add_limit(std::size_t rank, const LiveMoment& moment);
   std::size_t worst_limit(double tolerance);
