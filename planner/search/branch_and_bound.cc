@@ -91,6 +91,29 @@ void BranchAndBound::record_weights(Node& node) {
   written.certified.weights.push_back(last_weights_);
 }
 
+/// The smallest weighted sum, by the master's weights. It takes memory for linear in the loads, and
+/// finds contradictions where there are none: then the limits weigh as much as raises the bound.
+std::optional<CutBound::Minimum> BranchAndBound::minimum() {
+  relaxation_.weigh();
+  const auto found = [&] {
+    return cut_bound_.minimum(relaxation_.weights(), relaxation_.constant());
+  };
+  auto minimum = found();
+  if (!minimum || relaxation_.weight_sum() > 0 || minimum->scaled > 0) return minimum;
+  constexpr double kLeast = 1.0 / 64, kMost = 64;  // as paths weigh 1 together
+  double best = -1, chosen = 0;
+  for (double more = 0; more < kMost; more = std::max(kLeast, 2 * more)) {
+    relaxation_.weigh_despite(more);
+    minimum = found();
+    const double bound = least(minimum->scaled);
+    if (bound <= best) break;
+    best = bound, chosen = more;
+    if (bound >= target()) return minimum;
+  }
+  relaxation_.weigh_despite(chosen);
+  return found();
+}
+
 /// Raises the node's bound by rounds of master, minimum and the minimum's longest path.
 BranchAndBound::Verdict BranchAndBound::raise(Node& node, std::size_t rounds) {
   responses_.clear();
@@ -102,9 +125,8 @@ BranchAndBound::Verdict BranchAndBound::raise(Node& node, std::size_t rounds) {
     relaxation_.solve(tolerance);
     relaxation_.linearise();
     relaxation_.solve(tolerance);
-    relaxation_.weigh();
+    const auto minimum = this->minimum();
     last_weights_ = relaxation_.certified();
-    const auto minimum = cut_bound_.minimum(relaxation_.weights(), relaxation_.constant());
     const bool contradiction = relaxation_.weight_sum() == 0;
     if (!minimum || (contradiction && minimum->scaled > 0)) return close(node, target());
     if (!contradiction) {

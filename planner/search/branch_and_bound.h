@@ -80,6 +80,7 @@ class BranchAndBound {
   void offer_nearest();
   Verdict improve(Node& node, std::size_t rounds);
   Verdict raise(Node& node, std::size_t rounds);
+  std::optional<CutBound::Minimum> minimum();
   bool enumerate();
   void split(const Node& node);
   std::size_t push(CutRegion region, double bound, std::uint32_t depth);

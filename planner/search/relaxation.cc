@@ -225,6 +225,7 @@ std::size_t Relaxation::price_row(double tolerance) {
 }
 
 void Relaxation::solve(double tolerance) {
+  contradiction_ = false;
   const double slack = 1e-9 * candidates_.model().load(0).back();
   const auto inverse = static_cast<double>((stages_ + 1) * (stages_ + 1));
   for (std::size_t k = 0; k < 32 * stages_ + 64; ++k) {
@@ -307,15 +308,24 @@ void Relaxation::add_weights(const std::vector<PathMaster::Weight>& weights, dou
   }
 }
 
-void Relaxation::weigh() {
+void Relaxation::clear_weights() {
   weights_ = PathCounts<double>(stages_);
   certified_ = {};
   weight_sum_ = 0, constant_ = 0;
-  if (contradiction_) {
-    contradiction_ = false;
-    return add_weights(master_.contradiction(), kExact);
-  }
-  add_weights(master_.weights(), weight_target_);
+}
+
+void Relaxation::weigh() {
+  if (!contradiction_) return weigh_despite(0);
+  clear_weights();
+  add_weights(master_.contradiction(), kExact);
+}
+
+void Relaxation::weigh_despite(double more) {
+  clear_weights();
+  std::vector<PathMaster::Weight> all = master_.weights();
+  if (more > 0)
+    for (const auto& [path, weight] : master_.contradiction()) all.push_back({path, more * weight});
+  add_weights(all, weight_target_);
   for (std::size_t p = 0; weight_sum_ == 0; ++p)  // there is always a path in the basis
     if (rows_[p].rank < 0) add_weights({{p, 1.0}}, 1);
 }

@@ -31,6 +31,9 @@ class Relaxation {
   /// The master's weights as whole numbers, or those that show that its limits contradict each
   /// other.
   void weigh();
+  /// Instead, after a contradiction that left cuts: the weights before it, and `more` of those that
+  /// contradict.
+  void weigh_despite(double more);
   const PathCounts<double>& weights() const { return weights_; }
   double weight_sum() const { return weight_sum_; }  ///< of paths; 0 = limits alone
   double constant() const { return constant_; }      ///< of the weighted sum
@@ -75,6 +78,7 @@ class Relaxation {
   std::size_t price_row(double tolerance);
   bool surely_exists(const PathCounts<std::int32_t>& path) const;
   double weighted_bytes(const std::vector<PathMaster::Weight>& weights) const;
+  void clear_weights();
   void add_weights(const std::vector<PathMaster::Weight>& weights, double factor);
 
   Candidates& candidates_;
