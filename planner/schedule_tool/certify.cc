@@ -48,7 +48,7 @@ class ProofCheck {
       graph_ = dependencies(lower(schedule_, costs, placement_), chain(stages_), placement_, {});
     }
     for (const CertifiedPath& path : proof.paths)
-      paths_.push_back(built_ ? any_order(path.rank) : walk(path));
+      paths_.push_back(built_ ? any_order(path) : walk(path));
     for (Counts& path : paths_) path[0][kPaths] = 1;
     for (const CertifiedMoment& moment : proof.moments) moments_.push_back(held(moment));
   }
@@ -108,17 +108,28 @@ class ProofCheck {
     return counts;
   }
 
-  /// In any order a microbatch passes the stages before the rank's first, then the rank works.
-  Counts any_order(std::uint32_t of_rank) const {
+  /// In any order: the first microbatch comes to a stage of the rank, forward (f = not its first)
+  /// or back (b = its last); the rank does what is left; d = the last one goes back from its first.
+  Counts any_order(const CertifiedPath& path) const {
+    std::vector<std::size_t> own;
+    for (std::size_t s = 0; s < stages_; ++s)
+      if (placement_.rank_of_stage[s].index() == path.rank) own.push_back(s);
+    const auto turns = [&](char turn) { return std::ranges::count(path.turns, turn); };
+    const std::size_t f = turns('f'), b = turns('b'), d = turns('d');
+    require(f < own.size() && b <= own.size() && d <= own.size() && f * b == 0,
+            "a path of no rank");
+    const std::size_t come = b > 0 ? stages_ : own[f], back = b > 0 ? own[own.size() - b] : stages_;
+    const std::size_t leave = d > 0 ? own[d - 1] : 0;
+    require(leave <= back, "a path that leaves before it comes");
     Counts counts(stages_);
-    const Big n = proof_.spec.microbatches;
-    for (std::size_t s = 0, before = 1; s < stages_; ++s) {
-      if (s > 0) counts[s][kUp] = before;
-      const bool own = placement_.rank_of_stage[s].index() == of_rank;
-      before = before && !own;
-      counts[s][StageBounds::kForward] = own ? n : Big{before};
-      counts[s][StageBounds::kInput] = counts[s][StageBounds::kWeight] = own ? n : 0;
-      counts[s][StageBounds::kStep] = own;
+    for (std::size_t s = 0; s < stages_; ++s) {
+      const bool mine = placement_.rank_of_stage[s].index() == path.rank;
+      const bool left = mine && leave <= s && s <= back, returns = s > back || s < leave;
+      const Big n = proof_.spec.microbatches, after = d > 0 ? s == 0 : left;
+      counts[s] = {s < come ? 1 : mine * n, left ? n : Big{returns}, d > 0 ? after : after * n,
+                   after};
+      counts[s][kUp] = 0 < s && s <= come;
+      counts[s][kBack] = s > back || (0 < s && s <= leave);
     }
     return counts;
   }
@@ -208,7 +219,8 @@ class ProofCheck {
     return sum;
   }
 
-  /// Takes out stages of which all cuts have weighted paths, or memory, of bound or more. False: all.
+  /// Takes out stages of which all cuts have weighted paths, or memory, of bound or more. False:
+  /// all.
   bool filter(Region& region, const CertifiedWeights& weights) const {
     Counts y(stages_);
     for (const CertifiedWeight& weight : weights.paths) add(paths_, weight, y);

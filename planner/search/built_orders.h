@@ -29,13 +29,6 @@ std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& 
 BuiltPlan build_plan(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
                      const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed);
 
-/// Step time (ns) that no order of any kind goes below, for any cuts into stages of the placement
-/// of `spec`, whatever the memory. One stage a rank: before rank r can begin, a microbatch has
-/// passed the ranks before it (as far as stages surely wait for their neighbours), then the rank
-/// has all its work to do. More stages: all work shared by the ranks. Layers count at their fastest
-/// device where several kinds may get them, transfers not at all.
-double any_order_bound(const CutModel& model, const Problem& problem, const ScheduleSpec& spec);
-
 /// Whether no order of any kind can fit into the memory: a single microbatch does not.
 bool no_order_fits(const Problem& problem, const ScheduleSpec& spec);
 

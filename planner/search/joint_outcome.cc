@@ -4,6 +4,7 @@
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
+#include "planner/search/any_order.h"
 #include "planner/search/lack.h"
 #include "planner/search/pareto.h"
 #include "planner/search/proof_record.h"
@@ -46,15 +47,15 @@ bool linked_only(const Searched& in) {
                              [](const Contender& c) { return c.proof && c.proof->linked_only(); });
 }
 
-void certify(const Searched& in, SearchOutcome& outcome) {
+void certify(const Searched& in, const std::vector<AnyOrder>& any_order, SearchOutcome& outcome) {
   const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
   if ((!outcome.bound && !nothing_fits) || in.problem.memory_rule != MemoryRule::Lifetimes) return;
   const std::int64_t bound =
       outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
   // Certificates know neither bounds that took no search nor the class of linked stages.
   const bool searched = std::ranges::all_of(in.contenders, [&](const Contender& c) {
-    return !c.impossible.empty() || (c.proof && !c.proof->linked_only() &&
-                                     c.proof->bound() >= static_cast<double>(bound));
+    return !c.impossible.empty() ||
+           (c.proof && !c.proof->linked_only() && c.proof->bound() >= static_cast<double>(bound));
   });
   if (!searched) return;
   std::vector<CertifiedProof> proofs;
@@ -62,10 +63,10 @@ void certify(const Searched& in, SearchOutcome& outcome) {
     proofs.push_back(c.proof ? c.proof->certificate(bound)
                              : CertifiedProof{in.problem.schedules[c.number], {}, {}, {}, {}});
   if (!outcome.plans.empty() && outcome.plans.front().order)
-    for (const ScheduleSpec& spec : in.to_build) {
-      auto loads = sure_loads(in, spec);
+    for (std::size_t k = 0; k < any_order.size(); ++k) {
+      auto loads = sure_loads(in, in.to_build[k]);
       if (!loads) return;
-      proofs.push_back(any_order_proof(spec, std::move(*loads)));
+      proofs.push_back(any_order[k].proof(std::move(*loads)));
     }
   outcome.certificate =
       std::make_shared<Certificate>(certificate_of(in.problem, bound, std::move(proofs)));
@@ -94,12 +95,12 @@ Bound listed_bound(const Searched& in, double best) {
 
 /// The bound of the class that the best plan is in: the schedules whose order is known, or those
 /// and any order at all.
-Bound class_bound(const Searched& in, const PlannedSchedule& best) {
+Bound class_bound(const Searched& in, const std::vector<AnyOrder>& any_order,
+                  const PlannedSchedule& best) {
   Bound found = listed_bound(in, static_cast<double>(best.estimate.count()));
-  if (in.to_build.empty()) return found;
   double any = kInfinite;
-  for (const ScheduleSpec& spec : in.to_build)
-    any = std::min(any, any_order_bound(in.model, in.problem, spec));
+  for (const AnyOrder& one : any_order) any = std::min(any, one.bound());
+  if (any == kInfinite) return found;
   const Nanoseconds least{static_cast<std::int64_t>(any)};
   if (best.order) {
     found.time = std::min(found.time, least);
@@ -150,6 +151,7 @@ void explain(const Searched& in, SearchOutcome& outcome) {
 SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history) {
   SearchOutcome outcome;
   outcome.candidates = evaluated(in.contenders, in.built);
+  std::vector<AnyOrder> any_order;  // [spec of in.to_build], if there is a plan
   std::optional<Infeasible> closest;
   for (const Contender& c : in.contenders) {
     const ScheduleSpec& spec = in.problem.schedules[c.number];
@@ -182,7 +184,8 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
             return no_order_fits(in.problem, spec);
           });
   } else {
-    outcome.bound = class_bound(in, outcome.plans.front());
+    for (const ScheduleSpec& spec : in.to_build) any_order.emplace_back(in.model, in.problem, spec);
+    outcome.bound = class_bound(in, any_order, outcome.plans.front());
     // The class of the plan may be wider than the listed schedules.
     for (SearchStep& step : history)
       if (step.bound) step.bound = std::min(*step.bound, outcome.bound->time);
@@ -190,7 +193,8 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
   outcome.history = std::move(history);
   explain(in, outcome);
   // The judge of certificates knows nothing of recomputation.
-  if (in.options.certificate && in.problem.recompute == Recompute::None) certify(in, outcome);
+  if (in.options.certificate && in.problem.recompute == Recompute::None)
+    certify(in, any_order, outcome);
   return outcome;
 }
 

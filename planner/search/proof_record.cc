@@ -51,18 +51,6 @@ CertifiedProof ProofRecord::proof(const ScheduleSpec& spec, std::int64_t bound) 
   return proof;
 }
 
-CertifiedProof any_order_proof(const ScheduleSpec& spec, std::vector<std::int64_t> least_load) {
-  CertifiedProof proof{spec, std::move(least_load), {}, {}, {}};
-  CertifiedNode& root = proof.tree.emplace_back();
-  root.weights.emplace_back();
-  for (std::uint32_t rank = 0; rank < spec.ranks; ++rank) {
-    proof.paths.push_back({rank, ""});
-    root.weights.front().paths.push_back({rank, 1});
-    root.weights.push_back({{{rank, 1}}, {}});
-  }
-  return proof;
-}
-
 /// Only the devices of the ranks, with what their costs are made of.
 static void keep_devices(const Problem& problem, Certificate& certificate) {
   std::vector<DeviceId> devices = problem.device_of_rank;

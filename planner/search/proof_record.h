@@ -39,11 +39,6 @@ class ProofRecord {
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> number_;
 };
 
-/// What proves any_order_bound (built_orders.h) of `spec`: every rank's work after a microbatch has
-/// come to it, first of all ranks together, then of one after the other. `least_load` ([stage], as
-/// in CertifiedProof) must make sure that every stage sends to the next.
-CertifiedProof any_order_proof(const ScheduleSpec& spec, std::vector<std::int64_t> least_load);
-
 /// The problem's figures with the proofs; leaves out what the proofs do not need.
 Certificate certificate_of(const Problem& problem, std::int64_t bound,
                            std::vector<CertifiedProof> proofs);

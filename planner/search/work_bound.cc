@@ -5,7 +5,8 @@
 #include <limits>
 #include <map>
 
-#include "planner/search/built_orders.h"
+#include "planner/schedules/families.h"
+#include "planner/search/any_order.h"
 #include "planner/search/segment_bound.h"
 
 namespace pfeife {
@@ -40,12 +41,13 @@ double work_bound(const Problem& problem) {
                        problem.recompute == Recompute::Full);
   double least = std::numeric_limits<double>::infinity();
   for (const ScheduleSpec& spec : problem.schedules) {
-    // Schedules of equal size have the same bound; one of them is asked.
+    // Schedules of one placement have the same bound; one of them is asked.
     const auto same = [&](const ScheduleSpec& other) {
-      return (other.loops > 1) == (spec.loops > 1);
+      return other.microbatches == spec.microbatches &&
+             placement_for(other).rank_of_stage == placement_for(spec).rank_of_stage;
     };
     if (&*std::ranges::find_if(problem.schedules, same) != &spec) continue;
-    least = std::min(least, std::max({any_order_bound(model, problem, spec),
+    least = std::min(least, std::max({AnyOrder(model, problem, spec).bound(),
                                       shared_work_bound(problem, spec.microbatches),
                                       one_microbatch_bound(problem)}));
   }

@@ -7,6 +7,7 @@
 #include "planner/cost/evaluate.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/schedules/zb_greedy.h"
+#include "planner/search/any_order.h"
 #include "planner/search/min_max.h"
 #include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"
@@ -111,7 +112,7 @@ TEST(BuiltOrders, NoScheduleOfAnyCutsIsBelowTheBoundForAnyOrder) {
     const ScheduleSpec spec = instance.built(loops);
     const Problem problem = instance.problem({spec});
     const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
-    const double bound = any_order_bound(model, problem, spec);
+    const double bound = AnyOrder(model, problem, spec).bound();
     const Placement placement = placement_for(spec);
     std::vector<ScheduleSpec> others =
         search_set(instance.ranks, instance.microbatches, std::vector<std::size_t>{loops});

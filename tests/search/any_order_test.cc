@@ -1,0 +1,220 @@
+// What no order of the actions goes below, against the best of all orders of small pipelines, and
+// against orders that reach it.
+#include "planner/search/any_order.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/schedules/families.h"
+#include "planner/schedules/zb_greedy.h"
+#include "planner/search/matrix_game.h"
+#include "tests/search/random_problem.h"
+
+namespace pfeife {
+namespace {
+
+/// F, I and W of each stage, and transfers between neighbours on different ranks: all times ns.
+struct Pipeline {
+  std::size_t ranks, loops, microbatches;
+  std::vector<std::int64_t> forward, input, weight;  // [stage]
+  std::vector<std::int64_t> transfer;                // [boundary], both ways
+
+  std::size_t stages() const { return ranks * loops; }
+};
+
+/// The best step of all orders: starts never go back in time, each action at once when its rank and
+/// what it needs allow, and whatever cannot be better than the best so far is left out.
+class BestOrder {
+ public:
+  BestOrder(const Pipeline& pipeline, std::int64_t known)
+      : p_(pipeline),
+        best_(known),
+        free_(p_.ranks, 0),
+        left_(p_.ranks, 0),
+        end_(3, std::vector<std::vector<std::int64_t>>(
+                    p_.stages(), std::vector<std::int64_t>(p_.microbatches, -1))) {
+    const auto n = static_cast<std::int64_t>(p_.microbatches);
+    for (std::size_t s = 0; s < p_.stages(); ++s)
+      left_[s % p_.ranks] += n * (p_.forward[s] + p_.input[s] + p_.weight[s]);
+    go_on(0, p_.stages() * p_.microbatches * 3);
+  }
+  std::int64_t best() const { return best_; }
+
+ private:
+  static constexpr std::int64_t kNot = -1;
+  std::int64_t sent(std::size_t op, std::size_t s, std::size_t boundary, std::size_t m) const {
+    const std::int64_t end = end_[op][s][m];
+    return end == kNot ? kNot : end + (p_.ranks > 1 ? p_.transfer[boundary] : 0);
+  }
+  /// When what the action needs is there; kNot = not yet scheduled.
+  std::int64_t ready(std::size_t op, std::size_t s, std::size_t m) const {
+    if (op == 0) {
+      if (m > 0 && end_[0][s][m - 1] == kNot) return kNot;  // microbatches are alike
+      return s == 0 ? 0 : sent(0, s - 1, s, m);
+    }
+    if (op == 2) return end_[1][s][m];
+    return s + 1 == p_.stages() ? end_[0][s][m] : sent(1, s + 1, s + 1, m);
+  }
+  void go_on(std::int64_t now, std::size_t actions) {
+    if (actions == 0) {
+      best_ = std::min(best_, *std::ranges::max_element(free_));
+      return;
+    }
+    for (std::size_t r = 0; r < p_.ranks; ++r)
+      if (left_[r] > 0 && std::max(free_[r], now) + left_[r] >= best_) return;
+    const std::vector<std::int64_t>* const times[] = {&p_.forward, &p_.input, &p_.weight};
+    for (std::size_t op = 0; op < 3; ++op)
+      for (std::size_t s = 0; s < p_.stages(); ++s)
+        for (std::size_t m = 0; m < p_.microbatches; ++m) {
+          if (end_[op][s][m] != kNot) continue;
+          const std::int64_t needs = ready(op, s, m);
+          const std::size_t r = s % p_.ranks;
+          const std::int64_t start = std::max(needs, free_[r]);
+          if (needs == kNot || start < now) continue;
+          const std::int64_t time = (*times[op])[s], was_free = free_[r];
+          end_[op][s][m] = free_[r] = start + time, left_[r] -= time;
+          go_on(start, actions - 1);
+          end_[op][s][m] = kNot, free_[r] = was_free, left_[r] += time;
+        }
+  }
+
+  const Pipeline& p_;
+  std::int64_t best_;
+  std::vector<std::int64_t> free_, left_;                    // [rank]
+  std::vector<std::vector<std::vector<std::int64_t>>> end_;  // [F, I, W][stage][microbatch]
+};
+
+Layers layers_of(const Pipeline& p) {
+  Layers layers;
+  for (std::size_t s = 0; s < p.forward.size(); ++s) {
+    Layer layer;
+    layer.times = {{Nanoseconds{p.forward[s]}, Nanoseconds{p.input[s]}, Nanoseconds{p.weight[s]},
+                    Nanoseconds{0}}};
+    layers.layers.push_back(layer);
+    const auto l = static_cast<std::int64_t>(s);
+    if (s > 0)
+      layers.values.push_back(
+          {"v", LayerId{l - 1}, {LayerId{l}}, Bytes{1}, Bytes{1}, Nanoseconds{p.transfer[s]}});
+  }
+  return layers;
+}
+
+Problem problem_of(const Pipeline& p, const Layers& layers, const Cluster& cluster) {
+  Problem problem{.layers = layers, .cluster = cluster};
+  for (std::size_t r = 0; r < p.ranks; ++r) {
+    problem.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+    problem.memory_limit.emplace_back(std::int64_t{1} << 40);
+  }
+  return problem;
+}
+
+std::int64_t any_order_bound(const Pipeline& p) {
+  const Layers layers = layers_of(p);
+  const Cluster cluster = uniform_cluster(p.ranks, DeviceKind{}, {1e15}, Nanoseconds{0});
+  const Problem problem = problem_of(p, layers, cluster);
+  const CutModel model(layers, cluster, MemoryRule::Lifetimes);
+  return static_cast<std::int64_t>(
+      AnyOrder(model, problem, {"zb_greedy", p.ranks, p.microbatches, p.loops, {}, {}}).bound());
+}
+
+/// The stages that neighbouring layers make: all ways to cut into ranks * loops.
+void for_each_cut(const Pipeline& p, const std::function<void(const Pipeline&)>& visit) {
+  const Layers layers = layers_of(p);
+  for_each_partition(layers, p.stages(), [&](const Partition& cuts) {
+    Pipeline cut{p.ranks, p.loops, p.microbatches, {0}, {0}, {0}, {0}};
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      const bool begins = l > 0 && std::ranges::count(cuts.cuts, static_cast<std::int32_t>(l) - 1);
+      if (begins)
+        for (auto* times : {&cut.forward, &cut.input, &cut.weight}) times->push_back(0);
+      if (begins) cut.transfer.push_back(p.transfer[l]);
+      cut.forward.back() += p.forward[l], cut.input.back() += p.input[l];
+      cut.weight.back() += p.weight[l];
+    }
+    visit(cut);
+  });
+}
+
+TEST(AnyOrder, IsNotAboveTheBestOfAllOrdersAndOftenEqual) {
+  std::mt19937 random(5);
+  int equal = 0, close = 0, all = 0;
+  for (int round = 0; round < 270; ++round) {
+    static constexpr std::array<std::array<std::size_t, 3>, 9> kSizes{{{2, 1, 2},
+                                                                       {2, 1, 3},
+                                                                       {3, 1, 2},
+                                                                       {3, 1, 3},
+                                                                       {4, 1, 1},
+                                                                       {2, 2, 1},
+                                                                       {2, 2, 2},
+                                                                       {3, 2, 1},
+                                                                       {2, 3, 1}}};
+    const auto [ranks, loops, microbatches] = kSizes[static_cast<std::size_t>(round) % 9];
+    Pipeline p{ranks, loops, microbatches, {}, {}, {}, {}};
+    for (std::size_t l = 0; l < p.stages() + random() % 2; ++l) {
+      p.forward.push_back(1 + random() % 9), p.input.push_back(1 + random() % 9);
+      p.weight.push_back(random() % 9), p.transfer.push_back(random() % 4);
+    }
+    std::int64_t best = std::numeric_limits<std::int64_t>::max() / 2;
+    for_each_cut(p, [&](const Pipeline& cut) { best = BestOrder(cut, best).best(); });
+    const std::int64_t bound = any_order_bound(p);
+    ASSERT_LE(bound, best) << round;
+    ++all, equal += bound == best, close += bound * 10 >= best * 9;
+  }
+  EXPECT_GT(close * 10, all * 9);  // within 10 % in nine of ten cases
+  EXPECT_GT(equal * 3, all);
+}
+
+// Equal stages, one layer each, transfers for nothing: orders built for them end with the bound to
+// the nanosecond, with more microbatches than ranks and with fewer. With fewer it is the way back
+// that counts: 8 ranks, 4 microbatches, one stage a rank: 8 F and 7 I until the first gradient is
+// at rank 0, then 4 I and 4 W are left.
+TEST(AnyOrder, IsReachedByOrdersOfEqualStages) {
+  for (const std::size_t loops : {1, 2, 3})
+    for (const std::size_t microbatches : {2, 4, 8, 16}) {
+      const std::size_t ranks = 8, stages = ranks * loops;
+      const std::vector<std::int64_t> one(stages, 1);
+      Pipeline p{ranks, loops, microbatches, one, one, one, std::vector<std::int64_t>(stages, 0)};
+      const auto n = static_cast<std::int64_t>(microbatches), v = static_cast<std::int64_t>(loops);
+      const std::int64_t expected =
+          std::max({7 + 3 * n * v, 8 * v + 7 + 2 * n * v, 8 * v + (8 * v - 1) + 2 * n});
+      EXPECT_EQ(any_order_bound(p), expected) << loops << " " << microbatches;
+      const StageCosts costs =
+          uniform_costs(stages, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{0});
+      const ScheduleSpec spec{"zb_greedy", ranks, microbatches, loops, {}, {}};
+      const TimedOrder order = zero_bubble_order(costs, placement_for(spec), microbatches, {});
+      EXPECT_EQ(order.time, expected) << loops << " " << microbatches;
+    }
+}
+
+TEST(MatrixGame, HasTheValueOfKnownGames) {
+  // Rock, paper, scissors with 2 added to every gain.
+  const GameSolution even = solve_game({{2, 1, 3}, {3, 2, 1}, {1, 3, 2}});
+  EXPECT_NEAR(even.value, 2, 1e-9);
+  for (const double share : even.rows) EXPECT_NEAR(share, 1.0 / 3, 1e-9);
+  for (const double share : even.columns) EXPECT_NEAR(share, 1.0 / 3, 1e-9);
+  // Two by two without a saddle point: (a d - b c) / (a + d - b - c).
+  const GameSolution two = solve_game({{4, 1}, {2, 3}});
+  EXPECT_NEAR(two.value, 10.0 / 4, 1e-9);
+  EXPECT_NEAR(two.rows[0], 0.25, 1e-9);
+  EXPECT_NEAR(two.columns[0], 0.5, 1e-9);
+  // Strategies guarantee the value against every answer.
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t m = 1 + random() % 8, n = 1 + random() % 8;
+    std::vector<std::vector<double>> gains(m, std::vector<double>(n));
+    for (auto& row : gains)
+      for (double& gain : row) gain = static_cast<double>(1 + random() % 9);
+    const GameSolution game = solve_game(gains);
+    for (std::size_t c = 0; c < n; ++c) {
+      double sum = 0;
+      for (std::size_t r = 0; r < m; ++r) sum += game.rows[r] * gains[r][c];
+      EXPECT_GE(sum, game.value - 1e-6) << round;
+    }
+    for (std::size_t r = 0; r < m; ++r) {
+      double sum = 0;
+      for (std::size_t c = 0; c < n; ++c) sum += game.columns[c] * gains[r][c];
+      EXPECT_LE(sum, game.value + 1e-6) << round;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pfeife
