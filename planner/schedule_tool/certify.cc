@@ -97,39 +97,29 @@ class ProofCheck {
       if (a.op == Op::Send && a.direction == Direction::Forward) ++counts[a.stage.index() + 1][kUp];
       if (a.op == Op::Send && a.direction == Direction::Backward) ++of[kBack];
     };
-    for_each_action(graph_.tasks[at.index()].cell, count);
-    for (const char turn : path.turns) {
+    for (std::size_t k = 0;; ++k) {
+      for_each_action(graph_.tasks[at.index()].cell, count);
+      if (k == path.turns.size()) return counts;
       const auto edges = graph_.edges_into(at);
-      const auto edge = std::ranges::find(edges, turn, turn_of);
+      const auto edge = std::ranges::find(edges, path.turns[k], turn_of);
       require(edge != edges.end(), "a path takes a step that the schedule does not have");
       at = edge->from;
-      for_each_action(graph_.tasks[at.index()].cell, count);
     }
-    return counts;
   }
 
-  /// In any order: the first microbatch comes to a stage of the rank, forward (f = not its first)
-  /// or back (b = its last); the rank does what is left; d = the last one goes back from its first.
+  /// In any order: the first microbatch comes to a stage (f = another stage passed), or comes back
+  /// to one (b likewise); the rank does what is left; d = the last one goes back over a stage.
   Counts any_order(const CertifiedPath& path) const {
-    std::vector<std::size_t> own;
-    for (std::size_t s = 0; s < stages_; ++s)
-      if (placement_.rank_of_stage[s].index() == path.rank) own.push_back(s);
     const auto turns = [&](char turn) { return std::ranges::count(path.turns, turn); };
-    const std::size_t f = turns('f'), b = turns('b'), d = turns('d');
-    require(f < own.size() && b <= own.size() && d <= own.size() && f * b == 0,
-            "a path of no rank");
-    const std::size_t come = b > 0 ? stages_ : own[f], back = b > 0 ? own[own.size() - b] : stages_;
-    const std::size_t leave = d > 0 ? own[d - 1] : 0;
-    require(leave <= back, "a path that leaves before it comes");
+    const std::size_t b = turns('b'), come = b > 0 ? stages_ : turns('f'), leave = turns('d');
     Counts counts(stages_);
     for (std::size_t s = 0; s < stages_; ++s) {
       const bool mine = placement_.rank_of_stage[s].index() == path.rank;
-      const bool left = mine && leave <= s && s <= back, returns = s > back || s < leave;
-      const Big n = proof_.spec.microbatches, after = d > 0 ? s == 0 : left;
-      counts[s] = {s < come ? 1 : mine * n, left ? n : Big{returns}, d > 0 ? after : after * n,
-                   after};
+      const bool back = s + b > stages_, once = back || s < leave;
+      const Big n = mine ? proof_.spec.microbatches : 0, end = leave > 0 ? s == 0 : mine && !once;
+      counts[s] = {s < come ? 1 : n, once ? 1 : n, leave > 0 ? end : end * n, end};
       counts[s][kUp] = 0 < s && s <= come;
-      counts[s][kBack] = s > back || (0 < s && s <= leave);
+      counts[s][kBack] = back || (0 < s && s <= leave);
     }
     return counts;
   }
@@ -244,12 +234,9 @@ class ProofCheck {
         }
         if (s > 0 && least[s][q] < kNever) begin[s][q] -= transfers(region, y, s, q);
       }
-      for (std::size_t q = 0; q <= n; ++q) {
-        Big best = kNever;
+      for (std::size_t q = 0; q <= n; ++q)
         for (std::size_t p = region[s][q].begin; p < region[s][q].end; ++p)
-          best = std::min(best, least[s][p] + cost(s, p, q));
-        least[s + 1][q] = best;
-      }
+          least[s + 1][q] = std::min(least[s + 1][q], least[s][p] + cost(s, p, q));
     }
     Sums rest(n + 1, kNever);  // least of the stages behind
     rest[n] = 0;

@@ -11,9 +11,8 @@ namespace pfeife {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kExact = 9007199254740992.0;  // 2^53
-constexpr std::size_t kPrograms = 60;          ///< dynamic programs over cuts at most
-constexpr double kCloseEnough = 1e-4;          ///< of the bound
+constexpr std::size_t kPrograms = 60;  ///< dynamic programs over cuts at most
+constexpr double kCloseEnough = 1e-4;  ///< of the bound
 
 std::size_t at(std::int32_t q) { return static_cast<std::size_t>(q); }
 
@@ -129,146 +128,9 @@ double simple_bound(const CutModel& model, const Problem& problem, const Schedul
   return low;
 }
 
-/// Rows, cuts and what they cost for one placement.
-class Rows {
- public:
-  Rows(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
-      : model_(model),
-        microbatches_(static_cast<std::int32_t>(spec.microbatches)),
-        placement_{placement_for(spec).rank_of_stage, problem.device_of_rank},
-        costs_(model, placement_),
-        live_(Schedule{.rows = std::vector<std::vector<Cell>>(spec.ranks)}, placement_),
-        cut_bound_(model, costs_, live_, problem.memory_limit, placement_.stages()) {
-    any_cuts_ = cut_bound_.enter(cut_bound_.everything()) &&
-                cut_bound_.minimum(PathCounts<double>(placement_.stages()), 0);
-    if (!any_cuts_) return;
-    cut_bound_.refresh_latencies();
-    for (std::uint32_t rank = 0; rank < spec.ranks; ++rank)
-      for (std::size_t leaves = 0; leaves <= spec.loops; ++leaves)
-        for (std::size_t k = 0; k < spec.loops; ++k) {
-          add({.rank = rank, .stages_passed = k, .leaves = leaves});
-          add({.rank = rank, .stages_back = k + 1, .leaves = leaves});
-        }
-  }
-  bool any_cuts() const { return any_cuts_; }
-  std::size_t size() const { return rows_.size(); }
-  const AnyOrderRow& row(std::size_t p) const { return rows_[p]; }
-
-  /// [row] its length (ns) for the cuts.
-  std::vector<double> lengths(const Cuts& cuts) const {
-    const std::size_t stages = placement_.stages();
-    std::array<std::vector<double>, kWorks> time;
-    std::vector<double> forward(stages, 0.0), backward(stages, 0.0);
-    for (std::size_t s = 0; s < stages; ++s) {
-      for (std::size_t w = 0; w < kWorks; ++w) {
-        const auto& sums = model_.time(costs_.kind(s), static_cast<Work>(w));
-        time[w].push_back(sums[at(cuts[s + 1])] - sums[at(cuts[s])] + overhead(w, s));
-      }
-      if (s == 0) continue;
-      const CutCosts::Latency latency = cut_bound_.sure_at(s, cuts[s]);
-      forward[s] = std::max(0.0, latency.forward), backward[s] = std::max(0.0, latency.backward);
-    }
-    std::vector<double> found;
-    for (const PathCounts<std::int32_t>& counts : counts_) {
-      double length = 0;
-      for (std::size_t s = 0; s < stages; ++s) {
-        for (std::size_t w = 0; w < kWorks; ++w) length += counts.work[w][s] * time[w][s];
-        length += counts.forward[s] * forward[s] + counts.backward[s] * backward[s];
-      }
-      found.push_back(length);
-    }
-    return found;
-  }
-
-  /// The smallest weighted sum of rows over all cuts, exact for whole weights.
-  CutBound::Minimum minimum(const std::vector<double>& weights) {
-    PathCounts<double> sum(placement_.stages());
-    double constant = 0;
-    for (std::size_t p = 0; p < weights.size(); ++p) {
-      if (weights[p] == 0) continue;
-      for (std::size_t s = 0; s < placement_.stages(); ++s) {
-        for (std::size_t w = 0; w < kWorks; ++w) {
-          sum.work[w][s] += weights[p] * counts_[p].work[w][s];
-          constant += weights[p] * counts_[p].work[w][s] * overhead(w, s);
-        }
-        sum.forward[s] += weights[p] * counts_[p].forward[s];
-        sum.backward[s] += weights[p] * counts_[p].backward[s];
-      }
-    }
-    return *cut_bound_.minimum(sum, constant);
-  }
-
-  /// Weights that add up to this keep all sums below 2^53.
-  double most_weight() const {
-    double longest = 0;
-    for (std::size_t s = 0; s < placement_.stages(); ++s) {
-      double sum = 0;
-      for (std::size_t w = 0; w < kWorks; ++w)
-        sum += model_.time(costs_.kind(s), static_cast<Work>(w)).back() + overhead(w, s);
-      longest = std::max(longest, sum);
-    }
-    return std::clamp(std::floor(kExact / (16 * longest * (microbatches_ + 1))), 1.0, 16777216.0);
-  }
-
- private:
-  double overhead(std::size_t work, std::size_t s) const {
-    if (static_cast<Work>(work) == Work::Optimizer) return costs_.step_overhead(s);
-    return static_cast<Work>(work) == Work::BackwardWeight ? 0 : costs_.action_overhead(s);
-  }
-
-  /// Takes the row, without the way of the first microbatch before a stage that may not wait for
-  /// its neighbour; not at all if the way back may be broken.
-  void add(const AnyOrderRow& row) {
-    const std::size_t stages = placement_.stages();
-    std::vector<std::size_t> own;
-    for (std::size_t s = 0; s < stages; ++s)
-      if (placement_.rank_of_stage[s].index() == row.rank) own.push_back(s);
-    const bool returns = row.stages_back > 0;
-    const std::size_t come = returns ? stages : own[row.stages_passed];
-    const std::size_t back = returns ? own[own.size() - row.stages_back] : stages;
-    const std::size_t leave = row.leaves > 0 ? own[row.leaves - 1] : 0;
-    if (leave > back) return;
-    PathCounts<std::int32_t> counts(stages);
-    auto& [forward, input, weight, optimizer] = counts.work;
-    for (std::size_t s = 0; s < stages; ++s) {
-      forward[s] = s < come;
-      counts.forward[s] = s > 0 && s <= come;
-      input[s] = s > back || s < leave;
-      counts.backward[s] = s > back || (0 < s && s <= leave);
-    }
-    for (const std::size_t s : own) {
-      if (s >= come) forward[s] = microbatches_;
-      if (s > back || s < leave) continue;
-      input[s] = microbatches_;
-      if (row.leaves == 0) weight[s] = microbatches_, optimizer[s] = 1;
-    }
-    if (row.leaves > 0) weight[0] = optimizer[0] = 1;
-    for (std::size_t s = 1; s < stages; ++s)
-      if (counts.backward[s] > 0 && !cut_bound_.sure_backward(s)) return;
-    for (std::size_t s = std::min(come, stages - 1); s > 0; --s)
-      if (!cut_bound_.sure_forward(s)) {
-        std::fill_n(forward.begin(), s, 0);
-        std::fill_n(counts.forward.begin(), s + 1, 0);
-        break;
-      }
-    rows_.push_back(row);
-    counts_.push_back(std::move(counts));
-  }
-
-  const CutModel& model_;
-  std::int32_t microbatches_;
-  Placement placement_;
-  CutCosts costs_;
-  LiveMemory live_;
-  CutBound cut_bound_;
-  bool any_cuts_ = false;
-  std::vector<AnyOrderRow> rows_;
-  std::vector<PathCounts<std::int32_t>> counts_;  // [row]
-};
-
 /// Weights of rows whose smallest weighted mean over all cuts is as large as can be: a game of rows
 /// against cuts, of which those join in turn that gain most.
-std::vector<double> best_weights(Rows& rows) {
+std::vector<double> best_weights(AnyOrderRows& rows) {
   std::vector<std::size_t> known;            // rows that take part
   std::vector<std::vector<double>> lengths;  // [cuts][row] of those that take part
   std::vector<double> best, weights(rows.size(), 1.0 / static_cast<double>(rows.size()));
@@ -304,18 +166,13 @@ std::vector<double> best_weights(Rows& rows) {
 
 }  // namespace
 
-CertifiedPath AnyOrderRow::certified() const {
-  return {rank, std::string(stages_passed, 'f') + std::string(stages_back, 'b') +
-                    std::string(leaves, 'd')};
-}
-
 AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
     : spec_(spec) {
   bound_ = simple_bound(model, problem, spec);
-  Rows rows(model, problem, spec);
+  AnyOrderRows rows(model, problem, spec);
   if (!rows.any_cuts()) return;
   for (std::size_t p = 0; p < rows.size(); ++p)
-    if (spec.loops == 1 && rows.row(p).leaves == 0) alone_.push_back(rows.row(p));
+    if (spec.loops == 1 && rows.row(p).leave == 0) alone_.push_back(rows.row(p));
   std::vector<double> weights = best_weights(rows);
   const double most = rows.most_weight();
   double sum = 0;
@@ -325,23 +182,26 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
     rows_.push_back(rows.row(p));
     weights_.push_back(static_cast<std::int64_t>(weights[p]));
   }
-  bound_ =
-      std::max(simple_bound(model, problem, spec), std::ceil(rows.minimum(weights).scaled / sum));
+  if (sum > 0) bound_ = std::max(bound_, std::ceil(rows.minimum(weights).scaled / sum));
 }
 
 CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load) const {
   CertifiedProof proof{spec_, std::move(least_load), {}, {}, {}};
   CertifiedNode& root = proof.tree.emplace_back();
   const auto add = [&](const AnyOrderRow& row) {
-    proof.paths.push_back(row.certified());
+    proof.paths.push_back(row.certified(spec_.stages()));
     return static_cast<std::uint32_t>(proof.paths.size() - 1);
   };
   root.weights.resize(2);
   for (std::size_t p = 0; p < rows_.size(); ++p)
     root.weights[0].paths.push_back({add(rows_[p]), weights_[p]});
   // What simple_bound says: all ranks together, then one after the other.
-  for (std::uint32_t rank = 0; rank < spec_.ranks; ++rank)
-    root.weights[1].paths.push_back({add({.rank = rank}), 1});
+  const std::vector<RankId> rank_of_stage = placement_for(spec_).rank_of_stage;
+  for (std::uint32_t rank = 0; rank < spec_.ranks; ++rank) {
+    const auto first = std::ranges::find(rank_of_stage, RankId{rank}) - rank_of_stage.begin();
+    root.weights[1].paths.push_back(
+        {add({.rank = rank, .come = static_cast<std::size_t>(first)}), 1});
+  }
   for (const AnyOrderRow& row : alone_) root.weights.push_back({{{add(row), 1}}, {}});
   return proof;
 }

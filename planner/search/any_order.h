@@ -1,33 +1,11 @@
 // What no order of the actions goes below, for any cuts into stages of a placement, whatever the
 // memory.
-//
-// Whatever the order, a rank has its work to do after something and before something. `AnyOrderRow`
-// names a chain: the first microbatch comes to one of the rank's stages, on its way forward or
-// back; the rank does all that is left of its work, for all microbatches; then it is done, or the
-// last microbatch goes back to the first stage. The length of each is a sum over the stages, so
-// that weights of rows turn into a bound as those of paths do (cut_bound.h).
 #pragma once
 
-#include <optional>
-
-#include "planner/search/cut_bound.h"
+#include "planner/search/any_order_rows.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
-
-struct AnyOrderRow {
-  std::uint32_t rank = 0;
-  std::size_t stages_passed = 0;  ///< on the way forward, 0 .. V - 1
-  /// The first microbatch comes to the rank's last stage but `stages_back` - 1 on its way back,
-  /// 1 .. V; 0 = it comes forward.
-  std::size_t stages_back = 0;
-  /// The last microbatch leaves the rank's stage number `leaves` - 1 (in their order) on its way
-  /// back, 1 .. V; 0 = the rank's own end counts.
-  std::size_t leaves = 0;
-
-  /// As certificates write it: f for every stage passed, b for every stage back, d for `leaves`.
-  CertifiedPath certified() const;
-};
 
 class AnyOrder {
  public:
