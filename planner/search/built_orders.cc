@@ -5,20 +5,20 @@
 #include <limits>
 #include <memory>
 
+#include "planner/cost/evaluate.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 #include "planner/schedules/zb_greedy.h"
-#include "planner/cost/evaluate.h"
 #include "planner/search/local_search.h"
 #include "planner/search/start_cuts.h"
 
 namespace pfeife {
 namespace {
 
-constexpr std::size_t kFits = 4;     ///< builds at most until the order fits into the memory
-constexpr std::size_t kStarts = 3;   ///< cuts that orders are built for at first
-constexpr std::size_t kRounds = 3;   ///< of moving the cuts and building again
+constexpr std::size_t kFits = 4;      ///< builds at most until the order fits into the memory
+constexpr std::size_t kStarts = 3;    ///< cuts that orders are built for at first
+constexpr std::size_t kRounds = 3;    ///< of moving the cuts and building again
 constexpr std::size_t kRestarts = 3;  ///< of annealing, which begins at the same order and cuts
 constexpr std::size_t kMovesOnCuts = 1000;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -129,6 +129,22 @@ class Best {
   BuiltPlan& result_;
 };
 
+/// Every microbatch's forward and backward before the next one's: no order needs less memory.
+Schedule one_after_the_other(const ScheduleSpec& spec, const Placement& placement) {
+  Schedule schedule;
+  schedule.rows.resize(spec.ranks);
+  for (std::size_t m = 0; m < spec.microbatches; ++m)
+    for (const Op op : {Op::Forward, Op::Backward})
+      for (std::size_t k = 0; k < placement.stages(); ++k) {
+        const std::size_t s = op == Op::Forward ? k : placement.stages() - 1 - k;
+        const StageId stage{static_cast<std::int64_t>(s)};
+        const MicrobatchId microbatch{static_cast<std::int64_t>(m)};
+        schedule.rows[placement.rank_of_stage[s].index()].emplace_back(
+            op == Op::Forward ? forward(stage, microbatch) : backward(stage, microbatch));
+      }
+  return schedule;
+}
+
 std::vector<Cuts> starts_of(const CutModel& model, const Cuts& equal_time, std::size_t stages,
                             const std::vector<Partition>& starts) {
   std::vector<Cuts> found{equal_time};
@@ -150,9 +166,32 @@ std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& 
   return OrderBuilder(model, problem, spec, kMovesOnCuts).build(cuts);
 }
 
+OneMicrobatch one_microbatch(const Problem& problem, const ScheduleSpec& spec) {
+  // Whether a rank does B or I and W, it is never below this: nothing is kept from I to W, and
+  // neither rises higher than B.
+  Layers least = problem.layers;
+  for (Layer& layer : least.layers) {
+    PassBytes& temporary = layer.temporary;
+    temporary.input = std::min(temporary.input, temporary.backward);
+    temporary.weight = std::min(temporary.weight, temporary.backward);
+    layer.weight_saved = Bytes{0};
+  }
+  for (LayerStorage& storage : least.storages) storage.weight_savers.clear();
+  const Problem one{least,
+                    problem.cluster,
+                    {{spec.loops == 1 ? "zb_h1" : "zb1p", spec.ranks, 1, spec.loops, {}, {}}},
+                    problem.device_of_rank,
+                    problem.memory_limit,
+                    problem.cuts,
+                    problem.memory_rule,
+                    problem.recompute};
+  const SearchOutcome outcome = search(one, {.keep = 1, .iterations = 30});
+  if (!outcome.plans.empty()) return {outcome.plans[0].partition, false};
+  return {{}, !outcome.infeasible || outcome.infeasible->proven};
+}
+
 BuiltPlan build_plan(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-                     const std::vector<Partition>& starts, std::size_t effort,
-                     std::uint64_t seed) {
+                     const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed) {
   BuiltPlan result{.spec = spec, .plan = {}, .closest = {}, .impossible = "", .candidates = 0};
   const OrderBuilder builder(model, problem, spec, effort);
   const auto equal_time = equal_time_cuts(problem.layers, builder.placement(), problem.cluster);
@@ -197,6 +236,18 @@ BuiltPlan build_plan(const CutModel& model, const Problem& problem, const Schedu
       if (!note(builder.build(at.cuts), at.cuts)) break;
     }
   }
+  if (!result.plan) {
+    const OneMicrobatch one = one_microbatch(problem, spec);
+    result.nothing_fits = one.nothing_fits;
+    if (one.cuts) {
+      const Cuts cuts = *model.cuts(*one.cuts);
+      note(builder.build(cuts), cuts);
+      Candidates one_by_one(model, problem, spec, one_after_the_other(spec, builder.placement()));
+      one_by_one.offer(cuts, one_by_one.time(cuts));
+      best.take(one_by_one);
+      result.candidates += one_by_one.evaluated();
+    }
+  }
   if (result.plan || problem.recompute != Recompute::Choose) return result;
   // The choice of stages has led to other cuts; those that fit without any may have been missed.
   Problem kept = problem;
@@ -204,14 +255,6 @@ BuiltPlan build_plan(const CutModel& model, const Problem& problem, const Schedu
   BuiltPlan without = build_plan(model, kept, spec, starts, effort, seed);
   without.candidates += result.candidates;
   return without.plan ? without : result;
-}
-
-bool no_order_fits(const Problem& problem, const ScheduleSpec& spec) {
-  // One microbatch needs no more than any of several does beside the others.
-  Problem one = problem;
-  one.schedules = {{spec.loops == 1 ? "gpipe" : "looped_bfs", spec.ranks, 1, spec.loops, {}, {}}};
-  const SearchOutcome outcome = search(one, {.keep = 1, .iterations = 30});
-  return outcome.plans.empty() && (!outcome.infeasible || outcome.infeasible->proven);
 }
 
 }  // namespace pfeife

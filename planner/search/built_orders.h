@@ -13,6 +13,7 @@ struct BuiltPlan {
   std::optional<PlannedSchedule> plan;  ///< with its order
   std::optional<Infeasible> closest;    ///< if there is no plan
   std::string impossible;               ///< why it has no cuts at all; "" = it may
+  bool nothing_fits = false;            ///< proven of any order at all
   std::size_t candidates = 0;           ///< evaluated
 };
 
@@ -29,7 +30,12 @@ std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& 
 BuiltPlan build_plan(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
                      const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed);
 
-/// Whether no order of any kind can fit into the memory: a single microbatch does not.
-bool no_order_fits(const Problem& problem, const ScheduleSpec& spec);
+/// What is known of a single microbatch on the placement of `spec`: no order of several needs less
+/// memory, whether ranks do B or I and W.
+struct OneMicrobatch {
+  std::optional<Partition> cuts;  ///< by which it may fit
+  bool nothing_fits = false;      ///< no cuts let it fit: proven
+};
+OneMicrobatch one_microbatch(const Problem& problem, const ScheduleSpec& spec);
 
 }  // namespace pfeife

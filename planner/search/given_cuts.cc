@@ -57,7 +57,7 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
   if (outcome.plans.empty() && closest) outcome.infeasible = std::move(closest);
   if (outcome.infeasible)
     outcome.infeasible->proven = std::ranges::all_of(problem.schedules, [&](const auto& spec) {
-      return !is_built(spec) || no_order_fits(problem, spec);
+      return !is_built(spec) || one_microbatch(problem, spec).nothing_fits;
     });
   return outcome;
 }

@@ -180,9 +180,8 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
               [](const Contender& c) {
                 return c.open() || (c.impossible.empty() && c.candidates->unsure() < kInfinite);
               }) &&
-          std::ranges::all_of(in.to_build, [&](const ScheduleSpec& spec) {
-            return no_order_fits(in.problem, spec);
-          });
+          std::ranges::all_of(
+              in.built, [](const BuiltPlan& b) { return b.nothing_fits || !b.impossible.empty(); });
   } else {
     for (const ScheduleSpec& spec : in.to_build) any_order.emplace_back(in.model, in.problem, spec);
     outcome.bound = class_bound(in, any_order, outcome.plans.front());
