@@ -6,6 +6,8 @@
 #include <sstream>
 #include <thread>
 
+#include "runtime/reason.h"
+
 namespace pfeife {
 namespace {
 
@@ -118,7 +120,7 @@ Socket connect_to_rank(const Listening& self, std::size_t own_rank, const Listen
                                             : connect_to(host, other.port, left_until(deadline));
   const Greeting greeting{other.token, own_rank};
   if (!joined.is_open() || !joined.write_all(&greeting, sizeof greeting))
-    throw RuntimeFault(stream_all("rank ", own_rank, " cannot connect to rank ", rank,
+    throw RuntimeFault(stream_all("rank ", own_rank, " ", kCannotConnect, rank,
                                   same_host && !options.tcp
                                       ? std::string(" on its own host")
                                       : stream_all(" at ", host, " port ", other.port),

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "planner/ir/error.h"
+#include "runtime/reason.h"
 #include "runtime/socket_transport.h"
 
 namespace pfeife {
@@ -76,9 +77,10 @@ class MeetingFolder {
 struct Child {
   pid_t process = -1;
   bool running = true;
+  bool ended_by_us = false;
   int status = 0;
   std::uint64_t beats = 0;
-  Clock::time_point last_sign;
+  Clock::duration silence{0};  ///< since the last sign of life
 };
 
 pid_t start(std::size_t rank, std::size_t ranks, const std::filesystem::path& folder,
@@ -131,7 +133,7 @@ class Watch {
   Watch(std::size_t ranks, const std::vector<std::string>& arguments)
       : slots_(map_slots(folder_.path() / "status", ranks, true)), children_(ranks) {
     for (std::size_t r = 0; r < ranks; ++r)
-      children_[r] = {start(r, ranks, folder_.path(), arguments), true, 0, 0, Clock::now()};
+      children_[r].process = start(r, ranks, folder_.path(), arguments);
   }
   ~Watch() {
     for (Child& child : children_)
@@ -143,8 +145,13 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
   std::string run() {
+    auto last_look = Clock::now();
     for (bool any = true; any; std::this_thread::sleep_for(std::chrono::milliseconds(10))) {
       any = false;
+      // Where this process did not run (Ctrl-Z, a machine that stood still), nor did its ranks.
+      const auto look = Clock::now();
+      passed_ = std::min<Clock::duration>(look - last_look, kBeat);
+      last_look = look;
       for (std::size_t r = 0; r < children_.size(); ++r) {
         look_at(r);
         any = any || children_[r].running;
@@ -155,7 +162,7 @@ class Watch {
       }
       if (!cause_.empty() && Clock::now() > deadline_)
         for (Child& child : children_)
-          if (child.running) kill(child.process, SIGKILL);
+          if (child.running) end(child);
     }
     return cause_;
   }
@@ -169,6 +176,7 @@ class Watch {
     if (slot.failed.load() != 0) blame(slot.reason);
     if (waitpid(child.process, &child.status, WNOHANG) == child.process) {
       child.running = false;
+      if (child.ended_by_us) return;
       if (WIFSIGNALED(child.status))
         blame(
             stream_all("rank ", r, " was killed by signal ", WTERMSIG(child.status), place(slot)));
@@ -182,23 +190,24 @@ class Watch {
     }
     if (const std::uint64_t beats = slot.beats.load(); beats != child.beats) {
       child.beats = beats;
-      child.last_sign = Clock::now();
-    } else if (Clock::now() - child.last_sign > (beats > 0 ? kStall : kStart) && cause_.empty()) {
+      child.silence = {};
+    } else if (child.silence += passed_;
+               child.silence > (beats > 0 ? kStall : kStart) && cause_.empty()) {
       blame(stream_all("rank ", r, " stalls", place(slot)));
-      kill(child.process, SIGKILL);
+      end(child);
     }
+  }
+  static void end(Child& child) {
+    child.ended_by_us = true;
+    kill(child.process, SIGKILL);
   }
   static std::string place(const Slot& slot) {
     return slot.action[0] == '\0' ? " before its first action"
                                   : " while at " + std::string(slot.action);
   }
   void blame(const std::string& reason) {
-    // "ended without a farewell" only says that another rank is the cause: that one says more.
     if (cause_.empty()) deadline_ = Clock::now() + kGrace;
-    if (cause_.empty() || consequence(cause_)) cause_ = reason;
-  }
-  static bool consequence(const std::string& reason) {
-    return reason.find("without a farewell") != std::string::npos;
+    if (cause_.empty() || is_consequence(cause_)) cause_ = reason;
   }
 
   MeetingFolder folder_;
@@ -206,6 +215,7 @@ class Watch {
   std::vector<Child> children_;
   std::string cause_;
   Clock::time_point deadline_;
+  Clock::duration passed_{0};  ///< since the last look, as far as this process was awake
 };
 
 }  // namespace

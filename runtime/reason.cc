@@ -18,4 +18,9 @@ std::string reason_of(const std::exception& error) {
   return memory && !text.starts_with("rank ") ? "out of memory: " + text : text;
 }
 
+bool is_consequence(const std::string& reason) {
+  return reason.find(kNoFarewell) != std::string::npos ||
+         reason.find(kCannotConnect) != std::string::npos;
+}
+
 }  // namespace pfeife

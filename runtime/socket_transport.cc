@@ -7,6 +7,7 @@
 
 #include "planner/ir/error.h"
 #include "runtime/operators.h"
+#include "runtime/reason.h"
 
 namespace pfeife {
 namespace {
@@ -274,8 +275,7 @@ std::string SocketTransport::what_ended(std::size_t peer, int error) {
   const std::string place = action.empty() ? "" : ", last heard of at " + action;
   if (error == EAGAIN)
     return stream_all("rank ", peer, " stalls: no sign of life for ", kStall.count(), " s", place);
-  return stream_all("rank ", peer, " ended without a farewell", place,
-                    ": it crashed or was killed");
+  return stream_all("rank ", peer, " ", kNoFarewell, place, ": it crashed or was killed");
 }
 
 }  // namespace pfeife

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "runtime/socket.h"
+#include "runtime/socket_transport.h"
 #include "tests/runtime/npy_file.h"
 #include "tests/runtime/processes.h"
 
@@ -73,6 +74,10 @@ TEST_F(Failure, ARankThatExits) {
   EXPECT_EQ(meet("exits").text, "rank 1 ended before all was done while at 1F2\n");
 }
 
+TEST_F(Failure, ARankThatIsMissedBeforeItIsSeenToEnd) {
+  EXPECT_EQ(meet("unreachable").text, "rank 1 was killed by signal 9 while at 1F2\n");
+}
+
 TEST_F(Failure, ARankOfAnotherLauncherThatThrows) {
   EXPECT_EQ(meet_among_others("throws"), "pfeife-run: rank 1 failed at 1F2: told to fail\n");
 }
@@ -109,7 +114,7 @@ class Kills : public Failure {
   /// Kills a rank `after` so long; how long all others needed to stop, in seconds.
   double kill_one(std::chrono::milliseconds after, int rank) const {
     const auto launcher = start(train("1000000"));
-    EXPECT_TRUE(holds_within(kSoon, [&] { return ranks().size() == 3; })) << launcher->text();
+    EXPECT_TRUE(holds_within(kLong, [&] { return ranks().size() == 3; })) << launcher->text();
     std::this_thread::sleep_for(after);
     const auto alive = ranks();
     if (alive.size() != 3) return 0;
@@ -139,6 +144,25 @@ TEST_F(Kills, OfARandomRankAtARandomMomentStopAllAndLeaveACheckpointThatLoads) {
   EXPECT_EQ(resumed.code, 0) << resumed.text;
   EXPECT_LT(early, count) << "no checkpoint was ever written";
   std::printf("%d kills: all stopped within %.2f s; then %s", count, longest, resumed.text.c_str());
+}
+
+// As Ctrl-Z does; the launcher is woken first, when nobody has been heard of for long.
+TEST_F(Kills, APauseOfAllProcessesIsNoStall) {
+  const auto launcher = start(train("1000000"));
+  ASSERT_TRUE(holds_within(kLong, [&] { return !checkpoints().empty(); })) << launcher->text();
+  std::vector<pid_t> all{launcher->process()};
+  for (const auto& [rank, process] : ranks()) all.push_back(process);
+  ASSERT_EQ(all.size(), 4u);
+  for (const pid_t process : all) kill(process, SIGSTOP);
+  std::this_thread::sleep_for(kStall + std::chrono::seconds(1));
+  for (const pid_t process : all) {
+    kill(process, SIGCONT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  const auto last = checkpoints();
+  EXPECT_TRUE(holds_within(kSoon, [&] { return checkpoints() != last; })) << launcher->text();
+  EXPECT_THAT(launcher->text(), ::testing::Not(HasSubstr("stalls")));
+  EXPECT_EQ(ranks().size(), 3u);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 // it is one of its own. It starts and ends ranks just as pfeife-run does.
 //   rank_program grid         a sample of the grid, each point compared with the unsplit model
 //   rank_program FAULT DIR    training that saves into DIR at every step, until rank 1 meets the
-//                             fault in a forward: throws, out_of_memory, stalls or exits
+//                             fault in a forward: throws, out_of_memory, stalls, exits, or is
+//                             unreachable, which rank 2 notices before rank 1 is killed
 #include <ATen/Parallel.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,10 +13,12 @@
 #include <fstream>
 #include <iostream>
 #include <set>
+#include <thread>
 
 #include "runtime/check.h"
 #include "runtime/join.h"
 #include "runtime/rank_environment.h"
+#include "runtime/reason.h"
 #include "runtime/start_ranks.h"
 #include "runtime/training.h"
 #include "tests/runtime/pipelines.h"
@@ -91,12 +94,15 @@ const std::map<std::string, std::function<void()>>& faults() {
       {"throws", [] { throw std::runtime_error("told to fail"); }},
       {"out_of_memory", take_all_memory},
       {"stalls", [] { raise(SIGSTOP); }},
-      {"exits", [] { _exit(0); }}};
+      {"exits", [] { _exit(0); }},
+      {"unreachable", [] {
+         std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+         raise(SIGKILL);
+       }}};
   return kFaults;
 }
 
-int train_until(const std::function<void()>& fault, const std::filesystem::path& save,
-                LaunchOptions launch) {
+int train_until(const std::string& fault, const std::filesystem::path& save, LaunchOptions launch) {
   const Model model("tiny_gpt");
   const Pipeline pipeline = model.pipeline({"1f1b", 3, 4, 1, {}, {}});
   launch.clean_up = [&] { remove_partial_checkpoints(save); };
@@ -105,7 +111,13 @@ int train_until(const std::function<void()>& fault, const std::filesystem::path&
     RankSeat meeting_a_fault{
         seat.rank, seat.transport, seat.turns, [&](const Cell& cell) {
           if (seat.entering) seat.entering(cell);
-          if (seat.rank == RankId{1} && to_string(cell) == "1F2" && ++forwards == 20) fault();
+          if (fault == "unreachable" && seat.rank == RankId{2} && to_string(cell) == "2F1" &&
+              ++forwards == 20) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            throw RuntimeFault(stream_all("rank 2 ", kCannotConnect, "1"));
+          }
+          if (seat.rank == RankId{1} && to_string(cell) == "1F2" && ++forwards == 20)
+            faults().at(fault)();
         }};
     train(pipeline, model.source, {.seed = 7}, {.steps = 1000, .save = save, .save_every = 1},
           meeting_a_fault, {});
@@ -116,7 +128,7 @@ int train_until(const std::function<void()>& fault, const std::filesystem::path&
 int run(const std::vector<std::string>& arguments) {
   const LaunchOptions launch{.arguments = arguments};
   if (arguments.at(1) == "grid") return grid(launch);
-  return train_until(faults().at(arguments.at(1)), arguments.at(2), launch);
+  return train_until(arguments.at(1), arguments.at(2), launch);
 }
 
 }  // namespace
