@@ -26,9 +26,9 @@ bool BranchAndBound::Later::operator()(const Node& a, const Node& b) const {
 }
 
 /// Returns the number of the node in the record.
-std::size_t BranchAndBound::push(CutRegion region, double bound, std::uint32_t depth) {
+std::size_t BranchAndBound::push(CutRegion region, const Node& parent) {
   const std::size_t record = settings_.record ? record_.add() : 0;
-  open_.push_back({std::move(region), bound, depth, next_id_++, record});
+  open_.push_back({std::move(region), parent.bound, parent.depth + 1, next_id_++, record, best_});
   std::ranges::push_heap(open_, Later{});
   return record;
 }
@@ -47,9 +47,9 @@ double BranchAndBound::bound() const {
 }
 
 /// The smallest whole number of ns that `scaled` allows.
-double BranchAndBound::least(double scaled) const {
+double BranchAndBound::least(double scaled, double weight_sum) const {
   if (scaled <= 0) return 0;
-  const auto sum = static_cast<std::int64_t>(relaxation_.weight_sum());
+  const auto sum = static_cast<std::int64_t>(weight_sum);
   return static_cast<double>((static_cast<std::int64_t>(scaled) + sum - 1) / sum);
 }
 
@@ -79,6 +79,10 @@ void BranchAndBound::offer_nearest() {
 BranchAndBound::Verdict BranchAndBound::improve(Node& node, std::size_t rounds) {
   last_weights_ = best_weights_ = {};
   const Verdict verdict = raise(node, rounds);
+  if (verdict == Verdict::Open && best_ && last_bound_ < best_bound_) {  // filters by the best
+    cut_bound_.minimum(best_->counts, best_->constant);
+    last_weights_ = best_->certified, last_sum_ = best_->sum;
+  }
   if (settings_.record) record_weights(node);
   return verdict;
 }
@@ -105,7 +109,7 @@ std::optional<CutBound::Minimum> BranchAndBound::minimum() {
   for (double more = 0; more < kMost; more = std::max(kLeast, 2 * more)) {
     relaxation_.weigh_despite(more);
     minimum = found();
-    const double bound = least(minimum->scaled);
+    const double bound = least(minimum->scaled, relaxation_.weight_sum());
     if (bound <= best) break;
     best = bound, chosen = more;
     if (bound >= target()) return minimum;
@@ -114,11 +118,37 @@ std::optional<CutBound::Minimum> BranchAndBound::minimum() {
   return found();
 }
 
+double BranchAndBound::bound_of(const CutBound::Minimum& minimum, double weight_sum) const {
+  return std::floor(least(minimum.scaled, weight_sum) * settings_.inflation);
+}
+
+/// Keeps and tries the cuts of a minimum if they are new.
+void BranchAndBound::respond(const Cuts& cuts) {
+  if (std::ranges::find(responses_, cuts) != responses_.end()) return;
+  responses_.push_back(cuts);
+  offer(cuts);
+}
+
+/// Begins with the weights that were best around the node: the master's first ones may be worse.
+BranchAndBound::Verdict BranchAndBound::inherit(Node& node) {
+  best_ = node.weights;
+  best_bound_ = 0;
+  if (!best_) return Verdict::Open;
+  last_weights_ = best_->certified;
+  const auto minimum = cut_bound_.minimum(best_->counts, best_->constant);
+  if (!minimum) return close(node, target());
+  best_bound_ = bound_of(*minimum, best_->sum);
+  if (best_bound_ > node.bound) node.bound = best_bound_, best_weights_ = last_weights_;
+  respond(minimum->cuts);
+  return node.bound >= target() ? close(node, node.bound) : Verdict::Open;
+}
+
 /// Raises the node's bound by rounds of master, minimum and the minimum's longest path.
 BranchAndBound::Verdict BranchAndBound::raise(Node& node, std::size_t rounds) {
   responses_.clear();
   if (!cut_bound_.enter(node.region)) return close(node, target());
   relaxation_.enter();
+  if (inherit(node) == Verdict::Closed) return Verdict::Closed;
   const double tolerance = rooted_ ? 1e-4 : 1e-5;
   for (std::size_t round = 0; round < rounds; ++round) {
     const double before = node.bound;
@@ -126,22 +156,21 @@ BranchAndBound::Verdict BranchAndBound::raise(Node& node, std::size_t rounds) {
     relaxation_.linearise();
     relaxation_.solve(tolerance);
     const auto minimum = this->minimum();
-    last_weights_ = relaxation_.certified();
-    const bool contradiction = relaxation_.weight_sum() == 0;
-    if (!minimum || (contradiction && minimum->scaled > 0)) return close(node, target());
-    if (!contradiction) {
-      const double bound = std::floor(least(minimum->scaled) * settings_.inflation);
-      if (bound > node.bound) node.bound = bound, best_weights_ = last_weights_;
+    last_weights_ = relaxation_.certified(), last_sum_ = relaxation_.weight_sum();
+    if (!minimum || last_sum_ == 0) return close(node, target());  // limits alone exclude all
+    last_bound_ = bound_of(*minimum, last_sum_);
+    if (last_bound_ > best_bound_) {
+      best_ = std::make_shared<const Weights>(Weights{
+          relaxation_.weights(), last_sum_, relaxation_.constant(), relaxation_.certified()});
+      best_bound_ = last_bound_;
     }
-    if (std::ranges::find(responses_, minimum->cuts) == responses_.end()) {
-      responses_.push_back(minimum->cuts);
-      offer(minimum->cuts);
-    }
+    if (last_bound_ > node.bound) node.bound = last_bound_, best_weights_ = last_weights_;
+    respond(minimum->cuts);
     if (round == 0) offer_nearest();
     if (node.bound >= target()) return close(node, node.bound);
     if (round + 1 == rounds) break;
     const bool slow = node.bound - before < 0.05 * (target() - node.bound);
-    if (rooted_ && round > 0 && slow && !contradiction) break;
+    if (rooted_ && round > 0 && slow) break;
     if (!relaxation_.learn(minimum->cuts)) break;
   }
   return Verdict::Open;
@@ -218,8 +247,8 @@ void BranchAndBound::split(const Node& node) {
     left.last[widest] = middle, right.first[widest] = middle + 1;
     certified = {{}, CertifiedNode::Then::SplitEnd, static_cast<std::uint32_t>(widest - 1), middle};
   }
-  const std::size_t one = push(std::move(left), node.bound, node.depth + 1);
-  const std::size_t other = push(std::move(right), node.bound, node.depth + 1);
+  const std::size_t one = push(std::move(left), node);
+  const std::size_t other = push(std::move(right), node);
   if (!settings_.record) return;
   ProofRecord::Node& written = record_.node(node.record);
   certified.weights = std::move(written.certified.weights);
@@ -291,7 +320,8 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
     cut_bound_.refresh_latencies();
     if (improve(root, rounds) == Verdict::Closed) return Verdict::Closed;
     cut_bound_.keep_filtered(true);
-    const bool left = cut_bound_.filter((target() - 1) * relaxation_.weight_sum());
+    root.weights = best_;
+    const bool left = cut_bound_.filter((target() - 1) * last_sum_);
     cut_bound_.keep_filtered(false);
     if (!left) return close(root, target());
     root.region = cut_bound_.region();
@@ -312,7 +342,7 @@ void BranchAndBound::run(std::size_t nodes, double target) {
     Node node = pop();
     ++handled_;
     if (improve(node, 3) == Verdict::Closed) continue;
-    if (!cut_bound_.filter((this->target() - 1) * relaxation_.weight_sum())) {
+    if (!cut_bound_.filter((this->target() - 1) * last_sum_)) {
       close(node, this->target());
       continue;
     }

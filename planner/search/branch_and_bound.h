@@ -5,6 +5,7 @@
 // it are candidates, their longest path joins the master. Best bound first.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "planner/search/candidate.h"
@@ -17,8 +18,8 @@ namespace pfeife {
 class BranchAndBound {
  public:
   struct Settings {
-    std::size_t enumerate = 512;  ///< nodes with at most so many cuts are tried one by one
-    bool record = false;          ///< keep what a certificate needs
+    std::size_t enumerate = 512;    ///< nodes with at most so many cuts are tried one by one
+    bool record = false;            ///< keep what a certificate needs
     std::int32_t small_model = 64;  ///< cut positions up to which the proof covers all cuts
     // Other than these only where tests show that a wrong bound is noticed:
     double inflation = 1;  ///< of every bound
@@ -54,12 +55,18 @@ class BranchAndBound {
   }
 
  private:
+  struct Weights {
+    PathCounts<double> counts;
+    double sum = 0, constant = 0;  // as in Relaxation
+    CertifiedWeights certified;
+  };
   struct Node {
     CutRegion region;
     double bound = 0;
     std::uint32_t depth = 0;
     std::uint64_t id = 0;
     std::size_t record = 0;
+    std::shared_ptr<const Weights> weights{};  // the best known for a region around it
   };
   struct Later {
     bool operator()(const Node& a, const Node& b) const;
@@ -70,7 +77,7 @@ class BranchAndBound {
   double target() const {
     return std::min({target_, candidates_.best_time(), Candidates::kTooFull});
   }
-  double least(double scaled) const;
+  double least(double scaled, double weight_sum) const;
   Verdict close(Node& node, double bound);
   void restrict_class(CutRegion& region);
   Verdict tighten_root(Node& root);
@@ -81,9 +88,12 @@ class BranchAndBound {
   Verdict improve(Node& node, std::size_t rounds);
   Verdict raise(Node& node, std::size_t rounds);
   std::optional<CutBound::Minimum> minimum();
+  Verdict inherit(Node& node);
+  void respond(const Cuts& cuts);
+  double bound_of(const CutBound::Minimum& minimum, double weight_sum) const;
   bool enumerate();
   void split(const Node& node);
-  std::size_t push(CutRegion region, double bound, std::uint32_t depth);
+  std::size_t push(CutRegion region, const Node& parent);
   Node pop();
 
   Candidates& candidates_;
@@ -94,7 +104,10 @@ class BranchAndBound {
   Cuts nearest_;
   std::vector<Cuts> responses_;                   // of the present node
   CertifiedWeights last_weights_, best_weights_;  // of the present node
-  std::vector<Node> open_;                        // heap
+  std::shared_ptr<const Weights> best_;   // those that give the present node's highest bound,
+  double best_bound_ = 0;                 // which is this
+  double last_sum_ = 0, last_bound_ = 0;  // of the last minimum: its weights' sum, its bound
+  std::vector<Node> open_;                // heap
   double target_, least_share_ = 0;
   double closed_bound_;  // smallest bound of nodes that were closed by it
   bool rooted_ = false, linked_only_ = false;
