@@ -175,13 +175,12 @@ void SocketTransport::say_farewell() { enqueue_for_all({{FrameKind::Farewell}, {
 
 /// True if this is the first failure. All ranks get to know: not each may have noticed.
 bool SocketTransport::fail(const std::string& reason) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!failure_.empty()) return false;
-    failure_ = reason;
-    changed_.notify_all();
-  }
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) return false;
+  // Before this rank's own thread can see the failure, and say farewell: nothing follows that.
   enqueue_for_all(Outgoing::of_text(FrameKind::Stop, reason));
+  failure_ = reason;
+  changed_.notify_all();
   return true;
 }
 
@@ -193,8 +192,11 @@ void SocketTransport::enqueue_for_all(const Outgoing& frame) {
 void SocketTransport::enqueue(Peer& peer, Outgoing frame) {
   {
     const std::lock_guard lock(peer.mutex);
-    if (frame.head.kind == FrameKind::Stop) peer.queue.clear();  // nobody waits for these any more
+    const bool stop = frame.head.kind == FrameKind::Stop;
+    const bool farewell = !peer.queue.empty() && peer.queue.back().head.kind == FrameKind::Farewell;
+    if (stop) peer.queue.clear();  // nobody waits for these any more
     peer.queue.push_back(std::move(frame));
+    if (stop && farewell) peer.queue.push_back({{FrameKind::Farewell}, {}, {}});  // ends the writer
   }
   peer.more.notify_one();
 }

@@ -1,0 +1,55 @@
+// How the end of a rank reaches the others.
+#include "runtime/socket_transport.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <optional>
+#include <thread>
+
+#include "planner/ir/error.h"
+#include "tests/support/message_of.h"
+
+namespace pfeife {
+namespace {
+
+std::array<Socket, 2> connected() {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  return {Socket(ends[0]), Socket(ends[1])};
+}
+
+std::vector<Socket> sockets(Socket zero, Socket one, Socket two) {
+  std::vector<Socket> all;
+  for (Socket* socket : {&zero, &one, &two}) all.push_back(std::move(*socket));
+  return all;
+}
+
+// Rank 2 is gone for rank 1, which says why and ends at once; rank 0, whose own connection to rank
+// 2 still stands, must hear the reason before the farewell. Where threads decide, once is not
+// enough.
+TEST(SocketTransport, TheReasonComesBeforeTheFarewell) {
+  const Tag tag{1, 0, 0};
+  for (int i = 0; i < 500 && !HasFailure(); ++i) {
+    auto [zero_to_one, one_to_zero] = connected();
+    auto [one_to_two, two_to_one] = connected();
+    auto [zero_to_two, two_to_zero] = connected();
+    std::optional<SocketTransport> zero(
+        std::in_place, RankId{0}, sockets(Socket(), std::move(zero_to_one), std::move(zero_to_two)),
+        false);
+    std::thread one([&, b = std::move(one_to_zero), c = std::move(one_to_two)]() mutable {
+      SocketTransport transport(RankId{1}, sockets(std::move(b), Socket(), std::move(c)), false);
+      EXPECT_THROW(transport.receive(RankId{2}, tag), RuntimeFault);
+    });
+    { const Socket gone = std::move(two_to_one); }
+    EXPECT_EQ(message_of<RuntimeFault>([&] { zero->receive(RankId{1}, tag); }),
+              "rank 2 ended without a farewell: it crashed or was killed");
+    { const Socket gone = std::move(two_to_zero); }
+    zero.reset();
+    one.join();
+  }
+}
+
+}  // namespace
+}  // namespace pfeife
