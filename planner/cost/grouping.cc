@@ -34,6 +34,7 @@ class Grouper {
     add_costs();
     add_model_inputs();
     add_values();
+    leave_out_waiting_gradients();
     add_storages();
     add_parameters();
     forbid_cuts();
@@ -118,16 +119,43 @@ class Grouper {
       const Value& value = graph_.values[v];
       if (!value.producer || local_[value.producer->index()]) continue;
       const ValueId id{static_cast<std::int64_t>(v)};
-      LayerValue crossing{value.name, layer(*value.producer), {}, facts_.bytes(id), {}, {}};
+      LayerValue crossing{value.name, layer(*value.producer), {}, facts_.bytes(id), {}, {}, {}};
       for (const LayerId to : by_value[v])
         if (to > crossing.producer) crossing.consumers.push_back(to);
       if (crossing.consumers.empty()) continue;
-      if (value.requires_grad) crossing.gradient_bytes = crossing.bytes;
+      if (value.requires_grad) {
+        crossing.gradient_bytes = crossing.bytes;
+        crossing.waiting_gradient = waiting_gradient(id, crossing);
+      }
       // The largest of a storage's tensors that cross stands for it.
       std::optional<std::size_t>& known = value_of_storage_[facts_.storage(id).index()];
       if (!known || layers_.values[*known].bytes < crossing.bytes) known = layers_.values.size();
       layers_.values.push_back(std::move(crossing));
     }
+  }
+
+  /// A concatenation hands each operand its part of the gradient, which keeps all of it. Figures
+  /// that were not measured know nothing of that.
+  Bytes waiting_gradient(ValueId v, const LayerValue& value) {
+    if (profiles_.front().source != FigureSource::Measured) return value.gradient_bytes;
+    const Node* reader = nullptr;
+    for (const NodeId n : layers_.layers[value.consumers.back().index()].nodes)
+      if (const auto inputs = facts_.inputs(n); std::ranges::find(inputs, v) != inputs.end()) {
+        if (reader != nullptr) return value.gradient_bytes;
+        reader = &graph_.node(n);
+      }
+    return reader != nullptr && reader->op == "aten::cat" ? facts_.bytes(reader->outputs.front())
+                                                          : value.gradient_bytes;
+  }
+
+  /// The profile is that of the whole graph; what passes over a layer depends on the stages.
+  void leave_out_waiting_gradients() {
+    for (const LayerValue& value : layers_.values)
+      for (LayerId l{value.producer.value + 1}; l < value.consumers.back(); ++l.value)
+        for (Bytes PassBytes::*pass : {&PassBytes::backward, &PassBytes::input}) {
+          Bytes& bytes = layers_.layers[l.index()].temporary.*pass;
+          bytes = std::max(bytes - value.waiting_at(l), Bytes{0});
+        }
   }
 
   std::vector<LayerId> layers_of(const std::vector<NodeId>& nodes) const {

@@ -19,8 +19,11 @@ class Changes {
         stage_of_(stage_of),
         own_(layers.size()),
         waiting_(layers.size()),
+        passing_(layers.size()),
         made_(layers.size()),
+        consumed_(layers.size()),
         read_(layers.size()),
+        returning_(layers.size()),
         leaving_(stages) {
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Layer& layer = layers.layers[l];
@@ -33,23 +36,27 @@ class Changes {
 
   std::vector<PassBytes> highest() const {
     std::vector<PassBytes> found(leaving_.size());
-    PassBytes later;                        // changes of the layers after l
-    Bytes entering{0}, not_yet_leaving{0};  // gradients of what they read and make
+    PassBytes later;                                      // changes of the layers after l
+    Bytes entering{0}, returning{0}, not_yet_leaving{0};  // gradients of what they read and make
     for (std::size_t l = layers_.size(); l-- > 0;) {
       if (l + 1 == layers_.size() || stage_of_[l] != stage_of_[l + 1])
-        later = {}, entering = not_yet_leaving = Bytes{0};
+        later = {}, entering = returning = not_yet_leaving = Bytes{0};
       const Layer& layer = layers_.layers[l];
       const std::size_t s = stage_of_[l].index();
       entering += read_[l];
-      const Bytes received = leaving_[s] - not_yet_leaving;  // of which layer.temporary speaks, too
+      // Of what is received, layer.temporary speaks, too; not of what waits to be handed back.
+      const Bytes difference = returning - (leaving_[s] - not_yet_leaving) - consumed_[l];
+      const auto beside = [&](Bytes more) {
+        return std::max(more + difference, entering) + passing_[l];
+      };
       const PassBytes& more = layer.temporary;
       found[s] = larger(
-          found[s], {more.forward - later.forward,
-                     std::max(more.backward - received, entering) + waiting_[l] - later.backward,
-                     std::max(more.input - received, entering) + layer.weight_saved - later.input,
-                     more.weight - later.weight});
+          found[s],
+          {more.forward - later.forward, beside(more.backward) + waiting_[l] - later.backward,
+           beside(more.input) + layer.weight_saved - later.input, more.weight - later.weight});
       later += own_[l];
       not_yet_leaving += made_[l];
+      returning += returning_[l];
     }
     return found;
   }
@@ -80,19 +87,37 @@ class Changes {
   void add(std::size_t v) {
     const LayerValue& value = layers_.values[v];
     const StageId from = stage(value.producer);
+    const bool waits = value.waiting_gradient > Bytes{0};
     bool leaves = false;
     for (std::size_t i = 0; i < value.consumers.size(); ++i) {
       const LayerId reader = value.consumers[i];
       const bool last =
           i + 1 == value.consumers.size() || stage(value.consumers[i + 1]) != stage(reader);
-      if (stage(reader) == from || !last) continue;
+      if (!last) continue;
+      if (stage(reader) == from) {
+        pass(value, reader);
+        continue;
+      }
       leaves = true;
       read_[reader.index()] += value.gradient_bytes;
+      if (waits) returning_[reader.index()] += value.gradient_bytes;
     }
     if (!leaves) return;
-    made_[value.producer.index()] += value.gradient_bytes;
-    leaving_[from.index()] += value.gradient_bytes;
+    if (waits) {
+      consumed_[value.producer.index()] += value.waiting_at(value.producer);
+    } else {
+      made_[value.producer.index()] += value.gradient_bytes;
+      leaving_[from.index()] += value.gradient_bytes;
+    }
     if (!counted_.contains({v, from})) own_[value.producer.index()].forward += value.bytes;
+  }
+
+  /// From the last reader in the producer's stage to the producer.
+  void pass(const LayerValue& value, LayerId reader) {
+    if (value.waiting_gradient == Bytes{0}) return;
+    for (LayerId l{value.producer.value + 1}; l < reader; ++l.value)
+      passing_[l.index()] +=
+          reader == value.consumers.back() ? value.waiting_at(l) : value.gradient_bytes;
   }
 
   /// Autograd adds up the gradients of a stage's users before it hands them on.
@@ -105,10 +130,13 @@ class Changes {
 
   const Layers& layers_;
   std::span<const StageId> stage_of_;
-  std::vector<PassBytes> own_;      // [layer] saves in F; frees in B, I (less what W needs), W
-  std::vector<Bytes> waiting_;      // [layer] gradients of parameters that later layers used
-  std::vector<Bytes> made_, read_;  // [layer] gradients of values to and from other stages
-  std::vector<Bytes> leaving_;      // [stage] sum of made_
+  std::vector<PassBytes> own_;  // [layer] saves in F; frees in B, I (less what W needs), W
+  std::vector<Bytes> waiting_;  // [layer] gradients of parameters that later layers used
+  std::vector<Bytes> passing_;  // [layer] gradients of the stage's own values that pass over it
+  // [layer] gradients of values to and from other stages: those that layer.temporary of all layers
+  // in between contains, and those that only that of the producer and the readers does
+  std::vector<Bytes> made_, consumed_, read_, returning_;
+  std::vector<Bytes> leaving_;                         // [stage] sum of made_
   std::set<std::pair<std::size_t, StageId>> counted_;  // values whose storage a stage saves
 };
 

@@ -33,7 +33,7 @@ struct Layer {
   Bytes saved{0};                 ///< F to B or I, besides Layers::storages
   Bytes weight_saved{0};          ///< I to W, besides Layers::storages
   /// Held while it runs, besides all that is saved and weight-saved: the gradients of what it reads
-  /// and makes included, also those that pass over it.
+  /// and makes included. Of those that pass over it, see LayerValue::waiting_gradient.
   PassBytes temporary;
   Bytes model_input{
       0};  ///< of the model's inputs that the layer reads (reference memory rule only)
@@ -50,6 +50,17 @@ struct LayerValue {
   Bytes bytes{0};                  ///< forward
   Bytes gradient_bytes{0};         ///< backward, from each consumer stage; 0 = no gradient
   std::optional<Nanoseconds> transfer_time;  ///< as published; replaces the link's
+  /// The storage that its last reader's backward leaves for its gradient: a part of a larger one's,
+  /// maybe. 0: Layer::temporary of the layers in between contains its gradient.
+  Bytes waiting_gradient{0};
+
+  /// What waits of the gradient when layer `l` of [producer, last reader) runs backward, all of them
+  /// in one stage: the next reader adds up, and what is there then has the value's own size.
+  Bytes waiting_at(LayerId l) const {
+    if (waiting_gradient == Bytes{0}) return Bytes{0};
+    const bool one = consumers.size() < 2 || l >= consumers[consumers.size() - 2];
+    return one ? waiting_gradient : gradient_bytes;
+  }
   friend bool operator==(const LayerValue&, const LayerValue&) = default;
 };
 

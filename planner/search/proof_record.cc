@@ -83,7 +83,7 @@ Certificate certificate_of(const Problem& problem, std::int64_t bound,
     layer.model_input = Bytes{0};
     if (!layer.no_cut_after.empty()) layer.no_cut_after = "no cut";
   }
-  for (LayerValue& value : layers.values) value.name.clear();
+  for (LayerValue& value : layers.values) value.name.clear(), value.waiting_gradient = Bytes{0};
   for (LayerParameter& parameter : layers.parameters) parameter.name.clear();
   certificate.cluster.digest = problem.cluster.digest;
   keep_devices(problem, certificate);
