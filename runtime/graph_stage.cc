@@ -250,7 +250,7 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
     for (const ValueId b : slice_.written_buffers)
       flight.buffers[b] = tensors_.buffers.at(b).clone();
   const std::vector<at::Tensor> made = run_nodes(m, flight, history, /*again=*/false);
-  if (loss_value_) losses_[m] = result_of(made.back());
+  if (loss_value_) losses_[m] = outputs_.at({m, *loss_value_});
   PerStage handed;
   for (const auto& crossings : to_) {
     Tensors tensors;
