@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "planner/cost/layer_of_node.h"
+#include "planner/cost/layer_temporary.h"
 #include "planner/cost/local_nodes.h"
 #include "planner/cost/saved.h"
 #include "planner/ir/arguments.h"
@@ -80,8 +81,9 @@ class Grouper {
       const NodeProfile& cost = profiles_.front().nodes[n.index()];
       layer.saved += cost.saved;
       layer.weight_saved += cost.weight_saved;
-      layer.temporary = larger(layer.temporary, cost.temporary);
     }
+    const auto temporary = layer_temporary(graph_, profiles_.front(), node_layers_);
+    for (std::size_t l = 0; l < layers_.size(); ++l) layers_.layers[l].temporary = temporary[l];
   }
 
   /// Each input is charged to the first layer that reads it.
@@ -127,9 +129,11 @@ class Grouper {
         crossing.gradient_bytes = crossing.bytes;
         crossing.waiting_gradient = waiting_gradient(id, crossing);
       }
-      // The largest of a storage's tensors that cross stands for it.
+      // The largest of a storage's tensors that cross stands for it; of equal ones, that which is
+      // read last (written in place, it is another value of the same size).
       std::optional<std::size_t>& known = value_of_storage_[facts_.storage(id).index()];
-      if (!known || layers_.values[*known].bytes < crossing.bytes) known = layers_.values.size();
+      const auto rank = [](const LayerValue& v) { return std::pair(v.bytes, v.consumers.back()); };
+      if (!known || rank(layers_.values[*known]) < rank(crossing)) known = layers_.values.size();
       layers_.values.push_back(std::move(crossing));
     }
   }

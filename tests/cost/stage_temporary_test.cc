@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "planner/cost/layer_temporary.h"
 #include "planner/cost/memory.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/schedules/families.h"
@@ -66,6 +67,53 @@ TEST(StageTemporary, AGradientOfASharedParameterWaitsForTheFirstUser) {
   Layers layers = layers_of({{0, 0, 10}, {0, 0, 10}, {0, 0, 10}});
   layers.parameters.push_back({"tied", Bytes{7}, Bytes{7}, {}, {LayerId{0}, LayerId{2}}, {}});
   EXPECT_EQ(of_one_stage(layers)[0].backward, Bytes{17});
+}
+
+/// The temporaries in B of the stages that these layers make.
+std::vector<std::int64_t> in_backward(const Layers& layers, std::vector<std::int64_t> stages) {
+  std::vector<StageId> stage_of;
+  for (const std::int64_t s : stages) stage_of.emplace_back(s);
+  std::vector<std::int64_t> found;
+  for (const PassBytes& stage :
+       stage_temporary(layers, stage_of, static_cast<std::size_t>(stages.back()) + 1)) {
+    EXPECT_EQ(stage.backward, stage.input);
+    found.push_back(stage.backward.value);
+  }
+  return found;
+}
+
+// Layer 0's value is read by layer 3 alone, which leaves its gradient, 10 B, as a part of 25 B:
+// they wait over layers 1 and 2 where one stage has all; 10 B wait to be sent from the stage that
+// reads it, and nothing in one that lies between.
+TEST(StageTemporary, AGradientWaitsWhereItsReaderIs) {
+  Layers layers = layers_of({{0, 0, 0}, {0, 0, 1}, {0, 0, 1}, {0, 0, 0}});
+  layers.values.push_back({"v", LayerId{0}, {LayerId{3}}, {}, Bytes{10}, {}, Bytes{25}});
+  EXPECT_THAT(in_backward(layers, {0, 0, 0, 0}), ElementsAre(26));
+  EXPECT_THAT(in_backward(layers, {0, 0, 1, 1}), ElementsAre(1, 11));
+  EXPECT_THAT(in_backward(layers, {0, 1, 1, 2}), ElementsAre(0, 1, 10));
+  layers.values[0].consumers = {LayerId{2}, LayerId{3}};  // adds up: 10 B beside layer 1
+  EXPECT_THAT(in_backward(layers, {0, 0, 0, 0}), ElementsAre(26));
+  layers.layers[1].temporary = PassBytes::same(Bytes{20});
+  EXPECT_THAT(in_backward(layers, {0, 0, 0, 0}), ElementsAre(30));
+}
+
+/// Two nodes in one layer.
+PassBytes of_one_layer(const NodeProfile& first, const NodeProfile& second) {
+  Graph graph;
+  graph.nodes.resize(2);
+  Profile profile;
+  profile.nodes = {first, second};
+  return layer_temporary(graph, profile, {{0, 0}, 1}).at(0);
+}
+
+// The second node saves 40 B and weight-saves 15 B: not there yet, or gone, while the first one
+// runs. What W needs of the first node is not there while the second runs I.
+TEST(LayerTemporary, OfANodeLiesBesideWhatLaterNodesHaveNotSavedYet) {
+  NodeProfile busy, idle;
+  busy.temporary = PassBytes::same(Bytes{100});
+  idle.saved = Bytes{40}, idle.weight_saved = Bytes{15};
+  EXPECT_EQ(of_one_layer(busy, idle), (PassBytes{Bytes{60}, Bytes{60}, Bytes{60}, Bytes{85}}));
+  EXPECT_EQ(of_one_layer(idle, busy), (PassBytes{Bytes{100}, Bytes{100}, Bytes{85}, Bytes{100}}));
 }
 
 /// What a stage holds while each of its layers runs, one microbatch in flight, added up from what

@@ -1,107 +1,12 @@
-// Memory of a rank that trains, as the planner predicts it from a profile, against the count of the
-// allocator. One rank with several stages: the process's count is the rank's, and nothing depends
-// on when messages come.
+// What a stage lets go of while a step runs. How much a rank holds: planned_memory_test.cc.
 #include <gtest/gtest.h>
 
-#include "planner/cost/grouping.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/lower.h"
-#include "runtime/counting_allocator.h"
-#include "runtime/profiler.h"
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {
 namespace {
 
 using testing::Model;
-
-Layers profiled(const Model& model, const std::string& name) {
-  ProfileOptions options;
-  options.training = {Precision::Fp32, Optimizer::Adam, model.graph.microbatch_size};
-  options.device_kind = "core";
-  options.repetitions = 1;
-  options.microbatches = 1;
-  return layers_from_graph(
-      model.graph,
-      {profile_model(model.graph, WeightSource(testing::model_path(name), 0), options).profile});
-}
-
-/// Cuts after about equally many layers, and the nodes after which they lie.
-struct EvenCuts {
-  EvenCuts(const Layers& layers, std::size_t stages) {
-    std::vector<std::int32_t> legal;
-    for (std::size_t l = 0; l + 1 < layers.size(); ++l)
-      if (layers.layers[l].no_cut_after.empty()) legal.push_back(static_cast<std::int32_t>(l));
-    for (std::size_t s = 1; s < stages; ++s)
-      partition.cuts.push_back(legal.at(s * legal.size() / stages));
-    for (const std::int32_t cut : partition.cuts) {
-      NodeId last{0};
-      for (std::int32_t l = 0; l <= cut; ++l)
-        for (const NodeId n : layers.layers[static_cast<std::size_t>(l)].nodes)
-          last = std::max(last, n);
-      nodes.push_back(last);
-    }
-  }
-  Partition partition;
-  std::vector<NodeId> nodes;
-};
-
-/// Bytes by which the second step's peak is above what is there between steps.
-Bytes measured(const Model& model, const Pipeline& pipeline) {
-  testing::RunOptions options;
-  options.rank.placing = {};
-  options.rank.update = true;
-  Bytes above{0};
-  testing::run_with(pipeline, model.source, options.rank, [&](RankPipeline& own) {
-    own.step(testing::inputs_of(pipeline, 0, options.rank.placing));
-    const StepInputs inputs = testing::inputs_of(pipeline, 1, options.rank.placing);
-    const Bytes before = allocated_bytes().now;
-    reset_allocation_peak();
-    auto records = own.step(inputs);
-    above = allocated_bytes().peak - before;
-    return records;
-  });
-  return above;
-}
-
-bool has_split_backward(const Schedule& schedule) {
-  bool found = false;
-  for (const auto& row : schedule.rows)
-    for (const Cell& cell : row)
-      for_each_action(cell, [&](const Action& a) { found = found || a.op == Op::BackwardInput; });
-  return found;
-}
-
-// A transformer. Models of other kinds come within 8 %, mostly above: their temporaries are those
-// of the whole graph, where long skips wait over stages that do not see them.
-TEST(PlannedMemory, IsThatOfTheAllocatorWithinTwoPercent) {
-  count_allocations();
-  const std::string name = "tiny_gpt";
-  const Model model(name);
-  const Layers layers = profiled(model, name);
-  const Cluster cluster = uniform_cluster(1, DeviceKind{}, {1e9}, {});
-  std::size_t split = 0;
-  for (const ScheduleSpec& spec : testing::accepted_points({1}, {3}, {1, 2, 3})) {
-    const Placement placement = placement_for(spec);
-    const EvenCuts cuts(layers, placement.stages());
-    const StageCosts costs = stage_costs(layers, cuts.partition, placement, cluster);
-    const Schedule schedule = generate(spec);
-    const MemoryCurve curve =
-        memory(lower(schedule, costs, placement), RankId{0}, costs, placement);
-    const Bytes found =
-        measured(model, make_pipeline(model.graph, cuts.nodes, schedule, placement));
-    const Bytes planned = curve.peak() - curve.fixed;
-    const auto share = [&](Bytes bytes) {
-      return static_cast<double>(bytes.value) / static_cast<double>((curve.fixed + found).value);
-    };
-    EXPECT_NEAR(share(planned), share(found), 0.02)
-        << testing::name_of(spec) << ": " << to_string(planned) << " planned, " << to_string(found)
-        << " found, besides " << to_string(curve.fixed);
-    split += has_split_backward(schedule) ? 1 : 0;
-  }
-  EXPECT_GT(split, 0U);
-}
 
 /// tiny_gpt in two stages, the second of which has received a microbatch.
 struct CutInTwo {

@@ -1,0 +1,223 @@
+// Memory of ranks that train, as the planner predicts it from a profile, against the count of the
+// allocator: every small model under every schedule family, the ranks as threads.
+//
+// What would make the count depend on chance is taken out. Messages are copied, so that all that a
+// rank holds was allocated by its own thread; those under way are nobody's, and a rank has a
+// message when it asks for it. The step's inputs are there throughout and left out on both sides.
+#include <gtest/gtest.h>
+
+#include "planner/cost/grouping.h"
+#include "planner/cost/memory.h"
+#include "planner/cost/stage_costs.h"
+#include "planner/ir/lower.h"
+#include "planner/schedules/zb_greedy.h"
+#include "runtime/counting_allocator.h"
+#include "runtime/profiler.h"
+#include "tests/runtime/pipelines.h"
+
+namespace pfeife {
+namespace {
+
+using testing::Model;
+
+/// What one thread allocates above what was there.
+class ThreadCount final : public AllocationListener {
+ public:
+  ThreadCount() { listen_to_allocations(this); }
+  ~ThreadCount() override { listen_to_allocations(nullptr); }
+  void allocated(const void* data, Bytes bytes) override {
+    now_ += bytes;
+    peak_ = std::max(peak_, now_);
+    alive_[data] = bytes;
+  }
+  void freed(const void* data, Bytes) override {
+    if (const auto block = alive_.extract(data)) now_ -= block.mapped();  // else: was there before
+  }
+  Bytes peak() const { return peak_; }
+
+ private:
+  std::map<const void*, Bytes> alive_;
+  Bytes now_{0}, peak_{0};
+};
+
+/// Hands on copies that no allocator counts, and makes counted ones of them when they are asked
+/// for.
+class CopyingTransport final : public Transport {
+ public:
+  explicit CopyingTransport(Transport& under) : under_(under) {}
+  RankId rank() const override { return under_.rank(); }
+  std::size_t ranks() const override { return under_.ranks(); }
+  void send(RankId to, Tag tag, Tensors tensors) override {
+    for (at::Tensor& tensor : tensors)
+      if (tensor.defined()) tensor = uncounted(tensor.detach());
+    under_.send(to, tag, std::move(tensors));
+  }
+  Message receive(RankId from, Tag tag) override {
+    Message message = under_.receive(from, tag);
+    for (at::Tensor& tensor : message.tensors)
+      if (tensor.defined())
+        tensor =
+            at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options()).copy_(tensor);
+    return message;
+  }
+  void stop(const std::string& reason) override { under_.stop(reason); }
+
+ private:
+  static at::Tensor uncounted(const at::Tensor& tensor) {
+    const at::Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
+    auto* bytes = new char[dense.nbytes()];
+    return at::from_blob(
+               bytes, dense.sizes(), dense.strides(), [bytes](void*) { delete[] bytes; },
+               dense.options())
+        .copy_(dense);
+  }
+  Transport& under_;
+};
+
+Layers profiled(const Model& model, const std::string& name) {
+  ProfileOptions options;
+  options.training = {Precision::Fp32, Optimizer::Adam, model.graph.microbatch_size};
+  options.device_kind = "core";
+  options.repetitions = 1;
+  options.microbatches = 1;
+  Profile profile =
+      profile_model(model.graph, WeightSource(testing::model_path(name), 0), options).profile;
+  std::erase_if(profile.storages, [&](const SavedStorage& storage) {
+    return model.graph.value(storage.value).role == ValueRole::Input;
+  });
+  return layers_from_graph(model.graph, {profile});
+}
+
+/// Cuts after about equally many layers, and the nodes after which they lie.
+struct EvenCuts {
+  EvenCuts(const Layers& layers, std::size_t stages) {
+    std::vector<std::int32_t> legal;
+    for (std::size_t l = 0; l + 1 < layers.size(); ++l)
+      if (layers.layers[l].no_cut_after.empty()) legal.push_back(static_cast<std::int32_t>(l));
+    for (std::size_t s = 1; s < stages; ++s)
+      partition.cuts.push_back(legal.at(s * legal.size() / stages));
+    for (const std::int32_t cut : partition.cuts) {
+      NodeId last{0};
+      for (std::int32_t l = 0; l <= cut; ++l)
+        for (const NodeId n : layers.layers[static_cast<std::size_t>(l)].nodes)
+          last = std::max(last, n);
+      nodes.push_back(last);
+    }
+  }
+  Partition partition;
+  std::vector<NodeId> nodes;
+};
+
+/// The bytes as they are, every pass of a stage as long as any other: orders do not depend on times
+/// that were measured.
+StageCosts with_unit_times(StageCosts costs) {
+  constexpr Nanoseconds kUnit{1000};
+  for (StageCost& stage : costs.stages)
+    stage.forward = stage.backward_input = stage.backward_weight = stage.optimizer = kUnit;
+  return costs;
+}
+
+/// Every RECV right before what needs it.
+Schedule received_when_needed(Schedule lowered) {
+  for (std::vector<Cell>& row : lowered.rows) {
+    std::vector<Cell> waiting, moved;
+    for (const Cell& cell : row) {
+      const auto* action = std::get_if<Action>(&cell);
+      if (action && action->op == Op::Recv) {
+        waiting.push_back(cell);
+        continue;
+      }
+      for_each_action(cell, [&](const Action& needs) {
+        if (needs.op == Op::Send) return;
+        std::erase_if(waiting, [&](const Cell& other) {
+          const Action& received = std::get<Action>(other);
+          const bool forward = received.direction == Direction::Forward;
+          const bool needed = received.stage == needs.stage &&
+                              received.microbatch == needs.microbatch &&
+                              forward == (needs.op == Op::Forward);
+          if (needed) moved.push_back(other);
+          return needed;
+        });
+      });
+      moved.push_back(cell);
+    }
+    EXPECT_TRUE(waiting.empty());
+    row = std::move(moved);
+  }
+  return lowered;
+}
+
+/// [rank] by how much the second step's peak is above what is there between steps.
+std::vector<Bytes> measured(const Model& model, const Pipeline& pipeline) {
+  std::vector<Bytes> above(pipeline.ranks());
+  RandomTurns turns;
+  const RankOptions options;
+  run_ranks(pipeline.ranks(), options.placing.device, [&](RankId rank, Transport& under) {
+    CopyingTransport transport(under);
+    RankPipeline own(pipeline, rank, model.source, options, turns, transport);
+    own.step(testing::inputs_of(pipeline, 0, options.placing));
+    const StepInputs inputs = testing::inputs_of(pipeline, 1, options.placing);
+    const ThreadCount count;
+    own.step(inputs);
+    above[rank.index()] = count.peak();
+  });
+  return above;
+}
+
+bool has_split_backward(const Schedule& schedule) {
+  bool found = false;
+  for (const auto& row : schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& a) { found = found || a.op == Op::BackwardInput; });
+  return found;
+}
+
+struct Within {
+  std::string model;
+  double share;
+};
+class PlannedMemory : public ::testing::TestWithParam<Within> {};
+
+TEST_P(PlannedMemory, IsThatOfTheAllocator) {
+  count_allocations();
+  const Model model(GetParam().model);
+  const Layers layers = profiled(model, GetParam().model);
+  std::size_t split = 0;
+  for (const ScheduleSpec& spec : testing::accepted_points({1, 2}, {4}, {1, 2, 3})) {
+    const Cluster cluster = uniform_cluster(spec.ranks, DeviceKind{}, {1e9}, {});
+    const Placement placement = placement_for(spec);
+    const EvenCuts cuts(layers, placement.stages());
+    const StageCosts costs =
+        with_unit_times(stage_costs(layers, cuts.partition, placement, cluster));
+    const Schedule schedule =
+        spec.family == "zb_greedy"
+            ? schedule_of(zero_bubble_order(costs, placement, spec.microbatches, {}).order)
+            : generate(spec);
+    const Schedule lowered = received_when_needed(lower(schedule, costs, placement));
+    const std::vector<Bytes> found =
+        measured(model, make_pipeline(model.graph, cuts.nodes, schedule, placement));
+    for (std::size_t r = 0; r < spec.ranks; ++r) {
+      const MemoryCurve curve =
+          memory(lowered, RankId{static_cast<std::int64_t>(r)}, costs, placement);
+      const Bytes whole = curve.fixed + found[r];
+      EXPECT_NEAR(static_cast<double>(curve.peak().value) / static_cast<double>(whole.value), 1,
+                  GetParam().share)
+          << testing::name_of(spec) << " rank " << r << ": "
+          << to_string(curve.peak() - curve.fixed) << " planned, " << to_string(found[r])
+          << " found, besides " << to_string(curve.fixed);
+    }
+    split += has_split_backward(schedule) ? 1 : 0;
+  }
+  EXPECT_GT(split, 0U);
+}
+
+// What is off in the last two is one feature map (4.5 KiB of less than 140): the gradient of a skip
+// is part of the gradient that the stage received, or two of its values that cross share a storage.
+INSTANTIATE_TEST_SUITE_P(Models, PlannedMemory,
+                         ::testing::Values(Within{"tiny_mlp", 0.02}, Within{"tiny_gpt", 0.02},
+                                           Within{"tiny_shared", 0.02}, Within{"tiny_unet", 0.025},
+                                           Within{"tiny_convnet", 0.035}),
+                         [](const auto& info) { return info.param.model; });
+
+}  // namespace
+}  // namespace pfeife
