@@ -10,14 +10,6 @@ bool computes(const Event& event) {
   return event.kind == TaskKind::Compute || event.kind == TaskKind::Optimizer;
 }
 
-/// Medians of the actions of a step.
-Nanoseconds busy_time(const Measurement& measurement) {
-  Nanoseconds sum{0};
-  for (std::size_t e = 0; e < measurement.durations.size(); ++e)
-    if (computes(measurement.trace.events[e])) sum += measurement.durations[e];
-  return sum;
-}
-
 }  // namespace
 
 Point planned(CaseConfig& config, Inputs& inputs) {
@@ -48,7 +40,7 @@ void measure(Point& point, const std::filesystem::path& folder) {
   if (!plan.measurement) throw RuntimeFault(plan.config->name + ": " + plan.measure_failure);
   for (const MeasuredStep& step : plan.measurement->steps)
     if (step.counts) point.steps.push_back(step.time);
-  point.busy.push_back(busy_time(*plan.measurement));
+  point.busy.push_back(busy_time(plan.measurement->trace));
   point.peak.resize(plan.peak_memory.size());
   for (std::size_t r = 0; r < plan.measurement->peak_memory.size(); ++r)
     point.peak[r] = std::max(point.peak[r], plan.measurement->peak_memory[r]);

@@ -14,7 +14,7 @@ struct Point {
   Evaluation pooled;               ///< the same plan, predicted from all shares
   std::vector<Nanoseconds> steps;  ///< that count, of all rounds
   std::vector<Bytes> peak;         ///< [rank] highest of all rounds
-  std::vector<Nanoseconds> busy;   ///< [round] all passes and updates of a step, on both ranks
+  std::vector<Nanoseconds> busy;   ///< [round] busy_time() of the step with the median time
 
   Evaluation& first() { return evaluated.planned.front(); }
   const Evaluation& first() const { return evaluated.planned.front(); }
