@@ -8,6 +8,8 @@ namespace pfeife {
 namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kNothing = ~std::size_t{0};
+constexpr std::size_t kMixtures = 120;  ///< minima for the root's weights
+constexpr double kMixed = 0.03;  ///< of what is missing: left to gain when weights are good enough
 }  // namespace
 
 BranchAndBound::BranchAndBound(Candidates& candidates, const Settings& settings)
@@ -328,6 +330,55 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
     const bool same = root.region.first == old.first && root.region.last == old.last;
     if (round > 0 && same && root.bound <= before) break;
   }
+  return Verdict::Open;
+}
+
+void BranchAndBound::strengthen_root(double target) {
+  target_ = std::min(target_, target);
+  const bool possible = rooted_ && !open_.empty() && this->target() < Candidates::kTooFull;
+  if (handled_ > 0 || !possible || cut_bound_.limited()) return;
+  Node root = pop();
+  ++handled_;
+  rooted_ = false;  // the master's rounds are those of a root
+  Verdict verdict = improve(root, 2);
+  rooted_ = true;
+  if (verdict == Verdict::Open) verdict = mix(root);
+  if (verdict == Verdict::Open) open_.push_back(std::move(root));
+}
+
+BranchAndBound::Verdict BranchAndBound::mix(Node& root) {
+  CutMixture mixture(candidates_, cut_bound_, relaxation_.weight_target(),
+                     settings_.record ? &record_ : nullptr);
+  for (const Cuts& cuts : responses_) mixture.add_cuts(cuts);
+  relaxation_.each_weighted_path([&](const auto& counts, const auto& turns, double weight) {
+    mixture.add_path({counts, turns, weight});
+  });
+  std::shared_ptr<const Weights> best;
+  for (std::size_t k = 0; k < kMixtures && root.bound < target(); ++k) {
+    const auto found = mixture.next();
+    if (!found) break;
+    offer(found->cuts);
+    if (const double bound = bound_of(*found, mixture.weights().sum); bound > root.bound) {
+      root.bound = bound;
+      mixture.keep_weights();
+      best = std::make_shared<const Weights>(mixture.weights());
+    }
+    if (mixture.value() - root.bound < kMixed * (target() - root.bound)) break;
+  }
+  mixture_work_ += mixture.work();
+  if (!best) return Verdict::Open;
+  root.weights = best;
+  if (settings_.record) {
+    record_.node(root.record).bound = root.bound;
+    record_.node(root.record).certified.weights.push_back(best->certified);
+  }
+  if (root.bound >= target()) return close(root, root.bound);
+  cut_bound_.keep_filtered(true);
+  const bool left = cut_bound_.minimum(best->counts, best->constant) &&
+                    cut_bound_.filter((target() - 1) * best->sum);
+  cut_bound_.keep_filtered(false);
+  if (!left) return close(root, target());
+  root.region = cut_bound_.region();
   return Verdict::Open;
 }
 

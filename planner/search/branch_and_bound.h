@@ -10,6 +10,7 @@
 
 #include "planner/search/candidate.h"
 #include "planner/search/cut_bound.h"
+#include "planner/search/cut_mixture.h"
 #include "planner/search/proof_record.h"
 #include "planner/search/relaxation.h"
 
@@ -31,6 +32,9 @@ class BranchAndBound {
   /// Bounds the whole space. `target`: only cuts faster than this matter (infinite: all). May be
   /// called again with a smaller target.
   void bound_root(double target);
+  /// Before any node is handled: raises the bound of the whole space by the best weights of a
+  /// mixture of cuts (CutMixture), with which all nodes begin. Does nothing where memory binds.
+  void strengthen_root(double target);
   /// Handles up to `nodes` open nodes with cuts faster than `target` in view; stops when there is
   /// none.
   void run(std::size_t nodes, double target);
@@ -42,7 +46,7 @@ class BranchAndBound {
   bool closed() const { return open_.empty() && rooted_; }
   std::size_t nodes() const { return handled_; }
   /// About how many ns the proof has taken: counted, not measured.
-  double work() const { return cut_bound_.work() + relaxation_.work(); }
+  double work() const { return cut_bound_.work() + relaxation_.work() + mixture_work_; }
   /// The bound is for cuts whose stages all take at least this share of the mean load.
   double least_share() const { return least_share_; }
   /// The bound is for cuts whose neighbouring stages are linked (CutBound::linked_only).
@@ -55,11 +59,7 @@ class BranchAndBound {
   }
 
  private:
-  struct Weights {
-    PathCounts<double> counts;
-    double sum = 0, constant = 0;  // as in Relaxation
-    CertifiedWeights certified;
-  };
+  using Weights = CutMixture::Weights;
   struct Node {
     CutRegion region;
     double bound = 0;
@@ -87,6 +87,7 @@ class BranchAndBound {
   void offer_nearest();
   Verdict improve(Node& node, std::size_t rounds);
   Verdict raise(Node& node, std::size_t rounds);
+  Verdict mix(Node& root);
   std::optional<CutBound::Minimum> minimum();
   Verdict inherit(Node& node);
   void respond(const Cuts& cuts);
@@ -113,6 +114,7 @@ class BranchAndBound {
   bool rooted_ = false, linked_only_ = false;
   std::uint64_t next_id_ = 0;
   std::size_t handled_ = 0;
+  double mixture_work_ = 0;
 };
 
 }  // namespace pfeife

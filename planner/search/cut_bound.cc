@@ -91,6 +91,10 @@ void CutBound::forget_idle_moments(const Cuts& cuts) {
     });
 }
 
+bool CutBound::limited() const {
+  return std::ranges::any_of(moments_, [](const auto& some) { return !some.empty(); });
+}
+
 /// Later begins for every end of the rank's stages, by memory: what the stage itself holds, and at
 /// least what the others must hold in this region, at each of the rank's moments.
 bool CutBound::limit_memory(std::size_t r) {
@@ -164,8 +168,7 @@ bool CutBound::enter(const CutRegion& region) {
     if (region_.low[s] > region_.high[s]) return false;
     make_window(s);
   }
-  const bool idle = std::ranges::all_of(moments_, [](const auto& some) { return some.empty(); });
-  return idle || limit_memory();
+  return !limited() || limit_memory();
 }
 
 /// visit(q, latest begin of the stage before q, earliest end of the one after it) for all positions

@@ -43,6 +43,8 @@ class CutBound {
   const std::vector<std::reference_wrapper<const LiveMoment>>& moments(std::size_t rank) const {
     return moments_[rank];
   }
+  /// Memory is looked at anywhere.
+  bool limited() const;
   /// Notes the moments at which memory excludes stages; nullptr = not.
   void set_record(ProofRecord* record) { record_ = record; }
   /// About how many ns all calls together have taken: counted, not measured.

@@ -54,6 +54,38 @@ std::size_t PathMaster::add(std::span<const double> slope, double constant, bool
   return path;
 }
 
+void PathMaster::add_stage(std::span<const double> slope, double low, double high) {
+  const std::size_t before = stages_++;
+  low_.push_back(low), high_.push_back(high);
+  slopes_.resize(stages_ * room_, 0.0);
+  std::ranges::copy(slope, slopes_.begin() + static_cast<std::ptrdiff_t>(before * room_));
+  if (basis_.empty()) return;
+  // High sides and all that comes after them are numbered anew.
+  for (std::size_t& column : basis_)
+    if (column >= before) column += column < 2 * before ? 1 : 2;
+  // The basis is now (B 0; b e) with the new row b of its columns and e = 1 for the low side, -1
+  // for the high one, its inverse (B' 0; -ebB' e). Of the two, the amount is not negative of one.
+  const std::size_t rows = stages_ + 1;
+  std::vector<double> wider(rows * rows, 0.0);
+  for (std::size_t k = 0; k + 1 < rows; ++k) {
+    const double* const old = inverse_.data() + k * (rows - 1);
+    double below = 0;
+    for (std::size_t r = 0; r + 1 < rows; ++r) {
+      wider[k * rows + r] = old[r];
+      if (basis_[r] == sum_column()) below += old[r];
+      if (basis_[r] > sum_column()) below -= slope[basis_[r] - sum_column() - 1] * old[r];
+    }
+    wider[k * rows + rows - 1] = below;
+  }
+  const bool high_side = wider[rows - 1] >= 0;
+  for (std::size_t k = 0; !high_side && k + 1 < rows; ++k) wider[k * rows + rows - 1] *= -1;
+  wider.back() = high_side ? -1 : 1;
+  inverse_ = std::move(wider);
+  basis_.push_back(high_side ? 2 * stages_ - 1 : stages_ - 1);
+  amount_.push_back(inverse_[rows - 1]);
+  price_basis();
+}
+
 std::vector<std::size_t> PathMaster::basic_paths() const {
   std::vector<std::size_t> found;
   for (const std::size_t column : basis_)

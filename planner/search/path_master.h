@@ -27,6 +27,10 @@ class PathMaster {
   std::size_t paths() const { return constants_.size(); }
   double slope(std::size_t path, std::size_t stage) const { return slopes_[stage * room_ + path]; }
 
+  /// One more load, in [low, high]; slope[p] of path p. The basis stays, with the load at
+  /// the side that the paths want: what that violates is for the next pivots.
+  void add_stage(std::span<const double> slope, double low, double high);
+
   /// Numbers of the paths in the basis; drops the paths that are not to be kept (basic ones must
   /// be) and numbers the others anew in their order.
   std::vector<std::size_t> basic_paths() const;

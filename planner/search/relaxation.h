@@ -37,6 +37,13 @@ class Relaxation {
   const PathCounts<double>& weights() const { return weights_; }
   double weight_sum() const { return weight_sum_; }  ///< of paths; 0 = limits alone
   double constant() const { return constant_; }      ///< of the weighted sum
+  double weight_target() const { return weight_target_; }  ///< what weight_sum() is to be, about
+  /// visit(counts, turns, weight) of the paths that the master's weights are of.
+  template <class Visit>
+  void each_weighted_path(const Visit& visit) const {
+    for (const auto& [number, weight] : master_.weights())
+      if (rows_[number].rank < 0) visit(rows_[number].counts, rows_[number].turns, weight);
+  }
   const CertifiedWeights& certified() const { return certified_; }
 
   /// Learns from cuts: their longest path and the limit that they break most. False if the master

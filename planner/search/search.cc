@@ -280,6 +280,7 @@ class JointSearch {
       each(order, [&](Contender& c) {
         const double before = c.candidates->best_time();
         if (!c.proof) return bound(c, target);
+        c.proof->strengthen_root(target);
         c.proof->run(nodes_a_round(c), target);
         if (before == kInfinite && !c.proof->nearest().empty())
           descend_and_offer(c, c.proof->nearest());

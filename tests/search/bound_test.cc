@@ -41,6 +41,28 @@ TEST(BranchAndBound, NeverBoundsAboveTheBruteForceOptimumAndProvesIt) {
         << round;
 }
 
+TEST(BranchAndBound, WeightsOfAMixtureOfCutsRaiseTheRootNeverAboveTheOptimum) {
+  std::mt19937 random(41);
+  int raised = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Instance instance = random_instance(random, 1, 0);
+    const Problem problem = instance.problem();
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    const ScheduleSpec& spec = instance.schedules[0];
+    if (model.last() < static_cast<std::int32_t>(spec.stages())) continue;
+    const Best best = brute_force(problem, spec);
+    Candidates candidates(model, problem, spec);
+    BranchAndBound proof(candidates, {.minima = false});
+    proof.bound_root(best.time + 1);
+    const double before = proof.bound();
+    proof.strengthen_root(best.time + 1);
+    ASSERT_GE(proof.bound(), before) << round;
+    ASSERT_LE(proof.bound(), best.time) << round;
+    raised += proof.bound() > before;
+  }
+  EXPECT_GT(raised, 15);
+}
+
 TEST(BranchAndBound, BoundsThatAreTooLargeAreNoticed) {
   const auto noticed = [](double inflation) {
     std::mt19937 random(5);

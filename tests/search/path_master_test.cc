@@ -40,8 +40,9 @@ std::optional<double> solve_with_clp(const Program& program) {
     start.push_back(static_cast<CoinBigIndex>(index.size()));
     for (int r = 0; r < rows; ++r) {
       const Row& row = program.rows[static_cast<std::size_t>(r)];
-      const double entry =
-          s < stages ? -row.slope[static_cast<std::size_t>(s)] : row.limit ? 0.0 : 1.0;
+      const double entry = s < stages  ? -row.slope[static_cast<std::size_t>(s)]
+                           : row.limit ? 0.0
+                                       : 1.0;
       if (entry != 0) index.push_back(r), value.push_back(entry);
     }
     if (s < stages) index.push_back(rows), value.push_back(1);
@@ -71,8 +72,7 @@ std::optional<double> solve_with_clp(const Program& program) {
 std::optional<double> solve(PathMaster& master, const Program& program) {
   const double tolerance = 1e-9 * program.work;
   master.set_box(program.low, program.high);
-  for (std::size_t p = 0; p < master.paths(); ++p)
-    master.set_constant(p, program.rows[p].constant);
+  for (std::size_t p = 0; p < master.paths(); ++p) master.set_constant(p, program.rows[p].constant);
   if (master.paths() < program.rows.size()) {
     for (const Row& row : program.rows) master.add(row.slope, row.constant, row.limit);
     EXPECT_TRUE(master.enter_path(0));
@@ -109,8 +109,10 @@ void random_box(std::mt19937& random, Program& program) {
 
 Program random_program(std::mt19937& random) {
   const std::size_t stages = 2 + random() % 23;
-  Program program{static_cast<double>(1000 + random() % 1000000), std::vector<double>(stages),
-                  std::vector<double>(stages), {}};
+  Program program{static_cast<double>(1000 + random() % 1000000),
+                  std::vector<double>(stages),
+                  std::vector<double>(stages),
+                  {}};
   random_box(random, program);
   const std::size_t rows = 2 + random() % (3 * stages);
   const double mean = program.work / static_cast<double>(stages);
@@ -127,6 +129,17 @@ Program random_program(std::mt19937& random) {
     program.rows.push_back(std::move(row));
   }
   return program;
+}
+
+/// One load more, with the old basis.
+void add_stage(std::mt19937& random, Program& program, PathMaster& master) {
+  std::vector<double> slope;
+  for (Row& row : program.rows) {
+    slope.push_back(static_cast<double>(random() % 64) / 8);
+    row.slope.push_back(slope.back());
+  }
+  program.low.push_back(0), program.high.push_back(0);
+  master.add_stage(slope, 0, 0);
 }
 
 // Values are sums of some twenty products: 1e-7 of them is far above rounding, and above what the
@@ -147,6 +160,7 @@ TEST(PathMaster, AgreesWithClpOnFourHundredRandomProgramsAndTheirBranches) {
       }
       ASSERT_NEAR(*found, *expected, 1e-7 * std::abs(*expected)) << round << " " << branch;
       ++solved;
+      if (branch % 2 == 1) add_stage(random, program, master);
       random_box(random, program);  // a branch: another box, other constants, the old basis
       for (Row& row : program.rows)
         if (!row.limit) row.constant += program.work / 1000 * static_cast<double>(random() % 10);
