@@ -21,6 +21,17 @@ std::vector<Cuts> simple_cuts(const CutModel& model, const Placement& placement)
   return found;
 }
 
+/// What one stage of a rank has at its moments, as moments of it alone, each once.
+static std::vector<LiveMoment> of_stage(const std::vector<LiveMoment>& moments, std::size_t local) {
+  std::vector<LiveMoment> found;
+  for (const LiveMoment& moment : moments) {
+    LiveMoment own{{moment.saved[local]}, {moment.weight_saved[local]}};
+    if (moment.running == static_cast<std::int32_t>(local)) own.running = 0, own.op = moment.op;
+    if (std::ranges::find(found, own) == found.end()) found.push_back(std::move(own));
+  }
+  return found;
+}
+
 Cuts roomy_cuts(Candidates& candidates, const Cuts& fastest) {
   const CutModel& model = candidates.model();
   const std::size_t stages = candidates.stages();
@@ -30,12 +41,11 @@ Cuts roomy_cuts(Candidates& candidates, const Cuts& fastest) {
   position.back() = model.last();
 
   std::vector<double> limit(stages);
-  std::vector<const std::vector<LiveMoment>*> moments(stages);
-  std::vector<std::size_t> local(stages);
+  std::vector<std::vector<LiveMoment>> moments(stages);
   for (std::size_t r = 0; r < candidates.live().ranks(); ++r)
     for (std::size_t k = 0; k < candidates.live().stages(r).size(); ++k) {
       const std::size_t s = candidates.live().stages(r)[k];
-      local[s] = k, moments[s] = &candidates.live().moments(r);
+      moments[s] = of_stage(candidates.live().moments(r), k);
       limit[s] = std::max(1.0, static_cast<double>(candidates.memory_limit()[r].value));
     }
   const auto time = [&](std::size_t s, std::int32_t from, std::int32_t to) {
@@ -53,8 +63,8 @@ Cuts roomy_cuts(Candidates& candidates, const Cuts& fastest) {
         [&](std::size_t s, std::size_t begin, std::size_t end) -> std::optional<double> {
           const std::int32_t from = position[begin], to = position[end];
           double held = 0;
-          for (const LiveMoment& moment : *moments[s])
-            held = std::max(held, LiveMemory::held(model, moment, local[s], from, to));
+          for (const LiveMoment& moment : moments[s])
+            held = std::max(held, LiveMemory::held(model, moment, 0, from, to));
           return time(s, from, to) / slowest + weight * held / limit[s];
         });
     if (!partition) break;
