@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "planner/schedules/families.h"
-#include "planner/search/matrix_game.h"
+#include "planner/search/path_master.h"
 
 namespace pfeife {
 namespace {
@@ -13,6 +13,8 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kPrograms = 60;  ///< dynamic programs over cuts at most
 constexpr double kCloseEnough = 1e-4;  ///< of the bound
+constexpr double kTolerance = 1e-7;    ///< of the master, in units of the bound
+constexpr std::size_t kPivots = 4000;  ///< of one game
 
 std::size_t at(std::int32_t q) { return static_cast<std::size_t>(q); }
 
@@ -129,37 +131,32 @@ double simple_bound(const CutModel& model, const Problem& problem, const Schedul
 }
 
 /// Weights of rows whose smallest weighted mean over all cuts is as large as can be: a game of rows
-/// against cuts, of which those join in turn that gain most.
+/// against mixtures of cuts, which the cuts that answer best join one by one.
 std::vector<double> best_weights(AnyOrderRows& rows) {
-  std::vector<std::size_t> known;            // rows that take part
-  std::vector<std::vector<double>> lengths;  // [cuts][row] of those that take part
-  std::vector<double> best, weights(rows.size(), 1.0 / static_cast<double>(rows.size()));
-  double least = 0;
+  std::vector<double> weights(rows.size(), 1.0 / static_cast<double>(rows.size())), best = weights;
+  CutBound::Minimum minimum = rows.minimum(weights);
+  const double unit = std::max(1.0, minimum.scaled);
+  double least = minimum.scaled;
+  PathMaster master(0, 1);
   for (std::size_t k = 0; k < kPrograms; ++k) {
-    const CutBound::Minimum minimum = rows.minimum(weights);
-    if (minimum.scaled > least || best.empty()) least = minimum.scaled, best = weights;
-    lengths.push_back(rows.lengths(minimum.cuts));
-    GameSolution game;
-    std::vector<double> mixture(lengths.size(), 1.0 / static_cast<double>(lengths.size()));
-    for (;;) {  // rows join while one is longer in the mean of the cuts than the game's value
-      std::vector<double> mean(rows.size(), 0.0);
-      for (std::size_t c = 0; c < lengths.size(); ++c)
-        for (std::size_t p = 0; p < mean.size(); ++p) mean[p] += lengths[c][p] * mixture[c];
-      const auto longest = static_cast<std::size_t>(std::ranges::max_element(mean) - mean.begin());
-      const bool takes_part = std::ranges::find(known, longest) != known.end();
-      if (!game.rows.empty() &&
-          (takes_part || mean[longest] <= game.value * (1 + kCloseEnough / 10)))
-        break;
-      if (!takes_part) known.push_back(longest);
-      std::vector<std::vector<double>> gains(known.size());
-      for (std::size_t p = 0; p < known.size(); ++p)
-        for (const auto& of_cuts : lengths) gains[p].push_back(of_cuts[known[p]]);
-      game = solve_game(gains);
-      mixture = game.columns;
+    std::vector<double> lengths = rows.lengths(minimum.cuts);
+    for (double& length : lengths) length /= unit;
+    master.add_stage(k == 0 ? std::span<const double>() : lengths, 0, 1);
+    if (k == 0) {
+      for (const double& length : lengths) master.add({&length, 1}, 0);
+      master.enter_path(0);
+    }
+    for (std::size_t pivots = 0; pivots < kPivots; ++pivots) {
+      const PathMaster::Entered side = master.enter_box(kTolerance);
+      if (side == PathMaster::Entered::Yes) continue;
+      const auto row = master.most_violated(kTolerance);
+      if (side == PathMaster::Entered::Stuck || !row || !master.enter_path(*row)) break;
     }
     std::ranges::fill(weights, 0.0);
-    for (std::size_t p = 0; p < known.size(); ++p) weights[known[p]] = game.rows[p];
-    if (game.value <= least * (1 + kCloseEnough)) break;
+    for (const auto& [row, weight] : master.weights()) weights[row] = weight;
+    minimum = rows.minimum(weights);
+    if (minimum.scaled > least) least = minimum.scaled, best = weights;
+    if (master.value() * unit <= least * (1 + kCloseEnough)) break;
   }
   return best;
 }

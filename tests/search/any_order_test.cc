@@ -6,7 +6,6 @@
 
 #include "planner/schedules/families.h"
 #include "planner/schedules/zb_greedy.h"
-#include "planner/search/matrix_game.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {
@@ -182,38 +181,6 @@ TEST(AnyOrder, IsReachedByOrdersOfEqualStages) {
       const TimedOrder order = zero_bubble_order(costs, placement_for(spec), microbatches, {});
       EXPECT_EQ(order.time, expected) << loops << " " << microbatches;
     }
-}
-
-TEST(MatrixGame, HasTheValueOfKnownGames) {
-  // Rock, paper, scissors with 2 added to every gain.
-  const GameSolution even = solve_game({{2, 1, 3}, {3, 2, 1}, {1, 3, 2}});
-  EXPECT_NEAR(even.value, 2, 1e-9);
-  for (const double share : even.rows) EXPECT_NEAR(share, 1.0 / 3, 1e-9);
-  for (const double share : even.columns) EXPECT_NEAR(share, 1.0 / 3, 1e-9);
-  // Two by two without a saddle point: (a d - b c) / (a + d - b - c).
-  const GameSolution two = solve_game({{4, 1}, {2, 3}});
-  EXPECT_NEAR(two.value, 10.0 / 4, 1e-9);
-  EXPECT_NEAR(two.rows[0], 0.25, 1e-9);
-  EXPECT_NEAR(two.columns[0], 0.5, 1e-9);
-  // Strategies guarantee the value against every answer.
-  std::mt19937 random(3);
-  for (int round = 0; round < 200; ++round) {
-    const std::size_t m = 1 + random() % 8, n = 1 + random() % 8;
-    std::vector<std::vector<double>> gains(m, std::vector<double>(n));
-    for (auto& row : gains)
-      for (double& gain : row) gain = static_cast<double>(1 + random() % 9);
-    const GameSolution game = solve_game(gains);
-    for (std::size_t c = 0; c < n; ++c) {
-      double sum = 0;
-      for (std::size_t r = 0; r < m; ++r) sum += game.rows[r] * gains[r][c];
-      EXPECT_GE(sum, game.value - 1e-6) << round;
-    }
-    for (std::size_t r = 0; r < m; ++r) {
-      double sum = 0;
-      for (std::size_t c = 0; c < n; ++c) sum += game.columns[c] * gains[r][c];
-      EXPECT_LE(sum, game.value + 1e-6) << round;
-    }
-  }
 }
 
 }  // namespace
