@@ -308,7 +308,7 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
   if (candidates_.best()) cut_bound_.forget_idle_moments(candidates_.best_cuts());
   if (settings_.record) cut_bound_.set_record(&record_);
   const auto microbatches = static_cast<double>(candidates_.spec().microbatches);
-  const std::size_t rounds = candidates_.stages() <= 48 ? 6 : 2;  // the master is cubic in stages
+  const std::size_t rounds = candidates_.stages() <= Relaxation::kFewStages ? 6 : 2;
   for (std::size_t round = 0; round < rounds; ++round) {
     for (double& high : root.region.high)
       high = std::min(high, std::floor((target() - 1) / microbatches));
@@ -336,7 +336,8 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
 void BranchAndBound::strengthen_root(double target) {
   target_ = std::min(target_, target);
   const bool possible = rooted_ && !open_.empty() && this->target() < Candidates::kTooFull;
-  if (handled_ > 0 || !possible || cut_bound_.limited()) return;
+  const bool cheap = candidates_.stages() <= Relaxation::kFewStages && !cut_bound_.limited();
+  if (handled_ > 0 || !possible || !cheap) return;
   Node root = pop();
   ++handled_;
   rooted_ = false;  // the master's rounds are those of a root

@@ -33,7 +33,8 @@ class BranchAndBound {
   /// called again with a smaller target.
   void bound_root(double target);
   /// Before any node is handled: raises the bound of the whole space by the best weights of a
-  /// mixture of cuts (CutMixture), with which all nodes begin. Does nothing where memory binds.
+  /// mixture of cuts (CutMixture), with which all nodes begin. Does nothing where memory binds
+  /// or stages are many.
   void strengthen_root(double target);
   /// Handles up to `nodes` open nodes with cuts faster than `target` in view; stops when there is
   /// none.

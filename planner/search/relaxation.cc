@@ -228,7 +228,8 @@ void Relaxation::solve(double tolerance) {
   contradiction_ = false;
   const double slack = 1e-9 * candidates_.model().load(0).back();
   const auto inverse = static_cast<double>((stages_ + 1) * (stages_ + 1));
-  for (std::size_t k = 0; k < 32 * stages_ + 64; ++k) {
+  const std::size_t pivots = (stages_ <= kFewStages ? 32 : 8) * stages_ + 64;
+  for (std::size_t k = 0; k < pivots; ++k) {
     work_ += 1.0 * inverse + 150;
     const PathMaster::Entered side = master_.enter_box(slack);
     if (side == PathMaster::Entered::Yes) continue;

@@ -17,6 +17,9 @@ namespace pfeife {
 
 class Relaxation {
  public:
+  /// The master's cost grows with the cube of the stages: with more than these, budgets are
+  /// smaller.
+  static constexpr std::size_t kFewStages = 48;
   /// Keeps references; `record` != nullptr: certified() is filled.
   Relaxation(Candidates& candidates, CutBound& cut_bound, ProofRecord* record);
 
@@ -35,8 +38,8 @@ class Relaxation {
   /// contradict.
   void weigh_despite(double more);
   const PathCounts<double>& weights() const { return weights_; }
-  double weight_sum() const { return weight_sum_; }  ///< of paths; 0 = limits alone
-  double constant() const { return constant_; }      ///< of the weighted sum
+  double weight_sum() const { return weight_sum_; }        ///< of paths; 0 = limits alone
+  double constant() const { return constant_; }            ///< of the weighted sum
   double weight_target() const { return weight_target_; }  ///< what weight_sum() is to be, about
   /// visit(counts, turns, weight) of the paths that the master's weights are of.
   template <class Visit>
