@@ -1,6 +1,8 @@
 #include "runtime/socket_transport.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -86,6 +88,11 @@ SocketTransport::SocketTransport(RankId rank, std::vector<Socket> sockets, bool 
       peers_[r].writer = std::thread([this, r] { write_loop(peers_[r]); });
       peers_[r].reader = std::thread([this, r] { read_loop(r); });
     }
+}
+
+void SocketTransport::compute_behind_transfers() {
+  const auto self = static_cast<id_t>(gettid());
+  setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + 2);  // at worst as it was
 }
 
 SocketTransport::~SocketTransport() {

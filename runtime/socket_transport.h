@@ -28,6 +28,11 @@ class SocketTransport final : public Transport {
   SocketTransport(RankId rank, std::vector<Socket> sockets, bool beats);
   ~SocketTransport() override;
 
+  /// From now on the calling thread, and those that it starts, give way to the threads that move
+  /// messages (2 on the scale of nice): where every processor computes, a message that has come
+  /// would wait for the end of a time slice, some milliseconds.
+  static void compute_behind_transfers();
+
   RankId rank() const override { return rank_; }
   std::size_t ranks() const override { return peers_.size(); }
   void send(RankId to, Tag tag, Tensors tensors) override;

@@ -22,6 +22,7 @@ RankAnswer answer_of(const Body& body, SocketTransport& transport,
                      const std::function<void(const std::string&)>& entering) {
   RandomTurns turns;
   try {
+    SocketTransport::compute_behind_transfers();
     RankAnswer answer = body(
         {transport.rank(), transport, turns, [&](const Cell& cell) { entering(to_string(cell)); }});
     transport.finish();

@@ -2,9 +2,12 @@
 #include "runtime/socket_transport.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -49,6 +52,34 @@ TEST(SocketTransport, TheReasonComesBeforeTheFarewell) {
     zero.reset();
     one.join();
   }
+}
+
+TEST(SocketTransport, TheThreadThatComputesGivesWayToThoseThatMoveMessages) {
+  auto [zero_to_one, one_to_zero] = connected();
+  std::vector<Socket> to_one, to_zero;
+  to_one.emplace_back(), to_one.push_back(std::move(zero_to_one));
+  to_zero.push_back(std::move(one_to_zero)), to_zero.emplace_back();
+  std::optional<SocketTransport> zero(std::in_place, RankId{0}, std::move(to_one), false);
+  std::optional<SocketTransport> one(std::in_place, RankId{1}, std::move(to_zero), false);
+  std::thread computes([&] {  // the thread of the tests keeps its own
+    const auto nice_of = [](int thread) {
+      return getpriority(PRIO_PROCESS, static_cast<id_t>(thread));
+    };
+    const int before = nice_of(gettid());
+    SocketTransport::compute_behind_transfers();
+    EXPECT_EQ(nice_of(gettid()), std::min(before + 2, 19));
+    int others = 0;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task"))
+      if (const int id = std::stoi(thread.path().filename()); id != gettid()) {
+        EXPECT_EQ(nice_of(id), before);
+        ++others;
+      }
+    EXPECT_GE(others, 4);  // a reader and a writer each
+  });
+  computes.join();
+  std::thread ends([&] { zero.reset(); });  // each waits for the other's farewell
+  one.reset();
+  ends.join();
 }
 
 }  // namespace
