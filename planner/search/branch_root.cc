@@ -1,0 +1,139 @@
+// The root of the tree: the class of cuts that it covers, and the best bound of all of them.
+#include <algorithm>
+#include <cmath>
+
+#include "planner/search/branch_and_bound.h"
+
+namespace pfeife {
+namespace {
+constexpr std::size_t kMixtures = 120;  ///< minima for the root's weights
+constexpr double kMixed = 0.03;  ///< of what is missing: left to gain when weights are good enough
+}  // namespace
+
+void BranchAndBound::bound_root(double target) {
+  target_ = std::min(target_, target);
+  if (handled_ > 0 || (rooted_ && open_.empty())) return;
+  Node root{rooted_ ? open_.front().region : cut_bound_.everything(),
+            rooted_ ? open_.front().bound : 0, 0, 0};
+  if (settings_.record) root.record = open_.empty() ? record_.add() : open_.front().record;
+  open_.clear();
+  rooted_ = false;
+  const Verdict verdict = tighten_root(root);
+  rooted_ = true;
+  if (verdict == Verdict::Closed) return;
+  open_.push_back(std::move(root));
+}
+
+/// What certificates say of restrict_class.
+void BranchAndBound::record_least_load(const CutRegion& root) {
+  record_.least_load.clear();
+  for (const double low : root.low) record_.least_load.push_back(static_cast<std::int64_t>(low));
+}
+
+/// In a model with branches a stage of very few layers may send nothing to the next one. So that
+/// all transfers between neighbours surely exist, the proof is restricted to stages of at least a
+/// small share of the mean load, as small as will do. If none will do, it is restricted to cuts
+/// that have these transfers: no certificate can say that.
+void BranchAndBound::restrict_class(CutRegion& region) {
+  const std::size_t stages = candidates_.stages();
+  const CutRegion whole = region;
+  for (const double share : {0.0, 0.002, 0.005, 0.01, 0.02, 0.05}) {
+    region = whole;
+    for (std::size_t s = 0; s < stages; ++s)
+      region.low[s] =
+          std::floor(share * candidates_.model().load(candidates_.costs().kind(s)).back() /
+                     static_cast<double>(stages));
+    if (!cut_bound_.enter(region)) break;
+    least_share_ = share;
+    if (cut_bound_.all_links_sure()) return;
+  }
+  region = whole;
+  least_share_ = 0;
+  linked_only_ = true;
+  cut_bound_.linked_only();
+}
+
+BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
+  if (handled_ == 0 && root.bound == 0) {
+    if (candidates_.model().last() > settings_.small_model) restrict_class(root.region);
+    record_least_load(root.region);
+  }
+  if (candidates_.best()) cut_bound_.forget_idle_moments(candidates_.best_cuts());
+  if (settings_.record) cut_bound_.set_record(&record_);
+  const auto microbatches = static_cast<double>(candidates_.spec().microbatches);
+  const std::size_t rounds = candidates_.stages() <= Relaxation::kFewStages ? 6 : 2;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    for (double& high : root.region.high)
+      high = std::min(high, std::floor((target() - 1) / microbatches));
+    const double before = root.bound;
+    const CutRegion old = root.region;
+    if (!cut_bound_.enter(root.region)) {
+      last_weights_ = best_weights_ = {};
+      if (settings_.record) record_weights(root);
+      return close(root, target());
+    }
+    cut_bound_.refresh_latencies();
+    if (improve(root, rounds) == Verdict::Closed) return Verdict::Closed;
+    cut_bound_.keep_filtered(true);
+    root.weights = best_;
+    const bool left = cut_bound_.filter((target() - 1) * last_sum_);
+    cut_bound_.keep_filtered(false);
+    if (!left) return close(root, target());
+    root.region = cut_bound_.region();
+    const bool same = root.region.first == old.first && root.region.last == old.last;
+    if (round > 0 && same && root.bound <= before) break;
+  }
+  return Verdict::Open;
+}
+
+void BranchAndBound::strengthen_root(double target) {
+  target_ = std::min(target_, target);
+  const bool possible = rooted_ && !open_.empty() && this->target() < Candidates::kTooFull;
+  const bool cheap = candidates_.stages() <= Relaxation::kFewStages && !cut_bound_.limited();
+  if (handled_ > 0 || !possible || !cheap) return;
+  Node root = pop();
+  ++handled_;
+  rooted_ = false;  // the master's rounds are those of a root
+  Verdict verdict = improve(root, 2);
+  rooted_ = true;
+  if (verdict == Verdict::Open) verdict = mix(root);
+  if (verdict == Verdict::Open) open_.push_back(std::move(root));
+}
+
+BranchAndBound::Verdict BranchAndBound::mix(Node& root) {
+  CutMixture mixture(candidates_, cut_bound_, relaxation_.weight_target(),
+                     settings_.record ? &record_ : nullptr);
+  for (const Cuts& cuts : responses_) mixture.add_cuts(cuts);
+  relaxation_.each_weighted_path([&](const auto& counts, const auto& turns, double weight) {
+    mixture.add_path({counts, turns, weight});
+  });
+  std::shared_ptr<const Weights> best;
+  for (std::size_t k = 0; k < kMixtures && root.bound < target(); ++k) {
+    const auto found = mixture.next();
+    if (!found) break;
+    offer(found->cuts);
+    if (const double bound = bound_of(*found, mixture.weights().sum); bound > root.bound) {
+      root.bound = bound;
+      mixture.keep_weights();
+      best = std::make_shared<const Weights>(mixture.weights());
+    }
+    if (mixture.value() - root.bound < kMixed * (target() - root.bound)) break;
+  }
+  mixture_work_ += mixture.work();
+  if (!best) return Verdict::Open;
+  root.weights = best;
+  if (settings_.record) {
+    record_.node(root.record).bound = root.bound;
+    record_.node(root.record).certified.weights.push_back(best->certified);
+  }
+  if (root.bound >= target()) return close(root, root.bound);
+  cut_bound_.keep_filtered(true);
+  const bool left = cut_bound_.minimum(best->counts, best->constant) &&
+                    cut_bound_.filter((target() - 1) * best->sum);
+  cut_bound_.keep_filtered(false);
+  if (!left) return close(root, target());
+  root.region = cut_bound_.region();
+  return Verdict::Open;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,227 @@
+// The part of CutBound that says which stages a region allows, and what they surely pay.
+#include <algorithm>
+#include <limits>
+
+#include "planner/search/cut_bound.h"
+
+namespace pfeife {
+namespace {
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kFree = 0.2;  ///< of the memory: far from full
+std::size_t at(std::int32_t q) { return static_cast<std::size_t>(q); }
+}  // namespace
+
+CutBound::CutBound(const CutModel& model, const CutCosts& costs, const LiveMemory& live,
+                   const std::vector<Bytes>& memory_limit, std::size_t stages)
+    : model_(model), costs_(costs), live_(live), stages_(stages) {
+  for (const Bytes limit : memory_limit) limit_.push_back(static_cast<double>(limit.value));
+  windows_.resize(stages);
+  for (auto& latencies : latency_) latencies.assign(stages, std::vector<double>(count(), 0.0));
+  for (auto& sure : sure_) sure.assign(stages, false);
+  allowed_.assign(stages, std::vector<char>(count(), 1));
+  cost_.assign(stages, std::vector<double>(count(), 0.0));
+  best_ = rest_ = cost_;
+  choice_.assign(stages, std::vector<std::int32_t>(count(), 0));
+  temporaries_.resize(stages);
+  moments_.resize(live.ranks());
+  for (std::size_t r = 0; r < live.ranks(); ++r)
+    for (const LiveMoment& moment : live.moments(r)) {
+      double most = 0;
+      for (std::size_t k = 0; k < live.stages(r).size(); ++k)
+        most += LiveMemory::held(model, moment, k, 0, model.last());
+      if (most > limit_[r]) moments_[r].emplace_back(moment);
+    }
+}
+
+CutRegion CutBound::everything() const {
+  CutRegion region;
+  const std::int32_t last = model_.last();
+  for (std::size_t s = 0; s < stages_; ++s) {
+    region.low.push_back(0);
+    region.high.push_back(model_.load(costs_.kind(s)).back());
+  }
+  const auto stages = static_cast<std::int32_t>(stages_);
+  for (std::int32_t i = 0; i <= stages; ++i) {
+    region.first.push_back(i == stages ? last : i);
+    region.last.push_back(i == 0 ? 0 : last - (stages - i));
+  }
+  return region;
+}
+
+void CutBound::make_window(std::size_t s) {
+  Window& window = windows_[s];
+  const double low = region_.low[s], high = region_.high[s];
+  if (window.low != low || window.high != high || window.from.empty()) {
+    window.low = low, window.high = high;
+    window.load_from.resize(count()), window.to.resize(count()), window.from.resize(count());
+    const std::vector<double>& load = model_.load(costs_.kind(s));
+    std::int32_t from = 0, to = -1;
+    for (std::int32_t q = 0; q <= model_.last(); ++q) {
+      while (from < q && load[at(q)] - load[at(from)] > high) ++from;
+      while (to + 1 < q && load[at(q)] - load[at(to + 1)] >= low) ++to;
+      window.load_from[at(q)] = from;
+      window.to[at(q)] = to;
+    }
+  }
+  const std::size_t first = at(region_.first[s + 1]), last = at(region_.last[s + 1]);
+  std::copy(window.load_from.begin() + static_cast<std::ptrdiff_t>(first),
+            window.load_from.begin() + static_cast<std::ptrdiff_t>(last) + 1,
+            window.from.begin() + static_cast<std::ptrdiff_t>(first));
+}
+
+/// The least that a stage of the region holds at a moment; infinite if no such stage fits.
+double CutBound::least_held(const LiveMoment& moment, std::size_t k, std::size_t s) const {
+  const Window& window = windows_[s];
+  double least = kInfinite;
+  work_ += 20.0 * (region_.last[s + 1] - region_.first[s + 1] + 1);
+  for (std::int32_t q = region_.first[s + 1]; q <= region_.last[s + 1]; ++q) {
+    const std::int32_t begin = std::min(window.to[at(q)], region_.last[s]);
+    if (begin >= std::max(region_.first[s], window.from[at(q)]))
+      least = std::min(least, LiveMemory::held(model_, moment, k, begin, q));
+  }
+  return least;
+}
+
+void CutBound::forget_idle_moments(const Cuts& cuts) {
+  for (std::size_t r = 0; r < moments_.size(); ++r)
+    std::erase_if(moments_[r], [&](const LiveMoment& moment) {
+      return live_.held(model_, moment, cuts, r) <= (1 - kFree) * limit_[r];
+    });
+}
+
+bool CutBound::limited() const {
+  return std::ranges::any_of(moments_, [](const auto& some) { return !some.empty(); });
+}
+
+/// Later begins for every end of the rank's stages, by memory: what the stage itself holds, and at
+/// least what the others must hold in this region, at each of the rank's moments.
+bool CutBound::limit_memory(std::size_t r) {
+  const auto& stages = live_.stages(r);
+  std::vector<double> least(stages.size());
+  for (const LiveMoment& moment : moments_[r]) {
+    double sum = 0;
+    for (std::size_t k = 0; k < stages.size(); ++k)
+      sum += LiveMemory::held(model_, moment, k, region_.first[stages[k]],
+                              region_.last[stages[k] + 1]);
+    if (sum <= limit_[r]) continue;  // however large the stages are
+    sum = 0;
+    for (std::size_t k = 0; k < stages.size(); ++k)
+      sum += least[k] = least_held(moment, k, stages[k]);
+    bool excludes = sum > limit_[r];
+    const auto note = [&] {
+      if (excludes && record_ != nullptr)
+        record_->moment({static_cast<std::uint32_t>(r), moment.action});
+    };
+    if (excludes) return note(), false;
+    for (std::size_t k = 0; k < stages.size(); ++k) {
+      Window& window = windows_[stages[k]];
+      const double most = limit_[r] - (sum - least[k]);
+      std::int32_t from = region_.first[stages[k]];
+      for (std::int32_t q = region_.first[stages[k] + 1]; q <= region_.last[stages[k] + 1]; ++q) {
+        while (from < q && LiveMemory::held(model_, moment, k, from, q) > most) ++from;
+        excludes = excludes || from > window.from[at(q)];
+        window.from[at(q)] = std::max(window.from[at(q)], from);
+      }
+    }
+    note();
+  }
+  return true;
+}
+
+bool CutBound::limit_memory() {
+  for (std::size_t r = 0; r < moments_.size(); ++r)
+    if (!limit_memory(r)) return false;
+  for (std::size_t s = 0; s < stages_; ++s) {  // what remains bounds the load
+    const std::vector<double>& load = model_.load(costs_.kind(s));
+    double most = -1;
+    for (std::int32_t q = region_.first[s + 1]; q <= region_.last[s + 1]; ++q)
+      most = std::max(most, load[at(q)] - load[at(windows_[s].from[at(q)])]);
+    region_.high[s] = std::min(region_.high[s], most);
+  }
+  return true;
+}
+
+void CutBound::tighten_loads() {
+  for (std::size_t s = 0; s < stages_; ++s) {
+    const std::vector<double>& load = model_.load(costs_.kind(s));
+    region_.high[s] =
+        std::min(region_.high[s], load[at(region_.last[s + 1])] - load[at(region_.first[s])]);
+    region_.low[s] =
+        std::max(region_.low[s], load[at(region_.first[s + 1])] - load[at(region_.last[s])]);
+  }
+}
+
+bool CutBound::enter(const CutRegion& region) {
+  region_ = region;
+  for (std::size_t i = 1; i <= stages_; ++i) {
+    if (i < stages_) region_.first[i] = std::max(region_.first[i], region_.first[i - 1] + 1);
+    if (region_.first[i] > region_.last[i]) return false;
+  }
+  for (std::size_t i = stages_; i-- > 1;) {
+    region_.last[i] = std::min(region_.last[i], region_.last[i + 1] - 1);
+    if (region_.first[i] > region_.last[i]) return false;
+  }
+  tighten_loads();
+  for (std::size_t s = 0; s < stages_; ++s) {
+    if (region_.low[s] > region_.high[s]) return false;
+    make_window(s);
+  }
+  return !limited() || limit_memory();
+}
+
+/// visit(q, latest begin of the stage before q, earliest end of the one after it) for all positions
+/// of a boundary; begin = -1 where no stages fit.
+template <class Visit>
+void CutBound::each_position(std::size_t i, const Visit& visit) const {
+  const Window& before = windows_[i - 1];
+  const Window& after = windows_[i];
+  std::int32_t end = region_.first[i + 1];
+  for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q) {
+    while (end < region_.last[i + 1] && (end <= q || after.to[at(end)] < q)) ++end;
+    const std::int32_t begin = std::min(before.to[at(q)], region_.last[i - 1]);
+    const bool none = begin < region_.first[i - 1] || end <= q || after.to[at(end)] < q;
+    visit(q, none ? -1 : begin, end);
+  }
+}
+
+bool CutBound::all_links_sure() const {
+  bool sure = true;
+  for (std::size_t i = 1; i < stages_ && sure; ++i)
+    each_position(i, [&](std::int32_t q, std::int32_t begin, std::int32_t end) {
+      sure = sure && (begin < 0 || costs_.surely_linked(i, q, begin, end));
+    });
+  return sure;
+}
+
+void CutBound::refresh_latencies() {
+  for (std::size_t i = 1; i < stages_; ++i) {
+    sure_[0][i] = sure_[1][i] = true;
+    work_ += 100.0 * (region_.last[i] - region_.first[i] + 1);
+    each_position(i, [&](std::int32_t q, std::int32_t begin, std::int32_t end) {
+      CutCosts::Latency latency{0, 0};
+      if (begin >= 0) latency = costs_.sure_latency(i, q, begin, end);
+      if (linked_only_) {
+        const CutCosts::Latency linked =
+            costs_.linked_latency(i, q, region_.first[i - 1], region_.last[i + 1]);
+        // No link at all: no such cuts count, so any latency will do.
+        if (latency.forward == Program::kNever) latency.forward = std::max(0.0, linked.forward);
+        if (latency.backward == Program::kNever) latency.backward = std::max(0.0, linked.backward);
+      }
+      latency_[0][i][at(q)] = latency.forward;
+      latency_[1][i][at(q)] = latency.backward;
+      if (latency.forward == Program::kNever) sure_[0][i] = false;
+      if (latency.backward == Program::kNever) sure_[1][i] = false;
+    });
+  }
+}
+
+CutCosts::Latency CutBound::least_latency(std::size_t i) const {
+  CutCosts::Latency least{kInfinite, kInfinite};
+  for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q) {
+    least.forward = std::min(least.forward, latency_[0][i][at(q)]);
+    least.backward = std::min(least.backward, latency_[1][i][at(q)]);
+  }
+  return least;
+}
+
+}  // namespace pfeife
