@@ -212,7 +212,7 @@ TEST_P(PlannedMemory, IsThatOfTheAllocator) {
 }
 
 // What is off in the last two is one feature map (4.5 KiB of less than 140): the gradient of a skip
-// is part of the gradient that the stage received, or two of its values that cross share a storage.
+// is part of the gradient that the stage received (tiny_unet); why in tiny_convnet is not known.
 INSTANTIATE_TEST_SUITE_P(Models, PlannedMemory,
                          ::testing::Values(Within{"tiny_mlp", 0.02}, Within{"tiny_gpt", 0.02},
                                            Within{"tiny_shared", 0.02}, Within{"tiny_unet", 0.025},
