@@ -28,7 +28,7 @@ class CutMixture {
     double weight = 0;    ///< of the best weights so far; they sum to 1
   };
   /// Of the region that `cut_bound` is in. Keeps references. `weight_sum`: what whole-number
-  /// weights are to sum to, about. `record` != nullptr: certified() is filled.
+  /// weights are to sum to, about. `record` != nullptr: Weights::certified is filled.
   CutMixture(Candidates& candidates, CutBound& cut_bound, double weight_sum, ProofRecord* record);
 
   /// Cuts and paths to begin with; at least one of the cuts. Paths that are not sure to exist in
@@ -64,7 +64,6 @@ class CutMixture {
   double scaled(double length) const { return (length - base_) / unit_; }
   bool solve();
   bool price_path();
-  void enter(std::size_t path);
   bool known(const Cuts& cuts) const;
   void weigh(double share_of_best);
 
