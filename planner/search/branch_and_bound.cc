@@ -143,13 +143,21 @@ BranchAndBound::Verdict BranchAndBound::inherit(Node& node) {
   return node.bound >= target() ? close(node, node.bound) : Verdict::Open;
 }
 
+/// How exact the master is to be, relative to its value: nothing is gained by digits far below what
+/// the node's bound lacks.
+double BranchAndBound::tolerance(const Node& node) const {
+  constexpr double kRoot = 1e-5, kMost = 3e-3, kOfMissing = 0.2;
+  if (!rooted_) return kRoot;
+  return std::clamp(kOfMissing * (target() / node.bound - 1), kRoot, kMost);
+}
+
 /// Raises the node's bound by rounds of master, minimum and the minimum's longest path.
 BranchAndBound::Verdict BranchAndBound::raise(Node& node, std::size_t rounds) {
   responses_.clear();
   if (!cut_bound_.enter(node.region)) return close(node, target());
   relaxation_.enter();
   if (inherit(node) == Verdict::Closed) return Verdict::Closed;
-  const double tolerance = rooted_ ? 1e-4 : 1e-5;
+  const double tolerance = this->tolerance(node);
   for (std::size_t round = 0; round < rounds; ++round) {
     const double before = node.bound;
     relaxation_.solve(tolerance);
@@ -206,8 +214,9 @@ bool BranchAndBound::enumerate() {
   return true;
 }
 
-/// Two children: by the load on which the master's loads and the minima differ most, weighted by
-/// what the load costs; by position if they do not differ.
+/// Two children: by the load on which the master's loads and the minima disagree most, weighted by
+/// what the load costs; by position if they do not. The distance of the master's load from
+/// their mean says how far both sides are pushed: the spread of the minima alone says much less.
 void BranchAndBound::split(const Node& node) {
   const CutModel& model = candidates_.model();
   const CutRegion& region = cut_bound_.region();
@@ -218,17 +227,14 @@ void BranchAndBound::split(const Node& node) {
   const bool by_load = target() < Candidates::kTooFull;
   for (std::size_t s = 0; by_load && s < candidates_.stages(); ++s) {
     const std::vector<double>& load = model.load(candidates_.costs().kind(s));
-    double low = std::clamp(loads[s] * relaxation_.scale(s), region.low[s], region.high[s]),
-           high = low;
-    double sum = low;
-    for (const Cuts& cuts : responses_) {
-      const double x =
-          load[static_cast<std::size_t>(cuts[s + 1])] - load[static_cast<std::size_t>(cuts[s])];
-      low = std::min(low, x), high = std::max(high, x), sum += x;
-    }
+    const double solved =
+        std::clamp(loads[s] * relaxation_.scale(s), region.low[s], region.high[s]);
+    double sum = solved;
+    for (const Cuts& cuts : responses_)
+      sum += load[static_cast<std::size_t>(cuts[s + 1])] - load[static_cast<std::size_t>(cuts[s])];
     const double cut = std::floor(sum / static_cast<double>(responses_.size() + 1));
     if (cut < region.low[s] || cut + 1 > region.high[s]) continue;
-    const double worth = (high - low) * relaxation_.price(s);
+    const double worth = std::abs(solved - cut) * relaxation_.price(s);
     if (worth > score) score = worth, stage = s, threshold = cut;
   }
   CutRegion left = region, right = region;

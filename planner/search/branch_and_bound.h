@@ -87,6 +87,7 @@ class BranchAndBound {
   bool offer(const Cuts& cuts);
   void offer_nearest();
   Verdict improve(Node& node, std::size_t rounds);
+  double tolerance(const Node& node) const;
   Verdict raise(Node& node, std::size_t rounds);
   Verdict mix(Node& root);
   std::optional<CutBound::Minimum> minimum();
