@@ -8,18 +8,19 @@ namespace {
 constexpr std::int64_t kMost = std::int64_t{1} << 53;  // sums stop here: a difference is then less
 }
 
-StageBounds::StageBounds(const Layers& layers, const Placement& placement, const Cluster& cluster)
+StageBounds::StageBounds(const Layers& layers, const Placement& placement, const Cluster& cluster,
+                         Recompute recompute)
     : layers_(layers), placement_(placement), cluster_(cluster) {
   for (std::size_t l = 0; l < layers.size(); ++l) {
     segment_.push_back(last());
     if (l + 1 == layers.size() || layers.layers[l].no_cut_after.empty()) layer_.push_back(l + 1);
   }
-  for (std::size_t kind = 0; kind < cluster.kinds.size(); ++kind) sum(kind);
+  for (std::size_t kind = 0; kind < cluster.kinds.size(); ++kind) sum(kind, recompute);
   find_temporaries();
   find_crossings();
 }
 
-void StageBounds::sum(std::size_t kind) {
+void StageBounds::sum(std::size_t kind, Recompute recompute) {
   auto& sums = sums_.emplace_back();
   sums.fill(std::vector<std::int64_t>(layer_.size(), 0));
   const auto add = [&](Amount amount, std::size_t layer, std::int64_t more) {
@@ -31,6 +32,7 @@ void StageBounds::sum(std::size_t kind) {
     const LayerTimes& times = layer.times.at(kind);
     add(kForward, l, times.forward.count());
     add(kInput, l, times.backward_input.count());
+    if (recompute == Recompute::Full) add(kInput, l, times.forward.count());
     add(kWeight, l, times.backward_weight.count());
     add(kStep, l, times.optimizer.count());
     add(kSaved, l, layer.saved.value);

@@ -11,6 +11,7 @@
 
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
+#include "planner/ir/plan.h"
 #include "planner/ir/schedule.h"
 
 namespace pfeife {
@@ -30,8 +31,10 @@ class StageBounds {
     kAmounts
   };
 
-  /// For the stages of `placement`. Keeps references to all three.
-  StageBounds(const Layers& layers, const Placement& placement, const Cluster& cluster);
+  /// For the stages of `placement`. Keeps references to all three. `Full`: every I begins with F
+  /// again; what of it stays away from memory is for the caller to say.
+  StageBounds(const Layers& layers, const Placement& placement, const Cluster& cluster,
+              Recompute recompute = Recompute::None);
 
   /// The last position.
   std::size_t last() const { return layer_.size() - 1; }
@@ -68,7 +71,7 @@ class StageBounds {
   };
   DeviceId device(std::size_t s) const { return placement_.device(placement_.rank_of_stage[s]); }
   std::size_t kind(std::size_t s) const { return cluster_.kind_of_device[device(s).index()]; }
-  void sum(std::size_t kind);
+  void sum(std::size_t kind, Recompute recompute);
   void find_temporaries();
   void find_crossings();
 

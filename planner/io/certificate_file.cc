@@ -12,7 +12,7 @@
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 3, sha256 ";
+const std::string kTitle = "pfeife certificate 4, sha256 ";
 
 /// Writing and reading go through the same description of the format (`describe` below): words
 /// apart by blanks, a keyword at the begin of a line.
@@ -101,6 +101,13 @@ void describe(Archive& a, T& value) {
   value = static_cast<T>(wide);
   if constexpr (std::same_as<Archive, Reader>)
     if (static_cast<std::int64_t>(value) != wide) a.fail("a number is too large");
+}
+template <class Archive, class T>
+requires std::is_enum_v<T>
+void describe(Archive& a, T& value) {
+  auto number = static_cast<std::underlying_type_t<T>>(value);
+  describe(a, number);
+  value = static_cast<T>(number);
 }
 template <class Archive, class Tag>
 void describe(Archive& a, Id<Tag>& id) {
@@ -203,10 +210,8 @@ void describe(Archive& a, CertifiedWeights& weights) {
 template <class Archive>
 void describe(Archive& a, CertifiedNode& node) {
   a.line("node");
-  auto then = static_cast<std::uint8_t>(node.then);
-  describe(a, then), describe(a, node.stage), describe(a, node.threshold),
+  describe(a, node.then), describe(a, node.stage), describe(a, node.threshold),
       describe(a, node.weights);
-  node.then = static_cast<CertifiedNode::Then>(then);
 }
 template <class Archive>
 void describe(Archive& a, CertifiedProof& proof) {
@@ -243,6 +248,7 @@ void describe(Archive& a, Certificate& c) {
   a.line("parameters"), describe(a, c.layers.parameters);
   a.line("cluster"), a.word(c.cluster.digest), describe(a, c.cluster);
   a.line("ranks"), describe(a, c.device_of_rank), describe(a, c.memory_limit);
+  a.line("recompute"), describe(a, c.recompute);
   a.line("schedules"), describe(a, c.proofs);
 }
 
@@ -259,7 +265,7 @@ std::string certificate_text(const Certificate& certificate) {
 Certificate read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 2");
+    throw ConfigError({name, 1, 0}, "this is no certificate of version 4");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");

@@ -61,6 +61,7 @@ std::string problem_fault(const Certificate& c) {
   for (const DeviceId d : c.device_of_rank)
     if (d.value < 0 || d.index() >= devices) return "a rank without a device";
   if (c.memory_limit.size() != c.device_of_rank.size()) return "a rank without a memory limit";
+  if (c.recompute > Recompute::Choose) return "a way to recompute that there is not";
   return "";
 }
 

@@ -9,6 +9,7 @@
 
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
+#include "planner/ir/plan.h"
 #include "planner/ir/schedule.h"
 
 namespace pfeife {
@@ -71,7 +72,8 @@ struct Certificate {
   Layers layers;    ///< names left out
   Cluster cluster;  ///< the devices of the ranks, overheads and paths only
   std::vector<DeviceId> device_of_rank;
-  std::vector<Bytes> memory_limit;    ///< [rank]
+  std::vector<Bytes> memory_limit;  ///< [rank]
+  Recompute recompute = Recompute::None;
   std::int64_t bound = kNothingFits;  ///< ns; no plan that fits is faster (kNothingFits: none fits)
   std::vector<CertifiedProof> proofs;
   friend bool operator==(const Certificate&, const Certificate&) = default;

@@ -2,6 +2,7 @@
 // planner/io/plan_file.h.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,13 @@
 #include "planner/ir/schedule.h"
 
 namespace pfeife {
+
+/// Which stages compute their forward again in backward instead of keeping what it saves.
+enum class Recompute : std::uint8_t {
+  None,
+  Full,    ///< every stage
+  Choose,  ///< each stage for itself, where memory needs it
+};
 
 /// A proven lower bound on the estimate, and what it holds for.
 struct Bound {

@@ -25,10 +25,15 @@ std::string disagreement(const Certificate& certificate, const Plan& plan) {
   if (plan.placement.ranks() != certificate.device_of_rank.size() ||
       !illegal_because(certificate.layers, plan.partition).empty())
     return "it is of other ranks or cuts";
+  const bool some = std::ranges::count(plan.recompute, true) > 0;
+  const bool all = some && std::ranges::count(plan.recompute, false) == 0;
+  if ((certificate.recompute == Recompute::None && some) ||
+      (certificate.recompute == Recompute::Full && !all))
+    return "it recomputes other stages";
   Placement placement = plan.placement;
   placement.device_of_rank = certificate.device_of_rank;
-  const StageCosts costs =
-      stage_costs(certificate.layers, plan.partition, placement, certificate.cluster);
+  const StageCosts costs = stage_costs(certificate.layers, plan.partition, placement,
+                                       certificate.cluster, plan.recompute);
   const DependencyGraph graph = dependencies(plan.schedule, stage_graph(costs), placement, {});
   const auto run = estimate(graph, costs);
   const Trace* const trace = std::get_if<Trace>(&run);
@@ -55,8 +60,11 @@ std::string summary(const Verdict& verdict, const Certificate& certificate, cons
                  certificate.proofs.size(), " schedules of ", spec.microbatches,
                  " microbatches on ", spec.ranks, " devices, all legal cuts of the ",
                  certificate.layers.order, " order of ", certificate.layers.size(), " layers",
-                 restricted ? " with at least the loads that it names" : "", " (", regions,
-                 " regions, ", verdict.cuts, " cuts one by one)");
+                 restricted ? " with at least the loads that it names" : "",
+                 certificate.recompute == Recompute::Full     ? ", every stage recomputed"
+                 : certificate.recompute == Recompute::Choose ? ", any choice of recomputed stages"
+                                                              : "",
+                 " (", regions, " regions, ", verdict.cuts, " cuts one by one)");
   if (plan != nullptr && plan->bound->time.count() < certificate.bound)
     text += "\nof the plan's own microbatch size, devices and order only: the plan's bound, " +
             to_string(plan->bound->time) +

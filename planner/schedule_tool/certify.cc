@@ -12,13 +12,14 @@
 namespace pfeife::tool {
 namespace {
 
+using enum StageBounds::Amount;
 __extension__ using Big = __int128;
 constexpr Big kMost = Big{1} << 53;    // of weights, as of an amount of the whole model
 constexpr Big kNever = Big{1} << 124;  // above every sum of amounts times weights
 using Sums = std::vector<Big>;         // [position]
 /// How often a stage does what, or the weight of that; then temporaries, messages where it begins
 /// and, of the first stage, paths and memory limits.
-enum : std::size_t { kPass = StageBounds::kAmounts, kUp = kPass + 4, kBack, kPaths, kLimits, kAll };
+enum : std::size_t { kPass = kAmounts, kUp = kPass + 4, kBack, kPaths, kLimits, kAll };
 using Counts = std::vector<std::array<Big, kAll>>;  // [stage]
 struct Begins {                                     // positions begin .. end - 1
   std::size_t begin = 0, end = 0;
@@ -32,13 +33,12 @@ void require(bool holds, const char* otherwise) {
 
 class ProofCheck {
  public:
-  ProofCheck(const Certificate& c, const CertifiedProof& proof, Verdict& verdict)
+  ProofCheck(const Certificate& c, const CertifiedProof& proof)
       : c_(c),
         proof_(proof),
-        verdict_(verdict),
         stages_(proof.spec.stages()),
         placement_{placement_for(proof.spec).rank_of_stage, c.device_of_rank},
-        bounds_(c.layers, placement_, c.cluster),
+        bounds_(c.layers, placement_, c.cluster, c.recompute),
         built_(family(proof.spec.family).built_for_costs) {
     require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");
     if (!built_) {
@@ -47,30 +47,31 @@ class ProofCheck {
       schedule_ = generate(proof.spec);
       graph_ = dependencies(lower(schedule_, costs, placement_), chain(stages_), placement_, {});
     }
-    for (const CertifiedPath& path : proof.paths)
-      paths_.push_back(built_ ? any_order(path) : walk(path));
+    for (const auto& path : proof.paths) paths_.push_back(built_ ? any_order(path) : walk(path));
     for (Counts& path : paths_) path[0][kPaths] = 1;
     for (const CertifiedMoment& moment : proof.moments) moments_.push_back(held(moment));
   }
 
-  void check() {
-    if (stages_ > bounds_.last()) return;  // it has no cuts
+  /// Returns how many cuts it looked at one by one.
+  std::size_t check() const {
+    std::size_t cuts = 0;
+    if (stages_ > bounds_.last()) return cuts;  // there are none
     std::vector<Region> open{root()};
     for (const CertifiedNode& node : proof_.tree) {
       require(!open.empty(), "the tree goes on after all cuts are covered");
       Region region = std::move(open.back());
       open.pop_back();
       bool left = tighten(region, {});
-      for (std::size_t w = 0; left && w < node.weights.size(); ++w)
-        left = tighten(region, node.weights[w]);
+      for (const CertifiedWeights& weights : node.weights) left = left && tighten(region, weights);
       if (node.then == CertifiedNode::Then::Nothing)
         require(!left, "a region may have faster cuts than the bound");
       else if (node.then == CertifiedNode::Then::Each && !built_)
-        each(region, 0, 0, {});
+        cuts += each(region, 0, 0, {});
       else
         split(region, node, open);
     }
     require(open.empty(), "the tree ends before all cuts are covered");
+    return cuts;
   }
 
  private:
@@ -90,12 +91,12 @@ class ProofCheck {
     Counts counts(stages_);
     const auto count = [&](const Action& a) {
       auto& of = counts[a.stage.index()];
-      of[StageBounds::kForward] += a.op == Op::Forward;
-      of[StageBounds::kInput] += a.op == Op::Backward || a.op == Op::BackwardInput;
-      of[StageBounds::kWeight] += a.op == Op::Backward || a.op == Op::BackwardWeight;
-      of[StageBounds::kStep] += a.op == Op::OptimizerStep;
-      if (a.op == Op::Send && a.direction == Direction::Forward) ++counts[a.stage.index() + 1][kUp];
-      if (a.op == Op::Send && a.direction == Direction::Backward) ++of[kBack];
+      of[kForward] += a.op == Op::Forward;
+      of[kInput] += a.op == Op::Backward || a.op == Op::BackwardInput;
+      of[kWeight] += a.op == Op::Backward || a.op == Op::BackwardWeight;
+      of[kStep] += a.op == Op::OptimizerStep;
+      if (a.op != Op::Send) return;
+      ++(a.direction == Direction::Forward ? counts[a.stage.index() + 1][kUp] : of[kBack]);
     };
     for (std::size_t k = 0;; ++k) {
       for_each_action(graph_.tasks[at.index()].cell, count);
@@ -124,7 +125,8 @@ class ProofCheck {
     return counts;
   }
 
-  /// What a rank holds at a moment.
+  /// What a rank holds at a moment; if stages may be recomputed, what F saves only during F, B or
+  /// I.
   Counts held(const CertifiedMoment& moment) const {
     require(moment.rank < schedule_.ranks(), "a moment of no rank");
     Counts counts(stages_);
@@ -133,16 +135,18 @@ class ProofCheck {
       for_each_action(cell, [&](const Action& a) {
         auto& of = counts[a.stage.index()];
         if (number == moment.action) of[kPass + static_cast<std::size_t>(a.op)] = 1;
-        if (number <= moment.action) of[StageBounds::kSaved] += a.op == Op::Forward;
+        if (number <= moment.action) of[kSaved] += a.op == Op::Forward;
         if (number++ >= moment.action) return;
-        of[StageBounds::kSaved] -= a.op == Op::Backward || a.op == Op::BackwardInput;
-        of[StageBounds::kWeightSaved] +=
-            int{a.op == Op::BackwardInput} - int{a.op == Op::BackwardWeight};
+        of[kSaved] -= a.op == Op::Backward || a.op == Op::BackwardInput;
+        of[kWeightSaved] += int{a.op == Op::BackwardInput} - int{a.op == Op::BackwardWeight};
       });
     require(moment.action < number, "a moment of no action");
     counts[0][kLimits] = c_.memory_limit[moment.rank].value;
-    for (std::size_t s = 0; s < stages_; ++s)
-      counts[s][StageBounds::kFixed] = placement_.rank_of_stage[s].index() == moment.rank;
+    for (std::size_t s = 0; s < stages_; ++s) {
+      auto& of = counts[s];
+      of[kFixed] = placement_.rank_of_stage[s].index() == moment.rank;
+      if (c_.recompute != Recompute::None) of[kSaved] = of[kPass] + of[kPass + 1] + of[kPass + 2];
+    }
     return counts;
   }
 
@@ -190,10 +194,9 @@ class ProofCheck {
     require(weight.of < known.size() && weight.weight >= 0 && weight.weight < kMost,
             "a weight of nothing, below 0 or too large");
     for (std::size_t s = 0; s < stages_; ++s)
-      for (std::size_t k = 0; k < kAll; ++k) {
-        all[s][k] += weight.weight * known[weight.of][s][k];
-        require(all[s][k] < kMost, "weights that are too large together");
-      }
+      for (std::size_t k = 0; k < kAll; ++k)
+        require((all[s][k] += weight.weight * known[weight.of][s][k]) < kMost,
+                "weights that are too large together");
   }
   /// What crosses where stage s begins, at q, in this region.
   Big transfers(const Region& region, const Counts& y, std::size_t s, std::size_t q) const {
@@ -209,70 +212,69 @@ class ProofCheck {
     return sum;
   }
 
-  /// Takes out stages of which all cuts have weighted paths, or memory, of bound or more. False:
-  /// all.
+  /// Takes out stages that only lie on cuts whose weighted sum is bound or more. False: all.
   bool filter(Region& region, const CertifiedWeights& weights) const {
     Counts y(stages_);
     for (const CertifiedWeight& weight : weights.paths) add(paths_, weight, y);
     for (const CertifiedWeight& weight : weights.moments) add(moments_, weight, y);
     const Big most = y[0][kPaths] * (c_.bound - 1);
     const std::size_t n = bounds_.last();
-    std::vector<Sums> least(stages_ + 1, Sums(n + 1, kNever)), begin(stages_, Sums(n + 1, 0));
-    std::vector<Sums> end = begin;
-    least[0][0] = -y[0][kLimits];  // of the stages before
+    std::vector<Sums> sum(stages_, Sums(n + 1, 0)),
+        once = sum;  // once: of a stage that begins there
+    // The least of all stages before, and of all from there on.
+    std::vector<Sums> least(stages_ + 1, Sums(n + 1, kNever)), rest = least;
+    least[0][0] = -y[0][kLimits], rest[stages_][n] = 0;
     const auto cost = [&](std::size_t s, std::size_t p, std::size_t q) {
-      Big sum = end[s][q] - begin[s][p];
+      Big all = once[s][p] + sum[s][q] - sum[s][p];
       for (std::size_t pass = 0; pass < StageBounds::kPasses; ++pass)
-        if (const Big w = y[s][kPass + pass]) sum += w * bounds_.temporary(pass, p, q);
-      return sum;
+        if (const Big w = y[s][kPass + pass]) all += w * bounds_.temporary(pass, p, q);
+      return all;
     };
     for (std::size_t s = 0; s < stages_; ++s) {
       for (std::size_t q = 0; q <= n; ++q) {
-        for (std::size_t k = 0; k < StageBounds::kAmounts; ++k) {
-          begin[s][q] += y[s][k] * bounds_.until(q, s, k);
-          end[s][q] += y[s][k] * (bounds_.until(q, s, k) + bounds_.once(s, k));
-        }
-        if (s > 0 && least[s][q] < kNever) begin[s][q] -= transfers(region, y, s, q);
-      }
-      for (std::size_t q = 0; q <= n; ++q)
+        for (std::size_t k = 0; k < kAmounts; ++k)
+          sum[s][q] += y[s][k] * bounds_.until(q, s, k), once[s][q] += y[s][k] * bounds_.once(s, k);
+        if (s > 0 && least[s][q] < kNever) once[s][q] += transfers(region, y, s, q);
         for (std::size_t p = region[s][q].begin; p < region[s][q].end; ++p)
           least[s + 1][q] = std::min(least[s + 1][q], least[s][p] + cost(s, p, q));
+      }
     }
-    Sums rest(n + 1, kNever);  // least of the stages behind
-    rest[n] = 0;
     for (std::size_t s = stages_; s-- > 0;) {
       shrink(region, s, [&](std::size_t p, std::size_t q) {
-        return least[s][p] + cost(s, p, q) + rest[q] <= most;
+        return least[s][p] + cost(s, p, q) + rest[s + 1][q] <= most;
       });
-      Sums with(n + 1, kNever);
       for (std::size_t q = 0; q <= n; ++q)
         for (std::size_t p = region[s][q].begin; p < region[s][q].end; ++p)
-          if (const Big sum = cost(s, p, q) + rest[q]; least[s][p] + sum <= most)
-            with[p] = std::min(with[p], sum);
-      rest = std::move(with);
+          if (const Big on = cost(s, p, q) + rest[s + 1][q]; least[s][p] + on <= most)
+            rest[s][p] = std::min(rest[s][p], on);
     }
-    return rest[0] < kNever;
+    return rest[0][0] < kNever;
   }
 
-  /// Looks at all cuts of the region that go on from `cuts`, with stage s at p.
-  void each(const Region& region, std::size_t s, std::size_t p, const Partition& cuts) {
-    for (std::size_t q = p + 1; s < stages_ && q <= bounds_.last(); ++q) {
-      if (!region[s][q].has(p)) continue;
-      Partition more = cuts;
-      if (s + 1 < stages_) more.cuts.push_back(static_cast<std::int32_t>(bounds_.layer(q)) - 1);
-      each(region, s + 1, q, more);
-    }
-    if (s < stages_) return;
-    ++verdict_.cuts;
-    const EvaluatedPlan plan = evaluate(c_.layers, c_.cluster, schedule_, placement_, cuts);
-    require(plan.estimate.count() >= c_.bound ||
-                !std::ranges::equal(plan.peak_memory, c_.memory_limit, std::less_equal{}),
+  /// Looks at all cuts of the region that go on from `cuts`, with stage s at p; returns how many.
+  std::size_t each(const Region& region, std::size_t s, std::size_t p, Partition cuts) const {
+    std::size_t count = s == stages_;
+    if (s == stages_) judge(cuts, std::vector<bool>(s, c_.recompute == Recompute::Full), 0);
+    if (s > 0) cuts.cuts.push_back(static_cast<std::int32_t>(bounds_.layer(p)) - 1);
+    for (std::size_t q = p + 1; s < stages_ && q <= bounds_.last(); ++q)
+      if (region[s][q].has(p)) count += each(region, s + 1, q, cuts);
+    return count;
+  }
+  /// Looks at cuts with these stages recomputed, and with more of them from s on: no faster.
+  void judge(const Partition& cuts, std::vector<bool> recomputed, std::size_t s) const {
+    const EvaluatedPlan plan = evaluate(c_.layers, c_.cluster, schedule_, placement_, cuts,
+                                        MemoryRule::Lifetimes, recomputed);
+    if (plan.estimate.count() >= c_.bound) return;
+    require(!std::ranges::equal(plan.peak_memory, c_.memory_limit, std::less_equal{}),
             "cuts that fit are faster than the bound");
+    for (; c_.recompute == Recompute::Choose && s < stages_; recomputed[s++] = false) {
+      recomputed[s] = true;
+      judge(cuts, recomputed, s + 1);
+    }
   }
 
   const Certificate& c_;
   const CertifiedProof& proof_;
-  Verdict& verdict_;
   std::size_t stages_;
   Placement placement_;
   StageBounds bounds_;
@@ -284,12 +286,11 @@ class ProofCheck {
 
 }  // namespace
 
-Verdict certify(const Certificate& certificate) {
+Verdict certify(const Certificate& c) {
   Verdict verdict;
   try {
-    require(certificate.bound > 0 && !certificate.proofs.empty(), "there is nothing to prove");
-    for (const CertifiedProof& proof : certificate.proofs)
-      ProofCheck(certificate, proof, verdict).check();
+    require(c.bound > 0 && !c.proofs.empty(), "there is nothing to prove");
+    for (const CertifiedProof& proof : c.proofs) verdict.cuts += ProofCheck(c, proof).check();
   } catch (const ConfigError& error) {
     verdict.refusal = error.what();
   }

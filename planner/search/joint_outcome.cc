@@ -191,9 +191,7 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
   }
   outcome.history = std::move(history);
   explain(in, outcome);
-  // The judge of certificates knows nothing of recomputation.
-  if (in.options.certificate && in.problem.recompute == Recompute::None)
-    certify(in, any_order, outcome);
+  if (in.options.certificate) certify(in, any_order, outcome);
   return outcome;
 }
 

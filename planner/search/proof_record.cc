@@ -88,6 +88,7 @@ Certificate certificate_of(const Problem& problem, std::int64_t bound,
   certificate.cluster.digest = problem.cluster.digest;
   keep_devices(problem, certificate);
   certificate.memory_limit = problem.memory_limit;
+  certificate.recompute = problem.recompute;
   certificate.bound = bound;
   certificate.proofs = std::move(proofs);
   return certificate;

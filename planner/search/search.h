@@ -17,13 +17,6 @@
 
 namespace pfeife {
 
-/// Which stages compute their forward again in backward instead of keeping what it saves.
-enum class Recompute {
-  None,
-  Full,    ///< every stage
-  Choose,  ///< each stage for itself, where memory needs it
-};
-
 /// "recompute=all", "recompute=0 3" (stages), or "" if none is.
 std::string recomputed_text(const std::vector<bool>& recompute);
 
@@ -45,8 +38,8 @@ struct SearchOptions {
   std::uint64_t seed = 1;
   std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 500
   std::size_t threads = 1;
-  bool certificate = false;  ///< record the proof: costs memory, changes nothing else; only without
-                             ///< recomputation and where Bound::covers speaks of no linked stages
+  bool certificate = false;  ///< record the proof: costs memory, changes nothing else; only where
+                             ///< Bound::covers speaks of no linked stages
   std::function<void(double fraction)> progress;  ///< may be empty
 };
 
@@ -87,7 +80,7 @@ struct SearchOutcome {
       infeasible;  ///< set iff plans is empty and some schedule could be built
   std::vector<Rejected> rejected;
   std::vector<SearchStep> history;  ///< best time and bound after each step of the search
-  std::optional<Bound> bound;  ///< of the estimate of any plan; empty if cuts are given
+  std::optional<Bound> bound;       ///< of the estimate of any plan; empty if cuts are given
   /// Proves the bound, or that nothing fits, to those who do not trust the search; empty unless
   /// asked for, if neither is proven, or under the reference memory rule.
   std::shared_ptr<const Certificate> certificate;

@@ -9,6 +9,7 @@
 namespace pfeife {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -64,6 +65,35 @@ TEST_F(Certificates, OfCutsAndScheduleAloneProveTheBoundOfThePlan) {
       "plan: {families: certified, loops: [1, 2]}\n",
       "devices=2,microbatches=6");
   EXPECT_EQ(found.plan.bound->time.count(), found.certificate.bound);
+}
+
+TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {
+  const auto with = [&](const std::string& plan) {
+    std::filesystem::remove_all(folder_ / "out");
+    Judged found = judged(
+        "model: tiny_gpt.pt2\ncluster: laptop.yaml\ncases: {devices: 2, microbatches: 6}\n"
+        "plan: {families: [1f1b, zb_h1], loops: [1], " +
+            plan + "}\n",
+        "devices=2,microbatches=6");
+    EXPECT_EQ(found.plan.bound->time.count(), found.certificate.bound);
+    return found;
+  };
+  const Judged full = with("recompute: full");
+  EXPECT_EQ(full.certificate.recompute, Recompute::Full);
+  EXPECT_EQ(full.plan.recompute, std::vector<bool>(2, true));
+  // Of 4096 MiB so little is left that one stage must recompute.
+  const Judged choose = with("recompute: if_needed, reserve: 4095.81 MiB");
+  EXPECT_EQ(choose.certificate.recompute, Recompute::Choose);
+  EXPECT_THAT(choose.plan.recompute, Contains(true));
+  EXPECT_LT(choose.certificate.bound, full.certificate.bound);
+  // It is not said of plans that recompute what the certificate does not speak of.
+  Certificate none = choose.certificate;
+  none.recompute = Recompute::None;
+  EXPECT_THAT(tool::disagreement(none, choose.plan), HasSubstr("recomputes other stages"));
+  none.recompute = Recompute::Full;
+  Plan without = choose.plan;
+  without.recompute = {false, false};
+  EXPECT_THAT(tool::disagreement(none, without), HasSubstr("recomputes other stages"));
 }
 
 // Where more was open, of what was chosen; judged() says all that must hold of it.

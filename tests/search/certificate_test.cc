@@ -41,6 +41,75 @@ TEST(Certify, AcceptsTheProofsOfRandomProblemsAndNothingBetter) {
   EXPECT_GT(nothing_fits, 20);
 }
 
+TEST(Certify, AcceptsTheProofsOfRecomputedPlansAndNothingBetter) {
+  std::mt19937 random(43);
+  int recomputed = 0, nothing_fits = 0;
+  for (int round = 0; round < 120; ++round) {
+    Instance instance = random_instance(random, 2);
+    instance.recompute = round % 3 == 0 ? Recompute::Full : Recompute::Choose;
+    for (Layer& layer : instance.layers.layers) layer.saved.value *= 3;
+    const SearchOutcome outcome = certified_search(instance.problem());
+    if (!outcome.certificate) continue;
+    Certificate certificate = *outcome.certificate;
+    ASSERT_EQ(tool::certify(certificate).refusal, "") << round;
+    const std::string text = certificate_text(certificate);
+    ASSERT_EQ(certificate_text(read_certificate_text(text, "c")), text);
+    if (!outcome.bound) {
+      ++nothing_fits;
+      continue;
+    }
+    ASSERT_EQ(certificate.bound, outcome.bound->time.count());
+    const PlannedSchedule& plan = outcome.plans[0];
+    certificate.bound = plan.estimate.count() + 1;  // the plan itself is faster than that
+    ASSERT_NE(tool::certify(certificate).refusal, "") << round;
+    recomputed += !plan.recompute.empty();
+  }
+  EXPECT_GT(recomputed, 30);
+  EXPECT_GT(nothing_fits, 5);
+}
+
+// One rank of one layer that saves 1000 and has two microbatches in flight under gpipe: keeping
+// takes 2000, recomputing 1000. F 10, B 20: 60 if it keeps, 80 if it recomputes.
+TEST(Certify, TellsTimesAndMemoryOfRecomputationApart) {
+  Layers layers;
+  Layer layer;
+  layer.times = {{Nanoseconds{10}, Nanoseconds{20}, Nanoseconds{0}, Nanoseconds{0}}};
+  layer.saved = Bytes{1000};
+  layers.layers.push_back(layer);
+  CertifiedProof proof{{"gpipe", 1, 2, 1, {}, {}}, {0}, {}, {}, {CertifiedNode{}}};
+  proof.tree[0].then = CertifiedNode::Then::Each;
+  Certificate certificate{.layers = layers,
+                          .cluster = uniform_cluster(1, DeviceKind{}, {1e9}, Nanoseconds{0}),
+                          .device_of_rank = {DeviceId{0}},
+                          .memory_limit = {Bytes{0}},
+                          .proofs = {proof}};
+  const auto most = [&](Recompute recompute, std::int64_t limit) {
+    certificate.recompute = recompute, certificate.memory_limit = {Bytes{limit}};
+    certificate.bound = 1;
+    while (certificate.bound < 100 && tool::certify(certificate).refusal.empty())
+      ++certificate.bound;
+    return certificate.bound - 1;
+  };
+  EXPECT_EQ(most(Recompute::None, 2000), 60);
+  EXPECT_EQ(most(Recompute::None, 1999), 99);  // nothing fits
+  EXPECT_EQ(most(Recompute::Full, 2000), 80);
+  EXPECT_EQ(most(Recompute::Full, 1000), 80);
+  EXPECT_EQ(most(Recompute::Full, 999), 99);
+  EXPECT_EQ(most(Recompute::Choose, 2000), 60);
+  EXPECT_EQ(most(Recompute::Choose, 1999), 80);
+  EXPECT_EQ(most(Recompute::Choose, 999), 99);
+  // The same without a look at any cuts.
+  certificate.proofs[0].tree[0].then = CertifiedNode::Then::Nothing;
+  certificate.proofs[0].moments = {{0, 0}, {0, 1}, {0, 2}};
+  certificate.bound = Certificate::kNothingFits;
+  for (const Recompute recompute : {Recompute::Full, Recompute::Choose}) {
+    certificate.recompute = recompute, certificate.memory_limit = {Bytes{1000}};
+    EXPECT_NE(tool::certify(certificate).refusal, "");
+    certificate.memory_limit = {Bytes{999}};
+    EXPECT_EQ(tool::certify(certificate).refusal, "");
+  }
+}
+
 // A plan of an order built for its costs: the certificate is of any order at all.
 TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
   std::mt19937 random(37);
@@ -158,14 +227,14 @@ TEST(Certify, SplitsLoseNoCutsAndTreesMustCoverAll) {
 std::string forged(const std::string& body, std::size_t begin, std::size_t end,
                    const std::string& number) {
   const std::string wrong = body.substr(0, begin) + number + body.substr(end);
-  return "pfeife certificate 3, sha256 " + sha256(wrong) + "\n" + wrong;
+  return "pfeife certificate 4, sha256 " + sha256(wrong) + "\n" + wrong;
 }
 
 /// Whether some plan of the certificate's own problem is faster than it claims, by brute force.
 bool is_false(const Certificate& certificate) {
   Problem problem{.layers = certificate.layers, .cluster = certificate.cluster};
   problem.device_of_rank = certificate.device_of_rank;
-  problem.memory_limit = certificate.memory_limit;
+  problem.memory_limit = certificate.memory_limit, problem.recompute = certificate.recompute;
   double best = std::numeric_limits<double>::infinity();
   for (const CertifiedProof& proof : certificate.proofs)
     if (proof.spec.stages() <= certificate.layers.size())
@@ -179,7 +248,8 @@ TEST(Certify, RefusesEveryCorruptedNumberAndIsNotFooledByForgedOnes) {
   std::mt19937 random(31);
   int forgeries = 0, right = 0;
   for (int round = 0; round < 8; ++round) {
-    const Instance instance = random_instance(random, 2);
+    Instance instance = random_instance(random, 2);
+    instance.recompute = static_cast<Recompute>(round % 3);
     const SearchOutcome outcome = certified_search(instance.problem());
     if (!outcome.certificate) continue;
     const std::string text = certificate_text(*outcome.certificate);

@@ -1,35 +1,9 @@
 // Whole random planning problems, small enough for brute force over all cuts.
 #pragma once
 
-#include <limits>
-
-#include "planner/cost/evaluate.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {
-
-/// The fastest cuts of one schedule that fit, by trying all.
-struct Best {
-  double time = std::numeric_limits<double>::infinity();
-  std::vector<Partition> at;
-  std::size_t tried = 0;
-};
-inline Best brute_force(const Problem& problem, const ScheduleSpec& spec) {
-  Best best;
-  const Schedule schedule = generate(spec);
-  const Placement placement = placement_for(spec);
-  for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
-    ++best.tried;
-    const EvaluatedPlan plan =
-        evaluate(problem.layers, problem.cluster, schedule, placement, partition);
-    for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
-      if (plan.peak_memory[r] > problem.memory_limit[r]) return;
-    const auto time = static_cast<double>(plan.estimate.count());
-    if (time < best.time) best.time = time, best.at.clear();
-    if (time == best.time) best.at.push_back(partition);
-  });
-  return best;
-}
 
 /// A random model on random devices, with random memory limits in half the cases; `schedules` of
 /// the grid of all families.
@@ -38,12 +12,13 @@ struct Instance {
   Cluster cluster;
   std::vector<ScheduleSpec> schedules;
   std::vector<Bytes> memory_limit;
+  Recompute recompute = Recompute::None;
 
   Problem problem() const {
     Problem p{.layers = layers, .cluster = cluster, .schedules = schedules};
     for (std::size_t r = 0; r < memory_limit.size(); ++r)
       p.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
-    p.memory_limit = memory_limit;
+    p.memory_limit = memory_limit, p.recompute = recompute;
     return p;
   }
 };

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <random>
 
+#include "planner/cost/evaluate.h"
 #include "planner/schedules/families.h"
 #include "planner/search/search.h"
 
@@ -109,6 +111,44 @@ inline ScheduleSpec random_spec(std::mt19937& random, std::size_t ranks, std::si
                                 std::vector<std::size_t> loops) {
   const std::vector<ScheduleSpec> set = search_set(ranks, microbatches, loops);
   return set[random() % set.size()];
+}
+
+/// Every choice of recomputed stages ([stage]) that is allowed.
+inline std::vector<std::vector<bool>> choices(Recompute recompute, std::size_t stages) {
+  const std::size_t all = (std::size_t{1} << stages) - 1;
+  std::vector<std::vector<bool>> found;
+  for (std::size_t subset = recompute == Recompute::Full ? all : 0;
+       subset <= (recompute == Recompute::None ? 0 : all); ++subset) {
+    auto& recomputed = found.emplace_back();
+    for (std::size_t s = 0; s < stages; ++s) recomputed.push_back(subset >> s & 1U);
+  }
+  return found;
+}
+
+/// The fastest cuts of one schedule that fit, by trying all, with all choices of recomputed stages.
+struct Best {
+  double time = std::numeric_limits<double>::infinity();
+  std::vector<Partition> at;
+  std::size_t tried = 0;
+};
+inline Best brute_force(const Problem& problem, const ScheduleSpec& spec) {
+  Best best;
+  const Schedule schedule = generate(spec);
+  const Placement placement = placement_for(spec);
+  const auto recomputations = choices(problem.recompute, spec.stages());
+  for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
+    ++best.tried;
+    for (const std::vector<bool>& recomputed : recomputations) {
+      const EvaluatedPlan plan = evaluate(problem.layers, problem.cluster, schedule, placement,
+                                          partition, MemoryRule::Lifetimes, recomputed);
+      if (!std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{})) continue;
+      const auto time = static_cast<double>(plan.estimate.count());
+      if (time < best.time) best.time = time, best.at.clear();
+      if (time == best.time && (best.at.empty() || best.at.back() != partition))
+        best.at.push_back(partition);
+    }
+  });
+  return best;
 }
 
 }  // namespace pfeife

@@ -50,7 +50,8 @@ struct Sums {
 
 /// Bytes that the ranks hold at least while they run `schedule`, from its counts in flight.
 std::vector<std::int64_t> peaks(const Sums& sums, const Schedule& schedule,
-                                const Placement& placement) {
+                                const Placement& placement, Recompute recompute) {
+  const bool keeps = recompute == Recompute::None;
   std::vector<std::int64_t> highest;
   for (std::size_t r = 0; r < schedule.ranks(); ++r) {
     std::int64_t now = 0, most = 0;
@@ -59,11 +60,13 @@ std::vector<std::int64_t> peaks(const Sums& sums, const Schedule& schedule,
     for (const Cell& cell : schedule.rows[r])
       for_each_action(cell, [&](const Action& a) {
         const std::size_t s = a.stage.index();
-        if (a.op == Op::Forward) now += sums.of(s, StageBounds::kSaved);
+        const std::int64_t saved = sums.of(s, StageBounds::kSaved);
+        if (a.op == Op::Forward && keeps) now += saved;
         const auto pass = static_cast<std::size_t>(a.op);
-        most = std::max(most, now + sums.bounds.temporary(pass, sums.at[s], sums.at[s + 1]));
-        if (a.op == Op::Backward || a.op == Op::BackwardInput)
-          now -= sums.of(s, StageBounds::kSaved);
+        const std::int64_t restored = keeps || a.op == Op::BackwardWeight ? 0 : saved;
+        most = std::max(most,
+                        now + restored + sums.bounds.temporary(pass, sums.at[s], sums.at[s + 1]));
+        if ((a.op == Op::Backward || a.op == Op::BackwardInput) && keeps) now -= saved;
         if (a.op == Op::BackwardInput) now += sums.of(s, StageBounds::kWeightSaved);
         if (a.op == Op::BackwardWeight) now -= sums.of(s, StageBounds::kWeightSaved);
       });
@@ -84,11 +87,14 @@ TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
   int partitions = 0, sure = 0;
   for (int round = 0; round < 400; ++round) {
     const Placed p = random_placed(random);
-    const StageBounds bounds(p.layers, p.placement, p.cluster);
+    const auto recompute = static_cast<Recompute>(round % 2);  // none or all
+    const StageBounds bounds(p.layers, p.placement, p.cluster, recompute);
+    const std::vector<bool> recomputed = choices(recompute, p.spec.stages()).front();
     const Schedule schedule = generate(p.spec);
     for_each_partition(p.layers, p.spec.stages(), [&](const Partition& partition) {
       ++partitions;
-      const EvaluatedPlan exact = evaluate(p.layers, p.cluster, schedule, p.placement, partition);
+      const EvaluatedPlan exact = evaluate(p.layers, p.cluster, schedule, p.placement, partition,
+                                           MemoryRule::Lifetimes, recomputed);
       const Sums sums{bounds, positions(bounds, partition)};
       for (std::size_t s = 0; s < p.placement.stages(); ++s) {
         const StageCost& cost = exact.costs.stages[s];
@@ -97,7 +103,7 @@ TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
         ASSERT_EQ(sums.of(s, StageBounds::kWeight), cost.backward_weight.count());
         ASSERT_LE(sums.of(s, StageBounds::kStep), cost.optimizer.count());
         ASSERT_LE(sums.of(s, StageBounds::kFixed), cost.fixed().value);
-        ASSERT_LE(sums.of(s, StageBounds::kSaved), cost.saved.value);
+        ASSERT_LE(sums.of(s, StageBounds::kSaved), (cost.saved + cost.recomputed).value);
         ASSERT_LE(sums.of(s, StageBounds::kWeightSaved), cost.weight_saved.value);
         for (const bool back : {false, true}) {
           // Surely for stages of these or of larger begins and ends: so for these.
@@ -119,7 +125,7 @@ TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
           ASSERT_EQ(*time, back ? pair->backward_time : pair->forward_time);
         }
       }
-      const std::vector<std::int64_t> least = peaks(sums, schedule, p.placement);
+      const std::vector<std::int64_t> least = peaks(sums, schedule, p.placement, recompute);
       for (std::size_t r = 0; r < least.size(); ++r)
         ASSERT_LE(least[r], exact.peak_memory[r].value) << round;
     });
