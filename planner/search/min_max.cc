@@ -25,15 +25,21 @@ std::optional<Partition> min_max_partition(const Layers& layers, std::size_t sta
   for (const std::size_t i : begins) next[i] = load(stages - 1, i, n).value_or(kNever);
   for (std::size_t s = stages - 1; s-- > 0;) {
     std::fill(best.begin(), best.end(), kNever);
+    std::size_t guess = 0;  // the end that was best for the begin before
     for (const std::size_t i : begins) {
       if (s == 0 && i != 0) break;
+      // What the guess reaches is enough: no load need be asked for where the rest has more.
+      double enough = kNever;
+      if (guess > i)
+        if (const std::optional<double> own = load(s, i, guess))
+          enough = std::max(*own, next[guess]);
       for (auto end = std::upper_bound(ends.begin(), ends.end(), i); end != ends.end(); ++end) {
-        if (next[*end] == kNever) continue;
+        if (next[*end] > enough || next[*end] >= best[i]) continue;
         const std::optional<double> own = load(s, i, *end);
-        if (!own || *own >= best[i]) break;  // loads only grow from here
-        const double largest = std::max(*own, next[*end]);
-        if (largest < best[i]) best[i] = largest, choice[s][i] = *end;
+        if (!own || *own > enough || *own >= best[i]) break;  // loads only grow from here
+        best[i] = std::max(*own, next[*end]), choice[s][i] = *end;
       }
+      if (best[i] < kNever) guess = choice[s][i];
     }
     std::swap(best, next);
   }
