@@ -1,14 +1,86 @@
 #include "planner/search/given_cuts.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "planner/ir/error.h"
 #include "planner/search/built_orders.h"
+#include "planner/search/joint_outcome.h"
 #include "planner/search/lack.h"
 #include "planner/search/parallel.h"
 #include "planner/search/pareto.h"
 
 namespace pfeife {
+
+namespace {
+
+using Tried = std::vector<std::unique_ptr<Candidates>>;  // [schedule] nullptr: not of these cuts
+
+/// The layers with no legal cuts but these: what is said of all legal cuts is then said of these.
+Layers cut_only_at(const Partition& cuts, Layers layers) {
+  for (std::size_t l = 0; l < layers.size(); ++l)
+    if (std::ranges::find(cuts.cuts, static_cast<std::int32_t>(l)) == cuts.cuts.end())
+      layers.layers[l].no_cut_after = "cuts are given";
+  return layers;
+}
+
+/// The proof looks at the cuts with each listed schedule.
+void certify(const Problem& listed, const std::vector<AnyOrder>& any_order, bool linked,
+             SearchOutcome& outcome) {
+  const std::vector<std::int64_t> all(listed.cuts->stages(), 0);
+  CertifiedNode each;
+  each.then = CertifiedNode::Then::Each;
+  std::vector<CertifiedProof> proofs;
+  for (const ScheduleSpec& spec : listed.schedules) proofs.push_back({spec, all, {}, {}, {each}});
+  if (!outcome.plans.empty() && outcome.plans.front().order) {
+    if (!linked) return;
+    for (const AnyOrder& one : any_order) proofs.push_back(one.proof(all));
+  }
+  if (!proofs.empty())
+    outcome.certificate = std::make_shared<Certificate>(certificate_of(
+        listed, outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits,
+        std::move(proofs)));
+}
+
+/// What no plan of these cuts is faster than.
+void prove(const Problem& problem, const Tried& tried, const SearchOptions& options,
+           SearchOutcome& outcome) {
+  const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
+  if (outcome.plans.empty() && !nothing_fits) return;
+  const Layers layers = cut_only_at(*problem.cuts, problem.layers);
+  const CutModel model(layers, problem.cluster, problem.memory_rule,
+                       problem.recompute == Recompute::Full);
+  Problem listed{layers,
+                 problem.cluster,
+                 {},
+                 problem.device_of_rank,
+                 problem.memory_limit,
+                 problem.cuts,
+                 problem.memory_rule,
+                 problem.recompute};
+  std::vector<AnyOrder> any_order;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    if (!tried[i]) continue;
+    if (is_built(problem.schedules[i])) {
+      if (!nothing_fits) any_order.emplace_back(model, listed, problem.schedules[i]);
+      continue;
+    }
+    listed.schedules.push_back(problem.schedules[i]);
+    least = std::min({least, tried[i]->best_time(), tried[i]->unsure()});
+  }
+  if (!nothing_fits) {
+    const PlannedSchedule& best = outcome.plans.front();
+    least = std::min(least, static_cast<double>(best.estimate.count()));
+    outcome.bound = Bound{Nanoseconds{static_cast<std::int64_t>(least)},
+                          "the given cuts of " + listed_class(listed, "")};
+    add_any_order(any_order, best, *outcome.bound);
+  }
+  if (options.certificate && problem.memory_rule == MemoryRule::Lifetimes)
+    certify(listed, any_order, surely_linked(model), outcome);
+}
+
+}  // namespace
 
 SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& options) {
   SearchOutcome outcome;
@@ -16,7 +88,7 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recompute == Recompute::Full);
   const std::optional<Cuts> cuts = model.cuts(*problem.cuts);
-  std::vector<std::unique_ptr<Candidates>> tried(problem.schedules.size());
+  Tried tried(problem.schedules.size());
   parallel_for(tried.size(), options.threads, [&](std::size_t i) {
     if (!cuts || problem.schedules[i].stages() != problem.cuts->stages()) return;
     if (is_built(problem.schedules[i])) {
@@ -55,10 +127,17 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
          to_string(outcome.plans[i].estimate - outcome.plans.front().estimate) + " slower"});
   outcome.plans.resize(std::min(outcome.plans.size(), options.keep));
   if (outcome.plans.empty() && closest) outcome.infeasible = std::move(closest);
-  if (outcome.infeasible)
-    outcome.infeasible->proven = std::ranges::all_of(problem.schedules, [&](const auto& spec) {
-      return !is_built(spec) || one_microbatch(problem, spec).nothing_fits;
-    });
+  if (outcome.infeasible) {
+    const auto looked_at_all = [](const auto& one) {
+      return !one || one->unsure() == std::numeric_limits<double>::infinity();
+    };
+    outcome.infeasible->proven =
+        std::ranges::all_of(tried, looked_at_all) &&
+        std::ranges::all_of(problem.schedules, [&](const auto& spec) {
+          return !is_built(spec) || one_microbatch(problem, spec).nothing_fits;
+        });
+  }
+  prove(problem, tried, options, outcome);
   return outcome;
 }
 

@@ -5,7 +5,8 @@
 
 namespace pfeife {
 
-/// Every schedule of the problem is evaluated on problem.cuts; nothing is searched or proven.
+/// Every schedule of the problem is evaluated on problem.cuts; nothing is searched. The bound is of
+/// these cuts.
 SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& options);
 
 }  // namespace pfeife

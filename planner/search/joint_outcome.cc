@@ -4,7 +4,6 @@
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
-#include "planner/search/any_order.h"
 #include "planner/search/lack.h"
 #include "planner/search/pareto.h"
 #include "planner/search/proof_record.h"
@@ -28,12 +27,7 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 /// [stage] The least loads by which every stage of `spec` surely sends to the next; nullopt = none
 /// are known.
 std::optional<std::vector<std::int64_t>> sure_loads(const Searched& in, const ScheduleSpec& spec) {
-  bool sure = true;
-  for (std::int32_t q = 1; q < in.model.last(); ++q)
-    sure = sure && std::ranges::any_of(in.model.crossing(q), [&](const CutModel::Crossing& c) {
-             return c.producer == q - 1 && c.next == q;
-           });
-  if (sure) return std::vector<std::int64_t>(spec.stages(), 0);
+  if (surely_linked(in.model)) return std::vector<std::int64_t>(spec.stages(), 0);
   const auto rank_of_stage = placement_for(spec).rank_of_stage;
   for (const Contender& c : in.contenders)
     if (c.proof && c.proof->least_share() > 0 &&
@@ -78,39 +72,10 @@ Bound listed_bound(const Searched& in, double best) {
   for (const Contender& c : in.contenders)
     if (c.proof) share = std::max(share, c.proof->least_share());
   Bound found{Nanoseconds{static_cast<std::int64_t>(least)}, ""};
-  found.covers = stream_all("all cuts of the ", in.problem.layers.order, " order of ",
-                            in.problem.layers.size(), " layers (costs ",
-                            in.problem.layers.digest.substr(0, 12), ")");
-  if (share > 0)
-    found.covers += stream_all(" with at least ", share * 100, " % of the mean load a stage");
-  if (linked_only(in)) found.covers += ", each stage linked to the next by values and gradients";
-  found.covers +=
-      stream_all(", ", in.problem.schedules.size(), " listed schedules (", std::hex,
-                 digest(in.problem.schedules), ") in their placements, within the memory limits");
-  if (in.problem.recompute == Recompute::Full) found.covers += ", every stage recomputed";
-  if (in.problem.recompute == Recompute::Choose)
-    found.covers += ", any choice of recomputed stages";
-  return found;
-}
-
-/// The bound of the class that the best plan is in: the schedules whose order is known, or those
-/// and any order at all.
-Bound class_bound(const Searched& in, const std::vector<AnyOrder>& any_order,
-                  const PlannedSchedule& best) {
-  Bound found = listed_bound(in, static_cast<double>(best.estimate.count()));
-  double any = kInfinite;
-  for (const AnyOrder& one : any_order) any = std::min(any, one.bound());
-  if (any == kInfinite) return found;
-  const Nanoseconds least{static_cast<std::int64_t>(any)};
-  if (best.order) {
-    found.time = std::min(found.time, least);
-    found.covers += ", and any order of any stages dealt round to the ranks";
-  } else {
-    found.covers += stream_all(
-        "; not zb_greedy, whose orders are built for the costs: no order "
-        "of stages dealt round to the ranks is below ",
-        to_string(least));
-  }
+  std::string some;
+  if (share > 0) some += stream_all(" with at least ", share * 100, " % of the mean load a stage");
+  if (linked_only(in)) some += ", each stage linked to the next by values and gradients";
+  found.covers = "all cuts of " + listed_class(in.problem, some);
   return found;
 }
 
@@ -184,7 +149,9 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
               in.built, [](const BuiltPlan& b) { return b.nothing_fits || !b.impossible.empty(); });
   } else {
     for (const ScheduleSpec& spec : in.to_build) any_order.emplace_back(in.model, in.problem, spec);
-    outcome.bound = class_bound(in, any_order, outcome.plans.front());
+    const PlannedSchedule& best = outcome.plans.front();
+    outcome.bound = listed_bound(in, static_cast<double>(best.estimate.count()));
+    add_any_order(any_order, best, *outcome.bound);
     // The class of the plan may be wider than the listed schedules.
     for (SearchStep& step : history)
       if (step.bound) step.bound = std::min(*step.bound, outcome.bound->time);
@@ -193,6 +160,43 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
   explain(in, outcome);
   if (in.options.certificate) certify(in, any_order, outcome);
   return outcome;
+}
+
+std::string listed_class(const Problem& problem, const std::string& some) {
+  std::string text =
+      stream_all("the ", problem.layers.order, " order of ", problem.layers.size(),
+                 " layers (costs ", problem.layers.digest.substr(0, 12), ")", some, ", ",
+                 problem.schedules.size(), " listed schedules (", std::hex,
+                 digest(problem.schedules), ") in their placements, within the memory limits");
+  if (problem.recompute == Recompute::Full) text += ", every stage recomputed";
+  if (problem.recompute == Recompute::Choose) text += ", any choice of recomputed stages";
+  return text;
+}
+
+void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule& best,
+                   Bound& bound) {
+  double any = kInfinite;
+  for (const AnyOrder& one : any_order) any = std::min(any, one.bound());
+  if (any == kInfinite) return;
+  const Nanoseconds least{static_cast<std::int64_t>(any)};
+  if (best.order) {
+    bound.time = std::min(bound.time, least);
+    bound.covers += ", and any order of any stages dealt round to the ranks";
+  } else {
+    bound.covers += stream_all(
+        "; not zb_greedy, whose orders are built for the costs: no order "
+        "of stages dealt round to the ranks is below ",
+        to_string(least));
+  }
+}
+
+bool surely_linked(const CutModel& model) {
+  bool sure = true;
+  for (std::int32_t q = 1; q < model.last(); ++q)
+    sure = sure && std::ranges::any_of(model.crossing(q), [&](const CutModel::Crossing& c) {
+             return c.producer == q - 1 && c.next == q;
+           });
+  return sure;
 }
 
 }  // namespace pfeife

@@ -2,6 +2,7 @@
 // certificate.
 #pragma once
 
+#include "planner/search/any_order.h"
 #include "planner/search/contender.h"
 
 namespace pfeife {
@@ -17,5 +18,18 @@ struct Searched {
 };
 
 SearchOutcome joint_outcome(const Searched& searched, std::vector<SearchStep> history);
+
+/// "the captured order of 37 layers (costs a9e7343b77e8)SOME, 14 listed schedules
+/// (d8fc535b2b70e78c) in their placements, within the memory limits, every stage recomputed": what
+/// a bound of listed schedules covers, some of the cuts only.
+std::string listed_class(const Problem& problem, const std::string& some);
+
+/// Makes the bound of the listed schedules that of the class that the best plan is in: those, or
+/// those and any order at all.
+void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule& best,
+                   Bound& bound);
+
+/// However the layers are cut, every stage sends to the next.
+bool surely_linked(const CutModel& model);
 
 }  // namespace pfeife

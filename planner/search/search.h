@@ -80,7 +80,7 @@ struct SearchOutcome {
       infeasible;  ///< set iff plans is empty and some schedule could be built
   std::vector<Rejected> rejected;
   std::vector<SearchStep> history;  ///< best time and bound after each step of the search
-  std::optional<Bound> bound;       ///< of the estimate of any plan; empty if cuts are given
+  std::optional<Bound> bound;       ///< of the estimate of any plan; of the given cuts, if they are
   /// Proves the bound, or that nothing fits, to those who do not trust the search; empty unless
   /// asked for, if neither is proven, or under the reference memory rule.
   std::shared_ptr<const Certificate> certificate;

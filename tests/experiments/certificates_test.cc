@@ -96,6 +96,23 @@ TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {
   EXPECT_THAT(tool::disagreement(none, without), HasSubstr("recomputes other stages"));
 }
 
+TEST_F(Certificates, OfGivenCutsAreOfTheseCuts) {
+  const Judged found = judged(
+      "model: tiny_gpt.pt2\ncluster: laptop.yaml\ncases: {devices: 2, microbatches: 6}\n"
+      "plan: {families: certified, cuts: [7, 12, 25]}\n",
+      "devices=2,microbatches=6");
+  EXPECT_EQ(found.plan.bound->time, found.plan.estimate);
+  EXPECT_EQ(found.plan.bound->time.count(), found.certificate.bound);
+  EXPECT_THAT(found.plan.bound->covers, HasSubstr("the given cuts of the captured order"));
+  EXPECT_THAT(tool::summary({}, found.certificate, nullptr), HasSubstr("the only legal cuts"));
+  Plan other = found.plan;
+  other.partition.cuts[1] = 13;
+  EXPECT_THAT(tool::disagreement(found.certificate, other), HasSubstr("cuts"));
+  Certificate more = found.certificate;
+  ++more.bound;
+  EXPECT_THAT(tool::certify(more).refusal, HasSubstr("faster than the bound"));
+}
+
 // Where more was open, of what was chosen; judged() says all that must hold of it.
 TEST_F(Certificates, AreWrittenWhereMicrobatchSizeOrDevicesWereOpen) {
   judged(

@@ -68,6 +68,61 @@ TEST(Certify, AcceptsTheProofsOfRecomputedPlansAndNothingBetter) {
   EXPECT_GT(nothing_fits, 5);
 }
 
+// The bound of given cuts is of them alone: it is the best time of the listed schedules unless the
+// plan's order was built for its costs.
+TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
+  std::mt19937 random(47);
+  int listed = 0, built = 0, nothing_fits = 0, slower_than_other_cuts = 0;
+  for (int round = 0; round < 200; ++round) {
+    Instance instance = random_instance(random, 3);
+    const ScheduleSpec spec = instance.schedules[0];
+    if (round % 2 == 0)
+      instance.schedules.push_back(
+          {"zb_greedy", spec.ranks, spec.microbatches, spec.loops, {}, {}});
+    instance.recompute = static_cast<Recompute>(random() % 3);
+    std::vector<Partition> all;
+    for_each_partition(instance.layers, spec.stages(),
+                       [&](const Partition& cuts) { all.push_back(cuts); });
+    if (all.empty()) continue;
+    Problem problem = instance.problem();
+    problem.cuts = all[random() % all.size()];
+    const SearchOutcome outcome = certified_search(problem);
+    const double best = best_at_given_cuts(problem);
+    if (outcome.plans.empty()) {
+      EXPECT_TRUE(!outcome.infeasible->proven || best == std::numeric_limits<double>::infinity());
+      if (!outcome.certificate) continue;
+      ++nothing_fits;
+      ASSERT_EQ(tool::certify(*outcome.certificate).refusal, "") << round;
+      continue;
+    }
+    ASSERT_TRUE(outcome.bound);
+    const PlannedSchedule& plan = outcome.plans[0];
+    const auto bound = static_cast<double>(outcome.bound->time.count());
+    if (plan.order) {
+      ASSERT_LE(bound, std::min(best, static_cast<double>(plan.estimate.count())));
+    } else {
+      ASSERT_EQ(bound, best);
+    }
+    if (!outcome.certificate) continue;  // of a built order, and a stage may send nothing
+    ++(plan.order ? built : listed);
+    Certificate certificate = *outcome.certificate;
+    const std::string text = certificate_text(certificate);
+    ASSERT_EQ(certificate_text(read_certificate_text(text, "c")), text);
+    ASSERT_EQ(certificate.bound, outcome.bound->time.count());
+    ASSERT_EQ(tool::certify(certificate).refusal, "") << round << "\n" << text;
+    certificate.bound = plan.estimate.count() + 1;
+    ASSERT_NE(tool::certify(certificate).refusal, "") << round;
+    // Of other cuts it says nothing.
+    problem.cuts.reset();
+    const SearchOutcome searched = certified_search(problem);
+    slower_than_other_cuts += searched.plans[0].estimate < outcome.bound->time;
+  }
+  EXPECT_GT(listed, 30);
+  EXPECT_GT(built, 10);
+  EXPECT_GT(nothing_fits, 10);
+  EXPECT_GT(slower_than_other_cuts, 10);
+}
+
 // One rank of one layer that saves 1000 and has two microbatches in flight under gpipe: keeping
 // takes 2000, recomputing 1000. F 10, B 20: 60 if it keeps, 80 if it recomputes.
 TEST(Certify, TellsTimesAndMemoryOfRecomputationApart) {

@@ -151,4 +151,19 @@ inline Best brute_force(const Problem& problem, const ScheduleSpec& spec) {
   return best;
 }
 
+/// The fastest plan of the schedules whose order is known at the given cuts, within the memory.
+inline double best_at_given_cuts(const Problem& problem) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const ScheduleSpec& spec : problem.schedules)
+    for (const std::vector<bool>& recomputed : choices(problem.recompute, spec.stages())) {
+      if (spec.family == "zb_greedy" || spec.stages() != problem.cuts->stages()) continue;
+      const EvaluatedPlan plan =
+          evaluate(problem.layers, problem.cluster, generate(spec), placement_for(spec),
+                   *problem.cuts, MemoryRule::Lifetimes, recomputed);
+      if (std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{}))
+        best = std::min(best, static_cast<double>(plan.estimate.count()));
+    }
+  return best;
+}
+
 }  // namespace pfeife

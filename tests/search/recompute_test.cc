@@ -107,6 +107,32 @@ TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {
   EXPECT_GT(proven, 1);
 }
 
+TEST(Recompute, OfGivenCutsIsNeverBoundedAboveTheBestChoice) {
+  std::mt19937 random(9);
+  int below = 0, unsure = 0, never = 0;
+  for (int round = 0; round < 150; ++round) {
+    Instance instance = random_instance(random, 8 + random() % 3, 2, {4});  // eight stages
+    instance.limit.value += 600 * (round % 10) - 3000;
+    Problem problem = instance.problem(Recompute::Choose);
+    for_each_partition(instance.layers, 8, [&](const Partition& cuts) {
+      if (!problem.cuts || random() % 4 == 0) problem.cuts = cuts;
+    });
+    const double best = best_at_given_cuts(problem);
+    const SearchOutcome outcome = search(problem, {});
+    if (outcome.plans.empty()) {
+      const bool none = best == std::numeric_limits<double>::infinity();
+      ASSERT_TRUE(none || !outcome.infeasible->proven) << round;
+      never += outcome.infeasible->proven, unsure += !outcome.infeasible->proven;
+      continue;
+    }
+    ASSERT_LE(static_cast<double>(outcome.bound->time.count()), best) << round;
+    below += static_cast<double>(outcome.plans[0].estimate.count()) > best;
+  }
+  EXPECT_GT(below, 0);
+  EXPECT_GT(unsure, 0);
+  EXPECT_GT(never, 0);
+}
+
 TEST(Recompute, WithoutPressureNothingIsRecomputedAndThePlanIsTheSame) {
   std::mt19937 random(4);
   for (int round = 0; round < 20; ++round) {
