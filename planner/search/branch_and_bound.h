@@ -81,6 +81,7 @@ class BranchAndBound {
   double least(double scaled, double weight_sum) const;
   Verdict close(Node& node, double bound);
   void restrict_class(CutRegion& region);
+  double bound_of_stages() const;
   Verdict tighten_root(Node& root);
   void record_least_load(const CutRegion& root);
   void record_weights(Node& node);

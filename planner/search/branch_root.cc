@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "planner/search/branch_and_bound.h"
+#include "planner/search/stage_bound.h"
 
 namespace pfeife {
 namespace {
@@ -53,6 +54,14 @@ void BranchAndBound::restrict_class(CutRegion& region) {
   cut_bound_.linked_only();
 }
 
+/// Of linked stages. No certificate can say it, nor that they are linked.
+double BranchAndBound::bound_of_stages() const {
+  std::vector<CutCosts::Latency> latency(candidates_.stages());
+  for (std::size_t i = 1; i < latency.size(); ++i) latency[i] = cut_bound_.least_latency(i);
+  return std::floor(settings_.inflation * stage_bound(candidates_.model(), candidates_.costs(),
+                                                      candidates_.schedule(), latency, target()));
+}
+
 BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
   if (handled_ == 0 && root.bound == 0) {
     if (candidates_.model().last() > settings_.small_model) restrict_class(root.region);
@@ -73,6 +82,8 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
       return close(root, target());
     }
     cut_bound_.refresh_latencies();
+    if (round == 0 && linked_only_) root.bound = std::max(root.bound, bound_of_stages());
+    if (root.bound >= target()) return close(root, root.bound);
     if (improve(root, rounds) == Verdict::Closed) return Verdict::Closed;
     cut_bound_.keep_filtered(true);
     root.weights = best_;

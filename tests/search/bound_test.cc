@@ -5,6 +5,7 @@
 
 #include "planner/search/branch_and_bound.h"
 #include "planner/search/segment_bound.h"
+#include "planner/search/stage_bound.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {
@@ -148,6 +149,38 @@ TEST(SegmentBound, IsNotAboveTheBruteForceOptimumAndNearItWithOneHeavyLayer) {
     near += bound > 0.95 * best;
   }
   EXPECT_GT(near, 5);
+}
+
+TEST(StageBound, IsNotAboveTheBruteForceOptimumOfLinkedStagesAndOftenNearIt) {
+  std::mt19937 random(37);
+  int near = 0, split = 0, tried = 0;
+  for (int round = 0; round < 600; ++round) {
+    Instance instance = random_instance(random, 1, round % 2 ? 0.5 : 0);
+    for (LayerTimes& t : instance.layers.layers[random() % instance.layers.size()].times)
+      t.forward *= 5, t.backward_input *= 5, t.backward_weight *= 5;
+    const ScheduleSpec& spec = instance.schedules[0];
+    const Problem problem = instance.problem();
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    if (model.last() < static_cast<std::int32_t>(spec.stages())) continue;
+    Candidates candidates(model, problem, spec);
+    double best = kInfinite;
+    for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
+      if (in_class(*model.cuts(partition), candidates, 0, true))
+        best = std::min(best, static_cast<double>(evaluate(problem.layers, problem.cluster,
+                                                           candidates.schedule(),
+                                                           placement_for(spec), partition)
+                                                      .estimate.count()));
+    });
+    if (best == kInfinite) continue;
+    const std::vector<CutCosts::Latency> none(spec.stages(), {0, 0});
+    const double bound =
+        stage_bound(model, candidates.costs(), candidates.schedule(), none, best + 1);
+    ASSERT_LE(bound, best) << round;
+    ++tried, near += bound > 0.98 * best, split += spec.family.starts_with("zb");
+  }
+  EXPECT_GT(tried, 300);
+  EXPECT_GT(near, 50) << "of " << tried;
+  EXPECT_GT(split, 30);
 }
 
 /// Times never rise with the work done, no bound is above the optimum, and both end at the plan.

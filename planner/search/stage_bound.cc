@@ -1,0 +1,138 @@
+#include "planner/search/stage_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace pfeife {
+namespace {
+
+/// What a stage does of its own between two moments of its rank's row.
+struct Own {
+  double forward = 0, input = 0, weight = 0;
+};
+
+/// Of one stage: all it does; what it has done before its first B or I, and by the end of its last.
+struct Moments {
+  Own all, before, until;
+};
+
+std::vector<Moments> moments(const Schedule& schedule, std::size_t stages) {
+  std::vector<Moments> found(stages);
+  for (const auto& row : schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& action) {
+        Moments& of = found[action.stage.index()];
+        const bool whole = action.op == Op::Backward;
+        const bool input = whole || action.op == Op::BackwardInput;
+        if (input && of.all.input == 0) of.before = of.all;
+        of.all.forward += action.op == Op::Forward;
+        of.all.input += input;
+        of.all.weight += whole || action.op == Op::BackwardWeight;
+        if (input) of.until = of.all;
+      });
+  return found;
+}
+
+/// Prefix sums over the positions, each segment on the kind of device of the stages that is fastest
+/// at it.
+std::vector<double> fastest(const CutModel& model, const CutCosts& costs, Work work) {
+  std::vector<double> sums(static_cast<std::size_t>(model.last()) + 1, 0.0);
+  for (std::size_t p = 1; p < sums.size(); ++p) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::size_t kind : costs.kinds()) {
+      const std::vector<double>& prefix = model.time(kind, work);
+      least = std::min(least, prefix[p] - prefix[p - 1]);
+    }
+    sums[p] = sums[p - 1] + least;
+  }
+  return sums;
+}
+
+class Chain {
+ public:
+  Chain(const CutModel& model, const CutCosts& costs, const Schedule& schedule,
+        std::span<const CutCosts::Latency> latency)
+      : model_(model),
+        costs_(costs),
+        moments_(moments(schedule, latency.size())),
+        forward_(fastest(model, costs, Work::Forward)),
+        input_(fastest(model, costs, Work::BackwardInput)),
+        up_(latency.size(), 0.0),
+        down_(latency.size(), 0.0) {
+    for (std::size_t s = 1; s < latency.size(); ++s) {
+      up_[s] = up_[s - 1] + costs.action_overhead(s - 1) + std::max(0.0, latency[s].forward);
+      down_[s] = down_[s - 1] + costs.action_overhead(s - 1) + std::max(0.0, latency[s].backward);
+    }
+  }
+
+  /// The longest of the four paths through stage s of the segments [p, q).
+  double longest(std::size_t s, std::size_t p, std::size_t q) const {
+    const Moments& m = moments_[s];
+    const double exit = input_[p] + down_[s];
+    const double comes = forward_[p] + up_[s];
+    const std::size_t last = moments_.size() - 1;
+    // All overheads of the last stage's F and of B or I behind s; the F of s itself comes before.
+    const double turn = forward_.back() + up_[last] + costs_.action_overhead(last) + input_.back() -
+                        input_[q] + down_[last] - down_[s] +
+                        (last > s ? costs_.action_overhead(last) - costs_.action_overhead(s) : 0);
+    const double step = part(s, p, q, Work::Optimizer) + costs_.step_overhead(s);
+    return std::max({comes + own(s, p, q, {}, m.all) + step,
+                     comes + own(s, p, q, {}, m.until) + exit,
+                     turn + own(s, p, q, m.before, m.all) + step,
+                     turn + own(s, p, q, m.before, m.until) + exit});
+  }
+
+  /// Some cuts leave no path above `time`.
+  bool suffices(double time) const {
+    const auto end = static_cast<std::size_t>(model_.last());
+    std::size_t p = 0;
+    for (std::size_t s = 0; s < moments_.size(); ++s) {
+      std::size_t low = p, high = end - (moments_.size() - 1 - s);
+      while (low < high) {
+        const std::size_t middle = (low + high + 1) / 2;
+        if (longest(s, p, middle) <= time)
+          low = middle;
+        else
+          high = middle - 1;
+      }
+      p = low;  // nothing taken: such cuts, if there are any, end the stage before p
+    }
+    return p == end;
+  }
+
+ private:
+  double part(std::size_t s, std::size_t p, std::size_t q, Work work) const {
+    const std::vector<double>& prefix = model_.time(costs_.kind(s), work);
+    return prefix[q] - prefix[p];
+  }
+  double own(std::size_t s, std::size_t p, std::size_t q, const Own& from, const Own& to) const {
+    const double forwards = to.forward - from.forward, inputs = to.input - from.input;
+    return forwards * part(s, p, q, Work::Forward) + inputs * part(s, p, q, Work::BackwardInput) +
+           (to.weight - from.weight) * part(s, p, q, Work::BackwardWeight) +
+           (forwards + inputs) * costs_.action_overhead(s);
+  }
+
+  const CutModel& model_;
+  const CutCosts& costs_;
+  std::vector<Moments> moments_;         // [stage]
+  std::vector<double> forward_, input_;  // [position]
+  std::vector<double> up_, down_;        // [stage] overheads and transfers to it, and from it
+};
+
+}  // namespace
+
+double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule& compute_only,
+                   std::span<const CutCosts::Latency> latency, double enough) {
+  const Chain chain(model, costs, compute_only, latency);
+  double low = 0, high = std::floor(enough);
+  if (!chain.suffices(high - 1)) return high;
+  while (high - low > 1) {  // whole nanoseconds; no cuts leave no path above `low`
+    const double middle = std::floor((low + high) / 2);
+    (chain.suffices(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,24 @@
+// A bound from what each stage's own actions wait for and what waits for them, for cuts whose
+// stages are a chain.
+#pragma once
+
+#include <span>
+
+#include "planner/search/cut_costs.h"
+
+namespace pfeife {
+
+/// Step time (ns) that no cuts go below whose neighbouring stages are linked by values and
+/// gradients. Four paths lead through every stage s: a microbatch comes to its first F, or goes on
+/// to the last stage and comes back to its first B or I; s does what its rank's row has of it from
+/// there on, to the end, or to its last B or I, which goes on to the first stage. With s = layers
+/// [p, q) such a path is a sum over layers that falls with p and rises with q, so that cuts with no
+/// path above T exist if and only if every stage in turn can take all the layers that T allows it;
+/// the least such T is found by halving.
+///
+/// `latency`: [boundary] ns that transfers between its stages take at least. What the rank does for
+/// its other stages is left out. Not above `enough`. O(stages x log(layers) x log(enough)).
+double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule& compute_only,
+                   std::span<const CutCosts::Latency> latency, double enough);
+
+}  // namespace pfeife
