@@ -4,9 +4,9 @@
 #include <array>
 #include <limits>
 
+#include "planner/cost/evaluate.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
-#include "planner/cost/evaluate.h"
 
 namespace pfeife {
 namespace {
@@ -107,27 +107,41 @@ double Candidates::search_time(const Cuts& cuts) {
   return program_.makespan(durations_, ends_, priced.tail);
 }
 
+template <class Number>
+void Candidates::price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>& lanes, char* sure,
+                             char* hopeless, bool link) {
+  lanes.resize(program_.lane_rows());
+  Number* const durations = lanes.data()->lane.data();
+  for (std::size_t k = 0; k < cuts.size(); ++k) {
+    const CutCosts::Priced priced = costs_.price(cuts[k], program_, durations + k, Program::kLanes);
+    sure[k] = (priced.exact || link) && priced.tail == nullptr;
+    hopeless[k] = !priced.exact && link &&
+                  !costs_.link_all(cuts[k], program_, durations + k, Program::kLanes);
+  }
+  program_.complete(durations, Program::kLanes);
+}
+
 void Candidates::lane_times(std::span<const Cuts> cuts, std::vector<double>& out,
                             std::vector<char>& sure, bool link) {
   constexpr std::size_t kLanes = Program::kLanes;
   out.resize(cuts.size()), sure.resize(cuts.size());
-  lanes_.resize(program_.durations() * kLanes);
   double times[kLanes];
+  char hopeless[kLanes];
   for (std::size_t first = 0; first < cuts.size(); first += kLanes) {
-    const std::size_t used = std::min(kLanes, cuts.size() - first);
-    std::array<bool, kLanes> hopeless{};
-    for (std::size_t k = 0; k < used; ++k) {
-      const CutCosts::Priced priced =
-          costs_.price(cuts[first + k], program_, lanes_.data() + k, kLanes);
-      sure[first + k] = (priced.exact || link) && priced.tail == nullptr;
-      hopeless[k] = !priced.exact && link &&
-                    !costs_.link_all(cuts[first + k], program_, lanes_.data() + k, kLanes);
+    const auto some = cuts.subspan(first, std::min(kLanes, cuts.size() - first));
+    bool done = costs_.is_narrow();
+    if (done) {
+      price_lanes(some, narrow_lanes_, &sure[first], hopeless, link);
+      done = program_.makespans(narrow_lanes_, times);
     }
-    evaluated_ += used;
-    program_.complete(lanes_.data(), kLanes);
-    program_.makespans(lanes_.data(), scratch_, times);
-    for (std::size_t k = 0; k < used; ++k) out[first + k] = hopeless[k] ? kInfinite : times[k];
+    if (!done) {
+      price_lanes(some, lanes_, &sure[first], hopeless, link);
+      program_.makespans(lanes_, times);
+    }
+    for (std::size_t k = 0; k < some.size(); ++k)
+      out[first + k] = hopeless[k] ? kInfinite : times[k];
   }
+  evaluated_ += cuts.size();
 }
 
 PathCounts<std::int32_t> Candidates::critical_path(const Cuts& cuts) {

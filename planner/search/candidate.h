@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
-#include "planner/search/cut_costs.h"
 #include "planner/cost/evaluate.h"
+#include "planner/search/cut_costs.h"
 #include "planner/search/live_memory.h"
 #include "planner/search/recomputation.h"
 #include "planner/search/search.h"
@@ -78,6 +78,9 @@ class Candidates {
   CutCosts::Priced price(const Cuts& cuts, const std::vector<bool>* recompute = nullptr);
   void lane_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& sure,
                   bool link);
+  template <class Number>
+  void price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>& lanes, char* sure,
+                   char* hopeless, bool link);
   double full_time(const Cuts& cuts, const std::vector<bool>& recompute = {});
   double time_with(const Cuts& cuts, const std::vector<bool>& recompute);
   EvaluatedPlan evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const;
@@ -96,7 +99,9 @@ class Candidates {
   CutCosts costs_;
   LiveMemory live_;
   std::optional<Recomputation> recomputation_;  // of Recompute::Choose
-  std::vector<double> durations_, ends_, lanes_, scratch_;
+  std::vector<double> durations_, ends_;
+  Program::Lanes<double> lanes_;
+  Program::Lanes<Program::Narrow> narrow_lanes_;
   std::vector<char> sure_;
   std::vector<double> above_bound_;  // [rank] exact peak - LiveMemory's, where last judged too full
   double unsure_;

@@ -18,6 +18,14 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
     step_overhead_.push_back(seen[rank] ? 0 : static_cast<double>(kind.iteration_overhead.count()));
     seen[rank] = true;
   }
+  double overhead = 0;
+  is_narrow_ = true;
+  for (std::size_t s = 0; s < placement.stages(); ++s) {
+    overhead += 2 * action_overhead_[s] + step_overhead_[s];
+    is_narrow_ = is_narrow_ && !model.narrow_times(kind_[s]).empty() && overhead < 0x1p30;
+    const Program::Narrow action = Program::narrow(action_overhead_[s]);
+    narrow_overhead_.push_back({action, action, 0, Program::narrow(step_overhead_[s])});
+  }
   const std::size_t positions = static_cast<std::size_t>(model.last()) + 1;
   known_.resize(placement.stages() * positions);
   double latency = 0, slowness = 0;  // of the worst path, ns and ns a byte
@@ -136,11 +144,9 @@ CutCosts::Latency CutCosts::linked_latency(std::size_t i, std::int32_t q, std::i
   return least;
 }
 
-CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, double* durations,
-                                 std::size_t stride, const std::vector<bool>* recompute) {
-  const std::size_t stages = program.stages();
-  bool skips = false;
-  for (std::size_t s = 0; s < stages; ++s) {
+void CutCosts::price_works(const Cuts& cuts, const Program& program, double* durations,
+                           std::size_t stride, const std::vector<bool>* recompute) const {
+  for (std::size_t s = 0; s < program.stages(); ++s) {
     const auto begin = static_cast<std::size_t>(cuts[s]),
                end = static_cast<std::size_t>(cuts[s + 1]);
     const auto sum = [&](Work w) {
@@ -154,42 +160,91 @@ CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, doubl
       durations[program.work(Work::BackwardInput, s) * stride] += sum(Work::Forward);
     durations[program.work(Work::BackwardWeight, s) * stride] = sum(Work::BackwardWeight);
     durations[program.work(Work::Optimizer, s) * stride] = sum(Work::Optimizer) + step_overhead_[s];
-    skips = skips || (s > 0 && model_.extent(cuts[s]).last_reader >= cuts[s + 1]);
   }
+}
+
+void CutCosts::price_works(const Cuts& cuts, const Program& program, Program::Narrow* durations,
+                           std::size_t stride) const {
+  for (std::size_t s = 0; s < program.stages(); ++s) {
+    const auto* const times = model_.narrow_times(kind_[s]).data();
+    const auto& begin = times[cuts[s]];
+    const auto& end = times[cuts[s + 1]];
+    for (std::size_t w = 0; w < kWorks; ++w)
+      durations[program.work(static_cast<Work>(w), s) * stride] =
+          end[w] - begin[w] + narrow_overhead_[s][w];
+  }
+}
+
+bool CutCosts::skips(const Cuts& cuts) const {
+  bool any = false;
+  for (std::size_t s = 1; s + 1 < cuts.size(); ++s)
+    any = any || model_.extent(cuts[s]).last_reader >= cuts[s + 1];
+  return any;
+}
+
+template <class Number>
+static Number as(double duration) {
+  if constexpr (std::is_same_v<Number, Program::Narrow>)
+    return Program::narrow(duration);
+  else
+    return duration;
+}
+
+template <class Number>
+CutCosts::Priced CutCosts::price_rest(const Cuts& cuts, const Program& program, Number* durations,
+                                      std::size_t stride) {
+  const std::size_t stages = program.stages();
   durations[program.forward_latency(0) * stride] = durations[program.backward_latency(0) * stride] =
       0;
   for (std::size_t i = 1; i < stages; ++i) {
     const Latency latency = neighbour_latency(i, cuts);
-    durations[program.forward_latency(i) * stride] = latency.forward;
-    durations[program.backward_latency(i) * stride] = latency.backward;
+    durations[program.forward_latency(i) * stride] = as<Number>(latency.forward);
+    durations[program.backward_latency(i) * stride] = as<Number>(latency.backward);
   }
   Priced priced;
-  if (skips)
+  if (skips(cuts))
     priced.exact = skips_are_short(cuts, program, durations, stride) ||
                    !skip_may_bind(cuts, program, durations, stride);
   if (!model_.shared_parameters().empty())
     if (const ReductionTail* tail = reductions(cuts, program, durations, stride)) {
-      for (std::size_t s = 0; s < stages; ++s)
-        durations[program.work(Work::Optimizer, s) * stride] += tail->extra_optimizer[s];
+      for (std::size_t s = 0; s < stages; ++s) {
+        Number& optimizer = durations[program.work(Work::Optimizer, s) * stride];
+        optimizer = as<Number>(static_cast<double>(optimizer) + tail->extra_optimizer[s]);
+      }
       if (!tail->groups.empty()) priced.tail = tail;
     }
   return priced;
 }
 
-bool CutCosts::link_all(const Cuts& cuts, const Program& program, double* durations,
+CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, double* durations,
+                                 std::size_t stride, const std::vector<bool>* recompute) {
+  price_works(cuts, program, durations, stride, recompute);
+  return price_rest(cuts, program, durations, stride);
+}
+CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program,
+                                 Program::Narrow* durations, std::size_t stride) {
+  price_works(cuts, program, durations, stride);
+  return price_rest(cuts, program, durations, stride);
+}
+
+template <class Number>
+bool CutCosts::link_all(const Cuts& cuts, const Program& program, Number* durations,
                         std::size_t stride) {
   for (std::size_t i = 1; i < program.stages(); ++i)
     for (const std::size_t at : {program.forward_latency(i), program.backward_latency(i)})
-      if (durations[at * stride] == Program::kNever) durations[at * stride] = 0;
+      if (durations[at * stride] == as<Number>(Program::kNever)) durations[at * stride] = 0;
   return skips_are_short(cuts, program, durations, stride) ||
          !skip_may_bind(cuts, program, durations, stride);
 }
+template bool CutCosts::link_all(const Cuts&, const Program&, double*, std::size_t);
+template bool CutCosts::link_all(const Cuts&, const Program&, Program::Narrow*, std::size_t);
 
-bool CutCosts::skips_are_short(const Cuts& cuts, const Program& program, const double* durations,
+template <class Number>
+bool CutCosts::skips_are_short(const Cuts& cuts, const Program& program, const Number* durations,
                                std::size_t stride) const {
   for (std::size_t s = 1; s < program.stages(); ++s) {
-    if (durations[program.forward_latency(s) * stride] == Program::kNever ||
-        durations[program.backward_latency(s) * stride] == Program::kNever)
+    if (durations[program.forward_latency(s) * stride] == as<Number>(Program::kNever) ||
+        durations[program.backward_latency(s) * stride] == as<Number>(Program::kNever))
       return false;
     if (model_.extent(cuts[s]).last_reader < cuts[s + 1]) continue;
     const double message = std::min(longest_message_[static_cast<std::size_t>(cuts[s])],
@@ -201,10 +256,14 @@ bool CutCosts::skips_are_short(const Cuts& cuts, const Program& program, const d
   return true;
 }
 
-bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const double* durations,
+template <class Number>
+bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const Number* durations,
                              std::size_t stride) {
   const std::size_t stages = program.stages();
-  const auto duration = [&](std::size_t index) { return durations[index * stride]; };
+  const auto duration = [&](std::size_t index) {
+    const Number found = durations[index * stride];
+    return found == as<Number>(Program::kNever) ? Program::kNever : static_cast<double>(found);
+  };
   std::vector<Message> to(stages);
   for (std::size_t s = 0; s + 2 < stages; ++s) {
     bool any = false;
@@ -238,8 +297,9 @@ bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const dou
   return false;
 }
 
+template <class Number>
 const ReductionTail* CutCosts::reductions(const Cuts& cuts, const Program& program,
-                                          const double* durations, std::size_t stride) {
+                                          const Number* durations, std::size_t stride) {
   std::vector<std::int32_t> signature;
   bool split = false;
   for (const std::vector<std::int32_t>& users : model_.shared_parameters()) {

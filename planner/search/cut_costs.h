@@ -25,10 +25,16 @@ class CutCosts {
   /// Program::complete adds). The stages of `recompute`, if it is given, are recomputed.
   Priced price(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
                const std::vector<bool>* recompute = nullptr);
+  /// The same in 32 bits; only if is_narrow().
+  Priced price(const Cuts& cuts, const Program& program, Program::Narrow* durations,
+               std::size_t stride);
+  /// One microbatch and the optimizer on all stages together take less than 2^31 ns.
+  bool is_narrow() const { return is_narrow_; }
   /// Of durations as price() wrote them: transfers between neighbours that do not exist become ones
   /// that take no time. True if the program then surely takes no less than the cuts do: all that is
   /// left out is no longer than the chain, and further dependencies shorten nothing.
-  bool link_all(const Cuts& cuts, const Program& program, double* durations, std::size_t stride);
+  template <class Number>
+  bool link_all(const Cuts& cuts, const Program& program, Number* durations, std::size_t stride);
 
   /// Lower bounds, for all cuts with p[i] = q, p[i-1] <= latest_begin, p[i+1] >= earliest_end, of
   /// the latencies of boundary i; kNever if the transfer may not exist.
@@ -67,19 +73,33 @@ class CutCosts {
   };
   Latency latency(std::size_t from, std::size_t to, const Message& message) const;
   Latency neighbour_latency(std::size_t boundary, const Cuts& cuts);
+  void price_works(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
+                   const std::vector<bool>* recompute) const;
+  void price_works(const Cuts& cuts, const Program& program, Program::Narrow* durations,
+                   std::size_t stride) const;
+  /// What is left when the works of stages are priced.
+  template <class Number>
+  Priced price_rest(const Cuts& cuts, const Program& program, Number* durations,
+                    std::size_t stride);
+  bool skips(const Cuts& cuts) const;
   /// No skip binds for sure: whatever passes over a stage takes less than the stage itself.
-  bool skips_are_short(const Cuts& cuts, const Program& program, const double* durations,
+  template <class Number>
+  bool skips_are_short(const Cuts& cuts, const Program& program, const Number* durations,
                        std::size_t stride) const;
-  bool skip_may_bind(const Cuts& cuts, const Program& program, const double* durations,
+  template <class Number>
+  bool skip_may_bind(const Cuts& cuts, const Program& program, const Number* durations,
                      std::size_t stride);
-  const ReductionTail* reductions(const Cuts& cuts, const Program& program, const double* durations,
+  template <class Number>
+  const ReductionTail* reductions(const Cuts& cuts, const Program& program, const Number* durations,
                                   std::size_t stride);
 
   const CutModel& model_;
   Placement placement_;
-  std::vector<std::size_t> kind_;                        // [stage]
-  std::vector<double> action_overhead_, step_overhead_;  // [stage]
-  std::vector<Known> known_;                             // [boundary * positions + q]
+  std::vector<std::size_t> kind_;                                     // [stage]
+  std::vector<double> action_overhead_, step_overhead_;               // [stage]
+  std::vector<std::array<Program::Narrow, kWorks>> narrow_overhead_;  // [stage][work]
+  bool is_narrow_ = false;
+  std::vector<Known> known_;             // [boundary * positions + q]
   std::vector<double> longest_message_;  // [q] at least the time of any message across q
   std::map<std::vector<std::int32_t>, ReductionTail> tails_;  // by the stages of shared parameters
 };

@@ -17,6 +17,7 @@ CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule
       layer_.push_back(l + 1);
   }
   sum_times(recompute);
+  copy_narrow_times();
   sum_memory(rule);
   sum_temporary(rule);
   list_crossings();
@@ -68,6 +69,19 @@ void CutModel::sum_times(bool recompute) {
     std::vector<double> load(size);
     for (std::size_t i = 0; i < size; ++i) load[i] = forward[i] + input[i] + weight[i];
     load_.push_back(std::move(load));
+  }
+}
+
+void CutModel::copy_narrow_times() {
+  narrow_times_.resize(time_.size());
+  for (std::size_t kind = 0; kind < time_.size(); ++kind) {
+    double all = 0;
+    for (const auto& sums : time_[kind]) all += sums.back();
+    if (all > 0x1p30) continue;
+    narrow_times_[kind].resize(layer_.size());
+    for (std::size_t q = 0; q < layer_.size(); ++q)
+      for (std::size_t w = 0; w < kWorks; ++w)
+        narrow_times_[kind][q][w] = Program::narrow(time_[kind][w][q]);
   }
 }
 

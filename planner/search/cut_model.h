@@ -36,6 +36,10 @@ class CutModel {
   const std::vector<double>& time(std::size_t kind, Work w) const {
     return time_[kind][static_cast<std::size_t>(w)];
   }
+  /// The same side by side, [position][work]; empty if all of it is more than 2^30 ns.
+  const std::vector<std::array<Program::Narrow, kWorks>>& narrow_times(std::size_t kind) const {
+    return narrow_times_[kind];
+  }
   /// Forward and backward together: the load that bounds and branching speak of.
   const std::vector<double>& load(std::size_t kind) const { return load_[kind]; }
   std::size_t kinds() const { return load_.size(); }
@@ -78,6 +82,7 @@ class CutModel {
 
  private:
   void sum_times(bool recompute);
+  void copy_narrow_times();
   void sum_memory(MemoryRule rule);
   void sum_temporary(MemoryRule rule);
   void list_crossings();
@@ -87,7 +92,8 @@ class CutModel {
   std::vector<std::int32_t> layer_;                            // [position] layers before it
   std::vector<std::int32_t> segment_;                          // [layer]
   std::vector<std::array<std::vector<double>, kWorks>> time_;  // [kind]
-  std::vector<std::vector<double>> load_;                      // [kind]
+  std::vector<std::vector<std::array<Program::Narrow, kWorks>>> narrow_times_;  // [kind]
+  std::vector<std::vector<double>> load_;                                       // [kind]
   std::array<std::vector<double>, kHolds> held_;
   /// Of one pass: a layer's temporary above what layers up to it hold; a stage lets go of, or does
   /// not have yet, what its later layers hold.

@@ -178,17 +178,35 @@ class ProgramBuilder {
 
 Program::Program(const Schedule& compute_only, const Placement& placement) {
   ProgramBuilder(compute_only, placement, *this).build();
+  count_longest();
 }
 
-void Program::complete(double* durations, std::size_t stride) const {
+/// The longest path where one kind of duration is 1 and all others are 0 has most of that kind.
+void Program::count_longest() {
+  std::vector<double> ends;
+  const auto most = [&](std::size_t begin, std::size_t end) {
+    std::vector<double> ones(durations(), 0.0);
+    std::fill(ones.begin() + static_cast<std::ptrdiff_t>(begin),
+              ones.begin() + static_cast<std::ptrdiff_t>(end), 1.0);
+    complete(ones.data(), 1);
+    return makespan(ones, ends);
+  };
+  for (std::size_t w = 0; w < kWorks; ++w) most_works_[w] = most(w * stages_, (w + 1) * stages_);
+  most_transfers_ = most(4 * stages_, 6 * stages_);
+}
+
+template <class Number>
+void Program::complete(Number* durations, std::size_t stride) const {
   for (std::size_t k = 0; k < stride; ++k) durations[6 * stages_ * stride + k] = 0;
   for (std::size_t i = 0; i < sums_.size(); ++i) {
-    double* const sum = durations + (sums_begin_ + i) * stride;
+    Number* const sum = durations + (sums_begin_ + i) * stride;
     for (std::size_t k = 0; k < stride; ++k) sum[k] = 0;
     for (const std::uint32_t part : sums_[i])
       for (std::size_t k = 0; k < stride; ++k) sum[k] += durations[part * stride + k];
   }
 }
+template void Program::complete(double*, std::size_t) const;
+template void Program::complete(Narrow*, std::size_t) const;
 
 double Program::rank_end(std::size_t rank, std::span<const double> durations,
                          const std::vector<double>& ends) const {

@@ -7,8 +7,10 @@
 // sends the candidate to the full estimator. Gradient reductions are a tail of the scalar form.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -61,6 +63,15 @@ class Program {
   static constexpr std::size_t kLanes = 16;
   /// Latency of a transfer that does not exist: nothing waits for it.
   static constexpr double kNever = -1e18;
+  /// Durations of makespans() in 32 bits: the largest stands for all that are larger as well, the
+  /// least for kNever.
+  using Narrow = std::int32_t;
+  static Narrow narrow(double duration) {
+    constexpr double least = std::numeric_limits<Narrow>::min(), most = kNarrowMost;
+    return static_cast<Narrow>(std::clamp(duration, least, most));
+  }
+  static constexpr Narrow kNarrowMost = std::numeric_limits<Narrow>::max();
+  static constexpr Narrow kNarrowNever = std::numeric_limits<Narrow>::min();
 
   /// `compute_only` must be free of deadlock on a chain of stages.
   Program(const Schedule& compute_only, const Placement& placement);
@@ -79,13 +90,26 @@ class Program {
   std::size_t backward_latency(std::size_t boundary) const { return 5 * stages_ + boundary; }
   /// Fills what follows from the work of stages: full backwards and overlap cells.
   /// `stride` = distance of neighbouring durations, all `stride` lanes are filled.
-  void complete(double* durations, std::size_t stride) const;
+  template <class Number>
+  void complete(Number* durations, std::size_t stride) const;
 
   /// Longest path including optimizer steps (and reductions, if any). `ends` is scratch.
   double makespan(std::span<const double> durations, std::vector<double>& ends,
                   const ReductionTail* tail = nullptr) const;
-  /// The same for sixteen candidates, without reductions: durations[index * kLanes + lane].
-  void makespans(const double* durations, std::vector<double>& scratch, double* out) const;
+  /// What one duration is for sixteen candidates.
+  template <class Number>
+  struct alignas(64) Row {
+    std::array<Number, kLanes> lane;
+  };
+  /// Durations of sixteen candidates, [index], and then memory for makespans(): lane_rows() in all.
+  template <class Number>
+  using Lanes = std::vector<Row<Number>>;
+  std::size_t lane_rows() const { return durations() + ranks() + slots_; }
+  /// The same as makespan() for sixteen candidates, without reductions.
+  void makespans(Lanes<double>& lanes, double* out) const;
+  /// The same, much faster; of durations that are not negative, but for kNarrowNever. False, and
+  /// `out` left alone, where some sum might be 2^32 ns or more (2^31 if a transfer does not exist).
+  bool makespans(Lanes<Narrow>& lanes, double* out) const;
   /// The longest path that `makespan` has just found in `ends` (reductions left out), as counts.
   PathCounts<std::int32_t> critical_path(std::span<const double> durations,
                                          const std::vector<double>& ends) const;
@@ -126,6 +150,9 @@ class Program {
                   const std::vector<double>& ends) const;
   double tail_end(std::span<const double> durations, const std::vector<double>& ends,
                   const ReductionTail& tail) const;
+  void count_longest();
+  template <class Number>
+  Row<Number> run_lanes(Lanes<Number>& lanes, Number start) const;
 
   std::size_t stages_ = 0, slots_ = 2, joins_ = 0, sums_begin_ = 0;
   std::vector<Step> steps_;
@@ -135,6 +162,8 @@ class Program {
   std::vector<std::uint32_t> last_step_;                  ///< [rank]
   std::vector<std::uint32_t> last_gradient_;              ///< [stage] step of its last B or W
   std::vector<std::uint32_t> rank_of_stage_;
+  std::array<double, kWorks> most_works_{};  ///< of each kind on one path, at most
+  double most_transfers_ = 0;                ///< on one path, at most
 };
 
 }  // namespace pfeife

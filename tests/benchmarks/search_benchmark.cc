@@ -1,6 +1,6 @@
 // The search on synthetic stand-ins for ViT-g/14 (40 blocks) and an SDXL-like U-Net, eight devices
-// on NVLink-like links, sixteen microbatches, one core. "ns_per_node" and "us_per_candidate" are of
-// the batch form; proofs report their gap.
+// on NVLink-like links, sixteen microbatches, one core. evaluate_program and price_candidates are
+// the batch form, beside one candidate at a time and the full estimator; proofs report their gap.
 #include <benchmark/benchmark.h>
 
 #include <limits>
@@ -37,21 +37,45 @@ const Cluster& cluster() {
   return links;
 }
 
+/// `candidates` at once in each iteration.
+void count_nodes(benchmark::State& state, const Program& program, std::size_t candidates) {
+  state.counters["ns_per_node"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) *
+                             static_cast<double>(candidates * program.compute_nodes()) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+void count_candidates(benchmark::State& state, std::size_t candidates) {
+  state.counters["us_per_candidate"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * static_cast<double>(candidates) * 1e-6,
+      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+template <class Number>
 void evaluate_program(benchmark::State& state) {
   const ScheduleSpec spec = spec_of(static_cast<std::size_t>(state.range(0)));
   const Program program(generate(spec), placement_for(spec));
-  std::vector<double> durations(program.durations() * Program::kLanes, 1000), scratch;
+  Program::Lanes<Number> lanes(program.lane_rows());
+  for (auto& row : lanes) row.lane.fill(1000);
   double out[Program::kLanes];
   for (auto _ : state) {
-    program.makespans(durations.data(), scratch, out);
+    program.makespans(lanes, out);
     benchmark::DoNotOptimize(out[0]);
   }
-  state.counters["ns_per_node"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * Program::kLanes *
-                             static_cast<double>(program.compute_nodes()) * 1e-9,
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  count_nodes(state, program, Program::kLanes);
 }
-BENCHMARK(evaluate_program)->ArgName("loops")->DenseRange(1, 3);
+BENCHMARK(evaluate_program<Program::Narrow>)->ArgName("loops")->DenseRange(1, 3);
+BENCHMARK(evaluate_program<double>)->ArgName("loops")->DenseRange(1, 3);
+
+/// For comparison: one candidate, with the ends that its critical path is found by.
+void evaluate_one(benchmark::State& state) {
+  const ScheduleSpec spec = spec_of(static_cast<std::size_t>(state.range(0)));
+  const Program program(generate(spec), placement_for(spec));
+  const std::vector<double> durations(program.durations(), 1000);
+  std::vector<double> ends;
+  for (auto _ : state) benchmark::DoNotOptimize(program.makespan(durations, ends));
+  count_nodes(state, program, 1);
+}
+BENCHMARK(evaluate_one)->ArgName("loops")->DenseRange(1, 3);
 
 void price_candidates(benchmark::State& state) {
   const Layers layers = model_of(state);
@@ -65,11 +89,22 @@ void price_candidates(benchmark::State& state) {
     moves[k][1 + k % (spec.stages() - 1)] += static_cast<std::int32_t>(k % 5) - 2;
   std::vector<double> times;
   for (auto _ : state) candidates.times(moves, times, std::numeric_limits<double>::infinity());
-  state.counters["us_per_candidate"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * static_cast<double>(moves.size()) * 1e-6,
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  count_candidates(state, moves.size());
 }
-BENCHMARK(price_candidates)->ArgNames({"unet", "loops"})->ArgsProduct({{0, 1}, {1, 3}});
+BENCHMARK(price_candidates)->ArgNames({"unet", "loops"})->ArgsProduct({{0, 1}, {1, 2, 3}});
+
+/// For comparison: the same in full, with memory, by the estimator that knows nothing of searches.
+void estimate_in_full(benchmark::State& state) {
+  const Layers layers = model_of(state);
+  const ScheduleSpec spec = spec_of(static_cast<std::size_t>(state.range(1)));
+  const Placement placement = placement_for(spec);
+  const Schedule schedule = generate(spec);
+  const Partition partition = *equal_time_cuts(layers, placement, cluster());
+  for (auto _ : state)
+    benchmark::DoNotOptimize(evaluate(layers, cluster(), schedule, placement, partition));
+  count_candidates(state, 1);
+}
+BENCHMARK(estimate_in_full)->ArgNames({"unet", "loops"})->ArgsProduct({{0, 1}, {1, 2, 3}});
 
 /// All listed schedules of round-robin placement with up to so many loops.
 void joint(benchmark::State& state) {
