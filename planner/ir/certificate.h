@@ -27,7 +27,7 @@ struct CertifiedPath {
 /// A rank while it does an action (number in its compute-only row): what it then holds must fit.
 struct CertifiedMoment {
   std::uint32_t rank = 0, action = 0;
-  friend bool operator==(const CertifiedMoment&, const CertifiedMoment&) = default;
+  friend auto operator<=>(const CertifiedMoment&, const CertifiedMoment&) = default;
 };
 
 /// Of a path or a moment, by its number in the proof.

@@ -15,6 +15,8 @@ BranchAndBound::BranchAndBound(Candidates& candidates, const Settings& settings)
       settings_(settings),
       cut_bound_(candidates.model(), candidates.costs(), candidates.live(),
                  candidates.memory_limit(), candidates.stages()),
+      own_record_(std::make_unique<ProofRecord>()),
+      record_(*own_record_),
       relaxation_(candidates, cut_bound_, settings.record ? &record_ : nullptr),
       target_(kInfinite),
       closed_bound_(kInfinite) {}

@@ -40,6 +40,13 @@ class BranchAndBound {
   /// none.
   void run(std::size_t nodes, double target);
 
+  /// Deals the open nodes to at most so many parts, which may run() at once and know nothing of
+  /// each other: fewer if there are few nodes. The first is this one. Until join() only run() may
+  /// be called of any.
+  std::vector<BranchAndBound*> deal(std::size_t most);
+  /// Takes back the open nodes, and what the parts have found, in their order.
+  void join();
+
   /// No cuts of the schedule that meet the memory limits are faster than this, or than the target
   /// of the last call if that is smaller. Infinite: none meet the limits.
   double bound() const;
@@ -47,7 +54,7 @@ class BranchAndBound {
   bool closed() const { return open_.empty() && rooted_; }
   std::size_t nodes() const { return handled_; }
   /// About how many ns the proof has taken: counted, not measured.
-  double work() const { return cut_bound_.work() + relaxation_.work() + mixture_work_; }
+  double work() const { return cut_bound_.work() + relaxation_.work() + other_work_; }
   /// The bound is for cuts whose stages all take at least this share of the mean load.
   double least_share() const { return least_share_; }
   /// The bound is for cuts whose neighbouring stages are linked (CutBound::linked_only).
@@ -73,6 +80,8 @@ class BranchAndBound {
     bool operator()(const Node& a, const Node& b) const;
   };
   enum class Verdict { Closed, Open };
+  struct Part {};  // the constructor of a part of `whole`
+  BranchAndBound(const BranchAndBound& whole, Part);
 
   /// Never infinite: whatever fits is faster than Candidates::kTooFull.
   double target() const {
@@ -100,10 +109,12 @@ class BranchAndBound {
   std::size_t push(CutRegion region, const Node& parent);
   Node pop();
 
+  std::unique_ptr<Candidates> own_candidates_;  // of a part
   Candidates& candidates_;
   Settings settings_;
   CutBound cut_bound_;
-  ProofRecord record_;
+  std::unique_ptr<ProofRecord> own_record_;  // of the whole
+  ProofRecord& record_;
   Relaxation relaxation_;
   Cuts nearest_;
   std::vector<Cuts> responses_;                   // of the present node
@@ -117,7 +128,10 @@ class BranchAndBound {
   bool rooted_ = false, linked_only_ = false;
   std::uint64_t next_id_ = 0;
   std::size_t handled_ = 0;
-  double mixture_work_ = 0;
+  double other_work_ = 0;                               // of mixtures and of parts
+  double joined_work_ = 0;                              // of a part: what the whole knows of
+  std::vector<std::unique_ptr<BranchAndBound>> parts_;  // beside this one
+  std::size_t dealt_ = 0;                               // of them, at present
 };
 
 }  // namespace pfeife

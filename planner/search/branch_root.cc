@@ -130,7 +130,7 @@ BranchAndBound::Verdict BranchAndBound::mix(Node& root) {
     }
     if (mixture.value() - root.bound < kMixed * (target() - root.bound)) break;
   }
-  mixture_work_ += mixture.work();
+  other_work_ += mixture.work();
   if (!best) return Verdict::Open;
   root.weights = best;
   if (settings_.record) {

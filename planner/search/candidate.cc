@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "planner/cost/evaluate.h"
 #include "planner/ir/error.h"
@@ -196,6 +197,27 @@ bool Candidates::refuse(const Cuts& cuts, const EvaluatedPlan& plan) {
     closest_ = Infeasible{RankId{static_cast<std::int64_t>(worst)}, plan.peak_memory[worst],
                           problem_.memory_limit[worst], spec_, model_.partition(cuts)};
   return false;
+}
+
+void Candidates::join(Candidates& copy) {
+  if (copy.judged_ > 0) above_bound_ = copy.above_bound_;
+  evaluated_ += std::exchange(copy.evaluated_, 0);
+  judged_ += std::exchange(copy.judged_, 0);
+  unsure_ = std::min(unsure_, copy.unsure_);
+  refused_.merge(copy.refused_);
+  const auto lack = [](const Infeasible& i) { return i.needed - i.available; };
+  if (copy.closest_ && (!closest_ || lack(*copy.closest_) < lack(*closest_)))
+    closest_ = copy.closest_;
+  if (copy.best_ && std::pair(copy.best_time_, copy.best_cuts_) < std::pair(best_time_, best_cuts_))
+    best_ = copy.best_, best_time_ = copy.best_time_, best_cuts_ = copy.best_cuts_;
+}
+
+void Candidates::follow(const Candidates& original) {
+  evaluated_ = judged_ = 0;
+  above_bound_ = original.above_bound_;
+  refused_ = original.refused_;
+  closest_ = original.closest_, unsure_ = original.unsure_;
+  best_ = original.best_, best_time_ = original.best_time_, best_cuts_ = original.best_cuts_;
 }
 
 bool Candidates::offer(const Cuts& cuts, double time) {

@@ -69,6 +69,12 @@ class Candidates {
   /// Recompute::Choose: no choice for cuts that were offered is faster than this, or than
   /// best_time(); infinite if what was chosen is known to be best.
   double unsure() const { return unsure_; }
+
+  /// A copy works for another thread. Takes what it has found since it was made, or since the last
+  /// follow().
+  void join(Candidates& copy);
+  /// Of a copy: takes what is known of the same schedule now.
+  void follow(const Candidates& original);
   std::size_t evaluated() const { return evaluated_; }
   /// About how many ns of one core all calls together have taken: counted, not measured.
   double work() const;

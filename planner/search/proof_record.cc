@@ -5,6 +5,7 @@
 namespace pfeife {
 
 std::uint32_t ProofRecord::path(const CertifiedPath& path) {
+  const std::lock_guard lock(mutex_);
   const auto [at, added] =
       number_.try_emplace({path.rank, path.turns}, static_cast<std::uint32_t>(paths_.size()));
   if (added) paths_.push_back(path);
@@ -12,6 +13,7 @@ std::uint32_t ProofRecord::path(const CertifiedPath& path) {
 }
 
 std::uint32_t ProofRecord::moment(const CertifiedMoment& moment) {
+  const std::lock_guard lock(mutex_);
   const auto at = std::ranges::find(moments_, moment);
   const auto number = static_cast<std::uint32_t>(at - moments_.begin());
   if (at == moments_.end()) moments_.push_back(moment);
@@ -20,6 +22,7 @@ std::uint32_t ProofRecord::moment(const CertifiedMoment& moment) {
 
 CertifiedProof ProofRecord::proof(const ScheduleSpec& spec, std::int64_t bound) const {
   CertifiedProof proof{spec, least_load, {}, moments_, {}};
+  std::ranges::sort(proof.moments);
   const bool nothing_fits = bound == Certificate::kNothingFits;
   constexpr std::uint32_t kUnused = ~std::uint32_t{0};
   std::vector<std::uint32_t> number(paths_.size(), kUnused);
@@ -37,6 +40,9 @@ CertifiedProof ProofRecord::proof(const ScheduleSpec& spec, std::int64_t bound) 
     else
       written.stage = 0, written.threshold = 0;
     for (CertifiedWeights& weights : written.weights) {
+      for (auto& weight : weights.moments)
+        weight.of = static_cast<std::uint32_t>(
+            std::ranges::lower_bound(proof.moments, moments_[weight.of]) - proof.moments.begin());
       if (nothing_fits) weights.paths.clear();
       for (auto& weight : weights.paths) {
         std::uint32_t& known = number[weight.of];

@@ -3,13 +3,17 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <map>
+#include <mutex>
 
 #include "planner/ir/certificate.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
 
+/// Written by several threads at once, each its own nodes. Who comes first numbers nodes, paths and
+/// moments, so that proof() numbers them anew.
 class ProofRecord {
  public:
   struct Node {
@@ -19,10 +23,15 @@ class ProofRecord {
   };
   /// A new node; the first one is the root.
   std::size_t add() {
+    const std::lock_guard lock(mutex_);
     nodes_.emplace_back();
     return nodes_.size() - 1;
   }
-  Node& node(std::size_t index) { return nodes_[index]; }
+  /// Stays where it is.
+  Node& node(std::size_t index) {
+    const std::lock_guard lock(mutex_);
+    return nodes_[index];
+  }
   /// The number of the path in the record.
   std::uint32_t path(const CertifiedPath& path);
   /// Likewise of a moment at which memory excludes cuts.
@@ -33,7 +42,8 @@ class ProofRecord {
   std::vector<std::int64_t> least_load;  ///< as in CertifiedProof
 
  private:
-  std::vector<Node> nodes_;
+  std::mutex mutex_;
+  std::deque<Node> nodes_;
   std::vector<CertifiedPath> paths_;
   std::vector<CertifiedMoment> moments_;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> number_;

@@ -47,6 +47,11 @@ const std::vector<double>& Relaxation::prefix(std::size_t amount, std::size_t st
                          : model.held(static_cast<Hold>(amount - kWorks));
 }
 
+void Relaxation::take_rows(const Relaxation& other) {
+  master_ = other.master_, rows_ = other.rows_;
+  level_ = other.level_, latency_ = other.latency_, nearest_ = other.nearest_;
+}
+
 /// Tells the master what the present region says of loads and latencies.
 void Relaxation::enter() {
   forget();

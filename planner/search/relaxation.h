@@ -23,6 +23,9 @@ class Relaxation {
   /// Keeps references; `record` != nullptr: certified() is filled.
   Relaxation(Candidates& candidates, CutBound& cut_bound, ProofRecord* record);
 
+  /// Takes over the rows of the same schedule's.
+  void take_rows(const Relaxation& other);
+
   /// Moves to the region that `cut_bound` is in.
   void enter();
   /// Raises the master's value until no row is violated by more than `tolerance` of it, or the

@@ -7,8 +7,9 @@
 //  5. Branch and bound in rounds, always on the schedules with the lowest bounds, until nothing is
 //     left below the best plan or the budget is spent.
 //
-// Schedules are independent within a step and steps exchange only the best time, so the outcome
-// does not depend on the number of threads. Budgets are counts.
+// Schedules are independent within a step, the parts of a tree within a round, and steps and rounds
+// exchange what they found in a fixed order, so the outcome does not depend on the number of
+// threads. Budgets are counts.
 #include "planner/search/search.h"
 
 #include <algorithm>
@@ -36,6 +37,7 @@ constexpr std::size_t kAnnealed = 8;          ///< schedules annealed of each nu
 constexpr std::size_t kFirstAnnealing = 300;  ///< batches
 constexpr std::size_t kShared = 16;           ///< cuts of other schedules that one tries
 constexpr std::size_t kSchedulesARound = 4;   ///< of branch and bound
+constexpr std::size_t kPartsARound = 8;       ///< of their trees, all together
 constexpr std::size_t kSideBySide = 4;        ///< schedules between two looks at a budget
 constexpr double kJudging = 5e8;              ///< ns for the simple cuts of all schedules
 constexpr double kDescents = 1.5e9;           ///< ns for descents on all schedules
@@ -275,20 +277,41 @@ class JointSearch {
       std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
       if (order.empty()) break;
       order.resize(std::min(order.size(), kSchedulesARound));
-      const double target = best_time();
       for (const std::size_t i : order) left += spent(contenders_[i]);
-      each(order, [&](Contender& c) {
-        const double before = c.candidates->best_time();
-        if (!c.proof) return bound(c, target);
-        c.proof->strengthen_root(target);
-        c.proof->run(nodes_a_round(c), target);
-        if (before == kInfinite && !c.proof->nearest().empty())
-          descend_and_offer(c, c.proof->nearest());
-        if (c.candidates->best_time() < before) descend_and_offer(c, c.candidates->best_cuts());
-      });
+      branch_round(order);
       for (const std::size_t i : order) left -= spent(contenders_[i]) + node_cost(contenders_[i]);
       report(1 - 0.4 * std::max(0.0, left) / (static_cast<double>(effort_) * 1e6));
     }
+  }
+  /// Every tree in a few parts, so that several threads have work even if one schedule is left.
+  void branch_round(const std::vector<std::size_t>& order) {
+    const double target = best_time();
+    std::vector<double> before;
+    std::vector<std::pair<std::size_t, BranchAndBound*>> parts;  // of which contender
+    for (const std::size_t i : order) {
+      before.push_back(contenders_[i].candidates->best_time());
+      if (BranchAndBound* const proof = contenders_[i].proof.get())
+        for (BranchAndBound* part : proof->deal(kPartsARound / order.size()))
+          parts.emplace_back(i, part);
+      else
+        parts.emplace_back(i, nullptr);
+    }
+    std::vector<std::size_t> nodes;
+    for (const auto& [i, proof] : parts)
+      nodes.push_back(proof == nullptr ? 0 : nodes_a_round(contenders_[i]));
+    parallel_for(parts.size(), options_.threads, [&](std::size_t k) {
+      const auto [i, proof] = parts[k];
+      if (proof == nullptr) return bound(contenders_[i], target);
+      if (proof == contenders_[i].proof.get()) proof->strengthen_root(target);
+      proof->run(nodes[k], target);
+    });
+    parallel_for(order.size(), options_.threads, [&](std::size_t k) {
+      Contender& c = contenders_[order[k]];
+      c.proof->join();
+      if (before[k] == kInfinite && !c.proof->nearest().empty())
+        descend_and_offer(c, c.proof->nearest());
+      if (c.candidates->best_time() < before[k]) descend_and_offer(c, c.candidates->best_cuts());
+    });
   }
   static double spent(const Contender& c) {
     if (!c.proof) return 0;

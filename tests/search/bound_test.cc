@@ -13,8 +13,10 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-/// Proves the instance's only schedule step by step; true if a bound was ever above the optimum.
-bool bound_is_wrong(const Instance& instance, const BranchAndBound::Settings& settings) {
+/// Proves the instance's only schedule step by step, in up to `parts` parts; true if a bound was
+/// ever above the optimum. Counts the steps with several parts.
+bool bound_is_wrong(const Instance& instance, const BranchAndBound::Settings& settings,
+                    std::size_t parts = 1, int* split = nullptr) {
   const Problem problem = instance.problem();
   const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
   const ScheduleSpec& spec = instance.schedules[0];
@@ -28,7 +30,10 @@ bool bound_is_wrong(const Instance& instance, const BranchAndBound::Settings& se
   proof.bound_root(target);
   for (int step = 0; step < 20000 && !proof.closed(); ++step) {
     if (proof.bound() > best.time) return true;
-    proof.run(1, target);
+    const std::vector<BranchAndBound*> dealt = proof.deal(parts);
+    for (BranchAndBound* part : dealt) part->run(1, target);
+    proof.join();
+    if (dealt.size() > 1 && split != nullptr) ++*split;
   }
   if (!settings.minima) return !proof.closed() || candidates.best_time() != best.time;
   return !proof.closed() || proof.bound() > best.time || candidates.best_time() != best.time;
@@ -40,6 +45,16 @@ TEST(BranchAndBound, NeverBoundsAboveTheBruteForceOptimumAndProvesIt) {
     ASSERT_FALSE(bound_is_wrong(random_instance(random, 1, round % 2 ? 0.5 : 0),
                                 {.enumerate = round % 4 < 2 ? 1U : 512U, .minima = round % 3 > 0}))
         << round;
+}
+
+TEST(BranchAndBound, InPartsNeverBoundsAboveTheBruteForceOptimumAndProvesIt) {
+  std::mt19937 random(71);
+  int split = 0;
+  for (int round = 0; round < 300; ++round)
+    ASSERT_FALSE(bound_is_wrong(random_instance(random, 1, round % 2 ? 0.5 : 0),
+                                {.enumerate = 1, .minima = round % 3 > 0}, 3, &split))
+        << round;
+  EXPECT_GT(split, 100);
 }
 
 TEST(BranchAndBound, WeightsOfAMixtureOfCutsRaiseTheRootNeverAboveTheOptimum) {

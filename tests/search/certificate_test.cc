@@ -41,6 +41,49 @@ TEST(Certify, AcceptsTheProofsOfRandomProblemsAndNothingBetter) {
   EXPECT_GT(nothing_fits, 20);
 }
 
+/// 30 layers with skips on four ranks, two schedules, memory that binds: trees of hundreds of
+/// nodes.
+Instance instance_with_trees(std::mt19937& random) {
+  Instance instance;
+  RandomShape shape;
+  shape.layers = 30, shape.skip_share = 0.2;
+  instance.layers = random_layers(random, shape);
+  instance.cluster = random_cluster(random, 4, true);
+  instance.schedules = {random_spec(random, 4, 8, {1}), random_spec(random, 4, 8, {2})};
+  const std::size_t limit = 12000 + random() % 20000;
+  instance.memory_limit.assign(4, Bytes{static_cast<std::int64_t>(limit)});
+  return instance;
+}
+
+TEST(Certify, TreesInPartsGiveTheSamePlanBoundAndCertificateForAnyNumberOfThreads) {
+  std::mt19937 random(83);
+  int certificates = 0;
+  std::size_t largest = 0;
+  for (int round = 0; round < 5; ++round) {
+    const Instance instance = instance_with_trees(random);
+    SearchOptions options{.iterations = 40, .certificate = true};
+    const SearchOutcome one = search(instance.problem(), options);
+    for (const std::size_t threads : {2, 3}) {
+      options.threads = threads;
+      const SearchOutcome many = search(instance.problem(), options);
+      ASSERT_EQ(one.plans, many.plans) << round;
+      ASSERT_EQ(one.bound, many.bound) << round;
+      ASSERT_EQ(one.history, many.history) << round;
+      ASSERT_EQ(one.certificate == nullptr, many.certificate == nullptr) << round;
+      if (one.certificate) {
+        ASSERT_TRUE(*one.certificate == *many.certificate) << round;
+      }
+    }
+    if (!one.certificate) continue;
+    ++certificates;
+    EXPECT_EQ(tool::certify(*one.certificate).refusal, "") << round;
+    for (const CertifiedProof& proof : one.certificate->proofs)
+      largest = std::max(largest, proof.tree.size());
+  }
+  EXPECT_GT(certificates, 2);
+  EXPECT_GT(largest, 100U);
+}
+
 TEST(Certify, AcceptsTheProofsOfRecomputedPlansAndNothingBetter) {
   std::mt19937 random(43);
   int recomputed = 0, nothing_fits = 0;
