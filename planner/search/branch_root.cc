@@ -1,5 +1,6 @@
 // The root of the tree: the class of cuts that it covers, and the best bound of all of them.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "planner/search/branch_and_bound.h"
@@ -38,14 +39,19 @@ void BranchAndBound::record_least_load(const CutRegion& root) {
 void BranchAndBound::restrict_class(CutRegion& region) {
   const std::size_t stages = candidates_.stages();
   const CutRegion whole = region;
-  for (const double share : {0.0, 0.002, 0.005, 0.01, 0.02, 0.05}) {
+  const auto enter_with = [&](double share) {
     region = whole;
     for (std::size_t s = 0; s < stages; ++s)
       region.low[s] =
           std::floor(share * candidates_.model().load(candidates_.costs().kind(s)).back() /
                      static_cast<double>(stages));
-    if (!cut_bound_.enter(region)) break;
-    least_share_ = share;
+    return cut_bound_.enter(region);
+  };
+  constexpr std::array kShares{0.0, 0.002, 0.005, 0.01, 0.02, 0.05};
+  // Larger stages have more links: where those of the largest share are unsure, so are all.
+  const bool none = enter_with(kShares.back()) && !cut_bound_.all_links_sure();
+  for (std::size_t k = 0; !none && k < kShares.size() && enter_with(kShares[k]); ++k) {
+    least_share_ = kShares[k];
     if (cut_bound_.all_links_sure()) return;
   }
   region = whole;

@@ -25,6 +25,7 @@
 #include "planner/search/joint_outcome.h"
 #include "planner/search/parallel.h"
 #include "planner/search/segment_bound.h"
+#include "planner/search/stage_bound.h"
 #include "planner/search/start_cuts.h"
 
 namespace pfeife {
@@ -141,6 +142,8 @@ class JointSearch {
       const ScheduleSpec& spec = problem_.schedules[c.number];
       c.candidates = std::make_unique<Candidates>(model_, problem_, spec);
       c.floor = segment_bound(model_, problem_, c.candidates->schedule());
+      if (spec.loops == 1)
+        c.simple.push_back(stage_cuts(model_, c.candidates->costs(), c.candidates->schedule()));
       c.start.score = kInfinite;
       std::vector<double> times;
       std::vector<char> sure;
@@ -190,9 +193,25 @@ class JointSearch {
 
   void bound_all() {
     const double target = best_time();
-    each_within(static_cast<double>(effort_) * kBounding,
-                ranked([](const Contender& c) { return c.start.score; }),
-                [&](Contender& c) { bound(c, target); });
+    const auto by_start = [](const Contender& c) { return c.start.score; };
+    const auto bound_one = [&](Contender& c) { bound(c, target); };
+    std::vector<std::size_t> order = ranked(by_start);
+    order.resize(std::min(order.size(), kSideBySide));
+    each(order, bound_one);
+    raise_floors(target);
+    each_within(static_cast<double>(effort_) * kBounding, ranked(by_start), bound_one);
+  }
+  /// Once the class that is covered has linked stages only, what holds for those needs no proof.
+  void raise_floors(double target) {
+    if (std::ranges::none_of(contenders_,
+                             [](const Contender& c) { return c.proof && c.proof->linked_only(); }))
+      return;
+    each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
+      const std::vector<CutCosts::Latency> none(c.candidates->stages(), {0, 0});
+      c.floor =
+          std::max(c.floor, stage_bound(model_, c.candidates->costs(), c.candidates->schedule(),
+                                        none, std::min(target, Candidates::kTooFull)));
+    });
   }
   void bound(Contender& c, double target) {
     if (!c.proof)

@@ -84,22 +84,38 @@ class Chain {
                      turn + own(s, p, q, m.before, m.until) + exit});
   }
 
-  /// Some cuts leave no path above `time`.
-  bool suffices(double time) const {
-    const auto end = static_cast<std::size_t>(model_.last());
-    std::size_t p = 0;
-    for (std::size_t s = 0; s < moments_.size(); ++s) {
-      std::size_t low = p, high = end - (moments_.size() - 1 - s);
-      while (low < high) {
-        const std::size_t middle = (low + high + 1) / 2;
-        if (longest(s, p, middle) <= time)
-          low = middle;
-        else
-          high = middle - 1;
-      }
-      p = low;  // nothing taken: such cuts, if there are any, end the stage before p
+  std::size_t stages() const { return moments_.size(); }
+  std::size_t end() const { return forward_.size() - 1; }
+
+  /// How far stage s can go from p if none of its paths is to be above `time` and as many positions
+  /// are to be left as stages; p itself if it can take nothing.
+  std::size_t reach(std::size_t s, std::size_t p, double time) const {
+    std::size_t low = p, high = end() - (stages() - 1 - s);
+    while (low < high) {
+      const std::size_t middle = (low + high + 1) / 2;
+      if (longest(s, p, middle) <= time)
+        low = middle;
+      else
+        high = middle - 1;
     }
-    return p == end;
+    return low;
+  }
+
+  /// Some cuts leave no path above `time`. Where a stage can take nothing, they end the stage
+  /// before it earlier.
+  bool suffices(double time) const {
+    std::size_t p = 0;
+    for (std::size_t s = 0; s < stages(); ++s) p = reach(s, p, time);
+    return p == end();
+  }
+
+  /// The least whole number of ns that suffices, of those above `low` up to `high`.
+  double least(double low, double high) const {
+    while (high - low > 1) {
+      const double middle = std::floor((low + high) / 2);
+      (suffices(middle) ? high : low) = middle;
+    }
+    return high;
   }
 
  private:
@@ -126,13 +142,24 @@ class Chain {
 double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule& compute_only,
                    std::span<const CutCosts::Latency> latency, double enough) {
   const Chain chain(model, costs, compute_only, latency);
-  double low = 0, high = std::floor(enough);
-  if (!chain.suffices(high - 1)) return high;
-  while (high - low > 1) {  // whole nanoseconds; no cuts leave no path above `low`
-    const double middle = std::floor((low + high) / 2);
-    (chain.suffices(middle) ? high : low) = middle;
+  const double most = std::floor(enough);
+  return chain.suffices(most - 1) ? chain.least(0, most) : most;
+}
+
+Cuts stage_cuts(const CutModel& model, const CutCosts& costs, const Schedule& compute_only) {
+  const std::size_t stages = costs.kinds().size();
+  const std::vector<CutCosts::Latency> none(stages, {0, 0});
+  const Chain chain(model, costs, compute_only, none);
+  double high = 1;
+  while (!chain.suffices(high)) high *= 2;
+  const double time = chain.least(0, high);
+  Cuts cuts(stages + 1, 0);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const auto p = static_cast<std::size_t>(cuts[s]);
+    cuts[s + 1] = static_cast<std::int32_t>(std::max(p + 1, chain.reach(s, p, time)));
   }
-  return high;
+  cuts[stages] = model.last();
+  return cuts;
 }
 
 }  // namespace pfeife

@@ -21,4 +21,9 @@ namespace pfeife {
 double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule& compute_only,
                    std::span<const CutCosts::Latency> latency, double enough);
 
+/// Cuts that leave no path above the least time there is (or hardly, where a stage would be empty),
+/// transfers left out: good ones to start from where a rank has one stage. The model must have as
+/// many segments as there are stages.
+Cuts stage_cuts(const CutModel& model, const CutCosts& costs, const Schedule& compute_only);
+
 }  // namespace pfeife

@@ -6,6 +6,7 @@
 #include "planner/search/branch_and_bound.h"
 #include "planner/search/segment_bound.h"
 #include "planner/search/stage_bound.h"
+#include "planner/search/start_cuts.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {
@@ -196,6 +197,38 @@ TEST(StageBound, IsNotAboveTheBruteForceOptimumOfLinkedStagesAndOftenNearIt) {
   EXPECT_GT(tried, 300);
   EXPECT_GT(near, 50) << "of " << tried;
   EXPECT_GT(split, 30);
+}
+
+TEST(StageCuts, AreLegalAndLetNoStageEndAfterTheStageBound) {
+  std::mt19937 random(43);
+  for (int round = 0; round < 40; ++round) {
+    const RandomShape shape{.layers = 100, .skip_share = 0, .two_kinds = false};
+    const Layers layers = random_layers(random, shape);
+    const std::size_t ranks = 4 + random() % 13;
+    const Cluster cluster = random_cluster(random, ranks, false);
+    const ScheduleSpec spec{
+        .family = round % 2 ? "zb_h1" : "1f1b", .ranks = ranks, .microbatches = ranks + 3};
+    Problem problem{.layers = layers, .cluster = cluster, .schedules = {spec}};
+    for (std::size_t r = 0; r < ranks; ++r)
+      problem.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+    problem.memory_limit.assign(ranks, Bytes{1 << 30});
+    const CutModel model(layers, cluster, MemoryRule::Lifetimes);
+    const Candidates candidates(model, problem, spec);
+    const Cuts cuts = stage_cuts(model, candidates.costs(), candidates.schedule());
+    ASSERT_EQ(cuts.size(), ranks + 1);
+    ASSERT_EQ(std::ranges::adjacent_find(cuts, std::ranges::greater_equal{}), cuts.end()) << round;
+    ASSERT_TRUE(cuts.front() == 0 && cuts.back() == model.last());
+    const std::vector<CutCosts::Latency> none(ranks, {0, 0});
+    const double bound = stage_bound(model, candidates.costs(), candidates.schedule(), none, 1e15);
+    // A stage begins when the forwards of one microbatch have come to it.
+    for (std::size_t s = 0; s < ranks; ++s) {
+      const auto begin = static_cast<std::size_t>(cuts[s]),
+                 end = static_cast<std::size_t>(cuts[s + 1]);
+      const double busy =
+          static_cast<double>(spec.microbatches) * (model.load(0)[end] - model.load(0)[begin]);
+      EXPECT_LE(model.time(0, Work::Forward)[begin] + busy, bound) << round << ' ' << s;
+    }
+  }
 }
 
 /// Times never rise with the work done, no bound is above the optimum, and both end at the plan.
