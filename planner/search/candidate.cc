@@ -39,6 +39,7 @@ Candidates::Candidates(const CutModel& model, const Problem& problem, const Sche
       program_(schedule_, placement_),
       costs_(model, placement_),
       live_(schedule_, placement_, counted(problem.recompute)),
+      known_(model, placement_),
       durations_(program_.durations()),
       above_bound_(placement_.ranks(), 0.0),
       unsure_(std::numeric_limits<double>::infinity()),
@@ -224,15 +225,36 @@ bool Candidates::offer(const Cuts& cuts, double time) {
   if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) return false;
   if (refused_.contains(cuts)) return false;
   if (recomputation_) return offer_recomputed(cuts);
+  if (refuse_known(cuts)) return false;
   EvaluatedPlan plan = evaluated(cuts, {});
   PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
                time, " ns, the estimator at ", plan.estimate.count());
   if (fits(plan)) return keep(cuts, std::move(plan), {});
+  if (problem_.recompute == Recompute::None) known_.learn(cuts, plan.costs);
   for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
     if (plan.peak_memory[r] > problem_.memory_limit[r])
       above_bound_[r] =
           static_cast<double>(plan.peak_memory[r].value) - live_.peak(model_, cuts, r);
   return refuse(cuts, plan);
+}
+
+/// Refuses cuts that surely lack no less than others that were judged in full.
+bool Candidates::refuse_known(const Cuts& cuts) {
+  if (!closest_ || problem_.recompute != Recompute::None) return false;
+  std::vector<double> above(live_.ranks());
+  double most = 0;
+  for (std::size_t r = 0; r < live_.ranks(); ++r) {
+    above[r] = known_.peak(live_, cuts, r).value_or(0) -
+               static_cast<double>(problem_.memory_limit[r].value);
+    most = std::max(most, above[r]);
+  }
+  if (most < static_cast<double>((closest_->needed - closest_->available).value)) return false;
+  for (std::size_t r = 0; r < live_.ranks(); ++r)
+    if (above[r] > 0)
+      above_bound_[r] = above[r] + static_cast<double>(problem_.memory_limit[r].value) -
+                        live_.peak(model_, cuts, r);
+  refused_.insert(cuts);
+  return true;
 }
 
 /// Chooses what is recomputed and judges that. Where more is recomputed than every choice must, a

@@ -7,6 +7,7 @@
 
 #include "planner/cost/evaluate.h"
 #include "planner/search/cut_costs.h"
+#include "planner/search/known_stages.h"
 #include "planner/search/live_memory.h"
 #include "planner/search/recomputation.h"
 #include "planner/search/search.h"
@@ -93,6 +94,7 @@ class Candidates {
   bool fits(const EvaluatedPlan& plan) const;
   bool keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute);
   bool refuse(const Cuts& cuts, const EvaluatedPlan& plan);
+  bool refuse_known(const Cuts& cuts);
   bool offer_recomputed(const Cuts& cuts);
   bool try_all_choices(const Cuts& cuts, const std::vector<bool>& forced);
 
@@ -104,6 +106,7 @@ class Candidates {
   Program program_;
   CutCosts costs_;
   LiveMemory live_;
+  KnownStages known_;
   std::optional<Recomputation> recomputation_;  // of Recompute::Choose
   std::vector<double> durations_, ends_;
   Program::Lanes<double> lanes_;
