@@ -16,7 +16,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <span>
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
@@ -39,7 +38,7 @@ constexpr std::size_t kFirstAnnealing = 300;  ///< batches
 constexpr std::size_t kShared = 16;           ///< cuts of other schedules that one tries
 constexpr std::size_t kSchedulesARound = 4;   ///< of branch and bound
 constexpr std::size_t kPartsARound = 8;       ///< of their trees, all together
-constexpr std::size_t kSideBySide = 4;        ///< schedules between two looks at a budget
+constexpr std::size_t kSideBySide = 8;        ///< schedules begun before a budget is looked at
 constexpr double kJudging = 5e8;              ///< ns for the simple cuts of all schedules
 constexpr double kDescents = 1.5e9;           ///< ns for descents on all schedules
 constexpr double kBounding = 1e7;             ///< ns for the first bounds, per effort
@@ -110,14 +109,12 @@ class JointSearch {
   /// The same in this order until about `budget` ns of one core are spent: counted, not measured.
   template <class Work>
   void each_within(double budget, const std::vector<std::size_t>& numbers, const Work& work) {
-    const std::span<const std::size_t> all(numbers);
-    for (std::size_t first = 0; first < all.size() && budget > 0; first += kSideBySide) {
-      const auto some = all.subspan(first, std::min(kSideBySide, all.size() - first));
-      for (const std::size_t i : some) budget += work_so_far(contenders_[i]);
-      parallel_for(some.size(), options_.threads,
-                   [&](std::size_t i) { work(contenders_[some[i]]); });
-      for (const std::size_t i : some) budget -= work_so_far(contenders_[i]);
-    }
+    parallel_while(budget, numbers.size(), kSideBySide, options_.threads, [&](std::size_t k) {
+      Contender& c = contenders_[numbers[k]];
+      const double before = work_so_far(c);
+      work(c);
+      return work_so_far(c) - before;
+    });
   }
   static double work_so_far(const Contender& c) {
     return c.candidates->work() + (c.proof ? c.proof->work() : 0);
