@@ -283,8 +283,9 @@ int run_certify(const Arguments& arguments) {
   if (of_plan && !std::filesystem::exists(proof))
     throw ConfigError(
         {proof.string()},
-        "is not there: none is written for given cuts or schedules, with recomputation, for the "
-        "reference search, and where a stage may send nothing to the next");
+        "is not there: none is written for given plans or schedules, for the reference search, "
+        "where the effort did not suffice to search every schedule, and for orders built for their "
+        "costs where a stage may send nothing to the next");
   const Certificate certificate = read_certificate(proof);
   std::optional<Plan> plan;
   if (of_plan) {

@@ -133,27 +133,47 @@ std::int64_t StageBounds::load(std::size_t s, std::size_t from, std::size_t to) 
   return sum;
 }
 
+void StageBounds::Message::add(const LayerValue& value, bool back) {
+  if (value.transfer_time)
+    published += *value.transfer_time;
+  else
+    timed += back ? value.gradient_bytes : value.bytes;
+}
+
+Nanoseconds StageBounds::time(std::size_t s, bool back, const Message& message) const {
+  const DeviceId before = device(s - 1), here = device(s);
+  if (placement_.rank_of_stage[s - 1] == placement_.rank_of_stage[s]) return Nanoseconds{0};
+  if (message.timed == Bytes{0} && message.published > Nanoseconds{0}) return message.published;
+  const Path& path = back ? cluster_.path(here, before) : cluster_.path(before, here);
+  return message.published + transfer_time(path, message.timed);
+}
+
 /// What surely crosses is made behind the latest begin and read before the earliest end; more
 /// bytes never take less time.
 std::optional<Nanoseconds> StageBounds::message(std::size_t s, std::size_t begin, std::size_t q,
                                                 std::size_t end, bool back) const {
-  Bytes timed{0};
-  Nanoseconds published{0};
+  Message message;
   bool any = false;
   for (const auto& [producer, reader, value] : crossing_[q]) {
     if (producer < begin || reader >= end || (back && value->gradient_bytes == Bytes{0})) continue;
     any = true;
-    if (value->transfer_time)
-      published += *value->transfer_time;
-    else
-      timed += back ? value->gradient_bytes : value->bytes;
+    message.add(*value, back);
   }
   if (!any) return std::nullopt;
-  const DeviceId before = device(s - 1), here = device(s);
-  if (placement_.rank_of_stage[s - 1] == placement_.rank_of_stage[s]) return Nanoseconds{0};
-  if (timed == Bytes{0} && published > Nanoseconds{0}) return published;
-  return published +
-         transfer_time(back ? cluster_.path(here, before) : cluster_.path(before, here), timed);
+  return time(s, back, message);
+}
+
+/// It has one of the values that may cross.
+Nanoseconds StageBounds::some_message(std::size_t s, std::size_t begin, std::size_t q,
+                                      std::size_t end, bool back) const {
+  Nanoseconds least{kMost};
+  for (const auto& [producer, reader, value] : crossing_[q]) {
+    if (producer < begin || reader >= end || (back && value->gradient_bytes == Bytes{0})) continue;
+    Message alone;
+    alone.add(*value, back);
+    least = std::min(least, time(s, back, alone));
+  }
+  return least;
 }
 
 }  // namespace pfeife

@@ -63,6 +63,10 @@ class StageBounds {
   /// after. nullopt: there may be none. Linear in the values that cross q.
   std::optional<Nanoseconds> message(std::size_t s, std::size_t begin, std::size_t q,
                                      std::size_t end, bool back) const;
+  /// At least the time of any message there between stage s - 1, which begins at `begin` or
+  /// behind, and stage s, which ends at `end` or before; 2^53 if there can be none.
+  Nanoseconds some_message(std::size_t s, std::size_t begin, std::size_t q, std::size_t end,
+                           bool back) const;
 
  private:
   struct Crossing {                // segment j = layers between positions j and j + 1
@@ -71,6 +75,13 @@ class StageBounds {
   };
   DeviceId device(std::size_t s) const { return placement_.device(placement_.rank_of_stage[s]); }
   std::size_t kind(std::size_t s) const { return cluster_.kind_of_device[device(s).index()]; }
+  /// Of a message from the stage before s, or back to it.
+  struct Message {
+    Bytes timed{0};
+    Nanoseconds published{0};
+    void add(const LayerValue& value, bool back);
+  };
+  Nanoseconds time(std::size_t s, bool back, const Message& message) const;
   void sum(std::size_t kind, Recompute recompute);
   void find_temporaries();
   void find_crossings();

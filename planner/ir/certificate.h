@@ -63,6 +63,9 @@ struct CertifiedProof {
   std::vector<CertifiedPath> paths;
   std::vector<CertifiedMoment> moments;
   std::vector<CertifiedNode> tree;  ///< in preorder
+  /// Only cuts are meant whose neighbouring stages, if on different ranks, send values and get
+  /// gradients back.
+  bool linked = false;
   friend bool operator==(const CertifiedProof&, const CertifiedProof&) = default;
 };
 

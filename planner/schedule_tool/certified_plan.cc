@@ -50,6 +50,7 @@ std::string summary(const Verdict& verdict, const Certificate& certificate, cons
   const bool restricted = std::ranges::any_of(certificate.proofs, [](const CertifiedProof& proof) {
     return std::ranges::any_of(proof.least_load, [](std::int64_t load) { return load > 0; });
   });
+  const bool linked = std::ranges::any_of(certificate.proofs, &CertifiedProof::linked);
   const auto cuts = std::ranges::count(certificate.layers.layers, "", &Layer::no_cut_after) -
                     certificate.layers.layers.back().no_cut_after.empty();
   const bool given = std::ranges::all_of(certificate.proofs, [&](const CertifiedProof& proof) {
@@ -66,6 +67,7 @@ std::string summary(const Verdict& verdict, const Certificate& certificate, cons
       spec.ranks, " devices, ", given ? "the only legal cuts of the " : "all legal cuts of the ",
       certificate.layers.order, " order of ", certificate.layers.size(), " layers",
       restricted ? " with at least the loads that it names" : "",
+      linked ? ", each stage linked to the next by values and gradients" : "",
       certificate.recompute == Recompute::Full     ? ", every stage recomputed"
       : certificate.recompute == Recompute::Choose ? ", any choice of recomputed stages"
                                                    : "",

@@ -190,22 +190,23 @@ class ProofCheck {
   }
 
   /// Adds weighted counts to `all`.
-  void add(const std::vector<Counts>& known, const CertifiedWeight& weight, Counts& all) const {
-    require(weight.of < known.size() && weight.weight >= 0 && weight.weight < kMost,
-            "a weight of nothing, below 0 or too large");
+  void add(const std::vector<Counts>& known, const CertifiedWeight& w, Counts& all) const {
+    require(w.of < known.size() && w.weight >= 0 && w.weight < kMost, "a weight out of range");
     for (std::size_t s = 0; s < stages_; ++s)
       for (std::size_t k = 0; k < kAll; ++k)
-        require((all[s][k] += weight.weight * known[weight.of][s][k]) < kMost,
-                "weights that are too large together");
+        require((all[s][k] += w.weight * known[w.of][s][k]) < kMost, "weights too large together");
   }
   /// What crosses where stage s begins, at q, in this region.
   Big transfers(const Region& region, const Counts& y, std::size_t s, std::size_t q) const {
     Big sum = 0;
-    std::size_t end = q + 1;
-    while (end <= bounds_.last() && !region[s][end].has(q)) ++end;
+    std::size_t end = q + 1, last = bounds_.last();
+    while (end <= last && !region[s][end].has(q)) ++end;
+    while (last > end && !region[s][last].has(q)) --last;
+    const auto& [first, behind] = region[s - 1][q];
     for (const bool back : {false, true}) {
       if (y[s][kUp + back] == 0) continue;
-      const auto time = bounds_.message(s, region[s - 1][q].end - 1, q, end, back);
+      auto time = bounds_.message(s, behind - 1, q, end, back);
+      if (!time && proof_.linked) time = bounds_.some_message(s, first, q, last, back);
       require(time.has_value(), "a path takes a transfer that may not exist");
       sum += y[s][kUp + back] * time->count();
     }
@@ -221,8 +222,7 @@ class ProofCheck {
     const std::size_t n = bounds_.last();
     std::vector<Sums> sum(stages_, Sums(n + 1, 0)),
         once = sum;  // once: of a stage that begins there
-    // The least of all stages before, and of all from there on.
-    std::vector<Sums> least(stages_ + 1, Sums(n + 1, kNever)), rest = least;
+    std::vector<Sums> least(stages_ + 1, Sums(n + 1, kNever)), rest = least;  // before; behind
     least[0][0] = -y[0][kLimits], rest[stages_][n] = 0;
     const auto cost = [&](std::size_t s, std::size_t p, std::size_t q) {
       Big all = once[s][p] + sum[s][q] - sum[s][p];

@@ -2,9 +2,9 @@
 // planner/cost (stage_costs, memory), lower and DependencyGraph; all else is computed here anew.
 //
 // The claim: for every listed schedule in its placement and all legal cuts of the layers (with the
-// least loads that the proof names, if any) and every choice of recomputed stages that `recompute`
-// allows, the estimate is at least `bound`, or some rank needs more memory than its limit. Why
-// weights prove it: planner/search/README.md.
+// least loads that the proof names, if any, and whose neighbours are linked if it says so) and
+// every choice of recomputed stages that `recompute` allows, the estimate is at least `bound`, or
+// some rank needs more memory than its limit. Why weights prove it: planner/search/README.md.
 #pragma once
 
 #include <string>

@@ -59,6 +59,8 @@ class BranchAndBound {
   double least_share() const { return least_share_; }
   /// The bound is for cuts whose neighbouring stages are linked (CutBound::linked_only).
   bool linked_only() const { return linked_only_; }
+  /// The bound is for cuts whose neighbouring stages are linked because they take that share.
+  bool links_sure() const { return links_sure_; }
   /// Cuts near the latest node's loads, to search on from: fast for their memory. May be empty.
   const Cuts& nearest() const { return nearest_; }
   /// What proves `bound`, which is not above bound(); needs Settings::record.
@@ -92,7 +94,7 @@ class BranchAndBound {
   void restrict_class(CutRegion& region);
   double bound_of_stages() const;
   Verdict tighten_root(Node& root);
-  void record_least_load(const CutRegion& root);
+  void record_class(const CutRegion& root);
   void record_weights(Node& node);
   bool offer(const Cuts& cuts);
   void offer_nearest();
@@ -125,7 +127,7 @@ class BranchAndBound {
   std::vector<Node> open_;                // heap
   double target_, least_share_ = 0;
   double closed_bound_;  // smallest bound of nodes that were closed by it
-  bool rooted_ = false, linked_only_ = false;
+  bool rooted_ = false, linked_only_ = false, links_sure_ = false;
   std::uint64_t next_id_ = 0;
   std::size_t handled_ = 0;
   double other_work_ = 0;                               // of mixtures and of parts

@@ -27,7 +27,8 @@ void BranchAndBound::bound_root(double target) {
 }
 
 /// What certificates say of restrict_class.
-void BranchAndBound::record_least_load(const CutRegion& root) {
+void BranchAndBound::record_class(const CutRegion& root) {
+  record_.linked = linked_only_;
   record_.least_load.clear();
   for (const double low : root.low) record_.least_load.push_back(static_cast<std::int64_t>(low));
 }
@@ -35,7 +36,7 @@ void BranchAndBound::record_least_load(const CutRegion& root) {
 /// In a model with branches a stage of very few layers may send nothing to the next one. So that
 /// all transfers between neighbours surely exist, the proof is restricted to stages of at least a
 /// small share of the mean load, as small as will do. If none will do, it is restricted to cuts
-/// that have these transfers: no certificate can say that.
+/// that have these transfers.
 void BranchAndBound::restrict_class(CutRegion& region) {
   const std::size_t stages = candidates_.stages();
   const CutRegion whole = region;
@@ -52,7 +53,8 @@ void BranchAndBound::restrict_class(CutRegion& region) {
   const bool none = enter_with(kShares.back()) && !cut_bound_.all_links_sure();
   for (std::size_t k = 0; !none && k < kShares.size() && enter_with(kShares[k]); ++k) {
     least_share_ = kShares[k];
-    if (cut_bound_.all_links_sure()) return;
+    links_sure_ = cut_bound_.all_links_sure();
+    if (links_sure_) return;
   }
   region = whole;
   least_share_ = 0;
@@ -71,7 +73,7 @@ double BranchAndBound::bound_of_stages() const {
 BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
   if (handled_ == 0 && root.bound == 0) {
     if (candidates_.model().last() > settings_.small_model) restrict_class(root.region);
-    record_least_load(root.region);
+    record_class(root.region);
   }
   if (candidates_.best()) cut_bound_.forget_idle_moments(candidates_.best_cuts());
   if (settings_.record) cut_bound_.set_record(&record_);

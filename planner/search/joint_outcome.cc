@@ -30,7 +30,7 @@ std::optional<std::vector<std::int64_t>> sure_loads(const Searched& in, const Sc
   if (surely_linked(in.model)) return std::vector<std::int64_t>(spec.stages(), 0);
   const auto rank_of_stage = placement_for(spec).rank_of_stage;
   for (const Contender& c : in.contenders)
-    if (c.proof && c.proof->least_share() > 0 &&
+    if (c.proof && c.proof->links_sure() &&
         c.candidates->placement().rank_of_stage == rank_of_stage)
       return c.proof->certificate(1).least_load;
   return std::nullopt;
@@ -46,10 +46,9 @@ void certify(const Searched& in, const std::vector<AnyOrder>& any_order, SearchO
   if ((!outcome.bound && !nothing_fits) || in.problem.memory_rule != MemoryRule::Lifetimes) return;
   const std::int64_t bound =
       outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
-  // Certificates know neither bounds that took no search nor the class of linked stages.
+  // Certificates do not know bounds that took no search.
   const bool searched = std::ranges::all_of(in.contenders, [&](const Contender& c) {
-    return !c.impossible.empty() ||
-           (c.proof && !c.proof->linked_only() && c.proof->bound() >= static_cast<double>(bound));
+    return !c.impossible.empty() || (c.proof && c.proof->bound() >= static_cast<double>(bound));
   });
   if (!searched) return;
   std::vector<CertifiedProof> proofs;
@@ -58,9 +57,11 @@ void certify(const Searched& in, const std::vector<AnyOrder>& any_order, SearchO
                              : CertifiedProof{in.problem.schedules[c.number], {}, {}, {}, {}});
   if (!outcome.plans.empty() && outcome.plans.front().order)
     for (std::size_t k = 0; k < any_order.size(); ++k) {
-      auto loads = sure_loads(in, in.to_build[k]);
-      if (!loads) return;
-      proofs.push_back(any_order[k].proof(std::move(*loads)));
+      const auto loads = sure_loads(in, in.to_build[k]);
+      if (!loads && !linked_only(in)) return;
+      proofs.push_back(any_order[k].proof(
+          loads.value_or(std::vector<std::int64_t>(in.to_build[k].stages(), 0))));
+      proofs.back().linked = !loads;
     }
   outcome.certificate =
       std::make_shared<Certificate>(certificate_of(in.problem, bound, std::move(proofs)));

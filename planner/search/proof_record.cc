@@ -21,7 +21,7 @@ std::uint32_t ProofRecord::moment(const CertifiedMoment& moment) {
 }
 
 CertifiedProof ProofRecord::proof(const ScheduleSpec& spec, std::int64_t bound) const {
-  CertifiedProof proof{spec, least_load, {}, moments_, {}};
+  CertifiedProof proof{spec, least_load, {}, moments_, {}, linked};
   std::ranges::sort(proof.moments);
   const bool nothing_fits = bound == Certificate::kNothingFits;
   constexpr std::uint32_t kUnused = ~std::uint32_t{0};

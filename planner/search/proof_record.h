@@ -40,6 +40,7 @@ class ProofRecord {
   /// The part of the tree that proves `bound` (kNothingFits: that nothing fits).
   CertifiedProof proof(const ScheduleSpec& spec, std::int64_t bound) const;
   std::vector<std::int64_t> least_load;  ///< as in CertifiedProof
+  bool linked = false;                   ///< likewise
 
  private:
   std::mutex mutex_;

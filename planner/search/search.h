@@ -38,8 +38,7 @@ struct SearchOptions {
   std::uint64_t seed = 1;
   std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 500
   std::size_t threads = 1;
-  bool certificate = false;  ///< record the proof: costs memory, changes nothing else; only where
-                             ///< Bound::covers speaks of no linked stages
+  bool certificate = false;  ///< record the proof: costs memory, changes nothing else
   std::function<void(double fraction)> progress;  ///< may be empty
 };
 
@@ -82,7 +81,8 @@ struct SearchOutcome {
   std::vector<SearchStep> history;  ///< best time and bound after each step of the search
   std::optional<Bound> bound;       ///< of the estimate of any plan; of the given cuts, if they are
   /// Proves the bound, or that nothing fits, to those who do not trust the search; empty unless
-  /// asked for, if neither is proven, or under the reference memory rule.
+  /// asked for, if neither is proven, under the reference memory rule, if the effort did not
+  /// suffice to search every schedule, or of orders built for the costs that may lack transfers.
   std::shared_ptr<const Certificate> certificate;
   std::size_t candidates = 0;  ///< evaluated
 };

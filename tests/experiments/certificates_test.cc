@@ -21,6 +21,7 @@ class Certificates : public ProgramTest {
     };
     take("models/tiny_gpt.pt2");
     take("models/tiny_convnet.pt2");
+    take("models/t5_large.pt2");
     take("clusters/laptop.yaml");
     take("clusters/3090_x8.yaml");
   }
@@ -111,6 +112,20 @@ TEST_F(Certificates, OfGivenCutsAreOfTheseCuts) {
   Certificate more = found.certificate;
   ++more.bound;
   EXPECT_THAT(tool::certify(more).refusal, HasSubstr("faster than the bound"));
+}
+
+// T5 has a decoder that waits for the encoder alone: a stage of few layers may send nothing on.
+TEST_F(Certificates, MayBeOfLinkedStagesOnly) {
+  const Judged found = judged(
+      "model: t5_large.pt2\ncluster: 3090_x8.yaml\ncases: {devices: 2, microbatches: 4}\n"
+      "plan: {families: [interleaved_1f1b], loops: [3], iterations: 5}\n",
+      "devices=2,microbatches=4");
+  const std::string linked = "each stage linked to the next by values and gradients";
+  EXPECT_THAT(found.plan.bound->covers, HasSubstr(linked));
+  EXPECT_THAT(tool::summary({}, found.certificate, nullptr), HasSubstr(linked));
+  Certificate all = found.certificate;
+  for (CertifiedProof& proof : all.proofs) proof.linked = false;
+  EXPECT_THAT(tool::certify(all).refusal, HasSubstr("may not exist"));
 }
 
 // Where more was open, of what was chosen; judged() says all that must hold of it.

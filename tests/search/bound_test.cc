@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "planner/schedule_tool/certify.h"
 #include "planner/search/branch_and_bound.h"
 #include "planner/search/segment_bound.h"
 #include "planner/search/stage_bound.h"
@@ -113,17 +114,24 @@ bool in_class(const Cuts& cuts, const Candidates& candidates, double share, bool
   return true;
 }
 
+/// Whether a proof of linked cuts is refused if it claims all of them.
+bool refused_of_all_cuts(Certificate certificate, std::int64_t bound) {
+  const bool linked = certificate.proofs[0].linked;
+  certificate.bound = bound, certificate.proofs[0].linked = false;
+  return linked && !tool::certify(certificate).refusal.empty();
+}
+
 TEST(BranchAndBound, OfARestrictedClassIsNotAboveItsBruteForceOptimum) {
   std::mt19937 random(23);
-  int linked = 0, smaller = 0;
-  for (int round = 0; round < 400; ++round) {
+  int linked = 0, smaller = 0, proven = 0, needed = 0;
+  for (int round = 0; round < 2000; ++round) {
     const Instance instance = random_instance(random, 1, 0.5);
     const Problem problem = instance.problem();
     const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
     const ScheduleSpec& spec = instance.schedules[0];
     if (model.last() < static_cast<std::int32_t>(spec.stages())) continue;
     Candidates candidates(model, problem, spec);
-    BranchAndBound proof(candidates, {.enumerate = 1, .small_model = 0});
+    BranchAndBound proof(candidates, {.enumerate = 1, .record = true, .small_model = 0});
     proof.bound_root(kInfinite);
     double best = kInfinite, all = kInfinite;
     for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
@@ -143,10 +151,24 @@ TEST(BranchAndBound, OfARestrictedClassIsNotAboveItsBruteForceOptimum) {
     }
     ASSERT_TRUE(proof.closed());
     EXPECT_LE(proof.bound(), best) << round;
+    // The judge knows the class, and nothing better of it than its best cuts.
+    const bool nothing_fits = proof.bound() == kInfinite;
+    const auto bound =
+        nothing_fits ? Certificate::kNothingFits : static_cast<std::int64_t>(proof.bound());
+    Certificate certificate = certificate_of(problem, bound, {proof.certificate(bound)});
+    EXPECT_EQ(certificate.proofs[0].linked, proof.linked_only());
+    ASSERT_EQ(tool::certify(certificate).refusal, "") << round;
+    proven += proof.linked_only() && !nothing_fits;
+    if (best == kInfinite) continue;
+    certificate.bound = static_cast<std::int64_t>(best) + 1;
+    ASSERT_NE(tool::certify(certificate).refusal, "") << round;
+    needed += refused_of_all_cuts(certificate, bound);
     EXPECT_LE(candidates.best_time(), best) << round;
     linked += proof.linked_only(), smaller += best > all;
   }
   EXPECT_GT(linked, 20);
+  EXPECT_GT(proven, 200);
+  EXPECT_GT(needed, 20) << "proofs that do not hold of all cuts";
   EXPECT_GT(smaller, 10) << "classes without the best cuts";
 }
 

@@ -84,7 +84,7 @@ const StagePair* message(const StageCosts& costs, std::size_t s, bool back) {
 
 TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
   std::mt19937 random(53);
-  int partitions = 0, sure = 0;
+  int partitions = 0, sure = 0, some = 0;
   for (int round = 0; round < 400; ++round) {
     const Placed p = random_placed(random);
     const auto recompute = static_cast<Recompute>(round % 2);  // none or all
@@ -117,8 +117,16 @@ TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
               ASSERT_NE(pair, nullptr);
               ASSERT_LE(*least, back ? pair->backward_time : pair->forward_time);
             }
-          // Of just these stages it is the message itself.
+          // A message there takes as long as any that stages of these or of smaller begins and
+          // larger ends may have.
           const StagePair* pair = message(exact.costs, s, back);
+          for (std::size_t begin = 0; pair && begin <= sums.at[s - 1]; ++begin)
+            for (std::size_t end = sums.at[s + 1]; end <= bounds.last(); ++end) {
+              const Nanoseconds least = bounds.some_message(s, begin, sums.at[s], end, back);
+              ASSERT_LE(least, back ? pair->backward_time : pair->forward_time);
+              some += least > Nanoseconds{0};
+            }
+          // Of just these stages it is the message itself.
           const auto time = bounds.message(s, sums.at[s - 1], sums.at[s], sums.at[s + 1], back);
           ASSERT_EQ(time.has_value(), pair != nullptr);
           if (!pair) continue;
@@ -132,6 +140,7 @@ TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
   }
   EXPECT_GT(partitions, 2000);
   EXPECT_GT(sure, 2000);
+  EXPECT_GT(some, 2000);
 }
 
 }  // namespace
