@@ -206,6 +206,7 @@ void Candidates::join(Candidates& copy) {
   judged_ += std::exchange(copy.judged_, 0);
   unsure_ = std::min(unsure_, copy.unsure_);
   refused_.merge(copy.refused_);
+  known_.learn(copy.known_);
   const auto lack = [](const Infeasible& i) { return i.needed - i.available; };
   if (copy.closest_ && (!closest_ || lack(*copy.closest_) < lack(*closest_)))
     closest_ = copy.closest_;
@@ -216,7 +217,7 @@ void Candidates::join(Candidates& copy) {
 void Candidates::follow(const Candidates& original) {
   evaluated_ = judged_ = 0;
   above_bound_ = original.above_bound_;
-  refused_ = original.refused_;
+  refused_ = original.refused_, known_ = original.known_;
   closest_ = original.closest_, unsure_ = original.unsure_;
   best_ = original.best_, best_time_ = original.best_time_, best_cuts_ = original.best_cuts_;
 }

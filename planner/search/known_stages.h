@@ -18,6 +18,10 @@ class KnownStages {
 
   /// `costs` are those of `cuts`, nothing recomputed.
   void learn(const Cuts& cuts, const StageCosts& costs);
+  /// All that is known there of the same model and placement.
+  void learn(const KnownStages& other) {
+    stages_.insert(other.stages_.begin(), other.stages_.end());
+  }
   /// Lower bound of the peak of `rank` (bytes), if all its stages are known; `live` is of
   /// LiveMemory::Of::Kept.
   std::optional<double> peak(const LiveMemory& live, const Cuts& cuts, std::size_t rank) const;
