@@ -11,6 +11,7 @@
 #include "planner/schedules/families.h"
 #include "planner/schedules/zb_greedy.h"
 #include "planner/search/local_search.h"
+#include "planner/search/parallel.h"
 #include "planner/search/start_cuts.h"
 
 namespace pfeife {
@@ -108,25 +109,58 @@ class OrderBuilder {
   ZeroBubbleOptions options_;
 };
 
-/// The best plan so far, and the least bad failure.
-class Best {
+/// Takes a plan if it is the best so far, and the least bad failure.
+void take(const std::optional<PlannedSchedule>& plan, const std::optional<Infeasible>& lack,
+          BuiltPlan& result) {
+  if (lack && (!result.closest ||
+               lack->needed - lack->available < result.closest->needed - result.closest->available))
+    result.closest = lack;
+  if (plan && (!result.plan || plan->estimate < result.plan->estimate)) result.plan = plan;
+}
+void take(const Candidates& candidates, BuiltPlan& result) {
+  std::optional<PlannedSchedule> plan = candidates.best();
+  if (plan) plan->order = candidates.schedule();
+  take(plan, candidates.closest(), result);
+}
+
+/// Builds an order, moves the cuts under it, builds again, and so on.
+class Run {
  public:
-  explicit Best(BuiltPlan& result) : result_(result) {}
-  /// Takes what `candidates` has found; true if that is the best plan so far.
-  bool take(const Candidates& candidates) {
-    const auto& lack = candidates.closest();
-    if (lack && (!result_.closest || lack->needed - lack->available <
-                                         result_.closest->needed - result_.closest->available))
-      result_.closest = lack;
-    const auto& plan = candidates.best();
-    if (!plan || (result_.plan && plan->estimate >= result_.plan->estimate)) return false;
-    result_.plan = plan;
-    result_.plan->order = candidates.schedule();
+  /// Writes what it finds to `result`.
+  Run(const OrderBuilder& builder, BuiltPlan& result) : builder_(builder), result_(result) {}
+
+  /// An order for the cuts becomes the present one if it is better. False if it is not.
+  bool build(const Cuts& cuts) {
+    std::unique_ptr<Candidates> built = builder_.build(cuts);
+    take(*built, result_);
+    const Scored scored = score(*built, cuts);
+    result_.candidates += built->evaluated();
+    if (scored.score >= at_.score) return false;
+    at_ = scored, present_ = std::move(built);
     return true;
+  }
+  const Cuts& cuts() const { return at_.cuts; }
+  Candidates& present() { return *present_; }
+
+  void move_cuts(std::size_t effort, std::uint64_t seed) {
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      const std::size_t before = present_->evaluated();
+      Scored moved = descend(*present_, at_, 400);
+      if (round == 0) moved = descend(*present_, anneal(*present_, moved, effort, seed), 400);
+      present_->offer(moved.cuts, present_->time(moved.cuts));
+      take(*present_, result_);
+      result_.candidates += present_->evaluated() - before;
+      if (moved.score < at_.score) at_ = moved;
+      if (!build(at_.cuts)) break;
+    }
   }
 
  private:
+  const OrderBuilder& builder_;
   BuiltPlan& result_;
+  // The order whose cuts are moved: the fastest that fits, or else the one that lacks least.
+  std::unique_ptr<Candidates> present_;
+  Scored at_{{}, kInfinite};
 };
 
 /// Every microbatch's forward and backward before the next one's: no order needs less memory.
@@ -191,7 +225,8 @@ OneMicrobatch one_microbatch(const Problem& problem, const ScheduleSpec& spec) {
 }
 
 BuiltPlan build_plan(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-                     const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed) {
+                     const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed,
+                     std::size_t threads) {
   BuiltPlan result{.spec = spec, .plan = {}, .closest = {}, .impossible = "", .candidates = 0};
   const OrderBuilder builder(model, problem, spec, effort);
   const auto equal_time = equal_time_cuts(problem.layers, builder.placement(), problem.cluster);
@@ -200,51 +235,31 @@ BuiltPlan build_plan(const CutModel& model, const Problem& problem, const Schedu
         stream_all("the model has no ", spec.stages(), " stages: too few legal cuts");
     return result;
   }
-  Best best(result);
-  // The order whose cuts are moved: the fastest that fits, or else the one that lacks least.
-  std::unique_ptr<Candidates> present;
-  Scored at{{}, kInfinite};
-  const auto note = [&](std::unique_ptr<Candidates> built, const Cuts& cuts) {
-    best.take(*built);
-    const Scored scored = score(*built, cuts);
-    result.candidates += built->evaluated();
-    if (scored.score >= at.score) return false;
-    at = scored, present = std::move(built);
-    return true;
-  };
+  Run run(builder, result);
   for (const Cuts& cuts : starts_of(model, *model.cuts(*equal_time), spec.stages(), starts))
-    note(builder.build(cuts), cuts);
-  if (!result.plan) {
-    const Cuts roomy = roomy_cuts(*present, at.cuts);
-    note(builder.build(roomy), roomy);
-  }
-  const Cuts first = at.cuts;
-  for (std::size_t restart = 0; restart < kRestarts; ++restart) {
-    if (restart > 0) {
-      at = {{}, kInfinite};
-      note(builder.build(first), first);
-    }
-    for (std::size_t round = 0; round < kRounds; ++round) {
-      const std::size_t before = present->evaluated();
-      Scored moved = descend(*present, at, 400);
-      if (round == 0)
-        moved = descend(*present, anneal(*present, moved, effort, seed + restart), 400);
-      present->offer(moved.cuts, present->time(moved.cuts));
-      best.take(*present);
-      result.candidates += present->evaluated() - before;
-      if (moved.score < at.score) at = moved;
-      if (!note(builder.build(at.cuts), at.cuts)) break;
-    }
+    run.build(cuts);
+  if (!result.plan) run.build(roomy_cuts(run.present(), run.cuts()));
+  const Cuts first = run.cuts();
+  std::vector<BuiltPlan> others(kRestarts, BuiltPlan{result.spec, {}, {}, "", 0});
+  parallel_for(kRestarts, threads, [&](std::size_t restart) {
+    if (restart == 0) return run.move_cuts(effort, seed);
+    Run again(builder, others[restart]);
+    again.build(first);
+    again.move_cuts(effort, seed + restart);
+  });
+  for (const BuiltPlan& other : others) {
+    take(other.plan, other.closest, result);
+    result.candidates += other.candidates;
   }
   if (!result.plan) {
     const OneMicrobatch one = one_microbatch(problem, spec);
     result.nothing_fits = one.nothing_fits;
     if (one.cuts) {
       const Cuts cuts = *model.cuts(*one.cuts);
-      note(builder.build(cuts), cuts);
+      run.build(cuts);
       Candidates one_by_one(model, problem, spec, one_after_the_other(spec, builder.placement()));
       one_by_one.offer(cuts, one_by_one.time(cuts));
-      best.take(one_by_one);
+      take(one_by_one, result);
       result.candidates += one_by_one.evaluated();
     }
   }
@@ -252,7 +267,7 @@ BuiltPlan build_plan(const CutModel& model, const Problem& problem, const Schedu
   // The choice of stages has led to other cuts; those that fit without any may have been missed.
   Problem kept = problem;
   kept.recompute = Recompute::None;
-  BuiltPlan without = build_plan(model, kept, spec, starts, effort, seed);
+  BuiltPlan without = build_plan(model, kept, spec, starts, effort, seed, threads);
   without.candidates += result.candidates;
   return without.plan ? without : result;
 }

@@ -26,9 +26,10 @@ std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& 
 
 /// Builds orders for the equal-time cuts and for those of `starts` that make spec.stages() stages,
 /// then moves the cuts of the best under their orders, builds again, and so on while that helps.
-/// `effort` as SearchOptions::iterations. Deterministic.
+/// `effort` as SearchOptions::iterations. Deterministic, whatever `threads`.
 BuiltPlan build_plan(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-                     const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed);
+                     const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed,
+                     std::size_t threads);
 
 /// What is known of a single microbatch on the placement of `spec`: no order of several needs less
 /// memory, whether ranks do B or I and W.

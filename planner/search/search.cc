@@ -274,7 +274,8 @@ class JointSearch {
       starts.push_back(contenders_[i].candidates->best()->partition);
     built_.resize(to_build_.size());
     parallel_for(built_.size(), options_.threads, [&](std::size_t i) {
-      built_[i] = build_plan(model_, problem_, to_build_[i], starts, effort_, options_.seed);
+      built_[i] = build_plan(model_, problem_, to_build_[i], starts, effort_, options_.seed,
+                             options_.threads);
     });
   }
   /// Numbers of the contenders with a plan, the fastest first.
