@@ -63,7 +63,9 @@ class BranchAndBound {
   bool links_sure() const { return links_sure_; }
   /// Cuts near the latest node's loads, to search on from: fast for their memory. May be empty.
   const Cuts& nearest() const { return nearest_; }
-  /// What proves `bound`, which is not above bound(); needs Settings::record.
+  /// Whether certificate(bound) proves it.
+  bool certifies(double bound) const { return bound > certified_above_ && bound <= this->bound(); }
+  /// What proves `bound`, if certifies(bound); needs Settings::record.
   CertifiedProof certificate(std::int64_t bound) const {
     return record_.proof(candidates_.spec(), bound);
   }
@@ -128,6 +130,7 @@ class BranchAndBound {
   double target_, least_share_ = 0;
   double closed_bound_;  // smallest bound of nodes that were closed by it
   bool rooted_ = false, linked_only_ = false, links_sure_ = false;
+  double certified_above_ = 0;  // up to there the bound may be one that no certificate can say
   std::uint64_t next_id_ = 0;
   std::size_t handled_ = 0;
   double other_work_ = 0;                               // of mixtures and of parts

@@ -62,8 +62,10 @@ void BranchAndBound::restrict_class(CutRegion& region) {
   cut_bound_.linked_only();
 }
 
-/// Of linked stages. No certificate can say it, nor that they are linked.
+/// Of linked stages. No certificate can say it: where one is wanted it is asked of many stages
+/// only, for which the master's own bounds take too long.
 double BranchAndBound::bound_of_stages() const {
+  if (settings_.record && candidates_.stages() <= Relaxation::kFewStages) return 0;
   std::vector<CutCosts::Latency> latency(candidates_.stages());
   for (std::size_t i = 1; i < latency.size(); ++i) latency[i] = cut_bound_.least_latency(i);
   return std::floor(settings_.inflation * stage_bound(candidates_.model(), candidates_.costs(),
@@ -90,7 +92,10 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
       return close(root, target());
     }
     cut_bound_.refresh_latencies();
-    if (round == 0 && linked_only_) root.bound = std::max(root.bound, bound_of_stages());
+    if (round == 0 && linked_only_) {
+      certified_above_ = std::max(certified_above_, bound_of_stages());
+      root.bound = std::max(root.bound, certified_above_);
+    }
     if (root.bound >= target()) return close(root, root.bound);
     if (improve(root, rounds) == Verdict::Closed) return Verdict::Closed;
     cut_bound_.keep_filtered(true);

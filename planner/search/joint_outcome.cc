@@ -48,7 +48,7 @@ void certify(const Searched& in, const std::vector<AnyOrder>& any_order, SearchO
       outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
   // Certificates do not know bounds that took no search.
   const bool searched = std::ranges::all_of(in.contenders, [&](const Contender& c) {
-    return !c.impossible.empty() || (c.proof && c.proof->bound() >= static_cast<double>(bound));
+    return !c.impossible.empty() || (c.proof && c.proof->certifies(static_cast<double>(bound)));
   });
   if (!searched) return;
   std::vector<CertifiedProof> proofs;
