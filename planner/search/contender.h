@@ -19,7 +19,7 @@ struct Contender {
   std::size_t number = 0;  ///< in Problem::schedules
   std::unique_ptr<Candidates> candidates;
   std::unique_ptr<BranchAndBound> proof;
-  double floor = 0;          ///< ns; a bound that took no search: segment_bound
+  double floor = 0;          ///< ns; a bound that took no search of the schedule's own cuts
   std::vector<Cuts> simple;  ///< simple_cuts
   Scored start;
   std::string impossible;  ///< why it has no cuts at all; "" = it may

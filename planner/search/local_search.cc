@@ -8,6 +8,7 @@ namespace {
 
 constexpr double kTooFull = Candidates::kTooFull;
 constexpr std::size_t kDescentNodes = 500000000;  ///< compute nodes a descent may evaluate
+constexpr double kDescentWork = 1e9;  ///< ns of it, with the exact times that it asks for
 
 bool in_order(const Cuts& cuts) {
   for (std::size_t i = 1; i < cuts.size(); ++i)
@@ -98,9 +99,10 @@ Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
   std::vector<char> sure;
   std::vector<std::size_t> order;
   std::size_t left = kDescentNodes / candidates.program().compute_nodes();
+  const double most = candidates.work() + kDescentWork;
   for (std::size_t pass = 0; pass < passes; ++pass) {
     neighbourhood(from.cuts, moves);
-    if (left < moves.size()) break;
+    if (left < moves.size() || candidates.work() > most) break;
     left -= moves.size();
     candidates.search_times(moves, times, sure);
     order.clear();
@@ -110,7 +112,7 @@ Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
     std::size_t best = moves.size();
     double least = from.score;
     for (const std::size_t k : order) {
-      if (times[k] >= least && least < kTooFull) break;
+      if ((times[k] >= least && least < kTooFull) || candidates.work() > most) break;
       const double value = worth(candidates, moves[k], times[k], sure[k] != 0, least);
       if (value < least) least = value, best = k;
     }

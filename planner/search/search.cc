@@ -19,6 +19,7 @@
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
+#include "planner/search/any_order.h"
 #include "planner/search/contender.h"
 #include "planner/search/given_cuts.h"
 #include "planner/search/joint_outcome.h"
@@ -197,6 +198,20 @@ class JointSearch {
     each(order, bound_one);
     raise_floors(target);
     each_within(static_cast<double>(effort_) * kBounding, ranked(by_start), bound_one);
+    bound_unproven();
+  }
+  /// Schedules that the budget has left without a proof: what no order of their stages goes below.
+  void bound_unproven() {
+    std::map<std::pair<std::vector<RankId>, std::size_t>, double> least;
+    for (const std::size_t i : ranked([](const Contender&) { return 0; })) {
+      Contender& c = contenders_[i];
+      if (c.proof) continue;
+      const ScheduleSpec& spec = problem_.schedules[i];
+      const auto [at, added] = least.try_emplace(
+          std::pair{c.candidates->placement().rank_of_stage, spec.microbatches}, 0.0);
+      if (added) at->second = AnyOrder(model_, problem_, spec).bound();
+      c.floor = std::max(c.floor, at->second);
+    }
   }
   /// Once the class that is covered has linked stages only, what holds for those needs no proof.
   void raise_floors(double target) {
