@@ -8,6 +8,7 @@ namespace pfeife {
 namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kNothing = ~std::size_t{0};
+constexpr std::size_t kMixturesAtNode = 30;  ///< minima for the weights, where memory binds
 }  // namespace
 
 BranchAndBound::BranchAndBound(Candidates& candidates, const Settings& settings)
@@ -65,7 +66,7 @@ BranchAndBound::Verdict BranchAndBound::close(Node& node, double bound) {
 bool BranchAndBound::offer(const Cuts& cuts) {
   if (!settings_.minima) return false;
   double time = candidates_.search_time(cuts);
-  if (time >= target() || candidates_.surely_too_full(cuts)) return false;
+  if (time >= target() || candidates_.excess(cuts) > 0) return false;
   if (candidates_.estimator_is_dear()) time = candidates_.time(cuts);
   return candidates_.offer(cuts, time);
 }
@@ -102,16 +103,16 @@ void BranchAndBound::record_weights(Node& node) {
 std::optional<CutBound::Minimum> BranchAndBound::minimum() {
   relaxation_.weigh();
   const auto found = [&] {
-    return cut_bound_.minimum(relaxation_.weights(), relaxation_.constant());
+    return cut_bound_.minimum(relaxation_.weights().counts, relaxation_.weights().constant);
   };
   auto minimum = found();
-  if (!minimum || relaxation_.weight_sum() > 0 || minimum->scaled > 0) return minimum;
+  if (!minimum || relaxation_.weights().sum > 0 || minimum->scaled > 0) return minimum;
   constexpr double kLeast = 1.0 / 64, kMost = 64;  // as paths weigh 1 together
   double best = -1, chosen = 0;
   for (double more = 0; more < kMost; more = std::max(kLeast, 2 * more)) {
     relaxation_.weigh_despite(more);
     minimum = found();
-    const double bound = least(minimum->scaled, relaxation_.weight_sum());
+    const double bound = least(minimum->scaled, relaxation_.weights().sum);
     if (bound <= best) break;
     best = bound, chosen = more;
     if (bound >= target()) return minimum;
@@ -166,12 +167,11 @@ BranchAndBound::Verdict BranchAndBound::raise(Node& node, std::size_t rounds) {
     relaxation_.linearise();
     relaxation_.solve(tolerance);
     const auto minimum = this->minimum();
-    last_weights_ = relaxation_.certified(), last_sum_ = relaxation_.weight_sum();
+    last_weights_ = relaxation_.weights().certified, last_sum_ = relaxation_.weights().sum;
     if (!minimum || last_sum_ == 0) return close(node, target());  // limits alone exclude all
     last_bound_ = bound_of(*minimum, last_sum_);
     if (last_bound_ > best_bound_) {
-      best_ = std::make_shared<const Weights>(Weights{
-          relaxation_.weights(), last_sum_, relaxation_.constant(), relaxation_.certified()});
+      best_ = std::make_shared<const RowWeights>(relaxation_.weights());
       best_bound_ = last_bound_;
     }
     if (last_bound_ > node.bound) node.bound = last_bound_, best_weights_ = last_weights_;
@@ -241,7 +241,7 @@ void BranchAndBound::split(const Node& node) {
   }
   CutRegion left = region, right = region;
   CertifiedNode certified;
-  if (stage != kNothing && score > 1e-6 * relaxation_.weight_sum() * node.bound) {
+  if (stage != kNothing && score > 1e-6 * relaxation_.weights().sum * node.bound) {
     left.high[stage] = threshold, right.low[stage] = threshold + 1;
     certified = {{},
                  CertifiedNode::Then::SplitLoad,
@@ -274,6 +274,7 @@ void BranchAndBound::run(std::size_t nodes, double target) {
     Node node = pop();
     ++handled_;
     if (improve(node, 3) == Verdict::Closed) continue;
+    if (cut_bound_.limited() && mix(node, kMixturesAtNode) == Verdict::Closed) continue;
     if (!cut_bound_.filter((this->target() - 1) * last_sum_)) {
       close(node, this->target());
       continue;

@@ -33,8 +33,7 @@ class BranchAndBound {
   /// called again with a smaller target.
   void bound_root(double target);
   /// Before any node is handled: raises the bound of the whole space by the best weights of a
-  /// mixture of cuts (CutMixture), with which all nodes begin. Does nothing where memory binds
-  /// or stages are many.
+  /// mixture of cuts (CutMixture), with which all nodes begin. Does nothing where stages are many.
   void strengthen_root(double target);
   /// Handles up to `nodes` open nodes with cuts faster than `target` in view; stops when there is
   /// none.
@@ -71,14 +70,13 @@ class BranchAndBound {
   }
 
  private:
-  using Weights = CutMixture::Weights;
   struct Node {
     CutRegion region;
     double bound = 0;
     std::uint32_t depth = 0;
     std::uint64_t id = 0;
     std::size_t record = 0;
-    std::shared_ptr<const Weights> weights{};  // the best known for a region around it
+    std::shared_ptr<const RowWeights> weights{};  // the best known for a region around it
   };
   struct Later {
     bool operator()(const Node& a, const Node& b) const;
@@ -103,7 +101,8 @@ class BranchAndBound {
   Verdict improve(Node& node, std::size_t rounds);
   double tolerance(const Node& node) const;
   Verdict raise(Node& node, std::size_t rounds);
-  Verdict mix(Node& root);
+  bool can_mix() const;
+  Verdict mix(Node& node, std::size_t minima);
   std::optional<CutBound::Minimum> minimum();
   Verdict inherit(Node& node);
   void respond(const Cuts& cuts);
@@ -123,10 +122,10 @@ class BranchAndBound {
   Cuts nearest_;
   std::vector<Cuts> responses_;                   // of the present node
   CertifiedWeights last_weights_, best_weights_;  // of the present node
-  std::shared_ptr<const Weights> best_;   // those that give the present node's highest bound,
-  double best_bound_ = 0;                 // which is this
-  double last_sum_ = 0, last_bound_ = 0;  // of the last minimum: its weights' sum, its bound
-  std::vector<Node> open_;                // heap
+  std::shared_ptr<const RowWeights> best_;  // those that give the present node's highest bound,
+  double best_bound_ = 0;                   // which is this
+  double last_sum_ = 0, last_bound_ = 0;    // of the last minimum: its weights' sum, its bound
+  std::vector<Node> open_;                  // heap
   double target_, least_share_ = 0;
   double closed_bound_;  // smallest bound of nodes that were closed by it
   bool rooted_ = false, linked_only_ = false, links_sure_ = false;

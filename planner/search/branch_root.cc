@@ -112,51 +112,59 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
 
 void BranchAndBound::strengthen_root(double target) {
   target_ = std::min(target_, target);
-  const bool possible = rooted_ && !open_.empty() && this->target() < Candidates::kTooFull;
-  const bool cheap = candidates_.stages() <= Relaxation::kFewStages && !cut_bound_.limited();
-  if (handled_ > 0 || !possible || !cheap) return;
+  if (handled_ > 0 || !rooted_ || open_.empty() || !can_mix()) return;
   Node root = pop();
   ++handled_;
   rooted_ = false;  // the master's rounds are those of a root
   Verdict verdict = improve(root, 2);
   rooted_ = true;
-  if (verdict == Verdict::Open) verdict = mix(root);
-  if (verdict == Verdict::Open) open_.push_back(std::move(root));
+  if (verdict == Verdict::Open) verdict = mix(root, kMixtures);
+  if (verdict == Verdict::Closed) return;
+  cut_bound_.keep_filtered(true);
+  const bool left = cut_bound_.filter((this->target() - 1) * last_sum_);
+  cut_bound_.keep_filtered(false);
+  if (!left) {
+    close(root, this->target());
+    return;
+  }
+  root.region = cut_bound_.region(), root.weights = best_;
+  open_.push_back(std::move(root));
 }
 
-BranchAndBound::Verdict BranchAndBound::mix(Node& root) {
-  CutMixture mixture(candidates_, cut_bound_, relaxation_.weight_target(),
-                     settings_.record ? &record_ : nullptr);
+/// There is a time to beat, and the stages are few.
+bool BranchAndBound::can_mix() const {
+  return target() < Candidates::kTooFull && candidates_.stages() <= Relaxation::kFewStages;
+}
+
+/// After improve(): raises the bound by the weights of a mixture. The last minimum is then that of
+/// the best weights, by which filter() may go.
+BranchAndBound::Verdict BranchAndBound::mix(Node& node, std::size_t minima) {
+  if (!best_ || !can_mix()) return Verdict::Open;
+  CutMixture mixture(candidates_, cut_bound_, target(), settings_.record ? &record_ : nullptr);
   for (const Cuts& cuts : responses_) mixture.add_cuts(cuts);
-  relaxation_.each_weighted_path([&](const auto& counts, const auto& turns, double weight) {
-    mixture.add_path({counts, turns, weight});
-  });
-  std::shared_ptr<const Weights> best;
-  for (std::size_t k = 0; k < kMixtures && root.bound < target(); ++k) {
+  relaxation_.each_weighted_row(
+      [&](const BoundRow& row, double weight) { mixture.add_row(row, weight); });
+  bool better = false;
+  for (std::size_t k = 0; k < minima && node.bound < target(); ++k) {
     const auto found = mixture.next();
     if (!found) break;
     offer(found->cuts);
-    if (const double bound = bound_of(*found, mixture.weights().sum); bound > root.bound) {
-      root.bound = bound;
+    if (const double bound = bound_of(*found, mixture.weights().sum); bound > node.bound) {
+      better = true;
+      node.bound = best_bound_ = bound;
       mixture.keep_weights();
-      best = std::make_shared<const Weights>(mixture.weights());
+      best_ = std::make_shared<const RowWeights>(mixture.weights());
     }
-    if (mixture.value() - root.bound < kMixed * (target() - root.bound)) break;
+    if (mixture.value() - node.bound < kMixed * (target() - node.bound)) break;
   }
   other_work_ += mixture.work();
-  if (!best) return Verdict::Open;
-  root.weights = best;
-  if (settings_.record) {
-    record_.node(root.record).bound = root.bound;
-    record_.node(root.record).certified.weights.push_back(best->certified);
+  if (better && settings_.record) {
+    record_.node(node.record).bound = node.bound;
+    record_.node(node.record).certified.weights.push_back(best_->certified);
   }
-  if (root.bound >= target()) return close(root, root.bound);
-  cut_bound_.keep_filtered(true);
-  const bool left = cut_bound_.minimum(best->counts, best->constant) &&
-                    cut_bound_.filter((target() - 1) * best->sum);
-  cut_bound_.keep_filtered(false);
-  if (!left) return close(root, target());
-  root.region = cut_bound_.region();
+  if (node.bound >= target()) return close(node, node.bound);
+  cut_bound_.minimum(best_->counts, best_->constant);
+  last_sum_ = best_->sum;
   return Verdict::Open;
 }
 

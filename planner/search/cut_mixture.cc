@@ -8,15 +8,26 @@ namespace {
 constexpr double kTolerance = 1e-6;    ///< of the master, in its units
 constexpr double kUnit = 0.01;         ///< of the length of a path
 constexpr std::size_t kPivots = 4000;  ///< of one game
+constexpr double kNothing = 0;
 }  // namespace
 
-CutMixture::CutMixture(Candidates& candidates, CutBound& cut_bound, double weight_sum,
+CutMixture::CutMixture(Candidates& candidates, CutBound& cut_bound, double to_beat,
                        ProofRecord* record)
     : candidates_(candidates),
       cut_bound_(cut_bound),
       record_(record),
-      target_sum_(weight_sum),
-      master_(0, 1) {}
+      weigher_(candidates, record),
+      to_beat_(to_beat),
+      unit_(std::max(1.0, kUnit * to_beat)),
+      master_(1, 1),
+      weights_{PathCounts<double>(candidates.stages())} {
+  const double whole = 1;
+  master_.set_box({&kNothing, 1}, {&whole, 1});
+  for (std::size_t r = 0; r < candidates.live().ranks(); ++r)
+    for (const LiveMoment& moment : cut_bound.moments(r)) limits_.push_back({r, &moment});
+  const Program& program = candidates.program();  // a first row, which all cuts have
+  add_row({program.rank_path(0), record != nullptr ? program.rank_turns(0) : CertifiedPath()}, 0);
+}
 
 /// As the bound sees them: transfers take what they surely take.
 std::vector<double> CutMixture::durations(const Cuts& cuts) const {
@@ -54,31 +65,63 @@ double CutMixture::length(const PathCounts<std::int32_t>& counts,
   return sum;
 }
 
+std::vector<double> CutMixture::excess(const Cuts& cuts) const {
+  std::vector<double> found;
+  for (const auto& [rank, moment] : limits_)
+    found.push_back(candidates_.live().held(candidates_.model(), *moment, cuts, rank) -
+                    static_cast<double>(candidates_.memory_limit()[rank].value));
+  return found;
+}
+
+std::size_t CutMixture::limit_of(const BoundRow& row) const {
+  return static_cast<std::size_t>(std::ranges::find(limits_, row.moment, &Limit::moment) -
+                                  limits_.begin());
+}
+
+/// In the master's units.
+double CutMixture::slope(const BoundRow& row, const Column& column) const {
+  if (!row.is_limit()) return (length(row.counts, column.durations) - to_beat_) / unit_;
+  return column.excess[limit_of(row)] * weigher_.byte_scale(static_cast<std::size_t>(row.rank)) /
+         unit_;
+}
+
 bool CutMixture::known(const Cuts& cuts) const {
   return std::ranges::find(columns_, cuts, &Column::cuts) != columns_.end();
 }
 
 void CutMixture::add_cuts(const Cuts& cuts) {
   if (known(cuts)) return;
-  columns_.push_back({cuts, durations(cuts)});
+  columns_.push_back({cuts, durations(cuts), excess(cuts)});
   std::vector<double> slopes;
-  for (const Path& path : paths_)
-    slopes.push_back(scaled(length(path.counts, columns_.back().durations)));
+  for (const Row& row : rows_) slopes.push_back(slope(row.row, columns_.back()));
   master_.add_stage(slopes, 0, 1);
 }
 
-void CutMixture::add_path(Path path) {
-  if (paths_.empty()) {
-    base_ = length(path.counts, columns_.front().durations);
-    unit_ = std::max(1.0, kUnit * base_);
-  }
-  std::vector<double> slopes;
-  for (const Column& column : columns_)
-    slopes.push_back(scaled(length(path.counts, column.durations)));
+void CutMixture::add_row(BoundRow row, double weight) {
+  if (row.is_limit() && limit_of(row) == limits_.size()) return;  // of a moment forgotten since
+  std::vector<double> slopes{0.0};                                // of the cuts that do not exist
+  for (const Column& column : columns_) slopes.push_back(slope(row, column));
   work_ += 5.0 * static_cast<double>(columns_.size() * candidates_.stages());
-  paths_.push_back(std::move(path));
-  master_.add(slopes, 0);
-  if (paths_.size() == 1) master_.enter_path(0);
+  rows_.push_back({std::move(row), weight});
+  master_.add(slopes, 0, rows_.back().row.is_limit());
+  if (rows_.size() == 1) master_.enter_path(0);
+}
+
+/// The limit that the mean of the cuts exceeds most. False if the master knows that, or none is.
+bool CutMixture::price_limit() {
+  mean_.assign(limits_.size(), 0.0);
+  for (std::size_t c = 0; c < columns_.size(); ++c)
+    if (const double share = master_.loads()[c + 1]; share > 0)
+      for (std::size_t k = 0; k < mean_.size(); ++k) mean_[k] += share * columns_[c].excess[k];
+  for (std::size_t k = 0; k < mean_.size(); ++k) mean_[k] *= weigher_.byte_scale(limits_[k].rank);
+  work_ += static_cast<double>(columns_.size() * limits_.size());
+  const auto worst = std::ranges::max_element(mean_);
+  if (worst == mean_.end() || *worst <= kTolerance * unit_) return false;
+  const auto& [rank, moment] = limits_[static_cast<std::size_t>(worst - mean_.begin())];
+  const auto same = [&](const Row& row) { return row.row.moment == moment; };
+  if (std::ranges::any_of(rows_, same)) return false;
+  add_row(weigher_.limit(rank, *moment), 0);
+  return true;
 }
 
 /// The longest path at the mean times. False if the master knows that none is longer.
@@ -86,7 +129,7 @@ bool CutMixture::price_path() {
   const Program& program = candidates_.program();
   mean_.assign(program.durations(), 0.0);
   for (std::size_t c = 0; c < columns_.size(); ++c)
-    if (const double share = master_.loads()[c]; share > 0)
+    if (const double share = master_.loads()[c + 1]; share > 0)
       for (std::size_t k = 0; k < mean_.size(); ++k) mean_[k] += share * columns_[c].durations[k];
   for (std::size_t i = 1; i < candidates_.stages(); ++i) {
     if (!cut_bound_.sure_forward(i)) mean_[program.forward_latency(i)] = Program::kNever;
@@ -94,10 +137,12 @@ bool CutMixture::price_path() {
   }
   work_ += 5.0 * static_cast<double>(program.compute_nodes());
   program.complete(mean_.data(), 1);
-  const double longest = program.makespan(mean_, ends_);
-  if (!paths_.empty() && scaled(longest) <= master_.value() + kTolerance) return false;
-  add_path({program.critical_path(mean_, ends_),
-            record_ != nullptr ? program.critical_turns(mean_, ends_) : CertifiedPath(), 0});
+  const double real = 1 - master_.loads()[0];  // the share of cuts that exist
+  const double longest = (program.makespan(mean_, ends_) - real * to_beat_) / unit_;
+  if (longest <= master_.value() + kTolerance) return false;
+  add_row({program.critical_path(mean_, ends_),
+           record_ != nullptr ? program.critical_turns(mean_, ends_) : CertifiedPath()},
+          0);
   return true;
 }
 
@@ -105,47 +150,30 @@ bool CutMixture::price_path() {
 bool CutMixture::solve() {
   const auto inverse = static_cast<double>((columns_.size() + 1) * (columns_.size() + 1));
   for (std::size_t k = 0; k < kPivots; ++k) {
-    work_ += inverse + 0.2 * static_cast<double>(paths_.size() * columns_.size()) + 150;
+    work_ += inverse + 0.2 * static_cast<double>(rows_.size() * columns_.size()) + 150;
     const PathMaster::Entered side = master_.enter_box(kTolerance);
     if (side == PathMaster::Entered::Yes) continue;
     if (side == PathMaster::Entered::Stuck) return false;
-    std::optional<std::size_t> path = master_.most_violated(kTolerance);
-    if (!path && !price_path()) return true;
-    if (!master_.enter_path(path ? *path : paths_.size() - 1)) return false;
+    std::optional<std::size_t> row = master_.most_violated(kTolerance);
+    if (!row && !price_limit() && !price_path()) return true;
+    if (!master_.enter_path(row ? *row : rows_.size() - 1)) return false;
   }
   return false;
 }
 
 /// Whole numbers between the master's weights and the best.
 void CutMixture::weigh(double share_of_best) {
-  const CutCosts& costs = candidates_.costs();
-  tried_.assign(paths_.size(), 0.0);
-  for (std::size_t p = 0; p < paths_.size(); ++p) tried_[p] = share_of_best * paths_[p].weight;
-  for (const auto& [path, weight] : master_.weights()) tried_[path] += (1 - share_of_best) * weight;
-  weights_ = {PathCounts<double>(candidates_.stages()), 0, 0, {}};
-  for (std::size_t p = 0; p < paths_.size(); ++p) {
-    const double whole = std::round(tried_[p] * target_sum_);
-    if (whole <= 0) continue;
-    const PathCounts<std::int32_t>& counts = paths_[p].counts;
-    weights_.sum += whole;
-    for (std::size_t s = 0; s < candidates_.stages(); ++s) {
-      for (std::size_t w = 0; w < kWorks; ++w)
-        weights_.counts.work[w][s] += whole * counts.work[w][s];
-      weights_.counts.forward[s] += whole * counts.forward[s];
-      weights_.counts.backward[s] += whole * counts.backward[s];
-      weights_.constant +=
-          whole * ((counts.work[0][s] + counts.work[1][s]) * costs.action_overhead(s) +
-                   counts.work[3][s] * costs.step_overhead(s));
-    }
-    if (record_ != nullptr)
-      weights_.certified.paths.push_back(
-          {record_->path(paths_[p].turns), static_cast<std::int64_t>(whole)});
-  }
+  tried_.assign(rows_.size(), 0.0);
+  for (std::size_t p = 0; p < rows_.size(); ++p) tried_[p] = share_of_best * rows_[p].weight;
+  for (const auto& [row, weight] : master_.weights()) tried_[row] += (1 - share_of_best) * weight;
+  std::vector<RowWeigher::Weighted> all;
+  for (std::size_t p = 0; p < rows_.size(); ++p) all.push_back({&rows_[p].row, tried_[p]});
+  weights_ = weigher_.weigh(all, weigher_.target());
 }
 
 std::optional<CutBound::Minimum> CutMixture::next() {
   if (!solve()) return std::nullopt;
-  value_ = base_ + unit_ * master_.value();
+  value_ = to_beat_ + unit_ * master_.value();
   for (const double share : {0.5, 0.0}) {
     weigh(share);
     if (weights_.sum <= 0) return std::nullopt;
@@ -159,8 +187,8 @@ std::optional<CutBound::Minimum> CutMixture::next() {
 }
 
 void CutMixture::keep_weights() {
-  tried_.resize(paths_.size(), 0.0);
-  for (std::size_t p = 0; p < paths_.size(); ++p) paths_[p].weight = tried_[p];
+  tried_.resize(rows_.size(), 0.0);
+  for (std::size_t p = 0; p < rows_.size(); ++p) rows_[p].weight = tried_[p];
 }
 
 }  // namespace pfeife

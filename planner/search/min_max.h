@@ -18,8 +18,8 @@ using StageLoad =
     std::function<std::optional<double>(std::size_t stage, std::size_t begin, std::size_t end)>;
 
 /// The legal partition of `layers` into `stages` non-empty stages with the smallest largest load.
-/// Among equally good ones the lexicographically smallest cuts. nullopt if there is none. O(stages
-/// x layers^2) calls of `load`, less what monotonicity prunes.
+/// Among equally good ones the first cut is the smallest, and the cuts behind it are the best for
+/// what it leaves. nullopt if there is none. O(stages x layers^2), but few calls of `load`.
 std::optional<Partition> min_max_partition(const Layers& layers, std::size_t stages,
                                            const StageLoad& load);
 

@@ -6,38 +6,26 @@
 namespace pfeife {
 namespace {
 constexpr std::size_t kNothing = ~std::size_t{0};
-constexpr double kExact = 9007199254740992.0;  // 2^53
+constexpr double kContradiction = 9007199254740992.0;  ///< as large as numbers allow
 }  // namespace
 
 Relaxation::Relaxation(Candidates& candidates, CutBound& cut_bound, ProofRecord* record)
     : candidates_(candidates),
       cut_bound_(cut_bound),
       record_(record),
+      weigher_(candidates, record),
       stages_(candidates.stages()),
       master_(stages_, candidates.model().load(0).back()),
       share_(stages_),
       level_(stages_),
       latency_(stages_),
-      weights_(stages_),
+      weights_{PathCounts<double>(stages_)},
       fractional_(candidates.program().durations()) {
   const CutModel& model = candidates.model();
   const double work = std::max(1.0, model.load(0).back());
-  double longest = 0;
   for (std::size_t s = 0; s < stages_; ++s) {
-    const std::size_t kind = candidates.costs().kind(s);
-    scale_.push_back(std::max(1.0, model.load(kind).back()) / work);
+    scale_.push_back(std::max(1.0, model.load(candidates.costs().kind(s)).back()) / work);
     for (std::size_t a = 0; a < kAmounts; ++a) share_[s][a] = prefix(a, s).back() / work;
-    longest = std::max(longest, model.load(kind).back() + model.time(kind, Work::Optimizer).back() +
-                                    4 * candidates.costs().action_overhead(s));
-  }
-  // Weighted sums stay below 2^53, also where they are partial: a path counts a stage at most once
-  // a microbatch.
-  const auto microbatches = static_cast<double>(candidates.spec().microbatches);
-  weight_target_ =
-      std::clamp(std::floor(kExact / (16 * longest * (microbatches + 1))), 1.0, 16777216.0);
-  for (std::size_t r = 0; r < candidates.live().ranks(); ++r) {
-    const double limit = std::max(1.0, static_cast<double>(candidates.memory_limit()[r].value));
-    byte_scale_.push_back(work * microbatches / static_cast<double>(stages_) / limit);
   }
 }
 
@@ -123,16 +111,17 @@ void Relaxation::forget() {
   rows_.resize(kept);
 }
 
-double Relaxation::constant_of(const Row& row) const {
+double Relaxation::constant_of(const BoundRow& row) const {
   const CutCosts& costs = candidates_.costs();
   const PathCounts<std::int32_t>& counts = row.counts;
   double sum = 0;
-  if (row.rank >= 0) {
+  if (row.is_limit()) {
     const auto rank = static_cast<std::size_t>(row.rank);
     for (const std::size_t s : candidates_.live().stages(rank))
       for (std::size_t a = kWorks; a < kAmounts; ++a) sum += count(counts, a)[s] * level_[s][a];
     sum += temporary(rank, *row.moment);
-    return (sum - static_cast<double>(candidates_.memory_limit()[rank].value)) * byte_scale_[rank];
+    return (sum - static_cast<double>(candidates_.memory_limit()[rank].value)) *
+           weigher_.byte_scale(rank);
   }
   for (std::size_t s = 0; s < stages_; ++s) {
     sum += (counts.work[0][s] + counts.work[1][s]) * costs.action_overhead(s) +
@@ -153,27 +142,20 @@ double Relaxation::temporary(std::size_t rank, const LiveMoment& moment) const {
                                        std::min(nearest_[s + 1], last));
 }
 
-std::size_t Relaxation::add(Row row) {
+std::size_t Relaxation::add(BoundRow row) {
   std::vector<double> slope(stages_, 0.0);
   for (std::size_t a = 0; a < kAmounts; ++a)
     for (std::size_t s = 0; s < stages_; ++s) slope[s] += count(row.counts, a)[s] * share_[s][a];
-  if (row.rank >= 0)
-    for (double& x : slope) x *= byte_scale_[static_cast<std::size_t>(row.rank)];
+  if (row.is_limit())
+    for (double& x : slope) x *= weigher_.byte_scale(static_cast<std::size_t>(row.rank));
   rows_.push_back(std::move(row));
-  return master_.add(slope, constant_of(rows_.back()), rows_.back().rank >= 0);
+  return master_.add(slope, constant_of(rows_.back()), rows_.back().is_limit());
 }
 
 std::size_t Relaxation::add_limit(std::size_t rank, const LiveMoment& moment) {
   for (std::size_t p = 0; p < rows_.size(); ++p)
     if (rows_[p].moment == &moment) return p;
-  Row row{PathCounts<std::int32_t>(stages_), {}, static_cast<std::int32_t>(rank), &moment};
-  const std::vector<std::size_t>& stages = candidates_.live().stages(rank);
-  for (std::size_t k = 0; k < stages.size(); ++k) {
-    row.counts.held[0][stages[k]] = 1;
-    row.counts.held[1][stages[k]] = static_cast<std::int32_t>(moment.saved[k]);
-    row.counts.held[2][stages[k]] = static_cast<std::int32_t>(moment.weight_saved[k]);
-  }
-  return add(std::move(row));
+  return add(weigher_.limit(rank, moment));
 }
 
 /// The limit that the present loads break most.
@@ -195,7 +177,8 @@ std::size_t Relaxation::worst_limit(double tolerance) {
         };
         bytes += held(0) + moment.saved[k] * held(1) + moment.weight_saved[k] * held(2);
       }
-      if (bytes * byte_scale_[r] > worst) worst = bytes * byte_scale_[r], rank = r, found = &moment;
+      if (bytes * weigher_.byte_scale(r) > worst)
+        worst = bytes * weigher_.byte_scale(r), rank = r, found = &moment;
     }
   }
   return found == nullptr ? kNothing : add_limit(rank, *found);
@@ -250,90 +233,33 @@ void Relaxation::solve(double tolerance) {
 
 double Relaxation::price(std::size_t s) const {
   double price = 0;
-  for (std::size_t w = 0; w < kWorks; ++w) price += weights_.work[w][s] * share_[s][w];
-  for (std::size_t h = 0; h < kHolds; ++h) price += weights_.held[h][s] * share_[s][kWorks + h];
+  for (std::size_t w = 0; w < kWorks; ++w) price += weights_.counts.work[w][s] * share_[s][w];
+  for (std::size_t h = 0; h < kHolds; ++h)
+    price += weights_.counts.held[h][s] * share_[s][kWorks + h];
   return price / scale_[s];
 }
 
-/// At least the weighted bytes of the limits that any cuts could have, per weight in the master.
-double Relaxation::weighted_bytes(const std::vector<PathMaster::Weight>& weights) const {
-  const CutModel& model = candidates_.model();
-  double sum = 0;
-  for (const auto& [number, weight] : weights) {
-    const Row& row = rows_[number];
-    if (row.rank < 0) continue;
-    double saved = 0;
-    for (std::size_t k = 0; k < row.moment->saved.size(); ++k)
-      saved = std::max({saved, row.moment->saved[k], row.moment->weight_saved[k]});
-    const auto rank = static_cast<std::size_t>(row.rank);
-    const double most =
-        model.held(Hold::Fixed).back() +
-        saved * (model.held(Hold::Saved).back() + model.held(Hold::WeightSaved).back()) +
-        model.most_temporary(row.moment->op);
-    sum += weight * byte_scale_[rank] *
-           std::max(most, static_cast<double>(candidates_.memory_limit()[rank].value));
-  }
-  return sum;
-}
-
-void Relaxation::add_weights(const std::vector<PathMaster::Weight>& weights, double factor) {
-  const CutCosts& costs = candidates_.costs();
-  if (const double bytes = weighted_bytes(weights); bytes * factor > kExact / 8)
-    factor = kExact / 8 / bytes;
-  for (const auto& [number, weight] : weights) {
-    const Row& row = rows_[number];
-    const bool limit = row.rank >= 0;
-    const auto rank = static_cast<std::size_t>(std::max(row.rank, 0));
-    const double whole = std::round(limit ? weight * factor * byte_scale_[rank] : weight * factor);
-    if (whole <= 0) continue;
-    for (std::size_t s = 0; s < stages_; ++s) {
-      for (std::size_t w = 0; w < kWorks; ++w) weights_.work[w][s] += whole * row.counts.work[w][s];
-      for (std::size_t h = 0; h < kHolds; ++h) weights_.held[h][s] += whole * row.counts.held[h][s];
-      weights_.forward[s] += whole * row.counts.forward[s];
-      weights_.backward[s] += whole * row.counts.backward[s];
-      constant_ +=
-          whole * ((row.counts.work[0][s] + row.counts.work[1][s]) * costs.action_overhead(s) +
-                   row.counts.work[3][s] * costs.step_overhead(s));
-    }
-    if (limit) {
-      weights_.temporary.resize(stages_);
-      const auto running = static_cast<std::size_t>(row.moment->running);
-      weights_.temporary[candidates_.live().stages(rank)[running]]
-                        [static_cast<std::size_t>(row.moment->op)] += whole;
-      constant_ -= whole * static_cast<double>(candidates_.memory_limit()[rank].value);
-    } else {
-      weight_sum_ += whole;
-    }
-    if (record_ == nullptr) continue;
-    const auto written = static_cast<std::int64_t>(whole);
-    if (limit)
-      certified_.moments.push_back(
-          {record_->moment({static_cast<std::uint32_t>(rank), row.moment->action}), written});
-    else
-      certified_.paths.push_back({record_->path(row.turns), written});
-  }
-}
-
-void Relaxation::clear_weights() {
-  weights_ = PathCounts<double>(stages_);
-  certified_ = {};
-  weight_sum_ = 0, constant_ = 0;
+void Relaxation::weigh(const std::vector<PathMaster::Weight>& weights, double factor) {
+  std::vector<RowWeigher::Weighted> rows;
+  for (const auto& [number, weight] : weights) rows.push_back({&rows_[number], weight});
+  weights_ = weigher_.weigh(rows, factor);
 }
 
 void Relaxation::weigh() {
   if (!contradiction_) return weigh_despite(0);
-  clear_weights();
-  add_weights(master_.contradiction(), kExact);
+  weigh(master_.contradiction(), kContradiction);
 }
 
 void Relaxation::weigh_despite(double more) {
-  clear_weights();
   std::vector<PathMaster::Weight> all = master_.weights();
   if (more > 0)
     for (const auto& [path, weight] : master_.contradiction()) all.push_back({path, more * weight});
-  add_weights(all, weight_target_);
-  for (std::size_t p = 0; weight_sum_ == 0; ++p)  // there is always a path in the basis
-    if (rows_[p].rank < 0) add_weights({{p, 1.0}}, 1);
+  weigh(all, weigher_.target());
+  if (weights_.sum > 0) return;
+  // Some path must count: there always is one.
+  const auto path = std::ranges::find_if_not(rows_, &BoundRow::is_limit);
+  all.push_back({static_cast<std::size_t>(path - rows_.begin()), 1 / weigher_.target()});
+  weigh(all, weigher_.target());
 }
 
 /// Every transfer on the path exists for all cuts of the root.

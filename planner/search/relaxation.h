@@ -11,7 +11,7 @@
 #include "planner/search/candidate.h"
 #include "planner/search/cut_bound.h"
 #include "planner/search/path_master.h"
-#include "planner/search/proof_record.h"
+#include "planner/search/row_weights.h"
 
 namespace pfeife {
 
@@ -40,17 +40,12 @@ class Relaxation {
   /// Instead, after a contradiction that left cuts: the weights before it, and `more` of those that
   /// contradict.
   void weigh_despite(double more);
-  const PathCounts<double>& weights() const { return weights_; }
-  double weight_sum() const { return weight_sum_; }        ///< of paths; 0 = limits alone
-  double constant() const { return constant_; }            ///< of the weighted sum
-  double weight_target() const { return weight_target_; }  ///< what weight_sum() is to be, about
-  /// visit(counts, turns, weight) of the paths that the master's weights are of.
+  const RowWeights& weights() const { return weights_; }
+  /// visit(row, weight) of what the master's weights are of.
   template <class Visit>
-  void each_weighted_path(const Visit& visit) const {
-    for (const auto& [number, weight] : master_.weights())
-      if (rows_[number].rank < 0) visit(rows_[number].counts, rows_[number].turns, weight);
+  void each_weighted_row(const Visit& visit) const {
+    for (const auto& [number, weight] : master_.weights()) visit(rows_[number], weight);
   }
-  const CertifiedWeights& certified() const { return certified_; }
 
   /// Learns from cuts: their longest path and the limit that they break most. False if the master
   /// knew.
@@ -69,12 +64,6 @@ class Relaxation {
 
  private:
   static constexpr std::size_t kAmounts = kWorks + kHolds;
-  struct Row {
-    PathCounts<std::int32_t> counts;
-    CertifiedPath turns;         // of a path, if recorded
-    std::int32_t rank = -1;      // of a limit
-    const LiveMoment* moment{};  // of a limit
-  };
   const std::vector<std::int32_t>& count(const PathCounts<std::int32_t>& counts,
                                          std::size_t amount) const {
     return amount < kWorks ? counts.work[amount] : counts.held[amount - kWorks];
@@ -83,25 +72,23 @@ class Relaxation {
   void seed();
   void set_constants();
   void forget();
-  double constant_of(const Row& row) const;
+  double constant_of(const BoundRow& row) const;
   double temporary(std::size_t rank, const LiveMoment& moment) const;
-  std::size_t add(Row row);
+  std::size_t add(BoundRow row);
   std::size_t add_limit(std::size_t rank, const LiveMoment& moment);
   std::size_t worst_limit(double tolerance);
   std::size_t price_row(double tolerance);
   bool surely_exists(const PathCounts<std::int32_t>& path) const;
-  double weighted_bytes(const std::vector<PathMaster::Weight>& weights) const;
-  void clear_weights();
-  void add_weights(const std::vector<PathMaster::Weight>& weights, double factor);
+  void weigh(const std::vector<PathMaster::Weight>& weights, double factor);
 
   Candidates& candidates_;
   CutBound& cut_bound_;
   ProofRecord* record_;
+  RowWeigher weigher_;
   std::size_t stages_;
   PathMaster master_;
-  std::vector<Row> rows_;
-  std::vector<double> byte_scale_;  // [rank] of its limits in the master
-  std::vector<double> scale_;       // [stage] load on its kind / load in the master
+  std::vector<BoundRow> rows_;
+  std::vector<double> scale_;  // [stage] load on its kind / load in the master
   std::vector<std::array<double, kAmounts>> share_;  // [stage] amount / load in the master
   std::vector<std::array<double, kAmounts>>
       level_;                               // [stage] amount beyond share * load at present
@@ -109,10 +96,7 @@ class Relaxation {
   Cuts nearest_;
   bool contradiction_ = false;
   double work_ = 0;
-  double weight_target_ = 1;
-  double weight_sum_ = 1, constant_ = 0;
-  PathCounts<double> weights_;
-  CertifiedWeights certified_;
+  RowWeights weights_;
   std::vector<double> fractional_, ends_;
 };
 

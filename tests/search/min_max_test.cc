@@ -59,6 +59,9 @@ TEST(MinMax, EqualsBruteForceOnRandomLayersWithTwoDeviceKindsAndIllegalCuts) {
     if (!found) continue;
     EXPECT_EQ(illegal_because(layers, *found), "");
     EXPECT_EQ(largest(*found), largest(*best)) << round;
+    if (stages > 1) {
+      EXPECT_EQ(found->cuts[0], best->cuts[0]) << round;
+    }
   }
 }
 
