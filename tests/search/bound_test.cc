@@ -172,6 +172,78 @@ TEST(BranchAndBound, OfARestrictedClassIsNotAboveItsBruteForceOptimum) {
   EXPECT_GT(smaller, 10) << "classes without the best cuts";
 }
 
+/// One rank and stage, two microbatches; of the schedule only the order counts.
+Schedule in_order(const std::vector<std::pair<Op, std::int64_t>>& actions) {
+  Schedule schedule;
+  schedule.rows.emplace_back();
+  for (const auto& [op, microbatch] : actions)
+    schedule.rows[0].push_back(
+        Action{.op = op, .stage = StageId{0}, .microbatch = MicrobatchId{microbatch}});
+  return schedule;
+}
+
+// Layers a, b, c, d, each reads the one before; F, I, W: a 3 50 0, b 4 50 0, c 10 20 30, d 1 2 0.
+// c decides: 3 + 4 until a microbatch is there, twice 10 + 20, as many W as the order has before
+// its last I, then 50 + 50 back.
+TEST(SegmentBound, AddsWhatComesBeforeAndAfterTheHeaviestPiece) {
+  Layers layers;
+  const std::int64_t times[4][3] = {{3, 50, 0}, {4, 50, 0}, {10, 20, 30}, {1, 2, 0}};
+  for (std::int64_t l = 0; l < 4; ++l) {
+    const auto& [forward, input, weight] = times[l];
+    Layer layer;
+    const LayerTimes fast{Nanoseconds{forward}, Nanoseconds{input}, Nanoseconds{weight},
+                          Nanoseconds{0}};
+    const LayerTimes slow{3 * fast.forward, 3 * fast.backward_input, 3 * fast.backward_weight,
+                          Nanoseconds{0}};
+    layer.times = {fast, slow};
+    layers.layers.push_back(layer);
+    if (l > 0)
+      layers.values.push_back(
+          {"v", LayerId{l - 1}, {LayerId{l}}, Bytes{1}, Bytes{1}, Nanoseconds{0}});
+  }
+  Cluster cluster = uniform_cluster(2, DeviceKind{}, {1e9}, Nanoseconds{0});
+  cluster.kinds.push_back(DeviceKind{});
+  cluster.kind_of_device[1] = 1;
+  Problem problem{.layers = layers, .cluster = cluster};
+  problem.device_of_rank = {DeviceId{0}};
+  const auto bound = [&](const Schedule& schedule) {
+    return segment_bound(CutModel(layers, cluster, MemoryRule::Lifetimes), problem, schedule);
+  };
+  using enum Op;
+  const Schedule late = in_order({{Forward, 0},
+                                  {Forward, 1},
+                                  {BackwardInput, 0},
+                                  {BackwardInput, 1},
+                                  {BackwardWeight, 0},
+                                  {BackwardWeight, 1}});
+  const Schedule between = in_order({{Forward, 0},
+                                     {BackwardInput, 0},
+                                     {BackwardWeight, 0},
+                                     {Forward, 1},
+                                     {BackwardInput, 1},
+                                     {BackwardWeight, 1}});
+  const Schedule whole = in_order({{Forward, 0}, {Forward, 1}, {Backward, 0}, {Backward, 1}});
+  EXPECT_EQ(bound(late), 7 + 2 * 30 + 100);
+  EXPECT_EQ(bound(between), 7 + 2 * 30 + 30 + 100);
+  EXPECT_EQ(bound(whole), 7 + 2 * 30 + 2 * 30 + 100);
+  EXPECT_EQ(one_microbatch_bound(problem), 18 + 122);
+  // On slow devices alone all takes three times as long, beside a fast one it does not.
+  problem.device_of_rank = {DeviceId{1}};
+  EXPECT_EQ(bound(between), 3 * 197);
+  problem.device_of_rank = {DeviceId{1}, DeviceId{0}};
+  EXPECT_EQ(bound(between), 197);
+  // Without gradients behind c nothing waits for it: all its own work counts, to the end.
+  layers.values[0].gradient_bytes = layers.values[1].gradient_bytes = Bytes{0};
+  EXPECT_EQ(bound(late), 7 + 2 * 60);
+  EXPECT_EQ(one_microbatch_bound(problem), 7 + 50);
+  // c and d in one piece: d's work counts, too.
+  layers.layers[2].no_cut_after = "in one piece";
+  EXPECT_EQ(bound(late), 7 + 2 * 63);
+  // c reads nothing: it waits for nothing.
+  layers.values.erase(layers.values.begin() + 1);
+  EXPECT_EQ(bound(late), 2 * 63);
+}
+
 TEST(SegmentBound, IsNotAboveTheBruteForceOptimumAndNearItWithOneHeavyLayer) {
   std::mt19937 random(31);
   int near = 0;
