@@ -80,11 +80,15 @@ CutCosts::Latency CutCosts::latency(std::size_t from, std::size_t to,
   return found;
 }
 
-CutCosts::Latency CutCosts::neighbour_latency(std::size_t i, const Cuts& cuts) {
+const CutCosts::Known& CutCosts::neighbour(std::size_t i, const Cuts& cuts) {
   const std::int32_t q = cuts[i], before = cuts[i - 1], after = cuts[i + 1];
-  Known& known =
-      known_[i * (static_cast<std::size_t>(model_.last()) + 1) + static_cast<std::size_t>(q)];
-  if (known.before == before && known.after == after) return known.latency;
+  Known& known = known_[i * longest_message_.size() + static_cast<std::size_t>(q)];
+  if (known.before != before || known.after != after) renew(known, i, q, before, after);
+  return known;
+}
+
+void CutCosts::renew(Known& known, std::size_t i, std::int32_t q, std::int32_t before,
+                     std::int32_t after) {
   known.before = before, known.after = after;
   const auto list = model_.crossing(q);
   const CutModel::Extent& extent = model_.extent(q);
@@ -97,13 +101,13 @@ CutCosts::Latency CutCosts::neighbour_latency(std::size_t i, const Cuts& cuts) {
       mask |= std::uint64_t{list[k].producer >= before && list[k].next < after} << (k + 1);
   else
     mask = 0;
-  if (mask != 0 && known.mask == mask) return known.latency;
+  if (mask != 0 && known.mask == mask) return;
   Message message;
   for (const CutModel::Crossing& c : list)
     if (c.producer >= before && c.next < after)
       message.add(model_.layers().values[static_cast<std::size_t>(c.value)]);
-  known = {mask, before, after, latency(i - 1, i, message)};
-  return known.latency;
+  known.mask = mask, known.latency = latency(i - 1, i, message);
+  known.narrow = {Program::narrow(known.latency.forward), Program::narrow(known.latency.backward)};
 }
 
 CutCosts::Latency CutCosts::sure_latency(std::size_t i, std::int32_t q, std::int32_t latest_begin,
@@ -197,9 +201,13 @@ CutCosts::Priced CutCosts::price_rest(const Cuts& cuts, const Program& program, 
   durations[program.forward_latency(0) * stride] = durations[program.backward_latency(0) * stride] =
       0;
   for (std::size_t i = 1; i < stages; ++i) {
-    const Latency latency = neighbour_latency(i, cuts);
-    durations[program.forward_latency(i) * stride] = as<Number>(latency.forward);
-    durations[program.backward_latency(i) * stride] = as<Number>(latency.backward);
+    const Known& known = neighbour(i, cuts);
+    Number& forward = durations[program.forward_latency(i) * stride];
+    Number& backward = durations[program.backward_latency(i) * stride];
+    if constexpr (std::is_same_v<Number, Program::Narrow>)
+      forward = known.narrow[0], backward = known.narrow[1];
+    else
+      forward = known.latency.forward, backward = known.latency.backward;
   }
   Priced priced;
   if (skips(cuts))

@@ -70,9 +70,12 @@ class CutCosts {
     std::uint64_t mask = 0;
     std::int32_t before = -1, after = -1;
     Latency latency;
+    std::array<Program::Narrow, 2> narrow{};  // the same: forward, backward
   };
   Latency latency(std::size_t from, std::size_t to, const Message& message) const;
-  Latency neighbour_latency(std::size_t boundary, const Cuts& cuts);
+  const Known& neighbour(std::size_t boundary, const Cuts& cuts);
+  void renew(Known& known, std::size_t boundary, std::int32_t q, std::int32_t before,
+             std::int32_t after);
   void price_works(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
                    const std::vector<bool>* recompute) const;
   void price_works(const Cuts& cuts, const Program& program, Program::Narrow* durations,
