@@ -213,12 +213,14 @@ class JointSearch {
       c.floor = std::max(c.floor, at->second);
     }
   }
-  /// Once the class that is covered has linked stages only, what holds for those needs no proof.
+  /// Once the class that is covered has linked stages only, what holds for those needs no proof. Of
+  /// few stages a certificate is wanted that says the same: there the proofs do without.
   void raise_floors(double target) {
     if (std::ranges::none_of(contenders_,
                              [](const Contender& c) { return c.proof && c.proof->linked_only(); }))
       return;
     each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
+      if (options_.certificate && c.candidates->stages() <= Relaxation::kFewStages) return;
       const std::vector<CutCosts::Latency> none(c.candidates->stages(), {0, 0});
       c.floor =
           std::max(c.floor, stage_bound(model_, c.candidates->costs(), c.candidates->schedule(),
