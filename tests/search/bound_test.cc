@@ -172,6 +172,100 @@ TEST(BranchAndBound, OfARestrictedClassIsNotAboveItsBruteForceOptimum) {
   EXPECT_GT(smaller, 10) << "classes without the best cuts";
 }
 
+/// Random whole weights of everything that a stage may have, transfers left out.
+PathCounts<double> random_weights(std::mt19937& random, std::size_t stages) {
+  PathCounts<double> weights(stages);
+  weights.temporary.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    for (auto& of : weights.work) of[s] = static_cast<double>(random() % 4);
+    for (auto& of : weights.held) of[s] = static_cast<double>(random() % 3);
+    for (double& of : weights.temporary[s]) of = random() % 3 == 0 ? 5 : 0;
+  }
+  return weights;
+}
+
+/// The weighted sum of one choice of cuts, stage by stage.
+double weighted_sum(const Candidates& candidates, const PathCounts<double>& weights,
+                    const Cuts& cuts) {
+  const CutModel& model = candidates.model();
+  double sum = 0;
+  for (std::size_t s = 0; s < candidates.stages(); ++s) {
+    const auto from = static_cast<std::size_t>(cuts[s]), to = static_cast<std::size_t>(cuts[s + 1]);
+    for (std::size_t w = 0; w < kWorks; ++w) {
+      const auto& time = model.time(candidates.costs().kind(s), static_cast<Work>(w));
+      sum += weights.work[w][s] * (time[to] - time[from]);
+    }
+    for (std::size_t h = 0; h < kHolds; ++h) {
+      const auto& held = model.held(static_cast<Hold>(h));
+      sum += weights.held[h][s] * (held[to] - held[from]);
+    }
+    for (std::size_t pass = 0; pass < kPasses; ++pass)
+      sum +=
+          weights.temporary[s][pass] * model.temporary(static_cast<Op>(pass), cuts[s], cuts[s + 1]);
+  }
+  return sum;
+}
+
+TEST(CutBound, FindsTheSmallestSumAndFiltersNothingBelowALimit) {
+  std::mt19937 random(61);
+  int filtered = 0;
+  for (int round = 0; round < 600; ++round) {
+    Instance instance = random_instance(random, 1, 0.5);
+    for (Bytes& limit : instance.memory_limit) limit = Bytes{1 << 30};
+    const Problem problem = instance.problem();
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    if (model.last() < static_cast<std::int32_t>(instance.schedules[0].stages())) continue;
+    const Candidates candidates(model, problem, instance.schedules[0]);
+    const std::size_t stages = candidates.stages();
+    CutBound bound(model, candidates.costs(), candidates.live(), problem.memory_limit, stages);
+    ASSERT_TRUE(bound.enter(bound.everything()));
+    bound.refresh_latencies();
+    const PathCounts<double> weights = random_weights(random, stages);
+    std::vector<std::pair<double, Cuts>> all;
+    for_each_partition(instance.layers, stages, [&](const Partition& partition) {
+      const Cuts cuts = *model.cuts(partition);
+      all.emplace_back(1000 + weighted_sum(candidates, weights, cuts), cuts);
+    });
+    std::ranges::sort(all);
+    const auto minimum = bound.minimum(weights, 1000);
+    ASSERT_TRUE(minimum);
+    ASSERT_EQ(minimum->scaled, all.front().first) << round;
+    ASSERT_EQ(1000 + weighted_sum(candidates, weights, minimum->cuts), minimum->scaled);
+    const double limit = all[random() % all.size()].first;
+    ASSERT_TRUE(bound.filter(limit));
+    for (const auto& [sum, cuts] : all) {
+      bool inside = true;
+      for (std::size_t i = 1; i < stages; ++i)
+        inside = inside && std::ranges::count(bound.positions(i), cuts[i]) > 0;
+      ASSERT_TRUE(inside || sum > limit) << round;
+      filtered += !inside;
+    }
+  }
+  EXPECT_GT(filtered, 1000);
+}
+
+// Limits of just what a plan takes do not exclude it, neither from the search nor from its proof.
+TEST(BranchAndBound, KeepsPlansThatJustFit) {
+  std::mt19937 random(67);
+  for (int round = 0; round < 300; ++round) {
+    Instance instance = random_instance(random, 1, 0.5);
+    const ScheduleSpec spec = instance.schedules[0];
+    for (Bytes& limit : instance.memory_limit) limit = Bytes{1 << 30};
+    std::vector<Partition> all;
+    for_each_partition(instance.layers, spec.stages(),
+                       [&](const Partition& cuts) { all.push_back(cuts); });
+    if (all.empty()) continue;
+    const EvaluatedPlan plan = evaluate(instance.layers, instance.cluster, generate(spec),
+                                        placement_for(spec), all[random() % all.size()]);
+    instance.memory_limit = plan.peak_memory;
+    const double best = brute_force(instance.problem(), spec).time;
+    const SearchOutcome outcome = search(instance.problem(), {.iterations = 30});
+    ASSERT_FALSE(outcome.plans.empty()) << round;
+    ASSERT_EQ(static_cast<double>(outcome.plans[0].estimate.count()), best) << round;
+    ASSERT_EQ(outcome.bound->time, outcome.plans[0].estimate) << round;
+  }
+}
+
 /// One rank and stage, two microbatches; of the schedule only the order counts.
 Schedule in_order(const std::vector<std::pair<Op, std::int64_t>>& actions) {
   Schedule schedule;
