@@ -142,7 +142,7 @@ void CutModel::sum_temporary(MemoryRule rule) {
   constexpr std::array kParts{&PassBytes::forward, &PassBytes::backward, &PassBytes::input,
                               &PassBytes::weight};
   for (std::size_t pass = 0; pass < kPasses; ++pass) {
-    auto& [most, held] = temporary_[pass];
+    auto& [most, held, highest] = temporary_[pass];
     held.assign(layer_.size(), 0.0);
     most.assign(1, std::vector<double>(layer_.size(), std::numeric_limits<double>::lowest()));
     double sum = 0;
@@ -161,6 +161,8 @@ void CutModel::sum_temporary(MemoryRule rule) {
         wider[i] = std::max(wider[i], most.back()[i + width]);
       most.push_back(std::move(wider));
     }
+    highest = temporary(static_cast<Op>(pass), 0, last()) + held.back() -
+              std::min(0.0, std::ranges::min(held));
   }
 }
 
@@ -168,16 +170,11 @@ double CutModel::temporary(Op op, std::int32_t from, std::int32_t to) const {
   if (to <= from) return 0;
   const auto width = static_cast<std::uint32_t>(to - from);
   const auto level = static_cast<std::size_t>(std::bit_width(width)) - 1;
-  const auto& [most, held] = temporary_[pass(op)];
+  const auto& [most, held, highest] = temporary_[pass(op)];
   const auto end = static_cast<std::size_t>(to);
   return std::max(0.0, std::max(most[level][static_cast<std::size_t>(from)],
                                 most[level][end - (std::size_t{1} << level)]) -
                            held[end]);
-}
-
-double CutModel::most_temporary(Op op) const {
-  const double lowest = std::ranges::min(settled(op));
-  return temporary(op, 0, last()) + settled(op).back() - std::min(0.0, lowest);
 }
 
 void CutModel::list_crossings() {

@@ -54,7 +54,7 @@ class CutModel {
   /// temporary() never rises with `from`.
   const std::vector<double>& settled(Op op) const { return temporary_[pass(op)].held; }
   /// No temporary and no settled() of any stage is larger, nor is their sum.
-  double most_temporary(Op op) const;
+  double most_temporary(Op op) const { return temporary_[pass(op)].highest; }
 
   /// A value that crosses a position q: made in segment `producer` < q, read next in segment
   /// `next` >= q (segment j = layers between positions j and j + 1).
@@ -100,6 +100,7 @@ class CutModel {
   struct Temporary {
     std::vector<std::vector<double>> most;  // [log2 of the width][segment] temporary + held so far
     std::vector<double> held;               // [position]
+    double highest = 0;                     // most_temporary
   };
   static constexpr std::size_t pass(Op op) { return static_cast<std::size_t>(op); }
   std::array<Temporary, kPasses> temporary_;  // [pass]
