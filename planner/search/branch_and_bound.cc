@@ -223,6 +223,8 @@ void BranchAndBound::split(const Node& node) {
   const CutModel& model = candidates_.model();
   const CutRegion& region = cut_bound_.region();
   const auto loads = relaxation_.loads();
+  // Where memory binds, the weights are those of a mixture.
+  const RowWeights& weights = cut_bound_.limited() && best_ ? *best_ : relaxation_.weights();
   std::size_t stage = kNothing;
   double score = 0, threshold = 0;
   // Without a plan to beat nothing is closed by its bound: halve ranges until few cuts are left.
@@ -236,12 +238,12 @@ void BranchAndBound::split(const Node& node) {
       sum += load[static_cast<std::size_t>(cuts[s + 1])] - load[static_cast<std::size_t>(cuts[s])];
     const double cut = std::floor(sum / static_cast<double>(responses_.size() + 1));
     if (cut < region.low[s] || cut + 1 > region.high[s]) continue;
-    const double worth = std::abs(solved - cut) * relaxation_.price(s);
+    const double worth = std::abs(solved - cut) * relaxation_.price(weights, s);
     if (worth > score) score = worth, stage = s, threshold = cut;
   }
   CutRegion left = region, right = region;
   CertifiedNode certified;
-  if (stage != kNothing && score > 1e-6 * relaxation_.weights().sum * node.bound) {
+  if (stage != kNothing && score > 1e-6 * weights.sum * node.bound) {
     left.high[stage] = threshold, right.low[stage] = threshold + 1;
     certified = {{},
                  CertifiedNode::Then::SplitLoad,

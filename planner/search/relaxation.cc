@@ -231,11 +231,11 @@ void Relaxation::solve(double tolerance) {
   }
 }
 
-double Relaxation::price(std::size_t s) const {
+double Relaxation::price(const RowWeights& weights, std::size_t s) const {
   double price = 0;
-  for (std::size_t w = 0; w < kWorks; ++w) price += weights_.counts.work[w][s] * share_[s][w];
+  for (std::size_t w = 0; w < kWorks; ++w) price += weights.counts.work[w][s] * share_[s][w];
   for (std::size_t h = 0; h < kHolds; ++h)
-    price += weights_.counts.held[h][s] * share_[s][kWorks + h];
+    price += weights.counts.held[h][s] * share_[s][kWorks + h];
   return price / scale_[s];
 }
 

@@ -59,8 +59,8 @@ class Relaxation {
   double work() const { return work_; }
   /// Load of a stage on its kind per load in the master.
   double scale(std::size_t stage) const { return scale_[stage]; }
-  /// What a ns of load of the stage on its kind weighs.
-  double price(std::size_t stage) const;
+  /// What a ns of load of the stage on its kind weighs in `weights`.
+  double price(const RowWeights& weights, std::size_t stage) const;
 
  private:
   static constexpr std::size_t kAmounts = kWorks + kHolds;
