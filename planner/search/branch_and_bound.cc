@@ -156,7 +156,7 @@ double BranchAndBound::tolerance(const Node& node) const {
 
 /// Raises the node's bound by rounds of master, minimum and the minimum's longest path.
 BranchAndBound::Verdict BranchAndBound::raise(Node& node, std::size_t rounds) {
-  responses_.clear();
+  responses_.clear(), spread_.clear();
   if (!cut_bound_.enter(node.region)) return close(node, target());
   relaxation_.enter();
   if (inherit(node) == Verdict::Closed) return Verdict::Closed;
@@ -216,39 +216,43 @@ bool BranchAndBound::enumerate() {
   return true;
 }
 
-/// Two children: by the load on which the master's loads and the minima disagree most, weighted by
-/// what the load costs; by position if they do not. The distance of the master's load from
-/// their mean says how far both sides are pushed: the spread of the minima alone says much less.
-void BranchAndBound::split(const Node& node) {
-  const CutModel& model = candidates_.model();
+/// Where to split the load of a stage, and what that promises. Half way between the master's load
+/// and the minima's: how far they disagree says how far both halves are pushed, more than the
+/// spread of the minima alone. Where there is a mixture, at its mean: no half has all of it.
+BranchAndBound::Threshold BranchAndBound::threshold(std::size_t s) const {
+  if (!spread_.empty())
+    return {std::floor(spread_[s].mean), spread_[s].distance * relaxation_.price(*best_, s)};
   const CutRegion& region = cut_bound_.region();
-  const auto loads = relaxation_.loads();
-  // Where memory binds, the weights are those of a mixture.
-  const RowWeights& weights = cut_bound_.limited() && best_ ? *best_ : relaxation_.weights();
+  const std::vector<double>& load = candidates_.model().load(candidates_.costs().kind(s));
+  const double solved =
+      std::clamp(relaxation_.loads()[s] * relaxation_.scale(s), region.low[s], region.high[s]);
+  double sum = solved;
+  for (const Cuts& cuts : responses_)
+    sum += load[static_cast<std::size_t>(cuts[s + 1])] - load[static_cast<std::size_t>(cuts[s])];
+  const double at = std::floor(sum / static_cast<double>(responses_.size() + 1));
+  return {at, std::abs(solved - at) * relaxation_.price(relaxation_.weights(), s)};
+}
+
+/// Two children: by the load whose threshold promises most; by position if none promises anything.
+void BranchAndBound::split(const Node& node) {
+  const CutRegion& region = cut_bound_.region();
   std::size_t stage = kNothing;
-  double score = 0, threshold = 0;
+  Threshold best;
   // Without a plan to beat nothing is closed by its bound: halve ranges until few cuts are left.
   const bool by_load = target() < Candidates::kTooFull;
   for (std::size_t s = 0; by_load && s < candidates_.stages(); ++s) {
-    const std::vector<double>& load = model.load(candidates_.costs().kind(s));
-    const double solved =
-        std::clamp(loads[s] * relaxation_.scale(s), region.low[s], region.high[s]);
-    double sum = solved;
-    for (const Cuts& cuts : responses_)
-      sum += load[static_cast<std::size_t>(cuts[s + 1])] - load[static_cast<std::size_t>(cuts[s])];
-    const double cut = std::floor(sum / static_cast<double>(responses_.size() + 1));
-    if (cut < region.low[s] || cut + 1 > region.high[s]) continue;
-    const double worth = std::abs(solved - cut) * relaxation_.price(weights, s);
-    if (worth > score) score = worth, stage = s, threshold = cut;
+    const Threshold found = threshold(s);
+    if (found.at < region.low[s] || found.at + 1 > region.high[s]) continue;
+    if (found.worth > best.worth) best = found, stage = s;
   }
   CutRegion left = region, right = region;
   CertifiedNode certified;
-  if (stage != kNothing && score > 1e-6 * weights.sum * node.bound) {
-    left.high[stage] = threshold, right.low[stage] = threshold + 1;
+  if (stage != kNothing && best.worth > 1e-6 * last_sum_ * node.bound) {
+    left.high[stage] = best.at, right.low[stage] = best.at + 1;
     certified = {{},
                  CertifiedNode::Then::SplitLoad,
                  static_cast<std::uint32_t>(stage),
-                 static_cast<std::int64_t>(threshold)};
+                 static_cast<std::int64_t>(best.at)};
   } else {
     std::size_t widest = 1;
     for (std::size_t i = 2; i < candidates_.stages(); ++i)

@@ -108,6 +108,10 @@ class BranchAndBound {
   void respond(const Cuts& cuts);
   double bound_of(const CutBound::Minimum& minimum, double weight_sum) const;
   bool enumerate();
+  struct Threshold {
+    double at = 0, worth = 0;
+  };
+  Threshold threshold(std::size_t stage) const;
   void split(const Node& node);
   std::size_t push(CutRegion region, const Node& parent);
   Node pop();
@@ -122,6 +126,7 @@ class BranchAndBound {
   Cuts nearest_;
   std::vector<Cuts> responses_;                   // of the present node
   CertifiedWeights last_weights_, best_weights_;  // of the present node
+  std::vector<CutMixture::Spread> spread_;        // of the present node's mixture, if it has one
   std::shared_ptr<const RowWeights> best_;  // those that give the present node's highest bound,
   double best_bound_ = 0;                   // which is this
   double last_sum_ = 0, last_bound_ = 0;    // of the last minimum: its weights' sum, its bound

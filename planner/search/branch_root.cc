@@ -158,6 +158,7 @@ BranchAndBound::Verdict BranchAndBound::mix(Node& node, std::size_t minima) {
     if (mixture.value() - node.bound < kMixed * (target() - node.bound)) break;
   }
   other_work_ += mixture.work();
+  spread_ = mixture.spread();
   if (better && settings_.record) {
     record_.node(node.record).bound = node.bound;
     record_.node(node.record).certified.weights.push_back(best_->certified);

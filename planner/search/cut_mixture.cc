@@ -186,6 +186,25 @@ std::optional<CutBound::Minimum> CutMixture::next() {
   return std::nullopt;
 }
 
+std::vector<CutMixture::Spread> CutMixture::spread() const {
+  const auto share = master_.loads().subspan(1);
+  const double real = 1 - master_.loads()[0];
+  std::vector<Spread> found;
+  for (std::size_t s = 0; s < candidates_.stages() && real > kTolerance; ++s) {
+    const std::vector<double>& sums = candidates_.model().load(candidates_.costs().kind(s));
+    const auto load = [&](const Column& column) {
+      return sums[static_cast<std::size_t>(column.cuts[s + 1])] -
+             sums[static_cast<std::size_t>(column.cuts[s])];
+    };
+    Spread& of = found.emplace_back();
+    for (std::size_t c = 0; c < columns_.size(); ++c)
+      of.mean += share[c] / real * load(columns_[c]);
+    for (std::size_t c = 0; c < columns_.size(); ++c)
+      of.distance += share[c] / real * std::abs(load(columns_[c]) - of.mean);
+  }
+  return found;
+}
+
 void CutMixture::keep_weights() {
   tried_.resize(rows_.size(), 0.0);
   for (std::size_t p = 0; p < rows_.size(); ++p) rows_[p].weight = tried_[p];

@@ -43,6 +43,13 @@ class CutMixture {
   /// No weights give a higher bound than this (ns), about: what the cuts found so far allow.
   double value() const { return value_; }
 
+  /// A stage's load (ns on its kind) over the cuts of the last mixture that exist.
+  struct Spread {
+    double mean = 0, distance = 0;  ///< of loads; of loads from their mean, on average
+  };
+  /// [stage]; empty if none of the cuts has a share.
+  std::vector<Spread> spread() const;
+
   /// About how many ns all calls together have taken, minima left out: counted, not measured.
   double work() const { return work_; }
 
