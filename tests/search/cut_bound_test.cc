@@ -83,6 +83,42 @@ TEST(CutBound, FindsTheSmallestSumAndFiltersNothingBelowALimit) {
   EXPECT_GT(filtered, 1000);
 }
 
+// Cuts that hold exactly as much as there is are within the limits, in the whole region as in the
+// one of them alone.
+TEST(CutBound, KeepsCutsThatHoldJustTheLimit) {
+  std::mt19937 random(83);
+  int tried = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Instance instance = random_instance(random, 1, 0.5);
+    const Problem problem = instance.problem();
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    if (model.last() < static_cast<std::int32_t>(instance.schedules[0].stages())) continue;
+    const Candidates candidates(model, problem, instance.schedules[0]);
+    std::vector<Cuts> all;
+    for_each_partition(instance.layers, candidates.stages(),
+                       [&](const Partition& partition) { all.push_back(*model.cuts(partition)); });
+    const Cuts& cuts = all[random() % all.size()];
+    std::vector<Bytes> limit;
+    for (std::size_t r = 0; r < candidates.live().ranks(); ++r)
+      limit.push_back(Bytes{static_cast<std::int64_t>(candidates.live().peak(model, cuts, r))});
+    CutBound bound(model, candidates.costs(), candidates.live(), limit, candidates.stages());
+    CutRegion region = bound.everything();
+    for (const bool alone : {false, true}) {
+      if (alone) region.first = region.last = cuts;
+      ASSERT_TRUE(bound.enter(region)) << round;
+      for (std::size_t i = 1; i < candidates.stages(); ++i)
+        ASSERT_EQ(std::ranges::count(bound.positions(i), cuts[i]), 1) << round;
+      const auto minimum = bound.minimum(PathCounts<double>(candidates.stages()), 0);
+      ASSERT_TRUE(minimum) << round;
+      if (alone) {
+        ASSERT_EQ(minimum->cuts, cuts) << round;
+      }
+      ++tried;
+    }
+  }
+  EXPECT_GT(tried, 200);
+}
+
 /// One rank and stage, two microbatches; of the schedule only the order counts.
 Schedule in_order(const std::vector<std::pair<Op, std::int64_t>>& actions) {
   Schedule schedule;
