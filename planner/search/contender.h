@@ -29,6 +29,13 @@ struct Contender {
   double bound() const {
     return std::max(floor, proof ? std::min(proof->bound(), candidates->unsure()) : 0);
   }
+  /// About how many ns its candidates and its proof have taken: counted, not measured.
+  double work() const { return candidates->work() + (proof ? proof->work() : 0); }
+  /// Judges cuts if they are faster than the best so far.
+  void offer(const Cuts& cuts);
+  /// Descends, judges, and again: what the exact memory rule refuses, Candidates::excess knows
+  /// better the next time.
+  void descend_and_offer(const Cuts& cuts);
 };
 
 /// No cuts of any of the schedules are faster (ns).

@@ -1,0 +1,26 @@
+#include "planner/search/contender.h"
+
+namespace pfeife {
+
+void Contender::offer(const Cuts& cuts) {
+  double time = candidates->search_time(cuts);
+  if (time > candidates->best_time()) return;
+  if (candidates->estimator_is_dear()) time = candidates->time(cuts);
+  candidates->offer(cuts, time);
+}
+
+void Contender::descend_and_offer(const Cuts& cuts) {
+  Scored from = score(*candidates, cuts);
+  if (cuts == start.cuts) start = from;  // its score may have been a lower bound
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    from = descend(*candidates, from, 400);
+    offer(from.cuts);
+    if (candidates->best_time() <= from.score) break;
+    from = score(*candidates, from.cuts);
+  }
+  if (from.score < start.score ||
+      candidates->best_time() == std::numeric_limits<double>::infinity())
+    start = from;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,80 @@
+// The state of a joint search, and its steps. search.h is the door.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "planner/search/contender.h"
+#include "planner/search/parallel.h"
+#include "planner/search/search.h"
+
+namespace pfeife {
+
+class JointSearch {
+ public:
+  /// `built`: schedules beside problem.schedules whose order is built for the costs. Keeps
+  /// references to `problem` and `options`.
+  JointSearch(const Problem& problem, const std::vector<ScheduleSpec>& built,
+              const SearchOptions& options);
+  SearchOutcome run();
+
+ private:
+  static constexpr std::size_t kSideBySide = 8;  ///< begun before a budget is looked at
+
+  // joint_search_plans.cc
+  void place_start();
+  void polish_first();
+  void anneal_best();
+  void share_cuts();
+  void build_orders();
+  // joint_search_proofs.cc
+  void bound_all();
+  void raise_floors(double target);
+  void bound_unproven();
+  void bound(Contender& c, double target);
+  void branch();
+  void branch_round(const std::vector<std::size_t>& order);
+
+  void report(double fraction);
+  double best_time() const;
+  /// Numbers of the contenders with a plan, the fastest first.
+  std::vector<std::size_t> by_time() const;
+  /// Numbers of the contenders that may yet give a faster plan, smallest key first. (A certificate
+  /// needs the proofs of all, whatever their floor.)
+  template <class Key>
+  std::vector<std::size_t> ranked(const Key& key) const {
+    std::vector<std::size_t> order;
+    const double best = best_time();
+    for (const Contender& c : contenders_)
+      if (c.open() && (c.floor < best || options_.certificate)) order.push_back(c.number);
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return key(contenders_[i]); });
+    return order;
+  }
+  template <class Work>
+  void each(const std::vector<std::size_t>& numbers, const Work& work) {
+    parallel_for(numbers.size(), options_.threads,
+                 [&](std::size_t i) { work(contenders_[numbers[i]]); });
+  }
+
+  /// The same in this order until about `budget` ns of one core are spent: counted, not measured.
+  template <class Work>
+  void each_within(double budget, const std::vector<std::size_t>& numbers, const Work& work) {
+    parallel_while(budget, numbers.size(), kSideBySide, options_.threads, [&](std::size_t k) {
+      Contender& c = contenders_[numbers[k]];
+      const double before = c.work();
+      work(c);
+      return c.work() - before;
+    });
+  }
+
+  const Problem& problem_;
+  const std::vector<ScheduleSpec> to_build_;
+  const SearchOptions& options_;
+  std::size_t effort_;
+  CutModel model_;
+  std::vector<Contender> contenders_;
+  std::vector<BuiltPlan> built_;  // [to_build_]
+  std::vector<SearchStep> history_;
+};
+
+}  // namespace pfeife

@@ -1,0 +1,130 @@
+// The steps of the joint search that find plans.
+#include <limits>
+#include <map>
+
+#include "planner/ir/error.h"
+#include "planner/schedules/families.h"
+#include "planner/search/joint_search.h"
+#include "planner/search/segment_bound.h"
+#include "planner/search/stage_bound.h"
+#include "planner/search/start_cuts.h"
+
+namespace pfeife {
+namespace {
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr std::size_t kPolishedFirst = 4;     ///< schedules that make the first upper bound
+constexpr std::size_t kAnnealed = 8;          ///< schedules annealed of each number of loops
+constexpr std::size_t kFirstAnnealing = 300;  ///< batches
+constexpr std::size_t kShared = 16;           ///< cuts of other schedules that one tries
+constexpr double kJudging = 5e8;              ///< ns for the simple cuts of all schedules
+constexpr double kDescents = 1.5e9;           ///< ns for descents on all schedules
+}  // namespace
+
+void JointSearch::place_start() {
+  contenders_.resize(problem_.schedules.size());
+  std::map<std::vector<RankId>, std::vector<Cuts>> simple;
+  for (std::size_t i = 0; i < contenders_.size(); ++i) {
+    const ScheduleSpec& spec = problem_.schedules[i];
+    Placement placement = placement_for(spec);
+    placement.device_of_rank = problem_.device_of_rank;
+    contenders_[i].number = i;
+    const auto [at, added] = simple.try_emplace(placement.rank_of_stage);
+    if (added) at->second = simple_cuts(model_, placement);
+    contenders_[i].simple = at->second;
+    if (at->second.empty())
+      contenders_[i].impossible =
+          stream_all("the model has no ", spec.stages(), " stages: too few legal cuts");
+  }
+  each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
+    const ScheduleSpec& spec = problem_.schedules[c.number];
+    c.candidates = std::make_unique<Candidates>(model_, problem_, spec);
+    c.floor = segment_bound(model_, problem_, c.candidates->schedule());
+    if (spec.loops == 1)
+      c.simple.push_back(stage_cuts(model_, c.candidates->costs(), c.candidates->schedule()));
+    c.start.score = kInfinite;
+    std::vector<double> times;
+    std::vector<char> sure;
+    c.candidates->search_times(c.simple, times, sure);
+    for (std::size_t k = 0; k < c.simple.size(); ++k)
+      if (const double worth = c.candidates->weigh(c.simple[k], times[k]);
+          c.start.cuts.empty() || worth < c.start.score)
+        c.start = {c.simple[k], worth};
+  });
+  each_within(kJudging, ranked([](const Contender& c) { return c.start.score; }), [](Contender& c) {
+    if (c.start.score < Candidates::kTooFull) c.offer(c.start.cuts);
+    for (const Cuts& cuts : c.simple)
+      if (&cuts == &c.simple.front() || !c.candidates->surely_too_full(cuts)) c.offer(cuts);
+    if (c.candidates->best_time() < kInfinite) return;
+    c.start = score(*c.candidates, roomy_cuts(*c.candidates, c.start.cuts));
+    c.offer(c.start.cuts);
+  });
+}
+
+void JointSearch::polish_first() {
+  std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
+  order.resize(std::min(order.size(), kPolishedFirst));
+  each(order, [](Contender& c) { c.descend_and_offer(c.start.cuts); });
+}
+
+void JointSearch::anneal_best() {
+  std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
+  each_within(kDescents, order, [](Contender& c) {
+    if (c.proof && !c.proof->nearest().empty())
+      if (const Scored found = score(*c.candidates, c.proof->nearest());
+          found.score < c.start.score)
+        c.start = found;
+    c.descend_and_offer(c.start.cuts);
+  });
+  share_cuts();
+  // The best of each number of loops, so that more loops to choose from leave those there were
+  // their part.
+  std::map<std::size_t, std::size_t> annealed;
+  order = ranked([](const Contender& c) { return std::pair{c.start.score, c.bound()}; });
+  std::erase_if(
+      order, [&](std::size_t i) { return annealed[problem_.schedules[i].loops]++ >= kAnnealed; });
+  each_within(kDescents, order, [&](Contender& c) {
+    const std::uint64_t seed = digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
+    // A short run first, the same whatever the effort, so that more of it loses nothing.
+    const std::size_t first = std::min(kFirstAnnealing, 3 * effort_);
+    Scored found = anneal(*c.candidates, c.start, first, seed);
+    const Scored later = anneal(*c.candidates, found, 3 * effort_ - first, seed + 1);
+    if (later.score < found.score) found = later;
+    c.descend_and_offer(found.cuts);
+  });
+  share_cuts();
+}
+
+/// The best cuts of every schedule are tried with the others of as many stages: schedules that
+/// differ little have much the same best cuts, but not each finds them.
+void JointSearch::share_cuts() {
+  std::map<std::size_t, std::vector<Cuts>> good;
+  for (const std::size_t i : by_time())
+    if (auto& some = good[contenders_[i].candidates->stages()]; some.size() < kShared)
+      some.push_back(contenders_[i].candidates->best_cuts());
+  each_within(kDescents, ranked([](const Contender& c) { return c.bound(); }), [&](Contender& c) {
+    const auto some = good.find(c.candidates->stages());
+    if (some == good.end()) return;
+    std::vector<double> times;
+    std::vector<char> sure;
+    c.candidates->search_times(some->second, times, sure);
+    Scored best = c.start;
+    for (std::size_t k = 0; k < times.size(); ++k)
+      if (times[k] < best.score)
+        if (const Scored found = score(*c.candidates, some->second[k]); found.score < best.score)
+          best = found;
+    if (best.score < c.start.score) c.descend_and_offer(best.cuts);
+  });
+}
+
+void JointSearch::build_orders() {
+  std::vector<Partition> starts;
+  for (const std::size_t i : by_time())
+    starts.push_back(contenders_[i].candidates->best()->partition);
+  built_.resize(to_build_.size());
+  parallel_for(built_.size(), options_.threads, [&](std::size_t i) {
+    built_[i] = build_plan(model_, problem_, to_build_[i], starts, effort_, options_.seed,
+                           options_.threads);
+  });
+}
+
+}  // namespace pfeife

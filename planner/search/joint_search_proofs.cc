@@ -1,0 +1,126 @@
+// The steps of the joint search that bound schedules.
+#include <limits>
+#include <map>
+
+#include "planner/search/any_order.h"
+#include "planner/search/joint_search.h"
+#include "planner/search/stage_bound.h"
+
+namespace pfeife {
+namespace {
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
+constexpr std::size_t kPartsARound = 8;      ///< of their trees, all together
+constexpr double kBounding = 1e7;            ///< ns for the first bounds, per effort
+constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the minima
+
+double spent(const Contender& c) {
+  if (!c.proof) return 0;
+  const double search = c.candidates->estimator_is_dear() ? c.candidates->work() : 0;
+  return search + c.proof->work() + static_cast<double>(c.proof->nodes()) * kNodeOverhead;
+}
+
+/// About how long a node takes, ns: the root is like several.
+double node_cost(const Contender& c) {
+  constexpr double kRoot = 8;
+  return spent(c) / (static_cast<double>(c.proof->nodes()) + kRoot);
+}
+
+std::size_t nodes_a_round(const Contender& c) {
+  return static_cast<std::size_t>(std::clamp(2e7 / node_cost(c), 1.0, 400.0));
+}
+
+}  // namespace
+
+void JointSearch::bound_all() {
+  const double target = best_time();
+  const auto by_start = [](const Contender& c) { return c.start.score; };
+  const auto bound_one = [&](Contender& c) { bound(c, target); };
+  std::vector<std::size_t> order = ranked(by_start);
+  order.resize(std::min(order.size(), kSideBySide));
+  each(order, bound_one);
+  raise_floors(target);
+  each_within(static_cast<double>(effort_) * kBounding, ranked(by_start), bound_one);
+  bound_unproven();
+}
+
+/// Schedules that the budget has left without a proof: what no order of their stages goes below.
+void JointSearch::bound_unproven() {
+  std::map<std::pair<std::vector<RankId>, std::size_t>, double> least;
+  for (const std::size_t i : ranked([](const Contender&) { return 0; })) {
+    Contender& c = contenders_[i];
+    if (c.proof) continue;
+    const ScheduleSpec& spec = problem_.schedules[i];
+    const auto [at, added] = least.try_emplace(
+        std::pair{c.candidates->placement().rank_of_stage, spec.microbatches}, 0.0);
+    if (added) at->second = AnyOrder(model_, problem_, spec).bound();
+    c.floor = std::max(c.floor, at->second);
+  }
+}
+
+/// Once the class that is covered has linked stages only, what holds for those needs no proof. Of
+/// few stages a certificate is wanted that says the same: there the proofs do without.
+void JointSearch::raise_floors(double target) {
+  if (std::ranges::none_of(contenders_,
+                           [](const Contender& c) { return c.proof && c.proof->linked_only(); }))
+    return;
+  each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
+    if (options_.certificate && c.candidates->stages() <= Relaxation::kFewStages) return;
+    const std::vector<CutCosts::Latency> none(c.candidates->stages(), {0, 0});
+    c.floor = std::max(c.floor, stage_bound(model_, c.candidates->costs(), c.candidates->schedule(),
+                                            none, std::min(target, Candidates::kTooFull)));
+  });
+}
+
+void JointSearch::bound(Contender& c, double target) {
+  if (!c.proof)
+    c.proof = std::make_unique<BranchAndBound>(
+        *c.candidates, BranchAndBound::Settings{.record = options_.certificate});
+  c.proof->bound_root(target);
+}
+
+void JointSearch::branch() {
+  double left = static_cast<double>(effort_) * 1e6;  // about ns of one core
+  while (left > 0) {
+    std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
+    if (order.empty()) break;
+    order.resize(std::min(order.size(), kSchedulesARound));
+    for (const std::size_t i : order) left += spent(contenders_[i]);
+    branch_round(order);
+    for (const std::size_t i : order) left -= spent(contenders_[i]) + node_cost(contenders_[i]);
+    report(1 - 0.4 * std::max(0.0, left) / (static_cast<double>(effort_) * 1e6));
+  }
+}
+
+/// Every tree in a few parts, so that several threads have work even if one schedule is left.
+void JointSearch::branch_round(const std::vector<std::size_t>& order) {
+  const double target = best_time();
+  std::vector<double> before;
+  std::vector<std::pair<std::size_t, BranchAndBound*>> parts;  // of which contender
+  for (const std::size_t i : order) {
+    before.push_back(contenders_[i].candidates->best_time());
+    if (BranchAndBound* const proof = contenders_[i].proof.get())
+      for (BranchAndBound* part : proof->deal(kPartsARound / order.size()))
+        parts.emplace_back(i, part);
+    else
+      parts.emplace_back(i, nullptr);
+  }
+  std::vector<std::size_t> nodes;
+  for (const auto& [i, proof] : parts)
+    nodes.push_back(proof == nullptr ? 0 : nodes_a_round(contenders_[i]));
+  parallel_for(parts.size(), options_.threads, [&](std::size_t k) {
+    const auto [i, proof] = parts[k];
+    if (proof == nullptr) return bound(contenders_[i], target);
+    if (proof == contenders_[i].proof.get()) proof->strengthen_root(target);
+    proof->run(nodes[k], target);
+  });
+  parallel_for(order.size(), options_.threads, [&](std::size_t k) {
+    Contender& c = contenders_[order[k]];
+    c.proof->join();
+    if (before[k] == kInfinite && !c.proof->nearest().empty())
+      c.descend_and_offer(c.proof->nearest());
+    if (c.candidates->best_time() < before[k]) c.descend_and_offer(c.candidates->best_cuts());
+  });
+}
+
+}  // namespace pfeife
