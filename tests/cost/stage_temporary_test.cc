@@ -97,6 +97,18 @@ TEST(StageTemporary, AGradientWaitsWhereItsReaderIs) {
   EXPECT_THAT(in_backward(layers, {0, 0, 0, 0}), ElementsAre(30));
 }
 
+// Layer 1's value is read in the next stage, which sends back a gradient of 10 B, there throughout.
+// Layer 1's 20 B contain it where they were measured: 10 B are left. Where it waited as a part of
+// 25 B, layer 1's 40 B contain those: 15 B.
+TEST(StageTemporary, AReceivedGradientIsNoPartOfWhatALayerTakesBesides) {
+  Layers layers = layers_of({{0, 0, 5}, {0, 0, 20}, {0, 0, 0}});
+  layers.values.push_back({"v", LayerId{1}, {LayerId{2}}, {}, Bytes{10}, {}, {}});
+  EXPECT_THAT(in_backward(layers, {0, 0, 1}), ElementsAre(10, 10));
+  layers.values[0].waiting_gradient = Bytes{25};
+  layers.layers[1].temporary = PassBytes::same(Bytes{40});
+  EXPECT_THAT(in_backward(layers, {0, 0, 1}), ElementsAre(15, 10));
+}
+
 /// Two nodes in one layer.
 PassBytes of_one_layer(const NodeProfile& first, const NodeProfile& second) {
   Graph graph;
