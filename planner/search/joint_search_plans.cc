@@ -84,11 +84,16 @@ void JointSearch::anneal_best() {
       order, [&](std::size_t i) { return annealed[problem_.schedules[i].loops]++ >= kAnnealed; });
   each_within(kDescents, order, [&](Contender& c) {
     const std::uint64_t seed = digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
-    // A short run first, the same whatever the effort, so that more of it loses nothing.
-    const std::size_t first = std::min(kFirstAnnealing, 3 * effort_);
-    Scored found = anneal(*c.candidates, c.start, first, seed);
-    const Scored later = anneal(*c.candidates, found, 3 * effort_ - first, seed + 1);
-    if (later.score < found.score) found = later;
+    // Every run is four times as long as the one before, whatever the effort, and what is left for
+    // the last one may be less: more effort keeps what less of it finds, but for that.
+    Scored found = c.start;
+    std::size_t left = 3 * effort_;
+    for (std::size_t run = 0, batches = kFirstAnnealing; left > 0; ++run, batches *= 4) {
+      batches = std::min(batches, left);
+      const Scored later = anneal(*c.candidates, found, batches, seed + run);
+      if (later.score < found.score) found = later;
+      left -= batches;
+    }
     c.descend_and_offer(found.cuts);
   });
   share_cuts();
