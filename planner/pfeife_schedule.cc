@@ -284,8 +284,9 @@ int run_certify(const Arguments& arguments) {
     throw ConfigError(
         {proof.string()},
         "is not there: none is written for given plans or schedules, for the reference search, "
-        "where the effort did not suffice to search every schedule, and for orders built for their "
-        "costs where a stage may send nothing to the next");
+        "where the effort did not suffice to search every schedule, where a bound without a search "
+        "decides for more than 48 stages, and for orders built for their costs where a stage may "
+        "send nothing to the next");
   const Certificate certificate = read_certificate(proof);
   std::optional<Plan> plan;
   if (of_plan) {

@@ -10,8 +10,6 @@ namespace {
 
 constexpr double kExact = 9007199254740992.0;  // 2^53
 
-std::size_t at(std::int32_t q) { return static_cast<std::size_t>(q); }
-
 }  // namespace
 
 CertifiedPath AnyOrderRow::certified(std::size_t stages) const {
@@ -54,7 +52,7 @@ std::vector<double> AnyOrderRows::lengths(const Cuts& cuts) const {
   for (std::size_t s = 0; s < stages; ++s) {
     for (std::size_t w = 0; w < kWorks; ++w) {
       const auto& sums = model_.time(costs_.kind(s), static_cast<Work>(w));
-      time[w].push_back(sums[at(cuts[s + 1])] - sums[at(cuts[s])] + overhead(w, s));
+      time[w].push_back(of_stage(sums, cuts, s) + overhead(w, s));
     }
     if (s == 0) continue;
     const CutCosts::Latency latency = cut_bound_.sure_at(s, cuts[s]);

@@ -227,8 +227,7 @@ BranchAndBound::Threshold BranchAndBound::threshold(std::size_t s) const {
   const double solved =
       std::clamp(relaxation_.loads()[s] * relaxation_.scale(s), region.low[s], region.high[s]);
   double sum = solved;
-  for (const Cuts& cuts : responses_)
-    sum += load[static_cast<std::size_t>(cuts[s + 1])] - load[static_cast<std::size_t>(cuts[s])];
+  for (const Cuts& cuts : responses_) sum += of_stage(load, cuts, s);
   const double at = std::floor(sum / static_cast<double>(responses_.size() + 1));
   return {at, std::abs(solved - at) * relaxation_.price(relaxation_.weights(), s)};
 }

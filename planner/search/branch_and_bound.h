@@ -41,7 +41,7 @@ class BranchAndBound {
 
   /// Deals the open nodes to at most so many parts, which may run() at once and know nothing of
   /// each other: fewer if there are few nodes. The first is this one. Until join() only run() may
-  /// be called of any.
+  /// be called of any, and strengthen_root() of this one.
   std::vector<BranchAndBound*> deal(std::size_t most);
   /// Takes back the open nodes, and what the parts have found, in their order.
   void join();

@@ -37,9 +37,8 @@ std::vector<double> CutMixture::durations(const Cuts& cuts) const {
   std::vector<double> found(program.durations(), 0.0);
   for (std::size_t s = 0; s < candidates_.stages(); ++s) {
     for (std::size_t w = 0; w < kWorks; ++w) {
-      const std::vector<double>& sums = model.time(costs.kind(s), static_cast<Work>(w));
-      found[program.work(static_cast<Work>(w), s)] =
-          sums[static_cast<std::size_t>(cuts[s + 1])] - sums[static_cast<std::size_t>(cuts[s])];
+      const auto work = static_cast<Work>(w);
+      found[program.work(work, s)] = of_stage(model.time(costs.kind(s), work), cuts, s);
     }
     found[program.work(Work::Forward, s)] += costs.action_overhead(s);
     found[program.work(Work::BackwardInput, s)] += costs.action_overhead(s);
@@ -192,10 +191,7 @@ std::vector<CutMixture::Spread> CutMixture::spread() const {
   std::vector<Spread> found;
   for (std::size_t s = 0; s < candidates_.stages() && real > kTolerance; ++s) {
     const std::vector<double>& sums = candidates_.model().load(candidates_.costs().kind(s));
-    const auto load = [&](const Column& column) {
-      return sums[static_cast<std::size_t>(column.cuts[s + 1])] -
-             sums[static_cast<std::size_t>(column.cuts[s])];
-    };
+    const auto load = [&](const Column& column) { return of_stage(sums, column.cuts, s); };
     Spread& of = found.emplace_back();
     for (std::size_t c = 0; c < columns_.size(); ++c)
       of.mean += share[c] / real * load(columns_[c]);

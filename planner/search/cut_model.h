@@ -22,6 +22,14 @@ namespace pfeife {
 /// Positions of the boundaries of all stages, S + 1 of them: 0 < p[1] < ... < p[S-1] < last.
 using Cuts = std::vector<std::int32_t>;
 
+/// What prefix sums at the positions say of [from, to), and of stage s.
+inline double between(const std::vector<double>& sums, std::int32_t from, std::int32_t to) {
+  return sums[static_cast<std::size_t>(to)] - sums[static_cast<std::size_t>(from)];
+}
+inline double of_stage(const std::vector<double>& sums, const Cuts& cuts, std::size_t s) {
+  return between(sums, cuts[s], cuts[s + 1]);
+}
+
 class CutModel {
  public:
   /// `recompute`: every backward begins with its forward again.

@@ -59,9 +59,7 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
 
 double LiveMemory::held(const CutModel& model, const LiveMoment& moment, std::size_t at,
                         std::int32_t from, std::int32_t to) {
-  const auto sum = [&](const std::vector<double>& prefix) {
-    return prefix[static_cast<std::size_t>(to)] - prefix[static_cast<std::size_t>(from)];
-  };
+  const auto sum = [&](const std::vector<double>& prefix) { return between(prefix, from, to); };
   double bytes = sum(model.held(Hold::Fixed)) + moment.saved[at] * sum(model.held(Hold::Saved));
   if (moment.weight_saved[at] != 0)
     bytes += moment.weight_saved[at] * sum(model.held(Hold::WeightSaved));
@@ -98,9 +96,7 @@ double LiveMemory::peak(const CutModel& model, const Cuts& cuts, std::size_t ran
       if (!recompute[s]) continue;
       const bool here = moment.restores && moment.running == static_cast<std::int32_t>(at);
       const double back = here ? 1 : 0;
-      const std::vector<double>& saved = model.held(Hold::Saved);
-      bytes -= (moment.saved[at] - back) * (saved[static_cast<std::size_t>(cuts[s + 1])] -
-                                            saved[static_cast<std::size_t>(cuts[s])]);
+      bytes -= (moment.saved[at] - back) * of_stage(model.held(Hold::Saved), cuts, s);
     }
     highest = std::max(highest, bytes);
   }

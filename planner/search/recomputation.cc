@@ -13,9 +13,7 @@ Recomputation::Recomputation(const Schedule& compute_only, const Placement& plac
   for (const Bytes limit : memory_limit) limit_.push_back(static_cast<double>(limit.value));
 }
 
-bool Recomputation::Choice::any() const {
-  return std::ranges::find(chosen, true) != chosen.end();
-}
+bool Recomputation::Choice::any() const { return std::ranges::find(chosen, true) != chosen.end(); }
 
 std::string recomputed_text(const std::vector<bool>& recompute) {
   std::string list;
@@ -28,8 +26,8 @@ std::string recomputed_text(const std::vector<bool>& recompute) {
 
 /// Tries all subsets of a rank's stages, or, of many, one stage more at a time.
 void Recomputation::choose_rank(const CutModel& model, const Cuts& cuts,
-                                const std::vector<double>& forward, std::size_t rank,
-                                double margin, Choice& choice) const {
+                                const std::vector<double>& forward, std::size_t rank, double margin,
+                                Choice& choice) const {
   constexpr std::size_t kAllSubsets = 6;
   const std::vector<std::size_t>& stages = live_.stages(rank);
   std::vector<bool>& chosen = choice.chosen;
@@ -76,10 +74,8 @@ Recomputation::Choice Recomputation::choose(const CutModel& model, const Cuts& c
   const std::size_t stages = cuts.size() - 1;
   Choice choice{std::vector<bool>(stages, false), std::vector<bool>(stages, false), true};
   std::vector<double> forward(stages);
-  for (std::size_t s = 0; s < stages; ++s) {
-    const std::vector<double>& sums = model.time(kind[s], Work::Forward);
-    forward[s] = sums[static_cast<std::size_t>(cuts[s + 1])] - sums[static_cast<std::size_t>(cuts[s])];
-  }
+  for (std::size_t s = 0; s < stages; ++s)
+    forward[s] = of_stage(model.time(kind[s], Work::Forward), cuts, s);
   for (std::size_t r = 0; r < limit_.size(); ++r)
     choose_rank(model, cuts, forward, r, margin[r], choice);
   return choice;

@@ -22,7 +22,8 @@ std::vector<Cuts> simple_cuts(const CutModel& model, const Placement& placement)
 }
 
 /// What one stage of a rank has at its moments, as moments of it alone, each once.
-static std::vector<LiveMoment> of_stage(const std::vector<LiveMoment>& moments, std::size_t local) {
+static std::vector<LiveMoment> moments_of_stage(const std::vector<LiveMoment>& moments,
+                                                std::size_t local) {
   std::vector<LiveMoment> found;
   for (const LiveMoment& moment : moments) {
     LiveMoment own{{moment.saved[local]}, {moment.weight_saved[local]}};
@@ -45,12 +46,11 @@ Cuts roomy_cuts(Candidates& candidates, const Cuts& fastest) {
   for (std::size_t r = 0; r < candidates.live().ranks(); ++r)
     for (std::size_t k = 0; k < candidates.live().stages(r).size(); ++k) {
       const std::size_t s = candidates.live().stages(r)[k];
-      moments[s] = of_stage(candidates.live().moments(r), k);
+      moments[s] = moments_of_stage(candidates.live().moments(r), k);
       limit[s] = std::max(1.0, static_cast<double>(candidates.memory_limit()[r].value));
     }
   const auto time = [&](std::size_t s, std::int32_t from, std::int32_t to) {
-    const std::vector<double>& load = model.load(candidates.costs().kind(s));
-    return load[static_cast<std::size_t>(to)] - load[static_cast<std::size_t>(from)];
+    return between(model.load(candidates.costs().kind(s)), from, to);
   };
   double slowest = 1;
   for (std::size_t s = 0; s < stages; ++s)
