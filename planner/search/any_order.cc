@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "planner/schedules/families.h"
 #include "planner/search/path_master.h"
+#include "planner/search/segment_bound.h"
 
 namespace pfeife {
 namespace {
@@ -161,10 +163,23 @@ std::vector<double> best_weights(AnyOrderRows& rows) {
   return best;
 }
 
+/// What heaviest_segment says, as a certificate has it: one stage or another ends behind the
+/// segment and begins before it; whichever does, its rank's rows alone are long enough.
+std::vector<CertifiedNode> whichever_stage_has(
+    std::size_t segment, std::size_t stages,
+    const std::function<std::vector<CertifiedWeights>(std::size_t)>& rows) {
+  std::vector<CertifiedNode> tree;
+  for (std::uint32_t s = 0; s + 1 < stages; ++s)
+    tree.push_back({{}, CertifiedNode::Then::SplitEnd, s, static_cast<std::int64_t>(segment)});
+  for (std::size_t s = stages; s-- > 0;) tree.push_back({rows(s)});
+  return tree;
+}
+
 }  // namespace
 
 AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
     : spec_(spec) {
+  const HeaviestSegment heaviest = heaviest_segment(model, problem, spec.microbatches);
   bound_ = simple_bound(model, problem, spec);
   AnyOrderRows rows(model, problem, spec);
   if (!rows.any_cuts()) return;
@@ -180,6 +195,7 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
     weights_.push_back(static_cast<std::int64_t>(weights[p]));
   }
   if (sum > 0) bound_ = std::max(bound_, std::ceil(rows.minimum(weights).scaled / sum));
+  if (heaviest.bound > bound_) bound_ = heaviest.bound, segment_ = heaviest.segment;
 }
 
 CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load) const {
@@ -200,6 +216,14 @@ CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load) const {
         {add({.rank = rank, .come = static_cast<std::size_t>(first)}), 1});
   }
   for (const AnyOrderRow& row : alone_) root.weights.push_back({{{add(row), 1}}, {}});
+  if (!segment_) return proof;
+  proof.tree = whichever_stage_has(*segment_, spec_.stages(), [&](std::size_t s) {
+    const auto rank = static_cast<std::uint32_t>(rank_of_stage[s].index());
+    std::vector<CertifiedWeights> rows;
+    for (const std::size_t leave : {std::size_t{0}, s})
+      rows.push_back({{{add({.rank = rank, .come = s, .leave = leave}), 1}}, {}});
+    return rows;
+  });
   return proof;
 }
 

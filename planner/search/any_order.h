@@ -21,9 +21,10 @@ class AnyOrder {
  private:
   ScheduleSpec spec_;
   double bound_ = 0;
-  std::vector<AnyOrderRow> rows_;      // those that have weight together
-  std::vector<std::int64_t> weights_;  // [row] of rows_
-  std::vector<AnyOrderRow> alone_;     // one stage a rank: those that count one by one
+  std::vector<AnyOrderRow> rows_;       // those that have weight together
+  std::vector<std::int64_t> weights_;   // [row] of rows_
+  std::vector<AnyOrderRow> alone_;      // one stage a rank: those that count one by one
+  std::optional<std::size_t> segment_;  // if its weight alone is the bound (heaviest_segment)
 };
 
 }  // namespace pfeife

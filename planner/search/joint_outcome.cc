@@ -56,12 +56,13 @@ void certify(const Searched& in, const std::vector<AnyOrder>& any_order, SearchO
     proofs.push_back(c.proof ? c.proof->certificate(bound)
                              : CertifiedProof{in.problem.schedules[c.number], {}, {}, {}, {}});
   if (!outcome.plans.empty() && outcome.plans.front().order)
-    for (std::size_t k = 0; k < any_order.size(); ++k) {
-      const auto loads = sure_loads(in, in.to_build[k]);
+    for (const AnyOrder& one : any_order) {
+      CertifiedProof proof = one.proof({});
+      const auto loads = sure_loads(in, proof.spec);
       if (!loads && !linked_only(in)) return;
-      proofs.push_back(any_order[k].proof(
-          loads.value_or(std::vector<std::int64_t>(in.to_build[k].stages(), 0))));
-      proofs.back().linked = !loads;
+      proof.least_load = loads.value_or(std::vector<std::int64_t>(proof.spec.stages(), 0));
+      proof.linked = !loads;
+      proofs.push_back(std::move(proof));
     }
   outcome.certificate =
       std::make_shared<Certificate>(certificate_of(in.problem, bound, std::move(proofs)));
@@ -117,7 +118,7 @@ void explain(const Searched& in, SearchOutcome& outcome) {
 SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history) {
   SearchOutcome outcome;
   outcome.candidates = evaluated(in.contenders, in.built);
-  std::vector<AnyOrder> any_order;  // [spec of in.to_build], if there is a plan
+  std::vector<AnyOrder> any_order;  // of in.to_build that have cuts, if there is a plan
   std::optional<Infeasible> closest;
   for (const Contender& c : in.contenders) {
     const ScheduleSpec& spec = in.problem.schedules[c.number];
@@ -149,7 +150,9 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
           std::ranges::all_of(
               in.built, [](const BuiltPlan& b) { return b.nothing_fits || !b.impossible.empty(); });
   } else {
-    for (const ScheduleSpec& spec : in.to_build) any_order.emplace_back(in.model, in.problem, spec);
+    for (const ScheduleSpec& spec : in.to_build)
+      if (spec.stages() <= static_cast<std::size_t>(in.model.last()))
+        any_order.emplace_back(in.model, in.problem, spec);
     const PlannedSchedule& best = outcome.plans.front();
     outcome.bound = listed_bound(in, static_cast<double>(best.estimate.count()));
     add_any_order(any_order, best, *outcome.bound);

@@ -65,9 +65,8 @@ std::size_t early_weights(const Schedule& schedule) {
   return early.empty() ? 0 : *std::ranges::min_element(early);
 }
 
-}  // namespace
-
-double segment_bound(const CutModel& model, const Problem& problem, const Schedule& compute_only) {
+/// `early`: weight gradients of a stage that surely come before its last gradient of inputs.
+HeaviestSegment heaviest(const CutModel& model, const Problem& problem, double n, double early) {
   const Fastest time = fastest(problem);
   const Chains chain = chains(problem, time);
   const auto segment = [&](LayerId layer) {
@@ -88,13 +87,27 @@ double segment_bound(const CutModel& model, const Problem& problem, const Schedu
     inputs[k] += time.forward[l] + time.backward_input[l];
     all[k] += time.forward[l] + time.backward_input[l] + time.backward_weight[l];
   }
-  const auto n = static_cast<double>(microbatch_count(compute_only));
-  const auto early = static_cast<double>(early_weights(compute_only));
-  double bound = 0;
+  HeaviestSegment found;
   for (std::size_t k = 0; k < segments; ++k)
-    bound = std::max({bound, entry[k] + n * all[k],
-                      entry[k] + n * inputs[k] + early * (all[k] - inputs[k]) + exit[k]});
-  return bound;
+    if (const double bound =
+            std::max(entry[k] + n * all[k],
+                     entry[k] + n * inputs[k] + early * (all[k] - inputs[k]) + exit[k]);
+        bound > found.bound)
+      found = {bound, k};
+  return found;
+}
+
+}  // namespace
+
+double segment_bound(const CutModel& model, const Problem& problem, const Schedule& compute_only) {
+  return heaviest(model, problem, static_cast<double>(microbatch_count(compute_only)),
+                  static_cast<double>(early_weights(compute_only)))
+      .bound;
+}
+
+HeaviestSegment heaviest_segment(const CutModel& model, const Problem& problem,
+                                 std::size_t microbatches) {
+  return heaviest(model, problem, static_cast<double>(microbatches), 0);
 }
 
 double one_microbatch_bound(const Problem& problem) {

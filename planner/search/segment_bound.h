@@ -15,6 +15,16 @@ namespace pfeife {
 /// all.
 double segment_bound(const CutModel& model, const Problem& problem, const Schedule& compute_only);
 
+/// What decides segment_bound.
+struct HeaviestSegment {
+  double bound = 0;         ///< ns
+  std::size_t segment = 0;  ///< layers between cut positions `segment` and the next
+};
+
+/// The same of every order there is: no weight gradient need come early.
+HeaviestSegment heaviest_segment(const CutModel& model, const Problem& problem,
+                                 std::size_t microbatches);
+
 /// One microbatch: the longest way forward through the layers to one of them and, where values have
 /// gradients, back; every layer on its fastest device, transfers and weight gradients not at all.
 double one_microbatch_bound(const Problem& problem);

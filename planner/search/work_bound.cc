@@ -47,11 +47,12 @@ double work_bound(const Problem& problem) {
              placement_for(other).rank_of_stage == placement_for(spec).rank_of_stage;
     };
     if (&*std::ranges::find_if(problem.schedules, same) != &spec) continue;
+    if (spec.stages() > static_cast<std::size_t>(model.last())) continue;  // it has no cuts
     least = std::min(least, std::max({AnyOrder(model, problem, spec).bound(),
                                       shared_work_bound(problem, spec.microbatches),
                                       one_microbatch_bound(problem)}));
   }
-  return least;
+  return least < std::numeric_limits<double>::infinity() ? least : 0;
 }
 
 }  // namespace pfeife

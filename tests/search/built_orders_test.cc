@@ -9,6 +9,7 @@
 #include "planner/schedules/zb_greedy.h"
 #include "planner/search/any_order.h"
 #include "planner/search/min_max.h"
+#include "planner/search/work_bound.h"
 #include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"
 
@@ -107,9 +108,12 @@ TEST(BuiltOrders, NoScheduleOfAnyCutsIsBelowTheBoundForAnyOrder) {
   std::mt19937 random(31);
   double tightest = 0;
   for (int round = 0; round < 120; ++round) {
-    const Instance instance = random_instance(random, 6, false);
+    Instance instance = random_instance(random, 6, false);
     const std::size_t loops = 1 + random() % 2;
     const ScheduleSpec spec = instance.built(loops);
+    if (round % 2 == 0)  // one layer that decides
+      for (LayerTimes& t : instance.layers.layers[random() % instance.layers.size()].times)
+        t.forward *= 20, t.backward_input *= 20, t.backward_weight *= 20;
     const Problem problem = instance.problem({spec});
     const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
     const double bound = AnyOrder(model, problem, spec).bound();
@@ -131,6 +135,24 @@ TEST(BuiltOrders, NoScheduleOfAnyCutsIsBelowTheBoundForAnyOrder) {
     });
   }
   EXPECT_GT(tightest, 0.95);
+}
+
+// More stages than there are layers: no plan of that many lowers the bound.
+TEST(BuiltOrders, OfTooManyStagesDoNotLowerTheBound) {
+  std::mt19937 random(61);
+  int plans = 0;
+  for (int round = 0; round < 40; ++round) {
+    const Instance instance = random_instance(random, 6, false);
+    const std::size_t many = 1 + instance.layers.size() / instance.ranks;
+    const Problem one = instance.problem({instance.built(1)});
+    const Problem both = instance.problem({instance.built(1), instance.built(many)});
+    const SearchOutcome outcome = search(one, {.iterations = 10});
+    if (outcome.plans.empty()) continue;
+    ++plans;
+    EXPECT_EQ(search(both, {.iterations = 10}).bound->time, outcome.bound->time) << round;
+    EXPECT_EQ(work_bound(both), work_bound(one)) << round;
+  }
+  EXPECT_GT(plans, 20);
 }
 
 TEST(BuiltOrders, NothingFitsIsProvenWhereEvenOneMicrobatchDoesNot) {

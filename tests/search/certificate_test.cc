@@ -211,9 +211,12 @@ TEST(Certify, TellsTimesAndMemoryOfRecomputationApart) {
 // A plan of an order built for its costs: the certificate is of any order at all.
 TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
   std::mt19937 random(37);
-  int built = 0, proven = 0;
-  for (int round = 0; round < 60; ++round) {
+  int built = 0, proven = 0, split = 0;
+  for (int round = 0; round < 120; ++round) {
     Instance instance = random_instance(random, 1);
+    if (round % 2 == 0)  // one layer that decides
+      for (LayerTimes& t : instance.layers.layers[random() % instance.layers.size()].times)
+        t.forward *= 20, t.backward_input *= 20, t.backward_weight *= 20;
     const ScheduleSpec spec = instance.schedules[0];
     for (const std::size_t loops : {1, 2})
       instance.schedules.push_back({"zb_greedy", spec.ranks, spec.microbatches, loops, {}, {}});
@@ -223,6 +226,9 @@ TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
     if (!outcome.certificate) continue;  // a stage may send nothing to the next
     ++proven;
     Certificate certificate = *outcome.certificate;
+    split += std::ranges::any_of(certificate.proofs, [](const CertifiedProof& proof) {
+      return proof.spec.family == "zb_greedy" && proof.tree.size() > 1;
+    });
     const std::string text = certificate_text(certificate);
     ASSERT_EQ(certificate_text(read_certificate_text(text, "c")), text);
     ASSERT_EQ(tool::certify(certificate).refusal, "") << round << "\n" << text;
@@ -230,8 +236,9 @@ TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
     certificate.bound = outcome.plans[0].estimate.count() + 1;
     ASSERT_NE(tool::certify(certificate).refusal, "") << round;
   }
-  EXPECT_GT(built, 10);
-  EXPECT_GT(proven, 5);
+  EXPECT_GT(built, 20);
+  EXPECT_GT(proven, 10);
+  EXPECT_GT(split, 5) << "bounds by which stage has one layer";
 }
 
 // Two equal ranks, a chain of equal layers, no time to send: half of the layers each, 200 until a

@@ -173,6 +173,10 @@ TEST(SegmentBound, AddsWhatComesBeforeAndAfterTheHeaviestPiece) {
   EXPECT_EQ(bound(late), 7 + 2 * 30 + 100);
   EXPECT_EQ(bound(between), 7 + 2 * 30 + 30 + 100);
   EXPECT_EQ(bound(whole), 7 + 2 * 30 + 2 * 30 + 100);
+  const HeaviestSegment heaviest =  // of any order, "late" among them
+      heaviest_segment(CutModel(layers, cluster, MemoryRule::Lifetimes), problem, 2);
+  EXPECT_EQ(heaviest.bound, bound(late));
+  EXPECT_EQ(heaviest.segment, 2u);
   EXPECT_EQ(one_microbatch_bound(problem), 18 + 122);
   // On slow devices alone all takes three times as long, beside a fast one it does not.
   problem.device_of_rank = {DeviceId{1}};
