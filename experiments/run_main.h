@@ -1,6 +1,7 @@
 // What every main of this folder does with errors: one line on standard error, and an exit code.
 #pragma once
 
+#include <csignal>
 #include <exception>
 #include <iostream>
 
@@ -9,9 +10,11 @@
 namespace pfeife {
 
 /// The result of `run()`, an exit code; 2 if it throws ConfigError, 4 for any other exception, and
-/// if what it printed cannot be written.
+/// if what it printed cannot be written. A file that outgrows the process's limit (ulimit -f) is an
+/// error of the write like a full disk, no signal.
 template <class Run>
 int run_main(const char* program, const Run& run) {
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int code = run();
     std::cout.flush();

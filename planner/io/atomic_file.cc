@@ -20,8 +20,10 @@ constexpr std::string_view kMark = ".pfeife-tmp-";
   std::string remedy;
   if (code == ENOSPC || code == EDQUOT)
     remedy = "; free some space, or choose another folder with --out";
-  if (code == EACCES || code == EROFS || code == EPERM || code == ENOTDIR || code == EEXIST)
+  if (code == EACCES || code == EROFS || code == EPERM || code == ENOTDIR || code == EEXIST ||
+      code == ENOENT)
     remedy = "; choose another folder with --out";
+  if (code == EFBIG) remedy = "; raise the limit of file sizes (ulimit -f)";
   throw RuntimeFault("cannot write " + path.string() + ": " + std::strerror(code) + remedy);
 }
 
