@@ -184,9 +184,15 @@ std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
   std::error_code error;
   const std::filesystem::path file = folder / "case.json";
   if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
-  if (auto record = case_from_json(read_file(file)); record && record->digest == digest)
-    return record;
-  return std::nullopt;
+  auto record = case_from_json(read_file(file));
+  if (!record || record->digest != digest) return std::nullopt;
+  // Somebody may have tidied up: what is gone is made again.
+  for (const PlanRecord& plan : record->plans)
+    for (const char* name : {"plan.yaml", "schedule.csv", "timeline.svg"})
+      if (plan.row.estimate &&
+          !std::filesystem::is_regular_file(folder / plan.row.plan / name, error))
+        return std::nullopt;
+  return record;
 }
 
 std::vector<std::string> failures(const CaseRecord& record) {

@@ -29,12 +29,13 @@ struct SweepResult {
   std::size_t computed = 0;       ///< now; the others were there
 };
 
-/// The record of a case in `folder`, if it was made from these inputs.
+/// The record of a case in `folder`, if it was made from these inputs and its plans and drawings
+/// are there.
 std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
                                       const std::string& digest);
 
-/// Which plans of the case could not be measured, and why, a sentence each. Such a case is kept, but
-/// a later call computes it again.
+/// Which plans of the case could not be measured, and why, a sentence each. Such a case is kept,
+/// but a later call computes it again.
 std::vector<std::string> failures(const CaseRecord& record);
 
 /// Computes what is missing, then (unless it is a shard) writes results.csv, results.json and

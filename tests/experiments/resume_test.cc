@@ -208,5 +208,31 @@ TEST_F(Sweep, AFullDiskIsReportedAndLeavesNothingHalfWritten) {
   }
 }
 
+TEST_F(Sweep, ALimitOfFileSizesIsReportedAsAnErrorOfTheWrite) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Outcome outcome = run({"sweep.yaml", "--out", "out", "--quiet"});
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(outcome.signal, 0);
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("File too large; raise the limit of file sizes (ulimit -f)"));
+}
+
+TEST_F(Sweep, WhatWasDeletedOfACaseIsMadeAgain) {
+  ASSERT_EQ(run({"sweep.yaml", "--out", "out"}).code, 0);
+  const auto whole = files("out");
+  for (const char* name : {"plan.yaml", "timeline.svg"}) {
+    const std::string lost = "devices=2,microbatches=2,training.microbatch_size=7/planned/";
+    ASSERT_TRUE(std::filesystem::remove(folder_ / "out" / (lost + name)));
+    std::filesystem::remove(folder_ / "out/report.html");
+    const Outcome again = run({"sweep.yaml", "--out", "out"});
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_THAT(again.err, HasSubstr("1 of 40 cases computed"));
+    EXPECT_TRUE(files("out") == whole);
+  }
+}
+
 }  // namespace
 }  // namespace pfeife
