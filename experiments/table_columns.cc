@@ -28,11 +28,13 @@ std::string spread(const std::optional<Nanoseconds>& p5, const std::optional<Nan
 }  // namespace
 
 MemoryUnit memory_unit(const std::vector<CaseRecord>& cases) {
-  std::int64_t most = 0;
+  constexpr Bytes kGibibyte{std::int64_t{1} << 30};
+  std::optional<Bytes> least;
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans)
-      if (plan.row.peak_memory) most = std::max(most, plan.row.peak_memory->value);
-  if (most >= (std::int64_t{1} << 30)) return {1024.0 * 1024 * 1024, "GiB"};
+      if (plan.row.peak_memory && (!least || *plan.row.peak_memory < *least))
+        least = plan.row.peak_memory;
+  if (least && *least >= kGibibyte) return {static_cast<double>(kGibibyte.value), "GiB"};
   return {1024.0 * 1024, "MiB"};
 }
 

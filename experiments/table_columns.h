@@ -17,7 +17,7 @@ struct FigureColumn {
 /// gap where a bound is proven). "-" where one plan has no figure.
 std::vector<FigureColumn> figure_columns(const std::vector<CaseRecord>& cases);
 
-/// One unit of memory for all cases: GiB unless all peaks are small.
+/// One unit of memory for all cases: GiB unless a peak is smaller than one, which would be lost.
 struct MemoryUnit {
   double bytes;
   const char* name;

@@ -18,11 +18,15 @@ struct Grid {
 Grid grid_of(const std::vector<CaseRecord>& cases) {
   const std::vector<FigureColumn> columns = figure_columns(cases);
   const MemoryUnit unit = memory_unit(cases);
+  bool all_fit = true;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans) all_fit = all_fit && plan.row.feasible;
   Grid grid;
   grid.head = {"case", "plan", "schedule"};
   for (const FigureColumn& column : columns) grid.head.push_back(column.top + " " + column.bottom);
   grid.head.push_back(std::string("peak memory, ") + unit.name);
   grid.head.push_back(std::string("limit, ") + unit.name);
+  if (!all_fit) grid.head.push_back("fits");
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
       std::vector<std::string> row{heading(record), plan.row.plan,
@@ -30,6 +34,7 @@ Grid grid_of(const std::vector<CaseRecord>& cases) {
       for (const FigureColumn& column : columns) row.push_back(column.text(plan));
       row.push_back(plan.row.peak_memory ? unit.text(*plan.row.peak_memory) : "-");
       row.push_back(unit.text(plan.row.memory_limit));
+      if (!all_fit) row.push_back(plan.row.feasible ? "yes" : "no");
       grid.rows.push_back(std::move(row));
     }
   return grid;

@@ -73,6 +73,7 @@ std::vector<CaseRecord> hostile() {
   plan.row.estimate = Nanoseconds{1'234'567};
   plan.row.peak_memory = Bytes{3 << 20};
   plan.row.memory_limit = Bytes{4 << 20};
+  plan.row.feasible = true;
   record.plans = {plan};
   return {record};
 }
@@ -81,6 +82,19 @@ TEST(TableFiles, MarkdownHasARowAPlanAndOnlyItsOwnBars) {
   EXPECT_THAT(markdown_table(hostile()),
               EndsWith("| a\\|b\\_c&amp;d 50% | x^2 \\~ {y} \\#1 \\$z \\\\w &lt;v&gt; | "
                        "zb\\_h1 | 1.2346 | - | - | 3.0 | 4.0 |\n"));
+}
+
+TEST(TableFiles, AColumnSaysWhatDoesNotFitIfAnythingDoesNot) {
+  std::vector<CaseRecord> cases = hostile();
+  PlanRecord large = cases[0].plans[0];
+  large.row.feasible = false;
+  large.row.peak_memory = Bytes{std::int64_t{5} << 30};
+  cases[0].plans.push_back(large);
+  // In MiB: in GiB the first would be 0.0.
+  EXPECT_THAT(markdown_table(cases), HasSubstr("peak memory, MiB | limit, MiB | fits |\n"));
+  EXPECT_THAT(markdown_table(cases), HasSubstr(" | 3.0 | 4.0 | yes |\n"));
+  EXPECT_THAT(markdown_table(cases), EndsWith(" | 5120.0 | 4.0 | no |\n"));
+  EXPECT_THAT(latex_table(cases), HasSubstr(" & 5120.0 & 4.0 & no \\\\\n"));
 }
 
 TEST(TableFiles, LatexEscapesWhatHasAMeaning) {
