@@ -137,12 +137,12 @@ std::string choices_text(const CaseRecord& record) {
   for (const PlanChoice& choice : record.choices)
     if (choice.number != used->number) {
       std::string& line = lines[choice.number];
-      line += (line.empty() ? "    by " : " or ") + choice.by;
+      line += (line.empty() ? "    select_by " : " or ") + choice.by;
     }
   std::string text;
   for (const auto& [number, line] : lines) {
     const PlanChoice& choice = *std::ranges::find(record.choices, number, &PlanChoice::number);
-    text += fmt::format("{}: {}, {} ms estimated", line, choice.schedule,
+    text += fmt::format("{} picks {}, {} ms estimated", line, choice.schedule,
                         milliseconds_text(choice.estimate));
     if (choice.simulate) text += ", " + milliseconds_text(choice.simulate) + " simulated";
     if (choice.p95) text += ", p95 " + milliseconds_text(choice.p95);
@@ -157,8 +157,10 @@ std::string alternatives_text(const CaseRecord& record) {
   std::string text;
   for (std::size_t i = 0; i < std::min(record.alternatives.size(), kMostShown); ++i) {
     const Alternative& one = record.alternatives[i];
+    const std::string what =
+        !one.estimate && one.reason.empty() ? "closest to fitting" : one.reason;
     text += fmt::format("    {} {}: {}\n", one.reason.empty() ? "chosen:" : "not:   ", one.choice,
-                        one.reason.empty() ? milliseconds_text(one.estimate) + " ms" : one.reason);
+                        what.empty() ? milliseconds_text(one.estimate) + " ms estimated" : what);
   }
   if (record.alternatives.size() > kMostShown)
     text +=

@@ -274,7 +274,9 @@ std::string alternatives_table(const ReportCase& report_case) {
     rows.push_back({{text_cell(one.choice), text_cell(one.schedule), time_cell(one.estimate),
                      time_cell(one.bound),
                      one.peak_memory ? bytes_cell(*one.peak_memory) : HtmlCell{},
-                     text_cell(one.reason.empty() ? "chosen" : one.reason)},
+                     text_cell(!one.reason.empty() ? one.reason
+                               : one.estimate      ? "chosen"
+                                                   : "closest to fitting")},
                     one.reason.empty()});
   return table({{"Choice"},
                 {"Best schedule"},

@@ -58,8 +58,10 @@ TEST_F(Choices, TheBestMicrobatchSizeOfAGlobalBatchIsFound) {
 }
 
 TEST_F(Choices, TheOrderOfTheLayersIsPartOfThePlan) {
-  std::filesystem::copy_file(configs() / "models" / "tiny_convnet.pt2", folder_ / "tiny_convnet.pt2");
-  const std::string head = "version: 1\nmodel: tiny_convnet.pt2\ncluster: laptop.yaml\nbaselines: []\n";
+  std::filesystem::copy_file(configs() / "models" / "tiny_convnet.pt2",
+                             folder_ / "tiny_convnet.pt2");
+  const std::string head =
+      "version: 1\nmodel: tiny_convnet.pt2\ncluster: laptop.yaml\nbaselines: []\n";
   write("open.yaml", head + "plan: {families: [1f1b, zb_h1], order: search}\n");
   const Outcome outcome = run({"open.yaml", "--out", "open"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -107,6 +109,22 @@ TEST_F(Choices, RanksAreMatchedToDevices) {
   EXPECT_EQ(result("out", "planned", "gap"), "0.000000");
   EXPECT_THAT(read("out/devices=4,microbatches=4/case.json"),
               HasSubstr("any order of the devices"));
+}
+
+TEST_F(Choices, WhereNothingFitsTheOrderOfDevicesThatLacksLeastHasNoTime) {
+  write("layers.csv",
+        "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes,weight_saved_bytes,"
+        "temporary_bytes\na,1,1,1000,30000000000,1,0,0\nb,1,1,1000,1000,1,0,0\n"
+        "c,1,1,9000,1000,1,0,0\n");
+  write(
+      "open.yaml",
+      "version: 1\nmodel: layers.csv\ncluster: 3090_x8.yaml\nbaselines: []\n"
+      "cases: {devices: 3, microbatches: 4}\nplan: {families: 1f1b, loops: 1, devices: search}\n");
+  const Outcome outcome = run({"open.yaml", "--out", "out"});
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              ::testing::ContainsRegex("    chosen: devices [0-2 ]+: closest to fitting\n"));
+  EXPECT_THAT(read("out/report.html"), HasSubstr("closest to fitting"));
 }
 
 }  // namespace
