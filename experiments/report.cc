@@ -20,7 +20,10 @@ std::string common(const Experiment& experiment, const Text& text) {
 }
 
 std::string model_of(const CaseConfig& config) { return config.model.file.written; }
-std::string cluster_of(const CaseConfig& config) { return config.cluster.written; }
+std::string cluster_of(const CaseConfig& config) {
+  return config.cluster.measured ? "this machine's processors, as measured"
+                                 : config.cluster.written;
+}
 std::string precision_of(const CaseConfig& config) { return to_string(config.precision); }
 std::string optimizer_of(const CaseConfig& config) { return to_string(config.optimizer); }
 

@@ -125,13 +125,17 @@ std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& l
 }
 
 /// Why nothing was found although no memory is short.
-std::string uncuttable(const Problem& problem) {
+std::string uncuttable(const Problem& problem, bool reference) {
   const std::size_t most = most_stages(problem.layers);
   const bool too_few = std::ranges::all_of(
       problem.schedules, [&](const ScheduleSpec& spec) { return spec.stages() > most; });
-  if (!too_few) return "no plan found";
+  if (!too_few)
+    return std::string("no plan found") +
+           (reference ? ": the rule for first cuts of plan.search: reference makes fewer stages of "
+                        "these layers than are needed"
+                      : "");
   return "no plan found: the model can be cut into " + std::to_string(most) +
-         " stages at most, and every schedule listed has more";
+         (most == 1 ? " stage" : " stages") + " at most, and every schedule listed has more";
 }
 
 }  // namespace
@@ -163,7 +167,7 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
     plans.planned.push_back({.plan = "planned",
                              .reason = outcome.infeasible
                                            ? shortage(*outcome.infeasible, problem.schedules.size())
-                                           : uncuttable(problem)});
+                                           : uncuttable(problem, config.plan.reference)});
     problem.recompute = last_tried(config.plan);
     if (!config.plan.reference)
       plans.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
