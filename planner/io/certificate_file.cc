@@ -12,7 +12,7 @@
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 5, sha256 ";
+const std::string kTitle = "pfeife certificate 6, sha256 ";
 
 /// Writing and reading go through the same description of the format (`describe` below): words
 /// apart by blanks, a keyword at the begin of a line.
@@ -217,6 +217,7 @@ template <class Archive>
 void describe(Archive& a, CertifiedProof& proof) {
   a.line("schedule");
   describe(a, proof.spec), describe(a, proof.least_load), describe(a, proof.linked);
+  describe(a, proof.any_order);
   describe(a, proof.paths), describe(a, proof.moments), describe(a, proof.tree);
 }
 /// Most pairs of devices share a path: each one is listed once.
@@ -265,7 +266,7 @@ std::string certificate_text(const Certificate& certificate) {
 Certificate read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 5");
+    throw ConfigError({name, 1, 0}, "this is no certificate of version 6");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");

@@ -18,6 +18,12 @@ namespace pfeife {
 /// backwards, a letter for each step: r = to the task before on the rank, f or b = to the forward
 /// or backward transfer that the task waits for, d = to the compute task whose value it needs.
 /// "rrrfdrrbd".
+///
+/// Of any order there is no such path, but a row: what comes before and after a rank's work. A
+/// letter for each stage that the first microbatch passes on its way (f = its F and the transfer to
+/// the next count, s = neither does, which must come first), for each that it comes back to (b, for
+/// which it passes all stages on its way forward) and for each that the last microbatch goes back
+/// over when the rank has done its work (d). "ssff", "bbd".
 struct CertifiedPath {
   std::uint32_t rank = 0;
   std::string turns;
@@ -66,6 +72,9 @@ struct CertifiedProof {
   /// Only cuts are meant whose neighbouring stages, if on different ranks, send values and get
   /// gradients back.
   bool linked = false;
+  /// Whatever the order of the actions: the schedule gives the placement and the number of
+  /// microbatches alone. No cuts are tried one by one.
+  bool any_order = false;
   friend bool operator==(const CertifiedProof&, const CertifiedProof&) = default;
 };
 

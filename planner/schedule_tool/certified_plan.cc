@@ -10,14 +10,10 @@
 namespace pfeife::tool {
 
 std::string disagreement(const Certificate& certificate, const Plan& plan) {
-  const auto ns = [](std::int64_t count) { return to_string(Nanoseconds{count}); };
   if (plan.model_digest != certificate.layers.digest || plan.order != certificate.layers.order)
     return "it is of another model or order";
   if (plan.cluster_digest != certificate.cluster.digest) return "it is of another cluster";
-  // A bound that also covers other microbatch sizes, devices or orders may be lower.
-  if (!plan.bound || plan.bound->time.count() > certificate.bound)
-    return "it proves " + ns(certificate.bound) + ", the plan says " +
-           (plan.bound ? to_string(plan.bound->time) : "nothing");
+  if (!plan.bound) return "the plan names no bound";
   if (std::ranges::find(certificate.proofs, plan.spec, &CertifiedProof::spec) ==
       certificate.proofs.end())
     return "the plan's schedule (" + plan.spec.family + ") is not among the " +
@@ -43,7 +39,12 @@ std::string disagreement(const Certificate& certificate, const Plan& plan) {
   const std::vector<Bytes> peaks = peak_memory(plan.schedule, costs, placement);
   if (!std::ranges::equal(peaks, certificate.memory_limit, std::ranges::less_equal{}))
     return "by its costs the plan does not fit";
+  if (plan.bound->time > plan.estimate) return "the plan's bound is above its own time";
   return "";
+}
+
+bool proves_all_of(const Certificate& certificate, const Plan* plan) {
+  return plan == nullptr || plan->bound->time.count() <= certificate.bound;
 }
 
 std::string summary(const Verdict& verdict, const Certificate& certificate, const Plan* plan) {
@@ -72,6 +73,12 @@ std::string summary(const Verdict& verdict, const Certificate& certificate, cons
       : certificate.recompute == Recompute::Choose ? ", any choice of recomputed stages"
                                                    : "",
       " (", regions, " regions, ", verdict.cuts, " cuts one by one)");
+  const auto any_order = std::ranges::count(certificate.proofs, true, &CertifiedProof::any_order);
+  if (any_order > 0)
+    text += stream_all("\nof ", any_order, " of the schedules whatever the order of the actions");
+  if (!proves_all_of(certificate, plan))
+    text += "\nTHE PLAN'S BOUND, " + to_string(plan->bound->time) +
+            ", IS HIGHER: what is above was not written down in a form that can be checked";
   if (plan != nullptr && plan->bound->time.count() < certificate.bound)
     text += "\nof the plan's own microbatch size, devices and order only: the plan's bound, " +
             to_string(plan->bound->time) +

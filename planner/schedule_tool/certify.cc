@@ -38,16 +38,17 @@ class ProofCheck {
         proof_(proof),
         stages_(proof.spec.stages()),
         placement_{placement_for(proof.spec).rank_of_stage, c.device_of_rank},
-        bounds_(c.layers, placement_, c.cluster, c.recompute),
-        built_(family(proof.spec.family).built_for_costs) {
+        bounds_(c.layers, placement_, c.cluster, c.recompute) {
     require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");
-    if (!built_) {
+    require(!refusal(proof.spec), "a schedule that there is not");
+    if (!proof.any_order) {
+      require(!family(proof.spec.family).built_for_costs, "an order that is not given");
       const Nanoseconds ns{1};
       const StageCosts costs = uniform_costs(stages_, ns, ns, ns, ns);
       schedule_ = generate(proof.spec);
       graph_ = dependencies(lower(schedule_, costs, placement_), chain(stages_), placement_, {});
     }
-    for (const auto& path : proof.paths) paths_.push_back(built_ ? any_order(path) : walk(path));
+    for (const auto& path : proof.paths) paths_.push_back(proof.any_order ? row(path) : walk(path));
     for (Counts& path : paths_) path[0][kPaths] = 1;
     for (const CertifiedMoment& moment : proof.moments) moments_.push_back(held(moment));
   }
@@ -65,7 +66,7 @@ class ProofCheck {
       for (const CertifiedWeights& weights : node.weights) left = left && tighten(region, weights);
       if (node.then == CertifiedNode::Then::Nothing)
         require(!left, "a region may have faster cuts than the bound");
-      else if (node.then == CertifiedNode::Then::Each && !built_)
+      else if (node.then == CertifiedNode::Then::Each && !proof_.any_order)
         cuts += each(region, 0, 0, {});
       else
         split(region, node, open);
@@ -108,25 +109,26 @@ class ProofCheck {
     }
   }
 
-  /// In any order: the first microbatch comes to a stage (f = another stage passed), or comes back
-  /// to one (b likewise); the rank does what is left; d = the last one goes back over a stage.
-  Counts any_order(const CertifiedPath& path) const {
+  /// In any order: the first microbatch comes to a stage (f = another stage passed, s = likewise,
+  /// but it counts for nothing), or comes back to one (b likewise); the rank does what is left; d =
+  /// the last one goes back over a stage.
+  Counts row(const CertifiedPath& path) const {
     const auto turns = [&](char turn) { return std::ranges::count(path.turns, turn); };
-    const std::size_t b = turns('b'), come = b > 0 ? stages_ : turns('f'), leave = turns('d');
+    const std::size_t b = turns('b'), skip = turns('s'), leave = turns('d'),
+                      come = b > 0 ? stages_ : skip + turns('f');
     Counts counts(stages_);
     for (std::size_t s = 0; s < stages_; ++s) {
       const bool mine = placement_.rank_of_stage[s].index() == path.rank;
       const bool back = s + b > stages_, once = back || s < leave;
       const Big n = mine ? proof_.spec.microbatches : 0, end = leave > 0 ? s == 0 : mine && !once;
-      counts[s] = {s < come ? 1 : n, once ? 1 : n, leave > 0 ? end : end * n, end};
-      counts[s][kUp] = 0 < s && s <= come;
+      counts[s] = {s < come ? skip <= s : n, once ? 1 : n, leave > 0 ? end : end * n, end};
+      counts[s][kUp] = skip < s && s <= come;
       counts[s][kBack] = back || (0 < s && s <= leave);
     }
     return counts;
   }
 
-  /// What a rank holds at a moment; if stages may be recomputed, what F saves only during F, B or
-  /// I.
+  /// What a rank holds at a moment; if stages may be recomputed, what F saves only in F, B or I.
   Counts held(const CertifiedMoment& moment) const {
     require(moment.rank < schedule_.ranks(), "a moment of no rank");
     Counts counts(stages_);
@@ -220,8 +222,7 @@ class ProofCheck {
     for (const CertifiedWeight& weight : weights.moments) add(moments_, weight, y);
     const Big most = y[0][kPaths] * (c_.bound - 1);
     const std::size_t n = bounds_.last();
-    std::vector<Sums> sum(stages_, Sums(n + 1, 0)),
-        once = sum;  // once: of a stage that begins there
+    std::vector<Sums> sum(stages_, Sums(n + 1, 0)), once = sum;  // once: where it begins
     std::vector<Sums> least(stages_ + 1, Sums(n + 1, kNever)), rest = least;  // before; behind
     least[0][0] = -y[0][kLimits], rest[stages_][n] = 0;
     const auto cost = [&](std::size_t s, std::size_t p, std::size_t q) {
@@ -278,8 +279,7 @@ class ProofCheck {
   std::size_t stages_;
   Placement placement_;
   StageBounds bounds_;
-  bool built_;         // for the costs: the proof is of any order
-  Schedule schedule_;  // else
+  Schedule schedule_;  // empty of any order
   DependencyGraph graph_;
   std::vector<Counts> paths_, moments_;
 };

@@ -21,9 +21,12 @@ struct Verdict {
 /// `certificate` must be one that read_certificate returns, or as sound.
 Verdict certify(const Certificate& certificate);
 
-/// Why the certificate does not speak of this plan: another model, cluster or bound, devices, a
-/// schedule that is not listed, cuts that cost something else. "" = it does.
+/// Why the certificate does not speak of this plan: another model, cluster, devices, a schedule
+/// that is not listed, cuts that cost something else, no bound or an absurd one. "" = it does.
 std::string disagreement(const Certificate& certificate, const Plan& plan);
+/// False: `plan` (nullptr = none), which the certificate must speak of, names a higher bound than
+/// the certificate claims.
+bool proves_all_of(const Certificate& certificate, const Plan* plan);
 /// What was proven and how much was looked at; of which part of the bound of `plan` (nullptr =
 /// none), which the certificate must speak of.
 std::string summary(const Verdict& verdict, const Certificate& certificate, const Plan* plan);

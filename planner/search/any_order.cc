@@ -182,9 +182,18 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
   const HeaviestSegment heaviest = heaviest_segment(model, problem, spec.microbatches);
   bound_ = simple_bound(model, problem, spec);
   AnyOrderRows rows(model, problem, spec);
+  if (at(model.last()) < spec.stages()) bound_by_rows_ = bound_;  // there are no cuts
   if (!rows.any_cuts()) return;
-  for (std::size_t p = 0; p < rows.size(); ++p)
-    if (spec.loops == 1 && rows.row(p).leave == 0) alone_.push_back(rows.row(p));
+  std::vector<double> first(rows.size(), 0);
+  bool sent = true;
+  for (std::size_t p = 0; p < rows.size(); ++p) {
+    const AnyOrderRow& row = rows.row(p);
+    sent = sent && row.from == 0;
+    if (row.leave > 0) continue;
+    if (spec.loops == 1) alone_.push_back(row);
+    if (first_.size() > row.rank) continue;  // the rows of a rank begin with its first stage
+    first_.push_back(row), first[p] = 1;
+  }
   std::vector<double> weights = best_weights(rows);
   const double most = rows.most_weight();
   double sum = 0;
@@ -194,14 +203,34 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
     rows_.push_back(rows.row(p));
     weights_.push_back(static_cast<std::int64_t>(weights[p]));
   }
-  if (sum > 0) bound_ = std::max(bound_, std::ceil(rows.minimum(weights).scaled / sum));
-  if (heaviest.bound > bound_) bound_ = heaviest.bound, segment_ = heaviest.segment;
+  double by_rows = std::ceil(rows.minimum(first).scaled / static_cast<double>(spec.ranks));
+  if (sum > 0) by_rows = std::max(by_rows, std::ceil(rows.minimum(weights).scaled / sum));
+  bound_ = std::max(bound_, by_rows);
+  bound_by_rows_ = sent ? bound_ : by_rows;
+  if (heaviest.bound <= bound_) return;
+  bound_ = heaviest.bound, segment_ = heaviest.segment;
+  bound_by_rows_ =
+      std::clamp(rows.around_segment(static_cast<std::int32_t>(*segment_)), bound_by_rows_, bound_);
+  for (std::size_t s = 0; s < spec.stages(); ++s) {
+    around_.emplace_back();
+    for (const std::size_t p : rows.rows_around(s)) around_[s].push_back(rows.row(p));
+  }
 }
 
 CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load) const {
-  CertifiedProof proof{spec_, std::move(least_load), {}, {}, {}};
+  return proof(std::move(least_load), true);
+}
+
+CertifiedProof AnyOrder::proof_by_rows() const {
+  return proof(std::vector<std::int64_t>(spec_.stages(), 0), false);
+}
+
+/// `sent`: every stage sends to the next.
+CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load, bool sent) const {
+  CertifiedProof proof{.spec = spec_, .least_load = std::move(least_load), .any_order = true};
   CertifiedNode& root = proof.tree.emplace_back();
-  const auto add = [&](const AnyOrderRow& row) {
+  const auto add = [&](AnyOrderRow row) {
+    if (sent) row.from = 0;
     proof.paths.push_back(row.certified(spec_.stages()));
     return static_cast<std::uint32_t>(proof.paths.size() - 1);
   };
@@ -209,21 +238,21 @@ CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load) const {
   for (std::size_t p = 0; p < rows_.size(); ++p)
     root.weights[0].paths.push_back({add(rows_[p]), weights_[p]});
   // What simple_bound says: all ranks together, then one after the other.
-  const std::vector<RankId> rank_of_stage = placement_for(spec_).rank_of_stage;
-  for (std::uint32_t rank = 0; rank < spec_.ranks; ++rank) {
-    const auto first = std::ranges::find(rank_of_stage, RankId{rank}) - rank_of_stage.begin();
-    root.weights[1].paths.push_back(
-        {add({.rank = rank, .come = static_cast<std::size_t>(first)}), 1});
-  }
+  for (const AnyOrderRow& row : first_) root.weights[1].paths.push_back({add(row), 1});
   for (const AnyOrderRow& row : alone_) root.weights.push_back({{{add(row), 1}}, {}});
   if (!segment_) return proof;
+  const std::vector<CertifiedWeights> whole = std::move(root.weights);
+  const std::vector<RankId> rank_of_stage = placement_for(spec_).rank_of_stage;
   proof.tree = whichever_stage_has(*segment_, spec_.stages(), [&](std::size_t s) {
     const auto rank = static_cast<std::uint32_t>(rank_of_stage[s].index());
-    std::vector<CertifiedWeights> rows;
-    for (const std::size_t leave : {std::size_t{0}, s})
-      rows.push_back({{{add({.rank = rank, .come = s, .leave = leave}), 1}}, {}});
-    return rows;
+    std::vector<AnyOrderRow> rows = around_[s];
+    if (sent) rows = {{.rank = rank, .come = s}, {.rank = rank, .come = s, .leave = s}};
+    std::vector<CertifiedWeights> weights;
+    for (const AnyOrderRow& row : rows) weights.push_back({{{add(row), 1}}, {}});
+    return weights;
   });
+  auto& first = proof.tree.front().weights;
+  first.insert(first.begin(), whole.begin(), whole.end());
   return proof;
 }
 

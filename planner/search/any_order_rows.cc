@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "planner/schedules/families.h"
 
@@ -14,7 +15,7 @@ constexpr double kExact = 9007199254740992.0;  // 2^53
 
 CertifiedPath AnyOrderRow::certified(std::size_t stages) const {
   const bool returns = back != kNot;
-  return {rank, std::string(returns ? 0 : come, 'f') +
+  return {rank, std::string(from, 's') + std::string(returns ? 0 : come - from, 'f') +
                     std::string(returns ? stages - back : 0, 'b') + std::string(leave, 'd')};
 }
 
@@ -84,7 +85,39 @@ CutBound::Minimum AnyOrderRows::minimum(const std::vector<double>& weights) {
       sum.backward[s] += weights[p] * counts_[p].backward[s];
     }
   }
-  return *cut_bound_.minimum(sum, constant);
+  const auto found = cut_bound_.minimum(sum, constant);
+  return found ? *found : CutBound::Minimum{std::numeric_limits<double>::infinity(), {}};
+}
+
+std::vector<std::size_t> AnyOrderRows::rows_around(std::size_t s) const {
+  std::vector<std::size_t> found;
+  for (std::size_t p = 0; p < rows_.size(); ++p)
+    if (const AnyOrderRow& row = rows_[p]; row.come == s && (row.leave == 0 || row.leave == s) &&
+                                           placement_.rank_of_stage[s].index() == row.rank)
+      found.push_back(p);
+  return found;
+}
+
+double AnyOrderRows::around_segment(std::int32_t segment) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (std::size_t s = 0; s < placement_.stages(); ++s) {
+    CutRegion region = cut_bound_.everything();
+    region.last[s] = std::min(region.last[s], segment);
+    region.first[s + 1] = std::max(region.first[s + 1], segment + 1);
+    if (region.last[s] < region.first[s] || region.last[s + 1] < region.first[s + 1] ||
+        !cut_bound_.enter(region))
+      continue;
+    double longest = 0;
+    std::vector<double> weights(rows_.size(), 0);
+    for (const std::size_t p : rows_around(s)) {
+      weights[p] = 1;
+      longest = std::max(longest, minimum(weights).scaled);
+      weights[p] = 0;
+    }
+    shortest = std::min(shortest, longest);
+  }
+  cut_bound_.enter(cut_bound_.everything());
+  return shortest;
 }
 
 double AnyOrderRows::most_weight() const {
@@ -122,13 +155,14 @@ void AnyOrderRows::add(const AnyOrderRow& row) {
   if (row.leave > 0) weight[0] = optimizer[0] = 1;
   for (std::size_t s = 1; s < stages; ++s)
     if (counts.backward[s] > 0 && !cut_bound_.sure_backward(s)) return;
+  rows_.push_back(row);
   for (std::size_t s = std::min(row.come, stages - 1); s > 0; --s)
     if (!cut_bound_.sure_forward(s)) {
       std::fill_n(forward.begin(), s, 0);
       std::fill_n(counts.forward.begin(), s + 1, 0);
+      rows_.back().from = s;
       break;
     }
-  rows_.push_back(row);
   counts_.push_back(std::move(counts));
 }
 

@@ -20,9 +20,11 @@ struct AnyOrderRow {
   /// Stage whose I the last microbatch leaves behind when the rank has done its work, to go back to
   /// the first; 0 = the rank's own end counts.
   std::size_t leave = 0;
+  /// Stage at which the first microbatch's way begins to count: those before may send nothing on.
+  std::size_t from = 0;
 
-  /// As certificates write it: f for every stage passed, b for every one on the way back with the
-  /// one it comes to, d for every one after it leaves.
+  /// As certificates write it: s for every stage before `from`, f for every further one passed, b
+  /// for every one on the way back with the one it comes to, d for every one after it leaves.
   CertifiedPath certified(std::size_t stages) const;
 };
 
@@ -41,6 +43,11 @@ class AnyOrderRows {
   std::vector<double> lengths(const Cuts& cuts) const;
   /// The smallest weighted sum of rows over all cuts, exact for whole weights.
   CutBound::Minimum minimum(const std::vector<double>& weights);
+  /// Rows that come to stage s and end with the rank or go back from there.
+  std::vector<std::size_t> rows_around(std::size_t s) const;
+  /// The shortest that the longest of rows_around can be of the stage that has the segment (layers
+  /// between positions `segment` and the next), whichever it is.
+  double around_segment(std::int32_t segment);
   /// Weights that add up to this keep all sums below 2^53.
   double most_weight() const;
 

@@ -62,9 +62,9 @@ class BranchAndBound {
   bool links_sure() const { return links_sure_; }
   /// Cuts near the latest node's loads, to search on from: fast for their memory. May be empty.
   const Cuts& nearest() const { return nearest_; }
-  /// Whether certificate(bound) proves it.
-  bool certifies(double bound) const { return bound > certified_above_ && bound <= this->bound(); }
-  /// What proves `bound`, if certifies(bound); needs Settings::record.
+  /// The largest bound that certificate() proves.
+  double certifiable() const { return bound() > certified_above_ ? bound() : 0; }
+  /// What proves `bound`, if certifiable() is not below it; needs Settings::record.
   CertifiedProof certificate(std::int64_t bound) const {
     return record_.proof(candidates_.spec(), bound);
   }

@@ -25,21 +25,22 @@ Layers cut_only_at(const Partition& cuts, Layers layers) {
 }
 
 /// The proof looks at the cuts with each listed schedule.
-void certify(const Problem& listed, const std::vector<AnyOrder>& any_order, bool linked,
+void certify(const Problem& listed, const std::vector<AnyOrder>& any_order,
              SearchOutcome& outcome) {
   const std::vector<std::int64_t> all(listed.cuts->stages(), 0);
   CertifiedNode each;
   each.then = CertifiedNode::Then::Each;
   std::vector<CertifiedProof> proofs;
   for (const ScheduleSpec& spec : listed.schedules) proofs.push_back({spec, all, {}, {}, {each}});
-  if (!outcome.plans.empty() && outcome.plans.front().order) {
-    if (!linked) return;
-    for (const AnyOrder& one : any_order) proofs.push_back(one.proof(all));
-  }
-  if (!proofs.empty())
-    outcome.certificate = std::make_shared<Certificate>(certificate_of(
-        listed, outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits,
-        std::move(proofs)));
+  std::int64_t bound = outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
+  if (!outcome.plans.empty() && outcome.plans.front().order)
+    for (const AnyOrder& one : any_order) {
+      proofs.push_back(one.proof_by_rows());
+      bound = std::min(bound, static_cast<std::int64_t>(one.bound_by_rows()));
+    }
+  if (!proofs.empty() && bound > 0)
+    outcome.certificate =
+        std::make_shared<Certificate>(certificate_of(listed, bound, std::move(proofs)));
 }
 
 /// What no plan of these cuts is faster than.
@@ -77,7 +78,7 @@ void prove(const Problem& problem, const Tried& tried, const SearchOptions& opti
     add_any_order(any_order, best, *outcome.bound);
   }
   if (options.certificate && problem.memory_rule == MemoryRule::Lifetimes)
-    certify(listed, any_order, surely_linked(model), outcome);
+    certify(listed, any_order, outcome);
 }
 
 }  // namespace

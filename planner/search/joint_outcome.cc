@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include "planner/ir/error.h"
-#include "planner/schedules/families.h"
+#include "planner/search/joint_certificate.h"
 #include "planner/search/lack.h"
 #include "planner/search/pareto.h"
-#include "planner/search/proof_record.h"
 
 namespace pfeife {
 
@@ -23,50 +22,6 @@ std::uint64_t digest(std::span<const ScheduleSpec> schedules) {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-/// [stage] The least loads by which every stage of `spec` surely sends to the next; nullopt = none
-/// are known.
-std::optional<std::vector<std::int64_t>> sure_loads(const Searched& in, const ScheduleSpec& spec) {
-  if (surely_linked(in.model)) return std::vector<std::int64_t>(spec.stages(), 0);
-  const auto rank_of_stage = placement_for(spec).rank_of_stage;
-  for (const Contender& c : in.contenders)
-    if (c.proof && c.proof->links_sure() &&
-        c.candidates->placement().rank_of_stage == rank_of_stage)
-      return c.proof->certificate(1).least_load;
-  return std::nullopt;
-}
-
-bool linked_only(const Searched& in) {
-  return std::ranges::any_of(in.contenders,
-                             [](const Contender& c) { return c.proof && c.proof->linked_only(); });
-}
-
-void certify(const Searched& in, const std::vector<AnyOrder>& any_order, SearchOutcome& outcome) {
-  const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
-  if ((!outcome.bound && !nothing_fits) || in.problem.memory_rule != MemoryRule::Lifetimes) return;
-  const std::int64_t bound =
-      outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
-  // Certificates do not know bounds that took no search.
-  const bool searched = std::ranges::all_of(in.contenders, [&](const Contender& c) {
-    return !c.impossible.empty() || (c.proof && c.proof->certifies(static_cast<double>(bound)));
-  });
-  if (!searched) return;
-  std::vector<CertifiedProof> proofs;
-  for (const Contender& c : in.contenders)
-    proofs.push_back(c.proof ? c.proof->certificate(bound)
-                             : CertifiedProof{in.problem.schedules[c.number], {}, {}, {}, {}});
-  if (!outcome.plans.empty() && outcome.plans.front().order)
-    for (const AnyOrder& one : any_order) {
-      CertifiedProof proof = one.proof({});
-      const auto loads = sure_loads(in, proof.spec);
-      if (!loads && !linked_only(in)) return;
-      proof.least_load = loads.value_or(std::vector<std::int64_t>(proof.spec.stages(), 0));
-      proof.linked = !loads;
-      proofs.push_back(std::move(proof));
-    }
-  outcome.certificate =
-      std::make_shared<Certificate>(certificate_of(in.problem, bound, std::move(proofs)));
-}
 
 Bound listed_bound(const Searched& in, double best) {
   const double least = std::min(best, least_bound(in.contenders));
@@ -162,7 +117,8 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
   }
   outcome.history = std::move(history);
   explain(in, outcome);
-  if (in.options.certificate) certify(in, any_order, outcome);
+  if (in.options.certificate && in.problem.memory_rule == MemoryRule::Lifetimes)
+    outcome.certificate = joint_certificate(in, any_order, outcome);
   return outcome;
 }
 
@@ -194,13 +150,9 @@ void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule
   }
 }
 
-bool surely_linked(const CutModel& model) {
-  bool sure = true;
-  for (std::int32_t q = 1; q < model.last(); ++q)
-    sure = sure && std::ranges::any_of(model.crossing(q), [&](const CutModel::Crossing& c) {
-             return c.producer == q - 1 && c.next == q;
-           });
-  return sure;
+bool linked_only(const Searched& in) {
+  return std::ranges::any_of(in.contenders,
+                             [](const Contender& c) { return c.proof && c.proof->linked_only(); });
 }
 
 }  // namespace pfeife

@@ -80,9 +80,9 @@ struct SearchOutcome {
   std::vector<Rejected> rejected;
   std::vector<SearchStep> history;  ///< best time and bound after each step of the search
   std::optional<Bound> bound;       ///< of the estimate of any plan; of the given cuts, if they are
-  /// Proves the bound, or that nothing fits, to those who do not trust the search; empty unless
-  /// asked for, if neither is proven, under the reference memory rule, if the effort did not
-  /// suffice to search every schedule, or of orders built for the costs that may lack transfers.
+  /// Proves the bound, or that nothing fits, to those who do not trust the search. Where the bound
+  /// is one that certificates cannot say, it proves less: Certificate::bound. Empty unless asked
+  /// for, if neither is proven, or under the reference memory rule.
   std::shared_ptr<const Certificate> certificate;
   std::size_t candidates = 0;  ///< evaluated
 };

@@ -41,10 +41,15 @@ class Certificates : public ProgramTest {
     const tool::Verdict verdict = tool::certify(found.certificate);
     EXPECT_EQ(verdict.refusal, "");
     EXPECT_LE(found.certificate.bound, found.plan.estimate.count());
-    // A plan that says more than is proven is not spoken of, nor is one of another time.
+    // Of a plan that says more than is proven this is said; one of another time is not spoken of.
+    EXPECT_TRUE(tool::proves_all_of(found.certificate, &found.plan));
     Plan boasts = found.plan;
     boasts.bound->time = Nanoseconds{found.certificate.bound + 1};
-    EXPECT_THAT(tool::disagreement(found.certificate, boasts), HasSubstr("it proves"));
+    EXPECT_FALSE(tool::proves_all_of(found.certificate, &boasts));
+    EXPECT_THAT(tool::summary(verdict, found.certificate, &boasts),
+                HasSubstr("THE PLAN'S BOUND, " + to_string(boasts.bound->time) + ", IS HIGHER"));
+    boasts.bound->time = boasts.estimate + Nanoseconds{1};
+    EXPECT_THAT(tool::disagreement(found.certificate, boasts), HasSubstr("above its own time"));
     Plan faster = found.plan;
     faster.estimate -= Nanoseconds{1};
     EXPECT_THAT(tool::disagreement(found.certificate, faster), HasSubstr("by its costs"));

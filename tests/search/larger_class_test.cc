@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
 #include "planner/search/any_order.h"
 #include "planner/search/search.h"
@@ -40,6 +41,21 @@ TEST(Search, PlansAreNotSlowerWhereMoreLoopsMayBeChosen) {
     EXPECT_LE(outcome.plans[0].estimate, best) << v;
     best = outcome.plans[0].estimate;
   }
+}
+
+// Schedules without a tree of their own are proven whatever their order.
+TEST(Search, HasACertificateHoweverSmallTheBudget) {
+  constexpr std::size_t kRanks = 16, kMicrobatches = 32;
+  Vit vit(kRanks);
+  vit.problem.schedules =
+      search_set(kRanks, kMicrobatches, std::vector<std::size_t>{2, 3}, vit.names);
+  const SearchOutcome outcome = search(vit.problem, {.iterations = 1, .certificate = true});
+  ASSERT_TRUE(outcome.certificate);
+  EXPECT_EQ(outcome.certificate->bound, outcome.bound->time.count());
+  EXPECT_GT(std::ranges::count(outcome.certificate->proofs, true, &CertifiedProof::any_order), 0);
+  EXPECT_LT(std::ranges::count(outcome.certificate->proofs, true, &CertifiedProof::any_order),
+            static_cast<std::ptrdiff_t>(vit.problem.schedules.size()));
+  EXPECT_EQ(tool::certify(*outcome.certificate).refusal, "");
 }
 
 TEST(Search, HasNoBoundBelowThatOfAnyOrderHoweverSmallTheBudget) {
