@@ -171,14 +171,15 @@ void CutMixture::weigh(double share_of_best) {
 }
 
 std::optional<CutBound::Minimum> CutMixture::next() {
-  if (!solve()) return std::nullopt;
+  if (ended_ || !solve()) return std::nullopt;
   value_ = to_beat_ + unit_ * master_.value();
   for (const double share : {0.5, 0.0}) {
     weigh(share);
     if (weights_.sum <= 0) return std::nullopt;
     auto minimum = cut_bound_.minimum(weights_.counts, weights_.constant);
     if (!minimum) return std::nullopt;
-    if (known(minimum->cuts)) continue;  // better weights, if there are any, are farther away
+    ended_ = known(minimum->cuts);
+    if (ended_ && share > 0) continue;  // better weights, if there are any, are farther away
     add_cuts(minimum->cuts);
     return minimum;
   }

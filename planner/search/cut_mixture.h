@@ -34,7 +34,8 @@ class CutMixture {
   void add_cuts(const Cuts& cuts);
   void add_row(BoundRow row, double weight);
 
-  /// The minimum of new weights. nullopt: no cuts are left in the region, or no others were found.
+  /// The minimum of new weights. Where it is of cuts that are known, no weights are better, and
+  /// there are none to come. nullopt: that was so, or no cuts are left in the region.
   std::optional<CutBound::Minimum> next();
   /// The weights of the last next().
   const RowWeights& weights() const { return weights_; }
@@ -90,6 +91,7 @@ class CutMixture {
   std::vector<double> tried_;    // [row] weights of the last answer
   RowWeights weights_;
   double value_ = 0;
+  bool ended_ = false;  // the last answer was not new
   std::vector<double> mean_, ends_;
   double work_ = 0;
 };
