@@ -102,9 +102,12 @@ void CsvTable::check_columns(const std::vector<std::string>& allowed) const {
     }
     if (known) continue;
     const std::string nearest = nearest_spelling(cell.text, allowed);
-    throw ConfigError(cell.where, "unknown column '" + cell.text + "'" +
-                                      (nearest.empty() ? "" : ", did you mean '" + nearest + "'?") +
-                                      " Columns are: " + list);
+    if (header_.size() == 1 && cell.text.find_first_of(";\t") != std::string::npos)
+      throw ConfigError(cell.where, "the cells of a row must be separated by commas");
+    throw ConfigError(cell.where,
+                      "unknown column '" + cell.text + "'" +
+                          (nearest.empty() ? "." : ", did you mean '" + nearest + "'?") +
+                          " Columns are: " + list);
   }
 }
 

@@ -104,6 +104,7 @@ TEST(LayerTable, MistakesAreToldWithTheirPlace) {
   EXPECT_THAT(message_of_table("name,forwrd_ms\na,1\n"),
               AllOf(HasSubstr(
                   "dir/three.csv:1:6: unknown column 'forwrd_ms', did you mean 'forward_ms'?")));
+  EXPECT_THAT(message_of_table("name;forward_ms\na;1\n"), HasSubstr("separated by commas"));
   EXPECT_THAT(message_of_table("name,forward_ms\na,1\n"),
               HasSubstr("'backward_input_ms' is missing"));
   EXPECT_THAT(message_of_table("name,name\na,1\n"),
