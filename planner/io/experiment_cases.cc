@@ -43,6 +43,28 @@ std::vector<Axis> axes(const YamlNode& root) {
   return result;
 }
 
+/// A list where one value is meant: somebody wants a case of each.
+void refuse_lists_outside_cases(const YamlNode& root) {
+  const auto refuse = [](const YamlNode& node) {
+    if (node.is_sequence())
+      node.fail(
+          "expected one value, found a sequence; to have a case of each, write the list under "
+          "`cases`: cases: {" +
+          node.path() + ": [...]}");
+  };
+  for (const char* key : {"cluster", "profile", "select_by"})
+    if (const auto node = root.find(key)) refuse(*node);
+  for (const char* section : {"training", "simulation", "plan", "measurement"}) {
+    const auto node = root.find(section);
+    if (!node || !node->is_map()) continue;
+    for (const auto& [key, value] : node->entries()) {
+      const bool takes_lists =
+          key == "families" || key == "loops" || key == "cuts" || key == "devices";
+      if (!takes_lists) refuse(value);
+    }
+  }
+}
+
 /// A value as it stands in a case's name.
 std::string label(const YamlNode& value, std::size_t index) {
   return value.is_scalar() ? value.as_string() : "#" + std::to_string(index);
@@ -114,10 +136,10 @@ void settle_batch(bool microbatches_given, CaseConfig& config) {
                           nearest_divisors(batch, *config.microbatch_size) + " would do");
   const auto count = static_cast<std::int64_t>(config.microbatches);
   if (microbatches_given && batch % count != 0)
-    throw ConfigError(config.microbatches_where,
-                      "a global batch of " + std::to_string(batch) + " cannot be divided into " +
-                          std::to_string(count) + " microbatches; " +
-                          nearest_divisors(batch, count) + " would do");
+    throw ConfigError(config.microbatches_where, "a global batch of " + std::to_string(batch) +
+                                                     " cannot be divided into " +
+                                                     std::to_string(count) + " microbatches; " +
+                                                     nearest_divisors(batch, count) + " would do");
   if (microbatches_given && config.microbatch_size && batch != count * *config.microbatch_size)
     throw ConfigError(config.global_batch_where,
                       std::to_string(count) + " microbatches of " +
@@ -196,6 +218,7 @@ Experiment read_experiment(const Path& file, const std::vector<std::string>& set
   experiment.file = {file.string(), file, {file.string(), 0, 0}};
   document.root().check_keys(experiment_keys());
   const std::vector<Axis> product = axes(document.root());
+  refuse_lists_outside_cases(document.root());
   std::size_t count = 1;
   for (const Axis& axis : product)
     if ((count *= axis.values.size()) > 100'000)

@@ -66,6 +66,18 @@ std::vector<std::string> names(const Experiment& experiment) {
   return names;
 }
 
+TEST_F(ExperimentConfig, AListOfOneKeysValuesBelongsToTheCases) {
+  const std::string text = "version: 1\nmodel: layers.csv\ncluster: box.yaml\n";
+  EXPECT_THAT(
+      error(text + "training: {precision: [fp32, tf32]}\n"),
+      HasSubstr("small.yaml:4:23: training.precision: expected one value, found a sequence; "
+                "to have a case of each, write the list under `cases`: cases: "
+                "{training.precision: [...]}"));
+  EXPECT_THAT(error("version: 1\nmodel: layers.csv\ncluster: [box.yaml, other.yaml]\n"),
+              HasSubstr("cases: {cluster: [...]}"));
+  EXPECT_EQ(read(text + "cases: {training.precision: [fp32, tf32]}\n").cases.size(), 2u);
+}
+
 TEST_F(ExperimentConfig, NeedsOnlyModelAndClusterTheRestHasDefaults) {
   const Experiment experiment = read(kSmallest);
   EXPECT_EQ(experiment.name, "small");
