@@ -25,6 +25,8 @@ std::vector<std::string> peak_names(DType type, Precision precision) {
 class Roofline {
  public:
   Roofline(const DeviceKind& device, Precision precision) : device_(device) {
+    if (device.memory_bandwidth.value <= 0) lacks("memory_bandwidth: 900 GB/s");
+    if (device.gemm_efficiency.empty()) lacks("gemm_efficiency: {fp32: [[2.1 GFLOP, 0.73]]}");
     for (const DType type : {DType::Float32, DType::BFloat16, DType::Float16})
       add(type, peak_names(type, precision));
   }
@@ -51,6 +53,11 @@ class Roofline {
     std::string stand_in;
   };
 
+  [[noreturn]] void lacks(const char* example) const {
+    throw ConfigError({}, "device kind '" + device_.name +
+                              "' does not say how fast it is; add a line such as `" + example +
+                              "` to its cluster file, or give a measured profile");
+  }
   void add(DType type, const std::vector<std::string>& names) {
     const auto found = std::ranges::find_if(
         names, [&](const std::string& name) { return device_.peak.contains(name); });

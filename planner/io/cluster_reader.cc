@@ -16,6 +16,8 @@ const std::vector<std::pair<std::string, DeviceType>> kDeviceTypes = {{"gpu", De
 
 EfficiencyCurve read_efficiency(const YamlNode& node) {
   EfficiencyCurve curve;
+  if (!node.is_sequence())
+    node.fail("expected points [work, fraction] such as [[2.1 GFLOP, 0.73]]");
   for (const YamlNode& point : node.items()) {
     const auto pair = point.items();
     if (pair.size() != 2) point.fail("expected [work, fraction] such as [2.1 GFLOP, 0.73]");
@@ -41,6 +43,8 @@ std::map<std::string, T> read_by_precision(const YamlNode& node, Read read) {
   return values;
 }
 
+/// The speeds may be missing: models that bring their own times need none, and the roofline says
+/// what it lacks.
 DeviceKind read_kind(const std::string& name, const YamlNode& node) {
   node.check_keys({"type", "memory", "reserve", "memory_bandwidth", "memory_efficiency", "peak",
                    "gemm_efficiency", "kernel_overhead", "stage_overhead", "iteration_overhead"});
@@ -52,15 +56,17 @@ DeviceKind read_kind(const std::string& name, const YamlNode& node) {
     kind.reserve = reserve->as_bytes();
     if (kind.reserve >= kind.memory) reserve->fail("the reserve leaves nothing of the memory");
   }
-  kind.memory_bandwidth = node.at("memory_bandwidth").as_bytes_per_second();
+  if (const auto rate = node.find("memory_bandwidth"))
+    kind.memory_bandwidth = rate->as_bytes_per_second();
   if (const auto efficiency = node.find("memory_efficiency")) {
     kind.memory_efficiency = efficiency->as_double(0, 1);
     if (kind.memory_efficiency <= 0) efficiency->fail("the fraction must be above 0");
   }
-  kind.peak = read_by_precision<FlopsPerSecond>(
-      node.at("peak"), [](const YamlNode& peak) { return peak.as_flops_per_second(); });
-  kind.gemm_efficiency =
-      read_by_precision<EfficiencyCurve>(node.at("gemm_efficiency"), read_efficiency);
+  if (const auto peaks = node.find("peak"))
+    kind.peak = read_by_precision<FlopsPerSecond>(
+        *peaks, [](const YamlNode& peak) { return peak.as_flops_per_second(); });
+  if (const auto curves = node.find("gemm_efficiency"))
+    kind.gemm_efficiency = read_by_precision<EfficiencyCurve>(*curves, read_efficiency);
   if (const auto time = node.find("kernel_overhead")) kind.kernel_overhead = time->as_duration();
   if (const auto time = node.find("stage_overhead")) kind.stage_overhead = time->as_duration();
   if (const auto time = node.find("iteration_overhead"))

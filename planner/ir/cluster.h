@@ -42,12 +42,13 @@ struct EfficiencyCurve {
 /// What a device is; some operators keep other bytes for backward on a CPU than on a GPU.
 enum class DeviceType { Gpu, Cpu };
 
+/// Speeds are only for times made by the roofline; who has others may leave them out.
 struct DeviceKind {
   std::string name;
   DeviceType type = DeviceType::Gpu;
   Bytes memory{0};   ///< as the driver reports it
   Bytes reserve{0};  ///< context and communication buffers, not available to the model
-  BytesPerSecond memory_bandwidth;
+  BytesPerSecond memory_bandwidth;  ///< 0 if not given, as peak and gemm_efficiency may be empty
   double memory_efficiency = 0.85;  ///< of memory_bandwidth that element-wise operators reach
   std::map<std::string, FlopsPerSecond> peak;  ///< by "fp32", "tf32", "bf16", "fp16"
   std::map<std::string, EfficiencyCurve>

@@ -337,6 +337,12 @@ TEST(Roofline, UnknownOperatorsAndMissingPeaksAreNamed) {
   DeviceKind no_fp32 = device();
   no_fp32.peak = {{"bf16", {1e14}}};
   EXPECT_THROW(roofline_profile(linear_graph(4, 4, 4).graph, no_fp32, {}), ConfigError);
+  DeviceKind no_bandwidth = device(), no_curve = device(), no_peak = device();
+  no_bandwidth.memory_bandwidth = {};
+  no_curve.gemm_efficiency.clear();
+  no_peak.peak.clear();
+  for (const DeviceKind& kind : {no_bandwidth, no_curve, no_peak})
+    EXPECT_THROW(roofline_profile(linear_graph(4, 4, 4).graph, kind, {}), ConfigError);
 }
 
 // ---- memory that comes and goes ----

@@ -183,7 +183,8 @@ TEST(ClusterErrors, KindsAreChecked) {
     return error_of("version: 1\nname: x\ndevice_kinds: {k: {" + text +
                     "}}\ndevices: [{kind: k}]\n");
   };
-  EXPECT_THAT(kind("memory: 1 GiB"), HasSubstr("\"memory_bandwidth\" is missing"));
+  EXPECT_THAT(kind("reserve: 0 GiB"), HasSubstr("\"memory\" is missing"));
+  EXPECT_EQ(kind("memory: 1 GiB"), "") << "what layer tables need";
   EXPECT_THAT(kind("memory: 1 GiB, reserve: 1 GiB"), HasSubstr("leaves nothing"));
   const std::string base = "memory: 1 GiB, memory_bandwidth: 1 GB/s, ";
   EXPECT_THAT(kind(base + "peak: {fp23: 1 TFLOP/s}"), HasSubstr("did you mean \"fp32\"?"));
@@ -192,6 +193,7 @@ TEST(ClusterErrors, KindsAreChecked) {
   EXPECT_THAT(kind(curve + "[[2 GFLOP, 1], [1 GFLOP, 1]]}"), HasSubstr("must grow"));
   EXPECT_THAT(kind(curve + "[[2 GFLOP, 0]]}"), HasSubstr("above 0"));
   EXPECT_THAT(kind(curve + "[]}"), HasSubstr("at least one point"));
+  EXPECT_THAT(kind(curve + "0.7}"), HasSubstr("[[2.1 GFLOP, 0.73]]"));
   EXPECT_EQ(kind(curve + "[[1 GFLOP, 1]]}"), "");
   EXPECT_THAT(error_of(kHead + "devices: [{kind: kk}]"), HasSubstr("did you mean \"k\"?"));
   EXPECT_THAT(error_of(kHead + "devices: []"), HasSubstr("no device"));
