@@ -18,6 +18,61 @@ std::vector<std::string> family_list(const PlanSettings& plan) {
   return names;
 }
 
+namespace {
+
+/// Times are 64-bit nanoseconds, 292 years: what a slip in a unit can exceed.
+constexpr double kLongestStep = 1e9;  // seconds
+
+/// Seconds of all that a step computes, on the slowest kind of device.
+double seconds_of_work(const CaseConfig& config, const Layers& layers) {
+  const std::size_t microbatches = config.microbatches;
+  double seconds = 0;
+  for (const Layer& layer : layers.layers) {
+    double slowest = 0;
+    for (const LayerTimes& times : layer.times)
+      slowest = std::max(slowest, pfeife::seconds(times.forward) * 2 +
+                                      pfeife::seconds(times.backward_input) +
+                                      pfeife::seconds(times.backward_weight) +
+                                      5 * pfeife::seconds(config.simulation.launch_overhead));
+    seconds += slowest * static_cast<double>(microbatches);
+  }
+  return seconds;
+}
+
+/// Seconds of all that a step may send, over the slowest link.
+double seconds_of_transfers(const CaseConfig& config, const Layers& layers,
+                            const Cluster& cluster) {
+  double slowest = 0, latency = 0;  // seconds a byte, seconds
+  for (const Path& path : cluster.paths) {
+    latency = std::max(latency, pfeife::seconds(path.latency));
+    for (const BandwidthCurve::Point& point : path.bandwidth.points)
+      slowest = std::max(slowest, 1 / point.rate.value);
+  }
+  double seconds = 0;
+  for (const LayerValue& value : layers.values) {
+    const auto bytes = static_cast<double>((value.bytes + value.gradient_bytes).value);
+    seconds += static_cast<double>(config.microbatches * value.consumers.size()) *
+               (bytes * slowest + 2 * latency);
+  }
+  for (const LayerParameter& parameter : layers.parameters)
+    seconds += 2 * static_cast<double>(parameter.gradient.value) * slowest;
+  return seconds;
+}
+
+void check_durations(const CaseConfig& config, const Layers& layers, const Cluster& cluster) {
+  const double transfers = seconds_of_transfers(config, layers, cluster);
+  if (seconds_of_work(config, layers) + transfers < kLongestStep) return;
+  const bool links = transfers > kLongestStep / 2;
+  throw ConfigError(config.where,
+                    std::string("a step could take more than 30 years; check the units of ") +
+                        (links ? "the bandwidths and latencies in \"" + config.cluster.written +
+                                     "\" and of the bytes in \""
+                               : "the times in \"") +
+                        config.model.file.written + "\"");
+}
+
+}  // namespace
+
 void check_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster) {
   for (const DeviceId device : config.plan.devices)
     if (device.index() >= cluster.devices())
@@ -32,6 +87,7 @@ void check_case(const CaseConfig& config, const Layers& layers, const Cluster& c
                                                        to_string(cluster.kind(device).memory) +
                                                        " of device " + to_string(device) +
                                                        "; reserve less");
+  check_durations(config, layers, cluster);
   switch (config.plan.source) {
     case PlanSettings::Source::Search:
       check_searched(config, layers);

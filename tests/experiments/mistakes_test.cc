@@ -117,6 +117,30 @@ TEST_F(Mistakes, ACutThroughAnInPlacePair) {
                              HasSubstr(std::to_string(cut))));
 }
 
+TEST_F(Mistakes, AStepOfCenturies) {
+  write("slow.yaml",
+        "version: 1\nname: slow\ndevice_kinds: {k: {memory: 1 GiB}}\ndevices: [{kind: k, count: "
+        "2}]\nlinks: [{name: wire, between: [[0, 1]], bandwidth: 0.000000001 B/s, latency: 1 "
+        "us}]\nroutes: [{over: "
+        "wire}]\n");
+  EXPECT_THAT(message("version: 1\nmodel: layers.csv\ncluster: slow.yaml\n", 2),
+              testing::AllOf(HasSubstr("more than 30 years"), HasSubstr("\"slow.yaml\"")));
+  EXPECT_THAT(message(kGood, 2, {"--set", "simulation.launch_overhead=1000000000 s"}),
+              HasSubstr("more than 30 years"));
+}
+
+TEST_F(Mistakes, ASpeedThatTheRooflineNeeds) {
+  write("plain.yaml",
+        "version: 1\nname: plain\ndevice_kinds: {k: {memory: 1 GiB}}\ndevices: [{kind: k, count: "
+        "2}]\nlinks: [{name: wire, between: [[0, 1]], bandwidth: 1 GB/s, latency: 1 us}]\nroutes: "
+        "[{over: wire}]\n");
+  std::filesystem::copy_file(configs() / "models" / "tiny_gpt.pt2", folder_ / "tiny_gpt.pt2");
+  EXPECT_THAT(message("version: 1\nmodel: tiny_gpt.pt2\ncluster: plain.yaml\n", 2),
+              testing::AllOf(HasSubstr("device kind 'k'"), HasSubstr("memory_bandwidth: ")));
+  write("table.yaml", "version: 1\nmodel: layers.csv\ncluster: plain.yaml\n");
+  EXPECT_EQ(run({"table.yaml", "--out", "table"}).code, 0) << "a table has times of its own";
+}
+
 TEST_F(Mistakes, ASkipThatPointsBackwards) {
   write("skips.csv", "value,from,to,bytes\nx,c,a,1000\n");
   EXPECT_THAT(message("version: 1\nmodel: layers.csv\nskips: skips.csv\ncluster: laptop.yaml\n", 2),
