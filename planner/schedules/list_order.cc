@@ -29,8 +29,8 @@ std::vector<std::size_t> round_trips(const OrderModel& model, bool rounded_up) {
     std::int64_t each = 0;
     for (const std::uint32_t s : stages) each += model.duration[0][s];
     const std::uint32_t first = stages.front(), last = stages.back();
-    const std::int64_t time = input[last] - model.duration[1][last] -
-                              (forward[first] - model.duration[0][first]);
+    const std::int64_t time =
+        input[last] - model.duration[1][last] - (forward[first] - model.duration[0][first]);
     const auto loops = static_cast<std::int64_t>(stages.size());
     const std::int64_t whole = std::max<std::int64_t>(each, 1);
     count.push_back(static_cast<std::size_t>(
@@ -131,6 +131,12 @@ class Builder {
     const std::int64_t reserved = part == Part::Forward ? reserve_[stage] : 0;
     return growth <= 0 || held_[rank] + growth + reserved <= model_.room[rank];
   }
+  /// Looks once at what the stages of the rank wait for; what choose() asks follows from it.
+  void look(std::size_t rank, std::int64_t now) {
+    arrivals_.clear();
+    for (const std::size_t s : model_.stages_of_rank[rank])
+      arrivals_.push_back({arrival(Part::Forward, s, now), arrival(Part::Input, s, now)});
+  }
   /// The ready part of the stage that goes first by the rules.
   std::optional<std::size_t> first_ready(std::size_t rank, Part part, std::int64_t now) {
     std::optional<std::size_t> best;
@@ -142,22 +148,21 @@ class Builder {
       return part == Part::Forward || !rules_.deep_first ? std::array{group, depth, b}
                                                          : std::array{b, s, group};
     };
-    for (const std::size_t s : model_.stages_of_rank[rank]) {
-      const Arrival at = arrival(part, s, now);
+    const auto& stages = model_.stages_of_rank[rank];
+    for (std::size_t k = 0; k < stages.size(); ++k) {
+      const Arrival& at = arrivals_[k][static_cast<std::size_t>(part)];
       if (!at.sure || at.time > now) continue;
-      if (!best || key(s) < key(*best)) best = s;
+      if (!best || key(stages[k]) < key(*best)) best = stages[k];
     }
     return best;
   }
 
   /// The first moment at which something else than W may be ready here.
-  std::int64_t next_arrival(std::size_t rank, std::int64_t now, bool sure_only,
-                            bool inputs_only = false) {
+  std::int64_t next_arrival(std::int64_t now, bool sure_only, bool inputs_only = false) const {
     std::int64_t next = kNever;
-    for (const std::size_t s : model_.stages_of_rank[rank])
-      for (const Part part : {Part::Forward, Part::Input}) {
-        if (inputs_only && part == Part::Forward) continue;
-        const Arrival at = arrival(part, s, now);
+    for (const auto& of_stage : arrivals_)
+      for (std::size_t part = inputs_only ? 1 : 0; part < of_stage.size(); ++part) {
+        const Arrival& at = of_stage[part];
         if (at.time > now && (at.sure || !sure_only)) next = std::min(next, at.time);
       }
     return next;
@@ -177,8 +182,7 @@ class Builder {
   }
 
   bool crowding_allowed(std::size_t rank) {
-    if (rules_.crowd != ListRules::Crowd::WarmUp)
-      return rules_.crowd == ListRules::Crowd::Always;
+    if (rules_.crowd != ListRules::Crowd::WarmUp) return rules_.crowd == ListRules::Crowd::Always;
     return std::ranges::all_of(model_.stages_of_rank[rank],
                                [&](std::size_t s) { return done(Part::Input, s) == 0; });
   }
@@ -188,6 +192,7 @@ class Builder {
     const auto turn = [](Part part, std::size_t stage) {
       return Turn{part, static_cast<std::uint32_t>(stage)};
     };
+    look(rank, now);
     const auto weight = pending_weight(rank);
     const auto input = first_ready(rank, Part::Input, now);
     auto forward = first_ready(rank, Part::Forward, now);
@@ -199,13 +204,13 @@ class Builder {
       return turn(Part::Weight, *weight);
     }
     if (forward) {
-      const std::int64_t next = next_arrival(rank, now, true, true);
+      const std::int64_t next = next_arrival(now, true, true);
       const bool crowds = next < now + duration(Part::Forward, *forward);
       if (input || !crowds || crowding_allowed(rank)) return turn(Part::Forward, *forward);
     }
-    const std::int64_t gap = next_arrival(rank, now, false) - now;
+    const std::int64_t gap = next_arrival(now, false) - now;
     if (weight && (no_room || fills(rank, *weight, gap))) return turn(Part::Weight, *weight);
-    wake_[rank] = next_arrival(rank, now, true);
+    wake_[rank] = next_arrival(now, true);
     return std::nullopt;
   }
 
@@ -261,8 +266,7 @@ class Builder {
           if (part == Part::Forward && !room_for(rank, part, s)) continue;
           at = std::max(at, arrives.time);
         }
-        if (at < start)
-          start = at, best = {rank, Turn{part, static_cast<std::uint32_t>(s)}};
+        if (at < start) start = at, best = {rank, Turn{part, static_cast<std::uint32_t>(s)}};
       }
     if (!best) best = beyond_room(start);
     PFEIFE_CHECK(best, "an order of a chain of stages cannot end");
@@ -282,12 +286,13 @@ class Builder {
 
   const OrderModel& model_;
   const ListRules& rules_;
-  std::vector<std::int64_t> end_;     // [part, stage, microbatch] -1 = not decided
-  std::vector<std::uint32_t> done_;   // [part, stage] decided
-  std::vector<std::int64_t> free_;    // [rank] end of what is decided
-  std::vector<std::int64_t> wake_;    // [rank] when it decides again
-  std::vector<std::int64_t> idle_;    // [rank] since its first action
-  std::vector<std::int64_t> held_;    // [rank] bytes
+  std::vector<std::int64_t> end_;                 // [part, stage, microbatch] -1 = not decided
+  std::vector<std::uint32_t> done_;               // [part, stage] decided
+  std::vector<std::int64_t> free_;                // [rank] end of what is decided
+  std::vector<std::int64_t> wake_;                // [rank] when it decides again
+  std::vector<std::int64_t> idle_;                // [rank] since its first action
+  std::vector<std::int64_t> held_;                // [rank] bytes
+  std::vector<std::array<Arrival, 2>> arrivals_;  // [stage of the rank that decides][F, I]
   Order order_;
   std::vector<std::int64_t> reserve_;  // [stage] bytes that later stages of its rank need
   std::vector<std::size_t> flight_;    // [rank] forwards in flight

@@ -99,13 +99,14 @@ Schedule schedule_of(const Order& order) {
   return schedule;
 }
 
+std::int64_t most_held(const OrderModel& model, const Order& order, std::size_t rank) {
+  std::int64_t held = 0, most = 0;
+  for (const Turn turn : order[rank]) most = std::max(most, held += model.growth(turn));
+  return most;
+}
+
 bool fits(const OrderModel& model, const Order& order, std::size_t rank) {
-  std::int64_t held = 0;
-  for (const Turn turn : order[rank]) {
-    held += model.growth(turn);
-    if (held > model.room[rank]) return false;
-  }
-  return true;
+  return most_held(model, order, rank) <= model.room[rank];
 }
 
 OrderClock::OrderClock(const OrderModel& model)

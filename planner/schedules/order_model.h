@@ -60,6 +60,8 @@ using Order = std::vector<std::vector<Turn>>;
 std::optional<Order> order_of(const Schedule& compute_only);
 Schedule schedule_of(const Order& order);
 
+/// The most that F and I leave behind on a rank (bytes).
+std::int64_t most_held(const OrderModel& model, const Order& order, std::size_t rank);
 /// The rank's memory stays within its room.
 bool fits(const OrderModel& model, const Order& order, std::size_t rank);
 

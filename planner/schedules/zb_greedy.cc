@@ -118,6 +118,12 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   return finder.best();
 }
 
+std::size_t order_rules(std::size_t loops) { return grid(loops).size(); }
+
+Order order_by_rule(const OrderModel& model, std::size_t rule) {
+  return list_order(model, grid(model.stages / model.ranks)[rule]);
+}
+
 Family zb_greedy() {
   return {.name = "zb_greedy",
           .rule = "F, I and W in an order built for the costs under a memory cap",

@@ -11,103 +11,19 @@
 #include "planner/schedules/families.h"
 #include "planner/schedules/zb_greedy.h"
 #include "planner/search/local_search.h"
+#include "planner/search/order_annealing.h"
 #include "planner/search/parallel.h"
 #include "planner/search/start_cuts.h"
 
 namespace pfeife {
 namespace {
 
-constexpr std::size_t kFits = 4;      ///< builds at most until the order fits into the memory
 constexpr std::size_t kStarts = 3;    ///< cuts that orders are built for at first
 constexpr std::size_t kRounds = 3;    ///< of moving the cuts and building again
 constexpr std::size_t kRestarts = 3;  ///< of annealing, which begins at the same order and cuts
 constexpr std::size_t kMovesOnCuts = 1000;
+constexpr std::size_t kTurns = 2000;  ///< that annealing with new orders decides, of effort 1
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-/// Builds orders for cuts. Learns what the exact memory rule counts besides what F and I leave
-/// behind: parameters, buffers, temporaries.
-class OrderBuilder {
- public:
-  OrderBuilder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-               std::size_t moves)
-      : model_(model), problem_(problem), spec_(spec), placement_(placement_for(spec)) {
-    placement_.device_of_rank = problem.device_of_rank;
-    options_.moves = moves;
-    options_.rules = 16 + moves / 3;
-  }
-  const Placement& placement() const { return placement_; }
-
-  /// An order for the cuts, with the cuts offered to it: best() if it fits. Never null. Where
-  /// stages may be recomputed, orders for none, for those of ranks that are too full, and for all
-  /// of them recomputed; what the cuts then recompute under the order is Candidates' choice.
-  std::unique_ptr<Candidates> build(const Cuts& cuts) const {
-    const std::size_t stages = placement_.stages();
-    std::vector<bool> recompute(stages, problem_.recompute == Recompute::Full);
-    std::vector<bool> full(stages, false);  // stages of ranks that have been too full
-    auto best = build_for(cuts, recompute, full);
-    if (problem_.recompute != Recompute::Choose) return best;
-    std::vector<std::vector<bool>> others{full, std::vector<bool>(stages, true)};
-    if (full == recompute || full == others[1]) others.erase(others.begin());
-    for (const std::vector<bool>& other : others)
-      if (auto built = build_for(cuts, other, full); better(*built, *best)) best = std::move(built);
-    return best;
-  }
-
- private:
-  static bool better(const Candidates& a, const Candidates& b) {
-    if (a.best() || b.best()) return a.best_time() < b.best_time();
-    const auto lack = [](const Candidates& c) {
-      return c.closest()->needed - c.closest()->available;
-    };
-    return lack(a) < lack(b);
-  }
-
-  /// The order for stages that are recomputed or not, and which ranks that makes too full.
-  std::unique_ptr<Candidates> build_for(const Cuts& cuts, const std::vector<bool>& recompute,
-                                        std::vector<bool>& full) const {
-    const Partition partition = model_.partition(cuts);
-    const StageCosts costs =
-        stage_costs(model_.layers(), partition, placement_, model_.cluster(), recompute);
-    std::vector<Bytes> room = rooms(costs);
-    for (std::size_t attempt = 1;; ++attempt) {
-      Schedule order = schedule_of(
-          zero_bubble_order(costs, placement_, spec_.microbatches, room, options_).order);
-      auto candidates = std::make_unique<Candidates>(model_, problem_, spec_, order);
-      candidates->offer(cuts, candidates->time(cuts));
-      const bool done = candidates->best() && problem_.recompute != Recompute::Choose;
-      if (done || attempt == kFits) return candidates;
-      const EvaluatedPlan plan = evaluate(model_.layers(), model_.cluster(), order, placement_,
-                                          partition, problem_.memory_rule, recompute);
-      bool fits = true;
-      for (std::size_t r = 0; r < room.size(); ++r) {
-        const Bytes over = plan.peak_memory[r] - problem_.memory_limit[r];
-        room[r] = std::min(room[r], room[r] - over);
-        if (over <= Bytes{0}) continue;
-        fits = false;
-        for (std::size_t s = 0; s < full.size(); ++s)
-          if (placement_.rank_of_stage[s].index() == r) full[s] = true;
-      }
-      if (fits) return candidates;
-    }
-  }
-
-  std::vector<Bytes> rooms(const StageCosts& costs) const {
-    std::vector<Bytes> room = problem_.memory_limit, temporary(room.size());
-    for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-      const std::size_t r = placement_.rank_of_stage[s].index();
-      room[r] -= costs.stages[s].fixed();
-      temporary[r] = std::max(temporary[r], costs.stages[s].temporary.largest());
-    }
-    for (std::size_t r = 0; r < room.size(); ++r) room[r] -= temporary[r];
-    return room;
-  }
-
-  const CutModel& model_;
-  const Problem& problem_;
-  const ScheduleSpec& spec_;
-  Placement placement_;
-  ZeroBubbleOptions options_;
-};
 
 /// Takes a plan if it is the best so far, and the least bad failure.
 void take(const std::optional<PlannedSchedule>& plan, const std::optional<Infeasible>& lack,
@@ -142,7 +58,28 @@ class Run {
   const Cuts& cuts() const { return at_.cuts; }
   Candidates& present() { return *present_; }
 
+  /// Moves the cuts with new orders for each, then the best of them for the order it has.
   void move_cuts(std::size_t effort, std::uint64_t seed) {
+    anneal_order(effort, seed);
+    move_under_order(effort, seed);
+  }
+
+ private:
+  void anneal_order(std::size_t effort, std::uint64_t seed) {
+    const ScheduleSpec& spec = builder_.spec();
+    const std::size_t actions = kParts * spec.stages() * spec.microbatches;
+    std::vector<bool> recompute(spec.stages(), builder_.problem().recompute != Recompute::None);
+    if (present_->best()) recompute = present_->best()->recompute;
+    auto found = anneal_orders(builder_, at_.cuts, recompute, effort * kTurns / actions, seed,
+                               result_.candidates);
+    if (!found) return;
+    take(*found, result_);
+    const Scored scored = score(*found, found->best_cuts());
+    if (scored.score >= at_.score) return;
+    at_ = scored, present_ = std::move(found);
+    build(Cuts(at_.cuts));
+  }
+  void move_under_order(std::size_t effort, std::uint64_t seed) {
     for (std::size_t round = 0; round < kRounds; ++round) {
       const std::size_t before = present_->evaluated();
       Scored moved = descend(*present_, at_, 400);
@@ -155,7 +92,6 @@ class Run {
     }
   }
 
- private:
   const OrderBuilder& builder_;
   BuiltPlan& result_;
   // The order whose cuts are moved: the fastest that fits, or else the one that lacks least.

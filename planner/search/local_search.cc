@@ -16,27 +16,6 @@ bool in_order(const Cuts& cuts) {
   return true;
 }
 
-/// xorshift64*: small, fast and the same everywhere, unlike the standard distributions.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ULL + 0x1234567ULL) {}
-  std::uint64_t next() {
-    state_ ^= state_ >> 12, state_ ^= state_ << 25, state_ ^= state_ >> 27;
-    return (state_ * 0x2545F4914F6CDD1DULL) >> 16;
-  }
-  std::size_t below(std::size_t count) { return static_cast<std::size_t>(next() % count); }
-  double unit() { return static_cast<double>(next() & 0xFFFFFFFF) / 4294967296.0; }
-  /// 1, 2, 3, ... with falling chances, at most `most`; either sign.
-  std::int32_t step(std::int32_t most) {
-    std::int32_t size = 1;
-    while (size < most && next() % 4 != 0) ++size;
-    return next() % 2 == 0 ? size : -size;
-  }
-
- private:
-  std::uint64_t state_;
-};
-
 void shift(Cuts& cuts, std::size_t first, std::size_t last, std::int32_t by) {
   for (std::size_t i = first; i <= last; ++i) cuts[i] += by;
 }
@@ -59,9 +38,11 @@ void neighbourhood(const Cuts& cuts, std::vector<Cuts>& moves) {
     }
 }
 
-void random_move(const Cuts& cuts, Random& random, Cuts& move) {
+}  // namespace
+
+Cuts random_move(const Cuts& cuts, Random& random) {
   const std::size_t inner = cuts.size() - 2;
-  move = cuts;
+  Cuts move = cuts;
   const std::size_t i = 1 + random.below(inner), j = 1 + random.below(inner);
   switch (random.below(4)) {
     case 0:
@@ -75,10 +56,8 @@ void random_move(const Cuts& cuts, Random& random, Cuts& move) {
     default:
       shift(move, std::min(i, j), std::max(i, j), random.step(4));
   }
-  if (!in_order(move)) move = cuts;
+  return in_order(move) ? move : cuts;
 }
-
-}  // namespace
 
 Scored score(Candidates& candidates, const Cuts& cuts) {
   return {cuts, candidates.weigh(cuts, candidates.search_time(cuts))};
@@ -133,7 +112,7 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
     const double done = static_cast<double>(batch) / static_cast<double>(batches);
     const double scale = now.score < kTooFull ? now.score : now.score - kTooFull;
     const double temperature = scale * 1e-2 * std::pow(1e-3, done);
-    for (Cuts& move : moves) random_move(now.cuts, random, move);
+    for (Cuts& move : moves) move = random_move(now.cuts, random);
     const double chance = random.unit();
     const double limit = now.score - temperature * std::log(std::max(chance, 1e-12));
     candidates.search_times(moves, times, sure);

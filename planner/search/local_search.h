@@ -11,6 +11,31 @@
 
 namespace pfeife {
 
+/// xorshift64*: small, fast and the same everywhere, unlike the standard distributions.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ULL + 0x1234567ULL) {}
+  std::uint64_t next() {
+    state_ ^= state_ >> 12, state_ ^= state_ << 25, state_ ^= state_ >> 27;
+    return (state_ * 0x2545F4914F6CDD1DULL) >> 16;
+  }
+  std::size_t below(std::size_t count) { return static_cast<std::size_t>(next() % count); }
+  double unit() { return static_cast<double>(next() & 0xFFFFFFFF) / 4294967296.0; }
+  /// 1, 2, 3, ... with falling chances, at most `most`; either sign.
+  std::int32_t step(std::int32_t most) {
+    std::int32_t size = 1;
+    while (size < most && next() % 4 != 0) ++size;
+    return next() % 2 == 0 ? size : -size;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// One cut, two cuts or a row of cuts moved; `cuts` themselves if they would not be in order. At
+/// least two stages.
+Cuts random_move(const Cuts& cuts, Random& random);
+
 /// Cuts and what they are worth: step time in ns if they seem to fit, else 1e15 + bytes too many.
 struct Scored {
   Cuts cuts;

@@ -195,6 +195,35 @@ TEST(BuiltOrders, NothingFitsIsProvenWhereEvenOneMicrobatchDoesNot) {
   EXPECT_GT(found, 10);
 }
 
+TEST(BuiltOrders, UnderTightMemoryAreAboutAsFastAsTheBestOrderOfAnyCuts) {
+  std::mt19937 random(37);
+  int compared = 0, slower = 0;
+  for (int round = 0; round < 40; ++round) {
+    Instance instance = random_instance(random, 14, false);
+    instance.ranks = 3, instance.microbatches = 6;
+    instance.cluster = random_cluster(random, instance.ranks, false);
+    instance.memory_limit.assign(instance.ranks, Bytes{1 << 30});
+    const ScheduleSpec spec = instance.built(1);
+    const auto equal = equal_time_cuts(instance.layers, placement_for(spec), instance.cluster);
+    if (!equal) continue;
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    Problem problem = instance.problem({spec});
+    const auto free = build_on_cuts(model, problem, spec, *model.cuts(*equal));
+    for (Bytes& limit : problem.memory_limit)
+      limit = Bytes{std::ranges::max(free->best()->peak_memory).value * (5 + round % 4) / 10};
+    double best = std::numeric_limits<double>::infinity();
+    for_each_partition(instance.layers, instance.ranks, [&](const Partition& cuts) {
+      best = std::min(best, build_on_cuts(model, problem, spec, *model.cuts(cuts))->best_time());
+    });
+    const BuiltPlan built = build_plan(model, problem, spec, {}, 100, 1, 1);
+    if (best == std::numeric_limits<double>::infinity()) continue;
+    ASSERT_TRUE(built.plan) << round;
+    ++compared, slower += static_cast<double>(built.plan->estimate.count()) > best * 1.02;
+  }
+  EXPECT_GT(compared, 20);
+  EXPECT_LE(slower * 10, compared);
+}
+
 TEST(BuiltOrders, GivenCutsGetAnOrderWithinTheirMemory) {
   std::mt19937 random(43);
   int built = 0;
