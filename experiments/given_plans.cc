@@ -10,10 +10,11 @@
 namespace pfeife {
 namespace {
 
-/// Refuses a lowered schedule that does not do what the model needs.
-void check_given(const Candidate& candidate, const CaseConfig& config, const StageCosts& costs) {
-  const Requirements needs{stage_graph(costs), candidate.spec.microbatches, true};
-  const std::vector<Violation> violations = validate(candidate.schedule, needs);
+/// Refuses a schedule, lowered or compute-only, that does not do what the model needs.
+void check_given(const Schedule& schedule, bool lowered, const ScheduleSpec& spec,
+                 const CaseConfig& config, const StageCosts& costs) {
+  const Requirements needs{stage_graph(costs), spec.microbatches, lowered};
+  const std::vector<Violation> violations = validate(schedule, needs);
   if (violations.empty()) return;
   const Violation& first = violations.front();
   throw ConfigError(config.plan.file->where, "\"" + config.plan.file->written +
@@ -48,9 +49,9 @@ Candidate from_schedule(const CaseConfig& config, const Layers& layers, const Cl
                       .schedule = {},
                       .recompute = {}};
   const StageCosts costs = stage_costs(layers, candidate.partition, candidate.placement, cluster);
-  candidate.schedule =
-      has_transfers(schedule) ? schedule : lower(schedule, costs, candidate.placement);
-  check_given(candidate, config, costs);
+  const bool lowered = has_transfers(schedule);
+  check_given(schedule, lowered, candidate.spec, config, costs);
+  candidate.schedule = lowered ? schedule : lower(schedule, costs, candidate.placement);
   return candidate;
 }
 
@@ -73,7 +74,8 @@ Candidate from_plan(const CaseConfig& config, const Layers& layers, const Cluste
                                         ", the cluster has " + std::to_string(cluster.devices()));
   Candidate candidate{"planned",     "", plan.spec, plan.partition, plan.placement, plan.schedule,
                       plan.recompute};
-  check_given(candidate, config, stage_costs(layers, plan.partition, plan.placement, cluster));
+  check_given(plan.schedule, true, plan.spec, config,
+              stage_costs(layers, plan.partition, plan.placement, cluster));
   return candidate;
 }
 

@@ -181,6 +181,18 @@ TEST_F(Mistakes, CutsThatTheDevicesCannotShare) {
               StartsWith("pfeife-exp: bad.yaml:5:14: plan.cuts: "));
 }
 
+TEST_F(Mistakes, AScheduleThatForgetsAForward) {
+  const std::string config =
+      "version: 1\nmodel: layers.csv\ncluster: laptop.yaml\nplan: {schedule: own.csv, cuts: [1]}\n";
+  write("own.csv", "0F0,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  EXPECT_THAT(message(config, 2),
+              testing::AllOf(StartsWith("pfeife-exp: bad.yaml:4:18: \"own.csv\" cannot run: "),
+                             HasSubstr("stage 0 lacks F of microbatch 1")));
+  write("own.csv", "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n");
+  EXPECT_THAT(message(config, 2),
+              StartsWith("pfeife-exp: bad.yaml:4:18: \"own.csv\" cannot run: "));
+}
+
 TEST_F(Mistakes, RanksOnDevicesThatDoNotExist) {
   EXPECT_THAT(message(std::string(kGood) + "plan: {devices: [0, 7]}\n", 2),
               StartsWith("pfeife-exp: bad.yaml:5:17: plan.devices: device 7 is not in the cluster, "
