@@ -75,6 +75,22 @@ Problem reference_problem(Problem problem) {
   return problem;
 }
 
+/// True if the best plan is far from the bound, and one that holds twice as much would not fit:
+/// recomputing some stages may then buy more time than it costs. The two shares decide about effort
+/// alone: where they are met, both ways are searched and the faster plan is taken.
+bool memory_may_cost_time(const SearchOutcome& outcome, const Problem& problem) {
+  constexpr double kFarFromBound = 1.1, kHalf = 0.5;
+  const PlannedSchedule& best = outcome.plans.front();
+  if (outcome.bound && static_cast<double>(best.estimate.count()) <
+                           kFarFromBound * static_cast<double>(outcome.bound->time.count()))
+    return false;
+  for (std::size_t r = 0; r < best.peak_memory.size(); ++r)
+    if (static_cast<double>(best.peak_memory[r].value) >
+        kHalf * static_cast<double>(problem.memory_limit[r].value))
+      return true;
+  return false;
+}
+
 /// Searches with the recomputation that the config allows.
 SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
                             const SearchOptions& options) {
@@ -85,13 +101,19 @@ SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
   if (setting == Setting::Full) problem.recompute = Recompute::Full;
   if (setting == Setting::Choose) problem.recompute = Recompute::Choose;
   SearchOutcome outcome = search(problem, options);
-  if (setting != Setting::IfNeeded || !outcome.plans.empty()) return outcome;
+  if (setting != Setting::IfNeeded) return outcome;
+  if (!outcome.plans.empty() && !memory_may_cost_time(outcome, problem)) return outcome;
   problem.recompute = Recompute::Choose;
+  SearchOutcome recomputing = search(problem, options);
   const std::size_t before = outcome.candidates;
-  outcome = search(problem, options);
-  outcome.candidates += before;
-  for (SearchStep& step : outcome.history) step.candidates += before;
-  return outcome;
+  outcome.candidates += recomputing.candidates;
+  const bool better = outcome.plans.empty() ||
+                      (!recomputing.plans.empty() &&
+                       recomputing.plans.front().estimate < outcome.plans.front().estimate);
+  if (!better) return outcome;
+  recomputing.candidates += before;
+  for (SearchStep& step : recomputing.history) step.candidates += before;
+  return recomputing;
 }
 /// What search_as_set has tried last if it found nothing.
 Recompute last_tried(const PlanSettings& plan) {

@@ -37,6 +37,23 @@ TEST_F(ShortMemory, RecomputesIfNothingFitsOtherwise) {
               HasSubstr("any choice of recomputed stages"));
 }
 
+// Without recomputing, 450 MiB hold one microbatch, so the ranks take turns.
+TEST_F(ShortMemory, RecomputesWhereTheMemoryCostsMoreTimeThanThat) {
+  const std::vector<std::string> short_of = {
+      "short.yaml", "--set",       "plan.families=zb_greedy", "--set", "plan.reserve=3646 MiB",
+      "--set",      "plan.loops=1"};
+  const auto estimate = [&](const std::string& setting) {
+    std::vector<std::string> arguments = short_of;
+    arguments.insert(arguments.end(), {"--out", setting, "--set", "plan.recompute=" + setting});
+    EXPECT_EQ(run(arguments).code, 0) << setting;
+    return std::stod(result(setting, "planned", "estimate_ms"));
+  };
+  const double none = estimate("none"), choose = estimate("choose");
+  EXPECT_LT(choose, none);
+  EXPECT_EQ(estimate("if_needed"), choose);
+  EXPECT_THAT(result("if_needed", "planned", "knobs"), HasSubstr("recompute="));
+}
+
 TEST_F(ShortMemory, WithoutRecomputationSaysThatItWouldHelp) {
   const Outcome outcome = run({"short.yaml", "--out", "out", "--set", "plan.recompute=none"});
   EXPECT_EQ(outcome.code, 3);
@@ -46,8 +63,7 @@ TEST_F(ShortMemory, WithoutRecomputationSaysThatItWouldHelp) {
 
 TEST_F(ShortMemory, APlanFileKeepsWhatIsRecomputed) {
   run({"short.yaml", "--out", "out"});
-  std::filesystem::copy(folder_ / "out" / "devices=2,microbatches=4" / "planned",
-                        folder_ / "kept");
+  std::filesystem::copy(folder_ / "out" / "devices=2,microbatches=4" / "planned", folder_ / "kept");
   EXPECT_THAT(read("kept/plan.yaml"), HasSubstr("recompute: [true, false]"));
   write("again.yaml",
         "version: 1\nmodel: layers.csv\ncluster: laptop.yaml\nbaselines: []\n"
