@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 namespace pfeife {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 std::size_t terminal_width() {
   winsize size{};
@@ -16,59 +17,87 @@ std::size_t terminal_width() {
   return size.ws_col;
 }
 
-std::string remaining(std::chrono::duration<double> elapsed, std::size_t finished,
-                      std::size_t total) {
-  if (finished == 0 || elapsed.count() < 2) return "";
-  const double left =
-      elapsed.count() / static_cast<double>(finished) * static_cast<double>(total - finished);
-  if (left < 1) return "";
-  return left < 90 ? fmt::format(", {:.0f} s left", left)
-                   : fmt::format(", {:.0f} min left", left / 60);
+std::string rounded(double seconds) {
+  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60);
 }
 
 }  // namespace
+
+std::string progress_bar(std::size_t finished, std::size_t total,
+                         std::chrono::duration<double> elapsed, const std::string& what,
+                         std::size_t width) {
+  constexpr std::size_t kBar = 24;
+  const std::size_t filled = kBar * finished / total;
+  std::string line =
+      fmt::format("[{:#<{}}{:.<{}}] {}/{} cases", "", filled, "", kBar - filled, finished, total);
+  if (elapsed.count() >= 1) line += ", " + rounded(elapsed.count());
+  const double left = finished == 0 ? 0
+                                    : elapsed.count() / static_cast<double>(finished) *
+                                          static_cast<double>(total - finished);
+  if (elapsed.count() >= 2 && left >= 1) line += ", " + rounded(left) + " left";
+  if (!what.empty()) line += "  " + what;
+  line.resize(std::min(line.size(), width - 1));
+  return line;
+}
 
 Progress::Progress(std::size_t total, bool quiet)
     : total_(total),
       silent_(quiet || total == 0),
       terminal_(isatty(STDERR_FILENO) == 1),
-      started_(std::chrono::steady_clock::now()),
+      started_(Clock::now()),
       drawn_(started_) {
-  if (!silent_ && terminal_) draw("");
+  if (!silent_) ticker_ = std::jthread([this](const std::stop_token& stop) { tick(stop); });
 }
 
-Progress::~Progress() { clear(); }
+Progress::~Progress() {
+  if (silent_) return;
+  ticker_.request_stop();
+  ticker_.join();
+  if (terminal_) say("\r\033[K");
+}
+
+void Progress::begin(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  at_ = what;
+  if (!silent_ && terminal_ && Clock::now() - drawn_ >= std::chrono::milliseconds(50)) draw();
+}
 
 void Progress::done(const std::string& what) {
+  const std::lock_guard lock(mutex_);
   ++finished_;
   if (silent_) return;
-  const auto now = std::chrono::steady_clock::now();
   if (!terminal_) {
     // Thousands of small cases: a line for each hundredth is enough.
     if (total_ <= 100 || finished_ * 100 / total_ != (finished_ - 1) * 100 / total_)
-      fmt::print(stderr, "[{}/{}] {}\n", finished_, total_, what);
+      say(fmt::format("[{}/{}] {}\n", finished_, total_, what));
     return;
   }
-  if (now - drawn_ < std::chrono::milliseconds(50) && finished_ < total_) return;
-  drawn_ = now;
-  draw(what);
+  if (Clock::now() - drawn_ < std::chrono::milliseconds(50) && finished_ < total_) return;
+  drawn_ = Clock::now();
+  draw();
 }
 
-void Progress::draw(const std::string& what) {
-  constexpr std::size_t kWidth = 24;
-  const std::size_t filled = kWidth * finished_ / total_;
-  std::string line = fmt::format(
-      "[{:#<{}}{:.<{}}] {}/{} cases{}  {}", "", filled, "", kWidth - filled, finished_, total_,
-      remaining(std::chrono::steady_clock::now() - started_, finished_, total_), what);
-  line.resize(std::min(line.size(), terminal_width() - 1));
-  fmt::print(stderr, "\r\033[K{}", line);
-  std::fflush(stderr);
+void Progress::tick(const std::stop_token& stop) {
+  const std::chrono::seconds pause(terminal_ ? 1 : 60);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (terminal_) {
+      draw();
+    } else if (const auto elapsed = Clock::now() - started_; elapsed >= pause) {
+      say(fmt::format("[{}/{}] after {}: {}\n", finished_, total_,
+                      rounded(std::chrono::duration<double>(elapsed).count()), at_));
+    }
+    if (stopped_.wait_for(lock, stop, pause, [] { return false; }) || stop.stop_requested()) return;
+  }
 }
 
-void Progress::clear() {
-  if (silent_ || !terminal_) return;
-  fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
+void Progress::draw() const {
+  say("\r\033[K" + progress_bar(finished_, total_, Clock::now() - started_, at_, terminal_width()));
+}
+
+/// In one call, without a lock that a process forked meanwhile would inherit.
+void Progress::say(const std::string& text) const {
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
 }
 
 }  // namespace pfeife

@@ -3,30 +3,48 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace pfeife {
 
+/// The bar on a terminal `width` characters wide: how many cases are finished, the time so far and
+/// the time left (none before there is something to judge by), and `what` is being computed.
+std::string progress_bar(std::size_t finished, std::size_t total,
+                         std::chrono::duration<double> elapsed, const std::string& what,
+                         std::size_t width);
+
 class Progress {
  public:
-  /// `total` cases; silent if `quiet` or if there is nothing to do.
+  /// `total` cases; silent if `quiet` or if there is nothing to do. A terminal is redrawn every
+  /// second; elsewhere a line a minute says what a long case is at.
   Progress(std::size_t total, bool quiet);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
 
+  /// Work begins on what is named so.
+  void begin(const std::string& what);
   /// A case is done; `what` names it.
   void done(const std::string& what);
-  /// Removes the bar, so that something else can be written.
-  void clear();
 
  private:
-  void draw(const std::string& what);
+  void tick(const std::stop_token& stop);
+  void draw() const;
+  void say(const std::string& text) const;
 
-  std::size_t total_, finished_ = 0;
-  bool silent_, terminal_;
-  std::chrono::steady_clock::time_point started_, drawn_;
+  const std::size_t total_;
+  const bool silent_, terminal_;
+  const std::chrono::steady_clock::time_point started_;
+  std::mutex mutex_;
+  std::condition_variable_any stopped_;
+  std::size_t finished_ = 0;
+  std::string at_;  ///< what is being computed
+  std::chrono::steady_clock::time_point drawn_;
+  std::jthread ticker_;  ///< last: it reads the others
 };
 
 }  // namespace pfeife

@@ -88,6 +88,8 @@ void measure(EvaluatedCase& evaluated, const std::filesystem::path& out) {
 /// Plans, simulates and writes some cases, all cores busy; case.json last.
 void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions& options,
              Progress& progress) {
+  progress.begin(tasks.front().config->name +
+                 (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : ""));
   std::vector<EvaluatedCase> cases(tasks.size());
   const std::size_t threads_each = std::max<std::size_t>(1, options.jobs / tasks.size());
   in_parallel(tasks.size(), options.jobs,

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "experiments/folder_lock.h"
+#include "experiments/progress.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {
@@ -146,6 +147,18 @@ TEST_F(Sweep, ListsWhatIsDoneAndWhatIsToDo) {
                 .out,
             "done      devices=2,microbatches=2,training.microbatch_size=7\n"
             "to do     devices=2,microbatches=2,training.microbatch_size=8\n");
+}
+
+TEST(ProgressBar, ShowsTheTimeTheRestAndTheCaseAndKeepsToTheLine) {
+  using std::chrono::duration;
+  EXPECT_EQ(progress_bar(0, 4, duration<double>(0.2), "a", 80),
+            "[........................] 0/4 cases  a");
+  EXPECT_EQ(progress_bar(0, 4, duration<double>(12), "a", 80),
+            "[........................] 0/4 cases, 12 s  a");
+  EXPECT_EQ(progress_bar(1, 4, duration<double>(40), "a and 1 more", 80),
+            "[######..................] 1/4 cases, 40 s, 2 min left  a and 1 more");
+  EXPECT_EQ(progress_bar(4, 4, duration<double>(600), "a", 44),
+            "[########################] 4/4 cases, 10 mi");
 }
 
 TEST_F(Sweep, QuietSaysNothingButTheTable) {
