@@ -70,6 +70,17 @@ std::string plan_section(const ReportPlan& plan, bool best, bool open) {
   return element("details", element("summary", head) + body, open ? " open=\"\"" : "");
 }
 
+/// ", simulated": whose times the attributions of a case's plans are.
+std::string sources_text(const ReportCase& report_case) {
+  std::string text;
+  for (const ReportPlan& plan : report_case.plans) {
+    const std::string source = to_string(plan.attribution_source);
+    if (!plan.attribution.empty() && text.find(source) == std::string::npos)
+      text += (text.empty() ? ", " : " or ") + source;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string note_list(const std::vector<std::string>& notes) {
@@ -88,7 +99,7 @@ std::string case_section(const ReportCase& report_case, std::size_t number, bool
   if (const std::string tried = tried_table(report_case); !tried.empty())
     body += heading("What would help") + tried;
   if (const std::string chart = attribution_chart(report_case); !chart.empty())
-    body += heading("Where the time of the critical rank goes") +
+    body += heading("Where the time of the critical rank goes" + sources_text(report_case)) +
             element("div", chart, " class=\"wide\"");
   if (const std::string accuracy = accuracy_table(report_case); !accuracy.empty())
     body += heading("Accuracy: predicted against measured") + accuracy;

@@ -9,7 +9,7 @@
 namespace pfeife::plots {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 250, kLeft = 76, kRight = 420, kTop = 12, kBottom = 214;
+constexpr double kWidth = 1000, kHeight = 250, kLeft = 76, kRight = 420, kTop = 12, kBottom = 214;
 
 /// Maps [low, high] to pixels, with a margin on both sides.
 struct Scale {

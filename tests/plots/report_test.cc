@@ -173,6 +173,28 @@ TEST(Report, AttributionIsExactInTheTableAndToScaleInTheChart) {
   EXPECT_NEAR(rect(1).number("x"), rect(0).number("x") + rect(0).number("width"), 0.02);
 }
 
+TEST(Report, AttributionsSayWhichEngineTheyAreOf) {
+  ReportPlan simulated, measured;
+  simulated.attribution = measured.attribution = {{Nanoseconds{1'000'000}}};
+  simulated.attribution_source = TraceSource::Simulated;
+  measured.attribution_source = TraceSource::Measured;
+  const auto page = [](std::vector<ReportPlan> plans) {
+    ReportInput input;
+    input.cases = {{.plans = std::move(plans)}};
+    return report_html(input);
+  };
+  EXPECT_THAT(page({simulated, simulated}), HasSubstr("critical rank goes, simulated<"));
+  EXPECT_THAT(page({measured, simulated}), HasSubstr("critical rank goes, measured or simulated<"));
+}
+
+TEST(Report, ALongScheduleIsNamedInFullBesideTheFront) {
+  const std::string name = "looped, V=3, loop_batch=4, prefetch=3, recompute=0 1 2 3 4 5 6";
+  ReportCase report_case;
+  report_case.front = {{"fast", Nanoseconds{1'000'000}, Bytes{3 << 20}},
+                       {name, Nanoseconds{2'000'000}, Bytes{2 << 20}}};
+  EXPECT_THAT(plots::front_chart(report_case), HasSubstr(name));
+}
+
 TEST(Report, StepTimesAreBarsFromZero) {
   const ReportCase report_case = example_report().cases[0];
   const XmlElement chart = parse_xml(plots::step_time_chart(report_case));
