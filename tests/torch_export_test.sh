@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A plan's exports, read by torch.distributed.pipelining itself: split_points.json cuts tiny_mlp where the plan does, and
-# every cell of schedule_torch.csv is an action. Usage: torch_export_test.sh PFEIFE_EXP REPOSITORY. Skipped (77) without a
+# every cell of schedule_torch.csv is an action; the example of configs/README.md runs on two ranks and gives the unsplit
+# module's loss. Usage: torch_export_test.sh PFEIFE_EXP REPOSITORY. Skipped (77) without a
 # Python that has torch: python3, or $TORCH_PYTHON.
 set -euo pipefail
 exp=$1 repository=$2 python=${TORCH_PYTHON:-python3}
@@ -40,3 +41,63 @@ assert names[1] == {"blocks.1.3", "blocks.2.0", "blocks.2.1", "blocks.2.3", "hea
 rows = (folder / plan["schedule"]).read_text().splitlines()
 assert len(rows) == 2 and all(_Action.from_str(cell) for row in rows for cell in row.split(","))
 EOF
+
+cat > "$folder/wrapped.py" << 'EOF'
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class WithLoss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.GELU()) for _ in range(6)))
+
+    def forward(self, x, y):
+        return F.mse_loss(self.net(x), y)
+
+
+def wrapped(batch=4):
+    return WithLoss(), {"x": torch.zeros(batch, 8), "y": torch.zeros(batch, 8)}
+EOF
+"$python" "$repository/configs/models/export_models.py" --module "$folder/wrapped.py:wrapped" --out "$folder" > /dev/null
+cat > "$folder/wrapped.yaml" << EOF
+version: 1
+model: wrapped.pt2
+cluster: $repository/configs/clusters/laptop.yaml
+cases: {devices: 2, microbatches: 4}
+plan: {families: [interleaved_1f1b], loops: 2}
+baselines: []
+engines: estimate
+EOF
+"$exp" "$folder/wrapped.yaml" --out "$folder/run" --quiet > /dev/null
+{
+  cat << 'EOF'
+import json, pathlib, sys
+
+import torch
+import torch.distributed as dist
+from torch.distributed.pipelining import SplitPoint, pipeline
+from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
+from torch.nn.functional import mse_loss
+from wrapped import WithLoss
+
+torch.manual_seed(1)
+module, x, y = WithLoss().net, torch.randn(16, 8), torch.randn(16, 8)
+unsplit = mse_loss(module(x), y).item()
+dist.init_process_group("gloo")
+folder, rank, device, prefix, losses = pathlib.Path(sys.argv[1]), dist.get_rank(), torch.device("cpu"), "net.", []
+
+
+def loss_fn(output, target):
+    losses.append(mse_loss(output, target))
+    return losses[-1]
+EOF
+  sed -n '/^### A plan in torch/,/^## /{/^```python/,/^```$/p}' "$repository/configs/README.md" | grep -v '^```'
+  cat << 'EOF'
+assert bool(losses) == stages[-1].is_last
+if losses:
+    assert len(losses) == 4 and abs(sum(losses).item() / 4 - unsplit) < 1e-6 * abs(unsplit), (losses, unsplit)
+EOF
+} > "$folder/example.py"
+(cd "$folder" && "$python" -m torch.distributed.run --standalone --nproc-per-node 2 example.py "$folder"/run/*/planned)
