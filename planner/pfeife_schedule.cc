@@ -271,21 +271,23 @@ int run_show(const Arguments& arguments) {
 
 int run_certify(const Arguments& arguments) {
   Options options(
-      "certify [PLAN.yaml|CERTIFICATE.txt]",
-      "Checks a proof anew, sharing no code with the search. Of a plan: the certificate "
+      "certify [PLAN.yaml|FOLDER|CERTIFICATE.txt]",
+      "Checks a proof anew, sharing no code with the search. Of a plan (or its folder): the "
+      "certificate "
       "beside it, and that it\nspeaks of this plan. Exit code 2 if it is refused, 4 if it proves "
       "less than the plan says.");
   if (!options.read(arguments, "file")) return kFine;
   if (!options.has("file"))
     throw ConfigError({}, "certify needs a file: plan.yaml or certificate.txt");
-  const std::filesystem::path file = options.text("file");
+  std::filesystem::path file = options.text("file");
+  if (std::filesystem::is_directory(file)) file /= "plan.yaml";
   const bool of_plan = file.extension() == ".yaml";
   const std::filesystem::path proof = of_plan ? file.parent_path() / "certificate.txt" : file;
   if (of_plan && !std::filesystem::exists(proof))
-    throw ConfigError(
-        {proof.string()},
-        "is not there: none is written for given plans or schedules, for the reference search, and "
-        "where nothing that can be checked is known of some schedule");
+    throw ConfigError({proof.string()},
+                      "is not there: none is written for baselines, given plans or schedules, for "
+                      "the reference search, and "
+                      "where nothing that can be checked is known of some schedule");
   const Certificate certificate = read_certificate(proof);
   std::optional<Plan> plan;
   if (of_plan) {
@@ -356,8 +358,9 @@ int main(int argc, char** argv) {
   } catch (const ConfigError& error) {
     std::cerr << "pfeife-schedule: " << error.what() << "\n";
     return tool::kWrongInput;
-  } catch (const po::error& error) {
-    std::cerr << "pfeife-schedule: " << error.what() << "\n";
+  } catch (const po::error& error) {  // only verbs have options, so there is one
+    std::cerr << "pfeife-schedule: " << error.what() << "; see pfeife-schedule " << argv[1]
+              << " --help\n";
     return tool::kWrongInput;
   } catch (const std::exception& error) {
     std::cerr << "pfeife-schedule: " << error.what() << "\n";

@@ -25,6 +25,10 @@ printf '0F0\n' | "$program" validate - >/dev/null 2>&1; check "incomplete" 2 $?
   "$program" validate - >/dev/null; check "order built for costs" 0 $?
 "$program" generate gpipe --ranks 4 --microbatches 8 --memory 4 >/dev/null 2>&1; check "memory of a closed form" 2 $?
 "$program" generate zb_greedy --ranks 4 --microbatches 8 --memory 0 >/dev/null 2>&1; check "no memory" 2 $?
+check "unknown option" "'--microbatch'; see pfeife-schedule generate --help" \
+  "$("$program" generate gpipe --ranks 4 --microbatch 8 2>&1)"
+"$program" certify / >/dev/null 2>&1; check "a folder has no proof" 2 $?
+check "a folder has no proof" "certificate.txt: is not there" "$("$program" certify / 2>&1)"
 "$program" frobnicate >/dev/null 2>&1; check "unknown verb" 2 $?
 "$program" info /nowhere.csv >/dev/null 2>&1; check "missing file" 2 $?
 "$program" --help >/dev/null; check "help" 0 $?
