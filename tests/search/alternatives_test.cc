@@ -65,6 +65,8 @@ Instance random_instance(std::mt19937& random, std::size_t ranks) {
   for (std::size_t d = 0; d < ranks; ++d)
     instance.memory_limit.emplace_back(
         tight ? small_memory * (cluster.kind_of_device[d] == 0 ? 1 : 2) : std::int64_t{1} << 30);
+  if (random() % 2 == 0)  // one way faster than the other
+    cluster.paths[(random() % ranks) * ranks + random() % ranks].latency = Nanoseconds{0};
   return instance;
 }
 
@@ -157,6 +159,8 @@ TEST(WorkBounds, AreBelowEveryPlanOfEveryOrderOfTheDevices) {
       for_each_order(instance.devices(), [&](const Order& order) {
         Problem one = with_devices(problem, order);
         one.schedules = {spec};
+        for (std::size_t r = 0; r < order.size(); ++r)
+          ASSERT_LE(one.memory_limit[r], relaxed.problem().memory_limit[r]) << round;
         const double bound = std::max(any_devices, work_bound(one));
         Placement placement = placement_for(spec);
         placement.device_of_rank = order;

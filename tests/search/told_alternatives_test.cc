@@ -1,0 +1,106 @@
+// What is made of several searches: made-up ones, whose answers are said here.
+#include <gtest/gtest.h>
+
+#include "planner/search/alternatives.h"
+
+namespace pfeife {
+namespace {
+
+/// What a made-up search says (ns). No time: nothing fits, `lacks` bytes of it.
+struct Told {
+  std::optional<std::int64_t> time;
+  std::int64_t bound = 0;
+  bool built = false;   ///< the plan's order is built for its costs
+  bool proven = false;  ///< that nothing fits
+  std::int64_t lacks = 1;
+
+  SearchOutcome outcome() const {
+    SearchOutcome found;
+    found.candidates = 7;
+    if (!time) {
+      found.infeasible = Infeasible{.needed = Bytes{lacks}, .proven = proven};
+      return found;
+    }
+    PlannedSchedule& plan = found.plans.emplace_back();
+    plan.estimate = Nanoseconds{*time};
+    if (built) plan.order = Schedule{};
+    found.bound.emplace().time = Nanoseconds{bound};
+    return found;
+  }
+};
+
+/// Problems of one layer on one device: two microbatches of F, I and W of `work` each.
+class MadeUp {
+ public:
+  explicit MadeUp(const std::vector<std::int64_t>& work)
+      : cluster_(uniform_cluster(1, DeviceKind{}, {1e9}, Nanoseconds{0})), layers_(work.size()) {
+    for (std::size_t i = 0; i < work.size(); ++i) {
+      const Nanoseconds time{work[i]};
+      layers_[i].layers.emplace_back().times = {{time, time, time, Nanoseconds{0}}};
+      problems_.push_back({.layers = layers_[i],
+                           .cluster = cluster_,
+                           .schedules = {{"gpipe", 1, 2, 1, {}, {}}},
+                           .device_of_rank = {DeviceId{0}},
+                           .memory_limit = {Bytes{0}}});
+    }
+  }
+  /// [problem][search of it]; the last is said of all further ones.
+  BestAlternative choose(const std::vector<std::vector<Told>>& told) {
+    asked.assign(problems_.size(), 0);
+    return search_alternatives(problems_, {}, [&](const Problem& problem, const SearchOptions&) {
+      const auto i = static_cast<std::size_t>(&problem - problems_.data());
+      return told[i][std::min(asked[i]++, told[i].size() - 1)].outcome();
+    });
+  }
+  std::vector<std::size_t> asked;  ///< [problem] searches
+
+ private:
+  Cluster cluster_;
+  std::vector<Layers> layers_;
+  std::vector<Problem> problems_;
+};
+
+std::int64_t bound_of(const std::vector<std::vector<Told>>& told) {
+  return MadeUp(std::vector<std::int64_t>(told.size(), 10))
+      .choose(told)
+      .outcome.bound->time.count();
+}
+
+// No order does 2 x (10 + 10 + 10) in less than 60; that is all that is known of other orders where
+// the bound is of listed schedules, and of all plans where nothing is said of them.
+TEST(Alternatives, TakeBoundsForWhatTheyHold) {
+  EXPECT_EQ(bound_of({{{100, 90}}, {{110, 95}}}), 90);
+  EXPECT_EQ(bound_of({{{100, 95}}, {{110, 90}}}), 90);
+  EXPECT_EQ(bound_of({{{100, 90, true}}, {{110, 95, true}}}), 90);
+  EXPECT_EQ(bound_of({{{100, 90, true}}, {{110, 95, false}}}), 60);
+  EXPECT_EQ(bound_of({{{100, 90}}, {{{}, 0, false, true}}}), 90);
+  EXPECT_EQ(bound_of({{{100, 90}}, {{{}, 0, false, false}}}), 60);
+  // What the first search has proven is not forgotten.
+  EXPECT_EQ(bound_of({{{100, 90}, {100, 80}}, {{110, 95}}}), 90);
+}
+
+TEST(Alternatives, ProveThatNothingFitsOnlyIfNoneOfThemDoes) {
+  const auto proven = [](bool first, bool second) {
+    const BestAlternative found =
+        MadeUp({10, 10}).choose({{{{}, 0, false, first, 5}}, {{{}, 0, false, second, 3}}});
+    EXPECT_EQ(found.best, 1U) << "it lacks least";
+    EXPECT_EQ(why_not(found, 1), "");
+    return found.outcome.infeasible->proven;
+  };
+  EXPECT_TRUE(proven(true, true));
+  EXPECT_FALSE(proven(true, false));
+  EXPECT_FALSE(proven(false, true));
+}
+
+// The work of the second is 600: it is not searched.
+TEST(Alternatives, LeaveOutWhatCannotBeBestAndCountAllSearches) {
+  MadeUp two({10, 100});
+  const BestAlternative found = two.choose({{{100, 90}}, {{700, 650}}});
+  EXPECT_EQ(two.asked, (std::vector<std::size_t>{2, 0}));
+  EXPECT_EQ(found.outcome.candidates, 14U);
+  EXPECT_EQ(found.outcome.bound->time, Nanoseconds{90});
+  EXPECT_EQ(why_not(found, 1), "its bound, 600 ns, is above the plan's time");
+}
+
+}  // namespace
+}  // namespace pfeife
