@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/cost/estimator.h"
 #include "tests/ir/rows.h"
 
 namespace pfeife {
@@ -100,6 +101,54 @@ TEST(Memory, EachPassHasTemporariesOfItsOwn) {
   two.schedule = rows({"0F0 0SEND_F0 0RECV_B0 0I0 0W0", "1RECV_F0 1F0 1B0 1SEND_B0"});
   EXPECT_THAT(during(two.on(0)), ElementsAre(1106, 1105, 1105, 1108, 1044));
   EXPECT_THAT(during(two.on(1)), ElementsAre(1005, 1106, 1102, 1005));
+}
+
+// A row that has I of a stage runs its B as I and then W: on rank 1, of 1100 B when B begins, 5 are
+// the gradient that is left when W follows with what I kept for it.
+TEST(Memory, BackwardOfAStageThatIsSplitElsewhereTakesWhatIAndWTake) {
+  TwoStages two;
+  two.schedule = rows({"0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1",
+                       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1I1 1SEND_B1 1W1"});
+  const auto during_b = [&](std::int64_t input, std::int64_t weight_saved) {
+    two.costs.stages[1].temporary = {Bytes{1}, Bytes{2}, Bytes{input}, Bytes{4}};
+    two.costs.stages[1].weight_saved = Bytes{weight_saved};
+    return during(two.on(1))[2];
+  };
+  EXPECT_EQ(during_b(3, 0), 1100 + 3);
+  EXPECT_EQ(during_b(3, 140), 1005 + 140 + 4);
+}
+
+// F and B both make all of it, and B runs F's passes again.
+TEST(Memory, ARecomputedStageHoldsWhatItMakesAgainWhileItRuns) {
+  TwoStages two;
+  two.costs.stages[0].recomputed = Bytes{60};
+  two.costs.stages[0].temporary = {Bytes{8}, Bytes{2}, Bytes{3}, Bytes{4}};
+  EXPECT_THAT(after(two.on(0)), ElementsAre(1105, 1100, 1105, 1000));
+  EXPECT_THAT(during(two.on(0)), ElementsAre(1105 + 8 + 60, 1105, 1105, 1105 + 8 + 60));
+}
+
+TEST(Memory, IsNeverLessDuringAnActionThanAfterIt) {
+  TwoStages two;
+  for (StageCost& stage : two.costs.stages) stage.saved = Bytes{0}, stage.temporary = {};
+  EXPECT_THAT(after(two.on(1)), ElementsAre(1005, 1000, 1005, 1000));
+  EXPECT_THAT(during(two.on(1)), ElementsAre(1005, 1005, 1005, 1005));
+}
+
+// F of 1 ns, B of 2, transfers of 1: rank 0 computes from 0 to 1 and, when its gradient has come
+// back, from 6 to 8. Transfers are booked when the action before them ends.
+TEST(Memory, ATraceHasEveryLevelAtItsTime) {
+  TwoStages two;
+  const Placement placement = *placement_of(two.schedule);
+  const DependencyGraph graph =
+      dependencies(two.schedule, stage_graph(two.costs), placement, Semantics{});
+  auto trace = std::get<Trace>(estimate(graph, two.costs));
+  add_memory(trace, graph, two.schedule, two.costs, placement);
+  std::vector<std::pair<std::int64_t, std::int64_t>> samples;
+  for (const MemorySample& sample : trace.memory[0])
+    samples.emplace_back(sample.time.count(), sample.bytes.value);
+  EXPECT_THAT(samples, ElementsAre(std::pair{0, 1000}, std::pair{0, 1112}, std::pair{1, 1105},
+                                   std::pair{1, 1100}, std::pair{1, 1105}, std::pair{6, 1112},
+                                   std::pair{8, 1000}));
 }
 
 TEST(Memory, ReturnsToTheStaticLevelWhenAllIsDone) {

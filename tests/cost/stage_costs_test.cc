@@ -112,6 +112,42 @@ TEST(StageCosts, PublishedTransferTimeReplacesTheLink) {
   EXPECT_EQ(costs.pairs[0].backward_time, ns{42});
 }
 
+TEST(StageCosts, GradientsTakeTheWayBackAndOnlyThoseThatThereAre) {
+  Cluster cluster = uniform_cluster(2, device(), {1e9}, ns{100});
+  cluster.paths[1 * 2 + 0].latency = ns{300};
+  Layers layers = four_layers();
+  const auto times = [&] {
+    const StageCosts costs = stage_costs(layers, {{1}}, round_robin(2, 2), cluster);
+    return std::pair{costs.pairs[0].forward_time.count(), costs.pairs[0].backward_time.count()};
+  };
+  EXPECT_EQ(times(), std::pair(116L, 314L));
+  layers.values[3].gradient_bytes = Bytes{0};
+  EXPECT_EQ(times(), std::pair(116L, 310L));
+  layers.values[1].transfer_time = ns{42}, layers.values[3].transfer_time = ns{8};
+  EXPECT_EQ(times(), std::pair(50L, 42L));
+  layers.values[1].gradient_bytes = Bytes{0};
+  EXPECT_EQ(times(), std::pair(50L, 0L));
+}
+
+// Stages 0 and 1 share one parameter, 2 and 3 another, 1 and 2 a third: all reduce together. What
+// has no gradient is not reduced.
+TEST(StageCosts, StagesTiedThroughOthersReduceTogether) {
+  const Cluster cluster = uniform_cluster(4, device(), {1e9}, ns{100});
+  Layers layers = four_layers();
+  layers.parameters.clear();
+  for (const auto& [one, other] : {std::pair{0, 1}, std::pair{2, 3}, std::pair{1, 2}})
+    layers.parameters.push_back(
+        {"tied", Bytes{40}, Bytes{40}, Bytes{0}, {LayerId{one}, LayerId{other}}, {ns{0}}});
+  StageCosts costs = stage_costs(layers, {{0, 1, 2}}, round_robin(4, 4), cluster);
+  ASSERT_EQ(costs.reductions.size(), 1U);
+  EXPECT_THAT(costs.reductions[0].stages,
+              ElementsAre(StageId{0}, StageId{1}, StageId{2}, StageId{3}));
+  EXPECT_EQ(costs.reductions[0].bytes, Bytes{120});
+  for (LayerParameter& parameter : layers.parameters) parameter.gradient = Bytes{0};
+  costs = stage_costs(layers, {{0, 1, 2}}, round_robin(4, 4), cluster);
+  EXPECT_TRUE(costs.reductions.empty());
+}
+
 TEST(StageCosts, OverheadsOfTheDeviceKindAreAdded) {
   DeviceKind kind = device();
   kind.stage_overhead = ns{1000};
