@@ -57,9 +57,10 @@ std::vector<std::size_t> flight_limits(const OrderModel& model, ListRules::Fligh
 /// before is known when it does.
 class Builder {
  public:
-  Builder(const OrderModel& model, const ListRules& rules)
+  Builder(const OrderModel& model, const ListRules& rules, std::int64_t enough)
       : model_(model),
         rules_(rules),
+        enough_(enough),
         end_(model.actions(), -1),
         done_(kParts * model.stages, 0),
         free_(model.ranks, 0),
@@ -67,17 +68,23 @@ class Builder {
         idle_(model.ranks, 0),
         held_(model.ranks, 0),
         order_(model.ranks),
+        least_(model.tail),
         reserve_(model.stages, 0),
         flight_(model.ranks, 0),
         flight_limit_(flight_limits(model, rules.flight)) {
+    for (std::size_t s = 0; s < model.stages; ++s)
+      for (const auto& durations : model.duration)
+        least_[model.rank_of_stage[s]] +=
+            static_cast<std::int64_t>(model.microbatches) * durations[s];
     for (const auto& stages : model.stages_of_rank)
       for (std::size_t i = stages.size(); i-- > 1;)
         reserve_[stages[i - 1]] = reserve_[stages[i]] + model.saved[stages[i]];
   }
 
-  Order build() {
+  std::optional<Order> build() {
     std::size_t left = model_.actions();
     while (left > 0) {
+      if (too_slow_) return std::nullopt;
       const std::size_t rank =
           static_cast<std::size_t>(std::ranges::min_element(wake_) - wake_.begin());
       if (wake_[rank] == kNever) {
@@ -233,6 +240,8 @@ class Builder {
     const std::uint32_t b = done(turn.part, turn.stage)++;
     const std::int64_t end = start + duration(turn.part, turn.stage);
     if (!order_[rank].empty()) idle_[rank] += start - free_[rank];
+    least_[rank] += start - free_[rank];
+    too_slow_ = too_slow_ || least_[rank] > enough_;
     end_[index(turn.part, turn.stage, b)] = end;
     free_[rank] = wake_[rank] = end;
     held_[rank] += model_.growth(turn);
@@ -286,6 +295,8 @@ class Builder {
 
   const OrderModel& model_;
   const ListRules& rules_;
+  std::int64_t enough_;
+  bool too_slow_ = false;
   std::vector<std::int64_t> end_;                 // [part, stage, microbatch] -1 = not decided
   std::vector<std::uint32_t> done_;               // [part, stage] decided
   std::vector<std::int64_t> free_;                // [rank] end of what is decided
@@ -294,6 +305,7 @@ class Builder {
   std::vector<std::int64_t> held_;                // [rank] bytes
   std::vector<std::array<Arrival, 2>> arrivals_;  // [stage of the rank that decides][F, I]
   Order order_;
+  std::vector<std::int64_t> least_;    // [rank] time of its work and of what it has idled
   std::vector<std::int64_t> reserve_;  // [stage] bytes that later stages of its rank need
   std::vector<std::size_t> flight_;    // [rank] forwards in flight
   std::vector<std::size_t> flight_limit_;
@@ -301,8 +313,9 @@ class Builder {
 
 }  // namespace
 
-Order list_order(const OrderModel& model, const ListRules& rules) {
-  return Builder(model, rules).build();
+std::optional<Order> list_order(const OrderModel& model, const ListRules& rules,
+                                std::int64_t enough) {
+  return Builder(model, rules, enough).build();
 }
 
 }  // namespace pfeife

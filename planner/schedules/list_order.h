@@ -1,6 +1,9 @@
 // Orders built from scratch, event by event: whenever a rank is free it takes what a few rules say.
 #pragma once
 
+#include <limits>
+#include <optional>
+
 #include "planner/schedules/order_model.h"
 
 namespace pfeife {
@@ -24,6 +27,8 @@ struct ListRules {
 };
 
 /// Never deadlocks. Within `room` unless a rank cannot hold one microbatch of all its stages.
-Order list_order(const OrderModel& model, const ListRules& rules);
+/// nullopt if it surely takes more than `enough` (ns).
+std::optional<Order> list_order(const OrderModel& model, const ListRules& rules,
+                                std::int64_t enough = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace pfeife

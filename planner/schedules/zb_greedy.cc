@@ -108,7 +108,7 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   std::vector<ListRules> rules = grid(loops);
   const std::size_t most = std::min(options.rules, kMostActions / model.actions());
   rules.resize(std::clamp<std::size_t>(most, 1, rules.size()));
-  for (const ListRules& one : rules) finder.add(list_order(model, one));
+  for (const ListRules& one : rules) finder.add(*list_order(model, one));
   for (const Family& family :
        {zb_h1(), zb_h2(), zb1p(), one_forward_one_backward(), interleaved_1f1b()}) {
     const ScheduleSpec spec{family.name, model.ranks, microbatches, loops, {}, {}};
@@ -120,8 +120,8 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
 
 std::size_t order_rules(std::size_t loops) { return grid(loops).size(); }
 
-Order order_by_rule(const OrderModel& model, std::size_t rule) {
-  return list_order(model, grid(model.stages / model.ranks)[rule]);
+std::optional<Order> order_by_rule(const OrderModel& model, std::size_t rule, std::int64_t enough) {
+  return list_order(model, grid(model.stages / model.ranks)[rule], enough);
 }
 
 Family zb_greedy() {

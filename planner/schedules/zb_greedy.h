@@ -28,8 +28,9 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
                              const ZeroBubbleOptions& options = {});
 
 /// The grid's rules for stages of so many loops, and the order that one of them gives: a small part
-/// of what zero_bubble_order tries. Within the room as there.
+/// of what zero_bubble_order tries. Within the room as there; nullopt if it surely takes more than
+/// `enough` (ns).
 std::size_t order_rules(std::size_t loops);
-Order order_by_rule(const OrderModel& model, std::size_t rule);
+std::optional<Order> order_by_rule(const OrderModel& model, std::size_t rule, std::int64_t enough);
 
 }  // namespace pfeife

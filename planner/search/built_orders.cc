@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kStarts = 3;    ///< cuts that orders are built for at first
 constexpr std::size_t kRounds = 3;    ///< of moving the cuts and building again
-constexpr std::size_t kRestarts = 3;  ///< of annealing, which begins at the same order and cuts
+constexpr std::size_t kRestarts = 4;  ///< of annealing, which begins at the same order and cuts
 constexpr std::size_t kMovesOnCuts = 1000;
 constexpr std::size_t kTurns = 2000;  ///< that annealing with new orders decides, of effort 1
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -133,7 +133,7 @@ bool is_built(const ScheduleSpec& spec) { return family(spec.family).built_for_c
 
 std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& problem,
                                           const ScheduleSpec& spec, const Cuts& cuts) {
-  return OrderBuilder(model, problem, spec, kMovesOnCuts).build(cuts);
+  return OrderBuilder(model, problem, spec, {.moves = kMovesOnCuts}).build(cuts);
 }
 
 OneMicrobatch one_microbatch(const Problem& problem, const ScheduleSpec& spec) {
@@ -164,7 +164,7 @@ BuiltPlan build_plan(const CutModel& model, const Problem& problem, const Schedu
                      const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed,
                      std::size_t threads) {
   BuiltPlan result{.spec = spec, .plan = {}, .closest = {}, .impossible = "", .candidates = 0};
-  const OrderBuilder builder(model, problem, spec, effort);
+  const OrderBuilder builder(model, problem, spec, {.moves = 4 * effort, .rules = 16 + effort / 3});
   const auto equal_time = equal_time_cuts(problem.layers, builder.placement(), problem.cluster);
   if (!equal_time) {
     result.impossible =

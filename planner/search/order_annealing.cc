@@ -12,14 +12,17 @@ namespace {
 
 constexpr double kTooFull = Candidates::kTooFull;
 
-constexpr int kAttempts = 4;  ///< orders of the same cuts until one fits
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr double kLate = 1.01;  ///< a list's own time is at most a little more than its order's
+constexpr int kAttempts = 4;    ///< orders of the same cuts until one fits
 
 /// Cuts, the rule that makes the best order known for them, and what that is worth: step time in
 /// ns, or kTooFull + bytes too many.
 struct Ordered {
   Cuts cuts;
   std::size_t rule = 0;
-  double score = std::numeric_limits<double>::infinity();
+  double score = kInfinite;
 };
 
 class OrderAnnealing {
@@ -36,7 +39,7 @@ class OrderAnnealing {
     Ordered now{from, 0}, best;
     std::vector<std::size_t> all(rules_);
     std::iota(all.begin(), all.end(), std::size_t{0});
-    weigh(now, all);
+    weigh(now, all, kInfinite);
     for (std::size_t k = 0; k < tries; ++k) {
       const double done = static_cast<double>(k) / static_cast<double>(tries);
       const double scale = now.score < kTooFull ? now.score : now.score - kTooFull;
@@ -45,7 +48,7 @@ class OrderAnnealing {
       const std::size_t other = random_.below(rules_);
       const double limit = now.score - temperature * std::log(std::max(random_.unit(), 1e-12));
       if (next.cuts == now.cuts) continue;
-      weigh(next, std::array{now.rule, other});
+      weigh(next, std::array{now.rule, other}, limit);
       if (next.score > limit) continue;
       now = std::move(next);
       if (now.score >= best.score || now.score >= kTooFull) continue;
@@ -54,7 +57,7 @@ class OrderAnnealing {
         if (keep(now))
           best = now;
         else
-          weigh(now, std::array{now.rule, random_.below(rules_)});
+          weigh(now, std::array{now.rule, random_.below(rules_)}, kInfinite);
       }
     }
     return std::move(best_);
@@ -67,25 +70,28 @@ class OrderAnnealing {
     for (std::size_t r = 0; r < room.size(); ++r) room[r] -= unseen_[r];
     return OrderModel(costs, builder_.placement(), builder_.spec().microbatches, room);
   }
-  /// The best of these rules for the cuts.
-  void weigh(Ordered& at, std::span<const std::size_t> rules) const {
+  /// The best of these rules for the cuts; those worth more than `limit` are left out.
+  void weigh(Ordered& at, std::span<const std::size_t> rules, double limit) const {
     const OrderModel of = model(at.cuts);
     OrderClock clock(of);
-    at.score = std::numeric_limits<double>::infinity();
+    at.score = kInfinite;
     for (const std::size_t rule : rules) {
-      const Order order = order_by_rule(of, rule);
+      const double enough = std::min(limit, at.score);
+      const auto order = order_by_rule(
+          of, rule, enough < kTooFull ? static_cast<std::int64_t>(kLate * enough) : kNever);
+      if (!order) continue;
       double over = 0;
       for (std::size_t r = 0; r < of.ranks; ++r)
         over +=
-            static_cast<double>(std::max<std::int64_t>(0, most_held(of, order, r) - of.room[r]));
-      const double score = over > 0 ? kTooFull + over : static_cast<double>(*clock.run(order));
+            static_cast<double>(std::max<std::int64_t>(0, most_held(of, *order, r) - of.room[r]));
+      const double score = over > 0 ? kTooFull + over : static_cast<double>(*clock.run(*order));
       if (score < at.score) at.score = score, at.rule = rule;
     }
   }
   /// Judges in full, and learns what of the memory is not seen here.
   bool keep(const Ordered& at) {
     const OrderModel of = model(at.cuts);
-    const Order order = order_by_rule(of, at.rule);
+    const Order order = *order_by_rule(of, at.rule, kNever);
     auto judged = builder_.judged(at.cuts, schedule_of(order));
     if (!judged->best()) {
       const Infeasible& lack = *judged->closest();

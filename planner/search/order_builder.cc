@@ -20,11 +20,13 @@ bool better(const Candidates& a, const Candidates& b) {
 }  // namespace
 
 OrderBuilder::OrderBuilder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-                           std::size_t moves)
-    : model_(model), problem_(problem), spec_(spec), placement_(placement_for(spec)) {
+                           const ZeroBubbleOptions& options)
+    : model_(model),
+      problem_(problem),
+      spec_(spec),
+      placement_(placement_for(spec)),
+      options_(options) {
   placement_.device_of_rank = problem.device_of_rank;
-  options_.moves = moves;
-  options_.rules = 16 + moves / 3;
 }
 
 std::unique_ptr<Candidates> OrderBuilder::build(const Cuts& cuts) const {

@@ -12,9 +12,9 @@ namespace pfeife {
 /// counts besides what F and I leave behind: parameters, buffers, temporaries.
 class OrderBuilder {
  public:
-  /// Keeps references. `moves` as ZeroBubbleOptions.
+  /// Keeps references, but of the options.
   OrderBuilder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-               std::size_t moves);
+               const ZeroBubbleOptions& options);
   const CutModel& model() const { return model_; }
   const Problem& problem() const { return problem_; }
   const ScheduleSpec& spec() const { return spec_; }

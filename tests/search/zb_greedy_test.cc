@@ -55,8 +55,8 @@ class PublishedBubbles : public ::testing::TestWithParam<int> {
   }
   StageCosts costs() const {
     const auto time = [&](const char* key) { return nanoseconds_from_ms(number(key)); };
-    StageCosts costs = uniform_costs(count("p"), time("TF_ms"), time("TB_ms"), time("TW_ms"),
-                                     time("Tcomm_ms"));
+    StageCosts costs =
+        uniform_costs(count("p"), time("TF_ms"), time("TB_ms"), time("TW_ms"), time("Tcomm_ms"));
     for (StageCost& stage : costs.stages) {
       stage.saved = Bytes{forward_bytes()};
       stage.weight_saved = Bytes{static_cast<std::int64_t>(32 * count("hidden"))};
@@ -69,13 +69,13 @@ class PublishedBubbles : public ::testing::TestWithParam<int> {
     const StageCosts stages = costs();
     const Placement placement = round_robin(p, p);
     const Bytes room = static_cast<std::int64_t>(times * p) * Bytes{forward_bytes()};
-    const Schedule built = schedule_of(zero_bubble_order(stages, placement, m,
-                                                         std::vector<Bytes>(p, room),
-                                                         {.moves = 300, .span = true})
-                                           .order);
+    const Schedule built =
+        schedule_of(zero_bubble_order(stages, placement, m, std::vector<Bytes>(p, room),
+                                      {.moves = 300, .span = true})
+                        .order);
     for (const Bytes most : held(built, stages)) EXPECT_LE(most, room);
-    const double ideal = static_cast<double>(m) * (number("TF_ms") + number("TB_ms") +
-                                                   number("TW_ms"));
+    const double ideal =
+        static_cast<double>(m) * (number("TF_ms") + number("TB_ms") + number("TW_ms"));
     return 1 - ideal / milliseconds(span(run(built, stages, placement)));
   }
 };
@@ -91,8 +91,8 @@ TEST_P(PublishedBubbles, NotAboveZb2pAtItsMemory) {
 
 StageCosts random_costs(std::mt19937& random, std::size_t stages) {
   const auto up_to = [&](unsigned most) { return static_cast<std::int64_t>(random() % most); };
-  StageCosts costs = uniform_costs(stages, Nanoseconds{0}, Nanoseconds{0}, Nanoseconds{0},
-                                   Nanoseconds{up_to(40)});
+  StageCosts costs =
+      uniform_costs(stages, Nanoseconds{0}, Nanoseconds{0}, Nanoseconds{0}, Nanoseconds{up_to(40)});
   for (StageCost& stage : costs.stages) {
     stage.forward = Nanoseconds{20 + up_to(200)};
     stage.backward_input = Nanoseconds{20 + up_to(250)};
@@ -177,6 +177,33 @@ TEST(ZeroBubbleOrder, IsTimedAsByTheEstimatorKeepsItsRoomAndIsValid) {
   }
 }
 
+TEST(ZeroBubbleOrder, ByOneRuleKeepsItsRoomAndIsGivenUpOnlyWhereItTakesAboutAsLong) {
+  std::mt19937 random(5);
+  int given_up = 0, ended = 0;
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t d = 2 + random() % 3, v = 1 + random() % 3, n = 2 + random() % 5;
+    const StageCosts costs = random_costs(random, d * v);
+    const Placement placement = round_robin(d * v, d);
+    std::vector<Bytes> room(d, Bytes{0});
+    for (std::size_t s = 0; s < d * v; ++s)
+      room[s % d] += costs.stages[s].saved + costs.stages[s].weight_saved;
+    for (Bytes& bytes : room) bytes += Bytes{static_cast<std::int64_t>(random() % 100)};
+    const OrderModel model(costs, placement, n, room);
+    OrderClock clock(model);
+    const std::size_t rule = random() % order_rules(v);
+    const auto whole = order_by_rule(model, rule, std::numeric_limits<std::int64_t>::max());
+    ASSERT_TRUE(whole);
+    for (std::size_t r = 0; r < d; ++r) EXPECT_LE(most_held(model, *whole, r), room[r].value);
+    const std::int64_t time = *clock.run(*whole), enough = time * (80 + round % 40) / 100;
+    const auto order = order_by_rule(model, rule, enough);
+    ++(order ? ended : given_up);
+    EXPECT_EQ(order.value_or(*whole), *whole) << round;
+    EXPECT_TRUE(order || static_cast<double>(time) * 1.05 > static_cast<double>(enough)) << round;
+  }
+  EXPECT_GT(given_up, 20);
+  EXPECT_GT(ended, 15);
+}
+
 TEST(ZeroBubbleOrder, IsNoSlowerThanTheClosedFormsOfItsPlacement) {
   std::mt19937 random(11);
   for (const char* name : {"zb_h1", "zb_h2", "1f1b", "zb1p", "interleaved_1f1b"})
@@ -194,8 +221,8 @@ TEST(ZeroBubbleOrder, ReachesTheLeastThatTheLastRankAllowsWithLoopsAndRoom) {
   // The last rank cannot begin before D - 1 forwards and transfers; it reaches that and never idles
   // again: T = (D - 1) (F + c) + N V (F + I + W).
   for (const std::size_t v : {2, 3}) {
-    const StageCosts costs = uniform_costs(4 * v, Nanoseconds{100}, Nanoseconds{100},
-                                           Nanoseconds{100}, Nanoseconds{5});
+    const StageCosts costs =
+        uniform_costs(4 * v, Nanoseconds{100}, Nanoseconds{100}, Nanoseconds{100}, Nanoseconds{5});
     const TimedOrder built = zero_bubble_order(costs, round_robin(4 * v, 4), 8, {});
     EXPECT_EQ(built.time, 3 * 105 + 8 * static_cast<std::int64_t>(v) * 300);
   }
