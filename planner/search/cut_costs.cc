@@ -274,7 +274,7 @@ bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const Num
   };
   std::vector<Message> to(stages);
   for (std::size_t s = 0; s + 2 < stages; ++s) {
-    bool any = false;
+    std::size_t farthest = s;  // stage that a value of s skips to
     for (const CutModel::Crossing& c : model_.crossing(cuts[s + 1])) {
       if (c.producer < cuts[s]) continue;
       const auto value = static_cast<std::size_t>(c.value);
@@ -284,13 +284,13 @@ bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const Num
            reader = std::ranges::lower_bound(readers, cuts[t + 1])) {
         while (cuts[t + 1] <= *reader) ++t;
         to[t].add(model_.layers().values[value]);
-        any = true;
+        farthest = std::max(farthest, t);
       }
     }
-    if (!any) continue;
+    if (farthest == s) continue;
     double forward = duration(program.forward_latency(s + 1));
     double backward = duration(program.backward_latency(s + 1));
-    for (std::size_t t = s + 2; t < stages; ++t) {
+    for (std::size_t t = s + 2; t <= farthest; ++t) {
       forward +=
           duration(program.work(Work::Forward, t - 1)) + duration(program.forward_latency(t));
       backward += duration(program.work(Work::BackwardInput, t - 1)) +
