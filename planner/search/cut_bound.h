@@ -10,6 +10,7 @@
 // present box, the ranges of positions or the memory limit exclude are left out of the minimum.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 
@@ -96,6 +97,7 @@ class CutBound {
   bool limit_memory();
   bool limit_memory(std::size_t rank);
   double least_held(const LiveMoment& moment, std::size_t at, std::size_t stage) const;
+  std::array<double, kHolds> most_held(std::size_t stage) const;
   void tighten_loads();
   void price_boundary(std::size_t boundary, const PathCounts<double>& weights);
   void price_temporaries(const PathCounts<double>& weights);

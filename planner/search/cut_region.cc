@@ -63,10 +63,8 @@ void CutBound::make_window(std::size_t s) {
       window.to[at(q)] = to;
     }
   }
-  const std::size_t first = at(region_.first[s + 1]), last = at(region_.last[s + 1]);
-  std::copy(window.load_from.begin() + static_cast<std::ptrdiff_t>(first),
-            window.load_from.begin() + static_cast<std::ptrdiff_t>(last) + 1,
-            window.from.begin() + static_cast<std::ptrdiff_t>(first));
+  for (std::size_t q = at(region_.first[s + 1]); q <= at(region_.last[s + 1]); ++q)
+    window.from[q] = std::max(window.load_from[q], region_.first[s]);
 }
 
 /// The least that a stage of the region holds at a moment; infinite if no such stage fits.
@@ -93,16 +91,31 @@ bool CutBound::limited() const {
   return std::ranges::any_of(moments_, [](const auto& some) { return !some.empty(); });
 }
 
+/// The most that any of the stage's windows holds of each kind.
+std::array<double, kHolds> CutBound::most_held(std::size_t s) const {
+  std::array<double, kHolds> most{};
+  for (std::size_t h = 0; h < kHolds; ++h) {
+    const std::vector<double>& held = model_.held(static_cast<Hold>(h));
+    for (std::int32_t q = region_.first[s + 1]; q <= region_.last[s + 1]; ++q) {
+      const std::int32_t from = std::min(windows_[s].from[at(q)], q);
+      most[h] = std::max(most[h], between(held, from, q));
+    }
+  }
+  work_ += 5.0 * (region_.last[s + 1] - region_.first[s + 1] + 1);
+  return most;
+}
+
 /// Later begins for every end of the rank's stages, by memory: what the stage itself holds, and at
 /// least what the others must hold in this region, at each of the rank's moments.
 bool CutBound::limit_memory(std::size_t r) {
   const auto& stages = live_.stages(r);
   std::vector<double> least(stages.size());
+  std::vector<std::array<double, kHolds>> most;
+  for (const std::size_t s : stages) most.push_back(most_held(s));
   for (const LiveMoment& moment : moments_[r]) {
-    double sum = 0;
+    double sum = model_.most_temporary(moment.op);
     for (std::size_t k = 0; k < stages.size(); ++k)
-      sum += LiveMemory::held(model_, moment, k, region_.first[stages[k]],
-                              region_.last[stages[k] + 1]);
+      sum += most[k][0] + moment.saved[k] * most[k][1] + moment.weight_saved[k] * most[k][2];
     if (sum <= limit_[r]) continue;  // however large the stages are
     sum = 0;
     for (std::size_t k = 0; k < stages.size(); ++k)
@@ -118,6 +131,7 @@ bool CutBound::limit_memory(std::size_t r) {
       const double most = limit_[r] - (sum - least[k]);
       std::int32_t from = region_.first[stages[k]];
       for (std::int32_t q = region_.first[stages[k] + 1]; q <= region_.last[stages[k] + 1]; ++q) {
+        from = std::max(from, window.from[at(q)]);
         while (from < q && LiveMemory::held(model_, moment, k, from, q) > most) ++from;
         excludes = excludes || from > window.from[at(q)];
         window.from[at(q)] = std::max(window.from[at(q)], from);
