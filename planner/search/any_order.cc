@@ -18,8 +18,6 @@ constexpr double kCloseEnough = 1e-4;  ///< of the bound
 constexpr double kTolerance = 1e-7;    ///< of the master, in units of the bound
 constexpr std::size_t kPivots = 4000;  ///< of one game
 
-std::size_t at(std::int32_t q) { return static_cast<std::size_t>(q); }
-
 /// Prefix sums over the positions: each segment on the device of the ranks that is fastest at it.
 std::vector<double> fastest(const CutModel& model, const Problem& problem,
                             const std::vector<Work>& works) {
@@ -57,17 +55,6 @@ std::vector<double> entries(const CutModel& model, const Problem& problem) {
   return entry;
 }
 
-/// Every segment reads what the one before it has made and sends a gradient back.
-bool all_linked(const CutModel& model) {
-  for (std::int32_t q = 1; q < model.last(); ++q)
-    if (std::ranges::none_of(model.crossing(q), [&](const CutModel::Crossing& c) {
-          return c.producer == q - 1 && c.next == q &&
-                 model.layers().values[at(c.value)].gradient_bytes > Bytes{0};
-        }))
-      return false;
-  return true;
-}
-
 /// Whether cuts exist by which every rank ends its work by `time`: all of it once a microbatch can
 /// have reached it on its way forward, and the backward once one has come back to it. The later a
 /// rank begins in the model, the further it gets, so it suffices to give every rank as much as it
@@ -76,7 +63,7 @@ bool one_stage_each_suffices(const CutModel& model, const Problem& problem, doub
                              const std::vector<double>& entry, double time) {
   const std::vector<double> back = fastest(model, problem, {Work::BackwardInput});
   const double turn = entry.back() + back.back();
-  const bool returns = all_linked(model);
+  const bool returns = model.all_linked();
   std::size_t begin = 0;
   for (const DeviceId device : problem.device_of_rank) {
     const std::size_t kind = model.cluster().kind_of_device[device.index()];
@@ -182,7 +169,8 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
   const HeaviestSegment heaviest = heaviest_segment(model, problem, spec.microbatches);
   bound_ = simple_bound(model, problem, spec);
   AnyOrderRows rows(model, problem, spec);
-  if (at(model.last()) < spec.stages()) bound_by_rows_ = bound_;  // there are no cuts
+  if (static_cast<std::size_t>(model.last()) < spec.stages())
+    bound_by_rows_ = bound_;  // there are no cuts
   if (!rows.any_cuts()) return;
   std::vector<double> first(rows.size(), 0);
   bool sent = true;

@@ -62,9 +62,10 @@ void BranchAndBound::restrict_class(CutRegion& region) {
   cut_bound_.linked_only();
 }
 
-/// Of linked stages. No certificate can say it: where one is wanted it is asked of many stages
-/// only, for which the master's own bounds take too long.
+/// Of linked stages, else 0. No certificate can say it: where one is wanted it is asked of many
+/// stages only, for which the master's own bounds take too long, and if nothing else is left.
 double BranchAndBound::bound_of_stages() const {
+  if (!linked_only_ && (settings_.record || !cut_bound_.all_links_sure())) return 0;
   if (settings_.record && candidates_.stages() <= Relaxation::kFewStages) return 0;
   std::vector<CutCosts::Latency> latency(candidates_.stages());
   for (std::size_t i = 1; i < latency.size(); ++i) latency[i] = cut_bound_.least_latency(i);
@@ -92,7 +93,7 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
       return close(root, target());
     }
     cut_bound_.refresh_latencies();
-    if (round == 0 && linked_only_) {
+    if (round == 0) {
       certified_above_ = std::max(certified_above_, bound_of_stages());
       root.bound = std::max(root.bound, certified_above_);
     }

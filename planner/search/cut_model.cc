@@ -177,6 +177,16 @@ double CutModel::temporary(Op op, std::int32_t from, std::int32_t to) const {
                            held[end]);
 }
 
+bool CutModel::all_linked() const {
+  for (std::int32_t q = 1; q < last(); ++q)
+    if (std::ranges::none_of(crossing(q), [&](const Crossing& c) {
+          return c.producer == q - 1 && c.next == q &&
+                 layers_.values[static_cast<std::size_t>(c.value)].gradient_bytes > Bytes{0};
+        }))
+      return false;
+  return true;
+}
+
 void CutModel::list_crossings() {
   std::vector<std::vector<Crossing>> at(layer_.size());
   extent_.assign(layer_.size(), {last(), -1, -1});

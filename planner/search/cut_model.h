@@ -78,6 +78,9 @@ class CutModel {
     std::int32_t first_producer, last_next, last_reader;
   };
   const Extent& extent(std::int32_t q) const { return extent_[static_cast<std::size_t>(q)]; }
+  /// Every segment reads what the one before it has made and sends a gradient back: so do all
+  /// stages, however the cuts lie.
+  bool all_linked() const;
   /// Segments that read a value, sorted.
   const std::vector<std::int32_t>& readers(std::size_t value) const { return readers_[value]; }
   std::int32_t segment(LayerId layer) const { return segment_[layer.index()]; }

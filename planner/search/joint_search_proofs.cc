@@ -36,10 +36,13 @@ void JointSearch::bound_all() {
   const double target = best_time();
   const auto by_start = [](const Contender& c) { return c.start.score; };
   const auto bound_one = [&](Contender& c) { bound(c, target); };
+  if (model_.all_linked()) raise_floors(target);
   std::vector<std::size_t> order = ranked(by_start);
   order.resize(std::min(order.size(), kSideBySide));
   each(order, bound_one);
-  raise_floors(target);
+  if (std::ranges::any_of(contenders_,
+                          [](const Contender& c) { return c.proof && c.proof->linked_only(); }))
+    raise_floors(target);
   each_within(static_cast<double>(effort_) * kBounding, ranked(by_start), bound_one);
   bound_unproven();
 }
@@ -58,12 +61,10 @@ void JointSearch::bound_unproven() {
   }
 }
 
-/// Once the class that is covered has linked stages only, what holds for those needs no proof. Of
-/// few stages a certificate is wanted that says the same: there the proofs do without.
+/// What holds for linked stages and needs no proof: where all are, and once the class that is
+/// covered has no others. Of few stages a certificate is wanted that says the same: there the
+/// proofs do without.
 void JointSearch::raise_floors(double target) {
-  if (std::ranges::none_of(contenders_,
-                           [](const Contender& c) { return c.proof && c.proof->linked_only(); }))
-    return;
   each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
     if (options_.certificate && c.candidates->stages() <= Relaxation::kFewStages) return;
     const std::vector<CutCosts::Latency> none(c.candidates->stages(), {0, 0});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 
 #include "planner/schedule_tool/certify.h"
 #include "planner/search/branch_and_bound.h"
@@ -283,13 +284,14 @@ TEST(Search, EqualsBruteForceOverCutsAndSchedulesOnAThousandRandomProblems) {
     const Instance instance = random_instance(random, 3);
     const Problem problem = instance.problem();
     double best = kInfinite;
+    std::map<ScheduleSpec, double> best_of;
     for (const ScheduleSpec& spec : instance.schedules) {
-      best = std::min(best, brute_force(problem, spec).time);
+      best = std::min(best, best_of[spec] = brute_force(problem, spec).time);
       split_backward += spec.family.starts_with("zb");
       three_loops += spec.loops == 3;
     }
     SearchOptions options;
-    options.iterations = 30;
+    options.iterations = 30, options.keep = 1;  // the others are rejected with their bounds
     const SearchOutcome outcome = search(problem, options);
     if (best == kInfinite) {
       ++infeasible;
@@ -305,6 +307,10 @@ TEST(Search, EqualsBruteForceOverCutsAndSchedulesOnAThousandRandomProblems) {
     ASSERT_TRUE(outcome.bound) << round;
     EXPECT_EQ(outcome.bound->time, outcome.plans[0].estimate) << round;
     expect_history(outcome);
+    for (const Rejected& rejected : outcome.rejected)
+      if (rejected.bound) {
+        EXPECT_LE(static_cast<double>(rejected.bound->count()), best_of.at(rejected.spec)) << round;
+      }
     for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
       EXPECT_LE(outcome.plans[0].peak_memory[r], problem.memory_limit[r]);
   }
