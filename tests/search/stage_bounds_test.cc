@@ -22,7 +22,20 @@ Placed random_placed(std::mt19937& random) {
   shape.layers = 5 + random() % 5;
   placed.layers = random_layers(random, shape);
   const std::size_t ranks = 1 + random() % 3;
+  if (random() % 2 == 0)
+    for (LayerStorage& storage : placed.layers.storages)
+      if (random() % 2 == 0)  // a view of what crosses, needed by the W of another layer
+        storage.weight_savers = {storage.savers.back()};
+  if (!placed.layers.storages.empty() && random() % 2 == 0)  // named by two
+    placed.layers.storages.push_back(placed.layers.storages.front());
+  if (random() % 2 == 0)  // so that I and W are among the highest moments
+    for (Layer& layer : placed.layers.layers) {
+      const auto bytes = [&] { return Bytes{static_cast<std::int64_t>(random() % 1500)}; };
+      layer.temporary = {{}, {}, bytes(), bytes()};
+      layer.weight_saved.value *= 8;
+    }
   placed.cluster = random_cluster(random, ranks, true);
+  for (Path& path : placed.cluster.paths) path.latency = Nanoseconds{random() % 60};
   placed.spec = random_spec(random, ranks, 1 + random() % 4, {1, 2, 3});
   placed.placement = placement_for(placed.spec);
   return placed;
