@@ -17,8 +17,7 @@ __extension__ using Big = __int128;
 constexpr Big kMost = Big{1} << 53;    // of weights, as of an amount of the whole model
 constexpr Big kNever = Big{1} << 124;  // above every sum of amounts times weights
 using Sums = std::vector<Big>;         // [position]
-/// How often a stage does what, or the weight of that; then temporaries, messages where it begins
-/// and, of the first stage, paths and memory limits.
+/// Amounts of a stage or weights of them; messages where it begins; of stage 0: paths, limits.
 enum : std::size_t { kPass = kAmounts, kUp = kPass + 4, kBack, kPaths, kLimits, kAll };
 using Counts = std::vector<std::array<Big, kAll>>;  // [stage]
 struct Begins {                                     // positions begin .. end - 1
@@ -62,8 +61,9 @@ class ProofCheck {
       require(!open.empty(), "the tree goes on after all cuts are covered");
       Region region = std::move(open.back());
       open.pop_back();
-      bool left = tighten(region, {});
-      for (const CertifiedWeights& weights : node.weights) left = left && tighten(region, weights);
+      bool left = fit(region);
+      for (const CertifiedWeights& weights : node.weights) left = left && filter(region, weights);
+      left = left && fit(region);
       if (node.then == CertifiedNode::Then::Nothing)
         require(!left, "a region may have faster cuts than the bound");
       else if (node.then == CertifiedNode::Then::Each && !proof_.any_order)
@@ -109,9 +109,8 @@ class ProofCheck {
     }
   }
 
-  /// In any order: the first microbatch comes to a stage (f = another stage passed, s = likewise,
-  /// but it counts for nothing), or comes back to one (b likewise); the rank does what is left; d =
-  /// the last one goes back over a stage.
+  /// In any order: the first microbatch passes stages (f; s: which counts for nothing) or comes
+  /// back to them (b); the rank does what is left; the last one goes back over stages (d).
   Counts row(const CertifiedPath& path) const {
     const auto turns = [&](char turn) { return std::ranges::count(path.turns, turn); };
     const std::size_t b = turns('b'), skip = turns('s'), leave = turns('d'),
@@ -183,9 +182,9 @@ class ProofCheck {
       });
   }
 
-  /// Takes out what the weights exclude and what does not fit at some moment. False: all of it.
-  bool tighten(Region& region, const CertifiedWeights& weights) const {
-    bool left = filter(region, weights);
+  /// Takes out what no cuts have and what does not fit at some moment. False: all of it.
+  bool fit(Region& region) const {
+    bool left = filter(region, {});
     for (std::uint32_t m = 0; left && m < moments_.size(); ++m)
       left = filter(region, {{}, {{m, 1}}});
     return left;
@@ -198,21 +197,22 @@ class ProofCheck {
       for (std::size_t k = 0; k < kAll; ++k)
         require((all[s][k] += w.weight * known[w.of][s][k]) < kMost, "weights too large together");
   }
-  /// What crosses where stage s begins, at q, in this region.
-  Big transfers(const Region& region, const Counts& y, std::size_t s, std::size_t q) const {
-    Big sum = 0;
-    std::size_t end = q + 1, last = bounds_.last();
-    while (end <= last && !region[s][end].has(q)) ++end;
-    while (last > end && !region[s][last].has(q)) --last;
-    const auto& [first, behind] = region[s - 1][q];
-    for (const bool back : {false, true}) {
-      if (y[s][kUp + back] == 0) continue;
-      auto time = bounds_.message(s, behind - 1, q, end, back);
-      if (!time && proof_.linked) time = bounds_.some_message(s, first, q, last, back);
-      require(time.has_value(), "a path takes a transfer that may not exist");
-      sum += y[s][kUp + back] * time->count();
-    }
-    return sum;
+  /// What crosses where stage s begins: adds it to `once`, for every position that may be reached.
+  void add_transfers(const Region& region, const Counts& y, std::size_t s, const Sums& least,
+                     Sums& once) const {
+    std::vector<Begins> ends(once.size(), Begins{once.size(), 0});  // [begin] first end, last end
+    for (std::size_t q = 0; q < once.size(); ++q)
+      for (std::size_t p = region[s][q].begin; p < region[s][q].end; ends[p++].end = q)
+        ends[p].begin = std::min(ends[p].begin, q);
+    for (const bool back : {false, true})
+      for (std::size_t q = 0; q < once.size() && y[s][kUp + back] > 0; ++q) {
+        if (least[q] == kNever || ends[q].end == 0) continue;
+        const auto& [first, behind] = region[s - 1][q];
+        auto time = bounds_.message(s, behind - 1, q, ends[q].begin, back);
+        if (!time && proof_.linked) time = bounds_.some_message(s, first, q, ends[q].end, back);
+        require(time.has_value(), "a path takes a transfer that may not exist");
+        once[q] += y[s][kUp + back] * time->count();
+      }
   }
 
   /// Takes out stages that only lie on cuts whose weighted sum is bound or more. False: all.
@@ -227,18 +227,18 @@ class ProofCheck {
     least[0][0] = -y[0][kLimits], rest[stages_][n] = 0;
     const auto cost = [&](std::size_t s, std::size_t p, std::size_t q) {
       Big all = once[s][p] + sum[s][q] - sum[s][p];
-      for (std::size_t pass = 0; pass < StageBounds::kPasses; ++pass)
+      for (std::size_t pass = 0; !weights.moments.empty() && pass < StageBounds::kPasses; ++pass)
         if (const Big w = y[s][kPass + pass]) all += w * bounds_.temporary(pass, p, q);
       return all;
     };
     for (std::size_t s = 0; s < stages_; ++s) {
-      for (std::size_t q = 0; q <= n; ++q) {
-        for (std::size_t k = 0; k < kAmounts; ++k)
+      for (std::size_t k = 0; k < kAmounts; ++k)
+        for (std::size_t q = 0; q <= n && y[s][k] != 0; ++q)
           sum[s][q] += y[s][k] * bounds_.until(q, s, k), once[s][q] += y[s][k] * bounds_.once(s, k);
-        if (s > 0 && least[s][q] < kNever) once[s][q] += transfers(region, y, s, q);
+      if (s > 0) add_transfers(region, y, s, least[s], once[s]);
+      for (std::size_t q = 0; q <= n; ++q)
         for (std::size_t p = region[s][q].begin; p < region[s][q].end; ++p)
           least[s + 1][q] = std::min(least[s + 1][q], least[s][p] + cost(s, p, q));
-      }
     }
     for (std::size_t s = stages_; s-- > 0;) {
       shrink(region, s, [&](std::size_t p, std::size_t q) {

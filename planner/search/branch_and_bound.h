@@ -62,9 +62,7 @@ class BranchAndBound {
   bool links_sure() const { return links_sure_; }
   /// Cuts near the latest node's loads, to search on from: fast for their memory. May be empty.
   const Cuts& nearest() const { return nearest_; }
-  /// The largest bound that certificate() proves.
-  double certifiable() const { return bound() > certified_above_ ? bound() : 0; }
-  /// What proves `bound`, if certifiable() is not below it; needs Settings::record.
+  /// What proves `bound`, if bound() is not below it; needs Settings::record.
   CertifiedProof certificate(std::int64_t bound) const {
     return record_.proof(candidates_.spec(), bound);
   }
@@ -92,7 +90,7 @@ class BranchAndBound {
   double least(double scaled, double weight_sum) const;
   Verdict close(Node& node, double bound);
   void restrict_class(CutRegion& region);
-  double bound_of_stages() const;
+  void bound_stages(Node& root);
   Verdict tighten_root(Node& root);
   void record_class(const CutRegion& root);
   void record_weights(Node& node);
@@ -134,7 +132,6 @@ class BranchAndBound {
   double target_, least_share_ = 0;
   double closed_bound_;  // smallest bound of nodes that were closed by it
   bool rooted_ = false, linked_only_ = false, links_sure_ = false;
-  double certified_above_ = 0;  // up to there the bound may be one that no certificate can say
   std::uint64_t next_id_ = 0;
   std::size_t handled_ = 0;
   double other_work_ = 0;                               // of mixtures and of parts

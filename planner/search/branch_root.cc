@@ -5,6 +5,7 @@
 
 #include "planner/search/branch_and_bound.h"
 #include "planner/search/stage_bound.h"
+#include "planner/search/stage_paths.h"
 
 namespace pfeife {
 namespace {
@@ -62,15 +63,20 @@ void BranchAndBound::restrict_class(CutRegion& region) {
   cut_bound_.linked_only();
 }
 
-/// Of linked stages, else 0. No certificate can say it: where one is wanted it is asked of many
-/// stages only, for which the master's own bounds take too long, and if nothing else is left.
-double BranchAndBound::bound_of_stages() const {
-  if (!linked_only_ && (settings_.record || !cut_bound_.all_links_sure())) return 0;
-  if (settings_.record && candidates_.stages() <= Relaxation::kFewStages) return 0;
+/// Of linked stages: raises the root's bound to what their own paths say.
+void BranchAndBound::bound_stages(Node& root) {
+  if (!linked_only_ && !cut_bound_.all_links_sure()) return;
   std::vector<CutCosts::Latency> latency(candidates_.stages());
   for (std::size_t i = 1; i < latency.size(); ++i) latency[i] = cut_bound_.least_latency(i);
-  return std::floor(settings_.inflation * stage_bound(candidates_.model(), candidates_.costs(),
-                                                      candidates_.schedule(), latency, target()));
+  const CutModel& model = candidates_.model();
+  const Schedule& schedule = candidates_.schedule();
+  const double bound = stage_bound(model, candidates_.costs(), schedule, latency, target());
+  if (std::floor(settings_.inflation * bound) <= root.bound) return;
+  root.bound = std::floor(settings_.inflation * bound);
+  if (!settings_.record) return;
+  const auto paths = binding_paths(model, candidates_.costs(), schedule, latency, bound);
+  for (const CertifiedPath& path : certified_paths(schedule, candidates_.placement(), paths))
+    record_.node(root.record).certified.weights.push_back({{{record_.path(path), 1}}, {}});
 }
 
 BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
@@ -93,10 +99,7 @@ BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
       return close(root, target());
     }
     cut_bound_.refresh_latencies();
-    if (round == 0) {
-      certified_above_ = std::max(certified_above_, bound_of_stages());
-      root.bound = std::max(root.bound, certified_above_);
-    }
+    if (round == 0) bound_stages(root);
     if (root.bound >= target()) return close(root, root.bound);
     if (improve(root, rounds) == Verdict::Closed) return Verdict::Closed;
     cut_bound_.keep_filtered(true);

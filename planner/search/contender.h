@@ -20,6 +20,7 @@ struct Contender {
   std::unique_ptr<Candidates> candidates;
   std::unique_ptr<BranchAndBound> proof;
   double floor = 0;          ///< ns; a bound that took no search of the schedule's own cuts
+  double certified = 0;      ///< ns; the part of it that a certificate can say
   std::vector<Cuts> simple;  ///< simple_cuts
   Scored start;
   std::string impossible;  ///< why it has no cuts at all; "" = it may

@@ -6,6 +6,7 @@
 
 #include "planner/schedules/families.h"
 #include "planner/search/proof_record.h"
+#include "planner/search/stage_paths.h"
 
 namespace pfeife {
 namespace {
@@ -28,14 +29,16 @@ class Provable {
  public:
   Provable(const Searched& in, double said) : in_(in), said_(said), bound_(said) {}
 
-  /// By its own tree, or of any order if that proves more.
+  /// By its own tree, or of any order or by the paths of its stages alone if that proves more.
   void add(const Contender& c) {
     One one{in_.problem.schedules[c.number], c.proof.get()};
-    double bound = c.proof ? c.proof->certifiable() : 0;
+    double bound = c.proof ? c.proof->bound() : 0;
     if (c.impossible.empty() && bound < said_ && said_ < kInfinite) {
       const AnyOrder& any = any_order(one.spec);
       if (bound_of(one.spec, any) > bound)
-        bound = bound_of(one.spec, any), one.tree = nullptr, one.any_order = &any;
+        bound = bound_of(one.spec, any), one = {one.spec, nullptr, &any};
+      if (const double stages = bound < said_ ? bound_of_stages(c) : 0; stages > bound)
+        bound = stages, one = {one.spec, nullptr, nullptr, c.candidates.get()};
     }
     if (c.impossible.empty()) bound_ = std::min(bound_, bound);
     all_.push_back(one);
@@ -50,6 +53,7 @@ class Provable {
     std::vector<CertifiedProof> proofs;
     for (const One& one : all_)
       proofs.push_back(one.any_order ? proof_of(one.spec, *one.any_order)
+                       : one.stages  ? stage_proof(*one.stages, bound)
                        : one.tree    ? one.tree->certificate(bound)
                                      : CertifiedProof{.spec = one.spec});
     return proofs;
@@ -57,9 +61,10 @@ class Provable {
 
  private:
   struct One {
-    const ScheduleSpec& spec;
+    ScheduleSpec spec;
     const BranchAndBound* tree = nullptr;
-    const AnyOrder* any_order = nullptr;  // else; without either it has no cuts
+    const AnyOrder* any_order = nullptr;  // else
+    const Candidates* stages = nullptr;   // else; without all three it has no cuts
   };
 
   /// Schedules of one placement have the same.
@@ -70,6 +75,11 @@ class Provable {
   }
   double bound_of(const ScheduleSpec& spec, const AnyOrder& any) const {
     return linked_only(in_) || sure_loads(in_, spec) ? any.bound() : any.bound_by_rows();
+  }
+  double bound_of_stages(const Contender& c) const {
+    if (!linked_only(in_) && !in_.model.all_linked()) return 0;
+    const std::vector<CutCosts::Latency> none(c.candidates->stages(), {0, 0});
+    return stage_bound(in_.model, c.candidates->costs(), c.candidates->schedule(), none, said_);
   }
   CertifiedProof proof_of(const ScheduleSpec& spec, const AnyOrder& any) const {
     const auto loads = sure_loads(in_, spec);

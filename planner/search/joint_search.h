@@ -39,14 +39,15 @@ class JointSearch {
   double best_time() const;
   /// Numbers of the contenders with a plan, the fastest first.
   std::vector<std::size_t> by_time() const;
-  /// Numbers of the contenders that may yet give a faster plan, smallest key first. (A certificate
-  /// needs the proofs of all, whatever their floor.)
+  /// Numbers of the contenders that may yet give a faster plan, smallest key first. (Where a
+  /// certificate is wanted, only those are out of which it can say so.)
   template <class Key>
   std::vector<std::size_t> ranked(const Key& key) const {
     std::vector<std::size_t> order;
     const double best = best_time();
     for (const Contender& c : contenders_)
-      if (c.open() && (c.floor < best || options_.certificate)) order.push_back(c.number);
+      if (c.open() && (options_.certificate ? c.certified : c.floor) < best)
+        order.push_back(c.number);
     std::ranges::stable_sort(order, {}, [&](std::size_t i) { return key(contenders_[i]); });
     return order;
   }

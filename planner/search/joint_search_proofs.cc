@@ -61,15 +61,14 @@ void JointSearch::bound_unproven() {
   }
 }
 
-/// What holds for linked stages and needs no proof: where all are, and once the class that is
-/// covered has no others. Of few stages a certificate is wanted that says the same: there the
-/// proofs do without.
+/// What holds for linked stages and needs no tree: where all are, and once the class that is covered
+/// has no others.
 void JointSearch::raise_floors(double target) {
   each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
-    if (options_.certificate && c.candidates->stages() <= Relaxation::kFewStages) return;
     const std::vector<CutCosts::Latency> none(c.candidates->stages(), {0, 0});
-    c.floor = std::max(c.floor, stage_bound(model_, c.candidates->costs(), c.candidates->schedule(),
-                                            none, std::min(target, Candidates::kTooFull)));
+    c.certified = stage_bound(model_, c.candidates->costs(), c.candidates->schedule(), none,
+                              std::min(target, Candidates::kTooFull));
+    c.floor = std::max(c.floor, c.certified);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "planner/search/stage_bound.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -67,8 +68,8 @@ class Chain {
     }
   }
 
-  /// The longest of the four paths through stage s of the segments [p, q).
-  double longest(std::size_t s, std::size_t p, std::size_t q) const {
+  /// The four paths through stage s of the segments [p, q), as StagePath numbers them.
+  std::array<double, 4> paths(std::size_t s, std::size_t p, std::size_t q) const {
     const Moments& m = moments_[s];
     const double exit = input_[p] + down_[s];
     const double comes = forward_[p] + up_[s];
@@ -78,10 +79,12 @@ class Chain {
                         input_[q] + down_[last] - down_[s] +
                         (last > s ? costs_.action_overhead(last) - costs_.action_overhead(s) : 0);
     const double step = part(s, p, q, Work::Optimizer) + costs_.step_overhead(s);
-    return std::max({comes + own(s, p, q, {}, m.all) + step,
-                     comes + own(s, p, q, {}, m.until) + exit,
-                     turn + own(s, p, q, m.before, m.all) + step,
-                     turn + own(s, p, q, m.before, m.until) + exit});
+    return {comes + own(s, p, q, {}, m.all) + step, comes + own(s, p, q, {}, m.until) + exit,
+            turn + own(s, p, q, m.before, m.all) + step,
+            turn + own(s, p, q, m.before, m.until) + exit};
+  }
+  double longest(std::size_t s, std::size_t p, std::size_t q) const {
+    return std::ranges::max(paths(s, p, q));
   }
 
   std::size_t stages() const { return moments_.size(); }
@@ -144,6 +147,24 @@ double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule&
   const Chain chain(model, costs, compute_only, latency);
   const double most = std::floor(enough);
   return chain.suffices(most - 1) ? chain.least(0, most) : most;
+}
+
+std::vector<StagePath> binding_paths(const CutModel& model, const CutCosts& costs,
+                                     const Schedule& compute_only,
+                                     std::span<const CutCosts::Latency> latency, double bound) {
+  const Chain chain(model, costs, compute_only, latency);
+  std::vector<StagePath> found;
+  std::size_t begin = 0;
+  for (std::size_t s = 0; s < chain.stages(); ++s) {
+    const std::size_t end = chain.reach(s, begin, bound - 1);
+    if (end < chain.end() - (chain.stages() - 1 - s)) {
+      const auto paths = chain.paths(s, begin, end + 1);
+      const auto longest = std::ranges::max_element(paths) - paths.begin();
+      found.push_back({s, (longest & 1) != 0, (longest & 2) != 0});
+    }
+    begin = end;
+  }
+  return found;
 }
 
 Cuts stage_cuts(const CutModel& model, const CutCosts& costs, const Schedule& compute_only) {

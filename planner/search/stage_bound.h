@@ -21,6 +21,20 @@ namespace pfeife {
 double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule& compute_only,
                    std::span<const CutCosts::Latency> latency, double enough);
 
+/// One of the four paths through a stage.
+struct StagePath {
+  std::size_t stage = 0;
+  bool leaves = false;   ///< ends at the first stage, by its last B or I; else at its rank's end
+  bool returns = false;  ///< begins with the way to the last stage and back; else with that to it
+};
+
+/// What proves that no cuts are below `bound`, which is not above stage_bound() of the same
+/// arguments: of each stage in turn the path that ends it, if it begins where the stages before can
+/// at most end.
+std::vector<StagePath> binding_paths(const CutModel& model, const CutCosts& costs,
+                                     const Schedule& compute_only,
+                                     std::span<const CutCosts::Latency> latency, double bound);
+
 /// Cuts that leave no path above the least time there is (or hardly, where a stage would be empty),
 /// transfers left out: good ones to start from where a rank has one stage. The model must have as
 /// many segments as there are stages.

@@ -7,6 +7,7 @@
 #include "planner/schedule_tool/certify.h"
 #include "planner/search/branch_and_bound.h"
 #include "planner/search/stage_bound.h"
+#include "planner/search/stage_paths.h"
 #include "planner/search/start_cuts.h"
 #include "tests/search/random_instance.h"
 
@@ -197,7 +198,7 @@ TEST(BranchAndBound, KeepsPlansThatJustFit) {
 
 TEST(StageBound, IsNotAboveTheBruteForceOptimumOfLinkedStagesAndOftenNearIt) {
   std::mt19937 random(37);
-  int near = 0, split = 0, tried = 0;
+  int near = 0, split = 0, tried = 0, proven = 0;
   for (int round = 0; round < 600; ++round) {
     Instance instance = random_instance(random, 1, round % 2 ? 0.5 : 0);
     for (LayerTimes& t : instance.layers.layers[random() % instance.layers.size()].times)
@@ -220,10 +221,20 @@ TEST(StageBound, IsNotAboveTheBruteForceOptimumOfLinkedStagesAndOftenNearIt) {
     const double bound =
         stage_bound(model, candidates.costs(), candidates.schedule(), none, best + 1);
     ASSERT_LE(bound, best) << round;
+    Certificate certificate = certificate_of(problem, static_cast<std::int64_t>(bound), {});
+    const auto prove = [&](double above) {
+      certificate.proofs = {stage_proof(candidates, static_cast<std::int64_t>(bound))};
+      certificate.bound = static_cast<std::int64_t>(above);
+      return tool::certify(certificate).refusal;
+    };
+    ASSERT_EQ(prove(bound), "") << round;
+    ASSERT_NE(prove(best + 1), "") << round;
+    proven += certificate.proofs[0].paths.size() > 1;
     ++tried, near += bound > 0.98 * best, split += spec.family.starts_with("zb");
   }
   EXPECT_GT(tried, 300);
   EXPECT_GT(near, 50) << "of " << tried;
+  EXPECT_GT(proven, 100) << "by paths of several stages";
   EXPECT_GT(split, 30);
 }
 
