@@ -11,7 +11,7 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
 constexpr std::size_t kPartsARound = 8;      ///< of their trees, all together
-constexpr double kBounding = 1e7;            ///< ns for the first bounds, per effort
+constexpr double kBounding = 4e7;            ///< ns for the first bounds, per effort
 constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the minima
 
 double spent(const Contender& c) {
