@@ -7,12 +7,13 @@
 #include "planner/io/atomic_file.h"
 #include "planner/io/certificate_problem.h"
 #include "planner/io/digest.h"
+#include "planner/io/repeats.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 6, sha256 ";
+const std::string kTitle = "pfeife certificate 7, sha256 ";
 
 /// Writing and reading go through the same description of the format (`describe` below): words
 /// apart by blanks, a keyword at the begin of a line.
@@ -21,7 +22,8 @@ class Writer {
   std::string text;
 
   void line(const char* keyword) { text += std::string(text.empty() ? "" : "\n") + keyword; }
-  void word(std::string& value) { text += " " + (value.empty() ? "-" : value); }
+  void word(const std::string& value) { text += " " + (value.empty() ? "-" : value); }
+  void turns(std::string& value) { word(fold_repeats(value)); }
   void number(std::int64_t& value) { text += " " + std::to_string(value); }
   void number(double& value) {
     char digits[32];
@@ -49,6 +51,15 @@ class Reader {
   void word(std::string& value) {
     value = next();
     if (value == "-") value.clear();
+  }
+  void turns(std::string& value) {
+    std::string folded;
+    word(folded);
+    const std::size_t most = kMostTurns + kMostRepeats * text_.size();
+    const auto found = unfold_repeats(folded, most - turns_);
+    if (!found) fail("expected the turns of a path, found '" + folded.substr(0, 40) + "'");
+    turns_ += found->size();
+    value = *found;
   }
   template <class T>
   void number(T& value) {
@@ -80,7 +91,9 @@ class Reader {
 
   std::string_view text_;
   std::string name_;
-  std::size_t at_ = 0;
+  // All paths together may unfold to so much, as the entries of an archive may.
+  static constexpr std::size_t kMostTurns = std::size_t{1} << 23, kMostRepeats = 200;
+  std::size_t at_ = 0, turns_ = 0;
   int line_ = 2;
 };
 
@@ -192,7 +205,7 @@ void describe(Archive& a, ScheduleSpec& spec) {
 template <class Archive>
 void describe(Archive& a, CertifiedPath& path) {
   a.line("path");
-  describe(a, path.rank), a.word(path.turns);
+  describe(a, path.rank), a.turns(path.turns);
 }
 template <class Archive>
 void describe(Archive& a, CertifiedMoment& moment) {
@@ -266,7 +279,7 @@ std::string certificate_text(const Certificate& certificate) {
 Certificate read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 6");
+    throw ConfigError({name, 1, 0}, "this is no certificate of version 7");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");

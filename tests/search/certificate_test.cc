@@ -7,6 +7,7 @@
 #include "planner/cost/stage_bounds.h"
 #include "planner/io/certificate_file.h"
 #include "planner/io/digest.h"
+#include "planner/io/repeats.h"
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/search/any_order.h"
@@ -339,7 +340,7 @@ TEST(Certify, SplitsLoseNoCutsAndTreesMustCoverAll) {
 std::string forged(const std::string& body, std::size_t begin, std::size_t end,
                    const std::string& number) {
   const std::string wrong = body.substr(0, begin) + number + body.substr(end);
-  return "pfeife certificate 6, sha256 " + sha256(wrong) + "\n" + wrong;
+  return "pfeife certificate 7, sha256 " + sha256(wrong) + "\n" + wrong;
 }
 
 /// Whether some plan of the certificate's own problem is faster than it claims, by brute force.
@@ -359,10 +360,12 @@ std::vector<std::string> changed(const std::string& word) {
   if (word.empty()) return {};
   if (word.find_first_not_of("0123456789") == std::string::npos)
     return {word + "1", std::to_string(std::stoull(word) / 2 + 1)};
-  if (word.find_first_not_of("rfbds") != std::string::npos) return {};
-  std::string other = word;
-  other.front() = word.front() == 's' ? 'f' : 's';
-  return {word + word.back(), word.substr(1), other};
+  const auto turns = unfold_repeats(word, 100000);
+  if (!turns || turns->find_first_not_of("rfbds") != std::string::npos) return {};
+  std::string other = *turns;
+  other.front() = turns->front() == 's' ? 'f' : 's';
+  return {fold_repeats(*turns + turns->back()), fold_repeats(turns->substr(1)),
+          fold_repeats(other)};
 }
 
 struct Forgeries {
