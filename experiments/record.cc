@@ -9,6 +9,7 @@
 #include "planner/io/plan_file.h"
 #include "planner/io/schedule_csv.h"
 #include "planner/io/split_points.h"
+#include "planner/search/lack.h"
 #include "plots/timeline.h"
 
 namespace pfeife {
@@ -225,10 +226,7 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   const Nanoseconds chosen = step_time(evaluated.planned[evaluated.chosen].estimated);
   for (const Evaluation& plan : evaluated.planned) {
     if (&plan == &evaluated.planned[evaluated.chosen]) continue;
-    const Nanoseconds more = step_time(plan.estimated) - chosen;
-    lost.push_back({listed_name(plan.candidate),
-                    more < Nanoseconds{0} ? to_string(-more) + " faster by estimate"
-                                          : to_string(more) + " slower",
+    lost.push_back({listed_name(plan.candidate), slower_text(step_time(plan.estimated) - chosen),
                     std::nullopt});
   }
   for (const Rejected& rejected : evaluated.rejected)

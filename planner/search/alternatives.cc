@@ -138,7 +138,7 @@ std::string why_not(const BestAlternative& found, std::size_t problem) {
   if (!found.outcome.plans.empty() && one.bound >= found.outcome.plans[0].estimate &&
       one.bound != kNothingFits)
     return "its bound, " + to_string(one.bound) + ", is above the plan's time";
-  if (one.plan) return to_string(one.plan->estimate - found.outcome.plans[0].estimate) + " slower";
+  if (one.plan) return slower_text(one.plan->estimate - found.outcome.plans[0].estimate);
   if (!one.infeasible) return "it cannot be cut into so many stages";
   return lack_text(*one.infeasible) + (one.bound == kNothingFits ? "" : " in the best case found");
 }

@@ -125,7 +125,7 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
   for (std::size_t i = options.keep; i < outcome.plans.size(); ++i)
     outcome.rejected.push_back(
         {outcome.plans[i].spec,
-         to_string(outcome.plans[i].estimate - outcome.plans.front().estimate) + " slower"});
+         slower_text(outcome.plans[i].estimate - outcome.plans.front().estimate)});
   outcome.plans.resize(std::min(outcome.plans.size(), options.keep));
   if (outcome.plans.empty() && closest) outcome.infeasible = std::move(closest);
   if (outcome.infeasible) {

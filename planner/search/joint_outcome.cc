@@ -56,7 +56,7 @@ void explain(const Searched& in, SearchOutcome& outcome) {
     if (!outcome.plans.empty() && above)
       reason = "its bound is above the plan's time";
     else if (plan != outcome.plans.end())
-      reason = to_string(plan->estimate - outcome.plans.front().estimate) + " slower";
+      reason = slower_text(plan->estimate - outcome.plans.front().estimate);
     outcome.rejected.push_back({spec, reason, bound});
   };
   for (const Contender& c : in.contenders)

@@ -1,4 +1,4 @@
-// Plans that do not fit: which one lacks least, and how that is said.
+// Why a plan is not the best: it lacks memory, and which one lacks least, or it is slower.
 #pragma once
 
 #include "planner/search/search.h"
@@ -14,6 +14,13 @@ inline void note_closest(const std::optional<Infeasible>& lack,
 
 inline std::string lack_text(const Infeasible& lack) {
   return "rank " + to_string(lack.rank) + " lacks " + to_string(lack.needed - lack.available);
+}
+
+/// By how much the step takes longer than that of the chosen plan: "3.2 ms slower".
+inline std::string slower_text(Nanoseconds more) {
+  if (more == Nanoseconds{0}) return "as fast";
+  return more > Nanoseconds{0} ? to_string(more) + " slower"
+                               : to_string(-more) + " faster by estimate";
 }
 
 }  // namespace pfeife
