@@ -1,15 +1,12 @@
 #include "planner/search/built_orders.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 
-#include "planner/cost/evaluate.h"
-#include "planner/cost/stage_costs.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
-#include "planner/schedules/zb_greedy.h"
+#include "planner/search/lack.h"
 #include "planner/search/local_search.h"
 #include "planner/search/order_annealing.h"
 #include "planner/search/parallel.h"
@@ -28,9 +25,7 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 /// Takes a plan if it is the best so far, and the least bad failure.
 void take(const std::optional<PlannedSchedule>& plan, const std::optional<Infeasible>& lack,
           BuiltPlan& result) {
-  if (lack && (!result.closest ||
-               lack->needed - lack->available < result.closest->needed - result.closest->available))
-    result.closest = lack;
+  note_closest(lack, result.closest);
   if (plan && (!result.plan || plan->estimate < result.plan->estimate)) result.plan = plan;
 }
 void take(const Candidates& candidates, BuiltPlan& result) {
@@ -77,7 +72,7 @@ class Run {
     const Scored scored = score(*found, found->best_cuts());
     if (scored.score >= at_.score) return;
     at_ = scored, present_ = std::move(found);
-    build(Cuts(at_.cuts));
+    build(at_.cuts);
   }
   void move_under_order(std::size_t effort, std::uint64_t seed) {
     for (std::size_t round = 0; round < kRounds; ++round) {

@@ -11,11 +11,12 @@ namespace pfeife {
 namespace {
 
 constexpr double kTooFull = Candidates::kTooFull;
-
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-constexpr double kLate = 1.01;  ///< a list's own time is at most a little more than its order's
-constexpr int kAttempts = 4;    ///< orders of the same cuts until one fits
+constexpr double kLate = 1.01;     ///< a list's own time is at most a little more than its order's
+constexpr double kHottest = 3e-2;  ///< temperature at first, of the score
+constexpr double kColdest = 3e-4;  ///< and in the end
+constexpr int kAttempts = 4;       ///< orders of the same cuts until one fits
 
 /// Cuts, the rule that makes the best order known for them, and what that is worth: step time in
 /// ns, or kTooFull + bytes too many.
@@ -43,7 +44,7 @@ class OrderAnnealing {
     for (std::size_t k = 0; k < tries; ++k) {
       const double done = static_cast<double>(k) / static_cast<double>(tries);
       const double scale = now.score < kTooFull ? now.score : now.score - kTooFull;
-      const double temperature = scale * 3e-2 * std::pow(1e-2, done);
+      const double temperature = scale * kHottest * std::pow(kColdest / kHottest, done);
       Ordered next{random_move(now.cuts, random_), now.rule};
       const std::size_t other = random_.below(rules_);
       const double limit = now.score - temperature * std::log(std::max(random_.unit(), 1e-12));
@@ -51,7 +52,6 @@ class OrderAnnealing {
       weigh(next, std::array{now.rule, other}, limit);
       if (next.score > limit) continue;
       now = std::move(next);
-      if (now.score >= best.score || now.score >= kTooFull) continue;
       for (int attempt = 0; attempt < kAttempts && now.score < best.score && now.score < kTooFull;
            ++attempt) {
         if (keep(now))

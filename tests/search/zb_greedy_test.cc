@@ -104,6 +104,15 @@ StageCosts random_costs(std::mt19937& random, std::size_t stages) {
   return costs;
 }
 
+/// [rank] Enough for one microbatch of all the rank's stages, dealt round, and a little more.
+std::vector<Bytes> random_room(std::mt19937& random, const StageCosts& costs, std::size_t ranks) {
+  std::vector<Bytes> room(ranks, Bytes{0});
+  for (std::size_t s = 0; s < costs.stages.size(); ++s)
+    room[s % ranks] += costs.stages[s].saved + costs.stages[s].weight_saved;
+  for (Bytes& bytes : room) bytes += Bytes{static_cast<std::int64_t>(random() % 100)};
+  return room;
+}
+
 /// Every order of two ranks with one stage each, N microbatches: sequences of F, I, W with the
 /// counts in order. `visit` gets the row.
 void for_each_row(std::size_t stage, std::size_t n,
@@ -160,10 +169,7 @@ TEST(ZeroBubbleOrder, IsTimedAsByTheEstimatorKeepsItsRoomAndIsValid) {
     const std::size_t d = 1 + random() % 4, v = 1 + random() % 3, n = 1 + random() % 6;
     const StageCosts costs = random_costs(random, d * v);
     const Placement placement = round_robin(d * v, d);
-    std::vector<Bytes> room(d, Bytes{0});
-    for (std::size_t s = 0; s < d * v; ++s)
-      room[s % d] += costs.stages[s].saved + costs.stages[s].weight_saved;
-    for (Bytes& bytes : room) bytes += Bytes{static_cast<std::int64_t>(random() % 100)};
+    const std::vector<Bytes> room = random_room(random, costs, d);
     const TimedOrder built = zero_bubble_order(costs, placement, n, room, {.moves = 100});
     const Schedule schedule = schedule_of(built.order);
     const Nanoseconds estimated = step_time(run(schedule, costs, placement));
@@ -184,10 +190,7 @@ TEST(ZeroBubbleOrder, ByOneRuleKeepsItsRoomAndIsGivenUpOnlyWhereItTakesAboutAsLo
     const std::size_t d = 2 + random() % 3, v = 1 + random() % 3, n = 2 + random() % 5;
     const StageCosts costs = random_costs(random, d * v);
     const Placement placement = round_robin(d * v, d);
-    std::vector<Bytes> room(d, Bytes{0});
-    for (std::size_t s = 0; s < d * v; ++s)
-      room[s % d] += costs.stages[s].saved + costs.stages[s].weight_saved;
-    for (Bytes& bytes : room) bytes += Bytes{static_cast<std::int64_t>(random() % 100)};
+    const std::vector<Bytes> room = random_room(random, costs, d);
     const OrderModel model(costs, placement, n, room);
     OrderClock clock(model);
     const std::size_t rule = random() % order_rules(v);
