@@ -160,6 +160,16 @@ TEST_F(SharedLinks, OneDeviceAndZeroLatencyCostNothing) {
   EXPECT_THAT(hand.ends(), ElementsAre(0, 1000, 1, 0));
 }
 
+// At 1 kB/s a byte takes 1 ms; two of them share.
+TEST_F(SharedLinks, EvenOneByteShares) {
+  const Cluster cluster = uniform_cluster(2, DeviceKind{}, {1e3}, Nanoseconds{0});
+  GraphByHand hand(cluster, 2, Links::Shared);
+  hand.transfer(0, 1, Bytes{1});
+  EXPECT_THAT(hand.ends(), ElementsAre(1'000'000));
+  hand.transfer(0, 1, Bytes{1});
+  EXPECT_THAT(hand.ends(), ElementsAre(1'999'999, 1'999'999)) << "1 ns of each is latency";
+}
+
 TEST_F(SharedLinks, DelayLinksDoNotShare) {
   const Cluster cluster = box();
   GraphByHand hand(cluster, 4, Links::Delay);

@@ -1,0 +1,249 @@
+// From evaluated plans to the record of a case: every figure worked out by hand.
+#include "experiments/record.h"
+
+#include <gmock/gmock.h>
+
+#include "experiments/table.h"
+
+namespace pfeife {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+
+/// One F a rank, from `begin` to `end` (ms).
+Trace trace(const std::vector<std::pair<int, int>>& spans) {
+  Trace trace;
+  trace.ranks = spans.size();
+  for (std::size_t r = 0; r < spans.size(); ++r) {
+    const RankId rank{static_cast<std::int64_t>(r)};
+    trace.events.push_back({.rank = rank,
+                            .peer = rank,
+                            .cell = forward(StageId{rank.value}, MicrobatchId{0}),
+                            .start = milliseconds{spans[r].first},
+                            .end = milliseconds{spans[r].second}});
+  }
+  return trace;
+}
+
+/// Two ranks, four microbatches of three samples, three layers.
+class Record : public ::testing::Test {
+ protected:
+  Record() {
+    config.name = "devices=2,microbatches=4";
+    config.devices = 2;
+    config.microbatches = 4;
+    layers.microbatch_size = 3;
+    layers.layers = {{.name = "a"}, {.name = "b", .module_path = "block.b"}, {.name = "c"}};
+    layers.notes = {"of the model"};
+    cluster.notes = {"of the cluster"};
+  }
+
+  /// A plan that takes so many ms by the estimate; fits exactly.
+  Evaluation plan(const std::string& name, int estimated) const {
+    Evaluation plan{&config, &layers, &cluster, {.plan = name}};
+    plan.candidate.spec = {"zb_h1", 2, 4, 1, {}, {}};
+    plan.candidate.partition.cuts = {1};
+    plan.candidate.placement = round_robin(2, 2);
+    plan.costs.stages = {{.forward = milliseconds{1},
+                          .backward_input = milliseconds{2},
+                          .backward_weight = milliseconds{4}},
+                         {.forward = milliseconds{8},
+                          .backward_input = milliseconds{16},
+                          .backward_weight = milliseconds{32}}};
+    plan.estimated = trace({{0, 6}, {2, estimated}});
+    plan.peak_memory = {Bytes{15}, Bytes{18}};
+    plan.memory_limit = {Bytes{30}, Bytes{18}};
+    return plan;
+  }
+  EvaluatedCase evaluated(std::vector<Evaluation> planned) const {
+    EvaluatedCase all;
+    all.config = &config;
+    all.planned = std::move(planned);
+    return all;
+  }
+
+  CaseConfig config;
+  Layers layers;
+  Cluster cluster;
+};
+
+// 10 ms for 4 x 3 samples: 1,200 a second; busy 6 and 8 of 10 ms on each of two ranks: 1 - 14 / 20.
+TEST_F(Record, FiguresOfAPlanThatWasOnlyEstimated) {
+  const ResultRow row = record_of(evaluated({plan("planned", 10)})).plans.at(0).row;
+  EXPECT_EQ(row.case_name, config.name);
+  EXPECT_EQ(row.microbatch_size, 3);
+  EXPECT_EQ(row.estimate, milliseconds{10});
+  EXPECT_FALSE(row.simulate || row.measure || row.simulate_p95 || row.estimate_p95 || row.gap);
+  EXPECT_DOUBLE_EQ(row.samples_per_s.value(), 1200);
+  EXPECT_DOUBLE_EQ(row.bubble.value(), 0.3);
+  EXPECT_THAT(row.cuts, ElementsAre(1));
+  EXPECT_EQ(row.peak_memory, Bytes{18}) << "the largest";
+  EXPECT_EQ(row.memory_limit, Bytes{18}) << "the smallest";
+  EXPECT_TRUE(row.feasible) << "what just fits does fit";
+}
+
+// The bound is of the estimate: 10 ms over 8 is 25 %; the simulation's 12 ms are 50 % over it.
+TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
+  Evaluation both = plan("planned", 10);
+  both.simulated = trace({{0, 6}, {2, 12}});
+  both.estimated_spread = Spread{milliseconds{9}, milliseconds{10}, milliseconds{14}};
+  both.simulated_spread = Spread{milliseconds{11}, milliseconds{13}, milliseconds{15}};
+  EvaluatedCase all = evaluated({both});
+  all.bound = Bound{milliseconds{8}, "some cuts"};
+  all.candidates = 77;
+  all.search_s = 0.5;
+  const CaseRecord record = record_of(all);
+  const PlanRecord& found = record.plans.at(0);
+  EXPECT_EQ(found.row.simulate, milliseconds{12});
+  EXPECT_DOUBLE_EQ(found.row.samples_per_s.value(), 1000);
+  EXPECT_DOUBLE_EQ(found.row.bubble.value(), 1 - 16. / 24);
+  EXPECT_EQ(found.row.lower_bound, milliseconds{8});
+  EXPECT_DOUBLE_EQ(found.row.gap.value(), 0.25);
+  EXPECT_DOUBLE_EQ(found.row.simulate_gap.value(), 0.5);
+  EXPECT_EQ(record.bound_covers, "some cuts");
+  EXPECT_EQ(found.row.candidates, 77u);
+  EXPECT_EQ(found.row.search_s, 0.5);
+  EXPECT_EQ(found.row.estimate_p5, milliseconds{9});
+  EXPECT_EQ(found.row.estimate_median, milliseconds{10});
+  EXPECT_EQ(found.row.estimate_p95, milliseconds{14});
+  EXPECT_EQ(found.simulate_p5, milliseconds{11});
+  EXPECT_EQ(found.simulate_median, milliseconds{13});
+  EXPECT_EQ(found.row.simulate_p95, milliseconds{15});
+  EXPECT_THAT(record.notes, ElementsAre("of the model", "of the cluster"));
+}
+
+TEST_F(Record, NothingIsDividedByNothing) {
+  EvaluatedCase all = evaluated({plan("planned", 10)});
+  all.bound = Bound{milliseconds{8}, "some cuts"};
+  EXPECT_FALSE(record_of(all).plans.at(0).row.simulate_gap) << "nothing was simulated";
+  all.bound = Bound{milliseconds{0}, "some cuts"};
+  const ResultRow row = record_of(all).plans.at(0).row;
+  EXPECT_EQ(row.lower_bound, milliseconds{0});
+  EXPECT_FALSE(row.gap || row.simulate_gap);
+  all.planned[0].estimated = trace({{0, 0}, {0, 0}});
+  EXPECT_FALSE(record_of(all).plans.at(0).row.samples_per_s);
+}
+
+TEST_F(Record, AMeasurementGivesTheRatesAndTheTraceThatIsExplained) {
+  Evaluation run = plan("planned", 10);
+  run.simulated = trace({{0, 6}, {2, 12}});
+  run.measurement = Measurement{.steps = {{false, milliseconds{90}, 0},
+                                          {true, milliseconds{20}, 0},
+                                          {true, milliseconds{24}, 0},
+                                          {true, milliseconds{16}, 0}},
+                                .peak_memory = {Bytes{14}, Bytes{17}},
+                                .trace = trace({{0, 20}, {2, 12}}),
+                                .durations = {milliseconds{20}, milliseconds{10}}};
+  const PlanRecord found = record_of(evaluated({run})).plans.at(0);
+  EXPECT_EQ(found.row.measure, milliseconds{20});
+  EXPECT_DOUBLE_EQ(found.row.samples_per_s.value(), 600);
+  EXPECT_EQ(found.critical_rank, RankId{0});
+  EXPECT_EQ(found.attribution.at(0).compute, milliseconds{20});
+  EXPECT_EQ(found.attribution.at(1).compute, milliseconds{10});
+  ASSERT_TRUE(found.measured);
+  EXPECT_EQ(found.measured->steps, 3u) << "warm-up does not count";
+  EXPECT_EQ(found.measured->p5, milliseconds{16});
+  EXPECT_EQ(found.measured->p95, milliseconds{24});
+  // The simulation's F took 6 and 10 ms: only the first is off.
+  ASSERT_FALSE(found.measured->furthest.empty());
+  EXPECT_EQ(found.measured->furthest[0],
+            (ActionError{RankId{0}, "0F0", milliseconds{6}, milliseconds{20}}));
+}
+
+TEST_F(Record, AFailedRunLeavesTheReason) {
+  Evaluation failed = plan("planned", 10);
+  failed.measure_failure = "no room";
+  const PlanRecord found = record_of(evaluated({failed})).plans.at(0);
+  EXPECT_EQ(found.measured, MeasuredRun{.failure = "no room"});
+  EXPECT_FALSE(found.row.measure);
+}
+
+TEST_F(Record, CutsAndStagesAreNamedAndPlaced) {
+  Evaluation named = plan("planned", 10);
+  named.candidate.partition.cuts = {0, 1};
+  named.candidate.placement.rank_of_stage = {RankId{1}, RankId{0}};
+  const PlanRecord found = record_of(evaluated({named})).plans.at(0);
+  EXPECT_THAT(found.cut_names, ElementsAre("a", "block.b")) << "the module where there is one";
+  EXPECT_THAT(found.stages,
+              ElementsAre(StageCompute{RankId{1}, milliseconds{1}, milliseconds{6}},
+                          StageCompute{RankId{0}, milliseconds{8}, milliseconds{48}}));
+}
+
+TEST_F(Record, APlanThatCannotBeHasAReasonAndNoFigures) {
+  Evaluation none = plan("gpipe", 10);
+  none.candidate.reason = "not possible: too few layers";
+  EvaluatedCase all = evaluated({plan("planned", 10)});
+  all.baselines = {plan("1f1b", 11), none};
+  const CaseRecord record = record_of(all);
+  ASSERT_EQ(record.plans.size(), 3u);
+  EXPECT_EQ(record.plans[1].row.estimate, milliseconds{11});
+  EXPECT_FALSE(record.plans[1].row.gap) << "the bound is of the search's plan";
+  EXPECT_EQ(record.plans[2].reason, "not possible: too few layers");
+  EXPECT_FALSE(record.plans[2].row.estimate || record.plans[2].row.peak_memory);
+  EXPECT_EQ(record.plans[2].row.memory_limit, Bytes{18});
+  EXPECT_FALSE(record.plans[2].row.feasible);
+  std::vector<std::string> kept;
+  for (const Evaluation* plan : kept_plans(all)) kept.push_back(plan->candidate.plan);
+  EXPECT_THAT(kept, ElementsAre("planned", "1f1b"));
+}
+
+/// Three plans; estimate, simulation and p95 each have another best one.
+TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
+  config.select_by = SelectBy::Simulate;
+  std::vector<Evaluation> planned{plan("planned", 10), plan("planned", 11), plan("planned", 12)};
+  const int simulated[] = {14, 13, 15}, p95[] = {21, 22, 20};
+  for (std::size_t i = 0; i < 3; ++i) {
+    planned[i].candidate.spec.loops = i + 1;
+    planned[i].simulated = trace({{0, 6}, {2, simulated[i]}});
+    planned[i].estimated_spread = Spread{{}, {}, milliseconds{p95[2 - i]}};
+    planned[i].simulated_spread = Spread{{}, {}, milliseconds{p95[i]}};
+  }
+  planned[1].candidate.spec.prefetch = {3};
+  planned[1].candidate.recompute = {true, false};
+  planned[2].candidate.spec.prefetch = {4};
+  EvaluatedCase all = evaluated(planned);
+  all.chosen = select(planned, config.select_by);
+  all.rejected = {{{"gpipe", 2, 4, 1, {}, {}}, "its bound is above", milliseconds{30}}};
+  EXPECT_EQ(all.chosen, 1u);
+  const CaseRecord record = record_of(all);
+  const auto choice = [&](const char* by, std::size_t number, const char* schedule, int estimate,
+                          bool used) {
+    return PlanChoice{.by = by,
+                      .number = number,
+                      .schedule = schedule,
+                      .estimate = milliseconds{estimate},
+                      .simulate = milliseconds{simulated[number]},
+                      .p95 = milliseconds{p95[number]},
+                      .used = used};
+  };
+  EXPECT_THAT(record.choices,
+              ElementsAre(choice("estimate", 0, "zb_h1", 10, false),
+                          choice("simulate", 1, "zb_h1, V=2, prefetch=3, recompute=0", 11, true),
+                          choice("p95", 2, "zb_h1, V=3, prefetch=4", 12, false)));
+  EXPECT_EQ(record.plans[0].row.estimate, milliseconds{11}) << "the chosen one";
+  EXPECT_EQ(record.plans[0].row.knobs, "prefetch=3;recompute=0");
+  EXPECT_THAT(record.lost,
+              ElementsAre(LostSchedule{"zb_h1", "1 ms faster by estimate", std::nullopt},
+                          LostSchedule{"zb_h1, V=3, prefetch=4", "1 ms slower", std::nullopt},
+                          LostSchedule{"gpipe", "its bound is above", milliseconds{30}}));
+}
+
+TEST_F(Record, WithoutSimulationOrJitterOnlyTheEstimateChooses) {
+  const CaseRecord record = record_of(evaluated({plan("planned", 10)}));
+  ASSERT_EQ(record.choices.size(), 1u);
+  EXPECT_EQ(record.choices[0].by, "estimate");
+}
+
+TEST_F(Record, WhatFitsIsChosenBeforeWhatIsFasterAndTheFirstOfEquals) {
+  std::vector<Evaluation> planned{plan("planned", 9), plan("planned", 12), plan("planned", 11),
+                                  plan("planned", 11)};
+  planned[0].peak_memory[1] = Bytes{19};
+  EXPECT_EQ(select(planned, SelectBy::Estimate), 2u);
+  EXPECT_EQ(select(planned, SelectBy::P95), 2u) << "without any, by the time there is";
+  for (Evaluation& one : planned) one.peak_memory[1] = Bytes{19};
+  EXPECT_EQ(select(planned, SelectBy::Estimate), 0u) << "nothing fits: the fastest";
+}
+
+}  // namespace
+}  // namespace pfeife

@@ -1,0 +1,217 @@
+// The closing table, word for word.
+#include "experiments/table.h"
+
+#include <gmock/gmock.h>
+
+#include "experiments/table_columns.h"
+
+namespace pfeife {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Bytes mib(std::int64_t amount) { return Bytes{amount << 20}; }
+
+PlanRecord plan(const std::string& name, const std::string& family, Nanoseconds estimate,
+                std::vector<Bytes> peaks, std::vector<Bytes> limits) {
+  PlanRecord plan;
+  plan.row.plan = name;
+  plan.row.family = family;
+  plan.row.estimate = estimate;
+  plan.row.samples_per_s = 95.238;
+  plan.row.bubble = 0.428571;
+  plan.row.peak_memory = std::ranges::max(peaks);
+  plan.peak_memory = std::move(peaks);
+  plan.memory_limit = std::move(limits);
+  return plan;
+}
+
+/// A planned schedule, a baseline that does not fit and one that cannot be.
+CaseRecord example() {
+  CaseRecord record;
+  record.name = "devices=2,microbatches=4";
+  record.plans = {
+      plan("planned", "looped", milliseconds{21}, {mib(10), mib(7)}, {mib(12), mib(12)}),
+      plan("gpipe", "gpipe", milliseconds{121}, {mib(13), mib(12)}, {mib(12), mib(12)}),
+      {}};
+  record.plans[0].row.stages_per_device = 2;
+  record.plans[0].row.knobs = "loop_batch=8;prefetch=3";
+  record.plans[0].row.gap = 0.05;
+  record.plans[2].row.plan = "zbv";
+  record.plans[2].reason = "not possible: 3 loops";
+  return record;
+}
+
+TEST(Table, HasAColumnAFigureAndALineAPlan) {
+  const std::string table =
+      "                                                  estimated  samples  bubble  over the  "
+      "peak memory\n"
+      "plan                                               step, ms    per s       %  bound, %  "
+      "of each device, MiB\n"
+      "\n"
+      "devices 2, microbatches 4  (limit 12.0 MiB)\n"
+      "  planned: looped, V=2, loop_batch=8, prefetch=3     21.000    95.24    42.9       5.0  "
+      " 10.0   7.0\n"
+      "  gpipe                                              121.00    95.24    42.9         -  "
+      "13.0!  12.0\n"
+      "  zbv                                             not possible: 3 loops\n";
+  EXPECT_EQ(results_table({example()}), table + "\n! more than the device has\n");
+}
+
+TEST(Table, ColumnsOfWhatNobodyHasAreLeftOut) {
+  CaseRecord record = example();
+  record.plans[0].row.gap.reset();
+  EXPECT_EQ(figure_columns({record}).size(), 3u);
+  record.plans[1].row.simulate = milliseconds{22};
+  record.plans[1].row.measure = milliseconds{23};
+  record.plans[1].row.estimate_p5 = milliseconds{18};
+  record.plans[1].row.estimate_median = milliseconds{19};
+  record.plans[1].row.estimate_p95 = milliseconds{24};
+  record.plans[1].simulate_p5 = milliseconds{15};
+  record.plans[1].simulate_median = milliseconds{16};
+  record.plans[1].row.simulate_p95 = milliseconds{25};
+  record.plans[1].row.gap = 0.5;
+  std::vector<std::string> all;
+  for (const FigureColumn& column : figure_columns({record}))
+    all.push_back(column.top + " " + column.bottom + ": " + column.text(record.plans[1]) + " " +
+                  column.text(PlanRecord{}));
+  EXPECT_THAT(all, ::testing::ElementsAre("estimated step, ms: 121.00 -",
+                                          "estimated p5 p50 p95, ms: 18.000 19.000 24.000 -",
+                                          "simulated step, ms: 22.000 -",
+                                          "simulated p5 p50 p95, ms: 15.000 16.000 25.000 -",
+                                          "measured step, ms: 23.000 -", "samples per s: 95.24 -",
+                                          "bubble %: 42.9 -", "over the bound, %: 50.0 -"));
+}
+
+TEST(Table, TimesAndRatesHaveFiveAndFourDigits) {
+  EXPECT_EQ(milliseconds_text(std::nullopt), "-");
+  EXPECT_EQ(milliseconds_text(Nanoseconds{9'999'940}), "9.9999");
+  EXPECT_EQ(milliseconds_text(milliseconds{10}), "10.000");
+  EXPECT_EQ(milliseconds_text(Nanoseconds{99'999'400}), "99.999");
+  EXPECT_EQ(milliseconds_text(milliseconds{100}), "100.00");
+  EXPECT_EQ(milliseconds_text(Nanoseconds{999'994'000}), "999.99");
+  EXPECT_EQ(milliseconds_text(milliseconds{1000}), "1000.0");
+  const FigureColumn samples = figure_columns({example()})[1];
+  PlanRecord plan = example().plans[0];
+  for (const auto& [rate, text] : {std::pair{9.9994, "9.999"},
+                                   {10.0, "10.00"},
+                                   {99.994, "99.99"},
+                                   {100.0, "100.0"},
+                                   {999.94, "999.9"},
+                                   {1000.0, "1000"}}) {
+    plan.row.samples_per_s = rate;
+    EXPECT_EQ(samples.text(plan), text);
+  }
+}
+
+TEST(Table, MemoryIsInGiBWhereEveryPeakHasOne) {
+  CaseRecord record = example();
+  EXPECT_STREQ(memory_unit({record}).name, "MiB");
+  record.plans[0].row.peak_memory = mib(1024);
+  EXPECT_STREQ(memory_unit({record}).name, "MiB") << "the other plan's would be 0.0";
+  record.plans[1].row.peak_memory = mib(1024);
+  EXPECT_STREQ(memory_unit({record}).name, "GiB");
+  EXPECT_EQ(memory_unit({record}).text(mib(1536)), "1.5");
+  EXPECT_STREQ(memory_unit({}).name, "MiB");
+}
+
+TEST(Table, ManyRanksAreShownAsARange) {
+  CaseRecord record = example();
+  record.plans.resize(1);
+  std::vector<Bytes>& peaks = record.plans[0].peak_memory;
+  peaks = {mib(3), mib(2), mib(4), mib(9), mib(5), mib(6), mib(7), mib(8)};
+  record.plans[0].memory_limit.assign(8, mib(9));
+  EXPECT_THAT(results_table({record}),
+              HasSubstr("    3.0   2.0   4.0   9.0   5.0   6.0   7.0   8.0\n"));
+  peaks.push_back(mib(2));
+  record.plans[0].memory_limit.push_back(mib(8));
+  EXPECT_THAT(results_table({record}), HasSubstr("  2.0 to 9.0 (rank 3)\n"));
+  EXPECT_THAT(results_table({record}), HasSubstr("  (limits 8.0 to 9.0 MiB)\n"));
+  EXPECT_THAT(results_table({record}), Not(HasSubstr("!")));
+  peaks[3] = mib(10);
+  EXPECT_THAT(results_table({record}), HasSubstr("  2.0 to 10.0! (rank 3)\n"));
+}
+
+/// The lines under the plan.
+std::string below(const CaseRecord& record) {
+  CaseRecord alone = record;
+  alone.plans.resize(1);
+  const std::string table = results_table({alone});
+  const std::size_t line = table.find("  planned: ");
+  return table.substr(table.find('\n', line) + 1);
+}
+
+// 21.105 ms is 0.5 % more than 21. Of points that look alike, the first is shown if they need the
+// same memory and the last if they take the same time; the plan itself is not.
+TEST(Table, LessMemoryForMoreTimeInALine) {
+  CaseRecord record = example();
+  const auto at = [](std::int64_t us, std::int64_t memory) {
+    return FrontPoint{"gpipe", std::chrono::microseconds{us}, mib(memory)};
+  };
+  record.front = {at(21'000, 10)};
+  EXPECT_EQ(below(record), "");
+  record.front = {at(21'000, 10), at(21'105, 9), at(21'106, 8), at(23'100, 7)};
+  record.front.push_back({"gpipe", milliseconds{25}, mib(7) - Bytes{100}});
+  EXPECT_EQ(below(record), "    less memory: 8.0 MiB at +0.5 %, 7.0 MiB at +10.0 %\n");
+  record.front = {at(21'000, 10), at(23'100, 9), at(25'200, 8), at(27'300, 7)};
+  EXPECT_EQ(below(record),
+            "    less memory: 9.0 MiB at +10.0 %, 8.0 MiB at +20.0 %, 7.0 MiB at +30.0 %\n");
+  record.front.push_back(at(42'000, 6));
+  EXPECT_EQ(below(record),
+            "    less memory: 9.0 MiB at +10.0 %, 8.0 MiB at +20.0 %, 7.0 MiB at +30.0 %, ...\n");
+}
+
+TEST(Table, OtherWaysOfChoosingAreToldWhereTheyPickOtherPlans) {
+  CaseRecord record = example();
+  const PlanChoice first{"estimate", 0, "looped", milliseconds{21}, milliseconds{24}, {}, true};
+  PlanChoice second{"simulate", 2, "gpipe", milliseconds{22}, milliseconds{23}, {}, false};
+  record.choices = {first};
+  EXPECT_EQ(below(record), "");
+  record.choices = {first, second};
+  EXPECT_EQ(below(record),
+            "    select_by simulate picks gpipe, 22.000 ms estimated, 23.000 simulated\n");
+  second.p95 = milliseconds{30};
+  record.choices = {first, second, second};
+  record.choices[2].by = "p95";
+  EXPECT_EQ(below(record),
+            "    select_by simulate or p95 picks gpipe, 22.000 ms estimated, 23.000 simulated, "
+            "p95 30.000\n");
+  record.choices[0].used = false;
+  EXPECT_EQ(below(record), "") << "the plan is none of them";
+}
+
+TEST(Table, WhatWasOpenAndHowItWasSettled) {
+  CaseRecord record = example();
+  record.alternatives = {
+      {.choice = "4 microbatches of 3", .estimate = milliseconds{21}},
+      {.choice = "6 of 2", .estimate = milliseconds{22}, .reason = "1 ms slower"},
+      {.choice = "12 of 1", .reason = "nothing fits"},
+      {.choice = "3 of 4", .reason = "2 ms slower"}};
+  const std::string four =
+      "    chosen: 4 microbatches of 3: 21.000 ms estimated\n"
+      "    not:    6 of 2: 1 ms slower\n"
+      "    not:    12 of 1: nothing fits\n"
+      "    not:    3 of 4: 2 ms slower\n";
+  EXPECT_EQ(below(record), four);
+  record.alternatives.push_back(record.alternatives[3]);
+  EXPECT_EQ(below(record), four + "    and 1 more, in report.html\n");
+  record.alternatives = {{.choice = "1 of 12"}};
+  EXPECT_EQ(below(record), "    chosen: 1 of 12: closest to fitting\n");
+}
+
+TEST(Table, WhatWouldHelpAndWhatWouldNot) {
+  CaseRecord record = example();
+  record.tried = {{.change = "4 devices",
+                   .schedule = "1f1b",
+                   .estimate = milliseconds{20},
+                   .peak_memory = mib(3)},
+                  {.change = "other schedules", .reason = "rank 0 lacks 1 MiB"}};
+  EXPECT_EQ(below(record),
+            "    would help: 4 devices: 1f1b, 20 ms estimated, peak memory 3 MiB\n"
+            "    tried:      other schedules: does not help: rank 0 lacks 1 MiB\n");
+}
+
+}  // namespace
+}  // namespace pfeife
