@@ -85,8 +85,11 @@ bool send(int file, std::uint64_t piece, const std::string& bytes, bool failed) 
          write_all(file, bytes.data(), bytes.size());
 }
 
-/// Does not outlive the process that started it, and leaves no core file.
+/// Does not outlive the process that started it, leaves no core file, and leaves it to that process
+/// to answer an interrupt from the keyboard, which reaches all of them.
 void become_dependent(pid_t parent) {
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_DFL);
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above

@@ -38,10 +38,9 @@ Span whole(const Trace& trace) {
 bool holds_rank(const Event& event) {
   return event.kind == TaskKind::Compute || event.kind == TaskKind::Optimizer;
 }
-bool takes_part(const Event& event, RankId rank) {
-  if (event.kind == TaskKind::Reduction)
-    return std::ranges::find(event.parties, rank) != event.parties.end();
-  return holds_rank(event) && event.rank == rank;
+bool reduces_with(const Event& event, RankId rank) {
+  return event.kind == TaskKind::Reduction &&
+         std::ranges::find(event.parties, rank) != event.parties.end();
 }
 
 /// Length of what two spans share.
@@ -83,36 +82,43 @@ Nanoseconds busy_time(const Trace& trace, RankId rank) {
   return busy;
 }
 
-static Nanoseconds compute_time(const Trace& trace, RankId rank) {
-  Nanoseconds busy{0};
+namespace {
+
+/// The bubble of every rank, in one pass over the events.
+std::vector<double> bubbles(const Trace& trace) {
+  std::vector<double> shares(trace.ranks, 0);
+  const Nanoseconds step = step_time(trace);
+  if (step <= Nanoseconds{0}) return shares;
+  std::vector<Nanoseconds> computing(trace.ranks, Nanoseconds{0});
   for (const Event& event : trace.events)
-    if (event.kind == TaskKind::Compute && event.rank == rank)
-      busy += event.end - event.start - event.launch;
-  return busy;
+    if (event.kind == TaskKind::Compute)
+      computing[event.rank.index()] += event.end - event.start - event.launch;
+  for (std::size_t r = 0; r < trace.ranks; ++r)
+    shares[r] = 1 - static_cast<double>(computing[r].count()) / static_cast<double>(step.count());
+  return shares;
 }
 
-double bubble(const Trace& trace, RankId rank) {
-  const Nanoseconds step = step_time(trace);
-  if (step <= Nanoseconds{0}) return 0;
-  return 1 -
-         static_cast<double>(compute_time(trace, rank).count()) / static_cast<double>(step.count());
-}
+}  // namespace
+
+double bubble(const Trace& trace, RankId rank) { return bubbles(trace)[rank.index()]; }
 
 double bubble(const Trace& trace) {
   if (trace.ranks == 0) return 0;
   double sum = 0;
-  for (std::size_t r = 0; r < trace.ranks; ++r)
-    sum += bubble(trace, RankId{static_cast<std::int64_t>(r)});
+  for (const double share : bubbles(trace)) sum += share;
   return sum / static_cast<double>(trace.ranks);
 }
 
 RankId critical_rank(const Trace& trace) {
   RankId critical;
   Nanoseconds latest = Nanoseconds::min();
-  for (std::size_t r = 0; r < trace.ranks; ++r) {
-    const RankId rank{static_cast<std::int64_t>(r)};
-    for (const Event& event : trace.events)
-      if (takes_part(event, rank) && event.end > latest) latest = event.end, critical = rank;
+  const auto ends_on = [&](RankId rank, Nanoseconds end) {
+    if (end > latest || (end == latest && rank < critical)) latest = end, critical = rank;
+  };
+  for (const Event& event : trace.events) {
+    if (holds_rank(event)) ends_on(event.rank, event.end);
+    if (event.kind == TaskKind::Reduction)
+      for (const RankId party : event.parties) ends_on(party, event.end);
   }
   return critical;
 }
@@ -143,7 +149,7 @@ Attribution attribution(const Trace& trace, RankId rank) {
   }
   Nanoseconds tail = step.end - done;
   for (const Event& event : trace.events)
-    if (event.kind == TaskKind::Reduction && takes_part(event, rank)) {
+    if (reduces_with(event, rank)) {
       const Nanoseconds reducing =
           std::min(tail, overlap({done, step.end}, {event.start, event.end}));
       out.reduction += reducing;

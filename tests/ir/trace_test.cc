@@ -61,6 +61,22 @@ TEST(Trace, BubbleIsWhatComputeLeavesOfRanksTimesStep) {
   EXPECT_EQ(step_time(Trace{}), ns{0});
 }
 
+TEST(Trace, AReductionEndsOnAllItsPartiesAndTheLowestOfThoseThatEndLastIsCritical) {
+  Trace trace = example();
+  Event reduction;
+  reduction.kind = TaskKind::Reduction;
+  reduction.rank = reduction.peer = RankId{1};
+  reduction.parties = {RankId{1}, RankId{0}};
+  reduction.start = reduction.posted = ns{30};
+  reduction.end = ns{34};
+  trace.events.push_back(reduction);
+  EXPECT_EQ(critical_rank(trace), RankId{0});
+  trace.events.back().parties = {RankId{1}};
+  EXPECT_EQ(critical_rank(trace), RankId{1});
+  EXPECT_EQ(bubble(trace, RankId{0}), 1 - 10.0 / 34);
+  EXPECT_EQ(bubble(trace, RankId{1}), 1 - 11.0 / 34);
+}
+
 TEST(Trace, StepStartsWithTheFirstEventNotAtZero) {
   Trace trace = example();
   for (Event& event : trace.events) event.posted += ns{5}, event.start += ns{5}, event.end += ns{5};

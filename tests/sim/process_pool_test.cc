@@ -104,5 +104,36 @@ TEST(ProcessPool, AnExceptionOfTheReceiverStopsTheWorkers) {
   EXPECT_EQ(fault(work), "stop");
 }
 
+/// Where on_signal() writes: the test cannot see what a handler does in another process.
+int answered = -1;
+extern "C" void on_signal(int) { [[maybe_unused]] const auto written = write(answered, "x", 1); }
+
+/// What run_in_processes() says of a piece that gets `number` while the caller answers it with
+/// on_signal(), and how often on_signal() ran.
+std::pair<std::string, int> after_signal(int number) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  answered = ends[1];
+  const auto before = signal(number, on_signal);
+  std::map<std::size_t, std::string> out;
+  PoolWork work = squares(1, 1, out);
+  work.run = [number](std::size_t) { return raise(number), std::string("done"); };
+  const std::string message = fault(work);
+  signal(number, before);
+  close(ends[1]);
+  char byte;
+  int times = 0;
+  while (read(ends[0], &byte, 1) == 1) ++times;
+  close(ends[0]);
+  return {message.empty() ? out[0] : message, times};
+}
+
+TEST(ProcessPool, TheCallersAnswersToSignalsAreNotGivenByItsWorkers) {
+  EXPECT_EQ(after_signal(SIGINT), std::pair(std::string("done"), 0));
+  const auto [message, times] = after_signal(SIGTERM);
+  EXPECT_THAT(message, HasSubstr("killed by signal 15"));
+  EXPECT_EQ(times, 0);
+}
+
 }  // namespace
 }  // namespace pfeife
