@@ -56,9 +56,11 @@ Progress::~Progress() {
   if (terminal_) say("\r\033[K");
 }
 
-void Progress::begin(const std::string& what) {
+void Progress::begin(const std::string& what, const std::string& step, const std::string& remedy) {
   const std::lock_guard lock(mutex_);
-  at_ = what;
+  step_ = what + ": " + step;
+  remedy_ = remedy;
+  step_started_ = Clock::now();
   if (!silent_ && terminal_ && Clock::now() - drawn_ >= std::chrono::milliseconds(50)) draw();
 }
 
@@ -85,14 +87,20 @@ void Progress::tick(const std::stop_token& stop) {
       draw();
     } else if (const auto elapsed = Clock::now() - started_; elapsed >= pause) {
       say(fmt::format("[{}/{}] after {}: {}\n", finished_, total_,
-                      rounded(std::chrono::duration<double>(elapsed).count()), at_));
+                      rounded(std::chrono::duration<double>(elapsed).count()), at()));
     }
     if (stopped_.wait_for(lock, stop, pause, [] { return false; }) || stop.stop_requested()) return;
   }
 }
 
+std::string Progress::at() const {
+  const bool slow = Clock::now() - step_started_ >= std::chrono::minutes(1);
+  return step_ + (slow && !remedy_.empty() ? " (" + remedy_ + ")" : "");
+}
+
 void Progress::draw() const {
-  say("\r\033[K" + progress_bar(finished_, total_, Clock::now() - started_, at_, terminal_width()));
+  say("\r\033[K" +
+      progress_bar(finished_, total_, Clock::now() - started_, at(), terminal_width()));
 }
 
 /// In one call, without a lock that a process forked meanwhile would inherit.

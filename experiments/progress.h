@@ -26,13 +26,15 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();
 
-  /// Work begins on what is named so.
-  void begin(const std::string& what);
+  /// Work begins on what is named so; `step` says which part of it. `remedy`, what makes the step
+  /// shorter, is shown once it has taken a minute.
+  void begin(const std::string& what, const std::string& step, const std::string& remedy = "");
   /// A case is done; `what` names it.
   void done(const std::string& what);
 
  private:
   void tick(const std::stop_token& stop);
+  std::string at() const;
   void draw() const;
   void say(const std::string& text) const;
 
@@ -42,7 +44,9 @@ class Progress {
   std::mutex mutex_;
   std::condition_variable_any stopped_;
   std::size_t finished_ = 0;
-  std::string at_;  ///< what is being computed
+  std::string step_;  ///< what is being computed, and which part of it
+  std::string remedy_;
+  std::chrono::steady_clock::time_point step_started_;
   std::chrono::steady_clock::time_point drawn_;
   std::jthread ticker_;  ///< last: it reads the others
 };

@@ -45,6 +45,20 @@ std::string impossible_family(const CaseConfig& config, const std::vector<std::s
   return "";
 }
 
+/// Refuses a case whose schedules would fill the memory of a large host, before it does.
+void check_size(const CaseConfig& config, const std::vector<ScheduleSpec>& specs) {
+  constexpr std::size_t kMost = 1'000'000;  // the search holds some 15 kB for each of them
+  std::size_t stages = 0;
+  for (const ScheduleSpec& spec : specs) stages = std::max(stages, spec.stages());
+  if (stages * config.microbatches <= kMost) return;
+  throw ConfigError(config.microbatches_where,
+                    number(config.microbatches) + " microbatches through " + number(stages) +
+                        " stages are " + number(stages * config.microbatches) +
+                        " forward passes a step, more than the " + number(kMost) +
+                        " that can be planned; take at most " + number(kMost / stages) +
+                        " microbatches (a longer step only repeats itself), or smaller plan.loops");
+}
+
 std::vector<std::size_t> loops_of(const CaseConfig& config, const std::optional<Partition>& cuts) {
   return cuts ? std::vector{loops_of(*cuts, config)} : config.plan.loops;
 }
@@ -165,7 +179,7 @@ std::string uncuttable(const Problem& problem, bool reference) {
 void check_searched(const CaseConfig& config, const Layers& layers) {
   for (const SettledCase& settled :
        settled_cases(config, layers, [&](const CaseConfig&) { return &layers; }))
-    schedules_of(settled.config, given_cuts(config, layers));
+    check_size(settled.config, schedules_of(settled.config, given_cuts(config, layers)));
 }
 
 void search_plans(const CaseConfig& config, const Layers& layers, const Cluster& cluster,

@@ -88,8 +88,10 @@ void measure(EvaluatedCase& evaluated, const std::filesystem::path& out) {
 /// Plans, simulates and writes some cases, all cores busy; case.json last.
 void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions& options,
              Progress& progress) {
-  progress.begin(tasks.front().config->name +
-                 (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : ""));
+  const std::string name =
+      tasks.front().config->name +
+      (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : "");
+  progress.begin(name, "planning", "a smaller plan.iterations is faster");
   std::vector<EvaluatedCase> cases(tasks.size());
   const std::size_t threads_each = std::max<std::size_t>(1, options.jobs / tasks.size());
   in_parallel(tasks.size(), options.jobs,
@@ -99,12 +101,17 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
     for (Evaluation& plan : evaluated.planned) plans.push_back(&plan);
     for (Evaluation& plan : evaluated.baselines) plans.push_back(&plan);
   }
+  progress.begin(name, "simulating");
   simulate_plans(plans, options.jobs);
   in_parallel(tasks.size(), options.jobs, [&](std::size_t i) {
     cases[i].chosen = select(cases[i].planned, tasks[i].config->select_by);
     write_plans(options.out / tasks[i].config->name, cases[i]);
   });
-  for (EvaluatedCase& evaluated : cases) measure(evaluated, options.out);
+  for (EvaluatedCase& evaluated : cases) {
+    if (evaluated.config->measure) progress.begin(evaluated.config->name, "measuring");
+    measure(evaluated, options.out);
+  }
+  progress.begin(name, "drawing");
   in_parallel(tasks.size(), options.jobs, [&](std::size_t i) {
     const std::filesystem::path folder = options.out / tasks[i].config->name;
     write_drawings(folder, cases[i]);

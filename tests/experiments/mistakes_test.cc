@@ -96,6 +96,15 @@ TEST_F(Mistakes, ANumberOfMicrobatchesThatTheFamilyCannotDo) {
                              HasSubstr("interleaved_1f1b"), HasSubstr("4")));
 }
 
+TEST_F(Mistakes, MoreMicrobatchesThanASearchCanHold) {
+  // 2 devices x up to 2 stages each: 250,000 microbatches are a million forward passes.
+  const std::string text = message(kGood, 2,
+                                   {"--set", "cases.microbatches=250001", "--set",
+                                    "plan.loops=[1, 2]", "--set", "plan.iterations=1"});
+  EXPECT_THAT(text, HasSubstr("250001 microbatches through 4 stages"));
+  EXPECT_THAT(text, HasSubstr("take at most 250000 microbatches"));
+}
+
 TEST_F(Mistakes, ABaselineThatCannotBeIsShownAndFailsNothing) {
   const Outcome outcome = run({"good.yaml", "--out", "out", "--set", "cases.microbatches=5"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
