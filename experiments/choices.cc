@@ -131,7 +131,7 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
     if (devices_open) one.config.plan.devices = devices.problems[problem].device_of_rank;
     return one;
   };
-  SettledSearch result{settled(found.best), {}, {}};
+  SettledSearch result{settled(found.best), {}, {}, {}};
   // What differs between the cases was open.
   CaseConfig open = first;
   std::set<std::int64_t> sizes;
@@ -149,12 +149,25 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
       return std::tuple(!a.reason.empty(), !a.estimate, a.estimate, a.bound);
     });
   }
+  if (found.outcome.certificate) result.certificates.push_back(found.outcome.certificate);
+  for (std::size_t i = 0; i < found.all.size() && !devices_open; ++i)
+    if (i != found.best && found.all[i].certificate && found.outcome.certificate)
+      result.certificates.push_back(found.all[i].certificate);
   result.outcome = std::move(found.outcome);
+  if (result.outcome.bound && problems.size() > 1 && !devices_open)
+    for (std::size_t i = 0; i < problems.size(); ++i)
+      result.outcome.bound->problems.push_back({problems[i].layers.digest, problems[i].layers.order,
+                                                problems[i].schedules.front().microbatches,
+                                                found.all[i].recompute});
   if (result.outcome.bound && sizes.size() > 1)
     result.outcome.bound->covers += stream_all(
         "; and likewise the other microbatch sizes of the global batch: ", listed(sizes));
   if (result.outcome.bound && orders.size() > 1)
     result.outcome.bound->covers += stream_all("; and likewise the other orders: ", listed(orders));
+  if (result.outcome.bound && std::ranges::any_of(found.all, [&](const AlternativeOutcome& one) {
+        return one.recompute == Recompute::None && result.outcome.recompute != Recompute::None;
+      }))
+    result.outcome.bound->covers += "; of some of these only plans that recompute no stage";
   return result;
 }
 

@@ -25,8 +25,9 @@ struct CasePlans {
   std::vector<Alternative> alternatives;  ///< of what was open
   std::vector<TriedChange> tried;         ///< if nothing fits
   std::optional<Bound> bound;
-  std::shared_ptr<const Certificate> certificate;  ///< may be empty
-  std::size_t candidates = 0;                      ///< evaluated by the search
+  /// Proofs of the bound, the plan's own first; may be empty.
+  std::vector<std::shared_ptr<const Certificate>> certificates;
+  std::size_t candidates = 0;  ///< evaluated by the search
   double search_s = 0;
 };
 

@@ -289,10 +289,12 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
     write_for_torch(folder / evaluation->candidate.plan, *evaluation, plan);
   }
   const std::filesystem::path proof = folder / "planned" / "certificate.txt";
-  if (evaluated.certificate)
-    write_file(proof, certificate_text(*evaluated.certificate));
-  else
+  std::vector<Certificate> certificates;
+  for (const auto& certificate : evaluated.certificates) certificates.push_back(*certificate);
+  if (certificates.empty())
     std::filesystem::remove(proof);
+  else
+    write_file(proof, certificate_text(certificates));
 }
 
 void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated) {

@@ -24,7 +24,7 @@ struct EvaluatedCase {
   std::vector<Alternative> alternatives;
   std::vector<TriedChange> tried;
   std::optional<Bound> bound;
-  std::shared_ptr<const Certificate> certificate;  ///< may be empty
+  std::vector<std::shared_ptr<const Certificate>> certificates;  ///< the plan's first; may be empty
   std::size_t candidates = 0;
   double search_s = 0;
 };

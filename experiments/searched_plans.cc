@@ -213,7 +213,7 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
   plans.rejected = std::move(outcome.rejected);
   plans.history = std::move(outcome.history);
   plans.bound = std::move(outcome.bound);
-  plans.certificate = std::move(outcome.certificate);
+  plans.certificates = std::move(found.certificates);
   plans.candidates = outcome.candidates;
 }
 

@@ -72,7 +72,7 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
   evaluated.alternatives = std::move(plans.alternatives);
   evaluated.tried = std::move(plans.tried);
   evaluated.bound = std::move(plans.bound);
-  evaluated.certificate = std::move(plans.certificate);
+  evaluated.certificates = std::move(plans.certificates);
   evaluated.candidates = plans.candidates;
   evaluated.search_s = plans.search_s;
   return evaluated;

@@ -288,19 +288,22 @@ int run_certify(const Arguments& arguments) {
                       "is not there: none is written for baselines, given plans or schedules, for "
                       "the reference search, and "
                       "where nothing that can be checked is known of some schedule");
-  const Certificate certificate = read_certificate(proof);
+  const std::vector<Certificate> certificates = read_certificate(proof);
   std::optional<Plan> plan;
   if (of_plan) {
     plan = read_plan(file);
-    if (const std::string reason = disagreement(certificate, *plan); !reason.empty())
+    if (const std::string reason = disagreement(certificates.front(), *plan); !reason.empty())
       throw ConfigError({proof.string()}, "the certificate is not of this plan: " + reason);
   }
-  const Verdict verdict = certify(certificate);
-  if (!verdict.refusal.empty())
-    throw ConfigError({proof.string()}, "the certificate is refused: " + verdict.refusal);
+  std::vector<Verdict> verdicts;
+  for (const Certificate& certificate : certificates) {
+    verdicts.push_back(certify(certificate));
+    if (!verdicts.back().refusal.empty())
+      throw ConfigError({proof.string()}, "the certificate is refused: " + verdicts.back().refusal);
+  }
   const Plan* const of = plan ? &*plan : nullptr;
-  std::cout << summary(verdict, certificate, of) << "\n";
-  return proves_all_of(certificate, of) ? kFine : kFailed;
+  std::cout << summary(certificates, verdicts, of) << "\n";
+  return proves_all_of(proven(certificates, of), of) ? kFine : kFailed;
 }
 
 struct Verb {

@@ -1,102 +1,27 @@
 #include "planner/io/certificate_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <concepts>
 
 #include "planner/io/atomic_file.h"
 #include "planner/io/certificate_problem.h"
+#include "planner/io/certificate_words.h"
 #include "planner/io/digest.h"
-#include "planner/io/repeats.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 7, sha256 ";
+const std::string kTitle = "pfeife certificate 8, sha256 ";
+constexpr std::size_t kMostProblems = 1000;
 
-/// Writing and reading go through the same description of the format (`describe` below): words
-/// apart by blanks, a keyword at the begin of a line.
-class Writer {
- public:
-  std::string text;
-
-  void line(const char* keyword) { text += std::string(text.empty() ? "" : "\n") + keyword; }
-  void word(const std::string& value) { text += " " + (value.empty() ? "-" : value); }
-  void turns(std::string& value) { word(fold_repeats(value)); }
-  void number(std::int64_t& value) { text += " " + std::to_string(value); }
-  void number(double& value) {
-    char digits[32];
-    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-    text += " " + std::string(digits, end);
-  }
-  template <class T>
-  void size(std::vector<T>& values) {
-    auto count = static_cast<std::int64_t>(values.size());
-    number(count);
-  }
+// Types of this namespace, so that a list finds the description of its entries below.
+struct Writer : CertificateWriter {};
+struct Reader : CertificateReader {
+  using CertificateReader::CertificateReader;
 };
 
-class Reader {
- public:
-  Reader(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
-
-  [[noreturn]] void fail(const std::string& message) const {
-    throw ConfigError({name_, line_, 0}, message + "; write the certificate anew");
-  }
-  void line(const char* keyword) {
-    if (const std::string found(next()); found != keyword)
-      fail(std::string("expected '") + keyword + "', found '" + found + "'");
-  }
-  void word(std::string& value) {
-    value = next();
-    if (value == "-") value.clear();
-  }
-  void turns(std::string& value) {
-    std::string folded;
-    word(folded);
-    const std::size_t most = kMostTurns + kMostRepeats * text_.size();
-    const auto found = unfold_repeats(folded, most - turns_);
-    if (!found) fail("expected the turns of a path, found '" + folded.substr(0, 40) + "'");
-    turns_ += found->size();
-    value = *found;
-  }
-  template <class T>
-  void number(T& value) {
-    const std::string_view found = next();
-    const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), value);
-    if (error != std::errc() || end != found.data() + found.size())
-      fail("expected a number, found '" + std::string(found) + "'");
-  }
-  template <class T>
-  void size(std::vector<T>& values) {
-    std::int64_t count = 0;
-    number(count);
-    if (count < 0 || static_cast<std::size_t>(count) > text_.size() - at_)
-      fail("a list of " + std::to_string(count) + " entries does not fit in the file");
-    values.resize(static_cast<std::size_t>(count));
-  }
-  void finish() {
-    if (!next().empty()) fail("expected the end");
-  }
-
- private:
-  std::string_view next() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n'))
-      line_ += text_[at_++] == '\n';
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\n') ++at_;
-    return text_.substr(begin, at_ - begin);
-  }
-
-  std::string_view text_;
-  std::string name_;
-  // All paths together may unfold to so much, as the entries of an archive may.
-  static constexpr std::size_t kMostTurns = std::size_t{1} << 23, kMostRepeats = 200;
-  std::size_t at_ = 0, turns_ = 0;
-  int line_ = 2;
-};
-
+/// Writing and reading go through the same description of the format: `describe`, of each type.
 template <class Archive>
 void describe(Archive& a, Bytes& bytes) {
   a.number(bytes.value);
@@ -233,66 +158,96 @@ void describe(Archive& a, CertifiedProof& proof) {
   describe(a, proof.any_order);
   describe(a, proof.paths), describe(a, proof.moments), describe(a, proof.tree);
 }
-/// Most pairs of devices share a path: each one is listed once.
-template <class Archive>
-void describe(Archive& a, Cluster& cluster) {
-  describe(a, cluster.kinds), describe(a, cluster.kind_of_device);
-  std::vector<Path> distinct;
+/// Values of which many are equal: each is listed once, and then which ones are meant, `most` of
+/// them.
+template <class Archive, class T>
+void describe_distinct(Archive& a, std::vector<T>& values, std::size_t most) {
+  std::vector<T> distinct;
   std::vector<std::size_t> index;
-  for (const Path& path : cluster.paths) {
-    const auto at = std::ranges::find(distinct, path) - distinct.begin();
-    if (at == static_cast<std::ptrdiff_t>(distinct.size())) distinct.push_back(path);
+  for (const T& value : values) {
+    const auto at = std::ranges::find(distinct, value) - distinct.begin();
+    if (at == static_cast<std::ptrdiff_t>(distinct.size())) distinct.push_back(value);
     index.push_back(static_cast<std::size_t>(at));
   }
-  a.line("paths");
   describe(a, distinct), describe(a, index);
-  cluster.paths.clear();
+  if constexpr (std::same_as<Archive, Reader>)
+    if (index.size() > most) a.fail("a list of more than " + std::to_string(most) + " entries");
+  values.clear();
   for (const std::size_t at : index) {
     if constexpr (std::same_as<Archive, Reader>)
-      if (at >= distinct.size()) a.fail("there is no path " + std::to_string(at));
-    cluster.paths.push_back(distinct[at]);
+      if (at >= distinct.size()) a.fail("there is no number " + std::to_string(at) + " of these");
+    values.push_back(distinct[at]);
   }
 }
 template <class Archive>
+void describe(Archive& a, Cluster& cluster) {
+  a.line("cluster"), a.word(cluster.digest);
+  describe(a, cluster.kinds), describe(a, cluster.kind_of_device);
+  a.line("paths");
+  describe_distinct(a, cluster.paths, cluster.devices() * cluster.devices());
+}
+template <class Archive>
+void describe(Archive& a, Layers& layers) {
+  a.line("model"), a.word(layers.digest), a.word(layers.order), describe(a, layers.layers);
+  a.line("values"), describe(a, layers.values);
+  a.line("storages"), describe(a, layers.storages);
+  a.line("parameters"), describe(a, layers.parameters);
+}
+/// All but the model and the cluster.
+template <class Archive>
 void describe(Archive& a, Certificate& c) {
   a.line("bound"), describe(a, c.bound);
-  a.line("model"), a.word(c.layers.digest), a.word(c.layers.order), describe(a, c.layers.layers);
-  a.line("values"), describe(a, c.layers.values);
-  a.line("storages"), describe(a, c.layers.storages);
-  a.line("parameters"), describe(a, c.layers.parameters);
-  a.line("cluster"), a.word(c.cluster.digest), describe(a, c.cluster);
   a.line("ranks"), describe(a, c.device_of_rank), describe(a, c.memory_limit);
   a.line("recompute"), describe(a, c.recompute);
   a.line("schedules"), describe(a, c.proofs);
 }
+template <class Archive>
+void describe_all(Archive& a, std::vector<Certificate>& certificates) {
+  std::vector<Layers> models;
+  std::vector<Cluster> clusters;
+  for (Certificate& c : certificates) {
+    models.push_back(std::move(c.layers));
+    clusters.push_back(std::move(c.cluster));
+  }
+  a.line("models"), describe_distinct(a, models, kMostProblems);
+  a.line("clusters"), describe_distinct(a, clusters, kMostProblems);
+  a.line("problems"), describe(a, certificates);
+  if constexpr (std::same_as<Archive, Reader>)
+    if (models.size() != certificates.size() || clusters.size() != certificates.size())
+      a.fail("not every problem has a model and a cluster");
+  for (std::size_t k = 0; k < certificates.size(); ++k)
+    certificates[k].layers = std::move(models[k]), certificates[k].cluster = std::move(clusters[k]);
+}
 
 }  // namespace
 
-std::string certificate_text(const Certificate& certificate) {
+std::string certificate_text(const std::vector<Certificate>& certificates) {
   Writer writer;
-  Certificate copy = certificate;
-  describe(writer, copy);
+  std::vector<Certificate> copy = certificates;
+  describe_all(writer, copy);
   writer.text += "\n";
   return kTitle + sha256(writer.text) + "\n" + writer.text;
 }
 
-Certificate read_certificate_text(const std::string& text, const std::string& name) {
+std::vector<Certificate> read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 7");
+    throw ConfigError({name, 1, 0}, "this is no certificate of version 8");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");
   Reader reader(body, name);
-  Certificate certificate;
-  describe(reader, certificate);
+  std::vector<Certificate> certificates;
+  describe_all(reader, certificates);
   reader.finish();
-  if (const std::string fault = problem_fault(certificate); !fault.empty())
-    throw ConfigError({name, 0, 0}, "the certificate speaks of " + fault);
-  return certificate;
+  if (certificates.empty()) throw ConfigError({name, 0, 0}, "the certificate speaks of nothing");
+  for (const Certificate& certificate : certificates)
+    if (const std::string fault = problem_fault(certificate); !fault.empty())
+      throw ConfigError({name, 0, 0}, "the certificate speaks of " + fault);
+  return certificates;
 }
 
-Certificate read_certificate(const std::filesystem::path& file) {
+std::vector<Certificate> read_certificate(const std::filesystem::path& file) {
   return read_certificate_text(read_file(file), file.string());
 }
 

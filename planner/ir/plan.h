@@ -21,11 +21,22 @@ enum class Recompute : std::uint8_t {
   Choose,  ///< each stage for itself, where memory needs it
 };
 
+/// A way to settle what a case left open, the order of the devices apart.
+struct CoveredProblem {
+  std::string model_digest;  ///< as in Plan; of other microbatch sizes it differs
+  std::string order;         ///< of the layers, by name
+  std::size_t microbatches = 0;
+  Recompute recompute = Recompute::None;  ///< which stages plans of it may recompute
+  friend bool operator==(const CoveredProblem&, const CoveredProblem&) = default;
+};
+
 /// A proven lower bound on the estimate, and what it holds for.
 struct Bound {
   Nanoseconds time{0};
   std::string
       covers;  ///< the class: cuts, schedules, placement, cost table; human-readable with digests
+  /// If several: these problems, the plan's own among them. Empty = its own alone.
+  std::vector<CoveredProblem> problems = {};
   friend bool operator==(const Bound&, const Bound&) = default;
 };
 

@@ -43,48 +43,4 @@ std::string disagreement(const Certificate& certificate, const Plan& plan) {
   return "";
 }
 
-bool proves_all_of(const Certificate& certificate, const Plan* plan) {
-  return plan == nullptr || plan->bound->time.count() <= certificate.bound;
-}
-
-std::string summary(const Verdict& verdict, const Certificate& certificate, const Plan* plan) {
-  const bool restricted = std::ranges::any_of(certificate.proofs, [](const CertifiedProof& proof) {
-    return std::ranges::any_of(proof.least_load, [](std::int64_t load) { return load > 0; });
-  });
-  const bool linked = std::ranges::any_of(certificate.proofs, &CertifiedProof::linked);
-  const auto cuts = std::ranges::count(certificate.layers.layers, "", &Layer::no_cut_after) -
-                    certificate.layers.layers.back().no_cut_after.empty();
-  const bool given = std::ranges::all_of(certificate.proofs, [&](const CertifiedProof& proof) {
-    return proof.spec.stages() == static_cast<std::size_t>(cuts) + 1;
-  });
-  std::size_t regions = 0;
-  for (const CertifiedProof& proof : certificate.proofs) regions += proof.tree.size();
-  const ScheduleSpec& spec = certificate.proofs.front().spec;
-  std::string text = stream_all(
-      certificate.bound == Certificate::kNothingFits
-          ? "nothing fits: "
-          : "no plan is faster than " + to_string(Nanoseconds{certificate.bound}) + ": ",
-      certificate.proofs.size(), " schedules of ", spec.microbatches, " microbatches on ",
-      spec.ranks, " devices, ", given ? "the only legal cuts of the " : "all legal cuts of the ",
-      certificate.layers.order, " order of ", certificate.layers.size(), " layers",
-      restricted ? " with at least the loads that it names" : "",
-      linked ? ", each stage linked to the next by values and gradients" : "",
-      certificate.recompute == Recompute::Full     ? ", every stage recomputed"
-      : certificate.recompute == Recompute::Choose ? ", any choice of recomputed stages"
-                                                   : "",
-      " (", regions, " regions, ", verdict.cuts, " cuts one by one)");
-  const auto any_order = std::ranges::count(certificate.proofs, true, &CertifiedProof::any_order);
-  if (any_order > 0)
-    text += stream_all("\nof ", any_order, " of the schedules whatever the order of the actions");
-  if (!proves_all_of(certificate, plan))
-    text += "\nTHE PLAN'S BOUND, " + to_string(plan->bound->time) +
-            ", IS HIGHER: what is above was not written down in a form that can be checked";
-  if (plan != nullptr && plan->bound->time.count() < certificate.bound)
-    text += "\nof the plan's own microbatch size, devices and order only: the plan's bound, " +
-            to_string(plan->bound->time) +
-            ", also covers what else was open, which no "
-            "certificate proves";
-  return text;
-}
-
 }  // namespace pfeife::tool

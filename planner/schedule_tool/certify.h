@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "planner/ir/certificate.h"
 #include "planner/ir/plan.h"
@@ -24,11 +25,23 @@ Verdict certify(const Certificate& certificate);
 /// Why the certificate does not speak of this plan: another model, cluster, devices, a schedule
 /// that is not listed, cuts that cost something else, no bound or an absurd one. "" = it does.
 std::string disagreement(const Certificate& certificate, const Plan& plan);
-/// False: `plan` (nullptr = none), which the certificate must speak of, names a higher bound than
-/// the certificate claims.
-bool proves_all_of(const Certificate& certificate, const Plan* plan);
-/// What was proven and how much was looked at; of which part of the bound of `plan` (nullptr =
-/// none), which the certificate must speak of.
-std::string summary(const Verdict& verdict, const Certificate& certificate, const Plan* plan);
+
+/// What certificates that certify() accepts prove together.
+struct Proven {
+  std::int64_t bound = 0;  ///< ns; no plan of any of the problems is faster (or none fits)
+  /// What the plan's bound covers and no certificate speaks of: "12 microbatches, captured order".
+  std::vector<std::string> missing;
+};
+/// Of all that the bound of `plan` covers, if `plan` is not nullptr; the first certificate must
+/// speak of it. A certificate speaks of another of the plan's problems if it is of the same
+/// devices and limits, of what may be recomputed there, and of all families and numbers of stages
+/// that the first one is of.
+Proven proven(const std::vector<Certificate>& certificates, const Plan* plan);
+/// False: `plan` (nullptr = none) names a higher bound, or one that covers more.
+bool proves_all_of(const Proven& proven, const Plan* plan);
+/// What was proven and how much was looked at ([certificate]); of which part of the bound of
+/// `plan`.
+std::string summary(const std::vector<Certificate>& certificates,
+                    const std::vector<Verdict>& verdicts, const Plan* plan);
 
 }  // namespace pfeife::tool

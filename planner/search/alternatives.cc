@@ -7,6 +7,7 @@
 #include "planner/ir/error.h"
 #include "planner/search/lack.h"
 #include "planner/search/work_bound.h"
+#include "planner/search/work_certificate.h"
 
 namespace pfeife {
 namespace {
@@ -22,14 +23,13 @@ class Alternatives {
         options_(options),
         searcher_(searcher),
         all_(problems.size()),
-        outcomes_(problems.size()) {
+        outcomes_(problems.size()),
+        proofs_(problems.size()) {
     PFEIFE_CHECK(!problems.empty(), "no problem to search");
   }
 
   BestAlternative run() {
-    for (std::size_t i = 0; i < all_.size(); ++i)
-      all_[i].bound = all_[i].any_order =
-          Nanoseconds{static_cast<std::int64_t>(work_bound(problems_[i]))};
+    for (std::size_t i = 0; i < all_.size(); ++i) forget(i);
     if (problems_.size() > 1) search_briefly();
     search_fully();
     return best();
@@ -52,35 +52,71 @@ class Alternatives {
     return all_[i].plan ? all_[i].plan->estimate : kNothingFits;
   }
 
+  /// What is known without a search, which holds for every choice of recomputed stages.
+  void forget(std::size_t i) {
+    all_[i].bound = all_[i].any_order =
+        Nanoseconds{static_cast<std::int64_t>(work_bound(problems_[i]))};
+    if (problems_[i].recompute == Recompute::Full) all_[i].recompute = Recompute::Full;
+    proofs_[i] = {};
+  }
+
   /// Takes what a search has found. A bound holds for the plans of the schedules that are listed,
   /// and for every order only if the best plan is one built for its costs (SearchOutcome::bound).
   void take(std::size_t i, SearchOutcome outcome) {
     AlternativeOutcome& one = all_[i];
-    one.searched = true;
     candidates_ += outcome.candidates;
+    // More effort does not always end at a better plan; what it proves holds for the other, too.
+    const bool slower =
+        one.plan && (outcome.plans.empty() || one.plan->estimate < outcome.plans[0].estimate);
+    if (one.searched && outcome.recompute != one.recompute) {  // of another class of plans
+      if (slower) return;
+      forget(i);
+    }
+    one.searched = true, one.recompute = outcome.recompute;
+    keep(std::move(outcome.certificate), !outcome.plans.empty() && outcome.plans[0].order,
+         proofs_[i]);
     if (outcome.bound) one.bound = std::max(one.bound, outcome.bound->time);
     if (outcome.bound && outcome.plans[0].order)
       one.any_order = std::max(one.any_order, outcome.bound->time);
     if (outcome.infeasible && outcome.infeasible->proven) one.bound = one.any_order = kNothingFits;
-    // More effort does not always end at a better plan; what it proves holds for the other, too.
-    if (one.plan && (outcome.plans.empty() || one.plan->estimate < outcome.plans[0].estimate)) {
-      if (!outcome.plans.empty() &&
-          one.plan->order.has_value() == outcome.plans[0].order.has_value())
-        outcomes_[i].certificate = std::move(outcome.certificate);
-      return;
-    }
+    if (slower) return;
     one.infeasible = outcome.infeasible;
     if (!outcome.plans.empty()) one.plan = outcome.plans[0];
     outcomes_[i] = std::move(outcome);
   }
 
+  using Proof = std::shared_ptr<const Certificate>;
+  /// The certificates of a problem that claim most.
+  struct Proofs {
+    Proof listed;     ///< of its listed schedules
+    Proof any_order;  ///< of those and of every order of the same placements
+  };
+  static void keep(Proof proof, bool any_order, Proofs& proofs) {
+    const auto keep_higher = [&](Proof& kept) {
+      if (proof && (!kept || proof->bound > kept->bound)) kept = proof;
+    };
+    keep_higher(proofs.listed);
+    if (any_order) keep_higher(proofs.any_order);
+  }
+  /// Needs no search.
+  const Proof& work_proof(std::size_t i) {
+    if (!proofs_[i].any_order) keep(work_certificate(problems_[i]), true, proofs_[i]);
+    return proofs_[i].any_order;
+  }
+
+  /// What is known of a problem rules it out, and can be proven if that is asked for.
+  bool ruled_out(std::size_t i) {
+    const Nanoseconds best = best_time();
+    if (all_[i].bound < best || !options_.certificate) return all_[i].bound >= best;
+    return work_proof(i) && work_proof(i)->bound >= best.count();
+  }
+
   void search_briefly() {
     SearchOptions brief = options_;
-    brief.certificate = false;
     brief.iterations =
         options_.iterations == 0 ? kLittleEffort : std::min(options_.iterations, kLittleEffort);
     for (const std::size_t i : by([&](std::size_t k) { return all_[k].bound; }))
-      if (all_[i].bound < best_time()) take(i, searcher_(problems_[i], brief));
+      if (!ruled_out(i)) take(i, searcher_(problems_[i], brief));
   }
 
   void search_fully() {
@@ -101,11 +137,14 @@ class Alternatives {
   }
 
   BestAlternative best() {
+    const bool built = all_[best_].plan && all_[best_].plan->order;
+    for (std::size_t i = 0; options_.certificate && i < all_.size(); ++i)
+      all_[i].certificate = built && all_.size() > 1 ? work_proof(i) : proofs_[i].listed;
     BestAlternative found{best_, std::move(outcomes_[best_]), std::move(all_)};
     found.outcome.candidates = candidates_;
+    found.outcome.certificate = found.all[best_].certificate;
     // Of one problem the bound is the search's own, which its certificate proves.
     if (found.outcome.bound && found.all.size() > 1) {
-      const bool built = found.outcome.plans[0].order.has_value();
       found.outcome.bound->time = found.outcome.plans[0].estimate;
       for (const AlternativeOutcome& one : found.all)
         found.outcome.bound->time =
@@ -122,6 +161,7 @@ class Alternatives {
   const Searcher& searcher_;
   std::vector<AlternativeOutcome> all_;
   std::vector<SearchOutcome> outcomes_;  // [problem]
+  std::vector<Proofs> proofs_;           // [problem]
   std::size_t best_ = 0, candidates_ = 0;
 };
 

@@ -23,17 +23,23 @@ struct AlternativeOutcome {
   Nanoseconds bound{0};                  ///< no plan of its listed schedules is faster;
                                          ///< kNothingFits = none fits
   Nanoseconds any_order{0};              ///< nor a plan of any order of the same placements
+  Recompute recompute = Recompute::Choose;  ///< what plan and bounds are of
   bool searched = false;
+  /// If options.certificate: proves `bound`, or `any_order` if the best plan of all problems is one
+  /// whose order is built for its costs, or less where certificates cannot say it. May be empty.
+  std::shared_ptr<const Certificate> certificate;
 };
 
 struct BestAlternative {
-  std::size_t best = 0;   ///< number of the problem that `outcome` is of
-  SearchOutcome outcome;  ///< bound: of the plans of all problems; candidates: of all searches
+  std::size_t best = 0;  ///< number of the problem that `outcome` is of
+  /// bound: of the plans of all problems; candidates: of all searches; certificate: as of `best`.
+  SearchOutcome outcome;
   std::vector<AlternativeOutcome> all;  ///< [problem]
 };
 
 /// Searches the problem with the best plan. A problem is left out if not even a bound that takes no
-/// time allows it to be faster than the best plan so far; the others are searched with little
+/// time (and, if a certificate is wanted, can be said in one) allows it to be faster than the best
+/// plan so far; the others are searched with little
 /// effort, and those few that may still be best with all of `options`. If nothing fits, the problem
 /// that lacks least is best. At least one problem; ties go to the first. Deterministic.
 BestAlternative search_alternatives(const std::vector<Problem>& problems,

@@ -75,13 +75,19 @@ std::vector<std::size_t> JointSearch::by_time() const {
   return order;
 }
 
-SearchOutcome search(const Problem& problem, const SearchOptions& options) {
-  if (problem.cuts) return choose_schedule(problem, options);
+static SearchOutcome search_cuts(const Problem& problem, const SearchOptions& options) {
   Problem known = problem;  // without the schedules whose order is yet to be built
   std::erase_if(known.schedules, is_built);
   std::vector<ScheduleSpec> to_build;
   std::ranges::copy_if(problem.schedules, std::back_inserter(to_build), is_built);
   return JointSearch(known, to_build, options).run();
+}
+
+SearchOutcome search(const Problem& problem, const SearchOptions& options) {
+  SearchOutcome outcome =
+      problem.cuts ? choose_schedule(problem, options) : search_cuts(problem, options);
+  outcome.recompute = problem.recompute;
+  return outcome;
 }
 
 }  // namespace pfeife

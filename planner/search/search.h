@@ -80,6 +80,7 @@ struct SearchOutcome {
   std::vector<Rejected> rejected;
   std::vector<SearchStep> history;  ///< best time and bound after each step of the search
   std::optional<Bound> bound;       ///< of the estimate of any plan; of the given cuts, if they are
+  Recompute recompute = Recompute::None;  ///< Problem::recompute: what bound and plans are of
   /// Proves the bound, or that nothing fits, to those who do not trust the search. Where the bound
   /// is one that certificates cannot say, it proves less: Certificate::bound. Empty unless asked
   /// for, if neither is proven, or under the reference memory rule.

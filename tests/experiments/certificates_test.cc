@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 class Certificates : public ProgramTest {
@@ -28,7 +29,8 @@ class Certificates : public ProgramTest {
 
   struct Judged {
     Plan plan;
-    Certificate certificate;
+    std::vector<Certificate> certificates;  // of several problems if something was open
+    const Certificate& own() const { return certificates.front(); }
   };
   /// Plans a case, judges what it wrote, and returns it.
   Judged judged(const std::string& config, const std::string& folder) const {
@@ -36,32 +38,37 @@ class Certificates : public ProgramTest {
     const Outcome outcome = run({"config.yaml", "--out", "out"});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     const std::filesystem::path planned = folder_ / "out" / folder / "planned";
-    Judged found{read_plan(planned / "plan.yaml"), read_certificate(planned / "certificate.txt")};
-    EXPECT_EQ(tool::disagreement(found.certificate, found.plan), "");
-    const tool::Verdict verdict = tool::certify(found.certificate);
-    EXPECT_EQ(verdict.refusal, "");
-    EXPECT_LE(found.certificate.bound, found.plan.estimate.count());
+    return judged(read_plan(planned / "plan.yaml"), read_certificate(planned / "certificate.txt"));
+  }
+  static Judged judged(Plan plan, std::vector<Certificate> certificates) {
+    EXPECT_EQ(tool::disagreement(certificates.front(), plan), "");
+    std::vector<tool::Verdict> verdicts;
+    for (const Certificate& certificate : certificates) {
+      verdicts.push_back(tool::certify(certificate));
+      EXPECT_EQ(verdicts.back().refusal, "");
+    }
+    const tool::Proven proven = tool::proven(certificates, &plan);
+    EXPECT_LE(proven.bound, plan.estimate.count());
     // Of a plan that says more than is proven this is said; one of another time is not spoken of.
-    EXPECT_TRUE(tool::proves_all_of(found.certificate, &found.plan));
-    Plan boasts = found.plan;
-    boasts.bound->time = Nanoseconds{found.certificate.bound + 1};
-    EXPECT_FALSE(tool::proves_all_of(found.certificate, &boasts));
-    EXPECT_THAT(tool::summary(verdict, found.certificate, &boasts),
+    EXPECT_TRUE(tool::proves_all_of(proven, &plan));
+    Plan boasts = plan;
+    boasts.bound->time = Nanoseconds{proven.bound + 1};
+    EXPECT_FALSE(tool::proves_all_of(tool::proven(certificates, &boasts), &boasts));
+    EXPECT_THAT(tool::summary(certificates, verdicts, &boasts),
                 HasSubstr("THE PLAN'S BOUND, " + to_string(boasts.bound->time) + ", IS HIGHER"));
     boasts.bound->time = boasts.estimate + Nanoseconds{1};
-    EXPECT_THAT(tool::disagreement(found.certificate, boasts), HasSubstr("above its own time"));
-    Plan faster = found.plan;
+    EXPECT_THAT(tool::disagreement(certificates.front(), boasts), HasSubstr("above its own time"));
+    Plan faster = plan;
     faster.estimate -= Nanoseconds{1};
-    EXPECT_THAT(tool::disagreement(found.certificate, faster), HasSubstr("by its costs"));
-    const bool wider = found.plan.bound->time.count() < found.certificate.bound;
-    const std::string said = tool::summary(verdict, found.certificate, &found.plan);
+    EXPECT_THAT(tool::disagreement(certificates.front(), faster), HasSubstr("by its costs"));
+    const bool wider = plan.bound->time.count() < proven.bound;
+    const std::string said = tool::summary(certificates, verdicts, &plan);
     if (wider)
       EXPECT_THAT(said, HasSubstr("also covers what else was open"));
     else
       EXPECT_THAT(said, Not(HasSubstr("open")));
-    EXPECT_THAT(said, HasSubstr(std::to_string(found.plan.spec.microbatches) + " microbatches on " +
-                                std::to_string(found.plan.placement.ranks()) + " devices"));
-    return found;
+    EXPECT_THAT(said, HasSubstr(std::to_string(plan.spec.microbatches) + " microbatch"));
+    return {std::move(plan), std::move(certificates)};
   }
 };
 
@@ -70,7 +77,7 @@ TEST_F(Certificates, OfCutsAndScheduleAloneProveTheBoundOfThePlan) {
       "model: tiny_gpt.pt2\ncluster: laptop.yaml\ncases: {devices: 2, microbatches: 6}\n"
       "plan: {families: certified, loops: [1, 2]}\n",
       "devices=2,microbatches=6");
-  EXPECT_EQ(found.plan.bound->time.count(), found.certificate.bound);
+  EXPECT_EQ(found.plan.bound->time.count(), found.own().bound);
 }
 
 TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {
@@ -81,19 +88,19 @@ TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {
         "plan: {families: [1f1b, zb_h1], loops: [1], " +
             plan + "}\n",
         "devices=2,microbatches=6");
-    EXPECT_EQ(found.plan.bound->time.count(), found.certificate.bound);
+    EXPECT_EQ(found.plan.bound->time.count(), found.own().bound);
     return found;
   };
   const Judged full = with("recompute: full");
-  EXPECT_EQ(full.certificate.recompute, Recompute::Full);
+  EXPECT_EQ(full.own().recompute, Recompute::Full);
   EXPECT_EQ(full.plan.recompute, std::vector<bool>(2, true));
   // Of 4096 MiB so little is left that one stage must recompute.
   const Judged choose = with("recompute: if_needed, reserve: 4095.81 MiB");
-  EXPECT_EQ(choose.certificate.recompute, Recompute::Choose);
+  EXPECT_EQ(choose.own().recompute, Recompute::Choose);
   EXPECT_THAT(choose.plan.recompute, Contains(true));
-  EXPECT_LT(choose.certificate.bound, full.certificate.bound);
+  EXPECT_LT(choose.own().bound, full.own().bound);
   // It is not said of plans that recompute what the certificate does not speak of.
-  Certificate none = choose.certificate;
+  Certificate none = choose.own();
   none.recompute = Recompute::None;
   EXPECT_THAT(tool::disagreement(none, choose.plan), HasSubstr("recomputes other stages"));
   none.recompute = Recompute::Full;
@@ -108,13 +115,13 @@ TEST_F(Certificates, OfGivenCutsAreOfTheseCuts) {
       "plan: {families: certified, cuts: [7, 12, 25]}\n",
       "devices=2,microbatches=6");
   EXPECT_EQ(found.plan.bound->time, found.plan.estimate);
-  EXPECT_EQ(found.plan.bound->time.count(), found.certificate.bound);
+  EXPECT_EQ(found.plan.bound->time.count(), found.own().bound);
   EXPECT_THAT(found.plan.bound->covers, HasSubstr("the given cuts of the captured order"));
-  EXPECT_THAT(tool::summary({}, found.certificate, nullptr), HasSubstr("the only legal cuts"));
+  EXPECT_THAT(tool::summary(found.certificates, {{}}, nullptr), HasSubstr("the only legal cuts"));
   Plan other = found.plan;
   other.partition.cuts[1] = 13;
-  EXPECT_THAT(tool::disagreement(found.certificate, other), HasSubstr("cuts"));
-  Certificate more = found.certificate;
+  EXPECT_THAT(tool::disagreement(found.own(), other), HasSubstr("cuts"));
+  Certificate more = found.own();
   ++more.bound;
   EXPECT_THAT(tool::certify(more).refusal, HasSubstr("faster than the bound"));
 }
@@ -127,30 +134,67 @@ TEST_F(Certificates, MayBeOfLinkedStagesOnly) {
       "devices=2,microbatches=4");
   const std::string linked = "each stage linked to the next by values and gradients";
   EXPECT_THAT(found.plan.bound->covers, HasSubstr(linked));
-  EXPECT_THAT(tool::summary({}, found.certificate, nullptr), HasSubstr(linked));
-  Certificate all = found.certificate;
+  EXPECT_THAT(tool::summary(found.certificates, {{}}, nullptr), HasSubstr(linked));
+  Certificate all = found.own();
   for (CertifiedProof& proof : all.proofs) proof.linked = false;
   EXPECT_THAT(tool::certify(all).refusal, HasSubstr("may not exist"));
 }
 
-// Where more was open, of what was chosen; judged() says all that must hold of it.
-TEST_F(Certificates, AreWrittenWhereMicrobatchSizeOrDevicesWereOpen) {
-  judged(
+TEST_F(Certificates, ProveTheBoundOfEveryMicrobatchSize) {
+  const std::string config =
       "model: tiny_gpt.pt2\ncluster: laptop.yaml\ntraining: {global_batch: 12}\n"
-      "plan: {families: certified, loops: [1, 2]}\n",
-      "devices=2,global_batch=12");
-  judged(
-      "model: tiny_gpt.pt2\ncluster: 3090_x8.yaml\ncases: {devices: 4, microbatches: 16}\n"
-      "plan: {families: [1f1b], devices: search}\n",
-      "devices=4,microbatches=16");
+      "plan: {families: certified, loops: [1, 2]}\n";
+  const Judged found = judged(config, "devices=2,global_batch=12");
+  ASSERT_EQ(found.certificates.size(), 6U);
+  EXPECT_EQ(tool::proven(found.certificates, &found.plan).bound, found.plan.bound->time.count());
+  // Each holds for its own size: no plan of that size alone is faster.
+  for (const Certificate& certificate : found.certificates) {
+    const std::size_t microbatches = certificate.proofs.front().spec.microbatches;
+    const std::string size = std::to_string(12 / microbatches);
+    const std::string out = "size" + size;
+    EXPECT_EQ(run({"config.yaml", "--out", out, "--set", "training.microbatch_size=" + size}).code,
+              0);
+    const Plan plan =
+        read_plan(folder_ / out / ("devices=2,microbatches=" + std::to_string(microbatches)) /
+                  "planned" / "plan.yaml");
+    EXPECT_EQ(plan.spec.microbatches, microbatches);
+    EXPECT_LE(certificate.bound, plan.estimate.count());
+    Certificate more = certificate;
+    more.bound = plan.estimate.count() + 1;
+    EXPECT_NE(tool::certify(more).refusal, "") << size;
+    // It is of the figures of this size: it speaks of the plan that was made for it alone.
+    if (microbatches == found.plan.spec.microbatches)
+      EXPECT_EQ(tool::disagreement(certificate, plan), "");
+    else
+      EXPECT_THAT(tool::disagreement(found.own(), plan), Not(IsEmpty()));
+  }
+  // One left out, wherever it stood, is missed.
+  for (std::size_t k = 1; k < found.certificates.size(); ++k) {
+    std::vector<Certificate> fewer = found.certificates;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(k));
+    const tool::Proven proven = tool::proven(fewer, &found.plan);
+    EXPECT_EQ(proven.missing.size(), 1U);
+    EXPECT_FALSE(tool::proves_all_of(proven, &found.plan));
+  }
 }
 
-TEST_F(Certificates, AreOfTheOrderOfTheLayersThatWasChosen) {
+TEST_F(Certificates, ProveTheBoundOfEveryOrderOfTheLayers) {
   const Judged found = judged(
       "model: tiny_convnet.pt2\ncluster: laptop.yaml\n"
       "plan: {families: [1f1b, zb_h1], order: search}\n",
       "devices=2,microbatches=8");
-  EXPECT_EQ(found.certificate.layers.order, found.plan.order);
+  EXPECT_EQ(found.own().layers.order, found.plan.order);
+  EXPECT_EQ(found.certificates.size(), found.plan.bound->problems.size());
+  EXPECT_GT(found.certificates.size(), 1U);
+  EXPECT_EQ(tool::proven(found.certificates, &found.plan).bound, found.plan.bound->time.count());
+}
+
+// Where devices were open, of those that were chosen; judged() says all that must hold of it.
+TEST_F(Certificates, AreWrittenWhereDevicesWereOpen) {
+  judged(
+      "model: tiny_gpt.pt2\ncluster: 3090_x8.yaml\ncases: {devices: 4, microbatches: 16}\n"
+      "plan: {families: [1f1b], devices: search}\n",
+      "devices=4,microbatches=16");
 }
 
 }  // namespace

@@ -64,6 +64,16 @@ class PlanFile : public ::testing::Test {
                                   ("pfeife_plan_file." + std::to_string(::getpid()));
 };
 
+TEST_F(PlanFile, KeepsTheProblemsThatItsBoundCovers) {
+  Plan plan = example();
+  plan.bound->problems = {{"11", "captured", 1, Recompute::None},
+                          {"12", "depth_first", 4, Recompute::Choose},
+                          {"12", "captured", 4, Recompute::Full}};
+  write_plan(folder_, plan);
+  EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
+  EXPECT_NE(error_after("choose", "some").find("plan.yaml:"), std::string::npos);
+}
+
 TEST_F(PlanFile, ReadsBackAsTheSamePlan) { EXPECT_EQ(read_plan(folder_ / "plan.yaml"), example()); }
 
 TEST_F(PlanFile, KeepsTheOrderOfTheNodes) {

@@ -11,6 +11,7 @@
 
 #include "planner/cost/evaluate.h"
 #include "planner/io/cluster_reader.h"
+#include "planner/schedule_tool/certify.h"
 #include "planner/search/device_orders.h"
 #include "planner/search/device_search.h"
 #include "planner/search/segment_bound.h"
@@ -236,6 +237,83 @@ TEST(Alternatives, GiveTheBestOfAllProblemsAndABoundOfAll) {
       EXPECT_EQ(why_not(found, i).empty(), i == found.best) << round;
     }
   }
+}
+
+// A search may take another choice of recomputed stages than the one before: what it proves without
+// is nothing that holds for plans with.
+TEST(Alternatives, MixNoBoundsOfPlansThatMayRecomputeOtherStages) {
+  std::mt19937 random(29);
+  int changed = 0;
+  for (int round = 0; round < 60; ++round) {
+    Instance a = random_instance(random, 2);
+    for (Layer& layer : a.layers.layers) layer.saved.value *= 3;
+    const Instance b = a;
+    std::map<const Problem*, int> searches;
+    SearchOptions options = small();
+    options.certificate = true;
+    const std::vector<Problem> problems{a.problem(), b.problem()};
+    const BestAlternative found = search_alternatives(
+        problems, options, [&](const Problem& problem, const SearchOptions& of_search) {
+          Problem recomputing = problem;
+          if (++searches[&problem] == 2) recomputing.recompute = Recompute::Choose;
+          return search(recomputing, of_search);
+        });
+    if (found.outcome.plans.empty()) continue;
+    EXPECT_EQ(found.outcome.recompute, found.all[found.best].recompute);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const AlternativeOutcome& one = found.all[i];
+      if (!one.searched || !one.plan) continue;
+      Problem allowed = problems[i];
+      allowed.recompute = one.recompute;
+      const SearchOutcome best = search(allowed, small());
+      ASSERT_FALSE(best.plans.empty());
+      EXPECT_LE(one.bound, best.plans[0].estimate) << round;
+      ASSERT_TRUE(one.certificate);
+      EXPECT_TRUE(one.certificate->recompute == one.recompute ||
+                  one.certificate->recompute == Recompute::Choose);
+      changed += one.recompute == Recompute::Choose;
+    }
+  }
+  EXPECT_GT(changed, 20);
+}
+
+// Every problem has a certificate, searched or not; together they prove the bound, and none of them
+// can be raised above the best plan of its own problem.
+TEST(Alternatives, AreAllProvenToTheJudge) {
+  std::mt19937 random(23);
+  int whole = 0, less = 0, unsearched = 0, built = 0;
+  for (int round = 0; round < 60; ++round) {
+    Instance instances[3] = {random_instance(random, 2), random_instance(random, 2),
+                             random_instance(random, 2)};
+    std::vector<Problem> problems;
+    for (Instance& one : instances) {
+      if (round % 3 == 0)
+        one.schedules.push_back({"zb_greedy", 2, one.schedules.front().microbatches, 1, {}, {}});
+      problems.push_back(one.problem());
+    }
+    SearchOptions options = small();
+    options.certificate = true;
+    const BestAlternative found = search_alternatives(problems, options, search);
+    if (found.outcome.plans.empty()) continue;
+    built += found.outcome.plans[0].order.has_value();
+    std::int64_t least = Certificate::kNothingFits;
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      unsearched += !found.all[i].searched;
+      ASSERT_TRUE(found.all[i].certificate) << round;
+      Certificate certificate = *found.all[i].certificate;
+      least = std::min(least, certificate.bound);
+      ASSERT_EQ(tool::certify(certificate).refusal, "") << round << " " << i;
+      const SearchOutcome own = search(problems[i], small());
+      if (own.plans.empty()) continue;
+      certificate.bound = own.plans[0].estimate.count() + 1;
+      ASSERT_NE(tool::certify(certificate).refusal, "") << round << " " << i;
+    }
+    ++(least < found.outcome.bound->time.count() ? less : whole);
+  }
+  EXPECT_GT(whole, 25);
+  EXPECT_GT(unsearched, 10);
+  EXPECT_GT(built, 3);
+  EXPECT_LT(less, whole);
 }
 
 TEST(Alternatives, KeepTheBetterOfTwoSearchesOfAProblem) {

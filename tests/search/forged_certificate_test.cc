@@ -1,6 +1,7 @@
 // Forged certificates: whatever number or step is changed in one, no wrong claim passes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "planner/io/certificate_file.h"
@@ -17,7 +18,7 @@ namespace {
 std::string forged(const std::string& body, std::size_t begin, std::size_t end,
                    const std::string& number) {
   const std::string wrong = body.substr(0, begin) + number + body.substr(end);
-  return "pfeife certificate 7, sha256 " + sha256(wrong) + "\n" + wrong;
+  return "pfeife certificate 8, sha256 " + sha256(wrong) + "\n" + wrong;
 }
 
 /// Whether some plan of the certificate's own problem is faster than it claims, by brute force.
@@ -45,13 +46,15 @@ std::vector<std::string> changed(const std::string& word) {
           fold_repeats(other)};
 }
 
+bool accepted(const Certificate& certificate) { return tool::certify(certificate).refusal.empty(); }
+
 struct Forgeries {
   int tried = 0, right = 0;
 };
-/// Changes the certificate at every place. A change may leave the proof, of this or of another
+/// Changes the certificates at every place. A change may leave the proof, of this or of another
 /// problem, right: what must never happen is that a wrong claim passes.
-void forge(const Certificate& certificate, Forgeries& forgeries) {
-  const std::string text = certificate_text(certificate);
+void forge(const std::vector<Certificate>& certificates, Forgeries& forgeries) {
+  const std::string text = certificate_text(certificates);
   const std::size_t head = text.find('\n') + 1;
   const std::string body = text.substr(head);
   ASSERT_EQ(certificate_text(read_certificate_text(text, "c")), text);
@@ -65,11 +68,13 @@ void forge(const Certificate& certificate, Forgeries& forgeries) {
                    ConfigError);
       ++forgeries.tried;
       try {
-        const Certificate forgery =
+        const std::vector<Certificate> forged_ones =
             read_certificate_text(forged(body, begin, end, wrong), "forged");
-        if (!tool::certify(forgery).refusal.empty()) continue;
+        if (!std::ranges::all_of(forged_ones, accepted)) continue;
         ++forgeries.right;
-        ASSERT_FALSE(is_false(forgery)) << word << " -> " << wrong << " in\n" << body;
+        ASSERT_TRUE(std::ranges::none_of(forged_ones, is_false))
+            << word << " -> " << wrong << " in\n"
+            << body;
       } catch (const ConfigError&) {
       }
     }
@@ -83,7 +88,7 @@ TEST(Certify, RefusesEveryCorruptedNumberAndIsNotFooledByForgedOnes) {
     Instance instance = random_instance(random, 2);
     instance.recompute = static_cast<Recompute>(round % 3);
     const SearchOutcome outcome = certified_search(instance.problem());
-    if (outcome.certificate) forge(*outcome.certificate, forgeries);
+    if (outcome.certificate) forge({*outcome.certificate}, forgeries);
   }
   EXPECT_GT(forgeries.tried, 1000);
   EXPECT_GT(forgeries.right, 100);
@@ -94,9 +99,30 @@ TEST(Certify, IsNotFooledByForgedProofsOfAnyOrder) {
   Forgeries forgeries;
   for (int round = 0; round < 12; ++round)
     if (const OfAnyOrder of(random); of.certificate && of.certificate->bound > 0)
-      forge(*of.certificate, forgeries);
+      forge({*of.certificate}, forgeries);
   EXPECT_GT(forgeries.tried, 2000);
   EXPECT_GT(forgeries.right, 100);
+}
+
+// Two problems in one file, of the same cluster and of layers in another order: a number of the
+// second one is changed as well as one of the first, and which layers are whose.
+TEST(Certify, IsNotFooledByForgedCertificatesOfSeveralProblems) {
+  std::mt19937 random(107);
+  Forgeries forgeries;
+  int files = 0;
+  while (files < 3) {
+    Instance one = random_instance(random, 1);
+    one.recompute = Recompute::None;
+    Instance other = one;
+    std::ranges::reverse(other.layers.layers);
+    const SearchOutcome first = certified_search(one.problem()),
+                        second = certified_search(other.problem());
+    if (!first.certificate || !second.certificate) continue;
+    ++files;
+    forge({*first.certificate, *second.certificate}, forgeries);
+  }
+  EXPECT_GT(forgeries.tried, 1000);
+  EXPECT_GT(forgeries.right, 50);
 }
 
 }  // namespace

@@ -1,0 +1,116 @@
+// What certificates prove of all that a plan's bound covers, where something was open.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/schedule_tool/certify.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// A plan of 4 microbatches, beside which 2 microbatches and another order were open, and the three
+/// certificates. Nothing but their claims is looked at here.
+struct Claims {
+  Claims() {
+    plan.bound = Bound{Nanoseconds{100}, "", {{"model", "captured", 4}}};
+    plan.bound->problems.push_back({"model", "captured", 2});
+    plan.bound->problems.push_back({"model", "depth_first", 4});
+    for (const CoveredProblem& problem : plan.bound->problems) {
+      Certificate& c = certificates.emplace_back();
+      c.layers.digest = problem.model_digest, c.layers.order = problem.order;
+      c.layers.layers.resize(3);
+      c.cluster = uniform_cluster(2, DeviceKind{}, {1e9}, Nanoseconds{0});
+      c.device_of_rank = {DeviceId{0}, DeviceId{1}};
+      c.memory_limit = {Bytes{9}, Bytes{9}};
+      for (const char* family : {"1f1b", "zb_h1"})
+        c.proofs.push_back({.spec = {family, 2, problem.microbatches, 1, {}, {}}});
+      c.bound = 100;
+    }
+  }
+  tool::Proven proven() const { return tool::proven(certificates, &plan); }
+  bool all() const { return tool::proves_all_of(proven(), &plan); }
+  std::string summary() const {
+    return tool::summary(certificates, std::vector<tool::Verdict>(certificates.size()), &plan);
+  }
+  Plan plan;
+  std::vector<Certificate> certificates;
+};
+
+TEST(CertifiedClass, HasEveryProblemOfThePlan) {
+  const Claims claims;
+  EXPECT_EQ(claims.proven().bound, 100);
+  EXPECT_THAT(claims.proven().missing, IsEmpty());
+  EXPECT_TRUE(claims.all());
+  EXPECT_THAT(claims.summary(), HasSubstr("whichever of these 3 problems it is of"));
+}
+
+TEST(CertifiedClass, TellsAProblemOfWhichThereIsNoCertificate) {
+  Claims claims;
+  claims.certificates.erase(claims.certificates.begin() + 1);
+  EXPECT_THAT(claims.proven().missing, ElementsAre("2 microbatches, captured order"));
+  EXPECT_FALSE(claims.all());
+  EXPECT_THAT(claims.summary(), HasSubstr("ALSO COVERS 2 microbatches, captured order, OF WHICH"));
+  claims = {};
+  claims.certificates.pop_back();
+  EXPECT_THAT(claims.proven().missing, ElementsAre("4 microbatches, depth_first order"));
+  // The plan's own certificate does not do for the others.
+  claims.certificates.resize(1);
+  EXPECT_EQ(claims.proven().missing.size(), 2U);
+}
+
+TEST(CertifiedClass, IsNotProvenFurtherThanItsWeakestClaim) {
+  Claims claims;
+  claims.certificates[1].bound = 99;
+  EXPECT_EQ(claims.proven().bound, 99);
+  EXPECT_FALSE(claims.all());
+  EXPECT_THAT(claims.summary(), HasSubstr("THE PLAN'S BOUND, 100 ns, IS HIGHER"));
+  // Of two of one problem the better counts; one of a problem that the plan does not name, not.
+  claims.certificates.push_back(Claims().certificates[1]);
+  claims.certificates.push_back(Claims().certificates[1]);
+  claims.certificates.back().layers.order = "least_live";
+  claims.certificates.back().bound = 1;
+  EXPECT_EQ(claims.proven().bound, 100);
+  EXPECT_TRUE(claims.all());
+}
+
+TEST(CertifiedClass, IsOfTheSameDevicesLimitsAndSchedules) {
+  const auto spoils = [](const auto& change) {
+    Claims claims;
+    change(claims.certificates[2]);
+    return claims.proven().missing.size() == 1 && !claims.all();
+  };
+  EXPECT_FALSE(spoils([](Certificate&) {}));
+  EXPECT_TRUE(spoils([](Certificate& c) { c.layers.digest = "another"; }));
+  EXPECT_TRUE(spoils([](Certificate& c) { c.cluster.digest = "another"; }));
+  EXPECT_TRUE(spoils([](Certificate& c) { c.cluster.paths[1].latency = Nanoseconds{1}; }));
+  EXPECT_TRUE(spoils([](Certificate& c) { std::swap(c.device_of_rank[0], c.device_of_rank[1]); }));
+  EXPECT_TRUE(spoils([](Certificate& c) { c.memory_limit[0] = Bytes{8}; }));
+  EXPECT_TRUE(spoils([](Certificate& c) { c.proofs.pop_back(); }));
+  EXPECT_TRUE(spoils([](Certificate& c) { c.proofs[0].spec.microbatches = 2; }));
+  EXPECT_TRUE(spoils([](Certificate& c) { c.proofs[0].spec.loops = 2; }));
+  EXPECT_FALSE(spoils([](Certificate& c) { c.recompute = Recompute::Choose; }));  // covers none
+  EXPECT_TRUE(spoils([](Certificate& c) { c.recompute = Recompute::Full; }));
+  // Any order of the same stages is all schedules of them.
+  EXPECT_FALSE(spoils([](Certificate& c) { c.proofs.pop_back(), c.proofs[0].any_order = true; }));
+  EXPECT_TRUE(spoils([](Certificate& c) {
+    c.proofs.pop_back(), c.proofs[0].any_order = true, c.proofs[0].spec.loops = 2;
+  }));
+}
+
+// DualPipeV needs twice as many microbatches as ranks: of 2 there is nothing to prove, of 4 there
+// is.
+TEST(CertifiedClass, NeedsNoProofOfAScheduleThatThereIsNot) {
+  Claims claims;
+  for (Certificate& c : claims.certificates)
+    c.proofs[0].spec.family = "dualpipev", c.proofs[0].spec.loops = 2;
+  claims.certificates[1].proofs.erase(claims.certificates[1].proofs.begin());
+  EXPECT_TRUE(claims.all());
+  claims.certificates[2].proofs.erase(claims.certificates[2].proofs.begin());
+  EXPECT_FALSE(claims.all());
+}
+
+}  // namespace
+}  // namespace pfeife
