@@ -4,6 +4,7 @@
 #include <map>
 
 #include "planner/io/atomic_file.h"
+#include "planner/ir/result_engine.h"
 #include "plots/report.h"
 
 namespace pfeife {
@@ -69,9 +70,7 @@ ReportPlan report_plan(const PlanRecord& record, const std::filesystem::path& fo
   plan.simulate_p5 = record.simulate_p5;
   plan.simulate_median = record.simulate_median;
   plan.attribution = record.attribution;
-  plan.attribution_source = record.row.measure    ? TraceSource::Measured
-                            : record.row.simulate ? TraceSource::Simulated
-                                                  : TraceSource::Estimated;
+  plan.attribution_source = engine_of(record.row);
   plan.measured = record.measured;
   plan.critical_rank = record.critical_rank;
   plan.stages = record.stages;

@@ -101,7 +101,8 @@ std::string header(const Layout& layout) {
     top += fmt::format("  {:>{}}", layout.columns[c].top, layout.widths[c]);
     bottom += fmt::format("  {:>{}}", layout.columns[c].bottom, layout.widths[c]);
   }
-  return top + "  peak memory\n" + bottom + "  of each device, " + layout.unit.name + "\n";
+  return top + "  estimated peak memory\n" + bottom + "  of each device, " + layout.unit.name +
+         "\n";
 }
 
 /// Plans that need less memory than the best, in a line. Where the memory is the same in the digits

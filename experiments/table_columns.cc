@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/table.h"
+#include "planner/ir/result_engine.h"
 
 namespace pfeife {
 namespace {
@@ -67,12 +68,17 @@ std::vector<FigureColumn> figure_columns(const std::vector<CaseRecord>& cases) {
   if (any([](const ResultRow& row) { return row.measure.has_value(); }))
     columns.push_back({"measured", "step, ms",
                        [](const PlanRecord& p) { return milliseconds_text(p.row.measure); }});
+  std::vector<ResultRow> rows;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans) rows.push_back(plan.row);
+  const std::string engine = engine_text(rows);
   columns.push_back(
-      {"samples", "per s", [](const PlanRecord& p) { return samples(p.row.samples_per_s); }});
-  columns.push_back({"bubble", "%", [](const PlanRecord& p) { return percent(p.row.bubble); }});
+      {engine, "samples/s", [](const PlanRecord& p) { return samples(p.row.samples_per_s); }});
+  columns.push_back(
+      {engine, "bubble, %", [](const PlanRecord& p) { return percent(p.row.bubble); }});
   if (any([](const ResultRow& row) { return row.gap.has_value(); }))
     columns.push_back(
-        {"over the", "bound, %", [](const PlanRecord& p) { return percent(p.row.gap); }});
+        {"estimated", "over bound, %", [](const PlanRecord& p) { return percent(p.row.gap); }});
   return columns;
 }
 

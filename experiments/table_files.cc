@@ -24,7 +24,7 @@ Grid grid_of(const std::vector<CaseRecord>& cases) {
   Grid grid;
   grid.head = {"case", "plan", "schedule"};
   for (const FigureColumn& column : columns) grid.head.push_back(column.top + " " + column.bottom);
-  grid.head.push_back(std::string("peak memory, ") + unit.name);
+  grid.head.push_back(std::string("estimated peak memory, ") + unit.name);
   grid.head.push_back(std::string("limit, ") + unit.name);
   if (!all_fit) grid.head.push_back("fits");
   for (const CaseRecord& record : cases)

@@ -59,8 +59,8 @@ std::string plan_section(const ReportPlan& plan, bool best, bool open) {
     body += element("p", escape("Not measured: " + plan.measured->failure), " class=\"alarm\"");
   body += figures(plan.figures);
   if (const std::string furthest = furthest_table(plan); !furthest.empty())
-    body += heading("Actions furthest from their prediction, median of the measured steps") +
-            furthest;
+    body +=
+        heading("Actions furthest from their prediction, median of the measured steps") + furthest;
   if (const std::string stages = stage_chart(plan); !stages.empty())
     body += heading("What each rank computes for one microbatch, estimated; dashed: their mean") +
             element("div", stages, " class=\"wide\"");
@@ -104,7 +104,7 @@ std::string case_section(const ReportCase& report_case, std::size_t number, bool
   if (const std::string accuracy = accuracy_table(report_case); !accuracy.empty())
     body += heading("Accuracy: predicted against measured") + accuracy;
   if (const std::string memory = memory_table(report_case); !memory.empty())
-    body += heading("Peak memory of each device, as a share of its limit") + memory;
+    body += heading("Estimated peak memory of each device, as a share of its limit") + memory;
   if (!report_case.bound_covers.empty())
     body += heading("What the lower bound covers") + element("p", escape(report_case.bound_covers));
   if (const std::string search = search_chart(report_case); !search.empty())
@@ -115,8 +115,9 @@ std::string case_section(const ReportCase& report_case, std::size_t number, bool
   if (const std::string open = alternatives_table(report_case); !open.empty())
     body += heading("What the case left open") + open;
   if (const std::string front = front_chart(report_case); !front.empty())
-    body += heading("Estimated time against memory: the best plan of each schedule that no other "
-                    "beats in both") +
+    body += heading(
+                "Estimated time against memory: the best plan of each schedule that no other "
+                "beats in both") +
             element("div", front, " class=\"wide\"");
   body += figures(report_case.figures);
   body += heading("Plans");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/ir/result_engine.h"
 #include "plots/axis.h"
 #include "plots/html.h"
 #include "plots/report_charts.h"
@@ -79,19 +80,28 @@ std::string bar_style(double share, Color bar) {
          hex(kIdle) + " " + end + ")";
 }
 
+/// Of the columns that have one figure a plan, whatever engines ran.
+std::string engine_of_rates(const ReportInput& input) {
+  std::vector<ResultRow> rows;
+  for (const ReportCase& report_case : input.cases)
+    for (const ReportPlan& plan : report_case.plans) rows.push_back(plan.row);
+  return engine_text(rows);
+}
+
 }  // namespace
 
 std::string summary_table(const ReportInput& input) {
+  const std::string engine = engine_of_rates(input);
   const std::vector<HtmlColumn> columns{{"Case"},
                                         {"Best plan"},
                                         {"Schedule"},
                                         {"Estimated, ms", true},
                                         {"Simulated, ms", true},
                                         {"Measured, ms", true},
-                                        {"Samples/s", true},
+                                        {"Samples/s, " + engine, true},
                                         {"Next best is slower by", true},
-                                        {"Gap to bound", true},
-                                        {"Peak memory", true}};
+                                        {"Gap of estimate to bound", true},
+                                        {"Estimated peak memory", true}};
   std::vector<HtmlRow> rows;
   for (std::size_t c = 0; c < input.cases.size(); ++c) {
     const ReportCase& report_case = input.cases[c];
@@ -147,6 +157,7 @@ static std::vector<HtmlCell> result_cells(const ReportCase& report_case, const R
 }
 
 std::string results_table(const ReportInput& input) {
+  const std::string engine = engine_of_rates(input);
   const std::vector<HtmlColumn> columns{{"Case"},
                                         {"Plan"},
                                         {"Schedule"},
@@ -160,12 +171,12 @@ std::string results_table(const ReportInput& input) {
                                         {"Simulated median, ms", true},
                                         {"Simulated p95, ms", true},
                                         {"Measured, ms", true},
-                                        {"Samples/s", true},
-                                        {"Bubble", true},
+                                        {"Samples/s, " + engine, true},
+                                        {"Bubble, " + engine, true},
                                         {"Bound, ms", true},
-                                        {"Gap", true},
+                                        {"Estimated gap", true},
                                         {"Simulated gap", true},
-                                        {"Peak", true},
+                                        {"Estimated peak", true},
                                         {"Limit", true},
                                         {"Search, s", true},
                                         {"Candidates", true}};
@@ -248,8 +259,10 @@ std::string choices_table(const ReportCase& report_case) {
     for (const PlanChoice& other : choices)
       if (other.*figure && (!least || *(other.*figure) < *least)) least = other.*figure;
     if (choice.*figure && *(choice.*figure) > *least)
-      shown.content += " (+" + percent(static_cast<double>((*(choice.*figure) - *least).count()) /
-                                       static_cast<double>(least->count())) + ")";
+      shown.content += " (+" +
+                       percent(static_cast<double>((*(choice.*figure) - *least).count()) /
+                               static_cast<double>(least->count())) +
+                       ")";
     return shown;
   };
   std::vector<HtmlRow> rows;
@@ -271,18 +284,18 @@ std::string alternatives_table(const ReportCase& report_case) {
   if (report_case.alternatives.empty()) return "";
   std::vector<HtmlRow> rows;
   for (const Alternative& one : report_case.alternatives)
-    rows.push_back({{text_cell(one.choice), text_cell(one.schedule), time_cell(one.estimate),
-                     time_cell(one.bound),
-                     one.peak_memory ? bytes_cell(*one.peak_memory) : HtmlCell{},
-                     text_cell(!one.reason.empty() ? one.reason
-                               : one.estimate      ? "chosen"
-                                                   : "closest to fitting")},
-                    one.reason.empty()});
+    rows.push_back(
+        {{text_cell(one.choice), text_cell(one.schedule), time_cell(one.estimate),
+          time_cell(one.bound), one.peak_memory ? bytes_cell(*one.peak_memory) : HtmlCell{},
+          text_cell(!one.reason.empty() ? one.reason
+                    : one.estimate      ? "chosen"
+                                        : "closest to fitting")},
+         one.reason.empty()});
   return table({{"Choice"},
                 {"Best schedule"},
                 {"Estimated, ms", true},
                 {"Lower bound, ms", true},
-                {"Peak memory", true},
+                {"Estimated peak memory", true},
                 {"Why it is not the plan"}},
                rows);
 }
