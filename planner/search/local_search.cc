@@ -10,12 +10,6 @@ constexpr double kTooFull = Candidates::kTooFull;
 constexpr std::size_t kDescentNodes = 500000000;  ///< compute nodes a descent may evaluate
 constexpr double kDescentWork = 1e9;  ///< ns of it, with the exact times that it asks for
 
-bool in_order(const Cuts& cuts) {
-  for (std::size_t i = 1; i < cuts.size(); ++i)
-    if (cuts[i] <= cuts[i - 1]) return false;
-  return true;
-}
-
 void shift(Cuts& cuts, std::size_t first, std::size_t last, std::int32_t by) {
   for (std::size_t i = first; i <= last; ++i) cuts[i] += by;
 }
@@ -39,25 +33,6 @@ void neighbourhood(const Cuts& cuts, std::vector<Cuts>& moves) {
 }
 
 }  // namespace
-
-Cuts random_move(const Cuts& cuts, Random& random) {
-  const std::size_t inner = cuts.size() - 2;
-  Cuts move = cuts;
-  const std::size_t i = 1 + random.below(inner), j = 1 + random.below(inner);
-  switch (random.below(4)) {
-    case 0:
-    case 1:
-      move[i] += random.step(16);
-      break;
-    case 2:
-      move[i] += random.step(8);
-      move[j] += random.step(8);
-      break;
-    default:
-      shift(move, std::min(i, j), std::max(i, j), random.step(4));
-  }
-  return in_order(move) ? move : cuts;
-}
 
 Scored score(Candidates& candidates, const Cuts& cuts) {
   return {cuts, candidates.weigh(cuts, candidates.search_time(cuts))};
@@ -104,6 +79,7 @@ Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
 Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, std::uint64_t seed) {
   if (from.cuts.size() < 3 || std::isinf(from.score)) return from;
   Random random(seed);
+  const CutMoves some(candidates.model(), candidates.placement());
   Scored now = from, best = from;
   std::vector<Cuts> moves(Program::kLanes);
   std::vector<double> times;
@@ -112,7 +88,7 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
     const double done = static_cast<double>(batch) / static_cast<double>(batches);
     const double scale = now.score < kTooFull ? now.score : now.score - kTooFull;
     const double temperature = scale * 1e-2 * std::pow(1e-3, done);
-    for (Cuts& move : moves) move = random_move(now.cuts, random);
+    for (Cuts& move : moves) move = some.random(now.cuts, random);
     const double chance = random.unit();
     const double limit = now.score - temperature * std::log(std::max(chance, 1e-12));
     candidates.search_times(moves, times, sure);

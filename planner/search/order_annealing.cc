@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "planner/search/local_search.h"
+#include "planner/search/cut_moves.h"
 
 namespace pfeife {
 namespace {
@@ -32,6 +32,7 @@ class OrderAnnealing {
                  std::uint64_t seed)
       : builder_(builder),
         recompute_(recompute),
+        moves_(builder.model(), builder.placement()),
         random_(seed),
         rules_(order_rules(builder.spec().loops)),
         unseen_(builder.spec().ranks) {}
@@ -45,7 +46,7 @@ class OrderAnnealing {
       const double done = static_cast<double>(k) / static_cast<double>(tries);
       const double scale = now.score < kTooFull ? now.score : now.score - kTooFull;
       const double temperature = scale * kHottest * std::pow(kColdest / kHottest, done);
-      Ordered next{random_move(now.cuts, random_), now.rule};
+      Ordered next{moves_.random(now.cuts, random_), now.rule};
       const std::size_t other = random_.below(rules_);
       const double limit = now.score - temperature * std::log(std::max(random_.unit(), 1e-12));
       if (next.cuts == now.cuts) continue;
@@ -107,6 +108,7 @@ class OrderAnnealing {
 
   const OrderBuilder& builder_;
   const std::vector<bool>& recompute_;
+  CutMoves moves_;
   Random random_;
   std::size_t rules_;
   std::vector<Bytes> unseen_;  // [rank] that the exact rule counts besides
