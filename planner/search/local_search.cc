@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace pfeife {
 namespace {
@@ -38,20 +39,35 @@ Scored score(Candidates& candidates, const Cuts& cuts) {
   return {cuts, candidates.weigh(cuts, candidates.search_time(cuts))};
 }
 
-/// What cuts that take at least `time` are worth; only below `enough` is it sure to be exact. Exact
-/// times may cost as much as thousands of bounds, so few are asked for.
-static double worth(Candidates& candidates, const Cuts& cuts, double time, bool sure,
-                    double enough) {
-  const double value = candidates.weigh(cuts, time);
-  if (sure || value >= enough || value >= kTooFull) return value;
-  return candidates.weigh(cuts, candidates.search_time(cuts));
-}
+namespace {
+
+/// What cuts that take at least `time` are worth. Exact times may cost as much as thousands of
+/// bounds, so few are asked for, and each once: the same moves come again and again.
+class Worth {
+ public:
+  explicit Worth(Candidates& candidates) : candidates_(candidates) {}
+  /// Only below `enough` is it sure to be exact.
+  double operator()(const Cuts& cuts, double time, bool sure, double enough) {
+    const double value = candidates_.weigh(cuts, time);
+    if (sure || value >= enough || value >= kTooFull) return value;
+    const auto [at, added] = exact_.try_emplace(cuts, 0.0);
+    if (added) at->second = candidates_.weigh(cuts, candidates_.search_time(cuts));
+    return at->second;
+  }
+
+ private:
+  Candidates& candidates_;
+  std::map<Cuts, double> exact_;
+};
+
+}  // namespace
 
 Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
   std::vector<Cuts> moves;
   std::vector<double> times;
   std::vector<char> sure;
   std::vector<std::size_t> order;
+  Worth worth(candidates);
   std::size_t left = kDescentNodes / candidates.program().compute_nodes();
   const double most = candidates.work() + kDescentWork;
   for (std::size_t pass = 0; pass < passes; ++pass) {
@@ -67,7 +83,7 @@ Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
     double least = from.score;
     for (const std::size_t k : order) {
       if ((times[k] >= least && least < kTooFull) || candidates.work() > most) break;
-      const double value = worth(candidates, moves[k], times[k], sure[k] != 0, least);
+      const double value = worth(moves[k], times[k], sure[k] != 0, least);
       if (value < least) least = value, best = k;
     }
     if (best == moves.size()) break;
@@ -84,6 +100,7 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
   std::vector<Cuts> moves(Program::kLanes);
   std::vector<double> times;
   std::vector<char> sure;
+  Worth worth(candidates);
   for (std::size_t batch = 0; batch < batches; ++batch) {
     const double done = static_cast<double>(batch) / static_cast<double>(batches);
     const double scale = now.score < kTooFull ? now.score : now.score - kTooFull;
@@ -94,7 +111,7 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
     candidates.search_times(moves, times, sure);
     for (std::size_t k = 0; k < moves.size(); ++k) {
       if (times[k] > limit || moves[k] == now.cuts) continue;
-      const double value = worth(candidates, moves[k], times[k], sure[k] != 0, limit);
+      const double value = worth(moves[k], times[k], sure[k] != 0, limit);
       if (value > limit) continue;
       now = {moves[k], value};
       if (value < best.score) best = now;
