@@ -21,14 +21,21 @@ std::vector<Cuts> simple_cuts(const CutModel& model, const Placement& placement)
   return found;
 }
 
-/// What one stage of a rank has at its moments, as moments of it alone, each once.
+/// What one stage of a rank has at its moments, as moments of it alone: those of which none holds
+/// at most as much as another.
 static std::vector<LiveMoment> moments_of_stage(const std::vector<LiveMoment>& moments,
                                                 std::size_t local) {
+  const auto covers = [](const LiveMoment& a, const LiveMoment& b) {
+    return a.saved[0] >= b.saved[0] && a.weight_saved[0] >= b.weight_saved[0] &&
+           (b.running < 0 || (a.running == b.running && a.op == b.op));
+  };
   std::vector<LiveMoment> found;
   for (const LiveMoment& moment : moments) {
     LiveMoment own{{moment.saved[local]}, {moment.weight_saved[local]}};
     if (moment.running == static_cast<std::int32_t>(local)) own.running = 0, own.op = moment.op;
-    if (std::ranges::find(found, own) == found.end()) found.push_back(std::move(own));
+    if (std::ranges::any_of(found, [&](const LiveMoment& f) { return covers(f, own); })) continue;
+    std::erase_if(found, [&](const LiveMoment& f) { return covers(own, f); });
+    found.push_back(std::move(own));
   }
   return found;
 }
