@@ -239,7 +239,8 @@ bool Candidates::offer(const Cuts& cuts, double time) {
   return refuse(cuts, plan);
 }
 
-/// Refuses cuts that surely lack no less than others that were judged in full.
+/// Refuses cuts that surely lack no less than others that were judged in full; if some have fitted,
+/// those that surely lack anything: nobody asks for the least lack then.
 bool Candidates::refuse_known(const Cuts& cuts) {
   if (!closest_ || problem_.recompute != Recompute::None) return false;
   std::vector<double> above(live_.ranks());
@@ -249,7 +250,8 @@ bool Candidates::refuse_known(const Cuts& cuts) {
                static_cast<double>(problem_.memory_limit[r].value);
     most = std::max(most, above[r]);
   }
-  if (most < static_cast<double>((closest_->needed - closest_->available).value)) return false;
+  const Bytes least = best_ ? Bytes{1} : closest_->needed - closest_->available;
+  if (most < static_cast<double>(least.value)) return false;
   for (std::size_t r = 0; r < live_.ranks(); ++r)
     if (above[r] > 0)
       above_bound_[r] = above[r] + static_cast<double>(problem_.memory_limit[r].value) -
