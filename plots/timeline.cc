@@ -6,6 +6,7 @@
 #include "plots/timeline_boxes.h"
 #include "plots/timeline_memory.h"
 #include "plots/timeline_rows.h"
+#include "plots/timeline_shares.h"
 
 namespace pfeife {
 namespace {
@@ -31,7 +32,7 @@ std::string swatch(Paint paint, std::size_t shades) {
   return svg.body();
 }
 
-std::vector<LegendEntry> legend(std::span<const Trace> traces, std::size_t shades,
+std::vector<LegendEntry> legend(std::span<const Trace> traces, std::size_t shades, bool dense,
                                 const TimelineOptions& options) {
   std::array<bool, kPaints> present{};
   bool launches = false, waits = false;
@@ -61,6 +62,7 @@ std::vector<LegendEntry> legend(std::span<const Trace> traces, std::size_t shade
   entries.push_back(
       {Svg().path("M0 -4l7 4l-7 4z", " fill=\"" + hex(kInk) + "\"").body(), 7, "critical rank"});
   if (shades > 1) entries.push_back({"", 0, "paler = later stage of the rank"});
+  if (dense) entries.push_back({"", 0, "heights = shares of each pixel's time"});
   return entries;
 }
 
@@ -129,8 +131,9 @@ void draw_axis(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
 }  // namespace
 
 std::string timeline_svg(std::span<const Trace> traces, const TimelineOptions& options) {
-  std::size_t shades = timeline_layout(traces, options, 1).shades;
-  const auto entries = legend(traces, shades, options);
+  const TimelineLayout draft = timeline_layout(traces, options, 1);
+  const auto entries =
+      legend(traces, draft.shades, std::ranges::any_of(draft.panels, is_dense), options);
   const auto line_of = break_lines(entries, std::max(480, options.width) - 28.0);
   const TimelineLayout layout = timeline_layout(traces, options, line_of.back() + 1);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plots/timeline_boxes.h"
+#include "plots/timeline_shares.h"
 
 namespace pfeife::plots {
 namespace {
@@ -92,7 +93,10 @@ void draw_launches(Svg& svg, const Panel& panel) {
     svg.path(data, " class=\"launch\" fill=\"" + hex(kInk) + "\" fill-opacity=\"0.55\"");
 }
 
-void draw_critical_path(Svg& svg, const Panel& panel) {
+constexpr double kInvisible = 0.5;  ///< pixels; what is shorter cannot be told from its neighbours
+
+/// Pieces that end less than `finest` pixels after the last one drawn began are part of it.
+void draw_critical_path(Svg& svg, const Panel& panel, double finest) {
   std::vector<double> y(panel.trace->events.size());
   for (std::size_t r = 0; r < panel.rows.size(); ++r) {
     const Row& row = panel.rows[r];
@@ -102,10 +106,14 @@ void draw_critical_path(Svg& svg, const Panel& panel) {
       if (!item.guest) y[item.event] = row.top(item, true) + row.communication_height - 1;
   }
   std::string data;
+  double begun = 0;
   for (const std::size_t i : critical_path(*panel.trace)) {
     const Event& event = panel.trace->events[i];
-    data += (data.empty() ? "M" : "L") + coordinate(panel.scale.x(event.start)) + " " +
-            coordinate(y[i]) + "H" + coordinate(panel.scale.x(event.end));
+    const double left = panel.scale.x(event.start), right = panel.scale.x(event.end);
+    if (!data.empty() && right - begun < finest) continue;
+    begun = left;
+    data += (data.empty() ? "M" : "L") + coordinate(left) + " " + coordinate(y[i]) + "H" +
+            coordinate(right);
   }
   svg.path(data, " class=\"critical\" fill=\"none\" stroke=\"" + hex(kInk) +
                      "\" stroke-width=\"1.4\" stroke-linejoin=\"round\"");
@@ -141,18 +149,21 @@ void draw_rows(Svg& svg, const TimelineLayout& layout, const Panel& panel,
     svg.line(x, panel.rows.front().compute_top, x, panel.rows_bottom, kRule,
              " stroke-width=\"0.6\"");
   }
-  const bool arrows = draws_arrows(layout, panel);
-  const std::vector<LabelStyle> styles = label_styles(panel);
+  const bool arrows = draws_arrows(layout, panel), dense = is_dense(panel);
+  const std::vector<LabelStyle> styles = dense ? std::vector<LabelStyle>{} : label_styles(panel);
   const RankId critical = critical_rank(*panel.trace);
   if (arrows) draw_arrows(svg, panel);  // under the boxes: seen between the rows only
   for (std::size_t r = 0; r < panel.rows.size(); ++r) {
     const RankId rank{static_cast<std::int64_t>(r)};
     draw_names(svg, layout, panel, rank, rank == critical && !panel.trace->events.empty());
-    draw_boxes(svg, layout, panel, rank, styles);
+    if (dense)
+      draw_shares(svg, layout, panel, rank);
+    else
+      draw_boxes(svg, layout, panel, rank, styles);
     draw_figures(svg, layout, panel, rank, options);
   }
   draw_launches(svg, panel);
-  if (options.critical_path) draw_critical_path(svg, panel);
+  if (options.critical_path) draw_critical_path(svg, panel, dense ? kInvisible : 0);
 }
 
 }  // namespace pfeife::plots
