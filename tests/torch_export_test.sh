@@ -61,16 +61,6 @@ def wrapped(batch=4):
     return WithLoss(), {"x": torch.zeros(batch, 8), "y": torch.zeros(batch, 8)}
 EOF
 "$python" "$repository/configs/models/export_models.py" --module "$folder/wrapped.py:wrapped" --out "$folder" > /dev/null
-cat > "$folder/wrapped.yaml" << EOF
-version: 1
-model: wrapped.pt2
-cluster: $repository/configs/clusters/laptop.yaml
-cases: {devices: 2, microbatches: 4}
-plan: {families: [interleaved_1f1b], loops: 2}
-baselines: []
-engines: estimate
-EOF
-"$exp" "$folder/wrapped.yaml" --out "$folder/run" --quiet > /dev/null
 {
   cat << 'EOF'
 import json, pathlib, sys
@@ -100,4 +90,22 @@ if losses:
     assert len(losses) == 4 and abs(sum(losses).item() / 4 - unsplit) < 1e-6 * abs(unsplit), (losses, unsplit)
 EOF
 } > "$folder/example.py"
-(cd "$folder" && "$python" -m torch.distributed.run --standalone --nproc-per-node 2 example.py "$folder"/run/*/planned)
+grep -o 'for stage in stages: stage\._[a-z0-9_]* = list' "$repository/configs/README.md" > "$folder/greet.py"
+sed "/^schedule = /e cat $folder/greet.py" "$folder/example.py" > "$folder/example_v.py"
+
+# runs FAMILY FILE: a plan of the family, two stages on each of two ranks.
+runs() {
+  cat > "$folder/wrapped.yaml" << EOF
+version: 1
+model: wrapped.pt2
+cluster: $repository/configs/clusters/laptop.yaml
+cases: {devices: 2, microbatches: 4}
+plan: {families: [$1], loops: 2}
+baselines: []
+engines: estimate
+EOF
+  "$exp" "$folder/wrapped.yaml" --out "$folder/$1" --quiet > /dev/null
+  (cd "$folder" && "$python" -m torch.distributed.run --standalone --nproc-per-node 2 "$2" "$folder/$1"/*/planned)
+}
+runs interleaved_1f1b example.py
+runs zbv_greedy example_v.py

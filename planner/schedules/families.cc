@@ -19,7 +19,8 @@ namespace pfeife {
   FAMILY(zb1p)                     \
   FAMILY(zbv)                      \
   FAMILY(dualpipev)                \
-  FAMILY(zb_greedy)
+  FAMILY(zb_greedy)                \
+  FAMILY(zbv_greedy)
 
 #define PFEIFE_DECLARE(name) Family name();
 PFEIFE_FAMILIES(PFEIFE_DECLARE)

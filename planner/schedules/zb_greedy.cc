@@ -1,15 +1,19 @@
-// zb_greedy: the order is built for the costs, so the family has no closed form.
+// zb_greedy and zbv_greedy: the order is built for the costs, so the families have no closed form.
+// The second has two stages a rank in the shape of a V, as ZB-V and V-Half (Qi et al., "Pipeline
+// Parallelism with Controllable Memory", NeurIPS 2024): what a microbatch keeps on a rank is then
+// about the same on all, and the last stage needs no transfer to the rank that began.
 //
 //  1. Orders from scratch by every combination of a few rules (list_order.h), and those of the
 //     families with a closed form and the same placement, their backward split.
 //  2. Those within the memory are timed; the best few are improved by moving actions of the longest
 //     path (order_descent.h).
 //
-// As a family, without costs: every F, I and W takes the same time, transfers none, no memory cap.
+// As families, without costs: every F, I and W takes the same time, transfers none, no memory cap.
 #include "planner/schedules/zb_greedy.h"
 
 #include <algorithm>
 
+#include "planner/schedules/families.h"
 #include "planner/schedules/list_order.h"
 
 namespace pfeife {
@@ -19,6 +23,8 @@ Family zb_h2();
 Family zb1p();
 Family one_forward_one_backward();
 Family interleaved_1f1b();
+Family zbv();
+Family dualpipev();
 
 namespace {
 
@@ -89,11 +95,11 @@ void judge_by_span(OrderModel& model) {
 
 std::optional<Refusal> any_loops(const ScheduleSpec&) { return std::nullopt; }
 
-Schedule generate(const ScheduleSpec& spec) {
+Schedule for_equal_times(const ScheduleSpec& spec) {
   const Nanoseconds unit{1000};
   const StageCosts costs = uniform_costs(spec.stages(), unit, unit, unit, Nanoseconds{0});
   return schedule_of(
-      zero_bubble_order(costs, dealt_round(spec), spec.microbatches, {}, {.moves = 0}).order);
+      zero_bubble_order(costs, placement_for(spec), spec.microbatches, {}, {.moves = 0}).order);
 }
 
 }  // namespace
@@ -109,10 +115,11 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   const std::size_t most = std::min(options.rules, kMostActions / model.actions());
   rules.resize(std::clamp<std::size_t>(most, 1, rules.size()));
   for (const ListRules& one : rules) finder.add(*list_order(model, one));
-  for (const Family& family :
-       {zb_h1(), zb_h2(), zb1p(), one_forward_one_backward(), interleaved_1f1b()}) {
+  for (const Family& family : {zb_h1(), zb_h2(), zb1p(), one_forward_one_backward(),
+                               interleaved_1f1b(), zbv(), dualpipev()}) {
     const ScheduleSpec spec{family.name, model.ranks, microbatches, loops, {}, {}};
     if (family.refuse(spec)) continue;
+    if (family.placement(spec).rank_of_stage != placement.rank_of_stage) continue;
     if (auto order = order_of(family.generate(spec))) finder.add(*std::move(order));
   }
   return finder.best();
@@ -128,8 +135,18 @@ Family zb_greedy() {
   return {.name = "zb_greedy",
           .rule = "F, I and W in an order built for the costs under a memory cap",
           .refuse = any_loops,
-          .generate = generate,
+          .generate = for_equal_times,
           .placement = dealt_round,
+          .certified = false,
+          .built_for_costs = true};
+}
+
+Family zbv_greedy() {
+  return {.name = "zbv_greedy",
+          .rule = "zb_greedy with two stages a rank in the shape of a V",
+          .refuse = exactly_two_loops,
+          .generate = for_equal_times,
+          .placement = folded,
           .certified = false,
           .built_for_costs = true};
 }

@@ -122,6 +122,17 @@ std::vector<Cuts> starts_of(const CutModel& model, const Cuts& equal_time, std::
   return found;
 }
 
+/// One microbatch on the placement of `spec`.
+ScheduleSpec one_in_closed_form(const ScheduleSpec& spec) {
+  const auto placement = placement_for(spec).rank_of_stage;
+  ScheduleSpec one{"zb1p", spec.ranks, 1, spec.loops, {}, {}};
+  for (const char* name : {"zb_h1", "zbv", "zb1p"}) {
+    one.family = name;
+    if (!refusal(one) && placement_for(one).rank_of_stage == placement) break;
+  }
+  return one;
+}
+
 }  // namespace
 
 bool is_built(const ScheduleSpec& spec) { return family(spec.family).built_for_costs; }
@@ -144,7 +155,7 @@ OneMicrobatch one_microbatch(const Problem& problem, const ScheduleSpec& spec) {
   for (LayerStorage& storage : least.storages) storage.weight_savers.clear();
   const Problem one{least,
                     problem.cluster,
-                    {{spec.loops == 1 ? "zb_h1" : "zb1p", spec.ranks, 1, spec.loops, {}, {}}},
+                    {one_in_closed_form(spec)},
                     problem.device_of_rank,
                     problem.memory_limit,
                     problem.cuts,

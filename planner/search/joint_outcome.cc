@@ -1,6 +1,7 @@
 #include "planner/search/joint_outcome.h"
 
 #include <algorithm>
+#include <set>
 
 #include "planner/ir/error.h"
 #include "planner/search/joint_certificate.h"
@@ -136,17 +137,21 @@ std::string listed_class(const Problem& problem, const std::string& some) {
 void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule& best,
                    Bound& bound) {
   double any = kInfinite;
-  for (const AnyOrder& one : any_order) any = std::min(any, one.bound());
+  std::set<std::string> families;
+  for (const AnyOrder& one : any_order)
+    any = std::min(any, one.bound()), families.insert(one.spec().family);
   if (any == kInfinite) return;
+  std::string names;
+  for (const std::string& name : families) names += (names.empty() ? "" : " and ") + name;
   const Nanoseconds least{static_cast<std::int64_t>(any)};
   if (best.order) {
     bound.time = std::min(bound.time, least);
-    bound.covers += ", and any order of any stages dealt round to the ranks";
+    bound.covers += ", and any order of any stages that the ranks have in " + names;
   } else {
-    bound.covers += stream_all(
-        "; not zb_greedy, whose orders are built for the costs: no order "
-        "of stages dealt round to the ranks is below ",
-        to_string(least));
+    bound.covers += stream_all("; not ", names,
+                               ", whose orders are built for the costs: no order of the stages "
+                               "that the ranks have there is below ",
+                               to_string(least));
   }
 }
 

@@ -16,8 +16,16 @@ struct Pipeline {
   std::size_t ranks, loops, microbatches;
   std::vector<std::int64_t> forward, input, weight;  // [stage]
   std::vector<std::int64_t> transfer;                // [boundary], both ways
+  bool folded = false;                               // rank r has r and 2 ranks - 1 - r
 
   std::size_t stages() const { return ranks * loops; }
+  std::size_t rank(std::size_t s) const {
+    return folded && s >= ranks ? 2 * ranks - 1 - s : s % ranks;
+  }
+  /// ns from the stage before s to s.
+  std::int64_t sent(std::size_t s) const {
+    return s == 0 || rank(s - 1) == rank(s) ? 0 : transfer[s];
+  }
 };
 
 /// The best step of all orders: starts never go back in time, each action at once when its rank and
@@ -33,7 +41,7 @@ class BestOrder {
                     p_.stages(), std::vector<std::int64_t>(p_.microbatches, -1))) {
     const auto n = static_cast<std::int64_t>(p_.microbatches);
     for (std::size_t s = 0; s < p_.stages(); ++s)
-      left_[s % p_.ranks] += n * (p_.forward[s] + p_.input[s] + p_.weight[s]);
+      left_[p_.rank(s)] += n * (p_.forward[s] + p_.input[s] + p_.weight[s]);
     go_on(0, p_.stages() * p_.microbatches * 3);
   }
   std::int64_t best() const { return best_; }
@@ -42,7 +50,7 @@ class BestOrder {
   static constexpr std::int64_t kNot = -1;
   std::int64_t sent(std::size_t op, std::size_t s, std::size_t boundary, std::size_t m) const {
     const std::int64_t end = end_[op][s][m];
-    return end == kNot ? kNot : end + (p_.ranks > 1 ? p_.transfer[boundary] : 0);
+    return end == kNot ? kNot : end + p_.sent(boundary);
   }
   /// When what the action needs is there; kNot = not yet scheduled.
   std::int64_t ready(std::size_t op, std::size_t s, std::size_t m) const {
@@ -66,7 +74,7 @@ class BestOrder {
         for (std::size_t m = 0; m < p_.microbatches; ++m) {
           if (end_[op][s][m] != kNot) continue;
           const std::int64_t needs = ready(op, s, m);
-          const std::size_t r = s % p_.ranks;
+          const std::size_t r = p_.rank(s);
           const std::int64_t start = std::max(needs, free_[r]);
           if (needs == kNot || start < now) continue;
           const std::int64_t time = (*times[op])[s], was_free = free_[r];
@@ -112,14 +120,16 @@ std::int64_t any_order_bound(const Pipeline& p) {
   const Problem problem = problem_of(p, layers, cluster);
   const CutModel model(layers, cluster, MemoryRule::Lifetimes);
   return static_cast<std::int64_t>(
-      AnyOrder(model, problem, {"zb_greedy", p.ranks, p.microbatches, p.loops, {}, {}}).bound());
+      AnyOrder(model, problem,
+               {p.folded ? "zbv_greedy" : "zb_greedy", p.ranks, p.microbatches, p.loops, {}, {}})
+          .bound());
 }
 
 /// The stages that neighbouring layers make: all ways to cut into ranks * loops.
 void for_each_cut(const Pipeline& p, const std::function<void(const Pipeline&)>& visit) {
   const Layers layers = layers_of(p);
   for_each_partition(layers, p.stages(), [&](const Partition& cuts) {
-    Pipeline cut{p.ranks, p.loops, p.microbatches, {0}, {0}, {0}, {0}};
+    Pipeline cut{p.ranks, p.loops, p.microbatches, {0}, {0}, {0}, {0}, p.folded};
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const bool begins = l > 0 && std::ranges::count(cuts.cuts, static_cast<std::int32_t>(l) - 1);
       if (begins)
@@ -139,17 +149,19 @@ void for_each_cut(const Pipeline& p, const std::function<void(const Pipeline&)>&
 std::int64_t longest_chain(const Pipeline& p) {
   const auto n = static_cast<std::int64_t>(p.microbatches);
   std::int64_t longest = 0, turn = 0;  // turn: one microbatch forward through all stages
-  const auto transfer = [&](std::size_t s) { return s == 0 || p.ranks == 1 ? 0 : p.transfer[s]; };
-  for (std::size_t s = 0; s < p.stages(); ++s) turn += p.forward[s] + transfer(s);
+  for (std::size_t s = 0; s < p.stages(); ++s) turn += p.forward[s] + p.sent(s);
   for (std::size_t r = 0; r < p.ranks; ++r)
-    for (std::size_t leave = 0; leave < p.stages(); leave += leave == 0 && r > 0 ? r : p.ranks) {
+    for (std::size_t leave = 0; leave < p.stages(); ++leave) {
+      if (leave > 0 && p.rank(leave) != r) continue;
       std::int64_t after = leave == 0 ? 0 : p.weight[0];
-      for (std::size_t s = 0; s < leave; ++s) after += p.input[s] + transfer(s + 1);
-      for (std::size_t comes = r; comes < p.stages(); comes += p.ranks) {
-        std::int64_t forward = transfer(comes), back = turn;
-        for (std::size_t s = 0; s < comes; ++s) forward += p.forward[s] + transfer(s);
-        for (std::size_t s = comes + 1; s < p.stages(); ++s) back += p.input[s] + transfer(s);
-        for (std::size_t s = r; s < p.stages(); s += p.ranks) {
+      for (std::size_t s = 0; s < leave; ++s) after += p.input[s] + p.sent(s + 1);
+      for (std::size_t comes = 0; comes < p.stages(); ++comes) {
+        if (p.rank(comes) != r) continue;
+        std::int64_t forward = p.sent(comes), back = turn;
+        for (std::size_t s = 0; s < comes; ++s) forward += p.forward[s] + p.sent(s);
+        for (std::size_t s = comes + 1; s < p.stages(); ++s) back += p.input[s] + p.sent(s);
+        for (std::size_t s = 0; s < p.stages(); ++s) {
+          if (p.rank(s) != r) continue;
           if (s >= comes) forward += n * p.forward[s];
           if (s >= leave) forward += n * (p.input[s] + (leave == 0 ? p.weight[s] : 0));
           if (s >= leave && s <= comes) back += n * (p.input[s] + (leave == 0 ? p.weight[s] : 0));
@@ -175,7 +187,7 @@ TEST(AnyOrder, IsNotAboveTheBestOfAllOrdersAndOftenEqual) {
                                                                        {3, 2, 1},
                                                                        {2, 3, 1}}};
     const auto [ranks, loops, microbatches] = kSizes[static_cast<std::size_t>(round) % 9];
-    Pipeline p{ranks, loops, microbatches, {}, {}, {}, {}};
+    Pipeline p{ranks, loops, microbatches, {}, {}, {}, {}, loops == 2 && round % 2 == 0};
     for (std::size_t l = 0; l < p.stages() + random() % 2; ++l) {
       p.forward.push_back(1 + random() % 9), p.input.push_back(1 + random() % 9);
       p.weight.push_back(random() % 9), p.transfer.push_back(random() % 4);
@@ -219,6 +231,20 @@ TEST(AnyOrder, IsReachedByOrdersOfEqualStages) {
       const TimedOrder order = zero_bubble_order(costs, placement_for(spec), microbatches, {});
       EXPECT_EQ(order.time, expected) << loops << " " << microbatches;
     }
+}
+
+// The same in the shape of a V: the longest chain of all is what an order takes.
+TEST(AnyOrder, IsReachedByOrdersOfEqualStagesInAV) {
+  for (const std::size_t microbatches : {1, 2, 4, 8, 16}) {
+    const std::size_t ranks = 8, stages = 2 * ranks;
+    const std::vector<std::int64_t> one(stages, 1), none(stages, 0);
+    const Pipeline p{ranks, 2, microbatches, one, one, one, none, true};
+    EXPECT_EQ(any_order_bound(p), longest_chain(p)) << microbatches;
+    const StageCosts costs =
+        uniform_costs(stages, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{0});
+    EXPECT_EQ(zero_bubble_order(costs, v_shape(ranks), microbatches, {}).time, longest_chain(p))
+        << microbatches;
+  }
 }
 
 }  // namespace

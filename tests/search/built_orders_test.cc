@@ -25,6 +25,7 @@ struct Instance {
   ScheduleSpec built(std::size_t loops) const {
     return {"zb_greedy", ranks, microbatches, loops, {}, {}};
   }
+  ScheduleSpec folded() const { return {"zbv_greedy", ranks, microbatches, 2, {}, {}}; }
   Problem problem(std::vector<ScheduleSpec> schedules) const {
     Problem p{.layers = layers, .cluster = cluster, .schedules = std::move(schedules)};
     for (std::size_t r = 0; r < ranks; ++r)
@@ -48,14 +49,15 @@ SearchOptions small() { return {.iterations = 30}; }
 
 TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
   std::mt19937 random(23);
-  int built_best = 0, feasible = 0;
+  int built_best = 0, feasible = 0, folded = 0;
   for (int round = 0; round < 60; ++round) {
     const Instance instance = random_instance(random, 8 + random() % 8, round % 2 == 0);
     std::vector<ScheduleSpec> listed;
     for (int k = 0; k < 3; ++k)
       listed.push_back(random_spec(random, instance.ranks, instance.microbatches, {1, 2}));
     const SearchOutcome without = search(instance.problem(listed), small());
-    listed.push_back(instance.built(1)), listed.push_back(instance.built(2));
+    for (const ScheduleSpec& spec : {instance.built(1), instance.built(2), instance.folded()})
+      listed.push_back(spec);
     const Problem problem = instance.problem(listed);
     const SearchOutcome with = search(problem, small());
     if (!without.plans.empty()) {
@@ -63,7 +65,8 @@ TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
       EXPECT_LE(with.plans[0].estimate, without.plans[0].estimate) << round;
     }
     for (const PlannedSchedule& plan : with.plans) {
-      EXPECT_EQ(plan.order.has_value(), plan.spec.family == "zb_greedy");
+      EXPECT_EQ(plan.order.has_value(), is_built(plan.spec));
+      folded += plan.spec.family == "zbv_greedy";
       expect_as_told(problem, plan);
     }
     if (with.plans.empty()) continue;
@@ -73,6 +76,7 @@ TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
   }
   EXPECT_GT(feasible, 30);
   EXPECT_GT(built_best, 10);
+  EXPECT_GT(folded, 10);
 }
 
 TEST(BuiltOrders, OfRecomputedStagesAreWhatTheySayAndFitWhereOthersDoNot) {
@@ -80,7 +84,8 @@ TEST(BuiltOrders, OfRecomputedStagesAreWhatTheySayAndFitWhereOthersDoNot) {
   int more = 0, choices = 0;
   for (int round = 0; round < 40; ++round) {
     const Instance instance = random_instance(random, 8 + random() % 4, true);
-    Problem problem = instance.problem({instance.built(1 + random() % 2)});
+    Problem problem =
+        instance.problem({round % 3 == 0 ? instance.folded() : instance.built(1 + random() % 2)});
     const bool fits = !search(problem, small()).plans.empty();
     for (const Recompute recompute : {Recompute::Full, Recompute::Choose}) {
       problem.recompute = recompute;
@@ -110,7 +115,8 @@ TEST(BuiltOrders, NoScheduleOfAnyCutsIsBelowTheBoundForAnyOrder) {
   for (int round = 0; round < 120; ++round) {
     Instance instance = random_instance(random, 6, false);
     const std::size_t loops = 1 + random() % 2;
-    const ScheduleSpec spec = instance.built(loops);
+    const ScheduleSpec spec =
+        loops == 2 && round % 4 < 2 ? instance.folded() : instance.built(loops);
     if (round % 2 == 0)  // one layer that decides
       for (LayerTimes& t : instance.layers.layers[random() % instance.layers.size()].times)
         t.forward *= 20, t.backward_input *= 20, t.backward_weight *= 20;
@@ -247,7 +253,7 @@ TEST(BuiltOrders, AreTheSameForAnyNumberOfThreads) {
   std::mt19937 random(47);
   const Instance instance = random_instance(random, 14, false);
   const Problem problem =
-      instance.problem({instance.built(1), instance.built(2), instance.built(3),
+      instance.problem({instance.built(1), instance.built(2), instance.built(3), instance.folded(),
                         ScheduleSpec{"1f1b", instance.ranks, instance.microbatches, 1, {}, {}}});
   SearchOptions one = small(), three = small();
   three.threads = 3;

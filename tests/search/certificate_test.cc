@@ -113,8 +113,12 @@ TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
     Instance instance = random_instance(random, 3);
     const ScheduleSpec spec = instance.schedules[0];
     if (round % 2 == 0)
-      instance.schedules.push_back(
-          {"zb_greedy", spec.ranks, spec.microbatches, spec.loops, {}, {}});
+      instance.schedules.push_back({spec.loops == 2 && round % 4 == 0 ? "zbv_greedy" : "zb_greedy",
+                                    spec.ranks,
+                                    spec.microbatches,
+                                    spec.loops,
+                                    {},
+                                    {}});
     instance.recompute = static_cast<Recompute>(random() % 3);
     std::vector<Partition> all;
     for_each_partition(instance.layers, spec.stages(),
@@ -208,7 +212,7 @@ TEST(Certify, TellsTimesAndMemoryOfRecomputationApart) {
 // A plan of an order built for its costs: the certificate is of any order at all.
 TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
   std::mt19937 random(37);
-  int built = 0, whole = 0, split = 0;
+  int built = 0, whole = 0, split = 0, folded = 0;
   for (int round = 0; round < 120; ++round) {
     Instance instance = random_instance(random, 1);
     if (round % 2 == 0)  // one layer that decides
@@ -217,9 +221,10 @@ TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
     const ScheduleSpec spec = instance.schedules[0];
     for (const std::size_t loops : {1, 2})
       instance.schedules.push_back({"zb_greedy", spec.ranks, spec.microbatches, loops, {}, {}});
+    instance.schedules.push_back({"zbv_greedy", spec.ranks, spec.microbatches, 2, {}, {}});
     const SearchOutcome outcome = certified_search(instance.problem());
     if (outcome.plans.empty() || !outcome.plans[0].order) continue;
-    ++built;
+    ++built, folded += outcome.plans[0].spec.family == "zbv_greedy";
     ASSERT_TRUE(outcome.certificate) << round;
     Certificate certificate = *outcome.certificate;
     split += std::ranges::any_of(certificate.proofs, [](const CertifiedProof& proof) {
@@ -236,6 +241,7 @@ TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
   }
   EXPECT_GT(built, 20);
   EXPECT_GT(whole, 10);
+  EXPECT_GT(folded, 5);
   EXPECT_GT(split, 5) << "bounds by which stage has one layer";
 }
 

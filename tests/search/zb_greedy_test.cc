@@ -104,11 +104,18 @@ StageCosts random_costs(std::mt19937& random, std::size_t stages) {
   return costs;
 }
 
-/// [rank] Enough for one microbatch of all the rank's stages, dealt round, and a little more.
-std::vector<Bytes> random_room(std::mt19937& random, const StageCosts& costs, std::size_t ranks) {
-  std::vector<Bytes> room(ranks, Bytes{0});
+/// Dealt round or, two stages a rank, in the shape of a V.
+Placement random_placement(std::mt19937& random, std::size_t ranks, std::size_t loops) {
+  return loops == 2 && random() % 2 ? v_shape(ranks) : round_robin(ranks * loops, ranks);
+}
+
+/// [rank] Enough for one microbatch of all the rank's stages and a little more.
+std::vector<Bytes> random_room(std::mt19937& random, const StageCosts& costs,
+                               const Placement& placement) {
+  std::vector<Bytes> room(placement.ranks(), Bytes{0});
   for (std::size_t s = 0; s < costs.stages.size(); ++s)
-    room[s % ranks] += costs.stages[s].saved + costs.stages[s].weight_saved;
+    room[placement.rank_of_stage[s].index()] +=
+        costs.stages[s].saved + costs.stages[s].weight_saved;
   for (Bytes& bytes : room) bytes += Bytes{static_cast<std::int64_t>(random() % 100)};
   return room;
 }
@@ -168,8 +175,8 @@ TEST(ZeroBubbleOrder, IsTimedAsByTheEstimatorKeepsItsRoomAndIsValid) {
   for (int round = 0; round < 60; ++round) {
     const std::size_t d = 1 + random() % 4, v = 1 + random() % 3, n = 1 + random() % 6;
     const StageCosts costs = random_costs(random, d * v);
-    const Placement placement = round_robin(d * v, d);
-    const std::vector<Bytes> room = random_room(random, costs, d);
+    const Placement placement = random_placement(random, d, v);
+    const std::vector<Bytes> room = random_room(random, costs, placement);
     const TimedOrder built = zero_bubble_order(costs, placement, n, room, {.moves = 100});
     const Schedule schedule = schedule_of(built.order);
     const Nanoseconds estimated = step_time(run(schedule, costs, placement));
@@ -189,8 +196,8 @@ TEST(ZeroBubbleOrder, ByOneRuleKeepsItsRoomAndIsGivenUpOnlyWhereItTakesAboutAsLo
   for (int round = 0; round < 60; ++round) {
     const std::size_t d = 2 + random() % 3, v = 1 + random() % 3, n = 2 + random() % 5;
     const StageCosts costs = random_costs(random, d * v);
-    const Placement placement = round_robin(d * v, d);
-    const std::vector<Bytes> room = random_room(random, costs, d);
+    const Placement placement = random_placement(random, d, v);
+    const std::vector<Bytes> room = random_room(random, costs, placement);
     const OrderModel model(costs, placement, n, room);
     OrderClock clock(model);
     const std::size_t rule = random() % order_rules(v);
@@ -209,7 +216,8 @@ TEST(ZeroBubbleOrder, ByOneRuleKeepsItsRoomAndIsGivenUpOnlyWhereItTakesAboutAsLo
 
 TEST(ZeroBubbleOrder, IsNoSlowerThanTheClosedFormsOfItsPlacement) {
   std::mt19937 random(11);
-  for (const char* name : {"zb_h1", "zb_h2", "1f1b", "zb1p", "interleaved_1f1b"})
+  for (const char* name :
+       {"zb_h1", "zb_h2", "1f1b", "zb1p", "interleaved_1f1b", "zbv", "dualpipev"})
     for (int round = 0; round < 4; ++round) {
       const std::size_t d = 2 + random() % 4;
       ScheduleSpec spec{name, d, 2 * d, 1, {}, {}};
