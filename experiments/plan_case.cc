@@ -123,7 +123,7 @@ CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluste
       plans.planned.push_back(from_schedule(config, layers, cluster));
       break;
   }
-  plans.search_s =
+  plans.search.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   for (const std::string& name : config.baselines)
     plans.baselines.push_back(baseline(name, *plans.settled, *plans.layers, cluster));

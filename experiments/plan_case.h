@@ -14,11 +14,8 @@
 
 namespace pfeife {
 
-struct CasePlans {
-  std::shared_ptr<const CaseConfig> settled;  ///< the case with nothing left open
-  const Layers* layers = nullptr;             ///< of it
-  std::vector<Candidate> planned;    ///< best estimate first; one with a reason if nothing fits
-  std::vector<Candidate> baselines;  ///< in the order of the config
+/// What the search of a case says besides its plans; empty for a given plan.
+struct SearchFindings {
   std::vector<Rejected> rejected;
   std::vector<SearchStep> history;
   std::vector<FrontPoint> front;
@@ -27,8 +24,16 @@ struct CasePlans {
   std::optional<Bound> bound;
   /// Proofs of the bound, the plan's own first; may be empty.
   std::vector<std::shared_ptr<const Certificate>> certificates;
-  std::size_t candidates = 0;  ///< evaluated by the search
-  double search_s = 0;
+  std::size_t candidates = 0;  ///< evaluated
+  double seconds = 0;
+};
+
+struct CasePlans {
+  std::shared_ptr<const CaseConfig> settled;  ///< the case with nothing left open
+  const Layers* layers = nullptr;             ///< of it
+  std::vector<Candidate> planned;    ///< best estimate first; one with a reason if nothing fits
+  std::vector<Candidate> baselines;  ///< in the order of the config
+  SearchFindings search;
 };
 
 /// The families that the config names, one by one.

@@ -162,10 +162,10 @@ Plan plan_of(const Evaluation& evaluation, const EvaluatedCase& evaluated) {
   plan.recompute.resize(plan.partition.stages(), false);
   plan.estimate = step_time(evaluation.estimated);
   plan.peak_memory = evaluation.peak_memory;
-  if (planned) plan.bound = evaluated.bound;
+  if (planned) plan.bound = evaluated.search.bound;
   plan.found["by"] = planned ? "search" : "equal-time cuts";
   plan.found["program"] = "pfeife " PFEIFE_VERSION;
-  if (planned) plan.found["candidates"] = std::to_string(evaluated.candidates);
+  if (planned) plan.found["candidates"] = std::to_string(evaluated.search.candidates);
   return plan;
 }
 
@@ -229,7 +229,7 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
     lost.push_back({listed_name(plan.candidate), slower_text(step_time(plan.estimated) - chosen),
                     std::nullopt});
   }
-  for (const Rejected& rejected : evaluated.rejected)
+  for (const Rejected& rejected : evaluated.search.rejected)
     lost.push_back({listed_name({.spec = rejected.spec}), rejected.reason, rejected.bound});
   return lost;
 }
@@ -258,19 +258,19 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   record.notes.insert(record.notes.end(), chosen.cluster->notes.begin(),
                       chosen.cluster->notes.end());
   record.plans.push_back(plan_record(chosen));
-  record.plans.front().row.search_s = evaluated.search_s;
-  record.plans.front().row.candidates = evaluated.candidates;
-  if (evaluated.bound && chosen.possible()) {
-    add_bound(*evaluated.bound, record.plans.front().row);
-    record.bound_covers = evaluated.bound->covers;
+  record.plans.front().row.search_s = evaluated.search.seconds;
+  record.plans.front().row.candidates = evaluated.search.candidates;
+  if (evaluated.search.bound && chosen.possible()) {
+    add_bound(*evaluated.search.bound, record.plans.front().row);
+    record.bound_covers = evaluated.search.bound->covers;
   }
   for (const Evaluation& baseline : evaluated.baselines)
     record.plans.push_back(plan_record(baseline));
-  record.front = evaluated.front;
-  record.alternatives = evaluated.alternatives;
-  record.tried = evaluated.tried;
+  record.front = evaluated.search.front;
+  record.alternatives = evaluated.search.alternatives;
+  record.tried = evaluated.search.tried;
   record.lost = lost_schedules(evaluated);
-  record.history = evaluated.history;
+  record.history = evaluated.search.history;
   record.choices = choices_of(evaluated);
   return record;
 }
@@ -290,7 +290,8 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
   }
   const std::filesystem::path proof = folder / "planned" / "certificate.txt";
   std::vector<Certificate> certificates;
-  for (const auto& certificate : evaluated.certificates) certificates.push_back(*certificate);
+  for (const auto& certificate : evaluated.search.certificates)
+    certificates.push_back(*certificate);
   if (certificates.empty())
     std::filesystem::remove(proof);
   else

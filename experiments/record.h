@@ -16,17 +16,9 @@ struct EvaluatedCase {
   std::shared_ptr<const CaseConfig> settled;  ///< with nothing left open: that of the plans
   std::string digest;
   std::vector<NodeId> node_order;  ///< Plan::node_order
-  std::size_t chosen = 0;  ///< of `planned`
+  std::size_t chosen = 0;          ///< of `planned`
   std::vector<Evaluation> planned, baselines;
-  std::vector<Rejected> rejected;
-  std::vector<SearchStep> history;
-  std::vector<FrontPoint> front;
-  std::vector<Alternative> alternatives;
-  std::vector<TriedChange> tried;
-  std::optional<Bound> bound;
-  std::vector<std::shared_ptr<const Certificate>> certificates;  ///< the plan's first; may be empty
-  std::size_t candidates = 0;
-  double search_s = 0;
+  SearchFindings search;
 };
 
 /// The record of a case: the chosen plan first, then the baselines.
@@ -35,9 +27,9 @@ CaseRecord record_of(const EvaluatedCase& evaluated);
 /// The chosen plan and the baselines, those that cannot be left out.
 std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated);
 
-/// Writes FOLDER/<plan>/{plan.yaml, schedule.csv, split_points.json, schedule_torch.csv} of the kept
-/// plans, and certificate.txt, the proof of the bound (or that nothing fits), in FOLDER/planned.
-/// Errors: RuntimeFault.
+/// Writes FOLDER/<plan>/{plan.yaml, schedule.csv, split_points.json, schedule_torch.csv} of the
+/// kept plans, and certificate.txt, the proof of the bound (or that nothing fits), in
+/// FOLDER/planned. Errors: RuntimeFault.
 void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated);
 /// Likewise {timeline.svg, trace.json}, with the traces of all engines that ran.
 void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated);

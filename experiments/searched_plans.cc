@@ -194,7 +194,7 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
   SearchOutcome& outcome = found.outcome;
   plans.settled = std::make_shared<const CaseConfig>(found.best.config);
   plans.layers = found.best.layers;
-  plans.alternatives = std::move(found.alternatives);
+  plans.search.alternatives = std::move(found.alternatives);
   for (PlannedSchedule& planned : outcome.plans)
     plans.planned.push_back(candidate_of("planned", planned.spec, planned.partition, *plans.settled,
                                          *plans.layers, cluster, planned.recompute, planned.order));
@@ -206,15 +206,15 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
                                            : uncuttable(problem, config.plan.reference)});
     problem.recompute = last_tried(config.plan);
     if (!config.plan.reference)
-      plans.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
+      plans.search.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
   }
   for (const PlannedSchedule& point : outcome.front)
-    plans.front.push_back({name_of(point), point.estimate, largest_peak(point)});
-  plans.rejected = std::move(outcome.rejected);
-  plans.history = std::move(outcome.history);
-  plans.bound = std::move(outcome.bound);
-  plans.certificates = std::move(found.certificates);
-  plans.candidates = outcome.candidates;
+    plans.search.front.push_back({name_of(point), point.estimate, largest_peak(point)});
+  plans.search.rejected = std::move(outcome.rejected);
+  plans.search.history = std::move(outcome.history);
+  plans.search.bound = std::move(outcome.bound);
+  plans.search.certificates = std::move(found.certificates);
+  plans.search.candidates = outcome.candidates;
 }
 
 }  // namespace pfeife

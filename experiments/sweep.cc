@@ -66,15 +66,7 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
   for (Candidate& candidate : plans.baselines)
     evaluated.baselines.push_back(
         estimate_candidate(*plans.settled, *plans.layers, *task.cluster, std::move(candidate)));
-  evaluated.rejected = std::move(plans.rejected);
-  evaluated.history = std::move(plans.history);
-  evaluated.front = std::move(plans.front);
-  evaluated.alternatives = std::move(plans.alternatives);
-  evaluated.tried = std::move(plans.tried);
-  evaluated.bound = std::move(plans.bound);
-  evaluated.certificates = std::move(plans.certificates);
-  evaluated.candidates = plans.candidates;
-  evaluated.search_s = plans.search_s;
+  evaluated.search = std::move(plans.search);
   return evaluated;
 }
 

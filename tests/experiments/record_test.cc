@@ -90,9 +90,9 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   both.estimated_spread = Spread{milliseconds{9}, milliseconds{10}, milliseconds{14}};
   both.simulated_spread = Spread{milliseconds{11}, milliseconds{13}, milliseconds{15}};
   EvaluatedCase all = evaluated({both});
-  all.bound = Bound{milliseconds{8}, "some cuts"};
-  all.candidates = 77;
-  all.search_s = 0.5;
+  all.search.bound = Bound{milliseconds{8}, "some cuts"};
+  all.search.candidates = 77;
+  all.search.seconds = 0.5;
   const CaseRecord record = record_of(all);
   const PlanRecord& found = record.plans.at(0);
   EXPECT_EQ(found.row.simulate, milliseconds{12});
@@ -115,9 +115,9 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
 
 TEST_F(Record, NothingIsDividedByNothing) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
-  all.bound = Bound{milliseconds{8}, "some cuts"};
+  all.search.bound = Bound{milliseconds{8}, "some cuts"};
   EXPECT_FALSE(record_of(all).plans.at(0).row.simulate_gap) << "nothing was simulated";
-  all.bound = Bound{milliseconds{0}, "some cuts"};
+  all.search.bound = Bound{milliseconds{0}, "some cuts"};
   const ResultRow row = record_of(all).plans.at(0).row;
   EXPECT_EQ(row.lower_bound, milliseconds{0});
   EXPECT_FALSE(row.gap || row.simulate_gap);
@@ -204,7 +204,7 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
   planned[2].candidate.spec.prefetch = {4};
   EvaluatedCase all = evaluated(planned);
   all.chosen = select(planned, config.select_by);
-  all.rejected = {{{"gpipe", 2, 4, 1, {}, {}}, "its bound is above", milliseconds{30}}};
+  all.search.rejected = {{{"gpipe", 2, 4, 1, {}, {}}, "its bound is above", milliseconds{30}}};
   EXPECT_EQ(all.chosen, 1u);
   const CaseRecord record = record_of(all);
   const auto choice = [&](const char* by, std::size_t number, const char* schedule, int estimate,
