@@ -23,6 +23,11 @@ TEST_F(Simulator, AGraphWithoutTasksEndsAtOnce) {
   const GraphByHand hand(cluster, 2, Links::Shared);
   EXPECT_THAT(hand.ends(), ElementsAre());
   EXPECT_EQ(simulate_all({}).size(), 0u);
+  SimulationJob job = hand.job();
+  for (const bool trace : {false, true}) {
+    job.trace = trace;
+    EXPECT_EQ(simulate_all(std::vector{job})[0].step_time, Nanoseconds{0});
+  }
 }
 
 TEST_F(Simulator, EventsSayWhatTheyWaitedFor) {
@@ -166,6 +171,16 @@ TEST_F(Simulator, JitterVariesComputeAndTransfersButNotTheRest) {
   EXPECT_NE(events[1].end, Nanoseconds{1'000'100});
 }
 
+TEST_F(Simulator, WithoutVariationThereAreNoRepetitions) {
+  GraphByHand hand(cluster, 2, Links::Shared);
+  hand.compute(0, Nanoseconds{9});
+  SimulationJob job = hand.job();
+  job.repetitions = 3;
+  const SimulationResult result = simulate_all(std::vector{job})[0];
+  EXPECT_EQ(result.step_time, Nanoseconds{9});
+  EXPECT_TRUE(result.repetitions.empty());
+}
+
 TEST_F(Simulator, QuantilesAreOfTheRepetitions) {
   SimulationResult result;
   result.step_time = Nanoseconds{5};
@@ -188,8 +203,29 @@ TEST_F(Simulator, AFailureNamesTheExperiment) {
     EXPECT_THAT(fault.what(),
                 AllOf(HasSubstr("simulation of case 7, gpipe failed"), HasSubstr("negative")));
   }
+  try {
+    simulate_all(std::vector{hand.job("")});
+    FAIL();
+  } catch (const RuntimeFault& fault) {
+    EXPECT_THAT(fault.what(), HasSubstr("simulation failed"));
+  }
+}
+
+TEST_F(Simulator, AnIncompleteJobIsRefused) {
+  GraphByHand hand(cluster, 2, Links::Shared);
+  const auto refused = [&](const auto& spoil) {
+    SimulationJob job = hand.job();
+    spoil(job);
+    EXPECT_THROW(simulate_all(std::vector{job}), InternalError);
+  };
+  refused([](SimulationJob& job) { job.graph = nullptr; });
+  refused([](SimulationJob& job) { job.costs = nullptr; });
+  refused([](SimulationJob& job) { job.placement = nullptr; });
+  refused([](SimulationJob& job) { job.cluster = nullptr; });
   hand.placement.device_of_rank[1] = DeviceId{4};
-  EXPECT_THROW(simulate_all(std::vector{hand.job()}), InternalError);
+  refused([](SimulationJob&) {});
+  hand.placement.device_of_rank.pop_back();
+  refused([](SimulationJob&) {});
 }
 
 }  // namespace
