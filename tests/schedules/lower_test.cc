@@ -38,6 +38,34 @@ TEST(ReadyOrder, SendsAndReceivesStandWhereTheValueIsMade) {
             "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1,1OPTIMIZER_STEP\n");
 }
 
+// F of stage 0 takes 100, its B 20, F of stage 1 takes 10, its B 20, a transfer 80:
+//   rank 0  0F0 [0,100)  0F1 [100,200)  0F2 [200,300)  0B0 [300,320)  0B1 [390,410)  0B2 [490,510)
+//   rank 1  1F0 [180,190)  1B0 [190,210)  1F1 [280,290)  1B1 [290,310)  1F2 [380,390)  1B2
+//   [390,410)
+// Ready times: F0 100, F1 200, F2 300, B0 210, B1 310, B2 410.
+TEST(ReadyOrder, LongTransfersArriveLate) {
+  StageCosts costs = costs_of(2, 80);
+  costs.stages[0].forward = Nanoseconds{100};
+  EXPECT_EQ(lowered("0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n", costs,
+                    {.optimizer_step = false}),
+            "0F0,0SEND_F0,0F1,0SEND_F1,0F2,0RECV_B0,0SEND_F2,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
+            "1RECV_F0,1F0,1B0,1RECV_F1,1SEND_B0,1F1,1B1,1RECV_F2,1SEND_B1,1F2,1B2,1SEND_B2\n");
+}
+
+// F of stage 0 takes 21, F of stage 1 10, its B 20, a transfer 5: the overlap begins when F1
+// arrives, at 47. In half the time of both it ends at 62, before 0F2 does at 63; else at 77, while
+// 0F3 runs.
+TEST(ReadyOrder, AnOverlapLastsItsPartsTimesTheFactor) {
+  StageCosts costs = costs_of(2, 5);
+  costs.stages[0].forward = Nanoseconds{21};
+  const std::string text =
+      "0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3\n1F0,(1F1;1B0)OVERLAP_F_B,1F2,1B1,1F3,1B2,1B3\n";
+  costs.overlap_factor = 0.5;
+  EXPECT_THAT(lowered(text, costs), HasSubstr(",0F2,0RECV_B0,0SEND_F2,0F3,"));
+  costs.overlap_factor = 1;
+  EXPECT_THAT(lowered(text, costs), HasSubstr(",0F2,0SEND_F2,0F3,0RECV_B0,"));
+}
+
 // Three stages; stage 0 also feeds stage 2: one more message, and a gradient that comes back from
 // there.
 TEST(ReadyOrder, SkipsAreSentToEveryReader) {
@@ -114,6 +142,10 @@ TEST(Lower, WrongInputIsRefused) {
               HasSubstr("forwards are missing"));
   EXPECT_THAT(message_of("0F0,0B0\n1F0,1F1\n", costs, placement),
               HasSubstr("rank 1 waits at 1F1 for 0F1"));
+  // Only those that wait are named.
+  const std::string one = message_of("0F0,0F1\n1B0,1F0,1F1,1B1\n", costs, placement);
+  EXPECT_THAT(one, HasSubstr("rank 1 waits at 1B0 for 1F0"));
+  EXPECT_THAT(one, ::testing::Not(HasSubstr("rank 0 waits")));
 }
 
 TEST(Lower, TheOrderDoesNotDependOnIdleCells) {

@@ -89,6 +89,59 @@ TEST(Validate, EachOfTheBrokenFilesIsRefusedWithItsOwnReason) {
     EXPECT_THAT(reason(name), HasSubstr(expected)) << name;
 }
 
+TEST(Validate, OnOneRankEverythingStandsBehindWhatItNeeds) {
+  const auto first = [](const std::string& text) { return verdict(text).at(0); };
+  EXPECT_THAT(verdict("0F1,1F1,1B1,0B1,0F0,1F0,1B0,0B0\n"), ElementsAre());
+  EXPECT_EQ(first("0F0,1F0,1B0,0B0,1F1,0F1,1B1,0B1\n"),
+            "0:4 1F1 stands before 0F1, which it needs");
+  EXPECT_EQ(first("0F0,1F0,1B0,0B0,0F1,1F1,0B1,1B1\n"),
+            "0:6 0B1 stands before 1B1, which it needs");
+  EXPECT_EQ(first("0F0,1F0,1B0,0B0,0F1,1F1,0I1,1I1,0W1,1W1\n"),
+            "0:6 0I1 stands before 1I1, which it needs");
+  EXPECT_EQ(first("0F0,1F0,1B0,0B0,0F1,1F1,0I1,1B1,0W1\n"),
+            "0:6 0I1 stands before 1B1, which it needs");
+  EXPECT_EQ(first("0F0,0B0,0I1,0F1,0W1\n"), "0:2 0I1 stands before 0F1, which it needs");
+  EXPECT_EQ(first("0F0,0B0,0F1,0W1,0I1\n"), "0:3 0W1 stands before 0I1, which it needs");
+}
+
+TEST(Validate, ValuesAndGradientsTravelOnceMadeAndBeforeTheyAreUsed) {
+  const auto first = [](const std::string& text) { return verdict(text).at(0); };
+  EXPECT_EQ(first("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), "1:3 1SEND_B0 has no 0RECV_B0");
+  EXPECT_EQ(first("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0\n"), "0:2 0RECV_B0 has no 1SEND_B0");
+  EXPECT_EQ(first("0F0,0SEND_F0,0B0,0RECV_B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"),
+            "0:3 0RECV_B0 stands after 0B0, which needs what it receives");
+  EXPECT_EQ(first("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1SEND_B0,1B0\n"),
+            "1:2 1SEND_B0 stands before 1B0, which makes what it sends");
+  EXPECT_EQ(first("0F0,0SEND_F0,0I0,0RECV_B0,0W0\n1RECV_F0,1F0,1B0,1SEND_B0\n"),
+            "0:3 0RECV_B0 stands after 0I0, which needs what it receives");
+  EXPECT_EQ(first("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1SEND_B0,1I0,1W0\n"),
+            "1:2 1SEND_B0 stands before 1I0, which makes what it sends");
+  EXPECT_EQ(
+      first("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0\n"),
+      "0:3 the gradient of stage 1 for stage 0 is neither sent nor received for microbatch 0");
+  EXPECT_EQ(first("0F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n"),
+            "1:3 the value of stage 0 for stage 1 is neither sent nor received for microbatch 0");
+}
+
+TEST(Validate, AValueThatNeedsNoGradientTravelsOneWay) {
+  Requirements one_way{chain(2), 1, true};
+  one_way.stages.edges[0].gradient = false;
+  EXPECT_THAT(verdict(read_schedule("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0\n", "test"), one_way),
+              ElementsAre());
+  EXPECT_THAT(
+      verdict(read_schedule("0F0,0B0\n1F0,1B0\n", "test"), one_way),
+      ElementsAre(
+          "1:2 the value of stage 0 for stage 1 is neither sent nor received for microbatch 0"));
+}
+
+// Where a stage is on two ranks, its messages are not judged besides.
+TEST(Validate, OfAStageOnTwoRanksOnlyThatIsTold) {
+  EXPECT_THAT(verdict("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0,0RECV_B0\n"),
+              ElementsAre(HasSubstr("a stage lives on one rank")));
+  EXPECT_THAT(verdict("0F0,0SEND_F0,0RECV_B0,0B0,1SEND_B0\n1RECV_F0,1F0,1B0\n"),
+              ElementsAre(HasSubstr("a stage lives on one rank")));
+}
+
 TEST(Validate, ADeadlockIsToldByItsSmallestCircle) {
   EXPECT_THAT(verdict("0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0B0,0RECV_B1,0B1\n"
                       "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n"),
@@ -178,6 +231,24 @@ TEST(Validate, SkipsNeedAValueThatFlows) {
   // missing.
   for (const std::string& message : verdict(schedule, requirements_of(schedule, true)))
     EXPECT_THAT(message, HasSubstr("neither sent nor received"));
+}
+
+// Stage 0 sends to 2 and 3, and gets a gradient from 3 alone; 1 sends to 9, which is not there.
+TEST(Validate, SkipsThatAreTransferredAreRequired) {
+  const Schedule schedule = read_schedule(
+      "0SKIP_SEND_F0>2,0SKIP_SEND_F0>3,0SKIP_SEND_F1>3,0SKIP_RECV_B0<3\n"
+      "1SKIP_SEND_F0>9,1SKIP_SEND_F0>3\n2F0\n3F0\n",
+      "test");
+  using Edge = StageGraph::Edge;
+  EXPECT_THAT(requirements_of(schedule, true).stages.edges,
+              ElementsAre(Edge{StageId{0}, StageId{1}, true}, Edge{StageId{0}, StageId{2}, false},
+                          Edge{StageId{0}, StageId{3}, true}, Edge{StageId{1}, StageId{2}, true},
+                          Edge{StageId{1}, StageId{3}, false}, Edge{StageId{2}, StageId{3}, true}));
+}
+
+TEST(Validate, NoRowsAreNoSchedule) {
+  EXPECT_THAT(verdict(Schedule{}, {chain(1), 1, true}),
+              ElementsAre("0:0 the schedule has no rows: one a rank is expected"));
 }
 
 TEST(Validate, TransfersOnOneRankAreRefused) {
