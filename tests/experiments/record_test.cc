@@ -3,7 +3,11 @@
 
 #include <gmock/gmock.h>
 
-#include "experiments/table.h"
+#include <filesystem>
+
+#include "planner/io/plan_file.h"
+#include "planner/ir/lower.h"
+#include "planner/schedules/families.h"
 
 namespace pfeife {
 namespace {
@@ -145,6 +149,7 @@ TEST_F(Record, AMeasurementGivesTheRatesAndTheTraceThatIsExplained) {
   EXPECT_EQ(found.measured->steps, 3u) << "warm-up does not count";
   EXPECT_EQ(found.measured->p5, milliseconds{16});
   EXPECT_EQ(found.measured->p95, milliseconds{24});
+  EXPECT_THAT(found.measured->peak_memory, ElementsAre(Bytes{14}, Bytes{17}));
   // The simulation's F took 6 and 10 ms: only the first is off.
   ASSERT_FALSE(found.measured->furthest.empty());
   EXPECT_EQ(found.measured->furthest[0],
@@ -186,6 +191,53 @@ TEST_F(Record, APlanThatCannotBeHasAReasonAndNoFigures) {
   std::vector<std::string> kept;
   for (const Evaluation* plan : kept_plans(all)) kept.push_back(plan->candidate.plan);
   EXPECT_THAT(kept, ElementsAre("planned", "1f1b"));
+}
+
+// The second layer has no nodes of its own: what is left of the cut behind it ends with node 1.
+TEST_F(Record, PlansAreWrittenWithWhatRunningThemNeeds) {
+  layers.layers[0].nodes = {NodeId{0}, NodeId{1}};
+  layers.layers[2].nodes = {NodeId{2}};
+  Evaluation searched = plan("planned", 10), given = plan("1f1b", 11);
+  for (Evaluation* one : {&searched, &given}) {
+    const ScheduleSpec spec{"1f1b", 2, 4, 1, {}, {}};
+    one->candidate.spec = spec;
+    const StageCosts costs =
+        uniform_costs(2, milliseconds{1}, milliseconds{1}, milliseconds{1}, milliseconds{1});
+    one->candidate.schedule = lower(generate(spec), costs, one->candidate.placement);
+  }
+  searched.candidate.recompute = {true, false};
+  EvaluatedCase all = evaluated({searched});
+  all.baselines = {given};
+  all.bound = Bound{milliseconds{8}, "some cuts"};
+  all.candidates = 77;
+  all.node_order = {NodeId{1}, NodeId{0}, NodeId{2}};
+  const std::filesystem::path folder = ::testing::TempDir() + "pfeife_record_test";
+  write_plans(folder, all);
+  const Plan one = read_plan(folder / "planned" / "plan.yaml");
+  const Plan other = read_plan(folder / "1f1b" / "plan.yaml");
+  const bool for_torch = std::filesystem::exists(folder / "planned" / "schedule_torch.csv");
+  const bool proof = std::filesystem::exists(folder / "planned" / "certificate.txt");
+  std::filesystem::remove_all(folder);
+  EXPECT_THAT(one.cut_nodes, ElementsAre(1));
+  EXPECT_THAT(one.cut_modules, ElementsAre("block.b"));
+  EXPECT_EQ(one.node_order, all.node_order);
+  EXPECT_THAT(one.recompute, ElementsAre(true, false));
+  EXPECT_THAT(other.recompute, ElementsAre(false, false));
+  EXPECT_EQ(one.bound, all.bound);
+  EXPECT_FALSE(other.bound) << "it is of the search's cuts";
+  EXPECT_EQ(one.found.at("by"), "search");
+  EXPECT_EQ(one.found.at("candidates"), "77");
+  EXPECT_EQ(other.found.at("by"), "equal-time cuts");
+  EXPECT_FALSE(other.found.contains("candidates"));
+  EXPECT_TRUE(for_torch);
+  EXPECT_FALSE(proof);
+}
+
+TEST_F(Record, OfNothingThatCanBeNoWayChooses) {
+  Evaluation none = plan("planned", 10);
+  none.candidate.reason = "no plan fits";
+  none.estimated = {};
+  EXPECT_TRUE(record_of(evaluated({none})).choices.empty());
 }
 
 /// Three plans; estimate, simulation and p95 each have another best one.

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "experiments/table_columns.h"
 
 namespace pfeife {
@@ -132,6 +134,9 @@ TEST(Table, ManyRanksAreShownAsARange) {
   EXPECT_THAT(results_table({record}), HasSubstr("  2.0 to 9.0 (rank 3)\n"));
   EXPECT_THAT(results_table({record}), HasSubstr("  (limits 8.0 to 9.0 MiB)\n"));
   EXPECT_THAT(results_table({record}), Not(HasSubstr("!")));
+  const std::vector<Bytes> limits = std::exchange(record.plans[0].memory_limit, {});
+  EXPECT_THAT(results_table({record}), HasSubstr("\ndevices 2, microbatches 4\n"));
+  record.plans[0].memory_limit = limits;
   peaks[3] = mib(10);
   EXPECT_THAT(results_table({record}), HasSubstr("  2.0 to 10.0! (rank 3)\n"));
 }
@@ -154,6 +159,9 @@ TEST(Table, LessMemoryForMoreTimeInALine) {
   };
   record.front = {at(21'000, 10)};
   EXPECT_EQ(below(record), "");
+  record.front = {at(21'000, 10), at(23'100, 8)};
+  EXPECT_THAT(results_table({record}), HasSubstr(" 10.0   7.0\n    less memory: "))
+      << "below the plan, not below the baselines";
   record.front = {at(21'000, 10), at(21'105, 9), at(21'106, 8), at(23'100, 7)};
   record.front.push_back({"gpipe", milliseconds{25}, mib(7) - Bytes{100}});
   EXPECT_EQ(below(record), "    less memory: 8.0 MiB at +0.5 %, 7.0 MiB at +10.0 %\n");
@@ -180,6 +188,9 @@ TEST(Table, OtherWaysOfChoosingAreToldWhereTheyPickOtherPlans) {
   EXPECT_EQ(below(record),
             "    select_by simulate or p95 picks gpipe, 22.000 ms estimated, 23.000 simulated, "
             "p95 30.000\n");
+  record.choices[1].simulate = record.choices[2].simulate = std::nullopt;
+  EXPECT_EQ(below(record),
+            "    select_by simulate or p95 picks gpipe, 22.000 ms estimated, p95 30.000\n");
   record.choices[0].used = false;
   EXPECT_EQ(below(record), "") << "the plan is none of them";
 }
