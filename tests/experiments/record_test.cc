@@ -208,8 +208,8 @@ TEST_F(Record, PlansAreWrittenWithWhatRunningThemNeeds) {
   searched.candidate.recompute = {true, false};
   EvaluatedCase all = evaluated({searched});
   all.baselines = {given};
-  all.bound = Bound{milliseconds{8}, "some cuts"};
-  all.candidates = 77;
+  all.search.bound = Bound{milliseconds{8}, "some cuts"};
+  all.search.candidates = 77;
   all.node_order = {NodeId{1}, NodeId{0}, NodeId{2}};
   const std::filesystem::path folder = ::testing::TempDir() + "pfeife_record_test";
   write_plans(folder, all);
@@ -223,7 +223,7 @@ TEST_F(Record, PlansAreWrittenWithWhatRunningThemNeeds) {
   EXPECT_EQ(one.node_order, all.node_order);
   EXPECT_THAT(one.recompute, ElementsAre(true, false));
   EXPECT_THAT(other.recompute, ElementsAre(false, false));
-  EXPECT_EQ(one.bound, all.bound);
+  EXPECT_EQ(one.bound, all.search.bound);
   EXPECT_FALSE(other.bound) << "it is of the search's cuts";
   EXPECT_EQ(one.found.at("by"), "search");
   EXPECT_EQ(one.found.at("candidates"), "77");
