@@ -1,0 +1,123 @@
+// Candidates through both engines: the example that configs/two_stage.yaml works out by hand, and
+// schedules that cannot run.
+#include "experiments/evaluate.h"
+
+#include <gmock/gmock.h>
+
+#include "planner/io/cluster_reader.h"
+#include "planner/io/layer_table.h"
+#include "planner/io/schedule_csv.h"
+#include "planner/ir/error.h"
+#include "sim/simulator.h"
+#include "tests/experiments/program.h"
+#include "tests/support/message_of.h"
+
+namespace pfeife {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class TwoStages : public ::testing::Test {
+ protected:
+  TwoStages()
+      : layers(read_layer_table(configs() / "tables" / "two_stage.csv", std::nullopt)),
+        cluster(read_cluster(configs() / "clusters" / "laptop.yaml")) {
+    config.name = "two stages";
+    config.devices = config.microbatches = 2;
+    config.simulation.launch_overhead = Nanoseconds{0};
+  }
+  void SetUp() override {
+    if (!simulator_available()) GTEST_SKIP() << "built without SimGrid";
+  }
+  Evaluation estimated(const std::string& family) const {
+    return estimate_candidate(
+        config, layers, cluster,
+        candidate_of("planned", {family, 2, 2, 1, {}, {}}, {{0}}, config, layers, cluster));
+  }
+  static std::vector<std::int64_t> peaks(const Trace& trace) {
+    std::vector<std::int64_t> bytes;
+    for (std::int64_t r = 0; r < 2; ++r) bytes.push_back(peak_memory(trace, RankId{r}).value);
+    return bytes;
+  }
+
+  CaseConfig config;
+  Layers layers;
+  Cluster cluster;
+};
+
+TEST_F(TwoStages, BothEnginesGiveTheStepAndTheMemoryByHand) {
+  for (const auto& [family, second] : {std::pair{"gpipe", 23'000'000}, {"1f1b", 21'000'000}}) {
+    Evaluation plan = estimated(family);
+    simulate_plans(std::array{&plan}, 1);
+    EXPECT_EQ(step_time(plan.estimated), milliseconds{21});
+    ASSERT_TRUE(plan.simulated);
+    EXPECT_EQ(step_time(*plan.simulated), milliseconds{21});
+    EXPECT_THAT(plan.peak_memory, ElementsAre(Bytes{23'000'000}, Bytes{second}));
+    EXPECT_THAT(peaks(plan.estimated), ElementsAre(23'000'000, second));
+    EXPECT_THAT(peaks(*plan.simulated), ElementsAre(23'000'000, second));
+    EXPECT_FALSE(plan.estimated_spread || plan.simulated_spread) << "nothing varies";
+    EXPECT_FALSE(p95(plan));
+  }
+}
+
+// Every path from rank 0's F0 to its optimizer step has seven computations, whichever way it goes
+// from one rank to the other and back.
+TEST_F(TwoStages, LaunchesAreOfTheSimulationAlone) {
+  config.simulation.launch_overhead = milliseconds{1};
+  Evaluation plan = estimated("gpipe");
+  simulate_plans(std::array{&plan}, 1);
+  EXPECT_EQ(step_time(plan.estimated), milliseconds{21});
+  EXPECT_EQ(step_time(*plan.simulated), milliseconds{21 + 7});
+}
+
+TEST_F(TwoStages, WhatIsNotToBeSimulatedIsNot) {
+  config.simulate = false;
+  Evaluation plan = estimated("gpipe");
+  simulate_plans(std::array{&plan}, 1);
+  EXPECT_FALSE(plan.simulated);
+}
+
+// The 95th percentile of either engine is that of its own runs, and the simulation's goes first.
+TEST_F(TwoStages, UnderJitterEachEngineHasItsPercentiles) {
+  config.simulation.jitter = JitterSettings{.cv = 0.2, .repetitions = 40};
+  config.simulation.launch_overhead = milliseconds{1};
+  Evaluation plan = estimated("gpipe");
+  ASSERT_TRUE(plan.estimated_spread);
+  EXPECT_EQ(p95(plan), plan.estimated_spread->p95);
+  simulate_plans(std::array{&plan}, 1);
+  ASSERT_TRUE(plan.simulated_spread);
+  EXPECT_EQ(p95(plan), plan.simulated_spread->p95);
+  for (const Spread& spread : {*plan.estimated_spread, *plan.simulated_spread}) {
+    EXPECT_LT(spread.p5, spread.median);
+    EXPECT_LT(spread.median, spread.p95);
+  }
+  // Both draw the same factors, nothing shares a link: only the seven launches are between them.
+  EXPECT_EQ(plan.simulated_spread->median - plan.estimated_spread->median, milliseconds{7});
+}
+
+TEST_F(TwoStages, ADeadlockIsAFailureThatNamesThePlan) {
+  Candidate candidate = estimated("1f1b").candidate;
+  candidate.schedule = read_schedule(
+      "0RECV_B0,0B0,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B1,0B1\n"
+      "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
+      "test");
+  EXPECT_THAT(
+      message_of<RuntimeFault>([&] { estimate_candidate(config, layers, cluster, candidate); }),
+      AllOf(HasSubstr("case two stages, plan planned"), HasSubstr("estimator"),
+            HasSubstr("deadlock")));
+  // Both ranks send before they receive, which queues of pairs do not allow.
+  candidate.schedule = read_schedule(
+      "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+      "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
+      "test");
+  Evaluation plan = estimate_candidate(config, layers, cluster, candidate);
+  EXPECT_THAT(message_of<RuntimeFault>([&] { simulate_plans(std::array{&plan}, 1); }),
+              AllOf(HasSubstr("case two stages, plan planned"), HasSubstr("simulator"),
+                    HasSubstr("deadlock")));
+}
+
+}  // namespace
+}  // namespace pfeife
