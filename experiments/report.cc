@@ -4,7 +4,6 @@
 #include <map>
 
 #include "planner/io/atomic_file.h"
-#include "planner/ir/result_engine.h"
 #include "plots/report.h"
 
 namespace pfeife {
@@ -61,20 +60,8 @@ std::string merged_config(const std::vector<CaseRecord>& cases) {
 
 ReportPlan report_plan(const PlanRecord& record, const std::filesystem::path& folder,
                        std::size_t& room) {
-  ReportPlan plan;
-  plan.row = record.row;
+  ReportPlan plan{record, {}};
   plan.row.search_s = 0;  // so that equal inputs give an equal page; results.csv has it
-  plan.reason = record.reason;
-  plan.peak_memory = record.peak_memory;
-  plan.memory_limit = record.memory_limit;
-  plan.simulate_p5 = record.simulate_p5;
-  plan.simulate_median = record.simulate_median;
-  plan.attribution = record.attribution;
-  plan.attribution_source = engine_of(record.row);
-  plan.measured = record.measured;
-  plan.critical_rank = record.critical_rank;
-  plan.stages = record.stages;
-  plan.cut_names = record.cut_names;
   if (!record.row.estimate) return plan;
   const std::filesystem::path file = folder / record.row.plan / "timeline.svg";
   if (std::filesystem::file_size(file) > room) return plan;
@@ -89,8 +76,7 @@ ReportCase report_case(const CaseRecord& record, const std::filesystem::path& fo
   result.name = record.name;
   for (const PlanRecord& plan : record.plans)
     result.plans.push_back(report_plan(plan, folder, room));
-  for (const LostSchedule& lost : record.lost)
-    result.lost.push_back({lost.schedule, lost.reason, lost.bound});
+  result.lost = record.lost;
   result.history = record.history;
   result.choices = record.choices;
   result.front = record.front;

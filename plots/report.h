@@ -11,9 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/ir/accuracy.h"
-#include "planner/ir/result.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/case_record.h"
 
 namespace pfeife {
 
@@ -23,39 +21,23 @@ struct ReportFigure {
   std::string svg;  ///< a document of timeline_svg() or another drawing of plots/; goes in as it is
 };
 
-/// One plan of a case.
-struct ReportPlan {
-  ResultRow row;
-  std::string reason;                            ///< why there is no such plan; "" if there is
-  std::vector<Bytes> peak_memory, memory_limit;  ///< [rank]
-  std::optional<Nanoseconds> simulate_p5, simulate_median;  ///< with jitter
-  std::vector<Attribution> attribution;                     ///< [rank]
-  TraceSource attribution_source = TraceSource::Estimated;  ///< which engine's trace it explains
-  RankId critical_rank;                                     ///< of that trace
-  std::vector<StageCompute> stages;    ///< [stage], as estimated; may be empty
-  std::vector<std::string> cut_names;  ///< after which module or layer each cut lies; may be empty
-  std::optional<MeasuredRun> measured;
-  std::vector<ReportFigure> figures;   ///< timelines
-};
-
-/// A schedule that was considered, and why it is not the plan.
-struct ReportLost {
-  std::string schedule, reason;
-  std::optional<Nanoseconds> bound;  ///< no cuts of it have a smaller estimate
+/// What is known of a plan, and its timelines.
+struct ReportPlan : PlanRecord {
+  std::vector<ReportFigure> figures;
 };
 
 struct ReportCase {
   std::string name;
   std::vector<ReportPlan> plans;
-  std::vector<ReportLost> lost;
-  std::vector<SearchStep> history;    ///< of the search
-  std::vector<PlanChoice> choices;    ///< what each way of choosing among its best plans picks
-  std::vector<FrontPoint> front;      ///< time against memory, fastest first
+  std::vector<LostSchedule> lost;
+  std::vector<SearchStep> history;        ///< of the search
+  std::vector<PlanChoice> choices;        ///< what each way of choosing among its best plans picks
+  std::vector<FrontPoint> front;          ///< time against memory, fastest first
   std::vector<Alternative> alternatives;  ///< of what the case leaves open
-  std::vector<TriedChange> tried;     ///< if nothing fits
-  std::string bound_covers;           ///< what lower bounds hold for; "" = none
-  std::vector<std::string> notes;     ///< where figures come from, warnings
-  std::vector<ReportFigure> figures;  ///< drawings of the case as a whole
+  std::vector<TriedChange> tried;         ///< if nothing fits
+  std::string bound_covers;               ///< what lower bounds hold for; "" = none
+  std::vector<std::string> notes;         ///< where figures come from, warnings
+  std::vector<ReportFigure> figures;      ///< drawings of the case as a whole
 };
 
 struct ReportInput {

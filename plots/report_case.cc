@@ -1,5 +1,6 @@
 #include "plots/report_case.h"
 
+#include "planner/ir/result_engine.h"
 #include "plots/axis.h"
 #include "plots/html.h"
 #include "plots/report_accuracy.h"
@@ -65,7 +66,7 @@ std::string plan_section(const ReportPlan& plan, bool best, bool open) {
     body += heading("What each rank computes for one microbatch, estimated; dashed: their mean") +
             element("div", stages, " class=\"wide\"");
   if (!plan.attribution.empty())
-    body += heading("Where the time of each rank goes, " + to_string(plan.attribution_source)) +
+    body += heading("Where the time of each rank goes, " + to_string(engine_of(plan.row))) +
             attribution_table(plan);
   return element("details", element("summary", head) + body, open ? " open=\"\"" : "");
 }
@@ -74,7 +75,7 @@ std::string plan_section(const ReportPlan& plan, bool best, bool open) {
 std::string sources_text(const ReportCase& report_case) {
   std::string text;
   for (const ReportPlan& plan : report_case.plans) {
-    const std::string source = to_string(plan.attribution_source);
+    const std::string source = to_string(engine_of(plan.row));
     if (!plan.attribution.empty() && text.find(source) == std::string::npos)
       text += (text.empty() ? ", " : " or ") + source;
   }

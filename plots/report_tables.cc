@@ -245,7 +245,7 @@ std::string memory_table(const ReportCase& report_case) {
 std::string lost_table(const ReportCase& report_case) {
   if (report_case.lost.empty()) return "";
   std::vector<HtmlRow> rows;
-  for (const ReportLost& lost : report_case.lost)
+  for (const LostSchedule& lost : report_case.lost)
     rows.push_back({{text_cell(lost.schedule), time_cell(lost.bound), text_cell(lost.reason)}});
   return table({{"Schedule"}, {"Lower bound, ms", true}, {"Why it is not the plan"}}, rows);
 }

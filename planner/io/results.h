@@ -10,48 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/accuracy.h"
-#include "planner/ir/result.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/case_record.h"
 
 namespace pfeife {
-
-/// One plan in one case, with what the table and the report show besides the line of results.csv.
-struct PlanRecord {
-  ResultRow row;
-  std::string reason;                            ///< why there is no such plan; "" if there is
-  std::vector<Bytes> peak_memory, memory_limit;  ///< [rank]
-  std::optional<Nanoseconds> simulate_p5, simulate_median;  ///< with jitter
-  std::vector<Attribution> attribution;                     ///< [rank], of the best engine present
-  RankId critical_rank;                                     ///< of that engine's trace
-  std::vector<std::string> cut_names;  ///< [cut] module or layer that it lies after
-  std::vector<StageCompute> stages;    ///< [stage], as estimated
-  std::optional<MeasuredRun> measured;
-  friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
-};
-
-/// A schedule that was considered, and why it is not the plan.
-struct LostSchedule {
-  std::string schedule, reason;
-  std::optional<Nanoseconds> bound;  ///< no cuts of it have a smaller estimate
-  friend bool operator==(const LostSchedule&, const LostSchedule&) = default;
-};
-
-struct CaseRecord {
-  std::string name;
-  std::string digest;              ///< of everything that decides the case
-  std::string resolved;            ///< the case as YAML, defaults written out
-  std::vector<std::string> notes;  ///< where figures come from, warnings
-  std::vector<PlanRecord> plans;   ///< the planned one first
-  std::vector<LostSchedule> lost;
-  std::vector<SearchStep> history;  ///< of the search
-  std::vector<PlanChoice> choices;  ///< what each way of choosing among its best plans picks
-  std::vector<FrontPoint> front;   ///< of the best plans of all schedules, the fastest first
-  std::vector<Alternative> alternatives;  ///< of what the case leaves open; the chosen one first
-  std::vector<TriedChange> tried;  ///< if nothing fits: what would help, and what would not
-  std::string bound_covers;  ///< what the lower bound holds for; "" = none
-  friend bool operator==(const CaseRecord&, const CaseRecord&) = default;
-};
 
 /// A case as JSON, and back; nothing if the text is no such record.
 std::string to_json(const CaseRecord& record);

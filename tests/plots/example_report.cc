@@ -22,7 +22,6 @@ ReportPlan plan(const std::string& name, const std::string& family, Example exam
                            static_cast<double>(step_time(best).count());
   plan.row.bubble = bubble(best);
   plan.row.memory_limit = limit;
-  plan.attribution_source = TraceSource::Simulated;
   plan.critical_rank = critical_rank(best);
   Bytes peak;
   for (std::size_t r = 0; r < best.ranks; ++r) {

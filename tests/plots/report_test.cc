@@ -176,8 +176,9 @@ TEST(Report, AttributionIsExactInTheTableAndToScaleInTheChart) {
 TEST(Report, AttributionsSayWhichEngineTheyAreOf) {
   ReportPlan simulated, measured;
   simulated.attribution = measured.attribution = {{Nanoseconds{1'000'000}}};
-  simulated.attribution_source = TraceSource::Simulated;
-  measured.attribution_source = TraceSource::Measured;
+  simulated.row.estimate = simulated.row.simulate = Nanoseconds{1'000'000};
+  measured.row = simulated.row;
+  measured.row.measure = Nanoseconds{1'000'000};
   const auto page = [](std::vector<ReportPlan> plans) {
     ReportInput input;
     input.cases = {{.plans = std::move(plans)}};
