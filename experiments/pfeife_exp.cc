@@ -90,6 +90,8 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
   try {
     po::store(po::command_line_parser(argc, argv).options(all).positional(position).run(), found);
     po::notify(found);
+  } catch (const po::too_many_positional_options_error&) {
+    throw ConfigError({}, "one config at a time; options start with --, see pfeife-exp --help");
   } catch (const po::error& error) {
     throw ConfigError({}, std::string(error.what()) + "; see pfeife-exp --help");
   }

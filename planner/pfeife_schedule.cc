@@ -101,6 +101,14 @@ UnitCosts read_costs(const Options& options) {
   return options.has("costs") ? parse_costs(options.text("costs")) : UnitCosts{};
 }
 
+/// "zb_greedy or ...": the families whose order is built for costs.
+std::string built_families() {
+  std::string names;
+  for (const Family& known : families())
+    if (known.built_for_costs) names += (names.empty() ? "" : " or ") + known.name;
+  return names;
+}
+
 int run_generate(const Arguments& arguments) {
   Options options("generate FAMILY --ranks D --microbatches N [options]",
                   "Writes the compute-only schedule of a family.");
@@ -136,8 +144,8 @@ int run_generate(const Arguments& arguments) {
     spec.prefetch = whole_numbers(options.text("prefetch"), "--prefetch");
   const bool fitted = options.has("costs") || options.has("memory");
   if (fitted && !family(spec.family).built_for_costs)
-    throw ConfigError({}, "--costs and --memory have a meaning with zb_greedy only: the order of " +
-                              spec.family + " does not depend on them");
+    throw ConfigError({}, "--costs and --memory have a meaning with " + built_families() +
+                              " only: the order of " + spec.family + " does not depend on them");
   if (!fitted) {
     std::cout << write_schedule(generate_schedule(spec, options.has("loops")));
     return kFine;

@@ -85,7 +85,9 @@ ParsedQuantity<double> parse(const Dimension& dimension, std::string_view text) 
   std::string_view rest = text;
   const std::optional<double> number = take_number(rest);
   if (!number)
-    return {std::nullopt, wrong(dimension, text, ", which does not start with a number")};
+    return {std::nullopt, wrong(dimension, text,
+                                text.starts_with('-') ? ", which is negative"
+                                                      : ", which does not start with a number")};
   while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
   if (rest.empty()) return {std::nullopt, wrong(dimension, text, ", a number without a unit")};
   std::vector<std::string> names;
