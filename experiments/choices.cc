@@ -113,6 +113,21 @@ std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& l
   return ordered;
 }
 
+/// That of the best problem first; none if it has none. Of the orders of devices only if there are
+/// all, as another proof covers them otherwise.
+static std::vector<std::shared_ptr<const Certificate>> certificates_of(const BestDevices& devices) {
+  std::vector<std::shared_ptr<const Certificate>> certificates{devices.found.outcome.certificate};
+  if (!certificates.front()) return {};
+  const auto add = [&](const std::shared_ptr<const Certificate>& certificate) {
+    if (certificate) certificates.push_back(certificate);
+  };
+  for (std::size_t k = 0; k < devices.problems.size(); ++k)
+    if (k != devices.found.best && devices.given[devices.origin[k]].all_listed)
+      add(devices.found.all[k].certificate);
+  for (const GivenDevices& given : devices.given) add(given.certificate);
+  return certificates;
+}
+
 SettledSearch search_settled(const std::vector<SettledCase>& cases,
                              const std::vector<Problem>& problems, const SearchOptions& options,
                              const Searcher& searcher) {
@@ -123,7 +138,11 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
     devices = search_devices(problems, options, searcher);
   } else {
     devices.found = search_alternatives(problems, options, searcher);
-    for (std::size_t i = 0; i < problems.size(); ++i) devices.origin.push_back(i);
+    devices.given.assign(problems.size(), GivenDevices{.all_listed = true});
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      devices.problems.push_back(problems[i]);
+      devices.origin.push_back(i);
+    }
   }
   BestAlternative& found = devices.found;
   const auto settled = [&](std::size_t problem) {
@@ -149,16 +168,14 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
       return std::tuple(!a.reason.empty(), !a.estimate, a.estimate, a.bound);
     });
   }
-  if (found.outcome.certificate) result.certificates.push_back(found.outcome.certificate);
-  for (std::size_t i = 0; i < found.all.size() && !devices_open; ++i)
-    if (i != found.best && found.all[i].certificate && found.outcome.certificate)
-      result.certificates.push_back(found.all[i].certificate);
+  result.certificates = certificates_of(devices);
   result.outcome = std::move(found.outcome);
-  if (result.outcome.bound && problems.size() > 1 && !devices_open)
+  if (result.outcome.bound && (problems.size() > 1 || devices_open))
     for (std::size_t i = 0; i < problems.size(); ++i)
-      result.outcome.bound->problems.push_back({problems[i].layers.digest, problems[i].layers.order,
-                                                problems[i].schedules.front().microbatches,
-                                                found.all[i].recompute});
+      result.outcome.bound->problems.push_back(
+          {problems[i].layers.digest, problems[i].layers.order,
+           problems[i].schedules.front().microbatches,
+           devices_open ? devices.given[i].recompute : found.all[i].recompute, devices_open});
   if (result.outcome.bound && sizes.size() > 1)
     result.outcome.bound->covers += stream_all(
         "; and likewise the other microbatch sizes of the global batch: ", listed(sizes));

@@ -155,7 +155,7 @@ template <class Archive>
 void describe(Archive& a, CertifiedProof& proof) {
   a.line("schedule");
   describe(a, proof.spec), describe(a, proof.least_load), describe(a, proof.linked);
-  describe(a, proof.any_order);
+  describe(a, proof.any_order), describe(a, proof.shares);
   describe(a, proof.paths), describe(a, proof.moments), describe(a, proof.tree);
 }
 /// Values of which many are equal: each is listed once, and then which ones are meant, `most` of
@@ -199,6 +199,7 @@ void describe(Archive& a, Certificate& c) {
   a.line("bound"), describe(a, c.bound);
   a.line("ranks"), describe(a, c.device_of_rank), describe(a, c.memory_limit);
   a.line("recompute"), describe(a, c.recompute);
+  a.line("any_devices"), describe(a, c.any_devices);
   a.line("schedules"), describe(a, c.proofs);
 }
 template <class Archive>

@@ -65,7 +65,8 @@ YamlValue problem_value(const CoveredProblem& problem) {
   return yaml_map({{"model_digest", yaml_string(problem.model_digest), {}},
                    {"order", yaml_string(problem.order), {}},
                    {"microbatches", number(static_cast<std::int64_t>(problem.microbatches)), {}},
-                   {"recompute", yaml_string(recompute->first), {}}});
+                   {"recompute", yaml_string(recompute->first), {}},
+                   {"any_devices", yaml_scalar(problem.any_devices ? "true" : "false"), {}}});
 }
 
 YamlValue bound_value(const Bound& bound) {
@@ -83,10 +84,11 @@ Bound read_bound(const YamlNode& node) {
   const auto problems = node.find("problems");
   if (!problems) return bound;
   for (const YamlNode& item : problems->items()) {
-    item.check_keys({"model_digest", "order", "microbatches", "recompute"});
+    item.check_keys({"model_digest", "order", "microbatches", "recompute", "any_devices"});
     bound.problems.push_back({item.at("model_digest").as_string(), item.at("order").as_string(),
                               item.at("microbatches").as_count(1),
-                              item.at("recompute").as_one_of(kRecompute)});
+                              item.at("recompute").as_one_of(kRecompute),
+                              item.at("any_devices").as_bool()});
   }
   return bound;
 }

@@ -77,6 +77,10 @@ struct CertifiedProof {
   /// Whatever the order of the actions: the schedule gives the placement and the number of
   /// microbatches alone. No cuts are tried one by one.
   bool any_order = false;
+  /// If not empty, in place of the tree: [device] weights of the devices. The slowest takes at
+  /// least the weighted mean of what all of them work, each layer on the device where that is
+  /// least.
+  std::vector<std::int64_t> shares = {};
   friend bool operator==(const CertifiedProof&, const CertifiedProof&) = default;
 };
 
@@ -88,6 +92,9 @@ struct Certificate {
   std::vector<DeviceId> device_of_rank;
   std::vector<Bytes> memory_limit;  ///< [rank]
   Recompute recompute = Recompute::None;
+  /// Whichever device runs which rank: the trees are of devices that are all as good as the best of
+  /// them (planner/schedule_tool/any_devices.h).
+  bool any_devices = false;
   std::int64_t bound = kNothingFits;  ///< ns; no plan that fits is faster (kNothingFits: none fits)
   std::vector<CertifiedProof> proofs;
   friend bool operator==(const Certificate&, const Certificate&) = default;

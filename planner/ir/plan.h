@@ -21,12 +21,13 @@ enum class Recompute : std::uint8_t {
   Choose,  ///< each stage for itself, where memory needs it
 };
 
-/// A way to settle what a case left open, the order of the devices apart.
+/// A way to settle what a case left open.
 struct CoveredProblem {
   std::string model_digest;  ///< as in Plan; of other microbatch sizes it differs
   std::string order;         ///< of the layers, by name
   std::size_t microbatches = 0;
   Recompute recompute = Recompute::None;  ///< which stages plans of it may recompute
+  bool any_devices = false;               ///< whichever device runs which rank; else as in the plan
   friend bool operator==(const CoveredProblem&, const CoveredProblem&) = default;
 };
 

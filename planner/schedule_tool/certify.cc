@@ -286,15 +286,8 @@ class ProofCheck {
 
 }  // namespace
 
-Verdict certify(const Certificate& c) {
-  Verdict verdict;
-  try {
-    require(c.bound > 0 && !c.proofs.empty(), "there is nothing to prove");
-    for (const CertifiedProof& proof : c.proofs) verdict.cuts += ProofCheck(c, proof).check();
-  } catch (const ConfigError& error) {
-    verdict.refusal = error.what();
-  }
-  return verdict;
+std::size_t check_tree(const Certificate& of, const CertifiedProof& proof) {
+  return ProofCheck(of, proof).check();
 }
 
 }  // namespace pfeife::tool

@@ -4,7 +4,8 @@
 // The claim: for every listed schedule in its placement and all legal cuts of the layers (with the
 // least loads that the proof names, if any, and whose neighbours are linked if it says so) and
 // every choice of recomputed stages that `recompute` allows, the estimate is at least `bound`, or
-// some rank needs more memory than its limit. Why weights prove it: planner/search/README.md.
+// some rank needs more memory than its limit; with `any_devices` whichever device runs which rank.
+// Why weights prove it: planner/search/README.md.
 #pragma once
 
 #include <string>
@@ -21,6 +22,10 @@ struct Verdict {
 };
 /// `certificate` must be one that read_certificate returns, or as sound.
 Verdict certify(const Certificate& certificate);
+
+/// Its part: cuts looked at to check a tree; `of`: the problem that the tree is of. Errors:
+/// ConfigError.
+std::size_t check_tree(const Certificate& of, const CertifiedProof& proof);
 
 /// Why the certificate does not speak of this plan: another model, cluster, devices, a schedule
 /// that is not listed, cuts that cost something else, no bound or an absurd one. "" = it does.

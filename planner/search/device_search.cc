@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "planner/search/device_orders.h"
+#include "planner/search/proof_record.h"
 #include "planner/search/work_bound.h"
+#include "planner/search/work_certificate.h"
 
 namespace pfeife {
 namespace {
@@ -12,19 +14,59 @@ constexpr std::size_t kKept = 6;           ///< orders of the devices that are s
 constexpr std::size_t kLittleEffort = 30;  ///< of the search that names schedules to judge them by
 constexpr std::size_t kPlans = 3;          ///< schedules to judge them by
 
-/// A bound for every order of the devices of a problem. `built`: also of the orders of actions that
-/// are built for costs.
-Nanoseconds any_order(const Problem& problem, const SearchOptions& options,
-                      const Searcher& searcher, bool built) {
+using Proof = std::shared_ptr<const Certificate>;
+
+/// What holds for every order of the devices of a problem.
+struct OfAnyOrder {
+  Nanoseconds bound{0};
+  Proof certificate;
+};
+
+/// The proofs of a problem with devices that are all alike, said of the problem itself.
+Proof of_any_devices(const Problem& problem, const Certificate& alike) {
+  Problem proven = problem;
+  proven.recompute = alike.recompute;
+  Certificate certificate = certificate_of(proven, alike.bound, alike.proofs);
+  certificate.any_devices = true;
+  return std::make_shared<Certificate>(std::move(certificate));
+}
+
+/// `built`: also of the orders of actions that are built for costs.
+OfAnyOrder any_order(const Problem& problem, const SearchOptions& options, const Searcher& searcher,
+                     bool built) {
   const RelaxedDevices relaxed(problem);
   const Problem easier = relaxed.problem();
   const SearchOutcome outcome = searcher(easier, options);
-  if (outcome.infeasible && outcome.infeasible->proven) return kNothingFits;
-  const bool holds = outcome.bound && (!built || outcome.plans[0].order);
-  const double work = std::max(work_bound(easier),
-                               shared_work_bound(problem, problem.schedules.front().microbatches));
-  return std::max(holds ? outcome.bound->time : Nanoseconds{0},
-                  Nanoseconds{static_cast<std::int64_t>(work)});
+  OfAnyOrder found{Nanoseconds{static_cast<std::int64_t>(work_bound(easier))}, nullptr};
+  const auto add = [&](Nanoseconds bound, const Proof& proof) {
+    found.bound = std::max(found.bound, bound);
+    if (proof && (!found.certificate || proof->bound > found.certificate->bound))
+      found.certificate = proof;
+  };
+  const auto of_alike = [&](const Proof& proof) {
+    return proof ? of_any_devices(problem, *proof) : nullptr;
+  };
+  if (outcome.infeasible && outcome.infeasible->proven)
+    add(kNothingFits, of_alike(outcome.certificate));
+  else if (outcome.bound && (!built || outcome.plans[0].order))
+    add(outcome.bound->time, of_alike(outcome.certificate));
+  if (const auto shared = shared_work_certificate(problem)) {
+    Certificate certificate = *shared;
+    certificate.any_devices = true;
+    add(Nanoseconds{shared->bound}, std::make_shared<Certificate>(std::move(certificate)));
+  }
+  if (options.certificate && (!found.certificate || found.certificate->bound < found.bound.count()))
+    add(Nanoseconds{0}, of_alike(work_certificate(easier)));
+  return found;
+}
+
+/// Which stages may be recomputed by any plan that was found on the orders of a problem's devices.
+Recompute allowed(const BestDevices& devices, std::size_t problem) {
+  Recompute most = Recompute::None;
+  for (std::size_t k = 0; k < devices.problems.size(); ++k)
+    if (devices.origin[k] == problem && devices.found.all[k].searched)
+      most = std::max(most, devices.found.all[k].recompute);
+  return most;
 }
 
 }  // namespace
@@ -34,13 +76,12 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
   SearchOptions brief = options;
   brief.keep = kPlans, brief.iterations = kLittleEffort, brief.certificate = false;
   BestDevices result;
-  std::vector<std::size_t> incomplete;  // problems of which not every order is listed
   for (std::size_t i = 0; i < problems.size(); ++i) {
     // Schedules to judge by come from devices that are all alike: the given order may fit nothing.
     const RelaxedDevices alike(problems[i]);
     const std::vector<PlannedSchedule> plans = searcher(alike.problem(), brief).plans;
     const PromisingOrders promising = promising_orders(problems[i], plans, kKept, options.threads);
-    if (!promising.all) incomplete.push_back(i);
+    result.given.push_back({.all_listed = promising.all});
     for (const std::vector<DeviceId>& order : promising.orders) {
       result.problems.push_back(with_devices(problems[i], order));
       result.origin.push_back(i);
@@ -49,14 +90,22 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
   result.found = search_alternatives(result.problems, options, searcher);
   SearchOutcome& outcome = result.found.outcome;
   const bool built = !outcome.plans.empty() && outcome.plans[0].order;
-  brief.iterations = options.iterations;
+  brief.iterations = options.iterations, brief.certificate = options.certificate;
   // Where not all orders are listed, the bound is that of the easier problem.
   Nanoseconds bound = kNothingFits;
   for (std::size_t k = 0; k < result.problems.size(); ++k)
-    if (std::ranges::find(incomplete, result.origin[k]) == incomplete.end())
+    if (result.given[result.origin[k]].all_listed)
       bound = std::min(bound, built ? result.found.all[k].any_order : result.found.all[k].bound);
-  for (const std::size_t i : incomplete)
-    bound = std::min(bound, any_order(problems[i], brief, searcher, built));
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    GivenDevices& given = result.given[i];
+    given.recompute = allowed(result, i);
+    if (given.all_listed) continue;
+    Problem recomputing = problems[i];
+    recomputing.recompute = given.recompute;
+    const OfAnyOrder any = any_order(recomputing, brief, searcher, built);
+    bound = std::min(bound, any.bound);
+    given.certificate = any.certificate;
+  }
   if (outcome.bound) {
     outcome.bound->time = std::min(bound, outcome.plans[0].estimate);
     outcome.bound->covers += "; any order of the devices";

@@ -5,10 +5,20 @@
 
 namespace pfeife {
 
+/// What is known of every order of the devices of a given problem.
+struct GivenDevices {
+  bool all_listed = false;  ///< every order that differs is among the problems
+  /// Of the plans of any of them.
+  Recompute recompute = Recompute::None;
+  /// Otherwise, if options.certificate: what holds whatever the order (Certificate::any_devices).
+  std::shared_ptr<const Certificate> certificate;
+};
+
 struct BestDevices {
   BestAlternative found;
   std::vector<Problem> problems;    ///< those of found.all, each with the order of its devices
   std::vector<std::size_t> origin;  ///< [of problems] number of the given problem
+  std::vector<GivenDevices> given;  ///< [given problem]
 };
 
 /// search_alternatives over every given problem with each of some orders of its devices: all that

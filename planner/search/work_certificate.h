@@ -12,4 +12,8 @@ namespace pfeife {
 /// judge knows. One proof for each placement. nullptr: nothing can be proven.
 std::shared_ptr<const Certificate> work_certificate(const Problem& problem);
 
+/// The same by work shared by the devices alone (shared_work_bound, in whole numbers), which holds
+/// for every order of them.
+std::shared_ptr<const Certificate> shared_work_certificate(const Problem& problem);
+
 }  // namespace pfeife

@@ -87,6 +87,7 @@ TEST(CertifiedClass, IsOfTheSameDevicesLimitsAndSchedules) {
   EXPECT_TRUE(spoils([](Certificate& c) { c.cluster.digest = "another"; }));
   EXPECT_TRUE(spoils([](Certificate& c) { c.cluster.paths[1].latency = Nanoseconds{1}; }));
   EXPECT_TRUE(spoils([](Certificate& c) { std::swap(c.device_of_rank[0], c.device_of_rank[1]); }));
+  EXPECT_FALSE(spoils([](Certificate& c) { c.any_devices = true; }));
   EXPECT_TRUE(spoils([](Certificate& c) { c.memory_limit[0] = Bytes{8}; }));
   EXPECT_TRUE(spoils([](Certificate& c) { c.proofs.pop_back(); }));
   EXPECT_TRUE(spoils([](Certificate& c) { c.proofs[0].spec.microbatches = 2; }));
@@ -110,6 +111,35 @@ TEST(CertifiedClass, NeedsNoProofOfAScheduleThatThereIsNot) {
   EXPECT_TRUE(claims.all());
   claims.certificates[2].proofs.erase(claims.certificates[2].proofs.begin());
   EXPECT_FALSE(claims.all());
+}
+
+// Two devices of which one is faster: both orders, or a proof of any.
+TEST(CertifiedClass, OfAnyDevicesNeedsEveryOrderOrAProofOfAny) {
+  Claims claims;
+  claims.plan.bound->problems.resize(1);
+  claims.plan.bound->problems[0].any_devices = true;
+  Certificate& own = claims.certificates[0];
+  own.cluster.kinds.resize(2);
+  own.cluster.kind_of_device = {0, 1};
+  claims.certificates = {own, own};
+  EXPECT_THAT(claims.proven().missing,
+              ElementsAre("4 microbatches, captured order, any order of the devices"));
+  Certificate& other = claims.certificates[1];
+  std::swap(other.device_of_rank[0], other.device_of_rank[1]);
+  other.bound = 98;
+  EXPECT_EQ(claims.proven().bound, 98);
+  EXPECT_FALSE(claims.all());
+  other.bound = 100;
+  EXPECT_TRUE(claims.all());
+  // The limits of the devices must be the same.
+  other.memory_limit = {Bytes{9}, Bytes{8}};
+  EXPECT_EQ(claims.proven().missing.size(), 1U);
+  other.memory_limit = {Bytes{9}, Bytes{9}};
+  other.device_of_rank = claims.certificates[0].device_of_rank;
+  EXPECT_EQ(claims.proven().missing.size(), 1U);
+  other.any_devices = true, other.bound = 97;
+  EXPECT_EQ(claims.proven().bound, 97);
+  EXPECT_THAT(claims.summary(), HasSubstr("whichever device runs which rank"));
 }
 
 }  // namespace

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "planner/io/certificate_file.h"
 #include "planner/io/digest.h"
 #include "planner/io/repeats.h"
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/certify.h"
+#include "planner/search/device_orders.h"
+#include "planner/search/work_certificate.h"
 #include "tests/search/certified.h"
 
 namespace pfeife {
@@ -23,6 +26,21 @@ std::string forged(const std::string& body, std::size_t begin, std::size_t end,
 
 /// Whether some plan of the certificate's own problem is faster than it claims, by brute force.
 bool is_false(const Certificate& certificate) {
+  if (certificate.any_devices) {  // of any order of them
+    Certificate placed = certificate;
+    placed.any_devices = false;
+    std::vector<std::size_t> ranks(placed.device_of_rank.size());
+    std::iota(ranks.begin(), ranks.end(), std::size_t{0});
+    bool found = false;
+    do {
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        placed.device_of_rank[r] = certificate.device_of_rank[ranks[r]];
+        placed.memory_limit[r] = certificate.memory_limit[ranks[r]];
+      }
+      found = found || is_false(placed);
+    } while (std::ranges::next_permutation(ranks).found);
+    return found;
+  }
   Problem problem{.layers = certificate.layers, .cluster = certificate.cluster};
   problem.device_of_rank = certificate.device_of_rank;
   problem.memory_limit = certificate.memory_limit, problem.recompute = certificate.recompute;
@@ -120,6 +138,29 @@ TEST(Certify, IsNotFooledByForgedCertificatesOfSeveralProblems) {
     if (!first.certificate || !second.certificate) continue;
     ++files;
     forge({*first.certificate, *second.certificate}, forgeries);
+  }
+  EXPECT_GT(forgeries.tried, 1000);
+  EXPECT_GT(forgeries.right, 50);
+}
+
+// Of any order of the devices, by devices that are all alike and by shares of work.
+TEST(Certify, IsNotFooledByForgedProofsOfAnyDevices) {
+  std::mt19937 random(109);
+  Forgeries forgeries;
+  int files = 0;
+  while (files < 4) {
+    const Instance instance = random_instance(random, 1);
+    if (instance.cluster.devices() < 2) continue;
+    const RelaxedDevices relaxed(instance.problem());
+    const SearchOutcome outcome = certified_search(relaxed.problem());
+    const auto shared = shared_work_certificate(instance.problem());
+    if (!outcome.certificate || !shared) continue;
+    ++files;
+    Certificate alike =
+        certificate_of(instance.problem(), outcome.certificate->bound, outcome.certificate->proofs);
+    Certificate by_shares = *shared;
+    alike.any_devices = by_shares.any_devices = true;
+    forge({alike, by_shares}, forgeries);
   }
   EXPECT_GT(forgeries.tried, 1000);
   EXPECT_GT(forgeries.right, 50);
