@@ -133,6 +133,17 @@ TEST(ClusterLinks, ThePathIsAsNarrowAsItsNarrowestLinkAtEachSize) {
       << "capacity = fastest";
 }
 
+// The sizes are those of any link on the way, not of the first alone.
+TEST(ClusterLinks, ThePathKnowsTheSizesOfEveryLink) {
+  const Cluster cluster = with_links(
+      2,
+      "links:\n  - {name: port, per: device, bandwidth: 4 GB/s}\n  - {name: root, per: [[0], [1]], "
+      "bandwidth: [[1 KiB, 1 GB/s], [1 MiB, 9 GB/s]]}\nroutes: [{over: [port, root], latency: 1 "
+      "us}]\n");
+  EXPECT_EQ(path(cluster, 0, 1).bandwidth.at(kKiB).value, 1e9);
+  EXPECT_EQ(path(cluster, 0, 1).bandwidth.at(kMiB).value, 4e9);
+}
+
 TEST(ClusterLinks, ASingleDeviceNeedsNone) { EXPECT_EQ(with_links(1, "").devices(), 1u); }
 
 TEST(ClusterErrors, AreSaidAtThePlace) {

@@ -12,6 +12,7 @@
 namespace pfeife {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr StageId kFirst{0}, kSecond{1};
@@ -19,13 +20,12 @@ constexpr MicrobatchId kOnly{0};
 
 /// Two stages on two ranks, one microbatch.
 DependencyGraph small_graph() {
-  Schedule schedule{{{forward(kFirst, kOnly), send(kFirst, kSecond, kOnly, Direction::Forward),
-                      recv(kFirst, kSecond, kOnly, Direction::Backward), backward(kFirst, kOnly)},
-                     {recv(kSecond, kFirst, kOnly, Direction::Forward), forward(kSecond, kOnly),
-                      backward(kSecond, kOnly),
-                      send(kSecond, kFirst, kOnly, Direction::Backward)}}};
-  return dependencies(schedule, {2, {{kFirst, kSecond, true}}, {}}, round_robin(2, 2),
-                      Semantics{});
+  Schedule schedule{
+      {{forward(kFirst, kOnly), send(kFirst, kSecond, kOnly, Direction::Forward),
+        recv(kFirst, kSecond, kOnly, Direction::Backward), backward(kFirst, kOnly)},
+       {recv(kSecond, kFirst, kOnly, Direction::Forward), forward(kSecond, kOnly),
+        backward(kSecond, kOnly), send(kSecond, kFirst, kOnly, Direction::Backward)}}};
+  return dependencies(schedule, {2, {{kFirst, kSecond, true}}, {}}, round_robin(2, 2), Semantics{});
 }
 
 /// Steps of 9, 5, 7 and 6 ms, of which the first warms up: the median of 5, 7, 6 is 6.
@@ -71,9 +71,8 @@ class MeasurementFile : public ::testing::Test {
   }
 
   const DependencyGraph graph_ = small_graph();
-  const std::filesystem::path file_ =
-      std::filesystem::path(::testing::TempDir()) /
-      ("measurement_" + std::to_string(getpid()) + ".csv");
+  const std::filesystem::path file_ = std::filesystem::path(::testing::TempDir()) /
+                                      ("measurement_" + std::to_string(getpid()) + ".csv");
 };
 
 TEST_F(MeasurementFile, ReadsWhatItWrites) {
@@ -105,6 +104,27 @@ TEST_F(MeasurementFile, MistakesHaveTheirPlace) {
   EXPECT_THAT(error(replaced(",9000000,", ",x,")), HasSubstr(".csv:2:"));
   EXPECT_THAT(error(replaced("peak_memory_bytes", "peak")), HasSubstr(".csv:7:"));
   EXPECT_THAT(error("step,counts,time_ns,loss\n0,1,5,0\n"), HasSubstr("has 1 tables"));
+  EXPECT_THAT(error(replaced(",-0.25", ",low")),
+              AllOf(HasSubstr(".csv:3:"), HasSubstr("loss is 'low', which is no number")));
+  EXPECT_THAT(error(replaced(",-0.25", ",-0.25x")), HasSubstr("which is no number"));
+  EXPECT_THAT(error(replaced(",-0.25", ",1e999")), HasSubstr("which is no number"));
+  Measurement warm = small_measurement(graph_);
+  for (MeasuredStep& step : warm.steps) step.counts = false;
+  EXPECT_THAT(error(measurement_text(warm)), HasSubstr("no step counts"));
+}
+
+TEST_F(MeasurementFile, PeaksAreOfEveryRankOrOfNone) {
+  Measurement measurement = small_measurement(graph_);
+  measurement.peak_memory.pop_back();
+  EXPECT_THAT(error(measurement_text(measurement)), HasSubstr("peaks of 1 ranks, the plan has 2"));
+  measurement.peak_memory.clear();
+  EXPECT_TRUE(read(measurement_text(measurement)).peak_memory.empty());
+}
+
+TEST_F(MeasurementFile, AFirstStepThatCountsIsOneOfThem) {
+  const Measurement measurement{.steps = {{true, Nanoseconds{5}, 0}, {true, Nanoseconds{7}, 0}}};
+  EXPECT_EQ(measurement.quantile(0), Nanoseconds{5});
+  EXPECT_EQ(median_step(measurement.steps), 0u);
 }
 
 }  // namespace

@@ -134,6 +134,12 @@ TEST(Validate, AValueThatNeedsNoGradientTravelsOneWay) {
           "1:2 the value of stage 0 for stage 1 is neither sent nor received for microbatch 0"));
 }
 
+TEST(Validate, AValueThatNeedsNoGradientOrdersNoBackwardsOnItsRank) {
+  Requirements one_way{chain(2), 1, true};
+  one_way.stages.edges[0].gradient = false;
+  EXPECT_THAT(verdict(read_schedule("0F0,1F0,0B0,1B0\n", "test"), one_way), ElementsAre());
+}
+
 // Where a stage is on two ranks, its messages are not judged besides.
 TEST(Validate, OfAStageOnTwoRanksOnlyThatIsTold) {
   EXPECT_THAT(verdict("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0,0RECV_B0\n"),
