@@ -25,6 +25,7 @@ class JointSearch {
   void place_start();
   void polish_first();
   void anneal_best();
+  void anneal_runs(Contender& c, std::size_t done, std::size_t most);
   void share_cuts();
   void build_orders();
   // joint_search_proofs.cc

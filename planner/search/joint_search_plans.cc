@@ -14,7 +14,11 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kPolishedFirst = 4;     ///< schedules that make the first upper bound
 constexpr std::size_t kAnnealed = 8;          ///< schedules annealed of each number of loops
-constexpr std::size_t kFirstAnnealing = 300;  ///< batches
+constexpr std::size_t kFirstAnnealing = 100;  ///< batches
+constexpr std::size_t kAnnealing = 4;         ///< batches at most, of effort 1
+constexpr std::size_t kLongest = 16;          ///< the same for the two best of all
+constexpr std::size_t kAnnealedLonger = 2;    ///< if they are close to the best
+constexpr double kClose = 1.05;               ///< times the best
 constexpr std::size_t kShared = 16;           ///< cuts of other schedules that one tries
 constexpr double kJudging = 5e8;              ///< ns for the simple cuts of all schedules
 constexpr double kDescents = 1.5e9;           ///< ns for descents on all schedules
@@ -82,21 +86,34 @@ void JointSearch::anneal_best() {
   order = ranked([](const Contender& c) { return std::pair{c.start.score, c.bound()}; });
   std::erase_if(
       order, [&](std::size_t i) { return annealed[problem_.schedules[i].loops]++ >= kAnnealed; });
-  each_within(kDescents, order, [&](Contender& c) {
-    const std::uint64_t seed = digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
-    // Every run is four times as long as the one before, whatever the effort, and what is left for
-    // the last one may be less: more effort keeps what less of it finds, but for that.
-    Scored found = c.start;
-    std::size_t left = 3 * effort_;
-    for (std::size_t run = 0, batches = kFirstAnnealing; left > 0; ++run, batches *= 4) {
-      batches = std::min(batches, left);
-      const Scored later = anneal(*c.candidates, found, batches, seed + run);
-      if (later.score < found.score) found = later;
-      left -= batches;
-    }
-    c.descend_and_offer(found.cuts);
-  });
+  each_within(kDescents, order, [&](Contender& c) { anneal_runs(c, 0, kAnnealing * effort_); });
   share_cuts();
+  order = ranked([](const Contender& c) { return c.candidates->best_time(); });
+  order.resize(std::min(order.size(), kAnnealedLonger));
+  std::erase_if(order, [&, best = best_time()](std::size_t i) {
+    return contenders_[i].candidates->best_time() > kClose * best;
+  });
+  each(order, [&](Contender& c) { anneal_runs(c, kAnnealing * effort_, kLongest * effort_); });
+  share_cuts();
+}
+
+/// Those runs of annealing that begin behind the first `done` batches' and end within `most`. Every
+/// run is twice as long as the one before, whatever the effort: more of it adds runs. What is found
+/// is judged at once, so that the next run knows what the exact memory rule refuses.
+void JointSearch::anneal_runs(Contender& c, std::size_t done, std::size_t most) {
+  const std::uint64_t seed = digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
+  Scored found = c.start;
+  std::size_t end = 0;
+  for (std::size_t run = 0, batches = kFirstAnnealing; end + batches <= most; ++run, batches *= 2) {
+    end += batches;
+    if (end <= done) continue;
+    const Scored later = anneal(*c.candidates, found, batches, seed + run);
+    if (later.score >= found.score) continue;
+    found = later;
+    c.offer(found.cuts);
+    if (found.score < c.candidates->best_time()) found = score(*c.candidates, found.cuts);
+  }
+  c.descend_and_offer(found.cuts);
 }
 
 /// The best cuts of every schedule are tried with the others of as many stages: schedules that
