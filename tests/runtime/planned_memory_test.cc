@@ -190,7 +190,7 @@ TEST_P(PlannedMemory, IsThatOfTheAllocator) {
     const StageCosts costs =
         with_unit_times(stage_costs(layers, cuts.partition, placement, cluster));
     const Schedule schedule =
-        spec.family == "zb_greedy"
+        family(spec.family).built_for_costs
             ? schedule_of(zero_bubble_order(costs, placement, spec.microbatches, {}).order)
             : generate(spec);
     const Schedule lowered = received_when_needed(lower(schedule, costs, placement));
