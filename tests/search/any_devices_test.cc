@@ -140,8 +140,11 @@ TEST(AnyDevices, SharesOfWorkProveTheirWeightedMean) {
   certificate.bound = 25;
   certificate.proofs[0].shares = {3};
   EXPECT_NE(tool::certify(certificate).refusal, "");
+  // Negative ones would turn the inequality round: 180 < 4 x 999.
   certificate.proofs[0].shares = {-3, -1};
+  certificate.bound = 1000;
   EXPECT_NE(tool::certify(certificate).refusal, "");
+  certificate.bound = 25;
   certificate.proofs[0].shares = {0, 0};
   EXPECT_NE(tool::certify(certificate).refusal, "");
   certificate.proofs[0].shares = {std::int64_t{1} << 60, 1};
