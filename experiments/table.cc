@@ -145,8 +145,8 @@ std::string choices_text(const CaseRecord& record) {
     const PlanChoice& choice = *std::ranges::find(record.choices, number, &PlanChoice::number);
     text += fmt::format("{} picks {}, {} ms estimated", line, choice.schedule,
                         milliseconds_text(choice.estimate));
-    if (choice.simulate) text += ", " + milliseconds_text(choice.simulate) + " simulated";
-    if (choice.p95) text += ", p95 " + milliseconds_text(choice.p95);
+    if (choice.simulate) text += ", " + milliseconds_text(choice.simulate) + " ms simulated";
+    if (choice.p95) text += ", p95 " + milliseconds_text(choice.p95) + " ms";
     text += "\n";
   }
   return text;

@@ -10,7 +10,6 @@ EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Sched
                        const Placement& placement, const Partition& partition, MemoryRule rule,
                        const std::vector<bool>& recompute) {
   EvaluatedPlan plan;
-  plan.placement = placement;
   plan.costs = stage_costs(layers, partition, placement, cluster, recompute);
   plan.lowered = lower(compute_only, plan.costs, placement);
   const DependencyGraph graph =

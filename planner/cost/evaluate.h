@@ -14,7 +14,6 @@
 namespace pfeife {
 
 struct EvaluatedPlan {
-  Placement placement;
   StageCosts costs;
   Schedule lowered;
   Nanoseconds estimate{0};         ///< contention-free step time

@@ -181,16 +181,16 @@ TEST(Table, OtherWaysOfChoosingAreToldWhereTheyPickOtherPlans) {
   EXPECT_EQ(below(record), "");
   record.choices = {first, second};
   EXPECT_EQ(below(record),
-            "    select_by simulate picks gpipe, 22.000 ms estimated, 23.000 simulated\n");
+            "    select_by simulate picks gpipe, 22.000 ms estimated, 23.000 ms simulated\n");
   second.p95 = milliseconds{30};
   record.choices = {first, second, second};
   record.choices[2].by = "p95";
   EXPECT_EQ(below(record),
-            "    select_by simulate or p95 picks gpipe, 22.000 ms estimated, 23.000 simulated, "
-            "p95 30.000\n");
+            "    select_by simulate or p95 picks gpipe, 22.000 ms estimated, 23.000 ms simulated, "
+            "p95 30.000 ms\n");
   record.choices[1].simulate = record.choices[2].simulate = std::nullopt;
   EXPECT_EQ(below(record),
-            "    select_by simulate or p95 picks gpipe, 22.000 ms estimated, p95 30.000\n");
+            "    select_by simulate or p95 picks gpipe, 22.000 ms estimated, p95 30.000 ms\n");
   record.choices[0].used = false;
   EXPECT_EQ(below(record), "") << "the plan is none of them";
 }
