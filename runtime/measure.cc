@@ -45,8 +45,7 @@ std::vector<Nanoseconds> median_durations(const std::vector<Trace>& traces,
   for (std::size_t e = 0; e < traces.front().events.size(); ++e) {
     std::vector<Nanoseconds> times;
     for (std::size_t i = 0; i < traces.size(); ++i)
-      if (steps[i].counts)
-        times.push_back(traces[i].events[e].end - traces[i].events[e].start);
+      if (steps[i].counts) times.push_back(traces[i].events[e].end - traces[i].events[e].start);
     const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
     std::ranges::nth_element(times, middle);
     medians.push_back(*middle);
@@ -80,9 +79,8 @@ std::vector<Bytes> gather_peaks(Bytes own, RankId rank, Transport& transport) {
   std::vector<Bytes> peaks;
   if (rank == RankId{0})
     for (std::size_t r = 0; r < transport.ranks(); ++r)
-      peaks.push_back({transport.receive(rank_id(r), {0, kPeakTask, 0})
-                           .tensors.at(0)
-                           .item<std::int64_t>()});
+      peaks.push_back(
+          {transport.receive(rank_id(r), {0, kPeakTask, 0}).tensors.at(0).item<std::int64_t>()});
   return peaks;
 }
 
@@ -125,7 +123,7 @@ std::string summary(const Measurement& measurement, double samples) {
   std::ostringstream out;
   const double step = seconds(measurement.quantile(0.5));
   out << measurement.steps.size() << " steps, median " << step * 1e3 << " ms, " << samples / step
-      << " samples/s, bubble " << bubble(measurement.trace) << ", loss "
+      << " samples/s, bubble " << 100 * bubble(measurement.trace) << " %, loss "
       << measurement.steps.front().loss << " -> " << measurement.steps.back().loss << "\n";
   return out.str();
 }
