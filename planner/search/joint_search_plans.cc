@@ -17,8 +17,9 @@ constexpr std::size_t kAnnealed = 8;          ///< schedules annealed of each nu
 constexpr std::size_t kFirstAnnealing = 100;  ///< batches
 constexpr std::size_t kAnnealing = 4;         ///< batches at most, of effort 1
 constexpr std::size_t kLongest = 16;          ///< the same for the two best of all
-constexpr std::size_t kAnnealedLonger = 2;    ///< if they are close to the best
+constexpr std::size_t kAnnealedLonger = 2;    ///< if they are close to the best, and memory binds
 constexpr double kClose = 1.05;               ///< times the best
+constexpr double kRoom = 0.1;                 ///< of the limit; with more on all ranks none binds
 constexpr std::size_t kShared = 16;           ///< cuts of other schedules that one tries
 constexpr double kJudging = 5e8;              ///< ns for the simple cuts of all schedules
 constexpr double kDescents = 1.5e9;           ///< ns for descents on all schedules
@@ -90,8 +91,13 @@ void JointSearch::anneal_best() {
   share_cuts();
   order = ranked([](const Contender& c) { return c.candidates->best_time(); });
   order.resize(std::min(order.size(), kAnnealedLonger));
+  // Where there is room, cuts that fit lie side by side, and the first runs find the way.
+  const double room = kRoom * static_cast<double>(std::ranges::max(problem_.memory_limit).value);
   std::erase_if(order, [&, best = best_time()](std::size_t i) {
-    return contenders_[i].candidates->best_time() > kClose * best;
+    const Candidates& candidates = *contenders_[i].candidates;
+    if (!candidates.best()) return best < kInfinite;
+    return candidates.best_time() > kClose * best ||
+           candidates.excess(candidates.best_cuts()) < -room;
   });
   each(order, [&](Contender& c) { anneal_runs(c, kAnnealing * effort_, kLongest * effort_); });
   share_cuts();
