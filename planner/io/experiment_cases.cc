@@ -58,8 +58,9 @@ void refuse_lists_outside_cases(const YamlNode& root) {
     const auto node = root.find(section);
     if (!node || !node->is_map()) continue;
     for (const auto& [key, value] : node->entries()) {
+      // Also if it is misspelt: what it is instead is said where its section is read.
       const bool takes_lists =
-          key == "families" || key == "loops" || key == "cuts" || key == "devices";
+          !nearest_spelling(key, {"families", "loops", "cuts", "devices"}).empty();
       if (!takes_lists) refuse(value);
     }
   }

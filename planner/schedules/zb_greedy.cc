@@ -1,7 +1,7 @@
 // zb_greedy and zbv_greedy: the order is built for the costs, so the families have no closed form.
 // The second has two stages a rank in the shape of a V, as ZB-V and V-Half (Qi et al., "Pipeline
 // Parallelism with Controllable Memory", NeurIPS 2024): what a microbatch keeps on a rank is then
-// about the same on all, and the last stage needs no transfer to the rank that began.
+// about the same on all, and the two stages of the last rank follow each other without a transfer.
 //
 //  1. Orders from scratch by every combination of a few rules (list_order.h), and those of the
 //     families with a closed form and the same placement, their backward split.

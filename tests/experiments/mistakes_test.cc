@@ -59,6 +59,12 @@ TEST_F(Mistakes, UnknownKey) {
       StartsWith("pfeife-exp: bad.yaml:5:1: unknown key \"plans\"; did you mean \"plan\"?"));
 }
 
+TEST_F(Mistakes, UnknownKeyOfAList) {
+  EXPECT_THAT(message(std::string(kGood) + "plan: {familes: [1f1b]}\n", 2),
+              StartsWith("pfeife-exp: bad.yaml:5:8: plan: unknown key \"familes\"; did you mean "
+                         "\"families\"?"));
+}
+
 TEST_F(Mistakes, MissingUnit) {
   EXPECT_THAT(
       message(std::string(kGood) + "plan: {reserve: 2}\n", 2),
