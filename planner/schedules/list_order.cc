@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "planner/ir/error.h"
+#include "planner/schedules/soonest.h"
 
 namespace pfeife {
 namespace {
@@ -64,7 +65,7 @@ class Builder {
         end_(model.actions(), -1),
         done_(kParts * model.stages, 0),
         free_(model.ranks, 0),
-        wake_(model.ranks, 0),
+        wake_(model.ranks),
         idle_(model.ranks, 0),
         held_(model.ranks, 0),
         order_(model.ranks),
@@ -85,8 +86,7 @@ class Builder {
     std::size_t left = model_.actions();
     while (left > 0) {
       if (too_slow_) return std::nullopt;
-      const std::size_t rank =
-          static_cast<std::size_t>(std::ranges::min_element(wake_) - wake_.begin());
+      const std::size_t rank = wake_.rank();
       if (wake_[rank] == kNever) {
         unblock();
         --left;
@@ -217,7 +217,7 @@ class Builder {
     }
     const std::int64_t gap = next_arrival(now, false) - now;
     if (weight && (no_room || fills(rank, *weight, gap))) return turn(Part::Weight, *weight);
-    wake_[rank] = next_arrival(now, true);
+    wake_.set(rank, next_arrival(now, true));
     return std::nullopt;
   }
 
@@ -230,7 +230,7 @@ class Builder {
       case ListRules::Fill::Half:
         return length / 2 <= gap;
       case ListRules::Fill::Fairly:
-        return idle_[rank] + gap > *std::ranges::max_element(idle_);
+        return idle_[rank] + gap > most_idle_;
       default:
         return true;
     }
@@ -240,21 +240,22 @@ class Builder {
     const std::uint32_t b = done(turn.part, turn.stage)++;
     const std::int64_t end = start + duration(turn.part, turn.stage);
     if (!order_[rank].empty()) idle_[rank] += start - free_[rank];
+    most_idle_ = std::max(most_idle_, idle_[rank]);
     least_[rank] += start - free_[rank];
     too_slow_ = too_slow_ || least_[rank] > enough_;
     end_[index(turn.part, turn.stage, b)] = end;
-    free_[rank] = wake_[rank] = end;
+    free_[rank] = end;
     held_[rank] += model_.growth(turn);
     if (turn.part == Part::Forward) ++flight_[rank];
     if (turn.part == Part::Input) --flight_[rank];
     order_[rank].push_back(turn);
-    if (order_[rank].size() == kParts * model_.microbatches * model_.stages_of_rank[rank].size())
-      wake_[rank] = kNever, free_[rank] = end;
+    const std::size_t all = kParts * model_.microbatches * model_.stages_of_rank[rank].size();
+    wake_.set(rank, order_[rank].size() == all ? kNever : end);
     for (const OrderModel::Wait& wake :
          model_.wakes[static_cast<std::size_t>(turn.part)][turn.stage]) {
       const std::size_t other = model_.rank_of_stage[wake.stage];
       if (other == rank) continue;
-      wake_[other] = std::min(wake_[other], std::max(free_[other], end + wake.delay));
+      wake_.set(other, std::min(wake_[other], std::max(free_[other], end + wake.delay)));
     }
   }
 
@@ -300,8 +301,9 @@ class Builder {
   std::vector<std::int64_t> end_;                 // [part, stage, microbatch] -1 = not decided
   std::vector<std::uint32_t> done_;               // [part, stage] decided
   std::vector<std::int64_t> free_;                // [rank] end of what is decided
-  std::vector<std::int64_t> wake_;                // [rank] when it decides again
+  Soonest wake_;                                  // [rank] when it decides again
   std::vector<std::int64_t> idle_;                // [rank] since its first action
+  std::int64_t most_idle_ = 0;                    // of all ranks
   std::vector<std::int64_t> held_;                // [rank] bytes
   std::vector<std::array<Arrival, 2>> arrivals_;  // [stage of the rank that decides][F, I]
   Order order_;
