@@ -121,7 +121,7 @@ std::unique_ptr<Candidates> anneal_orders(const OrderBuilder& builder, const Cut
                                           const std::vector<bool>& recompute, std::size_t tries,
                                           std::uint64_t seed, std::size_t& evaluated) {
   evaluated += tries;
-  if (from.size() < 3) return nullptr;
+  if (tries == 0 || from.size() < 3) return nullptr;
   return OrderAnnealing(builder, recompute, seed).run(from, tries);
 }
 
