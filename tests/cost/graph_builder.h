@@ -78,6 +78,16 @@ class GraphBuilder {
   Graph graph_;
 };
 
+/// A graph that begins with x = data + p: an activation that needs a gradient, made by an addition,
+/// which keeps nothing.
+struct Start : GraphBuilder {
+  explicit Start(TensorType type) {
+    const ValueId data = input("data", type), p = parameter("p", type);
+    x = call("x", "add", {{"self", data}, {"other", p}}, type);
+  }
+  ValueId x;
+};
+
 /// y = x w^T + b with x [rows, in], w [out, in].
 struct LinearGraph {
   Graph graph;

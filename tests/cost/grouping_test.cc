@@ -18,7 +18,6 @@ using testing::dense;
 using ::testing::ElementsAre;
 using testing::GraphBuilder;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::Sizes;
 
 DeviceKind device() {

@@ -16,6 +16,7 @@ using ::testing::IsEmpty;
 using testing::linear_graph;
 using testing::LinearGraph;
 using testing::Sizes;
+using testing::Start;
 using testing::strided;
 using ::testing::UnorderedElementsAre;
 
@@ -39,15 +40,6 @@ Bytes weight_own(const Graph& graph, Precision precision = Precision::Fp32) {
   const GraphFacts facts(graph, precision);
   return saved_memory(facts, DeviceType::Gpu).weight_own.back();
 }
-
-/// p = data + w needs a gradient; add itself keeps nothing.
-struct Start : GraphBuilder {
-  explicit Start(TensorType type) {
-    const ValueId data = input("data", type), w = parameter("w", type);
-    x = call("x", "add", {{"self", data}, {"other", w}}, type);
-  }
-  ValueId x;
-};
 
 TEST(Saved, NothingWithoutGradient) {
   GraphBuilder g;

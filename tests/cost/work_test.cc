@@ -1,25 +1,19 @@
-// FLOPs, bytes and kernels of operators, derived by hand, and the times they take.
+// FLOPs, bytes and kernels of operators, derived by hand.
 #include "planner/cost/work.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/cost/liveness.h"
-#include "planner/cost/roofline.h"
-#include "planner/ir/error.h"
 #include "tests/cost/graph_builder.h"
 
 namespace pfeife {
 namespace {
 
 using testing::dense;
-using ::testing::ElementsAre;
 using testing::GraphBuilder;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::linear_graph;
-using testing::LinearGraph;
 using testing::Sizes;
+using testing::Start;
 using testing::strided;
 
 struct Sum {
@@ -46,15 +40,6 @@ Sum last(const Graph& graph, Pass pass, Precision precision = Precision::Fp32,
     }
   return sum;
 }
-
-/// An activation that needs a gradient, from an addition of a parameter.
-struct Start : GraphBuilder {
-  explicit Start(TensorType type) {
-    const ValueId data = input("data", type), p = parameter("p", type);
-    x = call("x", "add", {{"self", data}, {"other", p}}, type);
-  }
-  ValueId x;
-};
 
 // y [10, 6] = x [10, 4] w^T [4, 6] + b. One product: 2 x 10 x 6 x 4 = 480 FLOP over x, w, y =
 // 160 + 96 + 240 B. I: the same once (dx from dy and w). W: the same (dw from dy and x), dw and db
@@ -264,139 +249,6 @@ TEST(Work, UnknownOperatorsAreChargedByBytesBothWays) {
   const Graph graph = g.build();
   EXPECT_EQ(last(graph, Pass::Forward), (Sum{0, 256, 1}));
   EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{0, 384, 1}));
-}
-
-// ---- times ----
-
-/// 1 TB/s at 50 %, 10 TFLOP/s fp32, 100 tf32, products of any size at half of it, 1 us a kernel.
-DeviceKind device() {
-  DeviceKind kind;
-  kind.name = "test";
-  kind.memory_bandwidth = {1e12};
-  kind.memory_efficiency = 0.5;
-  kind.peak = {{"fp32", {1e13}}, {"tf32", {1e14}}};
-  kind.gemm_efficiency = {{"fp32", {{{Flops{1}, 0.5}}}}};
-  kind.kernel_overhead = Nanoseconds{1000};
-  return kind;
-}
-Profile profile(const Graph& graph, Precision precision, Optimizer optimizer = Optimizer::Adam) {
-  return roofline_profile(graph, device(), {precision, optimizer, graph.microbatch_size});
-}
-
-// y [1000, 1000] = x w^T: 2e9 FLOP at 5 TFLOP/s = 400 us, or at 50 TFLOP/s 40 us; 12 MB at 0.5
-// TB/s = 24 us, less than either.
-TEST(Roofline, ProductsAreBoundByComputeAtTheirPrecision) {
-  const Graph graph = linear_graph(1000, 1000, 1000).graph;
-  EXPECT_EQ(profile(graph, Precision::Fp32).nodes[1].forward, Nanoseconds{401'000});
-  EXPECT_EQ(profile(graph, Precision::Tf32).nodes[1].forward, Nanoseconds{41'000});
-  EXPECT_EQ(profile(graph, Precision::Tf32).nodes[1].backward_input, Nanoseconds{41'000});
-  // W: 41 us; dw added (12 MB: 24 us), db summed (4.004 MB: 8.008 us) and added (0.024 us), and
-  // three more kernels.
-  EXPECT_EQ(profile(graph, Precision::Tf32).nodes[1].backward_weight,
-            Nanoseconds{41'000 + 25'000 + 9'008 + 1'024});
-}
-
-TEST(Roofline, OtherWorkIsBoundByMemory) {
-  Start g(dense({1000, 1000}));
-  g.call("y", "gelu", {{"self", g.x}}, dense({1000, 1000}));
-  const Profile costs = profile(g.build(), Precision::Tf32);
-  EXPECT_EQ(costs.nodes[1].forward, Nanoseconds{16'000 + 1000});         // 8 MB
-  EXPECT_EQ(costs.nodes[1].backward_input, Nanoseconds{24'000 + 1000});  // 12 MB
-  EXPECT_EQ(costs.nodes[1].backward_weight, Nanoseconds{0});
-}
-
-// One million parameters at 0.5 TB/s.
-TEST(Roofline, OptimizerTimeIsTrafficOverBandwidth) {
-  GraphBuilder g;
-  const ValueId x = g.input("x", dense({1000})), w = g.parameter("w", dense({1000, 1000})),
-                frozen = g.parameter("frozen", dense({1000}), false);
-  const ValueId y = g.call("y", "mul", {{"self", x}, {"other", w}}, dense({1000, 1000}));
-  g.call("z", "mul", {{"self", y}, {"other", frozen}}, dense({1000, 1000}));
-  const Graph graph = g.build();
-  for (const auto& [optimizer, us, state] : {std::tuple{Optimizer::Sgd, 24, 0},
-                                             {Optimizer::Momentum, 64, 4'000'000},
-                                             {Optimizer::Adam, 160, 8'000'000},
-                                             {Optimizer::AdamW, 176, 8'000'000}}) {
-    const Profile costs = profile(graph, Precision::Fp32, optimizer);
-    EXPECT_EQ(costs.parameters[0].optimizer, Nanoseconds{us * 1000}) << to_string(optimizer);
-    EXPECT_EQ(costs.parameters[0].state, Bytes{state}) << to_string(optimizer);
-    EXPECT_EQ(costs.parameters[1], ParameterProfile{});
-  }
-}
-
-TEST(Roofline, UnknownOperatorsAndMissingPeaksAreNamed) {
-  Start g(dense({4}));
-  const ValueId y = g.call("y", "no_such_operator", {{"self", g.x}}, dense({4}));
-  g.call("z", "no_such_operator", {{"self", y}}, dense({4}));
-  const Graph graph = g.build();
-  EXPECT_THAT(profile(graph, Precision::Tf32).warnings,
-              ElementsAre(HasSubstr("aten::no_such_operator (2 nodes)")));
-  EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Tf32).warnings, IsEmpty());
-  EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Bf16Amp).warnings,
-              ElementsAre(HasSubstr("no peak for bf16_amp: that of tf32 is used")));
-  DeviceKind no_fp32 = device();
-  no_fp32.peak = {{"bf16", {1e14}}};
-  EXPECT_THROW(roofline_profile(linear_graph(4, 4, 4).graph, no_fp32, {}), ConfigError);
-  DeviceKind no_bandwidth = device(), no_curve = device(), no_peak = device();
-  no_bandwidth.memory_bandwidth = {};
-  no_curve.gemm_efficiency.clear();
-  no_peak.peak.clear();
-  for (const DeviceKind& kind : {no_bandwidth, no_curve, no_peak})
-    EXPECT_THROW(roofline_profile(linear_graph(4, 4, 4).graph, kind, {}), ConfigError);
-}
-
-// ---- memory that comes and goes ----
-
-// x -> neg a -> neg b -> gelu y. Forward, nobody keeps x and a (128 B each), gelu keeps b. While b
-// is computed: a, and the gradients of a and b. p's gradient is held while x's backward runs.
-TEST(Temporary, IsWhatLivesWhileANodeRuns) {
-  Start g(dense({4, 8}));
-  const ValueId a = g.call("a", "neg", {{"self", g.x}}, dense({4, 8}));
-  const ValueId b = g.call("b", "neg", {{"self", a}}, dense({4, 8}));
-  g.call("y", "gelu", {{"self", b}}, dense({4, 8}));
-  const Graph graph = g.build();
-  const GraphFacts facts(graph, Precision::Fp32);
-  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
-  // add: gradient of x (handed on) and of p. neg: gradients of x and a, or x and a themselves.
-  const PassBytes same{Bytes{256}, Bytes{256}, Bytes{256}, Bytes{0}};
-  const auto less = [](std::int64_t forward) {
-    return PassBytes{Bytes{forward}, Bytes{256}, Bytes{256}, Bytes{0}};
-  };
-  EXPECT_THAT(temporary_bytes(facts, saved), ElementsAre(less(128), same, less(128), less(128)));
-}
-
-// A residual stream: s = x + tanh(x), of which tanh keeps its result. The gradient of the sum
-// serves tanh's result as well, so that two tensors, x's and the sum's, live on the way back, not
-// three.
-TEST(Temporary, AGradientHandedOnIsNoSecondTensor) {
-  Start g(dense({4, 8}));
-  const ValueId f = g.call("f", "tanh", {{"self", g.x}}, dense({4, 8}));
-  g.call("s", "add", {{"self", g.x}, {"other", f}}, dense({4, 8}));
-  const Graph graph = g.build();
-  const GraphFacts facts(graph, Precision::Fp32);
-  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
-  const auto backward = [](std::int64_t forward) {
-    return PassBytes{Bytes{forward}, Bytes{256}, Bytes{256}, Bytes{0}};
-  };
-  EXPECT_THAT(temporary_bytes(facts, saved),
-              ElementsAre(backward(128), backward(128), backward(256)));
-}
-
-TEST(GrowsMemory, ByWhatIsAllocatedKeptAndFreed) {
-  GraphBuilder g;
-  const ValueId data = g.input("data", dense({4, 8})), w = g.parameter("w", dense({8, 8}));
-  const ValueId y = g.call("y", "linear", {{"input", data}, {"weight", w}}, dense({4, 8}));
-  const ValueId n = g.call("n", "neg", {{"self", y}}, dense({4, 8}));   // y dies
-  const ValueId t = g.call("t", "tanh", {{"self", n}}, dense({4, 8}));  // n dies, t is kept
-  const ValueId m = g.call("m", "gelu", {{"self", t}}, dense({4, 8}));  // t is kept anyway
-  const ValueId v = g.call("v", "view", {{"self", m}}, dense({32}));
-  g.call("s", "sum", {{"self", v}}, dense({}));
-  const Graph graph = g.build();
-  const GraphFacts facts(graph, Precision::Fp32);
-  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
-  const std::vector<bool> none(6, false);
-  EXPECT_THAT(grows_memory(facts, saved, none),
-              ElementsAre(true, false, false, true, false, false));
 }
 
 }  // namespace
