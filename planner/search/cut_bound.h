@@ -96,7 +96,9 @@ class CutBound {
   void make_window(std::size_t stage);
   bool limit_memory();
   bool limit_memory(std::size_t rank);
+  void sum_held(const LiveMoment& moment, std::size_t at, std::size_t stage);
   double least_held(const LiveMoment& moment, std::size_t at, std::size_t stage) const;
+  bool begin_later(const LiveMoment& moment, std::size_t at, std::size_t stage, double most);
   std::array<double, kHolds> most_held(std::size_t stage) const;
   void tighten_loads();
   void price_boundary(std::size_t boundary, const PathCounts<double>& weights);
@@ -118,6 +120,7 @@ class CutBound {
   std::vector<std::vector<char>> allowed_;               // [boundary][q]
   std::vector<std::vector<double>> cost_, best_, rest_;  // [boundary][q]
   std::vector<std::vector<std::int32_t>> choice_;        // [boundary][q] position before
+  std::vector<std::vector<double>> held_;                // [local stage][q] of the last sum_held()
   struct Temporary {
     Op op;
     double weight;

@@ -67,17 +67,57 @@ void CutBound::make_window(std::size_t s) {
     window.from[q] = std::max(window.load_from[q], region_.first[s]);
 }
 
+/// Of what stage s, number k of its rank, holds at a moment: prefix sums, temporaries apart, at all
+/// positions that it may have an end at.
+void CutBound::sum_held(const LiveMoment& moment, std::size_t k, std::size_t s) {
+  std::vector<double>& sums = held_[k];
+  sums.resize(count());
+  const double saved = moment.saved[k], weight_saved = moment.weight_saved[k];
+  const double* const fixed = model_.held(Hold::Fixed).data();
+  const double* const of_saved = model_.held(Hold::Saved).data();
+  const double* const of_weight = model_.held(Hold::WeightSaved).data();
+  for (std::size_t q = at(region_.first[s]); q <= at(region_.last[s + 1]); ++q)
+    sums[q] = fixed[q] + saved * of_saved[q] + weight_saved * of_weight[q];
+}
+
 /// The least that a stage of the region holds at a moment; infinite if no such stage fits.
 double CutBound::least_held(const LiveMoment& moment, std::size_t k, std::size_t s) const {
   const Window& window = windows_[s];
+  const std::vector<double>& sums = held_[k];
+  const bool runs = moment.running == static_cast<std::int32_t>(k);
   double least = kInfinite;
   work_ += 20.0 * (region_.last[s + 1] - region_.first[s + 1] + 1);
   for (std::int32_t q = region_.first[s + 1]; q <= region_.last[s + 1]; ++q) {
     const std::int32_t begin = std::min(window.to[at(q)], region_.last[s]);
-    if (begin >= std::max(region_.first[s], window.from[at(q)]))
-      least = std::min(least, LiveMemory::held(model_, moment, k, begin, q));
+    if (begin < std::max(region_.first[s], window.from[at(q)])) continue;
+    const double kept = between(sums, begin, q);
+    if (kept < least)
+      least = std::min(least, runs ? kept + model_.temporary(moment.op, begin, q) : kept);
   }
   return least;
+}
+
+/// Stage s begins later for every end, if it would hold more than `most` at the moment. True if it
+/// does.
+bool CutBound::begin_later(const LiveMoment& moment, std::size_t k, std::size_t s, double most) {
+  Window& window = windows_[s];
+  const std::vector<double>& sums = held_[k];
+  const bool runs = moment.running == static_cast<std::int32_t>(k);
+  const auto too_much = [&](std::int32_t from, std::int32_t q) {
+    const double left = most - between(sums, from, q);
+    if (left < 0 || !runs || left >= model_.most_temporary(moment.op)) return left < 0;
+    return model_.temporary(moment.op, from, q) > left;
+  };
+  bool later = false;
+  std::int32_t from = region_.first[s];
+  for (std::int32_t q = region_.first[s + 1]; q <= region_.last[s + 1]; ++q) {
+    std::int32_t& begin = window.from[at(q)];
+    from = std::max(from, begin);
+    while (from < q && too_much(from, q)) ++from;
+    later = later || from > begin;
+    begin = std::max(begin, from);
+  }
+  return later;
 }
 
 void CutBound::forget_idle_moments(const Cuts& cuts) {
@@ -112,31 +152,25 @@ bool CutBound::limit_memory(std::size_t r) {
   std::vector<double> least(stages.size());
   std::vector<std::array<double, kHolds>> most;
   for (const std::size_t s : stages) most.push_back(most_held(s));
+  held_.resize(std::max(held_.size(), stages.size()));
   for (const LiveMoment& moment : moments_[r]) {
     double sum = model_.most_temporary(moment.op);
     for (std::size_t k = 0; k < stages.size(); ++k)
       sum += most[k][0] + moment.saved[k] * most[k][1] + moment.weight_saved[k] * most[k][2];
     if (sum <= limit_[r]) continue;  // however large the stages are
     sum = 0;
-    for (std::size_t k = 0; k < stages.size(); ++k)
+    for (std::size_t k = 0; k < stages.size(); ++k) {
+      sum_held(moment, k, stages[k]);
       sum += least[k] = least_held(moment, k, stages[k]);
+    }
     bool excludes = sum > limit_[r];
     const auto note = [&] {
       if (excludes && record_ != nullptr)
         record_->moment({static_cast<std::uint32_t>(r), moment.action});
     };
     if (excludes) return note(), false;
-    for (std::size_t k = 0; k < stages.size(); ++k) {
-      Window& window = windows_[stages[k]];
-      const double most = limit_[r] - (sum - least[k]);
-      std::int32_t from = region_.first[stages[k]];
-      for (std::int32_t q = region_.first[stages[k] + 1]; q <= region_.last[stages[k] + 1]; ++q) {
-        from = std::max(from, window.from[at(q)]);
-        while (from < q && LiveMemory::held(model_, moment, k, from, q) > most) ++from;
-        excludes = excludes || from > window.from[at(q)];
-        window.from[at(q)] = std::max(window.from[at(q)], from);
-      }
-    }
+    for (std::size_t k = 0; k < stages.size(); ++k)
+      excludes |= begin_later(moment, k, stages[k], limit_[r] - (sum - least[k]));
     note();
   }
   return true;
