@@ -88,7 +88,8 @@ class CutBound {
   struct Window {  // of a stage, by end position: it may begin in [from[q], to[q]]
     std::vector<std::int32_t> from, to;
     std::vector<std::int32_t> load_from;  // by its load alone
-    double low = -1, high = -1;
+    double low = -1, high = -1;           // of the load
+    std::int32_t first = 0, last = -1;    // ends that this was made for
   };
   std::size_t count() const { return static_cast<std::size_t>(model_.last()) + 1; }
   template <class Visit>

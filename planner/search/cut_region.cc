@@ -51,19 +51,25 @@ CutRegion CutBound::everything() const {
 void CutBound::make_window(std::size_t s) {
   Window& window = windows_[s];
   const double low = region_.low[s], high = region_.high[s];
-  if (window.low != low || window.high != high || window.from.empty()) {
-    window.low = low, window.high = high;
+  const std::int32_t first = region_.first[s + 1], last = region_.last[s + 1];
+  if (window.low != low || window.high != high || first < window.first || last > window.last) {
+    window.low = low, window.high = high, window.first = first, window.last = last;
     window.load_from.resize(count()), window.to.resize(count()), window.from.resize(count());
     const std::vector<double>& load = model_.load(costs_.kind(s));
-    std::int32_t from = 0, to = -1;
-    for (std::int32_t q = 0; q <= model_.last(); ++q) {
+    const auto begins = [&](const auto& before) {  // a load never falls with the position
+      return static_cast<std::int32_t>(
+          std::partition_point(load.begin(), load.begin() + first, before) - load.begin());
+    };
+    std::int32_t from = begins([&](double p) { return load[at(first)] - p > high; });
+    std::int32_t to = begins([&](double p) { return load[at(first)] - p >= low; }) - 1;
+    for (std::int32_t q = first; q <= last; ++q) {
       while (from < q && load[at(q)] - load[at(from)] > high) ++from;
       while (to + 1 < q && load[at(q)] - load[at(to + 1)] >= low) ++to;
       window.load_from[at(q)] = from;
       window.to[at(q)] = to;
     }
   }
-  for (std::size_t q = at(region_.first[s + 1]); q <= at(region_.last[s + 1]); ++q)
+  for (std::size_t q = at(first); q <= at(last); ++q)
     window.from[q] = std::max(window.load_from[q], region_.first[s]);
 }
 

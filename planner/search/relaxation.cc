@@ -49,7 +49,7 @@ void Relaxation::enter() {
   for (std::size_t s = 0; s < stages_; ++s)
     low[s] = region.low[s] / scale_[s], high[s] = region.high[s] / scale_[s];
   master_.set_box(low, high);
-  if (!rows_.empty()) return set_constants();
+  if (!rows_.empty()) return master_.price_basis();  // constants know loads and latencies already
   for (std::size_t i = 1; i < stages_; ++i) latency_[i] = cut_bound_.least_latency(i);
   seed();
 }
