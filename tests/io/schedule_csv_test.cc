@@ -44,8 +44,9 @@ TEST(ScheduleCsv, OldDialectIsReadIntoTodaysLetters) {
 }
 
 TEST(ScheduleCsv, ForTorchOptimizerStepsAreLeftOutAndSkipsRefused) {
-  EXPECT_EQ(write_schedule(read_schedule("0F0,0SEND_F0,0OPTIMIZER_STEP\n", "a"), Reader::Torch),
-            "0F0,0SEND_F0\n");
+  EXPECT_EQ(write_schedule(read_schedule("0F0,0OPTIMIZER_STEP,0SEND_F0,3SEND_F0,3SEND_B0\n", "a"),
+                           Reader::Torch),
+            "0F0,0SEND_F0,3SEND_F0,3SEND_B0\n");
   // torch divides gradients by the number of microbatches at REDUCE_GRAD and nowhere else.
   EXPECT_EQ(
       write_schedule(read_schedule("0F0,0B0,2F0,2I0,2W0,0OPTIMIZER_STEP\n", "a"), Reader::Torch),

@@ -7,7 +7,9 @@
 #include <map>
 
 #include "planner/cost/estimator.h"
+#include "planner/ir/lower.h"
 #include "planner/ir/trace.h"
+#include "planner/schedules/families.h"
 #include "tests/ir/rows.h"
 
 namespace pfeife {
@@ -160,6 +162,55 @@ TEST(DependencyGraph, ReductionOfTiedStagesWaitsForBothAndOptimizerForIt) {
   EXPECT_EQ(on1.exposed_transfer, ns{1});
   EXPECT_EQ(on1.dependency_wait,
             ns{10 + 21});  // 0F0 in front; 1SEND_B0 and 0B0 before the reduction
+}
+
+// 0 and 1 share a parameter, 2 and 3 another, 1 and 3 a third: all four wait for one another.
+TEST(DependencyGraph, StagesThatAreTiedThroughOthersReduceTogether) {
+  StageCosts costs = uniform_costs(4, ns{10}, ns{20}, ns{0}, ns{1});
+  costs.reductions = {{{StageId{0}, StageId{1}}, Bytes{8}, ns{7}},
+                      {{StageId{2}, StageId{3}}, Bytes{8}, ns{5}},
+                      {{StageId{1}, StageId{3}}, Bytes{8}, ns{3}}};
+  const ScheduleSpec spec{.family = "gpipe", .ranks = 4, .microbatches = 1};
+  const Trace trace = run(lower(generate(spec), costs, placement_for(spec)), costs);
+  std::vector<Event> reductions;
+  for (const Event& event : trace.events)
+    if (event.kind == TaskKind::Reduction) reductions.push_back(event);
+  ASSERT_EQ(reductions.size(), 1U);
+  EXPECT_THAT(reductions[0].parties,
+              ::testing::ElementsAre(RankId{0}, RankId{1}, RankId{2}, RankId{3}));
+  // Four forwards, four backwards and six transfers in a row.
+  EXPECT_EQ(reductions[0].start, ns{4 * 10 + 4 * 20 + 6});
+  EXPECT_EQ(reductions[0].end - reductions[0].start, ns{7 + 5 + 3});
+}
+
+TEST(DependencyGraph, AStageThatIsNotTiedReducesNothing) {
+  const Schedule schedule =
+      rows({"0F0 1F0 1SEND_F0 1RECV_B0 1B0 0B0 0REDUCE_GRAD 1REDUCE_GRAD 0OPTIMIZER_STEP",
+            "2RECV_F0 2F0 2B0 2SEND_B0 2REDUCE_GRAD"});
+  StageCosts costs = uniform_costs(3, ns{10}, ns{20}, ns{0}, ns{1});
+  costs.reductions.push_back({{StageId{1}, StageId{2}}, Bytes{8}, ns{7}});
+  const Trace trace = run(schedule, costs);
+  const Event& reduction = trace.events.back();
+  ASSERT_EQ(reduction.kind, TaskKind::Reduction);
+  EXPECT_THAT(reduction.parties, ::testing::ElementsAre(RankId{0}, RankId{1}));
+  EXPECT_EQ(reduction.start, ns{3 * 10 + 3 * 20 + 2});
+  EXPECT_EQ(find(trace, "0OPTIMIZER_STEP").start, reduction.start);  // waits for nobody
+}
+
+// F and B of two stages, a transfer each way, two steps; overlaps of stages, whichever the
+// microbatches.
+TEST(DependencyGraph, AskForOneDurationAStageAndNotOneAMicrobatch) {
+  const auto slots = [](const char* family, std::size_t loops, std::size_t microbatches) {
+    const ScheduleSpec spec{
+        .family = family, .ranks = 2, .microbatches = microbatches, .loops = loops};
+    const StageCosts costs = uniform_costs(spec.stages(), ns{10}, ns{20}, ns{5}, ns{1});
+    return dependencies(lower(generate(spec), costs, placement_for(spec)), stage_graph(costs),
+                        placement_for(spec), {})
+        .slots.size();
+  };
+  EXPECT_EQ(slots("1f1b", 1, 2), 8U);
+  EXPECT_EQ(slots("1f1b", 1, 9), 8U);
+  EXPECT_EQ(slots("dualpipev", 2, 20), slots("dualpipev", 2, 40));
 }
 
 TEST(DependencyGraph, OverlapStartsWhenAllInputsAreThereAndLastsTheSumTimesTheFactor) {

@@ -102,6 +102,15 @@ TEST(Lower, KeepsTheStateActionsThatAreThere) {
   EXPECT_EQ(lowered("0UNSHARD,0F0,0B0,0OPTIMIZER_STEP,0RESHARD\n", costs_of(1, 0),
                     {.unshard = true, .reduce_grad = ReduceGrad::EveryStage}),
             "0UNSHARD,0F0,0B0,0REDUCE_GRAD,0OPTIMIZER_STEP,0RESHARD\n");
+  // A row that only releases has its parameters from elsewhere.
+  EXPECT_EQ(
+      lowered("0F0,0B0,0RESHARD\n", costs_of(1, 0), {.unshard = true, .optimizer_step = false}),
+      "0F0,0B0,0RESHARD\n");
+}
+
+TEST(Lower, StagesWithoutABackwardHaveNothingToReduceOrToStep) {
+  EXPECT_EQ(lowered("0F0,1F0\n2F0\n", costs_of(3, 1), {.reduce_grad = ReduceGrad::EveryStage}),
+            "0F0,1F0,1SEND_F0\n2RECV_F0,2F0\n");
 }
 
 TEST(Lower, ALocalHandOverNeedsNoTransfer) {

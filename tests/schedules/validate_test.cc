@@ -123,6 +123,58 @@ TEST(Validate, ValuesAndGradientsTravelOnceMadeAndBeforeTheyAreUsed) {
             "1:3 the value of stage 0 for stage 1 is neither sent nor received for microbatch 0");
 }
 
+TEST(Validate, OnlyStagesAndMicrobatchesThatAreThereAreComputed) {
+  Schedule schedule = read_schedule("0F0,0B0\n1F0,1B0,2F0,1F7,2SEND_F0\n", "test");
+  schedule.rows[0].emplace_back(forward(StageId{-1}, MicrobatchId{0}));
+  schedule.rows[0].emplace_back(forward(StageId{0}, MicrobatchId{-1}));
+  EXPECT_THAT(verdict(schedule, {chain(2), 1, false}),
+              ElementsAre("0:2 -1F0: there is no stage -1, only 2",
+                          "0:3 0F-1: there is no microbatch -1, only 1",
+                          "1:2 2F0: there is no stage 2, only 2",
+                          "1:3 1F7: there is no microbatch 7, only 1",
+                          "1:4 2SEND_F0: there is no stage 2, only 2"));
+}
+
+// No file has such actions: its reader refuses them.
+TEST(Validate, ActionsMustBeWhole) {
+  Action without_microbatch = forward(StageId{0}, MicrobatchId{0});
+  without_microbatch.microbatch.reset();
+  Action without_peer = send(StageId{0}, StageId{1}, MicrobatchId{0}, Direction::Forward);
+  without_peer.peer.reset();
+  Action step_of_microbatch = stage_action(Op::OptimizerStep, StageId{0});
+  step_of_microbatch.microbatch = MicrobatchId{0};
+  for (const Action& half : {without_microbatch, without_peer, step_of_microbatch}) {
+    Schedule schedule = read_schedule("0F0,0B0\n", "test");
+    schedule.rows[0].emplace_back(half);
+    EXPECT_THAT(verdict(schedule, {chain(1), 1, true}),
+                ElementsAre("0:2 " + to_string(half) + " is not a whole action"));
+  }
+}
+
+TEST(Validate, OneBackwardAMicrobatchIsEnough) {
+  EXPECT_THAT(verdict("0F0,0B0,0B0\n"),
+              ElementsAre("0:2 0B0 is there a second time; first at rank 0, position 1"));
+  EXPECT_THAT(verdict("0F0,0B0,0I0,0W0\n"),
+              ElementsAre("0:2 0I0 repeats what 0B0 does", "0:3 0W0 repeats what 0B0 does"));
+}
+
+TEST(Validate, AStageOnTheWrongRankIsToldOnceForEachSuchRank) {
+  EXPECT_THAT(verdict("0F0,0B0\n1F0,0F1,0B1,1B0,1F1,1B1\n0F2,0B2,1F2,1B2\n"),
+              ElementsAre("1:1 0F1: stage 0 is on rank 0 already; a stage lives on one rank",
+                          "2:0 0F2: stage 0 is on rank 0 already; a stage lives on one rank",
+                          "2:2 1F2: stage 1 is on rank 1 already; a stage lives on one rank"));
+}
+
+TEST(Validate, AValueThatNeedsNoGradientGetsNone) {
+  Requirements one_way{chain(2), 1, true};
+  one_way.stages.edges[0].gradient = false;
+  EXPECT_THAT(
+      verdict(read_schedule("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "test"),
+              one_way),
+      ElementsAre("0:2 0RECV_B0: no gradient goes from stage 1 to stage 0",
+                  "1:3 1SEND_B0: no gradient goes from stage 1 to stage 0"));
+}
+
 TEST(Validate, AValueThatNeedsNoGradientTravelsOneWay) {
   Requirements one_way{chain(2), 1, true};
   one_way.stages.edges[0].gradient = false;
