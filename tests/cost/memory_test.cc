@@ -92,6 +92,21 @@ TEST(Memory, AValueForTwoStagesIsHeldUntilTheLastSend) {
   EXPECT_THAT(after(two.on(2)), ElementsAre(5, 0));
 }
 
+// Stage 2 reads 5 B of stage 0 and 3 B of stage 1, and sends 50 B and 30 B of gradients back: each
+// message is booked when it comes or goes, not with the other.
+TEST(Memory, MessagesOfTwoStagesAreHeldEachFromItsRecvToItsSend) {
+  TwoStages two;
+  two.costs = uniform_costs(3, ns{1}, ns{1}, ns{1}, ns{1});
+  two.costs.values = {{StageId{0}, {StageId{2}}, Bytes{5}, Bytes{50}, false, {false}},
+                      {StageId{1}, {StageId{2}}, Bytes{3}, Bytes{30}, false, {false}}};
+  for (StageCost& stage : two.costs.stages) stage.saved = Bytes{0};
+  two.schedule = rows({"0F0 0SKIP_SEND_F0>2 0SKIP_RECV_B0<2 0B0", "1F0 1SEND_F0 1RECV_B0 1B0",
+                       "2SKIP_RECV_F0<0 2RECV_F0 2F0 2B0 2SEND_B0 2SKIP_SEND_B0>0"});
+  EXPECT_THAT(after(two.on(0)), ElementsAre(5, 0, 50, 0));
+  EXPECT_THAT(after(two.on(1)), ElementsAre(3, 0, 30, 0));
+  EXPECT_THAT(after(two.on(2)), ElementsAre(5, 8, 0, 80, 50, 0));
+}
+
 TEST(Memory, EachPassHasTemporariesOfItsOwn) {
   TwoStages two;
   for (StageCost& stage : two.costs.stages) {
@@ -116,6 +131,15 @@ TEST(Memory, BackwardOfAStageThatIsSplitElsewhereTakesWhatIAndWTake) {
   };
   EXPECT_EQ(during_b(3, 0), 1100 + 3);
   EXPECT_EQ(during_b(3, 140), 1005 + 140 + 4);
+}
+
+// W runs after I has let go of what only I needed: neither holds the other's temporaries.
+TEST(Memory, IAndWOfAStageTakeOnlyTheirOwnTemporaries) {
+  TwoStages two;
+  two.costs.stages[0].weight_saved = Bytes{40};
+  two.costs.stages[0].temporary = {Bytes{1}, Bytes{2}, Bytes{3}, Bytes{900}};
+  two.schedule = rows({"0F0 0SEND_F0 0RECV_B0 0I0 0W0", "1RECV_F0 1F0 1B0 1SEND_B0"});
+  EXPECT_THAT(during(two.on(0)), ElementsAre(1106, 1105, 1105, 1108, 1040 + 900));
 }
 
 // F and B both make all of it, and B runs F's passes again.
@@ -182,6 +206,26 @@ TEST(ReferenceMemory, GivesThePublishedPeaksOfTheLog) {
     EXPECT_NEAR(in_mib(curve.fixed), idle[r], 0.0051) << r;
     EXPECT_NEAR(in_mib(curve.peak()), peak[r], 0.0051) << r;
   }
+}
+
+// Four times the parameters, twice what is sent; F and B of a microbatch run with its 100 B, the
+// largest layer's 7 and what is made again.
+TEST(ReferenceMemory, FAndBBothHoldTheLargestLayerAndWhatTheyMakeAgain) {
+  TwoStages two;
+  for (StageCost& stage : two.costs.stages) stage.largest_temporary = Bytes{7};
+  two.costs.stages[0].recomputed = Bytes{60};
+  const MemoryCurve curve = memory(two.schedule, RankId{0}, two.costs, *placement_of(two.schedule),
+                                   MemoryRule::Reference);
+  EXPECT_EQ(curve.fixed, Bytes{4 * 1000 + 2 * 5});
+  EXPECT_THAT(during(curve), ElementsAre(4010 + 167, 4110, 4110, 4010 + 167));
+  EXPECT_THAT(after(curve), ElementsAre(4110, 4110, 4110, 4010));
+}
+
+// Two forwards before the first backward; then one more for each that ends, by B or by I.
+TEST(PeakLiveForwards, CountsFromFToBOrI) {
+  EXPECT_EQ(peak_live_forwards(rows({"0F0 0F1 0B0 0F2 0B1 0B2"}), RankId{0}), 2U);
+  EXPECT_EQ(peak_live_forwards(rows({"0F0 0F1 0I0 0F2 0I1 0W0 0W1 0I2 0W2"}), RankId{0}), 2U);
+  EXPECT_EQ(peak_live_forwards(rows({"0F0 0B0", "1F0 1F1 1F2 1B0"}), RankId{1}), 3U);
 }
 
 }  // namespace

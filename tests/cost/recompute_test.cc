@@ -53,6 +53,21 @@ TEST(RecomputedStage, RunsItsForwardAgainAndKeepsItsInputs) {
   EXPECT_TRUE(both.values[0].saved_by_receiver[0]);
 }
 
+// Stage 1 reads 10 B of its neighbour, which layer 1 keeps alone, and 6 B of layer 0, which the
+// reader keeps as well: both are kept as inputs, and only the second was among what it saves.
+TEST(RecomputedStage, KeepsEveryValueThatItReceives) {
+  Layers layers = chain();
+  layers.values.push_back({"skip", LayerId{0}, {LayerId{2}}, Bytes{6}, Bytes{6}, {}});
+  layers.storages = {{Bytes{10}, {LayerId{1}}, {}, 1}, {Bytes{6}, {LayerId{2}}, {}, 3}};
+  const Cluster cluster = uniform_cluster(2, DeviceKind{}, {1e9}, ns{0});
+  const Placement placement = round_robin(2, 2);
+  const StageCosts kept = stage_costs(layers, {{1}}, placement, cluster);
+  const StageCosts both = stage_costs(layers, {{1}}, placement, cluster, {true, true});
+  EXPECT_EQ(kept.stages[1].saved, Bytes{2 * 50 + 6});
+  EXPECT_EQ(both.stages[1].saved, Bytes{10 + 6});
+  EXPECT_EQ(both.stages[1].recomputed, Bytes{2 * 50});
+}
+
 TEST(RecomputedStage, OfOneForwardOneBackwardHoldsInputsInFlightAndOneStageInFull) {
   // Rank 0 of 1F1B with 4 microbatches has two in flight: kept 2 x 110 and temporaries; recomputed
   // 2 x 7, and 110 of the one that runs.

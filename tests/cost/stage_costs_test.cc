@@ -123,6 +123,8 @@ TEST(StageCosts, GradientsTakeTheWayBackAndOnlyThoseThatThereAre) {
   EXPECT_EQ(times(), std::pair(116L, 314L));
   layers.values[3].gradient_bytes = Bytes{0};
   EXPECT_EQ(times(), std::pair(116L, 310L));
+  layers.values[1].bytes = layers.values[3].bytes = Bytes{0};
+  EXPECT_EQ(times(), std::pair(100L, 310L));  // nothing to carry takes as long as the way is
   layers.values[1].transfer_time = ns{42}, layers.values[3].transfer_time = ns{8};
   EXPECT_EQ(times(), std::pair(50L, 42L));
   layers.values[1].gradient_bytes = Bytes{0};
@@ -143,6 +145,7 @@ TEST(StageCosts, StagesTiedThroughOthersReduceTogether) {
   EXPECT_THAT(costs.reductions[0].stages,
               ElementsAre(StageId{0}, StageId{1}, StageId{2}, StageId{3}));
   EXPECT_EQ(costs.reductions[0].bytes, Bytes{120});
+  EXPECT_EQ(costs.reductions[0].time, ns{3 * 2 * (20 + 100)});  // one after another
   for (LayerParameter& parameter : layers.parameters) parameter.gradient = Bytes{0};
   costs = stage_costs(layers, {{0, 1, 2}}, round_robin(4, 4), cluster);
   EXPECT_TRUE(costs.reductions.empty());

@@ -78,6 +78,7 @@ TEST(ShippedClusters, Rtx3090PairsUseNvlinkAndOthersTheHost) {
   EXPECT_EQ(kind.name, "rtx3090");
   EXPECT_EQ(kind.memory, 24576 * kMiB);
   EXPECT_EQ(kind.peak.at("tf32").value, 35.6e12);
+  EXPECT_EQ(kind.memory_efficiency, 0.85);
   EXPECT_EQ(kind.gemm_efficiency.at("tf32").at({1100e9}), 0.98);
   EXPECT_EQ(kind.stage_overhead, Nanoseconds{0});
 }
@@ -144,6 +145,30 @@ TEST(ClusterLinks, ThePathKnowsTheSizesOfEveryLink) {
   EXPECT_EQ(path(cluster, 0, 1).bandwidth.at(kMiB).value, 4e9);
 }
 
+// A curve that is cut to one rate everywhere is that rate.
+TEST(ClusterLinks, APathNarrowedToOneRateHasOnePoint) {
+  const Cluster cluster = with_links(
+      2,
+      "links:\n  - {name: port, per: device, bandwidth: [[1 KiB, 4 GB/s], [1 MiB, 9 GB/s]]}\n  - "
+      "{name: root, per: [[0], [1]], bandwidth: 1 GB/s}\nroutes: [{over: [port, root], latency: 1 "
+      "us}]\n");
+  ASSERT_EQ(path(cluster, 0, 1).bandwidth.points.size(), 1u);
+  EXPECT_EQ(path(cluster, 0, 1).bandwidth.at(kMiB).value, 1e9);
+}
+
+TEST(ClusterLinks, ALinkOfGroupsJoinsNoDeviceThatIsInNone) {
+  const std::string groups = "links: [{name: g, per: [[0], [1]], bandwidth: 1 GB/s, latency: 1 us}";
+  EXPECT_THAT(link_error(3, groups + "]\nroutes: [{over: g}]"),
+              HasSubstr("no route connects device 0 with device 2"));
+  const Cluster cluster = with_links(
+      3, groups +
+             ", {name: d, per: device, bandwidth: 1 GB/s, latency: 1 us}]\nroutes: [{over: g}, "
+             "{over: d}]");
+  EXPECT_THAT(way(cluster, 0, 1), ElementsAre("g[0].up", "g[1].down"));
+  EXPECT_THAT(way(cluster, 0, 2), ElementsAre("d[0].up", "d[2].down"));
+  EXPECT_THAT(way(cluster, 2, 1), ElementsAre("d[2].up", "d[1].down"));
+}
+
 TEST(ClusterLinks, ASingleDeviceNeedsNone) { EXPECT_EQ(with_links(1, "").devices(), 1u); }
 
 TEST(ClusterErrors, AreSaidAtThePlace) {
@@ -164,6 +189,12 @@ TEST(ClusterErrors, AreSaidAtThePlace) {
                        HasSubstr("a message of 4 KiB would take less time than one of 1 KiB")));
   EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwith: 1 GB/s}]"),
               HasSubstr("unknown key \"bandwith\"; did you mean \"bandwidth\"?"));
+  EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwidth: [[1 KiB, 1 GB/s, 2]]}]"),
+              HasSubstr("expected [size, rate]"));
+  EXPECT_THAT(link_error(2,
+                         "links: [{name: p, per: device, bandwidth: 1 GB/s}, {name: p, per: node, "
+                         "bandwidth: 1 GB/s}]\ndevices_per_node: 1"),
+              StartsWith("c.yaml:5:59: links[1].name: there is another link of this name"));
 }
 
 TEST(ClusterErrors, DevicesAndGroupsAreChecked) {
@@ -203,7 +234,11 @@ TEST(ClusterErrors, KindsAreChecked) {
   const std::string curve = base + "peak: {fp32: 1 TFLOP/s}, gemm_efficiency: {fp32: ";
   EXPECT_THAT(kind(curve + "[[2 GFLOP, 1], [1 GFLOP, 1]]}"), HasSubstr("must grow"));
   EXPECT_THAT(kind(curve + "[[2 GFLOP, 0]]}"), HasSubstr("above 0"));
+  EXPECT_THAT(kind(curve + "[[0 GFLOP, 1]]}"), HasSubstr("the work must be above 0"));
+  EXPECT_THAT(kind(curve + "[[1 GFLOP, 1, 1]]}"), HasSubstr("expected [work, fraction]"));
   EXPECT_THAT(kind(curve + "[]}"), HasSubstr("at least one point"));
+  EXPECT_THAT(kind(base + "memory_efficiency: 0"), HasSubstr("the fraction must be above 0"));
+  EXPECT_THAT(kind(base + "memory_efficiency: 1.1"), HasSubstr("memory_efficiency: expected"));
   EXPECT_THAT(kind(curve + "0.7}"), HasSubstr("[[2.1 GFLOP, 0.73]]"));
   EXPECT_EQ(kind(curve + "[[1 GFLOP, 1]]}"), "");
   EXPECT_THAT(error_of(kHead + "devices: [{kind: kk}]"), HasSubstr("did you mean \"k\"?"));

@@ -140,6 +140,19 @@ TEST_F(PlanFile, RefusesPartsThatDoNotFitTogether) {
       testing::AllOf(HasSubstr("plan.yaml:25:"), HasSubstr("places 2 stages, but 2 cuts make 3")));
 }
 
+TEST_F(PlanFile, RefusesListsOfOtherLengthsThanItsCutsAndStages) {
+  EXPECT_THAT(error_after("cut_nodes: [17]", "cut_nodes: [17, 19]"),
+              HasSubstr("cut_nodes: expected one node for each cut"));
+  EXPECT_THAT(error_after("cut_nodes: [17, 19]", "cut_nodes: [17]"), "no error");
+  EXPECT_THAT(error_after("recompute: [false, false]", "recompute: [true]"),
+              HasSubstr("recompute: expected one value for each of 2 stages"));
+}
+
+TEST_F(PlanFile, RefusesVersionsThatItDoesNotKnow) {
+  EXPECT_THAT(error_after("version: 1", "version: 2"),
+              HasSubstr("plan.yaml:1:10: version: this program reads version 1, found 2"));
+}
+
 TEST_F(PlanFile, RefusesOtherNumbersOfMicrobatches) {
   EXPECT_THAT(error_after("microbatches: 1", "microbatches: 2"),
               HasSubstr("plan.yaml:13:15: microbatches: the schedule has 1"));
