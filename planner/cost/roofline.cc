@@ -35,7 +35,7 @@ class Roofline {
     double busy = seconds(kernel.bytes);
     if (kernel.flops.value > 0) {
       const Speed& speed = speed_of(kernel.type);
-      const double fraction = kernel.share * (speed.curve ? speed.curve->at(kernel.flops) : 1.0);
+      const double fraction = kernel.share * speed.curve->at(kernel.flops);
       busy = std::max(busy, seconds_at(kernel.flops, fraction * speed.peak));
     }
     return nanoseconds_from_seconds(busy) + device_.kernel_overhead;
@@ -49,7 +49,7 @@ class Roofline {
  private:
   struct Speed {
     FlopsPerSecond peak;
-    const EfficiencyCurve* curve = nullptr;
+    const EfficiencyCurve* curve;
     std::string stand_in;
   };
 
@@ -62,11 +62,16 @@ class Roofline {
     const auto found = std::ranges::find_if(
         names, [&](const std::string& name) { return device_.peak.contains(name); });
     if (found == names.end()) return;
-    Speed speed{device_.peak.at(*found), nullptr, found == names.begin() ? "" : *found};
-    auto curve = device_.gemm_efficiency.find(*found);
-    if (curve == device_.gemm_efficiency.end()) curve = device_.gemm_efficiency.begin();
-    if (curve != device_.gemm_efficiency.end()) speed.curve = &curve->second;
-    speeds_.emplace(type, speed);
+    speeds_.emplace(type, Speed{device_.peak.at(*found), &nearest_curve({found, names.end()}),
+                                found == names.begin() ? "" : *found});
+  }
+  /// The curve of the first name or, if it has none, of the nearest precision that has one.
+  const EfficiencyCurve& nearest_curve(std::vector<std::string> names) const {
+    names.insert(names.end(), {"fp32", "tf32", "bf16", "fp16"});
+    const auto found = std::ranges::find_if(
+        names, [&](const std::string& name) { return device_.gemm_efficiency.contains(name); });
+    PFEIFE_CHECK(found != names.end(), "no curve of a known precision");
+    return device_.gemm_efficiency.at(*found);
   }
   const Speed& speed_of(DType type) const {
     // Other types (fp64, integers) run at the speed of fp32 for want of a figure.

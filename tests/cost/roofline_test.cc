@@ -74,6 +74,68 @@ TEST(Roofline, OptimizerTimeIsTrafficOverBandwidth) {
   }
 }
 
+// Adam moves 80 B a parameter; scaled gradients are read and written once more (8 B).
+TEST(Roofline, ScaledGradientsAreUnscaledBeforeTheStep) {
+  const Graph graph = linear_graph(4, 1000, 1000).graph;
+  EXPECT_EQ(profile(graph, Precision::Bf16Amp).parameters[1].optimizer, Nanoseconds{160'000});
+  EXPECT_EQ(profile(graph, Precision::Fp16Amp).parameters[1].optimizer, Nanoseconds{176'000});
+}
+
+// 2e9 FLOP at the type's own peak and at its own share of it: fp32 10 TFLOP/s at 0.5, tf32 100 at
+// 0.25, bf16 200 at 0.1, fp16 400 at 0.2. Halves are cast: their time is that of the product and of
+// what else is there.
+TEST(Roofline, EachTypeHasItsPeakAndItsCurve) {
+  DeviceKind kind = device();
+  kind.peak = {{"fp32", {1e13}}, {"tf32", {1e14}}, {"bf16", {2e14}}, {"fp16", {4e14}}};
+  for (const auto& [type, share] :
+       {std::pair{"fp32", 0.5}, {"tf32", 0.25}, {"bf16", 0.1}, {"fp16", 0.2}})
+    kind.gemm_efficiency[type] = {{{Flops{1}, share}}};
+  const Graph graph = linear_graph(1000, 1000, 1000).graph;
+  const auto forward = [&](Precision precision) {
+    return roofline_profile(graph, kind, {precision, Optimizer::Adam, 1}).nodes[1].forward;
+  };
+  EXPECT_EQ(forward(Precision::Fp32), Nanoseconds{400'000 + 1000});
+  EXPECT_EQ(forward(Precision::Tf32), Nanoseconds{80'000 + 1000});
+  // The same casts: what differs is 100 us against 25.
+  EXPECT_EQ(forward(Precision::Bf16Amp) - forward(Precision::Fp16Amp), Nanoseconds{75'000});
+}
+
+// A peak without a curve takes that of the nearest precision: bf16 of 200 TFLOP/s without its own
+// reaches 0.04 of it as fp16 does, then 0.05 as tf32, and only in the end 0.1 as fp32. 2e9 FLOP
+// take 10 us at all of that peak. The casts beside the product cost the same whatever it reaches:
+// what is compared is the product at 0.02, less.
+TEST(Roofline, APeakWithoutACurveTakesThatOfTheNearestPrecision) {
+  DeviceKind kind = device();
+  kind.peak = {{"fp32", {1e13}}, {"tf32", {1e14}}, {"bf16", {2e14}}, {"fp16", {4e14}}};
+  DeviceKind slow = kind;
+  slow.gemm_efficiency = {{"fp16", {{{Flops{1}, 0.02}}}}};
+  for (const auto& [type, share] : {std::pair{"fp32", 0.1}, {"tf32", 0.05}, {"fp16", 0.04}})
+    kind.gemm_efficiency[type] = {{{Flops{1}, share}}};
+  const Graph graph = linear_graph(1000, 1000, 1000).graph;
+  const auto saves = [&](Precision precision) {
+    const Training training{precision, Optimizer::Adam, 1};
+    return roofline_profile(graph, slow, training).nodes[1].forward -
+           roofline_profile(graph, kind, training).nodes[1].forward;
+  };
+  EXPECT_EQ(saves(Precision::Bf16Amp), Nanoseconds{10'000 * (50 - 25)});
+  kind.gemm_efficiency.erase("fp16");
+  EXPECT_EQ(saves(Precision::Bf16Amp), Nanoseconds{10'000 * (50 - 20)});
+  EXPECT_EQ(saves(Precision::Fp16Amp), Nanoseconds{5'000 * (50 - 20)});
+  kind.gemm_efficiency.erase("tf32");
+  EXPECT_EQ(saves(Precision::Bf16Amp), Nanoseconds{10'000 * (50 - 10)});
+  EXPECT_EQ(saves(Precision::Tf32), Nanoseconds{20'000 * (50 - 10)});
+}
+
+// gelu needs x [4, 8] and keeps it; nothing else lives beside y: 128 B. On the way back the
+// gradients of both.
+TEST(Roofline, ProfilesSayWhatLivesWhileANodeRuns) {
+  Start g(dense({4, 8}));
+  g.call("y", "gelu", {{"self", g.x}}, dense({4, 8}));
+  const PassBytes& temporary = profile(g.build(), Precision::Fp32).nodes[1].temporary;
+  EXPECT_EQ(temporary.forward, Bytes{128});
+  EXPECT_EQ(temporary.input, Bytes{256});
+}
+
 TEST(Roofline, UnknownOperatorsAndMissingPeaksAreNamed) {
   Start g(dense({4}));
   const ValueId y = g.call("y", "no_such_operator", {{"self", g.x}}, dense({4}));
@@ -84,6 +146,8 @@ TEST(Roofline, UnknownOperatorsAndMissingPeaksAreNamed) {
   EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Tf32).warnings, IsEmpty());
   EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Bf16Amp).warnings,
               ElementsAre(HasSubstr("no peak for bf16_amp: that of tf32 is used")));
+  EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Fp16Amp).warnings,
+              ElementsAre(HasSubstr("no peak for fp16_amp: that of tf32 is used")));
   DeviceKind no_fp32 = device();
   no_fp32.peak = {{"bf16", {1e14}}};
   EXPECT_THROW(roofline_profile(linear_graph(4, 4, 4).graph, no_fp32, {}), ConfigError);
