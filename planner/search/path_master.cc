@@ -152,40 +152,45 @@ void PathMaster::start(std::size_t path) {
   invert();
 }
 
+/// One step of Gauss-Jordan: of the row, every other row takes what makes its column `c` 0. What
+/// the inverse has grown to is kept where the matrix has become the identity.
+PFEIFE_CLONES static void sweep(double* matrix, std::size_t rows, std::size_t c) {
+  double* const row = matrix + c * rows;
+  const double factor = 1 / row[c];
+  row[c] = 1;
+  for (std::size_t k = 0; k < rows; ++k) row[k] *= factor;
+  for (std::size_t r = 0; r < rows; ++r) {
+    double* const other = matrix + r * rows;
+    const double times = other[c];
+    if (r == c || times == 0) continue;
+    other[c] = 0;
+    for (std::size_t k = 0; k < rows; ++k) other[k] -= times * row[k];
+  }
+}
+
 /// Gauss-Jordan on the basis, from scratch.
 void PathMaster::invert() {
   const std::size_t rows = stages_ + 1;
-  std::vector<double> matrix(rows * rows), inverse(rows * rows, 0.0), one;
+  std::vector<double> matrix(rows * rows), one;
   for (std::size_t c = 0; c < rows; ++c) {
     column(basis_[c], one);
     for (std::size_t r = 0; r < rows; ++r) matrix[r * rows + c] = one[r];
   }
-  for (std::size_t r = 0; r < rows; ++r) inverse[r * rows + r] = 1;
+  std::vector<std::size_t> origin(rows);  // [row] where it was before rows changed places
+  std::iota(origin.begin(), origin.end(), std::size_t{0});
   for (std::size_t c = 0; c < rows; ++c) {
     std::size_t largest = c;
     for (std::size_t r = c + 1; r < rows; ++r)
       if (std::abs(matrix[r * rows + c]) > std::abs(matrix[largest * rows + c])) largest = r;
-    for (std::size_t k = 0; k < rows; ++k) {
-      std::swap(matrix[c * rows + k], matrix[largest * rows + k]);
-      std::swap(inverse[c * rows + k], inverse[largest * rows + k]);
+    if (largest != c) {
+      std::swap_ranges(&matrix[c * rows], &matrix[c * rows] + rows, &matrix[largest * rows]);
+      std::swap(origin[c], origin[largest]);
     }
-    const double factor = 1 / matrix[c * rows + c];
-    for (std::size_t k = 0; k < rows; ++k) {
-      matrix[c * rows + k] *= factor;
-      inverse[c * rows + k] *= factor;
-    }
-    for (std::size_t r = 0; r < rows; ++r) {
-      const double times = matrix[r * rows + c];
-      if (r == c || times == 0) continue;
-      for (std::size_t k = 0; k < rows; ++k) {
-        matrix[r * rows + k] -= times * matrix[c * rows + k];
-        inverse[r * rows + k] -= times * inverse[c * rows + k];
-      }
-    }
+    sweep(matrix.data(), rows, c);
   }
   inverse_.resize(rows * rows);
   for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t k = 0; k < rows; ++k) inverse_[k * rows + r] = inverse[r * rows + k];
+    for (std::size_t k = 0; k < rows; ++k) inverse_[origin[k] * rows + r] = matrix[r * rows + k];
   amount_.assign(inverse_.data(), inverse_.data() + rows);
   price_basis();
 }
