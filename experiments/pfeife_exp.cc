@@ -11,6 +11,7 @@
 
 #include "experiments/accuracy.h"
 #include "experiments/child.h"
+#include "experiments/chosen_cases.h"
 #include "experiments/inputs.h"
 #include "experiments/measure.h"
 #include "experiments/measured_inputs.h"
@@ -195,10 +196,14 @@ int run(int argc, char** argv) {
   make_measured_inputs(experiment, inputs, line->sweep.force, line->sweep.quiet);
   use_measured_variation(experiment);
   const SweepResult result = sweep(experiment, inputs, line->sweep);
+  const std::vector<CaseRecord> shown = cases_to_show(result.cases);
   std::cout << experiment.name << ": " << experiment_summary(experiment, result.cases) << "\n\n"
-            << results_table(result.cases);
-  if (const std::string accuracy = accuracy_table(result.cases); !accuracy.empty())
+            << results_table(shown);
+  if (const std::string accuracy = accuracy_table(shown); !accuracy.empty())
     std::cout << "\n" << accuracy;
+  if (shown.size() < result.cases.size())
+    fmt::print("\n{} of {} cases: those with the most samples/s. All are in {}\n", shown.size(),
+               result.cases.size(), (line->sweep.out / "results.csv").string());
   for (const CaseRecord& record : result.cases)
     for (const std::string& failure : failures(record))
       std::cerr << "pfeife-exp: " << failure << "\n";

@@ -1,0 +1,76 @@
+// Which cases a long sweep shows on the screen.
+#include "experiments/chosen_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace pfeife {
+namespace {
+
+CaseRecord case_of(const std::string& name, double samples_per_s, bool feasible = true) {
+  CaseRecord record;
+  record.name = name;
+  record.plans.resize(1);
+  record.plans[0].row.samples_per_s = samples_per_s;
+  record.plans[0].row.feasible = feasible;
+  return record;
+}
+
+std::vector<std::string> names(const std::vector<CaseRecord>& cases) {
+  std::vector<std::string> found;
+  for (const CaseRecord& record : cases) found.push_back(record.name);
+  return found;
+}
+
+/// devices x microbatches x size; more microbatches and a size in the middle are faster.
+std::vector<CaseRecord> product(int devices, int microbatches, int sizes) {
+  std::vector<CaseRecord> cases;
+  for (int d = 1; d <= devices; ++d)
+    for (int n = 1; n <= microbatches; ++n)
+      for (int b = 1; b <= sizes; ++b)
+        cases.push_back(case_of("devices=" + std::to_string(d) + ",microbatches=" +
+                                    std::to_string(n) + ",size=" + std::to_string(b),
+                                100 * d + 10 * n - (b == 2 ? 0 : 1)));
+  return cases;
+}
+
+TEST(ChosenCases, AFewAreAllShown) {
+  EXPECT_EQ(names(cases_to_show(product(2, 4, 3))), names(product(2, 4, 3)));
+}
+
+TEST(ChosenCases, OfManyTheBestOfEachValueOfTheFirstKeys) {
+  // 3 x 5 x 4 = 60 cases: 15 pairs of the first two keys, the second size is best of each.
+  std::vector<std::string> expected;
+  for (int d = 1; d <= 3; ++d)
+    for (int n = 1; n <= 5; ++n)
+      expected.push_back("devices=" + std::to_string(d) + ",microbatches=" + std::to_string(n) +
+                         ",size=2");
+  EXPECT_EQ(names(cases_to_show(product(3, 5, 4))), expected);
+  // 4 x 10 x 5: 40 pairs are too many, 4 values of the first key are not; the most microbatches
+  // win.
+  expected.clear();
+  for (int d = 1; d <= 4; ++d)
+    expected.push_back("devices=" + std::to_string(d) + ",microbatches=10,size=2");
+  EXPECT_EQ(names(cases_to_show(product(4, 10, 5))), expected);
+}
+
+TEST(ChosenCases, OfOneKeyWithManyValuesTheBestInTheirOrder) {
+  const auto shown = cases_to_show(product(100, 1, 1));
+  ASSERT_EQ(shown.size(), 24U);
+  EXPECT_EQ(shown.front().name, "devices=77,microbatches=1,size=1");
+  EXPECT_EQ(shown.back().name, "devices=100,microbatches=1,size=1");
+}
+
+TEST(ChosenCases, WhatDoesNotFitStandsOnlyForGroupsWhereNothingDoes) {
+  std::vector<CaseRecord> cases;
+  for (int n = 1; n <= 30; ++n)
+    for (const char* devices : {"devices=2", "devices=4"})
+      cases.push_back(case_of(devices + (",microbatches=" + std::to_string(n)), n,
+                              std::string(devices) == "devices=4" && n < 20));
+  EXPECT_EQ(names(cases_to_show(cases)),
+            (std::vector<std::string>{"devices=2,microbatches=1", "devices=4,microbatches=19"}));
+}
+
+}  // namespace
+}  // namespace pfeife
