@@ -55,7 +55,7 @@ void draw_strip(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
   svg.line(left, strip.y(limit), right, strip.y(limit), kAlarm,
            " class=\"limit\" stroke-width=\"1\" stroke-dasharray=\"5 3\"");
   if (rank.index() == 0 || limit != options.memory_limits[rank.index() - 1])
-    svg.text(layout.plot_right + 6, strip.y(limit) + 3.5, "limit " + rounded(limit),
+    svg.text(layout.plot_right + 6, strip.y(limit) + 3.5, "≤ " + rounded(limit),
              {.size = 9, .color = kAlarm});
 }
 
