@@ -142,6 +142,54 @@ TEST(Advice, AModelOfTooFewLayersNeedsFewerDevices) {
   EXPECT_EQ(tried[0].plan->partition.cuts, (std::vector<std::int32_t>{0, 2}));
 }
 
+// Twenty devices of one byte each: nothing ever fits. The numbers of devices double their distance
+// from the two there are; of six samples a microbatch, every part that divides them is tried, of
+// sixteen none below an eighth.
+TEST(Advice, TriesEveryDistanceAndEveryPartInItsOrder) {
+  std::mt19937 random(5);
+  Layers layers = random_layers(random, {.layers = 30, .illegal_cuts = false, .two_kinds = false});
+  const Cluster cluster = uniform_cluster(20, DeviceKind{}, {1e9}, Nanoseconds{0});
+  std::vector<std::pair<std::size_t, std::size_t>> asked;  // devices, microbatches
+  std::vector<std::int64_t> sizes;
+  Surroundings around;
+  around.schedules = [&](std::size_t ranks, std::size_t microbatches, bool) {
+    asked.emplace_back(ranks, microbatches);
+    return std::vector<ScheduleSpec>{{"1f1b", ranks, microbatches, 1, {}, {}}};
+  };
+  for (std::int64_t d = 0; d < 20; ++d) around.devices.emplace_back(d);
+  around.memory_limit.assign(20, Bytes{1});
+  around.layers = [&](std::int64_t size) {
+    sizes.push_back(size);
+    return &layers;
+  };
+  const Problem problem{layers,
+                        cluster,
+                        {{"gpipe", 2, 4, 1, {}, {}}},
+                        {DeviceId{0}, DeviceId{1}},
+                        {Bytes{1}, Bytes{1}},
+                        std::nullopt};
+  layers.microbatch_size = 6;
+  const std::vector<Remedy> tried = remedies(problem, around, {});
+  EXPECT_EQ(
+      asked,
+      (std::vector<std::pair<std::size_t, std::size_t>>{
+          {2, 4}, {3, 4}, {4, 4}, {6, 4}, {10, 4}, {18, 4}, {20, 4}, {2, 8}, {2, 12}, {2, 24}}));
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{3, 2, 1}));
+  ASSERT_EQ(tried.size(), 4U);  // what was tried last of each kind
+  EXPECT_EQ(tried[0].change, "recomputing stages");
+  EXPECT_EQ(tried[2].change, "20 devices instead of 2");
+  EXPECT_EQ(tried[3].change, "24 microbatches of 1 instead of 4 of 6");
+  for (const Remedy& remedy : tried) {
+    ASSERT_TRUE(remedy.lack);
+    EXPECT_GT(remedy.lack->needed, remedy.lack->available);
+    EXPECT_EQ(remedy.lack->available, Bytes{1});
+  }
+  sizes.clear();
+  layers.microbatch_size = 16;
+  remedies(problem, around, {});
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{8, 4, 2}));
+}
+
 TEST(Advice, NamesOtherSchedulesIfThoseListedKeepTooManyMicrobatches) {
   // Four equal layers of 100 bytes kept; 4 microbatches: gpipe keeps 4 on each of 2 ranks, 1f1b 2.
   Layers layers;

@@ -84,6 +84,13 @@ TEST(Recompute, IsTheBestChoiceOfAllOnTinyProblems) {
   EXPECT_GT(never, 5);
 }
 
+TEST(Recompute, StagesAreNamedByTheirNumbersOrAllAtOnce) {
+  EXPECT_EQ(recomputed_text({}), "");
+  EXPECT_EQ(recomputed_text({false, false}), "");
+  EXPECT_EQ(recomputed_text({false, true, false, true}), "recompute=1 3");
+  EXPECT_EQ(recomputed_text({true, true}), "recompute=all");
+}
+
 TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {
   std::mt19937 random(8);
   int recomputed = 0, proven = 0;
