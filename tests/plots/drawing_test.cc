@@ -84,7 +84,7 @@ TEST(Drawing, TextsOfTimelinesLieOnNothingElseThatIsWritten) {
        {Example{}, Example{.ranks = 4, .microbatches = 8, .loops = 2},
         Example{.ranks = 8, .microbatches = 16, .loops = 3, .split = true},
         Example{.ranks = 16, .microbatches = 32}, Example{.ranks = 40, .microbatches = 40}})
-    for (const int width : {700, 1200}) {
+    for (const int width : {480, 700, 1200}) {
       const Trace trace = example_trace(example);
       Example other = example;
       other.source = TraceSource::Simulated;
@@ -129,6 +129,17 @@ TEST(Drawing, TheAxisOfATimelineIsTrueToScale) {
     ++ticks;
   }
   EXPECT_GE(ticks, 5U);
+}
+
+TEST(Drawing, TheHeadOfATimelineSaysWhatItIsOf) {
+  const auto named = [](const TimelineOptions& options) {
+    return words(parse_xml(timeline_svg(example_trace({}), options)));
+  };
+  EXPECT_THAT(named({.title = "1F1B", .subtitle = "two ranks"}),
+              testing::IsSupersetOf({"1F1B", "two ranks", "estimated"}));
+  EXPECT_THAT(named({.memory = false}), Contains(testing::StartsWith("step 15.90 ms, bubble ")));
+  EXPECT_THAT(named({.names = {"plan A"}}), Contains("plan A, estimated"));
+  EXPECT_THAT(named({}), Contains(testing::ContainsRegex("peak memory [0-9.]+ GiB")));
 }
 
 TEST(Drawing, TheLegendOfATimelineNamesWhatIsThere) {

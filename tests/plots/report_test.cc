@@ -13,6 +13,7 @@
 #include "plots/report_tables.h"
 #include "plots/theme.h"
 #include "tests/plots/example_report.h"
+#include "tests/plots/table_cells.h"
 #include "tests/plots/xml.h"
 
 namespace pfeife {
@@ -31,22 +32,6 @@ XmlElement page(const std::string& html) {
   return parse_xml(text);
 }
 XmlElement page(const ReportInput& input) { return page(report_html(input)); }
-
-std::string all_text(const XmlElement& element) {
-  std::string text = element.text;
-  for (const XmlElement& child : element.children) text += all_text(child);
-  return text;
-}
-
-std::vector<std::vector<std::string>> cells(const std::string& table) {
-  const XmlElement root = parse_xml(table);
-  std::vector<std::vector<std::string>> rows;
-  for (const XmlElement* row : by_name(root, "tr")) {
-    rows.emplace_back();
-    for (const XmlElement& cell : row->children) rows.back().push_back(all_text(cell));
-  }
-  return rows;
-}
 
 TEST(Report, IsWellFormedAndNeedsNothingFromOutside) {
   const std::string html = report_html(example_report());

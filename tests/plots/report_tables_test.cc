@@ -1,0 +1,119 @@
+// Figures of the report's tables, by hand.
+#include "plots/report_tables.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plots/report_case.h"
+#include "tests/plots/table_cells.h"
+
+namespace pfeife {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+ReportPlan plan_of(const std::string& name, std::int64_t ms, bool feasible) {
+  ReportPlan plan;
+  plan.row.plan = plan.row.family = name;
+  plan.row.estimate = Nanoseconds{ms * 1'000'000};
+  plan.row.feasible = feasible;
+  return plan;
+}
+/// The column of that head in each row.
+std::vector<std::string> column(const std::string& table, const std::string& head) {
+  const auto rows = cells(table);
+  const auto at = std::ranges::find(rows.at(0), head) - rows[0].begin();
+  std::vector<std::string> found;
+  for (std::size_t r = 1; r < rows.size(); ++r)
+    found.push_back(rows[r].at(static_cast<std::size_t>(at)));
+  return found;
+}
+
+// 10 ms is the best of those that fit; 8 ms does not fit; 12 ms, the next that does, is 20 % slower
+// than the best, 15 ms is further behind.
+TEST(ReportTables, TheLeadIsOverTheFastestOtherPlanThatFits) {
+  ReportInput input;
+  ReportCase& one = input.cases.emplace_back();
+  one.name = "one";
+  one.plans = {plan_of("slow", 15, true), plan_of("planned", 10, true), plan_of("big", 8, false),
+               plan_of("next", 12, true)};
+  ReportCase& alone = input.cases.emplace_back();
+  alone.name = "alone";
+  alone.plans = {plan_of("planned", 10, true), plan_of("big", 8, false)};
+  EXPECT_THAT(column(plots::summary_table(input), "Best plan"), ElementsAre("planned", "planned"));
+  EXPECT_THAT(cells(plots::summary_table(input)).at(1), testing::Contains("20.0 %"));
+  EXPECT_THAT(cells(plots::summary_table(input)).at(0),
+              testing::Contains("Next best is slower by"));
+  EXPECT_THAT(column(plots::summary_table(input), "Next best is slower by"),
+              ElementsAre("20.0 %", ""));
+  EXPECT_THAT(column(plots::results_table(input), "Fits"),
+              ElementsAre("yes", "yes", "no", "yes", "yes", "no"));
+}
+
+// 6 of 8 GiB fill three quarters of their cell; what is above its limit fills it.
+TEST(ReportTables, PeaksFillTheirShareOfTheLimit) {
+  ReportCase report_case;
+  report_case.plans = {plan_of("planned", 10, true), plan_of("big", 8, false)};
+  for (ReportPlan& plan : report_case.plans) plan.memory_limit = {8 * kGiB, 8 * kGiB};
+  report_case.plans[0].peak_memory = {6 * kGiB, 4 * kGiB};
+  report_case.plans[1].peak_memory = {9 * kGiB};
+  const XmlElement table = parse_xml(plots::memory_table(report_case));
+  std::vector<std::string> fills;  // "75.0%" and the colour before it
+  for (const XmlElement* cell : by_name(table, "td"))
+    if (const std::string style = cell->attribute("style");
+        style.find("gradient") != std::string::npos)
+      fills.push_back(style);
+  ASSERT_EQ(fills.size(), 3U);
+  EXPECT_THAT(fills[0], HasSubstr(" 75.0%"));
+  EXPECT_THAT(fills[1], HasSubstr(" 50.0%"));
+  EXPECT_THAT(fills[2], HasSubstr(" 100.0%"));
+  const auto colour = [](const std::string& style) {
+    return style.substr(style.find("90deg,") + 6, 7);
+  };
+  EXPECT_EQ(colour(fills[0]), colour(fills[1]));
+  EXPECT_NE(colour(fills[0]), colour(fills[2]));
+  EXPECT_THAT(cells(plots::memory_table(report_case)).at(2),
+              ElementsAre("big", "9.000 GiB !", "", "8.000 GiB"));
+}
+
+TEST(ReportTables, SchedulesThatLostAreListedWithTheirBoundAndReason) {
+  ReportCase report_case;
+  EXPECT_EQ(plots::lost_table(report_case), "");
+  report_case.lost = {{"gpipe", "its bound is above the plan's time", Nanoseconds{11'000'000}},
+                      {"looped", "2 ms slower", std::nullopt}};
+  EXPECT_THAT(
+      cells(plots::lost_table(report_case)),
+      ElementsAre(testing::_, ElementsAre("gpipe", "11.000", "its bound is above the plan's time"),
+                  ElementsAre("looped", "", "2 ms slower")));
+}
+
+// A section is there for what the case has, and for nothing else.
+TEST(ReportTables, ACaseHasASectionForEachThingThatItHas) {
+  ReportCase report_case;
+  report_case.plans = {plan_of("planned", 10, true)};
+  const auto text = [&] { return all_text(parse_xml(plots::case_section(report_case, 0, true))); };
+  const std::string choices = "What each way of choosing", open = "What the case left open",
+                    front = "Estimated time against memory", lost = "Other schedules",
+                    help = "What would help", search = "The search: best estimate";
+  for (const std::string& heading : {choices, open, front, lost, help, search})
+    EXPECT_THAT(text(), Not(HasSubstr(heading)));
+  report_case.choices = {{.by = "estimate", .schedule = "a", .used = true},
+                         {.by = "p95", .schedule = "b"}};
+  EXPECT_THAT(text(), HasSubstr(choices));
+  report_case.alternatives = {{"4 microbatches of 2", "zb_h1", {}, {}, {}, ""}};
+  EXPECT_THAT(text(), HasSubstr(open));
+  report_case.front = {{"a", Nanoseconds{1}, Bytes{2}}, {"b", Nanoseconds{2}, Bytes{1}}};
+  EXPECT_THAT(text(), HasSubstr(front));
+  report_case.lost = {{"gpipe", "slower", std::nullopt}, {"looped", "slower", std::nullopt}};
+  EXPECT_THAT(text(), AllOf(HasSubstr(lost), HasSubstr("2 considered")));
+  report_case.tried = {{.change = "4 devices", .reason = "lacks 2 GiB"}};
+  EXPECT_THAT(text(), HasSubstr(help));
+  report_case.history = {{1, Nanoseconds{900}, Nanoseconds{700}}};
+  EXPECT_THAT(text(), HasSubstr(search));
+}
+
+}  // namespace
+}  // namespace pfeife
