@@ -4,7 +4,7 @@ set -euo pipefail
 fences=$(cd "$(dirname "$0")" && pwd)/fences.sh
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-mkdir -p "$tree"/{planner/ir,planner/io,planner/cost,sim,plots,experiments,tests}
+mkdir -p "$tree"/{planner/ir,planner/io,planner/cost,planner/schedule_tool,sim,plots,experiments,tests}
 
 failures=0
 # expect allowed|refused FILE INCLUDE [MORE TEXT]
@@ -41,4 +41,9 @@ expect refused experiments/a.cc '<torch/torch.h>'
 expect refused experiments/a.cc '<boost/program_options.hpp>'
 expect allowed experiments/a.cc '<boost/program_options.hpp>' 'int main() {}'
 expect refused planner/io/a.cc '"ids.h"'
+expect allowed planner/schedule_tool/a.cc '"planner/cost/stage_bounds.h"'
+expect refused planner/schedule_tool/a.cc '"planner/search/search.h"'
+echo '| `judge.cc` | 2 | all |' >"$tree/planner/schedule_tool/README.md"
+expect allowed planner/schedule_tool/judge.cc '<vector>' 'int two;'
+expect refused planner/schedule_tool/judge.cc '<vector>' $'int two;\nint three;'
 exit $((failures > 0))

@@ -12,7 +12,7 @@
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 8, sha256 ";
+const std::string kTitle = "pfeife certificate 9, sha256 ";
 constexpr std::size_t kMostProblems = 1000;
 
 // Types of this namespace, so that a list finds the description of its entries below.
@@ -155,7 +155,7 @@ template <class Archive>
 void describe(Archive& a, CertifiedProof& proof) {
   a.line("schedule");
   describe(a, proof.spec), describe(a, proof.least_load), describe(a, proof.linked);
-  describe(a, proof.any_order), describe(a, proof.shares);
+  describe(a, proof.any_order);
   describe(a, proof.paths), describe(a, proof.moments), describe(a, proof.tree);
 }
 /// Values of which many are equal: each is listed once, and then which ones are meant, `most` of
@@ -199,7 +199,6 @@ void describe(Archive& a, Certificate& c) {
   a.line("bound"), describe(a, c.bound);
   a.line("ranks"), describe(a, c.device_of_rank), describe(a, c.memory_limit);
   a.line("recompute"), describe(a, c.recompute);
-  a.line("any_devices"), describe(a, c.any_devices);
   a.line("schedules"), describe(a, c.proofs);
 }
 template <class Archive>
@@ -233,7 +232,7 @@ std::string certificate_text(const std::vector<Certificate>& certificates) {
 std::vector<Certificate> read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 8");
+    throw ConfigError({name, 1, 0}, "this is no certificate of version 9");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");

@@ -55,8 +55,10 @@ struct CertifiedWeights {
 /// moment of the proof, leave the region. If something is left it is tried cut by cut (`Each`) or
 /// split in two, whose nodes follow: load (ns for F and B of a microbatch) of the stage <= or >
 /// threshold, end of the stage (number of a legal boundary, 0 = before the first layer) likewise.
+/// `Shared`: the paths of one of the weights are too long even if each part of the model, apart
+/// from its neighbours, is in whichever stage it weighs least in.
 struct CertifiedNode {
-  enum class Then : std::uint8_t { Nothing, Each, SplitLoad, SplitEnd };
+  enum class Then : std::uint8_t { Nothing, Each, SplitLoad, SplitEnd, Shared };
   std::vector<CertifiedWeights> weights;
   Then then = Then::Nothing;
   std::uint32_t stage = 0;
@@ -77,10 +79,6 @@ struct CertifiedProof {
   /// Whatever the order of the actions: the schedule gives the placement and the number of
   /// microbatches alone. No cuts are tried one by one.
   bool any_order = false;
-  /// If not empty, in place of the tree: [device] weights of the devices. The slowest takes at
-  /// least the weighted mean of what all of them work, each layer on the device where that is
-  /// least.
-  std::vector<std::int64_t> shares = {};
   friend bool operator==(const CertifiedProof&, const CertifiedProof&) = default;
 };
 
@@ -92,9 +90,6 @@ struct Certificate {
   std::vector<DeviceId> device_of_rank;
   std::vector<Bytes> memory_limit;  ///< [rank]
   Recompute recompute = Recompute::None;
-  /// Whichever device runs which rank: the trees are of devices that are all as good as the best of
-  /// them (planner/schedule_tool/any_devices.h).
-  bool any_devices = false;
   std::int64_t bound = kNothingFits;  ///< ns; no plan that fits is faster (kNothingFits: none fits)
   std::vector<CertifiedProof> proofs;
   friend bool operator==(const Certificate&, const Certificate&) = default;

@@ -1,51 +1,95 @@
 // What certificates prove together of all that a plan's bound covers.
 #include <algorithm>
+#include <numeric>
 
-#include "planner/ir/error.h"
-#include "planner/schedule_tool/any_devices.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife::tool {
 namespace {
 
-/// Whether the certificate has all schedules of so many microbatches that are of the family and
-/// have the stages of `spec`: by a proof of them, or of any order of such stages.
-bool has_schedules(const Certificate& certificate, ScheduleSpec spec, std::size_t microbatches) {
-  spec = {.family = spec.family,
-          .ranks = spec.ranks,
-          .microbatches = microbatches,
-          .loops = spec.loops,
-          .loop_batch = {},
-          .prefetch = {}};
-  if (refusal(spec)) return true;  // there are none
-  const auto rank_of_stage = placement_for(spec).rank_of_stage;
-  return std::ranges::any_of(certificate.proofs, [&](const CertifiedProof& proof) {
-    if (proof.any_order) return placement_for(proof.spec).rank_of_stage == rank_of_stage;
-    return proof.spec.family == spec.family && proof.spec.loops == spec.loops;
-  });
-}
+constexpr std::size_t kMostOrders = 20'000;  // to look at one by one
 
-/// [device]
-std::vector<Bytes> limits(const Certificate& c) {
-  std::vector<Bytes> limit(c.cluster.devices(), Bytes{0});
+using Ranks = std::vector<std::pair<DeviceId, Bytes>>;  // [rank] its device and limit
+
+Ranks ranks_of(const Certificate& c) {
+  Ranks ranks;
   for (std::size_t r = 0; r < c.device_of_rank.size(); ++r)
-    limit[c.device_of_rank[r].index()] = c.memory_limit[r];
-  return limit;
+    ranks.emplace_back(c.device_of_rank[r], c.memory_limit[r]);
+  return ranks;
 }
 
-/// Whether a certificate speaks of a problem of the plan that `own` speaks of, the order of the
-/// devices apart.
+/// At no size: between the points of both, the time of each is a line.
+bool no_slower(const Path& a, const Path& b) {
+  const auto at = [&](const BandwidthCurve::Point& point) {
+    return a.bandwidth.at(point.size).value >= b.bandwidth.at(point.size).value;
+  };
+  return a.links.empty() || (!b.links.empty() && a.latency <= b.latency &&
+                             std::ranges::all_of(a.bandwidth.points, at) &&
+                             std::ranges::all_of(b.bandwidth.points, at));
+}
+
+/// One kind of device than another, at any layer.
+bool no_slower(const Certificate& c, std::size_t a, std::size_t b) {
+  const auto layer = [&](const Layer& of) {
+    const LayerTimes &s = of.times[a], &t = of.times[b];
+    return s.forward <= t.forward && s.backward_input <= t.backward_input &&
+           s.backward_weight <= t.backward_weight && s.optimizer <= t.optimizer;
+  };
+  const auto step = [&](const LayerParameter& of) {
+    return of.optimizer.empty() || of.optimizer[a] <= of.optimizer[b];
+  };
+  const DeviceKind &s = c.cluster.kinds[a], &t = c.cluster.kinds[b];
+  if (a == b) return true;
+  return s.stage_overhead <= t.stage_overhead && s.iteration_overhead <= t.iteration_overhead &&
+         std::ranges::all_of(c.layers.layers, layer) &&
+         std::ranges::all_of(c.layers.parameters, step);
+}
+
+/// Whether no plan is slower with the devices `a` than with `b`, and each that fits there fits.
+bool as_good(const Certificate& c, const Ranks& a, const Ranks& b) {
+  const auto kind = [&](DeviceId device) { return c.cluster.kind_of_device[device.index()]; };
+  if (a.size() != b.size()) return false;
+  for (std::size_t r = 0; r < a.size(); ++r) {
+    const DeviceId one = a[r].first, other = b[r].first;
+    if (a[r].second < b[r].second || !no_slower(c, kind(one), kind(other))) return false;
+    for (std::size_t s = 0; s < a.size(); ++s)
+      if ((one == a[s].first) != (other == b[s].first) ||
+          !no_slower(c.cluster.path(one, a[s].first), c.cluster.path(other, b[s].first)))
+        return false;
+  }
+  return true;
+}
+
+/// [rank] the first rank that could have its device as well.
+std::vector<std::size_t> classes(const Certificate& c, const Ranks& ranks) {
+  std::vector<std::size_t> first(ranks.size(), 0);
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    for (;; ++first[r]) {
+      Ranks exchanged = ranks;
+      std::swap(exchanged[r], exchanged[first[r]]);
+      if (as_good(c, exchanged, ranks)) break;
+    }
+  return first;
+}
+
+/// Whether the certificate speaks of a problem of the plan that `own` speaks of, the order of the
+/// devices apart: of all families and stages, by a proof of them or of any order of such stages.
 bool speaks_of(const Certificate& c, const CoveredProblem& problem, const Certificate& own) {
-  const auto its_microbatches = [&](const CertifiedProof& proof) {
-    return proof.spec.microbatches == problem.microbatches;
+  const auto has = [&](const CertifiedProof& needed) {
+    ScheduleSpec spec = needed.spec;
+    spec.microbatches = problem.microbatches, spec.loop_batch = {}, spec.prefetch = {};
+    if (refusal(spec)) return true;  // there are none
+    return std::ranges::any_of(c.proofs, [&](const CertifiedProof& p) {
+      return p.any_order ? placement_for(p.spec).rank_of_stage == placement_for(spec).rank_of_stage
+                         : p.spec.family == spec.family && p.spec.loops == spec.loops;
+    });
   };
   return c.layers.digest == problem.model_digest && c.layers.order == problem.order &&
          (c.recompute == problem.recompute || c.recompute == Recompute::Choose) &&
-         c.cluster == own.cluster && limits(c) == limits(own) &&
-         std::ranges::all_of(c.proofs, its_microbatches) &&
-         std::ranges::all_of(own.proofs, [&](const CertifiedProof& proof) {
-           return has_schedules(c, proof.spec, problem.microbatches);
+         c.cluster == own.cluster && std::ranges::all_of(own.proofs, has) &&
+         std::ranges::all_of(c.proofs, [&](const CertifiedProof& p) {
+           return p.spec.microbatches == problem.microbatches;
          });
 }
 
@@ -53,84 +97,52 @@ bool speaks_of(const Certificate& c, const CoveredProblem& problem, const Certif
 std::int64_t proven_of(const CoveredProblem& problem,
                        const std::vector<Certificate>& certificates) {
   const Certificate& own = certificates.front();
-  std::int64_t best = 0, least = Certificate::kNothingFits;
-  std::vector<std::vector<DeviceId>> orders;
+  const Ranks given = ranks_of(own);
+  std::vector<const Certificate*> speaking;
+  std::int64_t any = 0;  // whatever the order of the devices
   for (const Certificate& c : certificates) {
     if (!speaks_of(c, problem, own)) continue;
-    if (c.any_devices || (!problem.any_devices && c.device_of_rank == own.device_of_rank))
-      best = std::max(best, c.bound);
-    orders.push_back(c.device_of_rank);
-    least = std::min(least, c.bound);
+    speaking.push_back(&c);
+    if (of_any_devices(c, own)) any = std::max(any, c.bound);
   }
-  if (problem.any_devices && least > best && every_order_listed(own.cluster, limits(own), orders))
-    best = least;
-  return best;
-}
-
-std::string microbatches_text(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " microbatch" : " microbatches");
-}
-
-std::string to_string(const CoveredProblem& problem) {
-  return microbatches_text(problem.microbatches) + ", " + problem.order + " order" +
-         (problem.any_devices ? ", any order of the devices" : "");
-}
-
-std::string bound_text(std::int64_t bound) {
-  return bound == Certificate::kNothingFits
-             ? "nothing fits"
-             : "no plan is faster than " + pfeife::to_string(Nanoseconds{bound});
-}
-
-/// What one certificate claims.
-std::string claim_text(const Certificate& certificate, const Verdict& verdict) {
-  const bool restricted = std::ranges::any_of(certificate.proofs, [](const CertifiedProof& proof) {
-    return std::ranges::any_of(proof.least_load, [](std::int64_t load) { return load > 0; });
-  });
-  const bool linked = std::ranges::any_of(certificate.proofs, &CertifiedProof::linked);
-  const auto cuts = std::ranges::count(certificate.layers.layers, "", &Layer::no_cut_after) -
-                    certificate.layers.layers.back().no_cut_after.empty();
-  const bool given = std::ranges::all_of(certificate.proofs, [&](const CertifiedProof& proof) {
-    return proof.spec.stages() == static_cast<std::size_t>(cuts) + 1;
-  });
-  std::size_t regions = 0;
-  for (const CertifiedProof& proof : certificate.proofs) regions += proof.tree.size();
-  const auto any_order = std::ranges::count(certificate.proofs, true, &CertifiedProof::any_order);
-  const ScheduleSpec& spec = certificate.proofs.front().spec;
-  return stream_all(
-      bound_text(certificate.bound), ": ", certificate.proofs.size(), " schedules of ",
-      microbatches_text(spec.microbatches), " on ", spec.ranks, " devices, ",
-      given ? "the only legal cuts of the " : "all legal cuts of the ", certificate.layers.order,
-      " order of ", certificate.layers.size(), " layers",
-      restricted ? " with at least the loads that it names" : "",
-      linked ? ", each stage linked to the next by values and gradients" : "",
-      certificate.recompute == Recompute::Full     ? ", every stage recomputed"
-      : certificate.recompute == Recompute::Choose ? ", any choice of recomputed stages"
-                                                   : "",
-      certificate.any_devices ? ", whichever device runs which rank" : "", " (", regions,
-      " regions, ", verdict.cuts, " cuts one by one)",
-      any_order > 0
-          ? stream_all("\n  of ", any_order, " of the schedules whatever the order of the actions")
-          : "");
+  const auto of = [&](const Ranks& ranks) {
+    std::int64_t best = any;
+    for (const Certificate* c : speaking)
+      if (c->bound > best && as_good(*c, ranks_of(*c), ranks)) best = c->bound;
+    return best;
+  };
+  if (!problem.any_devices || speaking.empty()) return of(given);
+  // Devices that are interchangeable stay in their order.
+  const std::vector<std::size_t> first = classes(*speaking.front(), given);
+  std::vector<std::size_t> order(given.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto class_of = [&](std::size_t rank) { return first[rank]; };
+  std::ranges::stable_sort(order, {}, class_of);
+  std::int64_t least = Certificate::kNothingFits;
+  for (std::size_t k = 0; k < kMostOrders && least > any; ++k) {
+    Ranks ranks;
+    for (const std::size_t rank : order) ranks.push_back(given[rank]);
+    least = std::min(least, of(ranks));
+    if (!std::ranges::next_permutation(order, {}, class_of).found) return least;
+  }
+  return any;
 }
 
 }  // namespace
 
-Verdict certify(const Certificate& c) {
-  Verdict verdict;
-  const auto refuse = [&](const char* why) { return Verdict{why, verdict.cuts}; };
-  if (c.bound <= 0 || c.proofs.empty() || c.device_of_rank.empty())
-    return refuse("there is nothing to prove");
-  const Certificate alike = c.any_devices ? alike_devices(c) : Certificate{};
-  for (const CertifiedProof& proof : c.proofs) try {
-      if (proof.shares.empty())
-        verdict.cuts += check_tree(c.any_devices ? alike : c, proof);
-      else if (!shared_work_suffices(c, proof))
-        return refuse("work can be shared in less time than the bound");
-    } catch (const ConfigError& error) {
-      return refuse(error.what());
-    }
-  return verdict;
+bool of_any_devices(const Certificate& c, const Certificate& own) {
+  const auto shared = [](const CertifiedProof& proof) {  // work of ranks, whichever they are
+    return proof.any_order && proof.tree.size() == 1 &&
+           proof.tree[0].then == CertifiedNode::Then::Shared &&
+           std::ranges::all_of(proof.paths, &std::string::empty, &CertifiedPath::turns);
+  };
+  if (c.cluster != own.cluster) return false;
+  if (std::ranges::all_of(c.proofs, shared))
+    return std::ranges::is_permutation(c.device_of_rank, own.device_of_rank);
+  const Ranks ranks = ranks_of(c);
+  return as_good(c, ranks, ranks_of(own)) &&
+         std::ranges::count(classes(c, ranks), std::size_t{0}) ==
+             static_cast<std::ptrdiff_t>(ranks.size());
 }
 
 Proven proven(const std::vector<Certificate>& certificates, const Plan* plan) {
@@ -143,7 +155,7 @@ Proven proven(const std::vector<Certificate>& certificates, const Plan* plan) {
   for (const CoveredProblem& problem : plan->bound->problems) {
     const std::int64_t best = proven_of(problem, certificates);
     if (best == 0)
-      all.missing.push_back(to_string(problem));
+      all.missing.push_back(problem);
     else
       all.bound = std::min(all.bound, best);
   }
@@ -152,24 +164,6 @@ Proven proven(const std::vector<Certificate>& certificates, const Plan* plan) {
 
 bool proves_all_of(const Proven& proven, const Plan* plan) {
   return plan == nullptr || (proven.missing.empty() && plan->bound->time.count() <= proven.bound);
-}
-
-std::string summary(const std::vector<Certificate>& certificates,
-                    const std::vector<Verdict>& verdicts, const Plan* plan) {
-  const Proven all = proven(certificates, plan);
-  std::string text;
-  if (certificates.size() > 1)
-    text = stream_all(bound_text(all.bound), ", whichever of these ", certificates.size(),
-                      " problems it is of:\n");
-  for (std::size_t k = 0; k < certificates.size(); ++k)
-    text += (k > 0 ? "\n" : "") + claim_text(certificates[k], verdicts[k]);
-  if (plan == nullptr) return text;
-  for (const std::string& problem : all.missing)
-    text += "\nTHE PLAN'S BOUND ALSO COVERS " + problem + ", OF WHICH NOTHING IS PROVEN";
-  if (plan->bound->time.count() > all.bound)
-    text += "\nTHE PLAN'S BOUND, " + pfeife::to_string(plan->bound->time) +
-            ", IS HIGHER: what is above was not written down in a form that can be checked";
-  return text;
 }
 
 }  // namespace pfeife::tool

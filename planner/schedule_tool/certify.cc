@@ -61,6 +61,11 @@ class ProofCheck {
       require(!open.empty(), "the tree goes on after all cuts are covered");
       Region region = std::move(open.back());
       open.pop_back();
+      if (node.then == CertifiedNode::Then::Shared) {
+        require(std::ranges::any_of(node.weights, [&](const auto& w) { return too_long(w); }),
+                "work can be shared in less time than the bound");
+        continue;
+      }
       bool left = fit(region);
       for (const CertifiedWeights& weights : node.weights) left = left && filter(region, weights);
       left = left && fit(region);
@@ -252,6 +257,25 @@ class ProofCheck {
     return rest[0][0] < kNever;
   }
 
+  /// Whether the weighted paths are, wherever the stages begin, even if each part of the model is
+  /// in whichever stage it weighs least in.
+  bool too_long(const CertifiedWeights& weights) const {
+    Counts y(stages_);
+    for (const CertifiedWeight& weight : weights.paths) add(paths_, weight, y);
+    Big sum = 0;
+    for (std::size_t q = 1; q <= bounds_.last(); ++q) {
+      Big least = kNever;
+      for (std::size_t s = 0; s < stages_; ++s) {
+        Big here = 0;
+        for (std::size_t k = 0; k < kAmounts; ++k)
+          here += y[s][k] * (bounds_.until(q, s, k) - bounds_.until(q - 1, s, k));
+        least = std::min(least, here);
+      }
+      sum += least;
+    }
+    return sum > y[0][kPaths] * (c_.bound - 1);
+  }
+
   /// Looks at all cuts of the region that go on from `cuts`, with stage s at p; returns how many.
   std::size_t each(const Region& region, std::size_t s, std::size_t p, Partition cuts) const {
     std::size_t count = s == stages_;
@@ -286,8 +310,16 @@ class ProofCheck {
 
 }  // namespace
 
-std::size_t check_tree(const Certificate& of, const CertifiedProof& proof) {
-  return ProofCheck(of, proof).check();
+Verdict certify(const Certificate& certificate) {
+  Verdict verdict;
+  try {
+    require(certificate.bound > 0 && !certificate.proofs.empty(), "there is nothing to prove");
+    for (const CertifiedProof& proof : certificate.proofs)
+      verdict.cuts += ProofCheck(certificate, proof).check();
+  } catch (const ConfigError& error) {
+    verdict.refusal = error.what();
+  }
+  return verdict;
 }
 
 }  // namespace pfeife::tool

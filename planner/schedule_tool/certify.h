@@ -4,8 +4,7 @@
 // The claim: for every listed schedule in its placement and all legal cuts of the layers (with the
 // least loads that the proof names, if any, and whose neighbours are linked if it says so) and
 // every choice of recomputed stages that `recompute` allows, the estimate is at least `bound`, or
-// some rank needs more memory than its limit; with `any_devices` whichever device runs which rank.
-// Why weights prove it: planner/search/README.md.
+// some rank needs more memory than its limit. Why weights prove it: planner/search/README.md.
 #pragma once
 
 #include <string>
@@ -23,10 +22,6 @@ struct Verdict {
 /// `certificate` must be one that read_certificate returns, or as sound.
 Verdict certify(const Certificate& certificate);
 
-/// Its part: cuts looked at to check a tree; `of`: the problem that the tree is of. Errors:
-/// ConfigError.
-std::size_t check_tree(const Certificate& of, const CertifiedProof& proof);
-
 /// Why the certificate does not speak of this plan: another model, cluster, devices, a schedule
 /// that is not listed, cuts that cost something else, no bound or an absurd one. "" = it does.
 std::string disagreement(const Certificate& certificate, const Plan& plan);
@@ -34,18 +29,22 @@ std::string disagreement(const Certificate& certificate, const Plan& plan);
 /// What certificates that certify() accepts prove together.
 struct Proven {
   std::int64_t bound = 0;  ///< ns; no plan of any of the problems is faster (or none fits)
-  /// What the plan's bound covers and no certificate speaks of: "12 microbatches, captured order".
-  std::vector<std::string> missing;
+  /// What the plan's bound covers and no certificate speaks of.
+  std::vector<CoveredProblem> missing;
 };
 /// Of all that the bound of `plan` covers, if `plan` is not nullptr; the first certificate must
 /// speak of it. A certificate speaks of another of the plan's problems if it is of the same
-/// devices and limits, of what may be recomputed there, and of all families and numbers of stages
-/// that the first one is of.
+/// cluster, of what may be recomputed there, and of all families and numbers of stages that the
+/// first one is of; it holds for an order of the devices if its ranks have, one by one, devices,
+/// paths and limits that are as good.
 Proven proven(const std::vector<Certificate>& certificates, const Plan* plan);
+/// Whether `certificate` holds whichever of the devices of `own` runs which rank: its ranks have
+/// devices that are all alike and as good as any of them, or it shares out their work.
+bool of_any_devices(const Certificate& certificate, const Certificate& own);
 /// False: `plan` (nullptr = none) names a higher bound, or one that covers more.
 bool proves_all_of(const Proven& proven, const Plan* plan);
 /// What was proven and how much was looked at ([certificate]); of which part of the bound of
-/// `plan`.
+/// `plan`. Decides nothing.
 std::string summary(const std::vector<Certificate>& certificates,
                     const std::vector<Verdict>& verdicts, const Plan* plan);
 

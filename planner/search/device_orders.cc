@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 #include <random>
-#include <set>
 
 #include "planner/search/local_search.h"
 #include "planner/search/min_max.h"
@@ -228,70 +227,6 @@ PromisingOrders promising_orders(const Problem& problem, const std::vector<Plann
     for (std::size_t i = start.size(); i > 1; --i) std::swap(start[i - 1], start[random() % i]);
   }
   return {ranking.best(keep), false};
-}
-
-RelaxedDevices::RelaxedDevices(const Problem& problem)
-    : original_(problem), layers_(problem.layers), cluster_(problem.cluster) {
-  std::set<std::size_t> kinds;
-  for (const DeviceId device : problem.device_of_rank)
-    kinds.insert(cluster_.kind_of_device[device.index()]);
-  const auto least = [&](const auto& of_kind) {
-    auto best = of_kind(*kinds.begin());
-    for (const std::size_t kind : kinds) best = std::min(best, of_kind(kind));
-    return best;
-  };
-  for (Layer& layer : layers_.layers) {
-    const std::vector<LayerTimes> times = layer.times;
-    const auto fastest = [&](Nanoseconds LayerTimes::*work) {
-      return least([&](std::size_t kind) { return times[kind].*work; });
-    };
-    layer.times = {{fastest(&LayerTimes::forward), fastest(&LayerTimes::backward_input),
-                    fastest(&LayerTimes::backward_weight), fastest(&LayerTimes::optimizer)}};
-  }
-  for (LayerParameter& parameter : layers_.parameters)
-    if (!parameter.optimizer.empty())
-      parameter.optimizer = {least([&](std::size_t kind) { return parameter.optimizer[kind]; })};
-  DeviceKind kind = cluster_.kinds[*kinds.begin()];
-  kind.stage_overhead = least([&](std::size_t k) { return cluster_.kinds[k].stage_overhead; });
-  kind.iteration_overhead =
-      least([&](std::size_t k) { return cluster_.kinds[k].iteration_overhead; });
-  cluster_.kinds = {kind};
-  cluster_.kind_of_device.assign(cluster_.devices(), 0);
-
-  std::vector<const Path*> paths;
-  for (const DeviceId a : problem.device_of_rank)
-    for (const DeviceId b : problem.device_of_rank)
-      if (a != b) paths.push_back(&problem.cluster.path(a, b));
-  if (paths.empty()) return;
-  Path best = *paths.front();
-  std::set<Bytes> sizes;
-  for (const Path* path : paths) {
-    best.latency = std::min(best.latency, path->latency);
-    for (const BandwidthCurve::Point& point : path->bandwidth.points) sizes.insert(point.size);
-  }
-  best.bandwidth.points.clear();
-  // Between two sizes every curve is a line, so the line through the maxima is above all of them.
-  for (const Bytes size : sizes) {
-    BytesPerSecond rate{0};
-    for (const Path* path : paths)
-      if (path->bandwidth.at(size).value > rate.value) rate = path->bandwidth.at(size);
-    best.bandwidth.points.push_back({size, rate});
-  }
-  for (std::size_t i = 0; i < cluster_.paths.size(); ++i)
-    if (i / cluster_.devices() != i % cluster_.devices()) cluster_.paths[i] = best;
-}
-
-Problem RelaxedDevices::problem() const {
-  Problem relaxed{layers_,
-                  cluster_,
-                  original_.schedules,
-                  original_.device_of_rank,
-                  original_.memory_limit,
-                  original_.cuts,
-                  original_.memory_rule,
-                  original_.recompute};
-  std::ranges::fill(relaxed.memory_limit, std::ranges::max(relaxed.memory_limit));
-  return relaxed;
 }
 
 }  // namespace pfeife

@@ -1,5 +1,5 @@
-// Which device runs which rank: the orders of the devices that can differ at all, those that look
-// best, and a problem that is no harder than any of them.
+// Which device runs which rank: the orders of the devices that can differ at all, and those that
+// look best.
 #pragma once
 
 #include "planner/search/search.h"
@@ -27,19 +27,5 @@ PromisingOrders promising_orders(const Problem& problem, const std::vector<Plann
 
 /// `problem` with other devices for its ranks; memory limits go with the devices.
 Problem with_devices(const Problem& problem, const std::vector<DeviceId>& device_of_rank);
-
-/// A problem whose every plan is at most as slow, and fits if it does, as the same plan of
-/// `problem` under any order of its devices: every device does every layer as fast as the fastest
-/// does, every link is the best one, every limit the largest.
-class RelaxedDevices {
- public:
-  explicit RelaxedDevices(const Problem& problem);
-  Problem problem() const;
-
- private:
-  Problem original_;
-  Layers layers_;
-  Cluster cluster_;
-};
 
 }  // namespace pfeife

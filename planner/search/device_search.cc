@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "planner/search/device_orders.h"
-#include "planner/search/proof_record.h"
+#include "planner/search/relaxed_devices.h"
 #include "planner/search/work_bound.h"
 #include "planner/search/work_certificate.h"
 
@@ -22,15 +22,6 @@ struct OfAnyOrder {
   Proof certificate;
 };
 
-/// The proofs of a problem with devices that are all alike, said of the problem itself.
-Proof of_any_devices(const Problem& problem, const Certificate& alike) {
-  Problem proven = problem;
-  proven.recompute = alike.recompute;
-  Certificate certificate = certificate_of(proven, alike.bound, alike.proofs);
-  certificate.any_devices = true;
-  return std::make_shared<Certificate>(std::move(certificate));
-}
-
 /// `built`: also of the orders of actions that are built for costs.
 OfAnyOrder any_order(const Problem& problem, const SearchOptions& options, const Searcher& searcher,
                      bool built) {
@@ -38,25 +29,20 @@ OfAnyOrder any_order(const Problem& problem, const SearchOptions& options, const
   const Problem easier = relaxed.problem();
   const SearchOutcome outcome = searcher(easier, options);
   OfAnyOrder found{Nanoseconds{static_cast<std::int64_t>(work_bound(easier))}, nullptr};
-  const auto add = [&](Nanoseconds bound, const Proof& proof) {
+  const auto add = [&](Nanoseconds bound, const Proof& proof, bool of_easier = true) {
     found.bound = std::max(found.bound, bound);
     if (proof && (!found.certificate || proof->bound > found.certificate->bound))
-      found.certificate = proof;
-  };
-  const auto of_alike = [&](const Proof& proof) {
-    return proof ? of_any_devices(problem, *proof) : nullptr;
+      found.certificate =
+          std::make_shared<Certificate>(relaxed.beside_each_other(*proof, of_easier));
   };
   if (outcome.infeasible && outcome.infeasible->proven)
-    add(kNothingFits, of_alike(outcome.certificate));
+    add(kNothingFits, outcome.certificate);
   else if (outcome.bound && (!built || outcome.plans[0].order))
-    add(outcome.bound->time, of_alike(outcome.certificate));
-  if (const auto shared = shared_work_certificate(problem)) {
-    Certificate certificate = *shared;
-    certificate.any_devices = true;
-    add(Nanoseconds{shared->bound}, std::make_shared<Certificate>(std::move(certificate)));
-  }
+    add(outcome.bound->time, outcome.certificate);
+  if (const auto shared = shared_work_certificate(problem))
+    add(Nanoseconds{shared->bound}, shared, false);
   if (options.certificate && (!found.certificate || found.certificate->bound < found.bound.count()))
-    add(Nanoseconds{0}, of_alike(work_certificate(easier)));
+    add(Nanoseconds{0}, work_certificate(easier));
   return found;
 }
 
@@ -67,6 +53,18 @@ Recompute allowed(const BestDevices& devices, std::size_t problem) {
     if (devices.origin[k] == problem && devices.found.all[k].searched)
       most = std::max(most, devices.found.all[k].recompute);
   return most;
+}
+
+/// The certificates of a problem's orders get the figures that the one of any order needs, so that
+/// all are of the same devices.
+void add_figures(const Problem& problem, std::size_t number, BestDevices& devices) {
+  const RelaxedDevices relaxed(problem);
+  const auto add = [&](Proof& proof) {
+    if (proof) proof = std::make_shared<Certificate>(relaxed.beside_each_other(*proof, false));
+  };
+  for (std::size_t k = 0; k < devices.problems.size(); ++k)
+    if (devices.origin[k] == number) add(devices.found.all[k].certificate);
+  if (devices.origin[devices.found.best] == number) add(devices.found.outcome.certificate);
 }
 
 }  // namespace
@@ -100,6 +98,7 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
     GivenDevices& given = result.given[i];
     given.recompute = allowed(result, i);
     if (given.all_listed) continue;
+    add_figures(problems[i], i, result);
     Problem recomputing = problems[i];
     recomputing.recompute = given.recompute;
     const OfAnyOrder any = any_order(recomputing, brief, searcher, built);

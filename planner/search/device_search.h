@@ -10,7 +10,8 @@ struct GivenDevices {
   bool all_listed = false;  ///< every order that differs is among the problems
   /// Of the plans of any of them.
   Recompute recompute = Recompute::None;
-  /// Otherwise, if options.certificate: what holds whatever the order (Certificate::any_devices).
+  /// Otherwise, if options.certificate: what holds whatever the order, of devices that are as good
+  /// as the best (relaxed_devices.h) or of work that the devices share at will.
   std::shared_ptr<const Certificate> certificate;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "planner/schedules/families.h"
 #include "planner/search/any_order.h"
@@ -57,44 +58,62 @@ std::shared_ptr<const Certificate> work_certificate(const Problem& given) {
   return any_order->bound < shared->bound ? shared : any_order;
 }
 
+/// [piece between legal cuts] the time (ns) of all microbatches and of the optimizer on a device; a
+/// parameter counts with the first layer that uses it.
+static std::vector<std::int64_t> work_of_pieces(const Problem& problem, DeviceId device) {
+  const auto n = static_cast<std::int64_t>(problem.schedules.front().microbatches);
+  const std::size_t kind = problem.cluster.kind_of_device[device.index()];
+  std::vector<Nanoseconds> steps(problem.layers.size(), Nanoseconds{0});
+  for (const LayerParameter& p : problem.layers.parameters)
+    if (!p.users.empty() && !p.optimizer.empty())
+      steps[p.users.front().index()] += p.optimizer[kind];
+  std::vector<std::int64_t> work{0};
+  for (std::size_t l = 0; l < problem.layers.size(); ++l) {
+    const LayerTimes& t = problem.layers.layers[l].times[kind];
+    work.back() += (n * (t.forward + t.backward_input + t.backward_weight) + t.optimizer).count() +
+                   steps[l].count();
+    if (l + 1 < problem.layers.size() && problem.layers.layers[l].no_cut_after.empty())
+      work.push_back(0);
+  }
+  return work;
+}
+
 std::shared_ptr<const Certificate> shared_work_certificate(const Problem& given) {
   const Problem problem = with_any_recomputation(given);
-  const auto n = static_cast<std::int64_t>(problem.schedules.front().microbatches);
-  const auto work = [&](const Layer& layer, DeviceId device) {
-    const LayerTimes& t = layer.times[problem.cluster.kind_of_device[device.index()]];
-    return (n * (t.forward + t.backward_input + t.backward_weight) + t.optimizer).count();
-  };
-  std::vector<double> all;  // [rank] all work on its device
+  std::vector<std::vector<std::int64_t>> work;  // [rank][piece]
+  std::vector<double> all;                      // [rank] all work on its device
   for (const DeviceId device : problem.device_of_rank) {
-    double sum = 1;
-    for (const Layer& layer : problem.layers.layers)
-      sum += static_cast<double>(work(layer, device));
-    all.push_back(sum);
+    work.push_back(work_of_pieces(problem, device));
+    all.push_back(std::accumulate(work.back().begin(), work.back().end(), 1.0));
   }
-  // Shares in proportion to the speeds; any others would do, too.
-  constexpr double kLargest = 0x1p40;
+  // Shares in proportion to the speeds; any others would do, too. The judge takes sums below 2^53.
+  const double largest =
+      0x1p52 / static_cast<double>(all.size() * problem.schedules.front().microbatches);
   const double fastest = std::ranges::min(all);
-  std::vector<std::int64_t> shares;  // [rank]
+  CertifiedNode root{.weights = {{}}, .then = CertifiedNode::Then::Shared};
+  std::vector<CertifiedPath> rows;  // [rank] its own work
   Big together = 0, least = 0;
-  for (const double sum : all) {
-    shares.push_back(static_cast<std::int64_t>(kLargest * (fastest / sum)));
-    together += shares.back();
+  for (std::uint32_t r = 0; r < all.size(); ++r) {
+    rows.push_back({r, ""});
+    root.weights[0].paths.push_back({r, static_cast<std::int64_t>(largest * (fastest / all[r]))});
+    together += root.weights[0].paths[r].weight;
   }
-  for (const Layer& layer : problem.layers.layers) {
+  for (std::size_t piece = 0; piece < work[0].size(); ++piece) {
     Big cheapest = Big{1} << 124;
-    for (std::size_t r = 0; r < shares.size(); ++r)
-      cheapest = std::min(cheapest, Big{shares[r]} * work(layer, problem.device_of_rank[r]));
+    for (std::size_t r = 0; r < all.size(); ++r)
+      cheapest = std::min(cheapest, Big{root.weights[0].paths[r].weight} * work[r][piece]);
     least += cheapest;
   }
   const auto bound = static_cast<std::int64_t>((least + together - 1) / together);
   if (bound < 1) return nullptr;
-  Certificate certificate = certificate_of(problem, bound, {});
-  std::vector<std::int64_t> of_device(certificate.cluster.devices());
-  for (std::size_t r = 0; r < shares.size(); ++r)
-    of_device[certificate.device_of_rank[r].index()] = shares[r];
+  std::vector<CertifiedProof> proofs;
   for (const ScheduleSpec& spec : one_a_placement(problem.schedules))
-    certificate.proofs.push_back({.spec = spec, .any_order = true, .shares = of_device});
-  return std::make_shared<Certificate>(std::move(certificate));
+    proofs.push_back({.spec = spec,
+                      .least_load = std::vector<std::int64_t>(spec.stages(), 0),
+                      .paths = rows,
+                      .tree = {root},
+                      .any_order = true});
+  return std::make_shared<Certificate>(certificate_of(problem, bound, std::move(proofs)));
 }
 
 }  // namespace pfeife

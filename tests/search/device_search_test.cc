@@ -83,9 +83,12 @@ TEST(DeviceSearch, IsProvenToTheJudge) {
     } else {
       ++of_any;
       ASSERT_TRUE(devices.given[0].certificate);
-      EXPECT_TRUE(devices.given[0].certificate->any_devices);
+      ASSERT_TRUE(devices.found.outcome.certificate);
+      EXPECT_TRUE(
+          tool::of_any_devices(*devices.given[0].certificate, *devices.found.outcome.certificate));
       judge(*devices.given[0].certificate, best);
-      by_shares += !devices.given[0].certificate->proofs[0].shares.empty();
+      by_shares +=
+          devices.given[0].certificate->proofs[0].tree[0].then == CertifiedNode::Then::Shared;
     }
     EXPECT_LE(proven, best.count());
     whole += proven >= devices.found.outcome.bound->time.count();

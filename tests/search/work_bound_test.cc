@@ -6,6 +6,7 @@
 
 #include "planner/cost/evaluate.h"
 #include "planner/search/device_orders.h"
+#include "planner/search/relaxed_devices.h"
 #include "planner/search/segment_bound.h"
 #include "tests/search/device_instance.h"
 
@@ -28,15 +29,15 @@ TEST(WorkBounds, AreBelowEveryPlanOfEveryOrderOfTheDevices) {
         for (std::size_t r = 0; r < order.size(); ++r)
           ASSERT_LE(one.memory_limit[r], relaxed.problem().memory_limit[r]) << round;
         const double bound = std::max(any_devices, work_bound(one));
-        Placement placement = placement_for(spec);
-        placement.device_of_rank = order;
+        const Placement placement = placement_for(spec);
         for_each_partition(instance.layers, spec.stages(), [&](const Partition& cuts) {
-          const auto time = [&](const Layers& layers, const Cluster& cluster) {
-            return evaluate(layers, cluster, generate(spec), placement, cuts).estimate;
+          const auto time = [&](const Problem& of) {
+            const Placement there{placement.rank_of_stage, of.device_of_rank};
+            return evaluate(of.layers, of.cluster, generate(spec), there, cuts).estimate;
           };
-          const Nanoseconds plan = time(instance.layers, instance.cluster);
+          const Nanoseconds plan = time(one);
           ASSERT_LE(bound, static_cast<double>(plan.count())) << round;
-          ASSERT_LE(time(relaxed.problem().layers, relaxed.problem().cluster), plan) << round;
+          ASSERT_LE(time(relaxed.problem()), plan) << round;
           closest = std::max(closest, bound / static_cast<double>(plan.count()));
         });
       });
