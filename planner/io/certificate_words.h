@@ -52,11 +52,17 @@ class CertificateReader {
   void turns(std::string& value) {
     std::string folded;
     word(folded);
-    const std::size_t most = kMostTurns + kMostRepeats * text_.size();
-    const auto found = unfold_repeats(folded, most - turns_);
+    const std::size_t most = kMostUnfolded + kMostRepeats * text_.size();
+    const auto found = unfold_repeats(folded, most - unfolded_);
     if (!found) fail("expected the turns of a path, found '" + folded.substr(0, 40) + "'");
-    turns_ += found->size();
+    unfold(found->size());
     value = *found;
+  }
+  /// Counts numbers that the file does not write one by one.
+  void unfold(std::size_t count) {
+    if (count > kMostUnfolded + kMostRepeats * text_.size() - unfolded_)
+      fail("too much is repeated");
+    unfolded_ += count;
   }
   template <class T>
   void number(T& value) {
@@ -88,9 +94,9 @@ class CertificateReader {
 
   std::string_view text_;
   std::string name_;
-  // All paths together may unfold to so much, as the entries of an archive may.
-  static constexpr std::size_t kMostTurns = std::size_t{1} << 23, kMostRepeats = 200;
-  std::size_t at_ = 0, turns_ = 0;
+  // All paths and repeated entries together may unfold to so much, as those of an archive may.
+  static constexpr std::size_t kMostUnfolded = std::size_t{1} << 23, kMostRepeats = 200;
+  std::size_t at_ = 0, unfolded_ = 0;
   int line_ = 2;
 };
 

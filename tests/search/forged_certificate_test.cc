@@ -21,7 +21,7 @@ namespace {
 std::string forged(const std::string& body, std::size_t begin, std::size_t end,
                    const std::string& number) {
   const std::string wrong = body.substr(0, begin) + number + body.substr(end);
-  return "pfeife certificate 9, sha256 " + sha256(wrong) + "\n" + wrong;
+  return "pfeife certificate 10, sha256 " + sha256(wrong) + "\n" + wrong;
 }
 
 /// Whether some plan of the certificate's own problem is faster than it claims, by brute force.
@@ -76,6 +76,7 @@ void forge(const std::vector<Certificate>& certificates, Forgeries& forgeries) {
   const std::size_t head = text.find('\n') + 1;
   const std::string body = text.substr(head);
   ASSERT_EQ(certificate_text(read_certificate_text(text, "c")), text);
+  ASSERT_TRUE(read_certificate_text(text, "c") == certificates);
   for (std::size_t end, begin = 0; begin < body.size(); begin = end + 1) {
     end = body.find_first_of(" \n", begin);
     const std::string word = body.substr(begin, end - begin);
