@@ -102,17 +102,47 @@ TEST_F(ExperimentConfig, TheResolvedTextReadsBackAsTheSameCase) {
            "skips: skips.csv\n"
            "training: {precision: tf32, optimizer: sgd, microbatch_size: 24}\n"
            "cases: {devices: [2], microbatches: [6]}\n"
-           "plan: {families: [looped], loops: [3, 1], iterations: 7, reserve: 2 GiB, cuts: [1, 4], "
-           "devices: [1, 0]}\n"
+           "plan: {families: [looped, 1f1b], loops: [3, 1], iterations: 7, reserve: 2 GiB, cuts: "
+           "[1, 4], recompute: choose, devices: [1, 0]}\n"
            "baselines: []\n"
            "simulation: {queues: rank, links: delay, launch_overhead: 1.5 us, jitter: {cv: 0.02, "
            "drift: 0.01, repetitions: 10, seed: 3}}\n"
            "engines: [simulate]\n"
            "select_by: p95\n");
   const std::string text = resolved_text(experiment.cases[0]);
-  EXPECT_THAT(text, HasSubstr("loops: [1, 3]"));
-  EXPECT_THAT(text, HasSubstr("jitter: {cv: 0.02, drift: 0.01, repetitions: 10, seed: 3}"));
+  EXPECT_EQ(text,
+            "version: 1\n"
+            "model: {file: \"layers.csv\", format: table}\n"
+            "skips: \"skips.csv\"\n"
+            "cluster: \"box.yaml\"\n"
+            "training: {precision: tf32, optimizer: sgd, microbatch_size: 24}\n"
+            "cases: {devices: [2], microbatches: [6]}\n"
+            "plan: {families: [looped, 1f1b], loops: [1, 3], search: planner, iterations: 7, cuts: "
+            "[1, 4], recompute: choose, reserve: 2147483648 B, devices: [1, 0]}\n"
+            "baselines: []\n"
+            "simulation: {queues: rank, links: delay, launch_overhead: 1500 ns, jitter: {cv: 0.02, "
+            "drift: 0.01, repetitions: 10, seed: 3}}\n"
+            "engines: [estimate, simulate]\n"
+            "select_by: p95\n");
   EXPECT_EQ(resolved_text(read(text).cases[0]), text);
+}
+
+TEST_F(ExperimentConfig, EverySourceOfAPlanIsResolvedToItself) {
+  const auto resolved = [&](const std::string& plan) {
+    const std::string config = kSmallest + "baselines: []\nplan: " + plan + "\n";
+    const std::string text = resolved_text(read(config).cases[0]);
+    EXPECT_EQ(resolved_text(read(text).cases[0]), text) << plan;
+    const std::size_t from = text.find("plan: ") + 6;
+    return text.substr(from, text.find('\n', from) - from);
+  };
+  for (const std::string plan :
+       {"{file: \"plan.yaml\", reserve: 1024 B}",
+        "{schedule: \"s.csv\", cuts: [3], reserve: 1024 B, devices: [3, 1]}",
+        "{schedule: \"s.csv\", cuts: each_layer}", "{loops: [1, 2], search: reference}",
+        "{families: [certified], loops: [2], search: planner, iterations: default, cuts: search, "
+        "recompute: full, devices: search}"})
+    EXPECT_EQ(resolved(plan), plan);
+  EXPECT_THAT(resolved("{families: all}"), ::testing::StartsWith("{families: [all], "));
 }
 
 TEST_F(ExperimentConfig, CasesAreTheProductOfAllKeysTheLastFastest) {
@@ -151,6 +181,13 @@ TEST_F(ExperimentConfig, AGivenPlanOrScheduleSaysHowManyDevicesAndMicrobatches) 
   EXPECT_EQ(schedule.plan.cuts, PlanSettings::Cuts::EachLayer);
   EXPECT_EQ(error(kSmallest + "cases: {devices: 3}\nplan: {file: plan.yaml}\n"),
             "small.yaml:4:18: cases.devices: \"plan.yaml\" is made for 2 devices; leave this out");
+  EXPECT_EQ(error(kSmallest + "cases: {microbatches: 3}\nplan: {file: plan.yaml}\n"),
+            "small.yaml:4:23: cases.microbatches: \"plan.yaml\" is made for 6 microbatches; leave "
+            "this out");
+  EXPECT_EQ(read(kSmallest + "cases: {devices: 2, microbatches: 6}\nplan: {file: plan.yaml}\n")
+                .cases[0]
+                .microbatches,
+            6u);
 }
 
 TEST_F(ExperimentConfig, PublishedProfilesNameTheirFormat) {
@@ -294,6 +331,8 @@ TEST(CaseName, HasNothingThatAFolderMustNotHave) {
   EXPECT_EQ(case_name({{"cluster", "../clusters/a b.yaml"}, {"devices", "4"}}),
             "cluster=a_b,devices=4");
   EXPECT_EQ(case_name({{"plan.families", "..\\x\n"}}), "plan.families=.._x_");
+  EXPECT_EQ(case_name({{"key", "09AZaz._+=,-"}}), "key=09AZaz._+=,-");
+  EXPECT_EQ(folder_name(".hidden"), "_hidden");
   const std::string longest(300, 'x');
   EXPECT_EQ(case_name({{"a", longest}}).size(), 120u);
   EXPECT_NE(case_name({{"a", longest}}), case_name({{"a", longest + "x"}}));

@@ -53,6 +53,21 @@ TEST(ReportTables, TheLeadIsOverTheFastestOtherPlanThatFits) {
               ElementsAre("yes", "yes", "no", "yes", "yes", "no"));
 }
 
+// The column of rates names the engine whose rates it has, if it is one for all plans.
+TEST(ReportTables, RatesNameTheirEngine) {
+  ReportInput input;
+  input.cases.resize(1);
+  ReportPlan& plan = input.cases[0].plans.emplace_back(plan_of("planned", 10, true));
+  plan.row.samples_per_s = 5;
+  const auto heads = [&] { return cells(plots::results_table(input)).at(0); };
+  EXPECT_THAT(heads(), testing::Contains("Samples/s, estimated"));
+  plan.row.simulate = plan.row.estimate;
+  EXPECT_THAT(heads(), testing::Contains("Samples/s, simulated"));
+  EXPECT_THAT(cells(plots::summary_table(input)).at(0), testing::Contains("Samples/s, simulated"));
+  input.cases[0].plans.push_back(plan_of("other", 12, true));
+  EXPECT_THAT(heads(), testing::Contains("Samples/s, best engine"));
+}
+
 // 6 of 8 GiB fill three quarters of their cell; what is above its limit fills it.
 TEST(ReportTables, PeaksFillTheirShareOfTheLimit) {
   ReportCase report_case;
