@@ -22,9 +22,8 @@ std::string bound_text(std::int64_t bound) {
              : "no plan is faster than " + pfeife::to_string(Nanoseconds{bound});
 }
 
-/// What one certificate claims.
-std::string claim_text(const Certificate& certificate, const Certificate& own,
-                       const Verdict& verdict) {
+/// What one certificate claims; `any_devices`: of any order of them.
+std::string claim_text(const Certificate& certificate, bool any_devices, const Verdict& verdict) {
   const bool restricted = std::ranges::any_of(certificate.proofs, [](const CertifiedProof& proof) {
     return std::ranges::any_of(proof.least_load, [](std::int64_t load) { return load > 0; });
   });
@@ -48,8 +47,8 @@ std::string claim_text(const Certificate& certificate, const Certificate& own,
       certificate.recompute == Recompute::Full     ? ", every stage recomputed"
       : certificate.recompute == Recompute::Choose ? ", any choice of recomputed stages"
                                                    : "",
-      of_any_devices(certificate, own) ? ", whichever device runs which rank" : "", " (", regions,
-      " regions, ", verdict.cuts, " cuts one by one)",
+      any_devices ? ", whichever device runs which rank" : "", " (", regions, " regions, ",
+      verdict.cuts, " cuts one by one)",
       any_order > 0
           ? stream_all("\n  of ", any_order, " of the schedules whatever the order of the actions")
           : "");
@@ -64,8 +63,12 @@ std::string summary(const std::vector<Certificate>& certificates,
   if (certificates.size() > 1)
     text = stream_all(bound_text(all.bound), ", whichever of these ", certificates.size(),
                       " problems it is of:\n");
+  const bool open =
+      plan != nullptr && std::ranges::any_of(plan->bound->problems, &CoveredProblem::any_devices);
   for (std::size_t k = 0; k < certificates.size(); ++k)
-    text += (k > 0 ? "\n" : "") + claim_text(certificates[k], certificates[0], verdicts[k]);
+    text += (k > 0 ? "\n" : "") +
+            claim_text(certificates[k], open && of_any_devices(certificates[k], certificates[0]),
+                       verdicts[k]);
   if (plan == nullptr) return text;
   for (const CoveredProblem& problem : all.missing)
     text += "\nTHE PLAN'S BOUND ALSO COVERS " + to_string(problem) + ", OF WHICH NOTHING IS PROVEN";

@@ -221,6 +221,13 @@ TEST(AnyDevices, AreThoseOfTheEasierProblemUnlessAFigureIsWorse) {
     EXPECT_TRUE(refused([&](Certificate& c) {
       c.cluster.paths[given * all + next].bandwidth.points.push_back({Bytes{1 << 30}, {1e15}});
     }));
+    EXPECT_TRUE(refused([&](Certificate& c) {  // slow for messages beyond the others' sizes
+      for (const DeviceId from : c.device_of_rank)
+        for (const DeviceId to : c.device_of_rank)
+          if (from != to)
+            c.cluster.paths[from.index() * all + to.index()].bandwidth.points.push_back(
+                {Bytes{1 << 30}, {1}});
+    }));
     EXPECT_TRUE(refused([&](Certificate& c) { c.memory_limit[random() % ranks] = Bytes{0}; }));
     EXPECT_TRUE(refused([&](Certificate& c) { c.device_of_rank[1] = c.device_of_rank[0]; }));
     EXPECT_TRUE(
