@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "planner/ir/error.h"
@@ -106,10 +107,10 @@ class TaskBuilder {
       const RankId rank{static_cast<std::int64_t>(r)};
       for (std::uint32_t p = 0; p < schedule_.rows[r].size(); ++p) {
         const Cell& cell = schedule_.rows[r][p];
-        const TaskKind kind = kind_of(cell);
-        if (kind != TaskKind::Compute && kind != TaskKind::Optimizer) continue;
+        const std::optional<TaskKind> kind = kind_of_rank_task(cell);
+        if (!kind) continue;
         const auto task = static_cast<std::uint32_t>(built_.tasks.size());
-        built_.tasks.push_back({kind, slots_.number(cell, kind), rank, rank, p, p, cell, {}});
+        built_.tasks.push_back({*kind, slots_.number(cell, *kind), rank, rank, p, p, cell, {}});
         for_each_action(cell, [&](const Action& action) { note_compute(action, task); });
       }
     }
@@ -120,15 +121,14 @@ class TaskBuilder {
     if (action.op == Op::Backward || action.op == Op::BackwardInput)
       built_.backward[built_.place(action.stage, *action.microbatch)] = task;
   }
-  /// What task a cell makes; Reduction stands for "none here" (idle, RECV, unshard, reshard,
-  /// reductions).
-  static TaskKind kind_of(const Cell& cell) {
+  /// The task that the rank of a cell runs by itself; transfers and reductions have several
+  /// parties.
+  static std::optional<TaskKind> kind_of_rank_task(const Cell& cell) {
     if (std::holds_alternative<Overlap>(cell)) return TaskKind::Compute;
     const auto* action = std::get_if<Action>(&cell);
-    if (action == nullptr) return TaskKind::Reduction;
-    if (is_compute(action->op)) return TaskKind::Compute;
-    if (action->op == Op::OptimizerStep) return TaskKind::Optimizer;
-    return action->op == Op::Send ? TaskKind::Transfer : TaskKind::Reduction;
+    if (action && is_compute(action->op)) return TaskKind::Compute;
+    if (action && action->op == Op::OptimizerStep) return TaskKind::Optimizer;
+    return std::nullopt;
   }
 
   void add_transfers() {

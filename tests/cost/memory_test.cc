@@ -175,6 +175,21 @@ TEST(Memory, ATraceHasEveryLevelAtItsTime) {
                                    std::pair{8, 1000}));
 }
 
+// Rank 1 computes F from 2 to 3, B to 5 and steps to 9: what it sends only then is held until 9.
+TEST(Memory, ATraceHoldsWhatIsSentAfterTheStepUntilTheStepEnds) {
+  TwoStages two;
+  two.costs.stages[1].optimizer = ns{4};
+  two.schedule = rows({"0F0 0SEND_F0 0RECV_B0 0B0", "1RECV_F0 1F0 1B0 1OPTIMIZER_STEP 1SEND_B0"});
+  const Placement placement = *placement_of(two.schedule);
+  const DependencyGraph graph =
+      dependencies(two.schedule, stage_graph(two.costs), placement, Semantics{});
+  auto trace = std::get<Trace>(estimate(graph, two.costs));
+  add_memory(trace, graph, two.schedule, two.costs, placement);
+  EXPECT_EQ(trace.memory[1].back().time, ns{9});
+  EXPECT_EQ(trace.memory[1].back().bytes, Bytes{1000});
+  EXPECT_EQ(trace.memory[1].at(trace.memory[1].size() - 2).bytes, Bytes{1005});
+}
+
 TEST(Memory, ReturnsToTheStaticLevelWhenAllIsDone) {
   TwoStages two;
   for (const int rank : {0, 1}) EXPECT_EQ(two.on(rank).steps.back().after, two.on(rank).fixed);
