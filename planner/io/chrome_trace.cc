@@ -58,12 +58,27 @@ struct Track {
   std::size_t process = 0, thread = 0;
 };
 
+/// What happens in a trace from `from` until before `to` is not written.
+struct LeftOut {
+  Nanoseconds from = Nanoseconds::max(), to = Nanoseconds::max();
+  bool contains(Nanoseconds time) const { return from <= time && time < to; }
+};
+
+LeftOut left_out(const Trace& trace, std::size_t most_events) {
+  if (trace.events.size() <= most_events) return {};
+  std::vector<Nanoseconds> starts;
+  for (const Event& event : trace.events) starts.push_back(event.start);
+  std::ranges::sort(starts);
+  return {starts[most_events / 2], starts[starts.size() - most_events / 2]};
+}
+
 class Writer {
  public:
-  Writer(Elements& elements, const Trace& trace, std::string prefix, std::size_t first_process,
-         std::size_t first_flow)
+  Writer(Elements& elements, const Trace& trace, LeftOut left_out, std::string prefix,
+         std::size_t first_process, std::size_t first_flow)
       : elements_(elements),
         trace_(trace),
+        left_out_(left_out),
         prefix_(std::move(prefix)),
         first_process_(first_process),
         flow_(first_flow),
@@ -85,6 +100,7 @@ class Writer {
       write_memory(r);
     }
     for (std::size_t i = 0; i < trace_.events.size(); ++i) write_flow(i);
+    write_left_out();
     return flow_;
   }
 
@@ -128,6 +144,7 @@ class Writer {
 
   void write_slice(std::size_t rank, const LaneItem& item, std::size_t thread) {
     const Event& event = trace_.events[item.event];
+    if (left_out_.contains(event.start)) return;
     const Track track{first_process_ + rank, thread};
     if (!item.guest) tracks_[item.event] = track;
     elements_.next() << R"({"ph":"X",)" << place(track) << R"(,"ts":)" << time(event.start)
@@ -152,9 +169,19 @@ class Writer {
   void write_memory(std::size_t rank) {
     if (rank >= trace_.memory.size()) return;
     for (const MemorySample& sample : trace_.memory[rank])
-      elements_.next() << R"({"ph":"C","pid":)" << first_process_ + rank
-                       << R"(,"name":"memory","ts":)" << time(sample.time) << R"(,"args":{"bytes":)"
-                       << sample.bytes.value << "}}";
+      if (!left_out_.contains(sample.time))
+        elements_.next() << R"({"ph":"C","pid":)" << first_process_ + rank
+                         << R"(,"name":"memory","ts":)" << time(sample.time)
+                         << R"(,"args":{"bytes":)" << sample.bytes.value << "}}";
+  }
+
+  void write_left_out() {
+    const auto count = std::ranges::count_if(
+        trace_.events, [&](const Event& event) { return left_out_.contains(event.start); });
+    if (count > 0)
+      elements_.next() << R"({"ph":"i","s":"g","pid":)" << first_process_ << R"(,"tid":0,"ts":)"
+                       << time(left_out_.from) << R"(,"name":"left out: )" << count
+                       << R"( events until )" << time(left_out_.to) << R"( us"})";
   }
 
   /// Three flow events, each bound to the slice that encloses its time on its thread.
@@ -167,6 +194,8 @@ class Writer {
     const auto to = maker_.find({sent->direction, *sent->peer, *sent->microbatch});
     if (from == maker_.end() || to == maker_.end()) return;
     const Event& maker = trace_.events[from->second];
+    for (const Event* part : {&maker, &event, &trace_.events[to->second]})
+      if (left_out_.contains(part->start)) return;
     const Nanoseconds inside = std::max(maker.start, maker.end - Nanoseconds{1});
     write_bound("s", tracks_[from->second], inside);
     write_bound("t", tracks_[index], event.start);
@@ -181,6 +210,7 @@ class Writer {
 
   Elements& elements_;
   const Trace& trace_;
+  const LeftOut left_out_;
   std::string prefix_;
   std::size_t first_process_, flow_;
   std::vector<RankLanes> rows_;
@@ -191,22 +221,23 @@ class Writer {
 
 }  // namespace
 
-void write_chrome_trace(std::ostream& out, std::span<const Trace> traces,
-                        const std::string& title) {
+void write_chrome_trace(std::ostream& out, std::span<const Trace> traces, const std::string& title,
+                        std::size_t most_events) {
   out << "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"title\":" << quoted(title)
       << "},\n\"traceEvents\":[";
   Elements elements(out);
   std::size_t process = 0, flow = 1;
   for (const Trace& trace : traces) {
     const std::string prefix = to_string(trace.source) + ": ";
-    flow = Writer(elements, trace, prefix, process, flow).write();
+    flow = Writer(elements, trace, left_out(trace, most_events), prefix, process, flow).write();
     process += trace.ranks;
   }
   out << "\n]}\n";
 }
 
-void write_chrome_trace(std::ostream& out, const Trace& trace, const std::string& title) {
-  write_chrome_trace(out, std::span(&trace, 1), title);
+void write_chrome_trace(std::ostream& out, const Trace& trace, const std::string& title,
+                        std::size_t most_events) {
+  write_chrome_trace(out, std::span(&trace, 1), title, most_events);
 }
 
 }  // namespace pfeife

@@ -14,11 +14,18 @@
 
 namespace pfeife {
 
+/// Of a trace with more events, only about so many are written, half of them its first and half its
+/// last: a file of a steady state that goes on for long is slow to load and tells nothing more.
+inline constexpr std::size_t kMostEvents = 20'000;
+
 /// Writes the traces, one after the other in the order of processes, each from its own first event
-/// at 0. Times are microseconds with three decimals, exact to the nanosecond. Nothing of the size
-/// of the trace is built up in memory but an index of its computations. Write errors are left in
-/// the state of `out`. `title` goes into the file's metadata.
-void write_chrome_trace(std::ostream& out, std::span<const Trace> traces, const std::string& title);
-void write_chrome_trace(std::ostream& out, const Trace& trace, const std::string& title);
+/// at 0. Times are microseconds with three decimals, exact to the nanosecond. Where the middle is
+/// left out, an instant on all tracks says so. Nothing of the size of the trace is built up in
+/// memory but an index of its computations. Write errors are left in the state of `out`. `title`
+/// goes into the file's metadata.
+void write_chrome_trace(std::ostream& out, std::span<const Trace> traces, const std::string& title,
+                        std::size_t most_events = kMostEvents);
+void write_chrome_trace(std::ostream& out, const Trace& trace, const std::string& title,
+                        std::size_t most_events = kMostEvents);
 
 }  // namespace pfeife

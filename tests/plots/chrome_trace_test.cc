@@ -136,6 +136,37 @@ TEST(ChromeTrace, SeveralTracesHaveProcessesAndFlowsOfTheirOwn) {
   EXPECT_EQ(last, 3);
 }
 
+TEST(ChromeTrace, OfTooManyEventsTheFirstAndTheLastAreWritten) {
+  const Trace trace = example_trace({.ranks = 3, .microbatches = 20});
+  const std::size_t most = 40;
+  ASSERT_GT(trace.events.size(), 2 * most);
+  std::ostringstream out;
+  write_chrome_trace(out, trace, "t", most);
+  const json file = json::parse(out.str());
+  std::vector<double> whole, kept;
+  for (const json& slice : phase(written(trace), "X")) whole.push_back(slice["ts"]);
+  for (const json& slice : phase(file, "X")) kept.push_back(slice["ts"]);
+  std::ranges::sort(whole), std::ranges::sort(kept);
+  // What starts together is in or out together.
+  const double from = whole[most / 2], to = whole[whole.size() - most / 2];
+  std::erase_if(whole, [&](double start) { return from <= start && start < to; });
+  EXPECT_EQ(kept, whole);
+  EXPECT_NEAR(static_cast<double>(kept.size()), most, 3);
+  const auto said = phase(file, "i");
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_EQ(said[0]["ts"], from);
+  EXPECT_THAT(said[0]["name"].get<std::string>(),
+              ::testing::StartsWith(
+                  "left out: " + std::to_string(trace.events.size() - kept.size()) + " events"));
+  for (const char* ph : {"s", "t", "f", "C"})
+    for (const json& event : phase(file, ph)) {
+      const double at = event["ts"];
+      EXPECT_TRUE(at < from || at >= to || std::string(ph) == "s") << event;
+    }
+  EXPECT_EQ(phase(file, "s").size(), phase(file, "f").size());
+  EXPECT_TRUE(phase(written(trace), "i").empty());
+}
+
 TEST(ChromeTrace, IsValidForAnyNameAndForNothing) {
   EXPECT_EQ(written(Trace{}, "\"\\\x01 </script>")["otherData"]["title"], "\"\\\x01 </script>");
   EXPECT_EQ(written(Trace{}, "\xff")["otherData"]["title"], "\xef\xbf\xbd");
