@@ -74,16 +74,12 @@ class TaskBuilder {
   /// Stages linked by ties reduce together: component_[stage] = number of the group, or kNoTask.
   void index_components() {
     component_.assign(stages_.stages, kNoTask);
-    for (std::uint32_t group = 0; group < stages_.tied.size(); ++group) {
-      std::uint32_t name = group;
-      for (const StageId s : stages_.tied[group]) name = std::min(name, component_[s.index()]);
+    for (std::uint32_t group = 0; group < stages_.tied.size(); ++group)
       for (const StageId s : stages_.tied[group]) {
         const std::uint32_t old = component_[s.index()];
-        if (old != kNoTask && old != name)
-          std::replace(component_.begin(), component_.end(), old, name);
-        component_[s.index()] = name;
+        if (old != kNoTask) std::replace(component_.begin(), component_.end(), old, group);
+        component_[s.index()] = group;
       }
-    }
   }
 
   std::size_t edge_of(StageId from, StageId to) const {

@@ -169,6 +169,15 @@ TEST(ClusterLinks, ALinkOfGroupsJoinsNoDeviceThatIsInNone) {
   EXPECT_THAT(way(cluster, 2, 1), ElementsAre("d[2].up", "d[1].down"));
 }
 
+TEST(ClusterLinks, ALinkWithinGroupsJoinsNoDevicesOfDifferentOnes) {
+  const std::string within =
+      "devices_per_node: 2\nlinks: [{name: bus, per: device, within: node, bandwidth: 1 GB/s, "
+      "latency: 1 us}, {name: nic, per: device, bandwidth: 1 GB/s, latency: 5 us}]\n";
+  const Cluster cluster = with_links(4, within + "routes: [{over: bus}, {over: nic}]\n");
+  EXPECT_THAT(way(cluster, 2, 3), ElementsAre("bus[2].up", "bus[3].down"));
+  EXPECT_THAT(way(cluster, 1, 2), ElementsAre("nic[1].up", "nic[2].down"));
+}
+
 TEST(ClusterLinks, ASingleDeviceNeedsNone) { EXPECT_EQ(with_links(1, "").devices(), 1u); }
 
 TEST(ClusterErrors, AreSaidAtThePlace) {

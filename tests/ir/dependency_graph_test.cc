@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 
@@ -192,6 +193,7 @@ TEST(DependencyGraph, AStageThatIsNotTiedReducesNothing) {
   const Trace trace = run(schedule, costs);
   const Event& reduction = trace.events.back();
   ASSERT_EQ(reduction.kind, TaskKind::Reduction);
+  EXPECT_EQ(std::ranges::count(trace.events, TaskKind::Reduction, &Event::kind), 1);
   EXPECT_THAT(reduction.parties, ::testing::ElementsAre(RankId{0}, RankId{1}));
   EXPECT_EQ(reduction.start, ns{3 * 10 + 3 * 20 + 2});
   EXPECT_EQ(find(trace, "0OPTIMIZER_STEP").start, reduction.start);  // waits for nobody
