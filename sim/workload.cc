@@ -13,7 +13,7 @@ namespace {
 class ItemMaker {
  public:
   ItemMaker(const SimulationJob& job, std::vector<FlowRoute>& routes)
-      : job_(job), routes_(routes), times_(slot_durations(*job.graph, *job.costs)) {
+      : job_(job), routes_(routes), times_(slot_durations(job.graph->slots, *job.costs)) {
     for (const Nanoseconds time : times_)
       PFEIFE_CHECK(time >= Nanoseconds{0}, "a task of negative length");
   }

@@ -11,7 +11,7 @@ std::variant<Trace, Deadlock> estimate(const DependencyGraph& graph, const Stage
                                        const EstimateOptions& options) {
   TaskOrder order = task_order(graph);
   if (!order.blocked.empty()) return Deadlock{std::move(order.blocked)};
-  const std::vector<Nanoseconds> durations = slot_durations(graph, costs);
+  const std::vector<Nanoseconds> durations = slot_durations(graph.slots, costs);
 
   Trace trace;
   trace.source = TraceSource::Estimated;

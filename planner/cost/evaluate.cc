@@ -14,7 +14,7 @@ EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Sched
   plan.lowered = lower(compute_only, plan.costs, placement);
   const DependencyGraph graph =
       dependencies(plan.lowered, stage_graph(plan.costs), placement, Semantics{});
-  const std::vector<Nanoseconds> durations = slot_durations(graph, plan.costs);
+  const std::vector<Nanoseconds> durations = slot_durations(graph.slots, plan.costs);
   std::vector<std::int64_t> counts;
   counts.reserve(durations.size());
   for (const Nanoseconds duration : durations) counts.push_back(duration.count());

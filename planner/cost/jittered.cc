@@ -22,7 +22,7 @@ std::vector<Nanoseconds> jittered_estimates(const DependencyGraph& graph, const 
                                             const Jitter& jitter, std::size_t repetitions) {
   constexpr std::size_t kLanes = CompiledGraph::kLanes;
   const CompiledGraph compiled(with_own_durations(graph));
-  const std::vector<Nanoseconds> times = slot_durations(graph, costs);
+  const std::vector<Nanoseconds> times = slot_durations(graph.slots, costs);
   std::vector<double> durations(graph.size() * kLanes), steps(kLanes);
   std::vector<Nanoseconds> found;
   for (std::size_t first = 0; first < repetitions; first += kLanes) {

@@ -95,7 +95,8 @@ struct Deadlock {
 };
 
 /// The duration of every slot under the given costs, in slot order.
-std::vector<Nanoseconds> slot_durations(const DependencyGraph& graph, const StageCosts& costs);
+std::vector<Nanoseconds> slot_durations(std::span<const DurationSlot> slots,
+                                        const StageCosts& costs);
 /// Bytes of a transfer slot (0 for the others).
 Bytes slot_bytes(const DurationSlot& slot, const StageCosts& costs);
 

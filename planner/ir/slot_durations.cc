@@ -21,10 +21,11 @@ const StagePair& pair_of(const DurationSlot& slot, const StageCosts& costs) {
 
 }  // namespace
 
-std::vector<Nanoseconds> slot_durations(const DependencyGraph& graph, const StageCosts& costs) {
+std::vector<Nanoseconds> slot_durations(std::span<const DurationSlot> slots,
+                                        const StageCosts& costs) {
   std::vector<Nanoseconds> durations;
-  durations.reserve(graph.slots.size());
-  for (const DurationSlot& slot : graph.slots) {
+  durations.reserve(slots.size());
+  for (const DurationSlot& slot : slots) {
     Nanoseconds time{0};
     if (slot.kind == TaskKind::Transfer) {
       const StagePair& pair = pair_of(slot, costs);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/cost/evaluate.h"
+#include "planner/cost/stage_costs.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 
@@ -55,11 +56,14 @@ CutCosts::Priced Candidates::price(const Cuts& cuts, const std::vector<bool>* re
   return priced;
 }
 
+std::vector<bool> Candidates::recomputed(const std::vector<bool>& chosen) const {
+  return problem_.recompute == Recompute::Full ? std::vector<bool>(stages(), true) : chosen;
+}
+
 EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const {
   ++judged_;
-  const bool all = problem_.recompute == Recompute::Full;
   return evaluate(model_.layers(), model_.cluster(), schedule_, placement_, model_.partition(cuts),
-                  problem_.memory_rule, all ? std::vector<bool>(stages(), true) : recompute);
+                  problem_.memory_rule, recomputed(recompute));
 }
 
 double Candidates::work() const {
@@ -69,7 +73,10 @@ double Candidates::work() const {
 }
 
 double Candidates::full_time(const Cuts& cuts, const std::vector<bool>& recompute) {
-  return static_cast<double>(evaluated(cuts, recompute).estimate.count());
+  ++judged_;
+  const StageCosts costs = stage_costs(model_.layers(), model_.partition(cuts), placement_,
+                                       model_.cluster(), recomputed(recompute));
+  return static_cast<double>(patterns_.estimate(schedule_, placement_, costs).count());
 }
 
 double Candidates::time(const Cuts& cuts) {

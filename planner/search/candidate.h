@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "planner/cost/compiled_patterns.h"
 #include "planner/cost/evaluate.h"
 #include "planner/search/cut_costs.h"
 #include "planner/search/known_stages.h"
@@ -90,6 +91,7 @@ class Candidates {
                    char* hopeless, bool link);
   double full_time(const Cuts& cuts, const std::vector<bool>& recompute = {});
   double time_with(const Cuts& cuts, const std::vector<bool>& recompute);
+  std::vector<bool> recomputed(const std::vector<bool>& chosen) const;
   EvaluatedPlan evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const;
   bool fits(const EvaluatedPlan& plan) const;
   bool keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute);
@@ -107,6 +109,7 @@ class Candidates {
   CutCosts costs_;
   LiveMemory live_;
   KnownStages known_;
+  CompiledPatterns patterns_;
   std::optional<Recomputation> recomputation_;  // of Recompute::Choose
   std::vector<double> durations_, ends_;
   Program::Lanes<double> lanes_;

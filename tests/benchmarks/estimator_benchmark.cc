@@ -47,7 +47,7 @@ void BM_Makespan(benchmark::State& state) {
   const Case c(static_cast<std::size_t>(state.range(0)));
   const CompiledGraph compiled(c.graph);
   std::vector<std::int64_t> durations;
-  for (const Nanoseconds d : slot_durations(c.graph, c.costs)) durations.push_back(d.count());
+  for (const Nanoseconds d : slot_durations(c.graph.slots, c.costs)) durations.push_back(d.count());
   for (auto _ : state) benchmark::DoNotOptimize(compiled.makespan(durations));
   per_node(state, compiled.compute_nodes());
 }
@@ -59,7 +59,7 @@ void BM_Makespans(benchmark::State& state) {
   constexpr std::size_t kCount = 256;
   std::vector<double> durations, out(kCount);
   std::mt19937 random(1);
-  for (const Nanoseconds d : slot_durations(c.graph, c.costs))
+  for (const Nanoseconds d : slot_durations(c.graph.slots, c.costs))
     for (std::size_t i = 0; i < kCount; ++i)
       durations.push_back(
           static_cast<double>(d.count() + static_cast<std::int64_t>(random() % 1000)));

@@ -34,7 +34,7 @@ StageCosts random_costs(std::mt19937& random, std::size_t stages, bool skips) {
 
 /// The longest path, by relaxing every edge until nothing changes: slow and obviously right.
 std::vector<Nanoseconds> ends_by_relaxation(const DependencyGraph& graph, const StageCosts& costs) {
-  const std::vector<Nanoseconds> durations = slot_durations(graph, costs);
+  const std::vector<Nanoseconds> durations = slot_durations(graph.slots, costs);
   std::vector<Nanoseconds> end(graph.size(), Nanoseconds{0});
   for (bool changed = true; changed;) {
     changed = false;
@@ -69,7 +69,7 @@ TEST(Estimator, TraceMakespanAndLanesAgreeWithRelaxationForEveryQueueSetting) {
       std::vector<std::int64_t> one;
       std::vector<double> many;
       constexpr std::size_t kCount = 19;  // not a multiple of the lanes
-      for (const Nanoseconds d : slot_durations(graph, costs)) {
+      for (const Nanoseconds d : slot_durations(graph.slots, costs)) {
         one.push_back(d.count());
         for (std::size_t i = 0; i < kCount; ++i)
           many.push_back(static_cast<double>(d.count() * static_cast<std::int64_t>(i)));

@@ -41,7 +41,7 @@ TEST(JitteredEstimates, OfOneRankAreSums) {
   const Pipeline alone = pipeline({.family = "gpipe", .ranks = 1, .microbatches = 6});
   const Jitter jitter{.cv = 0.3, .seed = 4};
   const std::vector<Nanoseconds> steps = alone.steps(jitter, 40);
-  const std::vector<Nanoseconds> times = slot_durations(alone.graph, alone.costs);
+  const std::vector<Nanoseconds> times = slot_durations(alone.graph.slots, alone.costs);
   for (std::size_t run = 0; run < steps.size(); ++run) {
     Nanoseconds sum{0};
     for (std::size_t t = 0; t < alone.graph.size(); ++t)

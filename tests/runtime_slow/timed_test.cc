@@ -71,7 +71,7 @@ Point point_of(const ScheduleSpec& spec) {
                placement, costs, {}},
               {}};
   const DependencyGraph& graph = point.pipeline.tasks;
-  const auto by_slot = slot_durations(graph, costs);
+  const auto by_slot = slot_durations(graph.slots, costs);
   for (const Task& task : graph.tasks) point.pipeline.durations.push_back(by_slot[task.slot]);
   point.predicted = step_time(std::get<Trace>(estimate(graph, costs)));
   return point;

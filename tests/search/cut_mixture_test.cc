@@ -144,7 +144,7 @@ TEST(CutMixture, EndsAtTheLeastMakespanOfAMixtureOfCuts) {
       if (!graph)
         graph = dependencies(lower(candidates.schedule(), costs, placement), stage_graph(costs),
                              placement, Semantics{});
-      all.push_back({slot_durations(*graph, costs), {}});
+      all.push_back({slot_durations(graph->slots, costs), {}});
       const Cuts cuts = *model.cuts(partition);
       for (std::size_t r = 0; r < spec.ranks; ++r)
         for (const LiveMoment& moment : cut_bound.moments(r))
