@@ -1,10 +1,7 @@
 #include "experiments/sweep.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
-#include <thread>
 
 #include "experiments/evaluate.h"
 #include "experiments/folder_lock.h"
@@ -15,6 +12,7 @@
 #include "experiments/report.h"
 #include "experiments/table_files.h"
 #include "planner/io/atomic_file.h"
+#include "planner/ir/parallel.h"
 
 namespace pfeife {
 namespace {
@@ -26,30 +24,6 @@ struct OpenCase {
   const Layers* layers = nullptr;
   const Cluster* cluster = nullptr;
 };
-
-/// Calls work(0) ... work(count - 1) on up to `threads` threads; the first exception by index is
-/// thrown on.
-template <class Work>
-void in_parallel(std::size_t count, std::size_t threads, const Work& work) {
-  std::vector<std::exception_ptr> errors(count);
-  std::atomic<std::size_t> next{0};
-  const auto run = [&] {
-    for (std::size_t i; (i = next++) < count;) {
-      try {
-        work(i);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (std::size_t t = 1; t < std::min(threads, count); ++t) others.emplace_back(run);
-    run();
-  }
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
-}
 
 EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads) {
   constexpr std::size_t keep = 5;  // plans among which engines choose
@@ -86,8 +60,9 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   progress.begin(name, "planning", "a smaller plan.iterations is faster");
   std::vector<EvaluatedCase> cases(tasks.size());
   const std::size_t threads_each = std::max<std::size_t>(1, options.jobs / tasks.size());
-  in_parallel(tasks.size(), options.jobs,
-              [&](std::size_t i) { cases[i] = plan_and_estimate(tasks[i], inputs, threads_each); });
+  parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
+    cases[i] = plan_and_estimate(tasks[i], inputs, threads_each);
+  });
   std::vector<Evaluation*> plans;
   for (EvaluatedCase& evaluated : cases) {
     for (Evaluation& plan : evaluated.planned) plans.push_back(&plan);
@@ -95,7 +70,7 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   }
   progress.begin(name, "simulating");
   simulate_plans(plans, options.jobs);
-  in_parallel(tasks.size(), options.jobs, [&](std::size_t i) {
+  parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
     cases[i].chosen = select(cases[i].planned, tasks[i].config->select_by);
     write_plans(options.out / tasks[i].config->name, cases[i]);
   });
@@ -104,7 +79,7 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
     measure(evaluated, options.out);
   }
   progress.begin(name, "drawing");
-  in_parallel(tasks.size(), options.jobs, [&](std::size_t i) {
+  parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
     const std::filesystem::path folder = options.out / tasks[i].config->name;
     write_drawings(folder, cases[i]);
     write_file(folder / "case.json", to_json(record_of(cases[i])));

@@ -13,7 +13,7 @@
 #include "experiments/run_main.h"
 #include "planner/io/atomic_file.h"
 #include "planner/ir/decimals.h"
-#include "planner/search/parallel.h"
+#include "planner/ir/parallel.h"
 
 namespace pfeife {
 namespace {

@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "planner/ir/error.h"
+#include "planner/ir/parallel.h"
 #include "planner/schedules/families.h"
 #include "planner/search/lack.h"
 #include "planner/search/local_search.h"
 #include "planner/search/order_annealing.h"
-#include "planner/search/parallel.h"
 #include "planner/search/start_cuts.h"
 
 namespace pfeife {

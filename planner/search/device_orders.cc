@@ -6,9 +6,9 @@
 #include <numeric>
 #include <random>
 
+#include "planner/ir/parallel.h"
 #include "planner/search/local_search.h"
 #include "planner/search/min_max.h"
-#include "planner/search/parallel.h"
 
 namespace pfeife {
 namespace {

@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "planner/ir/error.h"
+#include "planner/ir/parallel.h"
 #include "planner/search/built_orders.h"
 #include "planner/search/joint_outcome.h"
 #include "planner/search/lack.h"
-#include "planner/search/parallel.h"
 #include "planner/search/pareto.h"
 
 namespace pfeife {

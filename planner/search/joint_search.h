@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "planner/ir/parallel.h"
 #include "planner/search/contender.h"
-#include "planner/search/parallel.h"
 #include "planner/search/search.h"
 
 namespace pfeife {

@@ -11,18 +11,21 @@
 
 namespace pfeife {
 
-/// Runs `work(i)` for i < count on `threads` threads; rethrows the first failure.
+/// Runs `work(i)` for i < count on `threads` threads. A failure keeps what has not begun from
+/// beginning; of several, that of the smallest i is thrown on: it is the same for any number of
+/// threads.
 template <class Work>
 void parallel_for(std::size_t count, std::size_t threads, const Work& work) {
   std::atomic<std::size_t> next{0};
   std::mutex failure_mutex;
   std::exception_ptr failure;
+  std::size_t failed = count;
   const auto loop = [&] {
     for (std::size_t i; (i = next++) < count;) try {
         work(i);
       } catch (...) {
         const std::lock_guard lock(failure_mutex);
-        if (!failure) failure = std::current_exception();
+        if (i < failed) failed = i, failure = std::current_exception();
         next = count;
       }
   };

@@ -1,9 +1,10 @@
-#include "planner/search/parallel.h"
+#include "planner/ir/parallel.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -39,6 +40,25 @@ TEST(ParallelWhile, RunsTheSamePiecesForAnyNumberOfThreads) {
       ASSERT_EQ(pieces_that_run(takes, budget, ahead, threads), expected)
           << round << " " << threads;
   }
+}
+
+TEST(ParallelFor, PassesOnTheFailureOfTheSmallestPieceWhateverTheThreads) {
+  for (int round = 0; round < 60; ++round)
+    for (const std::size_t threads : {1, 2, 4}) {
+      std::string failure;
+      try {
+        parallel_for(20, threads, [&](std::size_t i) {
+          // It has begun when the next one fails, which is now before it and now after it.
+          const bool late = i == 5 + static_cast<std::size_t>(round) % 2;
+          if (i == 5 || i == 6)
+            std::this_thread::sleep_for(std::chrono::microseconds(late ? 600 : 200));
+          if (i >= 5) throw std::runtime_error(std::to_string(i));
+        });
+      } catch (const std::runtime_error& error) {
+        failure = error.what();
+      }
+      ASSERT_EQ(failure, "5") << threads;
+    }
 }
 
 TEST(ParallelWhile, StopsAtAFailureAndPassesItOn) {
