@@ -102,7 +102,8 @@ void check_case(const CaseConfig& config, const Layers& layers, const Cluster& c
 }
 
 CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                    const LayersOf& layers_of, std::size_t keep, std::size_t threads) {
+                    const LayersOf& layers_of, std::size_t keep, std::size_t threads,
+                    const std::function<void(double)>& progress) {
   CasePlans plans;
   plans.settled = std::make_shared<const CaseConfig>(config);
   plans.layers = &layers;
@@ -113,7 +114,8 @@ CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluste
                    {.keep = keep,
                     .iterations = config.plan.iterations,
                     .threads = threads,
-                    .certificate = true},
+                    .certificate = true,
+                    .progress = progress},
                    plans);
       break;
     case PlanSettings::Source::PlanFile:

@@ -60,8 +60,14 @@ void Progress::begin(const std::string& what, const std::string& step, const std
   const std::lock_guard lock(mutex_);
   step_ = what + ": " + step;
   remedy_ = remedy;
+  share_ = 0;
   step_started_ = Clock::now();
   if (!silent_ && terminal_ && Clock::now() - drawn_ >= std::chrono::milliseconds(50)) draw();
+}
+
+void Progress::reached(double share) {
+  const std::lock_guard lock(mutex_);
+  share_ = share;
 }
 
 void Progress::done(const std::string& what) {
@@ -95,7 +101,8 @@ void Progress::tick(const std::stop_token& stop) {
 
 std::string Progress::at() const {
   const bool slow = Clock::now() - step_started_ >= std::chrono::minutes(1);
-  return step_ + (slow && !remedy_.empty() ? " (" + remedy_ + ")" : "");
+  const std::string share = share_ > 0 ? fmt::format(", {:.0f} %", 100 * share_) : "";
+  return step_ + share + (slow && !remedy_.empty() ? " (" + remedy_ + ")" : "");
 }
 
 void Progress::draw() const {

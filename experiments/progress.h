@@ -29,6 +29,8 @@ class Progress {
   /// Work begins on what is named so; `step` says which part of it. `remedy`, what makes the step
   /// shorter, is shown once it has taken a minute.
   void begin(const std::string& what, const std::string& step, const std::string& remedy = "");
+  /// So much of what begin() has said is done, of 1.
+  void reached(double share);
   /// A case is done; `what` names it.
   void done(const std::string& what);
 
@@ -46,6 +48,7 @@ class Progress {
   std::size_t finished_ = 0;
   std::string step_;  ///< what is being computed, and which part of it
   std::string remedy_;
+  double share_ = 0;  ///< of the step that is done, if known
   std::chrono::steady_clock::time_point step_started_;
   std::chrono::steady_clock::time_point drawn_;
   std::jthread ticker_;  ///< last: it reads the others

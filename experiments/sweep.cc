@@ -25,10 +25,12 @@ struct OpenCase {
   const Cluster* cluster = nullptr;
 };
 
-EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads) {
+EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads,
+                                const std::function<void(double)>& progress) {
   constexpr std::size_t keep = 5;  // plans among which engines choose
   const auto layers_of = [&](const CaseConfig& config) { return inputs.other_layers(config); };
-  CasePlans plans = plan_case(*task.config, *task.layers, *task.cluster, layers_of, keep, threads);
+  CasePlans plans =
+      plan_case(*task.config, *task.layers, *task.cluster, layers_of, keep, threads, progress);
   EvaluatedCase evaluated;
   evaluated.config = task.config;
   evaluated.digest = task.digest;
@@ -59,9 +61,11 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
       (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : "");
   progress.begin(name, "planning", "a smaller plan.iterations is faster");
   std::vector<EvaluatedCase> cases(tasks.size());
+  std::function<void(double)> share;  // of several cases at a time it would say little
+  if (tasks.size() == 1) share = [&](double done) { progress.reached(done); };
   const std::size_t threads_each = std::max<std::size_t>(1, options.jobs / tasks.size());
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
-    cases[i] = plan_and_estimate(tasks[i], inputs, threads_each);
+    cases[i] = plan_and_estimate(tasks[i], inputs, threads_each, share);
   });
   std::vector<Evaluation*> plans;
   for (EvaluatedCase& evaluated : cases) {
