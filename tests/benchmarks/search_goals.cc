@@ -4,17 +4,22 @@
 //   benchmark_search_goals [NAME...]   the cases whose names contain one of the words; without any,
 //                                      those that are not marked as long
 //   benchmark_search_goals --caps [NAME...]   instead, the smallest memory that has a plan
+//   benchmark_search_goals --threads [NAME...]   instead, the search and the judge of its
+//                                      certificate on one thread and on all: time by the clock
 //
 // Times are of the processor, so that others on the machine count less. Exit code 0 in any case:
 // a table, not a test.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "experiments/planner_comparison/comparison.h"
+#include "planner/schedule_tool/certify_parallel.h"
 #include "planner/schedules/families.h"
 #include "planner/search/reference.h"
 
@@ -103,8 +108,8 @@ void show(const Case& c, InstanceReader& reader) {
   const InstanceReader::Instance instance = read(reader, c);
   const Problem problem = instance.problem(certified_schedules(c));
   const Timed ours = timed([&] { return search(problem, {.iterations = c.effort}); });
-  Problem theirs = instance.problem(
-      reference_set(c.instance.ranks, c.instance.microbatches, c.loops));
+  Problem theirs =
+      instance.problem(reference_set(c.instance.ranks, c.instance.microbatches, c.loops));
   const Timed reference = timed([&] { return reference_search(theirs); });
 
   std::printf("%-14s %6.1f s %4.1f %% | %7.2f s ", c.name, c.seconds, c.gap, ours.seconds);
@@ -116,7 +121,9 @@ void show(const Case& c, InstanceReader& reader) {
     const double bound = static_cast<double>(ours.outcome.bound->time.count()) * 1e-6;
     const double gap = 100 * (plan / bound - 1);
     std::printf("%9.2f ms %6.2f %%  %-7s ", plan, gap,
-                gap > c.gap ? "no gap" : ours.seconds > c.seconds ? "no time" : "yes");
+                gap > c.gap                ? "no gap"
+                : ours.seconds > c.seconds ? "no time"
+                                           : "yes");
   }
   if (reference.outcome.plans.empty())
     std::printf("| %7.2f s      no plan\n", reference.seconds);
@@ -126,7 +133,8 @@ void show(const Case& c, InstanceReader& reader) {
 }
 
 /// The smallest memory, to 0.2 %, for which a plan is found, and the largest that surely has none.
-void show_cap(Case c, InstanceReader& reader) {
+void show_cap(const Case& of, InstanceReader& reader) {
+  Case c = of;
   c.cap_mib = 0;
   InstanceReader::Instance instance = read(reader, c);
   const auto found = [&](std::int64_t mib, bool& proven) {
@@ -147,6 +155,35 @@ void show_cap(Case c, InstanceReader& reader) {
               static_cast<long>(none));
 }
 
+/// Seconds by the clock.
+template <class Work>
+double elapsed(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// How many times faster all threads are than one.
+void show_threads(const Case& c, InstanceReader& reader) {
+  const InstanceReader::Instance instance = read(reader, c);
+  const Problem problem = instance.problem(certified_schedules(c));
+  const std::size_t all = std::thread::hardware_concurrency();
+  std::printf("%-14s |", c.name);
+  SearchOutcome outcome;
+  const auto ratio = [&](const auto& work) {
+    const double one = elapsed([&] { work(std::size_t{1}); });
+    const double many = elapsed([&] { work(all); });
+    std::printf(" %7.2f s %7.2f s  x %4.2f |", one, many, one / many);
+    std::fflush(stdout);
+  };
+  ratio([&](std::size_t threads) {
+    outcome = search(problem, {.iterations = c.effort, .threads = threads, .certificate = true});
+  });
+  if (outcome.certificate)
+    ratio([&](std::size_t threads) { tool::certify_parallel(*outcome.certificate, threads); });
+  std::printf("\n");
+}
+
 bool asked_for(const Case& c, int count, char** words, int first) {
   if (first == count) return !c.is_long;
   for (int w = first; w < count; ++w)
@@ -160,10 +197,16 @@ bool asked_for(const Case& c, int count, char** words, int first) {
 int main(int count, char** words) {
   using namespace pfeife;
   const bool caps = count > 1 && std::strcmp(words[1], "--caps") == 0;
+  const bool threads = count > 1 && std::strcmp(words[1], "--threads") == 0;
   InstanceReader reader(PFEIFE_SOURCE_DIR "/configs");
-  if (!caps)
-    std::printf("one core, processor time        | planner: time, estimate, gap, goal reached   | "
-                "reference mode\n");
+  if (threads)
+    std::printf("time by the clock | search: 1 thread, %u, ratio  | judge: 1 thread, %u, ratio\n",
+                std::thread::hardware_concurrency(), std::thread::hardware_concurrency());
+  else if (!caps)
+    std::printf(
+        "one core, processor time        | planner: time, estimate, gap, goal reached   | "
+        "reference mode\n");
   for (const Case& c : cases())
-    if (asked_for(c, count, words, caps ? 2 : 1)) caps ? show_cap(c, reader) : show(c, reader);
+    if (asked_for(c, count, words, caps || threads ? 2 : 1))
+      (caps ? show_cap : threads ? show_threads : show)(c, reader);
 }
