@@ -69,7 +69,7 @@ void BranchAndBound::bound_stages(Node& root) {
   std::vector<CutCosts::Latency> latency(candidates_.stages());
   for (std::size_t i = 1; i < latency.size(); ++i) latency[i] = cut_bound_.least_latency(i);
   const CutModel& model = candidates_.model();
-  const Schedule& schedule = candidates_.schedule();
+  const Schedule schedule = candidates_.schedule();
   const double bound = stage_bound(model, candidates_.costs(), schedule, latency, target());
   if (std::floor(settings_.inflation * bound) <= root.bound) return;
   root.bound = std::floor(settings_.inflation * bound);

@@ -28,7 +28,9 @@ LiveMemory::Of counted(Recompute recompute) {
 }  // namespace
 
 Candidates::Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
-    : Candidates(model, problem, spec, generate(spec)) {}
+    : Candidates(model, problem, spec, generate(spec)) {
+  if (estimator_is_dear()) schedule_.reset();  // else hundreds of them would fill the memory
+}
 
 Candidates::Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
                        Schedule compute_only)
@@ -37,16 +39,23 @@ Candidates::Candidates(const CutModel& model, const Problem& problem, const Sche
       spec_(spec),
       placement_(placed(problem, spec)),
       schedule_(std::move(compute_only)),
-      program_(schedule_, placement_),
+      program_(*schedule_, placement_),
       costs_(model, placement_),
-      live_(schedule_, placement_, counted(problem.recompute)),
+      live_(*schedule_, placement_, counted(problem.recompute)),
       known_(model, placement_),
       durations_(program_.durations()),
       above_bound_(placement_.ranks(), 0.0),
       unsure_(std::numeric_limits<double>::infinity()),
       best_time_(std::numeric_limits<double>::infinity()) {
   if (problem.recompute == Recompute::Choose)
-    recomputation_.emplace(schedule_, placement_, problem.memory_limit);
+    recomputation_.emplace(*schedule_, placement_, problem.memory_limit);
+}
+
+Schedule Candidates::schedule() const { return schedule_ ? *schedule_ : generate(spec_); }
+
+template <class Use>
+auto Candidates::with_schedule(const Use& use) const {
+  return schedule_ ? use(*schedule_) : use(generate(spec_));
 }
 
 CutCosts::Priced Candidates::price(const Cuts& cuts, const std::vector<bool>* recompute) {
@@ -62,8 +71,10 @@ std::vector<bool> Candidates::recomputed(const std::vector<bool>& chosen) const 
 
 EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const {
   ++judged_;
-  return evaluate(model_.layers(), model_.cluster(), schedule_, placement_, model_.partition(cuts),
-                  problem_.memory_rule, recomputed(recompute));
+  return with_schedule([&](const Schedule& schedule) {
+    return evaluate(model_.layers(), model_.cluster(), schedule, placement_, model_.partition(cuts),
+                    problem_.memory_rule, recomputed(recompute));
+  });
 }
 
 double Candidates::work() const {
@@ -76,7 +87,9 @@ double Candidates::full_time(const Cuts& cuts, const std::vector<bool>& recomput
   ++judged_;
   const StageCosts costs = stage_costs(model_.layers(), model_.partition(cuts), placement_,
                                        model_.cluster(), recomputed(recompute));
-  return static_cast<double>(patterns_.estimate(schedule_, placement_, costs).count());
+  return with_schedule([&](const Schedule& schedule) {
+    return static_cast<double>(patterns_.estimate(schedule, placement_, costs).count());
+  });
 }
 
 double Candidates::time(const Cuts& cuts) {

@@ -27,7 +27,8 @@ class Candidates {
   const CutModel& model() const { return model_; }
   const ScheduleSpec& spec() const { return spec_; }
   const Placement& placement() const { return placement_; }
-  const Schedule& schedule() const { return schedule_; }
+  /// Its compute-only order; made anew where it is large.
+  Schedule schedule() const;
   const Program& program() const { return program_; }
   const CutCosts& costs() const { return costs_; }
   const LiveMemory& live() const { return live_; }
@@ -82,6 +83,9 @@ class Candidates {
   double work() const;
 
  private:
+  /// use(schedule()), without a copy.
+  template <class Use>
+  auto with_schedule(const Use& use) const;
   static constexpr std::size_t kDear = 4096;  ///< compute nodes; the full estimator: 1.5 us each
   CutCosts::Priced price(const Cuts& cuts, const std::vector<bool>* recompute = nullptr);
   void lane_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& sure,
@@ -104,7 +108,7 @@ class Candidates {
   const Problem& problem_;
   ScheduleSpec spec_;
   Placement placement_;
-  Schedule schedule_;
+  std::optional<Schedule> schedule_;  // compute-only; empty = large, and follows from spec_
   Program program_;
   CutCosts costs_;
   LiveMemory live_;

@@ -85,6 +85,10 @@ class CutCosts {
   Priced price_rest(const Cuts& cuts, const Program& program, Number* durations,
                     std::size_t stride);
   bool skips(const Cuts& cuts) const;
+  /// Where a boundary may be: stages before it and behind it have a segment each.
+  std::size_t free_positions(std::size_t positions) const {
+    return positions > placement_.stages() ? positions - placement_.stages() : 0;
+  }
   /// No skip binds for sure: whatever passes over a stage takes less than the stage itself.
   template <class Number>
   bool skips_are_short(const Cuts& cuts, const Program& program, const Number* durations,
@@ -102,7 +106,7 @@ class CutCosts {
   std::vector<double> action_overhead_, step_overhead_;               // [stage]
   std::vector<std::array<Program::Narrow, kWorks>> narrow_overhead_;  // [stage][work]
   bool is_narrow_ = false;
-  std::vector<Known> known_;             // [boundary * positions + q]
+  std::vector<Known> known_;             // [boundary i * free_positions + q - i]
   std::vector<double> longest_message_;  // [q] at least the time of any message across q
   std::map<std::vector<std::int32_t>, ReductionTail> tails_;  // by the stages of shared parameters
 };

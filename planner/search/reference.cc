@@ -166,7 +166,7 @@ class Beam {
 
   const Problem& problem_;
   Candidates& candidates_;
-  const Schedule& schedule_;
+  const Schedule schedule_;
   std::vector<Entry> entries_;
 };
 

@@ -102,14 +102,14 @@ std::vector<CertifiedPath> certified_paths(const Schedule& compute_only, const P
 
 CertifiedProof stage_proof(const Candidates& candidates, std::int64_t bound) {
   const std::vector<CutCosts::Latency> none(candidates.stages(), {0, 0});
+  const Schedule schedule = candidates.schedule();
   CertifiedProof proof{.spec = candidates.spec(),
                        .least_load = std::vector<std::int64_t>(candidates.stages(), 0),
                        .tree = {CertifiedNode{}},
                        .linked = !candidates.model().all_linked()};
-  proof.paths =
-      certified_paths(candidates.schedule(), candidates.placement(),
-                      binding_paths(candidates.model(), candidates.costs(), candidates.schedule(),
-                                    none, static_cast<double>(bound)));
+  proof.paths = certified_paths(schedule, candidates.placement(),
+                                binding_paths(candidates.model(), candidates.costs(), schedule,
+                                              none, static_cast<double>(bound)));
   for (std::uint32_t k = 0; k < proof.paths.size(); ++k)
     proof.tree[0].weights.push_back({{{k, 1}}, {}});
   return proof;
