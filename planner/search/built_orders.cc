@@ -15,11 +15,12 @@
 namespace pfeife {
 namespace {
 
-constexpr std::size_t kStarts = 3;    ///< cuts that orders are built for at first
-constexpr std::size_t kRounds = 3;    ///< of moving the cuts and building again
-constexpr std::size_t kRestarts = 4;  ///< of annealing, which begins at the same order and cuts
+constexpr std::size_t kStarts = 3;  ///< cuts that orders are built for at first
+constexpr std::size_t kRounds = 3;  ///< of moving the cuts and building again
 constexpr std::size_t kMovesOnCuts = 1000;
-constexpr std::size_t kTurns = 2000;  ///< that annealing with new orders decides, of effort 1
+constexpr std::size_t kMoves = 4;     ///< OrderBuilder, of all effort so far
+constexpr std::size_t kRules = 16;    ///< of the grid at least
+constexpr std::size_t kTurns = 6000;  ///< that annealing with new orders decides, of effort 1
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Takes a plan if it is the best so far, and the least bad failure.
@@ -37,8 +38,9 @@ void take(const Candidates& candidates, BuiltPlan& result) {
 /// Builds an order, moves the cuts under it, builds again, and so on.
 class Run {
  public:
-  /// Writes what it finds to `result`.
-  Run(const OrderBuilder& builder, BuiltPlan& result) : builder_(builder), result_(result) {}
+  /// Goes on from `present`; writes what it finds to `result`.
+  Run(const OrderBuilder& builder, OrderedCuts present, BuiltPlan& result)
+      : builder_(builder), result_(result), present_(std::move(present)) {}
 
   /// An order for the cuts becomes the present one if it is better. False if it is not.
   bool build(const Cuts& cuts) {
@@ -46,12 +48,13 @@ class Run {
     take(*built, result_);
     const Scored scored = score(*built, cuts);
     result_.candidates += built->evaluated();
-    if (scored.score >= at_.score) return false;
-    at_ = scored, present_ = std::move(built);
+    if (scored.score >= present_.at.score) return false;
+    present_ = {std::move(built), scored};
     return true;
   }
-  const Cuts& cuts() const { return at_.cuts; }
-  Candidates& present() { return *present_; }
+  const Cuts& cuts() const { return present_.at.cuts; }
+  Candidates& order() { return *present_.order; }
+  OrderedCuts found() && { return std::move(present_); }
 
   /// Moves the cuts with new orders for each, then the best of them for the order it has.
   void move_cuts(std::size_t effort, std::uint64_t seed) {
@@ -64,34 +67,32 @@ class Run {
     const ScheduleSpec& spec = builder_.spec();
     const std::size_t actions = kParts * spec.stages() * spec.microbatches;
     std::vector<bool> recompute(spec.stages(), builder_.problem().recompute != Recompute::None);
-    if (present_->best()) recompute = present_->best()->recompute;
-    auto found = anneal_orders(builder_, at_.cuts, recompute, effort * kTurns / actions, seed,
+    if (order().best()) recompute = order().best()->recompute;
+    auto found = anneal_orders(builder_, cuts(), recompute, effort * kTurns / actions, seed,
                                result_.candidates);
     if (!found) return;
     take(*found, result_);
     const Scored scored = score(*found, found->best_cuts());
-    if (scored.score >= at_.score) return;
-    at_ = scored, present_ = std::move(found);
-    build(at_.cuts);
+    if (scored.score >= present_.at.score) return;
+    present_ = {std::move(found), scored};
+    build(cuts());
   }
   void move_under_order(std::size_t effort, std::uint64_t seed) {
     for (std::size_t round = 0; round < kRounds; ++round) {
-      const std::size_t before = present_->evaluated();
-      Scored moved = descend(*present_, at_, 400);
-      if (round == 0) moved = descend(*present_, anneal(*present_, moved, effort, seed), 400);
-      present_->offer(moved.cuts, present_->time(moved.cuts));
-      take(*present_, result_);
-      result_.candidates += present_->evaluated() - before;
-      if (moved.score < at_.score) at_ = moved;
-      if (!build(at_.cuts)) break;
+      const std::size_t before = order().evaluated();
+      Scored moved = descend(order(), present_.at, 400);
+      if (round == 0) moved = descend(order(), anneal(order(), moved, 4 * effort, seed), 400);
+      order().offer(moved.cuts, order().time(moved.cuts));
+      take(order(), result_);
+      result_.candidates += order().evaluated() - before;
+      if (moved.score < present_.at.score) present_.at = moved;
+      if (!build(cuts())) break;
     }
   }
 
   const OrderBuilder& builder_;
   BuiltPlan& result_;
-  // The order whose cuts are moved: the fastest that fits, or else the one that lacks least.
-  std::unique_ptr<Candidates> present_;
-  Scored at_{{}, kInfinite};
+  OrderedCuts present_;  // whose cuts are moved
 };
 
 /// Every microbatch's forward and backward before the next one's: no order needs less memory.
@@ -108,18 +109,6 @@ Schedule one_after_the_other(const ScheduleSpec& spec, const Placement& placemen
             op == Op::Forward ? forward(stage, microbatch) : backward(stage, microbatch));
       }
   return schedule;
-}
-
-std::vector<Cuts> starts_of(const CutModel& model, const Cuts& equal_time, std::size_t stages,
-                            const std::vector<Partition>& starts) {
-  std::vector<Cuts> found{equal_time};
-  for (const Partition& partition : starts) {
-    if (found.size() == kStarts) break;
-    if (partition.stages() != stages) continue;
-    const Cuts cuts = *model.cuts(partition);
-    if (std::ranges::find(found, cuts) == found.end()) found.push_back(cuts);
-  }
-  return found;
 }
 
 /// One microbatch on the placement of `spec`.
@@ -166,52 +155,77 @@ OneMicrobatch one_microbatch(const Problem& problem, const ScheduleSpec& spec) {
   return {{}, !outcome.infeasible || outcome.infeasible->proven};
 }
 
-BuiltPlan build_plan(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-                     const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed,
-                     std::size_t threads) {
-  BuiltPlan result{.spec = spec, .plan = {}, .closest = {}, .impossible = "", .candidates = 0};
-  const OrderBuilder builder(model, problem, spec, {.moves = 4 * effort, .rules = 16 + effort / 3});
-  const auto equal_time = equal_time_cuts(problem.layers, builder.placement(), problem.cluster);
-  if (!equal_time) {
-    result.impossible =
-        stream_all("the model has no ", spec.stages(), " stages: too few legal cuts");
-    return result;
+std::vector<Cuts> BuiltSearch::new_starts(const std::vector<Partition>& starts) {
+  std::vector<Cuts> found;
+  for (const Partition& partition : starts) {
+    if (started_.size() == kStarts) break;
+    if (partition.stages() != result_.spec.stages()) continue;
+    Cuts cuts = *model_.cuts(partition);
+    if (std::ranges::find(started_, cuts) != started_.end()) continue;
+    started_.push_back(cuts);
+    found.push_back(std::move(cuts));
   }
-  Run run(builder, result);
-  for (const Cuts& cuts : starts_of(model, *model.cuts(*equal_time), spec.stages(), starts))
-    run.build(cuts);
-  if (!result.plan) run.build(roomy_cuts(run.present(), run.cuts()));
-  const Cuts first = run.cuts();
-  std::vector<BuiltPlan> others(kRestarts, BuiltPlan{result.spec, {}, {}, "", 0});
-  parallel_for(kRestarts, threads, [&](std::size_t restart) {
-    if (restart == 0) return run.move_cuts(effort, seed);
-    Run again(builder, others[restart]);
-    again.build(first);
-    again.move_cuts(effort, seed + restart);
-  });
-  for (const BuiltPlan& other : others) {
-    take(other.plan, other.closest, result);
-    result.candidates += other.candidates;
-  }
-  if (!result.plan) {
-    const OneMicrobatch one = one_microbatch(problem, spec);
-    result.nothing_fits = one.nothing_fits;
-    if (one.cuts) {
-      const Cuts cuts = *model.cuts(*one.cuts);
-      run.build(cuts);
-      Candidates one_by_one(model, problem, spec, one_after_the_other(spec, builder.placement()));
-      one_by_one.offer(cuts, one_by_one.time(cuts));
-      take(one_by_one, result);
-      result.candidates += one_by_one.evaluated();
+  return found;
+}
+
+void BuiltSearch::work(const std::vector<Partition>& starts, std::size_t effort,
+                       std::uint64_t seed) {
+  worked_ += effort;
+  const OrderBuilder builder(model_, problem_, result_.spec,
+                             {.moves = kMoves * worked_, .rules = kRules + worked_ / 3});
+  std::vector<Partition> first;
+  if (started_.empty()) {
+    const auto equal_time = equal_time_cuts(problem_.layers, builder.placement(), problem_.cluster);
+    if (!equal_time) {
+      result_.impossible =
+          stream_all("the model has no ", result_.spec.stages(), " stages: too few legal cuts");
+      return;
     }
+    first = {*equal_time};
   }
-  if (result.plan || problem.recompute != Recompute::Choose) return result;
-  // The choice of stages has led to other cuts; those that fit without any may have been missed.
-  Problem kept = problem;
-  kept.recompute = Recompute::None;
-  BuiltPlan without = build_plan(model, kept, spec, starts, effort, seed, threads);
-  without.candidates += result.candidates;
-  return without.plan ? without : result;
+  first.insert(first.end(), starts.begin(), starts.end());
+  Run run(builder, std::move(best_), result_);
+  if (!started_.empty()) run.build(run.cuts());  // with more rules and moves than before
+  for (const Cuts& cuts : new_starts(first)) run.build(cuts);
+  if (!result_.plan) run.build(roomy_cuts(run.order(), run.cuts()));
+  run.move_cuts(effort, seed);
+  best_ = std::move(run).found();
+  if (!result_.plan) try_one_by_one(builder);
+  if (!result_.plan && problem_.recompute == Recompute::Choose)
+    work_without_recomputation(starts, effort, seed);
+}
+
+/// No order needs less memory than one microbatch after the other.
+void BuiltSearch::try_one_by_one(const OrderBuilder& builder) {
+  if (tried_one_by_one_) return;
+  tried_one_by_one_ = true;
+  const OneMicrobatch one = one_microbatch(problem_, result_.spec);
+  result_.nothing_fits = one.nothing_fits;
+  if (!one.cuts) return;
+  const Cuts cuts = *model_.cuts(*one.cuts);
+  Run run(builder, std::move(best_), result_);
+  run.build(cuts);
+  best_ = std::move(run).found();
+  Candidates in_turn(model_, problem_, result_.spec,
+                     one_after_the_other(result_.spec, builder.placement()));
+  in_turn.offer(cuts, in_turn.time(cuts));
+  take(in_turn, result_);
+  result_.candidates += in_turn.evaluated();
+}
+
+/// The choice of stages may have led to other cuts; those that fit without any may have been
+/// missed.
+void BuiltSearch::work_without_recomputation(const std::vector<Partition>& starts,
+                                             std::size_t effort, std::uint64_t seed) {
+  if (!without_) {
+    kept_ = std::make_unique<Problem>(problem_);
+    kept_->recompute = Recompute::None;
+    without_ = std::make_unique<BuiltSearch>(model_, *kept_, result_.spec);
+  }
+  const std::size_t before = without_->result().candidates;
+  without_->work(starts, effort, seed);
+  take(without_->result().plan, without_->result().closest, result_);
+  result_.candidates += without_->result().candidates - before;
 }
 
 }  // namespace pfeife

@@ -1,9 +1,15 @@
 // Plans whose order is built for their costs (zb_greedy): order and cuts are chosen in turns.
 #pragma once
 
+#include <limits>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "planner/search/candidate.h"
+#include "planner/search/local_search.h"
+#include "planner/search/order_builder.h"
 
 namespace pfeife {
 
@@ -17,6 +23,13 @@ struct BuiltPlan {
   std::size_t candidates = 0;           ///< evaluated
 };
 
+/// An order with the cuts that are best under it: the fastest that fit, or else those that lack
+/// least.
+struct OrderedCuts {
+  std::unique_ptr<Candidates> order;  ///< null: there is none yet
+  Scored at{{}, std::numeric_limits<double>::infinity()};
+};
+
 /// The order of `spec` is built for costs.
 bool is_built(const ScheduleSpec& spec);
 
@@ -24,12 +37,37 @@ bool is_built(const ScheduleSpec& spec);
 std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& problem,
                                           const ScheduleSpec& spec, const Cuts& cuts);
 
-/// Builds orders for the equal-time cuts and for those of `starts` that make spec.stages() stages,
-/// then moves the cuts of the best under their orders, builds again, and so on while that helps.
-/// `effort` as SearchOptions::iterations. Deterministic, whatever `threads`.
-BuiltPlan build_plan(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-                     const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed,
-                     std::size_t threads);
+/// The search for the best plan of one schedule: builds orders, moves the cuts of the best with new
+/// orders and under the one they have, builds again, and so on while that helps. It can always go
+/// on from where it is, and what it has found stays. Deterministic.
+class BuiltSearch {
+ public:
+  /// Keeps references to `model` and `problem`.
+  BuiltSearch(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
+      : model_(model), problem_(problem), result_{.spec = spec} {}
+
+  /// Begins with the equal-time cuts and those of `starts` that make spec.stages() stages; later,
+  /// with those that are new. `effort` as SearchOptions::iterations, of this call alone; calls with
+  /// other seeds find other plans.
+  void work(const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed);
+  const BuiltPlan& result() const { return result_; }
+
+ private:
+  std::vector<Cuts> new_starts(const std::vector<Partition>& starts);
+  void try_one_by_one(const OrderBuilder& builder);
+  void work_without_recomputation(const std::vector<Partition>& starts, std::size_t effort,
+                                  std::uint64_t seed);
+
+  const CutModel& model_;
+  const Problem& problem_;
+  BuiltPlan result_;
+  OrderedCuts best_;
+  std::vector<Cuts> started_;  // from these
+  std::size_t worked_ = 0;     // effort
+  bool tried_one_by_one_ = false;
+  std::unique_ptr<Problem> kept_;         // of Recompute::Choose: the same with nothing recomputed
+  std::unique_ptr<BuiltSearch> without_;  // and its search
+};
 
 /// What is known of a single microbatch on the placement of `spec`: no order of several needs less
 /// memory, whether ranks do B or I and W.

@@ -23,4 +23,13 @@ void Contender::descend_and_offer(const Cuts& cuts) {
     start = from;
 }
 
+void Contender::descend_from_nearest() {
+  if (proof && !proof->nearest().empty()) {
+    near = true;
+    const Scored found = score(*candidates, proof->nearest());
+    if (found.score < start.score) start = found;
+  }
+  descend_and_offer(start.cuts);
+}
+
 }  // namespace pfeife

@@ -23,6 +23,7 @@ struct Contender {
   double certified = 0;      ///< ns; the part of it that a certificate can say
   std::vector<Cuts> simple;  ///< simple_cuts
   Scored start;
+  bool near = false;       ///< what the proof came near to has been tried
   std::string impossible;  ///< why it has no cuts at all; "" = it may
 
   bool open() const { return impossible.empty() && !(proof && proof->closed()); }
@@ -37,6 +38,8 @@ struct Contender {
   /// Descends, judges, and again: what the exact memory rule refuses, Candidates::excess knows
   /// better the next time.
   void descend_and_offer(const Cuts& cuts);
+  /// The same from what the proof came near to, if that is better than the start, or from that.
+  void descend_from_nearest();
 };
 
 /// No cuts of any of the schedules are faster (ns).

@@ -24,19 +24,22 @@ class JointSearch {
   // joint_search_plans.cc
   void place_start();
   void polish_first();
-  void anneal_best();
-  void anneal_runs(Contender& c, std::size_t done, std::size_t most);
+  void descend_all();
+  void descend_more(std::size_t span);
+  void anneal_best(std::size_t span);
+  void anneal_run(Contender& c, std::size_t batches, std::uint64_t seed);
   void share_cuts();
-  void build_orders();
+  void build_orders(std::size_t span);
   // joint_search_proofs.cc
   void bound_all();
+  void bound_more(std::size_t span);
   void raise_floors(double target);
   void bound_unproven();
   void bound(Contender& c, double target);
-  void branch();
+  void branch(std::size_t until);
   void branch_round(const std::vector<std::size_t>& order);
 
-  void report(double fraction);
+  void report();
   double best_time() const;
   /// Numbers of the contenders with a plan, the fastest first.
   std::vector<std::size_t> by_time() const;
@@ -75,7 +78,10 @@ class JointSearch {
   std::size_t effort_;
   CutModel model_;
   std::vector<Contender> contenders_;
+  std::vector<BuiltSearch> to_build_search_;
   std::vector<BuiltPlan> built_;  // [to_build_]
+  std::size_t begun_ = 0;         // effort at which the present span began
+  double branched_ = 0;           // about ns of one core that branch() took
   std::vector<SearchStep> history_;
 };
 

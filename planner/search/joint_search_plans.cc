@@ -14,14 +14,15 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kPolishedFirst = 4;     ///< schedules that make the first upper bound
 constexpr std::size_t kAnnealed = 8;          ///< schedules annealed of each number of loops
-constexpr std::size_t kFirstAnnealing = 100;  ///< batches
-constexpr std::size_t kAnnealing = 4;         ///< batches at most, of effort 1
-constexpr std::size_t kLongest = 16;          ///< the same for the two best of all
+constexpr std::size_t kFirstAnnealing = 300;  ///< batches, before any branch and bound
+constexpr std::size_t kAnnealing = 3;         ///< batches, of effort 1
+constexpr std::size_t kLonger = 8;            ///< more for the two best of all
 constexpr std::size_t kAnnealedLonger = 2;    ///< if they are close to the best, and memory binds
 constexpr double kClose = 1.05;               ///< times the best
 constexpr double kRoom = 0.1;                 ///< of the limit; with more on all ranks none binds
 constexpr std::size_t kShared = 16;           ///< cuts of other schedules that one tries
 constexpr double kJudging = 5e8;              ///< ns for the simple cuts of all schedules
+constexpr double kDescentsMore = 5e5;         ///< ns for those that follow, per effort
 constexpr double kDescents = 1.5e9;           ///< ns for descents on all schedules
 }  // namespace
 
@@ -71,23 +72,35 @@ void JointSearch::polish_first() {
   each(order, [](Contender& c) { c.descend_and_offer(c.start.cuts); });
 }
 
-void JointSearch::anneal_best() {
-  std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
-  each_within(kDescents, order, [](Contender& c) {
-    if (c.proof && !c.proof->nearest().empty())
-      if (const Scored found = score(*c.candidates, c.proof->nearest());
-          found.score < c.start.score)
-        c.start = found;
-    c.descend_and_offer(c.start.cuts);
-  });
+/// From the start of every schedule, or what its proof came near to.
+void JointSearch::descend_all() {
+  each_within(kDescents, ranked([](const Contender& c) { return c.bound(); }),
+              [](Contender& c) { c.descend_from_nearest(); });
   share_cuts();
+}
+
+/// The same of those that have a proof by now.
+void JointSearch::descend_more(std::size_t span) {
+  std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
+  std::erase_if(order, [&](std::size_t i) {
+    const Contender& c = contenders_[i];
+    return c.near || !c.proof || c.proof->nearest().empty();
+  });
+  each_within(static_cast<double>(span) * kDescentsMore, order,
+              [](Contender& c) { c.descend_from_nearest(); });
+}
+
+void JointSearch::anneal_best(std::size_t span) {
   // The best of each number of loops, so that more loops to choose from leave those there were
   // their part.
   std::map<std::size_t, std::size_t> annealed;
-  order = ranked([](const Contender& c) { return std::pair{c.start.score, c.bound()}; });
+  std::vector<std::size_t> order = ranked([](const Contender& c) {
+    return std::pair{c.start.score, c.bound()};
+  });
   std::erase_if(
       order, [&](std::size_t i) { return annealed[problem_.schedules[i].loops]++ >= kAnnealed; });
-  each_within(kDescents, order, [&](Contender& c) { anneal_runs(c, 0, kAnnealing * effort_); });
+  const std::size_t batches = begun_ == 0 ? kFirstAnnealing : kAnnealing * span;
+  each_within(kDescents, order, [&](Contender& c) { anneal_run(c, batches, 2 * begun_); });
   share_cuts();
   order = ranked([](const Contender& c) { return c.candidates->best_time(); });
   order.resize(std::min(order.size(), kAnnealedLonger));
@@ -99,26 +112,16 @@ void JointSearch::anneal_best() {
     return candidates.best_time() > kClose * best ||
            candidates.excess(candidates.best_cuts()) < -room;
   });
-  each(order, [&](Contender& c) { anneal_runs(c, kAnnealing * effort_, kLongest * effort_); });
+  each(order, [&](Contender& c) { anneal_run(c, kLonger * span, 2 * begun_ + 1); });
   share_cuts();
 }
 
-/// Those runs of annealing that begin behind the first `done` batches' and end within `most`. Every
-/// run is twice as long as the one before, whatever the effort: more of it adds runs. What is found
-/// is judged at once, so that the next run knows what the exact memory rule refuses.
-void JointSearch::anneal_runs(Contender& c, std::size_t done, std::size_t most) {
-  const std::uint64_t seed = digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
-  Scored found = c.start;
-  std::size_t end = 0;
-  for (std::size_t run = 0, batches = kFirstAnnealing; end + batches <= most; ++run, batches *= 2) {
-    end += batches;
-    if (end <= done) continue;
-    const Scored later = anneal(*c.candidates, found, batches, seed + run);
-    if (later.score >= found.score) continue;
-    found = later;
-    c.offer(found.cuts);
-    if (found.score < c.candidates->best_time()) found = score(*c.candidates, found.cuts);
-  }
+/// What is found is judged at once, so that the next run knows what the exact memory rule refuses.
+void JointSearch::anneal_run(Contender& c, std::size_t batches, std::uint64_t seed) {
+  seed += digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
+  const Scored found = anneal(*c.candidates, c.start, batches, seed);
+  if (found.score >= c.start.score) return;
+  c.offer(found.cuts);
   c.descend_and_offer(found.cuts);
 }
 
@@ -144,14 +147,14 @@ void JointSearch::share_cuts() {
   });
 }
 
-void JointSearch::build_orders() {
+void JointSearch::build_orders(std::size_t span) {
   std::vector<Partition> starts;
   for (const std::size_t i : by_time())
     starts.push_back(contenders_[i].candidates->best()->partition);
   built_.resize(to_build_.size());
   parallel_for(built_.size(), options_.threads, [&](std::size_t i) {
-    built_[i] = build_plan(model_, problem_, to_build_[i], starts, effort_, options_.seed,
-                           options_.threads);
+    to_build_search_[i].work(starts, span, options_.seed + 10 * begun_);
+    built_[i] = to_build_search_[i].result();
   });
 }
 

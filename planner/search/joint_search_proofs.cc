@@ -11,7 +11,8 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
 constexpr std::size_t kPartsARound = 8;      ///< of their trees, all together
-constexpr double kBounding = 4e7;            ///< ns for the first bounds, per effort
+constexpr double kFirstBounds = 2e8;         ///< ns for the first bounds
+constexpr double kBounding = 4e7;            ///< ns for those that follow, per effort
 constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the minima
 
 double spent(const Contender& c) {
@@ -43,8 +44,17 @@ void JointSearch::bound_all() {
   if (std::ranges::any_of(contenders_,
                           [](const Contender& c) { return c.proof && c.proof->linked_only(); }))
     raise_floors(target);
-  each_within(static_cast<double>(effort_) * kBounding, ranked(by_start), bound_one);
+  each_within(kFirstBounds, ranked(by_start), bound_one);
   bound_unproven();
+}
+
+/// Those that the budget has left out so far.
+void JointSearch::bound_more(std::size_t span) {
+  std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
+  std::erase_if(order, [&](std::size_t i) { return contenders_[i].proof != nullptr; });
+  each_within(static_cast<double>(span) * kBounding, order,
+              [&, target = best_time()](Contender& c) { bound(c, target); });
+  descend_more(span);
 }
 
 /// Schedules that the budget has left without a proof: what no order of their stages goes below.
@@ -61,8 +71,8 @@ void JointSearch::bound_unproven() {
   }
 }
 
-/// What holds for linked stages and needs no tree: where all are, and once the class that is covered
-/// has no others.
+/// What holds for linked stages and needs no tree: where all are, and once the class that is
+/// covered has no others.
 void JointSearch::raise_floors(double target) {
   each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
     const std::vector<CutCosts::Latency> none(c.candidates->stages(), {0, 0});
@@ -79,16 +89,17 @@ void JointSearch::bound(Contender& c, double target) {
   c.proof->bound_root(target);
 }
 
-void JointSearch::branch() {
-  double left = static_cast<double>(effort_) * 1e6;  // about ns of one core
-  while (left > 0) {
+/// Until about `until` ms of one core are spent on branch and bound, all spans together.
+void JointSearch::branch(std::size_t until) {
+  while (branched_ < static_cast<double>(until) * 1e6) {
     std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
     if (order.empty()) break;
     order.resize(std::min(order.size(), kSchedulesARound));
-    for (const std::size_t i : order) left += spent(contenders_[i]);
+    for (const std::size_t i : order) branched_ -= spent(contenders_[i]);
     branch_round(order);
-    for (const std::size_t i : order) left -= spent(contenders_[i]) + node_cost(contenders_[i]);
-    report(1 - 0.4 * std::max(0.0, left) / (static_cast<double>(effort_) * 1e6));
+    for (const std::size_t i : order)
+      branched_ += spent(contenders_[i]) + node_cost(contenders_[i]);
+    report();
   }
 }
 

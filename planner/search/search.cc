@@ -2,10 +2,13 @@
 //
 //  1. Every schedule starts from min-max cuts; the best few of them are polished: an upper bound.
 //  2. Every schedule's lower bound; those above the upper bound are out.
-//  3. Local search and annealing on what is left, then bounds again.
-//  4. Orders built for the costs (zb_greedy), starting from the best cuts.
-//  5. Branch and bound in rounds, always on the schedules with the lowest bounds, until nothing is
-//     left below the best plan or the budget is spent.
+//  3. In spans of effort, each a third of all before it:
+//     a. local search and annealing on what is left, then bounds again;
+//     b. orders built for the costs (zb_greedy), starting from the best cuts;
+//     c. branch and bound in rounds, always on the schedules with the lowest bounds.
+//
+// It ends when nothing is left below the best plan or the effort is spent. Nothing that is done
+// depends on the effort, which only says where to stop: more of it never ends at a slower plan.
 //
 // Schedules are independent within a step, the parts of a tree within a round, and steps and rounds
 // exchange what they found in a fixed order, so the outcome does not depend on the number of
@@ -22,6 +25,8 @@
 namespace pfeife {
 
 constexpr std::size_t kDefaultEffort = 500;
+constexpr std::size_t kSpan = 5;         ///< of effort, at least
+constexpr std::size_t kOfAllBefore = 3;  ///< a span is a third of all before it
 
 JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>& built,
                          const SearchOptions& options)
@@ -30,28 +35,41 @@ JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>
       options_(options),
       effort_(options.iterations > 0 ? options.iterations : kDefaultEffort),
       model_(problem.layers, problem.cluster, problem.memory_rule,
-             problem.recompute == Recompute::Full) {}
+             problem.recompute == Recompute::Full) {
+  for (const ScheduleSpec& spec : to_build_) to_build_search_.emplace_back(model_, problem, spec);
+}
 
 SearchOutcome JointSearch::run() {
   place_start();
-  report(0.1);
+  report();
   polish_first();
-  report(0.2);
+  report();
   bound_all();
-  report(0.35);
-  anneal_best();
-  bound_all();
-  report(0.6);
-  build_orders();
-  report(0.6);
-  branch();
-  report(1);
+  report();
+  descend_all();
+  for (std::size_t span = kSpan; begun_ < effort_; begun_ += span) {
+    span = std::max(kSpan, begun_ / kOfAllBefore);
+    anneal_best(span);
+    if (begun_ == 0)
+      bound_all();
+    else
+      bound_more(span);
+    report();
+    build_orders(span);
+    report();
+    branch(std::min(begun_ + span, effort_));
+  }
+  begun_ = effort_;
+  report();
   return joint_outcome({problem_, to_build_, options_, model_, contenders_, built_},
                        std::move(history_));
 }
 
-void JointSearch::report(double fraction) {
-  if (options_.progress) options_.progress(fraction);
+void JointSearch::report() {
+  const double before = 0.2;  // the first span
+  const double done =
+      std::max(static_cast<double>(begun_), branched_ * 1e-6) / static_cast<double>(effort_);
+  if (options_.progress) options_.progress(before + (1 - before) * std::min(1.0, done));
   const SearchStep step{evaluated(contenders_, built_), known(best_time()),
                         known(least_bound(contenders_))};
   if (history_.empty() || history_.back() != step) history_.push_back(step);

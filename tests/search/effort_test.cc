@@ -1,0 +1,94 @@
+// More effort is never worse: the search does the same work in the same order, and effort only says
+// where it stops.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <span>
+
+#include "planner/search/search.h"
+#include "tests/search/random_problem.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::array<std::size_t, 9> kEfforts{1, 3, 6, 10, 14, 20, 27, 40, 62};
+
+struct Instance {
+  Layers layers;
+  Cluster cluster;
+  Problem problem(std::vector<ScheduleSpec> schedules, std::size_t ranks, Bytes limit) const {
+    Problem p{.layers = layers, .cluster = cluster, .schedules = std::move(schedules)};
+    for (std::size_t r = 0; r < ranks; ++r)
+      p.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+    p.memory_limit.assign(ranks, limit);
+    return p;
+  }
+};
+
+/// What each effort comes to.
+std::vector<SearchOutcome> outcomes(const Problem& problem, std::uint64_t seed) {
+  std::vector<SearchOutcome> found;
+  for (const std::size_t effort : kEfforts)
+    found.push_back(search(problem, {.seed = seed, .iterations = effort}));
+  return found;
+}
+
+/// Steps of the search without their bounds, which the outcome lowers to what the plan's class has.
+std::vector<std::pair<std::size_t, std::optional<Nanoseconds>>> steps(
+    const SearchOutcome& outcome) {
+  std::vector<std::pair<std::size_t, std::optional<Nanoseconds>>> found;
+  for (const SearchStep& step : outcome.history)
+    if (found.empty() || found.back() != std::pair{step.candidates, step.best})
+      found.emplace_back(step.candidates, step.best);
+  return found;
+}
+
+TEST(Effort, MoreIsNeverWorseAndBeginsWithWhatLessDoes) {
+  std::mt19937 random(71);
+  int better = 0, late = 0, built = 0, longer = 0;
+  for (int round = 0; round < 12; ++round) {
+    const std::size_t ranks = 3 + random() % 2, microbatches = 4 + random() % 3;
+    RandomShape shape;
+    shape.layers = 40;
+    shape.skip_share = 0.1;
+    const Instance instance{random_layers(random, shape), random_cluster(random, ranks, true)};
+    std::vector<ScheduleSpec> schedules{{"zb1p", ranks, microbatches, 2, {}, {}}};
+    for (int k = 0; k < 3; ++k)
+      schedules.push_back(random_spec(random, ranks, microbatches, {1, 2, 3}));
+    if (round % 2 == 0) {
+      schedules.push_back({"zb_greedy", ranks, microbatches, 2, {}, {}});
+      schedules.push_back({"zbv_greedy", ranks, microbatches, 2, {}, {}});
+    }
+    Problem problem = instance.problem(schedules, ranks, Bytes{1 << 30});
+    if (round % 3 > 0) {
+      const SearchOutcome free = search(problem, {.iterations = 1});
+      for (Bytes& limit : problem.memory_limit)
+        limit = Bytes{std::ranges::max(free.plans[0].peak_memory).value * 8 / 10};
+    }
+    problem.recompute =
+        std::array{Recompute::None, Recompute::Choose, Recompute::None, Recompute::Full}[round % 4];
+    const std::vector<SearchOutcome> found = outcomes(problem, random());
+    for (std::size_t k = 1; k < found.size(); ++k) {
+      const SearchOutcome &less = found[k - 1], &more = found[k];
+      const auto first = steps(less), all = steps(more);
+      ASSERT_LE(first.size(), all.size()) << round << ", effort " << kEfforts[k];
+      EXPECT_TRUE(std::ranges::equal(first, std::span(all).first(first.size())))
+          << round << ", effort " << kEfforts[k];
+      longer += first.size() < all.size();
+      if (less.plans.empty()) continue;
+      ASSERT_FALSE(more.plans.empty()) << round << ", effort " << kEfforts[k];
+      EXPECT_LE(more.plans[0].estimate, less.plans[0].estimate)
+          << round << ", effort " << kEfforts[k];
+      better += more.plans[0].estimate < less.plans[0].estimate;
+      late += kEfforts[k] > 10 && more.plans[0].estimate < less.plans[0].estimate;
+      built += more.plans[0].order.has_value();
+    }
+  }
+  EXPECT_GT(better, 2);
+  EXPECT_GT(late, 0);
+  EXPECT_GT(built, 20);
+  EXPECT_GT(longer, 40);
+}
+
+}  // namespace
+}  // namespace pfeife
