@@ -20,7 +20,7 @@ constexpr std::size_t kRounds = 3;  ///< of moving the cuts and building again
 constexpr std::size_t kMovesOnCuts = 1000;
 constexpr std::size_t kMoves = 4;     ///< OrderBuilder, of all effort so far
 constexpr std::size_t kRules = 16;    ///< of the grid at least
-constexpr std::size_t kTurns = 6000;  ///< that annealing with new orders decides, of effort 1
+constexpr std::size_t kTurns = 7000;  ///< that annealing with new orders decides, of effort 1
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Takes a plan if it is the best so far, and the least bad failure.

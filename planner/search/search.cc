@@ -25,7 +25,7 @@
 namespace pfeife {
 
 constexpr std::size_t kDefaultEffort = 500;
-constexpr std::size_t kSpan = 5;         ///< of effort, at least
+constexpr std::size_t kSpan = 10;        ///< of effort, at least
 constexpr std::size_t kOfAllBefore = 3;  ///< a span is a third of all before it
 
 JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>& built,
