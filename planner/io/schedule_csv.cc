@@ -24,10 +24,6 @@ std::vector<Cell> read_row(const TextLine& line, const std::string& name, Dialec
   return row;
 }
 
-bool is_skip(const Action& action) {
-  return is_transfer(action.op) && std::abs(action.peer->value - action.stage.value) != 1;
-}
-
 /// The cell as the reader understands it; nothing if it has no word for it and needs none.
 std::optional<std::string> written(const Cell& cell, Reader reader, std::size_t rank,
                                    std::size_t position) {

@@ -68,11 +68,6 @@ constexpr std::int32_t neighbour_step(Op op, Direction direction) {
   return (op == Op::Send) == (direction == Direction::Forward) ? 1 : -1;
 }
 
-bool is_skip(const Action& action) {
-  return is_transfer(action.op) && action.peer &&
-         action.peer->value != action.stage.value + neighbour_step(action.op, action.direction);
-}
-
 /// Reads cells; the first mistake stays in `error`.
 class CellReader {
  public:
@@ -244,6 +239,11 @@ class CellReader {
 };
 
 }  // namespace
+
+bool is_skip(const Action& action) {
+  return is_transfer(action.op) && action.peer &&
+         action.peer->value != action.stage.value + neighbour_step(action.op, action.direction);
+}
 
 std::string to_string(const Action& action) {
   const bool skip = is_skip(action);

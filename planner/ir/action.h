@@ -78,6 +78,9 @@ void for_each_action(const Cell& cell, Visitor&& visit) {
     for (const Action& part : overlap->parts) visit(part);
 }
 
+/// A transfer past the neighbouring stage.
+bool is_skip(const Action& action);
+
 /// "2F0", "1SEND_B3", "0SKIP_SEND_F0>3", "0OPTIMIZER_STEP", "(4F4;3B0)OVERLAP_F_B", "" for an idle
 /// cell.
 std::string to_string(const Action& action);

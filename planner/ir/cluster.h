@@ -54,7 +54,7 @@ struct DeviceKind {
   std::map<std::string, EfficiencyCurve>
       gemm_efficiency;                ///< likewise; missing = the nearest listed precision's
   Nanoseconds kernel_overhead{0};     ///< per operator
-  Nanoseconds stage_overhead{0};      ///< per F, B, I or W of a stage
+  Nanoseconds stage_overhead{0};      ///< per F, and per B or I, of a stage
   Nanoseconds iteration_overhead{0};  ///< once a step, with the optimizer
   friend bool operator==(const DeviceKind&, const DeviceKind&) = default;
 };
