@@ -16,10 +16,11 @@ double interpolate_log(double x, double x0, double y0, double x1, double y1) {
   return y0 + (y1 - y0) * (std::log(x) - std::log(x0)) / (std::log(x1) - std::log(x0));
 }
 
-std::vector<DeviceId> distinct(std::vector<DeviceId> devices) {
-  std::sort(devices.begin(), devices.end());
-  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-  return devices;
+std::vector<DeviceId> distinct(const std::vector<DeviceId>& devices) {
+  std::vector<DeviceId> found;
+  for (const DeviceId device : devices)
+    if (std::ranges::find(found, device) == found.end()) found.push_back(device);
+  return found;
 }
 
 }  // namespace

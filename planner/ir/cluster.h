@@ -95,8 +95,8 @@ struct Cluster {
 /// latency + bytes / bandwidth(bytes), rounded once; zero on the same device; a zero-byte message
 /// costs the latency.
 Nanoseconds transfer_time(const Path& path, Bytes bytes);
-/// Ring all-reduce over `devices` (distinct ones counted once): 2 (k-1) steps of bytes / k over the
-/// slowest neighbour.
+/// Ring all-reduce over `devices` as they follow each other (a repeated one counts once): 2 (k-1)
+/// steps of bytes / k over the slowest neighbour. Names of devices are of no account.
 Nanoseconds all_reduce_time(const Cluster& cluster, const std::vector<DeviceId>& devices,
                             Bytes bytes);
 

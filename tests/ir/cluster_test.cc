@@ -63,6 +63,18 @@ TEST(AllReduceTime, IsAsSlowAsTheSlowestNeighbour) {
             Nanoseconds{4 * 107});
 }
 
+TEST(AllReduceTime, FollowsTheOrderOfTheDevices) {
+  Cluster cluster = uniform_cluster(4, DeviceKind{}, {1e9}, Nanoseconds{0});
+  for (const auto& [a, b] : {std::pair{0, 2}, {2, 0}, {1, 3}, {3, 1}})
+    cluster.paths[static_cast<std::size_t>(a * 4 + b)].latency = Nanoseconds{50};
+  const auto time = [&](std::vector<DeviceId> ring) {
+    return all_reduce_time(cluster, ring, Bytes{400});
+  };
+  EXPECT_EQ(time({DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}}), Nanoseconds{6 * 100});
+  EXPECT_EQ(time({DeviceId{2}, DeviceId{3}, DeviceId{0}, DeviceId{1}}), Nanoseconds{6 * 100});
+  EXPECT_EQ(time({DeviceId{0}, DeviceId{2}, DeviceId{1}, DeviceId{3}}), Nanoseconds{6 * 150});
+}
+
 TEST(UniformCluster, HasOneLinkForEveryOrderedPair) {
   const Cluster cluster = uniform_cluster(3, DeviceKind{}, {1e9}, Nanoseconds{1});
   EXPECT_EQ(cluster.devices(), 3u);
