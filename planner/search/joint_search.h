@@ -27,7 +27,7 @@ class JointSearch {
   void descend_all();
   void descend_more(std::size_t span);
   void anneal_best(std::size_t span);
-  void anneal_run(Contender& c, std::size_t batches, std::uint64_t seed);
+  void anneal_run(Contender& c, std::size_t run, std::uint64_t seed);
   void share_cuts();
   void build_orders(std::size_t span);
   // joint_search_proofs.cc

@@ -18,12 +18,21 @@ constexpr std::size_t kFirstAnnealing = 300;  ///< batches, before any branch an
 constexpr std::size_t kAnnealing = 3;         ///< batches, of effort 1
 constexpr std::size_t kLonger = 8;            ///< more for the two best of all
 constexpr std::size_t kAnnealedLonger = 2;    ///< if they are close to the best, and memory binds
+constexpr std::size_t kMostRuns = 64;         ///< seeds apart
 constexpr double kClose = 1.05;               ///< times the best
 constexpr double kRoom = 0.1;                 ///< of the limit; with more on all ranks none binds
 constexpr std::size_t kShared = 16;           ///< cuts of other schedules that one tries
 constexpr double kJudging = 5e8;              ///< ns for the simple cuts of all schedules
 constexpr double kDescentsMore = 5e5;         ///< ns for those that follow, per effort
 constexpr double kDescents = 1.5e9;           ///< ns for descents on all schedules
+
+/// Runs of doubling length, the first of kFirstAnnealing, that so many batches are enough for. The
+/// first does not wait for them.
+std::size_t runs_in(std::size_t batches) {
+  std::size_t runs = 1;
+  while (kFirstAnnealing * ((std::size_t{2} << runs) - 1) <= batches) ++runs;
+  return runs;
+}
 }  // namespace
 
 void JointSearch::place_start() {
@@ -99,8 +108,12 @@ void JointSearch::anneal_best(std::size_t span) {
   });
   std::erase_if(
       order, [&](std::size_t i) { return annealed[problem_.schedules[i].loops]++ >= kAnnealed; });
-  const std::size_t batches = begun_ == 0 ? kFirstAnnealing : kAnnealing * span;
-  each_within(kDescents, order, [&](Contender& c) { anneal_run(c, batches, 2 * begun_); });
+  const auto anneal_runs = [&](Contender& c, std::size_t per_effort, std::uint64_t seed) {
+    const std::size_t done = begun_ == 0 ? 0 : runs_in(per_effort * begun_);
+    for (std::size_t run = done; run < runs_in(per_effort * (begun_ + span)); ++run)
+      anneal_run(c, run, seed);
+  };
+  each_within(kDescents, order, [&](Contender& c) { anneal_runs(c, kAnnealing, 0); });
   share_cuts();
   order = ranked([](const Contender& c) { return c.candidates->best_time(); });
   order.resize(std::min(order.size(), kAnnealedLonger));
@@ -112,14 +125,14 @@ void JointSearch::anneal_best(std::size_t span) {
     return candidates.best_time() > kClose * best ||
            candidates.excess(candidates.best_cuts()) < -room;
   });
-  each(order, [&](Contender& c) { anneal_run(c, kLonger * span, 2 * begun_ + 1); });
+  each(order, [&](Contender& c) { anneal_runs(c, kLonger, kMostRuns); });
   share_cuts();
 }
 
 /// What is found is judged at once, so that the next run knows what the exact memory rule refuses.
-void JointSearch::anneal_run(Contender& c, std::size_t batches, std::uint64_t seed) {
-  seed += digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003;
-  const Scored found = anneal(*c.candidates, c.start, batches, seed);
+void JointSearch::anneal_run(Contender& c, std::size_t run, std::uint64_t seed) {
+  seed += digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003 + run;
+  const Scored found = anneal(*c.candidates, c.start, kFirstAnnealing << run, seed);
   if (found.score >= c.start.score) return;
   c.offer(found.cuts);
   c.descend_and_offer(found.cuts);
