@@ -188,11 +188,23 @@ void BuiltSearch::work(const std::vector<Partition>& starts, std::size_t effort,
   if (!started_.empty()) run.build(run.cuts());  // with more rules and moves than before
   for (const Cuts& cuts : new_starts(first)) run.build(cuts);
   if (!result_.plan) run.build(roomy_cuts(run.order(), run.cuts()));
-  run.move_cuts(effort, seed);
+  if (first_.empty()) first_ = run.cuts();
+  const bool anew = calls_++ % 2 == 1;
+  if (!anew) run.move_cuts(effort, seed);
   best_ = std::move(run).found();
+  if (anew) begin_anew(builder, effort, seed);
   if (!result_.plan) try_one_by_one(builder);
   if (!result_.plan && problem_.recompute == Recompute::Choose)
     work_without_recomputation(starts, effort, seed);
+}
+
+/// Every other call, so that what the first ones found is not all there is to find.
+void BuiltSearch::begin_anew(const OrderBuilder& builder, std::size_t effort, std::uint64_t seed) {
+  Run run(builder, {}, result_);
+  run.build(first_);
+  run.move_cuts(effort, seed);
+  OrderedCuts found = std::move(run).found();
+  if (found.at.score < best_.at.score) best_ = std::move(found);
 }
 
 /// No order needs less memory than one microbatch after the other.

@@ -38,8 +38,8 @@ std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& 
                                           const ScheduleSpec& spec, const Cuts& cuts);
 
 /// The search for the best plan of one schedule: builds orders, moves the cuts of the best with new
-/// orders and under the one they have, builds again, and so on while that helps. It can always go
-/// on from where it is, and what it has found stays. Deterministic.
+/// orders and under the one they have, builds again, and so on while that helps. It goes on from
+/// where it is or, every other time, begins anew; what it has found stays. Deterministic.
 class BuiltSearch {
  public:
   /// Keeps references to `model` and `problem`.
@@ -54,6 +54,7 @@ class BuiltSearch {
 
  private:
   std::vector<Cuts> new_starts(const std::vector<Partition>& starts);
+  void begin_anew(const OrderBuilder& builder, std::size_t effort, std::uint64_t seed);
   void try_one_by_one(const OrderBuilder& builder);
   void work_without_recomputation(const std::vector<Partition>& starts, std::size_t effort,
                                   std::uint64_t seed);
@@ -63,6 +64,8 @@ class BuiltSearch {
   BuiltPlan result_;
   OrderedCuts best_;
   std::vector<Cuts> started_;  // from these
+  Cuts first_;                 // the best of the first of them
+  std::size_t calls_ = 0;      // of work()
   std::size_t worked_ = 0;     // effort
   bool tried_one_by_one_ = false;
   std::unique_ptr<Problem> kept_;         // of Recompute::Choose: the same with nothing recomputed
