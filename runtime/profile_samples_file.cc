@@ -12,6 +12,8 @@ namespace {
 constexpr const char* kTitle = "pfeife profile samples 1";
 /// Of one list: nobody profiles for so long.
 constexpr std::size_t kMostSamples = 100'000'000;
+/// Of one pass: an hour, so that sums of them stay within 64 bits.
+constexpr std::int64_t kLongest = 3'600'000'000'000;
 
 void write(const Samples& samples, std::ostream& out) {
   out << samples.size();
@@ -42,7 +44,7 @@ class Reader {
   }
   Nanoseconds time() {
     std::int64_t number = 0;
-    if (!(in_ >> number) || number < 0) throw broken();
+    if (!(in_ >> number) || number < 0 || number > kLongest) throw broken();
     return Nanoseconds{number};
   }
   void read(Samples& samples) {
@@ -58,7 +60,11 @@ class Reader {
       steps.begin_step();
       for (std::size_t passes = count(); passes > 0; --passes) {
         const std::size_t kind = count(kinds - 1);
-        steps.add(kind, time());
+        const Nanoseconds passed = time();
+        if (passed == Nanoseconds{0})
+          throw ConfigError({file_},
+                            "says that a whole pass took 0 ns; remove it and profile anew");
+        steps.add(kind, passed);
       }
     }
   }

@@ -37,7 +37,7 @@ class StepTimes {
   /// drift is the standard deviation of these factors, less what the mean over so many passes that
   /// vary by themselves leaves of those; cv is the standard deviation of time / m about the step's
   /// factor. Deviations are a normal variate's with the same 5th and 95th percentile: a single
-  /// accident does not make all steps uncertain. At least two steps.
+  /// accident does not make all steps uncertain. At least two steps; every pass takes some time.
   MeasuredVariation found() const;
 
  private:

@@ -99,13 +99,27 @@ TEST(ProfileSamples, FilesOfSomethingElseOrCutShortAreRefused) {
   };
   EXPECT_THAT(message("another"), ::testing::HasSubstr("was timed of \"a model\""));
   const std::string text = read_file(file);
-  // Cut between two numbers, or with something after the last.
+  // Cut between two numbers, with something after the last, or with a pass of 300 years.
   for (const std::string& broken :
        {text.substr(0, text.rfind(' ')), text.substr(0, text.size() / 2), text + "7\n",
+        text.substr(0, text.rfind(' ')) + " 9223372036854775807\n",
         std::string("pfeife profile samples 2\na model\n"), std::string()}) {
     write_file(file, broken);
     EXPECT_THAT(message("a model"), ::testing::HasSubstr("no whole samples"));
   }
+}
+
+// A kind of pass that takes no time has no variation: 0 / 0.
+TEST(ProfileSamples, APassThatTookNoTimeIsRefused) {
+  ProfileSamples samples(kNodes, kParameters);
+  std::mt19937 random(7);
+  add_share(samples, 3, 1.0, random);
+  const std::string file = scratch("samples_of_no_time");
+  write_samples(file, "a model", samples);
+  const std::string text = read_file(file);
+  write_file(file, text.substr(0, text.rfind(' ')) + " 0\n");  // the last step's last pass
+  EXPECT_EQ(message_of([&] { read_samples(file, "a model", kNodes, kParameters); }),
+            file + ": says that a whole pass took 0 ns; remove it and profile anew");
 }
 
 }  // namespace
