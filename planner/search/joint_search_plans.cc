@@ -14,7 +14,7 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kPolishedFirst = 4;     ///< schedules that make the first upper bound
 constexpr std::size_t kAnnealed = 8;          ///< schedules annealed of each number of loops
-constexpr std::size_t kFirstAnnealing = 300;  ///< batches, before any branch and bound
+constexpr std::size_t kFirstAnnealing = 300;  ///< batches, of the first run
 constexpr std::size_t kAnnealing = 3;         ///< batches, of effort 1
 constexpr std::size_t kLonger = 8;            ///< more for the two best of all
 constexpr std::size_t kAnnealedLonger = 2;    ///< if they are close to the best, and memory binds
