@@ -17,7 +17,7 @@
 #include "planner/io/text_file.h"
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/argument_text.h"
-#include "planner/schedule_tool/certify_parallel.h"
+#include "planner/schedule_tool/certify.h"
 #include "planner/schedule_tool/text_table.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
@@ -306,7 +306,7 @@ int run_certify(const Arguments& arguments) {
   }
   std::vector<Verdict> verdicts;
   for (const Certificate& certificate : certificates) {
-    verdicts.push_back(certify_parallel(certificate, std::thread::hardware_concurrency()));
+    verdicts.push_back(certify(certificate, std::thread::hardware_concurrency()));
     if (!verdicts.back().refusal.empty())
       throw ConfigError({proof.string()}, "the certificate is refused: " + verdicts.back().refusal);
   }

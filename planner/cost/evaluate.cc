@@ -9,9 +9,14 @@ namespace pfeife {
 EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
                        const Placement& placement, const Partition& partition, MemoryRule rule,
                        const std::vector<bool>& recompute) {
-  EvaluatedPlan plan;
-  plan.costs = stage_costs(layers, partition, placement, cluster, recompute);
-  plan.lowered = lower(compute_only, plan.costs, placement);
+  StageCosts costs = stage_costs(layers, partition, placement, cluster, recompute);
+  Schedule lowered = lower(compute_only, costs, placement);
+  return evaluate_lowered(std::move(costs), std::move(lowered), placement, rule);
+}
+
+EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement,
+                               MemoryRule rule) {
+  EvaluatedPlan plan{.costs = std::move(costs), .lowered = std::move(lowered)};
   const DependencyGraph graph =
       dependencies(plan.lowered, stage_graph(plan.costs), placement, Semantics{});
   const std::vector<Nanoseconds> durations = slot_durations(graph.slots, plan.costs);

@@ -28,5 +28,8 @@ EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Sched
                        const Placement& placement, const Partition& partition,
                        MemoryRule rule = MemoryRule::Lifetimes,
                        const std::vector<bool>& recompute = {});
+/// The same of a schedule that is `lowered` already, for these costs.
+EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement,
+                               MemoryRule rule = MemoryRule::Lifetimes);
 
 }  // namespace pfeife

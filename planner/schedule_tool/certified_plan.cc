@@ -1,43 +1,39 @@
 // Whether a plan is one that a certificate speaks of.
 #include <algorithm>
 
-#include "planner/cost/estimator.h"
-#include "planner/cost/memory.h"
+#include "planner/cost/evaluate.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/ir/error.h"
+#include "planner/ir/validate.h"
 #include "planner/schedule_tool/certify.h"
 
 namespace pfeife::tool {
 
-std::string disagreement(const Certificate& certificate, const Plan& plan) {
-  if (plan.model_digest != certificate.layers.digest || plan.order != certificate.layers.order)
+std::string disagreement(const Certificate& c, const Plan& plan) {
+  const auto recomputed = std::ranges::count(plan.recompute, true);
+  const Placement placement{plan.placement.rank_of_stage, c.device_of_rank};
+  if (plan.model_digest != c.layers.digest || plan.order != c.layers.order)
     return "it is of another model or order";
-  if (plan.cluster_digest != certificate.cluster.digest) return "it is of another cluster";
+  if (plan.cluster_digest != c.cluster.digest) return "it is of another cluster";
   if (!plan.bound) return "the plan names no bound";
-  if (std::ranges::find(certificate.proofs, plan.spec, &CertifiedProof::spec) ==
-      certificate.proofs.end())
-    return "the plan's schedule (" + plan.spec.family + ") is not among the " +
-           std::to_string(certificate.proofs.size()) + " that it covers";
-  if (plan.placement.ranks() != certificate.device_of_rank.size() ||
-      !illegal_because(certificate.layers, plan.partition).empty())
+  if (std::ranges::find(c.proofs, plan.spec, &CertifiedProof::spec) == c.proofs.end())
+    return "the plan's schedule (" + plan.spec.family + ") is not among those that it covers";
+  if (plan.placement.ranks() != placement.ranks() ||
+      !illegal_because(c.layers, plan.partition).empty())
     return "it is of other ranks or cuts";
-  const bool some = std::ranges::count(plan.recompute, true) > 0;
-  const bool all = some && std::ranges::count(plan.recompute, false) == 0;
-  if ((certificate.recompute == Recompute::None && some) ||
-      (certificate.recompute == Recompute::Full && !all))
+  if ((c.recompute == Recompute::None && recomputed > 0) ||
+      (c.recompute == Recompute::Full &&
+       recomputed < static_cast<std::ptrdiff_t>(placement.stages())))
     return "it recomputes other stages";
-  Placement placement = plan.placement;
-  placement.device_of_rank = certificate.device_of_rank;
-  const StageCosts costs = stage_costs(certificate.layers, plan.partition, placement,
-                                       certificate.cluster, plan.recompute);
-  const DependencyGraph graph = dependencies(plan.schedule, stage_graph(costs), placement, {});
-  const auto run = estimate(graph, costs);
-  const Trace* const trace = std::get_if<Trace>(&run);
-  if (trace == nullptr || step_time(*trace) != plan.estimate)
-    return "by its costs the plan takes " + (trace ? to_string(step_time(*trace)) : "forever") +
-           ", the plan says " + to_string(plan.estimate);
-  const std::vector<Bytes> peaks = peak_memory(plan.schedule, costs, placement);
-  if (!std::ranges::equal(peaks, certificate.memory_limit, std::ranges::less_equal{}))
+  const StageCosts costs =
+      stage_costs(c.layers, plan.partition, placement, c.cluster, plan.recompute);
+  const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});
+  if (!wrong.empty()) return "its schedule is wrong: " + wrong.front().message;
+  const EvaluatedPlan found = evaluate_lowered(costs, plan.schedule, placement);
+  if (found.estimate != plan.estimate)
+    return "by its costs the plan takes " + to_string(found.estimate) + ", the plan says " +
+           to_string(plan.estimate);
+  if (!std::ranges::equal(found.peak_memory, c.memory_limit, std::ranges::less_equal{}))
     return "by its costs the plan does not fit";
   if (plan.bound->time > plan.estimate) return "the plan's bound is above its own time";
   return "";

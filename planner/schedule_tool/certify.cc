@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "planner/cost/evaluate.h"
 #include "planner/cost/stage_bounds.h"
 #include "planner/ir/error.h"
 #include "planner/ir/lower.h"
+#include "planner/ir/parallel.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife::tool {
@@ -50,6 +52,7 @@ class ProofCheck {
     for (const auto& path : proof.paths) paths_.push_back(proof.any_order ? row(path) : walk(path));
     for (Counts& path : paths_) path[0][kPaths] = 1;
     for (const CertifiedMoment& moment : proof.moments) moments_.push_back(held(moment));
+    for (std::uint32_t m = 0; m < moments_.size(); ++m) fits_.push_back({{}, {{m, 1}}});
   }
 
   /// Returns how many cuts it looked at one by one.
@@ -66,9 +69,10 @@ class ProofCheck {
                 "work can be shared in less time than the bound");
         continue;
       }
-      bool left = fit(region);
-      for (const CertifiedWeights& weights : node.weights) left = left && filter(region, weights);
-      left = left && fit(region);
+      std::vector<CertifiedWeights> all = fits_;
+      all.insert(all.end(), node.weights.begin(), node.weights.end());
+      all.insert(all.end(), fits_.begin(), fits_.end());
+      const bool left = std::ranges::all_of(all, [&](const auto& w) { return filter(region, w); });
       if (node.then == CertifiedNode::Then::Nothing)
         require(!left, "a region may have faster cuts than the bound");
       else if (node.then == CertifiedNode::Then::Each && !proof_.any_order)
@@ -83,12 +87,7 @@ class ProofCheck {
  private:
   /// What the tasks on a path take; every step is an edge of the dependency graph.
   Counts walk(const CertifiedPath& path) const {
-    TaskId at{-1};
-    for (std::size_t t = 0; t < graph_.size(); ++t)
-      if (graph_.tasks[t].kind != TaskKind::Transfer && graph_.tasks[t].rank.index() == path.rank)
-        at = TaskId{static_cast<std::int64_t>(t)};
-    require(at.value >= 0, "a path on no rank");
-    const auto turn_of = [&](const Edge& edge) {
+    const auto turn = [&](const Edge& edge) {
       const Task& from = graph_.tasks[edge.from.index()];
       if (edge.kind == EdgeKind::RankOrder) return 'r';
       if (from.kind != TaskKind::Transfer) return 'd';
@@ -104,13 +103,17 @@ class ProofCheck {
       if (a.op != Op::Send) return;
       ++(a.direction == Direction::Forward ? counts[a.stage.index() + 1][kUp] : of[kBack]);
     };
+    const Task* at = nullptr;
+    for (const Task& task : graph_.tasks)
+      if (task.kind != TaskKind::Transfer && task.rank.index() == path.rank) at = &task;
+    require(at != nullptr, "a path on no rank");
     for (std::size_t k = 0;; ++k) {
-      for_each_action(graph_.tasks[at.index()].cell, count);
+      for_each_action(at->cell, count);
       if (k == path.turns.size()) return counts;
-      const auto edges = graph_.edges_into(at);
-      const auto edge = std::ranges::find(edges, path.turns[k], turn_of);
+      const auto edges = graph_.edges_into(TaskId{at - graph_.tasks.data()});
+      const auto edge = std::ranges::find(edges, path.turns[k], turn);
       require(edge != edges.end(), "a path takes a step that the schedule does not have");
-      at = edge->from;
+      at = &graph_.tasks[edge->from.index()];
     }
   }
 
@@ -136,17 +139,19 @@ class ProofCheck {
   Counts held(const CertifiedMoment& moment) const {
     require(moment.rank < schedule_.ranks(), "a moment of no rank");
     Counts counts(stages_);
-    std::size_t number = 0;
+    std::vector<Action> row;
     for (const Cell& cell : schedule_.rows[moment.rank])
-      for_each_action(cell, [&](const Action& a) {
-        auto& of = counts[a.stage.index()];
-        if (number == moment.action) of[kPass + static_cast<std::size_t>(a.op)] = 1;
-        if (number <= moment.action) of[kSaved] += a.op == Op::Forward;
-        if (number++ >= moment.action) return;
-        of[kSaved] -= a.op == Op::Backward || a.op == Op::BackwardInput;
-        of[kWeightSaved] += int{a.op == Op::BackwardInput} - int{a.op == Op::BackwardWeight};
-      });
-    require(moment.action < number, "a moment of no action");
+      for_each_action(cell, [&](const Action& a) { row.push_back(a); });
+    require(moment.action < row.size(), "a moment of no action");
+    for (std::size_t k = 0; k <= moment.action; ++k) {
+      auto& of = counts[row[k].stage.index()];
+      const bool now = k == moment.action;
+      of[kPass + static_cast<std::size_t>(row[k].op)] = now;
+      of[kSaved] += row[k].op == Op::Forward;
+      of[kSaved] -= !now && (row[k].op == Op::Backward || row[k].op == Op::BackwardInput);
+      of[kWeightSaved] += !now && row[k].op == Op::BackwardInput;
+      of[kWeightSaved] -= !now && row[k].op == Op::BackwardWeight;
+    }
     counts[0][kLimits] = c_.memory_limit[moment.rank].value;
     for (std::size_t s = 0; s < stages_; ++s) {
       auto& of = counts[s];
@@ -156,10 +161,14 @@ class ProofCheck {
     return counts;
   }
 
+  static void for_each_stage(const std::vector<Begins>& begins, const auto& visit) {
+    for (std::size_t q = 0; q < begins.size(); ++q)
+      for (std::size_t p = begins[q].begin; p < begins[q].end; ++p) visit(p, q);
+  }
   /// Leaves of every interval what lies between the first and the last begin that `may` be.
-  void shrink(Region& region, std::size_t s, const auto& may) const {
-    for (std::size_t q = 0; q <= bounds_.last(); ++q) {
-      auto& [begin, end] = region[s][q];
+  static void shrink(std::vector<Begins>& begins, const auto& may) {
+    for (std::size_t q = 0; q < begins.size(); ++q) {
+      auto& [begin, end] = begins[q];
       while (begin < end && !may(begin, q)) ++begin;
       while (begin < end && !may(end - 1, q)) --end;
     }
@@ -171,7 +180,7 @@ class ProofCheck {
     for (std::size_t s = 0; s < stages_; ++s) {
       for (std::size_t p = 0, q = 0; q <= bounds_.last(); all[s][q] = {p, q}, ++q)
         while (p < q && proof_.spec.microbatches * Big{bounds_.load(s, p, q)} >= c_.bound) ++p;
-      shrink(all, s, [&](std::size_t p, std::size_t q) {
+      shrink(all[s], [&](std::size_t p, std::size_t q) {
         return bounds_.load(s, p, q) >= proof_.least_load[s];
       });
     }
@@ -181,34 +190,32 @@ class ProofCheck {
     const bool by_load = node.then == CertifiedNode::Then::SplitLoad;
     require(node.stage < stages_, "a split of no stage");
     for (const bool above : {true, false})
-      shrink(open.emplace_back(region), node.stage, [&](std::size_t p, std::size_t q) {
+      shrink(open.emplace_back(region)[node.stage], [&](std::size_t p, std::size_t q) {
         const Big what = by_load ? bounds_.load(node.stage, p, q) : Big{q};
         return (what > node.threshold) == above;
       });
   }
 
-  /// Takes out what no cuts have and what does not fit at some moment. False: all of it.
-  bool fit(Region& region) const {
-    bool left = filter(region, {});
-    for (std::uint32_t m = 0; left && m < moments_.size(); ++m)
-      left = filter(region, {{}, {{m, 1}}});
-    return left;
-  }
-
-  /// Adds weighted counts to `all`.
-  void add(const std::vector<Counts>& known, const CertifiedWeight& w, Counts& all) const {
-    require(w.of < known.size() && w.weight >= 0 && w.weight < kMost, "a weight out of range");
-    for (std::size_t s = 0; s < stages_; ++s)
-      for (std::size_t k = 0; k < kAll; ++k)
-        require((all[s][k] += w.weight * known[w.of][s][k]) < kMost, "weights too large together");
+  /// The weighted sum of counts.
+  Counts weighted(const CertifiedWeights& weights) const {
+    Counts y(stages_);
+    const auto add = [&](const std::vector<Counts>& known, const CertifiedWeight& w) {
+      require(w.of < known.size() && w.weight >= 0 && w.weight < kMost, "a weight out of range");
+      for (std::size_t s = 0; s < stages_; ++s)
+        for (std::size_t k = 0; k < kAll; ++k)
+          require((y[s][k] += w.weight * known[w.of][s][k]) < kMost, "weights too large together");
+    };
+    for (const CertifiedWeight& weight : weights.paths) add(paths_, weight);
+    for (const CertifiedWeight& weight : weights.moments) add(moments_, weight);
+    return y;
   }
   /// What crosses where stage s begins: adds it to `once`, for every position that may be reached.
   void add_transfers(const Region& region, const Counts& y, std::size_t s, const Sums& least,
                      Sums& once) const {
     std::vector<Begins> ends(once.size(), Begins{once.size(), 0});  // [begin] first end, last end
-    for (std::size_t q = 0; q < once.size(); ++q)
-      for (std::size_t p = region[s][q].begin; p < region[s][q].end; ends[p++].end = q)
-        ends[p].begin = std::min(ends[p].begin, q);
+    for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
+      ends[p] = {std::min(ends[p].begin, q), q};
+    });
     for (const bool back : {false, true})
       for (std::size_t q = 0; q < once.size() && y[s][kUp + back] > 0; ++q) {
         if (least[q] == kNever || ends[q].end == 0) continue;
@@ -222,9 +229,7 @@ class ProofCheck {
 
   /// Takes out stages that only lie on cuts whose weighted sum is bound or more. False: all.
   bool filter(Region& region, const CertifiedWeights& weights) const {
-    Counts y(stages_);
-    for (const CertifiedWeight& weight : weights.paths) add(paths_, weight, y);
-    for (const CertifiedWeight& weight : weights.moments) add(moments_, weight, y);
+    const Counts y = weighted(weights);
     const Big most = y[0][kPaths] * (c_.bound - 1);
     const std::size_t n = bounds_.last();
     std::vector<Sums> sum(stages_, Sums(n + 1, 0)), once = sum;  // once: where it begins
@@ -241,27 +246,25 @@ class ProofCheck {
         for (std::size_t q = 0; q <= n && y[s][k] != 0; ++q)
           sum[s][q] += y[s][k] * bounds_.until(q, s, k), once[s][q] += y[s][k] * bounds_.once(s, k);
       if (s > 0) add_transfers(region, y, s, least[s], once[s]);
-      for (std::size_t q = 0; q <= n; ++q)
-        for (std::size_t p = region[s][q].begin; p < region[s][q].end; ++p)
-          least[s + 1][q] = std::min(least[s + 1][q], least[s][p] + cost(s, p, q));
+      for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
+        least[s + 1][q] = std::min(least[s + 1][q], least[s][p] + cost(s, p, q));
+      });
     }
     for (std::size_t s = stages_; s-- > 0;) {
-      shrink(region, s, [&](std::size_t p, std::size_t q) {
+      shrink(region[s], [&](std::size_t p, std::size_t q) {
         return least[s][p] + cost(s, p, q) + rest[s + 1][q] <= most;
       });
-      for (std::size_t q = 0; q <= n; ++q)
-        for (std::size_t p = region[s][q].begin; p < region[s][q].end; ++p)
-          if (const Big on = cost(s, p, q) + rest[s + 1][q]; least[s][p] + on <= most)
-            rest[s][p] = std::min(rest[s][p], on);
+      for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
+        rest[s][p] = std::min(rest[s][p], cost(s, p, q) + rest[s + 1][q]);
+      });
     }
-    return rest[0][0] < kNever;
+    return least[0][0] + rest[0][0] <= most;
   }
 
   /// Whether the weighted paths are, wherever the stages begin, even if each part of the model is
   /// in whichever stage it weighs least in.
   bool too_long(const CertifiedWeights& weights) const {
-    Counts y(stages_);
-    for (const CertifiedWeight& weight : weights.paths) add(paths_, weight, y);
+    const Counts y = weighted(weights);
     Big sum = 0;
     for (std::size_t q = 1; q <= bounds_.last(); ++q) {
       Big least = kNever;
@@ -306,20 +309,21 @@ class ProofCheck {
   Schedule schedule_;  // empty of any order
   DependencyGraph graph_;
   std::vector<Counts> paths_, moments_;
+  std::vector<CertifiedWeights> fits_{{}};  // cuts that are left exist, and fit at every moment
 };
 
 }  // namespace
 
-Verdict certify(const Certificate& certificate) {
-  Verdict verdict;
+Verdict certify(const Certificate& c, std::size_t threads) {
+  std::vector<std::size_t> cuts(c.proofs.size());
   try {
-    require(certificate.bound > 0 && !certificate.proofs.empty(), "there is nothing to prove");
-    for (const CertifiedProof& proof : certificate.proofs)
-      verdict.cuts += ProofCheck(certificate, proof).check();
+    require(c.bound > 0 && !c.proofs.empty(), "there is nothing to prove");
+    parallel_for(cuts.size(), threads,
+                 [&](std::size_t p) { cuts[p] = ProofCheck(c, c.proofs[p]).check(); });
   } catch (const ConfigError& error) {
-    verdict.refusal = error.what();
+    return {error.what(), 0};
   }
-  return verdict;
+  return {"", std::accumulate(cuts.begin(), cuts.end(), std::size_t{0})};
 }
 
 }  // namespace pfeife::tool

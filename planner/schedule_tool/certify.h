@@ -19,8 +19,9 @@ struct Verdict {
   std::string refusal;   ///< why the certificate does not prove its claim; "" = it does
   std::size_t cuts = 0;  ///< looked at one by one
 };
-/// `certificate` must be one that read_certificate returns, or as sound.
-Verdict certify(const Certificate& certificate);
+/// `certificate` must be one that read_certificate returns, or as sound. The same for any number of
+/// threads: proofs stand on their own.
+Verdict certify(const Certificate& certificate, std::size_t threads = 1);
 
 /// Why the certificate does not speak of this plan: another model, cluster, devices, a schedule
 /// that is not listed, cuts that cost something else, no bound or an absurd one. "" = it does.

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "experiments/planner_comparison/comparison.h"
-#include "planner/schedule_tool/certify_parallel.h"
+#include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
 #include "planner/search/reference.h"
 
@@ -180,7 +180,7 @@ void show_threads(const Case& c, InstanceReader& reader) {
     outcome = search(problem, {.iterations = c.effort, .threads = threads, .certificate = true});
   });
   if (outcome.certificate)
-    ratio([&](std::size_t threads) { tool::certify_parallel(*outcome.certificate, threads); });
+    ratio([&](std::size_t threads) { tool::certify(*outcome.certificate, threads); });
   std::printf("\n");
 }
 

@@ -61,6 +61,9 @@ class Certificates : public ProgramTest {
     Plan faster = plan;
     faster.estimate -= Nanoseconds{1};
     EXPECT_THAT(tool::disagreement(certificates.front(), faster), HasSubstr("by its costs"));
+    Plan lazy = plan;  // the last rank leaves out its first action
+    lazy.schedule.rows.back().erase(lazy.schedule.rows.back().begin());
+    EXPECT_THAT(tool::disagreement(certificates.front(), lazy), HasSubstr("its schedule is wrong"));
     const std::string said = tool::summary(certificates, verdicts, &plan);
     EXPECT_THAT(said, HasSubstr(std::to_string(plan.spec.microbatches) + " microbatch"));
     return {std::move(plan), std::move(certificates)};
