@@ -13,7 +13,7 @@
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 10, sha256 ";
+const std::string kTitle = "pfeife certificate 11, sha256 ";
 constexpr std::size_t kMostProblems = 1000;
 
 // Types of this namespace, so that a list finds the description of its entries below.
@@ -156,7 +156,7 @@ template <class Archive>
 void describe(Archive& a, CertifiedProof& proof) {
   a.line("schedule");
   describe(a, proof.spec), describe(a, proof.least_load), describe(a, proof.linked);
-  describe(a, proof.any_order);
+  describe(a, proof.any_order), describe(a, proof.whole), describe(a, proof.shares);
   describe(a, proof.paths), describe(a, proof.moments), describe(a, proof.tree);
 }
 /// Numbers in an entry: what one more of it takes.
@@ -246,7 +246,7 @@ std::string certificate_text(const std::vector<Certificate>& certificates) {
 std::vector<Certificate> read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 10");
+    throw ConfigError({name, 1, 0}, "this is no certificate of version 11");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");

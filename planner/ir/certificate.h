@@ -55,10 +55,8 @@ struct CertifiedWeights {
 /// moment of the proof, leave the region. If something is left it is tried cut by cut (`Each`) or
 /// split in two, whose nodes follow: load (ns for F and B of a microbatch) of the stage <= or >
 /// threshold, end of the stage (number of a legal boundary, 0 = before the first layer) likewise.
-/// `Shared`: the paths of one of the weights are too long even if each part of the model, apart
-/// from its neighbours, is in whichever stage it weighs least in.
 struct CertifiedNode {
-  enum class Then : std::uint8_t { Nothing, Each, SplitLoad, SplitEnd, Shared };
+  enum class Then : std::uint8_t { Nothing, Each, SplitLoad, SplitEnd };
   std::vector<CertifiedWeights> weights;
   Then then = Then::Nothing;
   std::uint32_t stage = 0;
@@ -79,6 +77,14 @@ struct CertifiedProof {
   /// Whatever the order of the actions: the schedule gives the placement and the number of
   /// microbatches alone. No cuts are tried one by one.
   bool any_order = false;
+  /// Of the model as a whole, wherever it is cut, in any order of the actions, whichever device
+  /// runs which rank; there is no tree then. `Chain`: the layers that a microbatch passes and comes
+  /// back over one after the other, each on the device that is fastest at it. `Work`: of what all
+  /// devices work the mean, weighted by `shares`; each part of the model counts where it weighs
+  /// least.
+  enum class Whole : std::uint8_t { No, Chain, Work };
+  Whole whole = Whole::No;
+  std::vector<std::int64_t> shares = {};  ///< [rank]
   friend bool operator==(const CertifiedProof&, const CertifiedProof&) = default;
 };
 

@@ -131,13 +131,9 @@ std::int64_t proven_of(const CoveredProblem& problem,
 }  // namespace
 
 bool of_any_devices(const Certificate& c, const Certificate& own) {
-  const auto shared = [](const CertifiedProof& proof) {  // work of ranks, whichever they are
-    return proof.any_order && proof.tree.size() == 1 &&
-           proof.tree[0].then == CertifiedNode::Then::Shared &&
-           std::ranges::all_of(proof.paths, &std::string::empty, &CertifiedPath::turns);
-  };
+  const auto whole = [](const CertifiedProof& p) { return p.whole != CertifiedProof::Whole::No; };
   if (c.cluster != own.cluster) return false;
-  if (std::ranges::all_of(c.proofs, shared))
+  if (std::ranges::all_of(c.proofs, whole))
     return std::ranges::is_permutation(c.device_of_rank, own.device_of_rank);
   const Ranks ranks = ranks_of(c);
   return as_good(c, ranks, ranks_of(own)) &&

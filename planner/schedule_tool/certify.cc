@@ -40,8 +40,6 @@ class ProofCheck {
         stages_(proof.spec.stages()),
         placement_{placement_for(proof.spec).rank_of_stage, c.device_of_rank},
         bounds_(c.layers, placement_, c.cluster, c.recompute) {
-    require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");
-    require(!refusal(proof.spec), "a schedule that there is not");
     if (!proof.any_order) {
       require(!family(proof.spec.family).built_for_costs, "an order that is not given");
       const Nanoseconds ns{1};
@@ -64,11 +62,6 @@ class ProofCheck {
       require(!open.empty(), "the tree goes on after all cuts are covered");
       Region region = std::move(open.back());
       open.pop_back();
-      if (node.then == CertifiedNode::Then::Shared) {
-        require(std::ranges::any_of(node.weights, [&](const auto& w) { return too_long(w); }),
-                "work can be shared in less time than the bound");
-        continue;
-      }
       std::vector<CertifiedWeights> all = fits_;
       all.insert(all.end(), node.weights.begin(), node.weights.end());
       all.insert(all.end(), fits_.begin(), fits_.end());
@@ -210,7 +203,7 @@ class ProofCheck {
     return y;
   }
   /// What crosses where stage s begins: adds it to `once`, for every position that may be reached.
-  void add_transfers(const Region& region, const Counts& y, std::size_t s, const Sums& least,
+  void add_transfers(const Region& region, const Counts& y, std::size_t s, const Sums& before,
                      Sums& once) const {
     std::vector<Begins> ends(once.size(), Begins{once.size(), 0});  // [begin] first end, last end
     for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
@@ -218,7 +211,7 @@ class ProofCheck {
     });
     for (const bool back : {false, true})
       for (std::size_t q = 0; q < once.size() && y[s][kUp + back] > 0; ++q) {
-        if (least[q] == kNever || ends[q].end == 0) continue;
+        if (before[q] >= kNever || ends[q].end == 0) continue;
         const auto& [first, behind] = region[s - 1][q];
         auto time = bounds_.message(s, behind - 1, q, ends[q].begin, back);
         if (!time && proof_.linked) time = bounds_.some_message(s, first, q, ends[q].end, back);
@@ -232,51 +225,44 @@ class ProofCheck {
     const Counts y = weighted(weights);
     const Big most = y[0][kPaths] * (c_.bound - 1);
     const std::size_t n = bounds_.last();
-    std::vector<Sums> sum(stages_, Sums(n + 1, 0)), once = sum;  // once: where it begins
-    std::vector<Sums> least(stages_ + 1, Sums(n + 1, kNever)), rest = least;  // before; behind
-    least[0][0] = -y[0][kLimits], rest[stages_][n] = 0;
-    const auto cost = [&](std::size_t s, std::size_t p, std::size_t q) {
-      Big all = once[s][p] + sum[s][q] - sum[s][p];
-      for (std::size_t pass = 0; !weights.moments.empty() && pass < StageBounds::kPasses; ++pass)
-        if (const Big w = y[s][kPass + pass]) all += w * bounds_.temporary(pass, p, q);
+    // Of what comes before stage s and behind it the least, and so much more if the stage begins
+    // or ends at a position.
+    std::vector<Sums> before(stages_ + 1, Sums(n + 1, kNever)), behind = before;
+    std::vector<Sums> begin(stages_, Sums(n + 1, 0)), end = begin;
+    before[0][0] = -y[0][kLimits], behind[stages_][n] = 0;
+    std::vector<std::vector<std::size_t>> passes(stages_);  // of weight
+    for (std::size_t pass = 0; pass < StageBounds::kPasses; ++pass)
+      for (std::size_t s = 0; s < stages_; ++s)
+        if (y[s][kPass + pass] > 0) passes[s].push_back(pass);
+    const auto during = [&](std::size_t s, std::size_t p, std::size_t q) {
+      Big all = 0;
+      for (const std::size_t k : passes[s]) all += y[s][kPass + k] * bounds_.temporary(k, p, q);
       return all;
     };
     for (std::size_t s = 0; s < stages_; ++s) {
       for (std::size_t k = 0; k < kAmounts; ++k)
-        for (std::size_t q = 0; q <= n && y[s][k] != 0; ++q)
-          sum[s][q] += y[s][k] * bounds_.until(q, s, k), once[s][q] += y[s][k] * bounds_.once(s, k);
-      if (s > 0) add_transfers(region, y, s, least[s], once[s]);
+        for (std::size_t q = 0; q <= n && y[s][k] != 0; ++q) {
+          const Big until = y[s][k] * bounds_.until(q, s, k);
+          end[s][q] += until, begin[s][q] += y[s][k] * bounds_.once(s, k) - until;
+        }
+      if (s > 0 && y[s][kUp] + y[s][kBack] > 0) add_transfers(region, y, s, before[s], begin[s]);
+      for (std::size_t p = 0; p <= n; ++p) begin[s][p] += before[s][p];
       for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
-        least[s + 1][q] = std::min(least[s + 1][q], least[s][p] + cost(s, p, q));
+        before[s + 1][q] = std::min(before[s + 1][q], begin[s][p] + during(s, p, q));
       });
+      for (std::size_t q = 0; q <= n; ++q) before[s + 1][q] += end[s][q];
     }
     for (std::size_t s = stages_; s-- > 0;) {
+      for (std::size_t q = 0; q <= n; ++q) end[s][q] += behind[s + 1][q];
       shrink(region[s], [&](std::size_t p, std::size_t q) {
-        return least[s][p] + cost(s, p, q) + rest[s + 1][q] <= most;
+        return begin[s][p] + during(s, p, q) + end[s][q] <= most;
       });
       for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
-        rest[s][p] = std::min(rest[s][p], cost(s, p, q) + rest[s + 1][q]);
+        behind[s][p] = std::min(behind[s][p], during(s, p, q) + end[s][q]);
       });
+      for (std::size_t p = 0; p <= n; ++p) behind[s][p] += begin[s][p] - before[s][p];
     }
-    return least[0][0] + rest[0][0] <= most;
-  }
-
-  /// Whether the weighted paths are, wherever the stages begin, even if each part of the model is
-  /// in whichever stage it weighs least in.
-  bool too_long(const CertifiedWeights& weights) const {
-    const Counts y = weighted(weights);
-    Big sum = 0;
-    for (std::size_t q = 1; q <= bounds_.last(); ++q) {
-      Big least = kNever;
-      for (std::size_t s = 0; s < stages_; ++s) {
-        Big here = 0;
-        for (std::size_t k = 0; k < kAmounts; ++k)
-          here += y[s][k] * (bounds_.until(q, s, k) - bounds_.until(q - 1, s, k));
-        least = std::min(least, here);
-      }
-      sum += least;
-    }
-    return sum > y[0][kPaths] * (c_.bound - 1);
+    return before[0][0] + behind[0][0] <= most;
   }
 
   /// Looks at all cuts of the region that go on from `cuts`, with stage s at p; returns how many.
@@ -318,8 +304,15 @@ Verdict certify(const Certificate& c, std::size_t threads) {
   std::vector<std::size_t> cuts(c.proofs.size());
   try {
     require(c.bound > 0 && !c.proofs.empty(), "there is nothing to prove");
-    parallel_for(cuts.size(), threads,
-                 [&](std::size_t p) { cuts[p] = ProofCheck(c, c.proofs[p]).check(); });
+    parallel_for(cuts.size(), threads, [&](std::size_t p) {
+      const CertifiedProof& proof = c.proofs[p];
+      require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");
+      require(!refusal(proof.spec), "a schedule that there is not");
+      if (proof.whole == CertifiedProof::Whole::No)
+        cuts[p] = ProofCheck(c, proof).check();
+      else
+        require(takes_the_bound(c, proof), "the model as a whole takes less than the bound");
+    });
   } catch (const ConfigError& error) {
     return {error.what(), 0};
   }

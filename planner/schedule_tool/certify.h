@@ -23,6 +23,9 @@ struct Verdict {
 /// threads: proofs stand on their own.
 Verdict certify(const Certificate& certificate, std::size_t threads = 1);
 
+/// Whether the model as a whole takes the bound or longer, as a proof that is no tree says.
+bool takes_the_bound(const Certificate& certificate, const CertifiedProof& whole);
+
 /// Why the certificate does not speak of this plan: another model, cluster, devices, a schedule
 /// that is not listed, cuts that cost something else, no bound or an absurd one. "" = it does.
 std::string disagreement(const Certificate& certificate, const Plan& plan);

@@ -39,8 +39,8 @@ OfAnyOrder any_order(const Problem& problem, const SearchOptions& options, const
     add(kNothingFits, outcome.certificate);
   else if (outcome.bound && (!built || outcome.plans[0].order))
     add(outcome.bound->time, outcome.certificate);
-  if (const auto shared = shared_work_certificate(problem))
-    add(Nanoseconds{shared->bound}, shared, false);
+  if (const auto whole = whole_certificate(problem))
+    add(Nanoseconds{whole->bound}, whole, false);
   if (options.certificate && (!found.certificate || found.certificate->bound < found.bound.count()))
     add(Nanoseconds{0}, work_certificate(easier));
   return found;

@@ -8,12 +8,13 @@
 namespace pfeife {
 
 /// Proves what no order of any actions goes below in the placements of problem.schedules, whatever
-/// the cuts and whichever stages are recomputed: the part of work_bound (work_bound.h) that the
-/// judge knows. One proof for each placement. nullptr: nothing can be proven.
+/// the cuts and whichever stages are recomputed: work_bound (work_bound.h) but for what holds only
+/// where every stage sends to the next. One proof for each placement. nullptr: nothing can be
+/// proven.
 std::shared_ptr<const Certificate> work_certificate(const Problem& problem);
 
-/// The same by work shared by the devices alone (shared_work_bound, in whole numbers), which holds
-/// for every order of them.
-std::shared_ptr<const Certificate> shared_work_certificate(const Problem& problem);
+/// The same by the model as a whole alone (CertifiedProof::whole), which holds for every order of
+/// the devices.
+std::shared_ptr<const Certificate> whole_certificate(const Problem& problem);
 
 }  // namespace pfeife

@@ -258,13 +258,10 @@ Certificate two_speeds() {
     return made;
   };
   certificate.layers.layers = {layer(10, 30), layer(10, 30), layer(40, 40)};
-  CertifiedNode shared{.weights = {{.paths = {{0, 3}, {1, 1}}}},
-                       .then = CertifiedNode::Then::Shared};
   certificate.proofs = {{.spec = {"gpipe", 2, 1, 1, {}, {}},
-                         .least_load = {0, 0},
-                         .paths = {{0, ""}, {1, ""}},
-                         .tree = {shared},
-                         .any_order = true}};
+                         .any_order = true,
+                         .whole = CertifiedProof::Whole::Work,
+                         .shares = {3, 1}}};
   return certificate;
 }
 
@@ -272,31 +269,71 @@ Certificate two_speeds() {
 TEST(AnyDevices, SharesOfWorkProveTheirWeightedMean) {
   Certificate certificate = two_speeds();
   CertifiedProof& proof = certificate.proofs[0];
-  const auto refused = [&](std::int64_t bound, std::vector<CertifiedWeight> shares) {
-    certificate.bound = bound, proof.tree[0].weights[0].paths = std::move(shares);
+  const auto refused = [&](std::int64_t bound, std::vector<std::int64_t> shares) {
+    certificate.bound = bound, proof.shares = std::move(shares);
     return !tool::certify(certificate).refusal.empty();
   };
-  EXPECT_FALSE(refused(25, {{0, 3}, {1, 1}}));
-  EXPECT_TRUE(refused(26, {{0, 3}, {1, 1}}));
-  EXPECT_TRUE(refused(25, {{0, 3}}));
+  EXPECT_FALSE(refused(25, {3, 1}));
+  EXPECT_TRUE(refused(26, {3, 1}));
+  EXPECT_TRUE(refused(25, {3}));
   // Negative ones would turn the inequality round: 180 < 4 x 999.
-  EXPECT_TRUE(refused(1000, {{0, -3}, {1, -1}}));
-  EXPECT_TRUE(refused(25, {{0, 0}, {1, 0}}));
-  EXPECT_TRUE(refused(25, {{0, std::int64_t{1} << 60}, {1, 1}}));
+  EXPECT_TRUE(refused(1000, {-3, -1}));
+  EXPECT_TRUE(refused(25, {0, 0}));
+  EXPECT_TRUE(refused(25, {std::int64_t{1} << 60, 1}));
   EXPECT_TRUE(refused(25, {}));
-  proof.tree[0].weights.clear();
-  EXPECT_NE(tool::certify(certificate).refusal, "");
-  proof.tree[0].weights.resize(1);
   proof.spec.ranks = 3;
-  EXPECT_TRUE(refused(25, {{0, 3}, {1, 1}}));
+  EXPECT_TRUE(refused(25, {3, 1}));
+  EXPECT_TRUE(refused(25, {3, 1, 1}));
   proof.spec.ranks = 2, proof.spec.microbatches = 2;
-  EXPECT_FALSE(refused(50, {{0, 3}, {1, 1}}));
-  // A loop counts as the rank's other stage does.
-  certificate.layers.layers.push_back(certificate.layers.layers.back());
-  certificate.layers.layers.push_back(certificate.layers.layers.back());
-  proof.spec = {"zbv", 2, 1, 2, {}, {}}, proof.least_load.resize(4);
-  EXPECT_FALSE(refused(45, {{0, 3}, {1, 1}}));  // 180 of 4
-  EXPECT_TRUE(refused(46, {{0, 3}, {1, 1}}));
+  EXPECT_FALSE(refused(50, {3, 1}));
+  proof.spec.microbatches = 1;
+  // What a parameter's step takes counts where it is used first: 34 of the first layer, not 42.
+  certificate.layers.parameters = {{.users = {LayerId{0}, LayerId{1}},
+                                    .optimizer = {Nanoseconds{4}, Nanoseconds{4}}}};
+  EXPECT_FALSE(refused(26, {3, 1}));  // 34 + 30 + 40 of 4
+  EXPECT_TRUE(refused(27, {3, 1}));
+  certificate.layers.parameters.clear();
+  // Layers that are never parted are on one device: 30, then the less of 300 + 30 and 30 + 200.
+  certificate.layers.layers[1].times[0].forward = Nanoseconds{100};
+  certificate.layers.layers[2].times[0].forward = Nanoseconds{10};
+  certificate.layers.layers[2].times[1].forward = Nanoseconds{200};
+  EXPECT_FALSE(refused(23, {3, 1}));  // 30 + 30 + 30 of 4
+  EXPECT_TRUE(refused(24, {3, 1}));
+  certificate.layers.layers[1].no_cut_after = "no cut";
+  EXPECT_FALSE(refused(65, {3, 1}));  // 30 + 230 of 4
+  EXPECT_TRUE(refused(66, {3, 1}));
+  certificate.layers.layers[2].no_cut_after = "no cut";  // of the last one it means nothing
+  EXPECT_FALSE(refused(65, {3, 1}));
+}
+
+// One microbatch passes the first layer (10) and the last (40), and comes back over both if what
+// the first one made gets a gradient; the layer between is beside that way.
+TEST(AnyDevices, TheLongestChainOfLayersIsProvenAndNoMore) {
+  Certificate certificate = two_speeds();
+  certificate.proofs[0].whole = CertifiedProof::Whole::Chain;
+  certificate.layers.layers[2].times[1].backward_input = Nanoseconds{7};
+  certificate.layers.layers[2].times[0].backward_input = Nanoseconds{9};
+  certificate.layers.layers[0].times[0].backward_input = Nanoseconds{2};
+  certificate.layers.layers[0].times[1].backward_input = Nanoseconds{5};
+  const auto proves = [&](std::int64_t bound) {
+    certificate.bound = bound;
+    const bool accepted = tool::certify(certificate).refusal.empty();
+    certificate.bound = bound + 1;
+    return accepted && !tool::certify(certificate).refusal.empty();
+  };
+  EXPECT_TRUE(proves(40 + 7));  // no layer waits for another
+  certificate.layers.values = {{"", LayerId{0}, {LayerId{2}}, Bytes{4}, Bytes{0}, {}}};
+  EXPECT_TRUE(proves(10 + 40 + 7));
+  certificate.layers.values[0].gradient_bytes = Bytes{4};
+  EXPECT_TRUE(proves(10 + 40 + 7 + 2));
+  certificate.layers.values[0].consumers = {LayerId{1}, LayerId{2}};
+  EXPECT_TRUE(proves(10 + 40 + 7 + 2));
+  certificate.layers.values.push_back({"", LayerId{1}, {LayerId{2}}, Bytes{4}, Bytes{4}, {}});
+  EXPECT_TRUE(proves(10 + 10 + 40 + 7 + 2));
+  certificate.proofs[0].spec.microbatches = 5;  // the others may follow at once
+  EXPECT_TRUE(proves(10 + 10 + 40 + 7 + 2));
+  certificate.device_of_rank = {DeviceId{1}, DeviceId{1}};  // the slower one alone
+  EXPECT_TRUE(proves(30 + 30 + 40 + 7 + 5));
 }
 
 // They hold for every order of these devices, and of no others; nothing else of that tree does.
@@ -311,28 +348,27 @@ TEST(AnyDevices, SharesAreOfAnyOrderOfTheirDevices) {
   EXPECT_TRUE(of_any([](auto&, auto&) {}));
   EXPECT_FALSE(of_any([](auto& c, auto&) { c.device_of_rank[0] = c.device_of_rank[1]; }));
   EXPECT_FALSE(of_any([](auto& c, auto&) { c.cluster.kind_of_device[0] = 1; }));
-  EXPECT_FALSE(of_any([](auto&, auto& p) { p.any_order = false; }));
-  EXPECT_FALSE(of_any([](auto&, auto& p) { p.paths[1].turns = "d"; }));
-  EXPECT_FALSE(of_any([](auto&, auto& p) { p.tree[0].then = CertifiedNode::Then::Nothing; }));
-  EXPECT_FALSE(of_any([](auto&, auto& p) { p.tree.push_back(p.tree[0]); }));
+  EXPECT_TRUE(of_any([](auto&, auto& p) { p.whole = CertifiedProof::Whole::Chain; }));
+  EXPECT_FALSE(of_any([](auto&, auto& p) { p.whole = CertifiedProof::Whole::No; }));
   EXPECT_FALSE(of_any([](auto& c, auto& p) {
-    c.proofs.push_back(p), c.proofs[1].tree[0].then = CertifiedNode::Then::Nothing;
+    c.proofs.push_back(p), c.proofs[1].whole = CertifiedProof::Whole::No;
   }));
 }
 
-// Shares that the search writes are never above the best plan of any order, and raising the claim
-// by one is refused.
-TEST(AnyDevices, SharesOfRandomProblemsHold) {
+// What the search writes of the model as a whole is never above the best plan of any order of the
+// devices, and raising the claim by one is refused.
+TEST(AnyDevices, ProofsOfTheWholeOfRandomProblemsHold) {
   std::mt19937 random(7);
-  int tried = 0;
+  int tried = 0, chains = 0;
   for (int round = 0; round < 60; ++round) {
     const Instance instance = random_instance(random, 1);
     const auto cuts = std::ranges::count(instance.layers.layers, "", &Layer::no_cut_after) -
                       instance.layers.layers.back().no_cut_after.empty();
     if (instance.schedules[0].stages() > static_cast<std::size_t>(cuts) + 1) continue;
-    const auto shared = shared_work_certificate(instance.problem());
-    ASSERT_TRUE(shared);
-    Certificate certificate = *shared;
+    const auto whole = whole_certificate(instance.problem());
+    ASSERT_TRUE(whole);
+    Certificate certificate = *whole;
+    chains += certificate.proofs[0].whole == CertifiedProof::Whole::Chain;
     ASSERT_TRUE(tool::of_any_devices(certificate, certificate));
     ASSERT_EQ(tool::certify(certificate).refusal, "");
     for (const Order& order : all_orders(instance.cluster.devices())) {
@@ -345,6 +381,7 @@ TEST(AnyDevices, SharesOfRandomProblemsHold) {
     ASSERT_NE(tool::certify(certificate).refusal, "");
   }
   EXPECT_GT(tried, 100);
+  EXPECT_GT(chains, 5);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST(DeviceSearch, IsProvenToTheJudge) {
           tool::of_any_devices(*devices.given[0].certificate, *devices.found.outcome.certificate));
       judge(*devices.given[0].certificate, best);
       by_shares +=
-          devices.given[0].certificate->proofs[0].tree[0].then == CertifiedNode::Then::Shared;
+          devices.given[0].certificate->proofs[0].whole == CertifiedProof::Whole::Work;
     }
     EXPECT_LE(proven, best.count());
     whole += proven >= devices.found.outcome.bound->time.count();

@@ -21,7 +21,7 @@ namespace {
 std::string forged(const std::string& body, std::size_t begin, std::size_t end,
                    const std::string& number) {
   const std::string wrong = body.substr(0, begin) + number + body.substr(end);
-  return "pfeife certificate 10, sha256 " + sha256(wrong) + "\n" + wrong;
+  return "pfeife certificate 11, sha256 " + sha256(wrong) + "\n" + wrong;
 }
 
 /// Whether some plan of the certificate's own problem is faster than it claims, by brute force.
@@ -148,7 +148,7 @@ TEST(Certify, IsNotFooledByForgedCertificatesOfSeveralProblems) {
   EXPECT_GT(forgeries.right, 50);
 }
 
-// Of any order of the devices, by devices that are all alike and by shares of work.
+// Of any order of the devices, by devices that are all alike and by the model as a whole.
 TEST(Certify, IsNotFooledByForgedProofsOfAnyDevices) {
   std::mt19937 random(109);
   Forgeries forgeries;
@@ -159,12 +159,12 @@ TEST(Certify, IsNotFooledByForgedProofsOfAnyDevices) {
     const RelaxedDevices relaxed(instance.problem());
     const SearchOutcome given = certified_search(instance.problem()),
                         alike = certified_search(relaxed.problem());
-    const auto shared = shared_work_certificate(instance.problem());
-    if (!given.certificate || !alike.certificate || !shared) continue;
+    const auto whole = whole_certificate(instance.problem());
+    if (!given.certificate || !alike.certificate || !whole) continue;
     ++files;
     forge({relaxed.beside_each_other(*given.certificate, false),
            relaxed.beside_each_other(*alike.certificate, true),
-           relaxed.beside_each_other(*shared, false)},
+           relaxed.beside_each_other(*whole, false)},
           forgeries);
   }
   EXPECT_GT(forgeries.tried, 1000);
