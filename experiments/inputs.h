@@ -14,7 +14,7 @@
 namespace pfeife {
 
 /// Changes whenever equal inputs may give other results, so that older ones are not taken for new.
-constexpr int kResultsVersion = 5;
+constexpr int kResultsVersion = 6;
 
 class Inputs {
  public:

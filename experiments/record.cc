@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "experiments/old_plans.h"
 #include "experiments/table.h"
 #include "planner/io/atomic_file.h"
 #include "planner/io/certificate_file.h"
@@ -185,7 +186,6 @@ void write_for_torch(const std::filesystem::path& folder, const Evaluation& eval
     write_file(folder / name, write_schedule(plan.schedule, Reader::Torch));
   } catch (const ConfigError& error) {
     why_not = error.what();
-    std::filesystem::remove(folder / name);
   }
   write_file(folder / "split_points.json",
              split_points_text(*evaluation.layers, plan, why_not.empty() ? name : "", why_not));
@@ -283,6 +283,10 @@ std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated) {
 }
 
 void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
+  std::vector<std::string> names;
+  for (const Evaluation* plan : kept_plans(evaluated)) names.push_back(plan->candidate.plan);
+  const auto& input = evaluated.config->plan.file;
+  remove_old_plans(folder, names, input ? input->path : "");
   for (const Evaluation* evaluation : kept_plans(evaluated)) {
     const Plan plan = plan_of(*evaluation, evaluated);
     write_plan(folder / evaluation->candidate.plan, plan);

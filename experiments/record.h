@@ -29,7 +29,7 @@ std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated);
 
 /// Writes FOLDER/<plan>/{plan.yaml, schedule.csv, split_points.json, schedule_torch.csv} of the
 /// kept plans, and certificate.txt, the proof of the bound (or that nothing fits), in
-/// FOLDER/planned. Errors: RuntimeFault.
+/// FOLDER/planned; what earlier runs wrote of other plans goes. Errors: RuntimeFault.
 void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated);
 /// Likewise {timeline.svg, trace.json}, with the traces of all engines that ran.
 void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated);

@@ -197,6 +197,51 @@ TEST_F(Sweep, OneWriterAtATimeInAFolder) {
       << "shards may share a folder";
 }
 
+TEST_F(Sweep, PlansThatACaseNoLongerHasGoAndNothingElseDoes) {
+  const auto plan = [&](const std::vector<std::string>& settings) {
+    std::vector<std::string> arguments{"sweep.yaml", "--out", "out", "--set",
+                                       "cases.training.microbatch_size=7"};
+    for (const std::string& setting : settings)
+      arguments.insert(arguments.end(), {"--set", setting});
+    return run(arguments).code;
+  };
+  const std::filesystem::path folder = "out/devices=2,microbatches=2,training.microbatch_size=7";
+  const std::string nothing_fits = "plan.reserve=4095.99 MiB";
+  ASSERT_EQ(plan({"baselines=[gpipe, 1f1b]"}), 0);
+  const auto both = files(folder);
+  ASSERT_TRUE(both.contains("planned/schedule_torch.csv") && both.contains("gpipe/plan.yaml"));
+  write(folder / "gpipe" / "notes.txt", "the user's");
+  write(folder / "mine" / "plan.yaml", "the user's");
+  write(folder / "planned" / "measurement.csv", "of an earlier run");
+
+  ASSERT_EQ(plan({"baselines=1f1b", nothing_fits, "plan.recompute=none"}), 3);
+  std::vector<std::string> names;
+  for (const auto& [name, text] : files(folder)) names.push_back(name);
+  EXPECT_THAT(names, testing::UnorderedElementsAre(
+                         "case.json", "gpipe/notes.txt", "mine/plan.yaml", "1f1b/plan.yaml",
+                         "1f1b/schedule.csv", "1f1b/schedule_torch.csv", "1f1b/split_points.json",
+                         "1f1b/timeline.svg", "1f1b/trace.json", "planned/certificate.txt"));
+
+  // Back again, it is all there, byte for byte.
+  ASSERT_EQ(plan({"baselines=[gpipe, 1f1b]"}), 0);
+  auto again = files(folder);
+  again.erase("gpipe/notes.txt"), again.erase("mine/plan.yaml");
+  EXPECT_TRUE(again == both);
+}
+
+/// A plan that is the input of the next run is not taken from under it.
+TEST_F(Sweep, APlanThatIsGivenStaysWhereItIs) {
+  const std::string one = "cases.training.microbatch_size=7";
+  ASSERT_EQ(run({"sweep.yaml", "--out", "out", "--set", one, "--set", "baselines=1f1b"}).code, 0);
+  const std::string given =
+      "out/devices=2,microbatches=2,training.microbatch_size=7/1f1b/plan.yaml";
+  const std::string before = read(given);
+  const Outcome outcome = run({"sweep.yaml", "--out", "out", "--set", one, "--set", "baselines=[]",
+                               "--set", "plan={file: \"" + given + "\"}"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(read(given), before);
+}
+
 /// A file system of 96 KiB; skipped where this process may not mount one.
 TEST_F(Sweep, AFullDiskIsReportedAndLeavesNothingHalfWritten) {
   std::filesystem::create_directories(folder_ / "disk");
