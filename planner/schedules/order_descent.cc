@@ -10,13 +10,14 @@ constexpr std::size_t kMemory = 30;  ///< moves that acceptance looks back
 /// xorshift64*: the same everywhere, unlike the standard distributions.
 class Random {
  public:
+  explicit Random(std::uint64_t seed) : state_((seed + 1) * 0x9E3779B97F4A7C15ULL) {}
   std::size_t below(std::size_t bound) {
     state_ ^= state_ >> 12, state_ ^= state_ << 25, state_ ^= state_ >> 27;
     return static_cast<std::size_t>((state_ * 0x2545F4914F6CDD1DULL) >> 33) % bound;
   }
 
  private:
-  std::uint64_t state_ = 0x9E3779B97F4A7C15ULL;
+  std::uint64_t state_;
 };
 
 using Place = OrderClock::Place;
@@ -49,9 +50,8 @@ void shift(std::vector<Turn>& row, std::size_t from, std::size_t to) {
 
 class Descent {
  public:
-  Descent(const OrderModel& model, TimedOrder start)
-      : model_(model), clock_(model), best_(std::move(start)), present_(best_) {
-    for (std::size_t r = 0; r < model.ranks; ++r) fitted_.push_back(fits(model, best_.order, r));
+  Descent(const OrderModel& model, TimedOrder start, const Fits& fits, std::uint64_t seed)
+      : fits_(fits), clock_(model), best_(std::move(start)), present_(best_), random_(seed) {
     clock_.run(present_.order);
     blocks_ = blocks_of(clock_.critical_path(present_.order));
   }
@@ -84,9 +84,8 @@ class Descent {
     auto& row = present_.order[block.rank];
     if (row[from] == row[to]) return;
     shift(row, from, to);
-    const bool fitting = !fitted_[block.rank] || fits(model_, present_.order, block.rank);
-    const auto time = fitting ? clock_.run(present_.order) : std::nullopt;
-    if (!time || (*time > present_.time && *time > accepted)) {
+    const auto time = clock_.run(present_.order);
+    if (!time || (*time > present_.time && *time > accepted) || !fits_(present_.order)) {
       shift(row, to, from);
       return;
     }
@@ -95,10 +94,9 @@ class Descent {
     blocks_ = blocks_of(clock_.critical_path(present_.order));
   }
 
-  const OrderModel& model_;
+  const Fits& fits_;
   OrderClock clock_;
   TimedOrder best_, present_;
-  std::vector<bool> fitted_;  // [rank] at the start
   std::vector<Block> blocks_;
   Random random_;
 };
@@ -106,7 +104,17 @@ class Descent {
 }  // namespace
 
 TimedOrder improve(const OrderModel& model, TimedOrder start, std::size_t moves) {
-  return Descent(model, std::move(start)).run(moves);
+  std::vector<std::size_t> kept;  // ranks that keep within their room
+  for (std::size_t r = 0; r < model.ranks; ++r)
+    if (fits(model, start.order, r)) kept.push_back(r);
+  return improve(model, std::move(start), moves, [&](const Order& order) {
+    return std::ranges::all_of(kept, [&](std::size_t r) { return fits(model, order, r); });
+  });
+}
+
+TimedOrder improve(const OrderModel& model, TimedOrder start, std::size_t moves, const Fits& fits,
+                   std::uint64_t seed) {
+  return Descent(model, std::move(start), fits, seed).run(moves);
 }
 
 }  // namespace pfeife

@@ -7,6 +7,7 @@
 #include "planner/ir/error.h"
 #include "planner/ir/parallel.h"
 #include "planner/schedules/families.h"
+#include "planner/search/cut_moves.h"
 #include "planner/search/lack.h"
 #include "planner/search/local_search.h"
 #include "planner/search/order_annealing.h"
@@ -18,9 +19,12 @@ namespace {
 constexpr std::size_t kStarts = 3;  ///< cuts that orders are built for at first
 constexpr std::size_t kRounds = 3;  ///< of moving the cuts and building again
 constexpr std::size_t kMovesOnCuts = 1000;
-constexpr std::size_t kMoves = 4;     ///< OrderBuilder, of all effort so far
-constexpr std::size_t kRules = 16;    ///< of the grid at least
-constexpr std::size_t kTurns = 7000;  ///< that annealing with new orders decides, of effort 1
+constexpr std::size_t kEffortOnCuts = 30;
+constexpr std::size_t kEffortATry = 8;  ///< cuts beside the best that get an order of their own
+constexpr std::size_t kMoves = 4;       ///< OrderBuilder, of all effort so far
+constexpr std::size_t kRules = 16;      ///< of the grid at least
+constexpr std::size_t kTurns = 7000;    ///< that annealing with new orders decides, of effort 1
+constexpr std::size_t kMoved = 10000;   ///< actions of orders whose memory is exact, of effort 1
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Takes a plan if it is the best so far, and the least bad failure.
@@ -34,66 +38,6 @@ void take(const Candidates& candidates, BuiltPlan& result) {
   if (plan) plan->order = candidates.schedule();
   take(plan, candidates.closest(), result);
 }
-
-/// Builds an order, moves the cuts under it, builds again, and so on.
-class Run {
- public:
-  /// Goes on from `present`; writes what it finds to `result`.
-  Run(const OrderBuilder& builder, OrderedCuts present, BuiltPlan& result)
-      : builder_(builder), result_(result), present_(std::move(present)) {}
-
-  /// An order for the cuts becomes the present one if it is better. False if it is not.
-  bool build(const Cuts& cuts) {
-    std::unique_ptr<Candidates> built = builder_.build(cuts);
-    take(*built, result_);
-    const Scored scored = score(*built, cuts);
-    result_.candidates += built->evaluated();
-    if (scored.score >= present_.at.score) return false;
-    present_ = {std::move(built), scored};
-    return true;
-  }
-  const Cuts& cuts() const { return present_.at.cuts; }
-  Candidates& order() { return *present_.order; }
-  OrderedCuts found() && { return std::move(present_); }
-
-  /// Moves the cuts with new orders for each, then the best of them for the order it has.
-  void move_cuts(std::size_t effort, std::uint64_t seed) {
-    anneal_order(effort, seed);
-    move_under_order(effort, seed);
-  }
-
- private:
-  void anneal_order(std::size_t effort, std::uint64_t seed) {
-    const ScheduleSpec& spec = builder_.spec();
-    const std::size_t actions = kParts * spec.stages() * spec.microbatches;
-    std::vector<bool> recompute(spec.stages(), builder_.problem().recompute != Recompute::None);
-    if (order().best()) recompute = order().best()->recompute;
-    auto found = anneal_orders(builder_, cuts(), recompute, effort * kTurns / actions, seed,
-                               result_.candidates);
-    if (!found) return;
-    take(*found, result_);
-    const Scored scored = score(*found, found->best_cuts());
-    if (scored.score >= present_.at.score) return;
-    present_ = {std::move(found), scored};
-    build(cuts());
-  }
-  void move_under_order(std::size_t effort, std::uint64_t seed) {
-    for (std::size_t round = 0; round < kRounds; ++round) {
-      const std::size_t before = order().evaluated();
-      Scored moved = descend(order(), present_.at, 400);
-      if (round == 0) moved = descend(order(), anneal(order(), moved, 4 * effort, seed), 400);
-      order().offer(moved.cuts, order().time(moved.cuts));
-      take(order(), result_);
-      result_.candidates += order().evaluated() - before;
-      if (moved.score < present_.at.score) present_.at = moved;
-      if (!build(cuts())) break;
-    }
-  }
-
-  const OrderBuilder& builder_;
-  BuiltPlan& result_;
-  OrderedCuts present_;  // whose cuts are moved
-};
 
 /// Every microbatch's forward and backward before the next one's: no order needs less memory.
 Schedule one_after_the_other(const ScheduleSpec& spec, const Placement& placement) {
@@ -110,6 +54,117 @@ Schedule one_after_the_other(const ScheduleSpec& spec, const Placement& placemen
       }
   return schedule;
 }
+
+std::unique_ptr<Candidates> one_by_one(const OrderBuilder& builder, const Cuts& cuts) {
+  return builder.judged(cuts, one_after_the_other(builder.spec(), builder.placement()));
+}
+
+std::size_t actions(const ScheduleSpec& spec) { return kParts * spec.stages() * spec.microbatches; }
+std::size_t exact_moves(const ScheduleSpec& spec, std::size_t effort) {
+  return effort * kMoved / actions(spec);
+}
+
+/// Builds an order, moves the cuts under it, builds again, and so on.
+class Run {
+ public:
+  /// Goes on from `present`; writes what it finds to `result`.
+  Run(const OrderBuilder& builder, std::size_t effort, std::uint64_t seed, OrderedCuts present,
+      BuiltPlan& result)
+      : builder_(builder),
+        effort_(effort),
+        seed_(seed),
+        result_(result),
+        present_(std::move(present)) {}
+
+  /// An order for the cuts becomes the present one if it is better. False if it is not.
+  bool build(const Cuts& cuts) {
+    std::unique_ptr<Candidates> built = builder_.build(cuts);
+    const bool fits = built->best() || (present_.order && present_.order->best());
+    if (!fits)
+      if (auto other = from_one_by_one(cuts); other->best()) built = std::move(other);
+    take(*built, result_);
+    const Scored scored = score(*built, cuts);
+    result_.candidates += built->evaluated();
+    if (scored.score >= present_.at.score) return false;
+    present_ = {std::move(built), scored};
+    return true;
+  }
+  const Cuts& cuts() const { return present_.at.cuts; }
+  Candidates& order() { return *present_.order; }
+  OrderedCuts found() && { return std::move(present_); }
+
+  /// Moves the cuts with new orders for each, then the best of them for the order it has.
+  void move_cuts() {
+    anneal_order();
+    move_under_order();
+    improve_order();
+    try_neighbours();
+  }
+
+ private:
+  void anneal_order() {
+    std::vector<bool> recompute(builder_.spec().stages(),
+                                builder_.problem().recompute != Recompute::None);
+    if (order().best()) recompute = order().best()->recompute;
+    auto found =
+        anneal_orders(builder_, cuts(), recompute, effort_ * kTurns / actions(builder_.spec()),
+                      seed_, result_.candidates);
+    if (take_if_better(std::move(found))) build(cuts());
+  }
+  void improve_order() { take_if_better(improved(order(), effort_)); }
+  /// Other cuts, each with an order of its own.
+  void try_neighbours() {
+    Random random(seed_);
+    const CutMoves moves(builder_.model(), builder_.placement());
+    if (cuts().size() < 3) return;
+    for (std::size_t k = 0; k < effort_ / kEffortATry; ++k) {
+      const Cuts next = moves.random(cuts(), random);
+      if (next == cuts()) continue;
+      std::unique_ptr<Candidates> built = builder_.build(next);
+      result_.candidates += built->evaluated();
+      if (!built->best()) built = one_by_one(builder_, next);
+      take_if_better(improved(*built, 1));
+    }
+  }
+  std::unique_ptr<Candidates> improved(const Candidates& order, std::size_t effort) {
+    const std::size_t moves = exact_moves(builder_.spec(), effort);
+    result_.candidates += moves;
+    return builder_.improved(order, moves, seed_);
+  }
+  std::unique_ptr<Candidates> from_one_by_one(const Cuts& cuts) {
+    auto slow = one_by_one(builder_, cuts);
+    auto better = improved(*slow, effort_);
+    return better ? std::move(better) : std::move(slow);
+  }
+  /// What its best cuts are worth under an order; null is not better. False if it is not.
+  bool take_if_better(std::unique_ptr<Candidates> found) {
+    if (!found) return false;
+    take(*found, result_);
+    if (!found->best()) return false;
+    const Scored scored = score(*found, found->best_cuts());
+    if (scored.score >= present_.at.score) return false;
+    present_ = {std::move(found), scored};
+    return true;
+  }
+  void move_under_order() {
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      const std::size_t before = order().evaluated();
+      Scored moved = descend(order(), present_.at, 400);
+      if (round == 0) moved = descend(order(), anneal(order(), moved, 4 * effort_, seed_), 400);
+      order().offer(moved.cuts, order().time(moved.cuts));
+      take(order(), result_);
+      result_.candidates += order().evaluated() - before;
+      if (moved.score < present_.at.score) present_.at = moved;
+      if (!build(cuts())) break;
+    }
+  }
+
+  const OrderBuilder& builder_;
+  std::size_t effort_;
+  std::uint64_t seed_;
+  BuiltPlan& result_;
+  OrderedCuts present_;  // whose cuts are moved
+};
 
 /// One microbatch on the placement of `spec`.
 ScheduleSpec one_in_closed_form(const ScheduleSpec& spec) {
@@ -128,7 +183,12 @@ bool is_built(const ScheduleSpec& spec) { return family(spec.family).built_for_c
 
 std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& problem,
                                           const ScheduleSpec& spec, const Cuts& cuts) {
-  return OrderBuilder(model, problem, spec, {.moves = kMovesOnCuts}).build(cuts);
+  const OrderBuilder builder(model, problem, spec, {.moves = kMovesOnCuts});
+  auto built = builder.build(cuts);
+  if (!built->best())
+    if (auto slow = one_by_one(builder, cuts); slow->best()) built = std::move(slow);
+  auto better = builder.improved(*built, exact_moves(spec, kEffortOnCuts), 0);
+  return better && better->best_time() < built->best_time() ? std::move(better) : std::move(built);
 }
 
 OneMicrobatch one_microbatch(const Problem& problem, const ScheduleSpec& spec) {
@@ -184,45 +244,42 @@ void BuiltSearch::work(const std::vector<Partition>& starts, std::size_t effort,
     first = {*equal_time};
   }
   first.insert(first.end(), starts.begin(), starts.end());
-  Run run(builder, std::move(best_), result_);
+  Run run(builder, effort, seed, std::move(best_), result_);
   if (!started_.empty()) run.build(run.cuts());  // with more rules and moves than before
   for (const Cuts& cuts : new_starts(first)) run.build(cuts);
   if (!result_.plan) run.build(roomy_cuts(run.order(), run.cuts()));
   if (first_.empty()) first_ = run.cuts();
   const bool anew = calls_++ % 2 == 1;
-  if (!anew) run.move_cuts(effort, seed);
+  if (!anew) run.move_cuts();
   best_ = std::move(run).found();
   if (anew) begin_anew(builder, effort, seed);
-  if (!result_.plan) try_one_by_one(builder);
+  if (!result_.plan) try_one_by_one(builder, effort, seed);
   if (!result_.plan && problem_.recompute == Recompute::Choose)
     work_without_recomputation(starts, effort, seed);
 }
 
 /// Every other call, so that what the first ones found is not all there is to find.
 void BuiltSearch::begin_anew(const OrderBuilder& builder, std::size_t effort, std::uint64_t seed) {
-  Run run(builder, {}, result_);
+  Run run(builder, effort, seed, {}, result_);
   run.build(first_);
-  run.move_cuts(effort, seed);
+  run.move_cuts();
   OrderedCuts found = std::move(run).found();
   if (found.at.score < best_.at.score) best_ = std::move(found);
 }
 
 /// No order needs less memory than one microbatch after the other.
-void BuiltSearch::try_one_by_one(const OrderBuilder& builder) {
+void BuiltSearch::try_one_by_one(const OrderBuilder& builder, std::size_t effort,
+                                 std::uint64_t seed) {
   if (tried_one_by_one_) return;
   tried_one_by_one_ = true;
   const OneMicrobatch one = one_microbatch(problem_, result_.spec);
   result_.nothing_fits = one.nothing_fits;
   if (!one.cuts) return;
   const Cuts cuts = *model_.cuts(*one.cuts);
-  Run run(builder, std::move(best_), result_);
+  Run run(builder, effort, seed, std::move(best_), result_);
   run.build(cuts);
+  run.move_cuts();
   best_ = std::move(run).found();
-  Candidates in_turn(model_, problem_, result_.spec,
-                     one_after_the_other(result_.spec, builder.placement()));
-  in_turn.offer(cuts, in_turn.time(cuts));
-  take(in_turn, result_);
-  result_.candidates += in_turn.evaluated();
 }
 
 /// The choice of stages may have led to other cuts; those that fit without any may have been

@@ -55,7 +55,7 @@ class BuiltSearch {
  private:
   std::vector<Cuts> new_starts(const std::vector<Partition>& starts);
   void begin_anew(const OrderBuilder& builder, std::size_t effort, std::uint64_t seed);
-  void try_one_by_one(const OrderBuilder& builder);
+  void try_one_by_one(const OrderBuilder& builder, std::size_t effort, std::uint64_t seed);
   void work_without_recomputation(const std::vector<Partition>& starts, std::size_t effort,
                                   std::uint64_t seed);
 

@@ -1,7 +1,11 @@
 #include "planner/search/order_builder.h"
 
+#include <algorithm>
+
 #include "planner/cost/evaluate.h"
+#include "planner/cost/memory.h"
 #include "planner/cost/stage_costs.h"
+#include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -40,6 +44,23 @@ std::unique_ptr<Candidates> OrderBuilder::build(const Cuts& cuts) const {
   for (const std::vector<bool>& other : others)
     if (auto built = build_for(cuts, other, full); better(*built, *best)) best = std::move(built);
   return best;
+}
+
+std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::size_t moves,
+                                                   std::uint64_t seed) const {
+  std::optional<Order> start = order_of(from.schedule());
+  if (!from.best() || !start) return nullptr;
+  const StageCosts costs = this->costs(from.best_cuts(), from.best()->recompute);
+  const Fits fits = [&](const Order& order) {
+    const Schedule lowered = lower(schedule_of(order), costs, placement_);
+    const std::vector<Bytes> peak = peak_memory(lowered, costs, placement_, problem_.memory_rule);
+    return std::ranges::equal(peak, problem_.memory_limit, std::less_equal{});
+  };
+  const OrderModel model(costs, placement_, spec_.microbatches, {});
+  const auto time = OrderClock(model).run(*start);
+  if (!time || !fits(*start)) return nullptr;
+  const TimedOrder better = improve(model, {*std::move(start), *time}, moves, fits, seed);
+  return judged(from.best_cuts(), schedule_of(better.order));
 }
 
 StageCosts OrderBuilder::costs(const Cuts& cuts, const std::vector<bool>& recompute) const {

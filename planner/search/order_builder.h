@@ -25,6 +25,12 @@ class OrderBuilder {
   /// of them recomputed; what the cuts then recompute under the order is Candidates' choice.
   std::unique_ptr<Candidates> build(const Cuts& cuts) const;
 
+  /// The order of `from` made better by `moves` moves on its best cuts, within the limits by the
+  /// exact memory rule (order_descent.h): rooms are less than what there is. nullptr if nothing
+  /// fits under `from`, or not with every B split.
+  std::unique_ptr<Candidates> improved(const Candidates& from, std::size_t moves,
+                                       std::uint64_t seed) const;
+
   StageCosts costs(const Cuts& cuts, const std::vector<bool>& recompute) const;
   /// [rank] What the limits leave for activations, before buffers.
   std::vector<Bytes> rooms(const StageCosts& costs) const;

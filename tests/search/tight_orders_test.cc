@@ -1,0 +1,135 @@
+// Orders built where hardly any fits into the memory: against all orders of tiny pipelines, and
+// against one built for each of all cuts.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <limits>
+
+#include "planner/cost/evaluate.h"
+#include "planner/ir/validate.h"
+#include "planner/search/built_orders.h"
+#include "planner/search/min_max.h"
+#include "tests/search/built_instance.h"
+
+namespace pfeife {
+namespace {
+
+/// Calls visit(row) for every order of a stage's F, I and W of so many microbatches: first come,
+/// first served in each, as they are all alike.
+void for_each_row(std::size_t stage, std::size_t microbatches,
+                  const std::function<void(const std::vector<Cell>&)>& visit) {
+  const StageId s{static_cast<std::int64_t>(stage)};
+  std::array<std::int64_t, 3> done{};
+  std::vector<Cell> row;
+  const std::function<void()> extend = [&] {
+    if (row.size() == 3 * microbatches) return visit(row);
+    for (std::size_t part = 0; part < 3; ++part) {
+      if (done[part] == static_cast<std::int64_t>(microbatches)) continue;
+      if (part > 0 && done[part - 1] <= done[part]) continue;
+      const MicrobatchId m{done[part]++};
+      row.emplace_back(part == 0   ? forward(s, m)
+                       : part == 1 ? backward_input(s, m)
+                                   : backward_weight(s, m));
+      extend();
+      row.pop_back(), --done[part];
+    }
+  };
+  extend();
+}
+
+/// The fastest of all orders of F, I and W and all cuts that fit, one stage a rank; `at` the first
+/// of those cuts, empty if nothing fits.
+Best best_of_all_orders(const Problem& problem, const ScheduleSpec& spec) {
+  Best best;
+  const Placement placement = placement_for(spec);
+  Schedule schedule;
+  const std::function<void()> extend = [&] {
+    if (schedule.rows.size() == spec.ranks) {
+      // Ranks may wait for each other.
+      if (!validate(schedule, requirements_of(schedule, false)).empty()) return;
+      for_each_partition(problem.layers, spec.ranks, [&](const Partition& cuts) {
+        const EvaluatedPlan plan =
+            evaluate(problem.layers, problem.cluster, schedule, placement, cuts);
+        const auto time = static_cast<double>(plan.estimate.count());
+        if (time < best.time &&
+            std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{}))
+          best.time = time, best.at = {cuts};
+      });
+      return;
+    }
+    for_each_row(schedule.rows.size(), spec.microbatches, [&](const std::vector<Cell>& row) {
+      schedule.rows.push_back(row);
+      extend();
+      schedule.rows.pop_back();
+    });
+  };
+  extend();
+  return best;
+}
+
+// Messages and temporaries are as large here as what F leaves behind, so that few orders fit.
+TEST(TightOrders, AgainstAllOrdersOfAllCuts) {
+  std::mt19937 random(53);
+  int compared = 0, found = 0, on_cuts = 0;
+  for (int round = 0; round < 30; ++round) {
+    BuiltInstance instance = random_built_instance(random, 6, false);
+    instance.microbatches = instance.ranks == 2 ? 3 : 2;
+    const ScheduleSpec spec = instance.built(1);
+    Problem problem = instance.problem({spec});
+    const SearchOutcome free = search(problem, {.iterations = 30});
+    if (free.plans.empty()) continue;
+    for (std::size_t r = 0; r < instance.ranks; ++r)
+      problem.memory_limit[r] =
+          Bytes{free.plans[0].peak_memory[r].value * (80 + static_cast<int>(random() % 25)) / 100};
+    const Best best = best_of_all_orders(problem, spec);
+    if (best.at.empty()) continue;
+    const auto time = [&] {
+      const SearchOutcome outcome = search(problem, {.iterations = 100});
+      EXPECT_FALSE(outcome.plans.empty()) << round;
+      return outcome.plans.empty() ? 0 : static_cast<double>(outcome.plans[0].estimate.count());
+    };
+    const double searched = time();
+    problem.cuts = best.at[0];
+    const double given = time();
+    EXPECT_GE(searched, best.time) << round;
+    EXPECT_GE(given, best.time) << round;
+    ++compared, found += searched == best.time, on_cuts += given == best.time;
+  }
+  EXPECT_GT(compared, 20);
+  EXPECT_GE(on_cuts * 10, compared * 9);
+  EXPECT_GE(found * 10, compared * 9);
+}
+
+TEST(TightOrders, AreOnAverageAsFastAsTheBestOfOneBuiltForEachOfAllCuts) {
+  std::mt19937 random(37);
+  int compared = 0;
+  double ratios = 0;
+  for (int round = 0; round < 24; ++round) {
+    BuiltInstance instance = random_built_instance(random, 10, false);
+    instance.ranks = 3, instance.microbatches = 6;
+    instance.cluster = random_cluster(random, instance.ranks, false);
+    instance.memory_limit.assign(instance.ranks, Bytes{1 << 30});
+    const ScheduleSpec spec = instance.built(1);
+    const auto equal = equal_time_cuts(instance.layers, placement_for(spec), instance.cluster);
+    if (!equal) continue;
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    Problem problem = instance.problem({spec});
+    const auto free = build_on_cuts(model, problem, spec, *model.cuts(*equal));
+    for (Bytes& limit : problem.memory_limit)
+      limit = Bytes{std::ranges::max(free->best()->peak_memory).value * (5 + round % 4) / 10};
+    double best = std::numeric_limits<double>::infinity();
+    for_each_partition(instance.layers, instance.ranks, [&](const Partition& cuts) {
+      best = std::min(best, build_on_cuts(model, problem, spec, *model.cuts(cuts))->best_time());
+    });
+    const SearchOutcome built = search(problem, {.iterations = 100});
+    if (best == std::numeric_limits<double>::infinity()) continue;
+    ASSERT_FALSE(built.plans.empty()) << round;
+    ++compared, ratios += static_cast<double>(built.plans[0].estimate.count()) / best;
+  }
+  EXPECT_GT(compared, 15);
+  EXPECT_LE(ratios / compared, 1);
+}
+
+}  // namespace
+}  // namespace pfeife
