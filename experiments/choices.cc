@@ -52,7 +52,7 @@ Alternative alternative(const BestAlternative& found, std::size_t problem, std::
     result.estimate = one.plan->estimate;
     result.peak_memory = std::ranges::max(one.plan->peak_memory);
   }
-  if (one.bound != kNothingFits) result.bound = one.bound;
+  if (one.bound() != kNothingFits) result.bound = one.bound();
   result.reason = why_not(found, problem);
   return result;
 }

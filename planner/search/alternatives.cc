@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "planner/ir/error.h"
+#include "planner/search/built_orders.h"
 #include "planner/search/lack.h"
 #include "planner/search/work_bound.h"
 #include "planner/search/work_certificate.h"
@@ -29,7 +30,10 @@ class Alternatives {
   }
 
   BestAlternative run() {
-    for (std::size_t i = 0; i < all_.size(); ++i) forget(i);
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      all_[i].builds = std::ranges::any_of(problems_[i].schedules, is_built);
+      forget(i);
+    }
     if (problems_.size() > 1) search_briefly();
     search_fully();
     return best();
@@ -54,7 +58,7 @@ class Alternatives {
 
   /// What is known without a search, which holds for every choice of recomputed stages.
   void forget(std::size_t i) {
-    all_[i].bound = all_[i].any_order =
+    all_[i].listed = all_[i].any_order =
         Nanoseconds{static_cast<std::int64_t>(work_bound(problems_[i]))};
     if (problems_[i].recompute == Recompute::Full) all_[i].recompute = Recompute::Full;
     proofs_[i] = {};
@@ -75,10 +79,10 @@ class Alternatives {
     one.searched = true, one.recompute = outcome.recompute;
     keep(std::move(outcome.certificate), !outcome.plans.empty() && outcome.plans[0].order,
          proofs_[i]);
-    if (outcome.bound) one.bound = std::max(one.bound, outcome.bound->time);
+    if (outcome.bound) one.listed = std::max(one.listed, outcome.bound->time);
     if (outcome.bound && outcome.plans[0].order)
       one.any_order = std::max(one.any_order, outcome.bound->time);
-    if (outcome.infeasible && outcome.infeasible->proven) one.bound = one.any_order = kNothingFits;
+    if (outcome.infeasible && outcome.infeasible->proven) one.listed = one.any_order = kNothingFits;
     if (slower) return;
     one.infeasible = outcome.infeasible;
     if (!outcome.plans.empty()) one.plan = outcome.plans[0];
@@ -107,7 +111,7 @@ class Alternatives {
   /// What is known of a problem rules it out, and can be proven if that is asked for.
   bool ruled_out(std::size_t i) {
     const Nanoseconds best = best_time();
-    if (all_[i].bound < best || !options_.certificate) return all_[i].bound >= best;
+    if (all_[i].bound() < best || !options_.certificate) return all_[i].bound() >= best;
     return work_proof(i) && work_proof(i)->bound >= best.count();
   }
 
@@ -115,7 +119,7 @@ class Alternatives {
     SearchOptions brief = options_;
     brief.iterations =
         options_.iterations == 0 ? kLittleEffort : std::min(options_.iterations, kLittleEffort);
-    for (const std::size_t i : by([&](std::size_t k) { return all_[k].bound; }))
+    for (const std::size_t i : by([&](std::size_t k) { return all_[k].bound(); }))
       if (!ruled_out(i)) take(i, searcher_(problems_[i], brief));
   }
 
@@ -124,7 +128,7 @@ class Alternatives {
     std::size_t searched = 0;
     for (const std::size_t i : by(promise)) {
       if (searched == kSearchedFully) break;
-      if (searched > 0 && (!all_[i].searched || all_[i].bound >= best_time())) continue;
+      if (searched > 0 && (!all_[i].searched || all_[i].bound() >= best_time())) continue;
       take(i, searcher_(problems_[i], options_));
       ++searched;
     }
@@ -148,11 +152,11 @@ class Alternatives {
       found.outcome.bound->time = found.outcome.plans[0].estimate;
       for (const AlternativeOutcome& one : found.all)
         found.outcome.bound->time =
-            std::min(found.outcome.bound->time, built ? one.any_order : one.bound);
+            std::min(found.outcome.bound->time, built ? one.any_order : one.listed);
     }
     if (found.outcome.infeasible)
       for (const AlternativeOutcome& one : found.all)
-        found.outcome.infeasible->proven &= one.bound == kNothingFits;
+        found.outcome.infeasible->proven &= one.bound() == kNothingFits;
     return found;
   }
 
@@ -175,12 +179,13 @@ BestAlternative search_alternatives(const std::vector<Problem>& problems,
 std::string why_not(const BestAlternative& found, std::size_t problem) {
   const AlternativeOutcome& one = found.all[problem];
   if (problem == found.best) return "";
-  if (!found.outcome.plans.empty() && one.bound >= found.outcome.plans[0].estimate &&
-      one.bound != kNothingFits)
-    return "its bound, " + to_string(one.bound) + ", is above the plan's time";
+  if (!found.outcome.plans.empty() && one.bound() >= found.outcome.plans[0].estimate &&
+      one.bound() != kNothingFits)
+    return "its bound, " + to_string(one.bound()) + ", is above the plan's time";
   if (one.plan) return slower_text(one.plan->estimate - found.outcome.plans[0].estimate);
   if (!one.infeasible) return "it cannot be cut into so many stages";
-  return lack_text(*one.infeasible) + (one.bound == kNothingFits ? "" : " in the best case found");
+  return lack_text(*one.infeasible) +
+         (one.bound() == kNothingFits ? "" : " in the best case found");
 }
 
 }  // namespace pfeife

@@ -20,13 +20,16 @@ constexpr Nanoseconds kNothingFits = Nanoseconds::max();
 struct AlternativeOutcome {
   std::optional<PlannedSchedule> plan;   ///< its best; empty: it has none, or was not searched
   std::optional<Infeasible> infeasible;  ///< if it was searched in vain
-  Nanoseconds bound{0};                  ///< no plan of its listed schedules is faster;
-                                         ///< kNothingFits = none fits
-  Nanoseconds any_order{0};              ///< nor a plan of any order of the same placements
+  Nanoseconds listed{0};  ///< no plan of its listed schedules is faster; kNothingFits = none fits
+  Nanoseconds any_order{0};                 ///< nor a plan of any order of the same placements
+  bool builds = false;                      ///< orders built for the costs are among its schedules
   Recompute recompute = Recompute::Choose;  ///< what plan and bounds are of
   bool searched = false;
-  /// If options.certificate: proves `bound`, or `any_order` if the best plan of all problems is one
-  /// whose order is built for its costs, or less where certificates cannot say it. May be empty.
+  /// No plan of it is faster; kNothingFits = none fits.
+  Nanoseconds bound() const { return builds ? any_order : listed; }
+  /// If options.certificate: proves `listed`, or `any_order` if the best plan of all problems is
+  /// one whose order is built for its costs, or less where certificates cannot say it. May be
+  /// empty.
   std::shared_ptr<const Certificate> certificate;
 };
 

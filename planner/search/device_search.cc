@@ -93,7 +93,7 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
   Nanoseconds bound = kNothingFits;
   for (std::size_t k = 0; k < result.problems.size(); ++k)
     if (result.given[result.origin[k]].all_listed)
-      bound = std::min(bound, built ? result.found.all[k].any_order : result.found.all[k].bound);
+      bound = std::min(bound, built ? result.found.all[k].any_order : result.found.all[k].listed);
   for (std::size_t i = 0; i < problems.size(); ++i) {
     GivenDevices& given = result.given[i];
     given.recompute = allowed(result, i);
