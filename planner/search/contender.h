@@ -20,7 +20,7 @@ struct Contender {
   std::unique_ptr<Candidates> candidates;
   std::unique_ptr<BranchAndBound> proof;
   double floor = 0;          ///< ns; a bound that took no search of the schedule's own cuts
-  double certified = 0;      ///< ns; the part of it that a certificate can say
+  double certified = 0;      ///< ns; the part of that which a certificate can say
   std::vector<Cuts> simple;  ///< simple_cuts
   Scored start;
   bool near = false;       ///< what the proof came near to has been tried
@@ -28,9 +28,9 @@ struct Contender {
 
   bool open() const { return impossible.empty() && !(proof && proof->closed()); }
   /// No cuts of it are faster (ns).
-  double bound() const {
-    return std::max(floor, proof ? std::min(proof->bound(), candidates->unsure()) : 0);
-  }
+  double bound() const { return std::max(floor, searched_bound()); }
+  /// The part of it that a certificate can say.
+  double certifiable() const { return std::max(certified, searched_bound()); }
   /// About how many ns its candidates and its proof have taken: counted, not measured.
   double work() const { return candidates->work() + (proof ? proof->work() : 0); }
   /// Judges cuts if they are faster than the best so far.
@@ -40,6 +40,11 @@ struct Contender {
   void descend_and_offer(const Cuts& cuts);
   /// The same from what the proof came near to, if that is better than the start, or from that.
   void descend_from_nearest();
+
+ private:
+  double searched_bound() const {
+    return proof ? std::min(proof->bound(), candidates->unsure()) : 0;
+  }
 };
 
 /// No cuts of any of the schedules are faster (ns).

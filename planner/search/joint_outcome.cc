@@ -74,7 +74,6 @@ void explain(const Searched& in, SearchOutcome& outcome) {
 SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history) {
   SearchOutcome outcome;
   outcome.candidates = evaluated(in.contenders, in.built);
-  std::vector<AnyOrder> any_order;  // of in.to_build that have cuts, if there is a plan
   std::optional<Infeasible> closest;
   for (const Contender& c : in.contenders) {
     const ScheduleSpec& spec = in.problem.schedules[c.number];
@@ -106,12 +105,9 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
           std::ranges::all_of(
               in.built, [](const BuiltPlan& b) { return b.nothing_fits || !b.impossible.empty(); });
   } else {
-    for (const ScheduleSpec& spec : in.to_build)
-      if (spec.stages() <= static_cast<std::size_t>(in.model.last()))
-        any_order.emplace_back(in.model, in.problem, spec);
     const PlannedSchedule& best = outcome.plans.front();
     outcome.bound = listed_bound(in, static_cast<double>(best.estimate.count()));
-    add_any_order(any_order, best, *outcome.bound);
+    add_any_order(in.any_order, best, *outcome.bound);
     // The class of the plan may be wider than the listed schedules.
     for (SearchStep& step : history)
       if (step.bound) step.bound = std::min(*step.bound, outcome.bound->time);
@@ -119,7 +115,7 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
   outcome.history = std::move(history);
   explain(in, outcome);
   if (in.options.certificate && in.problem.memory_rule == MemoryRule::Lifetimes)
-    outcome.certificate = joint_certificate(in, any_order, outcome);
+    outcome.certificate = joint_certificate(in, in.any_order, outcome);
   return outcome;
 }
 

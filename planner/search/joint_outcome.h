@@ -9,12 +9,12 @@ namespace pfeife {
 
 /// All that the search knows. Borrowed for the call.
 struct Searched {
-  const Problem& problem;                     ///< without the schedules in `to_build`
-  const std::vector<ScheduleSpec>& to_build;  ///< schedules whose order is built for the costs
+  const Problem& problem;  ///< without the schedules whose order is built for the costs
   const SearchOptions& options;
   const CutModel& model;
   const std::vector<Contender>& contenders;  ///< [problem.schedules]
-  const std::vector<BuiltPlan>& built;       ///< [to_build]
+  const std::vector<BuiltPlan>& built;       ///< of those
+  const std::vector<AnyOrder>& any_order;    ///< of those that have cuts, if there is a plan
 };
 
 SearchOutcome joint_outcome(const Searched& searched, std::vector<SearchStep> history);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/ir/parallel.h"
+#include "planner/search/any_order.h"
 #include "planner/search/contender.h"
 #include "planner/search/search.h"
 
@@ -30,11 +31,14 @@ class JointSearch {
   void anneal_run(Contender& c, std::size_t run, std::uint64_t seed);
   void share_cuts();
   void build_orders(std::size_t span);
+  bool may_build_faster(std::size_t i) const;
+  bool may_find_faster() const;
   // joint_search_proofs.cc
   void bound_all();
   void bound_more(std::size_t span);
   void raise_floors(double target);
   void bound_unproven();
+  void bound_any_order();
   void bound(Contender& c, double target);
   void branch(std::size_t until);
   void branch_round(const std::vector<std::size_t>& order);
@@ -50,7 +54,7 @@ class JointSearch {
     std::vector<std::size_t> order;
     const double best = best_time();
     for (const Contender& c : contenders_)
-      if (c.open() && (options_.certificate ? c.certified : c.floor) < best)
+      if (c.open() && (options_.certificate ? c.certifiable() : c.bound()) < best)
         order.push_back(c.number);
     std::ranges::stable_sort(order, {}, [&](std::size_t i) { return key(contenders_[i]); });
     return order;
@@ -79,9 +83,10 @@ class JointSearch {
   CutModel model_;
   std::vector<Contender> contenders_;
   std::vector<BuiltSearch> to_build_search_;
-  std::vector<BuiltPlan> built_;  // [to_build_]
-  std::size_t begun_ = 0;         // effort at which the present span began
-  double branched_ = 0;           // about ns of one core that branch() took
+  std::vector<BuiltPlan> built_;     // [to_build_]
+  std::vector<AnyOrder> any_order_;  // of to_build_ that have cuts, once there is a plan
+  std::size_t begun_ = 0;            // effort at which the present span began
+  double branched_ = 0;              // about ns of one core that branch() took
   std::vector<SearchStep> history_;
 };
 

@@ -165,10 +165,29 @@ void JointSearch::build_orders(std::size_t span) {
   for (const std::size_t i : by_time())
     starts.push_back(contenders_[i].candidates->best()->partition);
   built_.resize(to_build_.size());
+  std::vector<char> worth(built_.size());
+  for (std::size_t i = 0; i < worth.size(); ++i) worth[i] = begun_ == 0 || may_build_faster(i);
   parallel_for(built_.size(), options_.threads, [&](std::size_t i) {
+    if (!worth[i]) return;
     to_build_search_[i].work(starts, span, options_.seed + 10 * begun_);
     built_[i] = to_build_search_[i].result();
   });
+}
+
+/// Of a schedule whose orders are built for the costs: not if it is known to have no plan, or no
+/// faster one.
+bool JointSearch::may_build_faster(std::size_t i) const {
+  if (!built_[i].impossible.empty() || built_[i].nothing_fits) return false;
+  const auto bounded = std::ranges::find(any_order_, to_build_[i], &AnyOrder::spec);
+  return bounded == any_order_.end() || bounded->bound() < best_time();
+}
+
+/// Something is left to do that may find a first plan or a faster one.
+bool JointSearch::may_find_faster() const {
+  if (!ranked([](const Contender&) { return 0; }).empty()) return true;
+  for (std::size_t i = 0; i < to_build_.size(); ++i)
+    if (begun_ == 0 || may_build_faster(i)) return true;
+  return false;
 }
 
 }  // namespace pfeife

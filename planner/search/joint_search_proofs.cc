@@ -71,6 +71,15 @@ void JointSearch::bound_unproven() {
   }
 }
 
+/// What no order of those goes below that are built for the costs. Waits for a plan to compare
+/// with.
+void JointSearch::bound_any_order() {
+  if (!any_order_.empty() || best_time() == kInfinite) return;
+  for (const ScheduleSpec& spec : to_build_)
+    if (spec.stages() <= static_cast<std::size_t>(model_.last()))
+      any_order_.emplace_back(model_, problem_, spec);
+}
+
 /// What holds for linked stages and needs no tree: where all are, and once the class that is
 /// covered has no others.
 void JointSearch::raise_floors(double target) {

@@ -7,7 +7,8 @@
 //     b. orders built for the costs (zb_greedy), starting from the best cuts;
 //     c. branch and bound in rounds, always on the schedules with the lowest bounds.
 //
-// It ends when nothing is left below the best plan or the effort is spent. Nothing that is done
+// It ends when nothing is left below the best plan (of orders that are built: no order at all is
+// faster), when nothing is proven to fit, or when the effort is spent. Nothing that is done
 // depends on the effort, which only says where to stop: more of it never ends at a slower plan.
 //
 // Schedules are independent within a step, the parts of a tree within a round, and steps and rounds
@@ -47,7 +48,7 @@ SearchOutcome JointSearch::run() {
   bound_all();
   report();
   descend_all();
-  for (std::size_t span = kSpan; begun_ < effort_; begun_ += span) {
+  for (std::size_t span = kSpan; begun_ < effort_ && may_find_faster(); begun_ += span) {
     span = std::max(kSpan, begun_ / kOfAllBefore);
     anneal_best(span);
     if (begun_ == 0)
@@ -58,10 +59,11 @@ SearchOutcome JointSearch::run() {
     build_orders(span);
     report();
     branch(std::min(begun_ + span, effort_));
+    bound_any_order();
   }
   begun_ = effort_;
   report();
-  return joint_outcome({problem_, to_build_, options_, model_, contenders_, built_},
+  return joint_outcome({problem_, options_, model_, contenders_, built_, any_order_},
                        std::move(history_));
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "planner/schedules/families.h"
 #include "planner/search/search.h"
 #include "tests/search/random_problem.h"
 
@@ -88,6 +89,42 @@ TEST(Effort, MoreIsNeverWorseAndBeginsWithWhatLessDoes) {
   EXPECT_GT(late, 0);
   EXPECT_GT(built, 20);
   EXPECT_GT(longer, 40);
+}
+
+/// All families, one and two stages a rank.
+std::vector<ScheduleSpec> all_schedules(std::size_t ranks, std::size_t microbatches) {
+  std::vector<std::string> names;
+  for (const Family& family : families()) names.push_back(family.name);
+  return search_set(ranks, microbatches, std::array<std::size_t, 2>{1, 2}, names);
+}
+
+/// Effort buys nothing once nothing can be found: no candidate more is looked at.
+void expect_no_work_for(const Problem& problem, const SearchOutcome& little) {
+  const SearchOutcome much = search(problem, {.iterations = 2000});
+  EXPECT_EQ(much.candidates, little.candidates);
+  EXPECT_EQ(much.plans, little.plans);
+  EXPECT_EQ(much.bound, little.bound);
+}
+
+/// On one device that all fits, the sum of all times is the least step, whatever the order.
+TEST(Effort, EndsWhenThePlanIsProvenTheBestOfAnyOrder) {
+  std::mt19937 random(5);
+  const Instance instance{random_layers(random, {.layers = 12}), random_cluster(random, 1, true)};
+  const Problem problem = instance.problem(all_schedules(1, 3), 1, Bytes{1 << 30});
+  const SearchOutcome little = search(problem, {.iterations = 10});
+  ASSERT_FALSE(little.plans.empty());
+  ASSERT_EQ(little.bound->time, little.plans[0].estimate);
+  expect_no_work_for(problem, little);
+}
+
+/// A limit that not even the parameters of one layer meet.
+TEST(Effort, EndsWhenNothingIsProvenToFit) {
+  std::mt19937 random(6);
+  const Instance instance{random_layers(random, {.layers = 12}), random_cluster(random, 2, true)};
+  const Problem problem = instance.problem(all_schedules(2, 4), 2, Bytes{1});
+  const SearchOutcome little = search(problem, {.iterations = 10});
+  ASSERT_TRUE(little.infeasible && little.infeasible->proven);
+  expect_no_work_for(problem, little);
 }
 
 }  // namespace
