@@ -28,7 +28,7 @@ class JointSearch {
   void descend_all();
   void descend_more(std::size_t span);
   void anneal_best(std::size_t span);
-  void anneal_run(Contender& c, std::size_t run, std::uint64_t seed);
+  void anneal_run(Contender& c, AnnealingRun run);
   void share_cuts();
   void build_orders(std::size_t span);
   bool may_build_faster(std::size_t i) const;

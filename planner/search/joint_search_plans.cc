@@ -12,27 +12,18 @@
 namespace pfeife {
 namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr std::size_t kPolishedFirst = 4;     ///< schedules that make the first upper bound
-constexpr std::size_t kAnnealed = 8;          ///< schedules annealed of each number of loops
-constexpr std::size_t kFirstAnnealing = 300;  ///< batches, of the first run
-constexpr std::size_t kAnnealing = 3;         ///< batches, of effort 1
-constexpr std::size_t kLonger = 8;            ///< more for the two best of all
-constexpr std::size_t kAnnealedLonger = 2;    ///< if they are close to the best, and memory binds
-constexpr std::size_t kMostRuns = 64;         ///< seeds apart
-constexpr double kClose = 1.05;               ///< times the best
-constexpr double kRoom = 0.1;                 ///< of the limit; with more on all ranks none binds
-constexpr std::size_t kShared = 16;           ///< cuts of other schedules that one tries
-constexpr double kJudging = 5e8;              ///< ns for the simple cuts of all schedules
-constexpr double kDescentsMore = 5e5;         ///< ns for those that follow, per effort
-constexpr double kDescents = 1.5e9;           ///< ns for descents on all schedules
-
-/// Runs of doubling length, the first of kFirstAnnealing, that so many batches are enough for. The
-/// first does not wait for them.
-std::size_t runs_in(std::size_t batches) {
-  std::size_t runs = 1;
-  while (kFirstAnnealing * ((std::size_t{2} << runs) - 1) <= batches) ++runs;
-  return runs;
-}
+constexpr std::size_t kPolishedFirst = 4;   ///< schedules that make the first upper bound
+constexpr std::size_t kAnnealed = 8;        ///< schedules annealed of each number of loops
+constexpr std::size_t kAnnealing = 3;       ///< batches, of effort 1
+constexpr std::size_t kLonger = 8;          ///< more for the two best of all
+constexpr std::size_t kAnnealedLonger = 2;  ///< if they are close to the best, and memory binds
+constexpr std::size_t kMostRuns = 64;       ///< seeds apart
+constexpr double kClose = 1.05;             ///< times the best
+constexpr double kRoom = 0.1;               ///< of the limit; with more on all ranks none binds
+constexpr std::size_t kShared = 16;         ///< cuts of other schedules that one tries
+constexpr double kJudging = 5e8;            ///< ns for the simple cuts of all schedules
+constexpr double kDescentsMore = 5e5;       ///< ns for those that follow, per effort
+constexpr double kDescents = 1.5e9;         ///< ns for descents on all schedules
 }  // namespace
 
 void JointSearch::place_start() {
@@ -108,10 +99,11 @@ void JointSearch::anneal_best(std::size_t span) {
   });
   std::erase_if(
       order, [&](std::size_t i) { return annealed[problem_.schedules[i].loops]++ >= kAnnealed; });
-  const auto anneal_runs = [&](Contender& c, std::size_t per_effort, std::uint64_t seed) {
-    const std::size_t done = begun_ == 0 ? 0 : runs_in(per_effort * begun_);
-    for (std::size_t run = done; run < runs_in(per_effort * (begun_ + span)); ++run)
-      anneal_run(c, run, seed);
+  const auto anneal_runs = [&](Contender& c, std::size_t per_effort, std::size_t first) {
+    for (AnnealingRun run : annealing_runs(per_effort * begun_, per_effort * (begun_ + span))) {
+      run.number += first;
+      anneal_run(c, run);
+    }
   };
   each_within(kDescents, order, [&](Contender& c) { anneal_runs(c, kAnnealing, 0); });
   share_cuts();
@@ -130,9 +122,10 @@ void JointSearch::anneal_best(std::size_t span) {
 }
 
 /// What is found is judged at once, so that the next run knows what the exact memory rule refuses.
-void JointSearch::anneal_run(Contender& c, std::size_t run, std::uint64_t seed) {
-  seed += digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003 + run;
-  const Scored found = anneal(*c.candidates, c.start, kFirstAnnealing << run, seed);
+void JointSearch::anneal_run(Contender& c, AnnealingRun run) {
+  const std::uint64_t seed =
+      digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003 + run.number;
+  const Scored found = anneal(*c.candidates, c.start, run.batches, seed);
   if (found.score >= c.start.score) return;
   c.offer(found.cuts);
   c.descend_and_offer(found.cuts);

@@ -8,6 +8,7 @@ namespace pfeife {
 namespace {
 
 constexpr double kTooFull = Candidates::kTooFull;
+constexpr std::size_t kFirstRun = 300;            ///< batches
 constexpr std::size_t kDescentNodes = 500000000;  ///< compute nodes a descent may evaluate
 constexpr double kDescentWork = 1e9;  ///< ns of it, with the exact times that it asks for
 
@@ -119,6 +120,16 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
     }
   }
   return best;
+}
+
+std::vector<AnnealingRun> annealing_runs(std::size_t before, std::size_t until) {
+  std::vector<AnnealingRun> runs;
+  for (AnnealingRun run{0, kFirstRun};; ++run.number, run.batches *= 2) {
+    const std::size_t all = 2 * run.batches - kFirstRun;  // with those before it
+    const bool first = run.number == 0;
+    if (all > until && !first) return runs;
+    if (first ? before == 0 : all > before) runs.push_back(run);
+  }
 }
 
 }  // namespace pfeife

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "planner/search/candidate.h"
 #include "planner/search/cut_moves.h"
@@ -27,5 +28,15 @@ Scored descend(Candidates& candidates, Scored from, std::size_t passes);
 /// the present temperature accepts is made. The temperature falls from 1 % to 0.001 % of the score.
 /// Returns the best seen.
 Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, std::uint64_t seed);
+
+/// One call of anneal(): the how manieth, which makes its seed, and its batches.
+struct AnnealingRun {
+  std::size_t number = 0, batches = 0;
+  friend bool operator==(const AnnealingRun&, const AnnealingRun&) = default;
+};
+/// The runs that begin when the batches that all of them may take rise from `before` to `until`:
+/// each twice as long as the one before, the first, of 300, at once, another as soon as it and
+/// those before it take no more than that.
+std::vector<AnnealingRun> annealing_runs(std::size_t before, std::size_t until);
 
 }  // namespace pfeife

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "planner/cost/evaluate.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/schedules/zb_greedy.h"
@@ -189,6 +191,43 @@ TEST(BuiltOrders, GivenCutsGetAnOrderWithinTheirMemory) {
     expect_as_told(problem, outcome.plans[0]);
   }
   EXPECT_GT(built, 10);
+}
+
+// Searches that differ in the first call alone: what the second finds elsewhere does not depend on
+// where the first has been, what the third finds does. What was found stays.
+TEST(BuiltOrders, EveryOtherCallBeginsAnew) {
+  std::mt19937 random(59);
+  const auto cuts_of = [](const BuiltSearch& search) { return search.result().plan->partition; };
+  int anew = 0, apart = 0;
+  for (int round = 0; round < 20; ++round) {
+    BuiltInstance instance = random_built_instance(random, 40, false);
+    instance.ranks = 3, instance.microbatches = 6;
+    instance.cluster = random_cluster(random, instance.ranks, true);
+    instance.memory_limit.assign(instance.ranks, Bytes{1 << 30});
+    const Problem problem = instance.problem({instance.built(2)});
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    std::vector<Partition> second, third;
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      BuiltSearch search(model, problem, problem.schedules[0]);
+      search.work({}, 3, seed);
+      if (!search.result().plan) break;
+      const Partition first = cuts_of(search);
+      Nanoseconds before = search.result().plan->estimate;
+      search.work({}, 3, 100);
+      if (cuts_of(search) != first) second.push_back(cuts_of(search));
+      EXPECT_LE(search.result().plan->estimate, before);
+      const Partition best = cuts_of(search);
+      before = search.result().plan->estimate;
+      search.work({}, 3, 101);
+      if (cuts_of(search) != best) third.push_back(cuts_of(search));
+      EXPECT_LE(search.result().plan->estimate, before);
+    }
+    for (const Partition& cuts : second) EXPECT_EQ(cuts, second[0]) << round;
+    anew += second.size() > 1;
+    apart += std::ranges::adjacent_find(third, std::not_equal_to{}) != third.end();
+  }
+  EXPECT_GT(anew, 2);
+  EXPECT_GT(apart, 2);
 }
 
 TEST(BuiltOrders, AreTheSameForAnyNumberOfThreads) {
