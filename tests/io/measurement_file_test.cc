@@ -92,6 +92,12 @@ TEST_F(MeasurementFile, ReadsWhatItWrites) {
     }
 }
 
+// Saved again by a spreadsheet or an editor.
+TEST_F(MeasurementFile, MoreEmptyLinesBetweenTablesAndAtTheEndMeanNothing) {
+  const std::string text = measurement_text(small_measurement(graph_));
+  EXPECT_EQ(measurement_text(read(replaced("\n\n", "\n\n\n\n") + "\n\n")), text);
+}
+
 TEST_F(MeasurementFile, OfAnotherPlanIsRefused) {
   EXPECT_THAT(error(replaced("0F0", "0F1")), HasSubstr("found 0F1 where the plan has 0F0"));
   const std::string text = measurement_text(small_measurement(graph_));

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 namespace pfeife {
 namespace {
 
@@ -23,6 +26,38 @@ TEST(Quantity, RatesTimesAndWork) {
   EXPECT_EQ(parse_duration("5 us").value, Nanoseconds{5000});
   EXPECT_EQ(parse_duration("0.26 ms").value, Nanoseconds{260000});
   EXPECT_EQ(parse_duration("1e-3 s").value, Nanoseconds{1000000});
+}
+
+// SI prefixes are powers of 1000, those of IEC 80000-13 powers of 2; a byte is 8 bits.
+TEST(Quantity, EveryUnitIsWhatTheStandardsSay) {
+  for (const auto& [unit, bytes] : std::map<std::string, std::int64_t>{{"B", 1},
+                                                                       {"KB", 1'000},
+                                                                       {"MB", 1'000'000},
+                                                                       {"GB", 1'000'000'000},
+                                                                       {"TB", 1'000'000'000'000},
+                                                                       {"KiB", 1LL << 10},
+                                                                       {"MiB", 1LL << 20},
+                                                                       {"GiB", 1LL << 30},
+                                                                       {"TiB", 1LL << 40}}) {
+    EXPECT_EQ(parse_bytes("1 " + unit).value, Bytes{bytes}) << unit;
+    EXPECT_EQ(parse_bytes_per_second("1 " + unit + "/s").value,
+              BytesPerSecond{static_cast<double>(bytes)})
+        << unit;
+  }
+  EXPECT_EQ(parse_bytes_per_second("8 Mbit/s").value, BytesPerSecond{1e6});
+  EXPECT_EQ(parse_bytes_per_second("8 Gbit/s").value, BytesPerSecond{1e9});
+  double prefix = 1;
+  for (const std::string unit : {"FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"}) {
+    EXPECT_EQ(parse_flops("1 " + unit).value, Flops{prefix}) << unit;
+    EXPECT_EQ(parse_flops_per_second("1 " + unit + "/s").value, FlopsPerSecond{prefix}) << unit;
+    prefix *= 1000;
+  }
+  std::int64_t time = 1;
+  for (const std::string unit : {"ns", "us", "ms", "s"}) {
+    EXPECT_EQ(parse_duration("1 " + unit).value, Nanoseconds{time}) << unit;
+    time *= 1000;
+  }
+  EXPECT_EQ(parse_duration("1 µs").value, Nanoseconds{1000});
 }
 
 TEST(Quantity, ANumberWithoutUnitNamesTheUnits) {
@@ -53,6 +88,8 @@ TEST(Number, IsTheWholeText) {
   EXPECT_EQ(parse_number("1 "), std::nullopt);
   EXPECT_EQ(parse_number("--1"), std::nullopt);
   EXPECT_EQ(parse_number("nan"), std::nullopt);
+  EXPECT_EQ(parse_number(""), std::nullopt);
+  EXPECT_EQ(parse_number("-"), std::nullopt);
   EXPECT_EQ(parse_integer("-12"), -12);
   EXPECT_EQ(parse_integer("12.0"), std::nullopt);
   EXPECT_EQ(parse_integer("99999999999999999999"), std::nullopt);
