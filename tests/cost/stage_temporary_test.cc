@@ -109,6 +109,14 @@ TEST(StageTemporary, AReceivedGradientIsNoPartOfWhatALayerTakesBesides) {
   EXPECT_THAT(in_backward(layers, {0, 0, 1}), ElementsAre(15, 10));
 }
 
+// Layer 1's value is read in the next stage. Of the 20 B of layer 0, which ran before that value
+// was made, its gradient is no part: they are there beside it.
+TEST(StageTemporary, AReceivedGradientIsNoPartOfLayersBeforeTheValueWasMade) {
+  Layers layers = layers_of({{0, 0, 20}, {0, 0, 15}, {0, 0, 0}});
+  layers.values.push_back({"v", LayerId{1}, {LayerId{2}}, {}, Bytes{10}, {}, {}});
+  EXPECT_THAT(in_backward(layers, {0, 0, 1}), ElementsAre(20, 10));
+}
+
 /// Two nodes in one layer.
 PassBytes of_one_layer(const NodeProfile& first, const NodeProfile& second) {
   Graph graph;
@@ -185,7 +193,8 @@ TEST(StageTemporary, EqualsAWalkThroughTheLayers) {
         if (random() % 2 == 0 || l.index() + 1 == count) readers.push_back(l);
       layers.values.push_back({"v", producer, readers, bytes(90), Bytes{0}, {}});
       std::vector<LayerId> weight;
-      if (random() % 2 == 0) weight = {readers.back()};
+      for (const LayerId reader : readers)
+        if (random() % 2 == 0) weight.push_back(reader);
       layers.storages.push_back({layers.values.back().bytes, readers, weight, k});
     }
     const auto stages =
