@@ -7,6 +7,7 @@
 #include "planner/io/atomic_file.h"
 #include "planner/io/device_list.h"
 #include "planner/io/digest.h"
+#include "planner/io/plan_bound.h"
 #include "planner/io/schedule_csv.h"
 #include "planner/io/training_yaml.h"
 #include "planner/io/yaml_document.h"
@@ -56,42 +57,7 @@ YamlValue found_value(const std::map<std::string, std::string>& found) {
   return yaml_map(std::move(entries));
 }
 
-const std::vector<std::pair<std::string, Recompute>> kRecompute{
-    {"none", Recompute::None}, {"full", Recompute::Full}, {"choose", Recompute::Choose}};
-
-YamlValue problem_value(const CoveredProblem& problem) {
-  const auto recompute =
-      std::ranges::find(kRecompute, problem.recompute, &std::pair<std::string, Recompute>::second);
-  return yaml_map({{"model_digest", yaml_string(problem.model_digest), {}},
-                   {"order", yaml_string(problem.order), {}},
-                   {"microbatches", number(static_cast<std::int64_t>(problem.microbatches)), {}},
-                   {"recompute", yaml_string(recompute->first), {}},
-                   {"any_devices", yaml_scalar(problem.any_devices ? "true" : "false"), {}}});
-}
-
-YamlValue bound_value(const Bound& bound) {
-  Entries entries{{"time", yaml_amount(bound.time), {}}, {"covers", yaml_string(bound.covers), {}}};
-  if (!bound.problems.empty())
-    entries.push_back({"problems", list(bound.problems, problem_value), {}});
-  return yaml_map(std::move(entries));
-}
-
 // Reading.
-
-Bound read_bound(const YamlNode& node) {
-  node.check_keys({"time", "covers", "problems"});
-  Bound bound{node.at("time").as_duration(), node.at("covers").as_string()};
-  const auto problems = node.find("problems");
-  if (!problems) return bound;
-  for (const YamlNode& item : problems->items()) {
-    item.check_keys({"model_digest", "order", "microbatches", "recompute", "any_devices"});
-    bound.problems.push_back({item.at("model_digest").as_string(), item.at("order").as_string(),
-                              item.at("microbatches").as_count(1),
-                              item.at("recompute").as_one_of(kRecompute),
-                              item.at("any_devices").as_bool()});
-  }
-  return bound;
-}
 
 void read_file_and_digest(const YamlNode& node, std::string& file, std::string& digest) {
   node.check_keys({"file", "digest"});
@@ -281,7 +247,7 @@ Plan read_plan(const std::filesystem::path& file) {
   for (const YamlNode& item : root.at("recompute").items())
     plan.recompute.push_back(item.as_bool());
   read_predicted(root.at("predicted"), plan);
-  if (const auto bound = root.find("bound")) plan.bound = read_bound(*bound);
+  if (const auto bound = root.find("bound")) plan.bound = read_bound(*bound, plan.spec);
   if (const auto found = root.find("found"))
     for (const auto& [key, value] : found->entries()) plan.found[key] = value.as_string();
   check_agreement(root, plan);

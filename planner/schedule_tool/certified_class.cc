@@ -73,35 +73,40 @@ std::vector<std::size_t> classes(const Certificate& c, const Ranks& ranks) {
   return first;
 }
 
-/// Whether the certificate speaks of a problem of the plan that `own` speaks of, the order of the
-/// devices apart: of all families and stages, by a proof of them or of any order of such stages.
-bool speaks_of(const Certificate& c, const CoveredProblem& problem, const Certificate& own) {
-  const auto has = [&](const CertifiedProof& needed) {
-    ScheduleSpec spec = needed.spec;
-    spec.microbatches = problem.microbatches, spec.loop_batch = {}, spec.prefetch = {};
-    if (refusal(spec)) return true;  // there are none
+/// Whether the certificate speaks of a problem of the plan, the order of the devices apart: of all
+/// schedules, by a proof of them or of any order of such stages; of other numbers of microbatches
+/// the families and loops are looked at. `own` speaks of the plan's.
+bool speaks_of(const Certificate& c, const CoveredProblem& problem, const Plan& plan,
+               const Certificate& own) {
+  const bool same = problem.microbatches == plan.spec.microbatches;
+  const auto has = [&](ScheduleSpec spec) {
+    spec.microbatches = problem.microbatches;
+    if (!same) spec.loop_batch = {}, spec.prefetch = {};
+    if (refusal(spec)) return !same;  // there are none
     return std::ranges::any_of(c.proofs, [&](const CertifiedProof& p) {
-      return p.any_order ? placement_for(p.spec).rank_of_stage == placement_for(spec).rank_of_stage
-                         : p.spec.family == spec.family && p.spec.loops == spec.loops;
+      if (p.any_order)
+        return placement_for(p.spec).rank_of_stage == placement_for(spec).rank_of_stage;
+      return same ? p.spec == spec : p.spec.family == spec.family && p.spec.loops == spec.loops;
     });
   };
   return c.layers.digest == problem.model_digest && c.layers.order == problem.order &&
          (c.recompute == problem.recompute || c.recompute == Recompute::Choose) &&
-         c.cluster == own.cluster && std::ranges::all_of(own.proofs, has) &&
+         c.cluster == own.cluster && std::ranges::all_of(plan.bound->schedules, has) &&
          std::ranges::all_of(c.proofs, [&](const CertifiedProof& p) {
            return p.spec.microbatches == problem.microbatches;
          });
 }
 
 /// What is proven of a problem of the plan that `certificates.front()` speaks of; 0 = nothing.
-std::int64_t proven_of(const CoveredProblem& problem,
-                       const std::vector<Certificate>& certificates) {
-  const Certificate& own = certificates.front();
+std::int64_t proven_of(const CoveredProblem& problem, const std::vector<Certificate>& certificates,
+                       const Plan& plan) {
+  Certificate own = certificates.front();
+  own.memory_limit = plan.bound->memory_limit;
   const Ranks given = ranks_of(own);
   std::vector<const Certificate*> speaking;
   std::int64_t any = 0;  // whatever the order of the devices
   for (const Certificate& c : certificates) {
-    if (!speaks_of(c, problem, own)) continue;
+    if (!speaks_of(c, problem, plan, own)) continue;
     speaking.push_back(&c);
     if (of_any_devices(c, own)) any = std::max(any, c.bound);
   }
@@ -143,13 +148,16 @@ bool of_any_devices(const Certificate& c, const Certificate& own) {
 
 Proven proven(const std::vector<Certificate>& certificates, const Plan* plan) {
   Proven all{Certificate::kNothingFits, {}};
-  if (plan == nullptr || plan->bound->problems.empty()) {
-    const std::size_t count = plan == nullptr ? certificates.size() : 1;
-    for (std::size_t k = 0; k < count; ++k) all.bound = std::min(all.bound, certificates[k].bound);
+  if (plan == nullptr) {
+    for (const Certificate& c : certificates) all.bound = std::min(all.bound, c.bound);
     return all;
   }
-  for (const CoveredProblem& problem : plan->bound->problems) {
-    const std::int64_t best = proven_of(problem, certificates);
+  std::vector<CoveredProblem> problems = plan->bound->problems;
+  if (problems.empty())
+    problems = {
+        {plan->model_digest, plan->order, plan->spec.microbatches, certificates.front().recompute}};
+  for (const CoveredProblem& problem : problems) {
+    const std::int64_t best = proven_of(problem, certificates, *plan);
     if (best == 0)
       all.missing.push_back(problem);
     else

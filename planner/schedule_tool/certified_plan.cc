@@ -15,10 +15,11 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
   if (plan.model_digest != c.layers.digest || plan.order != c.layers.order)
     return "it is of another model or order";
   if (plan.cluster_digest != c.cluster.digest) return "it is of another cluster";
-  if (!plan.bound) return "the plan names no bound";
+  if (!plan.bound || plan.bound->schedules.empty()) return "the plan names no bound of schedules";
   if (std::ranges::find(c.proofs, plan.spec, &CertifiedProof::spec) == c.proofs.end())
     return "the plan's schedule (" + plan.spec.family + ") is not among those that it covers";
   if (plan.placement.ranks() != placement.ranks() ||
+      plan.bound->memory_limit.size() != placement.ranks() ||
       !illegal_because(c.layers, plan.partition).empty())
     return "it is of other ranks or cuts";
   if ((c.recompute == Recompute::None && recomputed > 0) ||
@@ -33,7 +34,7 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
   if (found.estimate != plan.estimate)
     return "by its costs the plan takes " + to_string(found.estimate) + ", the plan says " +
            to_string(plan.estimate);
-  if (!std::ranges::equal(found.peak_memory, c.memory_limit, std::ranges::less_equal{}))
+  if (!std::ranges::equal(found.peak_memory, plan.bound->memory_limit, std::ranges::less_equal{}))
     return "by its costs the plan does not fit";
   if (plan.bound->time > plan.estimate) return "the plan's bound is above its own time";
   return "";

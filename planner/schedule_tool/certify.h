@@ -37,10 +37,10 @@ struct Proven {
   std::vector<CoveredProblem> missing;
 };
 /// Of all that the bound of `plan` covers, if `plan` is not nullptr; the first certificate must
-/// speak of it. A certificate speaks of another of the plan's problems if it is of the same
-/// cluster, of what may be recomputed there, and of all families and numbers of stages that the
-/// first one is of; it holds for an order of the devices if its ranks have, one by one, devices,
-/// paths and limits that are as good.
+/// speak of it, and there must be no disagreement(). A certificate speaks of one of the plan's
+/// problems if it is of the same cluster, of what may be recomputed there, and of all schedules that
+/// the bound names (for other numbers of microbatches: of their families and loops); it holds for an
+/// order of the devices if its ranks have, one by one, devices, paths and limits that are as good.
 Proven proven(const std::vector<Certificate>& certificates, const Plan* plan);
 /// Whether `certificate` holds whichever of the devices of `own` runs which rank: its ranks have
 /// devices that are all alike and as good as any of them, or it shares out their work.

@@ -142,8 +142,14 @@ class Alternatives {
 
   BestAlternative best() {
     const bool built = all_[best_].plan && all_[best_].plan->order;
-    for (std::size_t i = 0; options_.certificate && i < all_.size(); ++i)
-      all_[i].certificate = built && all_.size() > 1 ? work_proof(i) : proofs_[i].listed;
+    for (std::size_t i = 0; options_.certificate && i < all_.size(); ++i) {
+      AlternativeOutcome& one = all_[i];
+      one.certificate = built && all_.size() > 1 ? work_proof(i) : proofs_[i].listed;
+      if (!one.certificate || all_.size() == 1) continue;
+      // What is said of several is what can be proven to others.
+      Nanoseconds& said = built ? one.any_order : one.listed;
+      if (said != kNothingFits) said = std::min(said, Nanoseconds{one.certificate->bound});
+    }
     BestAlternative found{best_, std::move(outcomes_[best_]), std::move(all_)};
     found.outcome.candidates = candidates_;
     found.outcome.certificate = found.all[best_].certificate;

@@ -39,8 +39,7 @@ OfAnyOrder any_order(const Problem& problem, const SearchOptions& options, const
     add(kNothingFits, outcome.certificate);
   else if (outcome.bound && (!built || outcome.plans[0].order))
     add(outcome.bound->time, outcome.certificate);
-  if (const auto whole = whole_certificate(problem))
-    add(Nanoseconds{whole->bound}, whole, false);
+  if (const auto whole = whole_certificate(problem)) add(Nanoseconds{whole->bound}, whole, false);
   if (options.certificate && (!found.certificate || found.certificate->bound < found.bound.count()))
     add(Nanoseconds{0}, work_certificate(easier));
   return found;
@@ -102,7 +101,8 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
     Problem recomputing = problems[i];
     recomputing.recompute = given.recompute;
     const OfAnyOrder any = any_order(recomputing, brief, searcher, built);
-    bound = std::min(bound, any.bound);
+    const bool lower = any.certificate && any.bound != kNothingFits;  // what others can check
+    bound = std::min(bound, lower ? Nanoseconds{any.certificate->bound} : any.bound);
     given.certificate = any.certificate;
   }
   if (outcome.bound) {

@@ -76,6 +76,10 @@ void prove(const Problem& problem, const Tried& tried, const SearchOptions& opti
     outcome.bound = Bound{Nanoseconds{static_cast<std::int64_t>(least)},
                           "the given cuts of " + listed_class(listed, "")};
     add_any_order(any_order, best, *outcome.bound);
+    outcome.bound->memory_limit = problem.memory_limit;
+    outcome.bound->schedules = listed.schedules;
+    for (std::size_t k = 0; best.order && k < any_order.size(); ++k)
+      outcome.bound->schedules.push_back(any_order[k].spec());
   }
   if (options.certificate && problem.memory_rule == MemoryRule::Lifetimes)
     certify(listed, any_order, outcome);

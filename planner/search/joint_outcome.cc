@@ -108,6 +108,10 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
     const PlannedSchedule& best = outcome.plans.front();
     outcome.bound = listed_bound(in, static_cast<double>(best.estimate.count()));
     add_any_order(in.any_order, best, *outcome.bound);
+    outcome.bound->memory_limit = in.problem.memory_limit;
+    outcome.bound->schedules = in.problem.schedules;
+    if (best.order)
+      for (const AnyOrder& one : in.any_order) outcome.bound->schedules.push_back(one.spec());
     // The class of the plan may be wider than the listed schedules.
     for (SearchStep& step : history)
       if (step.bound) step.bound = std::min(*step.bound, outcome.bound->time);

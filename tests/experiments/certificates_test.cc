@@ -76,6 +76,19 @@ TEST_F(Certificates, OfCutsAndScheduleAloneProveTheBoundOfThePlan) {
       "plan: {families: certified, loops: [1, 2]}\n",
       "devices=2,microbatches=6");
   EXPECT_EQ(found.plan.bound->time.count(), found.own().bound);
+  // Each of the plan's schedules must be among the proofs, and its limits be kept to.
+  EXPECT_EQ(found.plan.bound->schedules.size(), found.own().proofs.size());
+  for (std::size_t p = 0; p < found.own().proofs.size(); ++p) {
+    Certificate fewer = found.own();
+    if (fewer.proofs[p].spec == found.plan.spec) continue;
+    fewer.proofs.erase(fewer.proofs.begin() + static_cast<std::ptrdiff_t>(p));
+    EXPECT_EQ(tool::certify(fewer).refusal, "");
+    EXPECT_FALSE(tool::proves_all_of(tool::proven({fewer}, &found.plan), &found.plan)) << p;
+  }
+  Certificate lower = found.own();
+  --lower.memory_limit[1].value;
+  EXPECT_EQ(tool::disagreement(lower, found.plan), "");
+  EXPECT_FALSE(tool::proves_all_of(tool::proven({lower}, &found.plan), &found.plan));
 }
 
 TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {

@@ -74,6 +74,28 @@ TEST_F(PlanFile, KeepsTheProblemsThatItsBoundCovers) {
   EXPECT_NE(error_after("choose", "some").find("plan.yaml:"), std::string::npos);
 }
 
+TEST_F(PlanFile, KeepsTheSchedulesAndLimitsThatItsBoundCovers) {
+  Plan plan = example();
+  const auto spec = [&](const char* family, std::size_t loops) {
+    ScheduleSpec made = plan.spec;
+    made.family = family, made.loops = loops, made.loop_batch = {}, made.prefetch = {};
+    return made;
+  };
+  plan.bound->schedules = {spec("1f1b", 1), spec("looped", 3), spec("looped", 12), plan.spec};
+  plan.bound->schedules[1].loop_batch = 8;
+  plan.bound->schedules[2].prefetch = {1, 20};
+  plan.bound->memory_limit = {Bytes{7}, Bytes{800}};
+  write_plan(folder_, plan);
+  EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
+  const std::string text = read_file(folder_ / "plan.yaml");
+  EXPECT_THAT(text, HasSubstr("\"looped V=12 prefetch=1,20\""));
+  for (const char* wrong : {"looped", "looped 12", "looped V=", "looped V=x", "looped V=12 3",
+                            "looped V=12 prefetch=1,x", "looped V=12 loop_batch="}) {
+    write_file(folder_ / "plan.yaml", text);
+    EXPECT_THAT(error_after("looped V=12 prefetch=1,20", wrong), HasSubstr("expected a schedule"));
+  }
+}
+
 TEST_F(PlanFile, ReadsBackAsTheSamePlan) { EXPECT_EQ(read_plan(folder_ / "plan.yaml"), example()); }
 
 TEST_F(PlanFile, KeepsTheOrderOfTheNodes) {

@@ -30,6 +30,8 @@ Plan plan_of_any_devices(const Certificate& own) {
   Plan plan;
   plan.bound = Bound{Nanoseconds{1}, "", {{"", "captured", own.proofs[0].spec.microbatches}}};
   plan.bound->problems[0].any_devices = true;
+  plan.spec = own.proofs[0].spec, plan.bound->memory_limit = own.memory_limit;
+  for (const CertifiedProof& proof : own.proofs) plan.bound->schedules.push_back(proof.spec);
   return plan;
 }
 
@@ -288,8 +290,8 @@ TEST(AnyDevices, SharesOfWorkProveTheirWeightedMean) {
   EXPECT_FALSE(refused(50, {3, 1}));
   proof.spec.microbatches = 1;
   // What a parameter's step takes counts where it is used first: 34 of the first layer, not 42.
-  certificate.layers.parameters = {{.users = {LayerId{0}, LayerId{1}},
-                                    .optimizer = {Nanoseconds{4}, Nanoseconds{4}}}};
+  certificate.layers.parameters = {
+      {.users = {LayerId{0}, LayerId{1}}, .optimizer = {Nanoseconds{4}, Nanoseconds{4}}}};
   EXPECT_FALSE(refused(26, {3, 1}));  // 34 + 30 + 40 of 4
   EXPECT_TRUE(refused(27, {3, 1}));
   certificate.layers.parameters.clear();

@@ -30,6 +30,10 @@ struct Claims {
         c.proofs.push_back({.spec = {family, 2, problem.microbatches, 1, {}, {}}});
       c.bound = 100;
     }
+    plan.model_digest = "model", plan.spec = certificates[0].proofs[0].spec;
+    plan.bound->memory_limit = certificates[0].memory_limit;
+    for (const CertifiedProof& proof : certificates[0].proofs)
+      plan.bound->schedules.push_back(proof.spec);
   }
   tool::Proven proven() const { return tool::proven(certificates, &plan); }
   bool all() const { return tool::proves_all_of(proven(), &plan); }
@@ -101,10 +105,37 @@ TEST(CertifiedClass, IsOfTheSameDevicesLimitsAndSchedules) {
   }));
 }
 
+// All schedules that the bound names are looked for, in the plan's own problem by all that they
+// are; and its limits, of which a certificate may have higher ones.
+TEST(CertifiedClass, OfThePlansOwnProblemHasEverySchedule) {
+  const auto missing = [](const auto& change) {
+    Claims claims;
+    claims.plan.bound->problems.clear();
+    ScheduleSpec looped{"looped", 2, 4, 2, 2, {1}};
+    claims.plan.bound->schedules.push_back(looped);
+    claims.certificates.resize(1);
+    claims.certificates[0].proofs.push_back({.spec = looped});
+    change(claims.plan, claims.certificates[0]);
+    return !claims.all();
+  };
+  EXPECT_FALSE(missing([](Plan&, Certificate&) {}));
+  EXPECT_TRUE(missing([](Plan&, Certificate& c) { c.proofs.pop_back(); }));
+  EXPECT_TRUE(missing([](Plan&, Certificate& c) { c.proofs.erase(c.proofs.begin() + 1); }));
+  EXPECT_TRUE(missing([](Plan&, Certificate& c) { c.proofs[2].spec.loop_batch = 4; }));
+  EXPECT_TRUE(missing([](Plan&, Certificate& c) { c.proofs[2].spec.prefetch = {2}; }));
+  EXPECT_FALSE(missing([](Plan&, Certificate& c) { c.proofs[2].any_order = true; }));
+  EXPECT_FALSE(missing([](Plan&, Certificate& c) { c.memory_limit[1] = Bytes{10}; }));
+  EXPECT_TRUE(missing([](Plan&, Certificate& c) { c.memory_limit[1] = Bytes{8}; }));
+  EXPECT_TRUE(missing([](Plan& p, Certificate&) { p.bound->memory_limit[0] = Bytes{10}; }));
+  EXPECT_TRUE(missing([](Plan& p, Certificate&) { p.bound->schedules[0].family = "gpipe"; }));
+}
+
 // DualPipeV needs twice as many microbatches as ranks: of 2 there is nothing to prove, of 4 there
 // is.
 TEST(CertifiedClass, NeedsNoProofOfAScheduleThatThereIsNot) {
   Claims claims;
+  claims.plan.bound->schedules[0].family = "dualpipev";
+  claims.plan.bound->schedules[0].loops = 2;
   for (Certificate& c : claims.certificates)
     c.proofs[0].spec.family = "dualpipev", c.proofs[0].spec.loops = 2;
   claims.certificates[1].proofs.erase(claims.certificates[1].proofs.begin());
