@@ -20,11 +20,12 @@ constexpr std::size_t kStarts = 3;  ///< cuts that orders are built for at first
 constexpr std::size_t kRounds = 3;  ///< of moving the cuts and building again
 constexpr std::size_t kMovesOnCuts = 1000;
 constexpr std::size_t kEffortOnCuts = 30;
-constexpr std::size_t kEffortATry = 8;  ///< cuts beside the best that get an order of their own
-constexpr std::size_t kMoves = 4;       ///< OrderBuilder, of all effort so far
-constexpr std::size_t kRules = 16;      ///< of the grid at least
-constexpr std::size_t kTurns = 7000;    ///< that annealing with new orders decides, of effort 1
-constexpr std::size_t kMoved = 10000;   ///< actions of orders whose memory is exact, of effort 1
+constexpr std::size_t kEffortATry = 8;    ///< cuts beside the best that get an order of their own
+constexpr std::size_t kMoves = 4;         ///< OrderBuilder, of all effort so far
+constexpr std::size_t kRules = 16;        ///< of the grid at least
+constexpr std::size_t kTurns = 7000;      ///< that annealing with new orders decides, of effort 1
+constexpr std::size_t kMoved = 10000;     ///< actions of orders whose memory is exact, of effort 1
+constexpr std::int64_t kLackSteps = 256;  ///< the least lack is known to such a part
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Takes a plan if it is the best so far, and the least bad failure.
@@ -80,8 +81,11 @@ class Run {
   bool build(const Cuts& cuts) {
     std::unique_ptr<Candidates> built = builder_.build(cuts);
     const bool fits = built->best() || (present_.order && present_.order->best());
-    if (!fits)
-      if (auto other = from_one_by_one(cuts); other->best()) built = std::move(other);
+    if (!fits) {
+      auto other = from_one_by_one(cuts);
+      take(*other, result_);
+      if (other->best()) built = std::move(other);
+    }
     take(*built, result_);
     const Scored scored = score(*built, cuts);
     result_.candidates += built->evaluated();
@@ -177,6 +181,49 @@ ScheduleSpec one_in_closed_form(const ScheduleSpec& spec) {
   return one;
 }
 
+/// What the backward passes of a single microbatch hold.
+enum class Backwards {
+  Least,  ///< no more than any order of several: a rank may do B or I and W, whatever needs less
+  Whole   ///< as much as B
+};
+
+/// A single microbatch on the placement of a schedule.
+class SingleMicrobatch {
+ public:
+  /// Keeps a reference to `problem`.
+  SingleMicrobatch(const Problem& problem, const ScheduleSpec& spec, Backwards backwards)
+      : problem_(problem), spec_(one_in_closed_form(spec)), layers_(problem.layers) {
+    // Nothing is kept from I to W, and neither rises higher than B.
+    for (Layer& layer : layers_.layers) {
+      PassBytes& temporary = layer.temporary;
+      temporary.input = backwards == Backwards::Whole
+                            ? temporary.backward
+                            : std::min(temporary.input, temporary.backward);
+      temporary.weight = std::min(temporary.weight, temporary.backward);
+      layer.weight_saved = Bytes{0};
+    }
+    for (LayerStorage& storage : layers_.storages) storage.weight_savers.clear();
+  }
+  /// Where every rank has `more` than its limit.
+  SearchOutcome search_with(Bytes more, std::size_t effort) const {
+    Problem one{layers_,
+                problem_.cluster,
+                {spec_},
+                problem_.device_of_rank,
+                problem_.memory_limit,
+                problem_.cuts,
+                problem_.memory_rule,
+                problem_.recompute};
+    for (Bytes& limit : one.memory_limit) limit += more;
+    return search(one, {.keep = 1, .iterations = effort});
+  }
+
+ private:
+  const Problem& problem_;
+  ScheduleSpec spec_;
+  Layers layers_;
+};
+
 }  // namespace
 
 bool is_built(const ScheduleSpec& spec) { return family(spec.family).built_for_costs; }
@@ -192,27 +239,27 @@ std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& 
 }
 
 OneMicrobatch one_microbatch(const Problem& problem, const ScheduleSpec& spec) {
-  // Whether a rank does B or I and W, it is never below this: nothing is kept from I to W, and
-  // neither rises higher than B.
-  Layers least = problem.layers;
-  for (Layer& layer : least.layers) {
-    PassBytes& temporary = layer.temporary;
-    temporary.input = std::min(temporary.input, temporary.backward);
-    temporary.weight = std::min(temporary.weight, temporary.backward);
-    layer.weight_saved = Bytes{0};
-  }
-  for (LayerStorage& storage : least.storages) storage.weight_savers.clear();
-  const Problem one{least,
-                    problem.cluster,
-                    {one_in_closed_form(spec)},
-                    problem.device_of_rank,
-                    problem.memory_limit,
-                    problem.cuts,
-                    problem.memory_rule,
-                    problem.recompute};
-  const SearchOutcome outcome = search(one, {.keep = 1, .iterations = 30});
+  const SearchOutcome outcome =
+      SingleMicrobatch(problem, spec, Backwards::Least).search_with(Bytes{0}, 30);
   if (!outcome.plans.empty()) return {outcome.plans[0].partition, false};
   return {{}, !outcome.infeasible || outcome.infeasible->proven};
+}
+
+std::optional<Partition> least_lacking_cuts(const Problem& problem, const ScheduleSpec& spec) {
+  const SingleMicrobatch single(problem, spec, Backwards::Whole);
+  const std::optional<Infeasible> lack = single.search_with(Bytes{0}, 1).infeasible;
+  if (!lack) return std::nullopt;
+  Partition best = lack->partition;
+  Bytes none{0}, enough = lack->needed - lack->available;  // more for every rank
+  while ((enough - none).value > 1 + enough.value / kLackSteps) {
+    const Bytes more{(none + enough).value / 2};
+    const SearchOutcome outcome = single.search_with(more, 1);
+    if (outcome.plans.empty())
+      none = more;
+    else
+      best = outcome.plans[0].partition, enough = more;
+  }
+  return best;
 }
 
 std::vector<Cuts> BuiltSearch::new_starts(const std::vector<Partition>& starts) {
@@ -274,7 +321,11 @@ void BuiltSearch::try_one_by_one(const OrderBuilder& builder, std::size_t effort
   tried_one_by_one_ = true;
   const OneMicrobatch one = one_microbatch(problem_, result_.spec);
   result_.nothing_fits = one.nothing_fits;
-  if (!one.cuts) return;
+  if (!one.cuts) {
+    if (const auto cuts = least_lacking_cuts(problem_, result_.spec))
+      take(*one_by_one(builder, *model_.cuts(*cuts)), result_);
+    return;
+  }
   const Cuts cuts = *model_.cuts(*one.cuts);
   Run run(builder, effort, seed, std::move(best_), result_);
   run.build(cuts);

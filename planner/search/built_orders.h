@@ -79,5 +79,8 @@ struct OneMicrobatch {
   bool nothing_fits = false;      ///< no cuts let it fit: proven
 };
 OneMicrobatch one_microbatch(const Problem& problem, const ScheduleSpec& spec);
+/// Where it does not fit with whole backwards, about the cuts by which the rank that lacks most
+/// lacks least. nullopt: there are none at all, or it fits.
+std::optional<Partition> least_lacking_cuts(const Problem& problem, const ScheduleSpec& spec);
 
 }  // namespace pfeife
