@@ -6,6 +6,7 @@
 
 #include "experiments/table.h"
 #include "planner/ir/result_engine.h"
+#include "planner/ir/round_down.h"
 
 namespace pfeife {
 namespace {
@@ -77,8 +78,8 @@ std::vector<FigureColumn> figure_columns(const std::vector<CaseRecord>& cases) {
   columns.push_back(
       {engine, "bubble, %", [](const PlanRecord& p) { return percent(p.row.bubble); }});
   if (any([](const ResultRow& row) { return row.gap.has_value(); }))
-    columns.push_back(
-        {"estimated", "over bound, %", [](const PlanRecord& p) { return percent(p.row.gap); }});
+    columns.push_back({"estimated", "over bound, %",
+                       [](const PlanRecord& p) { return p.row.gap ? gap_text(*p.row.gap) : "-"; }});
   return columns;
 }
 

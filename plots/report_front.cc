@@ -1,6 +1,7 @@
 #include "plots/report_front.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plots/axis.h"
 #include "plots/svg.h"
@@ -21,6 +22,43 @@ struct Scale {
 
 double number(Nanoseconds time) { return static_cast<double>(time.count()); }
 double number(Bytes bytes) { return static_cast<double>(bytes.value); }
+
+/// The plan of the case, which is not always the fastest by estimate.
+bool is_plan(const FrontPoint& point, const ReportCase& report_case) {
+  if (report_case.plans.empty()) return false;
+  const ResultRow& row = report_case.plans.front().row;
+  return row.estimate == point.estimate && row.peak_memory == point.peak_memory;
+}
+
+/// Numbers of points that may lie close to each other: a number keeps clear of those before it.
+class Numbers {
+ public:
+  void write(Svg& svg, double px, double py, const std::string& number) {
+    const double width = 6 * static_cast<double>(number.size());
+    Spot spot;
+    for (double step = 0;; ++step) {  // right of the point, left of it, then further away
+      spot = {px + 7 + 10 * step, py - 5, width};
+      if (is_free(spot)) break;
+      spot = {px - 7 - width - 10 * step, py + 13, width};
+      if (is_free(spot)) break;
+    }
+    taken_.push_back(spot);
+    svg.text(spot.x, spot.y, number, {.size = 10});
+  }
+
+ private:
+  struct Spot {
+    double x = 0, y = 0, width = 0;
+  };
+  bool is_free(const Spot& spot) const {
+    constexpr double kHeightOfText = 10, kBetween = 2;
+    return std::ranges::none_of(taken_, [&](const Spot& other) {
+      return std::abs(spot.y - other.y) < kHeightOfText &&
+             spot.x < other.x + other.width + kBetween && other.x < spot.x + spot.width + kBetween;
+    });
+  }
+  std::vector<Spot> taken_;
+};
 
 }  // namespace
 
@@ -51,12 +89,13 @@ std::string front_chart(const ReportCase& report_case) {
   }
   svg.path(steps, " fill=\"none\" stroke=\"" + hex(kHeld) + "\" stroke-width=\"1.5\"");
   const double line = std::min(18.0, (kBottom - kTop) / static_cast<double>(front.size()));
+  Numbers numbers;
   for (std::size_t i = 0; i < front.size(); ++i) {
     const FrontPoint& point = front[i];
     const double px = x(number(point.peak_memory)), py = y(number(point.estimate));
     const std::string label = std::to_string(i + 1);
-    svg.rect(px - 4, py - 4, 8, 8, i == 0 ? fill(Paint::Forward) : kHeld);
-    svg.text(px + 7, py - 5, label, {.size = 10});
+    svg.rect(px - 4, py - 4, 8, 8, is_plan(point, report_case) ? fill(Paint::Forward) : kHeld);
+    numbers.write(svg, px, py, label);
     const double baseline = kTop + 10 + line * static_cast<double>(i);
     svg.text(kRight + 22, baseline,
              shortened(label + "  " + rounded(point.estimate) + ", " + rounded(point.peak_memory) +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/ir/round_down.h"
 #include "plots/axis.h"
 #include "plots/svg.h"
 #include "plots/theme.h"
@@ -88,10 +89,11 @@ std::string search_chart(const ReportCase& report_case) {
   draw_steps(svg, plane, history, &SearchStep::bound,
              "\"" + hex(kAlarm) + "\" stroke-dasharray=\"4 3\"");
   const double best = plane.y(*end.best);
-  svg.text(kRight + 10, best + 3.5, "best plan " + rounded(*end.best), {.size = 10.5});
+  svg.text(kRight + 10, best + 3.5, "best estimate " + rounded(*end.best), {.size = 10.5});
   if (end.bound)
     svg.text(kRight + 10, std::max(plane.y(*end.bound) + 3.5, best + 18),
-             "lower bound " + rounded(*end.bound), {.size = 10.5, .color = kAlarm});
+             "lower bound " + rounded(rounded_down(*end.bound, 4)),
+             {.size = 10.5, .color = kAlarm});
   return inline_svg(svg.document(kWidth, kHeight, "search, " + report_case.name));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/ir/result_engine.h"
+#include "planner/ir/round_down.h"
 #include "plots/axis.h"
 #include "plots/html.h"
 #include "plots/report_charts.h"
@@ -29,6 +30,19 @@ HtmlCell number_cell(const std::optional<double>& value, int decimals) {
 HtmlCell percent_cell(const std::optional<double>& fraction) {
   if (!fraction) return {};
   return {percent(*fraction), fixed(*fraction, 9), "", ""};
+}
+
+/// Rounded down: what is above a lower bound need not be true.
+HtmlCell bound_cell(const std::optional<Nanoseconds>& bound) {
+  if (!bound) return {};
+  HtmlCell cell = time_cell(rounded_down(*bound, 5));
+  cell.value = std::to_string(bound->count()), cell.hint = exact_ms(*bound) + " ms";
+  return cell;
+}
+
+HtmlCell gap_cell(const std::optional<double>& gap) {
+  if (!gap) return {};
+  return {escape(gap_text(*gap) + " %"), fixed(*gap, 9), "", ""};
 }
 
 HtmlCell bytes_cell(Bytes bytes) {
@@ -118,7 +132,7 @@ std::string summary_table(const ReportInput& input) {
                text_cell(plan.row.plan), text_cell(schedule_text(plan.row)),
                time_cell(plan.row.estimate), time_cell(plan.row.simulate),
                time_cell(plan.row.measure), rate_cell(plan.row.samples_per_s),
-               percent_cell(lead(report_case, *best)), percent_cell(plan.row.gap),
+               percent_cell(lead(report_case, *best)), gap_cell(plan.row.gap),
                plan.row.peak_memory ? bytes_cell(*plan.row.peak_memory) : HtmlCell{}})
         row.cells.push_back(std::move(cell));
     }
@@ -147,9 +161,9 @@ static std::vector<HtmlCell> result_cells(const ReportCase& report_case, const R
           time_cell(row.measure),
           rate_cell(row.samples_per_s),
           percent_cell(row.bubble),
-          time_cell(row.lower_bound),
-          percent_cell(row.gap),
-          percent_cell(row.simulate_gap),
+          bound_cell(row.lower_bound),
+          gap_cell(row.gap),
+          gap_cell(row.simulate_gap),
           row.peak_memory ? bytes_cell(*row.peak_memory) : HtmlCell{},
           limit_cell(row),
           row.search_s > 0 ? number_cell(row.search_s, 3) : HtmlCell{},
@@ -246,7 +260,7 @@ std::string lost_table(const ReportCase& report_case) {
   if (report_case.lost.empty()) return "";
   std::vector<HtmlRow> rows;
   for (const LostSchedule& lost : report_case.lost)
-    rows.push_back({{text_cell(lost.schedule), time_cell(lost.bound), text_cell(lost.reason)}});
+    rows.push_back({{text_cell(lost.schedule), bound_cell(lost.bound), text_cell(lost.reason)}});
   return table({{"Schedule"}, {"Lower bound, ms", true}, {"Why it is not the plan"}}, rows);
 }
 
@@ -286,7 +300,7 @@ std::string alternatives_table(const ReportCase& report_case) {
   for (const Alternative& one : report_case.alternatives)
     rows.push_back(
         {{text_cell(one.choice), text_cell(one.schedule), time_cell(one.estimate),
-          time_cell(one.bound), one.peak_memory ? bytes_cell(*one.peak_memory) : HtmlCell{},
+          bound_cell(one.bound), one.peak_memory ? bytes_cell(*one.peak_memory) : HtmlCell{},
           text_cell(!one.reason.empty() ? one.reason
                     : one.estimate      ? "chosen"
                                         : "closest to fitting")},

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "planner/ir/error.h"
+#include "planner/ir/round_down.h"
 #include "planner/schedule_tool/certify.h"
 
 namespace pfeife::tool {
@@ -19,7 +20,7 @@ std::string to_string(const CoveredProblem& problem) {
 std::string bound_text(std::int64_t bound) {
   return bound == Certificate::kNothingFits
              ? "nothing fits"
-             : "no plan is faster than " + pfeife::to_string(Nanoseconds{bound});
+             : "no plan is faster than " + pfeife::to_string(rounded_down(Nanoseconds{bound}, 4));
 }
 
 /// What one certificate claims; `any_devices`: of any order of them.
@@ -39,7 +40,8 @@ std::string claim_text(const Certificate& certificate, bool any_devices, const V
   const ScheduleSpec& spec = certificate.proofs.front().spec;
   return stream_all(
       bound_text(certificate.bound), ": ", certificate.proofs.size(), " schedules of ",
-      microbatches_text(spec.microbatches), " on ", spec.ranks, " devices, ",
+      microbatches_text(spec.microbatches), " on ", spec.ranks,
+      spec.ranks == 1 ? " device, " : " devices, ",
       given ? "the only legal cuts of the " : "all legal cuts of the ", certificate.layers.order,
       " order of ", certificate.layers.size(), " layers",
       restricted ? " with at least the loads that it names" : "",

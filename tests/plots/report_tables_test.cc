@@ -97,12 +97,25 @@ TEST(ReportTables, PeaksFillTheirShareOfTheLimit) {
 TEST(ReportTables, SchedulesThatLostAreListedWithTheirBoundAndReason) {
   ReportCase report_case;
   EXPECT_EQ(plots::lost_table(report_case), "");
-  report_case.lost = {{"gpipe", "its bound is above the plan's time", Nanoseconds{11'000'000}},
+  report_case.lost = {{"gpipe", "its bound is not below the plan's time", Nanoseconds{11'000'000}},
                       {"looped", "2 ms slower", std::nullopt}};
-  EXPECT_THAT(
-      cells(plots::lost_table(report_case)),
-      ElementsAre(testing::_, ElementsAre("gpipe", "11.000", "its bound is above the plan's time"),
-                  ElementsAre("looped", "", "2 ms slower")));
+  EXPECT_THAT(cells(plots::lost_table(report_case)),
+              ElementsAre(testing::_,
+                          ElementsAre("gpipe", "11.000", "its bound is not below the plan's time"),
+                          ElementsAre("looped", "", "2 ms slower")));
+}
+
+// 12.346 ms is not proven where 12.34599 is; only a gap of 0 is 0.
+TEST(ReportTables, BoundsAreRoundedDownAndSmallGapsAreNotNothing) {
+  ReportInput input;
+  input.cases.resize(1);
+  ReportPlan& plan = input.cases[0].plans.emplace_back(plan_of("planned", 13, true));
+  plan.row.lower_bound = Nanoseconds{12'345'990};
+  plan.row.gap = 0;
+  plan.row.simulate_gap = 0.000099;
+  EXPECT_THAT(column(plots::results_table(input), "Bound, ms"), ElementsAre("12.345"));
+  EXPECT_THAT(column(plots::results_table(input), "Estimated gap"), ElementsAre("0 %"));
+  EXPECT_THAT(column(plots::results_table(input), "Simulated gap"), ElementsAre("<0.01 %"));
 }
 
 // A section is there for what the case has, and for nothing else.

@@ -260,7 +260,7 @@ TEST(Report, TheSearchIsDrawnIfItFoundAPlan) {
                          {5000, Nanoseconds{800}, Nanoseconds{700}}};
   const XmlElement drawing = parse_xml(plots::search_chart(report_case));
   EXPECT_THAT(all_text(drawing), HasSubstr("lower bound 700 ns"));
-  EXPECT_THAT(all_text(drawing), HasSubstr("best plan 800 ns"));
+  EXPECT_THAT(all_text(drawing), HasSubstr("best estimate 800 ns"));
   report_case.history.back().best.reset();
   EXPECT_EQ(plots::search_chart(report_case), "");
 }
@@ -286,6 +286,47 @@ TEST(Report, TimeAgainstMemoryIsToScale) {
   // With less memory than a point needs, the next one is the best: up first, then to the left.
   EXPECT_THAT(plots::front_chart(report_case),
               testing::ContainsRegex("M[0-9.]+ [0-9.]+V[0-9.]+H[0-9.]+V[0-9.]+H[0-9.]+\""));
+}
+
+// The second and third lie two pixels apart; each number is as wide and high as text of ten pixels.
+TEST(Report, NumbersOfPointsThatLieCloseKeepClearOfEachOther) {
+  ReportCase report_case;
+  const auto add = [&](std::int64_t us, std::int64_t kib) {
+    report_case.front.push_back({"s", Nanoseconds{1000 * us}, Bytes{kib << 10}});
+  };
+  add(1000, 3000), add(2000, 2000), add(2010, 1990), add(2020, 1980), add(3000, 1000);
+  std::vector<std::pair<double, double>> at;
+  const XmlElement drawing = parse_xml(plots::front_chart(report_case));
+  for (const XmlElement* text : by_name(drawing, "text"))
+    if (const std::string said = all_text(*text); said.size() == 1 && said[0] <= '5')
+      at.emplace_back(text->number("x"), text->number("y"));
+  ASSERT_EQ(at.size(), 5u);
+  for (std::size_t i = 0; i < at.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_TRUE(std::abs(at[i].first - at[j].first) > 6 ||
+                  std::abs(at[i].second - at[j].second) >= 10)
+          << i + 1 << " and " << j + 1;
+}
+
+// The plan is the marked point, wherever it lies.
+TEST(Report, ThePlanIsMarkedOnTheFront) {
+  ReportCase report_case;
+  report_case.front = {{"fast", Nanoseconds{1'000'000}, Bytes{2 << 20}},
+                       {"small", Nanoseconds{2'000'000}, Bytes{1 << 20}}};
+  report_case.plans.resize(1);
+  const auto colours = [&](std::size_t plan) {
+    report_case.plans[0].row.estimate = report_case.front[plan].estimate;
+    report_case.plans[0].row.peak_memory = report_case.front[plan].peak_memory;
+    std::vector<std::string> found;
+    for (const XmlElement* mark : by_name(parse_xml(plots::front_chart(report_case)), "rect"))
+      found.push_back(mark->attribute("fill"));
+    return found;
+  };
+  const auto first = colours(0), second = colours(1);
+  ASSERT_EQ(first.size(), 3u) << "the background, too";
+  EXPECT_NE(first[1], first[2]);
+  EXPECT_EQ(first[1], second[2]);
+  EXPECT_EQ(first[2], second[1]);
 }
 
 TEST(Report, WhatWasOpenAndWhatWasTriedAreToldWithTheirReasons) {

@@ -1,0 +1,28 @@
+// Lower bounds for people: what is rounded to the nearest may say more than is proven.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "planner/ir/decimals.h"
+#include "planner/ir/units.h"
+
+namespace pfeife {
+
+/// The largest time of so many significant digits that is not above `time`, which is not negative.
+inline Nanoseconds rounded_down(Nanoseconds time, int digits) {
+  std::int64_t least = 1, place = 1;  // the smallest number of so many digits
+  for (int d = 1; d < digits; ++d) least *= 10;
+  while (time.count() / place >= 10 * least) place *= 10;
+  return Nanoseconds{time.count() / place * place};
+}
+
+/// How far a plan is above its bound, in per cent: "0" only where it is no slower at all, and more
+/// than one decimal where one would show the same.
+inline std::string gap_text(double fraction) {
+  if (fraction == 0) return "0";
+  if (fraction < 0.0001) return "<0.01";
+  return fixed(100 * fraction, fraction < 0.0005 ? 2 : 1);
+}
+
+}  // namespace pfeife
