@@ -170,6 +170,10 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
   }
   result.certificates = certificates_of(devices);
   result.outcome = std::move(found.outcome);
+  // The history is of one problem, the bound of all.
+  for (SearchStep& step : result.outcome.history)
+    if (step.bound && result.outcome.bound)
+      step.bound = std::min(*step.bound, result.outcome.bound->time);
   if (result.outcome.bound && (problems.size() > 1 || devices_open))
     for (std::size_t i = 0; i < problems.size(); ++i)
       result.outcome.bound->problems.push_back(

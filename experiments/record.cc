@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "experiments/old_plans.h"
+#include "experiments/reasons.h"
 #include "experiments/table.h"
 #include "planner/io/atomic_file.h"
 #include "planner/io/certificate_file.h"
@@ -10,7 +11,6 @@
 #include "planner/io/plan_file.h"
 #include "planner/io/schedule_csv.h"
 #include "planner/io/split_points.h"
-#include "planner/search/lack.h"
 #include "plots/timeline.h"
 
 namespace pfeife {
@@ -36,12 +36,30 @@ void add_bound(const Bound& bound, ResultRow& row) {
   if (row.simulate) row.simulate_gap = gap(*row.simulate);
 }
 
-/// The schedule's, and which stages are recomputed.
-std::string knobs_of(const Candidate& candidate) {
-  std::string text = knobs(candidate.spec);
-  const std::string recomputed = recomputed_text(candidate.recompute);
-  if (!recomputed.empty()) text += (text.empty() ? "" : ";") + recomputed;
+/// With what did not come from the search, which everything that shows a plan says.
+std::string knobs_of(const Evaluation& plan) {
+  std::string text = knobs(plan.candidate);
+  const PlanSettings& settings = plan.config->plan;
+  if (plan.candidate.plan != "planned") return text;
+  const bool given = settings.source != PlanSettings::Source::Search;
+  if (given || settings.reference)
+    text += std::string(text.empty() ? "" : ";") + (given ? "search=none" : "search=reference");
   return text;
+}
+
+/// How a plan came about, for plan.yaml.
+const char* found_by(const Evaluation& plan) {
+  const PlanSettings& settings = plan.config->plan;
+  if (plan.candidate.plan != "planned") return "equal-time cuts";
+  switch (settings.source) {
+    case PlanSettings::Source::PlanFile:
+      return "given plan";
+    case PlanSettings::Source::ScheduleFile:
+      return "given schedule and cuts";
+    case PlanSettings::Source::Search:
+      break;
+  }
+  return settings.reference ? "reference mode" : "search";
 }
 
 ResultRow row_of(const Evaluation& plan) {
@@ -59,7 +77,7 @@ ResultRow row_of(const Evaluation& plan) {
   if (!plan.possible()) return row;
   row.stages_per_device = spec.loops;
   row.cuts = plan.candidate.partition.cuts;
-  row.knobs = knobs_of(plan.candidate);
+  row.knobs = knobs_of(plan);
   row.estimate = step_time(plan.estimated);
   if (plan.simulated) row.simulate = step_time(*plan.simulated);
   if (plan.simulated_spread) row.simulate_p95 = plan.simulated_spread->p95;
@@ -164,7 +182,7 @@ Plan plan_of(const Evaluation& evaluation, const EvaluatedCase& evaluated) {
   plan.estimate = step_time(evaluation.estimated);
   plan.peak_memory = evaluation.peak_memory;
   if (planned) plan.bound = evaluated.search.bound;
-  plan.found["by"] = planned ? "search" : "equal-time cuts";
+  plan.found["by"] = found_by(evaluation);
   plan.found["program"] = "pfeife " PFEIFE_VERSION;
   if (planned) plan.found["candidates"] = std::to_string(evaluated.search.candidates);
   return plan;
@@ -191,49 +209,6 @@ void write_for_torch(const std::filesystem::path& folder, const Evaluation& eval
              split_points_text(*evaluation.layers, plan, why_not.empty() ? name : "", why_not));
 }
 
-/// What the schedule and its recomputation are called in the lists of a record.
-std::string listed_name(const Candidate& candidate) {
-  ResultRow row;
-  row.family = candidate.spec.family;
-  row.stages_per_device = candidate.spec.loops;
-  row.knobs = knobs_of(candidate);
-  return schedule_name(row);
-}
-
-/// What each way of choosing picks, of the ways for which there are figures.
-std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
-  if (!evaluated.planned.front().possible()) return {};
-  std::vector<SelectBy> ways{SelectBy::Estimate};
-  if (evaluated.planned.front().simulated) ways.push_back(SelectBy::Simulate);
-  if (p95(evaluated.planned.front())) ways.push_back(SelectBy::P95);
-  std::vector<PlanChoice> choices;
-  for (const SelectBy way : ways) {
-    PlanChoice choice{.by = to_string(way), .number = select(evaluated.planned, way)};
-    const Evaluation& plan = evaluated.planned[choice.number];
-    choice.schedule = listed_name(plan.candidate);
-    choice.estimate = step_time(plan.estimated);
-    if (plan.simulated) choice.simulate = step_time(*plan.simulated);
-    choice.p95 = p95(plan);
-    choice.used = way == evaluated.config->select_by;
-    choices.push_back(std::move(choice));
-  }
-  return choices;
-}
-
-/// The search's other good plans, and the schedules that it rejected.
-std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
-  std::vector<LostSchedule> lost;
-  const Nanoseconds chosen = step_time(evaluated.planned[evaluated.chosen].estimated);
-  for (const Evaluation& plan : evaluated.planned) {
-    if (&plan == &evaluated.planned[evaluated.chosen]) continue;
-    lost.push_back({listed_name(plan.candidate), slower_text(step_time(plan.estimated) - chosen),
-                    std::nullopt});
-  }
-  for (const Rejected& rejected : evaluated.search.rejected)
-    lost.push_back({listed_name({.spec = rejected.spec}), rejected.reason, rejected.bound});
-  return lost;
-}
-
 void draw(const std::filesystem::path& folder, const Evaluation& plan) {
   const std::vector<Trace> traces = traces_of(plan);
   TimelineOptions options;
@@ -247,6 +222,13 @@ void draw(const std::filesystem::path& folder, const Evaluation& plan) {
 }
 
 }  // namespace
+
+std::string knobs(const Candidate& candidate) {
+  std::string text = knobs(candidate.spec);
+  const std::string recomputed = recomputed_text(candidate.recompute);
+  if (!recomputed.empty()) text += (text.empty() ? "" : ";") + recomputed;
+  return text;
+}
 
 CaseRecord record_of(const EvaluatedCase& evaluated) {
   CaseRecord record;
@@ -267,7 +249,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   for (const Evaluation& baseline : evaluated.baselines)
     record.plans.push_back(plan_record(baseline));
   record.front = evaluated.search.front;
-  record.alternatives = evaluated.search.alternatives;
+  record.alternatives = judged_alternatives(evaluated);
   record.tried = evaluated.search.tried;
   record.lost = lost_schedules(evaluated);
   record.history = evaluated.search.history;

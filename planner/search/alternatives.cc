@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "planner/ir/error.h"
+#include "planner/ir/round_down.h"
 #include "planner/search/built_orders.h"
 #include "planner/search/lack.h"
 #include "planner/search/work_bound.h"
@@ -187,7 +188,7 @@ std::string why_not(const BestAlternative& found, std::size_t problem) {
   if (problem == found.best) return "";
   if (!found.outcome.plans.empty() && one.bound() >= found.outcome.plans[0].estimate &&
       one.bound() != kNothingFits)
-    return "its bound, " + to_string(one.bound()) + ", is above the plan's time";
+    return ruled_out_text(to_string(rounded_down(one.bound(), 4)));
   if (one.plan) return slower_text(one.plan->estimate - found.outcome.plans[0].estimate);
   if (!one.infeasible) return "it cannot be cut into so many stages";
   return lack_text(*one.infeasible) +

@@ -48,7 +48,7 @@ struct BestAlternative {
 BestAlternative search_alternatives(const std::vector<Problem>& problems,
                                     const SearchOptions& options, const Searcher& searcher);
 
-/// "its bound, 12.3 ms, is above the plan's time"; "1.2 ms slower"; "rank 0 lacks 3 GiB"; "" for
+/// "its bound, 12.3 ms, is not below the plan's time"; "1.2 ms slower"; "rank 0 lacks 3 GiB"; "" for
 /// the best.
 std::string why_not(const BestAlternative& found, std::size_t problem);
 

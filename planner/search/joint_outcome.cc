@@ -4,6 +4,7 @@
 #include <set>
 
 #include "planner/ir/error.h"
+#include "planner/ir/round_down.h"
 #include "planner/search/joint_certificate.h"
 #include "planner/search/lack.h"
 #include "planner/search/pareto.h"
@@ -37,7 +38,7 @@ Bound listed_bound(const Searched& in, double best) {
   return found;
 }
 
-bool above(const Contender& c, const SearchOutcome& outcome) {
+bool not_below(const Contender& c, const SearchOutcome& outcome) {
   return !outcome.plans.empty() &&
          c.bound() >= static_cast<double>(outcome.plans.front().estimate.count());
 }
@@ -47,25 +48,35 @@ std::string lacks(const std::optional<Infeasible>& lack) {
   return lack_text(*lack);
 }
 
+/// Those that have a plan come first, the fastest of them ahead; then by their bounds, or by what
+/// they lack where nothing fits.
 void explain(const Searched& in, SearchOutcome& outcome) {
   const std::size_t kept = std::min(outcome.plans.size(), in.options.keep);
-  const auto explain_one = [&](const ScheduleSpec& spec, bool above, const std::string& lack,
+  using Rank = std::tuple<std::ptrdiff_t, Bytes, Nanoseconds>;  // place, lack, bound
+  std::vector<std::pair<Rank, Rejected>> rejected;
+  const auto explain_one = [&](const ScheduleSpec& spec, bool not_below,
+                               const std::optional<Infeasible>& lack,
                                std::optional<Nanoseconds> bound) {
     const auto plan = std::ranges::find(outcome.plans, spec, &PlannedSchedule::spec);
-    if (plan - outcome.plans.begin() < static_cast<std::ptrdiff_t>(kept)) return;
-    std::string reason = lack;
-    if (!outcome.plans.empty() && above)
-      reason = "its bound is above the plan's time";
+    const auto place = plan - outcome.plans.begin();
+    if (place < static_cast<std::ptrdiff_t>(kept)) return;
+    const Bytes missing = lack && outcome.plans.empty() ? lack->needed - lack->available : Bytes{0};
+    std::string reason = lacks(lack);
+    if (not_below)
+      reason = ruled_out_text();
     else if (plan != outcome.plans.end())
       reason = slower_text(plan->estimate - outcome.plans.front().estimate);
-    outcome.rejected.push_back({spec, reason, bound});
+    rejected.push_back({{place, missing, bound.value_or(Nanoseconds{0})}, {spec, reason, bound}});
   };
   for (const Contender& c : in.contenders)
     if (c.impossible.empty())
-      explain_one(in.problem.schedules[c.number], above(c, outcome), lacks(c.candidates->closest()),
+      explain_one(in.problem.schedules[c.number], not_below(c, outcome), c.candidates->closest(),
                   known(c.bound()));
   for (const BuiltPlan& b : in.built)
-    if (b.impossible.empty()) explain_one(b.spec, false, lacks(b.closest), {});
+    if (b.impossible.empty()) explain_one(b.spec, false, b.closest, {});
+  std::ranges::stable_sort(rejected, {}, [](const auto& one) { return one.first; });
+  auto end = outcome.rejected.begin();  // before those that cannot be at all
+  for (auto& [rank, one] : rejected) end = outcome.rejected.insert(end, std::move(one)) + 1;
   outcome.plans.resize(kept);
 }
 
@@ -151,7 +162,7 @@ void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule
     bound.covers += stream_all("; not ", names,
                                ", whose orders are built for the costs: no order of the stages "
                                "that the ranks have there is below ",
-                               to_string(least));
+                               to_string(rounded_down(least, 4)));
   }
 }
 

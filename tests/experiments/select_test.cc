@@ -56,6 +56,35 @@ TEST_F(Selection, EveryWayPicksThePlanWithTheLeastOfItsFigure) {
   }
 }
 
+TEST_F(Selection, ReferenceModeAndGivenPlansAreMarkedWhereverThePlanIsShown) {
+  std::string layers =
+      "name,forward_ms,backward_input_ms,backward_weight_ms,output_bytes,parameter_bytes,saved_"
+      "bytes,weight_saved_bytes,temporary_bytes\n";
+  for (int l = 0; l < 8; ++l)
+    layers += std::string(1, static_cast<char>('a' + l)) + ",1,1,1,9,9,9,0,0\n";
+  write("layers.csv", layers);
+  write("config.yaml", "version: 1\nmodel: layers.csv\ncluster: " +
+                           (configs() / "clusters" / "laptop.yaml").string() +
+                           "\ncases: {devices: 2, microbatches: 2}\nbaselines: []\n");
+  const std::string config = "config.yaml";
+  const auto check = [&](const std::string& setting, const std::string& mark,
+                         const std::string& by) {
+    const Outcome outcome = run({config, "--out", "marked", "--force", "--set", setting});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("search=" + mark));
+    EXPECT_THAT(read("marked/results.md"), HasSubstr("search=" + mark));
+    EXPECT_THAT(read("marked/results.tex"), HasSubstr("search=" + mark));
+    EXPECT_THAT(result("marked", "planned", "knobs"), HasSubstr("search=" + mark));
+    EXPECT_THAT(read("marked/devices=2,microbatches=2/planned/plan.yaml"),
+                HasSubstr("by: \"" + by + "\""));
+  };
+  check("plan={search: reference, loops: 1}", "reference", "reference mode");
+  std::filesystem::copy(folder_ / "marked/devices=2,microbatches=2/planned", folder_ / "kept");
+  check("plan={file: \"" + (folder_ / "kept/plan.yaml").string() + "\"}", "none", "given plan");
+  check("plan={schedule: \"" + (folder_ / "kept/schedule.csv").string() + "\", cuts: [3]}", "none",
+        "given schedule and cuts");
+}
+
 TEST_F(Selection, WithoutSimulationP95IsTheEstimated) {
   const CaseRecord found = record(
       "2", {"simulation.jitter={cv: 0.3, repetitions: 50}", "engines=estimate", "select_by=p95"});

@@ -1,0 +1,85 @@
+#include "experiments/reasons.h"
+
+#include <algorithm>
+
+#include "experiments/table.h"
+#include "planner/ir/round_down.h"
+#include "planner/search/lack.h"
+
+namespace pfeife {
+namespace {
+
+/// What the schedule and its recomputation are called in the lists of a record.
+std::string listed_name(const Candidate& candidate) {
+  ResultRow row;
+  row.family = candidate.spec.family;
+  row.stages_per_device = candidate.spec.loops;
+  row.knobs = knobs(candidate);
+  return schedule_name(row);
+}
+
+/// What the search says of a schedule or an alternative, said of the chosen plan. `ruled_out`: how
+/// the search puts it that the bound says enough.
+std::string beside_chosen(const std::string& said, const std::string& ruled_out,
+                          const std::optional<Nanoseconds>& bound, const EvaluatedCase& evaluated) {
+  const Evaluation& chosen = evaluated.planned[evaluated.chosen];
+  if (&chosen == &evaluated.planned.front()) return said;
+  if (bound && *bound >= step_time(chosen.estimated)) return ruled_out;
+  if (said == ruled_out) return "its bound is not below the least estimate";
+  return said.ends_with(" slower") ? said + " than the least estimate" : said;
+}
+
+}  // namespace
+
+std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
+  if (!evaluated.planned.front().possible()) return {};
+  std::vector<SelectBy> ways{SelectBy::Estimate};
+  if (evaluated.planned.front().simulated) ways.push_back(SelectBy::Simulate);
+  if (p95(evaluated.planned.front())) ways.push_back(SelectBy::P95);
+  std::vector<PlanChoice> choices;
+  for (const SelectBy way : ways) {
+    PlanChoice choice{.by = to_string(way), .number = select(evaluated.planned, way)};
+    const Evaluation& plan = evaluated.planned[choice.number];
+    choice.schedule = listed_name(plan.candidate);
+    choice.estimate = step_time(plan.estimated);
+    if (plan.simulated) choice.simulate = step_time(*plan.simulated);
+    choice.p95 = p95(plan);
+    choice.used = way == evaluated.config->select_by;
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
+  std::vector<LostSchedule> lost;
+  const Nanoseconds chosen = step_time(evaluated.planned[evaluated.chosen].estimated);
+  for (const Evaluation& plan : evaluated.planned) {
+    if (&plan == &evaluated.planned[evaluated.chosen]) continue;
+    lost.push_back({listed_name(plan.candidate), slower_text(step_time(plan.estimated) - chosen),
+                    std::nullopt});
+  }
+  for (const Rejected& one : evaluated.search.rejected)
+    lost.push_back({listed_name({.spec = one.spec}),
+                    beside_chosen(one.reason, ruled_out_text(), one.bound, evaluated), one.bound});
+  return lost;
+}
+
+std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
+  std::vector<Alternative> judged = evaluated.search.alternatives;
+  const Evaluation& plan = evaluated.planned[evaluated.chosen];
+  if (!plan.possible()) return judged;
+  for (Alternative& one : judged) {
+    if (one.reason.empty()) {  // the chosen plan is of this one
+      one.schedule = listed_name(plan.candidate);
+      one.estimate = step_time(plan.estimated);
+      one.peak_memory = std::ranges::max(plan.peak_memory);
+    } else {
+      const std::string ruled_out =
+          one.bound ? ruled_out_text(to_string(rounded_down(*one.bound, 4))) : "";
+      one.reason = beside_chosen(one.reason, ruled_out, one.bound, evaluated);
+    }
+  }
+  return judged;
+}
+
+}  // namespace pfeife
