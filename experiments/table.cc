@@ -6,9 +6,12 @@
 #include <map>
 
 #include "experiments/table_columns.h"
+#include "planner/ir/round_down.h"
 
 namespace pfeife {
 namespace {
+
+constexpr std::size_t kMostExplained = 8;  ///< cases with a line about every family
 
 /// One figure a rank; "!" marks what the device does not have. Many ranks: the range.
 std::string peaks(const PlanRecord& plan, const MemoryUnit& unit) {
@@ -31,6 +34,53 @@ std::string peaks(const PlanRecord& plan, const MemoryUnit& unit) {
   for (std::size_t rank = 0; rank < plan.peak_memory.size(); ++rank)
     text += fmt::format("{}{:>5}", rank > 0 ? " " : "", shown(rank));
   return text;
+}
+
+/// A class without the digests of what it is made of, which are for machines.
+std::string without_digests(std::string text) {
+  for (std::size_t open; (open = text.find(" (")) != std::string::npos;)
+    text.erase(open, std::min(text.find(')', open), text.size() - 1) + 1 - open);
+  return text;
+}
+
+/// How far the plan is from its bound, and what that covers; `above`: the class said last.
+std::string bound_line(const CaseRecord& record, std::string& above) {
+  const ResultRow& row = record.plans.front().row;
+  if (!row.lower_bound || !row.gap) return "";
+  std::string text =
+      fmt::format("    bound {} ms (gap {} % estimated",
+                  milliseconds_text(rounded_down(*row.lower_bound, 5)), gap_text(*row.gap));
+  if (*row.gap == 0) text += ": optimal";
+  if (row.simulate_gap) text += fmt::format(", {} % simulated", gap_text(*row.simulate_gap));
+  const std::string covers = without_digests(record.bound_covers);
+  text += covers == above ? ") of the same class" : ") of " + covers;
+  above = covers;
+  return text + "\n";
+}
+
+/// Why each other family is not the plan, those with the same reason together: of its schedules
+/// the one that came closest.
+std::string families_line(const CaseRecord& record) {
+  constexpr std::size_t kMostShown = 4;  // reasons
+  const bool planned = record.plans.front().row.estimate.has_value();
+  std::vector<std::string> seen;
+  if (planned) seen.push_back(record.plans.front().row.family);
+  std::vector<std::pair<std::string, std::string>> groups;  // reason, families
+  for (const LostSchedule& lost : record.lost) {
+    const std::string family = lost.schedule.substr(0, lost.schedule.find(','));
+    if (std::ranges::find(seen, family) != seen.end()) continue;
+    seen.push_back(family);
+    const auto same = std::ranges::find(groups, lost.reason, &decltype(groups)::value_type::first);
+    if (same == groups.end())
+      groups.emplace_back(lost.reason, family);
+    else
+      same->second += ", " + family;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostShown); ++i)
+    text += (i > 0 ? "; " : "") + groups[i].second + ": " + groups[i].first;
+  if (groups.size() > kMostShown) text += "; others are in report.html";
+  return text.empty() ? "" : (planned ? "    other families: " : "    families: ") + text + "\n";
 }
 
 std::string limits(const std::vector<Bytes>& limit, const MemoryUnit& unit) {
@@ -105,29 +155,32 @@ std::string header(const Layout& layout) {
          "\n";
 }
 
-/// Plans that need less memory than the best, in a line. Where the memory is the same in the digits
-/// shown the first is, where the time is, the last.
+/// Plans that need less memory than the one shown, in a line. Where the memory is the same in the
+/// digits shown the first is, where the time is, the last.
 std::string front_text(const CaseRecord& record, const MemoryUnit& unit) {
   constexpr std::size_t kMostShown = 3;
   struct Shown {
     std::string memory, more;
   };
+  const ResultRow& plan = record.plans.front().row;
+  if (!plan.estimate || !plan.peak_memory) return "";
   std::vector<Shown> points;
+  std::string last = unit.text(*plan.peak_memory);
   for (const FrontPoint& point : record.front) {
-    const double more = static_cast<double>(point.estimate.count()) /
-                            static_cast<double>(record.front.front().estimate.count()) -
-                        1;
-    const Shown shown{unit.text(point.peak_memory), fmt::format("{:.1f}", 100 * more)};
-    if (!points.empty() && points.back().memory == shown.memory) continue;
-    if (points.size() > 1 && points.back().more == shown.more) points.pop_back();
+    if (point.peak_memory >= *plan.peak_memory || unit.text(point.peak_memory) == last) continue;
+    const double more =
+        static_cast<double>(point.estimate.count()) / static_cast<double>(plan.estimate->count()) -
+        1;
+    const Shown shown{last = unit.text(point.peak_memory), fmt::format("{:+.1f}", 100 * more)};
+    if (!points.empty() && points.back().more == shown.more) points.pop_back();
     points.push_back(shown);
   }
-  std::string text;  // the first is the plan itself
-  for (std::size_t i = 1; i < points.size() && i <= kMostShown; ++i)
-    text += fmt::format("{}{} {} at +{} %", i > 1 ? ", " : "", points[i].memory, unit.name,
+  std::string text;
+  for (std::size_t i = 0; i < points.size() && i < kMostShown; ++i)
+    text += fmt::format("{}{} {} at {} %", i > 0 ? ", " : "", points[i].memory, unit.name,
                         points[i].more);
   if (text.empty()) return "";
-  return "    less memory: " + text + (points.size() > kMostShown + 1 ? ", ...\n" : "\n");
+  return "    less memory: " + text + (points.size() > kMostShown ? ", ...\n" : "\n");
 }
 
 /// Where another way of choosing picks another of the search's plans: what it is and what it costs.
@@ -209,6 +262,9 @@ std::string schedule_name(const ResultRow& row) {
 std::string results_table(const std::vector<CaseRecord>& cases) {
   const Layout layout = layout_of(cases);
   std::string text = header(layout);
+  // Of many cases the page says it.
+  const bool few = cases.size() <= kMostExplained;
+  std::string above;
   bool over = false;
   for (const CaseRecord& record : cases) {
     const std::string limit =
@@ -220,7 +276,8 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
       text += text_of(line, layout);
       over = over || (!line.figures.empty() && line.memory.find('!') != std::string::npos);
       if (&plan == &record.plans.front())
-        text += choices_text(record) + front_text(record, layout.unit) + alternatives_text(record) +
+        text += bound_line(record, above) + (few ? families_line(record) : "") +
+                choices_text(record) + front_text(record, layout.unit) + alternatives_text(record) +
                 changes_text(record);
     }
   }

@@ -10,7 +10,8 @@ namespace pfeife {
 
 /// A line of text for each plan under a heading for each case, columns aligned, units in the
 /// header. Columns that nothing fills (p95 without jitter, the bound where nothing is proven) are
-/// left out. ASCII.
+/// left out. Under a plan: its bound and what that covers, why other families lost (of a few cases
+/// only), what else could be chosen. ASCII.
 std::string results_table(const std::vector<CaseRecord>& cases);
 
 /// What a plan's schedule is called: "looped, V=2, loop_batch=8, prefetch=3".

@@ -165,12 +165,72 @@ TEST(Table, LessMemoryForMoreTimeInALine) {
   record.front = {at(21'000, 10), at(21'105, 9), at(21'106, 8), at(23'100, 7)};
   record.front.push_back({"gpipe", milliseconds{25}, mib(7) - Bytes{100}});
   EXPECT_EQ(below(record), "    less memory: 8.0 MiB at +0.5 %, 7.0 MiB at +10.0 %\n");
+  // Beside the plan that is shown, which need not be the fastest by estimate.
+  record.front = {at(18'900, 12), at(19'950, 10), at(20'580, 9), at(23'100, 8)};
+  EXPECT_EQ(below(record), "    less memory: 9.0 MiB at -2.0 %, 8.0 MiB at +10.0 %\n");
   record.front = {at(21'000, 10), at(23'100, 9), at(25'200, 8), at(27'300, 7)};
   EXPECT_EQ(below(record),
             "    less memory: 9.0 MiB at +10.0 %, 8.0 MiB at +20.0 %, 7.0 MiB at +30.0 %\n");
   record.front.push_back(at(42'000, 6));
   EXPECT_EQ(below(record),
             "    less memory: 9.0 MiB at +10.0 %, 8.0 MiB at +20.0 %, 7.0 MiB at +30.0 %, ...\n");
+}
+
+// To five digits 19.996999 ms is 19.997, which is not proven.
+TEST(Table, TheBoundIsRoundedDownAndSaysWhatItCovers) {
+  CaseRecord record = example();
+  record.plans[0].row.lower_bound = Nanoseconds{19'996'999};
+  record.plans[0].row.gap = 0.0502;
+  record.bound_covers = "all cuts of 37 layers (costs a9e7), 14 listed schedules (d8fc) in all";
+  EXPECT_EQ(below(record),
+            "    bound 19.996 ms (gap 5.0 % estimated) of all cuts of 37 layers, 14 listed "
+            "schedules in all\n");
+  record.plans[0].row.simulate_gap = 0.1;
+  EXPECT_THAT(below(record), HasSubstr("(gap 5.0 % estimated, 10.0 % simulated) of all"));
+  const std::string twice = results_table({record, record});
+  EXPECT_THAT(twice, HasSubstr(" of all cuts"));
+  EXPECT_THAT(twice, HasSubstr(" % simulated) of the same class\n"));
+}
+
+TEST(Table, OnlyWhatIsOptimalIsAtItsBound) {
+  CaseRecord record = example();
+  const auto shown = [&](double gap) {
+    record.plans[0].row.lower_bound = milliseconds{21};
+    record.plans[0].row.gap = gap;
+    EXPECT_EQ(below(record).find(": optimal") != std::string::npos, gap == 0) << gap;
+    return figure_columns({record}).back().text(record.plans[0]);
+  };
+  EXPECT_EQ(shown(0), "0");
+  EXPECT_EQ(shown(0.00001), "<0.01");
+  EXPECT_EQ(shown(0.000101), "0.01");
+  EXPECT_EQ(shown(0.00049), "0.05");
+  EXPECT_EQ(shown(0.0005), "0.1");
+  EXPECT_EQ(shown(0.012), "1.2");
+}
+
+TEST(Table, EachOtherFamilySaysWhyItLostIfTheCasesAreFew) {
+  CaseRecord record = example();
+  const std::string ruled_out = "its bound is not below the plan's time";
+  record.lost = {{"looped, V=3", "1 ms slower", {}},
+                 {"zbv, V=2", "2 ms slower", {}},
+                 {"gpipe", ruled_out, {}},
+                 {"zbv, V=2, x=1", "3 ms slower", {}},
+                 {"1f1b, prefetch=0", ruled_out, {}},
+                 {"zb_h1", "rank 0 lacks 1 GiB", {}}};
+  const std::string line = "    other families: zbv: 2 ms slower; gpipe, 1f1b: " + ruled_out +
+                           "; zb_h1: rank 0 lacks 1 GiB";
+  EXPECT_EQ(below(record), line + "\n");
+  record.lost.push_back({"zb_h2", "rank 0 lacks 2 GiB", {}});
+  EXPECT_EQ(below(record), line + "; zb_h2: rank 0 lacks 2 GiB\n");
+  record.lost.push_back({"zb1p", "rank 0 lacks 3 GiB", {}});
+  EXPECT_EQ(below(record), line + "; zb_h2: rank 0 lacks 2 GiB; others are in report.html\n");
+  EXPECT_THAT(results_table(std::vector<CaseRecord>(8, record)), HasSubstr(line));
+  EXPECT_THAT(results_table(std::vector<CaseRecord>(9, record)), Not(HasSubstr("other families")));
+  // Where nothing fits no family is the plan's.
+  record.plans[0] = {};
+  record.plans[0].row.plan = "planned", record.plans[0].row.family = "looped";
+  record.plans[0].reason = "no plan fits";
+  EXPECT_THAT(results_table({record}), HasSubstr("    families: looped: 1 ms slower; zbv: "));
 }
 
 TEST(Table, OtherWaysOfChoosingAreToldWhereTheyPickOtherPlans) {
