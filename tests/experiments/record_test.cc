@@ -323,6 +323,7 @@ TEST_F(Record, PlansThatDoNotComeFromTheSearchSaySo) {
   config.plan.reference = true;
   EXPECT_EQ(knobs(), "search=reference");
   config.plan.reference = false;
+  config.plan.file.emplace();
   config.plan.source = PlanSettings::Source::PlanFile;
   EXPECT_EQ(knobs(), "search=none");
   config.plan.source = PlanSettings::Source::ScheduleFile;
