@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "experiments/search_share.h"
 #include "planner/cost/linear_order.h"
 #include "planner/ir/error.h"
 #include "planner/search/device_search.h"
@@ -133,11 +134,16 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
                              const Searcher& searcher) {
   const CaseConfig& first = cases.front().config;
   const bool devices_open = first.plan.search_devices;
+  SearchShare share(options, devices_open ? most_device_searches(problems.size())
+                                          : most_searches(problems.size()));
+  const Searcher sharing = [&](const Problem& problem, const SearchOptions& of_search) {
+    return share(problem, of_search, searcher);
+  };
   BestDevices devices;
   if (devices_open) {
-    devices = search_devices(problems, options, searcher);
+    devices = search_devices(problems, options, sharing);
   } else {
-    devices.found = search_alternatives(problems, options, searcher);
+    devices.found = search_alternatives(problems, options, sharing);
     devices.given.assign(problems.size(), GivenDevices{.all_listed = true});
     for (std::size_t i = 0; i < problems.size(); ++i) {
       devices.problems.push_back(problems[i]);

@@ -47,8 +47,8 @@ std::vector<std::string> family_list(const PlanSettings& plan);
 void check_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster);
 
 /// Makes the plans of a case that passed check_case; `keep` is how many planned ones at most,
-/// `threads` how many the search may use; `progress` (may be empty) is told which share of a search
-/// is done, again for every search that the case takes.
+/// `threads` how many the search may use; `progress` (may be empty) is told which share of the
+/// searches that the case may take is done: never less than before, and 1 at most.
 CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
                     const LayersOf& layers_of, std::size_t keep, std::size_t threads,
                     const std::function<void(double)>& progress = {});

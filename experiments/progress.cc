@@ -23,6 +23,12 @@ std::string rounded(double seconds) {
 
 }  // namespace
 
+std::string share_text(double share) {
+  if (share <= 0) return "";
+  // All of it is done when the step is over, which then says nothing any more.
+  return fmt::format(", {} %", std::min(99, static_cast<int>(100 * share)));
+}
+
 std::string progress_bar(std::size_t finished, std::size_t total,
                          std::chrono::duration<double> elapsed, const std::string& what,
                          std::size_t width) {
@@ -67,7 +73,7 @@ void Progress::begin(const std::string& what, const std::string& step, const std
 
 void Progress::reached(double share) {
   const std::lock_guard lock(mutex_);
-  share_ = share;
+  share_ = std::max(share_, share);
 }
 
 void Progress::done(const std::string& what) {
@@ -101,8 +107,7 @@ void Progress::tick(const std::stop_token& stop) {
 
 std::string Progress::at() const {
   const bool slow = Clock::now() - step_started_ >= std::chrono::minutes(1);
-  const std::string share = share_ > 0 ? fmt::format(", {:.0f} %", 100 * share_) : "";
-  return step_ + share + (slow && !remedy_.empty() ? " (" + remedy_ + ")" : "");
+  return step_ + share_text(share_) + (slow && !remedy_.empty() ? " (" + remedy_ + ")" : "");
 }
 
 void Progress::draw() const {

@@ -17,6 +17,9 @@ std::string progress_bar(std::size_t finished, std::size_t total,
                          std::chrono::duration<double> elapsed, const std::string& what,
                          std::size_t width);
 
+/// ", 42 %" of a step that is not over: 99 % at most; nothing of 0.
+std::string share_text(double share);
+
 class Progress {
  public:
   /// `total` cases; silent if `quiet` or if there is nothing to do. A terminal is redrawn every
@@ -29,7 +32,7 @@ class Progress {
   /// Work begins on what is named so; `step` says which part of it. `remedy`, what makes the step
   /// shorter, is shown once it has taken a minute.
   void begin(const std::string& what, const std::string& step, const std::string& remedy = "");
-  /// So much of what begin() has said is done, of 1.
+  /// So much of what begin() has said is done, of 1; less than before changes nothing.
   void reached(double share);
   /// A case is done; `what` names it.
   void done(const std::string& what);

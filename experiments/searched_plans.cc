@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experiments/search_share.h"
 #include "planner/schedules/families.h"
 #include "planner/search/advice.h"
 #include "planner/search/pareto.h"
@@ -114,11 +115,11 @@ SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
   const Setting setting = config.plan.recompute;
   if (setting == Setting::Full) problem.recompute = Recompute::Full;
   if (setting == Setting::Choose) problem.recompute = Recompute::Choose;
-  SearchOutcome outcome = search(problem, options);
-  if (setting != Setting::IfNeeded) return outcome;
+  if (setting != Setting::IfNeeded) return search(problem, options);
+  SearchOutcome outcome = search(problem, part_of(options, 0, 0.5));
   if (!outcome.plans.empty() && !memory_may_cost_time(outcome, problem)) return outcome;
   problem.recompute = Recompute::Choose;
-  SearchOutcome recomputing = search(problem, options);
+  SearchOutcome recomputing = search(problem, part_of(options, 0.5, 1));
   const std::size_t before = outcome.candidates;
   outcome.candidates += recomputing.candidates;
   const bool better = outcome.plans.empty() ||

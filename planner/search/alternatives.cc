@@ -178,6 +178,10 @@ class Alternatives {
 
 }  // namespace
 
+SearchCount most_searches(std::size_t problems) {
+  return {problems > 1 ? problems : 0, std::min(problems, kSearchedFully)};
+}
+
 BestAlternative search_alternatives(const std::vector<Problem>& problems,
                                     const SearchOptions& options, const Searcher& searcher) {
   return Alternatives(problems, options, searcher).run();

@@ -40,6 +40,13 @@ struct BestAlternative {
   std::vector<AlternativeOutcome> all;  ///< [problem]
 };
 
+/// Searches, with little effort and with all of the options'.
+struct SearchCount {
+  std::size_t brief = 0, full = 0;
+};
+/// How many search_alternatives makes at most.
+SearchCount most_searches(std::size_t problems);
+
 /// Searches the problem with the best plan. A problem is left out if not even a bound that takes no
 /// time (and, if a certificate is wanted, can be said in one) allows it to be faster than the best
 /// plan so far; the others are searched with little

@@ -68,6 +68,12 @@ void add_figures(const Problem& problem, std::size_t number, BestDevices& device
 
 }  // namespace
 
+SearchCount most_device_searches(std::size_t problems) {
+  SearchCount count = most_searches(problems * kKept);
+  count.brief += problems, count.full += problems;  // on devices that are all alike
+  return count;
+}
+
 BestDevices search_devices(const std::vector<Problem>& problems, const SearchOptions& options,
                            const Searcher& searcher) {
   SearchOptions brief = options;

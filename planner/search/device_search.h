@@ -22,6 +22,9 @@ struct BestDevices {
   std::vector<GivenDevices> given;  ///< [given problem]
 };
 
+/// How many searches search_devices makes at most.
+SearchCount most_device_searches(std::size_t problems);
+
 /// search_alternatives over every given problem with each of some orders of its devices: all that
 /// differ if they are few, else those that promise most (device_orders.h). The bound holds for all
 /// orders: the smallest of theirs if all were listed, else that of a problem in which every device

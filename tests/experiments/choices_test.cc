@@ -1,6 +1,7 @@
 // What a config may leave open besides cuts and schedule: microbatch size, devices of the ranks.
 #include <gmock/gmock.h>
 
+#include "planner/io/results.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {
@@ -45,6 +46,13 @@ TEST_F(Choices, TheBestMicrobatchSizeOfAGlobalBatchIsFound) {
               HasSubstr("the other microbatch sizes of the global batch: 1, 2, 3, 4, 6, 12"));
   EXPECT_THAT(read("open/devices=2,global_batch=12/planned/plan.yaml"),
               HasSubstr("microbatch_size: " + best_size));
+  // The course of the search ends at what is said in the end.
+  const auto record = case_from_json(read("open/devices=2,global_batch=12/case.json"));
+  ASSERT_TRUE(record && !record->history.empty());
+  for (const SearchStep& step : record->history)
+    if (step.bound) {
+      EXPECT_LE(step.bound, record->plans.front().row.lower_bound);
+    }
   // The plan is taken as it is by a config that names it.
   write("again.yaml",
         "version: 1\nmodel: tiny_gpt.pt2\ncluster: laptop.yaml\nbaselines: []\n"

@@ -1,0 +1,28 @@
+// Which share of a case's searches is done, where a case takes several.
+#pragma once
+
+#include <functional>
+
+#include "planner/search/alternatives.h"
+
+namespace pfeife {
+
+/// Progress of a piece of work as that of the part from `begin` to `end` of a larger one.
+SearchOptions part_of(SearchOptions options, double begin, double end);
+
+/// Searches that report the share of all of them that is done. Of those that turn out not to be
+/// needed it is never said that they are done, so the last report may be of far less than 1.
+class SearchShare {
+ public:
+  /// `options` of the whole; `most`: how many searches there will be.
+  SearchShare(const SearchOptions& options, SearchCount most);
+  /// `searcher`, one search after the other; what it reports is its part of the whole.
+  SearchOutcome operator()(const Problem& problem, const SearchOptions& options,
+                           const Searcher& searcher);
+
+ private:
+  std::size_t iterations_;
+  double total_, done_ = 0;
+};
+
+}  // namespace pfeife

@@ -1,0 +1,70 @@
+// The share of a case's searches that is done, as a user sees it.
+#include "experiments/search_share.h"
+
+#include <gmock/gmock.h>
+
+#include "experiments/progress.h"
+
+namespace pfeife {
+namespace {
+
+/// Problems of one layer on one device, searched by searches that report four steps.
+class Reports : public ::testing::Test {
+ protected:
+  Reports() : cluster_(uniform_cluster(1, DeviceKind{}, {1e9}, Nanoseconds{0})) {
+    layers_.layers.emplace_back().times = {{Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{1}}};
+  }
+  std::vector<Problem> problems(std::size_t count) const {
+    const Problem one{.layers = layers_,
+                      .cluster = cluster_,
+                      .schedules = {{"gpipe", 1, 2, 1, {}, {}}},
+                      .device_of_rank = {DeviceId{0}},
+                      .memory_limit = {Bytes{0}}};
+    return std::vector<Problem>(count, one);
+  }
+  /// What is reported while search_alternatives searches; each plan is as fast as the one before,
+  /// and no bound says anything.
+  std::vector<double> reported(std::size_t count) const {
+    std::vector<double> shares;
+    const SearchOptions options{.progress = [&](double done) { shares.push_back(done); }};
+    SearchShare share(options, most_searches(count));
+    const Searcher searcher = [](const Problem&, const SearchOptions& of_search) {
+      for (const double done : {0.2, 0.4, 0.8, 1.0}) of_search.progress(done);
+      SearchOutcome outcome;
+      outcome.plans.emplace_back().estimate = Nanoseconds{1000};
+      outcome.bound.emplace().time = Nanoseconds{1};
+      return outcome;
+    };
+    search_alternatives(problems(count), options,
+                        [&](const Problem& problem, const SearchOptions& of_search) {
+                          return share(problem, of_search, searcher);
+                        });
+    return shares;
+  }
+
+  Cluster cluster_;
+  Layers layers_;
+};
+
+TEST_F(Reports, NeverGoBackAndAreOfTheWholeOnlyAtTheEnd) {
+  for (const std::size_t count : {1, 2, 5, 9}) {
+    const std::vector<double> shares = reported(count);
+    // Each is searched briefly, if there are several, and four of them again.
+    ASSERT_EQ(shares.size(), 4 * ((count > 1 ? count : 0) + std::min<std::size_t>(count, 4)));
+    EXPECT_TRUE(std::ranges::is_sorted(shares)) << count;
+    EXPECT_NEAR(shares.back(), 1, 1e-9) << count;
+    EXPECT_LT(shares[shares.size() - 2], 0.999) << count;
+  }
+  EXPECT_THAT(reported(1), ::testing::ElementsAre(0.2, 0.4, 0.8, 1.0));
+}
+
+TEST(ProgressShare, IsNotOfTheWholeWhileTheStepGoesOn) {
+  EXPECT_EQ(share_text(0), "");
+  EXPECT_EQ(share_text(0.009), ", 0 %");
+  EXPECT_EQ(share_text(0.5), ", 50 %");
+  EXPECT_EQ(share_text(0.999), ", 99 %");
+  EXPECT_EQ(share_text(1), ", 99 %");
+}
+
+}  // namespace
+}  // namespace pfeife
