@@ -43,19 +43,35 @@ std::string without_digests(std::string text) {
   return text;
 }
 
+/// Words in lines of at most `kWidth` characters where they allow it, the first indented by 4, the
+/// others by 8.
+std::string wrapped(const std::string& words) {
+  constexpr std::size_t kWidth = 110;
+  std::string text, line = "   ";
+  for (std::size_t begin = 0, end; begin < words.size(); begin = end + 1) {
+    end = std::min(words.find(' ', begin), words.size());
+    if (line.size() + 1 + end - begin > kWidth && line.find_first_not_of(' ') != line.npos) {
+      text += line + "\n";
+      line = "       ";
+    }
+    line += " " + words.substr(begin, end - begin);
+  }
+  return text + line + "\n";
+}
+
 /// How far the plan is from its bound, and what that covers; `above`: the class said last.
 std::string bound_line(const CaseRecord& record, std::string& above) {
   const ResultRow& row = record.plans.front().row;
   if (!row.lower_bound || !row.gap) return "";
   std::string text =
-      fmt::format("    bound {} ms (gap {} % estimated",
+      fmt::format("bound {} ms (gap {} % estimated",
                   milliseconds_text(rounded_down(*row.lower_bound, 5)), gap_text(*row.gap));
   if (*row.gap == 0) text += ": optimal";
   if (row.simulate_gap) text += fmt::format(", {} % simulated", gap_text(*row.simulate_gap));
   const std::string covers = without_digests(record.bound_covers);
   text += covers == above ? ") of the same class" : ") of " + covers;
   above = covers;
-  return text + "\n";
+  return wrapped(text);
 }
 
 /// Why each other family is not the plan, those with the same reason together: of its schedules
@@ -80,7 +96,7 @@ std::string families_line(const CaseRecord& record) {
   for (std::size_t i = 0; i < std::min(groups.size(), kMostShown); ++i)
     text += (i > 0 ? "; " : "") + groups[i].second + ": " + groups[i].first;
   if (groups.size() > kMostShown) text += "; others are in report.html";
-  return text.empty() ? "" : (planned ? "    other families: " : "    families: ") + text + "\n";
+  return text.empty() ? "" : wrapped((planned ? "other families: " : "families: ") + text);
 }
 
 std::string limits(const std::vector<Bytes>& limit, const MemoryUnit& unit) {
@@ -265,7 +281,7 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
   // Of many cases the page says it.
   const bool few = cases.size() <= kMostExplained;
   std::string above;
-  bool over = false;
+  bool over = false, recomputed = false;
   for (const CaseRecord& record : cases) {
     const std::string limit =
         record.plans.empty() ? "" : limits(record.plans.front().memory_limit, layout.unit);
@@ -274,6 +290,8 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
     for (const PlanRecord& plan : record.plans) {
       const Line line = line_of(plan, layout.columns, layout.unit);
       text += text_of(line, layout);
+      recomputed = recomputed || (record.plans.size() > 1 &&
+                                  plan.row.knobs.find("recompute=") != std::string::npos);
       over = over || (!line.figures.empty() && line.memory.find('!') != std::string::npos);
       if (&plan == &record.plans.front())
         text += bound_line(record, above) + (few ? families_line(record) : "") +
@@ -281,6 +299,7 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
                 changes_text(record);
     }
   }
+  if (recomputed) text += "\nonly what says recompute= recomputes anything, no baseline does\n";
   return over ? text + "\n! more than the device has\n" : text;
 }
 

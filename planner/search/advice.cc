@@ -81,7 +81,13 @@ class Adviser {
       return std::ranges::find(problem_.schedules, spec) != problem_.schedules.end();
     };
     if (!problem_.cuts) std::erase_if(all.schedules, listed);
-    note(attempt("other schedules, which keep fewer microbatches in flight", std::move(all)));
+    const bool too_long = std::ranges::all_of(
+        problem_.schedules, [most = most_stages(problem_.layers)](const ScheduleSpec& spec) {
+          return spec.stages() > most;
+        });
+    note(attempt(too_long ? "other schedules, which have fewer stages"
+                          : "other schedules, which keep fewer microbatches in flight",
+                 std::move(all)));
   }
 
   std::optional<Remedy> with_devices(std::size_t ranks) const {

@@ -61,6 +61,15 @@ TEST_F(ShortMemory, WithoutRecomputationSaysThatItWouldHelp) {
   EXPECT_THAT(outcome.err, HasSubstr("would help: recomputing stages: 1f1b"));
 }
 
+// Fourteen stages of eight layers: no memory is short.
+TEST_F(ShortMemory, SchedulesOfTooManyStagesAreToldApartFromThoseThatHoldTooMuch) {
+  const Outcome outcome = run({"short.yaml", "--out", "out", "--set", "plan.families=looped",
+                               "--set", "plan.loops=7", "--set", "plan.reserve=1 GiB"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.out, HasSubstr("would help: other schedules, which have fewer stages: "));
+  EXPECT_EQ(outcome.out.find("in flight"), std::string::npos);
+}
+
 TEST_F(ShortMemory, APlanFileKeepsWhatIsRecomputed) {
   run({"short.yaml", "--out", "out"});
   std::filesystem::copy(folder_ / "out" / "devices=2,microbatches=4" / "planned", folder_ / "kept");

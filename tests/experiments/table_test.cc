@@ -185,11 +185,25 @@ TEST(Table, TheBoundIsRoundedDownAndSaysWhatItCovers) {
   EXPECT_EQ(below(record),
             "    bound 19.996 ms (gap 5.0 % estimated) of all cuts of 37 layers, 14 listed "
             "schedules in all\n");
+  // A long class goes on in a further line.
+  record.bound_covers += ", in all the placements that they have";
+  EXPECT_THAT(below(record), HasSubstr("14 listed schedules in all, in all the\n"
+                                       "        placements that they have\n"));
   record.plans[0].row.simulate_gap = 0.1;
   EXPECT_THAT(below(record), HasSubstr("(gap 5.0 % estimated, 10.0 % simulated) of all"));
   const std::string twice = results_table({record, record});
   EXPECT_THAT(twice, HasSubstr(" of all cuts"));
   EXPECT_THAT(twice, HasSubstr(" % simulated) of the same class\n"));
+}
+
+TEST(Table, SaysThatBaselinesDoNotRecompute) {
+  CaseRecord record = example();
+  const std::string note = "no baseline does";
+  EXPECT_THAT(results_table({record}), Not(HasSubstr(note)));
+  record.plans[0].row.knobs = "recompute=all";
+  EXPECT_THAT(results_table({record}), HasSubstr(note));
+  record.plans.resize(1);
+  EXPECT_THAT(results_table({record}), Not(HasSubstr(note)));
 }
 
 TEST(Table, OnlyWhatIsOptimalIsAtItsBound) {
@@ -218,7 +232,7 @@ TEST(Table, EachOtherFamilySaysWhyItLostIfTheCasesAreFew) {
                  {"1f1b, prefetch=0", ruled_out, {}},
                  {"zb_h1", "rank 0 lacks 1 GiB", {}}};
   const std::string line = "    other families: zbv: 2 ms slower; gpipe, 1f1b: " + ruled_out +
-                           "; zb_h1: rank 0 lacks 1 GiB";
+                           "; zb_h1: rank 0 lacks\n        1 GiB";
   EXPECT_EQ(below(record), line + "\n");
   record.lost.push_back({"zb_h2", "rank 0 lacks 2 GiB", {}});
   EXPECT_EQ(below(record), line + "; zb_h2: rank 0 lacks 2 GiB\n");
