@@ -289,7 +289,15 @@ int run_certify(const Arguments& arguments) {
   if (!options.has("file"))
     throw ConfigError({}, "certify needs a file: plan.yaml or certificate.txt");
   std::filesystem::path file = options.text("file");
-  if (std::filesystem::is_directory(file)) file /= "plan.yaml";
+  if (!std::filesystem::exists(file)) throw ConfigError({file.string()}, "there is no such file");
+  if (std::filesystem::is_directory(file)) {
+    // Where nothing fits there is a proof and no plan.
+    const bool planned = std::filesystem::exists(file / "plan.yaml");
+    file /= planned ? "plan.yaml" : "certificate.txt";
+    if (!planned && !std::filesystem::exists(file))
+      throw ConfigError({file.parent_path().string()},
+                        "there is neither a plan.yaml nor a certificate.txt");
+  }
   const bool of_plan = file.extension() == ".yaml";
   const std::filesystem::path proof = of_plan ? file.parent_path() / "certificate.txt" : file;
   if (of_plan && !std::filesystem::exists(proof))

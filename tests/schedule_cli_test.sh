@@ -28,7 +28,8 @@ printf '0F0\n' | "$program" validate - >/dev/null 2>&1; check "incomplete" 2 $?
 check "unknown option" "'--microbatch'; see pfeife-schedule generate --help" \
   "$("$program" generate gpipe --ranks 4 --microbatch 8 2>&1)"
 "$program" certify / >/dev/null 2>&1; check "a folder has no proof" 2 $?
-check "a folder has no proof" "certificate.txt: is not there" "$("$program" certify / 2>&1)"
+check "a folder has no proof" "neither a plan.yaml nor a certificate.txt" "$("$program" certify / 2>&1)"
+check "missing plan" "/nowhere.yaml: there is no such file" "$("$program" certify /nowhere.yaml 2>&1)"
 "$program" frobnicate >/dev/null 2>&1; check "unknown verb" 2 $?
 "$program" info /nowhere.csv >/dev/null 2>&1; check "missing file" 2 $?
 "$program" --help >/dev/null; check "help" 0 $?
