@@ -136,6 +136,23 @@ TEST(LayerTemporary, OfANodeLiesBesideWhatLaterNodesHaveNotSavedYet) {
   EXPECT_EQ(of_one_layer(idle, busy), (PassBytes{Bytes{100}, Bytes{100}, Bytes{85}, Bytes{100}}));
 }
 
+// As with layers: what node 0 makes and node 1 saves, 40 B, is there while node 0 runs forward, and
+// gone when it runs backward; kept for W, I leaves it to node 1's W.
+TEST(LayerTemporary, AStorageIsThereFromTheNodeThatMakesItToTheFirstThatSavedIt) {
+  Graph graph;
+  graph.nodes.resize(2);
+  graph.values.resize(1);
+  graph.values[0].producer = NodeId{0};
+  Profile profile;
+  profile.nodes.resize(2);
+  profile.nodes[0].temporary = PassBytes::same(Bytes{100});
+  profile.storages = {{.value = ValueId{0}, .bytes = Bytes{40}, .savers = {NodeId{1}}}};
+  const auto found = [&] { return layer_temporary(graph, profile, {{0, 0}, 1}).at(0); };
+  EXPECT_EQ(found(), (PassBytes{Bytes{100}, Bytes{60}, Bytes{60}, Bytes{100}}));
+  profile.storages[0].weight_savers = {NodeId{1}};
+  EXPECT_EQ(found(), (PassBytes{Bytes{100}, Bytes{60}, Bytes{100}, Bytes{60}}));
+}
+
 /// What a stage holds while each of its layers runs, one microbatch in flight, added up from what
 /// is alive: the highest of F, B, I and W above the parameters. Values that come and go are left
 /// out, so the layers must not pass any between stages.
