@@ -3,6 +3,7 @@
 // pfeife-schedule lower - | ... This file reads the command line; what the verbs do is in
 // planner/schedule_tool.
 #include <boost/program_options.hpp>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -313,7 +314,15 @@ int run_certify(const Arguments& arguments) {
       throw ConfigError({proof.string()}, "the certificate is not of this plan: " + reason);
   }
   std::vector<Verdict> verdicts;
+  const auto started = std::chrono::steady_clock::now();
+  auto said = started;
   for (const Certificate& certificate : certificates) {
+    if (const auto now = std::chrono::steady_clock::now(); now - said > std::chrono::seconds(10)) {
+      std::cerr << "after " << std::chrono::floor<std::chrono::seconds>(now - started).count()
+                << " s: " << verdicts.size() << " of " << certificates.size()
+                << " problems judged\n";
+      said = now;
+    }
     verdicts.push_back(certify(certificate, std::thread::hardware_concurrency()));
     if (!verdicts.back().refusal.empty())
       throw ConfigError({proof.string()}, "the certificate is refused: " + verdicts.back().refusal);

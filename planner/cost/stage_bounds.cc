@@ -10,42 +10,52 @@ constexpr std::int64_t kMost = std::int64_t{1} << 53;  // sums stop here: a diff
 
 StageBounds::StageBounds(const Layers& layers, const Placement& placement, const Cluster& cluster,
                          Recompute recompute)
-    : layers_(layers), placement_(placement), cluster_(cluster) {
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    segment_.push_back(last());
-    if (l + 1 == layers.size() || layers.layers[l].no_cut_after.empty()) layer_.push_back(l + 1);
-  }
-  for (std::size_t kind = 0; kind < cluster.kinds.size(); ++kind) sum(kind, recompute);
-  find_temporaries();
-  find_crossings();
+    : placement_(&placement),
+      cluster_(&cluster),
+      sums_(std::make_shared<const Sums>(layers, cluster, recompute)) {}
+
+StageBounds StageBounds::of(const Placement& placement) const {
+  StageBounds same = *this;
+  same.placement_ = &placement;
+  return same;
 }
 
-void StageBounds::sum(std::size_t kind, Recompute recompute) {
-  auto& sums = sums_.emplace_back();
-  sums.fill(std::vector<std::int64_t>(layer_.size(), 0));
-  const auto add = [&](Amount amount, std::size_t layer, std::int64_t more) {
-    std::int64_t& sum = sums[amount][segment_[layer] + 1];
+StageBounds::Sums::Sums(const Layers& layers, const Cluster& cluster, Recompute recompute) {
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    segment.push_back(last());
+    if (l + 1 == layers.size() || layers.layers[l].no_cut_after.empty()) layer.push_back(l + 1);
+  }
+  for (std::size_t kind = 0; kind < cluster.kinds.size(); ++kind) add_kind(layers, kind, recompute);
+  find_temporaries(layers);
+  find_crossings(layers);
+}
+
+void StageBounds::Sums::add_kind(const Layers& layers, std::size_t kind, Recompute recompute) {
+  auto& sums = of_kind.emplace_back();
+  sums.fill(std::vector<std::int64_t>(layer.size(), 0));
+  const auto add = [&](Amount amount, std::size_t l, std::int64_t more) {
+    std::int64_t& sum = sums[amount][segment[l] + 1];
     sum += std::min(more, kMost - sum);
   };
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
-    const Layer& layer = layers_.layers[l];
-    const LayerTimes& times = layer.times.at(kind);
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const Layer& one = layers.layers[l];
+    const LayerTimes& times = one.times.at(kind);
     add(kForward, l, times.forward.count());
     add(kInput, l, times.backward_input.count());
     if (recompute == Recompute::Full) add(kInput, l, times.forward.count());
     add(kWeight, l, times.backward_weight.count());
     add(kStep, l, times.optimizer.count());
-    add(kSaved, l, layer.saved.value);
-    add(kWeightSaved, l, layer.weight_saved.value);
+    add(kSaved, l, one.saved.value);
+    add(kWeightSaved, l, one.weight_saved.value);
   }
   std::set<std::size_t> values;  // one that crosses counts once, however many storages name it
-  for (const LayerStorage& storage : layers_.storages) {
+  for (const LayerStorage& storage : layers.storages) {
     if (!storage.savers.empty() && (!storage.value || values.insert(*storage.value).second))
       add(kSaved, storage.savers.front().index(), storage.bytes.value);
     if (!storage.weight_savers.empty())
       add(kWeightSaved, storage.weight_savers.front().index(), storage.bytes.value);
   }
-  for (const LayerParameter& parameter : layers_.parameters) {
+  for (const LayerParameter& parameter : layers.parameters) {
     if (parameter.users.empty()) continue;
     const std::size_t first = parameter.users.front().index();
     for (const Bytes part : {parameter.bytes, parameter.gradient, parameter.state})
@@ -59,69 +69,69 @@ void StageBounds::sum(std::size_t kind, Recompute recompute) {
 /// What later layers of the stage have saved is not there yet in F, or no longer in B; in I it
 /// turns into what W needs, of a storage if its first user of both kinds is in the same segment; in
 /// W, what they kept is gone.
-void StageBounds::find_temporaries() {
-  const std::size_t layers = layers_.size(), positions = layer_.size();
-  using Sums = std::vector<std::int64_t>;  // [layer] of the layers before it
-  Sums saved(layers + 1, 0), replaced = saved, weight = saved;
-  const auto add = [](Sums& sums, std::size_t layer, Bytes more) {
-    sums[layer + 1] += std::min(more.value, kMost - sums[layer + 1]);
+void StageBounds::Sums::find_temporaries(const Layers& layers) {
+  const std::size_t count = layers.size(), positions = layer.size();
+  using Before = std::vector<std::int64_t>;  // [layer] of the layers before it
+  Before saved(count + 1, 0), replaced = saved, weight = saved;
+  const auto add = [](Before& sums, std::size_t l, Bytes more) {
+    sums[l + 1] += std::min(more.value, kMost - sums[l + 1]);
   };
-  for (std::size_t l = 0; l < layers; ++l) {
-    add(saved, l, layers_.layers[l].saved), add(weight, l, layers_.layers[l].weight_saved);
-    add(replaced, l, layers_.layers[l].weight_saved);
+  for (std::size_t l = 0; l < count; ++l) {
+    add(saved, l, layers.layers[l].saved), add(weight, l, layers.layers[l].weight_saved);
+    add(replaced, l, layers.layers[l].weight_saved);
   }
   std::set<std::size_t> values;
-  for (const LayerStorage& storage : layers_.storages) {
+  for (const LayerStorage& storage : layers.storages) {
     const bool needed = !storage.weight_savers.empty();
     if (needed) add(weight, storage.weight_savers.front().index(), storage.bytes);
     if (storage.savers.empty() || (storage.value && !values.insert(*storage.value).second))
       continue;
     const std::size_t first = storage.savers.front().index();
     add(saved, first, storage.bytes);
-    if (needed && segment_[storage.weight_savers.front().index()] == segment_[first])
+    if (needed && segment[storage.weight_savers.front().index()] == segment[first])
       add(replaced, first, storage.bytes);
   }
-  for (Sums* sums : {&saved, &replaced, &weight})
-    for (std::size_t l = 0; l < layers; ++l)
+  for (Before* sums : {&saved, &replaced, &weight})
+    for (std::size_t l = 0; l < count; ++l)
       (*sums)[l + 1] += std::min((*sums)[l], kMost - (*sums)[l + 1]);
-  const auto during = [&](std::size_t pass, const Layer& layer) {
-    const PassBytes& more = layer.temporary;
+  const auto during = [&](std::size_t pass, const Layer& one) {
+    const PassBytes& more = one.temporary;
     const Bytes own[kPasses]{more.forward, more.backward, more.input, more.weight};
     return std::min(own[pass].value, kMost) +
-           (pass == 2 ? std::min(layer.weight_saved.value, kMost) : 0);
+           (pass == 2 ? std::min(one.weight_saved.value, kMost) : 0);
   };
   const auto held = [&](std::size_t pass, std::size_t l) {
     return pass == 3 ? weight[l] : saved[l] - (pass == 2 ? replaced[l] : 0);
   };
   for (std::size_t pass = 0; pass < kPasses; ++pass) {
-    temporary_[pass].assign(positions * positions, 0);
+    temporary[pass].assign(positions * positions, 0);
     for (std::size_t from = 0; from < last(); ++from) {
-      std::int64_t most = held(pass, layer_[from]);
-      for (std::size_t l = layer_[from]; l < layers; ++l) {
-        most = std::max(most, during(pass, layers_.layers[l]) + held(pass, l + 1));
-        temporary_[pass][from * positions + segment_[l] + 1] =
+      std::int64_t most = held(pass, layer[from]);
+      for (std::size_t l = layer[from]; l < count; ++l) {
+        most = std::max(most, during(pass, layers.layers[l]) + held(pass, l + 1));
+        temporary[pass][from * positions + segment[l] + 1] =
             std::max<std::int64_t>(0, most - held(pass, l + 1));
       }
     }
   }
 }
 
-void StageBounds::find_crossings() {
-  crossing_.resize(layer_.size());
-  for (const LayerValue& value : layers_.values) {
-    const std::size_t producer = segment_[value.producer.index()];
+void StageBounds::Sums::find_crossings(const Layers& layers) {
+  crossing.resize(layer.size());
+  for (const LayerValue& value : layers.values) {
+    const std::size_t producer = segment[value.producer.index()];
     auto reader = value.consumers.begin();
-    for (std::size_t q = producer + 1; q <= segment_[value.consumers.back().index()]; ++q) {
-      while (segment_[reader->index()] < q) ++reader;
-      crossing_[q].push_back({producer, segment_[reader->index()], &value});
+    for (std::size_t q = producer + 1; q <= segment[value.consumers.back().index()]; ++q) {
+      while (segment[reader->index()] < q) ++reader;
+      crossing[q].push_back({producer, segment[reader->index()], &value});
     }
   }
 }
 
 std::int64_t StageBounds::once(std::size_t s, std::size_t amount) const {
-  const DeviceKind& device = cluster_.kinds[kind(s)];
+  const DeviceKind& device = cluster_->kinds[kind(s)];
   if (amount == kForward || amount == kInput) return device.stage_overhead.count();
-  const auto& ranks = placement_.rank_of_stage;
+  const auto& ranks = placement_->rank_of_stage;
   const bool first = std::ranges::find(ranks, ranks[s]) - ranks.begin() == std::ptrdiff_t(s);
   return amount == kStep && first ? device.iteration_overhead.count() : 0;
 }
@@ -142,9 +152,9 @@ void StageBounds::Message::add(const LayerValue& value, bool back) {
 
 Nanoseconds StageBounds::time(std::size_t s, bool back, const Message& message) const {
   const DeviceId before = device(s - 1), here = device(s);
-  if (placement_.rank_of_stage[s - 1] == placement_.rank_of_stage[s]) return Nanoseconds{0};
+  if (placement_->rank_of_stage[s - 1] == placement_->rank_of_stage[s]) return Nanoseconds{0};
   if (message.timed == Bytes{0} && message.published > Nanoseconds{0}) return message.published;
-  const Path& path = back ? cluster_.path(here, before) : cluster_.path(before, here);
+  const Path& path = back ? cluster_->path(here, before) : cluster_->path(before, here);
   return message.published + transfer_time(path, message.timed);
 }
 
@@ -154,7 +164,7 @@ std::optional<Nanoseconds> StageBounds::message(std::size_t s, std::size_t begin
                                                 std::size_t end, bool back) const {
   Message message;
   bool any = false;
-  for (const auto& [producer, reader, value] : crossing_[q]) {
+  for (const auto& [producer, reader, value] : sums_->crossing[q]) {
     if (producer < begin || reader >= end || (back && value->gradient_bytes == Bytes{0})) continue;
     any = true;
     message.add(*value, back);
@@ -167,7 +177,7 @@ std::optional<Nanoseconds> StageBounds::message(std::size_t s, std::size_t begin
 Nanoseconds StageBounds::some_message(std::size_t s, std::size_t begin, std::size_t q,
                                       std::size_t end, bool back) const {
   Nanoseconds least{kMost};
-  for (const auto& [producer, reader, value] : crossing_[q]) {
+  for (const auto& [producer, reader, value] : sums_->crossing[q]) {
     if (producer < begin || reader >= end || (back && value->gradient_bytes == Bytes{0})) continue;
     Message alone;
     alone.add(*value, back);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -35,18 +36,20 @@ class StageBounds {
   /// again; what of it stays away from memory is for the caller to say.
   StageBounds(const Layers& layers, const Placement& placement, const Cluster& cluster,
               Recompute recompute = Recompute::None);
+  /// The same for the stages of another placement: the sums are not made again.
+  StageBounds of(const Placement& placement) const;
 
   /// The last position.
-  std::size_t last() const { return layer_.size() - 1; }
+  std::size_t last() const { return sums_->layer.size() - 1; }
   /// Layers before a position.
-  std::size_t layer(std::size_t position) const { return layer_[position]; }
+  std::size_t layer(std::size_t position) const { return sums_->layer[position]; }
 
   /// Of all layers before position q on the device of stage s, in [0, 2^53]. The difference of two
   /// positions, with what comes once(), is at most what the stage between them adds to its rank; of
   /// F, I and W it is just that. A storage or parameter that several stages share goes to the
   /// first.
   std::int64_t until(std::size_t q, std::size_t s, std::size_t amount) const {
-    return sums_[kind(s)][amount][q];
+    return sums_->of_kind[kind(s)][amount][q];
   }
   /// What comes on top, whatever the layers: overheads.
   std::int64_t once(std::size_t s, std::size_t amount) const;
@@ -56,7 +59,7 @@ class StageBounds {
   /// the microbatch that runs: in the pass that is the number of an Op: F, B, I, W.
   static constexpr std::size_t kPasses = 4;
   std::int64_t temporary(std::size_t pass, std::size_t from, std::size_t to) const {
-    return temporary_[pass][from * layer_.size() + to];
+    return sums_->temporary[pass][from * sums_->layer.size() + to];
   }
   /// At least the time of the message (`back`: of the gradients that come back) between stage s -
   /// 1, which begins at `begin` or before, and stage s, which begins at q and ends at `end` or
@@ -73,8 +76,21 @@ class StageBounds {
     std::size_t producer, reader;  // segments; the first that reads behind the position
     const LayerValue* value;
   };
-  DeviceId device(std::size_t s) const { return placement_.device(placement_.rank_of_stage[s]); }
-  std::size_t kind(std::size_t s) const { return cluster_.kind_of_device[device(s).index()]; }
+  /// What does not depend on the placement.
+  struct Sums {
+    Sums(const Layers& layers, const Cluster& cluster, Recompute recompute);
+    void add_kind(const Layers& layers, std::size_t kind, Recompute recompute);
+    void find_temporaries(const Layers& layers);
+    void find_crossings(const Layers& layers);
+    std::size_t last() const { return layer.size() - 1; }
+
+    std::vector<std::size_t> layer{0}, segment;                            // [position], [layer]
+    std::vector<std::array<std::vector<std::int64_t>, kAmounts>> of_kind;  // [...][position]
+    std::array<std::vector<std::int64_t>, kPasses> temporary;  // [from * positions + to]
+    std::vector<std::vector<Crossing>> crossing;               // [position]
+  };
+  DeviceId device(std::size_t s) const { return placement_->device(placement_->rank_of_stage[s]); }
+  std::size_t kind(std::size_t s) const { return cluster_->kind_of_device[device(s).index()]; }
   /// Of a message from the stage before s, or back to it.
   struct Message {
     Bytes timed{0};
@@ -82,17 +98,10 @@ class StageBounds {
     void add(const LayerValue& value, bool back);
   };
   Nanoseconds time(std::size_t s, bool back, const Message& message) const;
-  void sum(std::size_t kind, Recompute recompute);
-  void find_temporaries();
-  void find_crossings();
 
-  const Layers& layers_;
-  const Placement& placement_;
-  const Cluster& cluster_;
-  std::vector<std::size_t> layer_{0}, segment_;                        // [position], [layer]
-  std::vector<std::array<std::vector<std::int64_t>, kAmounts>> sums_;  // [kind][...][position]
-  std::array<std::vector<std::int64_t>, kPasses> temporary_;           // [from * positions + to]
-  std::vector<std::vector<Crossing>> crossing_;                        // [position]
+  const Placement* placement_;
+  const Cluster* cluster_;
+  std::shared_ptr<const Sums> sums_;
 };
 
 }  // namespace pfeife

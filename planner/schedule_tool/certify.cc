@@ -34,12 +34,12 @@ void require(bool holds, const char* otherwise) {
 
 class ProofCheck {
  public:
-  ProofCheck(const Certificate& c, const CertifiedProof& proof)
+  ProofCheck(const Certificate& c, const CertifiedProof& proof, const StageBounds& bounds)
       : c_(c),
         proof_(proof),
         stages_(proof.spec.stages()),
         placement_{placement_for(proof.spec).rank_of_stage, c.device_of_rank},
-        bounds_(c.layers, placement_, c.cluster, c.recompute) {
+        bounds_(bounds.of(placement_)) {
     if (!proof.any_order) {
       require(!family(proof.spec.family).built_for_costs, "an order that is not given");
       const Nanoseconds ns{1};
@@ -304,12 +304,14 @@ Verdict certify(const Certificate& c, std::size_t threads) {
   std::vector<std::size_t> cuts(c.proofs.size());
   try {
     require(c.bound > 0 && !c.proofs.empty(), "there is nothing to prove");
+    const Placement none;
+    const StageBounds bounds(c.layers, none, c.cluster, c.recompute);
     parallel_for(cuts.size(), threads, [&](std::size_t p) {
       const CertifiedProof& proof = c.proofs[p];
       require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");
       require(!refusal(proof.spec), "a schedule that there is not");
       if (proof.whole == CertifiedProof::Whole::No)
-        cuts[p] = ProofCheck(c, proof).check();
+        cuts[p] = ProofCheck(c, proof, bounds).check();
       else
         require(takes_the_bound(c, proof), "the model as a whole takes less than the bound");
     });
