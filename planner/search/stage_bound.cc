@@ -36,21 +36,6 @@ std::vector<Moments> moments(const Schedule& schedule, std::size_t stages) {
   return found;
 }
 
-/// Prefix sums over the positions, each segment on the kind of device of the stages that is fastest
-/// at it.
-std::vector<double> fastest(const CutModel& model, const CutCosts& costs, Work work) {
-  std::vector<double> sums(static_cast<std::size_t>(model.last()) + 1, 0.0);
-  for (std::size_t p = 1; p < sums.size(); ++p) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const std::size_t kind : costs.kinds()) {
-      const std::vector<double>& prefix = model.time(kind, work);
-      least = std::min(least, prefix[p] - prefix[p - 1]);
-    }
-    sums[p] = sums[p - 1] + least;
-  }
-  return sums;
-}
-
 class Chain {
  public:
   Chain(const CutModel& model, const CutCosts& costs, const Schedule& schedule,
@@ -58,8 +43,8 @@ class Chain {
       : model_(model),
         costs_(costs),
         moments_(moments(schedule, latency.size())),
-        forward_(fastest(model, costs, Work::Forward)),
-        input_(fastest(model, costs, Work::BackwardInput)),
+        forward_(fastest_times(model, costs, Work::Forward)),
+        input_(fastest_times(model, costs, Work::BackwardInput)),
         up_(latency.size(), 0.0),
         down_(latency.size(), 0.0) {
     for (std::size_t s = 1; s < latency.size(); ++s) {
@@ -142,11 +127,40 @@ class Chain {
 
 }  // namespace
 
+std::vector<double> fastest_times(const CutModel& model, const CutCosts& costs, Work work) {
+  std::vector<double> sums(static_cast<std::size_t>(model.last()) + 1, 0.0);
+  for (std::size_t p = 1; p < sums.size(); ++p) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::size_t kind : costs.kinds()) {
+      const std::vector<double>& prefix = model.time(kind, work);
+      least = std::min(least, prefix[p] - prefix[p - 1]);
+    }
+    sums[p] = sums[p - 1] + least;
+  }
+  return sums;
+}
+
 double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule& compute_only,
                    std::span<const CutCosts::Latency> latency, double enough) {
   const Chain chain(model, costs, compute_only, latency);
   const double most = std::floor(enough);
   return chain.suffices(most - 1) ? chain.least(0, most) : most;
+}
+
+std::vector<std::vector<std::int32_t>> stage_reaches(const CutModel& model, const CutCosts& costs,
+                                                     const Schedule& compute_only, double time) {
+  const std::size_t stages = costs.kinds().size();
+  const std::vector<CutCosts::Latency> none(stages, {0, 0});
+  const Chain chain(model, costs, compute_only, none);
+  std::vector<std::vector<std::int32_t>> found(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const std::size_t most = chain.end() - (stages - 1 - s);
+    for (std::size_t p = 0, q = 0; p <= chain.end(); ++p) {  // never falls with the begin
+      for (q = std::max(p, q); q < most && chain.longest(s, p, q + 1) <= time;) ++q;
+      found[s].push_back(static_cast<std::int32_t>(q));
+    }
+  }
+  return found;
 }
 
 std::vector<StagePath> binding_paths(const CutModel& model, const CutCosts& costs,
