@@ -11,6 +11,7 @@
 #include "planner/search/branch_and_bound.h"
 #include "planner/search/built_orders.h"
 #include "planner/search/local_search.h"
+#include "planner/search/round_bound.h"
 
 namespace pfeife {
 
@@ -19,8 +20,10 @@ struct Contender {
   std::size_t number = 0;  ///< in Problem::schedules
   std::unique_ptr<Candidates> candidates;
   std::unique_ptr<BranchAndBound> proof;
-  double floor = 0;          ///< ns; a bound that took no search of the schedule's own cuts
-  double certified = 0;      ///< ns; the part of that which a certificate can say
+  double floor = 0;      ///< ns; a bound that took no search of the schedule's own cuts
+  double certified = 0;  ///< ns; the part of that which a certificate can say
+  /// nullopt: not asked for yet; of nullptr: there are no such paths.
+  std::optional<std::unique_ptr<RoundBound>> rounds;
   std::vector<Cuts> simple;  ///< simple_cuts
   Scored start;
   bool near = false;       ///< what the proof came near to has been tried

@@ -13,6 +13,8 @@ constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
 constexpr std::size_t kPartsARound = 8;      ///< of their trees, all together
 constexpr double kFirstBounds = 2e8;         ///< ns for the first bounds
 constexpr double kBounding = 4e7;            ///< ns for those that follow, per effort
+constexpr double kFirstRounds = 5e8;         ///< ns for what two rounds say of the lowest bounds
+constexpr double kRounds = 2e6;              ///< ns for more of that, per effort
 constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the minima
 
 double spent(const Contender& c) {
@@ -41,11 +43,10 @@ void JointSearch::bound_all() {
   std::vector<std::size_t> order = ranked(by_start);
   order.resize(std::min(order.size(), kSideBySide));
   each(order, bound_one);
-  if (std::ranges::any_of(contenders_,
-                          [](const Contender& c) { return c.proof && c.proof->linked_only(); }))
-    raise_floors(target);
+  if (linked_only()) raise_floors(target);
   each_within(kFirstBounds, ranked(by_start), bound_one);
   bound_unproven();
+  raise_lowest(kFirstRounds);
 }
 
 /// Those that the budget has left out so far.
@@ -54,6 +55,7 @@ void JointSearch::bound_more(std::size_t span) {
   std::erase_if(order, [&](std::size_t i) { return contenders_[i].proof != nullptr; });
   each_within(static_cast<double>(span) * kBounding, order,
               [&, target = best_time()](Contender& c) { bound(c, target); });
+  raise_lowest(static_cast<double>(span) * kRounds);
   descend_more(span);
 }
 
@@ -80,6 +82,12 @@ void JointSearch::bound_any_order() {
       any_order_.emplace_back(model_, problem_, spec);
 }
 
+/// The class that is covered has only linked stages.
+bool JointSearch::linked_only() const {
+  return std::ranges::any_of(contenders_,
+                             [](const Contender& c) { return c.proof && c.proof->linked_only(); });
+}
+
 /// What holds for linked stages and needs no tree: where all are, and once the class that is
 /// covered has no others.
 void JointSearch::raise_floors(double target) {
@@ -89,6 +97,28 @@ void JointSearch::raise_floors(double target) {
                               std::min(target, Candidates::kTooFull));
     c.floor = std::max(c.floor, c.certified);
   });
+}
+
+/// Of schedules with too many stages for a tree: the lowest bound, to what the next one is, and so
+/// on. Certificates know nothing of it.
+void JointSearch::raise_lowest(double budget) {
+  if (best_time() == kInfinite || (!model_.all_linked() && !linked_only())) return;
+  while (budget > 0) {
+    const auto order = ranked([](const Contender& c) { return c.bound(); });
+    if (order.empty()) return;
+    Contender& c = contenders_[order.front()];
+    if (c.bound() >= best_time() || c.candidates->stages() <= Relaxation::kFewStages) return;
+    if (!c.rounds) c.rounds = RoundBound::make(*c.candidates);
+    if (!*c.rounds) return;
+    double enough = best_time();
+    for (const std::size_t i : order)
+      if (const double other = contenders_[i].bound(); other > c.bound())
+        enough = std::min(enough, other);
+    const double before = (*c.rounds)->work();
+    c.floor = (*c.rounds)->raise(c.bound(), enough, budget);
+    budget -= (*c.rounds)->work() - before;
+    if (c.floor < enough) return;
+  }
 }
 
 void JointSearch::bound(Contender& c, double target) {
