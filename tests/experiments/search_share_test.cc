@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "experiments/choices.h"
 #include "experiments/progress.h"
 
 namespace pfeife {
@@ -56,6 +57,29 @@ TEST_F(Reports, NeverGoBackAndAreOfTheWholeOnlyAtTheEnd) {
     EXPECT_LT(shares[shares.size() - 2], 0.999) << count;
   }
   EXPECT_THAT(reported(1), ::testing::ElementsAre(0.2, 0.4, 0.8, 1.0));
+}
+
+// The first has the best plan, of 1000 ns, and a bound of 900; the second's bound of 800 is that of
+// both. What the first search said on its way is not all that may be said.
+TEST_F(Reports, TheHistoryOfTheBestEndsAtTheBoundOfAll) {
+  const std::vector<Problem> both = problems(2);
+  const Searcher searcher = [&](const Problem& problem, const SearchOptions&) {
+    const bool first = &problem == &both[0];
+    SearchOutcome outcome;
+    PlannedSchedule& plan = outcome.plans.emplace_back();
+    plan.estimate = Nanoseconds{first ? 1000 : 1100};
+    plan.peak_memory = {Bytes{1}};
+    outcome.bound.emplace().time = Nanoseconds{first ? 900 : 800};
+    outcome.history = {{1, plan.estimate, Nanoseconds{700}},
+                       {2, plan.estimate, outcome.bound->time}};
+    return outcome;
+  };
+  const std::vector<SettledCase> cases(2, {CaseConfig{}, &layers_});
+  const SearchOutcome found = search_settled(cases, both, {}, searcher).outcome;
+  EXPECT_EQ(found.bound->time, Nanoseconds{800});
+  ASSERT_EQ(found.history.size(), 2u);
+  EXPECT_EQ(found.history[0].bound, Nanoseconds{700});
+  EXPECT_EQ(found.history[1].bound, Nanoseconds{800});
 }
 
 TEST(ProgressShare, IsNotOfTheWholeWhileTheStepGoesOn) {
