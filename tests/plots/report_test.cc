@@ -317,8 +317,9 @@ TEST(Report, ThePlanIsMarkedOnTheFront) {
   const auto colours = [&](std::size_t plan) {
     report_case.plans[0].row.estimate = report_case.front[plan].estimate;
     report_case.plans[0].row.peak_memory = report_case.front[plan].peak_memory;
+    const auto chart = parse_xml(plots::front_chart(report_case));
     std::vector<std::string> found;
-    for (const XmlElement* mark : by_name(parse_xml(plots::front_chart(report_case)), "rect"))
+    for (const XmlElement* mark : by_name(chart, "rect"))
       found.push_back(mark->attribute("fill"));
     return found;
   };

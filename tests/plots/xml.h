@@ -31,5 +31,6 @@ void collect(const XmlElement& root, std::vector<const XmlElement*>& out, Predic
 }
 std::vector<const XmlElement*> by_class(const XmlElement& root, const std::string& name);
 std::vector<const XmlElement*> by_name(const XmlElement& root, const std::string& name);
+std::vector<const XmlElement*> by_name(XmlElement&& root, const std::string& name) = delete;
 
 }  // namespace pfeife
