@@ -171,8 +171,9 @@ std::string header(const Layout& layout) {
          "\n";
 }
 
-/// Plans that need less memory than the one shown, in a line. Where the memory is the same in the
-/// digits shown the first is, where the time is, the last.
+/// Plans that need less memory than the one shown, in a line: of a front that may be long, each
+/// with a twentieth less than the one before. Where the time is the same in the digits shown the
+/// last is.
 std::string front_text(const CaseRecord& record, const MemoryUnit& unit) {
   constexpr std::size_t kMostShown = 3;
   struct Shown {
@@ -181,13 +182,14 @@ std::string front_text(const CaseRecord& record, const MemoryUnit& unit) {
   const ResultRow& plan = record.plans.front().row;
   if (!plan.estimate || !plan.peak_memory) return "";
   std::vector<Shown> points;
-  std::string last = unit.text(*plan.peak_memory);
+  Bytes last = *plan.peak_memory;
   for (const FrontPoint& point : record.front) {
-    if (point.peak_memory >= *plan.peak_memory || unit.text(point.peak_memory) == last) continue;
+    if (20 * point.peak_memory.value > 19 * last.value) continue;
     const double more =
         static_cast<double>(point.estimate.count()) / static_cast<double>(plan.estimate->count()) -
         1;
-    const Shown shown{last = unit.text(point.peak_memory), fmt::format("{:+.1f}", 100 * more)};
+    last = point.peak_memory;
+    const Shown shown{unit.text(last), fmt::format("{:+.1f}", 100 * more)};
     if (!points.empty() && points.back().more == shown.more) points.pop_back();
     points.push_back(shown);
   }

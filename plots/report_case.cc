@@ -116,9 +116,7 @@ std::string case_section(const ReportCase& report_case, std::size_t number, bool
   if (const std::string open = alternatives_table(report_case); !open.empty())
     body += heading("What the case left open") + open;
   if (const std::string front = front_chart(report_case); !front.empty())
-    body += heading(
-                "Estimated time against memory: the best plan of each schedule that no other "
-                "beats in both") +
+    body += heading("Estimated time against memory: the plans found that no other beats in both") +
             element("div", front, " class=\"wide\"");
   body += figures(report_case.figures);
   body += heading("Plans");

@@ -10,7 +10,8 @@
 namespace pfeife::plots {
 namespace {
 
-constexpr double kWidth = 1000, kHeight = 250, kLeft = 76, kRight = 420, kTop = 12, kBottom = 214;
+constexpr double kWidth = 1000, kLeft = 76, kRight = 420, kTop = 12, kBottom = 214, kBelow = 36,
+                 kLine = 13;
 
 /// Maps [low, high] to pixels, with a margin on both sides.
 struct Scale {
@@ -65,21 +66,23 @@ class Numbers {
 std::string front_chart(const ReportCase& report_case) {
   const std::vector<FrontPoint>& front = report_case.front;
   if (front.size() < 2) return "";
+  // As high as its lines of text.
+  const double bottom = std::max(kBottom, kTop + kLine * static_cast<double>(front.size()));
   // The fastest needs most memory, so it is on the right.
   const Scale x{number(front.back().peak_memory), number(front.front().peak_memory), kLeft, kRight};
-  const Scale y{number(front.front().estimate), number(front.back().estimate), kBottom, kTop};
+  const Scale y{number(front.front().estimate), number(front.back().estimate), bottom, kTop};
   Svg svg;
-  svg.line(kLeft, kBottom, kRight, kBottom, kMuted).line(kLeft, kTop, kLeft, kBottom, kMuted);
+  svg.line(kLeft, bottom, kRight, bottom, kMuted).line(kLeft, kTop, kLeft, bottom, kMuted);
   for (const FrontPoint* end : {&front.front(), &front.back()}) {
     const double px = x(number(end->peak_memory)), py = y(number(end->estimate));
-    svg.line(px, kTop, px, kBottom, kRule, " stroke-width=\"0.6\"");
+    svg.line(px, kTop, px, bottom, kRule, " stroke-width=\"0.6\"");
     svg.line(kLeft, py, kRight, py, kRule, " stroke-width=\"0.6\"");
-    svg.text(px, kBottom + 15, rounded(end->peak_memory),
+    svg.text(px, bottom + 15, rounded(end->peak_memory),
              {.size = 10, .anchor = Anchor::Middle, .color = kMuted});
     svg.text(kLeft - 6, py + 3.5, rounded(end->estimate),
              {.size = 10, .anchor = Anchor::End, .color = kMuted});
   }
-  svg.text((kLeft + kRight) / 2, kBottom + 31, "largest peak memory",
+  svg.text((kLeft + kRight) / 2, bottom + 31, "largest peak memory",
            {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted});
   std::string steps;
   for (std::size_t i = 0; i < front.size(); ++i) {
@@ -88,7 +91,7 @@ std::string front_chart(const ReportCase& report_case) {
     steps += i == 0 ? "M" + px + " " + py : "V" + py + "H" + px;
   }
   svg.path(steps, " fill=\"none\" stroke=\"" + hex(kHeld) + "\" stroke-width=\"1.5\"");
-  const double line = std::min(18.0, (kBottom - kTop) / static_cast<double>(front.size()));
+  const double line = std::min(18.0, (bottom - kTop) / static_cast<double>(front.size()));
   Numbers numbers;
   for (std::size_t i = 0; i < front.size(); ++i) {
     const FrontPoint& point = front[i];
@@ -103,7 +106,7 @@ std::string front_chart(const ReportCase& report_case) {
                        10.5, kWidth - kRight - 26),
              {.size = 10.5});
   }
-  return inline_svg(svg.document(kWidth, kHeight, "time and memory, " + report_case.name));
+  return inline_svg(svg.document(kWidth, bottom + kBelow, "time and memory, " + report_case.name));
 }
 
 }  // namespace pfeife::plots

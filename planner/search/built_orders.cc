@@ -11,6 +11,7 @@
 #include "planner/search/lack.h"
 #include "planner/search/local_search.h"
 #include "planner/search/order_annealing.h"
+#include "planner/search/pareto.h"
 #include "planner/search/start_cuts.h"
 
 namespace pfeife {
@@ -28,11 +29,15 @@ constexpr std::size_t kMoved = 10000;     ///< actions of orders whose memory is
 constexpr std::int64_t kLackSteps = 256;  ///< the least lack is known to such a part
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-/// Takes a plan if it is the best so far, and the least bad failure.
+/// Takes a plan if it is the best so far, or smaller than those that are as fast, and the least bad
+/// failure.
 void take(const std::optional<PlannedSchedule>& plan, const std::optional<Infeasible>& lack,
           BuiltPlan& result) {
   note_closest(lack, result.closest);
-  if (plan && (!result.plan || plan->estimate < result.plan->estimate)) result.plan = plan;
+  if (!plan) return;
+  if (!result.plan || plan->estimate < result.plan->estimate) result.plan = plan;
+  result.front.push_back(*plan);
+  result.front = pareto_front(std::move(result.front));
 }
 void take(const Candidates& candidates, BuiltPlan& result) {
   std::optional<PlannedSchedule> plan = candidates.best();
@@ -345,6 +350,7 @@ void BuiltSearch::work_without_recomputation(const std::vector<Partition>& start
   const std::size_t before = without_->result().candidates;
   without_->work(starts, effort, seed);
   take(without_->result().plan, without_->result().closest, result_);
+  for (const PlannedSchedule& plan : without_->result().front) take(plan, {}, result_);
   result_.candidates += without_->result().candidates - before;
 }
 

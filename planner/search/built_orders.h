@@ -17,10 +17,12 @@ namespace pfeife {
 struct BuiltPlan {
   ScheduleSpec spec;
   std::optional<PlannedSchedule> plan;  ///< with its order
-  std::optional<Infeasible> closest;    ///< if there is no plan
-  std::string impossible;               ///< why it has no cuts at all; "" = it may
-  bool nothing_fits = false;            ///< proven of any order at all
-  std::size_t candidates = 0;           ///< evaluated
+  /// Of all that were judged, those that are both slower and larger than none.
+  std::vector<PlannedSchedule> front = {};
+  std::optional<Infeasible> closest;  ///< if there is no plan
+  std::string impossible;             ///< why it has no cuts at all; "" = it may
+  bool nothing_fits = false;          ///< proven of any order at all
+  std::size_t candidates = 0;         ///< evaluated
 };
 
 /// An order with the cuts that are best under it: the fastest that fit, or else those that lack

@@ -103,7 +103,9 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
   std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
     return std::pair{p.estimate, p.spec};
   });
-  outcome.front = pareto_front(outcome.plans);
+  std::vector<PlannedSchedule> seen = outcome.plans;
+  for (const BuiltPlan& b : in.built) seen.insert(seen.end(), b.front.begin(), b.front.end());
+  outcome.front = pareto_front(std::move(seen));
   if (outcome.plans.empty()) {
     outcome.infeasible = std::move(closest);
     if (outcome.infeasible)

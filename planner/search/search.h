@@ -72,8 +72,8 @@ struct Rejected {
 
 struct SearchOutcome {
   std::vector<PlannedSchedule> plans;  ///< best first; empty if infeasible
-  /// Of the best plans of all schedules, those that are both slower and larger than none; the
-  /// fastest first.
+  /// Of the best plans of the listed schedules, and all that were judged of those whose order is
+  /// built, those that are both slower and larger than none; the fastest first.
   std::vector<PlannedSchedule> front;
   std::optional<Infeasible>
       infeasible;  ///< set iff plans is empty and some schedule could be built
