@@ -63,9 +63,9 @@ std::string wrapped(const std::string& words) {
 std::string bound_line(const CaseRecord& record, std::string& above) {
   const ResultRow& row = record.plans.front().row;
   if (!row.lower_bound || !row.gap) return "";
-  std::string text =
-      fmt::format("bound {} ms (gap {} % estimated",
-                  milliseconds_text(rounded_down(*row.lower_bound, 5)), gap_text(*row.gap));
+  std::string text = fmt::format("bound {} ms (gap {} % estimated",
+                                 milliseconds_text(bound_in_tables(*row.lower_bound, row.estimate)),
+                                 gap_text(*row.gap));
   if (*row.gap == 0) text += ": optimal";
   if (row.simulate_gap) text += fmt::format(", {} % simulated", gap_text(*row.simulate_gap));
   const std::string covers = without_digests(record.bound_covers);
@@ -254,9 +254,7 @@ std::string changes_text(const CaseRecord& record) {
 
 std::string milliseconds_text(const std::optional<Nanoseconds>& time) {
   if (!time) return "-";
-  const double ms = milliseconds(*time);
-  // Five digits at least, so that plans which differ little can be told apart.
-  return fmt::format("{:.{}f}", ms, ms >= 1000 ? 1 : ms >= 100 ? 2 : ms >= 10 ? 3 : 4);
+  return fmt::format("{:.{}f}", milliseconds(*time), table_decimals(*time));
 }
 
 std::string heading(const CaseRecord& record) {

@@ -90,10 +90,11 @@ std::string search_chart(const ReportCase& report_case) {
              "\"" + hex(kAlarm) + "\" stroke-dasharray=\"4 3\"");
   const double best = plane.y(*end.best);
   svg.text(kRight + 10, best + 3.5, "best estimate " + rounded(*end.best), {.size = 10.5});
-  if (end.bound)
+  if (end.bound) {
+    const Nanoseconds shown = end.bound == end.best ? *end.bound : rounded_down(*end.bound, 4);
     svg.text(kRight + 10, std::max(plane.y(*end.bound) + 3.5, best + 18),
-             "lower bound " + rounded(rounded_down(*end.bound, 4)),
-             {.size = 10.5, .color = kAlarm});
+             "lower bound " + rounded(shown), {.size = 10.5, .color = kAlarm});
+  }
   return inline_svg(svg.document(kWidth, kHeight, "search, " + report_case.name));
 }
 

@@ -14,12 +14,11 @@ namespace {
 
 HtmlCell text_cell(const std::string& text) { return {escape(text), "", "", ""}; }
 
-/// A time in ms to five digits at least; sorted by nanoseconds, exact on hovering.
+/// A time in ms; sorted by nanoseconds, exact on hovering.
 HtmlCell time_cell(const std::optional<Nanoseconds>& time) {
   if (!time) return {};
-  const double ms = milliseconds(*time);
-  const int decimals = ms >= 1000 ? 1 : ms >= 100 ? 2 : ms >= 10 ? 3 : 4;
-  return {fixed(ms, decimals), std::to_string(time->count()), "", exact_ms(*time) + " ms"};
+  return {fixed(milliseconds(*time), table_decimals(*time)), std::to_string(time->count()), "",
+          exact_ms(*time) + " ms"};
 }
 
 HtmlCell number_cell(const std::optional<double>& value, int decimals) {
@@ -32,10 +31,11 @@ HtmlCell percent_cell(const std::optional<double>& fraction) {
   return {percent(*fraction), fixed(*fraction, 9), "", ""};
 }
 
-/// Rounded down: what is above a lower bound need not be true.
-HtmlCell bound_cell(const std::optional<Nanoseconds>& bound) {
+/// Rounded down: what is above a lower bound need not be true. `step`: of the plan beside it.
+HtmlCell bound_cell(const std::optional<Nanoseconds>& bound,
+                    const std::optional<Nanoseconds>& step) {
   if (!bound) return {};
-  HtmlCell cell = time_cell(rounded_down(*bound, 5));
+  HtmlCell cell = time_cell(bound_in_tables(*bound, step));
   cell.value = std::to_string(bound->count()), cell.hint = exact_ms(*bound) + " ms";
   return cell;
 }
@@ -161,7 +161,7 @@ static std::vector<HtmlCell> result_cells(const ReportCase& report_case, const R
           time_cell(row.measure),
           rate_cell(row.samples_per_s),
           percent_cell(row.bubble),
-          bound_cell(row.lower_bound),
+          bound_cell(row.lower_bound, row.estimate),
           gap_cell(row.gap),
           gap_cell(row.simulate_gap),
           row.peak_memory ? bytes_cell(*row.peak_memory) : HtmlCell{},
@@ -260,7 +260,8 @@ std::string lost_table(const ReportCase& report_case) {
   if (report_case.lost.empty()) return "";
   std::vector<HtmlRow> rows;
   for (const LostSchedule& lost : report_case.lost)
-    rows.push_back({{text_cell(lost.schedule), bound_cell(lost.bound), text_cell(lost.reason)}});
+    rows.push_back(
+        {{text_cell(lost.schedule), bound_cell(lost.bound, {}), text_cell(lost.reason)}});
   return table({{"Schedule"}, {"Lower bound, ms", true}, {"Why it is not the plan"}}, rows);
 }
 
@@ -298,13 +299,13 @@ std::string alternatives_table(const ReportCase& report_case) {
   if (report_case.alternatives.empty()) return "";
   std::vector<HtmlRow> rows;
   for (const Alternative& one : report_case.alternatives)
-    rows.push_back(
-        {{text_cell(one.choice), text_cell(one.schedule), time_cell(one.estimate),
-          bound_cell(one.bound), one.peak_memory ? bytes_cell(*one.peak_memory) : HtmlCell{},
-          text_cell(!one.reason.empty() ? one.reason
-                    : one.estimate      ? "chosen"
-                                        : "closest to fitting")},
-         one.reason.empty()});
+    rows.push_back({{text_cell(one.choice), text_cell(one.schedule), time_cell(one.estimate),
+                     bound_cell(one.bound, one.estimate),
+                     one.peak_memory ? bytes_cell(*one.peak_memory) : HtmlCell{},
+                     text_cell(!one.reason.empty() ? one.reason
+                               : one.estimate      ? "chosen"
+                                                   : "closest to fitting")},
+                    one.reason.empty()});
   return table({{"Choice"},
                 {"Best schedule"},
                 {"Estimated, ms", true},

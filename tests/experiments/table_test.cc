@@ -200,6 +200,23 @@ TEST(Table, TheBoundIsRoundedDownAndSaysWhatItCovers) {
   EXPECT_THAT(twice, HasSubstr(" % simulated) of the same class\n"));
 }
 
+// As many decimals as the plan's own time: 0.31826 ms is not below 0.3183, nor 1069547.78 ms below
+// 1069547.8. What the plan reaches reads as its time does, however that is rounded.
+TEST(Table, TheBoundHasThePlansDecimalsAndIsThePlansTimeWhereThatIsReached) {
+  CaseRecord record = example();
+  const auto shown = [&](std::int64_t estimate, std::int64_t bound) {
+    record.plans[0].row.estimate = Nanoseconds{estimate};
+    record.plans[0].row.lower_bound = Nanoseconds{bound};
+    record.plans[0].row.gap = static_cast<double>(estimate) / static_cast<double>(bound) - 1;
+    const std::string line = below(record);
+    return line.substr(0, line.find(" ms"));
+  };
+  EXPECT_EQ(shown(344'260, 318'260), "    bound 0.3182");
+  EXPECT_EQ(shown(1'096'547'780'000, 1'069'547'780'000), "    bound 1069547.7");
+  EXPECT_EQ(shown(1'506'190'000, 1'506'190'000), "    bound 1506.2");
+  EXPECT_EQ(shown(1'506'190'001, 1'506'190'000), "    bound 1506.1");
+}
+
 TEST(Table, SaysThatBaselinesDoNotRecompute) {
   CaseRecord record = example();
   const std::string note = "no baseline does";

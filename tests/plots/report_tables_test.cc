@@ -116,6 +116,8 @@ TEST(ReportTables, BoundsAreRoundedDownAndSmallGapsAreNotNothing) {
   EXPECT_THAT(column(plots::results_table(input), "Bound, ms"), ElementsAre("12.345"));
   EXPECT_THAT(column(plots::results_table(input), "Estimated gap"), ElementsAre("0 %"));
   EXPECT_THAT(column(plots::results_table(input), "Simulated gap"), ElementsAre("<0.01 %"));
+  plan.row.estimate = plan.row.lower_bound;  // the plan's time and its bound read the same
+  EXPECT_THAT(column(plots::results_table(input), "Bound, ms"), ElementsAre("12.346"));
 }
 
 // A section is there for what the case has, and for nothing else.
