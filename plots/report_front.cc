@@ -31,18 +31,17 @@ bool is_plan(const FrontPoint& point, const ReportCase& report_case) {
   return row.estimate == point.estimate && row.peak_memory == point.peak_memory;
 }
 
-/// Numbers of points that may lie close to each other: a number keeps clear of those before it.
+struct Mark {
+  double x = 0, y = 0;
+};
+
+/// Numbers beside points, clear of each other and of the axes.
 class Numbers {
  public:
-  void write(Svg& svg, double px, double py, const std::string& number) {
-    const double width = 6 * static_cast<double>(number.size());
-    Spot spot;
-    for (double step = 0;; ++step) {  // right of the point, left of it, then further away
-      spot = {px + 7 + 10 * step, py - 5, width};
-      if (is_free(spot)) break;
-      spot = {px - 7 - width - 10 * step, py + 13, width};
-      if (is_free(spot)) break;
-    }
+  explicit Numbers(double bottom) : bottom_(bottom) {}
+
+  void write(Svg& svg, const Mark& at, const std::string& number) {
+    const Spot spot = free_spot(at, 6 * static_cast<double>(number.size()));
     taken_.push_back(spot);
     svg.text(spot.x, spot.y, number, {.size = 10});
   }
@@ -51,15 +50,46 @@ class Numbers {
   struct Spot {
     double x = 0, y = 0, width = 0;
   };
+
+  /// At one of the point's corners; if all are taken, further up, where a front is empty.
+  Spot free_spot(const Mark& at, double width) const {
+    const double right = at.x + 7, left = at.x - 7 - width;
+    Spot spot;
+    for (double up = 0; up < bottom_; up += 5)
+      for (const auto& [x, y] : {Mark{right, at.y - 5 - up}, Mark{left, at.y - 5 - up},
+                                 Mark{left, at.y + 13 - up}, Mark{right, at.y + 13 - up}})
+        if (spot = {x, y, width}; is_free(spot)) return spot;
+    return spot;
+  }
+
   bool is_free(const Spot& spot) const {
     constexpr double kHeightOfText = 10, kBetween = 2;
+    if (spot.x < kLeft + kBetween || spot.x + spot.width > kRight + 20 || spot.y > bottom_ - 2)
+      return false;
     return std::ranges::none_of(taken_, [&](const Spot& other) {
       return std::abs(spot.y - other.y) < kHeightOfText &&
              spot.x < other.x + other.width + kBetween && other.x < spot.x + spot.width + kBetween;
     });
   }
+
+  double bottom_;
   std::vector<Spot> taken_;
 };
+
+/// One number for each run of points that are too close to have one each: "4", "5-9".
+void write_numbers(Svg& svg, const std::vector<Mark>& marks, double bottom) {
+  constexpr double kClose = 12;
+  Numbers numbers(bottom);
+  for (std::size_t first = 0, next; first < marks.size(); first = next) {
+    for (next = first + 1; next < marks.size(); ++next)
+      if (std::abs(marks[next].x - marks[first].x) >= kClose ||
+          std::abs(marks[next].y - marks[first].y) >= kClose)
+        break;
+    std::string text = std::to_string(first + 1);
+    if (next - first > 1) text += "-" + std::to_string(next);
+    numbers.write(svg, marks[first], text);
+  }
+}
 
 }  // namespace
 
@@ -92,13 +122,13 @@ std::string front_chart(const ReportCase& report_case) {
   }
   svg.path(steps, " fill=\"none\" stroke=\"" + hex(kHeld) + "\" stroke-width=\"1.5\"");
   const double line = std::min(18.0, (bottom - kTop) / static_cast<double>(front.size()));
-  Numbers numbers;
+  std::vector<Mark> marks;
   for (std::size_t i = 0; i < front.size(); ++i) {
     const FrontPoint& point = front[i];
     const double px = x(number(point.peak_memory)), py = y(number(point.estimate));
     const std::string label = std::to_string(i + 1);
     svg.rect(px - 4, py - 4, 8, 8, is_plan(point, report_case) ? fill(Paint::Forward) : kHeld);
-    numbers.write(svg, px, py, label);
+    marks.push_back({px, py});
     const double baseline = kTop + 10 + line * static_cast<double>(i);
     svg.text(kRight + 22, baseline,
              shortened(label + "  " + rounded(point.estimate) + ", " + rounded(point.peak_memory) +
@@ -106,6 +136,7 @@ std::string front_chart(const ReportCase& report_case) {
                        10.5, kWidth - kRight - 26),
              {.size = 10.5});
   }
+  write_numbers(svg, marks, bottom);
   return inline_svg(svg.document(kWidth, bottom + kBelow, "time and memory, " + report_case.name));
 }
 

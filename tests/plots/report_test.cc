@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <map>
+#include <random>
 
 #include "plots/report_accuracy.h"
 #include "plots/report_charts.h"
@@ -294,24 +295,65 @@ TEST(Report, TimeAgainstMemoryIsToScale) {
               testing::ContainsRegex("M[0-9.]+ [0-9.]+V[0-9.]+H[0-9.]+V[0-9.]+H[0-9.]+\""));
 }
 
-// The second and third lie two pixels apart; each number is as wide and high as text of ten pixels.
-TEST(Report, NumbersOfPointsThatLieCloseKeepClearOfEachOther) {
+/// The numbers in a front's chart, and where they stand.
+std::map<std::string, std::pair<double, double>> numbers_of(const ReportCase& report_case) {
+  std::map<std::string, std::pair<double, double>> found;
+  const XmlElement drawing = parse_xml(plots::front_chart(report_case));
+  for (const XmlElement* text : by_name(drawing, "text"))
+    if (const std::string said = all_text(*text);
+        said.find_first_not_of("0123456789-") == std::string::npos)
+      found[said] = {text->number("x"), text->number("y")};
+  return found;
+}
+
+// The second to fourth lie two pixels apart, too close for a number each.
+TEST(Report, PointsThatLieCloseShareANumber) {
   ReportCase report_case;
   const auto add = [&](std::int64_t us, std::int64_t kib) {
     report_case.front.push_back({"s", Nanoseconds{1000 * us}, Bytes{kib << 10}});
   };
   add(1000, 3000), add(2000, 2000), add(2010, 1990), add(2020, 1980), add(3000, 1000);
-  std::vector<std::pair<double, double>> at;
-  const XmlElement drawing = parse_xml(plots::front_chart(report_case));
-  for (const XmlElement* text : by_name(drawing, "text"))
-    if (const std::string said = all_text(*text); said.size() == 1 && said[0] <= '5')
-      at.emplace_back(text->number("x"), text->number("y"));
-  ASSERT_EQ(at.size(), 5u);
-  for (std::size_t i = 0; i < at.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      EXPECT_TRUE(std::abs(at[i].first - at[j].first) > 6 ||
-                  std::abs(at[i].second - at[j].second) >= 10)
-          << i + 1 << " and " << j + 1;
+  const auto numbers = numbers_of(report_case);
+  EXPECT_EQ(numbers.size(), 3u);
+  for (const char* number : {"1", "2-4", "5"}) EXPECT_TRUE(numbers.contains(number)) << number;
+}
+
+// Fronts as they are: many near-equal points along the bottom or up one side. Every point has its
+// number, each number is within the axes, near its first point and clear of the others, where text
+// of size ten is six wide a character and ten high.
+TEST(Report, NumbersOfCrowdedFrontsAreNearTheirPointsAndClearOfEachOther) {
+  for (int seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    const auto step = [&](unsigned most) { return 1 + static_cast<std::int64_t>(random() % most); };
+    ReportCase report_case;
+    std::int64_t time = 100'000, memory = 100'000;
+    const int flat = seed % 3;  // 0: along the bottom, 1: up one side, 2: both
+    for (int i = 0; i < 2 + seed % 17; ++i) {
+      report_case.front.push_back({"s", Nanoseconds{time}, Bytes{memory}});
+      time += step(flat == 0 ? 50 : 2000), memory -= step(flat == 1 ? 50 : 2000);
+    }
+    const XmlElement drawing = parse_xml(plots::front_chart(report_case));
+    std::vector<const XmlElement*> marks = by_name(drawing, "rect");
+    marks.erase(marks.begin());  // the background
+    const auto numbers = numbers_of(report_case);
+    std::size_t counted = 0;
+    for (const auto& [text, at] : numbers) {
+      const std::size_t first = std::stoul(text), dash = text.find('-');
+      counted += 1 + (dash == text.npos ? first : std::stoul(text.substr(dash + 1))) - first;
+      const double px = marks[first - 1]->number("x") + 4, py = marks[first - 1]->number("y") + 4;
+      const double width = 6 * static_cast<double>(text.size());
+      EXPECT_LE(std::abs(at.first + width / 2 - px), 7 + width) << seed << ": " << text;
+      EXPECT_LE(std::abs(at.second - py), 40) << seed << ": " << text;
+      EXPECT_GE(at.first, 76) << seed << ": " << text;
+      EXPECT_LT(at.second, by_name(drawing, "line")[0]->number("y1")) << seed << ": " << text;
+      for (const auto& [other, there] : numbers)
+        EXPECT_TRUE(other == text || std::abs(at.second - there.second) >= 10 ||
+                    at.first >= there.first + 6 * static_cast<double>(other.size()) ||
+                    there.first >= at.first + width)
+            << seed << ": " << text << " and " << other;
+    }
+    EXPECT_EQ(counted, report_case.front.size());
+  }
 }
 
 // The plan is the marked point, wherever it lies.
