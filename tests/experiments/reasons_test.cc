@@ -1,0 +1,129 @@
+// Why the chosen plan is the plan, where it need not be the fastest by estimate.
+#include "experiments/reasons.h"
+
+#include <gmock/gmock.h>
+
+namespace pfeife {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+Trace trace_of(Nanoseconds step) {
+  Trace trace{.ranks = 1};
+  trace.events = {{.end = step}};
+  return trace;
+}
+
+Evaluation plan_of(const std::string& family, Nanoseconds estimate, Nanoseconds simulated,
+                   Nanoseconds p95) {
+  Evaluation plan;
+  plan.candidate.spec.family = family;
+  plan.estimated = trace_of(estimate);
+  plan.simulated = trace_of(simulated);
+  plan.simulated_spread = Spread{simulated, simulated, p95};
+  plan.peak_memory = {Bytes{100}, Bytes{static_cast<std::int64_t>(family.size())}};
+  plan.memory_limit = {Bytes{200}, Bytes{200}};
+  return plan;
+}
+
+/// Three plans, best estimate first, each the best by another figure, and three schedules that the
+/// search rejected in comparison with the first.
+struct Reasons : testing::Test {
+  Reasons() {
+    evaluated.config = &config;
+    evaluated.planned = {
+        plan_of("looped", milliseconds{10}, milliseconds{14}, milliseconds{18}),
+        plan_of("zb_h1", milliseconds{11}, milliseconds{13}, milliseconds{17}),
+        plan_of("1f1b", milliseconds{12}, milliseconds{15}, milliseconds{16}),
+    };
+    evaluated.search.rejected = {{{"zbv"}, "3 ms slower"},
+                                 {{"gpipe"}, kRuledOut, Nanoseconds{milliseconds{13}}},
+                                 {{"zb1p"}, kRuledOut, Nanoseconds{milliseconds{11}}},
+                                 {{"zb_h2"}, "rank 0 lacks 1 GiB"}};
+  }
+
+  void choose(SelectBy by) {
+    config.select_by = by;
+    evaluated.chosen = select(evaluated.planned, by);
+  }
+
+  std::vector<std::pair<std::string, std::string>> lost() const {
+    std::vector<std::pair<std::string, std::string>> found;
+    for (const LostSchedule& one : lost_schedules(evaluated))
+      found.emplace_back(one.schedule, one.reason);
+    return found;
+  }
+
+  static constexpr const char* kRuledOut = "its bound is not below the plan's time";
+  CaseConfig config;
+  EvaluatedCase evaluated;
+};
+
+TEST_F(Reasons, BesideTheFastestTheyAreTheSearchsOwn) {
+  choose(SelectBy::Estimate);
+  EXPECT_THAT(lost(), ElementsAre(Pair("zb_h1", "1 ms slower"), Pair("1f1b", "2 ms slower"),
+                                  Pair("zbv", "3 ms slower"), Pair("gpipe", kRuledOut),
+                                  Pair("zb1p", kRuledOut), Pair("zb_h2", "rank 0 lacks 1 GiB")));
+}
+
+// The plan takes 12 ms: a bound of 13 ms rules out that it could be better, one of 11 ms does not.
+TEST_F(Reasons, BesideASlowerPlanTheySayWhatTheyCompareWith) {
+  choose(SelectBy::P95);
+  ASSERT_EQ(evaluated.chosen, 2u);
+  EXPECT_THAT(lost(), ElementsAre(Pair("looped", "2 ms faster by estimate"),
+                                  Pair("zb_h1", "1 ms faster by estimate"),
+                                  Pair("zbv", "3 ms slower than the least estimate"),
+                                  Pair("gpipe", kRuledOut),
+                                  Pair("zb1p", "its bound is not below the least estimate"),
+                                  Pair("zb_h2", "rank 0 lacks 1 GiB")));
+}
+
+TEST_F(Reasons, EachWayOfChoosingPicksItsOwn) {
+  choose(SelectBy::Simulate);
+  std::vector<std::pair<std::string, std::string>> picked;
+  for (const PlanChoice& choice : choices_of(evaluated)) {
+    picked.emplace_back(choice.by, choice.schedule);
+    EXPECT_EQ(choice.used, choice.by == "simulate");
+  }
+  EXPECT_THAT(picked, ElementsAre(Pair("estimate", "looped"), Pair("simulate", "zb_h1"),
+                                  Pair("p95", "1f1b")));
+  for (Evaluation& plan : evaluated.planned) plan.simulated_spread.reset();
+  EXPECT_EQ(choices_of(evaluated).size(), 2u) << "no p95 without jitter";
+  for (Evaluation& plan : evaluated.planned) plan.simulated.reset();
+  EXPECT_EQ(choices_of(evaluated).size(), 1u) << "nothing is simulated";
+  evaluated.planned[0].candidate.reason = "nothing fits";
+  EXPECT_TRUE(choices_of(evaluated).empty());
+}
+
+TEST_F(Reasons, OfWhatWasOpenTheChosenOneHasThePlansFigures) {
+  const auto ruled_out = [](const std::string& bound) {
+    return "its bound, " + bound + ", is not below the plan's time";
+  };
+  evaluated.search.alternatives = {
+      {.choice = "4 of 3", .schedule = "looped", .estimate = milliseconds{10}},
+      {.choice = "6 of 2", .bound = milliseconds{9}, .reason = "500 us slower"},
+      {.choice = "3 of 4", .bound = milliseconds{11}, .reason = ruled_out("11 ms")},
+      {.choice = "2 of 6", .bound = milliseconds{13}, .reason = ruled_out("13 ms")},
+      {.choice = "1 of 12", .reason = "rank 0 lacks 1 GiB"}};
+  const auto reasons = [&] {
+    std::vector<std::string> found;
+    for (const Alternative& one : judged_alternatives(evaluated)) found.push_back(one.reason);
+    return found;
+  };
+  choose(SelectBy::Estimate);
+  EXPECT_THAT(reasons(), ElementsAre("", "500 us slower", ruled_out("11 ms"), ruled_out("13 ms"),
+                                     "rank 0 lacks 1 GiB"));
+  choose(SelectBy::P95);
+  EXPECT_THAT(reasons(), ElementsAre("", "500 us slower than the least estimate",
+                                     "its bound is not below the least estimate",
+                                     ruled_out("13 ms"), "rank 0 lacks 1 GiB"));
+  const Alternative first = judged_alternatives(evaluated).front();
+  EXPECT_EQ(first.schedule, "1f1b");
+  EXPECT_EQ(first.estimate, Nanoseconds{milliseconds{12}});
+  EXPECT_EQ(first.peak_memory, Bytes{100});
+}
+
+}  // namespace
+}  // namespace pfeife
