@@ -16,6 +16,14 @@ std::string first_keys(const std::string& name, std::size_t n) {
   return name.substr(0, end);
 }
 
+/// Of the name that has most.
+std::size_t number_of_keys(const std::vector<CaseRecord>& cases) {
+  std::ptrdiff_t commas = 0;
+  for (const CaseRecord& record : cases)
+    commas = std::max(commas, std::ranges::count(record.name, ','));
+  return static_cast<std::size_t>(commas) + 1;
+}
+
 double worth(const CaseRecord& record) {
   if (record.plans.empty() || !record.plans.front().row.feasible) return -1;
   return record.plans.front().row.samples_per_s.value_or(0);
@@ -37,7 +45,7 @@ std::map<std::string, std::size_t> best_of_groups(const std::vector<CaseRecord>&
 std::vector<CaseRecord> cases_to_show(const std::vector<CaseRecord>& cases) {
   if (cases.size() <= kMostShown) return cases;
   std::map<std::string, std::size_t> best = best_of_groups(cases, 1);
-  for (std::size_t keys = 2;; ++keys) {
+  for (std::size_t keys = 2; keys <= number_of_keys(cases); ++keys) {
     std::map<std::string, std::size_t> finer = best_of_groups(cases, keys);
     if (finer.size() > kMostShown || finer.size() == cases.size()) break;
     best = std::move(finer);

@@ -72,5 +72,14 @@ TEST(ChosenCases, WhatDoesNotFitStandsOnlyForGroupsWhereNothingDoes) {
             (std::vector<std::string>{"devices=2,microbatches=1", "devices=4,microbatches=19"}));
 }
 
+// Folders keep the names of cases apart; that this ends does not hang on them.
+TEST(ChosenCases, OfEqualNamesTheBestIsShown) {
+  std::vector<CaseRecord> cases;
+  for (int i = 0; i < 30; ++i) cases.push_back(case_of("devices=2,microbatches=4", i % 20));
+  const auto shown = cases_to_show(cases);
+  ASSERT_EQ(shown.size(), 1U);
+  EXPECT_EQ(shown[0].plans[0].row.samples_per_s, 19);
+}
+
 }  // namespace
 }  // namespace pfeife
