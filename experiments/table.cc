@@ -43,20 +43,28 @@ std::string without_digests(std::string text) {
   return text;
 }
 
-/// Words in lines of at most `kWidth` characters where they allow it, the first indented by 4, the
-/// others by 8.
-std::string wrapped(const std::string& words) {
+/// Words in lines of at most `kWidth` characters where they allow it, the first after `line`, the
+/// others indented by 8.
+std::string wrapped(const std::string& words, std::string line = "   ") {
   constexpr std::size_t kWidth = 110;
-  std::string text, line = "   ";
-  for (std::size_t begin = 0, end; begin < words.size(); begin = end + 1) {
+  std::string text;
+  bool any = false;  // word in the line
+  for (std::size_t begin = 0, end; begin < words.size(); begin = end + 1, any = true) {
     end = std::min(words.find(' ', begin), words.size());
-    if (line.size() + 1 + end - begin > kWidth && line.find_first_not_of(' ') != line.npos) {
+    if (line.size() + 1 + end - begin > kWidth && any) {
       text += line + "\n";
       line = "       ";
     }
     line += " " + words.substr(begin, end - begin);
   }
   return text + line + "\n";
+}
+
+/// A reason that several families have, said of all of them.
+std::string of_several(std::string reason) {
+  const std::string one = "its bound is";
+  if (reason.starts_with(one)) reason.replace(0, one.size(), "their bounds are");
+  return reason;
 }
 
 /// How far the plan is from its bound, and what that covers; `above`: the class said last.
@@ -81,20 +89,26 @@ std::string families_line(const CaseRecord& record) {
   const bool planned = record.plans.front().row.estimate.has_value();
   std::vector<std::string> seen;
   if (planned) seen.push_back(record.plans.front().row.family);
-  std::vector<std::pair<std::string, std::string>> groups;  // reason, families
+  struct Group {
+    std::string reason, families;
+    bool several = false;
+  };
+  std::vector<Group> groups;
   for (const LostSchedule& lost : record.lost) {
     const std::string family = lost.schedule.substr(0, lost.schedule.find(','));
     if (std::ranges::find(seen, family) != seen.end()) continue;
     seen.push_back(family);
-    const auto same = std::ranges::find(groups, lost.reason, &decltype(groups)::value_type::first);
+    const auto same = std::ranges::find(groups, lost.reason, &Group::reason);
     if (same == groups.end())
-      groups.emplace_back(lost.reason, family);
+      groups.push_back({lost.reason, family});
     else
-      same->second += ", " + family;
+      same->families += ", " + family, same->several = true;
   }
   std::string text;
-  for (std::size_t i = 0; i < std::min(groups.size(), kMostShown); ++i)
-    text += (i > 0 ? "; " : "") + groups[i].second + ": " + groups[i].first;
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostShown); ++i) {
+    const auto& [reason, families, several] = groups[i];
+    text += (i > 0 ? "; " : "") + families + ": " + (several ? of_several(reason) : reason);
+  }
   if (groups.size() > kMostShown) text += "; others are in report.html";
   return text.empty() ? "" : wrapped((planned ? "other families: " : "families: ") + text);
 }
@@ -155,6 +169,7 @@ Layout layout_of(const std::vector<CaseRecord>& cases) {
 
 std::string text_of(const Line& line, const Layout& layout) {
   std::string text = fmt::format("  {:<{}}", line.name, layout.name_width);
+  if (line.figures.empty()) return wrapped(line.memory, text + " ");
   for (std::size_t c = 0; c < line.figures.size(); ++c)
     text += fmt::format("  {:>{}}", line.figures[c], layout.widths[c]);
   return text + "  " + line.memory + "\n";
@@ -244,9 +259,8 @@ std::string alternatives_text(const CaseRecord& record) {
 std::string changes_text(const CaseRecord& record) {
   std::string text;
   for (const TriedChange& tried : record.tried)
-    text +=
-        fmt::format("    {} {}: {}\n", tried.estimate ? "would help:" : "tried:     ", tried.change,
-                    outcome_text(tried));
+    text += wrapped(tried.change + ": " + outcome_text(tried),
+                    tried.estimate ? "    would help:" : "    tried:     ");
   return text;
 }
 

@@ -252,9 +252,13 @@ TEST(Table, EachOtherFamilySaysWhyItLostIfTheCasesAreFew) {
                  {"zbv, V=2, x=1", "3 ms slower", {}},
                  {"1f1b, prefetch=0", ruled_out, {}},
                  {"zb_h1", "rank 0 lacks 1 GiB", {}}};
-  const std::string line = "    other families: zbv: 2 ms slower; gpipe, 1f1b: " + ruled_out +
-                           "; zb_h1: rank 0 lacks\n        1 GiB";
+  const std::string line =
+      "    other families: zbv: 2 ms slower; gpipe, 1f1b: their bounds are not below the plan's "
+      "time; zb_h1: rank 0\n        lacks 1 GiB";
   EXPECT_EQ(below(record), line + "\n");
+  record.lost.erase(record.lost.begin() + 4);
+  EXPECT_THAT(below(record), HasSubstr("gpipe: " + ruled_out + ";"));
+  record.lost.insert(record.lost.begin() + 4, {"1f1b, prefetch=0", ruled_out, {}});
   record.lost.push_back({"zb_h2", "rank 0 lacks 2 GiB", {}});
   EXPECT_EQ(below(record), line + "; zb_h2: rank 0 lacks 2 GiB\n");
   record.lost.push_back({"zb1p", "rank 0 lacks 3 GiB", {}});
@@ -319,6 +323,25 @@ TEST(Table, WhatWouldHelpAndWhatWouldNot) {
   EXPECT_EQ(below(record),
             "    would help: 4 devices: 1f1b, 20 ms estimated, peak memory 3 MiB\n"
             "    tried:      other schedules: does not help: rank 0 lacks 1 MiB\n");
+  record.tried = {{.change = "other schedules, which keep fewer microbatches in flight",
+                   .schedule = "looped, V=3, loop_batch=4;prefetch=2",
+                   .estimate = milliseconds{20},
+                   .peak_memory = mib(3)}};
+  EXPECT_EQ(below(record),
+            "    would help: other schedules, which keep fewer microbatches in flight: looped, "
+            "V=3,\n        loop_batch=4;prefetch=2, 20 ms estimated, peak memory 3 MiB\n");
+}
+
+TEST(Table, ALongReasonWhyThereIsNoPlanGoesOnInAFurtherLine) {
+  CaseRecord record = example();
+  record.plans[2].reason =
+      "not possible: zbv cannot be made for 2 ranks, 4 microbatches, 3 loops: it needs two stages "
+      "a rank";
+  EXPECT_THAT(
+      results_table({record}),
+      HasSubstr("  zbv                                             not possible: zbv cannot "
+                "be made for 2 ranks, 4\n"
+                "        microbatches, 3 loops: it needs two stages a rank\n"));
 }
 
 }  // namespace
