@@ -8,11 +8,8 @@ namespace {
 constexpr std::int64_t kMost = std::int64_t{1} << 53;  // sums stop here: a difference is then less
 }
 
-StageBounds::StageBounds(const Layers& layers, const Placement& placement, const Cluster& cluster,
-                         Recompute recompute)
-    : placement_(&placement),
-      cluster_(&cluster),
-      sums_(std::make_shared<const Sums>(layers, cluster, recompute)) {}
+StageBounds::StageBounds(const Layers& layers, const Cluster& cluster, Recompute recompute)
+    : cluster_(&cluster), sums_(std::make_shared<const Sums>(layers, cluster, recompute)) {}
 
 StageBounds StageBounds::of(const Placement& placement) const {
   StageBounds same = *this;
@@ -159,31 +156,26 @@ Nanoseconds StageBounds::time(std::size_t s, bool back, const Message& message) 
 }
 
 /// What surely crosses is made behind the latest begin and read before the earliest end; more
-/// bytes never take less time.
-std::optional<Nanoseconds> StageBounds::message(std::size_t s, std::size_t begin, std::size_t q,
-                                                std::size_t end, bool back) const {
-  Message message;
+/// bytes never take less time. Else it has one of the values that may cross.
+std::optional<Nanoseconds> StageBounds::message(std::size_t s, Positions begins, std::size_t q,
+                                                Positions ends, bool back, bool linked) const {
+  Message sure;
   bool any = false;
-  for (const auto& [producer, reader, value] : sums_->crossing[q]) {
-    if (producer < begin || reader >= end || (back && value->gradient_bytes == Bytes{0})) continue;
-    any = true;
-    message.add(*value, back);
-  }
-  if (!any) return std::nullopt;
-  return time(s, back, message);
-}
-
-/// It has one of the values that may cross.
-Nanoseconds StageBounds::some_message(std::size_t s, std::size_t begin, std::size_t q,
-                                      std::size_t end, bool back) const {
   Nanoseconds least{kMost};
-  for (const auto& [producer, reader, value] : sums_->crossing[q]) {
-    if (producer < begin || reader >= end || (back && value->gradient_bytes == Bytes{0})) continue;
-    Message alone;
-    alone.add(*value, back);
-    least = std::min(least, time(s, back, alone));
+  for (const auto& [producer, reader, value] : crossing(q)) {
+    if (producer < begins.begin || reader + 1 >= ends.end) continue;
+    if (back && value->gradient_bytes == Bytes{0}) continue;
+    if (producer + 1 >= begins.end && reader < ends.begin) {
+      any = true;
+      sure.add(*value, back);
+    } else if (linked && !any) {
+      Message alone;
+      alone.add(*value, back);
+      least = std::min(least, time(s, back, alone));
+    }
   }
-  return least;
+  if (any) return time(s, back, sure);
+  return linked ? std::optional(least) : std::nullopt;
 }
 
 }  // namespace pfeife

@@ -32,11 +32,10 @@ class StageBounds {
     kAmounts
   };
 
-  /// For the stages of `placement`. Keeps references to all three. `Full`: every I begins with F
-  /// again; what of it stays away from memory is for the caller to say.
-  StageBounds(const Layers& layers, const Placement& placement, const Cluster& cluster,
-              Recompute recompute = Recompute::None);
-  /// The same for the stages of another placement: the sums are not made again.
+  /// Keeps references to layers and cluster. `Full`: every I begins with F again; what of it stays
+  /// away from memory is for the caller to say. Before of(), nothing may be asked about stages.
+  StageBounds(const Layers& layers, const Cluster& cluster, Recompute recompute = Recompute::None);
+  /// Of the stages of a placement, to which it keeps a reference; nothing is summed again.
   StageBounds of(const Placement& placement) const;
 
   /// The last position.
@@ -61,21 +60,26 @@ class StageBounds {
   std::int64_t temporary(std::size_t pass, std::size_t from, std::size_t to) const {
     return sums_->temporary[pass][from * sums_->layer.size() + to];
   }
+  struct Positions {
+    std::size_t begin = 0, end = 0;  ///< the first and the one behind the last
+  };
   /// At least the time of the message (`back`: of the gradients that come back) between stage s -
-  /// 1, which begins at `begin` or before, and stage s, which begins at q and ends at `end` or
-  /// after. nullopt: there may be none. Linear in the values that cross q.
-  std::optional<Nanoseconds> message(std::size_t s, std::size_t begin, std::size_t q,
-                                     std::size_t end, bool back) const;
-  /// At least the time of any message there between stage s - 1, which begins at `begin` or
-  /// behind, and stage s, which ends at `end` or before; 2^53 if there can be none.
-  Nanoseconds some_message(std::size_t s, std::size_t begin, std::size_t q, std::size_t end,
-                           bool back) const;
+  /// 1, which begins somewhere in `begins`, and stage s, which begins at q and ends somewhere in
+  /// `ends`. There may be none: nullopt; or, if there is one anyhow (`linked`), at least the time
+  /// of any, 2^53 if there can be none. Linear in the values that cross q.
+  std::optional<Nanoseconds> message(std::size_t s, Positions begins, std::size_t q, Positions ends,
+                                     bool back, bool linked = false) const;
 
- private:
-  struct Crossing {                // segment j = layers between positions j and j + 1
-    std::size_t producer, reader;  // segments; the first that reads behind the position
+  struct Crossing {                // piece j = layers between positions j and j + 1
+    std::size_t producer, reader;  ///< pieces; the first that reads behind the position
     const LayerValue* value;
   };
+  /// The values that cross a position.
+  const std::vector<Crossing>& crossing(std::size_t position) const {
+    return sums_->crossing[position];
+  }
+
+ private:
   /// What does not depend on the placement.
   struct Sums {
     Sums(const Layers& layers, const Cluster& cluster, Recompute recompute);
@@ -99,7 +103,7 @@ class StageBounds {
   };
   Nanoseconds time(std::size_t s, bool back, const Message& message) const;
 
-  const Placement* placement_;
+  const Placement* placement_ = nullptr;
   const Cluster* cluster_;
   std::shared_ptr<const Sums> sums_;
 };

@@ -13,7 +13,7 @@
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 11, sha256 ";
+const std::string kTitle = "pfeife certificate 12, sha256 ";
 constexpr std::size_t kMostProblems = 1000;
 
 // Types of this namespace, so that a list finds the description of its entries below.
@@ -143,8 +143,8 @@ void describe(Archive& a, CertifiedWeight& weight) {
 }
 template <class Archive>
 void describe(Archive& a, CertifiedWeights& weights) {
-  a.line("weights");
-  describe(a, weights.paths), describe(a, weights.moments);
+  a.line("weights"), a.size(weights);
+  for (CertifiedWeight& weight : weights) describe(a, weight);
 }
 template <class Archive>
 void describe(Archive& a, CertifiedNode& node) {
@@ -157,7 +157,7 @@ void describe(Archive& a, CertifiedProof& proof) {
   a.line("schedule");
   describe(a, proof.spec), describe(a, proof.least_load), describe(a, proof.linked);
   describe(a, proof.any_order), describe(a, proof.whole), describe(a, proof.shares);
-  describe(a, proof.paths), describe(a, proof.moments), describe(a, proof.tree);
+  describe(a, proof.moments), describe(a, proof.paths), describe(a, proof.tree);
 }
 /// Numbers in an entry: what one more of it takes.
 std::size_t length(const Layer& layer) { return layer.times.size(); }
@@ -246,7 +246,7 @@ std::string certificate_text(const std::vector<Certificate>& certificates) {
 std::vector<Certificate> read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 11");
+    throw ConfigError({name, 1, 0}, "this is no certificate of version 12");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");

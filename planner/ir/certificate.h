@@ -29,7 +29,7 @@ namespace pfeife {
 struct CertifiedPath {
   std::uint32_t rank = 0;
   std::string turns;
-  friend bool operator==(const CertifiedPath&, const CertifiedPath&) = default;
+  friend auto operator<=>(const CertifiedPath&, const CertifiedPath&) = default;
 };
 
 /// A rank while it does an action (number in its compute-only row): what it then holds must fit.
@@ -38,17 +38,14 @@ struct CertifiedMoment {
   friend auto operator<=>(const CertifiedMoment&, const CertifiedMoment&) = default;
 };
 
-/// Of a path or a moment, by its number in the proof.
+/// Of a moment or a path, by its number in the proof: moments first.
 struct CertifiedWeight {
   std::uint32_t of = 0;
   std::int64_t weight = 0;
   friend bool operator==(const CertifiedWeight&, const CertifiedWeight&) = default;
 };
 /// Weights that turn a region into one bound.
-struct CertifiedWeights {
-  std::vector<CertifiedWeight> paths, moments;
-  friend bool operator==(const CertifiedWeights&, const CertifiedWeights&) = default;
-};
+using CertifiedWeights = std::vector<CertifiedWeight>;
 
 /// A region of cuts: for each stage and end, where the stage may begin. The weights are applied in
 /// turn: stages that only lie on cuts that are not faster than the bound, or that do not fit at a
@@ -68,8 +65,8 @@ struct CertifiedProof {
   ScheduleSpec spec;
   /// [stage] Only cuts are meant whose stages take at least so many ns for F and B of a microbatch.
   std::vector<std::int64_t> least_load;
-  std::vector<CertifiedPath> paths;
   std::vector<CertifiedMoment> moments;
+  std::vector<CertifiedPath> paths;
   std::vector<CertifiedNode> tree;  ///< in preorder
   /// Only cuts are meant whose neighbouring stages, if on different ranks, send values and get
   /// gradients back.

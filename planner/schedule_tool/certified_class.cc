@@ -8,7 +8,7 @@
 namespace pfeife::tool {
 namespace {
 
-constexpr std::size_t kMostOrders = 20'000;  // to look at one by one
+constexpr std::size_t kMostDevices = 8;  // whose orders are looked at one by one
 
 using Ranks = std::vector<std::pair<DeviceId, Bytes>>;  // [rank] its device and limit
 
@@ -61,16 +61,14 @@ bool as_good(const Certificate& c, const Ranks& a, const Ranks& b) {
   return true;
 }
 
-/// [rank] the first rank that could have its device as well.
-std::vector<std::size_t> classes(const Certificate& c, const Ranks& ranks) {
-  std::vector<std::size_t> first(ranks.size(), 0);
-  for (std::size_t r = 0; r < ranks.size(); ++r)
-    for (;; ++first[r]) {
-      Ranks exchanged = ranks;
-      std::swap(exchanged[r], exchanged[first[r]]);
-      if (as_good(c, exchanged, ranks)) break;
-    }
-  return first;
+/// Whether every rank could have every device as well: exchanges with the first make all orders.
+bool alike(const Certificate& c, const Ranks& ranks) {
+  for (Ranks exchanged = ranks; auto& rank : exchanged) {
+    std::swap(exchanged[0], rank);
+    if (!as_good(c, exchanged, ranks)) return false;
+    std::swap(exchanged[0], rank);
+  }
+  return true;
 }
 
 /// Whether the certificate speaks of a problem of the plan, the order of the devices apart: of all
@@ -117,20 +115,16 @@ std::int64_t proven_of(const CoveredProblem& problem, const std::vector<Certific
     return best;
   };
   if (!problem.any_devices || speaking.empty()) return of(given);
-  // Devices that are interchangeable stay in their order.
-  const std::vector<std::size_t> first = classes(*speaking.front(), given);
+  if (given.size() > kMostDevices) return any;
   std::vector<std::size_t> order(given.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto class_of = [&](std::size_t rank) { return first[rank]; };
-  std::ranges::stable_sort(order, {}, class_of);
   std::int64_t least = Certificate::kNothingFits;
-  for (std::size_t k = 0; k < kMostOrders && least > any; ++k) {
+  do {
     Ranks ranks;
     for (const std::size_t rank : order) ranks.push_back(given[rank]);
     least = std::min(least, of(ranks));
-    if (!std::ranges::next_permutation(order, {}, class_of).found) return least;
-  }
-  return any;
+  } while (least > any && std::ranges::next_permutation(order).found);
+  return least;
 }
 
 }  // namespace
@@ -141,9 +135,7 @@ bool of_any_devices(const Certificate& c, const Certificate& own) {
   if (std::ranges::all_of(c.proofs, whole))
     return std::ranges::is_permutation(c.device_of_rank, own.device_of_rank);
   const Ranks ranks = ranks_of(c);
-  return as_good(c, ranks, ranks_of(own)) &&
-         std::ranges::count(classes(c, ranks), std::size_t{0}) ==
-             static_cast<std::ptrdiff_t>(ranks.size());
+  return as_good(c, ranks, ranks_of(own)) && alike(c, ranks);
 }
 
 Proven proven(const std::vector<Certificate>& certificates, const Plan* plan) {

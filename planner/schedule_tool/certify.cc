@@ -1,11 +1,9 @@
 #include "planner/schedule_tool/certify.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
+#include <atomic>
 
 #include "planner/cost/evaluate.h"
-#include "planner/cost/stage_bounds.h"
 #include "planner/ir/error.h"
 #include "planner/ir/lower.h"
 #include "planner/ir/parallel.h"
@@ -15,18 +13,15 @@ namespace pfeife::tool {
 namespace {
 
 using enum StageBounds::Amount;
+using enum CertifiedNode::Then;
 __extension__ using Big = __int128;
 constexpr Big kMost = Big{1} << 53;    // of weights, as of an amount of the whole model
 constexpr Big kNever = Big{1} << 124;  // above every sum of amounts times weights
 using Sums = std::vector<Big>;         // [position]
 /// Amounts of a stage or weights of them; messages where it begins; of stage 0: paths, limits.
 enum : std::size_t { kPass = kAmounts, kUp = kPass + 4, kBack, kPaths, kLimits, kAll };
-using Counts = std::vector<std::array<Big, kAll>>;  // [stage]
-struct Begins {                                     // positions begin .. end - 1
-  std::size_t begin = 0, end = 0;
-  bool has(std::size_t p) const { return begin <= p && p < end; }
-};
-using Region = std::vector<std::vector<Begins>>;  // [stage][its end]: where it may begin
+using Counts = std::vector<std::array<Big, kAll>>;                // [stage]
+using Region = std::vector<std::vector<StageBounds::Positions>>;  // [stage][its end] its begins
 
 void require(bool holds, const char* otherwise) {
   if (!holds) throw ConfigError({}, otherwise);
@@ -34,47 +29,42 @@ void require(bool holds, const char* otherwise) {
 
 class ProofCheck {
  public:
-  ProofCheck(const Certificate& c, const CertifiedProof& proof, const StageBounds& bounds)
-      : c_(c),
-        proof_(proof),
-        stages_(proof.spec.stages()),
-        placement_{placement_for(proof.spec).rank_of_stage, c.device_of_rank},
-        bounds_(bounds.of(placement_)) {
+  /// Counts in `cuts` those that it looks at one by one.
+  ProofCheck(const Certificate& c, const CertifiedProof& proof, const Placement& placement,
+             const StageBounds& bounds, std::atomic<std::size_t>& cuts)
+      : c_(c), proof_(proof), placement_(placement), bounds_(bounds), cuts_(cuts) {
     if (!proof.any_order) {
       require(!family(proof.spec.family).built_for_costs, "an order that is not given");
       const Nanoseconds ns{1};
-      const StageCosts costs = uniform_costs(stages_, ns, ns, ns, ns);
       schedule_ = generate(proof.spec);
-      graph_ = dependencies(lower(schedule_, costs, placement_), chain(stages_), placement_, {});
+      const auto lowered = lower(schedule_, uniform_costs(stages_, ns, ns, ns, ns), placement_);
+      graph_ = dependencies(lowered, chain(stages_), placement_, {});
     }
-    for (const auto& path : proof.paths) paths_.push_back(proof.any_order ? row(path) : walk(path));
-    for (Counts& path : paths_) path[0][kPaths] = 1;
-    for (const CertifiedMoment& moment : proof.moments) moments_.push_back(held(moment));
-    for (std::uint32_t m = 0; m < moments_.size(); ++m) fits_.push_back({{}, {{m, 1}}});
+    for (const CertifiedMoment& moment : proof.moments) known_.push_back(held(moment));
+    for (std::uint32_t m = 0; m < known_.size(); ++m) fits_.push_back({{m, 1}});
+    for (const CertifiedPath& path : proof.paths)
+      known_.push_back(proof.any_order ? row(path) : walk(path)), known_.back()[0][kPaths] = 1;
   }
 
-  /// Returns how many cuts it looked at one by one.
-  std::size_t check() const {
-    std::size_t cuts = 0;
-    if (stages_ > bounds_.last()) return cuts;  // there are none
+  void check() const {
+    require(proof_.whole == CertifiedProof::Whole::No, "the whole model is faster than the bound");
+    if (stages_ > bounds_.last()) return;  // there are no cuts
     std::vector<Region> open{root()};
     for (const CertifiedNode& node : proof_.tree) {
       require(!open.empty(), "the tree goes on after all cuts are covered");
       Region region = std::move(open.back());
       open.pop_back();
-      std::vector<CertifiedWeights> all = fits_;
-      all.insert(all.end(), node.weights.begin(), node.weights.end());
-      all.insert(all.end(), fits_.begin(), fits_.end());
-      const bool left = std::ranges::all_of(all, [&](const auto& w) { return filter(region, w); });
-      if (node.then == CertifiedNode::Then::Nothing)
+      bool left = true;
+      for (const auto* all : {&fits_, &node.weights, &fits_})
+        for (const CertifiedWeights& weights : *all) left = left && filter(region, weights);
+      if (node.then == Nothing)
         require(!left, "a region may have faster cuts than the bound");
-      else if (node.then == CertifiedNode::Then::Each && !proof_.any_order)
-        cuts += each(region, 0, 0, {});
+      else if (node.then == Each && !proof_.any_order)
+        each(region, 0, 0, {});
       else
         split(region, node, open);
     }
     require(open.empty(), "the tree ends before all cuts are covered");
-    return cuts;
   }
 
  private:
@@ -154,12 +144,12 @@ class ProofCheck {
     return counts;
   }
 
-  static void for_each_stage(const std::vector<Begins>& begins, const auto& visit) {
+  static void for_each_stage(const auto& begins, const auto& visit) {
     for (std::size_t q = 0; q < begins.size(); ++q)
       for (std::size_t p = begins[q].begin; p < begins[q].end; ++p) visit(p, q);
   }
   /// Leaves of every interval what lies between the first and the last begin that `may` be.
-  static void shrink(std::vector<Begins>& begins, const auto& may) {
+  static void shrink(auto& begins, const auto& may) {
     for (std::size_t q = 0; q < begins.size(); ++q) {
       auto& [begin, end] = begins[q];
       while (begin < end && !may(begin, q)) ++begin;
@@ -168,23 +158,22 @@ class ProofCheck {
   }
   /// All cuts of the claim. A stage is busy N times a step, so none that matters takes bound / N.
   Region root() const {
-    Region all(stages_, std::vector<Begins>(bounds_.last() + 1));
+    Region all(stages_);
     require(proof_.least_load.size() == stages_, "not one least load a stage");
     for (std::size_t s = 0; s < stages_; ++s) {
-      for (std::size_t p = 0, q = 0; q <= bounds_.last(); all[s][q] = {p, q}, ++q)
-        while (p < q && proof_.spec.microbatches * Big{bounds_.load(s, p, q)} >= c_.bound) ++p;
+      for (std::size_t q = 0; q <= bounds_.last(); ++q) all[s].push_back({0, q});
       shrink(all[s], [&](std::size_t p, std::size_t q) {
-        return bounds_.load(s, p, q) >= proof_.least_load[s];
+        const Big load = bounds_.load(s, p, q);
+        return proof_.least_load[s] <= load && proof_.spec.microbatches * load < c_.bound;
       });
     }
     return all;
   }
   void split(const Region& region, const CertifiedNode& node, std::vector<Region>& open) const {
-    const bool by_load = node.then == CertifiedNode::Then::SplitLoad;
     require(node.stage < stages_, "a split of no stage");
     for (const bool above : {true, false})
       shrink(open.emplace_back(region)[node.stage], [&](std::size_t p, std::size_t q) {
-        const Big what = by_load ? bounds_.load(node.stage, p, q) : Big{q};
+        const Big what = node.then == SplitLoad ? bounds_.load(node.stage, p, q) : Big{q};
         return (what > node.threshold) == above;
       });
   }
@@ -192,29 +181,25 @@ class ProofCheck {
   /// The weighted sum of counts.
   Counts weighted(const CertifiedWeights& weights) const {
     Counts y(stages_);
-    const auto add = [&](const std::vector<Counts>& known, const CertifiedWeight& w) {
-      require(w.of < known.size() && w.weight >= 0 && w.weight < kMost, "a weight out of range");
+    for (const auto& [of, weight] : weights) {
+      require(of < known_.size() && weight >= 0 && weight < kMost, "a weight out of range");
       for (std::size_t s = 0; s < stages_; ++s)
         for (std::size_t k = 0; k < kAll; ++k)
-          require((y[s][k] += w.weight * known[w.of][s][k]) < kMost, "weights too large together");
-    };
-    for (const CertifiedWeight& weight : weights.paths) add(paths_, weight);
-    for (const CertifiedWeight& weight : weights.moments) add(moments_, weight);
+          require((y[s][k] += weight * known_[of][s][k]) < kMost, "weights too large together");
+    }
     return y;
   }
   /// What crosses where stage s begins: adds it to `once`, for every position that may be reached.
   void add_transfers(const Region& region, const Counts& y, std::size_t s, const Sums& before,
                      Sums& once) const {
-    std::vector<Begins> ends(once.size(), Begins{once.size(), 0});  // [begin] first end, last end
+    std::vector<StageBounds::Positions> ends(once.size(), {once.size(), 0});  // [begin]
     for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
-      ends[p] = {std::min(ends[p].begin, q), q};
+      ends[p] = {std::min(ends[p].begin, q), q + 1};
     });
     for (const bool back : {false, true})
       for (std::size_t q = 0; q < once.size() && y[s][kUp + back] > 0; ++q) {
         if (before[q] >= kNever || ends[q].end == 0) continue;
-        const auto& [first, behind] = region[s - 1][q];
-        auto time = bounds_.message(s, behind - 1, q, ends[q].begin, back);
-        if (!time && proof_.linked) time = bounds_.some_message(s, first, q, ends[q].end, back);
+        const auto time = bounds_.message(s, region[s - 1][q], q, ends[q], back, proof_.linked);
         require(time.has_value(), "a path takes a transfer that may not exist");
         once[q] += y[s][kUp + back] * time->count();
       }
@@ -223,22 +208,19 @@ class ProofCheck {
   /// Takes out stages that only lie on cuts whose weighted sum is bound or more. False: all.
   bool filter(Region& region, const CertifiedWeights& weights) const {
     const Counts y = weighted(weights);
-    const Big most = y[0][kPaths] * (c_.bound - 1);
+    const Big most = y[0][kPaths] * (c_.bound - 1) + y[0][kLimits];
     const std::size_t n = bounds_.last();
-    // Of what comes before stage s and behind it the least, and so much more if the stage begins
-    // or ends at a position.
-    std::vector<Sums> before(stages_ + 1, Sums(n + 1, kNever)), behind = before;
+    // What a stage adds where it begins, where it ends, and while its passes run.
     std::vector<Sums> begin(stages_, Sums(n + 1, 0)), end = begin;
-    before[0][0] = -y[0][kLimits], behind[stages_][n] = 0;
-    std::vector<std::vector<std::size_t>> passes(stages_);  // of weight
-    for (std::size_t pass = 0; pass < StageBounds::kPasses; ++pass)
-      for (std::size_t s = 0; s < stages_; ++s)
-        if (y[s][kPass + pass] > 0) passes[s].push_back(pass);
-    const auto during = [&](std::size_t s, std::size_t p, std::size_t q) {
-      Big all = 0;
-      for (const std::size_t k : passes[s]) all += y[s][kPass + k] * bounds_.temporary(k, p, q);
-      return all;
+    const auto cost = [&](std::size_t s, std::size_t p, std::size_t q) {
+      Big sum = begin[s][p] + end[s][q];
+      for (std::size_t pass = 0; pass < StageBounds::kPasses; ++pass)
+        if (const Big w = y[s][kPass + pass]; w > 0) sum += w * bounds_.temporary(pass, p, q);
+      return sum;
     };
+    // The least before stage s, if it begins at a position, and from there on.
+    std::vector<Sums> before(stages_ + 1, Sums(n + 1, kNever)), behind = before;
+    before[0][0] = behind[stages_][n] = 0;
     for (std::size_t s = 0; s < stages_; ++s) {
       for (std::size_t k = 0; k < kAmounts; ++k)
         for (std::size_t q = 0; q <= n && y[s][k] != 0; ++q) {
@@ -246,33 +228,28 @@ class ProofCheck {
           end[s][q] += until, begin[s][q] += y[s][k] * bounds_.once(s, k) - until;
         }
       if (s > 0 && y[s][kUp] + y[s][kBack] > 0) add_transfers(region, y, s, before[s], begin[s]);
-      for (std::size_t p = 0; p <= n; ++p) begin[s][p] += before[s][p];
       for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
-        before[s + 1][q] = std::min(before[s + 1][q], begin[s][p] + during(s, p, q));
+        before[s + 1][q] = std::min(before[s + 1][q], before[s][p] + cost(s, p, q));
       });
-      for (std::size_t q = 0; q <= n; ++q) before[s + 1][q] += end[s][q];
     }
     for (std::size_t s = stages_; s-- > 0;) {
-      for (std::size_t q = 0; q <= n; ++q) end[s][q] += behind[s + 1][q];
       shrink(region[s], [&](std::size_t p, std::size_t q) {
-        return begin[s][p] + during(s, p, q) + end[s][q] <= most;
+        return before[s][p] + cost(s, p, q) + behind[s + 1][q] <= most;
       });
       for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
-        behind[s][p] = std::min(behind[s][p], during(s, p, q) + end[s][q]);
+        behind[s][p] = std::min(behind[s][p], cost(s, p, q) + behind[s + 1][q]);
       });
-      for (std::size_t p = 0; p <= n; ++p) behind[s][p] += begin[s][p] - before[s][p];
     }
-    return before[0][0] + behind[0][0] <= most;
+    return behind[0][0] <= most;
   }
 
-  /// Looks at all cuts of the region that go on from `cuts`, with stage s at p; returns how many.
-  std::size_t each(const Region& region, std::size_t s, std::size_t p, Partition cuts) const {
-    std::size_t count = s == stages_;
+  /// Looks at all cuts of the region that go on from `cuts`, with stage s at p.
+  void each(const Region& region, std::size_t s, std::size_t p, Partition cuts) const {
+    cuts_ += s == stages_;
     if (s == stages_) judge(cuts, std::vector<bool>(s, c_.recompute == Recompute::Full), 0);
     if (s > 0) cuts.cuts.push_back(static_cast<std::int32_t>(bounds_.layer(p)) - 1);
     for (std::size_t q = p + 1; s < stages_ && q <= bounds_.last(); ++q)
-      if (region[s][q].has(p)) count += each(region, s + 1, q, cuts);
-    return count;
+      if (region[s][q].begin <= p && p < region[s][q].end) each(region, s + 1, q, cuts);
   }
   /// Looks at cuts with these stages recomputed, and with more of them from s on: no faster.
   void judge(const Partition& cuts, std::vector<bool> recomputed, std::size_t s) const {
@@ -289,36 +266,35 @@ class ProofCheck {
 
   const Certificate& c_;
   const CertifiedProof& proof_;
-  std::size_t stages_;
-  Placement placement_;
-  StageBounds bounds_;
+  const Placement& placement_;
+  const StageBounds bounds_;
+  std::atomic<std::size_t>& cuts_;
+  const std::size_t stages_ = placement_.stages();
   Schedule schedule_;  // empty of any order
   DependencyGraph graph_;
-  std::vector<Counts> paths_, moments_;
+  std::vector<Counts> known_;               // of the moments, then of the paths
   std::vector<CertifiedWeights> fits_{{}};  // cuts that are left exist, and fit at every moment
 };
 
 }  // namespace
 
 Verdict certify(const Certificate& c, std::size_t threads) {
-  std::vector<std::size_t> cuts(c.proofs.size());
+  std::atomic<std::size_t> cuts{0};
   try {
     require(c.bound > 0 && !c.proofs.empty(), "there is nothing to prove");
-    const Placement none;
-    const StageBounds bounds(c.layers, none, c.cluster, c.recompute);
-    parallel_for(cuts.size(), threads, [&](std::size_t p) {
+    const StageBounds bounds(c.layers, c.cluster, c.recompute);
+    parallel_for(c.proofs.size(), threads, [&](std::size_t p) {
       const CertifiedProof& proof = c.proofs[p];
       require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");
       require(!refusal(proof.spec), "a schedule that there is not");
-      if (proof.whole == CertifiedProof::Whole::No)
-        cuts[p] = ProofCheck(c, proof, bounds).check();
-      else
-        require(takes_the_bound(c, proof), "the model as a whole takes less than the bound");
+      const Placement placement{placement_for(proof.spec).rank_of_stage, c.device_of_rank};
+      if (!whole_takes_the_bound(c.bound, proof, placement, bounds.of(placement)))
+        ProofCheck(c, proof, placement, bounds.of(placement), cuts).check();
     });
   } catch (const ConfigError& error) {
     return {error.what(), 0};
   }
-  return {"", std::accumulate(cuts.begin(), cuts.end(), std::size_t{0})};
+  return {"", cuts};
 }
 
 }  // namespace pfeife::tool

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/cost/stage_bounds.h"
 #include "planner/ir/certificate.h"
 #include "planner/ir/plan.h"
 
@@ -23,8 +24,9 @@ struct Verdict {
 /// threads: proofs stand on their own.
 Verdict certify(const Certificate& certificate, std::size_t threads = 1);
 
-/// Whether the model as a whole takes the bound or longer, as a proof that is no tree says.
-bool takes_the_bound(const Certificate& certificate, const CertifiedProof& whole);
+/// Whether the model as a whole takes the bound (ns) or longer, as a proof that has no tree says.
+bool whole_takes_the_bound(std::int64_t bound, const CertifiedProof& whole,
+                           const Placement& placement, const StageBounds& bounds);
 
 /// Why the certificate does not speak of this plan: another model, cluster, devices, a schedule
 /// that is not listed, cuts that cost something else, no bound or an absurd one. "" = it does.
@@ -38,9 +40,10 @@ struct Proven {
 };
 /// Of all that the bound of `plan` covers, if `plan` is not nullptr; the first certificate must
 /// speak of it, and there must be no disagreement(). A certificate speaks of one of the plan's
-/// problems if it is of the same cluster, of what may be recomputed there, and of all schedules that
-/// the bound names (for other numbers of microbatches: of their families and loops); it holds for an
-/// order of the devices if its ranks have, one by one, devices, paths and limits that are as good.
+/// problems if it is of the same cluster, of what may be recomputed there, and of all schedules
+/// that the bound names (for other numbers of microbatches: of their families and loops); it holds
+/// for an order of the devices if its ranks have, one by one, devices, paths and limits that are as
+/// good.
 Proven proven(const std::vector<Certificate>& certificates, const Plan* plan);
 /// Whether `certificate` holds whichever of the devices of `own` runs which rank: its ranks have
 /// devices that are all alike and as good as any of them, or it shares out their work.

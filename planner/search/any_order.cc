@@ -224,10 +224,10 @@ CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load, bool sent) 
   };
   root.weights.resize(2);
   for (std::size_t p = 0; p < rows_.size(); ++p)
-    root.weights[0].paths.push_back({add(rows_[p]), weights_[p]});
+    root.weights[0].push_back({add(rows_[p]), weights_[p]});
   // What simple_bound says: all ranks together, then one after the other.
-  for (const AnyOrderRow& row : first_) root.weights[1].paths.push_back({add(row), 1});
-  for (const AnyOrderRow& row : alone_) root.weights.push_back({{{add(row), 1}}, {}});
+  for (const AnyOrderRow& row : first_) root.weights[1].push_back({add(row), 1});
+  for (const AnyOrderRow& row : alone_) root.weights.push_back({{add(row), 1}});
   if (!segment_) return proof;
   const std::vector<CertifiedWeights> whole = std::move(root.weights);
   const std::vector<RankId> rank_of_stage = placement_for(spec_).rank_of_stage;
@@ -236,7 +236,7 @@ CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load, bool sent) 
     std::vector<AnyOrderRow> rows = around_[s];
     if (sent) rows = {{.rank = rank, .come = s}, {.rank = rank, .come = s, .leave = s}};
     std::vector<CertifiedWeights> weights;
-    for (const AnyOrderRow& row : rows) weights.push_back({{{add(row), 1}}, {}});
+    for (const AnyOrderRow& row : rows) weights.push_back({{add(row), 1}});
     return weights;
   });
   auto& first = proof.tree.front().weights;

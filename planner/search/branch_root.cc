@@ -76,7 +76,7 @@ void BranchAndBound::bound_stages(Node& root) {
   if (!settings_.record) return;
   const auto paths = binding_paths(model, candidates_.costs(), schedule, latency, bound);
   for (const CertifiedPath& path : certified_paths(schedule, candidates_.placement(), paths))
-    record_.node(root.record).certified.weights.push_back({{{record_.path(path), 1}}, {}});
+    record_.node(root.record).certified.weights.push_back({{record_.number(path), 1}});
 }
 
 BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {

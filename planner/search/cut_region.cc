@@ -172,7 +172,7 @@ bool CutBound::limit_memory(std::size_t r) {
     bool excludes = sum > limit_[r];
     const auto note = [&] {
       if (excludes && record_ != nullptr)
-        record_->moment({static_cast<std::uint32_t>(r), moment.action});
+        record_->number(CertifiedMoment{static_cast<std::uint32_t>(r), moment.action});
     };
     if (excludes) return note(), false;
     for (std::size_t k = 0; k < stages.size(); ++k)

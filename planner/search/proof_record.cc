@@ -4,28 +4,24 @@
 
 namespace pfeife {
 
-std::uint32_t ProofRecord::path(const CertifiedPath& path) {
+std::uint32_t ProofRecord::number(Fact fact) {
   const std::lock_guard lock(mutex_);
   const auto [at, added] =
-      number_.try_emplace({path.rank, path.turns}, static_cast<std::uint32_t>(paths_.size()));
-  if (added) paths_.push_back(path);
+      number_.try_emplace(std::move(fact), static_cast<std::uint32_t>(facts_.size()));
+  if (added) facts_.push_back(&at->first);
   return at->second;
 }
 
-std::uint32_t ProofRecord::moment(const CertifiedMoment& moment) {
-  const std::lock_guard lock(mutex_);
-  const auto at = std::ranges::find(moments_, moment);
-  const auto number = static_cast<std::uint32_t>(at - moments_.begin());
-  if (at == moments_.end()) moments_.push_back(moment);
-  return number;
-}
-
 CertifiedProof ProofRecord::proof(const ScheduleSpec& spec, std::int64_t bound) const {
-  CertifiedProof proof{spec, least_load, {}, moments_, {}, linked};
-  std::ranges::sort(proof.moments);
+  CertifiedProof proof{.spec = spec, .least_load = least_load, .linked = linked};
   const bool nothing_fits = bound == Certificate::kNothingFits;
   constexpr std::uint32_t kUnused = ~std::uint32_t{0};
-  std::vector<std::uint32_t> number(paths_.size(), kUnused);
+  std::vector<std::uint32_t> written_as(facts_.size(), kUnused);
+  for (const auto& [fact, number] : number_)  // moments come first, in their order
+    if (const auto* moment = std::get_if<CertifiedMoment>(&fact)) {
+      written_as[number] = static_cast<std::uint32_t>(proof.moments.size());
+      proof.moments.push_back(*moment);
+    }
   std::vector<std::size_t> open;
   if (!nodes_.empty()) open.push_back(0);
   while (!open.empty()) {
@@ -40,15 +36,15 @@ CertifiedProof ProofRecord::proof(const ScheduleSpec& spec, std::int64_t bound) 
     else
       written.stage = 0, written.threshold = 0;
     for (CertifiedWeights& weights : written.weights) {
-      for (auto& weight : weights.moments)
-        weight.of = static_cast<std::uint32_t>(
-            std::ranges::lower_bound(proof.moments, moments_[weight.of]) - proof.moments.begin());
-      if (nothing_fits) weights.paths.clear();
-      for (auto& weight : weights.paths) {
-        std::uint32_t& known = number[weight.of];
+      const auto is_path = [&](const CertifiedWeight& weight) {
+        return std::holds_alternative<CertifiedPath>(*facts_[weight.of]);
+      };
+      if (nothing_fits) std::erase_if(weights, is_path);
+      for (CertifiedWeight& weight : weights) {
+        std::uint32_t& known = written_as[weight.of];
         if (known == kUnused) {
-          known = static_cast<std::uint32_t>(proof.paths.size());
-          proof.paths.push_back(paths_[weight.of]);
+          known = static_cast<std::uint32_t>(proof.moments.size() + proof.paths.size());
+          proof.paths.push_back(std::get<CertifiedPath>(*facts_[weight.of]));
         }
         weight.of = known;
       }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <variant>
 
 #include "planner/ir/certificate.h"
 #include "planner/search/search.h"
@@ -32,10 +33,10 @@ class ProofRecord {
     const std::lock_guard lock(mutex_);
     return nodes_[index];
   }
-  /// The number of the path in the record.
-  std::uint32_t path(const CertifiedPath& path);
-  /// Likewise of a moment at which memory excludes cuts.
-  std::uint32_t moment(const CertifiedMoment& moment);
+  /// A path, or a moment at which memory excludes cuts.
+  using Fact = std::variant<CertifiedMoment, CertifiedPath>;
+  /// Its number in the record.
+  std::uint32_t number(Fact fact);
 
   /// The part of the tree that proves `bound` (kNothingFits: that nothing fits).
   CertifiedProof proof(const ScheduleSpec& spec, std::int64_t bound) const;
@@ -45,9 +46,8 @@ class ProofRecord {
  private:
   std::mutex mutex_;
   std::deque<Node> nodes_;
-  std::vector<CertifiedPath> paths_;
-  std::vector<CertifiedMoment> moments_;
-  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> number_;
+  std::map<Fact, std::uint32_t> number_;
+  std::vector<const Fact*> facts_;  // by number
 };
 
 /// The problem's figures with the proofs; leaves out what the proofs do not need.

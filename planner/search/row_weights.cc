@@ -91,12 +91,11 @@ RowWeights RowWeigher::weigh(std::span<const Weighted> rows, double factor) cons
       found.sum += whole;
     }
     if (record_ == nullptr) continue;
-    const auto written = static_cast<std::int64_t>(whole);
-    if (row->is_limit())
-      found.certified.moments.push_back(
-          {record_->moment({static_cast<std::uint32_t>(rank), row->moment->action}), written});
-    else
-      found.certified.paths.push_back({record_->path(row->turns), written});
+    const auto number = row->is_limit()
+                            ? record_->number(CertifiedMoment{static_cast<std::uint32_t>(rank),
+                                                              row->moment->action})
+                            : record_->number(row->turns);
+    found.certified.push_back({number, static_cast<std::int64_t>(whole)});
   }
   return found;
 }

@@ -273,7 +273,7 @@ TEST(Certify, RefusesABoundOfAnyOrderOneNanosecondAboveWhatIsProvable) {
 std::int64_t load(const Instance& instance, const PlannedSchedule& plan, std::size_t stage) {
   const Placement placement{placement_for(plan.spec).rank_of_stage,
                             instance.problem().device_of_rank};
-  const StageBounds bounds(instance.layers, placement, instance.cluster);
+  const StageBounds bounds = StageBounds(instance.layers, instance.cluster).of(placement);
   std::vector<std::size_t> ends{0};  // positions
   for (std::size_t q = 1; q <= bounds.last(); ++q)
     if (q == bounds.last() ||

@@ -23,7 +23,7 @@ Certificate two_layers(bool sends) {
     certificate.layers.values.push_back(
         {"v", LayerId{0}, {LayerId{1}}, Bytes{0}, Bytes{0}, Nanoseconds{0}});
   CertifiedNode root;
-  root.weights = {{{{0, 1}}, {}}};
+  root.weights = {{{0, 1}}};
   certificate.proofs = {{.spec = {"gpipe", 2, 1, 1, {}, {}},
                          .least_load = {0, 0},
                          .paths = {{1, "rrfd"}},
@@ -53,22 +53,21 @@ TEST(Judge, RefusesWhatIsOutOfRange) {
   EXPECT_TRUE(refused([](auto&, auto& p, auto&) { p.paths[0].turns += "d"; }));
   EXPECT_TRUE(refused([](auto&, auto& p, auto&) { p.moments = {{2, 0}}; }));
   EXPECT_TRUE(refused([](auto&, auto& p, auto&) { p.moments = {{0, 9}}; }));
-  EXPECT_TRUE(refused([](auto&, auto&, auto& n) { n.weights[0].paths = {{1, 1}}; }));
-  EXPECT_TRUE(refused([](auto&, auto&, auto& n) { n.weights[0].moments = {{0, 1}}; }));
+  EXPECT_TRUE(refused([](auto&, auto&, auto& n) { n.weights[0] = {{1, 1}}; }));
   EXPECT_TRUE(refused([](auto&, auto& p, auto& n) {
     n.then = CertifiedNode::Then::SplitEnd, n.stage = 2;
     p.tree.resize(3);
   }));
   // Twice the path less one of no length would weigh 1 and be 600 long.
   EXPECT_TRUE(refused([](auto& c, auto& p, auto& n) {
-    c.bound = 600, p.paths.push_back({0, ""}), n.weights[0].paths = {{0, 2}, {1, -1}};
+    c.bound = 600, p.paths.push_back({0, ""}), n.weights[0] = {{0, 2}, {1, -1}};
   }));
   // From 2^53 on sums are not looked after, also if they are made of smaller ones.
   constexpr std::int64_t kMost = std::int64_t{1} << 53;
-  EXPECT_FALSE(refused([](auto&, auto&, auto& n) { n.weights[0].paths = {{0, kMost - 1}}; }));
-  EXPECT_TRUE(refused([](auto&, auto&, auto& n) { n.weights[0].paths = {{0, kMost}}; }));
+  EXPECT_FALSE(refused([](auto&, auto&, auto& n) { n.weights[0] = {{0, kMost - 1}}; }));
+  EXPECT_TRUE(refused([](auto&, auto&, auto& n) { n.weights[0] = {{0, kMost}}; }));
   EXPECT_TRUE(refused([](auto&, auto&, auto& n) {
-    n.weights[0].paths = {{0, kMost / 2}, {0, kMost / 2}};
+    n.weights[0] = {{0, kMost / 2}, {0, kMost / 2}};
   }));
 }
 
