@@ -129,6 +129,25 @@ static std::vector<std::shared_ptr<const Certificate>> certificates_of(const Bes
   return certificates;
 }
 
+/// What the bound of the best plan is of. Where not all orders of the devices were searched with
+/// recomputation, that of the plan's own order is a problem of its own.
+static std::vector<CoveredProblem> covered(const std::vector<Problem>& problems,
+                                           const BestDevices& devices, bool devices_open) {
+  std::vector<CoveredProblem> covered;
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    CoveredProblem one{problems[i].layers.digest, problems[i].layers.order,
+                       problems[i].schedules.front().microbatches};
+    one.any_devices = devices_open;
+    one.recompute = devices_open ? devices.given[i].recompute : devices.found.all[i].recompute;
+    covered.push_back(one);
+    const Recompute own = devices.found.outcome.recompute;
+    if (!devices_open || devices.origin[devices.found.best] != i || own <= one.recompute) continue;
+    one.recompute = own, one.any_devices = false;
+    covered.push_back(one);
+  }
+  return covered;
+}
+
 SettledSearch search_settled(const std::vector<SettledCase>& cases,
                              const std::vector<Problem>& problems, const SearchOptions& options,
                              const Searcher& searcher) {
@@ -181,11 +200,7 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
     if (step.bound && result.outcome.bound)
       step.bound = std::min(*step.bound, result.outcome.bound->time);
   if (result.outcome.bound && (problems.size() > 1 || devices_open))
-    for (std::size_t i = 0; i < problems.size(); ++i)
-      result.outcome.bound->problems.push_back(
-          {problems[i].layers.digest, problems[i].layers.order,
-           problems[i].schedules.front().microbatches,
-           devices_open ? devices.given[i].recompute : found.all[i].recompute, devices_open});
+    result.outcome.bound->problems = covered(problems, devices, devices_open);
   if (result.outcome.bound && sizes.size() > 1)
     result.outcome.bound->covers += stream_all(
         "; and likewise the other microbatch sizes of the global batch: ", listed(sizes));

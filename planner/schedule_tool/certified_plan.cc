@@ -32,8 +32,8 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
   if (!wrong.empty()) return "its schedule is wrong: " + wrong.front().message;
   const EvaluatedPlan found = evaluate_lowered(costs, plan.schedule, placement);
   if (found.estimate != plan.estimate)
-    return "by its costs the plan takes " + to_string(found.estimate) + ", the plan says " +
-           to_string(plan.estimate);
+    return stream_all("by its costs the plan takes ", found.estimate.count(), " ns, the plan says ",
+                      plan.estimate.count());
   if (!std::ranges::equal(found.peak_memory, plan.bound->memory_limit, std::ranges::less_equal{}))
     return "by its costs the plan does not fit";
   if (plan.bound->time > plan.estimate) return "the plan's bound is above its own time";

@@ -14,6 +14,9 @@ std::string microbatches_text(std::size_t count) {
 
 std::string to_string(const CoveredProblem& problem) {
   return microbatches_text(problem.microbatches) + ", " + problem.order + " order" +
+         (problem.recompute == Recompute::Full     ? ", every stage recomputed"
+          : problem.recompute == Recompute::Choose ? ", any choice of recomputed stages"
+                                                   : "") +
          (problem.any_devices ? ", any order of the devices" : "");
 }
 
@@ -63,8 +66,11 @@ std::string summary(const std::vector<Certificate>& certificates,
   const Proven all = proven(certificates, plan);
   std::string text;
   if (certificates.size() > 1)
-    text = stream_all(bound_text(all.bound), ", whichever of these ", certificates.size(),
-                      " problems it is of:\n");
+    text = all.missing.empty() ? stream_all(bound_text(all.bound), ", whichever of these ",
+                                            certificates.size(), " problems it is of:\n")
+                               : stream_all("of ", certificates.size(),
+                                            " problems, which are not "
+                                            "all that the plan's bound covers:\n");
   const bool open =
       plan != nullptr && std::ranges::any_of(plan->bound->problems, &CoveredProblem::any_devices);
   for (std::size_t k = 0; k < certificates.size(); ++k)
@@ -75,8 +81,8 @@ std::string summary(const std::vector<Certificate>& certificates,
   for (const CoveredProblem& problem : all.missing)
     text += "\nTHE PLAN'S BOUND ALSO COVERS " + to_string(problem) + ", OF WHICH NOTHING IS PROVEN";
   if (plan->bound->time.count() > all.bound)
-    text += "\nTHE PLAN'S BOUND, " + pfeife::to_string(plan->bound->time) +
-            ", IS HIGHER: what is above was not written down in a form that can be checked";
+    text += stream_all("\nTHE PLAN'S BOUND IS ", plan->bound->time.count() - all.bound,
+                       " ns HIGHER: that was not written down in a form that can be checked");
   return text;
 }
 

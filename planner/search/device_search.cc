@@ -45,13 +45,17 @@ OfAnyOrder any_order(const Problem& problem, const SearchOptions& options, const
   return found;
 }
 
-/// Which stages may be recomputed by any plan that was found on the orders of a problem's devices.
-Recompute allowed(const BestDevices& devices, std::size_t problem) {
-  Recompute most = Recompute::None;
-  for (std::size_t k = 0; k < devices.problems.size(); ++k)
-    if (devices.origin[k] == problem && devices.found.all[k].searched)
-      most = std::max(most, devices.found.all[k].recompute);
-  return most;
+/// What may be recomputed in all orders of a problem's devices: by the plans that one proof covers
+/// (`jointly`) as much as in any of them, by those that every order's own proof covers the least.
+Recompute allowed(const BestDevices& devices, std::size_t problem, bool jointly) {
+  std::optional<Recompute> found;
+  for (std::size_t k = 0; k < devices.problems.size(); ++k) {
+    const AlternativeOutcome& one = devices.found.all[k];
+    if (devices.origin[k] != problem || (jointly && !one.searched)) continue;
+    if (!found || (jointly ? one.recompute > *found : one.recompute < *found))
+      found = one.recompute;
+  }
+  return found.value_or(Recompute::None);
 }
 
 /// The certificates of a problem's orders get the figures that the one of any order needs, so that
@@ -101,7 +105,7 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
       bound = std::min(bound, built ? result.found.all[k].any_order : result.found.all[k].listed);
   for (std::size_t i = 0; i < problems.size(); ++i) {
     GivenDevices& given = result.given[i];
-    given.recompute = allowed(result, i);
+    given.recompute = allowed(result, i, !given.all_listed);
     if (given.all_listed) continue;
     add_figures(problems[i], i, result);
     Problem recomputing = problems[i];

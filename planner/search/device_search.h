@@ -8,7 +8,7 @@ namespace pfeife {
 /// What is known of every order of the devices of a given problem.
 struct GivenDevices {
   bool all_listed = false;  ///< every order that differs is among the problems
-  /// Of the plans of any of them.
+  /// The bound covers plans of all of them that recompute so much.
   Recompute recompute = Recompute::None;
   /// Otherwise, if options.certificate: what holds whatever the order, of devices that are as good
   /// as the best (relaxed_devices.h) or of work that the devices share at will.

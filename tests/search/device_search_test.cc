@@ -45,6 +45,35 @@ TEST(DeviceSearch, FindsTheBestOrderAndItsBoundHoldsForAll) {
   EXPECT_GT(proven, 2);
 }
 
+// Where only one order was searched with recomputation, what is proven of all orders is of plans
+// without it.
+TEST(DeviceSearch, SaysOfAllOrdersOnlyWhatEachWasSearchedFor) {
+  std::mt19937 random(37);
+  int mixed = 0;
+  for (int round = 0; round < 10; ++round) {
+    const DeviceInstance instance = random_device_instance(random, 2);
+    const Problem problem = instance.problem();
+    const auto with = [&](Recompute others) {
+      const Searcher searcher = [&](const Problem& placed, const SearchOptions& options) {
+        Problem changed = placed;
+        changed.recompute =
+            placed.device_of_rank == problem.device_of_rank ? Recompute::Choose : others;
+        return search(changed, options);
+      };
+      SearchOptions options = small();
+      options.certificate = true;
+      return search_devices({problem}, options, searcher);
+    };
+    const BestDevices some = with(Recompute::None), all = with(Recompute::Choose);
+    if (some.found.outcome.plans.empty() || some.problems.size() != 2) continue;
+    if (!std::ranges::all_of(some.found.all, &AlternativeOutcome::searched)) continue;
+    ++mixed;
+    EXPECT_EQ(some.given[0].recompute, Recompute::None);
+    EXPECT_EQ(all.given[0].recompute, Recompute::Choose);
+  }
+  EXPECT_GT(mixed, 2);
+}
+
 // Of two ranks all orders are listed, of four hardly ever: then there is a proof of any order. None
 // of them can be raised above the best plan of any order.
 TEST(DeviceSearch, IsProvenToTheJudge) {
@@ -87,8 +116,7 @@ TEST(DeviceSearch, IsProvenToTheJudge) {
       EXPECT_TRUE(
           tool::of_any_devices(*devices.given[0].certificate, *devices.found.outcome.certificate));
       judge(*devices.given[0].certificate, best);
-      by_shares +=
-          devices.given[0].certificate->proofs[0].whole == CertifiedProof::Whole::Work;
+      by_shares += devices.given[0].certificate->proofs[0].whole == CertifiedProof::Whole::Work;
     }
     EXPECT_LE(proven, best.count());
     whole += proven >= devices.found.outcome.bound->time.count();
