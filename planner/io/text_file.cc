@@ -65,6 +65,9 @@ TextFile read_text_file(const std::filesystem::path& path) {
   file.text.resize(size);
   if (!stream.read(file.text.data(), static_cast<std::streamsize>(size)))
     throw ConfigError({file.name}, "cannot be read");
+  // What some editors put first to say that the rest is UTF-8.
+  if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; file.text.starts_with(kMark))
+    file.text.erase(0, kMark.size());
   require_plain_text(file);
   return file;
 }

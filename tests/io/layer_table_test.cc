@@ -152,6 +152,12 @@ TEST(LayerTable, IsReadFromFiles) {
       testing::TempDir() + "layer_table_test." + std::to_string(::getpid()) + ".csv";
   std::ofstream(path) << kHeader << "a,1,2,3,100,10,40,5,7\n";
   EXPECT_EQ(read_layer_table(path, std::nullopt).size(), 1u);
+  // What spreadsheets write first; places are counted without it.
+  std::ofstream(path) << "\xEF\xBB\xBF" << kHeader << "a,1,2,3,1,1,1,1,1\n";
+  EXPECT_EQ(read_layer_table(path, std::nullopt).size(), 1u);
+  std::ofstream(path) << "\xEF\xBB\xBFnmae\na\n";
+  EXPECT_THAT(message_of([&] { read_layer_table(path, std::nullopt); }),
+              HasSubstr(":1:1: unknown column 'nmae', did you mean 'name'?"));
   EXPECT_THAT(message_of([] { read_layer_table("no/such.csv", std::nullopt); }),
               HasSubstr("no/such.csv: there is no such file"));
   EXPECT_THAT(message_of([] { read_layer_table(testing::TempDir(), std::nullopt); }),
