@@ -113,11 +113,13 @@ std::string families_line(const CaseRecord& record) {
   return text.empty() ? "" : wrapped((planned ? "other families: " : "families: ") + text);
 }
 
-std::string limits(const std::vector<Bytes>& limit, const MemoryUnit& unit) {
+/// In a unit of its own: devices have gigabytes where a small model needs kilobytes.
+std::string limits(const std::vector<Bytes>& limit) {
   if (limit.empty()) return "";
   const auto [least, most] = std::minmax_element(limit.begin(), limit.end());
-  return *least == *most ? "limit " + unit.text(*least)
-                         : "limits " + unit.text(*least) + " to " + unit.text(*most);
+  const MemoryUnit unit = memory_unit(*least);
+  return (*least == *most ? "  (limit " : "  (limits " + unit.text(*least) + " to ") +
+         unit.text(*most) + " " + unit.name + ")";
 }
 
 /// A case's lines before they are padded: the plan's name, the figures, the memory.
@@ -297,10 +299,8 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
   std::string above;
   bool over = false, recomputed = false;
   for (const CaseRecord& record : cases) {
-    const std::string limit =
-        record.plans.empty() ? "" : limits(record.plans.front().memory_limit, layout.unit);
     text += "\n" + heading(record) +
-            (limit.empty() ? "" : "  (" + limit + " " + layout.unit.name + ")") + "\n";
+            (record.plans.empty() ? "" : limits(record.plans.front().memory_limit)) + "\n";
     for (const PlanRecord& plan : record.plans) {
       const Line line = line_of(plan, layout.columns, layout.unit);
       text += text_of(line, layout);

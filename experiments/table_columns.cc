@@ -29,15 +29,21 @@ std::string spread(const std::optional<Nanoseconds>& p5, const std::optional<Nan
 
 }  // namespace
 
+MemoryUnit memory_unit(Bytes amount) {
+  const auto unit = [](Bytes size, const char* name) {
+    return MemoryUnit{static_cast<double>(size.value), name};
+  };
+  if (amount >= kGiB) return unit(kGiB, "GiB");
+  return amount >= kMiB ? unit(kMiB, "MiB") : unit(kKiB, "KiB");
+}
+
 MemoryUnit memory_unit(const std::vector<CaseRecord>& cases) {
-  constexpr Bytes kGibibyte{std::int64_t{1} << 30};
   std::optional<Bytes> least;
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans)
       if (plan.row.peak_memory && (!least || *plan.row.peak_memory < *least))
         least = plan.row.peak_memory;
-  if (least && *least >= kGibibyte) return {static_cast<double>(kGibibyte.value), "GiB"};
-  return {1024.0 * 1024, "MiB"};
+  return memory_unit(least.value_or(kMiB));
 }
 
 std::string MemoryUnit::text(Bytes amount) const {

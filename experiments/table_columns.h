@@ -17,13 +17,15 @@ struct FigureColumn {
 /// gap where a bound is proven). "-" where one plan has no figure.
 std::vector<FigureColumn> figure_columns(const std::vector<CaseRecord>& cases);
 
-/// One unit of memory for all cases: GiB unless a peak is smaller than one, which would be lost.
 struct MemoryUnit {
   double bytes;
   const char* name;
   /// The amount without the unit, one decimal.
   std::string text(Bytes amount) const;
 };
+/// The largest of GiB, MiB and KiB that is not more than the amount; KiB of less.
+MemoryUnit memory_unit(Bytes amount);
+/// One unit for the peaks of all cases: that of the smallest, which would be lost in a larger one.
 MemoryUnit memory_unit(const std::vector<CaseRecord>& cases);
 
 }  // namespace pfeife

@@ -118,7 +118,19 @@ TEST(Table, MemoryIsInGiBWhereEveryPeakHasOne) {
   record.plans[1].row.peak_memory = mib(1024);
   EXPECT_STREQ(memory_unit({record}).name, "GiB");
   EXPECT_EQ(memory_unit({record}).text(mib(1536)), "1.5");
-  EXPECT_STREQ(memory_unit({}).name, "MiB");
+  EXPECT_STREQ(memory_unit(mib(1024)).name, "GiB");
+  record.plans[0].row.peak_memory = mib(1) - Bytes{1};
+  EXPECT_STREQ(memory_unit({record}).name, "KiB");
+  EXPECT_EQ(memory_unit({record}).text(Bytes{1536}), "1.5");
+  EXPECT_STREQ(memory_unit(std::vector<CaseRecord>{}).name, "MiB");
+}
+
+TEST(Table, LimitsHaveAUnitOfTheirOwn) {
+  CaseRecord record = example();
+  record.plans[0].memory_limit = {mib(1024 * 38), mib(1024 * 38)};
+  EXPECT_THAT(results_table({record}), HasSubstr("microbatches 4  (limit 38.0 GiB)\n"));
+  record.plans[0].memory_limit = {mib(512), mib(1024)};
+  EXPECT_THAT(results_table({record}), HasSubstr("microbatches 4  (limits 512.0 to 1024.0 MiB)\n"));
 }
 
 TEST(Table, ManyRanksAreShownAsARange) {
