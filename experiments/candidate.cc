@@ -41,11 +41,15 @@ Bytes memory_limit(const CaseConfig& config, const Cluster& cluster, DeviceId de
   return kind.memory - config.plan.reserve.value_or(kind.reserve);
 }
 
-std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster) {
+std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster,
+                                 const std::vector<DeviceId>& devices) {
   std::vector<Bytes> limits;
-  for (const DeviceId device : devices_of(config))
-    limits.push_back(memory_limit(config, cluster, device));
+  for (const DeviceId device : devices) limits.push_back(memory_limit(config, cluster, device));
   return limits;
+}
+
+std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster) {
+  return memory_limits(config, cluster, devices_of(config));
 }
 
 std::optional<Partition> given_cuts(const CaseConfig& config, const Layers& layers) {

@@ -37,6 +37,9 @@ Placement placed(Placement placement, const CaseConfig& config);
 std::vector<DeviceId> devices_of(const CaseConfig& config);
 Bytes memory_limit(const CaseConfig& config, const Cluster& cluster, DeviceId device);
 std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster);
+/// Likewise of the ranks of a plan, which may say its own `devices`.
+std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster,
+                                 const std::vector<DeviceId>& devices);
 
 /// Cuts that are given, checked against the model; nothing if they are to be searched. Errors:
 /// ConfigError.

@@ -62,6 +62,7 @@ Evaluation estimate_candidate(const CaseConfig& config, const Layers& layers,
   plan.memory_limit = memory_limits(config, cluster);
   if (!plan.possible()) return plan;
   const Placement& placement = plan.candidate.placement;
+  plan.memory_limit = memory_limits(config, cluster, placement.device_of_rank);
   plan.costs =
       stage_costs(layers, plan.candidate.partition, placement, cluster, plan.candidate.recompute);
   plan.peak_memory = peak_memory(plan.candidate.schedule, plan.costs, placement);

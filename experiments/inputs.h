@@ -14,7 +14,7 @@
 namespace pfeife {
 
 /// Changes whenever equal inputs may give other results, so that older ones are not taken for new.
-constexpr int kResultsVersion = 6;
+constexpr int kResultsVersion = 7;
 
 class Inputs {
  public:

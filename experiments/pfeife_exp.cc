@@ -167,10 +167,24 @@ int exit_code(const SweepResult& result) {
   return result.cases.empty() ? 0 : 3;
 }
 
+/// The rank of a given plan that lacks most, and how much.
+std::string lack_of(const PlanRecord& plan) {
+  std::size_t worst = 0;
+  const auto lack = [&](std::size_t rank) {
+    return plan.peak_memory[rank] - plan.memory_limit[rank];
+  };
+  for (std::size_t rank = 1; rank < plan.peak_memory.size(); ++rank)
+    if (lack(rank) > lack(worst)) worst = rank;
+  return fmt::format("the plan does not fit: rank {} needs {} and has {}", worst,
+                     to_string(plan.peak_memory[worst]), to_string(plan.memory_limit[worst]));
+}
+
 /// Why nothing fits, and what would help: of the first case, which says enough.
 std::string reasons(const SweepResult& result) {
   const CaseRecord& record = result.cases.front();
-  std::string text = "  " + record.name + ": " + record.plans.front().reason + "\n";
+  const PlanRecord& plan = record.plans.front();
+  std::string text =
+      "  " + record.name + ": " + (plan.row.estimate ? lack_of(plan) : plan.reason) + "\n";
   for (const TriedChange& tried : record.tried)
     if (tried.estimate) text += "  would help: " + tried.change + ": " + outcome_text(tried) + "\n";
   return text;

@@ -83,5 +83,35 @@ TEST_F(ShortMemory, APlanFileKeepsWhatIsRecomputed) {
     EXPECT_EQ(result("again", "planned", column), result("out", "planned", column)) << column;
 }
 
+// The first device has too little for either stage, the third too little for the second rank.
+TEST_F(ShortMemory, AGivenPlanIsJudgedByTheDevicesThatItNames) {
+  write("unequal.yaml",
+        "version: 1\nname: unequal\ndevice_kinds:\n"
+        "  small: {memory: 1 GiB, memory_bandwidth: 9 GB/s, peak: {fp32: 9 GFLOP/s},\n"
+        "          gemm_efficiency: {fp32: [[1 GFLOP, 1]]}, kernel_overhead: 0 us}\n"
+        "  large: {memory: 2 GiB, memory_bandwidth: 9 GB/s, peak: {fp32: 9 GFLOP/s},\n"
+        "          gemm_efficiency: {fp32: [[1 GFLOP, 1]]}, kernel_overhead: 0 us}\n"
+        "devices: [{kind: small, count: 1}, {kind: large, count: 2}]\n"
+        "links: [{name: port, per: device, bandwidth: 9 GB/s, duplex: full}]\n"
+        "routes: [{over: port, latency: 1 us}]\n");
+  write("first.yaml",
+        "version: 1\nmodel: layers.csv\ncluster: unequal.yaml\n"
+        "cases: {devices: 2, microbatches: 4}\nbaselines: []\n"
+        "plan: {families: gpipe, devices: [2, 1]}\n");
+  Outcome outcome = run({"first.yaml", "--out", "out"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  write("again.yaml",
+        "version: 1\nmodel: layers.csv\ncluster: unequal.yaml\nbaselines: []\n"
+        "plan: {file: 'out/devices=2,microbatches=4/planned/plan.yaml'}\n");
+  outcome = run({"again.yaml", "--out", "again"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* column : {"peak_memory_bytes", "memory_limit_bytes", "feasible"})
+    EXPECT_EQ(result("again", "planned", column), result("out", "planned", column)) << column;
+  outcome = run({"again.yaml", "--out", "again", "--set", "plan.reserve=600 MiB"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("the plan does not fit: rank 0 needs 1.563 GiB and has 1.414 GiB"));
+}
+
 }  // namespace
 }  // namespace pfeife
