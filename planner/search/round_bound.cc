@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
+#include <limits>
 
 #include "planner/search/stage_bound.h"
 
@@ -11,8 +11,13 @@ namespace {
 constexpr double kCoarse = 1.0 / 48, kFine = 1.0 / 300;  ///< of the time: steps of delays
 constexpr std::int32_t kNarrow = 16;                     ///< positions: not split further
 constexpr double kWider = 1.4;                           ///< steps that matter little
-constexpr std::size_t kHalvings = 5;
-constexpr double kPrice = 5;  ///< ns, to look at the rows of a pair of ends
+constexpr double kNear = 1e-3;                           ///< of the time: halved no further
+constexpr double kInPassing = 0.15;                      ///< of the budget
+constexpr double kDear = 5e8;            ///< ns; a region that takes more is not gone through
+constexpr double kPrice = 5;             ///< ns, to look at the rows of a pair of ends
+constexpr double kCompare = 10;          ///< ns, to compare two states
+constexpr std::size_t kPassedSteps = 8;  ///< steps of ways to the last F
+constexpr double kPassedLeast = 0.2, kPassed = 0.04;  ///< of the time: the first step, and each
 
 /// The largest of low .. high that `may` be, which is none behind the first that may not; low - 1
 /// if none may.
@@ -38,53 +43,82 @@ std::unique_ptr<RoundBound> RoundBound::make(const Candidates& candidates) {
 }
 
 RoundBound::RoundBound(const Candidates& candidates, std::vector<RoundRows> rows)
-    : candidates_(&candidates), rows_(std::move(rows)), least_second_(least_second(candidates)) {
+    : candidates_(&candidates),
+      rows_(std::move(rows)),
+      least_second_(least_second(candidates)),
+      some_(std::numeric_limits<double>::infinity()) {
   for (const Bytes limit : candidates.memory_limit())
     limit_.push_back(static_cast<double>(limit.value));
 }
 
 double RoundBound::raise(double least, double enough, double budget) {
   least = std::floor(least), enough = std::floor(enough);
-  const auto below = [&](double time) {
-    most_work_ = work_ + budget / (kHalvings + 1);
-    return possible(time - 1);
-  };
-  if (least >= enough || !below(enough)) return std::max(least, enough);
-  for (std::size_t k = 0; k < kHalvings; ++k) {
-    const double middle = std::floor((least + enough) / 2);
-    if (middle <= least) break;
-    (below(middle) ? enough : least) = middle;
+  allowed_ += budget;
+  if (least >= enough) return least;
+  if (open_.empty() && enough < some_ && enough != tried_) {
+    tried_ = enough;
+    if (shows(enough, work_ + kInPassing * budget)) return enough;
+    open_.clear();
+  }
+  while (least < enough && work_ < allowed_) {
+    const double time = next_time(least, std::min(enough, some_));
+    if (time <= least) break;
+    if (shows(time, allowed_)) least = time;
   }
   return least;
 }
 
-/// There may be cuts with no path above `time`: where nothing else shows it, in narrower regions
-/// and with finer steps. True as well where the budget does not suffice.
-bool RoundBound::possible(double time) {
+/// A bound between both to be shown: what is left of another, the middle, or, where that is near,
+/// the higher one.
+double RoundBound::next_time(double least, double high) const {
+  if (!open_.empty() && time_ >= least && time_ < high) return time_ + 1;
+  const double middle = std::floor((least + high) / 2);
+  if (high - middle > std::max(1.0, kNear * high)) return middle;
+  return high == some_ ? least : high;
+}
+
+/// No cuts are below `bound`. False as well if that took too much work, with regions left open, or
+/// is not to be shown: where nothing else shows it, in narrower regions and with finer steps.
+bool RoundBound::shows(double bound, double most_work) {
+  if (open_.empty() || time_ != bound - 1) begin(bound - 1);
+  while (!open_.empty()) {
+    if (work_ >= most_work) return false;
+    const Region region = open_.back();
+    open_.pop_back();
+    const double before = work_;
+    if (!possible(region)) continue;
+    if (work_ - before < kDear && split(region)) continue;
+    open_.clear();
+    some_ = bound;
+    return false;
+  }
+  return true;
+}
+
+/// First looks where there were cuts the last time.
+void RoundBound::begin(double time) {
   const CutModel& model = candidates_->model();
   time_ = time;
   reach_ = stage_reaches(model, candidates_->costs(), candidates_->schedule(), time);
   work_ += 30.0 * static_cast<double>(reach_.size() * least_second_.size());
   const auto ranks = static_cast<std::int32_t>(rows_.size());
-  if (found_ && possible(Region{found_->first, found_->last, kFine * time})) return true;
-  std::vector<Region> open{{ranks, model.last() - ranks, kCoarse * time}};
-  while (!open.empty()) {
-    const Region region = open.back();
-    open.pop_back();
-    if (!has_room()) return true;
-    if (!possible(region)) continue;
-    const std::int32_t middle = region.first + (region.last - region.first) / 2;
-    if (region.last - region.first >= kNarrow) {
-      open.push_back({region.first, middle, region.step});
-      open.push_back({middle + 1, region.last, region.step});
-    } else if (region.step > kFine * time) {
-      open.push_back({region.first, region.last, std::max(region.step / 2, kFine * time)});
-    } else {
-      found_ = region;
-      return true;
-    }
+  open_ = {{ranks, model.last() - ranks, kCoarse * time}};
+  if (found_) open_.push_back({found_->first, found_->last, kFine * time});
+}
+
+/// False if the region is as narrow, and its steps are as fine, as they get.
+bool RoundBound::split(const Region& region) {
+  const std::int32_t middle = region.first + (region.last - region.first) / 2;
+  if (region.last - region.first >= kNarrow) {
+    open_.push_back({region.first, middle, region.step});
+    open_.push_back({middle + 1, region.last, region.step});
+  } else if (region.step > kFine * time_) {
+    open_.push_back({region.first, region.last, std::max(region.step / 2, kFine * time_)});
+  } else {
+    found_ = region;
+    return false;
   }
-  return false;
+  return true;
 }
 
 /// Even ones up to `room`, more than which is of use only where the longest second round is behind.
@@ -95,7 +129,10 @@ void RoundBound::set_levels(double room) {
     floor_.push_back(floor_.back() + step);
     if (floor_.back() > room) step *= kWider;
   }
-  levels_ = floor_.size() - 1;
+  passed_floor_ = {0.0};
+  for (std::size_t k = 0; k < kPassedSteps; ++k)
+    passed_floor_.push_back(time_ * (kPassedLeast + static_cast<double>(k) * kPassed));
+  passed_floor_.push_back(time_ + 1);
 }
 
 /// Where a rank's second round must begin at least, so that the ranks from there on come to the end
@@ -120,32 +157,34 @@ void RoundBound::set_needs() {
     }
 }
 
+/// There may be cuts. True as well where that takes too much work.
 bool RoundBound::possible(const Region& region) {
+  const double before = work_;
   region_ = region;
   const double room = time_ - least_second_[static_cast<std::size_t>(region.last)];
   if (room < 0) return false;
   set_levels(room);
   set_needs();
-  now_.assign(levels_ * levels_, {});
-  now_[0].push_back({0, region.last, 0, 0});
+  const RoundLevel levels{floor_.size() - 1, floor_.size() - 1, passed_floor_.size() - 1};
+  now_.reset(levels);
+  now_.add({}, {.x = 0, .y = region.last});
   for (std::size_t r = 0; r < rows_.size(); ++r) {
-    next_.assign(levels_ * levels_, {});
-    for (std::size_t i = 0; i < levels_; ++i)
-      for (std::size_t j = 0; j < levels_; ++j)
-        for (const State& from : now_[i * levels_ + j]) extend(r, i, j, from);
-    keep_best();
-    if (!has_room()) return true;
+    next_.reset(levels);
+    now_.each([&](const RoundLevel& level, const RoundState& from) { extend(r, level, from); });
+    work_ += kCompare * static_cast<double>(next_.keep_best());
+    std::swap(now_, next_);
+    if (work_ - before > kDear) return true;
   }
-  return std::ranges::any_of(now_, [&](const States& some) {
-    return std::ranges::any_of(some, [&](const State& state) {
-      return state.x >= region_.first && state.y >= candidates_->model().last();
-    });
+  bool any = false;
+  now_.each([&](const RoundLevel&, const RoundState& state) {
+    any = any || (state.x >= region_.first && state.y >= candidates_->model().last());
   });
+  return any;
 }
 
 /// The stages that the rank may have, for all levels of its delay. They may end before they begin:
 /// then they begin earlier, having fallen behind.
-void RoundBound::extend(std::size_t rank, std::size_t delay, std::size_t after, const State& from) {
+void RoundBound::extend(std::size_t rank, const RoundLevel& level, const RoundState& from) {
   const auto number = static_cast<std::int32_t>(rank);
   const auto behind = static_cast<std::int32_t>(rows_.size()) - 1 - number;
   const auto reach = [&](std::size_t stage, std::int32_t begin, std::int32_t most) {
@@ -154,33 +193,37 @@ void RoundBound::extend(std::size_t rank, std::size_t delay, std::size_t after, 
   // Every stage has a segment, so that both rounds have come so far at least.
   Taking t{.rank = rank,
            .from = from,
+           .level = level,
            .q_from = number + 1,
            .z_from = region_.first + number + 1,
            .z = reach(rows_.size() + rank, from.y, candidates_->model().last())};
   const std::int32_t most = reach(rank, from.x, region_.last);
-  for (std::size_t i = delay; i < levels_ && t.q_from <= most; ++i) {
+  for (std::size_t i = level.delay; i + 1 < floor_.size() && t.q_from <= most; ++i) {
     work_ += 10 * kPrice;
     t.q =
         furthest(t.q_from, most, [&](std::int32_t q) { return this->delay(t, q) < floor_[i + 1]; });
     if (t.q < t.q_from) continue;
-    t.delay = std::max(from.delay, i == delay ? 0 : this->delay(t, t.q_from));
-    extend(t, i, after);
+    t.delay = std::max(from.delay, i == level.delay ? 0 : this->delay(t, t.q_from));
+    t.level.delay = i;
+    extend_after(t);
     t.q_from = t.q + 1;
   }
 }
 
-/// The same for all levels of what it does after the second round, which begins at `after`.
-void RoundBound::extend(Taking t, std::size_t delay, std::size_t after) {
+/// The same for all levels of what it does after the second round.
+void RoundBound::extend_after(Taking t) {
   const double second = least_second_[static_cast<std::size_t>(t.from.y)];
   const std::int32_t most = t.q, most_z = t.z;
-  for (std::size_t j = after; j < levels_ && t.q_from <= most; ++j) {
+  for (std::size_t first = t.level.after, j = first; j + 1 < floor_.size() && t.q_from <= most;
+       ++j) {
     t.after = std::max(t.from.after, floor_[j]), t.after_below = floor_[j + 1];
+    t.level.after = j;
     if (t.delay + t.after + second > time_) break;
     if (t.from.y < need_[t.rank][level(t.delay + t.after)]) break;
     work_ += 40 * kPrice;
     t.z = furthest(t.z_from, most_z, [&](std::int32_t z) { return fits_second(t, 0, z); });
     if (t.z < t.z_from) break;
-    if (j > after) {  // stages that reach this level, if any do
+    if (j > first) {  // stages that reach this level, if any do
       t.q_from = furthest(t.q_from, most,
                           [&](std::int32_t q) { return this->after(t, q, t.z) < floor_[j]; }) +
                  1;
@@ -190,8 +233,21 @@ void RoundBound::extend(Taking t, std::size_t delay, std::size_t after) {
     }
     t.q = furthest(t.q_from, most,
                    [&](std::int32_t q) { return this->after(t, q, t.z_from) < t.after_below; });
-    take(t, next_[delay * levels_ + j]);
+    extend_passed(t);
     if (t.q == most && this->after(t, most, t.z) < t.after_below) break;  // none is longer
+  }
+}
+
+/// The same for all levels of the way through its second round to the last F.
+void RoundBound::extend_passed(Taking t) {
+  const double least = passed(t, t.q_from, t.z_from), most = passed(t, t.q, t.z);
+  for (std::size_t first = t.level.passed, k = first; k + 1 < passed_floor_.size(); ++k) {
+    t.passed_below = passed_floor_[k + 1];
+    if (least >= t.passed_below) continue;
+    if (k > first && most < passed_floor_[k]) break;
+    t.passed = std::max({t.from.passed, passed_floor_[k], least});
+    t.level.passed = k;
+    take(t);
   }
 }
 
@@ -209,24 +265,31 @@ double RoundBound::after(const Taking& t, std::int32_t q, std::int32_t z) const 
   return std::max(rows_[t.rank].after(x, q, y, end), rows_[t.rank].leaving(x, q, y, end));
 }
 
+double RoundBound::passed(const Taking& t, std::int32_t q, std::int32_t z) const {
+  return t.delay + rows_[t.rank].passing(std::min(t.from.x, q), q, std::min(t.from.y, z), z);
+}
+
 bool RoundBound::fits_second(const Taking& t, std::int32_t q, std::int32_t z) const {
   const RoundRows& rows = rows_[t.rank];
   const double left = time_ - t.delay - t.after;
   const std::int32_t x = std::min(t.from.x, q), y = std::min(t.from.y, z);
-  return rows.second(x, q, y, z) <= left && rows.turned(x, q, y, z) <= left;
+  return rows.second(x, q, y, z) <= left && rows.turned(x, q, y, z) <= left &&
+         rows.rest(x, q, y, z) <= time_ - t.from.passed &&
+         rows.again(x, q, y, z) <= time_ - t.from.passed - t.after;
 }
 
 bool RoundBound::fits(const Taking& t, std::int32_t q, std::int32_t z) const {
   const RoundRows& rows = rows_[t.rank];
   const std::int32_t x = std::min(t.from.x, q), y = std::min(t.from.y, z);
-  return after(t, q, z) < t.after_below && fits_second(t, q, z) && rows.all(x, q, y, z) <= time_ &&
+  return after(t, q, z) < t.after_below && passed(t, q, z) < t.passed_below &&
+         fits_second(t, q, z) && rows.all(x, q, y, z) <= time_ &&
          std::ranges::all_of(rows.held, [&, most = limit_[t.rank]](const RoundRow& held) {
            return held(x, q, y, z) <= most;
          });
 }
 
 /// The ends that both stages may have together, of which none is behind another in both rounds.
-void RoundBound::take(const Taking& t, States& into) const {
+void RoundBound::take(const Taking& t) {
   const std::int32_t need = need_[t.rank + 1][level(t.delay + t.after)];
   std::int32_t q = t.q_from, z = t.z;
   while (q <= t.q && z >= t.z_from) {
@@ -234,50 +297,9 @@ void RoundBound::take(const Taking& t, States& into) const {
     z = furthest(t.z_from, z, [&](std::int32_t end) { return fits(t, q, end); });
     if (z < t.z_from || z < need) break;
     q = furthest(q, t.q, [&](std::int32_t end) { return fits(t, end, z); });
-    into.push_back({q, z, t.delay, t.after});
+    next_.add(t.level, {q, z, t.delay, t.after, t.passed});
     ++q;
   }
-}
-
-/// Of every level, the states that none of it, or of lower levels, has come farther than: the
-/// latter stand for the others, with the smaller delays.
-void RoundBound::keep_best() {
-  struct Known {
-    std::int32_t x, y;
-    State* state;
-    bool own;
-  };
-  std::vector<std::vector<Known>> best(levels_ * levels_);  // of the level and all lower ones
-  std::vector<Known> all;
-  for (std::size_t i = 0; i < levels_; ++i)
-    for (std::size_t j = 0; j < levels_; ++j) {
-      const std::size_t at = i * levels_ + j;
-      all.clear();
-      if (i > 0) all.insert(all.end(), best[at - levels_].begin(), best[at - levels_].end());
-      if (j > 0) all.insert(all.end(), best[at - 1].begin(), best[at - 1].end());
-      for (Known& known : all) known.own = false;
-      for (State& state : next_[at]) all.push_back({state.x, state.y, &state, true});
-      work_ += 20.0 * static_cast<double>(all.size());
-      std::ranges::sort(all, [](const Known& a, const Known& b) {
-        return std::tuple(-a.x, -a.y, a.own, a.state->delay, a.state->after) <
-               std::tuple(-b.x, -b.y, b.own, b.state->delay, b.state->after);
-      });
-      std::vector<Known>& kept = best[at];
-      for (const Known& known : all) {
-        if (kept.empty() || kept.back().y < known.y) {
-          kept.push_back(known);
-          continue;
-        }
-        if (!known.own) continue;  // stood for when its own level was looked at
-        const auto farther =
-            std::ranges::partition_point(kept, [&](const Known& k) { return k.y < known.y; });
-        farther->state->delay = std::min(farther->state->delay, known.state->delay);
-        farther->state->after = std::min(farther->state->after, known.state->after);
-        known.state->x = -1;
-      }
-    }
-  for (States& states : next_) std::erase_if(states, [](const State& s) { return s.x < 0; });
-  std::swap(now_, next_);
 }
 
 }  // namespace pfeife

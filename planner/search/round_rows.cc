@@ -21,10 +21,11 @@ struct Step {
   bool returns() const { return op == Op::Backward || op == Op::BackwardInput; }
 };
 
-/// A rank's row, and where in it the second round begins, turns and ends, and the first one ends.
+/// A rank's row, and where in it the second round begins, turns, has its last F and ends, and the
+/// first one ends.
 struct RankRow {
   std::vector<Step> steps;
-  std::size_t begin = 0, turn = 0, end = 0, leave = 0;
+  std::size_t begin = 0, turn = 0, pass = 0, end = 0, leave = 0;
 
   Part part(std::size_t from, std::size_t to) const {
     Part found;
@@ -58,17 +59,25 @@ RankRow rank_row(const Schedule& schedule, std::size_t rank) {
   row.begin = place(std::ranges::find_if(row.steps, forward));
   row.turn = place(std::ranges::find_if(row.steps, back));
   for (std::size_t k = 0; k < row.steps.size(); ++k)
-    if (row.steps[k].returns()) (row.steps[k].round == 1 ? row.end : row.leave) = k + 1;
+    if (forward(row.steps[k]))
+      row.pass = k;
+    else if (row.steps[k].returns())
+      (row.steps[k].round == 1 ? row.end : row.leave) = k + 1;
   return row;
 }
 
 /// The ways between ranks are those of the same microbatch.
 bool in_step(const std::vector<RankRow>& rows) {
-  const MicrobatchId first = rows[0].steps[rows[0].begin].microbatch,
-                     last = rows[0].steps[rows[0].end - 1].microbatch;
+  const auto microbatch = [](const RankRow& row, std::size_t step) {
+    return row.steps[step].microbatch;
+  };
+  const MicrobatchId first = microbatch(rows[0], rows[0].begin),
+                     passes = microbatch(rows[0], rows[0].pass),
+                     last = microbatch(rows[0], rows[0].end - 1);
   return std::ranges::all_of(rows, [&](const RankRow& row) {
-    return row.steps[row.begin].microbatch == first && row.steps[row.turn].microbatch == first &&
-           row.steps[row.end - 1].microbatch == last && row.end < row.leave;
+    return microbatch(row, row.begin) == first && microbatch(row, row.turn) == first &&
+           microbatch(row, row.pass) == passes && microbatch(row, row.end - 1) == last &&
+           row.pass < row.end && row.end < row.leave;
   });
 }
 
@@ -94,6 +103,9 @@ class RowMaker {
                    sum(rank, row.part(row.end, size), true),
                    sum(rank, row.part(row.end, row.leave), false),
                    sum(rank, row.part(0, size), true),
+                   sum(rank, row.part(row.begin, row.pass), false),
+                   sum(rank, row.part(row.pass, size), true),
+                   sum(rank, row.part(row.pass, row.end), false),
                    {}};
     made.delay.add_before(0, onward_, 1), made.delay.add_before(1, onward_, -1);
     made.second.add_before(1, onward_, 1), made.second.add_before(1, back_, 1);
@@ -102,6 +114,8 @@ class RowMaker {
     made.after.add_before(1, back_, -1);
     made.leaving.add_before(1, back_, -1), made.leaving.add_before(0, back_, 1);
     made.all.add_before(0, onward_, 1);
+    made.rest.add_before(1, onward_, 1);
+    made.again.add_before(1, onward_, 1), made.again.add_before(1, back_, 1);
     made.held = held(rank);
     return made;
   }

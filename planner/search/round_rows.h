@@ -50,13 +50,22 @@ struct RoundRows {
   RoundRow after, leaving;
   /// The way to the rank, and all it does. Not above the step time.
   RoundRow all;
+  /// What the rank does from its first F of the second round until its last one begins there. The
+  /// microbatch of that goes on: for ranks a <= b < c no step is shorter than
+  /// delay(a) + passing(b) + rest(c), or than delay(a) + passing(b) + again(c) + after(d), d <= c,
+  /// the same with leaving(d).
+  RoundRow passing;
+  /// The way to stage D + r in the second round and all that the rank does from its last F there.
+  RoundRow rest;
+  /// The same until its last B or I there, and the way back from there.
+  RoundRow again;
   /// Bytes that the rank holds at least at its fullest moments. Not above its limit.
   std::vector<RoundRow> held;
 };
 
 /// [rank]; nullopt: the schedule has not two stages dealt to every rank in turn, or its ranks do
-/// not begin the second round with the same microbatch, or do not end it with the same, before the
-/// first.
+/// not begin the second round with the same microbatch, or have not the same as its last F, or do
+/// not end it with the same, before the first.
 std::optional<std::vector<RoundRows>> round_rows(const Candidates& candidates);
 
 /// [position] ns: of a delay, a second and an `after` that make a path, the second is at least so

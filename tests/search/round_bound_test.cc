@@ -50,11 +50,13 @@ double of_rank(const RoundRow& row, const Cuts& cuts, std::size_t rank) {
 
 /// The longest of the paths that the rows speak of; infinite if a rank holds too much.
 double longest(const std::vector<RoundRows>& rows, const Problem& problem, const Cuts& cuts) {
-  double longest = 0, delay = 0, after = 0;
+  double longest = 0, delay = 0, after = 0, passed = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const auto of = [&](const RoundRow& row) { return of_rank(row, cuts, r); };
     delay = std::max(delay, of(rows[r].delay));
     after = std::max({after, of(rows[r].after), of(rows[r].leaving)});
+    longest = std::max({longest, passed + of(rows[r].rest), passed + of(rows[r].again) + after});
+    passed = std::max(passed, delay + of(rows[r].passing));
     longest = std::max({longest, delay + of(rows[r].second) + after,
                         delay + of(rows[r].turned) + after, of(rows[r].all)});
     for (const RoundRow& held : rows[r].held)
