@@ -112,27 +112,32 @@ void draw_stages(Svg& svg, const Bars& bars, std::size_t row,
   for (std::size_t k = 0; k < stages.size(); ++k) {
     const auto& [number, stage] = stages[k];
     svg.open_group(" class=\"stage\"");
-    svg.raw("<title>" + escape("stage " + std::to_string(number) + ", forward " +
-                               exact_ms(stage.forward) + " ms, backward " +
-                               exact_ms(stage.backward) + " ms") +
+    svg.raw("<title>" +
+            escape("stage " + std::to_string(number) + ", forward " + exact_ms(stage.forward) +
+                   " ms, backward " + exact_ms(stage.backward) + " ms") +
             "</title>\n");
-    for (const auto& [time, paint] : {std::pair{stage.forward, Paint::Forward},
-                                      {stage.backward, Paint::Backward}}) {
+    for (const auto& [time, paint] :
+         {std::pair{stage.forward, Paint::Forward}, {stage.backward, Paint::Backward}}) {
       svg.rect(bars.x(done), bars.top(row), bars.x(done + time) - bars.x(done), kBar,
-               fill(paint, k, stages.size()), " stroke=\"" + hex(kPaper) + "\" stroke-width=\"0.5\"");
+               fill(paint, k, stages.size()),
+               " stroke=\"" + hex(kPaper) + "\" stroke-width=\"0.5\"");
       done += time;
     }
     svg.close_group();
   }
 }
 
+/// A box and a name, and the next to the right; returns where that begins.
+double draw_entry(Svg& svg, double x, double baseline, Color fill, const std::string& name) {
+  svg.rect(x, baseline - 9, 14, 11, fill);
+  svg.text(x + 19, baseline, name, {.size = 10.5});
+  return x + 19 + text_width(name, 10.5) + 8;
+}
+
 void draw_cause_legend(Svg& svg, double baseline) {
   double x = kLabels;
-  for (const Cause& cause : causes(Attribution{})) {
-    svg.rect(x, baseline - 9, 14, 11, cause.fill);
-    svg.text(x + 19, baseline, cause.name, {.size = 10.5});
-    x += 19 + text_width(cause.name, 10.5) + 8;
-  }
+  for (const Cause& cause : causes(Attribution{}))
+    x = draw_entry(svg, x, baseline, cause.fill, cause.name);
 }
 
 }  // namespace
@@ -208,8 +213,12 @@ std::string stage_chart(const ReportPlan& plan) {
   }
   svg.line(bars.x(mean), 0, bars.x(mean), bars.bottom, kInk,
            " stroke-width=\"1.5\" stroke-dasharray=\"4 3\"");
-  return inline_svg(svg.document(kWideWidth, bars.bottom + kFoot, "work of each rank, " +
-                                                                      plan.row.plan));
+  const double baseline = bars.bottom + 34;
+  double x = draw_entry(svg, kLabels, baseline, fill(Paint::Forward), "forward");
+  x = draw_entry(svg, x, baseline, fill(Paint::Backward), "backward");
+  if (plan.stages.size() > ranks.size())
+    svg.text(x, baseline, "paler = later stage of the rank", {.size = 10.5});
+  return inline_svg(svg.document(kWideWidth, baseline + 10, "work of each rank, " + plan.row.plan));
 }
 
 std::string step_time_legend() {

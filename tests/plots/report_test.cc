@@ -237,6 +237,22 @@ TEST(Report, WorkOfRanksIsToScaleAndTheLineIsItsMean) {
   EXPECT_NEAR((mean->number("x1") - left) / stage1, 12.0 / 14, 1e-3);
 }
 
+// The colours of the legend are those of the stages; of one stage a rank none is paler.
+TEST(Report, WorkOfRanksSaysWhatItsColoursMean) {
+  ReportPlan plan;
+  plan.stages = {{RankId{0}, Nanoseconds{1}, Nanoseconds{2}}};
+  XmlElement drawing = parse_xml(plots::stage_chart(plan));
+  const auto boxes = by_name(*by_name(drawing, "g").back(), "rect"), all = by_name(drawing, "rect");
+  ASSERT_EQ(boxes.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(all[all.size() - 2 + i]->attribute("fill"), boxes[i]->attribute("fill"));
+  EXPECT_THAT(all_text(drawing), HasSubstr("forward"));
+  EXPECT_THAT(all_text(drawing), Not(HasSubstr("paler")));
+  plan.stages.push_back({RankId{0}, Nanoseconds{1}, Nanoseconds{2}});
+  drawing = parse_xml(plots::stage_chart(plan));
+  EXPECT_THAT(all_text(drawing), HasSubstr("paler = later stage"));
+}
+
 TEST(Report, AWayOfChoosingShowsWhatItCosts) {
   ReportCase report_case;
   report_case.choices = {{.by = "estimate",
