@@ -4,6 +4,8 @@
 #include <limits>
 #include <system_error>
 
+#include "planner/io/utf8.h"
+
 namespace pfeife {
 namespace {
 
@@ -11,36 +13,17 @@ constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
 constexpr double kMostMilliseconds = 1e8;
 constexpr double kMostAmount = static_cast<double>(std::int64_t{1} << 44);
 
-/// Length of the UTF-8 character that `text` begins with, 0 if it is none.
-std::size_t character_length(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const std::size_t length = first < 0x80                    ? 1
-                             : first >= 0xC2 && first < 0xE0 ? 2
-                             : first >= 0xE0 && first < 0xF0 ? 3
-                             : first >= 0xF0 && first < 0xF5 ? 4
-                                                             : 0;
-  if (length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
-  const auto second = length > 2 ? static_cast<unsigned char>(text[1]) : 0;
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool surrogate_or_beyond =
-      (first == 0xED && second >= 0xA0) || (first == 0xF4 && second >= 0x90);
-  return overlong || surrogate_or_beyond ? 0 : length;
-}
-
 }  // namespace
 
 void require_plain_text(const TextFile& file) {
   const std::string_view text = file.text;
   int line = 1, column = 1;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = character_length(text.substr(i));
-    const auto c = static_cast<unsigned char>(text[i]);
-    const bool control = (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
-    if (length == 0 || control)
+    const std::size_t length = utf8_length(text.substr(i));
+    const char c = text[i];
+    if (length == 0 || is_control(c))
       throw ConfigError({file.name, line, column},
-                        stream_all("byte ", static_cast<int>(c),
+                        stream_all("byte ", static_cast<int>(static_cast<unsigned char>(c)),
                                    " is no UTF-8 text; save the file as plain text (UTF-8)"));
     i += length;
     if (c == '\n') {

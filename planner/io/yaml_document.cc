@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "planner/io/utf8.h"
 #include "planner/io/yaml_path.h"
 
 namespace pfeife {
@@ -136,33 +137,19 @@ class Builder : public YAML::EventHandler {
   std::size_t count_ = 0;
 };
 
-/// Length of the UTF-8 sequence at `text[i]`, 0 if it is none.
-std::size_t utf8_length(std::string_view text, std::size_t i) {
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned first = byte(i);
-  const std::size_t length = first < 0x80                    ? 1
-                             : first >= 0xC2 && first < 0xE0 ? 2
-                             : first >= 0xE0 && first < 0xF0 ? 3
-                             : first >= 0xF0 && first < 0xF5 ? 4
-                                                             : 0;
-  if (length == 0 || i + length > text.size()) return 0;
-  for (std::size_t k = 1; k < length; ++k)
-    if ((byte(i + k) & 0xC0) != 0x80) return 0;
-  return length;
-}
-
 /// The parser takes some control characters for the end of the file, and guesses encodings; neither
 /// is left to it.
 void check_characters(std::string_view text, const Origin& origin) {
   YAML::Mark mark;
   for (std::size_t i = 0; i < text.size();) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const std::size_t length = utf8_length(text, i);
+    const std::size_t length = utf8_length(text.substr(i));
     if (length == 0) throw ConfigError(origin.at(mark), "a byte that is not UTF-8 text");
-    if ((c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f)
-      throw ConfigError(origin.at(mark), "a control character (code " + std::to_string(c) + ")");
+    if (is_control(text[i]))
+      throw ConfigError(origin.at(mark),
+                        "a control character (code " + std::to_string(int{text[i]}) + ")");
+    const bool ends_line = text[i] == '\n';
     i += length;
-    if (c == '\n') {
+    if (ends_line) {
       ++mark.line, mark.column = 0;
     } else {
       ++mark.column;

@@ -91,7 +91,15 @@ TEST(Yaml, WhatIsNotPlainDataIsRefused) {
   EXPECT_THAT(parse_error("a: 1\n\tb: 2\n"), HasSubstr("f.yaml:2:"));
   EXPECT_THAT(parse_error(std::string("a: 1\n\x04 b: 2\n")), StartsWith("f.yaml:2:1: a control"));
   EXPECT_THAT(parse_error(std::string("a: \0b\n", 6)), StartsWith("f.yaml:1:4: a control"));
+  EXPECT_THAT(parse_error("\x7f"), StartsWith("f.yaml:1:1: a control character (code 127)"));
   EXPECT_THAT(parse_error("a: \xff\n"), StartsWith("f.yaml:1:4: a byte that is not UTF-8"));
+  EXPECT_THAT(parse_error(": 1\n"), HasSubstr("a key is missing here"));
+}
+
+// A character is one column, however many bytes it has.
+TEST(Yaml, LinesOfOtherSystemsAndOtherScriptsKeepTheirPlaces) {
+  EXPECT_EQ(YamlDocument::parse("a: 1\r\nb: 2\r\n", "f.yaml").root().at("b").as_int(), 2);
+  EXPECT_THAT(parse_error("a: 1\r\n\u00e4\u20ac\U0001f600 \xff"), StartsWith("f.yaml:2:5: a byte"));
 }
 
 TEST(Yaml, DeepNestingIsAnErrorNotAStackOverflow) {
