@@ -19,9 +19,9 @@ namespace pfeife {
 class BranchAndBound {
  public:
   struct Settings {
-    std::size_t enumerate = 512;    ///< nodes with at most so many cuts are tried one by one
-    bool record = false;            ///< keep what a certificate needs
-    std::int32_t small_model = 64;  ///< cut positions up to which the proof covers all cuts
+    std::size_t enumerate = 512;  ///< nodes with at most so many cuts are tried one by one
+    bool record = false;          ///< keep what a certificate needs
+    double few_cuts = 1e6;        ///< if there are no more, the proof covers them all
     // Other than these only where tests show that a wrong bound is noticed:
     double inflation = 1;  ///< of every bound
     bool minima = true;    ///< the cuts of minima are candidates, not only those tried one by one

@@ -11,6 +11,14 @@ namespace pfeife {
 namespace {
 constexpr std::size_t kMixtures = 120;  ///< minima for the root's weights
 constexpr double kMixed = 0.03;  ///< of what is missing: left to gain when weights are good enough
+
+/// Ways to cut a model into stages, by the number of its last position.
+double choices(std::int32_t last, std::size_t stages) {
+  double found = 1;
+  for (std::size_t k = 1; k < stages; ++k)
+    found *= (static_cast<double>(last) - static_cast<double>(k)) / static_cast<double>(k);
+  return found;
+}
 }  // namespace
 
 void BranchAndBound::bound_root(double target) {
@@ -81,7 +89,8 @@ void BranchAndBound::bound_stages(Node& root) {
 
 BranchAndBound::Verdict BranchAndBound::tighten_root(Node& root) {
   if (handled_ == 0 && root.bound == 0) {
-    if (candidates_.model().last() > settings_.small_model) restrict_class(root.region);
+    if (choices(candidates_.model().last(), candidates_.stages()) > settings_.few_cuts)
+      restrict_class(root.region);
     record_class(root.region);
   }
   if (candidates_.best()) cut_bound_.forget_idle_moments(candidates_.best_cuts());

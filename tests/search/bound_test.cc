@@ -133,7 +133,7 @@ TEST(BranchAndBound, OfARestrictedClassIsNotAboveItsBruteForceOptimum) {
     const ScheduleSpec& spec = instance.schedules[0];
     if (model.last() < static_cast<std::int32_t>(spec.stages())) continue;
     Candidates candidates(model, problem, spec);
-    BranchAndBound proof(candidates, {.enumerate = 1, .record = true, .small_model = 0});
+    BranchAndBound proof(candidates, {.enumerate = 1, .record = true, .few_cuts = 0});
     proof.bound_root(kInfinite);
     double best = kInfinite, all = kInfinite;
     for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
@@ -172,6 +172,40 @@ TEST(BranchAndBound, OfARestrictedClassIsNotAboveItsBruteForceOptimum) {
   EXPECT_GT(proven, 200);
   EXPECT_GT(needed, 20) << "proofs that do not hold of all cuts";
   EXPECT_GT(smaller, 10) << "classes without the best cuts";
+}
+
+// A chain of 40 layers but for one beside it: a stage of that one alone sends nothing to its
+// neighbour. Nobody looks at the twelve million cuts into eight stages one by one; of two stages
+// all are covered.
+TEST(BranchAndBound, CoversAllCutsUnlessTheyAreManyAndSomeNeighboursAreNotLinked) {
+  const Cluster cluster = uniform_cluster(8, DeviceKind{}, {1e9}, Nanoseconds{1});
+  Layers layers;
+  for (std::int64_t l = 0; l < 40; ++l) {
+    layers.layers.emplace_back().times = {
+        {Nanoseconds{100}, Nanoseconds{100}, Nanoseconds{100}, Nanoseconds{0}}};
+    std::vector<LayerId> readers{LayerId{l == 19 ? 21 : l == 20 ? 30 : l + 1}};
+    if (l == 10) readers.emplace_back(20);
+    if (l < 39) layers.values.push_back({"", LayerId{l}, readers, Bytes{8}, Bytes{8}, {}});
+  }
+  const CutModel model(layers, cluster, MemoryRule::Lifetimes);
+  ASSERT_FALSE(model.all_linked());
+  for (const std::size_t ranks : {2, 8}) {
+    Problem problem{.layers = layers, .cluster = cluster};
+    for (std::size_t r = 0; r < ranks; ++r)
+      problem.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+    problem.memory_limit.assign(ranks, Bytes{1 << 30});
+    const auto root = [&](const BranchAndBound::Settings& settings) {
+      Candidates candidates(model, problem, {"1f1b", ranks, 8, 1, {}, {}});
+      BranchAndBound proof(candidates, settings);
+      proof.bound_root(kInfinite);
+      return std::pair{proof.bound(), proof.linked_only() || proof.least_share() > 0};
+    };
+    const auto [bound, restricted] = root({});
+    EXPECT_EQ(restricted, ranks == 8);
+    if (restricted) {
+      EXPECT_GT(bound, 1.2 * root({.few_cuts = 1e300}).first);
+    }
+  }
 }
 
 // Limits of just what a plan takes do not exclude it, neither from the search nor from its proof.
