@@ -74,7 +74,4 @@ inline std::optional<Nanoseconds> known(double time) {
   return Nanoseconds{static_cast<std::int64_t>(time)};
 }
 
-/// FNV-1a of schedules.
-std::uint64_t digest(std::span<const ScheduleSpec> schedules);
-
 }  // namespace pfeife

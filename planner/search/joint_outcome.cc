@@ -1,25 +1,17 @@
 #include "planner/search/joint_outcome.h"
 
 #include <algorithm>
+#include <iomanip>
 #include <set>
 
 #include "planner/ir/error.h"
 #include "planner/ir/round_down.h"
+#include "planner/search/class_digest.h"
 #include "planner/search/joint_certificate.h"
 #include "planner/search/lack.h"
 #include "planner/search/pareto.h"
 
 namespace pfeife {
-
-/// FNV-1a of schedules.
-std::uint64_t digest(std::span<const ScheduleSpec> schedules) {
-  std::uint64_t digest = 1469598103934665603ULL;
-  for (const ScheduleSpec& spec : schedules)
-    for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
-                                        spec.loops, ' ', knobs(spec), '\n'))
-      digest = (digest ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
-  return digest;
-}
 
 namespace {
 
@@ -137,11 +129,17 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
 }
 
 std::string listed_class(const Problem& problem, const std::string& some) {
-  std::string text =
-      stream_all("the ", problem.layers.order, " order of ", problem.layers.size(),
-                 " layers (costs ", problem.layers.digest.substr(0, 12), ")", some, ", ",
-                 problem.schedules.size(), " listed schedules (", std::hex,
-                 digest(problem.schedules), ") in their placements, within the memory limits");
+  const auto hash = [](std::uint64_t digest) {
+    return stream_all(std::hex, std::setfill('0'), std::setw(16), digest);
+  };
+  const auto count = [](std::size_t number, const char* what) {
+    return stream_all(number, ' ', what, number == 1 ? "" : "s");
+  };
+  std::string text = stream_all(
+      "the ", problem.layers.order, " order of ", count(problem.layers.size(), "layer"), " (costs ",
+      hash(cost_digest(problem)), ")", some, ", ",
+      count(problem.schedules.size(), "listed schedule"), " (", hash(digest(problem.schedules)),
+      ") in their placements, within the memory limits");
   if (problem.recompute == Recompute::Full) text += ", every stage recomputed";
   if (problem.recompute == Recompute::Choose) text += ", any choice of recomputed stages";
   return text;

@@ -4,6 +4,7 @@
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
+#include "planner/search/class_digest.h"
 #include "planner/search/joint_search.h"
 #include "planner/search/segment_bound.h"
 #include "planner/search/stage_bound.h"
