@@ -119,6 +119,9 @@ ExperimentRules rules(Inputs& inputs) {
   for (const Family& family : families()) rules.families.push_back(family.name);
   rules.orders = linear_orders();
   rules.order_of_plan = [](const PlanSettings& plan) { return read_plan(plan.file->path).order; };
+  rules.training_of_plan = [](const PlanSettings& plan) {
+    return read_plan(plan.file->path).training;
+  };
   rules.devices = [&inputs](const InputFile& cluster) -> std::size_t {
     if (cluster.measured) return std::max(1U, std::thread::hardware_concurrency());
     return inputs.cluster(cluster).devices();

@@ -5,6 +5,13 @@ namespace {
 
 using Path = std::filesystem::path;
 
+/// Of a given plan: what `training` does not say.
+void take_training(const Training& training, CaseConfig& config) {
+  config.precision = training.precision;
+  config.optimizer = training.optimizer;
+  config.microbatch_size = training.microbatch_size;
+}
+
 void read_training(const YamlNode& node, CaseConfig& config) {
   node.check_keys({"precision", "optimizer", "microbatch_size", "global_batch"});
   if (const auto precision = node.find("precision")) {
@@ -26,6 +33,7 @@ void read_training(const YamlNode& node, CaseConfig& config) {
   if (const auto batch = node.find("global_batch")) {
     config.global_batch = batch->as_int(1, 1'000'000);
     config.global_batch_where = batch->where();
+    if (!node.find("microbatch_size")) config.microbatch_size.reset();
   }
 }
 
@@ -125,8 +133,10 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
     throw ConfigError(config.cluster.where,
                       "a measured cluster says nothing about how fast operators are; add "
                       "\"profile: measure\"");
-  if (const auto training = root.find("training")) read_training(*training, config);
   if (const auto plan = root.find("plan")) config.plan = plan_settings(*plan, folder, rules);
+  if (config.plan.source == PlanSettings::Source::PlanFile && rules.training_of_plan)
+    take_training(rules.training_of_plan(config.plan), config);
+  if (const auto training = root.find("training")) read_training(*training, config);
   if (config.model.format != ModelFormat::Pt2 && config.plan.order != "captured")
     root.at("plan").at("order").fail("the layers of a " + to_string(config.model.format) +
                                      " model have one order; leave this out");

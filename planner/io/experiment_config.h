@@ -131,6 +131,8 @@ struct ExperimentRules {
       ranks_and_microbatches;
   /// Linear order of plan.file; empty = captured.
   std::function<std::string(const PlanSettings& plan)> order_of_plan;
+  /// What plan.file was made for; empty = the defaults.
+  std::function<Training(const PlanSettings& plan)> training_of_plan;
 };
 
 /// Reads an experiment, applies `settings` ("key.path=value" each, as given to --set), and expands

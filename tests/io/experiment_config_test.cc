@@ -37,7 +37,11 @@ class ExperimentConfig : public ::testing::Test {
                                     [](const PlanSettings&) {
                                       return std::pair{2, 6};
                                     },
-                                .order_of_plan = [](const PlanSettings&) { return "depth_first"; }};
+                                .order_of_plan = [](const PlanSettings&) { return "depth_first"; },
+                                .training_of_plan =
+                                    [](const PlanSettings&) {
+                                      return Training{Precision::Tf32, Optimizer::Sgd, 24};
+                                    }};
     return read_experiment(folder_ / "small.yaml", settings, rules);
   }
 
@@ -315,6 +319,22 @@ TEST_F(ExperimentConfig, OrderOfTheLayersIsNamedOrSearchedOrThePlans) {
   EXPECT_THAT(error(kSmallest + "plan: {order: search}\n"),
               ::testing::StartsWith("small.yaml:4:15: plan.order: the layers of a table model have "
                                     "one order; leave this out"));
+}
+
+TEST_F(ExperimentConfig, WhatTrainingDoesNotSayIsThePlans) {
+  const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
+  const auto training = [&](const std::string& rest) {
+    const CaseConfig config = read(model + rest).cases[0];
+    return Training{config.precision, config.optimizer, config.microbatch_size.value_or(0)};
+  };
+  const std::string plan = "plan: {file: plan.yaml}\n";
+  EXPECT_EQ(training(plan), (Training{Precision::Tf32, Optimizer::Sgd, 24}));
+  EXPECT_EQ(training(plan + "training: {precision: fp32}\n"),
+            (Training{Precision::Fp32, Optimizer::Sgd, 24}));
+  EXPECT_EQ(training(plan + "training: {optimizer: adamw, microbatch_size: 2}\n"),
+            (Training{Precision::Tf32, Optimizer::AdamW, 2}));
+  EXPECT_EQ(training(""), (Training{Precision::Fp32, Optimizer::Adam, 0}));
+  EXPECT_EQ(training("plan: {schedule: s.csv, cuts: [1]}\n").microbatch_size, 0);
 }
 
 TEST_F(ExperimentConfig, DevicesOfTheRanksMayBeSearched) {
