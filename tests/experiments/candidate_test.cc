@@ -1,0 +1,65 @@
+// What a case says of the cuts and of the devices of its plan.
+#include "experiments/candidate.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/message_of.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::ElementsAre;
+
+Layers four_layers() {
+  Layers layers;
+  for (const char* name : {"a", "b", "c", "d"}) layers.layers.push_back({.name = name});
+  return layers;
+}
+
+CaseConfig cut(PlanSettings::Cuts how, std::vector<std::int32_t> given = {}) {
+  CaseConfig config;
+  config.plan.cuts = how;
+  config.plan.given_cuts = std::move(given);
+  config.plan.cuts_where = {"exp.yaml", 7, 3};
+  return config;
+}
+
+TEST(GivenCuts, AreNoneTheNamedOnesOrAfterEachLayer) {
+  const Layers layers = four_layers();
+  EXPECT_EQ(given_cuts(cut(PlanSettings::Cuts::Search), layers), std::nullopt);
+  EXPECT_EQ(given_cuts(cut(PlanSettings::Cuts::Given, {0, 2}), layers), (Partition{{0, 2}}));
+  EXPECT_EQ(given_cuts(cut(PlanSettings::Cuts::EachLayer), layers), (Partition{{0, 1, 2}}));
+}
+
+TEST(GivenCuts, ThatAreNotLegalAreRefusedAtTheirPlace) {
+  for (const std::vector<std::int32_t>& cuts : {std::vector<std::int32_t>{3}, {2, 0}, {1, 1}, {-1}})
+    EXPECT_THAT(
+        message_of([&] { given_cuts(cut(PlanSettings::Cuts::Given, cuts), four_layers()); }),
+        ::testing::StartsWith("exp.yaml:7:3: plan.cuts: "))
+        << cuts.back();
+}
+
+// Devices 0 and 2 are large, 1 and 3 small.
+TEST(MemoryLimits, AreThoseOfTheDevicesThatTheRanksRunOn) {
+  Cluster cluster;
+  cluster.kinds = {{.name = "large", .memory = Bytes{100}, .reserve = Bytes{10}},
+                   {.name = "small", .memory = Bytes{50}, .reserve = Bytes{20}}};
+  cluster.kind_of_device = {0, 1, 0, 1};
+  CaseConfig config;
+  config.devices = 3;
+  EXPECT_THAT(devices_of(config), ElementsAre(DeviceId{0}, DeviceId{1}, DeviceId{2}));
+  EXPECT_THAT(memory_limits(config, cluster), ElementsAre(Bytes{90}, Bytes{30}, Bytes{90}));
+  config.plan.devices = {DeviceId{3}, DeviceId{2}, DeviceId{1}};
+  EXPECT_THAT(devices_of(config), ElementsAre(DeviceId{3}, DeviceId{2}, DeviceId{1}));
+  EXPECT_THAT(memory_limits(config, cluster), ElementsAre(Bytes{30}, Bytes{90}, Bytes{30}));
+  EXPECT_THAT(memory_limits(config, cluster, {DeviceId{2}}), ElementsAre(Bytes{90}));
+  config.plan.reserve = Bytes{5};
+  EXPECT_THAT(memory_limits(config, cluster), ElementsAre(Bytes{45}, Bytes{95}, Bytes{45}));
+  EXPECT_THAT(placed({}, config).device_of_rank,
+              ElementsAre(DeviceId{3}, DeviceId{2}, DeviceId{1}));
+  config.devices = 2;  // of a longer list the first
+  EXPECT_THAT(devices_of(config), ElementsAre(DeviceId{3}, DeviceId{2}));
+}
+
+}  // namespace
+}  // namespace pfeife
