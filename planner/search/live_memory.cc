@@ -1,6 +1,7 @@
 #include "planner/search/live_memory.h"
 
 #include <algorithm>
+#include <array>
 
 namespace pfeife {
 namespace {
@@ -23,7 +24,7 @@ void keep_largest(std::vector<LiveMoment>& moments, const LiveMoment& moment) {
 }  // namespace
 
 LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement, Of of)
-    : stages_(placement.ranks()), moments_(placement.ranks()) {
+    : stages_(placement.ranks()), moments_(placement.ranks()), running_(placement.ranks()) {
   std::vector<std::size_t> local(placement.stages());
   for (std::size_t s = 0; s < placement.stages(); ++s) {
     auto& stages = stages_[placement.rank_of_stage[s].index()];
@@ -54,6 +55,14 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
         if (a.op == Op::BackwardInput) ++now.weight_saved[at];
         if (a.op == Op::BackwardWeight) --now.weight_saved[at];
       });
+    for (const LiveMoment& moment : moments_[r]) {
+      const auto at = static_cast<std::size_t>(moment.running);
+      auto same = std::ranges::find_if(
+          running_[r], [&](const Running& of) { return of.at == at && of.op == moment.op; });
+      if (same == running_[r].end()) same = running_[r].insert(same, Running{at, moment.op, {}});
+      for (std::size_t k = 0; k < moment.saved.size(); ++k)
+        same->kept.insert(same->kept.end(), {moment.saved[k], moment.weight_saved[k]});
+    }
   }
 }
 
@@ -78,11 +87,35 @@ double LiveMemory::held(const CutModel& model, const LiveMoment& moment, const C
   return bytes;
 }
 
-double LiveMemory::peak(const CutModel& model, const Cuts& cuts, std::size_t rank) const {
+/// The largest held() of all moments; `held` has room for two numbers of each stage of the rank.
+double LiveMemory::highest(const CutModel& model, const Cuts& cuts, std::size_t rank,
+                           std::span<double> held) const {
+  double fixed = 0;
+  for (std::size_t k = 0; k < stages_[rank].size(); ++k) {
+    const std::size_t s = stages_[rank][k];
+    fixed += of_stage(model.held(Hold::Fixed), cuts, s);
+    held[2 * k] = of_stage(model.held(Hold::Saved), cuts, s);
+    held[2 * k + 1] = of_stage(model.held(Hold::WeightSaved), cuts, s);
+  }
   double highest = 0;
-  for (const LiveMoment& moment : moments_[rank])
-    highest = std::max(highest, held(model, moment, cuts, rank));
+  for (const Running& running : running_[rank]) {
+    const std::size_t s = stages_[rank][running.at];
+    const double besides = fixed + model.temporary(running.op, cuts[s], cuts[s + 1]);
+    for (auto kept = running.kept.begin(); kept != running.kept.end();) {
+      double bytes = besides;
+      for (const double one : held) bytes += *kept++ * one;
+      highest = std::max(highest, bytes);
+    }
+  }
   return highest;
+}
+
+double LiveMemory::peak(const CutModel& model, const Cuts& cuts, std::size_t rank) const {
+  std::array<double, 16> few;  // asked for very often
+  const std::size_t numbers = 2 * stages_[rank].size();
+  if (numbers <= few.size()) return highest(model, cuts, rank, std::span(few).first(numbers));
+  std::vector<double> many(numbers);
+  return highest(model, cuts, rank, many);
 }
 
 double LiveMemory::peak(const CutModel& model, const Cuts& cuts, std::size_t rank,

@@ -4,6 +4,8 @@
 // a plan fits (planner/cost/memory.h does), only that it cannot.
 #pragma once
 
+#include <span>
+
 #include "planner/search/cut_model.h"
 
 namespace pfeife {
@@ -44,8 +46,18 @@ class LiveMemory {
               const std::vector<bool>& recompute) const;
 
  private:
+  /// Moments of a rank at which the same runs: what they keep in flight lies side by side.
+  struct Running {
+    std::size_t at = 0;  // local stage
+    Op op = Op::Forward;
+    std::vector<double> kept;  // [moment][local stage][saved, weight-saved]
+  };
+  double highest(const CutModel& model, const Cuts& cuts, std::size_t rank,
+                 std::span<double> held) const;
+
   std::vector<std::vector<std::size_t>> stages_;  // [rank]
   std::vector<std::vector<LiveMoment>> moments_;  // [rank]
+  std::vector<std::vector<Running>> running_;     // [rank] the same moments
 };
 
 }  // namespace pfeife

@@ -65,8 +65,13 @@ TEST(Program, EqualsTheFullEstimateOnRandomCutsOfRandomModelsWithEveryFamily) {
         ++skipped;
       }
       tails += priced.tail != nullptr;
-      for (std::size_t r = 0; r < ranks; ++r)
+      for (std::size_t r = 0; r < ranks; ++r) {
         EXPECT_LE(live.peak(model, cuts, r), static_cast<double>(full.peak_memory[r].value));
+        double highest = 0;
+        for (const LiveMoment& moment : live.moments(r))
+          highest = std::max(highest, live.held(model, moment, cuts, r));
+        EXPECT_EQ(live.peak(model, cuts, r), highest);
+      }
       const double bare = program.makespan(durations, ends);
       const auto path = program.critical_path(durations, ends);
       EXPECT_EQ(length(path, program, durations), bare);
