@@ -65,8 +65,9 @@ BranchAndBound::Verdict BranchAndBound::close(Node& node, double bound) {
 
 bool BranchAndBound::offer(const Cuts& cuts) {
   if (!settings_.minima) return false;
+  if (candidates_.excess(cuts) > 0) return false;
   double time = candidates_.search_time(cuts);
-  if (time >= target() || candidates_.excess(cuts) > 0) return false;
+  if (time >= target()) return false;
   if (candidates_.estimator_is_dear()) time = candidates_.time(cuts);
   return candidates_.offer(cuts, time);
 }

@@ -42,6 +42,7 @@ Candidates::Candidates(const CutModel& model, const Problem& problem, const Sche
       program_(*schedule_, placement_),
       costs_(model, placement_),
       live_(*schedule_, placement_, counted(problem.recompute)),
+      peaks_(live_),
       known_(model, placement_),
       durations_(program_.durations()),
       above_bound_(placement_.ranks(), 0.0),
@@ -80,7 +81,9 @@ EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& r
 double Candidates::work() const {
   const auto nodes = static_cast<double>(program_.compute_nodes());
   return static_cast<double>(evaluated_) * (0.4 * nodes + 40.0 * static_cast<double>(stages())) +
-         static_cast<double>(judged_) * 1500.0 * nodes;
+         static_cast<double>(judged_) * 1500.0 * nodes +
+         static_cast<double>(weighed_) *
+             (20.0 * static_cast<double>(stages()) + 1.5 * static_cast<double>(live_.numbers()));
 }
 
 double Candidates::full_time(const Cuts& cuts, const std::vector<bool>& recompute) {
@@ -173,9 +176,10 @@ PathCounts<std::int32_t> Candidates::critical_path(const Cuts& cuts) {
 }
 
 double Candidates::excess(const Cuts& cuts) const {
+  ++weighed_;
   double worst = -std::numeric_limits<double>::infinity(), sum = 0;
   for (std::size_t r = 0; r < live_.ranks(); ++r) {
-    const double above = live_.peak(model_, cuts, r) + above_bound_[r] -
+    const double above = peaks_.peak(live_, model_, cuts, r) + above_bound_[r] -
                          static_cast<double>(problem_.memory_limit[r].value);
     worst = std::max(worst, above), sum += std::max(above, 0.0);
   }
@@ -224,6 +228,7 @@ void Candidates::join(Candidates& copy) {
   if (copy.judged_ > 0) above_bound_ = copy.above_bound_;
   evaluated_ += std::exchange(copy.evaluated_, 0);
   judged_ += std::exchange(copy.judged_, 0);
+  weighed_ += std::exchange(copy.weighed_, 0);
   unsure_ = std::min(unsure_, copy.unsure_);
   refused_.merge(copy.refused_);
   known_.learn(copy.known_);
@@ -235,7 +240,7 @@ void Candidates::join(Candidates& copy) {
 }
 
 void Candidates::follow(const Candidates& original) {
-  evaluated_ = judged_ = 0;
+  evaluated_ = judged_ = weighed_ = 0;
   above_bound_ = original.above_bound_;
   refused_ = original.refused_, known_ = original.known_;
   closest_ = original.closest_, unsure_ = original.unsure_;

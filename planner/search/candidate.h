@@ -112,6 +112,7 @@ class Candidates {
   Program program_;
   CutCosts costs_;
   LiveMemory live_;
+  mutable PeakMemo peaks_;
   KnownStages known_;
   CompiledPatterns patterns_;
   std::optional<Recomputation> recomputation_;  // of Recompute::Choose
@@ -127,7 +128,8 @@ class Candidates {
   double best_time_;
   std::optional<Infeasible> closest_;
   std::size_t evaluated_ = 0;
-  mutable std::size_t judged_ = 0;  // in full
+  mutable std::size_t judged_ = 0;   // in full
+  mutable std::size_t weighed_ = 0;  // by excess()
 };
 
 }  // namespace pfeife

@@ -66,6 +66,13 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
   }
 }
 
+std::size_t LiveMemory::numbers() const {
+  std::size_t count = 0;
+  for (const std::vector<Running>& rank : running_)
+    for (const Running& running : rank) count += running.kept.size();
+  return count;
+}
+
 double LiveMemory::held(const CutModel& model, const LiveMoment& moment, std::size_t at,
                         std::int32_t from, std::int32_t to) {
   const auto sum = [&](const std::vector<double>& prefix) { return between(prefix, from, to); };
@@ -134,6 +141,33 @@ double LiveMemory::peak(const CutModel& model, const Cuts& cuts, std::size_t ran
     highest = std::max(highest, bytes);
   }
   return highest;
+}
+
+PeakMemo::PeakMemo(const LiveMemory& live) : ranks_(live.ranks()) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    ranks_[r].positions.assign(kKept * 2 * live.stages(r).size(), -1);
+    ranks_[r].peak.resize(kKept);
+  }
+}
+
+double PeakMemo::peak(const LiveMemory& live, const CutModel& model, const Cuts& cuts,
+                      std::size_t rank) {
+  constexpr std::uint32_t kFactor = 2654435769U;  // 2^32 / golden ratio: spreads the low bits
+  key_.clear();
+  std::uint32_t hash = 0;
+  for (const std::size_t s : live.stages(rank))
+    for (const std::int32_t position : {cuts[s], cuts[s + 1]}) {
+      key_.push_back(position);
+      hash = (hash ^ static_cast<std::uint32_t>(position)) * kFactor;
+    }
+  Rank& of = ranks_[rank];
+  const std::size_t at = (hash >> 16) % kKept;
+  const auto known = of.positions.begin() + static_cast<std::ptrdiff_t>(at * key_.size());
+  if (!std::equal(key_.begin(), key_.end(), known)) {
+    of.peak[at] = live.peak(model, cuts, rank);
+    std::ranges::copy(key_, known);
+  }
+  return of.peak[at];
 }
 
 }  // namespace pfeife

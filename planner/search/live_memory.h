@@ -33,6 +33,9 @@ class LiveMemory {
   /// Moments of which none holds at most as much as another.
   const std::vector<LiveMoment>& moments(std::size_t rank) const { return moments_[rank]; }
 
+  /// Numbers of microbatches in flight that peak() of all ranks together looks at.
+  std::size_t numbers() const;
+
   /// Bytes that local stage `at` of `moment` holds if it covers [from, to): fixed included.
   static double held(const CutModel& model, const LiveMoment& moment, std::size_t at,
                      std::int32_t from, std::int32_t to);
@@ -58,6 +61,24 @@ class LiveMemory {
   std::vector<std::vector<std::size_t>> stages_;  // [rank]
   std::vector<std::vector<LiveMoment>> moments_;  // [rank]
   std::vector<std::vector<Running>> running_;     // [rank] the same moments
+};
+
+/// LiveMemory::peak of cuts that differ little from each other: what a rank has is known if its
+/// stages were alike before.
+class PeakMemo {
+ public:
+  /// Keeps no reference, but is asked about the same memory and model always.
+  explicit PeakMemo(const LiveMemory& live);
+  double peak(const LiveMemory& live, const CutModel& model, const Cuts& cuts, std::size_t rank);
+
+ private:
+  static constexpr std::size_t kKept = 16;  // of a rank
+  struct Rank {
+    std::vector<std::int32_t> positions;  // [kept][local stage][begin, end]; -1 = nothing known
+    std::vector<double> peak;             // [kept]
+  };
+  std::vector<Rank> ranks_;
+  std::vector<std::int32_t> key_;
 };
 
 }  // namespace pfeife

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 namespace pfeife {
 namespace {
@@ -61,36 +62,74 @@ class Worth {
   std::map<Cuts, double> exact_;
 };
 
+/// Of moves from cuts that are too full the one that lacks least, if that is less than `least`, by
+/// which it becomes kTooFull + bytes too many; nullopt: some fit, and need a time.
+std::optional<std::size_t> roomiest(const Candidates& candidates, const std::vector<Cuts>& moves,
+                                    double& least) {
+  std::size_t best = moves.size();
+  for (std::size_t k = 0; k < moves.size(); ++k) {
+    const double much = candidates.excess(moves[k]);
+    if (much <= 0) return std::nullopt;
+    if (kTooFull + much < least) least = kTooFull + much, best = k;
+  }
+  return best;
+}
+
+/// Of moves the one that is worth least, if that is less than `least`, which it becomes;
+/// moves.size() if none is.
+class Fastest {
+ public:
+  Fastest(Candidates& candidates, double most)
+      : worth_(candidates), candidates_(candidates), most_(most) {}
+  std::size_t operator()(const std::vector<Cuts>& moves, double& least) {
+    candidates_.search_times(moves, times_, sure_);
+    order_.clear();
+    for (std::size_t k = 0; k < moves.size(); ++k)
+      if (times_[k] < least) order_.push_back(k);
+    std::ranges::stable_sort(order_, {}, [&](std::size_t k) { return times_[k]; });
+    std::size_t best = moves.size();
+    for (const std::size_t k : order_) {
+      if (times_[k] >= least || candidates_.work() > most_) break;
+      const double value = worth_(moves[k], times_[k], sure_[k] != 0, least);
+      if (value < least) least = value, best = k;
+    }
+    return best;
+  }
+
+ private:
+  Worth worth_;
+  Candidates& candidates_;
+  double most_;
+  std::vector<double> times_;
+  std::vector<char> sure_;
+  std::vector<std::size_t> order_;
+};
+
 }  // namespace
 
 Scored descend(Candidates& candidates, Scored from, std::size_t passes) {
   std::vector<Cuts> moves;
-  std::vector<double> times;
-  std::vector<char> sure;
-  std::vector<std::size_t> order;
-  Worth worth(candidates);
   std::size_t left = kDescentNodes / candidates.program().compute_nodes();
   const double most = candidates.work() + kDescentWork;
+  Fastest fastest(candidates, most);
   for (std::size_t pass = 0; pass < passes; ++pass) {
     neighbourhood(from.cuts, moves);
     if (left < moves.size() || candidates.work() > most) break;
     left -= moves.size();
-    candidates.search_times(moves, times, sure);
-    order.clear();
-    for (std::size_t k = 0; k < moves.size(); ++k)
-      if (times[k] < from.score) order.push_back(k);
-    std::ranges::stable_sort(order, {}, [&](std::size_t k) { return times[k]; });
-    std::size_t best = moves.size();
     double least = from.score;
-    for (const std::size_t k : order) {
-      if ((times[k] >= least && least < kTooFull) || candidates.work() > most) break;
-      const double value = worth(moves[k], times[k], sure[k] != 0, least);
-      if (value < least) least = value, best = k;
-    }
-    if (best == moves.size()) break;
-    from = {moves[best], least};
+    std::optional<std::size_t> best;
+    if (least >= kTooFull) best = roomiest(candidates, moves, least);
+    if (!best) least = std::min(from.score, kTooFull), best = fastest(moves, least);
+    if (*best == moves.size()) break;
+    from = {std::move(moves[*best]), least};
   }
   return from;
+}
+
+/// score(), of which only what fits needs the time.
+static double score_by_room(Candidates& candidates, const Cuts& cuts) {
+  const double much = candidates.excess(cuts);
+  return much > 0 ? kTooFull + much : score(candidates, cuts).score;
 }
 
 Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, std::uint64_t seed) {
@@ -109,10 +148,12 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
     for (Cuts& move : moves) move = some.random(now.cuts, random);
     const double chance = random.unit();
     const double limit = now.score - temperature * std::log(std::max(chance, 1e-12));
-    candidates.search_times(moves, times, sure);
+    const bool fits = now.score < kTooFull;  // else few moves need a time
+    if (fits) candidates.search_times(moves, times, sure);
     for (std::size_t k = 0; k < moves.size(); ++k) {
-      if (times[k] > limit || moves[k] == now.cuts) continue;
-      const double value = worth(moves[k], times[k], sure[k] != 0, limit);
+      if ((fits && times[k] > limit) || moves[k] == now.cuts) continue;
+      const double value = fits ? worth(moves[k], times[k], sure[k] != 0, limit)
+                                : score_by_room(candidates, moves[k]);
       if (value > limit) continue;
       now = {moves[k], value};
       if (value < best.score) best = now;
