@@ -1,6 +1,15 @@
 #include "planner/search/contender.h"
 
+#include "planner/search/start_cuts.h"
+
 namespace pfeife {
+
+void Contender::make_room() {
+  if (has_room || candidates->best()) return;
+  has_room = true;
+  start = score(*candidates, roomy_cuts(*candidates, start.cuts));
+  offer(start.cuts);
+}
 
 void Contender::offer(const Cuts& cuts) {
   double time = candidates->search_time(cuts);

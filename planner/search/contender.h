@@ -26,8 +26,11 @@ struct Contender {
   std::optional<std::unique_ptr<RoundBound>> rounds;
   std::vector<Cuts> simple;  ///< simple_cuts
   Scored start;
-  bool near = false;       ///< what the proof came near to has been tried
-  std::string impossible;  ///< why it has no cuts at all; "" = it may
+  bool near = false;                    ///< what the proof came near to has been tried
+  bool has_room = false;                ///< the start has been looked for where memory suffices
+  std::size_t rounds_without_plan = 0;  ///< of its tree
+  double branched = 0;                  ///< about ns of one core that its tree has taken
+  std::string impossible;               ///< why it has no cuts at all; "" = it may
 
   bool open() const { return impossible.empty() && !(proof && proof->closed()); }
   /// No cuts of it are faster (ns).
@@ -36,6 +39,8 @@ struct Contender {
   double certifiable() const { return std::max(certified, searched_bound()); }
   /// About how many ns its candidates and its proof have taken: counted, not measured.
   double work() const { return candidates->work() + (proof ? proof->work() : 0); }
+  /// If no plan is known: starts where memory is likely to suffice, if that is better.
+  void make_room();
   /// Judges cuts if they are faster than the best so far.
   void offer(const Cuts& cuts);
   /// Descends, judges, and again: what the exact memory rule refuses, Candidates::excess knows

@@ -24,8 +24,10 @@ class JointSearch {
 
   // joint_search_plans.cc
   void place_start();
+  void find_first();
   void polish_first();
   void descend_all();
+  bool may_beat(Contender& c, double target);
   void descend_more(std::size_t span);
   void anneal_best(std::size_t span);
   void anneal_run(Contender& c, AnnealingRun run);
@@ -43,6 +45,7 @@ class JointSearch {
   void bound_any_order();
   void bound(Contender& c, double target);
   void branch(std::size_t until);
+  std::vector<std::size_t> promising() const;
   void branch_round(const std::vector<std::size_t>& order);
 
   void report();

@@ -61,10 +61,17 @@ void JointSearch::place_start() {
     if (c.start.score < Candidates::kTooFull) c.offer(c.start.cuts);
     for (const Cuts& cuts : c.simple)
       if (&cuts == &c.simple.front() || !c.candidates->surely_too_full(cuts)) c.offer(cuts);
-    if (c.candidates->best_time() < kInfinite) return;
-    c.start = score(*c.candidates, roomy_cuts(*c.candidates, c.start.cuts));
-    c.offer(c.start.cuts);
   });
+  find_first();
+}
+
+/// Where no simple cuts fit: a plan to compare with, from cuts that leave room.
+void JointSearch::find_first() {
+  const std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
+  for (std::size_t k = 0; k < order.size() && best_time() == kInfinite; k += kSideBySide)
+    each({order.begin() + static_cast<std::ptrdiff_t>(k),
+          order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), k + kSideBySide))},
+         [](Contender& c) { c.make_room(); });
 }
 
 void JointSearch::polish_first() {
@@ -76,8 +83,19 @@ void JointSearch::polish_first() {
 /// From the start of every schedule, or what its proof came near to.
 void JointSearch::descend_all() {
   each_within(kDescents, ranked([](const Contender& c) { return c.bound(); }),
-              [](Contender& c) { c.descend_from_nearest(); });
+              [&, target = best_time()](Contender& c) {
+                if (!may_beat(c, target)) return;
+                c.make_room();
+                c.descend_from_nearest();
+              });
   share_cuts();
+}
+
+/// False: no cuts of it are faster. Bounds it first if nobody has: that takes less time than what
+/// is then saved of schedules that are out.
+bool JointSearch::may_beat(Contender& c, double target) {
+  if (!c.proof && c.candidates->stages() <= Relaxation::kFewStages) bound(c, target);
+  return c.open() && c.bound() < target;
 }
 
 /// The same of those that have a proof by now.
@@ -106,7 +124,9 @@ void JointSearch::anneal_best(std::size_t span) {
       anneal_run(c, run);
     }
   };
-  each_within(kDescents, order, [&](Contender& c) { anneal_runs(c, kAnnealing, 0); });
+  each_within(kDescents, order, [&, target = best_time()](Contender& c) {
+    if (may_beat(c, target)) anneal_runs(c, kAnnealing, 0);
+  });
   share_cuts();
   order = ranked([](const Contender& c) { return c.candidates->best_time(); });
   order.resize(std::min(order.size(), kAnnealedLonger));

@@ -1,4 +1,5 @@
 // The steps of the joint search that bound schedules.
+#include <bit>
 #include <limits>
 #include <map>
 
@@ -11,6 +12,8 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
 constexpr std::size_t kPartsARound = 8;      ///< of their trees, all together
+constexpr double kLow = 0.1;                 ///< of the way from the lowest bound to the best plan
+constexpr double kOfLeader = 0.25;           ///< of the time of all trees
 constexpr double kFirstBounds = 2e8;         ///< ns for the first bounds
 constexpr double kBounding = 4e7;            ///< ns for those that follow, per effort
 constexpr double kFirstRounds = 5e8;         ///< ns for what two rounds say of the lowest bounds
@@ -131,15 +134,41 @@ void JointSearch::bound(Contender& c, double target) {
 /// Until about `until` ms of one core are spent on branch and bound, all spans together.
 void JointSearch::branch(std::size_t until) {
   while (branched_ < static_cast<double>(until) * 1e6) {
-    std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
+    const std::vector<std::size_t> order = promising();
     if (order.empty()) break;
-    order.resize(std::min(order.size(), kSchedulesARound));
-    for (const std::size_t i : order) branched_ -= spent(contenders_[i]);
+    for (const std::size_t i : order) {
+      Contender& c = contenders_[i];
+      branched_ -= spent(c), c.branched -= spent(c);
+    }
     branch_round(order);
-    for (const std::size_t i : order)
-      branched_ += spent(contenders_[i]) + node_cost(contenders_[i]);
+    for (const std::size_t i : order) {
+      Contender& c = contenders_[i];
+      const double took = spent(c) + node_cost(c);
+      branched_ += took, c.branched += took;
+    }
     report();
   }
+}
+
+/// Which trees grow next: those with the lowest bounds, which hold back the bound of all, and the
+/// one that the best plan is of, as long as it has not had its share.
+std::vector<std::size_t> JointSearch::promising() const {
+  std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
+  if (order.empty()) return order;
+  const double best = best_time(), least = contenders_[order.front()].bound();
+  const double low = best < kInfinite ? least + kLow * (best - least) : kInfinite;
+  const auto leader = std::ranges::find_if(
+      order, [&](std::size_t i) { return contenders_[i].candidates->best_time() == best; });
+  std::vector<std::size_t> some;
+  for (const std::size_t i : order)
+    if (some.size() < kSchedulesARound && contenders_[i].bound() <= low) some.push_back(i);
+  if (best < kInfinite && leader != order.end() &&
+      contenders_[*leader].branched < kOfLeader * branched_ &&
+      std::ranges::find(some, *leader) == some.end()) {
+    some.resize(std::min(some.size(), kSchedulesARound - 1));
+    some.push_back(*leader);
+  }
+  return some;
 }
 
 /// Every tree in a few parts, so that several threads have work even if one schedule is left.
@@ -167,7 +196,8 @@ void JointSearch::branch_round(const std::vector<std::size_t>& order) {
   parallel_for(order.size(), options_.threads, [&](std::size_t k) {
     Contender& c = contenders_[order[k]];
     c.proof->join();
-    if (before[k] == kInfinite && !c.proof->nearest().empty())
+    if (before[k] == kInfinite && !c.proof->nearest().empty() &&
+        std::has_single_bit(++c.rounds_without_plan))
       c.descend_and_offer(c.proof->nearest());
     if (c.candidates->best_time() < before[k]) c.descend_and_offer(c.candidates->best_cuts());
   });

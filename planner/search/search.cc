@@ -5,7 +5,10 @@
 //  3. In spans of effort, each a third of all before it:
 //     a. local search and annealing on what is left, then bounds again;
 //     b. orders built for the costs (zb_greedy), starting from the best cuts;
-//     c. branch and bound in rounds, always on the schedules with the lowest bounds.
+//     c. branch and bound in rounds, on the schedules with the lowest bounds, and on the one that
+//        the best plan is of.
+//
+// Nothing is searched for a schedule before it has been bounded: most are out by that.
 //
 // It ends when nothing is left below the best plan (of orders that are built: no order at all is
 // faster), when nothing is proven to fit, or when the effort is spent. Nothing that is done

@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+
+#include "planner/schedules/families.h"
+
 namespace pfeife {
 namespace {
 
@@ -31,6 +36,36 @@ TEST(Comparison, NeverWorseThanReferenceModeAndSimpleCuts) {
   }
   EXPECT_GT(compared, 40U);  // the rest find no plan
   EXPECT_GT(better, 35U);
+}
+
+/// The plans of fewer stages a rank are among those of more: finding them must not take what most
+/// of the effort is spent on, schedules that are out of the question.
+TEST(Comparison, MoreStagesARankToChooseFromGiveNoSlowerPlan) {
+  struct Case {
+    InstanceSpec instance;
+    std::int64_t mib;  // of every rank; 0 = what the devices have
+  };
+  InstanceReader reader(PFEIFE_SOURCE_DIR "/configs");
+  std::vector<std::string> certified;
+  for (const Family& family : families())
+    if (family.certified) certified.push_back(family.name);
+  for (const auto& [instance, mib] : {Case{{"sdxl_unet", "a100_sxm4_80gb_x8", 8, 16, 0}, 18511},
+                                      Case{{"vit_g14_40", "a100_sxm4_80gb_x8", 8, 16, 0}, 7000},
+                                      Case{{"densenet121", "3090_x8", 4, 8, 0}, 0}}) {
+    InstanceReader::Instance read = reader.read(instance);
+    if (mib > 0) std::ranges::fill(read.memory_limit, Bytes{mib << 20});
+    std::vector<std::size_t> loops;
+    std::optional<Nanoseconds> before;
+    for (std::size_t more = 1; more <= 3; ++more) {
+      loops.push_back(more);
+      const SearchOutcome found = search(
+          read.problem(search_set(instance.ranks, instance.microbatches, loops, certified)), {});
+      ASSERT_FALSE(found.plans.empty()) << instance.model;
+      EXPECT_LE(found.plans[0].estimate, before.value_or(found.plans[0].estimate))
+          << instance.model << ", V<=" << more;
+      before = found.plans[0].estimate;
+    }
+  }
 }
 
 }  // namespace
