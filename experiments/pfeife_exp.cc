@@ -221,6 +221,7 @@ int run(int argc, char** argv) {
   if (shown.size() < result.cases.size())
     fmt::print("\n{} of {} cases: those with the most samples/s. All are in {}\n", shown.size(),
                result.cases.size(), (line->sweep.out / "results.csv").string());
+  std::cout.flush();  // a log may take both: what follows does not break into the table
   for (const CaseRecord& record : result.cases)
     for (const std::string& failure : failures(record))
       std::cerr << "pfeife-exp: " << failure << "\n";

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include "experiments/folder_lock.h"
@@ -166,6 +167,15 @@ TEST_F(Sweep, QuietSaysNothingButTheTable) {
       run({"sweep.yaml", "--out", "out", "--set", "cases.training.microbatch_size=7", "--quiet"});
   EXPECT_EQ(outcome.err, "");
   EXPECT_THAT(outcome.out, HasSubstr("training.microbatch_size 7"));
+}
+
+TEST_F(Sweep, ALogOfBothOutputsEndsWithTheClosingLine) {
+  const std::string command =
+      "cd '" + folder_.string() + "' && " + PFEIFE_EXP + " sweep.yaml --out out > both.txt 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  const std::string text = read("both.txt");
+  EXPECT_LT(text.find("those with the most samples/s"), text.find("cases computed in"));
+  EXPECT_NE(text.find("cases computed in"), std::string::npos);
 }
 
 TEST_F(Sweep, WritesNowhereButInItsFolder) {
