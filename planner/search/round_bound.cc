@@ -219,7 +219,9 @@ void RoundBound::extend_after(Taking t) {
     t.after = std::max(t.from.after, floor_[j]), t.after_below = floor_[j + 1];
     t.level.after = j;
     if (t.delay + t.after + second > time_) break;
-    if (t.from.y < need_[t.rank][level(t.delay + t.after)]) break;
+    const std::size_t at = level(t.delay + t.after);
+    if (t.from.y < need_[t.rank][at]) break;
+    t.z_from = std::max(t.z_from, need_[t.rank + 1][at]);
     work_ += 40 * kPrice;
     t.z = furthest(t.z_from, most_z, [&](std::int32_t z) { return fits_second(t, 0, z); });
     if (t.z < t.z_from) break;
@@ -256,23 +258,23 @@ std::size_t RoundBound::level(double time) const {
 }
 
 double RoundBound::delay(const Taking& t, std::int32_t q) const {
-  return rows_[t.rank].delay(std::min(t.from.x, q), q, t.from.y, t.from.y);
+  return rows_[t.rank].delay(t.from.x, q, t.from.y, t.from.y);
 }
 
 /// (Of stages that fall behind in the second round this leaves out by how much.)
 double RoundBound::after(const Taking& t, std::int32_t q, std::int32_t z) const {
-  const std::int32_t x = std::min(t.from.x, q), y = t.from.y, end = std::max(y, z);
+  const std::int32_t x = t.from.x, y = t.from.y, end = std::max(y, z);
   return std::max(rows_[t.rank].after(x, q, y, end), rows_[t.rank].leaving(x, q, y, end));
 }
 
 double RoundBound::passed(const Taking& t, std::int32_t q, std::int32_t z) const {
-  return t.delay + rows_[t.rank].passing(std::min(t.from.x, q), q, std::min(t.from.y, z), z);
+  return t.delay + rows_[t.rank].passing(t.from.x, q, t.from.y, z);
 }
 
 bool RoundBound::fits_second(const Taking& t, std::int32_t q, std::int32_t z) const {
   const RoundRows& rows = rows_[t.rank];
   const double left = time_ - t.delay - t.after;
-  const std::int32_t x = std::min(t.from.x, q), y = std::min(t.from.y, z);
+  const std::int32_t x = t.from.x, y = t.from.y;
   return rows.second(x, q, y, z) <= left && rows.turned(x, q, y, z) <= left &&
          rows.rest(x, q, y, z) <= time_ - t.from.passed &&
          rows.again(x, q, y, z) <= time_ - t.from.passed - t.after;
@@ -280,7 +282,7 @@ bool RoundBound::fits_second(const Taking& t, std::int32_t q, std::int32_t z) co
 
 bool RoundBound::fits(const Taking& t, std::int32_t q, std::int32_t z) const {
   const RoundRows& rows = rows_[t.rank];
-  const std::int32_t x = std::min(t.from.x, q), y = std::min(t.from.y, z);
+  const std::int32_t x = t.from.x, y = t.from.y;
   return after(t, q, z) < t.after_below && passed(t, q, z) < t.passed_below &&
          fits_second(t, q, z) && rows.all(x, q, y, z) <= time_ &&
          std::ranges::all_of(rows.held, [&, most = limit_[t.rank]](const RoundRow& held) {

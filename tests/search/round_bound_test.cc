@@ -3,15 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 
+#include "planner/search/local_search.h"
 #include "planner/search/stage_bound.h"
+#include "planner/search/start_cuts.h"
 #include "tests/search/random_instance.h"
+#include "tests/support/synthetic_models.h"
 
 namespace pfeife {
 namespace {
 
 constexpr double kMuch = 1e10;  ///< of work
+constexpr Bytes kPlenty{std::int64_t{1} << 40};
 
 /// Two stages dealt to each of two to five ranks, one or two layers much heavier than the others,
 /// and in half of the cases memory as some cuts need it.
@@ -100,6 +105,65 @@ TEST(RoundRows, AreNoLongerThanAnyStepAndTheBoundLosesNoCuts) {
   }
   EXPECT_GT(tried, 100);
   EXPECT_GT(near, tried / 2);
+}
+
+using Order = std::array<std::int64_t, 3>;
+
+/// Three microbatches pass two ranks twice, all forward before the first of them comes back; in the
+/// second round the second rank takes them in these orders.
+Schedule two_rounds(const Order& onward, const Order& back) {
+  const Order order{0, 1, 2};
+  Schedule schedule;
+  for (const std::int64_t r : {0, 1}) {
+    auto& row = schedule.rows.emplace_back();
+    const auto add = [&](auto action, std::int64_t stage, const Order& microbatches) {
+      for (const std::int64_t m : microbatches)
+        row.emplace_back(action(StageId{stage}, MicrobatchId{m}));
+    };
+    add(forward, r, order), add(forward, r + 2, r == 1 ? onward : order);
+    add(backward, r + 2, r == 1 ? back : order), add(backward, r, order);
+  }
+  return schedule;
+}
+
+TEST(RoundRows, AreNoneWhereRanksTakeTheMicrobatchesThatLeadBetweenThemInAnotherOrder) {
+  const Layers layers = synthetic_vit();
+  const Cluster cluster = synthetic_cluster(2, 180, 80000);
+  const ScheduleSpec spec{.family = "looped_bfs", .ranks = 2, .microbatches = 3, .loops = 2};
+  const Problem problem{.layers = layers,
+                        .cluster = cluster,
+                        .schedules = {spec},
+                        .device_of_rank = {DeviceId{0}, DeviceId{1}},
+                        .memory_limit = {kPlenty, kPlenty}};
+  const CutModel model(layers, cluster, MemoryRule::Lifetimes);
+  const auto has_rows = [&](const Order& onward, const Order& back) {
+    return round_rows(Candidates(model, problem, spec, two_rounds(onward, back))).has_value();
+  };
+  EXPECT_TRUE(has_rows({0, 1, 2}, {0, 1, 2}));
+  EXPECT_FALSE(has_rows({1, 0, 2}, {0, 1, 2})) << "first F";
+  EXPECT_FALSE(has_rows({0, 2, 1}, {0, 1, 2})) << "last F";
+  EXPECT_FALSE(has_rows({0, 1, 2}, {1, 0, 2})) << "first B";
+  EXPECT_FALSE(has_rows({0, 1, 2}, {0, 2, 1})) << "last B";
+}
+
+/// Here stages fall behind: those that end before they begin have nothing less to do than none.
+TEST(RoundBound, IsWithinTenPerCentOfAPlanOfThirtyTwoStages) {
+  const std::size_t ranks = 16;
+  const Layers layers = synthetic_vit();
+  const Cluster cluster = synthetic_cluster(ranks, 1e9, 0);
+  const ScheduleSpec spec{.family = "zb1p", .ranks = ranks, .microbatches = ranks, .loops = 2};
+  Problem problem{.layers = layers, .cluster = cluster, .schedules = {spec}};
+  for (std::size_t r = 0; r < ranks; ++r) {
+    problem.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+    problem.memory_limit.push_back(kPlenty);
+  }
+  const CutModel model(layers, cluster, MemoryRule::Lifetimes);
+  Candidates candidates(model, problem, spec);
+  const Cuts even = simple_cuts(model, candidates.placement()).front();
+  const double plan = descend(candidates, score(candidates, even), 400).score;
+  const double raised = RoundBound::make(candidates)->raise(0, plan, 1e9);
+  EXPECT_GE(raised, 0.9 * plan) << raised / plan;
+  EXPECT_LE(raised, plan);
 }
 
 TEST(RoundBound, IsNotAboveTheBruteForceOptimumAndOftenAboveTheStageBound) {
