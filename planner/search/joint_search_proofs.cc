@@ -16,8 +16,8 @@ constexpr double kLow = 0.1;                 ///< of the way from the lowest bou
 constexpr double kOfLeader = 0.25;           ///< of the time of all trees
 constexpr double kFirstBounds = 2e8;         ///< ns for the first bounds
 constexpr double kBounding = 4e7;            ///< ns for those that follow, per effort
-constexpr double kFirstRounds = 5e8;         ///< ns for what two rounds say of the lowest bounds
-constexpr double kRounds = 2e6;              ///< ns for more of that, per effort
+constexpr double kFirstRounds = 3e8;         ///< ns for what two rounds say of the lowest bounds
+constexpr double kRounds = 1e6;              ///< ns for more of that, per effort
 constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the minima
 
 double spent(const Contender& c) {

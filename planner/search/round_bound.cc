@@ -11,7 +11,8 @@ namespace {
 constexpr double kCoarse = 1.0 / 48, kFine = 1.0 / 300;  ///< of the time: steps of delays
 constexpr std::int32_t kNarrow = 16;                     ///< positions: not split further
 constexpr double kWider = 1.4;                           ///< steps that matter little
-constexpr double kNear = 1e-3;                           ///< of the time: halved no further
+constexpr double kStep = 1.0 / 3;                        ///< of the way to the higher bound
+constexpr double kNear = 1e-3;                           ///< of the time: divided no further
 constexpr double kInPassing = 0.15;                      ///< of the budget
 constexpr double kDear = 5e8;            ///< ns; a region that takes more is not gone through
 constexpr double kPrice = 5;             ///< ns, to look at the rows of a pair of ends
@@ -68,12 +69,12 @@ double RoundBound::raise(double least, double enough, double budget) {
   return least;
 }
 
-/// A bound between both to be shown: what is left of another, the middle, or, where that is near,
-/// the higher one.
+/// A bound between both to be shown: what is left of another, a third of the way, since higher ones
+/// cost ever more, or, where they are near, the higher one.
 double RoundBound::next_time(double least, double high) const {
   if (!open_.empty() && time_ >= least && time_ < high) return time_ + 1;
-  const double middle = std::floor((least + high) / 2);
-  if (high - middle > std::max(1.0, kNear * high)) return middle;
+  const double next = std::floor(least + std::max(1.0, kStep * (high - least)));
+  if (high - next > std::max(1.0, kNear * high)) return next;
   return high == some_ ? least : high;
 }
 

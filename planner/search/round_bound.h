@@ -20,7 +20,7 @@ class RoundBound {
 
   /// Step time (ns) that no cuts go below whose neighbouring stages are linked by values and
   /// gradients and that fit by LiveMemory: not below `least`, a bound, and not above `enough`:
-  /// first, in passing, whether that holds, then by halving. Takes about `budget` ns, with what
+  /// first, in passing, whether that holds, then step by step. Takes about `budget` ns, with what
   /// calls before have left of theirs: counted, not measured. Goes on with what it had to leave.
   double raise(double least, double enough, double budget);
   double work() const { return work_; }
