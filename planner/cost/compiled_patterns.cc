@@ -32,6 +32,10 @@ const CompiledPatterns::Pattern& CompiledPatterns::pattern(const Schedule& compu
 
 Nanoseconds CompiledPatterns::estimate(const Schedule& compute_only, const Placement& placement,
                                        const StageCosts& costs) {
+  if (costs.reductions.empty()) {
+    if (!order_) order_.emplace(compute_only, placement);
+    return order_->estimate(costs);
+  }
   const Pattern& known = pattern(compute_only, placement, costs);
   std::vector<std::int64_t> durations;
   durations.reserve(known.slots.size());
