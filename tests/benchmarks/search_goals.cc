@@ -45,7 +45,7 @@ const std::vector<Case>& cases() {
   static const InstanceSpec unet64{"sdxl_unet", "a100_sxm4_80gb_x8", 64, 64, 0};
   static const std::vector<Case> all{
       {"vit_v1", vit, {1}, 0, 150, 0.1, 0},
-      {"vit_v12", vit, {1, 2}, 0, 1250, 1, 1},
+      {"vit_v12", vit, {1, 2}, 0, 1230, 1, 1},
       {"vit_v123_1s", vit, {1, 2, 3}, 0, 200, 1, 3},
       {"vit_v123_10s", vit, {1, 2, 3}, 0, 8000, 10, 2},
       {"unet_v1", unet, {1}, 0, 100, 1, 0},
