@@ -209,12 +209,12 @@ class ProofCheck {
   bool filter(Region& region, const CertifiedWeights& weights) const {
     const Counts y = weighted(weights);
     const Big most = y[0][kPaths] * (c_.bound - 1) + y[0][kLimits];
-    const std::size_t n = bounds_.last();
+    const std::size_t n = bounds_.last(), passes = y[0][kLimits] > 0 ? StageBounds::kPasses : 0;
     // What a stage adds where it begins, where it ends, and while its passes run.
     std::vector<Sums> begin(stages_, Sums(n + 1, 0)), end = begin;
     const auto cost = [&](std::size_t s, std::size_t p, std::size_t q) {
       Big sum = begin[s][p] + end[s][q];
-      for (std::size_t pass = 0; pass < StageBounds::kPasses; ++pass)
+      for (std::size_t pass = 0; pass < passes; ++pass)
         if (const Big w = y[s][kPass + pass]; w > 0) sum += w * bounds_.temporary(pass, p, q);
       return sum;
     };
