@@ -37,9 +37,9 @@ std::string peaks_of(const PlanRecord& plan) {
 }
 
 std::string actions_of(const PlanRecord& plan) {
-  std::string text = fmt::format("  furthest from their prediction ({}), median of {} steps:\n",
-                                 plan.row.simulate ? "simulated" : "estimated",
-                                 plan.measured->steps);
+  std::string text =
+      fmt::format("  furthest from their prediction ({}), median of {} steps:\n",
+                  plan.row.simulate ? "simulated" : "estimated", plan.measured->steps);
   for (const ActionError& error : plan.measured->furthest)
     text += fmt::format("    rank {:<3} {:<18} predicted {:>10} ms, measured {:>10} ms, {:>7} %\n",
                         error.rank.value, error.action, milliseconds_text(error.predicted),
@@ -60,7 +60,8 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases) {
   if (!any) return "";
   std::string text = fmt::format(
       "accuracy, error = predicted / measured - 1\n\n"
-      "{0:<{1}}    step, ms   step, ms   step, ms      p5 to p95   error, %   error, %  peak memory "
+      "{0:<{1}}    step, ms   step, ms   step, ms      p5 to p95   error, %   error, %  peak "
+      "memory "
       "of each rank, MiB\n"
       "{2:<{1}}   estimated  simulated   measured       measured  estimated  simulated  "
       "predicted/measured, error %\n",

@@ -63,10 +63,10 @@ Inputs::Model Inputs::read_model(const CaseConfig& config) {
     case ModelFormat::Pt2:
       return read_archive(config);
     case ModelFormat::Table:
-      return {read_layer_table(model.file.path,
-                               model.skips ? std::optional(model.skips->path) : std::nullopt,
-                               options),
-              {}};
+      return {
+          read_layer_table(model.file.path,
+                           model.skips ? std::optional(model.skips->path) : std::nullopt, options),
+          {}};
     case ModelFormat::PipeDream:
       return {read_pipedream_profile(model.file.path, options), {}};
     case ModelFormat::Piper:

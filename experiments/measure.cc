@@ -14,7 +14,8 @@ void check_devices(const CaseConfig& config) {
     throw ConfigError(config.devices_where,
                       "\"measure\" runs each of " + std::to_string(config.devices) +
                           " devices as a process on a processor of its own, and this machine has " +
-                          std::to_string(processors) + "; ask for fewer devices, or leave "
+                          std::to_string(processors) +
+                          "; ask for fewer devices, or leave "
                           "\"measure\" out of the engines");
 }
 
@@ -47,11 +48,11 @@ void measure_plan(Evaluation& plan, const std::filesystem::path& folder) {
   std::error_code ignored;
   std::filesystem::remove(result, ignored);
   try {
-    run_child(find_pfeife_run(),
-              {"train", (folder / "plan.yaml").string(), "--model",
-               plan.config->model.file.path.string(), "--steps",
-               std::to_string(plan.config->measurement.steps), "--out", result.string()},
-              folder / "measurement.log");
+    run_child(
+        find_pfeife_run(),
+        {"train", (folder / "plan.yaml").string(), "--model", plan.config->model.file.path.string(),
+         "--steps", std::to_string(plan.config->measurement.steps), "--out", result.string()},
+        folder / "measurement.log");
     plan.measurement = read_measurement(result, executed_graph(plan));
   } catch (const std::exception& error) {
     plan.measure_failure = error.what();

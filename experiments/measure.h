@@ -8,9 +8,9 @@
 
 namespace pfeife {
 
-/// Refuses, before anything starts, cases that this machine cannot measure: without pfeife-run, with
-/// more ranks than processors (they would take turns, and the times would mean nothing), or with
-/// devices that are no processors. Errors: ConfigError.
+/// Refuses, before anything starts, cases that this machine cannot measure: without pfeife-run,
+/// with more ranks than processors (they would take turns, and the times would mean nothing), or
+/// with devices that are no processors. Errors: ConfigError.
 void check_measurable(const Experiment& experiment, Inputs& inputs);
 
 /// Trains FOLDER/plan.yaml for the config's number of steps, leaves measurement.csv in FOLDER, and

@@ -55,9 +55,9 @@ std::string shortage(const Infeasible& infeasible, std::size_t schedules) {
       schedules == 1 ? "the schedule" : "any of the " + std::to_string(schedules) + " schedules";
   return "no plan fits: " + lacks(infeasible) + " in the best case found (" +
          name_of(infeasible.spec) + "); " +
-         (infeasible.proven ? "proven: no cuts of " + listed + " fit"
-                            : "not proven: the search ended before all cuts of " + listed +
-                                  " were ruled out");
+         (infeasible.proven
+              ? "proven: no cuts of " + listed + " fit"
+              : "not proven: the search ended before all cuts of " + listed + " were ruled out");
 }
 
 std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem& problem,
@@ -67,8 +67,7 @@ std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem
   around.schedules = [&](std::size_t ranks, std::size_t microbatches, bool all) {
     std::vector<std::size_t> loops = config.plan.loops;
     if (all) loops = {1, 2, 3};
-    return search_set(ranks, microbatches, loops,
-                      family_list(all ? PlanSettings{} : config.plan));
+    return search_set(ranks, microbatches, loops, family_list(all ? PlanSettings{} : config.plan));
   };
   around.devices = all_devices(config, cluster);
   for (const DeviceId device : around.devices)

@@ -51,14 +51,16 @@ std::string definitions(const Present& present) {
                 "turn and share the links "
                 "they cross, and starting an action costs time, as the configuration below says.");
   if (present.jitter)
-    out += term("p5, median, p95",
-                "Percentiles of the step over repetitions in which the durations vary by chance; the "
-                "same variation for estimate and simulation.");
+    out +=
+        term("p5, median, p95",
+             "Percentiles of the step over repetitions in which the durations vary by chance; the "
+             "same variation for estimate and simulation.");
   if (present.measured)
-    out += term("Measured",
-                "Run on devices and timed there, the median of the steps that count; with the peaks "
-                "of memory beside it the only figure here that is an observation.") +
-           term("Error", "Predicted over measured, less one.");
+    out +=
+        term("Measured",
+             "Run on devices and timed there, the median of the steps that count; with the peaks "
+             "of memory beside it the only figure here that is an observation.") +
+        term("Error", "Predicted over measured, less one.");
   out += term("Samples/s",
               "Microbatches times microbatch size over the step time, measured if there is one, "
               "else simulated, else estimated.") +

@@ -93,12 +93,9 @@ std::string furthest_table(const ReportPlan& plan) {
                      time_cell(error.predicted),
                      time_cell(error.measured),
                      error_cell(error.predicted, error.measured)}});
-  return table({{"Rank"},
-                {"Action"},
-                {"Predicted, ms", true},
-                {"Measured, ms", true},
-                {"Error", true}},
-               rows);
+  return table(
+      {{"Rank"}, {"Action"}, {"Predicted, ms", true}, {"Measured, ms", true}, {"Error", true}},
+      rows);
 }
 
 }  // namespace pfeife::plots

@@ -17,8 +17,8 @@ std::string attribution_table(const ReportPlan& plan);
 std::string memory_table(const ReportCase& report_case);
 /// Schedules that were considered, their bounds, and why they are not the plan. "" without any.
 std::string lost_table(const ReportCase& report_case);
-/// What each way of choosing picks, and what its figures cost over the least. "" if there is one way
-/// only.
+/// What each way of choosing picks, and what its figures cost over the least. "" if there is one
+/// way only.
 std::string choices_table(const ReportCase& report_case);
 /// Ways to settle what the case leaves open, and why each is not the plan's. "" without any.
 std::string alternatives_table(const ReportCase& report_case);

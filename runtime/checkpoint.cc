@@ -64,9 +64,8 @@ std::map<std::string, Holding> holdings(const Pipeline& pipeline) {
       add(pipeline.graph.parameters[p.index()].names.front(), {rank, p, {}});
     for (const ValueId b : slice.buffers) {
       const Value& value = pipeline.graph.value(b);
-      const bool state =
-          value.role == ValueRole::Buffer &&
-          (value.persistent || std::ranges::binary_search(slice.written_buffers, b));
+      const bool state = value.role == ValueRole::Buffer &&
+                         (value.persistent || std::ranges::binary_search(slice.written_buffers, b));
       if (state) add(value.source_name, {rank, std::nullopt, b});
     }
   }

@@ -3,9 +3,9 @@
 // DIR/step-00000010 holds, from each rank, the tensors it holds (one that several ranks hold comes
 // from the lowest): model-0000R-of-0000D.safetensors under the model's own names, and
 // optimizer-0000R-of-0000D.safetensors under NAME/exp_avg and the like; from rank 0 an index as
-// Hugging Face writes it, and checkpoint.json. All is written into a folder with another name, which
-// is renamed when the disk has all of it; then the checkpoints before it go. All ranks must see the
-// same folder.
+// Hugging Face writes it, and checkpoint.json. All is written into a folder with another name,
+// which is renamed when the disk has all of it; then the checkpoints before it go. All ranks must
+// see the same folder.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +20,8 @@ void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeli
                      RankPipeline& own, const Placing& placing, CheckpointInfo info,
                      Transport& transport);
 
-/// The complete checkpoint with most steps in `folder`, or `folder` itself if it is one. ConfigError
-/// if there is none.
+/// The complete checkpoint with most steps in `folder`, or `folder` itself if it is one.
+/// ConfigError if there is none.
 std::filesystem::path newest_checkpoint(const std::filesystem::path& folder);
 
 /// Reads what this rank needs. `checkpoint` as newest_checkpoint gives it. ConfigError naming the

@@ -15,8 +15,9 @@ std::string number(double value, const char* unit) {
 
 void write_kind(std::ostream& out, const DeviceKind& kind) {
   out << "  " << kind.name << ":\n"
-      << (kind.type == DeviceType::Cpu ? "    type: cpu\n" : "") << "    memory: "
-      << kind.memory.value / kMiB.value << " MiB   # the machine's, shared evenly\n"
+      << (kind.type == DeviceType::Cpu ? "    type: cpu\n" : "")
+      << "    memory: " << kind.memory.value / kMiB.value
+      << " MiB   # the machine's, shared evenly\n"
       << "    memory_bandwidth: " << number(kind.memory_bandwidth.value / 1e9, " GB/s")
       << "   # read and written by a copy of 64 MiB\n"
       << "    memory_efficiency: " << number(kind.memory_efficiency, "") << "\n    peak: {";

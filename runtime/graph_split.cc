@@ -120,8 +120,7 @@ class Splitter {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
       if (stage_of_[n] == s && !free_[n]) open.push_back(n);
     for (const ValueId out : graph_.outputs)  // outputs that nothing leads to belong to the last
-      if (is_free(out) && s + 1 == result.stages.size())
-        add_makers(out, graph_.nodes.size(), open);
+      if (is_free(out) && s + 1 == result.stages.size()) add_makers(out, graph_.nodes.size(), open);
     while (!open.empty()) {
       const std::size_t n = open.back();
       open.pop_back();

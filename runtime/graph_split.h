@@ -1,9 +1,9 @@
 // Which stage executes which nodes, and what it needs and hands on: a graph cut into stages.
 //
 // A value goes straight from the stage that makes it to each stage that reads it, once. The model's
-// inputs are at hand on every rank. Nodes that depend on no input, parameter, random number or buffer
-// that is written (positions, masks, rotary tables) are executed by every stage that reads them and
-// never sent.
+// inputs are at hand on every rank. Nodes that depend on no input, parameter, random number or
+// buffer that is written (positions, masks, rotary tables) are executed by every stage that reads
+// them and never sent.
 #pragma once
 
 #include <cstdint>

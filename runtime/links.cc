@@ -7,10 +7,9 @@
 namespace pfeife {
 namespace {
 
-constexpr std::int64_t kSizes[] = {std::int64_t{16} << 10, std::int64_t{64} << 10,
-                                   std::int64_t{256} << 10, std::int64_t{1} << 20,
-                                   std::int64_t{4} << 20,  std::int64_t{16} << 20,
-                                   std::int64_t{64} << 20};
+constexpr std::int64_t kSizes[] = {
+    std::int64_t{16} << 10, std::int64_t{64} << 10, std::int64_t{256} << 10, std::int64_t{1} << 20,
+    std::int64_t{4} << 20,  std::int64_t{16} << 20, std::int64_t{64} << 20};
 constexpr std::size_t kWarmUp = 3;
 constexpr std::int64_t kTraffic = std::int64_t{512} << 20;  // of a size each way
 

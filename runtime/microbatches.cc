@@ -7,7 +7,8 @@
 namespace pfeife {
 namespace {
 
-/// A row a sample: the first dimension is the one that the export left open (or fixed to its batch).
+/// A row a sample: the first dimension is the one that the export left open (or fixed to its
+/// batch).
 bool has_samples(const Graph& graph, ValueId input) {
   const auto& sizes = graph.value(input).type.sizes;
   return !sizes.empty() && sizes[0] == graph.microbatch_size;

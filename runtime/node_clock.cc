@@ -37,7 +37,10 @@ PassTimes NodeClock::timed(const std::function<void()>& pass) {
   pass();
   end_ = clock_.mark();
   read_marks();
-  return {std::vector<Nanoseconds>(nodes_), std::vector<bool>(nodes_), {}, end_ - begin_,
+  return {std::vector<Nanoseconds>(nodes_),
+          std::vector<bool>(nodes_),
+          {},
+          end_ - begin_,
           interruptions() != before};
 }
 
@@ -78,8 +81,9 @@ PassTimes NodeClock::weight(const std::function<void()>& pass) { return by_ends(
 PassTimes NodeClock::backward(const std::function<void()>& pass) {
   PassTimes times;
   {
-    const BackwardWatch watch(
-        [this](std::int64_t number) { marks_.push_back({clock_.mark(), number}); });
+    const BackwardWatch watch([this](std::int64_t number) {
+      marks_.push_back({clock_.mark(), number});
+    });
     times = timed(pass);
   }
   times.outside = marks_.empty() ? times.whole : marks_.front().at - begin_;
@@ -106,9 +110,7 @@ void NodeClock::after_node(NodeId node) {
 void NodeClock::before_weight(NodeId) {
   if (marks_.empty()) first_ = clock_.mark();
 }
-void NodeClock::after_weight(NodeId node) {
-  marks_.push_back({clock_.mark(), node.value});
-}
+void NodeClock::after_weight(NodeId node) { marks_.push_back({clock_.mark(), node.value}); }
 
 namespace {
 

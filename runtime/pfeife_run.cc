@@ -43,8 +43,7 @@ void describe_joining(Options& known) {
 }
 
 void describe_plan(Options& known) {
-  known.add_options()("model", value<std::string>(),
-                      "M.pt2, instead of a plan, or of the plan's")(
+  known.add_options()("model", value<std::string>(), "M.pt2, instead of a plan, or of the plan's")(
       "schedule", value<std::string>(), "S.csv, instead of a plan's")(
       "cuts", value<std::string>(), "\"NODE NODE ...\": graph nodes after which the model is cut")(
       "microbatch-size", value<std::int64_t>(), "without a plan: samples of a microbatch")(
@@ -52,7 +51,8 @@ void describe_plan(Options& known) {
                                          "of initialisation, data and dropout; default 0")(
       "threads", "ranks as threads of this process instead of processes")(
       "kernel-threads", value<int>(), "threads of each rank's kernels; default 1")(
-      "device", value<std::string>(), "cpu (default), cuda, cuda:N: all ranks share it, as threads");
+      "device", value<std::string>(),
+      "cpu (default), cuda, cuda:N: all ranks share it, as threads");
   describe_joining(known);
 }
 
@@ -83,8 +83,8 @@ void describe_check(Options& known) {
 }
 
 int run_check(const Given& given, const std::vector<std::string>& arguments) {
-  return check_verb({plan_request(given), launch_options(given, arguments),
-                     find<double>(given, "tolerance")});
+  return check_verb(
+      {plan_request(given), launch_options(given, arguments), find<double>(given, "tolerance")});
 }
 
 void describe_train(Options& known) {
@@ -99,8 +99,8 @@ void describe_train(Options& known) {
       "save", value<std::string>(), "folder of checkpoints; the last complete one is kept")(
       "save-every", value<int>(), "steps between checkpoints; default: only after the last")(
       "resume", value<std::string>(), "folder of checkpoints, of any plan of the same model")(
-      "learning-rate", value<double>(), "default 1e-3")(
-      "momentum", value<double>(), "of optimizer `momentum`; default 0.9")(
+      "learning-rate", value<double>(), "default 1e-3")("momentum", value<double>(),
+                                                        "of optimizer `momentum`; default 0.9")(
       "weight-decay", value<double>(), "default 0")(
       "clip-norm", value<double>(), "largest norm of all gradients together; default 0: any")(
       "defer-batch-norm", "running statistics of a step's whole batch instead of each microbatch");
@@ -129,8 +129,9 @@ void describe_profile(Options& known) {
   known.add_options()("out", value<std::string>(),
                       "profile.yaml, for `profile:` of an experiment; with --links: cluster.yaml")(
       "samples", value<std::string>(),
-      "what is timed is added to this file, and all that is in it counts: a profile taken in several calls")(
-      "links", "no model: what the links and cores of this machine do, as a cluster file")(
+      "what is timed is added to this file, and all that is in it counts: a profile taken in "
+      "several calls")("links",
+                       "no model: what the links and cores of this machine do, as a cluster file")(
       "devices", value<int>(), "with --links: of the cluster; default 2")(
       "device", value<std::string>(), "cpu (default), cuda, cuda:N")(
       "device-kind", value<std::string>(),
@@ -138,7 +139,8 @@ void describe_profile(Options& known) {
       "precision", value<std::string>(), "fp32 (default), bf16_amp; tf32 on cuda")(
       "optimizer", value<std::string>(), "sgd, momentum, adam (default), adamw")(
       "microbatch-size", value<std::int64_t>(), "samples; default as exported")(
-      "repetitions", value<int>(), "steps of each kind that are timed; default: 6 s of them, at least 10, spread over 20 s")(
+      "repetitions", value<int>(),
+      "steps of each kind that are timed; default: 6 s of them, at least 10, spread over 20 s")(
       "microbatches", value<int>(), "of each of these steps; default 4")(
       "beside", value<int>(),
       "other processes that do the same meanwhile, as the other ranks of a pipeline do; default 0")(
@@ -154,19 +156,20 @@ int run_profile(const Given& given, const std::vector<std::string>& arguments) {
                        .launch = launch_options(given, arguments)});
   const int beside = get(given, "beside", 0);
   if (beside < 0) throw ConfigError({"pfeife-run"}, "--beside must not be negative");
-  return profile_verb({.model = get<std::string>(given, "model", ""),
-                       .out = get<std::string>(given, "out", ""),
-                       .samples = get<std::string>(given, "samples", ""),
-                       .device = get<std::string>(given, "device", "cpu"),
-                       .device_kind = get<std::string>(given, "device-kind", ""),
-                       .precision = get<std::string>(given, "precision", "fp32"),
-                       .optimizer = get<std::string>(given, "optimizer", "adam"),
-                       .microbatch_size = find<std::int64_t>(given, "microbatch-size"),
-                       .repetitions = given.count("repetitions") ? at_least_one(given, "repetitions", 1) : 0,
-                       .microbatches = at_least_one(given, "microbatches", 4),
-                       .beside = beside,
-                       .seed = get<std::uint64_t>(given, "seed", 0),
-                       .launch = launch_options(given, arguments)});
+  return profile_verb(
+      {.model = get<std::string>(given, "model", ""),
+       .out = get<std::string>(given, "out", ""),
+       .samples = get<std::string>(given, "samples", ""),
+       .device = get<std::string>(given, "device", "cpu"),
+       .device_kind = get<std::string>(given, "device-kind", ""),
+       .precision = get<std::string>(given, "precision", "fp32"),
+       .optimizer = get<std::string>(given, "optimizer", "adam"),
+       .microbatch_size = find<std::int64_t>(given, "microbatch-size"),
+       .repetitions = given.count("repetitions") ? at_least_one(given, "repetitions", 1) : 0,
+       .microbatches = at_least_one(given, "microbatches", 4),
+       .beside = beside,
+       .seed = get<std::uint64_t>(given, "seed", 0),
+       .launch = launch_options(given, arguments)});
 }
 
 /// `subject` = the argument without a name, as the verb's options see it.
@@ -181,7 +184,8 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {"check", "plan", "one step; losses and every gradient against the unsplit model",
      describe_check, run_check},
-    {"train", "plan", "steps on data, with checkpoints; without: time, losses and trace on synthetic data",
+    {"train", "plan",
+     "steps on data, with checkpoints; without: time, losses and trace on synthetic data",
      describe_train, run_train},
     {"profile", "model", "what each node of a model costs on this machine", describe_profile,
      run_profile},
@@ -193,7 +197,8 @@ std::string usage() {
     out << "pfeife-run " << verb.name << " [" << verb.subject << "] [options]: " << verb.effect
         << "\n";
   out << "pfeife-run VERB --help: the options of a verb\n\n"
-         "By itself it starts the ranks of a plan on this host. On several hosts, or under another\n"
+         "By itself it starts the ranks of a plan on this host. On several hosts, or under "
+         "another\n"
          "launcher, every rank is a pfeife-run with the same arguments:\n"
          "  torchrun --no-python --nnodes 2 --nproc-per-node 4 --node-rank N --master-addr HOST0 "
          "pfeife-run ...\n"

@@ -70,9 +70,8 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
   rank.optimizer.kind = plan.training.optimizer;
   std::vector<NodeId> cuts;
   for (const std::int32_t n : plan.cut_nodes) cuts.emplace_back(n);
-  return {
-      make_pipeline(graph_with_digest(model, plan, file), cuts, plan.schedule, plan.placement),
-      WeightSource(model, rank.seed), rank, plan};
+  return {make_pipeline(graph_with_digest(model, plan, file), cuts, plan.schedule, plan.placement),
+          WeightSource(model, rank.seed), rank, plan};
 }
 
 Executable executable_of_parts(const PlanRequest& request, const RankOptions& rank) {

@@ -19,7 +19,7 @@ struct RankOptions {
   std::vector<bool> recompute;  ///< [stage]; empty = none
   bool autocast_bf16 = false;
   bool defer_batch_norm = false;  ///< BatchStatistics
-  std::uint64_t seed = 0;  ///< of dropout and the like
+  std::uint64_t seed = 0;         ///< of dropout and the like
   OptimizerOptions optimizer;
   bool update = true;  ///< false: gradients stay, optimizer steps do nothing
 };

@@ -10,8 +10,8 @@
 
 namespace pfeife {
 
-/// Writes the tensors (any device and strides) and returns once the disk has them. RuntimeFault with
-/// the system's reason; the file may then be there in part.
+/// Writes the tensors (any device and strides) and returns once the disk has them. RuntimeFault
+/// with the system's reason; the file may then be there in part.
 void write_safetensors(const std::filesystem::path& file,
                        const std::map<std::string, at::Tensor>& tensors,
                        const std::map<std::string, std::string>& metadata);

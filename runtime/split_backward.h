@@ -1,6 +1,6 @@
 // Operators whose weight gradient can wait: linear layers, convolutions and embeddings, with a
-// backward that hands on dI and puts dW into a queue, or makes both at once. Either way a product is
-// added to the gradient while it is made; autograd makes it first and then adds it.
+// backward that hands on dI and puts dW into a queue, or makes both at once. Either way a product
+// is added to the gradient while it is made; autograd makes it first and then adds it.
 //
 // Not covered: parameters of other operators (norms, biases added by hand). Their gradients come
 // with dI, from kernels that make both in one pass.

@@ -119,8 +119,9 @@ int start_ranks(std::size_t ranks, const LaunchOptions& launch, const Body& body
   at::set_num_threads(launch.kernel_threads);
   if (!launch.device.is_cpu()) {
     if (rank_environment())
-      throw ConfigError({"--device"},
-                        "ranks on an accelerator are threads of one process: leave the launcher out");
+      throw ConfigError(
+          {"--device"},
+          "ranks on an accelerator are threads of one process: leave the launcher out");
     return run_as_threads(ranks, launch.device, body);
   }
   if (const auto environment = rank_environment())

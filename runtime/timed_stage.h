@@ -19,8 +19,8 @@ class TimedStage final : public Stage {
  public:
   /// `costs` says who exchanges how many bytes with the stage (its times are not read), `time` how
   /// long an action takes. `lateness` must outlive it.
-  TimedStage(const StageCosts& costs, StageId stage,
-             std::function<Nanoseconds(const Action&)> time, Lateness& lateness);
+  TimedStage(const StageCosts& costs, StageId stage, std::function<Nanoseconds(const Action&)> time,
+             Lateness& lateness);
 
   const std::vector<StageId>& sources() const override { return sources_; }
   const std::vector<StageId>& destinations() const override { return destinations_; }

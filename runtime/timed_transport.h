@@ -31,7 +31,8 @@ class TimedTransport final : public Transport {
   std::vector<Nanoseconds> durations_;
   Lateness& lateness_;
   std::uint64_t step_ = 0;
-  std::map<std::uint32_t, Nanoseconds> own_parts_;  ///< of reductions: when this rank posted its own
+  std::map<std::uint32_t, Nanoseconds>
+      own_parts_;  ///< of reductions: when this rank posted its own
 };
 
 }  // namespace pfeife

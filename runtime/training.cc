@@ -24,8 +24,9 @@ void gather_progress(StepProgress& progress, RankPipeline& own, Bytes memory,
                      Transport& transport) {
   const Tag tag{static_cast<std::uint64_t>(progress.step), kProgressTask, 0};
   const std::optional<double> loss = own.mean_loss();
-  transport.send(kZero, tag, {loss ? at::scalar_tensor(*loss, at::kDouble) : at::Tensor(),
-                              at::scalar_tensor(memory.value, at::kLong)});
+  transport.send(kZero, tag,
+                 {loss ? at::scalar_tensor(*loss, at::kDouble) : at::Tensor(),
+                  at::scalar_tensor(memory.value, at::kLong)});
   if (transport.rank() != kZero) return;
   for (std::size_t r = 0; r < transport.ranks(); ++r) {
     const Tensors found = transport.receive(RankId{static_cast<std::int64_t>(r)}, tag).tensors;

@@ -22,11 +22,11 @@ struct TrainingSettings {
 
 /// After a step; of rank 0.
 struct StepProgress {
-  std::int64_t step = 0;         ///< steps done since training began, earlier runs included
-  double loss = 0;               ///< mean over the samples of the step
-  double seconds = 0;            ///< from the end of the step before
+  std::int64_t step = 0;  ///< steps done since training began, earlier runs included
+  double loss = 0;        ///< mean over the samples of the step
+  double seconds = 0;     ///< from the end of the step before
   double samples_per_second = 0;
-  Bytes memory{0};               ///< most that a rank has held so far: its process, or its tensors on a device
+  Bytes memory{0};  ///< most that a rank has held so far: its process, or its tensors on a device
 };
 
 /// Trains on this rank; every rank must call it. `report` is called on rank 0 after each step.

@@ -20,12 +20,11 @@ at::Tensor mapped(const std::filesystem::path& file, const Value& input,
                   std::int64_t microbatch_size) {
   const TensorType& type = input.type;
   if (type.sizes.empty() || type.sizes[0] != microbatch_size)
-    throw ConfigError({file.string()}, "the input '" + input.name +
-                                           "' of the model has no dimension of samples");
+    throw ConfigError({file.string()},
+                      "the input '" + input.name + "' of the model has no dimension of samples");
   if (!std::filesystem::exists(file))
-    throw ConfigError({file.string()}, "is missing: the model has an input '" + input.name +
-                                           "', " + to_string(type.dtype) + " " +
-                                           shape_text(type.sizes));
+    throw ConfigError({file.string()}, "is missing: the model has an input '" + input.name + "', " +
+                                           to_string(type.dtype) + " " + shape_text(type.sizes));
   const NpyHeader header = read_npy_header(file);
   if (header.dtype != type.dtype)
     throw ConfigError({file.string()}, "holds " + to_string(header.dtype) + ", the input '" +
@@ -33,9 +32,9 @@ at::Tensor mapped(const std::filesystem::path& file, const Value& input,
                                            "; convert it with astype");
   if (header.sizes.size() != type.sizes.size() ||
       !std::equal(header.sizes.begin() + 1, header.sizes.end(), type.sizes.begin() + 1))
-    throw ConfigError({file.string()}, stream_all("has the shape ", at::IntArrayRef(header.sizes),
-                                                  ", the input '", input.name, "' needs ",
-                                                  shape_text(type.sizes)));
+    throw ConfigError({file.string()},
+                      stream_all("has the shape ", at::IntArrayRef(header.sizes), ", the input '",
+                                 input.name, "' needs ", shape_text(type.sizes)));
   return map_tensor(file, header.begin, scalar_type(header.dtype), header.sizes);
 }
 
@@ -57,8 +56,8 @@ TrainingData::TrainingData(const std::filesystem::path& folder, const Pipeline& 
                                                     first.filename().string(), " has ", samples_));
   }
   if (samples_ < samples_per_step_)
-    throw ConfigError({first.string()}, stream_all("has ", samples_, " samples, a step needs ",
-                                                   samples_per_step_));
+    throw ConfigError({first.string()},
+                      stream_all("has ", samples_, " samples, a step needs ", samples_per_step_));
 }
 
 std::int64_t TrainingData::in_step(std::int64_t sample) const {
@@ -80,10 +79,10 @@ StepInputs TrainingData::step(std::uint64_t step, std::int64_t sample,
     const std::int64_t count = std::min(pipeline_.graph.microbatch_size, end - sample);
     auto& microbatch = inputs.microbatches.emplace_back();
     for (const auto& [id, file] : files_)
-      microbatch[id] = file.narrow(0, sample, count)
-                           .to(placing.device,
-                               placed_type(pipeline_.graph.value(id).type.dtype, placing),
-                               /*non_blocking=*/false, /*copy=*/needed.contains(id));
+      microbatch[id] =
+          file.narrow(0, sample, count)
+              .to(placing.device, placed_type(pipeline_.graph.value(id).type.dtype, placing),
+                  /*non_blocking=*/false, /*copy=*/needed.contains(id));
     inputs.samples.push_back(count);
     inputs.loss_scale.push_back(static_cast<double>(count) / static_cast<double>(all));
     sample += count;

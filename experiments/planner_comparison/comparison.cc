@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "planner/schedules/families.h"
 #include "planner/cost/evaluate.h"
+#include "planner/schedules/families.h"
 #include "planner/search/min_max.h"
 #include "planner/search/reference.h"
 
@@ -46,8 +46,8 @@ Planned none(const std::string& reason) { return {false, {}, reason}; }
 
 Planned reference(const InstanceReader::Instance& instance, std::size_t microbatches,
                   const std::vector<std::size_t>& loops, bool own_memory) {
-  Problem problem = instance.problem(
-      reference_set(instance.device_of_rank.size(), microbatches, loops));
+  Problem problem =
+      instance.problem(reference_set(instance.device_of_rank.size(), microbatches, loops));
   if (own_memory) {
     problem.memory_rule = MemoryRule::Reference;
     for (Bytes& limit : problem.memory_limit) limit = Bytes{limit.value / 20 * 17};
@@ -95,8 +95,7 @@ Comparison compare(const InstanceReader::Instance& instance, std::size_t microba
   Planned reference_plan = reference(instance, microbatches, loops, false);
   result.reference_s = watch.lap();
   result.others = {
-      std::move(reference_plan),
-      reference(instance, microbatches, loops, true),
+      std::move(reference_plan), reference(instance, microbatches, loops, true),
       one_f_one_b(instance, microbatches, equal_time_cuts(layers, placement, *instance.cluster)),
       one_f_one_b(instance, microbatches, cuts_by_share(layers, ranks, time)),
       one_f_one_b(instance, microbatches,

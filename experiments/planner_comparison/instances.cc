@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "experiments/planner_comparison/comparison.h"
+#include "planner/cost/evaluate.h"
 #include "planner/cost/grouping.h"
 #include "planner/cost/roofline.h"
 #include "planner/io/cluster_reader.h"
@@ -9,7 +10,6 @@
 #include "planner/io/piper_profile.h"
 #include "planner/io/pt2_reader.h"
 #include "planner/schedules/families.h"
-#include "planner/cost/evaluate.h"
 #include "planner/search/min_max.h"
 
 namespace pfeife {
@@ -74,8 +74,7 @@ InstanceReader::Instance InstanceReader::read(const InstanceSpec& spec) {
     cluster = std::make_shared<const Cluster>(
         read_cluster(configs_ / "clusters" / (spec.cluster + ".yaml")));
   auto& layers = layers_[spec.model + " " + spec.cluster];
-  if (!layers)
-    layers = std::make_shared<const Layers>(read_layers(configs_, spec.model, *cluster));
+  if (!layers) layers = std::make_shared<const Layers>(read_layers(configs_, spec.model, *cluster));
   Instance instance{layers, cluster, {}, {}};
   for (std::size_t r = 0; r < spec.ranks; ++r) {
     const DeviceId device{static_cast<std::int64_t>(r)};

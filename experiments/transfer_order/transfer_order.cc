@@ -93,9 +93,8 @@ std::string csv(const std::vector<Result>& results) {
   for (const Result& r : results) {
     text += std::string(r.point.family) + "," + std::to_string(r.point.ranks) + "," +
             std::to_string(r.point.microbatches) + "," + std::to_string(r.point.loops) + "," +
-            fixed(r.transfer, 2) + "," +
-            (r.order == TransferOrder::Torch ? "torch" : "ready") + "," +
-            fixed(r.free_ms, 2);
+            fixed(r.transfer, 2) + "," + (r.order == TransferOrder::Torch ? "torch" : "ready") +
+            "," + fixed(r.free_ms, 2);
     for (std::size_t s = 1; s < kSettings.size(); ++s) text += "," + fixed(r.slowdown[s], 4);
     text += "\n";
   }
@@ -118,8 +117,7 @@ void draw_bar(plots::Svg& svg, const Result& r, std::size_t column, double top) 
            longer ? plots::mix(color, plots::kPaper, 0.6) : color);
   if (longer)
     svg.text(left + width * lost / kFullScale + 4, y + kBar - 1,
-             fixed(100 * (r.slowdown[column] - 1), 1) + " %",
-             {.size = 9, .color = plots::kMuted});
+             fixed(100 * (r.slowdown[column] - 1), 1) + " %", {.size = 9, .color = plots::kMuted});
 }
 
 std::string figure(const std::vector<Result>& results) {

@@ -1,5 +1,5 @@
-// checkpoint.json: what a checkpoint holds besides its tensors. Written last: a folder without it is
-// no checkpoint.
+// checkpoint.json: what a checkpoint holds besides its tensors. Written last: a folder without it
+// is no checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace pfeife {
 
 struct CheckpointInfo {
   std::string model_digest;
-  std::string optimizer;           ///< "adam", ...
-  std::int64_t steps = 0;          ///< done
-  std::int64_t updates = 0;        ///< of the optimizer
-  std::uint64_t seed = 0;          ///< of dropout and synthetic data
-  std::int64_t next_sample = 0;    ///< of the training data
+  std::string optimizer;                            ///< "adam", ...
+  std::int64_t steps = 0;                           ///< done
+  std::int64_t updates = 0;                         ///< of the optimizer
+  std::uint64_t seed = 0;                           ///< of dropout and synthetic data
+  std::int64_t next_sample = 0;                     ///< of the training data
   std::vector<std::string> model, optimizer_state;  ///< safetensors files beside it
 
   friend bool operator==(const CheckpointInfo&, const CheckpointInfo&) = default;

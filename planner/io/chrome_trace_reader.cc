@@ -55,8 +55,8 @@ ActionTimes read_action_times(const std::filesystem::path& file, TraceSource sou
   try {
     return times_in(parse(read_file(file)), source);
   } catch (const Malformed& error) {
-    throw ConfigError({file.string()},
-                      std::string(error.what()) + ": expected a trace.json as pfeife-exp writes it");
+    throw ConfigError({file.string()}, std::string(error.what()) +
+                                           ": expected a trace.json as pfeife-exp writes it");
   }
 }
 

@@ -68,8 +68,8 @@ std::vector<CsvTable> tables_of(const TextFile& file) {
 void read_steps(const CsvTable& table, Measurement& measurement) {
   table.check_columns({"step", "counts", "time_ns", "loss"});
   for (std::size_t row = 0; row < table.rows(); ++row)
-    measurement.steps.push_back({whole(table, row, "counts") != 0, time_at(table, row, "time_ns"),
-                                 loss_at(table, row)});
+    measurement.steps.push_back(
+        {whole(table, row, "counts") != 0, time_at(table, row, "time_ns"), loss_at(table, row)});
   if (std::ranges::none_of(measurement.steps, &MeasuredStep::counts))
     throw ConfigError(table.where(), "no step counts; train for more steps");
 }
@@ -77,8 +77,8 @@ void read_steps(const CsvTable& table, Measurement& measurement) {
 void read_peaks(const CsvTable& table, std::size_t ranks, Measurement& measurement) {
   table.check_columns({"rank", "peak_memory_bytes"});
   if (table.rows() != 0 && table.rows() != ranks)
-    throw ConfigError(table.where(), stream_all("peaks of ", table.rows(), " ranks, the plan has ",
-                                                ranks));
+    throw ConfigError(table.where(),
+                      stream_all("peaks of ", table.rows(), " ranks, the plan has ", ranks));
   for (std::size_t row = 0; row < table.rows(); ++row)
     measurement.peak_memory.push_back({whole(table, row, "peak_memory_bytes")});
 }

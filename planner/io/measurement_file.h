@@ -23,8 +23,8 @@ struct MeasuredStep {
 
 struct Measurement {
   std::vector<MeasuredStep> steps;
-  std::vector<Bytes> peak_memory;     ///< [rank] of the steps; empty = not counted
-  Trace trace;                        ///< of the step with the median time
+  std::vector<Bytes> peak_memory;      ///< [rank] of the steps; empty = not counted
+  Trace trace;                         ///< of the step with the median time
   std::vector<Nanoseconds> durations;  ///< [event] median over the steps that count
 
   /// The smallest time that at least the share `p` of the counting steps does not exceed; 0.5 =

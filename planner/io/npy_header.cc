@@ -12,10 +12,18 @@ namespace pfeife {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, DType>, 12> kTypes{{
-    {"|u1", DType::UInt8},     {"|i1", DType::Int8},       {"<i2", DType::Int16},
-    {"<i4", DType::Int32},     {"<i8", DType::Int64},      {"<u2", DType::UInt16},
-    {"<f2", DType::Float16},   {"<f4", DType::Float32},    {"<f8", DType::Float64},
-    {"|b1", DType::Bool},      {"<c8", DType::Complex64},  {"<c16", DType::Complex128},
+    {"|u1", DType::UInt8},
+    {"|i1", DType::Int8},
+    {"<i2", DType::Int16},
+    {"<i4", DType::Int32},
+    {"<i8", DType::Int64},
+    {"<u2", DType::UInt16},
+    {"<f2", DType::Float16},
+    {"<f4", DType::Float32},
+    {"<f8", DType::Float64},
+    {"|b1", DType::Bool},
+    {"<c8", DType::Complex64},
+    {"<c16", DType::Complex128},
 }};
 
 /// Walks over the header: a Python dictionary of a string, a truth value and a tuple of numbers.
@@ -27,7 +35,8 @@ class Words {
 
   /// True and past it if `word` comes next.
   bool next(std::string_view word) {
-    while (!text_.empty() && (text_.front() == ' ' || text_.front() == '\n')) text_.remove_prefix(1);
+    while (!text_.empty() && (text_.front() == ' ' || text_.front() == '\n'))
+      text_.remove_prefix(1);
     if (!text_.starts_with(word)) return false;
     text_.remove_prefix(word.size());
     return true;

@@ -67,7 +67,8 @@ ScheduleSpec read_spec_text(const YamlNode& node, ScheduleSpec spec) {
 }  // namespace
 
 YamlValue bound_value(const Bound& bound) {
-  std::vector<YamlEntry> entries{{"time", yaml_amount(bound.time), {}}, {"covers", yaml_string(bound.covers), {}}};
+  std::vector<YamlEntry> entries{{"time", yaml_amount(bound.time), {}},
+                                 {"covers", yaml_string(bound.covers), {}}};
   if (!bound.schedules.empty()) {
     const auto text = [](const ScheduleSpec& spec) { return yaml_string(spec_text(spec)); };
     entries.push_back({"schedules", list(bound.schedules, text), {}});

@@ -18,10 +18,18 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // as the reference implementation
 
 constexpr std::array<std::pair<DType, const char*>, 13> kTypes{{
-    {DType::UInt8, "U8"},        {DType::Int8, "I8"},           {DType::Int16, "I16"},
-    {DType::Int32, "I32"},       {DType::Int64, "I64"},         {DType::Float16, "F16"},
-    {DType::Float32, "F32"},     {DType::Float64, "F64"},       {DType::Bool, "BOOL"},
-    {DType::BFloat16, "BF16"},   {DType::UInt16, "U16"},        {DType::Float8E4M3, "F8_E4M3"},
+    {DType::UInt8, "U8"},
+    {DType::Int8, "I8"},
+    {DType::Int16, "I16"},
+    {DType::Int32, "I32"},
+    {DType::Int64, "I64"},
+    {DType::Float16, "F16"},
+    {DType::Float32, "F32"},
+    {DType::Float64, "F64"},
+    {DType::Bool, "BOOL"},
+    {DType::BFloat16, "BF16"},
+    {DType::UInt16, "U16"},
+    {DType::Float8E4M3, "F8_E4M3"},
     {DType::Float8E5M2, "F8_E5M2"},
 }};
 
@@ -103,8 +111,7 @@ std::string safetensors_header(SafetensorsHeader& header) {
   std::string json = root.dump(-1, ' ', false, Json::error_handler_t::replace);
   json.resize((json.size() + 7) / 8 * 8, ' ');
   std::string bytes(8, '\0');
-  for (std::size_t i = 0; i < 8; ++i)
-    bytes[i] = static_cast<char>(json.size() >> (8 * i) & 0xff);
+  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(json.size() >> (8 * i) & 0xff);
   for (SafetensorsEntry& entry : header.entries) entry.begin += 8 + json.size();
   return bytes + json;
 }

@@ -17,7 +17,8 @@ struct TextFile {
   std::string text;
 };
 
-/// Reads a whole text file, without a byte order mark. ConfigError if it is missing, larger than 64 MiB, or not plain text.
+/// Reads a whole text file, without a byte order mark. ConfigError if it is missing, larger than 64
+/// MiB, or not plain text.
 TextFile read_text_file(const std::filesystem::path& path);
 
 /// ConfigError at the first byte that is not UTF-8, and at control characters other than tab and

@@ -19,7 +19,7 @@ struct ActionError {
 
 /// What a run of a plan says beside its step time.
 struct MeasuredRun {
-  std::string failure;  ///< why nothing was measured; "" = it was
+  std::string failure;    ///< why nothing was measured; "" = it was
   std::size_t steps = 0;  ///< that count
   Nanoseconds p5{0}, p95{0};
   std::vector<Bytes> peak_memory;     ///< [rank]; empty = not counted

@@ -8,13 +8,15 @@ std::string illegal_because(const Layers& layers, const Partition& partition) {
   for (std::size_t i = 0; i < partition.cuts.size(); ++i) {
     const std::int32_t cut = partition.cuts[i];
     if (cut < 0 || static_cast<std::size_t>(cut) + 1 >= layers.size())
-      return stream_all("cut ", cut, " is outside 0..", static_cast<std::int64_t>(layers.size()) - 2,
+      return stream_all("cut ", cut, " is outside 0..",
+                        static_cast<std::int64_t>(layers.size()) - 2,
                         ": a cut lies between two of the ", layers.size(), " layers");
     if (i > 0 && cut <= partition.cuts[i - 1])
       return stream_all("cut ", cut, " after cut ", partition.cuts[i - 1], ": cuts must increase");
     const Layer& layer = layers.layers[static_cast<std::size_t>(cut)];
     if (!layer.no_cut_after.empty())
-      return stream_all("cut ", cut, " (after layer '", layer.name, "') is not allowed: ", layer.no_cut_after);
+      return stream_all("cut ", cut, " (after layer '", layer.name,
+                        "') is not allowed: ", layer.no_cut_after);
   }
   return "";
 }

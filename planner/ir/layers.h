@@ -54,8 +54,8 @@ struct LayerValue {
   /// maybe. 0: Layer::temporary of the layers in between contains its gradient.
   Bytes waiting_gradient{0};
 
-  /// What waits of the gradient when layer `l` of [producer, last reader) runs backward, all of them
-  /// in one stage: the next reader adds up, and what is there then has the value's own size.
+  /// What waits of the gradient when layer `l` of [producer, last reader) runs backward, all of
+  /// them in one stage: the next reader adds up, and what is there then has the value's own size.
   Bytes waiting_at(LayerId l) const {
     if (waiting_gradient == Bytes{0}) return Bytes{0};
     const bool one = consumers.size() < 2 || l >= consumers[consumers.size() - 2];

@@ -38,8 +38,8 @@ struct Bound {
       covers;  ///< the class: cuts, schedules, placement, cost table; human-readable with digests
   /// If several: these problems, the plan's own among them. Empty = its own alone.
   std::vector<CoveredProblem> problems = {};
-  /// The schedules whose cuts it covers; of other numbers of microbatches those of the same families
-  /// and loops. Of one that is built for costs: every order of its stages.
+  /// The schedules whose cuts it covers; of other numbers of microbatches those of the same
+  /// families and loops. Of one that is built for costs: every order of its stages.
   std::vector<ScheduleSpec> schedules = {};
   std::vector<Bytes> memory_limit = {};  ///< [rank] that plans must keep to
   friend bool operator==(const Bound&, const Bound&) = default;

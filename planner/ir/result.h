@@ -80,7 +80,7 @@ struct SearchStep {
 
 /// Which of the search's best plans one way of choosing picks.
 struct PlanChoice {
-  std::string by;        ///< "estimate", "simulate", "p95"
+  std::string by;          ///< "estimate", "simulate", "p95"
   std::size_t number = 0;  ///< of the plan among the search's best, by estimate, from 0
   std::string schedule;    ///< of the plan
   std::optional<Nanoseconds> estimate, simulate, p95;  ///< p95 of the best engine that has one

@@ -87,11 +87,11 @@ class OrderClock {
   bool run_next(const std::vector<Turn>& row, std::size_t rank);
 
   const OrderModel& model_;
-  std::vector<std::int64_t> end_;                 // [index] -1 = not yet
-  std::vector<std::uint32_t> position_;           // [index] in its row
-  std::vector<std::size_t> next_;                 // [rank]
-  std::vector<std::int64_t> rank_end_;            // [rank]
-  std::vector<std::uint32_t> count_;              // [part * stages + stage]
+  std::vector<std::int64_t> end_;                  // [index] -1 = not yet
+  std::vector<std::uint32_t> position_;            // [index] in its row
+  std::vector<std::size_t> next_;                  // [rank]
+  std::vector<std::int64_t> rank_end_;             // [rank]
+  std::vector<std::uint32_t> count_;               // [part * stages + stage]
   std::vector<std::vector<std::uint32_t>> batch_;  // [rank][position] microbatch
 };
 

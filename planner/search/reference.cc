@@ -6,10 +6,10 @@
 #include <map>
 #include <numeric>
 
+#include "planner/cost/evaluate.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 #include "planner/search/candidate.h"
-#include "planner/cost/evaluate.h"
 
 namespace pfeife {
 
@@ -185,8 +185,9 @@ class ReferenceSearch {
         break;
       }
       const double mean =
-          model_.time(model_.cluster().kind_of_device[problem_.device_of_rank[0].index()],
-                      Work::Forward)
+          model_
+              .time(model_.cluster().kind_of_device[problem_.device_of_rank[0].index()],
+                    Work::Forward)
               .back() /
           static_cast<double>(specs.front().stages());
       if (loops > 1 && !given && mean <= kMeanForward)
@@ -231,15 +232,16 @@ class ReferenceSearch {
     Beam beam(problem_, candidates);
     std::optional<Cuts> start = last;
     if (!start)
-      start = reference_cuts(model_.held(Hold::Fixed), model_.held(Hold::Saved), candidates.stages(),
-                             [&](const Cuts& cuts) { return beam.feasible(cuts); });
+      start =
+          reference_cuts(model_.held(Hold::Fixed), model_.held(Hold::Saved), candidates.stages(),
+                         [&](const Cuts& cuts) { return beam.feasible(cuts); });
     if (!start) return std::nullopt;
     const std::optional<Cuts> found = beam.run(*start);
     const Cuts& shown = found ? *found : *start;
     candidates.offer(shown, candidates.time(shown));
     const auto& lack = candidates.closest();
-    if (lack && (!closest_ ||
-                 lack->needed - lack->available < closest_->needed - closest_->available))
+    if (lack &&
+        (!closest_ || lack->needed - lack->available < closest_->needed - closest_->available))
       closest_ = lack;
     return found;
   }

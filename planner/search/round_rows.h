@@ -64,7 +64,8 @@ struct RoundRows {
 };
 
 /// [rank]; nullopt: the schedule has not two stages dealt to every rank in turn, or its ranks take
-/// not the same microbatch first in the second round, onward and back, or last onward, or last back.
+/// not the same microbatch first in the second round, onward and back, or last onward, or last
+/// back.
 std::optional<std::vector<RoundRows>> round_rows(const Candidates& candidates);
 
 /// [position] ns: of a delay, a second and an `after` that make a path, the second is at least so

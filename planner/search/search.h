@@ -38,7 +38,7 @@ struct SearchOptions {
   std::uint64_t seed = 1;
   std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 500
   std::size_t threads = 1;
-  bool certificate = false;  ///< record the proof: costs memory
+  bool certificate = false;                       ///< record the proof: costs memory
   std::function<void(double fraction)> progress;  ///< may be empty
 };
 

@@ -110,8 +110,7 @@ CertifiedProof stage_proof(const Candidates& candidates, std::int64_t bound) {
   proof.paths = certified_paths(schedule, candidates.placement(),
                                 binding_paths(candidates.model(), candidates.costs(), schedule,
                                               none, static_cast<double>(bound)));
-  for (std::uint32_t k = 0; k < proof.paths.size(); ++k)
-    proof.tree[0].weights.push_back({{k, 1}});
+  for (std::uint32_t k = 0; k < proof.paths.size(); ++k) proof.tree[0].weights.push_back({{k, 1}});
   return proof;
 }
 

@@ -1,6 +1,6 @@
-// What the executor costs an action besides the stages' own work: stages that do nothing, all on one
-// rank, half of the actions handing a value on. The counter `ns_an_action` is the figure to keep
-// below 10,000.
+// What the executor costs an action besides the stages' own work: stages that do nothing, all on
+// one rank, half of the actions handing a value on. The counter `ns_an_action` is the figure to
+// keep below 10,000.
 #include <benchmark/benchmark.h>
 
 #include "runtime/executor_overhead.h"

@@ -40,8 +40,9 @@ TEST(OperatorTable, RowsAreConsistent) {
     if (row.metadata_only) {
       EXPECT_TRUE(row.work == OperatorWork::Create || row.work == OperatorWork::None) << row.name;
     }
-    const bool narrow =
-        row.work == OperatorWork::Product || row.work == OperatorWork::Convolution || row.work == OperatorWork::Attention;
+    const bool narrow = row.work == OperatorWork::Product ||
+                        row.work == OperatorWork::Convolution ||
+                        row.work == OperatorWork::Attention;
     EXPECT_EQ(row.autocast == Autocast::Narrow, narrow) << row.name;
   }
 }

@@ -32,7 +32,8 @@ TEST_P(ShippedConfig, RunsReducedAndLeavesEveryFile) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, ::testing::HasSubstr("planned: 1f1b"));
   const auto left = files("results/" + GetParam());
-  for (const char* name : {"results.csv", "results.md", "results.tex", "results.json", "report.html"})
+  for (const char* name :
+       {"results.csv", "results.md", "results.tex", "results.json", "report.html"})
     EXPECT_TRUE(left.contains(name)) << name;
   std::size_t plans = 0;
   for (const auto& [name, text] : left) {

@@ -39,7 +39,8 @@ inline void check_invariants(const Layers& layers) {
     for (const Nanoseconds part :
          {times.forward, times.backward_input, times.backward_weight, times.optimizer})
       PFEIFE_CHECK(part >= Nanoseconds{0} && (time += part) >= Nanoseconds{0});
-    PFEIFE_CHECK(std::min({layer.saved, layer.weight_saved, layer.temporary.smallest()}) >= Bytes{0});
+    PFEIFE_CHECK(std::min({layer.saved, layer.weight_saved, layer.temporary.smallest()}) >=
+                 Bytes{0});
   }
   for (const LayerValue& value : layers.values) {
     PFEIFE_CHECK(!value.consumers.empty() && value.producer < value.consumers.front());

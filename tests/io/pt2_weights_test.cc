@@ -1,4 +1,6 @@
 // Where weights lie in an archive: against archives written by hand, whose places are known.
+#include "planner/io/pt2_weights.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +8,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "planner/io/pt2_weights.h"
 #include "planner/io/zip_directory.h"
 #include "planner/ir/error.h"
 #include "tests/support/zip_by_hand.h"
@@ -24,9 +25,7 @@ class Pt2WeightsTest : public testing::Test {
               ("pfeife_weights_" + std::to_string(getpid()) + ".pt2")) {}
   ~Pt2WeightsTest() override { std::filesystem::remove(path_); }
 
-  void write(const std::string& bytes) const {
-    std::ofstream(path_, std::ios::binary) << bytes;
-  }
+  void write(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
   std::string read(std::uint64_t offset, std::uint64_t size) const {
     return file_bytes(path_.string()).substr(offset, size);
   }

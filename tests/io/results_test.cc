@@ -35,34 +35,35 @@ CaseRecord example() {
   planned.stages = {{RankId{1}, Nanoseconds{5}, Nanoseconds{7}}};
   planned.cut_names = {"block.1", "block.5"};
   planned.row.measure = Nanoseconds{850169340};
-  planned.measured = MeasuredRun{
-      .failure = "",
-      .steps = 10,
-      .p5 = Nanoseconds{850169330},
-      .p95 = Nanoseconds{850169350},
-      .peak_memory = {Bytes{990}, Bytes{910}},
-      .furthest = {{RankId{1}, "1F0", Nanoseconds{10}, Nanoseconds{30}}}};
+  planned.measured =
+      MeasuredRun{.failure = "",
+                  .steps = 10,
+                  .p5 = Nanoseconds{850169330},
+                  .p95 = Nanoseconds{850169350},
+                  .peak_memory = {Bytes{990}, Bytes{910}},
+                  .furthest = {{RankId{1}, "1F0", Nanoseconds{10}, Nanoseconds{30}}}};
   PlanRecord impossible;
   impossible.row.case_name = planned.row.case_name;
   impossible.row.plan = "interleaved_1f1b";
   impossible.row.family = "interleaved_1f1b";
   impossible.reason = "N = 3 is no multiple; \"nearest\" 4";
-  return {.name = "devices=2,microbatches=3",
-          .digest = "abc",
-          .resolved = "version: 1\n",
-          .notes = {"a note"},
-          .plans = {planned, impossible},
-          .lost = {{"gpipe", "slower", Nanoseconds{900}}, {"1f1b", "no cuts", std::nullopt}},
-          .history = {{10, Nanoseconds{950}, std::nullopt}, {20, Nanoseconds{940}, Nanoseconds{930}}},
-          .choices = {{.by = "p95",
-                       .number = 3,
-                       .schedule = "zb_h1",
-                       .estimate = Nanoseconds{940},
-                       .p95 = Nanoseconds{990},
-                       .used = true}},
-          .front = {{"gpipe", Nanoseconds{940}, Bytes{77}}},
-          .tried = {{.change = "4 devices", .reason = "too few"}},
-          .bound_covers = ""};
+  return {
+      .name = "devices=2,microbatches=3",
+      .digest = "abc",
+      .resolved = "version: 1\n",
+      .notes = {"a note"},
+      .plans = {planned, impossible},
+      .lost = {{"gpipe", "slower", Nanoseconds{900}}, {"1f1b", "no cuts", std::nullopt}},
+      .history = {{10, Nanoseconds{950}, std::nullopt}, {20, Nanoseconds{940}, Nanoseconds{930}}},
+      .choices = {{.by = "p95",
+                   .number = 3,
+                   .schedule = "zb_h1",
+                   .estimate = Nanoseconds{940},
+                   .p95 = Nanoseconds{990},
+                   .used = true}},
+      .front = {{"gpipe", Nanoseconds{940}, Bytes{77}}},
+      .tried = {{.change = "4 devices", .reason = "too few"}},
+      .bound_covers = ""};
 }
 
 TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
@@ -72,7 +73,8 @@ TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
             "lower_bound_ms,gap,simulate_gap,peak_memory_bytes,memory_limit_bytes,feasible,"
             "search_s,candidates,estimate_p5_ms,estimate_median_ms,estimate_p95_ms\n"
             "\"devices=2,microbatches=3\",planned,looped,2,3,4,1,1 5,prefetch=1,850.169338,"
-            "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7,800.000001,,900.000000\n"
+            "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7,800.000001,,"
+            "900.000000\n"
             "\"devices=2,microbatches=3\",interleaved_1f1b,interleaved_1f1b,0,0,0,0,,,,,,,,,,,,,0,"
             "0,0.000,0,,,\n");
 }

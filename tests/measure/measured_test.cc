@@ -94,8 +94,8 @@ TEST_F(Measured, TheTraceKeepsEveryEdgeOfTheGraph) {
     // The stages of the plan, as its transfers and reductions show them.
     StageGraph stages{plan.placement.stages(), {}, {}};
     for (std::size_t s = 0; s + 1 < stages.stages; ++s)
-      stages.edges.push_back({StageId{static_cast<std::int64_t>(s)},
-                              StageId{static_cast<std::int64_t>(s + 1)}, true});
+      stages.edges.push_back(
+          {StageId{static_cast<std::int64_t>(s)}, StageId{static_cast<std::int64_t>(s + 1)}, true});
     std::vector<StageId> tied;
     for (const auto& row : plan.schedule.rows)
       for (const Cell& cell : row)
@@ -104,12 +104,12 @@ TEST_F(Measured, TheTraceKeepsEveryEdgeOfTheGraph) {
         });
     std::ranges::sort(tied);
     if (!tied.empty()) stages.tied = {tied};
-    const DependencyGraph graph =
-        dependencies(plan.schedule, stages, plan.placement, Semantics{});
+    const DependencyGraph graph = dependencies(plan.schedule, stages, plan.placement, Semantics{});
     const Measurement measurement = read_measurement(folder / "measurement.csv", graph);
     for (std::size_t t = 0; t < graph.size(); ++t)
       for (const Edge& edge : graph.edges_into(TaskId{static_cast<std::int64_t>(t)}))
-        EXPECT_GE(measurement.trace.events[t].start, measurement.trace.events[edge.from.index()].end)
+        EXPECT_GE(measurement.trace.events[t].start,
+                  measurement.trace.events[edge.from.index()].end)
             << to_string(graph.tasks[t].cell) << " after "
             << to_string(graph.tasks[edge.from.index()].cell);
   }
@@ -172,14 +172,13 @@ TEST_F(Measured, WhatThisMachineCannotRunIsRefusedBeforeAnythingStarts) {
 
 // The shipped config, from nothing: profile and links of this machine, plan, run, comparison.
 TEST_F(Measured, TheTinyGptIsProfiledPlannedRunAndCompared) {
-  const Outcome outcome = run({(configs() / "tiny_gpt_cpu.yaml").string(), "--set",
-                               "cases.microbatches=4", "--set", "measurement.steps=4", "--out",
-                               "tiny"});
+  const Outcome outcome =
+      run({(configs() / "tiny_gpt_cpu.yaml").string(), "--set", "cases.microbatches=4", "--set",
+           "measurement.steps=4", "--out", "tiny"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("measuring links between processes on this machine"));
   EXPECT_THAT(outcome.err, HasSubstr("measuring the operators of models/tiny_gpt.pt2 in fp32"));
-  const CaseRecord found =
-      case_from_json(read("tiny/devices=2,microbatches=4/case.json")).value();
+  const CaseRecord found = case_from_json(read("tiny/devices=2,microbatches=4/case.json")).value();
   EXPECT_THAT(found.notes, ::testing::Contains(HasSubstr("times measured, ")));
   for (const PlanRecord& plan : found.plans) {
     ASSERT_EQ(plan.measured->peak_memory.size(), 2u);
@@ -192,9 +191,9 @@ TEST_F(Measured, TheTinyGptIsProfiledPlannedRunAndCompared) {
                 0.5)
           << plan.row.plan << ", rank " << r;
   }
-  const Outcome again = run({(configs() / "tiny_gpt_cpu.yaml").string(), "--set",
-                             "cases.microbatches=4", "--set", "measurement.steps=4", "--out",
-                             "tiny"});
+  const Outcome again =
+      run({(configs() / "tiny_gpt_cpu.yaml").string(), "--set", "cases.microbatches=4", "--set",
+           "measurement.steps=4", "--out", "tiny"});
   EXPECT_THAT(again.err, Not(HasSubstr("measuring")));
   EXPECT_THAT(again.err, HasSubstr("0 of 1 cases computed"));
 }

@@ -64,9 +64,8 @@ std::vector<double> train_on_threads(const testing::Model& model, const Schedule
 }
 
 const ScheduleSpec kTwoRanks{"1f1b", 2, 4, 1, {}, {}};
-const ScheduleSpec kOthers[] = {{"1f1b", 1, 4, 1, {}, {}},
-                                {"zb_h1", 3, 4, 1, {}, {}},
-                                {"interleaved_1f1b", 2, 4, 2, {}, {}}};
+const ScheduleSpec kOthers[] = {
+    {"1f1b", 1, 4, 1, {}, {}}, {"zb_h1", 3, 4, 1, {}, {}}, {"interleaved_1f1b", 2, 4, 2, {}, {}}};
 
 class Continued : public Folder {
  protected:
@@ -76,8 +75,8 @@ class Continued : public Folder {
     const auto uninterrupted = train_on_threads(model, kTwoRanks, options, {.steps = 6});
     train_on_threads(model, kTwoRanks, options, {.steps = 3, .save = folder_});
     for (const ScheduleSpec& spec : kOthers) {
-      const auto continued = train_on_threads(
-          model, spec, options, {.steps = 3, .resume = newest_checkpoint(folder_)});
+      const auto continued = train_on_threads(model, spec, options,
+                                              {.steps = 3, .resume = newest_checkpoint(folder_)});
       ASSERT_EQ(continued.size(), 3u);
       for (std::size_t i = 0; i < 3; ++i)
         EXPECT_NEAR(continued[i], uninterrupted[3 + i], 1e-12 * std::abs(uninterrupted[3 + i]))
@@ -139,8 +138,7 @@ TEST_F(Folder, ACheckpointThatWasCutOffIsRefusedByName) {
   const auto file = newest_checkpoint(folder_) / "model-00001-of-00002.safetensors";
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
   try {
-    train_on_threads(model, kTwoRanks, options,
-                     {.steps = 1, .resume = newest_checkpoint(folder_)});
+    train_on_threads(model, kTwoRanks, options, {.steps = 1, .resume = newest_checkpoint(folder_)});
     FAIL();
   } catch (const std::exception& error) {
     EXPECT_THAT(error.what(), HasSubstr("model-00001-of-00002.safetensors"));
@@ -224,9 +222,10 @@ TEST_F(Data, TrainingContinuesAtTheSampleWhereItStopped) {
   const auto save = folder_ / "save";
   const auto whole = train_on_threads(model_, kTwoRanks, options, {.steps = 5, .data = &data});
   train_on_threads(model_, kTwoRanks, options, {.steps = 2, .data = &data, .save = save});
-  const auto rest = train_on_threads(model_, kOthers[1], options,
-                                     {.steps = 3, .data = &data, .resume = newest_checkpoint(save)});
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(rest.at(i), whole.at(2 + i), 1e-12 * whole[2 + i]);
+  const auto rest = train_on_threads(
+      model_, kOthers[1], options, {.steps = 3, .data = &data, .resume = newest_checkpoint(save)});
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(rest.at(i), whole.at(2 + i), 1e-12 * whole[2 + i]);
 }
 
 }  // namespace

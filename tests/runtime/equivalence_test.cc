@@ -31,8 +31,8 @@ TEST_P(Equivalence, EveryFamilyGivesTheGradientsOfTheUnsplitModel) {
 
 // Momentum keeps relative differences as they are. Adam divides by sqrt(v) + 1e-8: where the true
 // gradient is zero (a bias before batch norm, the bias of attention's keys), g is rounding of a sum
-// over samples and positions, 1e-17 to 1e-15, its quotient up to 1e-7, and ten updates of 1e-3 times
-// that are up to 1e-9 beside parameters of norm 1.
+// over samples and positions, 1e-17 to 1e-15, its quotient up to 1e-7, and ten updates of 1e-3
+// times that are up to 1e-9 beside parameters of norm 1.
 TEST_P(Equivalence, TenStepsOfTrainingStayAsClose) {
   const Model model(GetParam());
   const auto points = accepted_points({2, 4}, {3}, {1, 2, 3});
@@ -44,8 +44,7 @@ TEST_P(Equivalence, TenStepsOfTrainingStayAsClose) {
     const Outcome whole = run(model.unsplit(3), model.source, options);
     for (const ScheduleSpec& spec : points) {
       const Outcome split = run(model.pipeline(spec), model.source, options);
-      EXPECT_LE(largest_difference(split.parameters, whole.parameters), tolerance)
-          << name_of(spec);
+      EXPECT_LE(largest_difference(split.parameters, whole.parameters), tolerance) << name_of(spec);
       EXPECT_LE(largest_difference(split.buffers, whole.buffers), tolerance) << name_of(spec);
       EXPECT_EQ(split.replica_difference, 0) << name_of(spec);
     }

@@ -101,8 +101,8 @@ void note(std::map<Key, at::Tensor>& all, const Key& key, const at::Tensor& tens
           double& replica_difference) {
   const auto [known, fresh] = all.try_emplace(key, tensor);
   if (!fresh)
-    replica_difference = std::max(
-        replica_difference, (tensor - known->second).abs().max().template item<double>());
+    replica_difference =
+        std::max(replica_difference, (tensor - known->second).abs().max().template item<double>());
 }
 
 inline void collect(RankPipeline& own, Outcome& outcome) {
@@ -116,9 +116,9 @@ inline void collect(RankPipeline& own, Outcome& outcome) {
 }
 
 /// Every rank on a thread does what `body` says, then its tensors are collected.
-inline Outcome run_with(
-    const Pipeline& pipeline, const WeightSource& source, const RankOptions& options,
-    const std::function<std::vector<TaskRecord>(RankPipeline&)>& body) {
+inline Outcome run_with(const Pipeline& pipeline, const WeightSource& source,
+                        const RankOptions& options,
+                        const std::function<std::vector<TaskRecord>(RankPipeline&)>& body) {
   Outcome outcome;
   outcome.records.resize(pipeline.ranks());
   std::mutex mutex;

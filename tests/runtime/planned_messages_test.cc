@@ -1,6 +1,6 @@
 // The planner's messages are those of the runtime: for any legal cuts of any model that can be
-// executed here, both send the same bytes between the same stages, hold the same parameters, and reduce
-// the gradients of the same stages together.
+// executed here, both send the same bytes between the same stages, hold the same parameters, and
+// reduce the gradients of the same stages together.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -74,12 +74,11 @@ class PlannedMessages : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(PlannedMessages, AreThoseThatTheRuntimeSends) {
   const Graph graph = read_pt2(model_path(GetParam()));
-  const DeviceKind kind = read_cluster(std::filesystem::path(PFEIFE_SOURCE_DIR) /
-                                       "configs/clusters/laptop.yaml")
-                              .kinds.front();
+  const DeviceKind kind =
+      read_cluster(std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs/clusters/laptop.yaml")
+          .kinds.front();
   const Training training{Precision::Fp32, Optimizer::Adam, graph.microbatch_size};
-  const Layers layers =
-      layers_from_graph(graph, {roofline_profile(graph, kind, training)});
+  const Layers layers = layers_from_graph(graph, {roofline_profile(graph, kind, training)});
   const auto effects = effects_of(graph);
   std::vector<std::int32_t> legal;
   for (std::int32_t cut = 0; cut + 1 < static_cast<std::int32_t>(layers.size()); ++cut)

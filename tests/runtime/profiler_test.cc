@@ -1,5 +1,7 @@
 // The profiler: bytes against two counts that share no code with it, and what may be said of times
 // without measuring them.
+#include "runtime/profiler.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 #include "planner/io/profile_file.h"
 #include "runtime/allocation_log.h"
 #include "runtime/node_memory.h"
-#include "runtime/profiler.h"
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {
@@ -110,8 +111,7 @@ TEST_P(ProfiledModel, KeptBytesAreWhatTheAllocatorHasNotGotBack) {
 TEST_P(ProfiledModel, KeptStoragesAreThoseOfThePlannersRules) {
   WholeModel model(GetParam());
   const NodeMemory memory = model.measure();
-  const SavedMemory rules =
-      saved_memory(GraphFacts(model.graph, Precision::Fp32), DeviceType::Cpu);
+  const SavedMemory rules = saved_memory(GraphFacts(model.graph, Precision::Fp32), DeviceType::Cpu);
   std::map<std::string, SavedStorage> measured, expected;
   for (const SavedStorage& s : memory.storages) measured[model.graph.value(s.value).name] = s;
   for (const SavedStorage& s : rules.storages) expected[model.graph.value(s.value).name] = s;
@@ -135,7 +135,8 @@ TEST_P(ProfiledModel, PeakOfAForwardIsWithinKeptAndTemporary) {
   const Bytes peak = allocated_bytes().peak - before;
   EXPECT_EQ(allocated_bytes().now - before, memory.kept_after_forward);
   EXPECT_GE(peak, memory.kept_after_forward);
-  EXPECT_LE(peak, memory.kept_after_forward + std::ranges::max(memory.temporary, {}, &PassBytes::forward).forward);
+  EXPECT_LE(peak, memory.kept_after_forward +
+                      std::ranges::max(memory.temporary, {}, &PassBytes::forward).forward);
   model.joint.backward(MicrobatchId{0}, {});
 }
 

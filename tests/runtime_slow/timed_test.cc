@@ -1,10 +1,11 @@
 // Timed stages: pipelines of 4, 8 and 16 ranks on whatever cores there are take as long as the
 // simulation says. (Without contention simulator and estimator agree to the nanosecond: tests/sim.)
 //
-// The tolerance is 1 % of the step, always; two runs within it are enough. What a busy machine adds to
-// the waits themselves is known: the longest path with every wait as long as it really was. A point
-// is wrong if all of its four runs are beyond the tolerance although their waits alone took less than
-// 0.8 % too long; if it is neither right nor wrong, it says nothing and is reported as skipped.
+// The tolerance is 1 % of the step, always; two runs within it are enough. What a busy machine adds
+// to the waits themselves is known: the longest path with every wait as long as it really was. A
+// point is wrong if all of its four runs are beyond the tolerance although their waits alone took
+// less than 0.8 % too long; if it is neither right nor wrong, it says nothing and is reported as
+// skipped.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -32,8 +33,9 @@ constexpr int kRuns = 4;
 constexpr double kTolerance = 0.01;
 constexpr double kDisturbed = 0.008;
 
-/// Unequal stages of 48 ms and more an action (an idle virtual machine may wake 0.2 ms late), 64 KiB to 1 MiB a message, a skip over two stages,
-/// one parameter shared by the first and the last stage if they are on two ranks.
+/// Unequal stages of 48 ms and more an action (an idle virtual machine may wake 0.2 ms late), 64
+/// KiB to 1 MiB a message, a skip over two stages, one parameter shared by the first and the last
+/// stage if they are on two ranks.
 StageCosts uneven_costs(const Placement& placement) {
   const std::size_t stages = placement.stages();
   const StageId last{static_cast<std::int64_t>(stages) - 1};
@@ -68,7 +70,9 @@ Point point_of(const ScheduleSpec& spec) {
   const StageCosts costs = uneven_costs(placement);
   Point point{{dependencies(lower(generate(spec), costs, placement), stage_graph(costs), placement,
                             Semantics{}),
-               placement, costs, {}},
+               placement,
+               costs,
+               {}},
               {}};
   const DependencyGraph& graph = point.pipeline.tasks;
   const auto by_slot = slot_durations(graph.slots, costs);
@@ -140,8 +144,8 @@ Verdict judge(const std::string& name, const Point& point, Run run) {
   return wrong == kRuns ? Verdict::Wrong : Verdict::Disturbed;
 }
 
-/// A point of each family: twice as many microbatches as ranks; above 8 ranks as many as ranks, where
-/// the family accepts that.
+/// A point of each family: twice as many microbatches as ranks; above 8 ranks as many as ranks,
+/// where the family accepts that.
 std::vector<ScheduleSpec> points(std::size_t ranks) {
   std::vector<ScheduleSpec> found;
   for (const Family& family : families()) {

@@ -1,8 +1,7 @@
 // Certificates judged on several threads, against the same judge on one.
-#include "planner/schedule_tool/certify.h"
-
 #include <gtest/gtest.h>
 
+#include "planner/schedule_tool/certify.h"
 #include "tests/search/certified.h"
 
 namespace pfeife {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/schedules/families.h"
 #include "planner/cost/evaluate.h"
+#include "planner/schedules/families.h"
 #include "planner/search/search.h"
 
 namespace pfeife {

@@ -7,8 +7,8 @@
 
 #include <set>
 
-#include "planner/schedules/families.h"
 #include "planner/cost/evaluate.h"
+#include "planner/schedules/families.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"

@@ -69,8 +69,7 @@ class Maker {
     for (StageCost& s : costs.stages)
       s.forward = some(), s.backward_input = some(), s.backward_weight = some();
     for (const StageGraph::Edge& e : stages.edges)
-      costs.pairs.push_back(
-          {e.from, e.to, Bytes{1}, Bytes{e.gradient ? 1 : 0}, some(), some()});
+      costs.pairs.push_back({e.from, e.to, Bytes{1}, Bytes{e.gradient ? 1 : 0}, some(), some()});
     for (const auto& group : stages.tied) costs.reductions.push_back({group, Bytes{1}, some()});
   }
 

@@ -66,8 +66,8 @@ class ZipByHand {
   std::uint64_t begin(const std::string& name, std::uint64_t size, std::uint32_t sum,
                       std::uint16_t padding) {
     const auto start = static_cast<std::uint64_t>(file_.tellp());
-    const std::string common = number(45, 2) + number(0, 2) + number(0, 2) /* stored */ +
-                               number(0, 4) + number(sum, 4);
+    const std::string common =
+        number(45, 2) + number(0, 2) + number(0, 2) /* stored */ + number(0, 4) + number(sum, 4);
     const std::string sizes = number(size, 4) + number(size, 4);
     const std::string lengths = number(name.size(), 2) + number(padding, 2);
     file_ << number(0x04034b50, 4) << common << sizes << lengths << name;
