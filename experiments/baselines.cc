@@ -1,7 +1,7 @@
 #include "experiments/baselines.h"
 
 #include "planner/schedules/families.h"
-#include "planner/search/min_max.h"
+#include "planner/search/cuts/min_max.h"
 #include "planner/search/search.h"
 
 namespace pfeife {

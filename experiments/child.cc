@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "planner/io/atomic_file.h"
+#include "planner/io/files/atomic_file.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {

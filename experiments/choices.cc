@@ -6,7 +6,7 @@
 #include "experiments/search_share.h"
 #include "planner/cost/linear_order.h"
 #include "planner/ir/error.h"
-#include "planner/search/device_search.h"
+#include "planner/search/choices/device_search.h"
 
 namespace pfeife {
 namespace {

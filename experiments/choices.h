@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "experiments/what_would_help.h"
-#include "planner/search/alternatives.h"
+#include "planner/search/choices/alternatives.h"
 
 namespace pfeife {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "experiments/plan_case.h"
-#include "planner/io/experiment_config.h"
-#include "planner/io/measurement_file.h"
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/io/results/measurement_file.h"
 #include "planner/ir/trace.h"
 
 namespace pfeife {

@@ -1,8 +1,8 @@
 #include "experiments/given_plans.h"
 
 #include "planner/cost/stage_costs.h"
-#include "planner/io/plan_file.h"
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
 #include "planner/ir/lower.h"
 #include "planner/ir/validate.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/io/experiment_config.h"
+#include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
 

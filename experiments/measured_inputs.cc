@@ -6,8 +6,8 @@
 
 #include "experiments/child.h"
 #include "experiments/measure.h"
-#include "planner/io/digest.h"
-#include "planner/io/profile_file.h"
+#include "planner/io/files/digest.h"
+#include "planner/io/model/profile_file.h"
 
 namespace pfeife {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "experiments/inputs.h"
-#include "planner/io/experiment_config.h"
+#include "planner/io/experiment/experiment_config.h"
 
 namespace pfeife {
 

@@ -20,8 +20,8 @@
 #include "experiments/sweep.h"
 #include "experiments/table.h"
 #include "planner/cost/linear_order.h"
-#include "planner/io/plan_file.h"
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

@@ -4,7 +4,7 @@
 
 #include "experiments/table.h"
 #include "planner/ir/round_down.h"
-#include "planner/search/lack.h"
+#include "planner/search/price/lack.h"
 
 namespace pfeife {
 namespace {

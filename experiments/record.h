@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiments/evaluate.h"
-#include "planner/io/results.h"
+#include "planner/io/results/results.h"
 
 namespace pfeife {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "planner/io/atomic_file.h"
+#include "planner/io/files/atomic_file.h"
 #include "plots/report.h"
 
 namespace pfeife {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/io/experiment_config.h"
-#include "planner/io/results.h"
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/io/results/results.h"
 
 namespace pfeife {
 

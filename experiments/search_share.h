@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "planner/search/alternatives.h"
+#include "planner/search/choices/alternatives.h"
 
 namespace pfeife {
 

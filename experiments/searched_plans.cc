@@ -4,9 +4,9 @@
 
 #include "experiments/search_share.h"
 #include "planner/schedules/families.h"
-#include "planner/search/advice.h"
-#include "planner/search/pareto.h"
-#include "planner/search/reference.h"
+#include "planner/search/choices/advice.h"
+#include "planner/search/orders/pareto.h"
+#include "planner/search/reference/reference.h"
 
 namespace pfeife {
 namespace {

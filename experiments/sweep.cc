@@ -11,7 +11,7 @@
 #include "experiments/record.h"
 #include "experiments/report.h"
 #include "experiments/table_files.h"
-#include "planner/io/atomic_file.h"
+#include "planner/io/files/atomic_file.h"
 #include "planner/ir/parallel.h"
 
 namespace pfeife {

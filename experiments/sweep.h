@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "experiments/inputs.h"
-#include "planner/io/experiment_config.h"
-#include "planner/io/results.h"
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/io/results/results.h"
 
 namespace pfeife {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/io/results.h"
+#include "planner/io/results/results.h"
 
 namespace pfeife {
 

@@ -4,7 +4,8 @@
 
 #include "experiments/plan_case.h"
 #include "planner/schedules/families.h"
-#include "planner/search/advice.h"
+#include "planner/search/choices/advice.h"
+#include "planner/search/price/recomputation.h"
 
 namespace pfeife {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "planner/io/experiment_config.h"
+#include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/result.h"
 #include "planner/search/search.h"
 

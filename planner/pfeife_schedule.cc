@@ -11,11 +11,11 @@
 #include <map>
 #include <thread>
 
-#include "planner/io/atomic_file.h"
-#include "planner/io/certificate_file.h"
-#include "planner/io/plan_file.h"
-#include "planner/io/schedule_csv.h"
-#include "planner/io/text_file.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/files/text_file.h"
+#include "planner/io/plan/certificate_file.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/argument_text.h"
 #include "planner/schedule_tool/certify.h"

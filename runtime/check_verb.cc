@@ -1,6 +1,6 @@
 #include "runtime/check_verb.h"
 
-#include "runtime/check.h"
+#include "runtime/execute/check.h"
 
 namespace pfeife {
 namespace {

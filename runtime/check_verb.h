@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "runtime/launch/start_ranks.h"
 #include "runtime/plan_request.h"
-#include "runtime/start_ranks.h"
 
 namespace pfeife {
 

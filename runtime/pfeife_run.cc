@@ -5,7 +5,7 @@
 
 #include "planner/ir/error.h"
 #include "runtime/check_verb.h"
-#include "runtime/machine.h"
+#include "runtime/device/machine.h"
 #include "runtime/profile_verb.h"
 #include "runtime/train_verb.h"
 

@@ -2,13 +2,13 @@
 
 #include <sstream>
 
-#include "planner/io/atomic_file.h"
-#include "planner/io/plan_file.h"
-#include "planner/io/pt2_reader.h"
-#include "planner/io/schedule_csv.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/model/pt2_reader.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
 #include "planner/ir/node_order.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 namespace pfeife {
 namespace {

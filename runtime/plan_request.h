@@ -6,7 +6,7 @@
 #include <string>
 
 #include "planner/ir/plan.h"
-#include "runtime/rank_pipeline.h"
+#include "runtime/execute/rank_pipeline.h"
 
 namespace pfeife {
 

@@ -2,16 +2,16 @@
 
 #include <iostream>
 
-#include "planner/io/atomic_file.h"
-#include "planner/io/cluster_reader.h"
-#include "planner/io/profile_file.h"
-#include "planner/io/pt2_reader.h"
+#include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/model/profile_file.h"
+#include "planner/io/model/pt2_reader.h"
 #include "planner/ir/error.h"
-#include "runtime/cluster_text.h"
-#include "runtime/device.h"
-#include "runtime/launch.h"
-#include "runtime/machine.h"
-#include "runtime/profiler.h"
+#include "runtime/device/device.h"
+#include "runtime/device/machine.h"
+#include "runtime/launch/launch.h"
+#include "runtime/profile/cluster_text.h"
+#include "runtime/profile/profiler.h"
 
 namespace pfeife {
 namespace {

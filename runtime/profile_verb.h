@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/start_ranks.h"
+#include "runtime/launch/start_ranks.h"
 
 namespace pfeife {
 

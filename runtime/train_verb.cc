@@ -2,14 +2,14 @@
 
 #include <iostream>
 
-#include "planner/io/atomic_file.h"
-#include "planner/io/chrome_trace_reader.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/results/chrome_trace_reader.h"
 #include "planner/ir/error.h"
-#include "runtime/counting_allocator.h"
-#include "runtime/measure.h"
-#include "runtime/rank_memory.h"
-#include "runtime/timed_run.h"
-#include "runtime/training.h"
+#include "runtime/device/counting_allocator.h"
+#include "runtime/device/rank_memory.h"
+#include "runtime/timed/timed_run.h"
+#include "runtime/train/measure.h"
+#include "runtime/train/training.h"
 
 namespace pfeife {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "runtime/launch/start_ranks.h"
 #include "runtime/plan_request.h"
-#include "runtime/start_ranks.h"
 
 namespace pfeife {
 

@@ -13,6 +13,26 @@ includes() {
     sed -E 's/^([^:]+:[0-9]+):[^<"]*(<([^>]+)>|("[^"]+)").*/\1:\3\4/'
 }
 
+# The rooms of a folder, the lowest first: a room includes itself and those before it. Files beside the rooms that are
+# not named (doors, programs) stand above all of them.
+rooms_of() {
+  case $1 in
+    planner/io) echo files/ tensors/ model/ cluster/ plan/ experiment/ results/ ;;
+    planner/search) echo problem.h price/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/ ;;
+    runtime) echo device/ model/ transport/ launch/ execute/ profile/ train/ timed/ ;;
+  esac
+}
+
+# level FOLDER FILE: the number of the file's room in that folder.
+level() {
+  local room number=0
+  for room in $(rooms_of "$1"); do
+    [[ $2 == "$1/$room"* ]] && echo $number && return
+    number=$((number + 1))
+  done
+  echo 99
+}
+
 # The folders whose headers a file may include: a regular expression for what stands in quotes.
 own_headers_of() {
   case $1 in
@@ -31,7 +51,7 @@ own_headers_of() {
 home_of() {
   case $1 in
     nlohmann/json_fwd.hpp) echo '^planner/io/|^tests/' ;;  # declares the type only; headers that readers share
-    yaml-cpp/* | nlohmann/* | openssl/* | zip.h) echo '^planner/io/[^/]*\.cc$|^tests/' ;;
+    yaml-cpp/* | nlohmann/* | openssl/* | zip.h) echo '^planner/io/.*\.cc$|^tests/' ;;
     simgrid/* | xbt/* | xbt.h) echo '^sim/' ;;
     torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) echo '^runtime/|^tests/(runtime|gpu)/' ;;
     boost/program_options*) echo 'main' ;;
@@ -50,7 +70,13 @@ breach() {
 
 while IFS=: read -r file line header; do
   if [[ $header == \"* ]]; then
-    [[ $header =~ $(own_headers_of "$file") ]] || breach "$file:$line" "may not include ${header#\"}"
+    header=${header//\"/}
+    [[ \"$header =~ $(own_headers_of "$file") ]] || breach "$file:$line" "may not include $header"
+    for folder in planner/io planner/search runtime; do
+      [[ $file == "$folder"/* && $header == "$folder"/* ]] || continue
+      (($(level "$folder" "$header") <= $(level "$folder" "$file"))) ||
+        breach "$file:$line" "may not include $header, which stands in a higher room"
+    done
     continue
   fi
   home=$(home_of "$header")

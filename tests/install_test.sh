@@ -18,7 +18,7 @@ target_link_libraries(embedder PRIVATE pfeife::pfeife_search pfeife::pfeife_io)
 END
 cat >"$place/project/main.cc" <<'END'
 #include <cstdio>
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/schedules/families.h"
 int main() {
   const pfeife::ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 2};

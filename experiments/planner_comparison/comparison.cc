@@ -6,8 +6,8 @@
 
 #include "planner/cost/evaluate.h"
 #include "planner/schedules/families.h"
-#include "planner/search/min_max.h"
-#include "planner/search/reference.h"
+#include "planner/search/cuts/min_max.h"
+#include "planner/search/reference/reference.h"
 
 namespace pfeife {
 

@@ -5,12 +5,12 @@
 #include "planner/cost/evaluate.h"
 #include "planner/cost/grouping.h"
 #include "planner/cost/roofline.h"
-#include "planner/io/cluster_reader.h"
-#include "planner/io/pipedream_profile.h"
-#include "planner/io/piper_profile.h"
-#include "planner/io/pt2_reader.h"
+#include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/model/pipedream_profile.h"
+#include "planner/io/model/piper_profile.h"
+#include "planner/io/model/pt2_reader.h"
 #include "planner/schedules/families.h"
-#include "planner/search/min_max.h"
+#include "planner/search/cuts/min_max.h"
 
 namespace pfeife {
 

@@ -11,7 +11,7 @@
 
 #include "experiments/planner_comparison/comparison.h"
 #include "experiments/run_main.h"
-#include "planner/io/atomic_file.h"
+#include "planner/io/files/atomic_file.h"
 #include "planner/ir/decimals.h"
 #include "planner/ir/parallel.h"
 

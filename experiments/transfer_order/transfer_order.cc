@@ -7,7 +7,7 @@
 
 #include "experiments/run_main.h"
 #include "planner/cost/estimator.h"
-#include "planner/io/atomic_file.h"
+#include "planner/io/files/atomic_file.h"
 #include "planner/ir/decimals.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"

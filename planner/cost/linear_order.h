@@ -3,8 +3,8 @@
 //
 // Every order keeps what may be seen: a node comes after those whose results it reads, and of two
 // nodes that touch a storage, buffers and parameters included, of which one writes it, the first
-// stays first. Random operators are seeded one by one (runtime/graph_stage.h), so an order changes
-// no numbers.
+// stays first. Random operators are seeded one by one (runtime/model/graph_stage.h), so an order
+// changes no numbers.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 //
 // The text form is the grammar of torch.distributed.pipelining plus two extensions of ours (skip
 // transfers and the optimizer step); the strict reader is parse_cell. Whole schedules as files:
-// planner/io/schedule_csv.h.
+// planner/io/plan/schedule_csv.h.
 #pragma once
 
 #include <compare>

@@ -1,6 +1,6 @@
 // A proof that no plan of a class is faster than a bound, as a plain value: the problem, and for
 // each schedule a tree of regions of cuts with weights of paths. planner/schedule_tool/certify.h
-// says what it claims and judges it; planner/io/certificate_file.h writes and reads it. Where
+// says what it claims and judges it; planner/io/plan/certificate_file.h writes and reads it. Where
 // something was open (microbatch size, order of the layers, order of the devices), each way to
 // settle it is a problem with a certificate of its own.
 #pragma once

@@ -1,6 +1,6 @@
 // Devices and the links between them, resolved: every ordered pair of devices has its path.
-// YAML is read in planner/io/cluster_reader.h. Not modelled: protocols, copies through the host,
-// collectives.
+// YAML is read in planner/io/cluster/cluster_reader.h. Not modelled: protocols, copies through the
+// host, collectives.
 #pragma once
 
 #include <map>

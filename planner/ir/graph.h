@@ -3,7 +3,7 @@
 //
 // Nodes are in order of execution. What operators mean (aliasing, FLOPs, what they save) is not
 // here but in planner/cost/operators.h; how a graph is read from a .pt2 archive in
-// planner/io/pt2_reader.h.
+// planner/io/model/pt2_reader.h.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // A plan: everything needed to run a pipeline, as a plain value. Written and read by
-// planner/io/plan_file.h.
+// planner/io/plan/plan_file.h.
 #pragma once
 
 #include <cstdint>

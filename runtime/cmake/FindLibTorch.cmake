@@ -1,6 +1,6 @@
 # LibTorch without its own CMake package: that one asks for nvcc even where only the CPU is used, and always links the
 # CUDA libraries. Looks in LIBTORCH_ROOT, then for the Python package `torch` of LibTorch_PYTHON.
-# Defines LibTorch::cpu. LibTorch's library for CUDA is loaded by programs that are asked for a card (runtime/device.h), not linked:
+# Defines LibTorch::cpu. LibTorch's library for CUDA is loaded by programs that are asked for a card (runtime/device/device.h), not linked:
 # LibTorch_CUDA_MISSING says why it cannot be, "" if it can.
 set(LibTorch_ROOT "$ENV{LIBTORCH_ROOT}" CACHE PATH "LibTorch's folder; empty: the torch package of python3")
 find_program(LibTorch_PYTHON NAMES python3)

@@ -3,7 +3,7 @@
 // keep below 10,000.
 #include <benchmark/benchmark.h>
 
-#include "runtime/executor_overhead.h"
+#include "runtime/execute/executor_overhead.h"
 
 namespace pfeife {
 namespace {

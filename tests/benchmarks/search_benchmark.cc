@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "planner/schedules/families.h"
-#include "planner/search/branch_and_bound.h"
-#include "planner/search/local_search.h"
-#include "planner/search/min_max.h"
+#include "planner/search/cuts/local_search.h"
+#include "planner/search/cuts/min_max.h"
+#include "planner/search/proof/branch_and_bound.h"
 #include "tests/support/synthetic_models.h"
 
 namespace pfeife {

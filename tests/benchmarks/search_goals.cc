@@ -21,7 +21,7 @@
 #include "experiments/planner_comparison/comparison.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
-#include "planner/search/reference.h"
+#include "planner/search/reference/reference.h"
 
 namespace pfeife {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "planner/cost/estimator.h"
-#include "planner/io/cluster_reader.h"
+#include "planner/io/cluster/cluster_reader.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
 #include "sim/engine.h"

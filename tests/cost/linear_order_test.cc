@@ -9,7 +9,7 @@
 #include <random>
 
 #include "planner/cost/graph_facts.h"
-#include "planner/io/pt2_reader.h"
+#include "planner/io/model/pt2_reader.h"
 #include "planner/ir/node_order.h"
 #include "tests/cost/graph_builder.h"
 

@@ -8,7 +8,7 @@
 #include "planner/cost/operators.h"
 #include "planner/cost/roofline.h"
 #include "planner/cost/work.h"
-#include "planner/io/pt2_reader.h"
+#include "planner/io/model/pt2_reader.h"
 
 namespace pfeife {
 namespace {

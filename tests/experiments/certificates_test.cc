@@ -1,8 +1,8 @@
 // The certificates that pfeife-exp writes, judged with the plans that lie beside them.
 #include <gmock/gmock.h>
 
-#include "planner/io/certificate_file.h"
-#include "planner/io/plan_file.h"
+#include "planner/io/plan/certificate_file.h"
+#include "planner/io/plan/plan_file.h"
 #include "planner/schedule_tool/certify.h"
 #include "tests/experiments/program.h"
 

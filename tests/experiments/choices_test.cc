@@ -1,7 +1,7 @@
 // What a config may leave open besides cuts and schedule: microbatch size, devices of the ranks.
 #include <gmock/gmock.h>
 
-#include "planner/io/results.h"
+#include "planner/io/results/results.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {

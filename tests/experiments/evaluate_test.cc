@@ -4,9 +4,9 @@
 
 #include <gmock/gmock.h>
 
-#include "planner/io/cluster_reader.h"
-#include "planner/io/layer_table.h"
-#include "planner/io/schedule_csv.h"
+#include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/model/layer_table.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
 #include "sim/simulator.h"
 #include "tests/experiments/program.h"

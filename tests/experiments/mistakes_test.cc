@@ -4,9 +4,9 @@
 
 #include "planner/cost/grouping.h"
 #include "planner/cost/roofline.h"
-#include "planner/io/cluster_reader.h"
-#include "planner/io/profile_file.h"
-#include "planner/io/pt2_reader.h"
+#include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/model/profile_file.h"
+#include "planner/io/model/pt2_reader.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "planner/io/plan_file.h"
+#include "planner/io/plan/plan_file.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "experiments/table_files.h"
-#include "planner/io/results.h"
+#include "planner/io/results/results.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {

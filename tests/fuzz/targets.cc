@@ -5,19 +5,19 @@
 #include <exception>
 #include <fstream>
 
-#include "planner/io/checkpoint_file.h"
-#include "planner/io/cluster_reader.h"
-#include "planner/io/experiment_config.h"
-#include "planner/io/layer_table.h"
-#include "planner/io/npy_header.h"
-#include "planner/io/pipedream_profile.h"
-#include "planner/io/piper_profile.h"
-#include "planner/io/plan_file.h"
-#include "planner/io/pt2_reader.h"
-#include "planner/io/pt2_weights.h"
-#include "planner/io/results.h"
-#include "planner/io/safetensors.h"
-#include "planner/io/schedule_csv.h"
+#include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/io/model/layer_table.h"
+#include "planner/io/model/pipedream_profile.h"
+#include "planner/io/model/piper_profile.h"
+#include "planner/io/model/pt2_reader.h"
+#include "planner/io/model/pt2_weights.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/plan/schedule_csv.h"
+#include "planner/io/results/results.h"
+#include "planner/io/tensors/checkpoint_file.h"
+#include "planner/io/tensors/npy_header.h"
+#include "planner/io/tensors/safetensors.h"
 #include "tests/fuzz/invariants.h"
 
 namespace pfeife {

@@ -1,5 +1,5 @@
 // What devices add to the runtime, piece by piece, on a stand-in for a card.
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gmock/gmock.h>
@@ -9,9 +9,9 @@
 
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
-#include "runtime/device_clock.h"
-#include "runtime/in_process_transport.h"
-#include "runtime/rank_memory.h"
+#include "runtime/device/rank_memory.h"
+#include "runtime/profile/device_clock.h"
+#include "runtime/transport/in_process_transport.h"
 #include "tests/gpu/fake_card.h"
 #include "tests/runtime/pipelines.h"
 #include "tests/support/message_of.h"

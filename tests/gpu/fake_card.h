@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "planner/ir/units.h"
-#include "runtime/aten.h"
+#include "runtime/device/aten.h"
 
 namespace pfeife::testing {
 

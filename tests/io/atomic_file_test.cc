@@ -1,4 +1,4 @@
-#include "planner/io/atomic_file.h"
+#include "planner/io/files/atomic_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

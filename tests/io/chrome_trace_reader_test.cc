@@ -1,4 +1,4 @@
-#include "planner/io/chrome_trace_reader.h"
+#include "planner/io/results/chrome_trace_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "planner/io/chrome_trace.h"
+#include "planner/io/results/chrome_trace.h"
 #include "planner/ir/error.h"
 #include "tests/support/message_of.h"
 

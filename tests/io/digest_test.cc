@@ -1,4 +1,4 @@
-#include "planner/io/digest.h"
+#include "planner/io/files/digest.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "planner/io/experiment_config.h"
+#include "planner/io/experiment/experiment_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

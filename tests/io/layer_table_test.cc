@@ -1,4 +1,4 @@
-#include "planner/io/layer_table.h"
+#include "planner/io/model/layer_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "planner/io/measurement_file.h"
+#include "planner/io/results/measurement_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

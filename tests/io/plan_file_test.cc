@@ -1,12 +1,12 @@
-#include "planner/io/plan_file.h"
+#include "planner/io/plan/plan_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "planner/io/atomic_file.h"
-#include "planner/io/digest.h"
-#include "planner/io/schedule_csv.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/files/digest.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {

@@ -1,4 +1,4 @@
-#include "planner/io/profile_file.h"
+#include "planner/io/model/profile_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "planner/io/pt2_reader.h"
+#include "planner/io/model/pt2_reader.h"
 #include "planner/ir/error.h"
 #include "tests/support/message_of.h"
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/io/pt2_reader.h"
+#include "planner/io/model/pt2_reader.h"
 #include "planner/ir/error.h"
 #include "tests/support/zip_bytes.h"
 

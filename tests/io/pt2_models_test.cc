@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "planner/io/digest.h"
-#include "planner/io/pt2_reader.h"
+#include "planner/io/files/digest.h"
+#include "planner/io/model/pt2_reader.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {

@@ -1,5 +1,5 @@
 // Where weights lie in an archive: against archives written by hand, whose places are known.
-#include "planner/io/pt2_weights.h"
+#include "planner/io/model/pt2_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "planner/io/zip_directory.h"
+#include "planner/io/files/zip_directory.h"
 #include "planner/ir/error.h"
 #include "tests/support/zip_by_hand.h"
 #include "tests/support/zip_bytes.h"

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "planner/io/pipedream_profile.h"
-#include "planner/io/piper_profile.h"
+#include "planner/io/model/pipedream_profile.h"
+#include "planner/io/model/piper_profile.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {

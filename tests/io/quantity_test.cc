@@ -1,4 +1,4 @@
-#include "planner/io/quantity.h"
+#include "planner/io/files/quantity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Words in which what repeats is written once: they come back as they were, and are short where
 // they repeat.
-#include "planner/io/repeats.h"
+#include "planner/io/plan/repeats.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "planner/io/results.h"
+#include "planner/io/results/results.h"
 
 #include <gtest/gtest.h>
 

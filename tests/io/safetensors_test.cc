@@ -1,5 +1,5 @@
 // Headers of safetensors files, written here by hand: what does not describe the file is refused.
-#include "planner/io/safetensors.h"
+#include "planner/io/tensors/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

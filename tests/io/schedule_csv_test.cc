@@ -1,4 +1,4 @@
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "planner/io/size_expression.h"
+#include "planner/io/model/size_expression.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "planner/io/split_points.h"
+#include "planner/io/plan/split_points.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "planner/io/utf8.h"
+#include "planner/io/files/utf8.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "planner/io/yaml_document.h"
+#include "planner/io/files/yaml_document.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {

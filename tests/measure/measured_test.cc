@@ -8,9 +8,9 @@
 #include <fstream>
 #include <thread>
 
-#include "planner/io/measurement_file.h"
-#include "planner/io/plan_file.h"
-#include "planner/io/results.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/results/measurement_file.h"
+#include "planner/io/results/results.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {

@@ -1,4 +1,4 @@
-#include "planner/io/chrome_trace.h"
+#include "planner/io/results/chrome_trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

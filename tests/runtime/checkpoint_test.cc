@@ -1,6 +1,6 @@
 // Checkpoints: training that continues under another plan has the losses of one that was never
 // interrupted.
-#include "runtime/checkpoint.h"
+#include "runtime/train/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "planner/ir/error.h"
-#include "runtime/safetensors_file.h"
-#include "runtime/training.h"
+#include "runtime/model/safetensors_file.h"
+#include "runtime/train/training.h"
 #include "tests/runtime/npy_file.h"
 #include "tests/runtime/pipelines.h"
 

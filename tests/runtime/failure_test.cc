@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "runtime/socket.h"
-#include "runtime/socket_transport.h"
+#include "runtime/transport/socket.h"
+#include "runtime/transport/socket_transport.h"
 #include "tests/runtime/npy_file.h"
 #include "tests/runtime/processes.h"
 

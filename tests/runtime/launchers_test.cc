@@ -2,7 +2,7 @@
 // TCPStore; nobody watches them but they themselves.
 #include <gmock/gmock.h>
 
-#include "runtime/socket.h"
+#include "runtime/transport/socket.h"
 #include "tests/runtime/processes.h"
 
 namespace pfeife {

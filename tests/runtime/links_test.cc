@@ -1,11 +1,11 @@
 // What is measured of links, and the cluster file that it becomes.
-#include "runtime/links.h"
+#include "runtime/profile/links.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/io/cluster_reader.h"
-#include "runtime/cluster_text.h"
+#include "planner/io/cluster/cluster_reader.h"
+#include "runtime/profile/cluster_text.h"
 
 namespace pfeife {
 namespace {

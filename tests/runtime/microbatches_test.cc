@@ -1,7 +1,7 @@
 // Microbatches of any size. The loss of a step is the mean over its samples, so for a model whose
 // samples do not meet (no batch norm, no dropout) any division of a batch gives the gradients of
 // the batch as one microbatch.
-#include "runtime/microbatches.h"
+#include "runtime/model/microbatches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,12 +5,12 @@
 #include <map>
 #include <string>
 
-#include "planner/io/pt2_reader.h"
+#include "planner/io/model/pt2_reader.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
-#include "runtime/device.h"
-#include "runtime/rank_pipeline.h"
-#include "runtime/rank_threads.h"
+#include "runtime/device/device.h"
+#include "runtime/execute/rank_pipeline.h"
+#include "runtime/launch/rank_threads.h"
 
 namespace pfeife::testing {
 

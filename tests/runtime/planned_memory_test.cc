@@ -11,8 +11,8 @@
 #include "planner/cost/stage_costs.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/zb_greedy.h"
-#include "runtime/counting_allocator.h"
-#include "runtime/profiler.h"
+#include "runtime/device/counting_allocator.h"
+#include "runtime/profile/profiler.h"
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {

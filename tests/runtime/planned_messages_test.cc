@@ -10,7 +10,7 @@
 #include "planner/cost/grouping.h"
 #include "planner/cost/roofline.h"
 #include "planner/cost/stage_costs.h"
-#include "planner/io/cluster_reader.h"
+#include "planner/io/cluster/cluster_reader.h"
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {

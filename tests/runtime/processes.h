@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife::testing {

@@ -1,14 +1,14 @@
 // Shares of a profile put together, and kept in a file between them.
-#include "runtime/profile_samples.h"
+#include "runtime/profile/profile_samples.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "planner/io/atomic_file.h"
+#include "planner/io/files/atomic_file.h"
 #include "planner/ir/error.h"
-#include "runtime/profile_samples_file.h"
+#include "runtime/profile/profile_samples_file.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {

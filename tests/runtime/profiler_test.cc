@@ -1,16 +1,16 @@
 // The profiler: bytes against two counts that share no code with it, and what may be said of times
 // without measuring them.
-#include "runtime/profiler.h"
+#include "runtime/profile/profiler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/cost/grouping.h"
 #include "planner/cost/saved.h"
-#include "planner/io/atomic_file.h"
-#include "planner/io/profile_file.h"
-#include "runtime/allocation_log.h"
-#include "runtime/node_memory.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/model/profile_file.h"
+#include "runtime/device/allocation_log.h"
+#include "runtime/profile/node_memory.h"
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {

@@ -1,5 +1,5 @@
 // Launchers as they say which rank a process is.
-#include "runtime/rank_environment.h"
+#include "runtime/launch/rank_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // How the end of a rank reaches the others.
-#include "runtime/socket_transport.h"
+#include "runtime/transport/socket_transport.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

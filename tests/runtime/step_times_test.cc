@@ -1,6 +1,6 @@
 // Typical times, what varies by itself and what varies together, against samples whose figures are
 // known.
-#include "runtime/step_times.h"
+#include "runtime/profile/step_times.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <sstream>
 
-#include "planner/io/pt2_weights.h"
-#include "planner/io/zip_directory.h"
+#include "planner/io/files/zip_directory.h"
+#include "planner/io/model/pt2_weights.h"
 #include "tests/runtime/pipelines.h"
 #include "tests/support/zip_by_hand.h"
 

@@ -14,14 +14,14 @@
 #include <thread>
 
 #include "planner/cost/estimator.h"
-#include "planner/io/atomic_file.h"
-#include "planner/io/chrome_trace.h"
-#include "planner/io/schedule_csv.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/plan/schedule_csv.h"
+#include "planner/io/results/chrome_trace.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
-#include "runtime/join.h"
-#include "runtime/rank_threads.h"
-#include "runtime/timed_run.h"
+#include "runtime/launch/join.h"
+#include "runtime/launch/rank_threads.h"
+#include "runtime/timed/timed_run.h"
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"

@@ -7,8 +7,8 @@
 #include <regex>
 #include <set>
 
-#include "planner/io/atomic_file.h"
-#include "planner/io/schedule_csv.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 #include "tests/support/message_of.h"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/cost/estimator.h"
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/validate.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/random_program.h"

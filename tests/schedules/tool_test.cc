@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/backward_passes.h"
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/lifetimes.h"

@@ -1,7 +1,7 @@
 // Lengths in unit steps that torch's own simulation gives for its tables.
 #include <gtest/gtest.h>
 
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/schedules/unit_steps.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/backward_passes.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "tests/schedules/deadlock_grid.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/schedules/timed.h"

@@ -1,5 +1,5 @@
 // What would help, against brute force over all schedules and cuts of tiny problems.
-#include "planner/search/advice.h"
+#include "planner/search/choices/advice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Problems that do the same work in other ways: the best of them, and what is proven of all.
-#include "planner/search/alternatives.h"
+#include "planner/search/choices/alternatives.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "planner/search/local_search.h"
+#include "planner/search/cuts/local_search.h"
 
 namespace pfeife {
 namespace {

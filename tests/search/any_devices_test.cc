@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "planner/schedule_tool/certify.h"
-#include "planner/search/device_orders.h"
-#include "planner/search/proof_record.h"
-#include "planner/search/relaxed_devices.h"
-#include "planner/search/work_certificate.h"
+#include "planner/search/bound/proof_record.h"
+#include "planner/search/choices/device_orders.h"
+#include "planner/search/choices/relaxed_devices.h"
+#include "planner/search/choices/work_certificate.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {

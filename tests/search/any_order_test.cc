@@ -1,6 +1,6 @@
 // What no order of the actions goes below, against the best of all orders of small pipelines, and
 // against orders that reach it.
-#include "planner/search/any_order.h"
+#include "planner/search/bound/any_order.h"
 
 #include <gtest/gtest.h>
 

@@ -5,10 +5,10 @@
 #include <map>
 
 #include "planner/schedule_tool/certify.h"
-#include "planner/search/branch_and_bound.h"
-#include "planner/search/stage_bound.h"
-#include "planner/search/stage_paths.h"
-#include "planner/search/start_cuts.h"
+#include "planner/search/bound/stage_bound.h"
+#include "planner/search/bound/stage_paths.h"
+#include "planner/search/cuts/start_cuts.h"
+#include "planner/search/proof/branch_and_bound.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {

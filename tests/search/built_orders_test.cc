@@ -1,6 +1,6 @@
 // Plans whose order is built for their costs: what the search returns is what it says, no order is
 // below the bound that holds for any, and "nothing fits" is said of all orders.
-#include "planner/search/built_orders.h"
+#include "planner/search/orders/built_orders.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include "planner/cost/evaluate.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/schedules/zb_greedy.h"
-#include "planner/search/any_order.h"
-#include "planner/search/min_max.h"
-#include "planner/search/work_bound.h"
+#include "planner/search/bound/any_order.h"
+#include "planner/search/bound/work_bound.h"
+#include "planner/search/cuts/min_max.h"
 #include "tests/search/as_told.h"
 #include "tests/search/built_instance.h"
 
@@ -248,7 +248,7 @@ TEST(BuiltOrders, EveryOtherCallBeginsAnew) {
     const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
     std::vector<Partition> second, third;
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
-      BuiltSearch search(model, problem, problem.schedules[0]);
+      BuiltSearch search(model, problem, problem.schedules[0], pfeife::search);
       search.work({}, 3, seed);
       if (!search.result().plan) break;
       const Partition first = cuts_of(search);

@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "planner/cost/stage_bounds.h"
-#include "planner/io/certificate_file.h"
+#include "planner/io/plan/certificate_file.h"
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/certify.h"
-#include "planner/search/proof_record.h"
+#include "planner/search/bound/proof_record.h"
 #include "tests/search/certified.h"
 
 namespace pfeife {

@@ -1,8 +1,8 @@
 // Random tiny problems with certificates.
 #pragma once
 
-#include "planner/search/any_order.h"
-#include "planner/search/proof_record.h"
+#include "planner/search/bound/any_order.h"
+#include "planner/search/bound/proof_record.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {

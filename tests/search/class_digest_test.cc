@@ -1,5 +1,5 @@
 // Names of what a bound covers: they differ where costs do, and nowhere else.
-#include "planner/search/class_digest.h"
+#include "planner/search/joint/class_digest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Bounds of all cuts against worked examples and brute force: the smallest weighted sum, and what
 // takes no search.
-#include "planner/search/cut_bound.h"
+#include "planner/search/bound/cut_bound.h"
 
 #include <gtest/gtest.h>
 
-#include "planner/search/candidate.h"
-#include "planner/search/segment_bound.h"
+#include "planner/search/bound/segment_bound.h"
+#include "planner/search/price/candidate.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {

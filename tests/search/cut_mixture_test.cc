@@ -1,6 +1,6 @@
 // The game of paths against mixtures of cuts: its value against a linear program over all cuts that
 // knows nothing of paths, solved by Clp.
-#include "planner/search/cut_mixture.h"
+#include "planner/search/bound/cut_mixture.h"
 
 #include <gtest/gtest.h>
 

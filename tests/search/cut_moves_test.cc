@@ -1,6 +1,6 @@
 // What annealing tries: legal cuts, all of them in the end, and rows that leave the stages between
 // their cuts as they are.
-#include "planner/search/cut_moves.h"
+#include "planner/search/cuts/cut_moves.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // The orders of devices that are listed: no two of them are alike, and none is missing.
-#include "planner/search/device_orders.h"
+#include "planner/search/choices/device_orders.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "planner/cost/evaluate.h"
-#include "planner/io/cluster_reader.h"
+#include "planner/io/cluster/cluster_reader.h"
 #include "tests/search/device_instance.h"
 
 namespace pfeife {

@@ -1,11 +1,11 @@
 // The device of each rank, against brute force: every order of the devices, every cut.
-#include "planner/search/device_search.h"
+#include "planner/search/choices/device_search.h"
 
 #include <gtest/gtest.h>
 
-#include "planner/io/cluster_reader.h"
+#include "planner/io/cluster/cluster_reader.h"
 #include "planner/schedule_tool/certify.h"
-#include "planner/search/device_orders.h"
+#include "planner/search/choices/device_orders.h"
 #include "tests/search/as_told.h"
 #include "tests/search/device_instance.h"
 

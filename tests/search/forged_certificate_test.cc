@@ -5,13 +5,13 @@
 #include <limits>
 #include <numeric>
 
-#include "planner/io/certificate_file.h"
-#include "planner/io/digest.h"
-#include "planner/io/repeats.h"
+#include "planner/io/files/digest.h"
+#include "planner/io/plan/certificate_file.h"
+#include "planner/io/plan/repeats.h"
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/certify.h"
-#include "planner/search/relaxed_devices.h"
-#include "planner/search/work_certificate.h"
+#include "planner/search/choices/relaxed_devices.h"
+#include "planner/search/choices/work_certificate.h"
 #include "tests/search/certified.h"
 
 namespace pfeife {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/schedule_tool/certify.h"
-#include "planner/search/proof_record.h"
+#include "planner/search/bound/proof_record.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {

@@ -1,5 +1,5 @@
 // Peaks that stages of other cuts promise, against the full evaluation of the cuts themselves.
-#include "planner/search/known_stages.h"
+#include "planner/search/price/known_stages.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
-#include "planner/search/any_order.h"
+#include "planner/search/bound/any_order.h"
 #include "planner/search/search.h"
 #include "tests/support/synthetic_models.h"
 

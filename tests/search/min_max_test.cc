@@ -1,4 +1,4 @@
-#include "planner/search/min_max.h"
+#include "planner/search/cuts/min_max.h"
 
 #include <gtest/gtest.h>
 

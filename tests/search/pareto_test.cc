@@ -1,5 +1,5 @@
 // The front against its definition, pair by pair.
-#include "planner/search/pareto.h"
+#include "planner/search/orders/pareto.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The master against another implementation of linear programs, Clp, on random ones.
-#include "planner/search/path_master.h"
+#include "planner/search/bound/path_master.h"
 
 #include <gtest/gtest.h>
 

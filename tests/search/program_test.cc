@@ -1,13 +1,13 @@
 // The compiled form that the search prices cuts with, against the full way: cost the stages, lower,
 // build the dependency graph, take its longest path.
-#include "planner/search/program.h"
+#include "planner/search/price/program.h"
 
 #include <gtest/gtest.h>
 
 #include "planner/cost/evaluate.h"
-#include "planner/search/candidate.h"
-#include "planner/search/cut_costs.h"
-#include "planner/search/live_memory.h"
+#include "planner/search/price/candidate.h"
+#include "planner/search/price/cut_costs.h"
+#include "planner/search/price/live_memory.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {

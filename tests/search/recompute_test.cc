@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "planner/search/price/recomputation.h"
 #include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"
 

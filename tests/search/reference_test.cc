@@ -1,6 +1,6 @@
 // Reference mode: its schedules are those of the published program, its cuts follow its rules, its
 // plans are what they say.
-#include "planner/search/reference.h"
+#include "planner/search/reference/reference.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

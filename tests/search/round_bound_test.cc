@@ -1,14 +1,14 @@
 // What three ranks' paths prove of schedules with two stages a rank, against every cut.
-#include "planner/search/round_bound.h"
+#include "planner/search/bound/round_bound.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <map>
 
-#include "planner/search/local_search.h"
-#include "planner/search/stage_bound.h"
-#include "planner/search/start_cuts.h"
+#include "planner/search/bound/stage_bound.h"
+#include "planner/search/cuts/local_search.h"
+#include "planner/search/cuts/start_cuts.h"
 #include "tests/search/random_instance.h"
 #include "tests/support/synthetic_models.h"
 

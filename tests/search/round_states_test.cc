@@ -1,5 +1,5 @@
 // States that stand for others are nowhere worse.
-#include "planner/search/round_states.h"
+#include "planner/search/bound/round_states.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 
 #include "planner/cost/evaluate.h"
 #include "planner/ir/validate.h"
-#include "planner/search/built_orders.h"
-#include "planner/search/min_max.h"
+#include "planner/search/cuts/min_max.h"
+#include "planner/search/orders/built_orders.h"
 #include "tests/search/built_instance.h"
 
 namespace pfeife {

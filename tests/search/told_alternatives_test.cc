@@ -1,7 +1,7 @@
 // What is made of several searches: made-up ones, whose answers are said here.
 #include <gtest/gtest.h>
 
-#include "planner/search/alternatives.h"
+#include "planner/search/choices/alternatives.h"
 
 namespace pfeife {
 namespace {

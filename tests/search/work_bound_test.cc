@@ -1,13 +1,13 @@
 // What the work alone and one microbatch alone prove, against every order of the devices and every
 // cut.
-#include "planner/search/work_bound.h"
+#include "planner/search/bound/work_bound.h"
 
 #include <gtest/gtest.h>
 
 #include "planner/cost/evaluate.h"
-#include "planner/search/device_orders.h"
-#include "planner/search/relaxed_devices.h"
-#include "planner/search/segment_bound.h"
+#include "planner/search/bound/segment_bound.h"
+#include "planner/search/choices/device_orders.h"
+#include "planner/search/choices/relaxed_devices.h"
 #include "tests/search/device_instance.h"
 
 namespace pfeife {

@@ -4,7 +4,7 @@
 
 #include "planner/cost/estimator.h"
 #include "planner/cost/jittered.h"
-#include "planner/io/cluster_reader.h"
+#include "planner/io/cluster/cluster_reader.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
 #include "tests/sim/random_costs.h"

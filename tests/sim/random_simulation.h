@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "planner/io/schedule_csv.h"
+#include "planner/io/plan/schedule_csv.h"
 #include "tests/sim/sim_test.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/random_program.h"

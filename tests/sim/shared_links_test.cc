@@ -3,7 +3,7 @@
 
 #include <regex>
 
-#include "planner/io/cluster_reader.h"
+#include "planner/io/cluster/cluster_reader.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
 #include "tests/schedules/oracle_csv.h"

@@ -15,12 +15,12 @@
 #include <set>
 #include <thread>
 
-#include "runtime/check.h"
-#include "runtime/join.h"
-#include "runtime/rank_environment.h"
-#include "runtime/reason.h"
-#include "runtime/start_ranks.h"
-#include "runtime/training.h"
+#include "runtime/execute/check.h"
+#include "runtime/launch/join.h"
+#include "runtime/launch/rank_environment.h"
+#include "runtime/launch/start_ranks.h"
+#include "runtime/train/training.h"
+#include "runtime/transport/reason.h"
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {

@@ -1,0 +1,124 @@
+#include "planner/io/cluster/cluster_links.h"
+
+#include <algorithm>
+#include <map>
+
+#include "planner/io/cluster/link_entries.h"
+
+namespace pfeife {
+namespace {
+
+/// A directed link on the way from one device to another, before it has its number.
+struct Hop {
+  const LinkEntry* entry;
+  std::string owner;  // "3", "0-1"
+  bool up;
+};
+
+BytesPerSecond fastest(const BandwidthCurve& curve) {
+  BytesPerSecond rate;
+  for (const auto& point : curve.points) rate = std::max(rate, point.rate);
+  return rate;
+}
+
+/// At every size that one of the two lists, the lower of both.
+BandwidthCurve narrower(const BandwidthCurve& a, const BandwidthCurve& b) {
+  std::set<Bytes> sizes;
+  for (const auto& point : a.points) sizes.insert(point.size);
+  for (const auto& point : b.points) sizes.insert(point.size);
+  BandwidthCurve curve;
+  for (const Bytes size : sizes) curve.points.push_back({size, std::min(a.at(size), b.at(size))});
+  const auto same = [&](const auto& point) { return point.rate == curve.points[0].rate; };
+  if (std::all_of(curve.points.begin(), curve.points.end(), same)) curve.points.resize(1);
+  return curve;
+}
+
+/// The hops of a route from a to b: up through its links in order, down in reverse. Nothing if the
+/// route does not connect them.
+std::optional<std::vector<Hop>> hops(const RouteEntry& route, std::size_t a, std::size_t b) {
+  std::vector<Hop> up, down;
+  for (const LinkEntry* link : route.over) {
+    if (link->shape == LinkEntry::Shape::Pair) {
+      if (!link->pairs.contains({std::min(a, b), std::max(a, b)})) return std::nullopt;
+      up.push_back(
+          {link, std::to_string(std::min(a, b)) + "-" + std::to_string(std::max(a, b)), a < b});
+      continue;
+    }
+    const std::size_t from = link->groups[a], to = link->groups[b];
+    if (from == kNoGroup || to == kNoGroup) return std::nullopt;
+    if (link->shape == LinkEntry::Shape::Group) {
+      if (from == to) continue;
+      up.push_back({link, std::to_string(from), true});
+      down.push_back({link, std::to_string(to), false});
+    } else {
+      if (from != to) return std::nullopt;  // not within the same group
+      up.push_back({link, std::to_string(a), true});
+      down.push_back({link, std::to_string(b), false});
+    }
+  }
+  if (up.empty()) return std::nullopt;
+  up.insert(up.end(), down.rbegin(), down.rend());
+  return up;
+}
+
+/// Gives every directed link its number, in the order in which paths first use them.
+class LinkNumbers {
+ public:
+  explicit LinkNumbers(std::vector<Link>& links) : links_(links) {}
+
+  std::size_t of(const Hop& hop) {
+    const LinkEntry& entry = *hop.entry;
+    const std::string name = entry.name + "[" + hop.owner + "]" +
+                             (entry.half_duplex ? ""
+                              : hop.up          ? ".up"
+                                                : ".down");
+    const auto [at, added] = numbers_.try_emplace(name, links_.size());
+    if (added) links_.push_back({name, fastest(hop.up ? entry.up : entry.down)});
+    return at->second;
+  }
+
+ private:
+  std::vector<Link>& links_;
+  std::map<std::string, std::size_t> numbers_;
+};
+
+Path path_over(const RouteEntry& route, const std::vector<Hop>& way, LinkNumbers& numbers) {
+  Path path;
+  bool has_latency = false;
+  for (const Hop& hop : way) {
+    const BandwidthCurve& curve = hop.up ? hop.entry->up : hop.entry->down;
+    path.bandwidth = path.links.empty() ? curve : narrower(path.bandwidth, curve);
+    path.links.push_back(numbers.of(hop));
+    path.latency += hop.entry->latency.value_or(Nanoseconds{0});
+    has_latency = has_latency || hop.entry->latency.has_value();
+  }
+  if (route.latency) path.latency = *route.latency;
+  if (!route.latency && !has_latency)
+    route.node.fail("neither the route nor one of its links has a latency; add `latency: 15 us`");
+  return path;
+}
+
+}  // namespace
+
+void add_links_and_paths(const YamlNode& root, Cluster& cluster) {
+  const std::size_t devices = cluster.devices();
+  const std::vector<LinkEntry> links = read_links(root, devices);
+  const std::vector<RouteEntry> routes = read_routes(root, links);
+  LinkNumbers numbers(cluster.links);
+  cluster.paths.assign(devices * devices, {});
+  for (std::size_t a = 0; a < devices; ++a)
+    for (std::size_t b = 0; b < devices; ++b) {
+      if (a == b) continue;
+      std::optional<std::vector<Hop>> way;
+      for (std::size_t r = 0; r < routes.size() && !way; ++r) {
+        way = hops(routes[r], a, b);
+        if (way) cluster.paths[a * devices + b] = path_over(routes[r], *way, numbers);
+      }
+      if (!way)
+        root.find("routes").value_or(root).fail(
+            "no route connects device " + std::to_string(a) + " with device " + std::to_string(b) +
+            "; add one, the last may be a link `per: device` that joins all");
+    }
+}
+
+}  // namespace pfeife

@@ -1,0 +1,158 @@
+#include "planner/io/experiment/experiment_case.h"
+
+namespace pfeife {
+namespace {
+
+using Path = std::filesystem::path;
+
+/// Of a given plan: what `training` does not say.
+void take_training(const Training& training, CaseConfig& config) {
+  config.precision = training.precision;
+  config.optimizer = training.optimizer;
+  config.microbatch_size = training.microbatch_size;
+}
+
+void read_training(const YamlNode& node, CaseConfig& config) {
+  node.check_keys({"precision", "optimizer", "microbatch_size", "global_batch"});
+  if (const auto precision = node.find("precision")) {
+    config.precision_where = precision->where();
+    config.precision = precision->as_one_of<Precision>({{"fp32", Precision::Fp32},
+                                                        {"tf32", Precision::Tf32},
+                                                        {"bf16_amp", Precision::Bf16Amp},
+                                                        {"fp16_amp", Precision::Fp16Amp}});
+  }
+  if (const auto optimizer = node.find("optimizer"))
+    config.optimizer = optimizer->as_one_of<Optimizer>({{"sgd", Optimizer::Sgd},
+                                                        {"momentum", Optimizer::Momentum},
+                                                        {"adam", Optimizer::Adam},
+                                                        {"adamw", Optimizer::AdamW}});
+  if (const auto size = node.find("microbatch_size")) {
+    config.microbatch_size = size->as_int(1, 1'000'000);
+    config.microbatch_size_where = size->where();
+  }
+  if (const auto batch = node.find("global_batch")) {
+    config.global_batch = batch->as_int(1, 1'000'000);
+    config.global_batch_where = batch->where();
+    if (!node.find("microbatch_size")) config.microbatch_size.reset();
+  }
+}
+
+JitterSettings jitter_settings(const YamlNode& node) {
+  node.check_keys({"cv", "drift", "repetitions", "seed"});
+  JitterSettings jitter;
+  jitter.cv = node.at("cv").as_double(0, 1);
+  if (const auto drift = node.find("drift")) jitter.drift = drift->as_double(0, 1);
+  if (const auto repetitions = node.find("repetitions"))
+    jitter.repetitions = repetitions->as_count(1, 1'000'000);
+  if (const auto seed = node.find("seed"))
+    jitter.seed = static_cast<std::uint64_t>(seed->as_int(0));
+  return jitter;
+}
+
+SimulationSettings simulation_settings(const YamlNode& node) {
+  node.check_keys({"queues", "links", "launch_overhead", "jitter"});
+  SimulationSettings simulation;
+  if (const auto queues = node.find("queues"))
+    simulation.queues = queues->as_one_of<Queues>({{"none", Queues::None},
+                                                   {"edge", Queues::Edge},
+                                                   {"pair", Queues::Pair},
+                                                   {"rank", Queues::Rank}});
+  if (const auto links = node.find("links"))
+    simulation.links =
+        links->as_one_of<Links>({{"delay", Links::Delay}, {"shared", Links::Shared}});
+  if (const auto overhead = node.find("launch_overhead"))
+    simulation.launch_overhead = overhead->as_duration();
+  if (const auto jitter = node.find("jitter"); jitter && !jitter->is_null())
+    simulation.jitter = jitter_settings(*jitter);
+  return simulation;
+}
+
+void read_engines(const YamlNode& node, CaseConfig& config) {
+  enum class Engine { Estimate, Simulate, Measure };
+  config.simulate = false;
+  for (const YamlNode& item : node.items_or_self()) {
+    const Engine engine = item.as_one_of<Engine>({{"estimate", Engine::Estimate},
+                                                  {"simulate", Engine::Simulate},
+                                                  {"measure", Engine::Measure}});
+    if (engine == Engine::Measure) {
+      config.measure = true;
+      config.measure_where = item.where();
+    }
+    if (engine == Engine::Simulate) config.simulate = true;
+  }
+}
+
+/// What no pipeline on this machine can do is refused here; what depends on the cluster, by those
+/// who know it.
+void check_measure(const CaseConfig& config) {
+  if (!config.measure) return;
+  if (config.model.format != ModelFormat::Pt2)
+    throw ConfigError(config.measure_where,
+                      "\"measure\" runs the model, and a " + to_string(config.model.format) +
+                          " model has only times; name a .pt2 archive, or leave \"measure\" out");
+  if (config.precision == Precision::Tf32 || config.precision == Precision::Fp16Amp)
+    throw ConfigError(config.precision_where,
+                      "\"measure\" among the engines needs a precision that processors have: fp32 "
+                      "or bf16_amp, found " +
+                          to_string(config.precision));
+}
+
+void read_select_by(const YamlNode& node, CaseConfig& config) {
+  config.select_by = node.as_one_of<SelectBy>(
+      {{"estimate", SelectBy::Estimate}, {"simulate", SelectBy::Simulate}, {"p95", SelectBy::P95}});
+  if (config.select_by == SelectBy::Simulate && !config.simulate)
+    node.fail("choosing by simulation needs \"simulate\" among the engines");
+  if (config.select_by == SelectBy::P95 && !config.simulation.jitter)
+    node.fail("p95 needs simulation.jitter, for example {cv: 0.02, repetitions: 100, seed: 1}");
+}
+
+}  // namespace
+
+const std::vector<std::string>& experiment_keys() {
+  static const std::vector<std::string> keys{
+      "version", "model",     "skips",      "profile",     "cluster", "training", "cases",
+      "plan",    "baselines", "simulation", "measurement", "engines", "select_by"};
+  return keys;
+}
+
+CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentRules& rules) {
+  root.check_keys(experiment_keys());
+  if (const YamlNode version = root.at("version"); version.as_int() != 1)
+    version.fail("this program reads version 1, found " + version.as_string());
+  CaseConfig config;
+  config.where = root.where();
+  config.model = model_input(root, folder);
+  if (const auto profile = root.find("profile")) {
+    if (config.model.format != ModelFormat::Pt2)
+      profile->fail("a " + to_string(config.model.format) +
+                    " model has times of its own; leave the profile out");
+    config.profile = measured_or_file(*profile, folder);
+  }
+  config.cluster = measured_or_file(root.at("cluster"), folder);
+  if (config.cluster.measured && config.model.format == ModelFormat::Pt2 && !config.profile)
+    throw ConfigError(config.cluster.where,
+                      "a measured cluster says nothing about how fast operators are; add "
+                      "\"profile: measure\"");
+  if (const auto plan = root.find("plan")) config.plan = plan_settings(*plan, folder, rules);
+  if (config.plan.source == PlanSettings::Source::PlanFile && rules.training_of_plan)
+    take_training(rules.training_of_plan(config.plan), config);
+  if (const auto training = root.find("training")) read_training(*training, config);
+  if (config.model.format != ModelFormat::Pt2 && config.plan.order != "captured")
+    root.at("plan").at("order").fail("the layers of a " + to_string(config.model.format) +
+                                     " model have one order; leave this out");
+  if (const auto baselines = root.find("baselines"))
+    config.baselines = family_names(*baselines, rules.families);
+  if (const auto simulation = root.find("simulation"))
+    config.simulation = simulation_settings(*simulation);
+  if (const auto engines = root.find("engines")) read_engines(*engines, config);
+  check_measure(config);
+  if (const auto measurement = root.find("measurement")) {
+    measurement->check_keys({"steps"});
+    if (const auto steps = measurement->find("steps"))
+      config.measurement.steps = steps->as_count(3, 100'000);
+  }
+  if (const auto select = root.find("select_by")) read_select_by(*select, config);
+  return config;
+}
+
+}  // namespace pfeife

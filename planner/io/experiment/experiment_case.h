@@ -1,0 +1,37 @@
+// Reading one case of an experiment, section by section. Internal to planner/io: what
+// experiment_case.cc, experiment_inputs.cc and experiment_plan.cc offer to each other and to
+// experiment_cases.cc.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/io/files/yaml_node.h"
+
+namespace pfeife {
+
+/// The keys at the top of an experiment.
+const std::vector<std::string>& experiment_keys();
+
+/// A case but for its devices, microbatches and name. `folder` = the config's. Errors: ConfigError.
+CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
+                     const ExperimentRules& rules);
+
+// Sections. Errors: ConfigError.
+
+/// A file that a config in `folder` names.
+InputFile input_file(const YamlNode& node, const std::filesystem::path& folder);
+/// The same, or `measure`: made on this machine.
+InputFile measured_or_file(const YamlNode& node, const std::filesystem::path& folder);
+/// `model` and `skips` of a config.
+ModelInput model_input(const YamlNode& root, const std::filesystem::path& folder);
+/// Names of schedule families, each once.
+std::vector<std::string> family_names(const YamlNode& node,
+                                      const std::vector<std::string>& families);
+/// `plan`.
+PlanSettings plan_settings(const YamlNode& node, const std::filesystem::path& folder,
+                           const ExperimentRules& rules);
+
+}  // namespace pfeife

@@ -1,0 +1,238 @@
+// The cases of an experiment: the product of the lists under `cases`.
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "planner/io/experiment/experiment_case.h"
+#include "planner/io/files/yaml_document.h"
+
+namespace pfeife {
+namespace {
+
+using Path = std::filesystem::path;
+
+/// One key of `cases` with its values.
+struct Axis {
+  std::string key;
+  std::vector<YamlNode> values;
+};
+
+std::vector<Axis> axes(const YamlNode& root) {
+  std::vector<Axis> result;
+  const auto cases = root.find("cases");
+  if (!cases) return result;
+  if (!cases->is_map())
+    cases->fail("expected a map of lists such as {devices: [2, 4], microbatches: [8]}");
+  for (const auto& [key, node] : cases->entries()) {
+    const std::string first = key.substr(0, key.find_first_of(".["));
+    const bool own = key == "devices" || key == "microbatches";
+    const bool known = std::ranges::find(experiment_keys(), first) != experiment_keys().end();
+    if (!own && (!known || first == "cases" || first == "version")) {
+      std::vector<std::string> words = experiment_keys();
+      words.insert(words.end(), {"devices", "microbatches"});
+      const std::string nearest = nearest_spelling(key, words);
+      cases->fail_at_key(
+          key, "\"" + key +
+                   "\" is neither devices, microbatches nor the path of another key, such as " +
+                   "training.precision" +
+                   (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?"));
+    }
+    result.push_back({key, node.items_or_self()});
+    if (result.back().values.empty()) node.fail("the list is empty, so there is no case");
+  }
+  return result;
+}
+
+/// A list where one value is meant: somebody wants a case of each.
+void refuse_lists_outside_cases(const YamlNode& root) {
+  const auto refuse = [](const YamlNode& node) {
+    if (node.is_sequence())
+      node.fail(
+          "expected one value, found a sequence; to have a case of each, write the list under "
+          "`cases`: cases: {" +
+          node.path() + ": [...]}");
+  };
+  for (const char* key : {"cluster", "profile", "select_by"})
+    if (const auto node = root.find(key)) refuse(*node);
+  for (const char* section : {"training", "simulation", "plan", "measurement"}) {
+    const auto node = root.find(section);
+    if (!node || !node->is_map()) continue;
+    for (const auto& [key, value] : node->entries()) {
+      // Also if it is misspelt: what it is instead is said where its section is read.
+      const bool takes_lists =
+          !nearest_spelling(key, {"families", "loops", "cuts", "devices"}).empty();
+      if (!takes_lists) refuse(value);
+    }
+  }
+}
+
+/// A value as it stands in a case's name.
+std::string label(const YamlNode& value, std::size_t index) {
+  return value.is_scalar() ? value.as_string() : "#" + std::to_string(index);
+}
+
+std::optional<YamlNode> value_of(const std::vector<Axis>& axes,
+                                 const std::vector<std::size_t>& point, const std::string& key) {
+  for (std::size_t a = 0; a < axes.size(); ++a)
+    if (axes[a].key == key) return axes[a].values[point[a]];
+  return std::nullopt;
+}
+
+/// Ranks and microbatches of a case: from `cases`, else from the plan or schedule file, else the
+/// defaults.
+void read_size(const std::vector<Axis>& axes, const std::vector<std::size_t>& point,
+               const ExperimentRules& rules, CaseConfig& config) {
+  const std::size_t most = rules.devices(config.cluster);
+  config.devices = most;
+  config.devices_where = config.microbatches_where = config.where;
+  const bool fixed = config.plan.source != PlanSettings::Source::Search;
+  if (fixed)
+    std::tie(config.devices, config.microbatches) = rules.ranks_and_microbatches(config.plan);
+  if (config.plan.source == PlanSettings::Source::PlanFile && rules.order_of_plan)
+    config.plan.order = rules.order_of_plan(config.plan);
+  const std::string owner = fixed ? "\"" + config.plan.file->written + "\" is made for " : "";
+  if (const auto node = value_of(axes, point, "devices")) {
+    config.devices_where = node->where();
+    const std::size_t devices = node->as_count(1);
+    if (fixed && devices != config.devices)
+      node->fail(owner + std::to_string(config.devices) + " devices; leave this out");
+    config.devices = devices;
+  }
+  if (config.devices > most)
+    throw ConfigError(config.devices_where, "the cluster \"" + config.cluster.written + "\" has " +
+                                                std::to_string(most) + " devices, asked for " +
+                                                std::to_string(config.devices));
+  if (const auto node = value_of(axes, point, "microbatches")) {
+    config.microbatches_where = node->where();
+    const std::size_t count = node->as_count(1, 1'000'000);
+    if (fixed && count != config.microbatches)
+      node->fail(owner + std::to_string(config.microbatches) + " microbatches; leave this out");
+    config.microbatches = count;
+  }
+}
+
+/// The nearest numbers on both sides of `value` that divide `batch`.
+std::string nearest_divisors(std::int64_t batch, std::int64_t value) {
+  std::int64_t below = std::min(value, batch), above = value;
+  while (batch % below != 0) --below;
+  while (above < batch && batch % above != 0) ++above;
+  return std::to_string(below) +
+         (above <= batch && above != below ? " or " + std::to_string(above) : "");
+}
+
+/// Global batch, microbatches and their size: two of them say the third; the global batch alone
+/// leaves the others open.
+void settle_batch(bool microbatches_given, CaseConfig& config) {
+  if (!config.global_batch) return;
+  const std::int64_t batch = *config.global_batch;
+  if (config.plan.source != PlanSettings::Source::Search)
+    throw ConfigError(config.global_batch_where,
+                      "\"" + config.plan.file->written +
+                          "\" says the number of microbatches; leave training.global_batch out");
+  if (config.microbatch_size && batch % *config.microbatch_size != 0)
+    throw ConfigError(config.microbatch_size_where,
+                      "a global batch of " + std::to_string(batch) +
+                          " cannot be divided into microbatches of " +
+                          std::to_string(*config.microbatch_size) + "; " +
+                          nearest_divisors(batch, *config.microbatch_size) + " would do");
+  const auto count = static_cast<std::int64_t>(config.microbatches);
+  if (microbatches_given && batch % count != 0)
+    throw ConfigError(config.microbatches_where, "a global batch of " + std::to_string(batch) +
+                                                     " cannot be divided into " +
+                                                     std::to_string(count) + " microbatches; " +
+                                                     nearest_divisors(batch, count) + " would do");
+  if (microbatches_given && config.microbatch_size && batch != count * *config.microbatch_size)
+    throw ConfigError(config.global_batch_where,
+                      std::to_string(count) + " microbatches of " +
+                          std::to_string(*config.microbatch_size) + " are a global batch of " +
+                          std::to_string(count * *config.microbatch_size) +
+                          "; leave one of the three out");
+  if (microbatches_given) {
+    config.microbatch_size = batch / count;
+  } else if (config.microbatch_size) {
+    config.microbatches = static_cast<std::size_t>(batch / *config.microbatch_size);
+  } else if (config.model.format != ModelFormat::Pt2 || config.profile) {
+    throw ConfigError(config.global_batch_where,
+                      std::string("the microbatch size can only be chosen where the times of other "
+                                  "sizes are known, and ") +
+                          (config.profile ? "a measured profile" : "this model") +
+                          " is for one size; add training.microbatch_size");
+  } else {
+    config.microbatches = 0;
+  }
+}
+
+void check_rank_devices(const CaseConfig& config) {
+  const PlanSettings& plan = config.plan;
+  if (plan.devices.empty()) return;
+  if (plan.devices.size() < config.devices)
+    throw ConfigError(plan.devices_where, "plan.devices names " +
+                                              std::to_string(plan.devices.size()) +
+                                              " devices, one a rank, but a case has " +
+                                              std::to_string(config.devices) + " ranks");
+}
+
+CaseConfig make_case(const YamlDocument& document, const std::vector<Axis>& axes,
+                     const std::vector<std::size_t>& point, const Path& folder,
+                     const ExperimentRules& rules) {
+  YamlDocument copy = document;
+  std::vector<std::pair<std::string, std::string>> named;
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    const YamlNode& value = axes[a].values[point[a]];
+    named.emplace_back(axes[a].key, label(value, point[a]));
+    if (axes[a].key == "devices" || axes[a].key == "microbatches") continue;
+    copy.set(axes[a].key, value.value(), to_string(value.where()) + ": cases." + axes[a].key);
+  }
+  CaseConfig config = read_case(copy.root(), folder, rules);
+  read_size(axes, point, rules, config);
+  check_rank_devices(config);
+  const auto has = [&](const char* key) { return value_of(axes, point, key).has_value(); };
+  settle_batch(has("microbatches"), config);
+  if (!has("devices")) named.emplace_back("devices", std::to_string(config.devices));
+  if (config.microbatch_size_open()) {
+    if (!has("training.global_batch"))
+      named.emplace_back("global_batch", std::to_string(*config.global_batch));
+  } else if (!has("microbatches")) {
+    named.emplace_back("microbatches", std::to_string(config.microbatches));
+  }
+  config.name = case_name(named);
+  return config;
+}
+
+/// Steps to the next point of the product, the last axis fastest; false after the last one.
+bool advance(std::vector<std::size_t>& point, const std::vector<Axis>& axes) {
+  for (std::size_t a = axes.size(); a-- > 0;) {
+    if (++point[a] < axes[a].values.size()) return true;
+    point[a] = 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+Experiment read_experiment(const Path& file, const std::vector<std::string>& settings,
+                           const ExperimentRules& rules) {
+  YamlDocument document = YamlDocument::read(file);
+  for (const std::string& setting : settings) document.set(setting);
+  Experiment experiment;
+  experiment.name = folder_name(file.stem().string());
+  experiment.file = {file.string(), file, {file.string(), 0, 0}};
+  document.root().check_keys(experiment_keys());
+  const std::vector<Axis> product = axes(document.root());
+  refuse_lists_outside_cases(document.root());
+  std::size_t count = 1;
+  for (const Axis& axis : product)
+    if ((count *= axis.values.size()) > 100'000)
+      document.root().at("cases").fail("more than 100000 cases; split the experiment");
+  std::vector<std::size_t> point(product.size(), 0);
+  std::set<std::string> names;
+  do {
+    experiment.cases.push_back(make_case(document, product, point, file.parent_path(), rules));
+    if (const CaseConfig& made = experiment.cases.back(); !names.insert(made.name).second)
+      document.root().at("cases").fail("two cases have the name \"" + made.name +
+                                       "\"; is a value listed twice?");
+  } while (advance(point, product));
+  return experiment;
+}
+
+}  // namespace pfeife

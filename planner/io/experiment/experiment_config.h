@@ -1,0 +1,155 @@
+// experiment.yaml: what a user asks for, as plain values, one CaseConfig a case.
+//
+// Read strictly: unknown keys, wrong types, missing units and files that are not there are refused
+// with their place. What can only be known with the model or the cluster at hand (device counts,
+// cuts, family rules) is checked by those who load them; the places for their messages are kept
+// here. Every key is described in configs/README.md.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/ir/error.h"
+#include "planner/ir/ids.h"
+#include "planner/ir/profile.h"
+#include "planner/ir/schedule.h"
+#include "planner/ir/units.h"
+
+namespace pfeife {
+
+/// A file that the config names.
+struct InputFile {
+  std::string
+      written;  ///< as it stands in the config; goes into results, so that folders do not matter
+  std::filesystem::path path;  ///< resolved against the config's folder
+  SourceLocation where;
+  /// The config says `measure`: the file is to be made on this machine; `path` is empty until then.
+  bool measured = false;
+};
+
+enum class ModelFormat { Pt2, Table, PipeDream, Piper };
+std::string to_string(ModelFormat format);
+
+struct ModelInput {
+  InputFile file;
+  ModelFormat format = ModelFormat::Pt2;
+  Nanoseconds time_unit{0};        ///< what the times of a Piper profile count
+  std::optional<InputFile> skips;  ///< of a layer table
+};
+
+/// Where the plan comes from and among what it is chosen.
+struct PlanSettings {
+  enum class Source { Search, PlanFile, ScheduleFile };
+  enum class Cuts { Search, EachLayer, Given };
+  enum class Recompute { None, IfNeeded, Full, Choose };
+
+  Source source = Source::Search;
+  std::optional<InputFile> file;  ///< plan.yaml or schedule.csv
+  Cuts cuts = Cuts::Search;
+  std::vector<std::int32_t> given_cuts;
+  std::vector<std::string> families{"all"};  ///< names, or one of "all", "certified"
+  std::vector<std::size_t> loops{1, 2, 3};
+  bool reference = false;  ///< search: reference, planner/search/reference/reference.h
+  Recompute recompute = Recompute::IfNeeded;
+  std::size_t iterations = 0;      ///< 0 = default budget
+  std::optional<Bytes> reserve;    ///< replaces that of the device kinds
+  std::vector<DeviceId> devices;   ///< [rank]; empty = rank r on device r
+  bool search_devices = false;     ///< which of them runs which rank is to be found
+  std::string order = "captured";  ///< of an archive's nodes; "search" = is to be found
+  SourceLocation where, families_where, cuts_where, devices_where, reserve_where;
+};
+
+/// Random variation of durations (planner/ir/jitter.h), over so many runs; of the estimate and of
+/// the simulation.
+struct JitterSettings {
+  double cv = 0;
+  double drift = 0;
+  std::size_t repetitions = 100;
+  std::uint64_t seed = 1;
+};
+
+struct SimulationSettings {
+  Queues queues = Queues::Pair;
+  Links links = Links::Shared;
+  Nanoseconds launch_overhead{5'000};  ///< per compute cell and optimizer step
+  std::optional<JitterSettings> jitter;
+};
+
+/// How plans are run on this machine.
+struct MeasurementSettings {
+  std::size_t steps = 12;  ///< training steps, of which the first two only warm up
+};
+
+enum class SelectBy { Estimate, Simulate, P95 };
+std::string to_string(SelectBy select_by);
+
+/// One case: everything that decides its result, the bytes of the files apart.
+struct CaseConfig {
+  std::string name;  ///< "devices=4,microbatches=8"; also its folder, see case_name
+  ModelInput model;
+  std::optional<InputFile> profile;
+  InputFile cluster;
+  Precision precision = Precision::Fp32;
+  Optimizer optimizer = Optimizer::Adam;
+  std::optional<std::int64_t> microbatch_size;  ///< absent = the archive's own; 1 for layer tables
+  std::optional<std::int64_t> global_batch;     ///< samples a step = N x microbatch_size
+  std::size_t devices = 1;                      ///< D, the first so many of the cluster
+  std::size_t microbatches = 8;                 ///< N; 0 if the microbatch size is open
+  PlanSettings plan;
+  std::vector<std::string> baselines{"gpipe", "1f1b", "interleaved_1f1b"};
+  SimulationSettings simulation;
+  bool simulate = true;
+  bool measure = false;
+  MeasurementSettings measurement;
+  SelectBy select_by = SelectBy::Estimate;
+  SourceLocation where, devices_where, microbatches_where, microbatch_size_where, precision_where,
+      measure_where, global_batch_where;
+
+  /// Only the global batch is given: microbatch size and number are to be found.
+  bool microbatch_size_open() const { return global_batch && !microbatch_size; }
+};
+
+struct Experiment {
+  std::string name;  ///< the file's stem, as folder_name() makes it
+  InputFile file;
+  std::vector<CaseConfig> cases;
+};
+
+/// What the words of a config may be, and what it needs to know of other files.
+struct ExperimentRules {
+  std::vector<std::string> families;            ///< names of schedule families
+  std::vector<std::string> orders{"captured"};  ///< names of linear orders
+  /// Devices in a cluster file, or of this machine if it is to be measured: the default of
+  /// cases.devices, and its limit.
+  std::function<std::size_t(const InputFile& cluster)> devices;
+  /// Ranks and microbatches of plan.file or plan.schedule.
+  std::function<std::pair<std::size_t, std::size_t>(const PlanSettings& plan)>
+      ranks_and_microbatches;
+  /// Linear order of plan.file; empty = captured.
+  std::function<std::string(const PlanSettings& plan)> order_of_plan;
+  /// What plan.file was made for; empty = the defaults.
+  std::function<Training(const PlanSettings& plan)> training_of_plan;
+};
+
+/// Reads an experiment, applies `settings` ("key.path=value" each, as given to --set), and expands
+/// the product of its cases, the last key of `cases` varying fastest. Errors: ConfigError.
+Experiment read_experiment(const std::filesystem::path& file,
+                           const std::vector<std::string>& settings, const ExperimentRules& rules);
+
+/// The case as YAML with every default written out: equal text = equal case. Part of its digest and
+/// of the report.
+std::string resolved_text(const CaseConfig& config);
+
+/// `text` made fit to be a folder's name: other characters than letters, digits and "._+=,-" become
+/// "_", as does a dot at the beginning.
+std::string folder_name(std::string text);
+
+/// "key=value,key=value" made fit to be a folder: other characters than letters, digits and
+/// "._+=,-" become "_", a path stands for its stem, long names are cut and get a digest.
+std::string case_name(const std::vector<std::pair<std::string, std::string>>& keys_and_values);
+
+}  // namespace pfeife

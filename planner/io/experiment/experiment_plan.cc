@@ -1,0 +1,136 @@
+// `plan` of an experiment: what is searched, or given.
+#include <algorithm>
+#include <set>
+
+#include "planner/io/cluster/device_list.h"
+#include "planner/io/experiment/experiment_case.h"
+
+namespace pfeife {
+namespace {
+
+using Path = std::filesystem::path;
+
+std::vector<std::int32_t> cut_list(const YamlNode& node) {
+  std::vector<std::int32_t> cuts;
+  for (const YamlNode& item : node.items()) {
+    cuts.push_back(static_cast<std::int32_t>(item.as_int(0, 1'000'000)));
+    if (cuts.size() > 1 && cuts[cuts.size() - 2] >= cuts.back())
+      item.fail("cuts must increase from left to right");
+  }
+  return cuts;
+}
+
+void read_cuts(const YamlNode& node, PlanSettings& plan) {
+  plan.cuts_where = node.where();
+  if (node.is_sequence()) {
+    plan.cuts = PlanSettings::Cuts::Given;
+    plan.given_cuts = cut_list(node);
+    return;
+  }
+  using Cuts = PlanSettings::Cuts;
+  plan.cuts = node.as_one_of<Cuts>({{"search", Cuts::Search}, {"each_layer", Cuts::EachLayer}});
+}
+
+void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
+  plan.devices_where = node.where();
+  if (node.is_scalar() && node.as_string() == "search") {
+    plan.search_devices = true;
+    return;
+  }
+  if (!node.is_sequence()) node.fail("expected the device of each rank, such as [0, 1], or search");
+  plan.devices = device_list(node);
+}
+
+void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSettings& plan) {
+  if (const auto families = node.find("families")) {
+    plan.families_where = families->where();
+    std::vector<std::string> words = rules.families;
+    words.insert(words.end(), {"all", "certified"});
+    plan.families = family_names(*families, words);
+    const bool grouped =
+        std::any_of(plan.families.begin(), plan.families.end(),
+                    [](const std::string& name) { return name == "all" || name == "certified"; });
+    if (plan.families.empty()) families->fail("name at least one family, or \"all\"");
+    if (grouped && plan.families.size() > 1)
+      families->fail("\"all\" and \"certified\" stand alone");
+  }
+  if (const auto loops = node.find("loops")) {
+    std::set<std::size_t> values;
+    for (const YamlNode& item : loops->items_or_self()) values.insert(item.as_count(1, 1000));
+    if (values.empty()) loops->fail("name at least one number of stages a device");
+    plan.loops.assign(values.begin(), values.end());
+  }
+  if (const auto search = node.find("search"))
+    plan.reference = search->as_one_of<bool>({{"planner", false}, {"reference", true}});
+  if (const auto iterations = node.find("iterations"))
+    if (!iterations->is_scalar() || iterations->as_string() != "default")
+      plan.iterations = iterations->as_count(1);
+  if (const auto cuts = node.find("cuts")) read_cuts(*cuts, plan);
+  if (const auto order = node.find("order")) {
+    std::vector<std::pair<std::string, std::string>> words{{"search", "search"}};
+    for (const std::string& name : rules.orders) words.emplace_back(name, name);
+    plan.order = order->as_one_of<std::string>(words);
+  }
+  if (const auto recompute = node.find("recompute")) {
+    using Recompute = PlanSettings::Recompute;
+    plan.recompute = recompute->as_one_of<Recompute>({{"none", Recompute::None},
+                                                      {"if_needed", Recompute::IfNeeded},
+                                                      {"full", Recompute::Full},
+                                                      {"choose", Recompute::Choose}});
+  }
+  if (!plan.reference) return;
+  for (const char* key : {"families", "cuts", "iterations", "recompute", "order"})
+    if (node.find(key))
+      node.fail_at_key(key, std::string("search: reference has its own schedules, cuts and effort; "
+                                        "leave plan.") +
+                                key + " out");
+}
+
+}  // namespace
+
+std::vector<std::string> family_names(const YamlNode& node,
+                                      const std::vector<std::string>& families) {
+  std::vector<std::pair<std::string, std::string>> words;
+  for (const std::string& family : families) words.emplace_back(family, family);
+  std::vector<std::string> names;
+  for (const YamlNode& item : node.items_or_self()) {
+    names.push_back(item.as_one_of<std::string>(words));
+    if (std::count(names.begin(), names.end(), names.back()) > 1)
+      item.fail("\"" + names.back() + "\" is here twice");
+  }
+  return names;
+}
+
+PlanSettings plan_settings(const YamlNode& node, const Path& folder, const ExperimentRules& rules) {
+  PlanSettings plan;
+  plan.where = node.where();
+  if (node.is_map() && node.find("file")) {
+    node.check_keys({"file", "reserve"});
+    plan.source = PlanSettings::Source::PlanFile;
+    plan.file = input_file(node.at("file"), folder);
+  } else if (node.is_map() && node.find("schedule")) {
+    node.check_keys({"schedule", "cuts", "reserve", "devices"});
+    plan.source = PlanSettings::Source::ScheduleFile;
+    plan.file = input_file(node.at("schedule"), folder);
+    read_cuts(node.at("cuts"), plan);
+    if (plan.cuts == PlanSettings::Cuts::Search)
+      node.at("cuts").fail(
+          "a given schedule needs given cuts: a list of cut candidates, or each_layer");
+  } else {
+    node.check_keys({"families", "loops", "search", "iterations", "reserve", "cuts", "recompute",
+                     "order", "devices", "file", "schedule"});
+    read_search(node, rules, plan);
+  }
+  if (const auto reserve = node.find("reserve")) {
+    plan.reserve = reserve->as_bytes();
+    plan.reserve_where = reserve->where();
+  }
+  if (const auto devices = node.find("devices")) read_rank_devices(*devices, plan);
+  if (plan.search_devices && plan.source == PlanSettings::Source::ScheduleFile)
+    node.at("devices").fail(
+        "devices are searched together with the schedule; name the device of "
+        "each rank of a given one");
+  return plan;
+}
+
+}  // namespace pfeife

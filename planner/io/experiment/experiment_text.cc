@@ -1,0 +1,186 @@
+// The case as text: its name, and the YAML that says everything that decides its result.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/io/files/digest.h"
+
+namespace pfeife {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < words.size(); ++i) out += (i > 0 ? ", " : "") + words[i];
+  return out + "]";
+}
+
+template <class T, class Text>
+std::string list(const std::vector<T>& values, const Text& text) {
+  std::vector<std::string> words;
+  for (const T& value : values) words.push_back(text(value));
+  return joined(words);
+}
+
+/// The shortest text that reads back as the same number.
+const auto number = [](auto value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return std::string(text.data(), end);
+};
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) out += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
+  return out + '"';
+}
+
+std::string cuts_text(const PlanSettings& plan) {
+  switch (plan.cuts) {
+    case PlanSettings::Cuts::Search:
+      return "search";
+    case PlanSettings::Cuts::EachLayer:
+      return "each_layer";
+    case PlanSettings::Cuts::Given:
+      return list(plan.given_cuts, number);
+  }
+  return "";
+}
+
+std::string recompute_text(PlanSettings::Recompute recompute) {
+  switch (recompute) {
+    case PlanSettings::Recompute::None:
+      return "none";
+    case PlanSettings::Recompute::IfNeeded:
+      return "if_needed";
+    case PlanSettings::Recompute::Full:
+      return "full";
+    case PlanSettings::Recompute::Choose:
+      return "choose";
+  }
+  return "";
+}
+
+std::string plan_text(const PlanSettings& plan) {
+  const std::string reserve =
+      plan.reserve ? ", reserve: " + number(plan.reserve->value) + " B" : "";
+  const std::string devices =
+      plan.search_devices ? ", devices: search"
+      : plan.devices.empty()
+          ? ""
+          : ", devices: " + list(plan.devices, [](DeviceId d) { return to_string(d); });
+  switch (plan.source) {
+    case PlanSettings::Source::PlanFile:
+      return "{file: " + quoted(plan.file->written) + reserve + "}";
+    case PlanSettings::Source::ScheduleFile:
+      return "{schedule: " + quoted(plan.file->written) + ", cuts: " + cuts_text(plan) + reserve +
+             devices + "}";
+    case PlanSettings::Source::Search:
+      break;
+  }
+  if (plan.reference)
+    return "{loops: " + list(plan.loops, number) + ", search: reference" + reserve + devices + "}";
+  return "{families: " + joined(plan.families) + ", loops: " + list(plan.loops, number) +
+         ", search: planner, iterations: " +
+         (plan.iterations == 0 ? "default" : number(plan.iterations)) +
+         ", cuts: " + cuts_text(plan) + ", recompute: " + recompute_text(plan.recompute) +
+         (plan.order == "captured" ? "" : ", order: " + plan.order) + reserve + devices + "}";
+}
+
+std::string simulation_text(const SimulationSettings& simulation) {
+  std::string text = "{queues: " + to_string(simulation.queues) +
+                     ", links: " + to_string(simulation.links) +
+                     ", launch_overhead: " + number(simulation.launch_overhead.count()) + " ns";
+  if (const auto& jitter = simulation.jitter)
+    text += ", jitter: {cv: " + number(jitter->cv) +
+            (jitter->drift > 0 ? ", drift: " + number(jitter->drift) : "") +
+            ", repetitions: " + number(jitter->repetitions) + ", seed: " + number(jitter->seed) +
+            "}";
+  return text + "}";
+}
+
+bool is_fit_for_a_folder(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+         std::string_view("._+=,-").find(c) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string to_string(ModelFormat format) {
+  switch (format) {
+    case ModelFormat::Pt2:
+      return "pt2";
+    case ModelFormat::Table:
+      return "table";
+    case ModelFormat::PipeDream:
+      return "pipedream";
+    case ModelFormat::Piper:
+      return "piper";
+  }
+  return "";
+}
+
+std::string to_string(SelectBy select_by) {
+  switch (select_by) {
+    case SelectBy::Estimate:
+      return "estimate";
+    case SelectBy::Simulate:
+      return "simulate";
+    case SelectBy::P95:
+      return "p95";
+  }
+  return "";
+}
+
+std::string resolved_text(const CaseConfig& config) {
+  std::string text = "version: 1\n";
+  text += "model: {file: " + quoted(config.model.file.written) +
+          ", format: " + to_string(config.model.format) +
+          (config.model.time_unit.count() > 0
+               ? ", time_unit: " + number(config.model.time_unit.count()) + " ns"
+               : "") +
+          "}\n";
+  if (config.model.skips) text += "skips: " + quoted(config.model.skips->written) + "\n";
+  if (config.profile) text += "profile: " + quoted(config.profile->written) + "\n";
+  text += "cluster: " + quoted(config.cluster.written) + "\n";
+  text += "training: {precision: " + to_string(config.precision) +
+          ", optimizer: " + to_string(config.optimizer);
+  if (config.microbatch_size) text += ", microbatch_size: " + number(*config.microbatch_size);
+  if (config.global_batch) text += ", global_batch: " + number(*config.global_batch);
+  text += "}\ncases: {devices: [" + number(config.devices) + "]";
+  if (!config.microbatch_size_open())
+    text += ", microbatches: [" + number(config.microbatches) + "]";
+  text += "}\n";
+  text += "plan: " + plan_text(config.plan) + "\n";
+  text += "baselines: " + joined(config.baselines) + "\n";
+  text += "simulation: " + simulation_text(config.simulation) + "\n";
+  text += std::string("engines: [estimate") + (config.simulate ? ", simulate" : "") +
+          (config.measure ? ", measure" : "") + "]\n";
+  if (config.measure) text += "measurement: {steps: " + number(config.measurement.steps) + "}\n";
+  return text + "select_by: " + to_string(config.select_by) + "\n";
+}
+
+std::string folder_name(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return !is_fit_for_a_folder(c); }, '_');
+  if (text.starts_with('.')) text.front() = '_';
+  return text;
+}
+
+std::string case_name(const std::vector<std::pair<std::string, std::string>>& keys_and_values) {
+  std::string name, exact;
+  for (const auto& [key, value] : keys_and_values) {
+    const bool is_path = value.find('/') != std::string::npos;
+    const std::string shown = is_path ? std::filesystem::path(value).stem().string() : value;
+    name += (name.empty() ? "" : ",") + key + "=" + shown;
+    exact += key + "=" + value + "\n";
+  }
+  name = folder_name(std::move(name));
+  constexpr std::size_t kLongest = 120;
+  if (name.size() > kLongest)
+    name = name.substr(0, kLongest - 9) + "-" + sha256(exact).substr(0, 8);
+  return name;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,63 @@
+#include "planner/io/files/digest.h"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+class Sha256 {
+ public:
+  Sha256() : context_(EVP_MD_CTX_new()) {
+    PFEIFE_CHECK(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+  }
+  void add(const char* data, std::size_t size) {
+    PFEIFE_CHECK(EVP_DigestUpdate(context_.get(), data, size) == 1);
+  }
+  std::string hexadecimal() {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned int size = 0;
+    PFEIFE_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1);
+    static constexpr char kDigits[] = "0123456789abcdef";
+    std::string text;
+    for (unsigned int i = 0; i < size; ++i) {
+      text += kDigits[digest[i] >> 4];
+      text += kDigits[digest[i] & 15];
+    }
+    return text;
+  }
+
+ private:
+  struct Free {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  std::unique_ptr<EVP_MD_CTX, Free> context_;
+};
+
+}  // namespace
+
+std::string sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.add(bytes.data(), bytes.size());
+  return hash.hexadecimal();
+}
+
+std::string sha256_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path))
+    throw ConfigError({path.string()}, "cannot be opened for reading; check the path");
+  Sha256 hash;
+  std::vector<char> piece(std::size_t{1} << 18);
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())), file.gcount() > 0)
+    hash.add(piece.data(), static_cast<std::size_t>(file.gcount()));
+  if (file.bad()) throw ConfigError({path.string()}, "cannot be read to its end");
+  return hash.hexadecimal();
+}
+
+}  // namespace pfeife

@@ -1,0 +1,159 @@
+#include "planner/io/files/quantity.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+struct Unit {
+  const char* name;
+  double scale;
+};
+struct Dimension {
+  const char* what;     // for messages
+  const char* example;  // likewise
+  std::span<const Unit> units;
+};
+
+constexpr double kKi = 1024.0, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024;
+constexpr auto kByteUnits = std::to_array<Unit>({{"B", 1},
+                                                 {"KB", 1e3},
+                                                 {"MB", 1e6},
+                                                 {"GB", 1e9},
+                                                 {"TB", 1e12},
+                                                 {"KiB", kKi},
+                                                 {"MiB", kMi},
+                                                 {"GiB", kGi},
+                                                 {"TiB", kTi}});
+constexpr auto kRateUnits = std::to_array<Unit>({{"B/s", 1},
+                                                 {"KB/s", 1e3},
+                                                 {"MB/s", 1e6},
+                                                 {"GB/s", 1e9},
+                                                 {"TB/s", 1e12},
+                                                 {"KiB/s", kKi},
+                                                 {"MiB/s", kMi},
+                                                 {"GiB/s", kGi},
+                                                 {"TiB/s", kTi},
+                                                 {"Mbit/s", 1e6 / 8},
+                                                 {"Gbit/s", 1e9 / 8}});
+constexpr auto kFlopUnits = std::to_array<Unit>({{"FLOP", 1},
+                                                 {"KFLOP", 1e3},
+                                                 {"MFLOP", 1e6},
+                                                 {"GFLOP", 1e9},
+                                                 {"TFLOP", 1e12},
+                                                 {"PFLOP", 1e15}});
+constexpr auto kFlopRateUnits = std::to_array<Unit>({{"FLOP/s", 1},
+                                                     {"KFLOP/s", 1e3},
+                                                     {"MFLOP/s", 1e6},
+                                                     {"GFLOP/s", 1e9},
+                                                     {"TFLOP/s", 1e12},
+                                                     {"PFLOP/s", 1e15}});
+constexpr auto kTimeUnits =
+    std::to_array<Unit>({{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}});
+
+constexpr Dimension kBytes{"an amount of memory", "24 GiB", kByteUnits};
+constexpr Dimension kRate{"a bandwidth", "300 GB/s", kRateUnits};
+constexpr Dimension kFlops{"an amount of work", "2.1 GFLOP", kFlopUnits};
+constexpr Dimension kFlopRate{"a speed", "35.6 TFLOP/s", kFlopRateUnits};
+constexpr Dimension kTime{"a time", "5 us", kTimeUnits};
+
+/// The number at the start of `text`, which is cut off; nothing if there is none.
+std::optional<double> take_number(std::string_view& text) {
+  if (text.empty() || !((text[0] >= '0' && text[0] <= '9') || text[0] == '.')) return std::nullopt;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || !std::isfinite(number)) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+std::string wrong(const Dimension& dimension, std::string_view text, const std::string& why) {
+  std::string units;
+  for (const Unit& unit : dimension.units)
+    units += (units.empty() ? "" : ", ") + std::string(unit.name);
+  return "expected " + std::string(dimension.what) + " such as \"" + dimension.example +
+         "\", found \"" + std::string(text) + "\"" + why + "; units allowed: " + units;
+}
+
+ParsedQuantity<double> parse(const Dimension& dimension, std::string_view text) {
+  std::string_view rest = text;
+  const std::optional<double> number = take_number(rest);
+  if (!number)
+    return {std::nullopt, wrong(dimension, text,
+                                text.starts_with('-') ? ", which is negative"
+                                                      : ", which does not start with a number")};
+  while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+  if (rest.empty()) return {std::nullopt, wrong(dimension, text, ", a number without a unit")};
+  std::vector<std::string> names;
+  for (const Unit& unit : dimension.units) {
+    if (rest == unit.name) return {*number * unit.scale, ""};
+    names.emplace_back(unit.name);
+  }
+  const std::string nearest = nearest_spelling(std::string(rest), names);
+  return {std::nullopt, wrong(dimension, text,
+                              ", where \"" + std::string(rest) + "\" is no unit of it" +
+                                  (nearest.empty() ? "" : " (did you mean \"" + nearest + "\"?)"))};
+}
+
+/// To a whole number of bytes or nanoseconds, if it fits.
+ParsedQuantity<std::int64_t> parse_whole(const Dimension& dimension, std::string_view text) {
+  const ParsedQuantity<double> found = parse(dimension, text);
+  if (!found.value) return {std::nullopt, found.error};
+  if (*found.value > 9e18) return {std::nullopt, wrong(dimension, text, ", which is too large")};
+  return {std::llround(*found.value), ""};
+}
+
+}  // namespace
+
+ParsedQuantity<Bytes> parse_bytes(std::string_view text) {
+  const auto found = parse_whole(kBytes, text);
+  if (!found.value) return {std::nullopt, found.error};
+  return {Bytes{*found.value}, ""};
+}
+
+ParsedQuantity<BytesPerSecond> parse_bytes_per_second(std::string_view text) {
+  const auto found = parse(kRate, text);
+  if (!found.value) return {std::nullopt, found.error};
+  return {BytesPerSecond{*found.value}, ""};
+}
+
+ParsedQuantity<Flops> parse_flops(std::string_view text) {
+  const auto found = parse(kFlops, text);
+  if (!found.value) return {std::nullopt, found.error};
+  return {Flops{*found.value}, ""};
+}
+
+ParsedQuantity<FlopsPerSecond> parse_flops_per_second(std::string_view text) {
+  const auto found = parse(kFlopRate, text);
+  if (!found.value) return {std::nullopt, found.error};
+  return {FlopsPerSecond{*found.value}, ""};
+}
+
+ParsedQuantity<Nanoseconds> parse_duration(std::string_view text) {
+  const auto found = parse_whole(kTime, text);
+  if (!found.value) return {std::nullopt, found.error};
+  return {Nanoseconds{*found.value}, ""};
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  const bool negative = !text.empty() && text.front() == '-';
+  std::string_view rest = text.substr(negative ? 1 : 0);
+  const std::optional<double> number = take_number(rest);
+  if (!number || !rest.empty()) return std::nullopt;
+  return negative ? -*number : *number;
+}
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,84 @@
+#include "planner/io/files/text_file.h"
+
+#include <fstream>
+#include <limits>
+#include <system_error>
+
+#include "planner/io/files/utf8.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
+constexpr double kMostMilliseconds = 1e8;
+constexpr double kMostAmount = static_cast<double>(std::int64_t{1} << 44);
+
+}  // namespace
+
+void require_plain_text(const TextFile& file) {
+  const std::string_view text = file.text;
+  int line = 1, column = 1;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_length(text.substr(i));
+    const char c = text[i];
+    if (length == 0 || is_control(c))
+      throw ConfigError({file.name, line, column},
+                        stream_all("byte ", static_cast<int>(static_cast<unsigned char>(c)),
+                                   " is no UTF-8 text; save the file as plain text (UTF-8)"));
+    i += length;
+    if (c == '\n') {
+      ++line, column = 1;
+    } else {
+      ++column;
+    }
+  }
+}
+
+TextFile read_text_file(const std::filesystem::path& path) {
+  TextFile file{path.string(), ""};
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    throw ConfigError({file.name}, std::filesystem::exists(path, error)
+                                       ? "is not a file"
+                                       : "there is no such file; check the path");
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size > kMostBytes)
+    throw ConfigError({file.name}, "is larger than the 64 MiB that a text file may have");
+  std::ifstream stream(path, std::ios::binary);
+  file.text.resize(size);
+  if (!stream.read(file.text.data(), static_cast<std::streamsize>(size)))
+    throw ConfigError({file.name}, "cannot be read");
+  // What some editors put first to say that the rest is UTF-8.
+  if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; file.text.starts_with(kMark))
+    file.text.erase(0, kMark.size());
+  require_plain_text(file);
+  return file;
+}
+
+std::vector<TextLine> lines_of(std::string_view text) {
+  std::vector<TextLine> lines;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back({++number, line});
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return lines;
+}
+
+Nanoseconds checked_milliseconds(double number, const SourceLocation& where,
+                                 const std::string& what) {
+  if (number >= 0 && number <= kMostMilliseconds) return nanoseconds_from_ms(number);
+  throw ConfigError(where, stream_all(what, " is ", number,
+                                      ", it must be a time between 0 and 1e8 milliseconds"));
+}
+
+Bytes checked_bytes(double number, const SourceLocation& where, const std::string& what) {
+  if (number >= 0 && number <= kMostAmount) return Bytes{std::llround(number)};
+  throw ConfigError(where,
+                    stream_all(what, " is ", number, ", it must be between 0 and 2^44 bytes"));
+}
+
+}  // namespace pfeife

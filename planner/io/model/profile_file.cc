@@ -1,0 +1,240 @@
+#include "planner/io/model/profile_file.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+
+#include "planner/io/files/yaml_document.h"
+#include "planner/io/model/training_yaml.h"
+
+namespace pfeife {
+namespace {
+
+using Entries = std::vector<YamlEntry>;
+
+/// A time, or [median, spread] if a spread was measured.
+YamlValue time_and_spread(Nanoseconds median, Nanoseconds spread) {
+  if (spread == Nanoseconds{0}) return yaml_amount(median);
+  return yaml_sequence({yaml_amount(median), yaml_amount(spread)});
+}
+
+/// One figure if that is all there is to say, otherwise [F, B, I, W].
+YamlValue pass_bytes(const PassBytes& bytes) {
+  if (bytes == PassBytes::same(bytes.forward)) return yaml_amount(bytes.forward);
+  return yaml_sequence({yaml_amount(bytes.forward), yaml_amount(bytes.backward),
+                        yaml_amount(bytes.input), yaml_amount(bytes.weight)});
+}
+
+YamlValue node_value(const std::string& name, const NodeProfile& cost) {
+  Entries entries{
+      {"name", yaml_string(name), {}},
+      {"forward", time_and_spread(cost.forward, cost.forward_spread), {}},
+      {"backward_input", time_and_spread(cost.backward_input, cost.backward_input_spread), {}},
+      {"backward_weight", time_and_spread(cost.backward_weight, cost.backward_weight_spread), {}},
+      {"saved", yaml_amount(cost.saved), {}},
+      {"weight_saved", yaml_amount(cost.weight_saved), {}},
+      {"temporary", pass_bytes(cost.temporary), {}}};
+  return yaml_map(std::move(entries));
+}
+
+YamlValue names(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::vector<YamlValue> items;
+  for (const NodeId id : nodes) items.push_back(yaml_string(graph.node(id).name));
+  return yaml_sequence(std::move(items));
+}
+
+/// Finds what a file calls by name; refuses unknown names and, where told to, repeated ones.
+class Names {
+ public:
+  void add(const std::string& name, std::size_t index) {
+    index_.emplace(name, index);
+    all_.push_back(name);
+  }
+  std::size_t find(const YamlNode& node) const {
+    const std::string name = node.as_string();
+    const auto at = index_.find(name);
+    if (at != index_.end()) return at->second;
+    const std::string near = nearest_spelling(name, all_);
+    node.fail("the graph has no '" + name + "'" +
+              (near.empty() ? "" : "; did you mean '" + near + "'?"));
+  }
+
+ private:
+  std::map<std::string, std::size_t> index_;
+  std::vector<std::string> all_;
+};
+
+Nanoseconds read_time(const YamlNode& node) {
+  const Nanoseconds time = node.as_duration();
+  if (time < Nanoseconds{0}) node.fail("a time cannot be negative");
+  return time;
+}
+void read_time_and_spread(const YamlNode& node, Nanoseconds& median, Nanoseconds& spread) {
+  const std::vector<YamlNode> items = node.items_or_self();
+  if (items.empty() || items.size() > 2) node.fail("expected a time, or [median, spread]");
+  median = read_time(items[0]);
+  if (items.size() == 2) spread = read_time(items[1]);
+}
+
+PassBytes read_pass_bytes(const YamlNode& node) {
+  const std::vector<YamlNode> items = node.items_or_self();
+  if (items.size() == 1) return PassBytes::same(items[0].as_bytes());
+  if (items.size() != 4) node.fail("expected an amount, or those of [F, B, I, W]");
+  return {items[0].as_bytes(), items[1].as_bytes(), items[2].as_bytes(), items[3].as_bytes()};
+}
+
+NodeProfile read_node(const YamlNode& node) {
+  node.check_keys({"name", "forward", "backward_input", "backward_weight", "saved", "weight_saved",
+                   "temporary"});
+  NodeProfile cost;
+  read_time_and_spread(node.at("forward"), cost.forward, cost.forward_spread);
+  read_time_and_spread(node.at("backward_input"), cost.backward_input, cost.backward_input_spread);
+  read_time_and_spread(node.at("backward_weight"), cost.backward_weight,
+                       cost.backward_weight_spread);
+  cost.saved = node.at("saved").as_bytes();
+  cost.weight_saved = node.at("weight_saved").as_bytes();
+  cost.temporary = read_pass_bytes(node.at("temporary"));
+  return cost;
+}
+
+/// Reads a list with one entry for each of `count` named things into `out`.
+template <class T, class Read>
+void read_each(const YamlNode& list, const Names& names, std::size_t count, const char* what,
+               std::vector<T>& out, const Read& read) {
+  std::vector<bool> seen(count, false);
+  out.resize(count);
+  for (const YamlNode& item : list.items()) {
+    const std::size_t index = names.find(item.at("name"));
+    if (seen[index]) item.at("name").fail("listed twice");
+    seen[index] = true;
+    out[index] = read(item);
+  }
+  const auto missing = std::ranges::count(seen, false);
+  if (missing > 0)
+    list.fail(stream_all(missing, " ", what, " of the graph are missing; profile the model again"));
+}
+
+std::vector<NodeId> read_savers(const YamlNode& list, const Names& nodes) {
+  std::vector<NodeId> savers;
+  for (const YamlNode& item : list.items())
+    savers.emplace_back(static_cast<std::int64_t>(nodes.find(item)));
+  std::ranges::sort(savers);
+  if (std::ranges::adjacent_find(savers) != savers.end()) list.fail("a node is listed twice");
+  return savers;
+}
+
+YamlValue variation_value(const MeasuredVariation& variation) {
+  const auto share = [](double value) {
+    std::array<char, 32> text{};  // the shortest that reads back as the same number
+    return yaml_scalar({text.data(), std::to_chars(text.begin(), text.end(), value).ptr});
+  };
+  return yaml_map({{"cv", share(variation.cv), {}}, {"drift", share(variation.drift), {}}});
+}
+MeasuredVariation read_variation(const YamlNode& node) {
+  node.check_keys({"cv", "drift"});
+  return {node.at("cv").as_double(0, 1), node.at("drift").as_double(0, 1)};
+}
+
+}  // namespace
+
+std::string profile_text(const Profile& profile, const Graph& graph) {
+  std::vector<YamlValue> nodes, storages, parameters;
+  for (std::size_t n = 0; n < profile.nodes.size(); ++n)
+    nodes.push_back(node_value(graph.nodes[n].name, profile.nodes[n]));
+  for (const SavedStorage& storage : profile.storages)
+    storages.push_back(yaml_map({{"value", yaml_string(graph.value(storage.value).name), {}},
+                                 {"bytes", yaml_amount(storage.bytes), {}},
+                                 {"savers", names(graph, storage.savers), {}},
+                                 {"weight_savers", names(graph, storage.weight_savers), {}}}));
+  for (std::size_t p = 0; p < profile.parameters.size(); ++p)
+    parameters.push_back(yaml_map({{"name", yaml_string(graph.parameters[p].names.front()), {}},
+                                   {"optimizer", yaml_amount(profile.parameters[p].optimizer), {}},
+                                   {"state", yaml_amount(profile.parameters[p].state), {}}}));
+  Entries entries{{"version", yaml_scalar("1"), {}},
+                  {"graph", yaml_string(profile.graph_digest), {}},
+                  {"device_kind", yaml_string(profile.device_kind), {}},
+                  {"training", training_value(profile.training), {}},
+                  {"source", yaml_scalar(to_string(profile.source)), {}},
+                  {"origin", yaml_string(profile.origin), {}},
+                  {"executor_overhead", yaml_amount(profile.executor_overhead), {}}};
+  if (profile.variation) entries.push_back({"variation", variation_value(*profile.variation), {}});
+  entries.push_back({"nodes", yaml_sequence(std::move(nodes)), {}});
+  entries.push_back({"storages", yaml_sequence(std::move(storages)), {}});
+  entries.push_back({"parameters", yaml_sequence(std::move(parameters)), {}});
+  return to_text(yaml_map(std::move(entries)));
+}
+
+Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
+  const YamlDocument document = YamlDocument::read(file);
+  const YamlNode root = document.root();
+  root.check_keys({"version", "graph", "device_kind", "training", "source", "origin",
+                   "executor_overhead", "variation", "nodes", "storages", "parameters"});
+  root.at("version").as_int(1, 1);
+  Profile profile;
+  profile.graph_digest = root.at("graph").as_string();
+  if (profile.graph_digest != graph.digest)
+    root.at("graph").fail("this profile was made for another graph than '" + graph.name +
+                          "' (digest " + graph.digest.substr(0, 12) + "...); profile that model");
+  profile.device_kind = root.at("device_kind").as_string();
+  profile.training = read_training(root.at("training"));
+  profile.source =
+      root.at("source").as_one_of<FigureSource>({{"measured", FigureSource::Measured},
+                                                 {"roofline", FigureSource::Roofline},
+                                                 {"imported", FigureSource::Imported}});
+  profile.origin = root.at("origin").as_string();
+  if (const auto overhead = root.find("executor_overhead"))
+    profile.executor_overhead = read_time(*overhead);
+  if (const auto variation = root.find("variation")) profile.variation = read_variation(*variation);
+
+  Names nodes, values, parameters;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) nodes.add(graph.nodes[n].name, n);
+  for (std::size_t v = 0; v < graph.values.size(); ++v) values.add(graph.values[v].name, v);
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p)
+    parameters.add(graph.parameters[p].names.front(), p);
+  read_each(root.at("nodes"), nodes, graph.nodes.size(), "nodes", profile.nodes, read_node);
+  read_each(root.at("parameters"), parameters, graph.parameters.size(), "parameters",
+            profile.parameters, [](const YamlNode& item) {
+              item.check_keys({"name", "optimizer", "state"});
+              return ParameterProfile{read_time(item.at("optimizer")), item.at("state").as_bytes()};
+            });
+  for (const YamlNode& item : root.at("storages").items()) {
+    item.check_keys({"value", "bytes", "savers", "weight_savers"});
+    SavedStorage storage;
+    storage.value = ValueId{static_cast<std::int64_t>(values.find(item.at("value")))};
+    storage.bytes = item.at("bytes").as_bytes();
+    storage.savers = read_savers(item.at("savers"), nodes);
+    storage.weight_savers = read_savers(item.at("weight_savers"), nodes);
+    if (storage.savers.empty()) item.fail("a saved storage needs a saver");
+    if (!std::ranges::includes(storage.savers, storage.weight_savers))
+      item.at("weight_savers").fail("weight_savers must be among savers");
+    profile.storages.push_back(std::move(storage));
+  }
+  return profile;
+}
+
+std::optional<MeasuredVariation> read_measured_variation(const std::filesystem::path& file) {
+  const YamlDocument document = YamlDocument::read(file);
+  const auto variation = document.root().find("variation");
+  return variation ? std::optional(read_variation(*variation)) : std::nullopt;
+}
+
+void check_profile(const Profile& profile, const std::filesystem::path& file, const Training& asked,
+                   const std::string& device_kind) {
+  const auto refuse = [&](const std::string& what, const std::string& found,
+                          const std::string& wanted) {
+    throw ConfigError({file.string()},
+                      "this profile is for " + what + " " + found + ", asked for is " + wanted +
+                          "; profile again, or leave `profile` out to use the roofline");
+  };
+  if (profile.device_kind != device_kind) refuse("device kind", profile.device_kind, device_kind);
+  if (profile.training.precision != asked.precision)
+    refuse("precision", to_string(profile.training.precision), to_string(asked.precision));
+  if (profile.training.microbatch_size != asked.microbatch_size)
+    refuse("microbatch size", std::to_string(profile.training.microbatch_size),
+           std::to_string(asked.microbatch_size));
+  if (profile.training.optimizer != asked.optimizer)
+    refuse("optimizer", to_string(profile.training.optimizer), to_string(asked.optimizer));
+}
+
+}  // namespace pfeife

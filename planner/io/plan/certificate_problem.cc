@@ -1,0 +1,68 @@
+#include "planner/io/plan/certificate_problem.h"
+
+#include <algorithm>
+
+namespace pfeife {
+
+/// Between its points a curve's times are linear (BandwidthCurve::at).
+static bool takes_longer_for_more(const BandwidthCurve& curve) {
+  const auto seconds = [](const BandwidthCurve::Point& point) {
+    return static_cast<double>(point.size.value) / point.rate.value;
+  };
+  const auto rates = [](const BandwidthCurve::Point& point) {
+    return point.rate.value > 0 && point.size >= Bytes{0};
+  };
+  const auto out_of_order = [&](const BandwidthCurve::Point& a, const BandwidthCurve::Point& b) {
+    return a.size >= b.size || seconds(a) > seconds(b);
+  };
+  return !curve.points.empty() && std::ranges::all_of(curve.points, rates) &&
+         std::ranges::adjacent_find(curve.points, out_of_order) == curve.points.end();
+}
+
+std::string problem_fault(const Certificate& c) {
+  const auto count = static_cast<std::int64_t>(c.layers.size());
+  const auto wrong = [&](const std::vector<LayerId>& ids) {
+    return std::ranges::any_of(ids, [&](LayerId l) { return l.value < 0 || l.value >= count; }) ||
+           std::ranges::adjacent_find(ids, std::ranges::greater_equal{}) != ids.end();
+  };
+  const auto negative = [](auto... amounts) { return ((amounts < decltype(amounts){0}) || ...); };
+  const std::size_t kinds = c.cluster.kinds.size(), devices = c.cluster.devices();
+  if (count == 0) return "no layers";
+  for (const Layer& l : c.layers.layers) {
+    if (l.times.size() != kinds) return "a layer without the times of every device kind";
+    for (const LayerTimes& t : l.times)
+      if (negative(t.forward, t.backward_input, t.backward_weight, t.optimizer))
+        return "a negative time";
+    if (negative(l.saved, l.weight_saved, l.temporary.smallest())) return "a negative amount";
+  }
+  for (const LayerValue& v : c.layers.values)
+    if (v.producer.value < 0 || v.consumers.empty() || wrong(v.consumers) ||
+        v.producer >= v.consumers.front() || negative(v.bytes, v.gradient_bytes))
+      return "a value that is read before it is made";
+  for (const LayerStorage& s : c.layers.storages)
+    if (wrong(s.savers) || wrong(s.weight_savers) || negative(s.bytes) ||
+        (s.value && *s.value >= c.layers.values.size()))
+      return "a storage that points to nothing";
+  for (const LayerParameter& p : c.layers.parameters)
+    if (wrong(p.users) || negative(p.bytes, p.gradient, p.state) ||
+        (!p.optimizer.empty() && p.optimizer.size() != kinds) ||
+        std::ranges::any_of(p.optimizer, [&](Nanoseconds t) { return negative(t); }))
+      return "a parameter that points to nothing";
+  for (const std::size_t kind : c.cluster.kind_of_device)
+    if (kind >= kinds) return "a device of no kind";
+  for (const DeviceKind& kind : c.cluster.kinds)
+    if (negative(kind.stage_overhead, kind.iteration_overhead)) return "a negative overhead";
+  if (c.cluster.paths.size() != devices * devices) return "devices without a path";
+  for (const Path& path : c.cluster.paths) {
+    if (negative(path.latency)) return "a negative latency";
+    if (!path.links.empty() && !takes_longer_for_more(path.bandwidth))
+      return "a path without a rate, or one that takes less time for more bytes";
+  }
+  for (const DeviceId d : c.device_of_rank)
+    if (d.value < 0 || d.index() >= devices) return "a rank without a device";
+  if (c.memory_limit.size() != c.device_of_rank.size()) return "a rank without a memory limit";
+  if (c.recompute > Recompute::Choose) return "a way to recompute that there is not";
+  return "";
+}
+
+}  // namespace pfeife

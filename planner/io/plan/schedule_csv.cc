@@ -1,0 +1,96 @@
+#include "planner/io/plan/schedule_csv.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/io/files/text_file.h"
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+std::vector<Cell> read_row(const TextLine& line, const std::string& name, Dialect dialect) {
+  std::vector<Cell> row;
+  for (std::size_t begin = 0; begin <= line.text.size();) {
+    const std::size_t end = std::min(line.text.find(',', begin), line.text.size());
+    ParsedCell parsed = parse_cell(line.text.substr(begin, end - begin), dialect);
+    if (!parsed.cell)
+      throw ConfigError({name, line.number, static_cast<int>(begin) + 1},
+                        "row " + std::to_string(line.number) + ", cell " +
+                            std::to_string(row.size() + 1) + ": " + parsed.error);
+    row.push_back(std::move(*parsed.cell));
+    begin = end + 1;
+  }
+  return row;
+}
+
+/// The cell as the reader understands it; nothing if it has no word for it and needs none.
+std::optional<std::string> written(const Cell& cell, Reader reader, std::size_t rank,
+                                   std::size_t position) {
+  const auto* action = std::get_if<Action>(&cell);
+  if (reader == Reader::Torch && action) {
+    if (action->op == Op::OptimizerStep) return std::nullopt;
+    if (is_skip(*action))
+      throw ConfigError({}, "row " + std::to_string(rank + 1) + ", cell " +
+                                std::to_string(position + 1) + ": " + to_string(*action) +
+                                " is a skip, which torch.distributed.pipelining cannot do; its "
+                                "stages only talk to their "
+                                "neighbours");
+  }
+  return to_string(cell);
+}
+
+/// Stages of the row whose gradients nothing in it reduces.
+std::set<StageId> unreduced(const std::vector<Cell>& row) {
+  std::set<StageId> stages, reduced;
+  for (const Cell& cell : row)
+    for_each_action(cell, [&](const Action& action) {
+      if (action.op == Op::Backward || action.op == Op::BackwardWeight) stages.insert(action.stage);
+      if (action.op == Op::ReduceGrad) reduced.insert(action.stage);
+    });
+  std::erase_if(stages, [&](StageId stage) { return reduced.contains(stage); });
+  return stages;
+}
+
+}  // namespace
+
+Schedule read_schedule(std::string_view text, const std::string& name, Dialect dialect) {
+  Schedule schedule;
+  for (const TextLine& line : lines_of(text)) {
+    if (line.text.empty())
+      throw ConfigError(
+          {name, line.number, 1},
+          "row " + std::to_string(line.number) +
+              " is empty; row r holds the actions of rank r, and every rank has some");
+    schedule.rows.push_back(read_row(line, name, dialect));
+  }
+  if (schedule.rows.empty())
+    throw ConfigError({name, 0, 0}, "the schedule is empty: one row a rank is expected");
+  return schedule;
+}
+
+Schedule read_schedule_file(const std::filesystem::path& path, Dialect dialect) {
+  const TextFile file = read_text_file(path);
+  return read_schedule(file.text, file.name, dialect);
+}
+
+std::string write_schedule(const Schedule& schedule, Reader reader) {
+  std::string text;
+  for (std::size_t r = 0; r < schedule.ranks(); ++r) {
+    bool first = true;
+    for (std::size_t p = 0; p < schedule.rows[r].size(); ++p) {
+      const auto cell = written(schedule.rows[r][p], reader, r, p);
+      if (!cell) continue;
+      if (!first) text += ',';
+      text += *cell;
+      first = false;
+    }
+    if (reader == Reader::Torch)
+      for (const StageId stage : unreduced(schedule.rows[r]))
+        text += stream_all(',', to_string(stage), "REDUCE_GRAD");
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace pfeife

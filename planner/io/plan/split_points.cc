@@ -1,0 +1,84 @@
+#include "planner/io/plan/split_points.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+namespace pfeife {
+namespace {
+
+/// The path is that of `module` or of something inside it.
+bool inside(const std::string& path, const std::string& module) {
+  return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
+}
+
+bool any_inside(std::span<const Layer> layers, const std::string& module) {
+  return std::ranges::any_of(layers,
+                             [&](const Layer& layer) { return inside(layer.module_path, module); });
+}
+
+SplitPoint split_point(const std::vector<Layer>& layers, std::size_t cut) {
+  const std::span left = std::span(layers).first(cut + 1),
+                  right = std::span(layers).subspan(cut + 1);
+  const std::string &before = left.back().module_path, &after = right.front().module_path;
+  if (!before.empty() && !any_inside(right, before)) return {before, false, ""};
+  if (!after.empty() && !any_inside(left, after)) return {after, true, ""};
+  if (before.empty() && after.empty())
+    return {"", false, "the layers on both sides are in no submodule"};
+  return {"", false,
+          "it is inside of " + (before.empty() ? after : before) +
+              ", neither before nor after a call of a submodule"};
+}
+
+}  // namespace
+
+std::vector<SplitPoint> split_points(const Layers& layers, const Partition& partition) {
+  std::vector<SplitPoint> points;
+  for (const std::int32_t cut : partition.cuts) {
+    SplitPoint point = layers.order == "captured"
+                           ? split_point(layers.layers, static_cast<std::size_t>(cut))
+                           : SplitPoint{"", false, "the layers are not in the captured order"};
+    if (!point.module.empty() &&
+        std::ranges::find(points, point.module, &SplitPoint::module) != points.end())
+      point = {"", false, "there is another cut at " + point.module};
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+std::string split_points_text(const Layers& layers, const Plan& plan, const std::string& schedule,
+                              const std::string& why_not) {
+  using Json = nlohmann::ordered_json;
+  const auto name = [](const SplitPoint& point) { return point.before ? "BEGINNING" : "END"; };
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  const std::vector<SplitPoint> points = split_points(layers, plan.partition);
+  Json json;
+  json["version"] = 1;
+  json["model"] = plan.model;
+  json["microbatches"] = plan.spec.microbatches;
+  json["rank_of_stage"] = Json::array();
+  for (const RankId rank : plan.placement.rank_of_stage)
+    json["rank_of_stage"].push_back(rank.value);
+  json["split_spec"] = Json::object();
+  json["split_points"] = Json::array();
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const SplitPoint& point = points[i];
+    const bool there = !point.module.empty();
+    const auto cut = static_cast<std::size_t>(plan.partition.cuts[i]);
+    json["split_points"].push_back({{"after_layer", cut},
+                                    {"last_operator", layers.layers[cut].name},
+                                    {"in_module", layers.layers[cut].module_path},
+                                    {"module", or_null(point.module)},
+                                    {"point", there ? Json(name(point)) : Json()},
+                                    {"why_not", or_null(point.why_not)}});
+    if (!there)
+      json["split_spec"] = nullptr;
+    else if (!json["split_spec"].is_null())
+      json["split_spec"][point.module] = name(point);
+  }
+  json["schedule"] = or_null(schedule);
+  json["schedule_why_not"] = or_null(why_not);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace pfeife

@@ -1,0 +1,157 @@
+#include "planner/io/results/measurement_file.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include "planner/io/files/csv_table.h"
+#include "planner/ir/trace_waits.h"
+
+namespace pfeife {
+namespace {
+
+std::vector<std::size_t> counting_by_time(const std::vector<MeasuredStep>& steps) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].counts) order.push_back(i);
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return steps[i].time; });
+  return order;
+}
+
+std::string exact(double value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+std::int64_t whole(const CsvTable& table, std::size_t row, const std::string& column) {
+  return std::llround(number_of(table.at(row, column), column));
+}
+Nanoseconds time_at(const CsvTable& table, std::size_t row, const std::string& column) {
+  return Nanoseconds{whole(table, row, column)};
+}
+
+/// A loss may be anything, not a number included.
+double loss_at(const CsvTable& table, std::size_t row) {
+  const CsvCell& cell = table.at(row, "loss");
+  double value = 0;
+  const char* end = cell.text.data() + cell.text.size();
+  const auto [at, error] = std::from_chars(cell.text.data(), end, value);
+  if (error != std::errc{} || at != end)
+    throw ConfigError(cell.where, "loss is '" + cell.text + "', which is no number");
+  return value;
+}
+
+/// The tables of the file, each with its place in it kept by empty lines.
+std::vector<CsvTable> tables_of(const TextFile& file) {
+  std::vector<CsvTable> tables;
+  std::string text;
+  bool any = false;
+  const auto finish = [&](int lines) {
+    if (any) tables.push_back(CsvTable::parse({file.name, text}));
+    text.assign(static_cast<std::size_t>(lines), '\n');
+    any = false;
+  };
+  for (const TextLine& line : lines_of(file.text)) {
+    if (line.text.empty()) {
+      finish(line.number);
+      continue;
+    }
+    text += std::string(line.text) + "\n";
+    any = true;
+  }
+  finish(0);
+  return tables;
+}
+
+void read_steps(const CsvTable& table, Measurement& measurement) {
+  table.check_columns({"step", "counts", "time_ns", "loss"});
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    measurement.steps.push_back(
+        {whole(table, row, "counts") != 0, time_at(table, row, "time_ns"), loss_at(table, row)});
+  if (std::ranges::none_of(measurement.steps, &MeasuredStep::counts))
+    throw ConfigError(table.where(), "no step counts; train for more steps");
+}
+
+void read_peaks(const CsvTable& table, std::size_t ranks, Measurement& measurement) {
+  table.check_columns({"rank", "peak_memory_bytes"});
+  if (table.rows() != 0 && table.rows() != ranks)
+    throw ConfigError(table.where(),
+                      stream_all("peaks of ", table.rows(), " ranks, the plan has ", ranks));
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    measurement.peak_memory.push_back({whole(table, row, "peak_memory_bytes")});
+}
+
+void read_trace(const CsvTable& table, const DependencyGraph& graph, Measurement& measurement) {
+  table.check_columns({"rank", "peer", "action", "start_ns", "end_ns", "median_ns"});
+  measurement.trace = {TraceSource::Measured, graph.ranks, {}, {}};
+  if (table.rows() != graph.size())
+    throw ConfigError(table.where(), stream_all(table.rows(), " actions, the plan has ",
+                                                graph.size(), "; it was made by another plan"));
+  for (std::size_t t = 0; t < graph.size(); ++t) {
+    const Task& task = graph.tasks[t];
+    if (const CsvCell& action = table.at(t, "action");
+        action.text != to_string(task.cell) || whole(table, t, "rank") != task.rank.value)
+      throw ConfigError(action.where, "found " + action.text + " where the plan has " +
+                                          to_string(task.cell) + " of rank " +
+                                          to_string(task.rank) + "; it was made by another plan");
+    measurement.trace.events.push_back({.kind = task.kind,
+                                        .rank = task.rank,
+                                        .peer = task.peer,
+                                        .parties = task.parties,
+                                        .cell = task.cell,
+                                        .start = time_at(table, t, "start_ns"),
+                                        .end = time_at(table, t, "end_ns")});
+    measurement.durations.push_back(time_at(table, t, "median_ns"));
+  }
+  explain_waits(graph, measurement.trace);
+}
+
+}  // namespace
+
+Nanoseconds Measurement::quantile(double p) const {
+  const std::vector<std::size_t> order = counting_by_time(steps);
+  const auto rank = static_cast<std::size_t>(std::ceil(p * static_cast<double>(order.size())));
+  return steps[order.at(rank > 0 ? rank - 1 : 0)].time;
+}
+
+std::size_t median_step(const std::vector<MeasuredStep>& steps) {
+  const std::vector<std::size_t> order = counting_by_time(steps);
+  return order.at((order.size() - 1) / 2);
+}
+
+std::string measurement_text(const Measurement& measurement) {
+  std::string text = "step,counts,time_ns,loss\n";
+  for (std::size_t i = 0; i < measurement.steps.size(); ++i) {
+    const MeasuredStep& step = measurement.steps[i];
+    text += std::to_string(i) + (step.counts ? ",1," : ",0,") + std::to_string(step.time.count()) +
+            "," + exact(step.loss) + "\n";
+  }
+  text += "\nrank,peak_memory_bytes\n";
+  for (std::size_t r = 0; r < measurement.peak_memory.size(); ++r)
+    text += std::to_string(r) + "," + std::to_string(measurement.peak_memory[r].value) + "\n";
+  text += "\nrank,peer,action,start_ns,end_ns,median_ns\n";
+  for (std::size_t i = 0; i < measurement.trace.events.size(); ++i) {
+    const Event& event = measurement.trace.events[i];
+    text += to_string(event.rank) + "," + to_string(event.peer) + "," + to_string(event.cell) +
+            "," + std::to_string(event.start.count()) + "," + std::to_string(event.end.count()) +
+            "," + std::to_string(measurement.durations[i].count()) + "\n";
+  }
+  return text;
+}
+
+Measurement read_measurement(const std::filesystem::path& path, const DependencyGraph& graph) {
+  const TextFile file = read_text_file(path);
+  const std::vector<CsvTable> tables = tables_of(file);
+  if (tables.size() != 3)
+    throw ConfigError({file.name}, stream_all("has ", tables.size(),
+                                              " tables, expected steps, peaks and the trace"));
+  Measurement measurement;
+  read_steps(tables[0], measurement);
+  read_peaks(tables[1], graph.ranks, measurement);
+  read_trace(tables[2], graph, measurement);
+  return measurement;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,46 @@
+// results.csv. Columns and their names: results_fields.h.
+#include "planner/io/results/results_fields.h"
+#include "planner/ir/decimals.h"
+
+namespace pfeife {
+namespace {
+
+std::string cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string{c};
+  return out + '"';
+}
+std::string cell(std::integral auto number) { return std::to_string(number); }
+std::string cell(bool value) { return value ? "1" : "0"; }
+std::string cell(Bytes bytes) { return std::to_string(bytes.value); }
+std::string cell(double seconds) { return fixed(seconds, 3); }
+std::string cell(const std::optional<double>& value) { return value ? fixed(*value, 6) : ""; }
+std::string cell(const std::optional<Bytes>& bytes) { return bytes ? cell(*bytes) : ""; }
+std::string cell(const std::optional<Nanoseconds>& time) {
+  return time ? fixed(static_cast<double>(time->count()) / 1e6, 6) : "";
+}
+std::string cell(const std::vector<std::int32_t>& cuts) {
+  std::string out;
+  for (const std::int32_t cut : cuts) out += (out.empty() ? "" : " ") + std::to_string(cut);
+  return out;
+}
+
+}  // namespace
+
+std::string results_csv(const std::vector<CaseRecord>& cases) {
+  std::string text;
+  const auto add = [&](const std::string& cell) { text += cell + ","; };
+  const auto end_line = [&] { text.back() = '\n'; };
+  const ResultRow names;
+  each_field(names, [&](const char* name, const auto&) { add(name); });
+  end_line();
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans) {
+      each_field(plan.row, [&](const char*, const auto& field) { add(cell(field)); });
+      end_line();
+    }
+  return text;
+}
+
+}  // namespace pfeife

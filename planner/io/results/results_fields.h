@@ -1,0 +1,169 @@
+// The fields of results with their names in files, each list written once: results.json, the
+// records of cases and results.csv all follow it. `visit(name, field)` is called for every field,
+// in the order of the columns.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "planner/io/results/results.h"
+
+namespace pfeife {
+
+template <class Object, class T>
+concept Is = std::same_as<std::remove_const_t<Object>, T>;
+
+/// The columns of results.csv.
+template <Is<ResultRow> Row, class Visit>
+void each_field(Row& row, const Visit& visit) {
+  visit("case", row.case_name);
+  visit("plan", row.plan);
+  visit("family", row.family);
+  visit("devices", row.devices);
+  visit("microbatches", row.microbatches);
+  visit("microbatch_size", row.microbatch_size);
+  visit("stages_per_device", row.stages_per_device);
+  visit("cuts", row.cuts);
+  visit("knobs", row.knobs);
+  visit("estimate_ms", row.estimate);
+  visit("simulate_ms", row.simulate);
+  visit("simulate_p95_ms", row.simulate_p95);
+  visit("measure_ms", row.measure);
+  visit("samples_per_s", row.samples_per_s);
+  visit("bubble", row.bubble);
+  visit("lower_bound_ms", row.lower_bound);
+  visit("gap", row.gap);
+  visit("simulate_gap", row.simulate_gap);
+  visit("peak_memory_bytes", row.peak_memory);
+  visit("memory_limit_bytes", row.memory_limit);
+  visit("feasible", row.feasible);
+  visit("search_s", row.search_s);
+  visit("candidates", row.candidates);
+  visit("estimate_p5_ms", row.estimate_p5);
+  visit("estimate_median_ms", row.estimate_median);
+  visit("estimate_p95_ms", row.estimate_p95);
+}
+
+/// The terms of an attribution.
+template <Is<Attribution> A, class Visit>
+void each_field(A& attribution, const Visit& visit) {
+  visit("compute_ms", attribution.compute);
+  visit("dependency_wait_ms", attribution.dependency_wait);
+  visit("exposed_transfer_ms", attribution.exposed_transfer);
+  visit("queue_wait_ms", attribution.queue_wait);
+  visit("launch_ms", attribution.launch);
+  visit("reduction_ms", attribution.reduction);
+  visit("optimizer_ms", attribution.optimizer);
+}
+
+template <Is<ActionError> Error, class Visit>
+void each_field(Error& error, const Visit& visit) {
+  visit("rank", error.rank);
+  visit("action", error.action);
+  visit("predicted_ms", error.predicted);
+  visit("measured_ms", error.measured);
+}
+
+template <Is<MeasuredRun> Run, class Visit>
+void each_field(Run& run, const Visit& visit) {
+  visit("failure", run.failure);
+  visit("steps", run.steps);
+  visit("p5_ms", run.p5);
+  visit("p95_ms", run.p95);
+  visit("peak_memory_bytes_of_rank", run.peak_memory);
+  visit("furthest_actions", run.furthest);
+}
+
+template <Is<StageCompute> Stage, class Visit>
+void each_field(Stage& stage, const Visit& visit) {
+  visit("rank", stage.rank);
+  visit("forward_ms", stage.forward);
+  visit("backward_ms", stage.backward);
+}
+
+template <Is<PlanRecord> Plan, class Visit>
+void each_field(Plan& plan, const Visit& visit) {
+  each_field(plan.row, visit);
+  visit("reason", plan.reason);
+  visit("peak_memory_bytes_of_rank", plan.peak_memory);
+  visit("memory_limit_bytes_of_rank", plan.memory_limit);
+  visit("simulate_p5_ms", plan.simulate_p5);
+  visit("simulate_median_ms", plan.simulate_median);
+  visit("attribution_of_rank", plan.attribution);
+  visit("critical_rank", plan.critical_rank);
+  visit("cut_names", plan.cut_names);
+  visit("stages", plan.stages);
+  visit("measured", plan.measured);
+}
+
+template <Is<LostSchedule> Lost, class Visit>
+void each_field(Lost& lost, const Visit& visit) {
+  visit("schedule", lost.schedule);
+  visit("reason", lost.reason);
+  visit("lower_bound_ms", lost.bound);
+}
+
+template <Is<SearchStep> Step, class Visit>
+void each_field(Step& step, const Visit& visit) {
+  visit("candidates", step.candidates);
+  visit("best_ms", step.best);
+  visit("lower_bound_ms", step.bound);
+}
+
+template <Is<PlanChoice> Choice, class Visit>
+void each_field(Choice& choice, const Visit& visit) {
+  visit("by", choice.by);
+  visit("number", choice.number);
+  visit("schedule", choice.schedule);
+  visit("estimate_ms", choice.estimate);
+  visit("simulate_ms", choice.simulate);
+  visit("p95_ms", choice.p95);
+  visit("used", choice.used);
+}
+
+template <Is<FrontPoint> Point, class Visit>
+void each_field(Point& point, const Visit& visit) {
+  visit("schedule", point.schedule);
+  visit("estimate_ms", point.estimate);
+  visit("peak_memory_bytes", point.peak_memory);
+}
+
+template <Is<Alternative> One, class Visit>
+void each_field(One& alternative, const Visit& visit) {
+  visit("choice", alternative.choice);
+  visit("schedule", alternative.schedule);
+  visit("estimate_ms", alternative.estimate);
+  visit("lower_bound_ms", alternative.bound);
+  visit("peak_memory_bytes", alternative.peak_memory);
+  visit("reason", alternative.reason);
+}
+
+template <Is<TriedChange> Tried, class Visit>
+void each_field(Tried& tried, const Visit& visit) {
+  visit("change", tried.change);
+  visit("schedule", tried.schedule);
+  visit("devices", tried.devices);
+  visit("microbatches", tried.microbatches);
+  visit("microbatch_size", tried.microbatch_size);
+  visit("estimate_ms", tried.estimate);
+  visit("peak_memory_bytes", tried.peak_memory);
+  visit("reason", tried.reason);
+}
+
+template <Is<CaseRecord> Record, class Visit>
+void each_field(Record& record, const Visit& visit) {
+  visit("case", record.name);
+  visit("digest", record.digest);
+  visit("config", record.resolved);
+  visit("notes", record.notes);
+  visit("bound_covers", record.bound_covers);
+  visit("plans", record.plans);
+  visit("lost", record.lost);
+  visit("history", record.history);
+  visit("choices", record.choices);
+  visit("front", record.front);
+  visit("alternatives", record.alternatives);
+  visit("tried", record.tried);
+}
+
+}  // namespace pfeife

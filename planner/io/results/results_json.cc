@@ -1,0 +1,106 @@
+// Records as JSON, and back. Fields and their names: results_fields.h.
+#include <nlohmann/json.hpp>
+
+#include "planner/io/results/results_fields.h"
+
+namespace pfeife {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json json_of(const T& value);
+template <class T>
+Json json_of(const std::optional<T>& value);
+template <class T>
+Json json_of(const std::vector<T>& values);
+
+// Divided rather than multiplied, so that the nearest double, and with it the shortest text, comes
+// out.
+Json json_of(Nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+Json json_of(Bytes bytes) { return bytes.value; }
+Json json_of(RankId rank) { return rank.value; }
+Json json_of(bool value) { return value ? 1 : 0; }
+
+template <class T>
+Json json_of(const std::optional<T>& value) {
+  return value ? json_of(*value) : Json(nullptr);
+}
+
+template <class T>
+Json json_of(const std::vector<T>& values) {
+  Json json = Json::array();
+  for (const T& value : values) json.push_back(json_of(value));
+  return json;
+}
+
+template <class T>
+Json json_of(const T& value) {
+  if constexpr (std::is_class_v<T> && !std::same_as<T, std::string>) {
+    Json json;
+    each_field(value, [&](const char* name, const auto& field) { json[name] = json_of(field); });
+    return json;
+  } else {
+    return value;
+  }
+}
+
+template <class T>
+void read(const Json& json, T& value);
+template <class T>
+void read(const Json& json, std::optional<T>& value);
+template <class T>
+void read(const Json& json, std::vector<T>& values);
+
+void read(const Json& json, Nanoseconds& time) { time = nanoseconds_from_ms(json.get<double>()); }
+void read(const Json& json, Bytes& bytes) { bytes = Bytes{json.get<std::int64_t>()}; }
+void read(const Json& json, RankId& rank) { rank = RankId{json.get<std::int64_t>()}; }
+void read(const Json& json, bool& value) { value = json.get<int>() == 1; }
+
+template <class T>
+void read(const Json& json, std::optional<T>& value) {
+  value.reset();
+  if (!json.is_null()) read(json, value.emplace());
+}
+
+template <class T>
+void read(const Json& json, std::vector<T>& values) {
+  values.clear();
+  for (const Json& value : json) read(value, values.emplace_back());
+}
+
+template <class T>
+void read(const Json& json, T& value) {
+  if constexpr (std::is_class_v<T> && !std::same_as<T, std::string>)
+    each_field(value, [&](const char* name, auto& field) { read(json.at(name), field); });
+  else
+    json.get_to(value);
+}
+
+std::string dump(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string to_json(const CaseRecord& record) { return dump(json_of(record)); }
+
+std::optional<CaseRecord> case_from_json(const std::string& text) {
+  try {
+    CaseRecord record;
+    read(Json::parse(text), record);
+    return record;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string results_json(const std::string& experiment, const std::vector<CaseRecord>& cases) {
+  Json json;
+  json["version"] = 1;
+  json["experiment"] = experiment;
+  json["cases"] = json_of(cases);
+  return dump(json);
+}
+
+}  // namespace pfeife

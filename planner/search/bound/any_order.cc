@@ -1,0 +1,247 @@
+#include "planner/search/bound/any_order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "planner/schedules/families.h"
+#include "planner/search/bound/path_master.h"
+#include "planner/search/bound/segment_bound.h"
+
+namespace pfeife {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr std::size_t kPrograms = 60;  ///< dynamic programs over cuts at most
+constexpr double kCloseEnough = 1e-4;  ///< of the bound
+constexpr double kTolerance = 1e-7;    ///< of the master, in units of the bound
+constexpr std::size_t kPivots = 4000;  ///< of one game
+
+/// Prefix sums over the positions: each segment on the device of the ranks that is fastest at it.
+std::vector<double> fastest(const CutModel& model, const Problem& problem,
+                            const std::vector<Work>& works) {
+  std::vector<double> sums(static_cast<std::size_t>(model.last()) + 1, 0);
+  for (std::size_t p = 1; p < sums.size(); ++p) {
+    double least = kInfinite;
+    for (const DeviceId device : problem.device_of_rank) {
+      double time = 0;
+      for (const Work work : works) {
+        const auto& prefix = model.time(model.cluster().kind_of_device[device.index()], work);
+        time += prefix[p] - prefix[p - 1];
+      }
+      least = std::min(least, time);
+    }
+    sums[p] = sums[p - 1] + least;
+  }
+  return sums;
+}
+
+/// [position] time before which a stage that begins there cannot start: the forwards since the last
+/// position (or the model's begin) where the segment behind does not read what the one before it
+/// has made, so that a stage need not wait for its neighbour.
+std::vector<double> entries(const CutModel& model, const Problem& problem) {
+  std::vector<double> entry = fastest(model, problem, {Work::Forward});
+  double before = 0;
+  for (std::size_t p = 1; p < entry.size(); ++p) {
+    const auto q = static_cast<std::int32_t>(p);
+    const auto crossing = model.crossing(q);
+    if (std::ranges::none_of(crossing, [&](const CutModel::Crossing& c) {
+          return c.producer == q - 1 && c.next == q;
+        }))
+      before = entry[p];
+    entry[p] -= before;
+  }
+  return entry;
+}
+
+/// Whether cuts exist by which every rank ends its work by `time`: all of it once a microbatch can
+/// have reached it on its way forward, and the backward once one has come back to it. The later a
+/// rank begins in the model, the further it gets, so it suffices to give every rank as much as it
+/// can do.
+bool one_stage_each_suffices(const CutModel& model, const Problem& problem, double microbatches,
+                             const std::vector<double>& entry, double time) {
+  const std::vector<double> back = fastest(model, problem, {Work::BackwardInput});
+  const double turn = entry.back() + back.back();
+  const bool returns = model.all_linked();
+  std::size_t begin = 0;
+  for (const DeviceId device : problem.device_of_rank) {
+    const std::size_t kind = model.cluster().kind_of_device[device.index()];
+    const auto& load = model.load(kind);
+    const auto& optimizer = model.time(kind, Work::Optimizer);
+    const auto& input = model.time(kind, Work::BackwardInput);
+    const auto& weight = model.time(kind, Work::BackwardWeight);
+    const auto ends_in_time = [&](std::size_t end) {
+      const double step = optimizer[end] - optimizer[begin];
+      return entry[begin] + microbatches * (load[end] - load[begin]) + step <= time &&
+             (!returns ||
+              turn - back[end] +
+                      microbatches * (input[end] - input[begin] + weight[end] - weight[begin]) +
+                      step <=
+                  time);
+    };
+    std::size_t low = begin, high = load.size() - 1;
+    while (low < high) {
+      const std::size_t middle = (low + high + 1) / 2;
+      if (ends_in_time(middle))
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    begin = low;
+  }
+  return begin + 1 == entry.size();
+}
+
+/// Without dynamic programs, and transfers not at all. One stage a rank: the largest of the ranks'
+/// rows for the best cuts. More stages: all work shared by the ranks.
+double simple_bound(const CutModel& model, const Problem& problem, const ScheduleSpec& spec) {
+  const auto n = static_cast<double>(spec.microbatches);
+  const auto work =
+      fastest(model, problem, {Work::Forward, Work::BackwardInput, Work::BackwardWeight});
+  const auto optimizer = fastest(model, problem, {Work::Optimizer});
+  const std::vector<double> entry = entries(model, problem);
+  const double all = n * work.back() + optimizer.back();
+  double idle = 0;  // rank r begins at position r or later
+  for (std::size_t r = 0; r < std::min(spec.ranks, entry.size() - 1); ++r)
+    idle += *std::min_element(entry.begin() + static_cast<std::ptrdiff_t>(r), entry.end() - 1);
+  double low = std::ceil((all + idle) / static_cast<double>(spec.ranks));
+  if (spec.loops > 1) return low;
+  double high = std::max(all, 1.0);
+  while (!one_stage_each_suffices(model, problem, n, entry, high)) high *= 2;
+  while (low < high) {  // whole nanoseconds
+    const double middle = std::floor((low + high) / 2);
+    if (one_stage_each_suffices(model, problem, n, entry, middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/// Weights of rows whose smallest weighted mean over all cuts is as large as can be: a game of rows
+/// against mixtures of cuts, which the cuts that answer best join one by one.
+std::vector<double> best_weights(AnyOrderRows& rows) {
+  std::vector<double> weights(rows.size(), 1.0 / static_cast<double>(rows.size())), best = weights;
+  CutBound::Minimum minimum = rows.minimum(weights);
+  const double unit = std::max(1.0, minimum.scaled);
+  double least = minimum.scaled;
+  PathMaster master(0, 1);
+  for (std::size_t k = 0; k < kPrograms; ++k) {
+    std::vector<double> lengths = rows.lengths(minimum.cuts);
+    for (double& length : lengths) length /= unit;
+    master.add_stage(k == 0 ? std::span<const double>() : lengths, 0, 1);
+    if (k == 0) {
+      for (const double& length : lengths) master.add({&length, 1}, 0);
+      master.enter_path(0);
+    }
+    for (std::size_t pivots = 0; pivots < kPivots; ++pivots) {
+      const PathMaster::Entered side = master.enter_box(kTolerance);
+      if (side == PathMaster::Entered::Yes) continue;
+      const auto row = master.most_violated(kTolerance);
+      if (side == PathMaster::Entered::Stuck || !row || !master.enter_path(*row)) break;
+    }
+    std::ranges::fill(weights, 0.0);
+    for (const auto& [row, weight] : master.weights()) weights[row] = weight;
+    minimum = rows.minimum(weights);
+    if (minimum.scaled > least) least = minimum.scaled, best = weights;
+    if (master.value() * unit <= least * (1 + kCloseEnough)) break;
+  }
+  return best;
+}
+
+/// What heaviest_segment says, as a certificate has it: one stage or another ends behind the
+/// segment and begins before it; whichever does, its rank's rows alone are long enough.
+std::vector<CertifiedNode> whichever_stage_has(
+    std::size_t segment, std::size_t stages,
+    const std::function<std::vector<CertifiedWeights>(std::size_t)>& rows) {
+  std::vector<CertifiedNode> tree;
+  for (std::uint32_t s = 0; s + 1 < stages; ++s)
+    tree.push_back({{}, CertifiedNode::Then::SplitEnd, s, static_cast<std::int64_t>(segment)});
+  for (std::size_t s = stages; s-- > 0;) tree.push_back({rows(s)});
+  return tree;
+}
+
+}  // namespace
+
+AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
+    : spec_(spec) {
+  const HeaviestSegment heaviest = heaviest_segment(model, problem, spec.microbatches);
+  bound_ = simple_bound(model, problem, spec);
+  AnyOrderRows rows(model, problem, spec);
+  if (static_cast<std::size_t>(model.last()) < spec.stages())
+    bound_by_rows_ = bound_;  // there are no cuts
+  if (!rows.any_cuts()) return;
+  std::vector<double> first(rows.size(), 0);
+  bool sent = true;
+  for (std::size_t p = 0; p < rows.size(); ++p) {
+    const AnyOrderRow& row = rows.row(p);
+    sent = sent && row.from == 0;
+    if (row.leave > 0) continue;
+    if (spec.loops == 1) alone_.push_back(row);
+    if (first_.size() > row.rank) continue;  // the rows of a rank begin with its first stage
+    first_.push_back(row), first[p] = 1;
+  }
+  std::vector<double> weights = best_weights(rows);
+  const double most = rows.most_weight();
+  double sum = 0;
+  for (std::size_t p = 0; p < weights.size(); ++p) {
+    sum += weights[p] = std::round(weights[p] * most);
+    if (weights[p] == 0) continue;
+    rows_.push_back(rows.row(p));
+    weights_.push_back(static_cast<std::int64_t>(weights[p]));
+  }
+  double by_rows = std::ceil(rows.minimum(first).scaled / static_cast<double>(spec.ranks));
+  if (sum > 0) by_rows = std::max(by_rows, std::ceil(rows.minimum(weights).scaled / sum));
+  bound_ = std::max(bound_, by_rows);
+  bound_by_rows_ = sent ? bound_ : by_rows;
+  if (heaviest.bound <= bound_) return;
+  bound_ = heaviest.bound, segment_ = heaviest.segment;
+  bound_by_rows_ =
+      std::clamp(rows.around_segment(static_cast<std::int32_t>(*segment_)), bound_by_rows_, bound_);
+  for (std::size_t s = 0; s < spec.stages(); ++s) {
+    around_.emplace_back();
+    for (const std::size_t p : rows.rows_around(s)) around_[s].push_back(rows.row(p));
+  }
+}
+
+CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load) const {
+  return proof(std::move(least_load), true);
+}
+
+CertifiedProof AnyOrder::proof_by_rows() const {
+  return proof(std::vector<std::int64_t>(spec_.stages(), 0), false);
+}
+
+/// `sent`: every stage sends to the next.
+CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load, bool sent) const {
+  CertifiedProof proof{.spec = spec_, .least_load = std::move(least_load), .any_order = true};
+  CertifiedNode& root = proof.tree.emplace_back();
+  const auto add = [&](AnyOrderRow row) {
+    if (sent) row.from = 0;
+    proof.paths.push_back(row.certified(spec_.stages()));
+    return static_cast<std::uint32_t>(proof.paths.size() - 1);
+  };
+  root.weights.resize(2);
+  for (std::size_t p = 0; p < rows_.size(); ++p)
+    root.weights[0].push_back({add(rows_[p]), weights_[p]});
+  // What simple_bound says: all ranks together, then one after the other.
+  for (const AnyOrderRow& row : first_) root.weights[1].push_back({add(row), 1});
+  for (const AnyOrderRow& row : alone_) root.weights.push_back({{add(row), 1}});
+  if (!segment_) return proof;
+  const std::vector<CertifiedWeights> whole = std::move(root.weights);
+  const std::vector<RankId> rank_of_stage = placement_for(spec_).rank_of_stage;
+  proof.tree = whichever_stage_has(*segment_, spec_.stages(), [&](std::size_t s) {
+    const auto rank = static_cast<std::uint32_t>(rank_of_stage[s].index());
+    std::vector<AnyOrderRow> rows = around_[s];
+    if (sent) rows = {{.rank = rank, .come = s}, {.rank = rank, .come = s, .leave = s}};
+    std::vector<CertifiedWeights> weights;
+    for (const AnyOrderRow& row : rows) weights.push_back({{add(row), 1}});
+    return weights;
+  });
+  auto& first = proof.tree.front().weights;
+  first.insert(first.begin(), whole.begin(), whole.end());
+  return proof;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,169 @@
+#include "planner/search/bound/any_order_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+namespace {
+
+constexpr double kExact = 9007199254740992.0;  // 2^53
+
+}  // namespace
+
+CertifiedPath AnyOrderRow::certified(std::size_t stages) const {
+  const bool returns = back != kNot;
+  return {rank, std::string(from, 's') + std::string(returns ? 0 : come - from, 'f') +
+                    std::string(returns ? stages - back : 0, 'b') + std::string(leave, 'd')};
+}
+
+AnyOrderRows::AnyOrderRows(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
+    : model_(model),
+      microbatches_(static_cast<std::int32_t>(spec.microbatches)),
+      placement_{placement_for(spec).rank_of_stage, problem.device_of_rank},
+      costs_(model, placement_),
+      live_(Schedule{.rows = std::vector<std::vector<Cell>>(spec.ranks)}, placement_),
+      cut_bound_(model, costs_, live_, problem.memory_limit, placement_.stages()) {
+  any_cuts_ = cut_bound_.enter(cut_bound_.everything()) &&
+              cut_bound_.minimum(PathCounts<double>(placement_.stages()), 0);
+  if (!any_cuts_) return;
+  cut_bound_.refresh_latencies();
+  const std::size_t stages = placement_.stages();
+  for (std::uint32_t rank = 0; rank < spec.ranks; ++rank) {
+    std::vector<std::size_t> own;
+    for (std::size_t s = 0; s < stages; ++s)
+      if (placement_.rank_of_stage[s].index() == rank) own.push_back(s);
+    std::vector<std::size_t> leaves{0};
+    for (const std::size_t s : own)
+      if (s > 0) leaves.push_back(s);
+    for (const std::size_t leave : leaves)
+      for (const std::size_t s : own) {
+        add({.rank = rank, .come = s, .leave = leave});
+        if (leave <= s) add({.rank = rank, .come = stages, .back = s, .leave = leave});
+      }
+  }
+}
+
+std::vector<double> AnyOrderRows::lengths(const Cuts& cuts) const {
+  const std::size_t stages = placement_.stages();
+  std::array<std::vector<double>, kWorks> time;
+  std::vector<double> forward(stages, 0.0), backward(stages, 0.0);
+  for (std::size_t s = 0; s < stages; ++s) {
+    for (std::size_t w = 0; w < kWorks; ++w) {
+      const auto& sums = model_.time(costs_.kind(s), static_cast<Work>(w));
+      time[w].push_back(of_stage(sums, cuts, s) + overhead(w, s));
+    }
+    if (s == 0) continue;
+    const CutCosts::Latency latency = cut_bound_.sure_at(s, cuts[s]);
+    forward[s] = std::max(0.0, latency.forward), backward[s] = std::max(0.0, latency.backward);
+  }
+  std::vector<double> found;
+  for (const PathCounts<std::int32_t>& counts : counts_) {
+    double length = 0;
+    for (std::size_t s = 0; s < stages; ++s) {
+      for (std::size_t w = 0; w < kWorks; ++w) length += counts.work[w][s] * time[w][s];
+      length += counts.forward[s] * forward[s] + counts.backward[s] * backward[s];
+    }
+    found.push_back(length);
+  }
+  return found;
+}
+
+CutBound::Minimum AnyOrderRows::minimum(const std::vector<double>& weights) {
+  PathCounts<double> sum(placement_.stages());
+  double constant = 0;
+  for (std::size_t p = 0; p < weights.size(); ++p) {
+    if (weights[p] == 0) continue;
+    for (std::size_t s = 0; s < placement_.stages(); ++s) {
+      for (std::size_t w = 0; w < kWorks; ++w) {
+        sum.work[w][s] += weights[p] * counts_[p].work[w][s];
+        constant += weights[p] * counts_[p].work[w][s] * overhead(w, s);
+      }
+      sum.forward[s] += weights[p] * counts_[p].forward[s];
+      sum.backward[s] += weights[p] * counts_[p].backward[s];
+    }
+  }
+  const auto found = cut_bound_.minimum(sum, constant);
+  return found ? *found : CutBound::Minimum{std::numeric_limits<double>::infinity(), {}};
+}
+
+std::vector<std::size_t> AnyOrderRows::rows_around(std::size_t s) const {
+  std::vector<std::size_t> found;
+  for (std::size_t p = 0; p < rows_.size(); ++p)
+    if (const AnyOrderRow& row = rows_[p]; row.come == s && (row.leave == 0 || row.leave == s) &&
+                                           placement_.rank_of_stage[s].index() == row.rank)
+      found.push_back(p);
+  return found;
+}
+
+double AnyOrderRows::around_segment(std::int32_t segment) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (std::size_t s = 0; s < placement_.stages(); ++s) {
+    CutRegion region = cut_bound_.everything();
+    region.last[s] = std::min(region.last[s], segment);
+    region.first[s + 1] = std::max(region.first[s + 1], segment + 1);
+    if (region.last[s] < region.first[s] || region.last[s + 1] < region.first[s + 1] ||
+        !cut_bound_.enter(region))
+      continue;
+    double longest = 0;
+    std::vector<double> weights(rows_.size(), 0);
+    for (const std::size_t p : rows_around(s)) {
+      weights[p] = 1;
+      longest = std::max(longest, minimum(weights).scaled);
+      weights[p] = 0;
+    }
+    shortest = std::min(shortest, longest);
+  }
+  cut_bound_.enter(cut_bound_.everything());
+  return shortest;
+}
+
+double AnyOrderRows::most_weight() const {
+  double longest = 0;
+  for (std::size_t s = 0; s < placement_.stages(); ++s) {
+    double sum = 0;
+    for (std::size_t w = 0; w < kWorks; ++w)
+      sum += model_.time(costs_.kind(s), static_cast<Work>(w)).back() + overhead(w, s);
+    longest = std::max(longest, sum);
+  }
+  return std::clamp(std::floor(kExact / (16 * longest * (microbatches_ + 1))), 1.0, 16777216.0);
+}
+
+double AnyOrderRows::overhead(std::size_t work, std::size_t s) const {
+  if (static_cast<Work>(work) == Work::Optimizer) return costs_.step_overhead(s);
+  return static_cast<Work>(work) == Work::BackwardWeight ? 0 : costs_.action_overhead(s);
+}
+
+/// Takes the row, without the way of the first microbatch before a stage that may not wait for its
+/// neighbour; not at all if the way back may be broken.
+void AnyOrderRows::add(const AnyOrderRow& row) {
+  const std::size_t stages = placement_.stages();
+  PathCounts<std::int32_t> counts(stages);
+  auto& [forward, input, weight, optimizer] = counts.work;
+  for (std::size_t s = 0; s < stages; ++s) {
+    const bool mine = placement_.rank_of_stage[s].index() == row.rank;
+    const bool comes_back = row.back != AnyOrderRow::kNot && s > row.back;
+    const bool works = mine && !comes_back && s >= row.leave;
+    forward[s] = s < row.come ? 1 : mine ? microbatches_ : 0;
+    input[s] = works ? microbatches_ : comes_back || s < row.leave;
+    if (works && row.leave == 0) weight[s] = microbatches_, optimizer[s] = 1;
+    counts.forward[s] = s > 0 && s <= row.come;
+    counts.backward[s] = comes_back || (0 < s && s <= row.leave);
+  }
+  if (row.leave > 0) weight[0] = optimizer[0] = 1;
+  for (std::size_t s = 1; s < stages; ++s)
+    if (counts.backward[s] > 0 && !cut_bound_.sure_backward(s)) return;
+  rows_.push_back(row);
+  for (std::size_t s = std::min(row.come, stages - 1); s > 0; --s)
+    if (!cut_bound_.sure_forward(s)) {
+      std::fill_n(forward.begin(), s, 0);
+      std::fill_n(counts.forward.begin(), s + 1, 0);
+      rows_.back().from = s;
+      break;
+    }
+  counts_.push_back(std::move(counts));
+}
+
+}  // namespace pfeife

@@ -1,0 +1,69 @@
+// Chains that every order of the actions has, whatever it is, and what they cost for given cuts.
+//
+// A rank has its work to do after something and before something: the first microbatch comes to one
+// of its stages, on its way forward or back; the rank does all that is left of its work, for all
+// microbatches; then it is done, or the last microbatch goes back to the first stage. The length of
+// each such row is a sum over the stages, so that weights of rows turn into a bound as those of
+// paths do (cut_bound.h).
+#pragma once
+
+#include "planner/search/bound/cut_bound.h"
+#include "planner/search/problem.h"
+
+namespace pfeife {
+
+struct AnyOrderRow {
+  static constexpr std::size_t kNot = ~std::size_t{0};
+  std::uint32_t rank = 0;
+  std::size_t come = 0;     ///< stage that the first microbatch comes to, before the rank works
+  std::size_t back = kNot;  ///< if it goes on to the last one: stage that it comes back to
+  /// Stage whose I the last microbatch leaves behind when the rank has done its work, to go back to
+  /// the first; 0 = the rank's own end counts.
+  std::size_t leave = 0;
+  /// Stage at which the first microbatch's way begins to count: those before may send nothing on.
+  std::size_t from = 0;
+
+  /// As certificates write it: s for every stage before `from`, f for every further one passed, b
+  /// for every one on the way back with the one it comes to, d for every one after it leaves.
+  CertifiedPath certified(std::size_t stages) const;
+};
+
+/// All rows of a placement of which every transfer surely exists; the way of the first microbatch
+/// is left out before a stage that may not wait for its neighbour.
+class AnyOrderRows {
+ public:
+  /// Keeps references to model and problem.
+  AnyOrderRows(const CutModel& model, const Problem& problem, const ScheduleSpec& spec);
+
+  bool any_cuts() const { return any_cuts_; }
+  std::size_t size() const { return rows_.size(); }
+  const AnyOrderRow& row(std::size_t number) const { return rows_[number]; }
+
+  /// [row] its length (ns) for the cuts.
+  std::vector<double> lengths(const Cuts& cuts) const;
+  /// The smallest weighted sum of rows over all cuts, exact for whole weights.
+  CutBound::Minimum minimum(const std::vector<double>& weights);
+  /// Rows that come to stage s and end with the rank or go back from there.
+  std::vector<std::size_t> rows_around(std::size_t s) const;
+  /// The shortest that the longest of rows_around can be of the stage that has the segment (layers
+  /// between positions `segment` and the next), whichever it is.
+  double around_segment(std::int32_t segment);
+  /// Weights that add up to this keep all sums below 2^53.
+  double most_weight() const;
+
+ private:
+  double overhead(std::size_t work, std::size_t s) const;
+  void add(const AnyOrderRow& row);
+
+  const CutModel& model_;
+  std::int32_t microbatches_;
+  Placement placement_;
+  CutCosts costs_;
+  LiveMemory live_;
+  CutBound cut_bound_;
+  bool any_cuts_ = false;
+  std::vector<AnyOrderRow> rows_;
+  std::vector<PathCounts<std::int32_t>> counts_;  // [row]
+};
+
+}  // namespace pfeife

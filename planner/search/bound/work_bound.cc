@@ -1,0 +1,58 @@
+#include "planner/search/bound/work_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "planner/schedules/families.h"
+#include "planner/search/bound/any_order.h"
+#include "planner/search/bound/segment_bound.h"
+
+namespace pfeife {
+
+double shared_work_bound(const Problem& problem, std::size_t microbatches) {
+  const auto count = static_cast<std::int64_t>(microbatches);
+  const auto work = [&](const LayerTimes& t) {
+    const Nanoseconds once = t.forward + t.backward_input + t.backward_weight;
+    return static_cast<double>(count * once.count() + t.optimizer.count());
+  };
+  std::map<std::size_t, double> all;  // by kind: all work on one device
+  for (const DeviceId device : problem.device_of_rank)
+    all[problem.cluster.kind_of_device[device.index()]] = 0;
+  for (auto& [kind, sum] : all)
+    for (const Layer& layer : problem.layers.layers) sum += work(layer.times[kind]);
+  // Weights in proportion to the speeds; any others would do, too.
+  double speeds = 0;
+  for (const DeviceId device : problem.device_of_rank)
+    speeds += 1 / std::max(1.0, all[problem.cluster.kind_of_device[device.index()]]);
+  double least = 0;
+  for (const Layer& layer : problem.layers.layers) {
+    double cheapest = std::numeric_limits<double>::infinity();
+    for (const auto& [kind, sum] : all)
+      cheapest = std::min(cheapest, work(layer.times[kind]) / std::max(1.0, sum) / speeds);
+    least += cheapest;
+  }
+  return std::floor(least * (1 - 1e-12));
+}
+
+double work_bound(const Problem& problem) {
+  const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
+                       problem.recompute == Recompute::Full);
+  double least = std::numeric_limits<double>::infinity();
+  for (const ScheduleSpec& spec : problem.schedules) {
+    // Schedules of one placement have the same bound; one of them is asked.
+    const auto same = [&](const ScheduleSpec& other) {
+      return other.microbatches == spec.microbatches &&
+             placement_for(other).rank_of_stage == placement_for(spec).rank_of_stage;
+    };
+    if (&*std::ranges::find_if(problem.schedules, same) != &spec) continue;
+    if (spec.stages() > static_cast<std::size_t>(model.last())) continue;  // it has no cuts
+    least = std::min(least, std::max({AnyOrder(model, problem, spec).bound(),
+                                      shared_work_bound(problem, spec.microbatches),
+                                      one_microbatch_bound(problem)}));
+  }
+  return least < std::numeric_limits<double>::infinity() ? least : 0;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,19 @@
+// Bounds that hold for any order of the actions and take no search: what the work and its
+// dependencies need alone.
+#pragma once
+
+#include "planner/search/problem.h"
+
+namespace pfeife {
+
+/// Time (ns) that no plan of the listed schedules goes below, nor one of any other order of the
+/// same placements: the largest of the bound below, of AnyOrder
+/// (any_order.h) and of one_microbatch_bound (segment_bound.h).
+double work_bound(const Problem& problem);
+
+/// However layers are dealt to the devices of the problem: with weights y of the devices that add
+/// up to 1, the slowest is not faster than the weighted mean, in which each layer counts at its
+/// cheapest device.
+double shared_work_bound(const Problem& problem, std::size_t microbatches);
+
+}  // namespace pfeife

@@ -1,0 +1,202 @@
+#include "planner/search/choices/alternatives.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "planner/ir/error.h"
+#include "planner/ir/round_down.h"
+#include "planner/search/bound/work_bound.h"
+#include "planner/search/choices/work_certificate.h"
+#include "planner/search/orders/built_orders.h"
+#include "planner/search/price/lack.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::size_t kLittleEffort = 30;  ///< of a first search
+constexpr std::size_t kSearchedFully = 4;  ///< problems at most
+
+class Alternatives {
+ public:
+  Alternatives(const std::vector<Problem>& problems, const SearchOptions& options,
+               const Searcher& searcher)
+      : problems_(problems),
+        options_(options),
+        searcher_(searcher),
+        all_(problems.size()),
+        outcomes_(problems.size()),
+        proofs_(problems.size()) {
+    PFEIFE_CHECK(!problems.empty(), "no problem to search");
+  }
+
+  BestAlternative run() {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      all_[i].builds = std::ranges::any_of(problems_[i].schedules, is_built);
+      forget(i);
+    }
+    if (problems_.size() > 1) search_briefly();
+    search_fully();
+    return best();
+  }
+
+ private:
+  std::vector<std::size_t> by(const auto& key) const {
+    std::vector<std::size_t> order(problems_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, key);
+    return order;
+  }
+  Nanoseconds best_time() const {
+    Nanoseconds best = kNothingFits;
+    for (const AlternativeOutcome& one : all_)
+      if (one.plan) best = std::min(best, one.plan->estimate);
+    return best;
+  }
+  Nanoseconds time_of(std::size_t i) const {
+    return all_[i].plan ? all_[i].plan->estimate : kNothingFits;
+  }
+
+  /// What is known without a search, which holds for every choice of recomputed stages.
+  void forget(std::size_t i) {
+    all_[i].listed = all_[i].any_order =
+        Nanoseconds{static_cast<std::int64_t>(work_bound(problems_[i]))};
+    if (problems_[i].recompute == Recompute::Full) all_[i].recompute = Recompute::Full;
+    proofs_[i] = {};
+  }
+
+  /// Takes what a search has found. A bound holds for the plans of the schedules that are listed,
+  /// and for every order only if the best plan is one built for its costs (SearchOutcome::bound).
+  void take(std::size_t i, SearchOutcome outcome) {
+    AlternativeOutcome& one = all_[i];
+    candidates_ += outcome.candidates;
+    // More effort does not always end at a better plan; what it proves holds for the other, too.
+    const bool slower =
+        one.plan && (outcome.plans.empty() || one.plan->estimate < outcome.plans[0].estimate);
+    if (one.searched && outcome.recompute != one.recompute) {  // of another class of plans
+      if (slower) return;
+      forget(i);
+    }
+    one.searched = true, one.recompute = outcome.recompute;
+    keep(std::move(outcome.certificate), !outcome.plans.empty() && outcome.plans[0].order,
+         proofs_[i]);
+    if (outcome.bound) one.listed = std::max(one.listed, outcome.bound->time);
+    if (outcome.bound && outcome.plans[0].order)
+      one.any_order = std::max(one.any_order, outcome.bound->time);
+    if (outcome.infeasible && outcome.infeasible->proven) one.listed = one.any_order = kNothingFits;
+    if (slower) return;
+    one.infeasible = outcome.infeasible;
+    if (!outcome.plans.empty()) one.plan = outcome.plans[0];
+    outcomes_[i] = std::move(outcome);
+  }
+
+  using Proof = std::shared_ptr<const Certificate>;
+  /// The certificates of a problem that claim most.
+  struct Proofs {
+    Proof listed;     ///< of its listed schedules
+    Proof any_order;  ///< of those and of every order of the same placements
+  };
+  static void keep(Proof proof, bool any_order, Proofs& proofs) {
+    const auto keep_higher = [&](Proof& kept) {
+      if (proof && (!kept || proof->bound > kept->bound)) kept = proof;
+    };
+    keep_higher(proofs.listed);
+    if (any_order) keep_higher(proofs.any_order);
+  }
+  /// Needs no search.
+  const Proof& work_proof(std::size_t i) {
+    if (!proofs_[i].any_order) keep(work_certificate(problems_[i]), true, proofs_[i]);
+    return proofs_[i].any_order;
+  }
+
+  /// What is known of a problem rules it out, and can be proven if that is asked for.
+  bool ruled_out(std::size_t i) {
+    const Nanoseconds best = best_time();
+    if (all_[i].bound() < best || !options_.certificate) return all_[i].bound() >= best;
+    return work_proof(i) && work_proof(i)->bound >= best.count();
+  }
+
+  void search_briefly() {
+    SearchOptions brief = options_;
+    brief.iterations =
+        options_.iterations == 0 ? kLittleEffort : std::min(options_.iterations, kLittleEffort);
+    for (const std::size_t i : by([&](std::size_t k) { return all_[k].bound(); }))
+      if (!ruled_out(i)) take(i, searcher_(problems_[i], brief));
+  }
+
+  void search_fully() {
+    const auto promise = [&](std::size_t i) { return std::pair{time_of(i), lack(i)}; };
+    std::size_t searched = 0;
+    for (const std::size_t i : by(promise)) {
+      if (searched == kSearchedFully) break;
+      if (searched > 0 && (!all_[i].searched || all_[i].bound() >= best_time())) continue;
+      take(i, searcher_(problems_[i], options_));
+      ++searched;
+    }
+    best_ = by(promise)[0];
+  }
+  /// Bytes that a problem without a plan lacks.
+  Bytes lack(std::size_t i) const {
+    const auto& lack = all_[i].infeasible;
+    return lack ? lack->needed - lack->available : Bytes{std::numeric_limits<std::int64_t>::max()};
+  }
+
+  BestAlternative best() {
+    const bool built = all_[best_].plan && all_[best_].plan->order;
+    for (std::size_t i = 0; options_.certificate && i < all_.size(); ++i) {
+      AlternativeOutcome& one = all_[i];
+      one.certificate = built && all_.size() > 1 ? work_proof(i) : proofs_[i].listed;
+      if (!one.certificate || all_.size() == 1) continue;
+      // What is said of several is what can be proven to others.
+      Nanoseconds& said = built ? one.any_order : one.listed;
+      if (said != kNothingFits) said = std::min(said, Nanoseconds{one.certificate->bound});
+    }
+    BestAlternative found{best_, std::move(outcomes_[best_]), std::move(all_)};
+    found.outcome.candidates = candidates_;
+    found.outcome.certificate = found.all[best_].certificate;
+    // Of one problem the bound is the search's own, which its certificate proves.
+    if (found.outcome.bound && found.all.size() > 1) {
+      found.outcome.bound->time = found.outcome.plans[0].estimate;
+      for (const AlternativeOutcome& one : found.all)
+        found.outcome.bound->time =
+            std::min(found.outcome.bound->time, built ? one.any_order : one.listed);
+    }
+    if (found.outcome.infeasible)
+      for (const AlternativeOutcome& one : found.all)
+        found.outcome.infeasible->proven &= one.bound() == kNothingFits;
+    return found;
+  }
+
+  const std::vector<Problem>& problems_;
+  const SearchOptions& options_;
+  const Searcher& searcher_;
+  std::vector<AlternativeOutcome> all_;
+  std::vector<SearchOutcome> outcomes_;  // [problem]
+  std::vector<Proofs> proofs_;           // [problem]
+  std::size_t best_ = 0, candidates_ = 0;
+};
+
+}  // namespace
+
+SearchCount most_searches(std::size_t problems) {
+  return {problems > 1 ? problems : 0, std::min(problems, kSearchedFully)};
+}
+
+BestAlternative search_alternatives(const std::vector<Problem>& problems,
+                                    const SearchOptions& options, const Searcher& searcher) {
+  return Alternatives(problems, options, searcher).run();
+}
+
+std::string why_not(const BestAlternative& found, std::size_t problem) {
+  const AlternativeOutcome& one = found.all[problem];
+  if (problem == found.best) return "";
+  if (!found.outcome.plans.empty() && one.bound() >= found.outcome.plans[0].estimate &&
+      one.bound() != kNothingFits)
+    return ruled_out_text(to_string(rounded_down(one.bound(), 4)));
+  if (one.plan) return slower_text(one.plan->estimate - found.outcome.plans[0].estimate);
+  if (!one.infeasible) return "it cannot be cut into so many stages";
+  return lack_text(*one.infeasible) +
+         (one.bound() == kNothingFits ? "" : " in the best case found");
+}
+
+}  // namespace pfeife

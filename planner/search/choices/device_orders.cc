@@ -1,0 +1,232 @@
+#include "planner/search/choices/device_orders.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "planner/ir/parallel.h"
+#include "planner/search/cuts/local_search.h"
+#include "planner/search/cuts/min_max.h"
+
+namespace pfeife {
+namespace {
+
+using Order = std::vector<DeviceId>;
+
+constexpr std::size_t kEnumerated = 20'000;  ///< orders to look at one by one
+constexpr std::size_t kJudged = 400;         ///< of them, different ones to judge
+constexpr std::size_t kStarts = 4;           ///< of exchanging devices
+constexpr std::size_t kRounds = 12;          ///< of all exchanges, from each start
+
+/// All that a contention-free estimate takes from the paths between devices, as small numbers.
+class PathClasses {
+ public:
+  explicit PathClasses(const Cluster& cluster) : cluster_(cluster) {
+    std::vector<const Path*> known;
+    for (const Path& path : cluster.paths) {
+      const auto same = std::ranges::find_if(known, [&](const Path* other) {
+        return other->latency == path.latency && other->bandwidth == path.bandwidth &&
+               other->links.empty() == path.links.empty();
+      });
+      class_.push_back(static_cast<std::size_t>(same - known.begin()));
+      if (same == known.end()) known.push_back(&path);
+    }
+  }
+  std::size_t operator()(DeviceId from, DeviceId to) const {
+    return class_[from.index() * cluster_.devices() + to.index()];
+  }
+  std::size_t kind(DeviceId device) const { return cluster_.kind_of_device[device.index()]; }
+
+  /// Exchanging a and b changes nothing for anybody else, nor between them.
+  bool interchangeable(DeviceId a, DeviceId b, const Order& devices) const {
+    if (kind(a) != kind(b) || (*this)(a, b) != (*this)(b, a)) return false;
+    return std::ranges::all_of(devices, [&](DeviceId c) {
+      return c == a || c == b || ((*this)(a, c) == (*this)(b, c) && (*this)(c, a) == (*this)(c, b));
+    });
+  }
+  /// Equal for two orders exactly if no estimate tells them apart.
+  std::vector<std::size_t> signature(const Order& order) const {
+    std::vector<std::size_t> text;
+    for (const DeviceId a : order) {
+      text.push_back(kind(a));
+      for (const DeviceId b : order)
+        if (a != b) text.push_back((*this)(a, b));
+    }
+    return text;
+  }
+
+ private:
+  const Cluster& cluster_;
+  std::vector<std::size_t> class_;  // [from * devices + to]
+};
+
+/// Orders of numbers with repetitions, or more than `most`.
+bool fewer_than(const std::vector<std::size_t>& sizes, std::size_t most) {
+  double orders = 1;
+  std::size_t placed = 0;
+  for (const std::size_t size : sizes)
+    for (std::size_t k = 1; k <= size; ++k)
+      orders = orders * static_cast<double>(++placed) / static_cast<double>(k);
+  return orders < static_cast<double>(most) + 0.5;
+}
+
+/// How good orders of devices look.
+class Judge {
+ public:
+  Judge(const Problem& problem, const std::vector<PlannedSchedule>& plans)
+      : problem_(problem),
+        plans_(plans),
+        model_(problem.layers, problem.cluster, problem.memory_rule,
+               problem.recompute == Recompute::Full) {}
+
+  /// The best score (local_search.h) of any plan's schedule.
+  double operator()(const Order& order) const {
+    const Problem placed = with_devices(problem_, order);
+    double best = std::numeric_limits<double>::infinity();
+    for (const PlannedSchedule& plan : plans_) {
+      Candidates candidates = plan.order ? Candidates(model_, placed, plan.spec, *plan.order)
+                                         : Candidates(model_, placed, plan.spec);
+      best = std::min(best, score(candidates, *model_.cuts(plan.partition)).score);
+      const auto equal = equal_time_cuts(problem_.layers, candidates.placement(), problem_.cluster);
+      if (!equal || problem_.cuts) continue;
+      const Scored start = score(candidates, *model_.cuts(*equal));
+      best = std::min(best, descend(candidates, start, 20).score);
+    }
+    return best;
+  }
+
+ private:
+  const Problem& problem_;
+  const std::vector<PlannedSchedule>& plans_;
+  CutModel model_;
+};
+
+/// Scores of orders; each class of equal ones is judged once.
+class Ranking {
+ public:
+  Ranking(const Problem& problem, const std::vector<PlannedSchedule>& plans, std::size_t threads)
+      : judge_(problem, plans), classes_(problem.cluster), threads_(threads) {}
+
+  void judge(const std::vector<Order>& orders) {
+    std::vector<Order> fresh;
+    for (const Order& order : orders) {
+      const auto [at, added] = known_.try_emplace(classes_.signature(order), Entry{0, order});
+      if (added) fresh.push_back(order);
+    }
+    std::vector<double> scores(fresh.size());
+    parallel_for(fresh.size(), threads_, [&](std::size_t i) { scores[i] = judge_(fresh[i]); });
+    for (std::size_t i = 0; i < fresh.size(); ++i)
+      known_.at(classes_.signature(fresh[i])).score = scores[i];
+  }
+  double score(const Order& order) const { return known_.at(classes_.signature(order)).score; }
+  std::size_t judged() const { return known_.size(); }
+
+  /// Best first, ties in lexicographic order.
+  std::vector<Order> best(std::size_t keep) const {
+    std::vector<const Entry*> all;
+    for (const auto& [signature, entry] : known_) all.push_back(&entry);
+    std::ranges::sort(all, {}, [](const Entry* e) { return std::tie(e->score, e->order); });
+    std::vector<Order> orders;
+    for (const Entry* entry : all)
+      if (orders.size() < keep) orders.push_back(entry->order);
+    return orders;
+  }
+
+ private:
+  struct Entry {
+    double score = 0;
+    Order order;
+  };
+  Judge judge_;
+  PathClasses classes_;
+  std::size_t threads_;
+  std::map<std::vector<std::size_t>, Entry> known_;  // by signature
+};
+
+/// Exchanges the two devices that gain most, as long as any exchange does.
+void exchange(Order order, Ranking& ranking) {
+  ranking.judge({order});
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    std::vector<Order> near;
+    for (std::size_t a = 0; a < order.size(); ++a)
+      for (std::size_t b = a + 1; b < order.size(); ++b) {
+        near.push_back(order);
+        std::swap(near.back()[a], near.back()[b]);
+      }
+    ranking.judge(near);
+    const auto best = std::ranges::min_element(near, {}, [&](const Order& o) {
+      return std::pair{ranking.score(o), o};
+    });
+    if (best == near.end() || ranking.score(*best) >= ranking.score(order)) return;
+    order = *best;
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<Order>> device_orders(const Cluster& cluster, const Order& devices,
+                                                std::size_t most) {
+  const PathClasses classes(cluster);
+  Order sorted = devices;
+  std::ranges::sort(sorted);
+  std::vector<Order> groups;  // of interchangeable devices
+  for (const DeviceId device : sorted) {
+    const auto group = std::ranges::find_if(
+        groups, [&](const Order& g) { return classes.interchangeable(g.front(), device, sorted); });
+    if (group == groups.end())
+      groups.push_back({device});
+    else
+      group->push_back(device);
+  }
+  std::vector<std::size_t> sizes, labels;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    sizes.push_back(groups[g].size());
+    labels.insert(labels.end(), groups[g].size(), g);
+  }
+  if (!fewer_than(sizes, most)) return std::nullopt;
+  std::map<std::vector<std::size_t>, Order> smallest;
+  do {
+    std::vector<std::size_t> next(groups.size(), 0);
+    Order order;
+    for (const std::size_t g : labels) order.push_back(groups[g][next[g]++]);
+    const auto [at, added] = smallest.try_emplace(classes.signature(order), order);
+    if (!added) at->second = std::min(at->second, order);
+  } while (std::ranges::next_permutation(labels).found);
+  std::vector<Order> orders;
+  for (auto& [signature, order] : smallest) orders.push_back(std::move(order));
+  std::ranges::sort(orders);
+  return orders;
+}
+
+Problem with_devices(const Problem& problem, const Order& device_of_rank) {
+  Problem changed = problem;
+  changed.device_of_rank = device_of_rank;
+  for (std::size_t r = 0; r < device_of_rank.size(); ++r) {
+    const auto at = std::ranges::find(problem.device_of_rank, device_of_rank[r]);
+    changed.memory_limit[r] =
+        problem.memory_limit[static_cast<std::size_t>(at - problem.device_of_rank.begin())];
+  }
+  return changed;
+}
+
+PromisingOrders promising_orders(const Problem& problem, const std::vector<PlannedSchedule>& plans,
+                                 std::size_t keep, std::size_t threads) {
+  const auto all = device_orders(problem.cluster, problem.device_of_rank, kEnumerated);
+  if (all && all->size() <= keep) return {*all, true};
+  Ranking ranking(problem, plans, threads);
+  if (all && all->size() <= kJudged) {
+    ranking.judge(*all);
+    return {ranking.best(keep), false};
+  }
+  Order start = problem.device_of_rank;
+  std::mt19937_64 random(1);
+  for (std::size_t s = 0; s < kStarts; ++s) {
+    exchange(start, ranking);
+    for (std::size_t i = start.size(); i > 1; --i) std::swap(start[i - 1], start[random() % i]);
+  }
+  return {ranking.best(keep), false};
+}
+
+}  // namespace pfeife

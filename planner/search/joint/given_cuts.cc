@@ -1,0 +1,150 @@
+#include "planner/search/joint/given_cuts.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/ir/error.h"
+#include "planner/ir/parallel.h"
+#include "planner/search/joint/joint_outcome.h"
+#include "planner/search/orders/built_orders.h"
+#include "planner/search/orders/pareto.h"
+#include "planner/search/price/lack.h"
+
+namespace pfeife {
+
+namespace {
+
+using Tried = std::vector<std::unique_ptr<Candidates>>;  // [schedule] nullptr: not of these cuts
+
+/// The layers with no legal cuts but these: what is said of all legal cuts is then said of these.
+Layers cut_only_at(const Partition& cuts, Layers layers) {
+  for (std::size_t l = 0; l < layers.size(); ++l)
+    if (std::ranges::find(cuts.cuts, static_cast<std::int32_t>(l)) == cuts.cuts.end())
+      layers.layers[l].no_cut_after = "cuts are given";
+  return layers;
+}
+
+/// The proof looks at the cuts with each listed schedule.
+void certify(const Problem& listed, const std::vector<AnyOrder>& any_order,
+             SearchOutcome& outcome) {
+  const std::vector<std::int64_t> all(listed.cuts->stages(), 0);
+  CertifiedNode each;
+  each.then = CertifiedNode::Then::Each;
+  std::vector<CertifiedProof> proofs;
+  for (const ScheduleSpec& spec : listed.schedules) proofs.push_back({spec, all, {}, {}, {each}});
+  std::int64_t bound = outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
+  if (!outcome.plans.empty() && outcome.plans.front().order)
+    for (const AnyOrder& one : any_order) {
+      proofs.push_back(one.proof_by_rows());
+      bound = std::min(bound, static_cast<std::int64_t>(one.bound_by_rows()));
+    }
+  if (!proofs.empty() && bound > 0)
+    outcome.certificate =
+        std::make_shared<Certificate>(certificate_of(listed, bound, std::move(proofs)));
+}
+
+/// What no plan of these cuts is faster than.
+void prove(const Problem& problem, const Tried& tried, const SearchOptions& options,
+           SearchOutcome& outcome) {
+  const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
+  if (outcome.plans.empty() && !nothing_fits) return;
+  const Layers layers = cut_only_at(*problem.cuts, problem.layers);
+  const CutModel model(layers, problem.cluster, problem.memory_rule,
+                       problem.recompute == Recompute::Full);
+  Problem listed{layers,
+                 problem.cluster,
+                 {},
+                 problem.device_of_rank,
+                 problem.memory_limit,
+                 problem.cuts,
+                 problem.memory_rule,
+                 problem.recompute};
+  std::vector<AnyOrder> any_order;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    if (!tried[i]) continue;
+    if (is_built(problem.schedules[i])) {
+      if (!nothing_fits) any_order.emplace_back(model, listed, problem.schedules[i]);
+      continue;
+    }
+    listed.schedules.push_back(problem.schedules[i]);
+    least = std::min({least, tried[i]->best_time(), tried[i]->unsure()});
+  }
+  if (!nothing_fits) {
+    const PlannedSchedule& best = outcome.plans.front();
+    least = std::min(least, static_cast<double>(best.estimate.count()));
+    outcome.bound = Bound{Nanoseconds{static_cast<std::int64_t>(least)},
+                          "the given cuts of " + listed_class(listed, "")};
+    add_any_order(any_order, best, *outcome.bound);
+    outcome.bound->memory_limit = problem.memory_limit;
+    outcome.bound->schedules = listed.schedules;
+    for (std::size_t k = 0; best.order && k < any_order.size(); ++k)
+      outcome.bound->schedules.push_back(any_order[k].spec());
+  }
+  if (options.certificate && problem.memory_rule == MemoryRule::Lifetimes)
+    certify(listed, any_order, outcome);
+}
+
+}  // namespace
+
+SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& options,
+                              const SearchFunction& search) {
+  SearchOutcome outcome;
+  std::optional<Infeasible> closest;
+  const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
+                       problem.recompute == Recompute::Full);
+  const std::optional<Cuts> cuts = model.cuts(*problem.cuts);
+  Tried tried(problem.schedules.size());
+  parallel_for(tried.size(), options.threads, [&](std::size_t i) {
+    if (!cuts || problem.schedules[i].stages() != problem.cuts->stages()) return;
+    if (is_built(problem.schedules[i])) {
+      tried[i] = build_on_cuts(model, problem, problem.schedules[i], *cuts);
+      return;
+    }
+    tried[i] = std::make_unique<Candidates>(model, problem, problem.schedules[i]);
+    tried[i]->offer(*cuts, tried[i]->time(*cuts));
+  });
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    const ScheduleSpec& spec = problem.schedules[i];
+    if (!tried[i]) {
+      outcome.rejected.push_back(
+          {spec, cuts ? stream_all("the given cuts make ", problem.cuts->stages(),
+                                   " stages, it needs ", spec.stages())
+                      : illegal_because(problem.layers, *problem.cuts)});
+      continue;
+    }
+    outcome.candidates += tried[i]->evaluated();
+    if (tried[i]->best()) {
+      outcome.plans.push_back(*tried[i]->best());
+      if (is_built(spec)) outcome.plans.back().order = tried[i]->schedule();
+      continue;
+    }
+    const Infeasible& lack = *tried[i]->closest();
+    outcome.rejected.push_back({spec, lack_text(lack)});
+    note_closest(lack, closest);
+  }
+  std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
+    return std::pair{p.estimate, p.spec};
+  });
+  outcome.front = pareto_front(outcome.plans);
+  for (std::size_t i = options.keep; i < outcome.plans.size(); ++i)
+    outcome.rejected.push_back(
+        {outcome.plans[i].spec,
+         slower_text(outcome.plans[i].estimate - outcome.plans.front().estimate)});
+  outcome.plans.resize(std::min(outcome.plans.size(), options.keep));
+  if (outcome.plans.empty() && closest) outcome.infeasible = std::move(closest);
+  if (outcome.infeasible) {
+    const auto looked_at_all = [](const auto& one) {
+      return !one || one->unsure() == std::numeric_limits<double>::infinity();
+    };
+    outcome.infeasible->proven =
+        std::ranges::all_of(tried, looked_at_all) &&
+        std::ranges::all_of(problem.schedules, [&](const auto& spec) {
+          return !is_built(spec) || one_microbatch(problem, spec, search).nothing_fits;
+        });
+  }
+  prove(problem, tried, options, outcome);
+  return outcome;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,174 @@
+#include "planner/search/joint/joint_outcome.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <set>
+
+#include "planner/ir/error.h"
+#include "planner/ir/round_down.h"
+#include "planner/search/joint/class_digest.h"
+#include "planner/search/joint/joint_certificate.h"
+#include "planner/search/orders/pareto.h"
+#include "planner/search/price/lack.h"
+
+namespace pfeife {
+
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+Bound listed_bound(const Searched& in, double best) {
+  const double least = std::min(best, least_bound(in.contenders));
+  double share = 0;
+  for (const Contender& c : in.contenders)
+    if (c.proof) share = std::max(share, c.proof->least_share());
+  Bound found{Nanoseconds{static_cast<std::int64_t>(least)}, ""};
+  std::string some;
+  if (share > 0) some += stream_all(" with at least ", share * 100, " % of the mean load a stage");
+  if (linked_only(in)) some += ", each stage linked to the next by values and gradients";
+  found.covers = "all cuts of " + listed_class(in.problem, some);
+  return found;
+}
+
+bool not_below(const Contender& c, const SearchOutcome& outcome) {
+  return !outcome.plans.empty() &&
+         c.bound() >= static_cast<double>(outcome.plans.front().estimate.count());
+}
+
+std::string lacks(const std::optional<Infeasible>& lack) {
+  if (!lack) return "no cuts found that fit";
+  return lack_text(*lack);
+}
+
+/// Those that have a plan come first, the fastest of them ahead; then by their bounds, or by what
+/// they lack where nothing fits.
+void explain(const Searched& in, SearchOutcome& outcome) {
+  const std::size_t kept = std::min(outcome.plans.size(), in.options.keep);
+  using Rank = std::tuple<std::ptrdiff_t, Bytes, Nanoseconds>;  // place, lack, bound
+  std::vector<std::pair<Rank, Rejected>> rejected;
+  const auto explain_one = [&](const ScheduleSpec& spec, bool not_below,
+                               const std::optional<Infeasible>& lack,
+                               std::optional<Nanoseconds> bound) {
+    const auto plan = std::ranges::find(outcome.plans, spec, &PlannedSchedule::spec);
+    const auto place = plan - outcome.plans.begin();
+    if (place < static_cast<std::ptrdiff_t>(kept)) return;
+    const Bytes missing = lack && outcome.plans.empty() ? lack->needed - lack->available : Bytes{0};
+    std::string reason = lacks(lack);
+    if (not_below)
+      reason = ruled_out_text();
+    else if (plan != outcome.plans.end())
+      reason = slower_text(plan->estimate - outcome.plans.front().estimate);
+    rejected.push_back({{place, missing, bound.value_or(Nanoseconds{0})}, {spec, reason, bound}});
+  };
+  for (const Contender& c : in.contenders)
+    if (c.impossible.empty())
+      explain_one(in.problem.schedules[c.number], not_below(c, outcome), c.candidates->closest(),
+                  known(c.bound()));
+  for (const BuiltPlan& b : in.built)
+    if (b.impossible.empty()) explain_one(b.spec, false, b.closest, {});
+  std::ranges::stable_sort(rejected, {}, [](const auto& one) { return one.first; });
+  auto end = outcome.rejected.begin();  // before those that cannot be at all
+  for (auto& [rank, one] : rejected) end = outcome.rejected.insert(end, std::move(one)) + 1;
+  outcome.plans.resize(kept);
+}
+
+}  // namespace
+
+SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history) {
+  SearchOutcome outcome;
+  outcome.candidates = evaluated(in.contenders, in.built);
+  std::optional<Infeasible> closest;
+  for (const Contender& c : in.contenders) {
+    const ScheduleSpec& spec = in.problem.schedules[c.number];
+    if (!c.impossible.empty()) {
+      outcome.rejected.push_back({spec, c.impossible});
+      continue;
+    }
+    if (c.candidates->best()) outcome.plans.push_back(*c.candidates->best());
+    note_closest(c.candidates->closest(), closest);
+  }
+  for (const BuiltPlan& b : in.built) {
+    if (!b.impossible.empty()) outcome.rejected.push_back({b.spec, b.impossible});
+    if (b.plan) outcome.plans.push_back(*b.plan);
+    note_closest(b.closest, closest);
+  }
+  std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
+    return std::pair{p.estimate, p.spec};
+  });
+  std::vector<PlannedSchedule> seen = outcome.plans;
+  for (const BuiltPlan& b : in.built) seen.insert(seen.end(), b.front.begin(), b.front.end());
+  outcome.front = pareto_front(std::move(seen));
+  if (outcome.plans.empty()) {
+    outcome.infeasible = std::move(closest);
+    if (outcome.infeasible)
+      outcome.infeasible->proven =
+          std::ranges::none_of(
+              in.contenders,
+              [](const Contender& c) {
+                return c.open() || (c.impossible.empty() && c.candidates->unsure() < kInfinite);
+              }) &&
+          std::ranges::all_of(
+              in.built, [](const BuiltPlan& b) { return b.nothing_fits || !b.impossible.empty(); });
+  } else {
+    const PlannedSchedule& best = outcome.plans.front();
+    outcome.bound = listed_bound(in, static_cast<double>(best.estimate.count()));
+    add_any_order(in.any_order, best, *outcome.bound);
+    outcome.bound->memory_limit = in.problem.memory_limit;
+    outcome.bound->schedules = in.problem.schedules;
+    if (best.order)
+      for (const AnyOrder& one : in.any_order) outcome.bound->schedules.push_back(one.spec());
+    // The class of the plan may be wider than the listed schedules.
+    for (SearchStep& step : history)
+      if (step.bound) step.bound = std::min(*step.bound, outcome.bound->time);
+  }
+  outcome.history = std::move(history);
+  explain(in, outcome);
+  if (in.options.certificate && in.problem.memory_rule == MemoryRule::Lifetimes)
+    outcome.certificate = joint_certificate(in, in.any_order, outcome);
+  return outcome;
+}
+
+std::string listed_class(const Problem& problem, const std::string& some) {
+  const auto hash = [](std::uint64_t digest) {
+    return stream_all(std::hex, std::setfill('0'), std::setw(16), digest);
+  };
+  const auto count = [](std::size_t number, const char* what) {
+    return stream_all(number, ' ', what, number == 1 ? "" : "s");
+  };
+  std::string text = stream_all(
+      "the ", problem.layers.order, " order of ", count(problem.layers.size(), "layer"), " (costs ",
+      hash(cost_digest(problem)), ")", some, ", ",
+      count(problem.schedules.size(), "listed schedule"), " (", hash(digest(problem.schedules)),
+      ") in their placements, within the memory limits");
+  if (problem.recompute == Recompute::Full) text += ", every stage recomputed";
+  if (problem.recompute == Recompute::Choose) text += ", any choice of recomputed stages";
+  return text;
+}
+
+void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule& best,
+                   Bound& bound) {
+  double any = kInfinite;
+  std::set<std::string> families;
+  for (const AnyOrder& one : any_order)
+    any = std::min(any, one.bound()), families.insert(one.spec().family);
+  if (any == kInfinite) return;
+  std::string names;
+  for (const std::string& name : families) names += (names.empty() ? "" : " and ") + name;
+  const Nanoseconds least{static_cast<std::int64_t>(any)};
+  if (best.order) {
+    bound.time = std::min(bound.time, least);
+    bound.covers += ", and any order of any stages that the ranks have in " + names;
+  } else {
+    bound.covers += stream_all("; not ", names,
+                               ", whose orders are built for the costs: no order of the stages "
+                               "that the ranks have there is below ",
+                               to_string(rounded_down(least, 4)));
+  }
+}
+
+bool linked_only(const Searched& in) {
+  return std::ranges::any_of(in.contenders,
+                             [](const Contender& c) { return c.proof && c.proof->linked_only(); });
+}
+
+}  // namespace pfeife

@@ -1,0 +1,35 @@
+// What the joint search says when it is done: plans, bound and what it covers, reasons,
+// certificate.
+#pragma once
+
+#include "planner/search/bound/any_order.h"
+#include "planner/search/joint/contender.h"
+
+namespace pfeife {
+
+/// All that the search knows. Borrowed for the call.
+struct Searched {
+  const Problem& problem;  ///< without the schedules whose order is built for the costs
+  const SearchOptions& options;
+  const CutModel& model;
+  const std::vector<Contender>& contenders;  ///< [problem.schedules]
+  const std::vector<BuiltPlan>& built;       ///< of those
+  const std::vector<AnyOrder>& any_order;    ///< of those that have cuts, if there is a plan
+};
+
+SearchOutcome joint_outcome(const Searched& searched, std::vector<SearchStep> history);
+
+/// "the captured order of 37 layers (costs a9e7343b77e8cb65)SOME, 14 listed schedules
+/// (d8fc535b2b70e78c) in their placements, within the memory limits, every stage recomputed": what
+/// a bound of listed schedules covers, some of the cuts only.
+std::string listed_class(const Problem& problem, const std::string& some);
+
+/// Makes the bound of the listed schedules that of the class that the best plan is in: those, or
+/// those and any order at all.
+void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule& best,
+                   Bound& bound);
+
+/// The bound is of cuts alone whose neighbouring stages are linked.
+bool linked_only(const Searched& searched);
+
+}  // namespace pfeife

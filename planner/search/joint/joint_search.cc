@@ -1,0 +1,100 @@
+// The joint search over schedules and cuts.
+//
+//  1. Every schedule starts from min-max cuts; the best few of them are polished: an upper bound.
+//  2. Every schedule's lower bound; those above the upper bound are out.
+//  3. In spans of effort, each a third of all before it:
+//     a. local search and annealing on what is left, then bounds again;
+//     b. orders built for the costs (zb_greedy), starting from the best cuts;
+//     c. branch and bound in rounds, on the schedules with the lowest bounds, and on the one that
+//        the best plan is of.
+//
+// Nothing is searched for a schedule before it has been bounded: most are out by that.
+//
+// It ends when nothing is left below the best plan (of orders that are built: no order at all is
+// faster), when nothing is proven to fit, or when the effort is spent. Nothing that is done
+// depends on the effort, which only says where to stop: more of it never ends at a slower plan.
+//
+// Schedules are independent within a step, the parts of a tree within a round, and steps and rounds
+// exchange what they found in a fixed order, so the outcome does not depend on the number of
+// threads. Budgets are counts.
+#include "planner/search/joint/joint_search.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/search/joint/joint_outcome.h"
+
+namespace pfeife {
+
+constexpr std::size_t kDefaultEffort = 500;
+constexpr std::size_t kSpan = 10;        ///< of effort, at least
+constexpr std::size_t kOfAllBefore = 3;  ///< a span is a third of all before it
+
+JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>& built,
+                         const SearchOptions& options, const SearchFunction& search)
+    : problem_(problem),
+      to_build_(built),
+      options_(options),
+      effort_(options.iterations > 0 ? options.iterations : kDefaultEffort),
+      model_(problem.layers, problem.cluster, problem.memory_rule,
+             problem.recompute == Recompute::Full) {
+  for (const ScheduleSpec& spec : to_build_)
+    to_build_search_.emplace_back(model_, problem, spec, search);
+}
+
+SearchOutcome JointSearch::run() {
+  place_start();
+  report();
+  polish_first();
+  report();
+  bound_all();
+  report();
+  descend_all();
+  for (std::size_t span = kSpan; begun_ < effort_ && may_find_faster(); begun_ += span) {
+    span = std::max(kSpan, begun_ / kOfAllBefore);
+    anneal_best(span);
+    if (begun_ == 0)
+      bound_all();
+    else
+      bound_more(span);
+    report();
+    build_orders(span);
+    report();
+    branch(std::min(begun_ + span, effort_));
+    bound_any_order();
+  }
+  begun_ = effort_;
+  report();
+  return joint_outcome({problem_, options_, model_, contenders_, built_, any_order_},
+                       std::move(history_));
+}
+
+void JointSearch::report() {
+  const double before = 0.2;  // the first span
+  const double done =
+      std::max(static_cast<double>(begun_), branched_ * 1e-6) / static_cast<double>(effort_);
+  if (options_.progress) options_.progress(before + (1 - before) * std::min(1.0, done));
+  const SearchStep step{evaluated(contenders_, built_), known(best_time()),
+                        known(least_bound(contenders_))};
+  if (history_.empty() || history_.back() != step) history_.push_back(step);
+}
+
+double JointSearch::best_time() const {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Contender& c : contenders_)
+    if (c.candidates) best = std::min(best, c.candidates->best_time());
+  for (const BuiltPlan& b : built_)
+    if (b.plan) best = std::min(best, static_cast<double>(b.plan->estimate.count()));
+  return best;
+}
+
+std::vector<std::size_t> JointSearch::by_time() const {
+  std::vector<std::size_t> order;
+  for (const Contender& c : contenders_)
+    if (c.candidates && c.candidates->best()) order.push_back(c.number);
+  std::ranges::stable_sort(order, {},
+                           [&](std::size_t i) { return contenders_[i].candidates->best_time(); });
+  return order;
+}
+
+}  // namespace pfeife

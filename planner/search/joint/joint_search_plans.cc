@@ -1,0 +1,207 @@
+// The steps of the joint search that find plans.
+#include <limits>
+#include <map>
+
+#include "planner/ir/error.h"
+#include "planner/schedules/families.h"
+#include "planner/search/bound/segment_bound.h"
+#include "planner/search/bound/stage_bound.h"
+#include "planner/search/cuts/start_cuts.h"
+#include "planner/search/joint/class_digest.h"
+#include "planner/search/joint/joint_search.h"
+
+namespace pfeife {
+namespace {
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr std::size_t kPolishedFirst = 4;   ///< schedules that make the first upper bound
+constexpr std::size_t kAnnealed = 8;        ///< schedules annealed of each number of loops
+constexpr std::size_t kAnnealing = 3;       ///< batches, of effort 1
+constexpr std::size_t kLonger = 8;          ///< more for the two best of all
+constexpr std::size_t kAnnealedLonger = 2;  ///< if they are close to the best, and memory binds
+constexpr std::size_t kMostRuns = 64;       ///< seeds apart
+constexpr double kClose = 1.05;             ///< times the best
+constexpr double kRoom = 0.1;               ///< of the limit; with more on all ranks none binds
+constexpr std::size_t kShared = 16;         ///< cuts of other schedules that one tries
+constexpr double kJudging = 5e8;            ///< ns for the simple cuts of all schedules
+constexpr double kDescentsMore = 5e5;       ///< ns for those that follow, per effort
+constexpr double kDescents = 1.5e9;         ///< ns for descents on all schedules
+}  // namespace
+
+void JointSearch::place_start() {
+  contenders_.resize(problem_.schedules.size());
+  std::map<std::vector<RankId>, std::vector<Cuts>> simple;
+  for (std::size_t i = 0; i < contenders_.size(); ++i) {
+    const ScheduleSpec& spec = problem_.schedules[i];
+    Placement placement = placement_for(spec);
+    placement.device_of_rank = problem_.device_of_rank;
+    contenders_[i].number = i;
+    const auto [at, added] = simple.try_emplace(placement.rank_of_stage);
+    if (added) at->second = simple_cuts(model_, placement);
+    contenders_[i].simple = at->second;
+    if (at->second.empty())
+      contenders_[i].impossible =
+          stream_all("the model has no ", spec.stages(), " stages: too few legal cuts");
+  }
+  each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
+    const ScheduleSpec& spec = problem_.schedules[c.number];
+    c.candidates = std::make_unique<Candidates>(model_, problem_, spec);
+    c.floor = segment_bound(model_, problem_, c.candidates->schedule());
+    if (spec.loops == 1)
+      c.simple.push_back(stage_cuts(model_, c.candidates->costs(), c.candidates->schedule()));
+    c.start.score = kInfinite;
+    std::vector<double> times;
+    std::vector<char> sure;
+    c.candidates->search_times(c.simple, times, sure);
+    for (std::size_t k = 0; k < c.simple.size(); ++k)
+      if (const double worth = c.candidates->weigh(c.simple[k], times[k]);
+          c.start.cuts.empty() || worth < c.start.score)
+        c.start = {c.simple[k], worth};
+  });
+  each_within(kJudging, ranked([](const Contender& c) { return c.start.score; }), [](Contender& c) {
+    if (c.start.score < Candidates::kTooFull) c.offer(c.start.cuts);
+    for (const Cuts& cuts : c.simple)
+      if (&cuts == &c.simple.front() || !c.candidates->surely_too_full(cuts)) c.offer(cuts);
+  });
+  find_first();
+}
+
+/// Where no simple cuts fit: a plan to compare with, from cuts that leave room.
+void JointSearch::find_first() {
+  const std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
+  for (std::size_t k = 0; k < order.size() && best_time() == kInfinite; k += kSideBySide)
+    each({order.begin() + static_cast<std::ptrdiff_t>(k),
+          order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), k + kSideBySide))},
+         [](Contender& c) { c.make_room(); });
+}
+
+void JointSearch::polish_first() {
+  std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
+  order.resize(std::min(order.size(), kPolishedFirst));
+  each(order, [](Contender& c) { c.descend_and_offer(c.start.cuts); });
+}
+
+/// From the start of every schedule, or what its proof came near to.
+void JointSearch::descend_all() {
+  each_within(kDescents, ranked([](const Contender& c) { return c.bound(); }),
+              [&, target = best_time()](Contender& c) {
+                if (!may_beat(c, target)) return;
+                c.make_room();
+                c.descend_from_nearest();
+              });
+  share_cuts();
+}
+
+/// False: no cuts of it are faster. Bounds it first if nobody has: that takes less time than what
+/// is then saved of schedules that are out.
+bool JointSearch::may_beat(Contender& c, double target) {
+  if (!c.proof && c.candidates->stages() <= Relaxation::kFewStages) bound(c, target);
+  return c.open() && c.bound() < target;
+}
+
+/// The same of those that have a proof by now.
+void JointSearch::descend_more(std::size_t span) {
+  std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
+  std::erase_if(order, [&](std::size_t i) {
+    const Contender& c = contenders_[i];
+    return c.near || !c.proof || c.proof->nearest().empty();
+  });
+  each_within(static_cast<double>(span) * kDescentsMore, order,
+              [](Contender& c) { c.descend_from_nearest(); });
+}
+
+void JointSearch::anneal_best(std::size_t span) {
+  // The best of each number of loops, so that more loops to choose from leave those there were
+  // their part.
+  std::map<std::size_t, std::size_t> annealed;
+  std::vector<std::size_t> order = ranked([](const Contender& c) {
+    return std::pair{c.start.score, c.bound()};
+  });
+  std::erase_if(
+      order, [&](std::size_t i) { return annealed[problem_.schedules[i].loops]++ >= kAnnealed; });
+  const auto anneal_runs = [&](Contender& c, std::size_t per_effort, std::size_t first) {
+    for (AnnealingRun run : annealing_runs(per_effort * begun_, per_effort * (begun_ + span))) {
+      run.number += first;
+      anneal_run(c, run);
+    }
+  };
+  each_within(kDescents, order, [&, target = best_time()](Contender& c) {
+    if (may_beat(c, target)) anneal_runs(c, kAnnealing, 0);
+  });
+  share_cuts();
+  order = ranked([](const Contender& c) { return c.candidates->best_time(); });
+  order.resize(std::min(order.size(), kAnnealedLonger));
+  // Where there is room, cuts that fit lie side by side, and the first runs find the way.
+  const double room = kRoom * static_cast<double>(std::ranges::max(problem_.memory_limit).value);
+  std::erase_if(order, [&, best = best_time()](std::size_t i) {
+    const Candidates& candidates = *contenders_[i].candidates;
+    if (!candidates.best()) return best < kInfinite;
+    return candidates.best_time() > kClose * best ||
+           candidates.excess(candidates.best_cuts()) < -room;
+  });
+  each(order, [&](Contender& c) { anneal_runs(c, kLonger, kMostRuns); });
+  share_cuts();
+}
+
+/// What is found is judged at once, so that the next run knows what the exact memory rule refuses.
+void JointSearch::anneal_run(Contender& c, AnnealingRun run) {
+  const std::uint64_t seed =
+      digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003 + run.number;
+  const Scored found = anneal(*c.candidates, c.start, run.batches, seed);
+  if (found.score >= c.start.score) return;
+  c.offer(found.cuts);
+  c.descend_and_offer(found.cuts);
+}
+
+/// The best cuts of every schedule are tried with the others of as many stages: schedules that
+/// differ little have much the same best cuts, but not each finds them.
+void JointSearch::share_cuts() {
+  std::map<std::size_t, std::vector<Cuts>> good;
+  for (const std::size_t i : by_time())
+    if (auto& some = good[contenders_[i].candidates->stages()]; some.size() < kShared)
+      some.push_back(contenders_[i].candidates->best_cuts());
+  each_within(kDescents, ranked([](const Contender& c) { return c.bound(); }), [&](Contender& c) {
+    const auto some = good.find(c.candidates->stages());
+    if (some == good.end()) return;
+    std::vector<double> times;
+    std::vector<char> sure;
+    c.candidates->search_times(some->second, times, sure);
+    Scored best = c.start;
+    for (std::size_t k = 0; k < times.size(); ++k)
+      if (times[k] < best.score)
+        if (const Scored found = score(*c.candidates, some->second[k]); found.score < best.score)
+          best = found;
+    if (best.score < c.start.score) c.descend_and_offer(best.cuts);
+  });
+}
+
+void JointSearch::build_orders(std::size_t span) {
+  std::vector<Partition> starts;
+  for (const std::size_t i : by_time())
+    starts.push_back(contenders_[i].candidates->best()->partition);
+  built_.resize(to_build_.size());
+  std::vector<char> worth(built_.size());
+  for (std::size_t i = 0; i < worth.size(); ++i) worth[i] = begun_ == 0 || may_build_faster(i);
+  parallel_for(built_.size(), options_.threads, [&](std::size_t i) {
+    if (!worth[i]) return;
+    to_build_search_[i].work(starts, span, options_.seed + 10 * begun_);
+    built_[i] = to_build_search_[i].result();
+  });
+}
+
+/// Of a schedule whose orders are built for the costs: not if it is known to have no plan, or no
+/// faster one.
+bool JointSearch::may_build_faster(std::size_t i) const {
+  if (!built_[i].impossible.empty() || built_[i].nothing_fits) return false;
+  const auto bounded = std::ranges::find(any_order_, to_build_[i], &AnyOrder::spec);
+  return bounded == any_order_.end() || bounded->bound() < best_time();
+}
+
+/// Something is left to do that may find a first plan or a faster one.
+bool JointSearch::may_find_faster() const {
+  if (!ranked([](const Contender&) { return 0; }).empty()) return true;
+  for (std::size_t i = 0; i < to_build_.size(); ++i)
+    if (begun_ == 0 || may_build_faster(i)) return true;
+  return false;
+}
+
+}  // namespace pfeife

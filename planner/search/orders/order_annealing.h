@@ -1,0 +1,17 @@
+// Cuts that move while the order is built anew for every one of them. Under a tight memory limit
+// the best cuts give the first ranks fewer layers, so that they have room for more microbatches;
+// no order that is kept shows that.
+#pragma once
+
+#include "planner/search/orders/order_builder.h"
+
+namespace pfeife {
+
+/// The best order and cuts of `tries` random moves of cuts from `from`, each with the orders of two
+/// rules (zb_greedy.h): nullptr if nothing that fits was found. `evaluated` counts the moves.
+/// Deterministic.
+std::unique_ptr<Candidates> anneal_orders(const OrderBuilder& builder, const Cuts& from,
+                                          const std::vector<bool>& recompute, std::size_t tries,
+                                          std::uint64_t seed, std::size_t& evaluated);
+
+}  // namespace pfeife

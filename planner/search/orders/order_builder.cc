@@ -1,0 +1,116 @@
+#include "planner/search/orders/order_builder.h"
+
+#include <algorithm>
+
+#include "planner/cost/evaluate.h"
+#include "planner/cost/memory.h"
+#include "planner/cost/stage_costs.h"
+#include "planner/ir/lower.h"
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::size_t kFits = 4;  ///< builds at most until the order fits into the memory
+
+bool better(const Candidates& a, const Candidates& b) {
+  if (a.best() || b.best()) return a.best_time() < b.best_time();
+  const auto lack = [](const Candidates& c) {
+    return c.closest()->needed - c.closest()->available;
+  };
+  return lack(a) < lack(b);
+}
+
+}  // namespace
+
+OrderBuilder::OrderBuilder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+                           const ZeroBubbleOptions& options)
+    : model_(model),
+      problem_(problem),
+      spec_(spec),
+      placement_(placement_for(spec)),
+      options_(options) {
+  placement_.device_of_rank = problem.device_of_rank;
+}
+
+std::unique_ptr<Candidates> OrderBuilder::build(const Cuts& cuts) const {
+  const std::size_t stages = placement_.stages();
+  std::vector<bool> recompute(stages, problem_.recompute == Recompute::Full);
+  std::vector<bool> full(stages, false);  // stages of ranks that have been too full
+  auto best = build_for(cuts, recompute, full);
+  if (problem_.recompute != Recompute::Choose) return best;
+  std::vector<std::vector<bool>> others{full, std::vector<bool>(stages, true)};
+  if (full == recompute || full == others[1]) others.erase(others.begin());
+  for (const std::vector<bool>& other : others)
+    if (auto built = build_for(cuts, other, full); better(*built, *best)) best = std::move(built);
+  return best;
+}
+
+std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::size_t moves,
+                                                   std::uint64_t seed) const {
+  std::optional<Order> start = order_of(from.schedule());
+  if (!from.best() || !start) return nullptr;
+  const StageCosts costs = this->costs(from.best_cuts(), from.best()->recompute);
+  const Fits fits = [&](const Order& order) {
+    const Schedule lowered = lower(schedule_of(order), costs, placement_);
+    const std::vector<Bytes> peak = peak_memory(lowered, costs, placement_, problem_.memory_rule);
+    return std::ranges::equal(peak, problem_.memory_limit, std::less_equal{});
+  };
+  const OrderModel model(costs, placement_, spec_.microbatches, {});
+  const auto time = OrderClock(model).run(*start);
+  if (!time || !fits(*start)) return nullptr;
+  const TimedOrder better = improve(model, {*std::move(start), *time}, moves, fits, seed);
+  return judged(from.best_cuts(), schedule_of(better.order));
+}
+
+StageCosts OrderBuilder::costs(const Cuts& cuts, const std::vector<bool>& recompute) const {
+  return stage_costs(model_.layers(), model_.partition(cuts), placement_, model_.cluster(),
+                     recompute);
+}
+
+std::vector<Bytes> OrderBuilder::rooms(const StageCosts& costs) const {
+  std::vector<Bytes> room = problem_.memory_limit, temporary(room.size());
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const std::size_t r = placement_.rank_of_stage[s].index();
+    room[r] -= costs.stages[s].fixed();
+    temporary[r] = std::max(temporary[r], costs.stages[s].temporary.largest());
+  }
+  for (std::size_t r = 0; r < room.size(); ++r) room[r] -= temporary[r];
+  return room;
+}
+
+std::unique_ptr<Candidates> OrderBuilder::judged(const Cuts& cuts, Schedule order) const {
+  auto candidates = std::make_unique<Candidates>(model_, problem_, spec_, std::move(order));
+  candidates->offer(cuts, candidates->time(cuts));
+  return candidates;
+}
+
+/// The order for stages that are recomputed or not, and which ranks that makes too full.
+std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
+                                                    const std::vector<bool>& recompute,
+                                                    std::vector<bool>& full) const {
+  const StageCosts costs = this->costs(cuts, recompute);
+  std::vector<Bytes> room = rooms(costs);
+  for (std::size_t attempt = 1;; ++attempt) {
+    auto candidates = judged(
+        cuts, schedule_of(
+                  zero_bubble_order(costs, placement_, spec_.microbatches, room, options_).order));
+    const bool done = candidates->best() && problem_.recompute != Recompute::Choose;
+    if (done || attempt == kFits) return candidates;
+    const EvaluatedPlan plan =
+        evaluate(model_.layers(), model_.cluster(), candidates->schedule(), placement_,
+                 model_.partition(cuts), problem_.memory_rule, recompute);
+    bool fits = true;
+    for (std::size_t r = 0; r < room.size(); ++r) {
+      const Bytes over = plan.peak_memory[r] - problem_.memory_limit[r];
+      room[r] = std::min(room[r], room[r] - over);
+      if (over <= Bytes{0}) continue;
+      fits = false;
+      for (std::size_t s = 0; s < full.size(); ++s)
+        if (placement_.rank_of_stage[s].index() == r) full[s] = true;
+    }
+    if (fits) return candidates;
+  }
+}
+
+}  // namespace pfeife

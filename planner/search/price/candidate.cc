@@ -1,0 +1,359 @@
+#include "planner/search/price/candidate.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "planner/cost/evaluate.h"
+#include "planner/cost/stage_costs.h"
+#include "planner/ir/error.h"
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+namespace {
+
+Placement placed(const Problem& problem, const ScheduleSpec& spec) {
+  Placement placement = placement_for(spec);
+  placement.device_of_rank = problem.device_of_rank;
+  return placement;
+}
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+LiveMemory::Of counted(Recompute recompute) {
+  return recompute == Recompute::None ? LiveMemory::Of::Kept : LiveMemory::Of::Recomputed;
+}
+
+}  // namespace
+
+Candidates::Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
+    : Candidates(model, problem, spec, generate(spec)) {
+  if (estimator_is_dear()) schedule_.reset();  // else hundreds of them would fill the memory
+}
+
+Candidates::Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+                       Schedule compute_only)
+    : model_(model),
+      problem_(problem),
+      spec_(spec),
+      placement_(placed(problem, spec)),
+      schedule_(std::move(compute_only)),
+      program_(*schedule_, placement_),
+      costs_(model, placement_),
+      live_(*schedule_, placement_, counted(problem.recompute)),
+      peaks_(live_),
+      known_(model, placement_),
+      durations_(program_.durations()),
+      above_bound_(placement_.ranks(), 0.0),
+      unsure_(std::numeric_limits<double>::infinity()),
+      best_time_(std::numeric_limits<double>::infinity()) {
+  if (problem.recompute == Recompute::Choose)
+    recomputation_.emplace(*schedule_, placement_, problem.memory_limit);
+}
+
+Schedule Candidates::schedule() const { return schedule_ ? *schedule_ : generate(spec_); }
+
+template <class Use>
+auto Candidates::with_schedule(const Use& use) const {
+  return schedule_ ? use(*schedule_) : use(generate(spec_));
+}
+
+CutCosts::Priced Candidates::price(const Cuts& cuts, const std::vector<bool>* recompute) {
+  ++evaluated_;
+  const CutCosts::Priced priced = costs_.price(cuts, program_, durations_.data(), 1, recompute);
+  program_.complete(durations_.data(), 1);
+  return priced;
+}
+
+std::vector<bool> Candidates::recomputed(const std::vector<bool>& chosen) const {
+  return problem_.recompute == Recompute::Full ? std::vector<bool>(stages(), true) : chosen;
+}
+
+EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const {
+  ++judged_;
+  return with_schedule([&](const Schedule& schedule) {
+    return evaluate(model_.layers(), model_.cluster(), schedule, placement_, model_.partition(cuts),
+                    problem_.memory_rule, recomputed(recompute));
+  });
+}
+
+double Candidates::work() const {
+  const auto nodes = static_cast<double>(program_.compute_nodes());
+  return static_cast<double>(evaluated_) * (0.4 * nodes + 40.0 * static_cast<double>(stages())) +
+         static_cast<double>(judged_) * 1500.0 * nodes +
+         static_cast<double>(weighed_) *
+             (20.0 * static_cast<double>(stages()) + 1.5 * static_cast<double>(live_.numbers()));
+}
+
+double Candidates::full_time(const Cuts& cuts, const std::vector<bool>& recompute) {
+  ++judged_;
+  const StageCosts costs = stage_costs(model_.layers(), model_.partition(cuts), placement_,
+                                       model_.cluster(), recomputed(recompute));
+  return with_schedule([&](const Schedule& schedule) {
+    return static_cast<double>(patterns_.estimate(schedule, placement_, costs).count());
+  });
+}
+
+double Candidates::time(const Cuts& cuts) {
+  const CutCosts::Priced priced = price(cuts);
+  return priced.exact ? program_.makespan(durations_, ends_, priced.tail) : full_time(cuts);
+}
+
+double Candidates::time_with(const Cuts& cuts, const std::vector<bool>& recompute) {
+  const CutCosts::Priced priced = price(cuts, &recompute);
+  return priced.exact ? program_.makespan(durations_, ends_, priced.tail)
+                      : full_time(cuts, recompute);
+}
+
+double Candidates::weigh(const Cuts& cuts, double time) {
+  if (const double much = excess(cuts); much > 0) return kTooFull + much;
+  if (!recomputation_) return time;
+  const Recomputation::Choice choice =
+      recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
+  return choice.any() ? time_with(cuts, choice.chosen) : time;
+}
+
+void Candidates::times(std::span<const Cuts> cuts, std::vector<double>& out, double enough) {
+  lane_times(cuts, out, sure_, false);
+  for (std::size_t k = 0; k < cuts.size(); ++k)
+    if (!sure_[k] && out[k] < enough) out[k] = time(cuts[k]);
+}
+
+void Candidates::search_times(std::span<const Cuts> cuts, std::vector<double>& out,
+                              std::vector<char>& sure) {
+  lane_times(cuts, out, sure, estimator_is_dear());
+}
+
+double Candidates::search_time(const Cuts& cuts) {
+  if (!estimator_is_dear()) return time(cuts);
+  const CutCosts::Priced priced = price(cuts);
+  if (!priced.exact && !costs_.link_all(cuts, program_, durations_.data(), 1)) return kInfinite;
+  return program_.makespan(durations_, ends_, priced.tail);
+}
+
+template <class Number>
+void Candidates::price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>& lanes, char* sure,
+                             char* hopeless, bool link) {
+  lanes.resize(program_.lane_rows());
+  Number* const durations = lanes.data()->lane.data();
+  for (std::size_t k = 0; k < cuts.size(); ++k) {
+    const CutCosts::Priced priced = costs_.price(cuts[k], program_, durations + k, Program::kLanes);
+    sure[k] = (priced.exact || link) && priced.tail == nullptr;
+    hopeless[k] = !priced.exact && link &&
+                  !costs_.link_all(cuts[k], program_, durations + k, Program::kLanes);
+  }
+  program_.complete(durations, Program::kLanes);
+}
+
+void Candidates::lane_times(std::span<const Cuts> cuts, std::vector<double>& out,
+                            std::vector<char>& sure, bool link) {
+  constexpr std::size_t kLanes = Program::kLanes;
+  out.resize(cuts.size()), sure.resize(cuts.size());
+  double times[kLanes];
+  char hopeless[kLanes];
+  for (std::size_t first = 0; first < cuts.size(); first += kLanes) {
+    const auto some = cuts.subspan(first, std::min(kLanes, cuts.size() - first));
+    bool done = costs_.is_narrow();
+    if (done) {
+      price_lanes(some, narrow_lanes_, &sure[first], hopeless, link);
+      done = program_.makespans(narrow_lanes_, times);
+    }
+    if (!done) {
+      price_lanes(some, lanes_, &sure[first], hopeless, link);
+      program_.makespans(lanes_, times);
+    }
+    for (std::size_t k = 0; k < some.size(); ++k)
+      out[first + k] = hopeless[k] ? kInfinite : times[k];
+  }
+  evaluated_ += cuts.size();
+}
+
+PathCounts<std::int32_t> Candidates::critical_path(const Cuts& cuts) {
+  price(cuts);
+  program_.makespan(durations_, ends_);
+  return program_.critical_path(durations_, ends_);
+}
+
+double Candidates::excess(const Cuts& cuts) const {
+  ++weighed_;
+  double worst = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (std::size_t r = 0; r < live_.ranks(); ++r) {
+    const double above = peaks_.peak(live_, model_, cuts, r) + above_bound_[r] -
+                         static_cast<double>(problem_.memory_limit[r].value);
+    worst = std::max(worst, above), sum += std::max(above, 0.0);
+  }
+  return worst > 0 ? sum : worst;
+}
+
+bool Candidates::surely_too_full(const Cuts& cuts) const {
+  for (std::size_t r = 0; r < live_.ranks(); ++r)
+    if (live_.peak(model_, cuts, r) > static_cast<double>(problem_.memory_limit[r].value))
+      return true;
+  return false;
+}
+
+bool Candidates::fits(const EvaluatedPlan& plan) const {
+  for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
+    if (plan.peak_memory[r] > problem_.memory_limit[r]) return false;
+  return true;
+}
+
+bool Candidates::keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute) {
+  const auto time = static_cast<double>(plan.estimate.count());
+  if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) return false;
+  if (problem_.recompute == Recompute::Full) recompute.assign(stages(), true);
+  if (std::ranges::find(recompute, true) == recompute.end()) recompute.clear();
+  best_ = PlannedSchedule{spec_, model_.partition(cuts), plan.estimate, std::move(plan.peak_memory),
+                          std::move(recompute)};
+  best_cuts_ = cuts, best_time_ = time;
+  return true;
+}
+
+bool Candidates::refuse(const Cuts& cuts, const EvaluatedPlan& plan) {
+  refused_.insert(cuts);
+  std::size_t worst = 0;
+  for (std::size_t r = 1; r < plan.peak_memory.size(); ++r)
+    if (plan.peak_memory[r] - problem_.memory_limit[r] >
+        plan.peak_memory[worst] - problem_.memory_limit[worst])
+      worst = r;
+  const Bytes lack = plan.peak_memory[worst] - problem_.memory_limit[worst];
+  if (!closest_ || lack < closest_->needed - closest_->available)
+    closest_ = Infeasible{RankId{static_cast<std::int64_t>(worst)}, plan.peak_memory[worst],
+                          problem_.memory_limit[worst], spec_, model_.partition(cuts)};
+  return false;
+}
+
+void Candidates::join(Candidates& copy) {
+  if (copy.judged_ > 0) above_bound_ = copy.above_bound_;
+  evaluated_ += std::exchange(copy.evaluated_, 0);
+  judged_ += std::exchange(copy.judged_, 0);
+  weighed_ += std::exchange(copy.weighed_, 0);
+  unsure_ = std::min(unsure_, copy.unsure_);
+  refused_.merge(copy.refused_);
+  known_.learn(copy.known_);
+  const auto lack = [](const Infeasible& i) { return i.needed - i.available; };
+  if (copy.closest_ && (!closest_ || lack(*copy.closest_) < lack(*closest_)))
+    closest_ = copy.closest_;
+  if (copy.best_ && std::pair(copy.best_time_, copy.best_cuts_) < std::pair(best_time_, best_cuts_))
+    best_ = copy.best_, best_time_ = copy.best_time_, best_cuts_ = copy.best_cuts_;
+}
+
+void Candidates::follow(const Candidates& original) {
+  evaluated_ = judged_ = weighed_ = 0;
+  above_bound_ = original.above_bound_;
+  refused_ = original.refused_, known_ = original.known_;
+  closest_ = original.closest_, unsure_ = original.unsure_;
+  best_ = original.best_, best_time_ = original.best_time_, best_cuts_ = original.best_cuts_;
+}
+
+bool Candidates::offer(const Cuts& cuts, double time) {
+  if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) return false;
+  if (refused_.contains(cuts)) return false;
+  if (recomputation_) return offer_recomputed(cuts);
+  if (refuse_known(cuts)) return false;
+  EvaluatedPlan plan = evaluated(cuts, {});
+  PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
+               time, " ns, the estimator at ", plan.estimate.count());
+  if (fits(plan)) return keep(cuts, std::move(plan), {});
+  if (problem_.recompute == Recompute::None) known_.learn(cuts, plan.costs);
+  for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
+    if (plan.peak_memory[r] > problem_.memory_limit[r])
+      above_bound_[r] =
+          static_cast<double>(plan.peak_memory[r].value) - live_.peak(model_, cuts, r);
+  return refuse(cuts, plan);
+}
+
+/// Refuses cuts that surely lack no less than others that were judged in full; if some have fitted,
+/// those that surely lack anything: nobody asks for the least lack then.
+bool Candidates::refuse_known(const Cuts& cuts) {
+  if (!closest_ || problem_.recompute != Recompute::None) return false;
+  std::vector<double> above(live_.ranks());
+  double most = 0;
+  for (std::size_t r = 0; r < live_.ranks(); ++r) {
+    above[r] = known_.peak(live_, cuts, r).value_or(0) -
+               static_cast<double>(problem_.memory_limit[r].value);
+    most = std::max(most, above[r]);
+  }
+  const Bytes least = best_ ? Bytes{1} : closest_->needed - closest_->available;
+  if (most < static_cast<double>(least.value)) return false;
+  for (std::size_t r = 0; r < live_.ranks(); ++r)
+    if (above[r] > 0)
+      above_bound_[r] = above[r] + static_cast<double>(problem_.memory_limit[r].value) -
+                        live_.peak(model_, cuts, r);
+  refused_.insert(cuts);
+  return true;
+}
+
+/// Chooses what is recomputed and judges that. Where more is recomputed than every choice must, a
+/// better one may exist: unsure_ remembers how good it may be.
+bool Candidates::offer_recomputed(const Cuts& cuts) {
+  constexpr std::size_t kAllChoices = 6;  // stages
+  Recomputation::Choice choice = recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
+  if (!choice.possible) return refuse(cuts, evaluated(cuts, std::vector<bool>(stages(), true)));
+  const double least = time_with(cuts, choice.forced);
+  if (least > best_time_ || (least == best_time_ && cuts >= best_cuts_)) return false;
+  if (stages() <= kAllChoices) return try_all_choices(cuts, choice.forced);
+  if (choice.chosen != choice.forced) {
+    // The margin may be too careful for these cuts.
+    EvaluatedPlan plan = evaluated(cuts, choice.forced);
+    if (fits(plan)) {
+      refused_.insert(cuts);  // nothing better comes of them
+      return keep(cuts, std::move(plan), choice.forced);
+    }
+  }
+  std::vector<bool>& chosen = choice.chosen;
+  while (true) {
+    EvaluatedPlan plan = evaluated(cuts, chosen);
+    const bool forced = chosen == choice.forced;
+    if (!forced) unsure_ = std::min(unsure_, least);
+    if (fits(plan)) {
+      if (keep(cuts, std::move(plan), chosen)) return true;
+      refused_.insert(cuts);
+      return false;
+    }
+    bool more = false;
+    for (std::size_t r = 0; r < plan.peak_memory.size(); ++r) {
+      if (plan.peak_memory[r] <= problem_.memory_limit[r]) continue;
+      above_bound_[r] = static_cast<double>(plan.peak_memory[r].value) -
+                        recomputation_->peak(model_, cuts, r, chosen);
+      const auto& local = live_.stages(r);
+      const auto next = std::ranges::find_if(local, [&](std::size_t s) { return !chosen[s]; });
+      if (next != local.end()) chosen[*next] = more = true;
+    }
+    if (more) continue;
+    unsure_ = std::min(unsure_, least);
+    return refuse(cuts, plan);
+  }
+}
+
+bool Candidates::try_all_choices(const Cuts& cuts, const std::vector<bool>& forced) {
+  bool kept = false, judged = false, fit = false;
+  std::optional<EvaluatedPlan> last;
+  for (std::size_t subset = 0; subset < std::size_t{1} << stages(); ++subset) {
+    std::vector<bool> tried(stages());
+    bool enough = true;
+    for (std::size_t s = 0; s < stages(); ++s) {
+      tried[s] = (subset >> s & 1U) != 0;
+      enough = enough && (tried[s] || !forced[s]);
+    }
+    if (!enough || !recomputation_->may_fit(model_, cuts, tried)) continue;
+    const double time = time_with(cuts, tried);
+    if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) continue;
+    EvaluatedPlan plan = evaluated(cuts, tried);
+    PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
+                 time, " ns, the estimator at ", plan.estimate.count());
+    judged = true;
+    if (fits(plan)) {
+      fit = true;
+      kept = keep(cuts, std::move(plan), tried) || kept;
+    } else {
+      last = std::move(plan);
+    }
+  }
+  if (judged && !fit) return refuse(cuts, *last);
+  refused_.insert(cuts);  // nothing better comes of them
+  return kept;
+}
+
+}  // namespace pfeife

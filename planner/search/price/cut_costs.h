@@ -1,0 +1,114 @@
+// Prices cuts for a Program: the durations of every stage and the latencies between neighbours, in
+// a fraction of a microsecond.
+//
+// What the Program leaves out is looked at here: a skip transfer never binds if it takes no longer
+// than the chain of stages beside it (it starts at the same event and ends at the same one), so the
+// Program is exact unless price() says otherwise.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "planner/search/price/cut_model.h"
+
+namespace pfeife {
+
+class CutCosts {
+ public:
+  CutCosts(const CutModel& model, const Placement& placement);
+
+  struct Priced {
+    bool exact = true;                    ///< false: a skip may bind, only the full estimator knows
+    const ReductionTail* tail = nullptr;  ///< if stages share parameters; valid until destruction
+  };
+  /// Writes durations[index * stride] for all base indices of `program` (not what
+  /// Program::complete adds). The stages of `recompute`, if it is given, are recomputed.
+  Priced price(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
+               const std::vector<bool>* recompute = nullptr);
+  /// The same in 32 bits; only if is_narrow().
+  Priced price(const Cuts& cuts, const Program& program, Program::Narrow* durations,
+               std::size_t stride);
+  /// One microbatch and the optimizer on all stages together take less than 2^31 ns.
+  bool is_narrow() const { return is_narrow_; }
+  /// Of durations as price() wrote them: transfers between neighbours that do not exist become ones
+  /// that take no time. True if the program then surely takes no less than the cuts do: all that is
+  /// left out is no longer than the chain, and further dependencies shorten nothing.
+  template <class Number>
+  bool link_all(const Cuts& cuts, const Program& program, Number* durations, std::size_t stride);
+
+  /// Lower bounds, for all cuts with p[i] = q, p[i-1] <= latest_begin, p[i+1] >= earliest_end, of
+  /// the latencies of boundary i; kNever if the transfer may not exist.
+  struct Latency {
+    double forward = Program::kNever, backward = Program::kNever;
+  };
+  Latency sure_latency(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
+                       std::int32_t earliest_end) const;
+  /// Values and gradients are sent for all such stages.
+  bool surely_linked(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
+                     std::int32_t earliest_end) const;
+  /// At least the latencies of a boundary at q, however long its stages are (within positions
+  /// first..last), if they are linked; kNever where they cannot be.
+  Latency linked_latency(std::size_t boundary, std::int32_t q, std::int32_t first,
+                         std::int32_t last) const;
+
+  std::size_t kind(std::size_t stage) const { return kind_[stage]; }
+  const std::vector<std::size_t>& kinds() const { return kind_; }
+  /// Per F and per B or I of a stage, and once a step with its optimizer (ns).
+  double action_overhead(std::size_t stage) const { return action_overhead_[stage]; }
+  double step_overhead(std::size_t stage) const { return step_overhead_[stage]; }
+  bool crosses_ranks(std::size_t boundary) const {
+    return placement_.rank_of_stage[boundary - 1] != placement_.rank_of_stage[boundary];
+  }
+
+ private:
+  struct Message {
+    std::int64_t timed = 0, timed_gradient = 0, published = 0, published_gradient = 0;
+    bool any = false, any_gradient = false;
+    void add(const LayerValue& value);
+  };
+  struct Known {  // the last answer for a boundary at a position
+    std::uint64_t mask = 0;
+    std::int32_t before = -1, after = -1;
+    Latency latency;
+    std::array<Program::Narrow, 2> narrow{};  // the same: forward, backward
+  };
+  Latency latency(std::size_t from, std::size_t to, const Message& message) const;
+  const Known& neighbour(std::size_t boundary, const Cuts& cuts);
+  void renew(Known& known, std::size_t boundary, std::int32_t q, std::int32_t before,
+             std::int32_t after);
+  void price_works(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
+                   const std::vector<bool>* recompute) const;
+  void price_works(const Cuts& cuts, const Program& program, Program::Narrow* durations,
+                   std::size_t stride) const;
+  /// What is left when the works of stages are priced.
+  template <class Number>
+  Priced price_rest(const Cuts& cuts, const Program& program, Number* durations,
+                    std::size_t stride);
+  bool skips(const Cuts& cuts) const;
+  /// Where a boundary may be: stages before it and behind it have a segment each.
+  std::size_t free_positions(std::size_t positions) const {
+    return positions > placement_.stages() ? positions - placement_.stages() : 0;
+  }
+  /// No skip binds for sure: whatever passes over a stage takes less than the stage itself.
+  template <class Number>
+  bool skips_are_short(const Cuts& cuts, const Program& program, const Number* durations,
+                       std::size_t stride) const;
+  template <class Number>
+  bool skip_may_bind(const Cuts& cuts, const Program& program, const Number* durations,
+                     std::size_t stride);
+  template <class Number>
+  const ReductionTail* reductions(const Cuts& cuts, const Program& program, const Number* durations,
+                                  std::size_t stride);
+
+  const CutModel& model_;
+  Placement placement_;
+  std::vector<std::size_t> kind_;                                     // [stage]
+  std::vector<double> action_overhead_, step_overhead_;               // [stage]
+  std::vector<std::array<Program::Narrow, kWorks>> narrow_overhead_;  // [stage][work]
+  bool is_narrow_ = false;
+  std::vector<Known> known_;             // [boundary i * free_positions + q - i]
+  std::vector<double> longest_message_;  // [q] at least the time of any message across q
+  std::map<std::vector<std::int32_t>, ReductionTail> tails_;  // by the stages of shared parameters
+};
+
+}  // namespace pfeife

@@ -1,0 +1,218 @@
+#include "planner/search/price/cut_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <set>
+
+namespace pfeife {
+
+CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule, bool recompute)
+    : layers_(layers), cluster_(cluster) {
+  const auto count = static_cast<std::int32_t>(layers.size());
+  layer_.push_back(0);
+  for (std::int32_t l = 0; l < count; ++l) {
+    segment_.push_back(static_cast<std::int32_t>(layer_.size()) - 1);
+    if (l + 1 == count || layers.layers[static_cast<std::size_t>(l)].no_cut_after.empty())
+      layer_.push_back(l + 1);
+  }
+  sum_times(recompute);
+  copy_narrow_times();
+  sum_memory(rule);
+  sum_temporary(rule);
+  list_crossings();
+}
+
+Partition CutModel::partition(const Cuts& cuts) const {
+  Partition partition;
+  for (std::size_t s = 1; s + 1 < cuts.size(); ++s)
+    partition.cuts.push_back(layer_[static_cast<std::size_t>(cuts[s])] - 1);
+  return partition;
+}
+
+std::optional<Cuts> CutModel::cuts(const Partition& partition) const {
+  Cuts found{0};
+  for (const std::int32_t cut : partition.cuts) {
+    const auto at = std::ranges::lower_bound(layer_, cut + 1);
+    if (at == layer_.end() || *at != cut + 1) return std::nullopt;
+    found.push_back(static_cast<std::int32_t>(at - layer_.begin()));
+  }
+  found.push_back(last());
+  return found;
+}
+
+static void accumulate(std::vector<double>& sums) {
+  for (std::size_t i = 1; i < sums.size(); ++i) sums[i] += sums[i - 1];
+}
+static double number(Nanoseconds time) { return static_cast<double>(time.count()); }
+static double number(Bytes bytes) { return static_cast<double>(bytes.value); }
+
+void CutModel::sum_times(bool recompute) {
+  const std::size_t size = layer_.size();
+  time_.resize(cluster_.kinds.size());
+  for (std::size_t kind = 0; kind < time_.size(); ++kind) {
+    for (auto& sums : time_[kind]) sums.assign(size, 0.0);
+    auto& [forward, input, weight, optimizer] = time_[kind];
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const LayerTimes& t = layers_.layers[l].times.at(kind);
+      const auto at = static_cast<std::size_t>(segment_[l]) + 1;
+      forward[at] += number(t.forward);
+      input[at] += number(t.backward_input) + (recompute ? number(t.forward) : 0);
+      weight[at] += number(t.backward_weight);
+      optimizer[at] += number(t.optimizer);
+    }
+    for (const LayerParameter& p : layers_.parameters)
+      if (!p.users.empty() && !p.optimizer.empty())
+        optimizer[static_cast<std::size_t>(segment(p.users.front())) + 1] +=
+            number(p.optimizer.at(kind));
+    for (auto& sums : time_[kind]) accumulate(sums);
+    std::vector<double> load(size);
+    for (std::size_t i = 0; i < size; ++i) load[i] = forward[i] + input[i] + weight[i];
+    load_.push_back(std::move(load));
+  }
+}
+
+void CutModel::copy_narrow_times() {
+  narrow_times_.resize(time_.size());
+  for (std::size_t kind = 0; kind < time_.size(); ++kind) {
+    double all = 0;
+    for (const auto& sums : time_[kind]) all += sums.back();
+    if (all > 0x1p30) continue;
+    narrow_times_[kind].resize(layer_.size());
+    for (std::size_t q = 0; q < layer_.size(); ++q)
+      for (std::size_t w = 0; w < kWorks; ++w)
+        narrow_times_[kind][q][w] = Program::narrow(time_[kind][w][q]);
+  }
+}
+
+void CutModel::sum_memory(MemoryRule rule) {
+  const std::size_t size = layer_.size();
+  for (auto& sums : held_) sums.assign(size, 0.0);
+  auto& [fixed, saved, weight_saved] = held_;
+  const bool reference = rule == MemoryRule::Reference;
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const Layer& layer = layers_.layers[l];
+    const auto at = static_cast<std::size_t>(segment_[l]);
+    saved[at + 1] += number(layer.saved);
+    if (!reference) weight_saved[at + 1] += number(layer.weight_saved);
+  }
+  std::set<std::size_t> values;  // a value that crosses counts once, however many storages name it
+  for (const LayerStorage& storage : layers_.storages) {
+    if (!storage.weight_savers.empty() && !reference)
+      weight_saved[static_cast<std::size_t>(segment(storage.weight_savers.front())) + 1] +=
+          number(storage.bytes);
+    if (storage.savers.empty() || (storage.value && !values.insert(*storage.value).second))
+      continue;
+    saved[static_cast<std::size_t>(segment(storage.savers.front())) + 1] += number(storage.bytes);
+  }
+  for (const LayerParameter& p : layers_.parameters) {
+    std::vector<std::int32_t> users;
+    for (const LayerId user : p.users) users.push_back(segment(user));
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+    if (users.empty()) continue;
+    fixed[static_cast<std::size_t>(users.front()) + 1] +=
+        reference ? 4 * number(p.bytes) : number(p.bytes + p.gradient + p.state);
+    if (users.size() > 1) shared_.push_back(std::move(users));
+  }
+  for (auto& sums : held_) accumulate(sums);
+}
+
+/// What stage_temporary() says of any stage, at least: a storage counts for its first saver alone,
+/// and W keeps it during I if the first one of both kinds is in the same segment.
+void CutModel::sum_temporary(MemoryRule rule) {
+  const bool reference = rule == MemoryRule::Reference;
+  std::vector<PassBytes> own(layers_.size());  // [layer]
+  for (std::size_t l = 0; l < layers_.size() && !reference; ++l) {
+    const Layer& layer = layers_.layers[l];
+    own[l] = {layer.saved, layer.saved, layer.saved - layer.weight_saved, layer.weight_saved};
+  }
+  std::set<std::size_t> values;
+  for (const LayerStorage& storage : layers_.storages) {
+    if (reference) break;
+    const auto& weight = storage.weight_savers;
+    if (!weight.empty()) own[weight.front().index()].weight += storage.bytes;
+    if (storage.savers.empty() || (storage.value && !values.insert(*storage.value).second))
+      continue;
+    const LayerId first = storage.savers.front();
+    own[first.index()].forward += storage.bytes;
+    own[first.index()].backward += storage.bytes;
+    if (weight.empty() || segment(weight.front()) != segment(first))
+      own[first.index()].input += storage.bytes;
+  }
+  constexpr std::array kParts{&PassBytes::forward, &PassBytes::backward, &PassBytes::input,
+                              &PassBytes::weight};
+  for (std::size_t pass = 0; pass < kPasses; ++pass) {
+    auto& [most, held, highest] = temporary_[pass];
+    held.assign(layer_.size(), 0.0);
+    most.assign(1, std::vector<double>(layer_.size(), std::numeric_limits<double>::lowest()));
+    double sum = 0;
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const Layer& layer = layers_.layers[l];
+      const auto at = static_cast<std::size_t>(segment_[l]);
+      double during = number(reference ? layer.temporary.largest() : layer.temporary.*kParts[pass]);
+      if (kParts[pass] == &PassBytes::input && !reference) during += number(layer.weight_saved);
+      sum += number(own[l].*kParts[pass]);
+      most[0][at] = std::max(most[0][at], sum + during);
+      held[at + 1] = sum;
+    }
+    for (std::size_t width = 1; 2 * width < layer_.size(); width *= 2) {
+      std::vector<double> wider = most.back();
+      for (std::size_t i = 0; i + width < layer_.size(); ++i)
+        wider[i] = std::max(wider[i], most.back()[i + width]);
+      most.push_back(std::move(wider));
+    }
+    highest = temporary(static_cast<Op>(pass), 0, last()) + held.back() -
+              std::min(0.0, std::ranges::min(held));
+  }
+}
+
+double CutModel::temporary(Op op, std::int32_t from, std::int32_t to) const {
+  if (to <= from) return 0;
+  const auto width = static_cast<std::uint32_t>(to - from);
+  const auto level = static_cast<std::size_t>(std::bit_width(width)) - 1;
+  const auto& [most, held, highest] = temporary_[pass(op)];
+  const auto end = static_cast<std::size_t>(to);
+  return std::max(0.0, std::max(most[level][static_cast<std::size_t>(from)],
+                                most[level][end - (std::size_t{1} << level)]) -
+                           held[end]);
+}
+
+bool CutModel::all_linked() const {
+  for (std::int32_t q = 1; q < last(); ++q)
+    if (std::ranges::none_of(crossing(q), [&](const Crossing& c) {
+          return c.producer == q - 1 && c.next == q &&
+                 layers_.values[static_cast<std::size_t>(c.value)].gradient_bytes > Bytes{0};
+        }))
+      return false;
+  return true;
+}
+
+void CutModel::list_crossings() {
+  std::vector<std::vector<Crossing>> at(layer_.size());
+  extent_.assign(layer_.size(), {last(), -1, -1});
+  readers_.resize(layers_.values.size());
+  for (std::size_t v = 0; v < layers_.values.size(); ++v) {
+    const LayerValue& value = layers_.values[v];
+    std::vector<std::int32_t>& readers = readers_[v];
+    for (const LayerId reader : value.consumers) readers.push_back(segment(reader));
+    readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+    const std::int32_t producer = segment(value.producer);
+    std::size_t next = 0;
+    for (std::int32_t q = producer + 1; !readers.empty() && q <= readers.back(); ++q) {
+      while (readers[next] < q) ++next;
+      at[static_cast<std::size_t>(q)].push_back(
+          {producer, readers[next], static_cast<std::int32_t>(v)});
+      Extent& extent = extent_[static_cast<std::size_t>(q)];
+      extent.first_producer = std::min(extent.first_producer, producer);
+      extent.last_next = std::max(extent.last_next, readers[next]);
+      extent.last_reader = std::max(extent.last_reader, readers.back());
+    }
+  }
+  begin_.push_back(0);
+  for (const auto& list : at) {
+    crossing_.insert(crossing_.end(), list.begin(), list.end());
+    begin_.push_back(crossing_.size());
+  }
+}
+
+}  // namespace pfeife

@@ -1,0 +1,48 @@
+// Which stages to recompute so that given cuts fit their devices.
+//
+// A rank's memory depends on its own stages alone (the order of receives apart), so ranks are
+// looked at one by one, with the lower bound of LiveMemory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/search/price/live_memory.h"
+
+namespace pfeife {
+
+/// "recompute=all", "recompute=0 3" (stages), or "" if none is.
+std::string recomputed_text(const std::vector<bool>& recompute);
+
+class Recomputation {
+ public:
+  Recomputation(const Schedule& compute_only, const Placement& placement,
+                const std::vector<Bytes>& memory_limit);
+
+  struct Choice {
+    std::vector<bool> forced;  ///< [stage] recomputed in every choice that fits
+    std::vector<bool> chosen;  ///< a choice that fits by the bound and the margin: cheapest forward
+    bool possible = true;      ///< by the bound alone; false: no choice fits
+    bool any() const;          ///< something is chosen
+  };
+  /// `margin` ([rank], bytes): what the exact rule is expected to add to the bound.
+  Choice choose(const CutModel& model, const Cuts& cuts, const std::vector<std::size_t>& kind,
+                const std::vector<double>& margin) const;
+
+  /// By the bound alone; false: it surely does not.
+  bool may_fit(const CutModel& model, const Cuts& cuts, const std::vector<bool>& recompute) const;
+
+  double peak(const CutModel& model, const Cuts& cuts, std::size_t rank,
+              const std::vector<bool>& recompute) const {
+    return live_.peak(model, cuts, rank, recompute);
+  }
+
+ private:
+  void choose_rank(const CutModel& model, const Cuts& cuts, const std::vector<double>& forward,
+                   std::size_t rank, double margin, Choice& choice) const;
+
+  LiveMemory live_;
+  std::vector<double> limit_;  // [rank]
+};
+
+}  // namespace pfeife

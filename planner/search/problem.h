@@ -1,0 +1,91 @@
+// What a search is asked and what it answers: values only. search.h is the door.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/cost/memory.h"
+#include "planner/ir/certificate.h"
+#include "planner/ir/cluster.h"
+#include "planner/ir/layers.h"
+#include "planner/ir/plan.h"
+#include "planner/ir/result.h"
+#include "planner/ir/schedule.h"
+
+namespace pfeife {
+
+/// What is to be planned. Borrowed for the call.
+struct Problem {
+  const Layers& layers;
+  const Cluster& cluster;
+  std::vector<ScheduleSpec>
+      schedules;  ///< those to choose among; all of the same ranks and microbatches
+  std::vector<DeviceId> device_of_rank;
+  std::vector<Bytes> memory_limit;  ///< [rank]
+  std::optional<Partition> cuts;    ///< given cuts: only schedules are chosen
+  MemoryRule memory_rule = MemoryRule::Lifetimes;
+  Recompute recompute = Recompute::None;
+};
+
+struct SearchOptions {
+  std::size_t keep = 5;  ///< plans to return at most
+  std::uint64_t seed = 1;
+  std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 500
+  std::size_t threads = 1;
+  bool certificate = false;                       ///< record the proof: costs memory
+  std::function<void(double fraction)> progress;  ///< may be empty
+};
+
+/// One schedule with its best cuts.
+struct PlannedSchedule {
+  ScheduleSpec spec;
+  Partition partition;
+  Nanoseconds estimate{0};         ///< contention-free step time
+  std::vector<Bytes> peak_memory;  ///< [rank]
+  std::vector<bool> recompute;     ///< [stage]; empty = none
+  /// Compute-only, of a family that builds it for the costs; else spec says it.
+  std::optional<Schedule> order = std::nullopt;
+  friend bool operator==(const PlannedSchedule&, const PlannedSchedule&) = default;
+};
+
+/// Why nothing fits: the rank that lacks most in the least bad case.
+struct Infeasible {
+  RankId rank;
+  Bytes needed{0}, available{0};
+  ScheduleSpec spec;  ///< of the least bad case
+  Partition partition;
+  bool proven = false;  ///< no cuts of any listed schedule fit; false: none was found
+};
+
+/// Why a schedule is not among the plans.
+struct Rejected {
+  ScheduleSpec spec;
+  std::string reason;
+  std::optional<Nanoseconds> bound = std::nullopt;  ///< no cuts of it have a smaller estimate
+};
+
+struct SearchOutcome {
+  std::vector<PlannedSchedule> plans;  ///< best first; empty if infeasible
+  /// Of the best plans of the listed schedules, and all that were judged of those whose order is
+  /// built, those that are both slower and larger than none; the fastest first.
+  std::vector<PlannedSchedule> front;
+  std::optional<Infeasible>
+      infeasible;  ///< set iff plans is empty and some schedule could be built
+  std::vector<Rejected> rejected;
+  std::vector<SearchStep> history;  ///< best time and bound after each step of the search
+  std::optional<Bound> bound;       ///< of the estimate of any plan; of the given cuts, if they are
+  Recompute recompute = Recompute::None;  ///< Problem::recompute: what bound and plans are of
+  /// Proves the bound, or that nothing fits, to those who do not trust the search. Where the bound
+  /// is one that certificates cannot say, it proves less: Certificate::bound. Empty unless asked
+  /// for, if neither is proven, or under the reference memory rule.
+  std::shared_ptr<const Certificate> certificate;
+  std::size_t candidates = 0;  ///< evaluated
+};
+
+/// `search` of search.h, for steps below that search a smaller problem with it.
+using SearchFunction = std::function<SearchOutcome(const Problem&, const SearchOptions&)>;
+
+}  // namespace pfeife

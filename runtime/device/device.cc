@@ -1,0 +1,115 @@
+#include "runtime/device/device.h"
+
+#include <c10/core/AutogradState.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) { throw ConfigError({"--device"}, why); }
+
+/// Of "cuda" and "cuda:N".
+std::optional<int> card_number(const std::string& name) {
+  if (name == "cuda") return 0;
+  const std::string number = name.starts_with("cuda:") ? name.substr(5) : "";
+  if (number.empty() || number.size() > 3 || number.find_first_not_of("0123456789") != number.npos)
+    return {};
+  return std::stoi(number);
+}
+
+/// The three functions of NVIDIA's driver that are needed here, found when they are asked for.
+class Driver {
+ public:
+  Driver() : library_(dlopen("libcuda.so.1", RTLD_NOW)) {}  // stays loaded
+  bool is_there() const { return library_ != nullptr; }
+  int cards() const {
+    int count = 0;
+    const auto initialise = find<int (*)(unsigned)>("cuInit");
+    const auto number = find<int (*)(int*)>("cuDeviceGetCount");
+    return initialise && number && initialise(0) == 0 && number(&count) == 0 ? count : 0;
+  }
+  std::string name(int card) const {
+    char text[128] = "";
+    const auto name = find<int (*)(char*, int, int)>("cuDeviceGetName");
+    return name && name(text, sizeof text, card) == 0 ? text : "";
+  }
+
+ private:
+  template <class Function>
+  Function find(const char* name) const {
+    return library_ ? reinterpret_cast<Function>(dlsym(library_, name)) : nullptr;
+  }
+  void* library_;
+};
+
+void load_cuda() {
+  if (c10::impl::hasDeviceGuardImpl(at::kCUDA)) return;
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL)) return;
+  const char* reason = dlerror();
+  refuse(stream_all(
+      "LibTorch's library for CUDA cannot be loaded (", reason ? reason : "no reason given",
+      "); install all that it needs: pip install torch==2.11.0 without --no-deps, where "
+      "LIBTORCH_ROOT or build/venv has LibTorch"));
+}
+
+c10::impl::VirtualGuardImpl guard(at::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type());
+}
+
+}  // namespace
+
+at::Device open_device(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  const std::optional<int> card = card_number(name);
+  if (!card) refuse("'" + name + "' is none of cpu, cuda, cuda:N");
+  const Driver driver;
+  if (!driver.is_there())
+    refuse("no CUDA device found: this machine has no NVIDIA driver (libcuda.so.1); use cpu");
+  const int cards = driver.cards();
+  if (cards == 0)
+    refuse(
+        "no CUDA device found: the driver shows none (see nvidia-smi and CUDA_VISIBLE_DEVICES); "
+        "use cpu");
+  if (*card >= cards)
+    refuse(stream_all("there is no ", name, ": the last card is cuda:", cards - 1));
+  load_cuda();
+  if (!at::hasCUDA() || guard(at::kCUDA).deviceCount() == 0)
+    refuse(
+        "no CUDA device found by LibTorch, though the driver shows one: is the driver new enough "
+        "for CUDA 13.0 (nvidia-smi shows its version)?");
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(*card));
+}
+
+void allow_tf32(bool allowed) {
+  at::globalContext().setAllowTF32CuBLAS(allowed);
+  at::globalContext().setAllowTF32CuDNN(allowed);
+}
+
+std::string card_name(at::Device device) {
+  return device.is_cuda() ? Driver().name(device.index()) : "";
+}
+
+void finish(at::Device device) {
+  if (device.is_cpu()) return;
+  const auto on = guard(device);
+  on.synchronizeStream(on.getStream(device));
+}
+
+DeviceThread::DeviceThread(at::Device device) {
+  auto& autograd = c10::AutogradState::get_tls_state();
+  backward_elsewhere_ = autograd.get_multithreading_enabled();
+  autograd.set_multithreading_enabled(false);
+  if (device.is_cpu()) return;
+  guard(device).synchronizeDevice(device.index());
+  stream_.emplace(guard(device).getNewStream(device));
+}
+
+DeviceThread::~DeviceThread() {
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(backward_elsewhere_);
+}
+
+}  // namespace pfeife

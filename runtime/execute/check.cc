@@ -1,0 +1,131 @@
+#include "runtime/execute/check.h"
+
+#include <algorithm>
+
+#include "runtime/launch/rank_threads.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::uint32_t kRecordsTask = ~std::uint32_t{0} - 8;
+constexpr std::uint32_t kGradientTask = ~std::uint32_t{0} - 9;
+constexpr std::uint32_t kLossTask = ~std::uint32_t{0} - 10;
+
+void compare(CheckReport& report, const std::string& name, const at::Tensor& found,
+             const at::Tensor& expected, double tolerance) {
+  ++report.tensors;
+  double difference = 0;
+  if (found.defined() != expected.defined()) {
+    difference = std::numeric_limits<double>::infinity();
+  } else if (expected.defined()) {
+    const double norm = expected.to(at::kDouble).norm().item<double>();
+    difference = (found.to(at::kDouble) - expected.to(at::kDouble)).norm().item<double>();
+    if (norm > 0) difference /= norm;
+  }
+  const bool wrong = !(difference <= tolerance);  // NaN is wrong, too
+  if (report.largest_tensor.empty() || difference > report.largest || std::isnan(difference))
+    report.largest = difference, report.largest_tensor = name;
+  if (wrong && report.first_different.empty())
+    report.first_different = name, report.first_difference = difference;
+}
+
+}  // namespace
+
+StepInputs synthetic_step(const Pipeline& pipeline, std::uint64_t step, std::uint64_t seed,
+                          const Placing& placing) {
+  StepInputs inputs{step, {}, equal_scale(pipeline.microbatches)};
+  for (std::size_t m = 0; m < pipeline.microbatches; ++m)
+    inputs.microbatches.push_back(synthetic_inputs(pipeline.graph, mixed_seed({seed, step}),
+                                                   MicrobatchId{static_cast<std::int64_t>(m)},
+                                                   placing));
+  return inputs;
+}
+
+std::vector<std::vector<TaskRecord>> gather_records(const std::vector<TaskRecord>& own,
+                                                    std::uint64_t step, Transport& transport) {
+  const Tag tag{step, kRecordsTask, 0};
+  if (transport.rank() != RankId{0}) {
+    at::Tensor table = at::empty({static_cast<std::int64_t>(own.size()), 3}, at::kLong);
+    auto* at = table.mutable_data_ptr<std::int64_t>();
+    for (const TaskRecord& record : own)
+      *at++ = record.task.value, *at++ = record.start.count(), *at++ = record.end.count();
+    transport.send(RankId{0}, tag, {table});
+    return {};
+  }
+  std::vector<std::vector<TaskRecord>> all{own};
+  for (std::size_t r = 1; r < transport.ranks(); ++r) {
+    const at::Tensor table =
+        transport.receive(RankId{static_cast<std::int64_t>(r)}, tag).tensors.at(0);
+    const auto* at = table.const_data_ptr<std::int64_t>();
+    auto& records = all.emplace_back();
+    for (std::int64_t i = 0; i < table.size(0); ++i, at += 3)
+      records.push_back({TaskId{at[0]}, Nanoseconds{at[1]}, Nanoseconds{at[2]}});
+  }
+  return all;
+}
+
+CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
+                           const RankOptions& options, double tolerance, Transport& transport) {
+  RankOptions quiet = options;
+  quiet.update = false;
+  RandomTurns turns;
+  RankPipeline own(pipeline, rank, source, quiet, turns, transport);
+  const StepInputs inputs = synthetic_step(pipeline, 0, options.seed, options.placing);
+  const auto records = gather_records(own.step(inputs), 0, transport);
+
+  Tensors names, gradients;
+  for (const auto& [p, tensor] : own.tensors().parameters) {
+    names.push_back(at::scalar_tensor(p.value, at::kLong));
+    gradients.push_back(tensor.grad());
+  }
+  transport.send(RankId{0}, {0, kGradientTask, 0}, names);
+  transport.send(RankId{0}, {0, kGradientTask, 1}, gradients);
+  transport.send(RankId{0}, {0, kLossTask, 0}, {at::tensor(own.losses(), at::kDouble)});
+  CheckReport report;
+  if (rank != RankId{0}) return report;
+
+  report.trace = measured_trace(pipeline.tasks, records);
+  report.broken_edge = broken_edge(pipeline.tasks, report.trace);
+  const Pipeline unsplit = unsplit_pipeline(pipeline.graph, pipeline.microbatches);
+  RankOptions plain = quiet;
+  plain.recompute.clear();
+  std::map<ParameterId, at::Tensor> expected;
+  std::vector<double> losses;
+  run_ranks(1, options.placing.device, [&](RankId zero, Transport& alone) {
+    RankPipeline whole(unsplit, zero, source, plain, turns, alone);
+    whole.step(inputs);
+    losses = whole.losses();
+    for (const auto& [p, tensor] : whole.tensors().parameters) expected[p] = tensor.grad();
+  });
+  std::map<ParameterId, std::vector<at::Tensor>> found;
+  for (std::size_t r = 0; r < pipeline.ranks(); ++r) {
+    const RankId from{static_cast<std::int64_t>(r)};
+    const Tensors which = transport.receive(from, {0, kGradientTask, 0}).tensors;
+    const Tensors what = transport.receive(from, {0, kGradientTask, 1}).tensors;
+    for (std::size_t i = 0; i < which.size(); ++i)
+      found[ParameterId{which[i].item<std::int64_t>()}].push_back(what[i]);
+    const at::Tensor made = transport.receive(from, {0, kLossTask, 0}).tensors.at(0);
+    if (made.numel() > 0) compare(report, "loss", made, at::tensor(losses, at::kDouble), tolerance);
+  }
+  for (const auto& [p, gradient] : expected)
+    for (const at::Tensor& copy : found[p])
+      compare(report, "gradient of " + pipeline.graph.parameters[p.index()].names.front(), copy,
+              gradient, tolerance);
+  return report;
+}
+
+std::string to_string(const CheckReport& report, double tolerance) {
+  std::ostringstream out;
+  if (!report.first_different.empty())
+    out << "DIFFERENT: " << report.first_different << " is off by " << report.first_difference
+        << " of its norm (allowed " << tolerance << "); largest: " << report.largest_tensor << ", "
+        << report.largest << "\n";
+  else
+    out << report.tensors << " losses and gradients equal those of the unsplit model (largest "
+        << "difference " << report.largest << " of the norm, " << report.largest_tensor
+        << "; allowed " << tolerance << ")\n";
+  if (!report.broken_edge.empty()) out << "ORDER BROKEN: " << report.broken_edge << "\n";
+  return out.str();
+}
+
+}  // namespace pfeife

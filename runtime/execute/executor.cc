@@ -1,0 +1,236 @@
+#include "runtime/execute/executor.h"
+
+#include <algorithm>
+
+#include "planner/ir/error.h"
+#include "planner/ir/trace_waits.h"
+#include "runtime/transport/reason.h"
+
+namespace pfeife {
+namespace {
+
+TaskId task_id(std::size_t index) { return TaskId{static_cast<std::int64_t>(index)}; }
+
+Tag tag_of(std::uint64_t step, TaskId task) {
+  return {step, static_cast<std::uint32_t>(task.value), 0};
+}
+
+}  // namespace
+
+RankExecutor::RankExecutor(const DependencyGraph& graph, const Placement& placement, RankId rank,
+                           RankWork work, Transport& transport)
+    : graph_(graph),
+      placement_(placement),
+      rank_(rank),
+      work_(std::move(work)),
+      transport_(transport) {
+  PFEIFE_CHECK(graph.semantics.queues == Queues::None && !graph.semantics.blocking,
+               "executed graphs have no queues");
+  for (std::size_t t = 0; t < graph.size(); ++t) {
+    const Task& task = graph.tasks[t];
+    const bool computes = task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer;
+    if (computes && task.rank == rank_) order_.push_back(task_id(t));
+    if (task.kind == TaskKind::Transfer && task.rank == rank_)
+      for (const Edge& edge : graph.edges_into(task_id(t))) sends_[edge.from].push_back(task_id(t));
+    if (task.kind != TaskKind::Reduction ||
+        std::ranges::find(task.parties, rank_) == task.parties.end())
+      continue;
+    std::optional<TaskId> last;
+    for (const Edge& edge : graph.edges_into(task_id(t)))
+      if (const Task& before = graph.tasks[edge.from.index()]; before.rank == rank_)
+        if (!last || graph.tasks[last->index()].position < before.position) last = edge.from;
+    if (last)
+      completes_[*last].push_back(task_id(t));
+    else
+      at_start_.push_back(task_id(t));
+  }
+  std::ranges::sort(order_, {}, [&](TaskId t) { return graph_.tasks[t.index()].position; });
+}
+
+std::vector<TaskRecord> RankExecutor::run(std::uint64_t step) {
+  step_ = step;
+  inbox_.clear();
+  contributed_.clear();
+  records_.clear();
+  const Cell* running = nullptr;
+  try {
+    for (const TaskId t : at_start_) contribute(t);
+    for (const TaskId t : order_) {
+      running = &graph_.tasks[t.index()].cell;
+      if (work_.entering) work_.entering(*running);
+      run_task(t);
+    }
+    while (!contributed_.empty()) finish_reduction(contributed_.begin()->first);
+  } catch (const std::exception& error) {
+    const std::string where = running ? " failed at " + to_string(*running) + ": " : " failed: ";
+    const std::string text = reason_of(error);
+    // A failure of another rank comes with its own place.
+    const bool passed_on = text.starts_with("rank ");
+    const std::string reason = passed_on ? text : "rank " + to_string(rank_) + where + text;
+    transport_.stop(reason);
+    throw RuntimeFault(reason);
+  }
+  return std::move(records_);
+}
+
+void RankExecutor::run_task(TaskId id) {
+  const Task& task = graph_.tasks[id.index()];
+  for (const Edge& edge : graph_.edges_into(id))
+    if (graph_.tasks[edge.from.index()].kind == TaskKind::Reduction) finish_reduction(edge.from);
+  if (task.kind == TaskKind::Optimizer) {
+    const Nanoseconds start = now();
+    work_.optimizer_step(std::get<Action>(task.cell).stage);
+    if (work_.finish) work_.finish();
+    records_.push_back({id, start, now()});
+  } else {
+    receive_for(id);
+    std::vector<std::pair<Action, PerStage>> parts;  // inputs, then outputs
+    for_each_action(task.cell, [&](const Action& action) {
+      const Stage& stage = *work_.stages.at(action.stage);
+      PerStage in;
+      if (action.op == Op::Forward) in = take(stage.sources(), action);
+      if (action.op == Op::Backward || action.op == Op::BackwardInput)
+        in = take(stage.destinations(), action);
+      parts.emplace_back(action, std::move(in));
+    });
+    const Nanoseconds start = now();
+    for (auto& [action, tensors] : parts) tensors = perform(action, tensors);
+    if (work_.finish) work_.finish();
+    records_.push_back({id, start, now()});
+    for (auto& [action, tensors] : parts) hand_on(id, action, std::move(tensors));
+  }
+  if (const auto found = completes_.find(id); found != completes_.end())
+    for (const TaskId reduction : found->second) contribute(reduction);
+}
+
+void RankExecutor::receive_for(TaskId id) {
+  for (const Edge& edge : graph_.edges_into(id)) {
+    const Task& transfer = graph_.tasks[edge.from.index()];
+    if (transfer.kind != TaskKind::Transfer) continue;
+    const Action& sent = std::get<Action>(transfer.cell);
+    Message message = transport_.receive(transfer.rank, tag_of(step_, edge.from));
+    records_.push_back({edge.from, message.posted, message.arrived});
+    inbox_[{sent.stage, *sent.peer, *sent.microbatch, sent.direction}] = std::move(message.tensors);
+  }
+}
+
+PerStage RankExecutor::take(const std::vector<StageId>& others, const Action& action) {
+  const Direction direction = action.op == Op::Forward ? Direction::Forward : Direction::Backward;
+  PerStage in;
+  for (const StageId other : others) {
+    auto found = inbox_.extract(Route{other, action.stage, *action.microbatch, direction});
+    PFEIFE_CHECK(found || direction == Direction::Backward, to_string(action),
+                 " has nothing from stage ", other.value);
+    in.push_back(found ? std::move(found.mapped()) : Tensors{});  // no gradient: nothing is sent
+  }
+  return in;
+}
+
+PerStage RankExecutor::perform(const Action& action, const PerStage& in) {
+  Stage& stage = *work_.stages.at(action.stage);
+  switch (action.op) {
+    case Op::Forward:
+      return stage.forward(*action.microbatch, in);
+    case Op::Backward:
+      return stage.backward(*action.microbatch, in);
+    case Op::BackwardInput:
+      return stage.backward_input(*action.microbatch, in);
+    default:
+      PFEIFE_CHECK(action.op == Op::BackwardWeight, to_string(action), " is not computed");
+      stage.backward_weight(*action.microbatch);
+      return {};
+  }
+}
+
+void RankExecutor::hand_on(TaskId task, const Action& action, PerStage out) {
+  if (action.op == Op::BackwardWeight) return;
+  const Stage& stage = *work_.stages.at(action.stage);
+  const bool onward = action.op == Op::Forward;
+  const std::vector<StageId>& others = onward ? stage.destinations() : stage.sources();
+  std::map<StageId, Tensors> remote;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    if (is_mine(others[i]))
+      inbox_[{action.stage, others[i], *action.microbatch,
+              onward ? Direction::Forward : Direction::Backward}] = std::move(out[i]);
+    else
+      remote[others[i]] = std::move(out[i]);
+  }
+  const auto found = sends_.find(task);
+  if (found == sends_.end()) return;
+  for (const TaskId transfer : found->second) {
+    const Action& sent = std::get<Action>(graph_.tasks[transfer.index()].cell);
+    const bool same = sent.stage == action.stage && sent.microbatch == action.microbatch &&
+                      (sent.direction == Direction::Forward) == onward;
+    if (same)
+      transport_.send(placement_.rank(*sent.peer), tag_of(step_, transfer),
+                      std::move(remote[*sent.peer]));
+  }
+}
+
+void RankExecutor::contribute(TaskId id) {
+  const Task& reduction = graph_.tasks[id.index()];
+  contributed_[id] = now();  // before sending: another party may have it all a moment later
+  for (const RankId other : reduction.parties)
+    if (other != rank_)
+      transport_.send(other, tag_of(step_, id), work_.contribution(reduction, other));
+}
+
+void RankExecutor::finish_reduction(TaskId id) {
+  const auto contributed = contributed_.find(id);
+  if (contributed == contributed_.end()) return;  // finished for another stage already
+  const Task& reduction = graph_.tasks[id.index()];
+  std::map<RankId, Tensors> parts;
+  Nanoseconds end = contributed->second;
+  for (const RankId other : reduction.parties) {
+    if (other == rank_) continue;
+    Message message = transport_.receive(other, tag_of(step_, id));
+    end = std::max(end, message.arrived);
+    parts[other] = std::move(message.tensors);
+  }
+  work_.reduce(reduction, parts);
+  records_.push_back({id, contributed->second, end});
+  contributed_.erase(contributed);
+}
+
+Trace measured_trace(const DependencyGraph& graph,
+                     std::span<const std::vector<TaskRecord>> records) {
+  Trace trace{TraceSource::Measured, graph.ranks, {}, {}};
+  Nanoseconds first = Nanoseconds::max();
+  std::vector<int> seen(graph.size());
+  for (const Task& task : graph.tasks)
+    trace.events.push_back({.kind = task.kind,
+                            .rank = task.rank,
+                            .peer = task.peer,
+                            .parties = task.parties,
+                            .cell = task.cell});
+  for (const auto& rank : records)
+    for (const TaskRecord& record : rank) {
+      Event& event = trace.events[record.task.index()];
+      const bool fresh = seen[record.task.index()]++ == 0;
+      // A reduction begins with its last part and ends where it is first complete.
+      event.start = fresh ? record.start : std::max(event.start, record.start);
+      event.end = fresh ? record.end : std::min(event.end, record.end);
+      first = std::min(first, record.start);
+    }
+  for (std::size_t t = 0; t < graph.size(); ++t) {
+    Event& event = trace.events[t];
+    PFEIFE_CHECK(seen[t] > 0, to_string(event.cell), " was not recorded");
+    event.start -= first;
+    event.end = std::max(event.end - first, event.start);
+  }
+  explain_waits(graph, trace);
+  return trace;
+}
+
+std::string broken_edge(const DependencyGraph& graph, const Trace& trace) {
+  for (std::size_t t = 0; t < graph.size(); ++t)
+    for (const Edge& edge : graph.edges_into(task_id(t))) {
+      const Event &before = trace.events[edge.from.index()], &after = trace.events[t];
+      if (after.start < before.end)
+        return to_string(after.cell) + " started " + to_string(before.end - after.start) +
+               " before " + to_string(before.cell) + " ended";
+    }
+  return "";
+}
+
+}  // namespace pfeife

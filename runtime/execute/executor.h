@@ -1,0 +1,93 @@
+// Runs one rank's part of a DependencyGraph, action by action, and says when each ran.
+//
+// There is no schedule logic here: order and waits are those of the graph. A transfer is handed to
+// the transport as soon as its value exists and never holds the rank; a reduction is handed over
+// when the rank's part of it is ready and waited for only by what waits for it in the graph.
+// Graphs with queue edges or blocking transfers are not executed: a real transport keeps no order
+// between messages that the ranks could wait for.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "planner/ir/dependency_graph.h"
+#include "planner/ir/trace.h"
+#include "runtime/model/stage.h"
+#include "runtime/transport/transport.h"
+
+namespace pfeife {
+
+/// When a rank took part in a task. A transfer is recorded by its receiver.
+struct TaskRecord {
+  TaskId task;
+  Nanoseconds start{0}, end{0};  ///< reduction: own part handed over; all parts here
+};
+
+/// What a rank executes. References must outlive the executor.
+struct RankWork {
+  std::map<StageId, Stage*> stages;
+  /// The rank's part of a reduction that goes to another of its parties.
+  std::function<Tensors(const Task&, RankId other)> contribution;
+  /// All parts of the other parties are there.
+  std::function<void(const Task&, const std::map<RankId, Tensors>&)> reduce;
+  std::function<void(StageId)> optimizer_step;
+  /// Waits until the device has done what the rank gave it: an action has ended, and its values may
+  /// be handed on. Empty where work is done when the call returns.
+  std::function<void()> finish;
+  /// Called before each cell: for messages about failures.
+  std::function<void(const Cell&)> entering;
+};
+
+class RankExecutor {
+ public:
+  /// The graph must be that of a schedule which validate() accepts for the stages.
+  RankExecutor(const DependencyGraph& graph, const Placement& placement, RankId rank, RankWork work,
+               Transport& transport);
+
+  /// Runs the rank's part of one step. Any failure stops the transport, with rank and action, and
+  /// is thrown as RuntimeFault.
+  std::vector<TaskRecord> run(std::uint64_t step);
+
+ private:
+  struct Route {  // a message between two stages for one microbatch
+    StageId from, to;
+    MicrobatchId microbatch;
+    Direction direction;
+    friend auto operator<=>(const Route&, const Route&) = default;
+  };
+
+  void run_task(TaskId task);
+  void receive_for(TaskId task);
+  PerStage take(const std::vector<StageId>& others, const Action& action);
+  PerStage perform(const Action& action, const PerStage& in);
+  void hand_on(TaskId task, const Action& action, PerStage out);
+  void contribute(TaskId reduction);
+  void finish_reduction(TaskId reduction);
+  bool is_mine(StageId stage) const { return placement_.rank(stage) == rank_; }
+
+  const DependencyGraph& graph_;
+  const Placement& placement_;
+  RankId rank_;
+  RankWork work_;
+  Transport& transport_;
+  std::vector<TaskId> order_;                        ///< own compute and optimizer tasks
+  std::map<TaskId, std::vector<TaskId>> sends_;      ///< own task -> transfers of what it makes
+  std::map<TaskId, std::vector<TaskId>> completes_;  ///< own task -> reductions it readies
+  std::vector<TaskId> at_start_;                     ///< reductions that wait for nothing here
+
+  std::uint64_t step_ = 0;
+  std::map<Route, Tensors> inbox_;             ///< received, or made by another stage of this rank
+  std::map<TaskId, Nanoseconds> contributed_;  ///< reductions under way
+  std::vector<TaskRecord> records_;
+};
+
+/// The trace of a step from the records of all ranks, whose clocks must agree.
+Trace measured_trace(const DependencyGraph& graph,
+                     std::span<const std::vector<TaskRecord>> records);
+
+/// The first edge of the graph that the trace breaks, as a sentence; "" if there is none.
+std::string broken_edge(const DependencyGraph& graph, const Trace& trace);
+
+}  // namespace pfeife

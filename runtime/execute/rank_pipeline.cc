@@ -1,0 +1,265 @@
+#include "runtime/execute/rank_pipeline.h"
+
+#include <algorithm>
+
+#include "planner/ir/error.h"
+#include "runtime/device/device.h"
+
+namespace pfeife {
+namespace {
+
+// kNormTask of shared_gradients.cc is the one above them.
+constexpr std::uint32_t kEvaluationTask = ~std::uint32_t{0} - 1;
+constexpr std::uint32_t kResultTask = kEvaluationTask - 1;
+
+void require_fit(const Graph& graph, const std::map<ValueId, at::Tensor>& inputs,
+                 const Placing& placing) {
+  for (const ValueId id : graph.inputs) {
+    const Value& value = graph.value(id);
+    const auto found = inputs.find(id);
+    if (found == inputs.end())
+      throw ConfigError({graph.name}, "the input '" + value.name + "' is missing");
+    const at::Tensor& tensor = found->second;
+    if (tensor.sizes() == at::IntArrayRef(value.type.sizes) &&
+        tensor.scalar_type() == placed_type(value.type.dtype, placing))
+      continue;
+    throw ConfigError(
+        {graph.name},
+        stream_all("the input '", value.name, "' is ", tensor.scalar_type(), tensor.sizes(),
+                   ", the model takes ", placed_type(value.type.dtype, placing),
+                   at::IntArrayRef(value.type.sizes), " for ", graph.microbatch_size,
+                   " samples: only the number of samples may differ from the export"));
+  }
+}
+
+std::vector<double> losses_in(const std::map<StageId, std::unique_ptr<GraphStage>>& stages) {
+  std::vector<double> losses;
+  for (const auto& [s, stage] : stages)
+    for (std::int64_t m = 0; const auto loss = stage->loss(MicrobatchId{m}); ++m)
+      losses.push_back(loss->item<double>());
+  return losses;
+}
+
+std::vector<StageId> stages_of(const Pipeline& pipeline, RankId rank) {
+  std::vector<StageId> own;
+  for (std::size_t s = 0; s < pipeline.stages.stages; ++s)
+    if (pipeline.placement.rank_of_stage[s] == rank) own.emplace_back(static_cast<std::int64_t>(s));
+  return own;
+}
+
+/// [stage] its backward is in two parts.
+std::vector<bool> split_stages(const Pipeline& pipeline) {
+  std::vector<bool> splits(pipeline.stages.stages);
+  for (const auto& row : pipeline.schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& a) {
+        if (a.op == Op::BackwardInput) splits[a.stage.index()] = true;
+      });
+  return splits;
+}
+
+}  // namespace
+
+RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
+                           const RankOptions& options, RandomTurns& turns, Transport& transport)
+    : pipeline_(pipeline),
+      rank_(rank),
+      options_(options),
+      source_(source),
+      transport_(transport),
+      turns_(turns),
+      own_(stages_of(pipeline, rank)),
+      tensors_(load_tensors(pipeline.graph, pipeline.split, own_, source, options.placing)),
+      shared_(pipeline, rank, tensors_),
+      stages_(make_stages(/*training=*/true)),
+      executor_(std::make_unique<RankExecutor>(pipeline.tasks, pipeline.placement, rank, work(),
+                                               transport)) {}
+
+RankPipeline::Stages RankPipeline::make_stages(bool training) {
+  const std::vector<bool> splits = split_stages(pipeline_);
+  Stages stages;
+  for (const StageId s : own_)
+    stages[s] = std::make_unique<GraphStage>(
+        pipeline_.graph, pipeline_.effects, pipeline_.split, s, tensors_, turns_,
+        StageOptions{.placing = options_.placing,
+                     .split_backward = training && splits[s.index()],
+                     .plain_backward = pipeline_.plain_backward,
+                     .recompute = training && !options_.recompute.empty() &&
+                                  options_.recompute.at(s.index()),
+                     .autocast_bf16 = options_.autocast_bf16,
+                     .defer_batch_norm = options_.defer_batch_norm,
+                     .training = training,
+                     .seed = options_.seed});
+  return stages;
+}
+
+RankWork RankPipeline::work() {
+  RankWork work;
+  for (const auto& [s, stage] : stages_) work.stages[s] = stage.get();
+  work.contribution = [this](const Task& t, RankId other) { return shared_.part_for(t, other); };
+  work.reduce = [this](const Task& t, const auto& parts) { shared_.add_up(t, parts); };
+  work.optimizer_step = [this](StageId s) {
+    if (options_.optimizer.clip_norm <= 0) update_stage(s);  // clipping needs all gradients
+  };
+  work.finish = [device = options_.placing.device] { pfeife::finish(device); };
+  work.entering = [this](const Cell& cell) {
+    if (entering_) entering_(cell);
+  };
+  return work;
+}
+
+std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
+  if (inputs.microbatches.size() != pipeline_.microbatches)
+    throw ConfigError({"step"}, stream_all("has ", inputs.microbatches.size(),
+                                           " microbatches, the schedule ", pipeline_.microbatches));
+  prepare(inputs, stages_);
+  if (!options_.update) shared_.begin_step();  // an update leaves zeros, which add nothing
+  updated_.clear();
+  loss_scale_ = inputs.loss_scale;
+  if (options_.update) ++updates_;
+  std::vector<TaskRecord> records = executor_->run(++calls_);
+  for (const auto& [s, stage] : stages_) stage->end();
+  if (options_.update && options_.optimizer.clip_norm > 0)
+    shared_.clip(options_.optimizer.clip_norm, calls_, transport_);
+  for (const StageId s : own_) update_stage(s);  // what the schedule did not update itself
+  return records;
+}
+
+const Graph& RankPipeline::resized(std::int64_t samples) {
+  if (samples == pipeline_.graph.microbatch_size) return pipeline_.graph;
+  if (const auto known = resized_.find(samples); known != resized_.end()) return known->second;
+  if (!pipeline_.graph.symbolic_batch)
+    throw ConfigError(
+        {pipeline_.graph.name},
+        stream_all("was exported for microbatches of ", pipeline_.graph.microbatch_size,
+                   " samples; one of ", samples, " needs an export whose batch size is open"));
+  Graph graph = source_.graph(samples);
+  if (graph.digest != pipeline_.graph.digest)
+    throw ConfigError({pipeline_.graph.name}, "the archive has changed since it was read");
+  return resized_[samples] = std::move(graph);
+}
+
+/// Makes the stages ready for the sizes that occur, and refuses inputs that do not fit.
+void RankPipeline::prepare(const StepInputs& inputs, Stages& stages) {
+  for (std::size_t i = 0; i < inputs.microbatches.size(); ++i) {
+    const std::int64_t samples =
+        inputs.samples_of(MicrobatchId{static_cast<std::int64_t>(i)}, pipeline_.graph);
+    if (samples == 0) continue;
+    const Graph& graph = resized(samples);
+    require_fit(graph, inputs.microbatches[i], options_.placing);
+    for (auto& [s, stage] : stages) stage->add_size(graph, pipeline_.effects);
+  }
+  for (auto& [s, stage] : stages) stage->begin(inputs);
+}
+
+std::optional<double> RankPipeline::mean_loss() const {
+  const std::vector<double> made = losses();
+  if (made.empty()) return {};
+  double mean = 0;
+  for (std::size_t m = 0; m < made.size(); ++m) mean += made[m] * loss_scale_.at(m);
+  return mean;
+}
+
+double RankPipeline::mean_loss_everywhere() {
+  const RankId maker = pipeline_.placement.rank(maker_of(loss_of(pipeline_.graph)));
+  const Tag tag{++calls_, kResultTask, 0};
+  if (rank_ != maker) return transport_.receive(maker, tag).tensors.at(0).item<double>();
+  const double mean = mean_loss().value();
+  for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
+    if (r != rank_.index())
+      transport_.send(RankId{static_cast<std::int64_t>(r)}, tag,
+                      {at::scalar_tensor(mean, at::kDouble)});
+  return mean;
+}
+
+ValueId RankPipeline::value_named(const std::string& name) const {
+  std::vector<std::string> known;
+  for (std::size_t v = 0; v < pipeline_.graph.values.size(); ++v) {
+    if (!pipeline_.graph.values[v].producer) continue;
+    if (pipeline_.graph.values[v].name == name) return ValueId{static_cast<std::int64_t>(v)};
+    known.push_back(pipeline_.graph.values[v].name);
+  }
+  throw ConfigError({pipeline_.graph.name}, "computes no value '" + name + "'; near is '" +
+                                                nearest_spelling(name, known) + "'");
+}
+
+/// Where the value is made; the last stage if several make it.
+StageId RankPipeline::maker_of(ValueId value) const {
+  const NodeId node = *pipeline_.graph.value(value).producer;
+  for (std::size_t s = pipeline_.split.stages.size(); s-- > 0;)
+    if (std::ranges::binary_search(pipeline_.split.stages[s].nodes, node))
+      return StageId{static_cast<std::int64_t>(s)};
+  throw ConfigError({pipeline_.graph.name}, "'" + pipeline_.graph.value(value).name +
+                                                "' is computed nowhere: nothing reads it");
+}
+
+void RankPipeline::keep(const std::string& value) {
+  const ValueId id = value_named(value);
+  const StageId maker = maker_of(id);
+  if (pipeline_.placement.rank(maker) != rank_) return;
+  kept_[maker].push_back(id);
+  stages_.at(maker)->keep(kept_[maker]);
+}
+
+Tensors RankPipeline::kept(const std::string& value, RankId at) {
+  const ValueId id = value_named(value);
+  const StageId maker = maker_of(id);
+  const RankId from = pipeline_.placement.rank(maker);
+  const Tag tag{++calls_, kResultTask, 0};
+  if (rank_ != from) return rank_ == at ? transport_.receive(from, tag).tensors : Tensors{};
+  Tensors made;
+  for (std::size_t m = 0; m < pipeline_.microbatches; ++m)
+    made.push_back(stages_.at(maker)->output(MicrobatchId{static_cast<std::int64_t>(m)}, id));
+  if (rank_ == at) return made;
+  transport_.send(at, tag, made);
+  return {};
+}
+
+void RankPipeline::update_stage(StageId stage) {
+  if (!options_.update || updated_[stage]) return;
+  updated_[stage] = true;
+  // A parameter of several stages of the rank is updated with the last of them: once a step.
+  const auto is_open = [&](ParameterId p) {
+    return std::ranges::any_of(own_, [&](StageId s) {
+      return !updated_[s] &&
+             std::ranges::binary_search(pipeline_.split.stages[s.index()].parameters, p);
+    });
+  };
+  std::vector<ParameterId> complete = pipeline_.split.stages[stage.index()].parameters;
+  std::erase_if(complete, is_open);
+  update(tensors_, complete, optimizer_state_, options_.optimizer, updates_);
+}
+
+void RankPipeline::evaluate(const StepInputs& inputs) {
+  if (evaluation_stages_.empty()) evaluation_stages_ = make_stages(/*training=*/false);
+  ++calls_;
+  const auto stages = static_cast<std::uint32_t>(pipeline_.stages.stages);
+  const auto tag = [&](MicrobatchId m, StageId from, StageId to) {
+    return Tag{
+        calls_, kEvaluationTask,
+        (static_cast<std::uint32_t>(m.value) * stages + static_cast<std::uint32_t>(from.value)) *
+                stages +
+            static_cast<std::uint32_t>(to.value)};
+  };
+  prepare(inputs, evaluation_stages_);
+  for (std::size_t i = 0; i < inputs.microbatches.size(); ++i) {
+    const MicrobatchId m{static_cast<std::int64_t>(i)};
+    for (const StageId s : own_) {
+      GraphStage& stage = *evaluation_stages_.at(s);
+      PerStage in;
+      for (const StageId from : stage.sources())
+        in.push_back(transport_.receive(pipeline_.placement.rank(from), tag(m, from, s)).tensors);
+      const PerStage out = stage.forward(m, in);
+      for (std::size_t d = 0; d < out.size(); ++d)
+        transport_.send(pipeline_.placement.rank(stage.destinations()[d]),
+                        tag(m, s, stage.destinations()[d]), out[d]);
+    }
+  }
+}
+
+std::vector<double> RankPipeline::losses() const { return losses_in(stages_); }
+std::vector<double> RankPipeline::evaluation_losses() const {
+  return losses_in(evaluation_stages_);
+}
+
+}  // namespace pfeife

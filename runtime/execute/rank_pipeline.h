@@ -1,0 +1,91 @@
+// One rank's part of a pipeline: its tensors and stages, step by step.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/execute/executor.h"
+#include "runtime/execute/shared_gradients.h"
+#include "runtime/model/graph_stage.h"
+#include "runtime/model/optimizer.h"
+#include "runtime/model/pipeline.h"
+#include "runtime/transport/transport.h"
+
+namespace pfeife {
+
+struct RankOptions {
+  Placing placing;
+  std::vector<bool> recompute;  ///< [stage]; empty = none
+  bool autocast_bf16 = false;
+  bool defer_batch_norm = false;  ///< BatchStatistics
+  std::uint64_t seed = 0;         ///< of dropout and the like
+  OptimizerOptions optimizer;
+  bool update = true;  ///< false: gradients stay, optimizer steps do nothing
+};
+
+/// One rank: its tensors, stages and optimizer state. References must outlive it.
+class RankPipeline {
+ public:
+  RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
+               const RankOptions& options, RandomTurns& turns, Transport& transport);
+
+  /// One step over the microbatches of `inputs`; gradients are added to what is there. Every rank
+  /// must get the same inputs. ConfigError naming the input if one does not fit the model.
+  std::vector<TaskRecord> step(const StepInputs& inputs);
+  /// Only the forwards, in evaluation mode: no dropout, no statistics, no gradients. Any time, any
+  /// number of microbatches.
+  void evaluate(const StepInputs& inputs);
+
+  /// Losses of the last step by microbatch, if this rank makes them.
+  std::vector<double> losses() const;
+  /// Mean loss over the samples of the last step, if this rank makes it.
+  std::optional<double> mean_loss() const;
+  /// The same on every rank. Every rank must call it.
+  double mean_loss_everywhere();
+  /// A value of the graph, by its name there, is kept for every microbatch of later steps.
+  void keep(const std::string& value);
+  /// The kept value (or model output) of the microbatches of the last step, on rank `at`; empty on
+  /// the others, and undefined for microbatches without samples. Every rank must call it.
+  Tensors kept(const std::string& value, RankId at);
+  std::vector<double> evaluation_losses() const;
+  RankTensors& tensors() { return tensors_; }
+  OptimizerState& optimizer_state() { return optimizer_state_; }
+  std::int64_t& updates() { return updates_; }
+  const std::vector<StageId>& stages() const { return own_; }
+  GraphStage& stage(StageId s) { return *stages_.at(s); }
+  /// Called before each cell of a step.
+  void on_entering(std::function<void(const Cell&)> call) { entering_ = std::move(call); }
+
+ private:
+  using Stages = std::map<StageId, std::unique_ptr<GraphStage>>;
+  Stages make_stages(bool training);
+  RankWork work();
+  void prepare(const StepInputs& inputs, Stages& stages);
+  const Graph& resized(std::int64_t samples);
+  void update_stage(StageId stage);
+  ValueId value_named(const std::string& name) const;
+  StageId maker_of(ValueId value) const;
+
+  const Pipeline& pipeline_;
+  RankId rank_;
+  RankOptions options_;
+  WeightSource source_;
+  Transport& transport_;
+  RandomTurns& turns_;
+  std::vector<StageId> own_;
+  RankTensors tensors_;
+  SharedGradients shared_;
+  Stages stages_, evaluation_stages_;
+  std::unique_ptr<RankExecutor> executor_;
+  OptimizerState optimizer_state_;
+  std::int64_t updates_ = 0;
+  std::map<std::int64_t, Graph> resized_;  ///< the graph for other microbatch sizes
+  std::vector<double> loss_scale_;         ///< of the last step
+  std::uint64_t calls_ = 0;                ///< steps and evaluations: tells their messages apart
+  std::function<void(const Cell&)> entering_;
+  std::map<StageId, bool> updated_;
+  std::map<StageId, std::vector<ValueId>> kept_;
+};
+
+}  // namespace pfeife

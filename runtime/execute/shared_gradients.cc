@@ -1,0 +1,110 @@
+#include "runtime/execute/shared_gradients.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::uint32_t kNormTask = ~std::uint32_t{0};
+
+RankId rank_id(std::size_t r) { return RankId{static_cast<std::int64_t>(r)}; }
+
+}  // namespace
+
+bool SharedGradients::uses(RankId rank, ParameterId parameter) const {
+  for (std::size_t s = 0; s < pipeline_.stages.stages; ++s)
+    if (pipeline_.placement.rank_of_stage[s] == rank &&
+        std::ranges::binary_search(pipeline_.split.stages[s].parameters, parameter))
+      return true;
+  return false;
+}
+
+/// Trainable parameters of the reduction's stages that both ranks hold, by number.
+std::vector<ParameterId> SharedGradients::shared_in(const Task& reduction, RankId other) const {
+  const auto& stages = pipeline_.tasks.slots[reduction.slot].stages;
+  std::vector<ParameterId> shared;
+  for (std::size_t p = 0; p < pipeline_.graph.parameters.size(); ++p) {
+    const ParameterId id{static_cast<std::int64_t>(p)};
+    const bool here = std::ranges::any_of(stages, [&](StageId s) {
+      return std::ranges::binary_search(pipeline_.split.stages[s.index()].parameters, id);
+    });
+    if (here && pipeline_.graph.parameters[p].trainable && uses(rank_, id) && uses(other, id))
+      shared.push_back(id);
+  }
+  return shared;
+}
+
+void SharedGradients::begin_step() {
+  for (const auto& group : pipeline_.stages.tied)
+    for (auto& [p, tensor] : tensors_.parameters) {
+      if (!tensor.grad().defined()) continue;
+      const bool shared = std::ranges::any_of(group, [&](StageId s) {
+        return pipeline_.placement.rank(s) != rank_ &&
+               std::ranges::binary_search(pipeline_.split.stages[s.index()].parameters, p);
+      });
+      if (!shared) continue;
+      earlier_[p] = tensor.grad();
+      tensor.mutable_grad().reset();
+    }
+}
+
+Tensors SharedGradients::part_for(const Task& reduction, RankId other) const {
+  Tensors gradients;
+  for (const ParameterId p : shared_in(reduction, other))
+    gradients.push_back(tensors_.parameters.at(p).grad());
+  return gradients;
+}
+
+void SharedGradients::add_up(const Task& reduction, const std::map<RankId, Tensors>& parts) {
+  std::map<ParameterId, std::map<RankId, at::Tensor>> by_parameter;
+  for (const auto& [other, tensors] : parts) {
+    const auto shared = shared_in(reduction, other);
+    PFEIFE_CHECK(shared.size() == tensors.size(), "parts of a reduction differ");
+    for (std::size_t i = 0; i < shared.size(); ++i) by_parameter[shared[i]][other] = tensors[i];
+  }
+  for (auto& [p, of_rank] : by_parameter) {
+    at::Tensor& own = tensors_.parameters.at(p);
+    of_rank[rank_] = own.grad();
+    at::Tensor sum;
+    for (const auto& [rank, gradient] : of_rank)
+      if (gradient.defined()) sum = sum.defined() ? sum.add_(gradient) : gradient.clone();
+    if (const auto before = earlier_.extract(p))
+      sum = sum.defined() ? before.mapped() + sum : before.mapped();
+    own.mutable_grad() = sum;
+  }
+}
+
+/// Of the gradients that no rank below this one holds.
+double SharedGradients::squared_norm() const {
+  double sum = 0;
+  for (const auto& [p, tensor] : tensors_.parameters) {
+    bool counted = false;
+    for (std::size_t r = 0; r < rank_.index(); ++r) counted = counted || uses(rank_id(r), p);
+    if (counted || !tensor.grad().defined()) continue;
+    sum += at::linalg_vector_norm(tensor.grad(), 2, std::nullopt, false, at::kDouble)
+               .square()
+               .item<double>();
+  }
+  return sum;
+}
+
+void SharedGradients::clip(double limit, std::uint64_t step, Transport& transport) {
+  const double own = squared_norm();
+  const Tag tag{step, kNormTask, 0};
+  for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
+    if (r != rank_.index()) transport.send(rank_id(r), tag, {at::scalar_tensor(own, at::kDouble)});
+  double total = 0;
+  for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
+    total +=
+        r == rank_.index() ? own : transport.receive(rank_id(r), tag).tensors.at(0).item<double>();
+  const double factor = limit / (std::sqrt(total) + 1e-6);
+  if (factor >= 1) return;
+  const at::NoGradGuard no_gradients;
+  for (auto& [p, tensor] : tensors_.parameters)  // not in place: a sent gradient may still be read
+    if (tensor.grad().defined()) tensor.mutable_grad() = tensor.grad() * factor;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,260 @@
+#include "runtime/launch/launch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "planner/ir/error.h"
+#include "runtime/transport/reason.h"
+#include "runtime/transport/socket_transport.h"
+
+namespace pfeife {
+
+/// A rank's part of the shared file. Texts are written whole before `failed` is set.
+struct Slot {
+  std::atomic<std::uint64_t> beats;
+  std::atomic<std::uint32_t> failed, finished;
+  char action[64];
+  char reason[1024];
+};
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kBeat = std::chrono::milliseconds(100);
+constexpr auto kStart = std::chrono::seconds(60);  // to load the program and LibTorch
+
+Slot* map_slots(const std::filesystem::path& file, std::size_t ranks, bool create) {
+  const int descriptor =
+      open(file.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0), 0600);
+  const std::size_t size = ranks * sizeof(Slot);
+  if (descriptor < 0 || (create && ftruncate(descriptor, static_cast<off_t>(size)) != 0))
+    throw RuntimeFault("cannot make " + file.string() + ": " + std::strerror(errno));
+  void* start = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  close(descriptor);
+  if (start == MAP_FAILED) throw RuntimeFault("cannot map " + file.string());
+  return static_cast<Slot*>(start);
+}
+
+void put(char* to, std::size_t room, const std::string& text) {
+  const std::size_t count = std::min(room - 1, text.size());
+  std::memcpy(to, text.data(), count);
+  to[count] = '\0';
+}
+
+/// A folder that is removed with all that is in it.
+class MeetingFolder {
+ public:
+  MeetingFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "pfeife-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw RuntimeFault("cannot make a folder in " +
+                         std::filesystem::temp_directory_path().string());
+    path_ = pattern;
+  }
+  ~MeetingFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  MeetingFolder(const MeetingFolder&) = delete;
+  MeetingFolder& operator=(const MeetingFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Child {
+  pid_t process = -1;
+  bool running = true;
+  bool ended_by_us = false;
+  int status = 0;
+  std::uint64_t beats = 0;
+  Clock::duration silence{0};  ///< since the last sign of life
+};
+
+pid_t start(std::size_t rank, std::size_t ranks, const std::filesystem::path& folder,
+            const std::vector<std::string>& arguments) {
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t parent = getpid(), process = fork();
+  if (process < 0) throw RuntimeFault(std::string("cannot start a rank: ") + std::strerror(errno));
+  if (process > 0) return process;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives its launcher
+  if (getppid() != parent) _exit(4);
+  setenv("RANK", std::to_string(rank).c_str(), 1);
+  setenv("WORLD_SIZE", std::to_string(ranks).c_str(), 1);
+  setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
+  setenv("PFEIFE_MEETING", folder.c_str(), 1);
+  execv("/proc/self/exe", argv.data());
+  _exit(127);
+}
+
+/// The signal that asked this launcher to end; a handler has no other way to say so.
+volatile std::sig_atomic_t interrupted_by = 0;
+extern "C" void note_interruption(int signal) { interrupted_by = signal; }
+
+/// While it lives, Ctrl-C and the like end the ranks and leave nothing behind; then they end this
+/// process as they would have.
+class InterruptionGuard {
+ public:
+  InterruptionGuard() {
+    struct sigaction action {};
+    action.sa_handler = note_interruption;
+    for (std::size_t i = 0; i < std::size(kSignals); ++i)
+      sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~InterruptionGuard() {
+    for (std::size_t i = 0; i < std::size(kSignals); ++i)
+      sigaction(kSignals[i], &before_[i], nullptr);
+    if (interrupted_by != 0) raise(interrupted_by);
+  }
+  InterruptionGuard(const InterruptionGuard&) = delete;
+  InterruptionGuard& operator=(const InterruptionGuard&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction before_[std::size(kSignals)]{};
+};
+
+class Watch {
+ public:
+  Watch(std::size_t ranks, const std::vector<std::string>& arguments)
+      : slots_(map_slots(folder_.path() / "status", ranks, true)), children_(ranks) {
+    for (std::size_t r = 0; r < ranks; ++r)
+      children_[r].process = start(r, ranks, folder_.path(), arguments);
+  }
+  ~Watch() {
+    for (Child& child : children_)
+      if (child.running && child.process > 0)
+        kill(child.process, SIGKILL), waitpid(child.process, nullptr, 0);
+    munmap(slots_, children_.size() * sizeof(Slot));
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  std::string run() {
+    auto last_look = Clock::now();
+    for (bool any = true; any; std::this_thread::sleep_for(std::chrono::milliseconds(10))) {
+      any = false;
+      // Where this process did not run (Ctrl-Z, a machine that stood still), nor did its ranks.
+      const auto look = Clock::now();
+      passed_ = std::min<Clock::duration>(look - last_look, kBeat);
+      last_look = look;
+      for (std::size_t r = 0; r < children_.size(); ++r) {
+        look_at(r);
+        any = any || children_[r].running;
+      }
+      if (interrupted_by != 0) {
+        blame(stream_all("interrupted by signal ", interrupted_by));
+        deadline_ = {};
+      }
+      if (!cause_.empty() && Clock::now() > deadline_)
+        for (Child& child : children_)
+          if (child.running) end(child);
+    }
+    return cause_;
+  }
+
+ private:
+  void look_at(std::size_t r) {
+    Child& child = children_[r];
+    if (!child.running) return;
+    const Slot& slot = slots_[r];
+    // A rank that failed by itself says so first; what others say after it is a consequence.
+    if (slot.failed.load() != 0) blame(slot.reason);
+    if (waitpid(child.process, &child.status, WNOHANG) == child.process) {
+      child.running = false;
+      if (child.ended_by_us) return;
+      if (WIFSIGNALED(child.status))
+        blame(
+            stream_all("rank ", r, " was killed by signal ", WTERMSIG(child.status), place(slot)));
+      else if (WEXITSTATUS(child.status) != 0 && slot.failed.load() == 0)
+        blame(stream_all("rank ", r, " ended with code ", WEXITSTATUS(child.status), place(slot)));
+      else if (slot.failed.load() != 0)
+        blame(slot.reason);
+      else if (slot.finished.load() == 0)
+        blame(stream_all("rank ", r, " ended before all was done", place(slot)));
+      return;
+    }
+    if (const std::uint64_t beats = slot.beats.load(); beats != child.beats) {
+      child.beats = beats;
+      child.silence = {};
+    } else if (child.silence += passed_;
+               child.silence > (beats > 0 ? kStall : kStart) && cause_.empty()) {
+      blame(stream_all("rank ", r, " stalls", place(slot)));
+      end(child);
+    }
+  }
+  static void end(Child& child) {
+    child.ended_by_us = true;
+    kill(child.process, SIGKILL);
+  }
+  static std::string place(const Slot& slot) {
+    return slot.action[0] == '\0' ? " before its first action"
+                                  : " while at " + std::string(slot.action);
+  }
+  void blame(const std::string& reason) {
+    if (cause_.empty()) deadline_ = Clock::now() + kGrace;
+    if (cause_.empty() || is_consequence(cause_)) cause_ = reason;
+  }
+
+  MeetingFolder folder_;
+  Slot* slots_;
+  std::vector<Child> children_;
+  std::string cause_;
+  Clock::time_point deadline_;
+  Clock::duration passed_{0};  ///< since the last look, as far as this process was awake
+};
+
+}  // namespace
+
+struct Status::Beat {
+  std::atomic<bool> stop{false};
+  std::thread thread;
+};
+
+Status::Status(const RankEnvironment& environment) : beat_(std::make_unique<Beat>()) {
+  Slot* slots = map_slots(environment.folder / "status", environment.ranks, false);
+  slot_ = slots + environment.rank.index();
+  beat_->thread = std::thread([this] {
+    while (!beat_->stop) {
+      slot_->beats.fetch_add(1);
+      std::this_thread::sleep_for(kBeat);
+    }
+  });
+}
+
+Status::~Status() {
+  beat_->stop = true;
+  beat_->thread.join();
+}
+
+void Status::entering(const std::string& action) {
+  put(slot_->action, sizeof slot_->action, action);
+}
+
+void Status::failed(const std::string& reason) {
+  put(slot_->reason, sizeof slot_->reason, reason);
+  slot_->failed = 1;
+}
+
+void Status::finished() { slot_->finished = 1; }
+
+std::string run_local_ranks(std::size_t ranks, const std::vector<std::string>& arguments) {
+  const InterruptionGuard guard;
+  return Watch(ranks, arguments).run();
+}
+
+}  // namespace pfeife

@@ -1,0 +1,40 @@
+// Our own launcher: ranks of this host as processes, started, watched and stopped together.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/launch/rank_environment.h"
+
+namespace pfeife {
+
+/// What a rank tells its launcher: what it is doing, that it is alive, why it failed. In memory
+/// that both map, so that it outlives the rank.
+class Status {
+ public:
+  /// Maps the slot of the rank in the launcher's folder and beats until destroyed.
+  explicit Status(const RankEnvironment& environment);
+  ~Status();
+  Status(const Status&) = delete;
+  Status& operator=(const Status&) = delete;
+
+  void entering(const std::string& action);
+  void failed(const std::string& reason);
+  /// The rank has done all it was to do.
+  void finished();
+
+ private:
+  struct Beat;
+  struct Slot* slot_;
+  std::unique_ptr<Beat> beat_;
+};
+
+/// Starts `ranks` copies of this program with the same arguments and waits for them. When one ends
+/// badly, is killed or stalls (no sign of life for 5 s), the others get 3 s and are then killed.
+/// Returns an empty text if all ended well, else one sentence naming rank, action and cause. No
+/// process and no file is left behind, not even by Ctrl-C (SIGINT, SIGTERM, SIGHUP).
+std::string run_local_ranks(std::size_t ranks, const std::vector<std::string>& arguments);
+
+}  // namespace pfeife

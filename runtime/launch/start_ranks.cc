@@ -1,0 +1,136 @@
+#include "runtime/launch/start_ranks.h"
+
+#include <ATen/Parallel.h>
+
+#include <iostream>
+#include <optional>
+
+#include "planner/ir/error.h"
+#include "runtime/launch/failure_watch.h"
+#include "runtime/launch/join.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/rank_threads.h"
+#include "runtime/transport/reason.h"
+
+namespace pfeife {
+namespace {
+
+using Body = std::function<RankAnswer(const RankSeat&)>;
+
+/// What `body` answers; a failure stops all ranks and is thrown with the rank's name.
+RankAnswer answer_of(const Body& body, SocketTransport& transport,
+                     const std::function<void(const std::string&)>& entering) {
+  RandomTurns turns;
+  try {
+    SocketTransport::compute_behind_transfers();
+    RankAnswer answer = body(
+        {transport.rank(), transport, turns, [&](const Cell& cell) { entering(to_string(cell)); }});
+    transport.finish();
+    return answer;
+  } catch (const std::exception& error) {
+    const std::string text = reason_of(error);
+    const std::string reason = text.starts_with("rank ")
+                                   ? text
+                                   : "rank " + to_string(transport.rank()) + " failed: " + text;
+    transport.stop(reason);
+    throw RuntimeFault(reason);
+  }
+}
+
+/// A process of our own launcher, which watches it and prints its failure.
+int run_as_child(const RankEnvironment& environment, const LaunchOptions& launch,
+                 const Body& body) {
+  Status status(environment);
+  try {
+    const auto meeting = meeting_in_folder(environment.folder);
+    const auto transport =
+        join_by_sockets(*meeting, environment.rank, environment.ranks,
+                        {.patience = launch.patience, .tcp = launch.tcp, .beats = false});
+    const RankAnswer answer =
+        answer_of(body, *transport, [&](const std::string& cell) { status.entering(cell); });
+    if (environment.rank == RankId{0}) std::cout << answer.text << std::flush;
+    if (answer.wrong.empty())
+      status.finished();
+    else
+      status.failed(answer.wrong);
+    return answer.wrong.empty() ? 0 : 4;
+  } catch (const std::exception& error) {
+    status.failed(error.what());
+    return 4;
+  }
+}
+
+void report(const LaunchOptions& launch, const std::string& reason) {
+  std::cerr << "pfeife-run: " + reason + "\n" << std::flush;
+  if (launch.clean_up) launch.clean_up();
+}
+
+/// A process of another launcher.
+int run_among_others(const RankEnvironment& environment, const LaunchOptions& launch,
+                     const Body& body) {
+  const std::function<void(const std::string&)> report_failure = [&](const std::string& reason) {
+    report(launch, reason);
+  };
+  std::unique_ptr<SocketTransport> transport;
+  try {
+    const auto meeting = meeting_at_store(environment.store, environment.rank, launch.patience);
+    transport = join_by_sockets(*meeting, environment.rank, environment.ranks,
+                                {.patience = launch.patience, .tcp = launch.tcp, .beats = true});
+  } catch (const RankMissing& missing) {
+    if (missing.report) report_failure(missing.what());
+    return 4;
+  }
+  try {
+    const FailureWatch watch(*transport, report_failure);
+    const RankAnswer answer =
+        answer_of(body, *transport, [&](const std::string& cell) { transport->entering(cell); });
+    if (environment.rank == RankId{0}) std::cout << answer.text << std::flush;
+    if (answer.wrong.empty()) return 0;
+    report_failure(answer.wrong);
+  } catch (const RuntimeFault&) {  // reported by the watch of one rank
+  }
+  return 4;
+}
+
+int run_as_rank(std::size_t ranks, const RankEnvironment& environment, const LaunchOptions& launch,
+                const Body& body) {
+  if (environment.ranks != ranks)
+    throw ConfigError({"environment"}, stream_all(environment.size_variable, "=", environment.ranks,
+                                                  ", the plan has ", ranks, " ranks"));
+  return environment.folder.empty() ? run_among_others(environment, launch, body)
+                                    : run_as_child(environment, launch, body);
+}
+
+int run_as_threads(std::size_t ranks, at::Device device, const Body& body) {
+  RandomTurns turns;
+  std::vector<RankAnswer> answers(ranks);
+  run_ranks(ranks, device, [&](RankId rank, Transport& transport) {
+    answers[rank.index()] = body({rank, transport, turns, {}});
+  });
+  std::cout << answers[0].text << std::flush;
+  for (const RankAnswer& answer : answers)
+    if (!answer.wrong.empty()) throw RuntimeFault(answer.wrong);
+  return 0;
+}
+
+}  // namespace
+
+int start_ranks(std::size_t ranks, const LaunchOptions& launch, const Body& body) {
+  at::set_num_threads(launch.kernel_threads);
+  if (!launch.device.is_cpu()) {
+    if (rank_environment())
+      throw ConfigError(
+          {"--device"},
+          "ranks on an accelerator are threads of one process: leave the launcher out");
+    return run_as_threads(ranks, launch.device, body);
+  }
+  if (const auto environment = rank_environment())
+    return run_as_rank(ranks, *environment, launch, body);
+  if (launch.threads || ranks == 1) return run_as_threads(ranks, launch.device, body);
+  const std::string failure = run_local_ranks(ranks, launch.arguments);
+  if (failure.empty()) return 0;
+  if (launch.clean_up) launch.clean_up();
+  throw RuntimeFault(failure);
+}
+
+}  // namespace pfeife

@@ -1,0 +1,48 @@
+// The ranks of a run, wherever they are: threads of this process, processes that it starts, or
+// processes that another launcher has started, of which this is one.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planner/ir/action.h"
+#include "runtime/model/graph_stage.h"
+#include "runtime/transport/transport.h"
+
+namespace pfeife {
+
+struct LaunchOptions {
+  std::vector<std::string> arguments;  ///< of this process: those that it starts get the same
+  bool threads = false;                ///< ranks as threads of this process
+  int kernel_threads = 1;              ///< of each rank
+  at::Device device = at::kCPU;        ///< shared by all ranks, which are threads if it is no CPU
+  bool tcp = false;                    ///< TCP also between ranks of one host
+  std::chrono::seconds patience{60};   ///< for all ranks to be there
+  /// Called once after a failure, in the process that reports it.
+  std::function<void()> clean_up;
+};
+
+/// What a rank is given.
+struct RankSeat {
+  RankId rank;
+  Transport& transport;
+  RandomTurns& turns;
+  /// To be called before each cell, so that a message about a failure can say where it was.
+  std::function<void(const Cell&)> entering;
+};
+
+/// What a rank answers. Rank 0's text is printed; a reason of any rank is a failure.
+struct RankAnswer {
+  std::string text;
+  std::string wrong;  ///< "" = all is well
+};
+
+/// Runs `body` on every rank that is this process's business and returns the exit code. A rank that
+/// throws, dies or stalls stops all others, with one message that names rank, action and cause: our
+/// own launcher throws it as RuntimeFault; under another launcher the lowest rank that is left
+/// prints it.
+int start_ranks(std::size_t ranks, const LaunchOptions& launch,
+                const std::function<RankAnswer(const RankSeat&)>& body);
+
+}  // namespace pfeife

@@ -1,0 +1,343 @@
+#include "runtime/model/graph_stage.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/ir/error.h"
+#include "runtime/model/name_hash.h"
+
+namespace pfeife {
+namespace {
+
+/// bf16 autocast for the time of a forward, on this thread.
+class AutocastScope {
+ public:
+  AutocastScope(bool on, at::DeviceType device) : on_(on), device_(device) {
+    if (!on_) return;
+    at::autocast::set_autocast_enabled(device_, true);
+    at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+    at::autocast::increment_nesting();
+  }
+  ~AutocastScope() {
+    if (!on_) return;
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device_, false);
+  }
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+ private:
+  bool on_;
+  at::DeviceType device_;
+};
+
+/// What a backward from the tensor runs; invalid if it has no history.
+torch::autograd::Edge history_of(const at::Tensor& tensor) {
+  return tensor.requires_grad() ? torch::autograd::impl::gradient_edge(tensor)
+                                : torch::autograd::Edge();
+}
+
+PerStage undefined(const std::vector<std::vector<Crossing>>& crossings) {
+  PerStage all;
+  for (const auto& message : crossings) all.emplace_back(message.size());
+  return all;
+}
+
+/// To be there after the microbatch: without history, and without a storage larger than itself (a
+/// loss may lie in that of the terms it is the sum of).
+at::Tensor result_of(const at::Tensor& value) {
+  const at::Tensor bare = value.detach();
+  return bare.storage().nbytes() > bare.nbytes() ? bare.clone() : bare;
+}
+
+template <class Map>
+auto& entry(Map& map, const typename Map::key_type& key, const char* what) {
+  const auto found = map.find(key);
+  PFEIFE_CHECK(found != map.end(), what);
+  return found->second;
+}
+
+}  // namespace
+
+std::vector<double> equal_scale(std::size_t microbatches) {
+  return std::vector<double>(microbatches, 1.0 / static_cast<double>(microbatches));
+}
+
+ValueId loss_of(const Graph& graph) {
+  for (const ValueId out : graph.outputs) {
+    const TensorType& type = graph.value(out).type;
+    if (is_floating(type.dtype) && type.elements() == 1) return out;
+  }
+  throw ConfigError(
+      {graph.name},
+      "has no output that is a floating scalar; export the forward pass with its loss");
+}
+
+GraphStage::GraphStage(const Graph& graph, const std::vector<NodeEffects>& effects,
+                       const GraphSplit& split, StageId stage, RankTensors& tensors,
+                       RandomTurns& turns, const StageOptions& options)
+    : graph_(graph),
+      tensors_(tensors),
+      turns_(turns),
+      options_(options),
+      slice_(split.stages[stage.index()]) {
+  const ValueId loss = loss_of(graph);
+  if (std::ranges::find(slice_.outputs, loss) != slice_.outputs.end()) loss_value_ = loss;
+  std::set<ValueId> sent;
+  for (const Crossing& c : split.crossings) {
+    if (c.from == stage) {
+      if (destinations_.empty() || destinations_.back() != c.to)
+        destinations_.push_back(c.to), to_.emplace_back();
+      to_.back().push_back(c);
+      sent.insert(c.value);
+    }
+    if (c.to == stage) {
+      if (sources_.empty() || sources_.back() != c.from)
+        sources_.push_back(c.from), from_.emplace_back();
+      from_.back().push_back(c);
+    }
+  }
+  sent_.assign(sent.begin(), sent.end());
+  values_.resize(graph.values.size());
+  add_size(graph, effects);
+}
+
+void GraphStage::add_size(const Graph& resized, const std::vector<NodeEffects>& effects) {
+  if (programs_.contains(resized.microbatch_size)) return;
+  std::vector<ValueId> received;
+  for (const auto& crossings : from_)
+    for (const Crossing& c : crossings) received.push_back(c.value);
+  programs_[resized.microbatch_size] =
+      compile_stage(resized, effects, slice_, received, sent_, options_);
+}
+
+void GraphStage::begin(const StepInputs& inputs) {
+  PFEIFE_CHECK(flights_.empty() && queues_.empty(), "a step begins while another is under way");
+  inputs_ = &inputs;
+  losses_.clear();
+  outputs_.clear();
+}
+
+std::optional<at::Tensor> GraphStage::loss(MicrobatchId m) const {
+  const auto found = losses_.find(m);
+  return found == losses_.end() ? std::nullopt : std::optional(found->second);
+}
+
+at::Tensor GraphStage::output(MicrobatchId m, ValueId value) const {
+  if (inputs_->samples_of(m, graph_) == 0) return {};
+  return entry(outputs_, {m, value}, "value was not kept");
+}
+
+c10::intrusive_ptr<WeightQueue> GraphStage::queue(MicrobatchId m) {
+  auto& queue = queues_[m];
+  if (!queue) queue = c10::make_intrusive<WeightQueue>();
+  return queue;
+}
+
+void GraphStage::fill_values(MicrobatchId m, const Flight& flight, bool again) {
+  for (const ParameterId p : slice_.parameters)
+    values_[graph_.parameters[p.index()].value.index()] = tensors_.parameters.at(p);
+  for (const ValueId b : slice_.buffers)
+    values_[b.index()] =
+        again && flight.buffers.contains(b) ? flight.buffers.at(b) : tensors_.buffers.at(b);
+  for (const ValueId i : slice_.inputs)
+    values_[i.index()] = entry(inputs_->microbatches.at(m.index()), i, "model input is missing");
+  for (std::size_t s = 0; s < from_.size(); ++s)
+    for (std::size_t c = 0; c < from_[s].size(); ++c)
+      values_[from_[s][c].value.index()] = flight.received[s][c];
+}
+
+void GraphStage::execute(const Instruction& instruction, MicrobatchId m, bool again) {
+  if (instruction.counts_batches && (again || !statistics_.first(instruction.node))) return;
+  std::vector<c10::IValue> stack = arguments(instruction, values_);
+  std::unique_lock<std::mutex> turn;
+  if (instruction.random) {
+    turn = std::unique_lock(turns_.mutex);
+    auto generator = at::globalContext().defaultGenerator(options_.placing.device);
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(
+        mixed_seed({options_.seed, inputs_->step, static_cast<std::uint64_t>(m.value),
+                    hash_of(graph_.nodes[instruction.node].name)}));
+  }
+  if (instruction.deferred && at::GradMode::is_enabled())
+    call_deferred(*instruction.deferred, NodeId{static_cast<std::int64_t>(instruction.node)}, stack,
+                  options_.split_backward ? queue(m) : nullptr);
+  else if (instruction.batch_norm)
+    statistics_.call(instruction.node, instruction.call, *instruction.batch_norm, stack, !again);
+  else
+    instruction.call.op.callBoxed(stack);
+  if (instruction.returns_list) {
+    const auto list = stack.at(0).toTensorVector();
+    for (std::size_t i = 0; i < instruction.outputs.size(); ++i)
+      values_[instruction.outputs[i].index()] = list.at(i);
+  } else {
+    for (std::size_t i = 0; i < instruction.outputs.size(); ++i)
+      if (stack.at(i).isTensor()) values_[instruction.outputs[i].index()] = stack[i].toTensor();
+  }
+}
+
+/// Returns what leaves the stage: [sent value], then the loss if it is made here.
+std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history,
+                                              bool again) {
+  const at::AutoGradMode history(with_history);
+  const AutocastScope autocast(options_.autocast_bf16, options_.placing.device.type());
+  fill_values(m, flight, again);
+  for (const Instruction& instruction : *flight.program) {
+    const NodeId node{static_cast<std::int64_t>(instruction.node)};
+    if (observer_) observer_->before_node(node);
+    try {
+      execute(instruction, m, again);
+    } catch (const c10::Error& error) {
+      throw RuntimeFault("node '" + graph_.nodes[instruction.node].name + "' (" +
+                         graph_.nodes[instruction.node].op +
+                         "): " + error.what_without_backtrace());
+    }
+    if (observer_) observer_->made(node, instruction.outputs, values_);
+    if (!again)
+      for (const ValueId v : kept_)
+        if (std::ranges::find(instruction.outputs, v) != instruction.outputs.end())
+          outputs_[{m, v}] = result_of(values_[v.index()]);
+    for (const ValueId v : instruction.last_uses) values_[v.index()].reset();
+    if (observer_) observer_->after_node(node);
+  }
+  std::vector<at::Tensor> made;
+  flight.roots.clear();
+  for (const ValueId v : sent_) {
+    made.push_back(values_[v.index()]);
+    flight.roots.push_back(history_of(made.back()));
+  }
+  if (loss_value_) {
+    made.push_back(values_[loss_value_->index()]);
+    flight.loss_root = history_of(made.back());
+  }
+  if (!again)
+    for (const ValueId v : slice_.outputs) outputs_[{m, v}] = result_of(values_[v.index()]);
+  for (at::Tensor& value : values_) value.reset();
+  return made;
+}
+
+/// Lets go of the bytes of what was received where nobody keeps the tensor: to hand back a
+/// gradient, a leaf needs none. Its handles are ours and, if it takes a gradient, that of its
+/// accumulator. Whoever else holds the bytes (a view that was saved, the stage that sent them)
+/// keeps them.
+void GraphStage::let_go_of_received(Flight& flight) const {
+  for (Tensors& tensors : flight.received)
+    for (at::Tensor& leaf : tensors) {
+      if (!leaf.requires_grad()) {
+        leaf.reset();
+      } else if (leaf.use_count() == 2) {
+        c10::TensorImpl& impl = *leaf.unsafeGetTensorImpl();
+        impl.set_allow_tensor_metadata_change(true);
+        impl.set_storage_keep_dtype(c10::Storage::create_legacy(leaf.device()));
+      }
+    }
+}
+
+PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
+  Flight flight;
+  const std::int64_t samples = inputs_->samples_of(m, graph_);
+  if (samples == 0) return forward_nothing(m);
+  flight.program = &entry(programs_, samples, "no program for this microbatch size");
+  for (std::size_t s = 0; s < from_.size(); ++s) {
+    Tensors leaves;
+    for (std::size_t c = 0; c < from_[s].size(); ++c)
+      leaves.push_back(
+          received[s].at(c).detach().set_requires_grad(from_[s][c].gradient && options_.training));
+    flight.received.push_back(std::move(leaves));
+  }
+  const bool history = options_.training && !options_.recompute;
+  if (options_.recompute)
+    for (const ValueId b : slice_.written_buffers)
+      flight.buffers[b] = tensors_.buffers.at(b).clone();
+  const std::vector<at::Tensor> made = run_nodes(m, flight, history, /*again=*/false);
+  if (loss_value_) losses_[m] = outputs_.at({m, *loss_value_});
+  PerStage handed;
+  for (const auto& crossings : to_) {
+    Tensors tensors;
+    for (const Crossing& c : crossings) {
+      const auto at = std::ranges::lower_bound(sent_, c.value) - sent_.begin();
+      tensors.push_back(made[static_cast<std::size_t>(at)].detach());
+    }
+    handed.push_back(std::move(tensors));
+  }
+  if (options_.recompute)
+    flight.roots.clear(), flight.loss_root = {};
+  else
+    let_go_of_received(flight);
+  if (options_.training) flights_[m] = std::move(flight);
+  return handed;
+}
+
+/// A microbatch without samples: nothing to hand on, a loss that counts nothing.
+PerStage GraphStage::forward_nothing(MicrobatchId m) {
+  if (loss_value_) losses_[m] = at::zeros({});
+  if (options_.training) flights_[m] = {};
+  return undefined(to_);
+}
+
+PerStage GraphStage::run_backward(MicrobatchId m, const PerStage& gradients) {
+  Flight flight = std::move(entry(flights_, m, "backward without forward"));
+  flights_.erase(m);
+  if (flight.program == nullptr) return undefined(from_);
+  if (options_.recompute) run_nodes(m, flight, /*with_history=*/true, /*again=*/true);
+  std::vector<at::Tensor> of_root(sent_.size());
+  for (std::size_t d = 0; d < to_.size(); ++d)
+    for (std::size_t c = 0; c < gradients[d].size(); ++c) {
+      const at::Tensor& gradient = gradients[d].at(c);
+      if (!to_[d][c].gradient || !gradient.defined()) continue;
+      const auto at = std::ranges::lower_bound(sent_, to_[d][c].value) - sent_.begin();
+      at::Tensor& sum = of_root[static_cast<std::size_t>(at)];
+      sum = sum.defined() ? sum + gradient : gradient;
+    }
+  torch::autograd::edge_list roots;
+  std::vector<at::Tensor> root_gradients;
+  for (std::size_t r = 0; r < sent_.size(); ++r)
+    if (of_root[r].defined() && flight.roots[r].is_valid()) {
+      roots.push_back(std::move(flight.roots[r]));
+      root_gradients.push_back(of_root[r]);
+    }
+  if (loss_value_ && flight.loss_root.is_valid()) {
+    roots.push_back(std::move(flight.loss_root));
+    root_gradients.push_back(at::full_like(losses_.at(m), inputs_->loss_scale.at(m.index())));
+  }
+  flight.roots.clear();
+  if (!roots.empty())
+    torch::autograd::Engine::get_default_engine().execute(roots, root_gradients, false, false,
+                                                          true);
+  PerStage back;
+  for (std::size_t s = 0; s < from_.size(); ++s) {
+    Tensors tensors;
+    for (std::size_t c = 0; c < from_[s].size(); ++c) {
+      at::Tensor gradient;  // taken from the leaf, which W may keep
+      if (from_[s][c].gradient) gradient = std::move(flight.received[s][c].mutable_grad());
+      tensors.push_back(std::move(gradient));
+    }
+    back.push_back(std::move(tensors));
+  }
+  return back;
+}
+
+PerStage GraphStage::backward(MicrobatchId m, const PerStage& gradients) {
+  PerStage back = run_backward(m, gradients);
+  if (queues_.contains(m)) backward_weight(m);
+  return back;
+}
+
+PerStage GraphStage::backward_input(MicrobatchId m, const PerStage& gradients) {
+  PFEIFE_CHECK(options_.split_backward, "I asked of a stage that was not prepared for it");
+  PerStage back = run_backward(m, gradients);
+  queue(m);  // so that W finds one, be it empty
+  return back;
+}
+
+void GraphStage::backward_weight(MicrobatchId m) {
+  const auto queue = entry(queues_, m, "W without I");
+  queues_.erase(m);
+  queue->run(observer_);
+}
+
+const WeightQueue& GraphStage::pending(MicrobatchId m) const {
+  return *entry(queues_, m, "no weight gradients are pending");
+}
+
+}  // namespace pfeife

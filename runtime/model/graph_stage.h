@@ -1,0 +1,121 @@
+// A stage that computes: its nodes go through LibTorch's dispatcher, recorded by autograd, for
+// several microbatches in flight.
+//
+// Random operators draw the same numbers under every plan: the generator is seeded per step,
+// microbatch and node. Not here: subgraphs, custom operators that keep state of their own.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "runtime/model/stage.h"
+#include "runtime/model/stage_observer.h"
+#include "runtime/model/stage_program.h"
+#include "runtime/model/weights.h"
+
+namespace pfeife {
+
+/// What the stages of a process share: LibTorch has one generator a device, so drawing takes turns.
+struct RandomTurns {
+  std::mutex mutex;
+};
+
+/// Of one step: what its microbatches read, and how each loss is weighted.
+struct StepInputs {
+  std::uint64_t step = 0;
+  std::vector<std::map<ValueId, at::Tensor>> microbatches;  ///< [microbatch] model inputs
+  std::vector<double> loss_scale;  ///< [microbatch] share of the samples of the step
+  /// [microbatch] samples; empty = the graph's microbatch size for all. A microbatch of 0 samples
+  /// costs nothing and counts nothing; its inputs are not read.
+  std::vector<std::int64_t> samples;
+
+  std::int64_t samples_of(MicrobatchId m, const Graph& graph) const {
+    return samples.empty() ? graph.microbatch_size : samples.at(m.index());
+  }
+};
+
+/// Every microbatch weighs the same.
+std::vector<double> equal_scale(std::size_t microbatches);
+
+class GraphStage final : public Stage {
+ public:
+  /// All arguments must outlive it. `tensors` must hold what the stage needs.
+  GraphStage(const Graph& graph, const std::vector<NodeEffects>& effects, const GraphSplit& split,
+             StageId stage, RankTensors& tensors, RandomTurns& turns, const StageOptions& options);
+
+  /// Prepares for microbatches of another size: `resized` is the graph bound to it, same nodes and
+  /// values. Nothing happens if that size is known.
+  void add_size(const Graph& resized, const std::vector<NodeEffects>& effects);
+  /// Must be called before each step; `inputs` must outlive the step.
+  void begin(const StepInputs& inputs);
+  /// Must be called after each step: deferred statistics of batch norms reach the buffers.
+  void end() { statistics_.commit(); }
+
+  const std::vector<StageId>& sources() const override { return sources_; }
+  const std::vector<StageId>& destinations() const override { return destinations_; }
+  PerStage forward(MicrobatchId m, const PerStage& received) override;
+  PerStage backward(MicrobatchId m, const PerStage& gradients) override;
+  PerStage backward_input(MicrobatchId m, const PerStage& gradients) override;
+  void backward_weight(MicrobatchId m) override;
+  std::optional<at::Tensor> loss(MicrobatchId m) const override;
+
+  /// Keeps the named values of every microbatch for output(); they must be made in this stage.
+  void keep(std::vector<ValueId> values) { kept_ = std::move(values); }
+  /// A kept value or model output of a microbatch, detached.
+  at::Tensor output(MicrobatchId m, ValueId value) const;
+
+  /// Tells `observer` of every node that runs; nullptr = nobody. It must outlive the stage's use.
+  void observe(StageObserver* observer) { observer_ = observer; }
+  /// Weight gradients of a microbatch that its W will compute.
+  const WeightQueue& pending(MicrobatchId m) const;
+
+  /// Microbatches whose forward has run and whose backward has not; and W that is outstanding.
+  std::size_t in_flight() const { return flights_.size(); }
+  std::size_t weights_pending() const { return queues_.size(); }
+
+ private:
+  /// A microbatch between its forward and its backward.
+  struct Flight {
+    const StageProgram* program = nullptr;     ///< none: no samples
+    PerStage received;                         ///< leaves
+    std::vector<torch::autograd::Edge> roots;  ///< [sent value] its history; not its bytes
+    torch::autograd::Edge loss_root;
+    std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward
+  };
+
+  std::vector<at::Tensor> run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again);
+  void let_go_of_received(Flight& flight) const;
+  void execute(const Instruction& instruction, MicrobatchId m, bool again);
+  void fill_values(MicrobatchId m, const Flight& flight, bool again);
+  PerStage forward_nothing(MicrobatchId m);
+  PerStage run_backward(MicrobatchId m, const PerStage& gradients);
+  c10::intrusive_ptr<WeightQueue> queue(MicrobatchId m);
+
+  const Graph& graph_;
+  RankTensors& tensors_;
+  RandomTurns& turns_;
+  StageOptions options_;
+  StageSlice slice_;
+  std::vector<StageId> sources_, destinations_;
+  std::vector<std::vector<Crossing>> from_, to_;   ///< [source], [destination]
+  std::vector<ValueId> sent_;                      ///< values that leave the stage, sorted
+  std::map<std::int64_t, StageProgram> programs_;  ///< by samples a microbatch
+  std::optional<ValueId> loss_value_;
+  std::vector<ValueId> kept_;
+  StageObserver* observer_ = nullptr;
+  BatchStatistics statistics_;
+
+  const StepInputs* inputs_ = nullptr;
+  std::vector<at::Tensor> values_;  ///< [value] during a forward
+  std::map<MicrobatchId, Flight> flights_;
+  std::map<MicrobatchId, c10::intrusive_ptr<WeightQueue>> queues_;
+  std::map<MicrobatchId, at::Tensor> losses_;
+  std::map<std::pair<MicrobatchId, ValueId>, at::Tensor> outputs_;
+};
+
+/// The value that is the model's loss: the first floating scalar among its outputs. ConfigError if
+/// there is none.
+ValueId loss_of(const Graph& graph);
+
+}  // namespace pfeife

@@ -1,0 +1,70 @@
+#include "runtime/model/pipeline.h"
+
+#include "planner/ir/error.h"
+#include "planner/ir/lower.h"
+#include "planner/ir/validate.h"
+
+namespace pfeife {
+namespace {
+
+bool has_transfers_or_steps(const Schedule& schedule) {
+  bool lowered = false;
+  for (const auto& row : schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& a) { lowered = lowered || !is_compute(a.op); });
+  return lowered;
+}
+
+void require_right(const Pipeline& pipeline) {
+  if (pipeline.stages.stages != stage_count(pipeline.schedule))
+    throw ConfigError({"schedule"}, stream_all("has ", stage_count(pipeline.schedule),
+                                               " stages, the cuts make ", pipeline.stages.stages));
+  const auto violations =
+      validate(pipeline.schedule, {pipeline.stages, pipeline.microbatches, /*lowered=*/true},
+               {.queues = Queues::None, .links = Links::Delay, .blocking = false});
+  if (violations.empty()) return;
+  const Violation& first = violations.front();
+  throw ConfigError(
+      {"schedule"},
+      stream_all("rank ", first.rank.value, ", cell ", first.position, ": ", first.message,
+                 violations.size() > 1 ? stream_all(" (and ", violations.size() - 1, " more)") : "",
+                 "; lower the compute-only schedule for this partition"));
+}
+
+}  // namespace
+
+Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule& schedule,
+                       const Placement& placement) {
+  Pipeline pipeline;
+  pipeline.graph = std::move(graph);
+  pipeline.effects = effects_of(pipeline.graph);
+  pipeline.split = split_graph(pipeline.graph, pipeline.effects, cuts);
+  if (placement.stages() != pipeline.split.stages.size())
+    throw ConfigError({"schedule"},
+                      stream_all("places ", placement.stages(), " stages, the cuts make ",
+                                 pipeline.split.stages.size()));
+  pipeline.stages = stage_graph(pipeline.graph, pipeline.split, placement);
+  pipeline.placement = placement;
+  pipeline.microbatches = microbatch_count(schedule);
+  pipeline.schedule =
+      has_transfers_or_steps(schedule)
+          ? schedule
+          : lower(schedule, unit_costs(pipeline.graph, pipeline.split, placement), placement);
+  require_right(pipeline);
+  pipeline.tasks = dependencies(pipeline.schedule, pipeline.stages, placement, Semantics{});
+  return pipeline;
+}
+
+Pipeline unsplit_pipeline(Graph graph, std::size_t microbatches) {
+  Schedule schedule{{{}}};
+  for (std::size_t m = 0; m < microbatches; ++m) {
+    const MicrobatchId id{static_cast<std::int64_t>(m)};
+    schedule.rows[0].push_back(forward(StageId{0}, id));
+    schedule.rows[0].push_back(backward(StageId{0}, id));
+  }
+  Pipeline pipeline = make_pipeline(std::move(graph), {}, schedule, round_robin(1, 1));
+  pipeline.plain_backward = true;
+  return pipeline;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,35 @@
+// Tensors by name in one safetensors file.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "planner/io/tensors/safetensors.h"
+#include "runtime/device/aten.h"
+
+namespace pfeife {
+
+/// Writes the tensors (any device and strides) and returns once the disk has them. RuntimeFault
+/// with the system's reason; the file may then be there in part.
+void write_safetensors(const std::filesystem::path& file,
+                       const std::map<std::string, at::Tensor>& tensors,
+                       const std::map<std::string, std::string>& metadata);
+
+/// A file to read from; nothing but its header is read before it is asked for.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(std::filesystem::path file);
+  const SafetensorsHeader& header() const { return header_; }
+  /// Mapped: valid as long as it is held, the file left alone when it is written to.
+  at::Tensor tensor(const SafetensorsEntry& entry) const;
+
+ private:
+  std::filesystem::path file_;
+  SafetensorsHeader header_;
+};
+
+/// Waits until the disk has the file or the folder's list of names.
+void flush_to_disk(const std::filesystem::path& path);
+
+}  // namespace pfeife

@@ -1,0 +1,50 @@
+// A stage's nodes as operator calls in order: compiled once for each size of microbatches.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/model/batch_statistics.h"
+#include "runtime/model/graph_split.h"
+#include "runtime/model/split_backward.h"
+
+namespace pfeife {
+
+struct StageOptions {
+  Placing placing;
+  bool split_backward = false;    ///< I and W will be asked for
+  bool plain_backward = false;    ///< nothing of split_backward.h in B: autograd's functions alone
+  bool recompute = false;         ///< F keeps only its inputs; B or I computes it again
+  bool autocast_bf16 = false;     ///< the forward runs under LibTorch's autocast
+  bool defer_batch_norm = false;  ///< running statistics of a step's whole batch
+  bool training = true;           ///< false: no gradients, dropout off, statistics as they are
+  std::uint64_t seed = 0;         ///< of random operators
+};
+
+/// A node's call.
+struct Instruction {
+  Call call;
+  std::uint64_t node = 0;
+  bool random = false;
+  bool returns_list = false;
+  std::optional<DeferredKind> deferred;
+  std::optional<BatchNormArguments> batch_norm;  ///< whose statistics are deferred
+  bool counts_batches = false;  ///< batch norm's counter, once a step where statistics are deferred
+  std::vector<ValueId> outputs;
+  std::vector<ValueId> last_uses;  ///< values nobody reads afterwards
+};
+using StageProgram = std::vector<Instruction>;
+
+/// The program of a stage of `graph`, which is bound to some size of microbatches. `received` and
+/// `sent`: values that come from and go to other stages; what is needed after the last node stays.
+/// ConfigError naming the node if the operator does not take its arguments.
+StageProgram compile_stage(const Graph& graph, const std::vector<NodeEffects>& effects,
+                           const StageSlice& slice, std::span<const ValueId> received,
+                           std::span<const ValueId> sent, const StageOptions& options);
+
+/// The call's arguments with the values of its holes, [value].
+std::vector<c10::IValue> arguments(const Instruction& instruction,
+                                   const std::vector<at::Tensor>& values);
+
+}  // namespace pfeife

@@ -1,0 +1,61 @@
+// What the profiler has timed, and how a report follows from it.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "runtime/model/optimizer.h"
+#include "runtime/profile/node_clock.h"
+#include "runtime/profile/node_memory.h"
+#include "runtime/profile/profiler.h"
+#include "runtime/profile/statistics.h"
+#include "runtime/profile/step_times.h"
+
+namespace pfeife {
+
+/// Passes that are timed as a whole; F of a stage with B, and of one with I and W.
+enum class Whole { Forward, Backward, SplitForward, BackwardInput, BackwardWeight, Optimizer };
+
+/// Passes over all nodes with the clock on.
+struct PassSamples {
+  std::vector<Samples> nodes;  ///< [node]
+  std::vector<bool> ran;       ///< [node]
+  Samples outside;
+
+  explicit PassSamples(std::size_t count) : nodes(count), ran(count) {}
+  void add(const PassTimes& times);
+};
+
+struct ProfileSamples {
+  ProfileSamples(std::size_t nodes, std::size_t parameters)
+      : forward(nodes), input(nodes), weight(nodes), updates(parameters) {}
+
+  std::array<Samples, 6> wholes;  ///< [Whole]
+  PassSamples forward, input, weight;
+  std::vector<Samples> updates;  ///< [parameter]
+  StepTimes steps;  ///< the whole passes of each, by Whole; the optimizer's are left out
+
+  const Samples& whole(Whole pass) const { return wholes[static_cast<std::size_t>(pass)]; }
+  void add(Whole pass, Nanoseconds time, bool interrupted);
+  /// As if those of `other`, of the same model and training, had been timed here, too: medians and
+  /// variation are then of both, and what differs between the two is drift.
+  void append(const ProfileSamples& other);
+
+  /// Calls each(Samples&) for all there are, in an order that depends on the model alone.
+  template <class Self, class Each>
+  static void for_each(Self& self, const Each& each) {
+    for (auto& samples : self.wholes) each(samples);
+    for (auto* passes : {&self.forward, &self.input, &self.weight}) {
+      for (auto& samples : passes->nodes) each(samples);
+      each(passes->outside);
+    }
+    for (auto& samples : self.updates) each(samples);
+  }
+};
+
+/// Times of nodes and parameters that add up to those of the whole passes, bytes from `memory` and
+/// `state`. The profile's description (graph, device, origin) is left to the caller.
+ProfileReport report_of(const ProfileSamples& samples, const NodeMemory& memory,
+                        const OptimizerState& state);
+
+}  // namespace pfeife

@@ -1,0 +1,261 @@
+#include "runtime/train/checkpoint.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "planner/ir/error.h"
+#include "runtime/model/safetensors_file.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::uint32_t kGoTask = ~std::uint32_t{0} - 30;
+constexpr std::uint32_t kDoneTask = ~std::uint32_t{0} - 31;
+constexpr const char* kInfoFile = "checkpoint.json";
+constexpr const char* kPartial = ".partial-";
+
+using NamedTensors = std::map<std::string, at::Tensor>;
+
+RankId rank_id(std::size_t r) { return RankId{static_cast<std::int64_t>(r)}; }
+
+std::string shard(const char* what, std::size_t rank, std::size_t ranks) {
+  char name[64];
+  std::snprintf(name, sizeof name, "%s-%05zu-of-%05zu.safetensors", what, rank + 1, ranks);
+  return name;
+}
+
+std::string folder_name(std::int64_t steps) {
+  char name[32];
+  std::snprintf(name, sizeof name, "step-%08lld", static_cast<long long>(steps));
+  return name;
+}
+
+/// The steps in the name of a checkpoint's folder.
+std::optional<std::int64_t> steps_in(const std::string& name) {
+  if (!name.starts_with("step-") || name.size() < 13 || name.size() > 23 ||
+      name.find_first_not_of("0123456789", 5) != std::string::npos)
+    return {};
+  return std::strtoll(name.c_str() + 5, nullptr, 10);
+}
+
+/// What belongs into a checkpoint, by name, with the lowest rank that holds it.
+struct Holding {
+  RankId rank;
+  std::optional<ParameterId> parameter;
+  ValueId buffer;  ///< if it is no parameter
+};
+
+std::map<std::string, Holding> holdings(const Pipeline& pipeline) {
+  std::map<std::string, Holding> found;
+  const auto add = [&](const std::string& name, const Holding& holding) {
+    const auto [place, fresh] = found.try_emplace(name, holding);
+    if (!fresh && holding.rank < place->second.rank) place->second = holding;
+  };
+  for (std::size_t s = 0; s < pipeline.split.stages.size(); ++s) {
+    const StageSlice& slice = pipeline.split.stages[s];
+    const RankId rank = pipeline.placement.rank_of_stage[s];
+    for (const ParameterId p : slice.parameters)
+      add(pipeline.graph.parameters[p.index()].names.front(), {rank, p, {}});
+    for (const ValueId b : slice.buffers) {
+      const Value& value = pipeline.graph.value(b);
+      const bool state = value.role == ValueRole::Buffer &&
+                         (value.persistent || std::ranges::binary_search(slice.written_buffers, b));
+      if (state) add(value.source_name, {rank, std::nullopt, b});
+    }
+  }
+  return found;
+}
+
+at::Tensor tensor_of(const Holding& holding, RankPipeline& own) {
+  return holding.parameter ? own.tensors().parameters.at(*holding.parameter).detach()
+                           : own.tensors().buffers.at(holding.buffer);
+}
+
+void write_own_files(const std::filesystem::path& folder, const Pipeline& pipeline,
+                     RankPipeline& own, RankId rank) {
+  NamedTensors weights, states;
+  for (const auto& [name, holding] : holdings(pipeline)) {
+    if (holding.rank != rank) continue;
+    weights[name] = tensor_of(holding, own);
+    if (!holding.parameter) continue;
+    const auto state = own.optimizer_state().find(*holding.parameter);
+    if (state == own.optimizer_state().end()) continue;
+    for (const auto& [kind, tensor] : state->second) states[name + "/" + kind] = tensor;
+  }
+  const std::size_t ranks = pipeline.ranks();
+  write_safetensors(folder / shard("model", rank.index(), ranks), weights, {{"format", "pt"}});
+  write_safetensors(folder / shard("optimizer", rank.index(), ranks), states, {});
+}
+
+void write_durably(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary) << text << std::flush;
+  flush_to_disk(file);
+  if (std::filesystem::file_size(file) != text.size())
+    throw RuntimeFault("cannot write " + file.string());
+}
+
+std::string index_of(const Pipeline& pipeline, const Placing& placing) {
+  std::map<std::string, std::string> file_of_tensor;
+  std::uint64_t bytes = 0;
+  for (const auto& [name, holding] : holdings(pipeline)) {
+    file_of_tensor[name] = shard("model", holding.rank.index(), pipeline.ranks());
+    const TensorType& type = holding.parameter
+                                 ? pipeline.graph.parameters[holding.parameter->index()].type
+                                 : pipeline.graph.value(holding.buffer).type;
+    bytes += static_cast<std::uint64_t>(type.elements()) *
+             c10::elementSize(placed_type(type.dtype, placing));
+  }
+  return safetensors_index(file_of_tensor, bytes);
+}
+
+/// Renamed first: a folder that is half removed has no checkpoint's name.
+void remove_checkpoint(const std::filesystem::path& checkpoint) {
+  const std::filesystem::path other =
+      checkpoint.parent_path() / (kPartial + checkpoint.filename().string() + "-old");
+  std::error_code ignored;
+  std::filesystem::rename(checkpoint, other, ignored);
+  std::filesystem::remove_all(other, ignored);
+}
+
+/// From now on it counts, and the others do not.
+void publish(const std::filesystem::path& partial, const std::filesystem::path& checkpoint) {
+  flush_to_disk(partial);
+  // One of the same name, from a run that was continued further back, changes places with it.
+  if (std::rename(partial.c_str(), checkpoint.c_str()) != 0 &&
+      renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, checkpoint.c_str(), RENAME_EXCHANGE) != 0)
+    throw RuntimeFault("cannot write " + checkpoint.string() + ": " + std::strerror(errno));
+  flush_to_disk(checkpoint.parent_path());
+  std::vector<std::filesystem::path> old;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint.parent_path()))
+    if (steps_in(entry.path().filename().string()) && entry.path() != checkpoint)
+      old.push_back(entry.path());
+  for (const auto& path : old) remove_checkpoint(path);
+  remove_partial_checkpoints(checkpoint.parent_path());
+}
+
+/// Finds tensors in all files of a kind.
+class Shards {
+ public:
+  Shards(const std::filesystem::path& folder, const std::vector<std::string>& names)
+      : folder_(folder) {
+    for (const std::string& name : names) files_.emplace_back(folder / name);
+    for (std::size_t f = 0; f < files_.size(); ++f)
+      for (std::size_t e = 0; e < files_[f].header().entries.size(); ++e)
+        places_[files_[f].header().entries[e].name] = {f, e};
+  }
+
+  /// Copies the named tensor into `to`.
+  void read(const std::string& name, at::Tensor to) const {
+    const auto place = places_.find(name);
+    if (place == places_.end())
+      throw ConfigError({folder_.string()}, "has no tensor '" + name + "', which the model has");
+    const at::Tensor found = tensor(place->second);
+    if (found.sizes() != to.sizes())
+      throw ConfigError({folder_.string()}, stream_all("'", name, "' is ", found.sizes(),
+                                                       ", the model has ", to.sizes()));
+    const at::NoGradGuard no_gradients;
+    to.copy_(found);
+  }
+  /// What follows the prefix in the names that begin with it.
+  std::vector<std::string> below(const std::string& prefix) const {
+    std::vector<std::string> found;
+    for (auto at = places_.lower_bound(prefix);
+         at != places_.end() && at->first.starts_with(prefix); ++at)
+      found.push_back(at->first.substr(prefix.size()));
+    return found;
+  }
+
+ private:
+  using Place = std::pair<std::size_t, std::size_t>;  // file, entry
+  at::Tensor tensor(const Place& place) const {
+    const SafetensorsFile& file = files_[place.first];
+    return file.tensor(file.header().entries[place.second]);
+  }
+
+  std::filesystem::path folder_;
+  std::vector<SafetensorsFile> files_;
+  std::map<std::string, Place> places_;
+};
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeline,
+                     RankPipeline& own, const Placing& placing, CheckpointInfo info,
+                     Transport& transport) {
+  const auto step = static_cast<std::uint64_t>(info.steps);
+  const std::filesystem::path checkpoint = folder / folder_name(info.steps),
+                              partial = folder / (kPartial + folder_name(info.steps));
+  const RankId rank = transport.rank();
+  if (rank == RankId{0}) {
+    std::filesystem::create_directories(folder);
+    remove_partial_checkpoints(folder);
+    std::filesystem::create_directory(partial);
+    for (std::size_t r = 1; r < transport.ranks(); ++r)
+      transport.send(rank_id(r), {step, kGoTask, 0}, {});
+  } else {
+    transport.receive(RankId{0}, {step, kGoTask, 0});
+  }
+  write_own_files(partial, pipeline, own, rank);
+  if (rank != RankId{0}) {
+    transport.send(RankId{0}, {step, kDoneTask, 0}, {});
+    return;
+  }
+  for (std::size_t r = 1; r < transport.ranks(); ++r)
+    transport.receive(rank_id(r), {step, kDoneTask, 0});
+  for (std::size_t r = 0; r < transport.ranks(); ++r) {
+    info.model.push_back(shard("model", r, transport.ranks()));
+    info.optimizer_state.push_back(shard("optimizer", r, transport.ranks()));
+  }
+  write_durably(partial / "model.safetensors.index.json", index_of(pipeline, placing));
+  write_durably(partial / kInfoFile, checkpoint_text(info));
+  publish(partial, checkpoint);
+}
+
+std::filesystem::path newest_checkpoint(const std::filesystem::path& folder) {
+  if (std::filesystem::exists(folder / kInfoFile)) return folder;
+  std::int64_t most = -1;
+  std::filesystem::path newest;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const auto steps = steps_in(entry.path().filename().string());
+    if (steps && *steps > most && std::filesystem::exists(entry.path() / kInfoFile))
+      most = *steps, newest = entry.path();
+  }
+  if (most < 0)
+    throw ConfigError({folder.string()}, "holds no complete checkpoint (step-*/checkpoint.json)");
+  return newest;
+}
+
+void load_checkpoint(const std::filesystem::path& checkpoint, const CheckpointInfo& info,
+                     const Pipeline& pipeline, RankPipeline& own) {
+  const Shards weights(checkpoint, info.model), states(checkpoint, info.optimizer_state);
+  for (auto& [p, tensor] : own.tensors().parameters) {
+    const std::string& name = pipeline.graph.parameters[p.index()].names.front();
+    weights.read(name, tensor.detach());
+    for (const std::string& kind : states.below(name + "/")) {
+      at::Tensor& state = own.optimizer_state()[p][kind];
+      state = at::empty_like(tensor.detach());
+      states.read(name + "/" + kind, state);
+    }
+  }
+  for (const auto& [name, holding] : holdings(pipeline))
+    if (!holding.parameter && own.tensors().buffers.contains(holding.buffer))
+      weights.read(name, own.tensors().buffers.at(holding.buffer));
+  own.updates() = info.updates;
+}
+
+void remove_partial_checkpoints(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  std::vector<std::filesystem::path> partial;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().filename().string().starts_with(kPartial)) partial.push_back(entry.path());
+  for (const auto& path : partial) std::filesystem::remove_all(path, ignored);
+}
+
+}  // namespace pfeife

@@ -1,0 +1,131 @@
+#include "runtime/train/measure.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "runtime/device/rank_memory.h"
+#include "runtime/execute/check.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::uint32_t kBarrierTask = ~std::uint32_t{0} - 11;
+constexpr std::uint32_t kLossTask = ~std::uint32_t{0} - 12;
+constexpr std::uint32_t kPeakTask = ~std::uint32_t{0} - 13;
+constexpr int kWarmUp = 2;
+
+RankId rank_id(std::size_t rank) { return RankId{static_cast<std::int64_t>(rank)}; }
+
+/// Returns on no rank before all have called it.
+void wait_for_all(Transport& transport, std::uint64_t step) {
+  for (std::size_t r = 0; r < transport.ranks(); ++r)
+    transport.send(rank_id(r), {step, kBarrierTask, 0}, {});
+  for (std::size_t r = 0; r < transport.ranks(); ++r)
+    transport.receive(rank_id(r), {step, kBarrierTask, 0});
+}
+
+/// Mean loss of the step on rank 0, from the rank that makes it.
+double gather_loss(const std::optional<double>& own, RankId rank, std::uint64_t step,
+                   Transport& transport) {
+  transport.send(RankId{0}, {step, kLossTask, 0},
+                 {own ? at::scalar_tensor(*own, at::kDouble) : at::Tensor()});
+  double loss = 0;
+  if (rank == RankId{0})
+    for (std::size_t r = 0; r < transport.ranks(); ++r) {
+      const at::Tensor made = transport.receive(rank_id(r), {step, kLossTask, 0}).tensors.at(0);
+      if (made.defined()) loss = made.item<double>();
+    }
+  return loss;
+}
+
+/// [event] median duration over the traces of steps that count.
+std::vector<Nanoseconds> median_durations(const std::vector<Trace>& traces,
+                                          const std::vector<MeasuredStep>& steps) {
+  std::vector<Nanoseconds> medians;
+  for (std::size_t e = 0; e < traces.front().events.size(); ++e) {
+    std::vector<Nanoseconds> times;
+    for (std::size_t i = 0; i < traces.size(); ++i)
+      if (steps[i].counts) times.push_back(traces[i].events[e].end - traces[i].events[e].start);
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
+    std::ranges::nth_element(times, middle);
+    medians.push_back(*middle);
+  }
+  return medians;
+}
+
+Bytes bytes_of(const at::Tensor& tensor) {
+  return Bytes{static_cast<std::int64_t>(tensor.storage().nbytes())};
+}
+
+/// Bytes of parameters and buffers that are mapped from a file: this rank's memory, though not the
+/// allocator's, which grew by `counted` while they were loaded.
+Bytes mapped_bytes(RankPipeline& rank, Bytes counted) {
+  Bytes held{0};
+  for (const auto& [p, tensor] : rank.tensors().parameters) held += bytes_of(tensor);
+  for (const auto& [b, tensor] : rank.tensors().buffers) held += bytes_of(tensor);
+  return std::max(held - counted, Bytes{0});
+}
+
+Bytes input_bytes(const StepInputs& inputs) {
+  Bytes sum{0};
+  for (const auto& microbatch : inputs.microbatches)
+    for (const auto& [value, tensor] : microbatch) sum += bytes_of(tensor);
+  return sum;
+}
+
+/// [rank] on rank 0, from all.
+std::vector<Bytes> gather_peaks(Bytes own, RankId rank, Transport& transport) {
+  transport.send(RankId{0}, {0, kPeakTask, 0}, {at::tensor({own.value}, at::kLong)});
+  std::vector<Bytes> peaks;
+  if (rank == RankId{0})
+    for (std::size_t r = 0; r < transport.ranks(); ++r)
+      peaks.push_back(
+          {transport.receive(rank_id(r), {0, kPeakTask, 0}).tensors.at(0).item<std::int64_t>()});
+  return peaks;
+}
+
+}  // namespace
+
+Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSource& source,
+                          const RankOptions& options, int steps, bool count_memory,
+                          RandomTurns& turns, const std::function<void(const Cell&)>& entering,
+                          Transport& transport) {
+  RankMemory memory(options.placing.device);
+  const Bytes before = memory.allocated().now;
+  RankPipeline own(pipeline, rank, source, options, turns, transport);
+  if (entering) own.on_entering(entering);
+  const Bytes mapped = mapped_bytes(own, memory.allocated().now - before);
+  Bytes peak{0};
+  Measurement measured;
+  std::vector<Trace> traces;
+  for (int i = 0; i < steps; ++i) {
+    const auto step = static_cast<std::uint64_t>(i);
+    const StepInputs inputs = synthetic_step(pipeline, step, options.seed, options.placing);
+    wait_for_all(transport, step);
+    memory.reset_peak();
+    const std::vector<TaskRecord> own_records = own.step(inputs);
+    const bool counts = i >= kWarmUp || steps <= kWarmUp;
+    if (counts) peak = std::max(peak, mapped + memory.allocated().peak - input_bytes(inputs));
+    const auto records = gather_records(own_records, step, transport);
+    const double loss = gather_loss(own.mean_loss(), rank, step, transport);
+    if (rank != RankId{0}) continue;
+    traces.push_back(measured_trace(pipeline.tasks, records));
+    measured.steps.push_back({counts, step_time(traces.back()), loss});
+  }
+  if (count_memory) measured.peak_memory = gather_peaks(peak, rank, transport);
+  if (traces.empty()) return measured;
+  measured.trace = traces[median_step(measured.steps)];
+  measured.durations = median_durations(traces, measured.steps);
+  return measured;
+}
+
+std::string summary(const Measurement& measurement, double samples) {
+  std::ostringstream out;
+  const double step = seconds(measurement.quantile(0.5));
+  out << measurement.steps.size() << " steps, median " << step * 1e3 << " ms, " << samples / step
+      << " samples/s, bubble " << 100 * bubble(measurement.trace) << " %, loss "
+      << measurement.steps.front().loss << " -> " << measurement.steps.back().loss << "\n";
+  return out.str();
+}
+
+}  // namespace pfeife

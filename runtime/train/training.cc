@@ -1,0 +1,98 @@
+#include "runtime/train/training.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "planner/ir/error.h"
+#include "runtime/device/machine.h"
+#include "runtime/device/rank_memory.h"
+#include "runtime/execute/check.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::uint32_t kProgressTask = ~std::uint32_t{0} - 40;
+constexpr RankId kZero{0};
+
+/// Of the rank's process on a CPU; of its tensors on an accelerator.
+Bytes most_memory(const RankMemory& memory, at::Device device) {
+  return device.is_cpu() ? most_process_memory() : memory.allocated().peak;
+}
+
+/// On rank 0: loss and memory over all ranks; the others send theirs.
+void gather_progress(StepProgress& progress, RankPipeline& own, Bytes memory,
+                     Transport& transport) {
+  const Tag tag{static_cast<std::uint64_t>(progress.step), kProgressTask, 0};
+  const std::optional<double> loss = own.mean_loss();
+  transport.send(kZero, tag,
+                 {loss ? at::scalar_tensor(*loss, at::kDouble) : at::Tensor(),
+                  at::scalar_tensor(memory.value, at::kLong)});
+  if (transport.rank() != kZero) return;
+  for (std::size_t r = 0; r < transport.ranks(); ++r) {
+    const Tensors found = transport.receive(RankId{static_cast<std::int64_t>(r)}, tag).tensors;
+    if (found.at(0).defined()) progress.loss = found.at(0).item<double>();
+    progress.memory = std::max(progress.memory, Bytes{found.at(1).item<std::int64_t>()});
+  }
+}
+
+std::set<ValueId> inputs_of(const Pipeline& pipeline, const RankPipeline& own) {
+  std::set<ValueId> needed;
+  for (const StageId s : own.stages())
+    needed.insert(pipeline.split.stages[s.index()].inputs.begin(),
+                  pipeline.split.stages[s.index()].inputs.end());
+  return needed;
+}
+
+}  // namespace
+
+void train(const Pipeline& pipeline, const WeightSource& source, const RankOptions& options,
+           const TrainingSettings& settings, const RankSeat& seat,
+           const std::function<void(const StepProgress&)>& report) {
+  CheckpointInfo reached{.model_digest = pipeline.graph.digest,
+                         .optimizer = to_string(options.optimizer.kind),
+                         .seed = options.seed};
+  const RankMemory memory(options.placing.device);
+  RankPipeline own(pipeline, seat.rank, source, options, seat.turns, seat.transport);
+  if (seat.entering) own.on_entering(seat.entering);
+  if (!settings.resume.empty()) {
+    const CheckpointInfo info = read_checkpoint_info(settings.resume / "checkpoint.json");
+    load_checkpoint(settings.resume, info, pipeline, own);
+    reached.steps = info.steps;
+    reached.next_sample = info.next_sample;
+  }
+  const std::set<ValueId> needed = inputs_of(pipeline, own);
+  Nanoseconds last = now();
+  for (int i = 0; i < settings.steps; ++i) {
+    const auto step = static_cast<std::uint64_t>(reached.steps);
+    std::int64_t samples =
+        static_cast<std::int64_t>(pipeline.microbatches) * pipeline.graph.microbatch_size;
+    if (settings.data) {
+      samples = settings.data->in_step(reached.next_sample);
+      own.step(settings.data->step(step, reached.next_sample, needed, options.placing));
+      reached.next_sample = settings.data->after(reached.next_sample);
+    } else {
+      own.step(synthetic_step(pipeline, step, options.seed, options.placing));
+    }
+    ++reached.steps;
+    reached.updates = own.updates();
+    StepProgress progress{.step = reached.steps};
+    gather_progress(progress, own, most_memory(memory, options.placing.device), seat.transport);
+    progress.seconds = seconds(now() - std::exchange(last, now()));
+    progress.samples_per_second = static_cast<double>(samples) / progress.seconds;
+    if (seat.rank == kZero && report) report(progress);
+    const bool end = i + 1 == settings.steps;
+    if (!settings.save.empty() &&
+        (end || (settings.save_every > 0 && (i + 1) % settings.save_every == 0)))
+      save_checkpoint(settings.save, pipeline, own, options.placing, reached, seat.transport);
+  }
+}
+
+std::string to_string(const StepProgress& progress) {
+  char text[160];
+  std::snprintf(text, sizeof text, "step %lld: loss %.6g, %.4g samples/s, %lld MiB",
+                static_cast<long long>(progress.step), progress.loss, progress.samples_per_second,
+                static_cast<long long>(progress.memory.value >> 20));
+  return text;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,93 @@
+#include "runtime/train/training_data.h"
+
+#include <algorithm>
+
+#include "planner/io/tensors/npy_header.h"
+#include "planner/ir/error.h"
+#include "runtime/model/mapped_file.h"
+
+namespace pfeife {
+namespace {
+
+std::string shape_text(const std::vector<std::int64_t>& sizes) {
+  std::string text = "[samples";
+  for (std::size_t i = 1; i < sizes.size(); ++i) text += ", " + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+/// The file of an input, checked against it.
+at::Tensor mapped(const std::filesystem::path& file, const Value& input,
+                  std::int64_t microbatch_size) {
+  const TensorType& type = input.type;
+  if (type.sizes.empty() || type.sizes[0] != microbatch_size)
+    throw ConfigError({file.string()},
+                      "the input '" + input.name + "' of the model has no dimension of samples");
+  if (!std::filesystem::exists(file))
+    throw ConfigError({file.string()}, "is missing: the model has an input '" + input.name + "', " +
+                                           to_string(type.dtype) + " " + shape_text(type.sizes));
+  const NpyHeader header = read_npy_header(file);
+  if (header.dtype != type.dtype)
+    throw ConfigError({file.string()}, "holds " + to_string(header.dtype) + ", the input '" +
+                                           input.name + "' is " + to_string(type.dtype) +
+                                           "; convert it with astype");
+  if (header.sizes.size() != type.sizes.size() ||
+      !std::equal(header.sizes.begin() + 1, header.sizes.end(), type.sizes.begin() + 1))
+    throw ConfigError({file.string()},
+                      stream_all("has the shape ", at::IntArrayRef(header.sizes), ", the input '",
+                                 input.name, "' needs ", shape_text(type.sizes)));
+  return map_tensor(file, header.begin, scalar_type(header.dtype), header.sizes);
+}
+
+}  // namespace
+
+TrainingData::TrainingData(const std::filesystem::path& folder, const Pipeline& pipeline)
+    : pipeline_(pipeline),
+      samples_per_step_(static_cast<std::int64_t>(pipeline.microbatches) *
+                        pipeline.graph.microbatch_size) {
+  std::filesystem::path first;
+  for (const ValueId id : pipeline.graph.inputs) {
+    const Value& input = pipeline.graph.value(id);
+    const std::filesystem::path file = folder / (input.name + ".npy");
+    files_[id] = mapped(file, input, pipeline.graph.microbatch_size);
+    const std::int64_t samples = files_[id].size(0);
+    if (first.empty()) first = file, samples_ = samples;
+    if (samples != samples_)
+      throw ConfigError({file.string()}, stream_all("has ", samples, " samples, ",
+                                                    first.filename().string(), " has ", samples_));
+  }
+  if (samples_ < samples_per_step_)
+    throw ConfigError({first.string()},
+                      stream_all("has ", samples_, " samples, a step needs ", samples_per_step_));
+}
+
+std::int64_t TrainingData::in_step(std::int64_t sample) const {
+  return std::min(samples_per_step_, samples_ - sample);
+}
+
+std::int64_t TrainingData::after(std::int64_t sample) const {
+  const std::int64_t next = sample + samples_per_step_;
+  const std::int64_t least = pipeline_.graph.symbolic_batch ? 1 : samples_per_step_;
+  return next + least <= samples_ ? next : 0;
+}
+
+StepInputs TrainingData::step(std::uint64_t step, std::int64_t sample,
+                              const std::set<ValueId>& needed, const Placing& placing) const {
+  StepInputs inputs;
+  inputs.step = step;
+  const std::int64_t all = in_step(sample), end = sample + all;
+  for (std::size_t m = 0; m < pipeline_.microbatches; ++m) {
+    const std::int64_t count = std::min(pipeline_.graph.microbatch_size, end - sample);
+    auto& microbatch = inputs.microbatches.emplace_back();
+    for (const auto& [id, file] : files_)
+      microbatch[id] =
+          file.narrow(0, sample, count)
+              .to(placing.device, placed_type(pipeline_.graph.value(id).type.dtype, placing),
+                  /*non_blocking=*/false, /*copy=*/needed.contains(id));
+    inputs.samples.push_back(count);
+    inputs.loss_scale.push_back(static_cast<double>(count) / static_cast<double>(all));
+    sample += count;
+  }
+  return inputs;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,41 @@
+// Training data: a folder of .npy files, one for each of the model's inputs, first dimension =
+// samples.
+//
+// Samples are read in their order; one file's sample i belongs to the others' sample i. After the
+// last the first follows. The last step of an epoch may be smaller; if the model was exported with
+// a fixed batch size, samples that do not fill a step are left out.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "runtime/model/graph_stage.h"
+#include "runtime/model/pipeline.h"
+
+namespace pfeife {
+
+class TrainingData {
+ public:
+  /// Maps FOLDER/<input>.npy for every input of the model. ConfigError naming the file: missing,
+  /// another type or shape than the input, fewer samples than the other files or than a step needs.
+  TrainingData(const std::filesystem::path& folder, const Pipeline& pipeline);
+
+  std::int64_t samples() const { return samples_; }
+  std::int64_t samples_per_step() const { return samples_per_step_; }
+  /// Samples of the step that starts at `sample`.
+  std::int64_t in_step(std::int64_t sample) const;
+  /// Where the step after it starts.
+  std::int64_t after(std::int64_t sample) const;
+  /// The step that starts at `sample`. The inputs `needed` are copies, the others may be views of
+  /// the files, of which nothing is read.
+  StepInputs step(std::uint64_t step, std::int64_t sample, const std::set<ValueId>& needed,
+                  const Placing& placing) const;
+
+ private:
+  const Pipeline& pipeline_;
+  std::int64_t samples_ = 0, samples_per_step_ = 0;
+  std::map<ValueId, at::Tensor> files_;  ///< [samples, ...]
+};
+
+}  // namespace pfeife

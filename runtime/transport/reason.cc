@@ -1,0 +1,26 @@
+#include "runtime/transport/reason.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <new>
+
+namespace pfeife {
+
+std::string reason_of(const std::exception& error) {
+  std::string text = error.what();
+  if (const auto* torch = dynamic_cast<const c10::Error*>(&error))
+    text = torch->what_without_backtrace();
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                      text.find("can't allocate memory") != std::string::npos ||
+                      text.find("out of memory") != std::string::npos;
+  std::ranges::replace(text, '\n', ' ');
+  return memory && !text.starts_with("rank ") ? "out of memory: " + text : text;
+}
+
+bool is_consequence(const std::string& reason) {
+  return reason.find(kNoFarewell) != std::string::npos ||
+         reason.find(kCannotConnect) != std::string::npos;
+}
+
+}  // namespace pfeife

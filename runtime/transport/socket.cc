@@ -1,0 +1,210 @@
+#include "runtime/transport/socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <utility>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+constexpr int kBacklog = 1024;
+
+/// A name in the abstract namespace: its first byte is zero.
+struct HostName {
+  sockaddr_un address{};
+  socklen_t length = 0;
+  explicit HostName(const std::string& name) {
+    PFEIFE_CHECK(name.size() + 1 < sizeof address.sun_path);
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+Addresses addresses_of(const std::string& host, std::uint16_t port) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) {
+    errno = EHOSTUNREACH;
+    found = nullptr;
+  }
+  return {found, freeaddrinfo};
+}
+
+void set(const Socket& socket, int level, int option, int value) {
+  setsockopt(socket.get(), level, option, &value, sizeof value);
+}
+
+timeval as_timeval(std::chrono::milliseconds time) {
+  return {time.count() / 1000, time.count() % 1000 * 1000};
+}
+
+Socket connect_to_one(const addrinfo& address, std::chrono::milliseconds limit) {
+  Socket joined(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!joined.is_open()) return joined;
+  const timeval wait = as_timeval(std::max(limit, std::chrono::milliseconds(1)));
+  setsockopt(joined.get(), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);  // also of connect()
+  if (connect(joined.get(), address.ai_addr, address.ai_addrlen) != 0) {
+    if (errno == EINPROGRESS) errno = ETIMEDOUT;
+    return Socket();
+  }
+  const timeval none{};
+  setsockopt(joined.get(), SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none);
+  set(joined, IPPROTO_TCP, TCP_NODELAY, 1);
+  return joined;
+}
+
+}  // namespace
+
+Socket::Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+Socket::~Socket() {
+  if (descriptor_ < 0) return;
+  const int before = errno;
+  close(descriptor_);
+  errno = before;
+}
+
+int Socket::release() { return std::exchange(descriptor_, -1); }
+
+bool Socket::read_all(void* to, std::size_t count) const {
+  auto* at = static_cast<char*>(to);
+  while (count > 0) {
+    const ssize_t got = recv(descriptor_, at, count, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0) errno = 0;
+    if (got <= 0) return false;
+    at += got, count -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+bool Socket::write_all(const void* from, std::size_t count) const {
+  const auto* at = static_cast<const char*>(from);
+  while (count > 0) {
+    const ssize_t put = ::send(descriptor_, at, count, MSG_NOSIGNAL);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    at += put, count -= static_cast<std::size_t>(put);
+  }
+  return true;
+}
+
+void Socket::limit_silence(std::chrono::milliseconds limit) const {
+  const timeval wait = as_timeval(limit);
+  setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+}
+
+Socket listen_on_host(const std::string& name) {
+  Socket listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const HostName own(name);
+  if (bind(listener.get(), own.get(), own.length) != 0 || listen(listener.get(), kBacklog) != 0)
+    throw RuntimeFault(std::string("cannot listen for ranks of this host: ") +
+                       std::strerror(errno));
+  return listener;
+}
+
+Socket listen_on_port(std::uint16_t port) {
+  Socket listener(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 six{};
+  sockaddr_in four{};
+  six.sin6_family = AF_INET6, four.sin_family = AF_INET;
+  six.sin6_port = four.sin_port = htons(port);
+  const sockaddr* address = reinterpret_cast<const sockaddr*>(&six);
+  socklen_t length = sizeof six;
+  if (listener.is_open()) {
+    set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  } else {  // a host without IPv6
+    listener = Socket(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    address = reinterpret_cast<const sockaddr*>(&four);
+    length = sizeof four;
+  }
+  set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (bind(listener.get(), address, length) != 0 || listen(listener.get(), kBacklog) != 0)
+    throw RuntimeFault(stream_all("cannot listen at port ", port, ": ", std::strerror(errno)));
+  return listener;
+}
+
+std::uint16_t port_of(const Socket& listener) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
+                   : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+Socket connect_on_host(const std::string& name) {
+  Socket joined(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const HostName other(name);
+  if (connect(joined.get(), other.get(), other.length) != 0) return Socket();
+  return joined;
+}
+
+Socket connect_to(const std::string& host, std::uint16_t port, std::chrono::milliseconds limit) {
+  const Addresses found = addresses_of(host, port);
+  for (const addrinfo* address = found.get(); address != nullptr; address = address->ai_next)
+    if (Socket joined = connect_to_one(*address, limit); joined.is_open()) return joined;
+  return Socket();
+}
+
+Socket accept_one(const Socket& first, const Socket& second, std::chrono::milliseconds limit) {
+  pollfd waiting[] = {{first.get(), POLLIN, 0}, {second.get(), POLLIN, 0}};
+  if (poll(waiting, 2, static_cast<int>(std::max<std::int64_t>(limit.count(), 0))) <= 0)
+    return Socket();
+  const bool by_first = (waiting[0].revents & POLLIN) != 0;
+  Socket joined(accept4(by_first ? first.get() : second.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  set(joined, IPPROTO_TCP, TCP_NODELAY, 1);  // refused, without harm, by a Unix domain socket
+  return joined;
+}
+
+std::string address_towards(const std::string& host) {
+  const Addresses found = addresses_of(host, 9);  // no packet is sent: any port will do
+  for (const addrinfo* to = found.get(); to != nullptr; to = to->ai_next) {
+    const Socket probe(socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage own{};
+    socklen_t length = sizeof own;
+    auto* address = reinterpret_cast<sockaddr*>(&own);
+    char text[NI_MAXHOST];
+    if (connect(probe.get(), to->ai_addr, to->ai_addrlen) != 0 ||
+        getsockname(probe.get(), address, &length) != 0 ||
+        getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
+      continue;
+    const std::string name = text;
+    return name.starts_with("127.") || name == "::1" ? "" : name;
+  }
+  return "";
+}
+
+std::string host_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::error_code ignored;  // containers of one machine have networks, and thus names, of their own
+  return boot + "/" + std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
+}
+
+}  // namespace pfeife

@@ -1,0 +1,290 @@
+#include "runtime/transport/socket_transport.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "planner/ir/error.h"
+#include "runtime/model/operators.h"
+#include "runtime/transport/reason.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::chrono::milliseconds kBeat{250};
+
+enum class FrameKind : std::uint32_t { Message, Stop, Farewell, Beat };
+
+struct FrameHead {
+  FrameKind kind = FrameKind::Message;
+  std::uint32_t count = 0;  ///< tensors, or bytes of a text
+  Tag tag;
+  std::int64_t posted = 0;
+};
+
+struct TensorHead {
+  std::int32_t type = -1;  ///< -1: undefined
+  std::int32_t dimensions = 0;
+};
+
+/// The same values in a dense storage, strides kept where possible: kernels then do the same work.
+at::Tensor sendable(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  const at::Tensor here = tensor.detach().cpu();
+  return here.is_non_overlapping_and_dense() ? here : here.contiguous();
+}
+
+bool write_tensor(const Socket& socket, const at::Tensor& tensor) {
+  TensorHead head;
+  if (!tensor.defined()) return socket.write_all(&head, sizeof head);
+  head = {static_cast<std::int32_t>(tensor.scalar_type()), static_cast<std::int32_t>(tensor.dim())};
+  const auto extent = sizeof(std::int64_t) * static_cast<std::size_t>(tensor.dim());
+  return socket.write_all(&head, sizeof head) && socket.write_all(tensor.sizes().data(), extent) &&
+         socket.write_all(tensor.strides().data(), extent) &&
+         socket.write_all(tensor.const_data_ptr(), tensor.nbytes());
+}
+
+bool read_tensor(const Socket& socket, at::Tensor& tensor) {
+  TensorHead head;
+  if (!socket.read_all(&head, sizeof head)) return false;
+  if (head.type < 0) return true;
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(head.dimensions)), strides(sizes);
+  const std::size_t extent = sizes.size() * sizeof(std::int64_t);
+  if (!socket.read_all(sizes.data(), extent) || !socket.read_all(strides.data(), extent))
+    return false;
+  tensor = at::empty_strided(sizes, strides,
+                             at::TensorOptions().dtype(static_cast<c10::ScalarType>(head.type)));
+  return socket.read_all(tensor.mutable_data_ptr(), tensor.nbytes());
+}
+
+}  // namespace
+
+struct SocketTransport::Outgoing {
+  FrameHead head;
+  Tensors tensors;
+  std::string text;
+
+  static Outgoing of_text(FrameKind kind, const std::string& text) {
+    return {{kind, static_cast<std::uint32_t>(text.size())}, {}, text};
+  }
+};
+
+bool SocketTransport::write_frame(const Socket& socket, const Outgoing& frame) {
+  bool good = socket.write_all(&frame.head, sizeof frame.head) &&
+              socket.write_all(frame.text.data(), frame.text.size());
+  for (const at::Tensor& tensor : frame.tensors) good = good && write_tensor(socket, tensor);
+  return good;
+}
+
+SocketTransport::SocketTransport(RankId rank, std::vector<Socket> sockets, bool beats)
+    : rank_(rank), beats_(beats), peers_(sockets.size()) {
+  for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].socket = std::move(sockets[r]);
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (r != rank_.index()) {
+      if (beats_) peers_[r].socket.limit_silence(kStall);
+      peers_[r].writer = std::thread([this, r] { write_loop(peers_[r]); });
+      peers_[r].reader = std::thread([this, r] { read_loop(r); });
+    }
+}
+
+void SocketTransport::compute_behind_transfers() {
+  const auto self = static_cast<id_t>(gettid());
+  setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + 2);  // at worst as it was
+}
+
+SocketTransport::~SocketTransport() {
+  wait_for_all();
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    Peer& peer = peers_[r];
+    if (r == rank_.index()) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      if (peer.end != End::Farewell) shutdown(peer.socket.get(), SHUT_RDWR);  // wakes both threads
+    }
+    peer.writer.join();
+    peer.reader.join();
+  }
+}
+
+/// Until all have ended; only for a while if one of them has failed.
+void SocketTransport::wait_for_all() {
+  say_farewell();
+  std::unique_lock lock(mutex_);
+  const auto all_ended = [&] {
+    for (std::size_t r = 0; r < peers_.size(); ++r)
+      if (r != rank_.index() && peers_[r].end == End::None) return false;
+    return true;
+  };
+  changed_.wait(lock, [&] { return all_ended() || !failure_.empty(); });
+  changed_.wait_for(lock, kGrace, all_ended);
+}
+
+void SocketTransport::finish() {
+  wait_for_all();
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw RuntimeFault(failure_);
+}
+
+void SocketTransport::send(RankId to, Tag tag, Tensors tensors) {
+  const std::int64_t posted = now().count();
+  for (at::Tensor& tensor : tensors) tensor = sendable(tensor);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw RuntimeFault(failure_);
+    if (to == rank_) {
+      inbox_[{to, tag}] = {std::move(tensors), Nanoseconds{posted}, now()};
+      return;
+    }
+  }
+  const auto count = static_cast<std::uint32_t>(tensors.size());
+  enqueue(peers_[to.index()], {{FrameKind::Message, count, tag, posted}, std::move(tensors), {}});
+}
+
+Message SocketTransport::receive(RankId from, Tag tag) {
+  std::unique_lock lock(mutex_);
+  const std::pair key{from, tag};
+  const Peer& peer = peers_[from.index()];
+  changed_.wait(lock,
+                [&] { return inbox_.contains(key) || !failure_.empty() || peer.end != End::None; });
+  if (!failure_.empty()) throw RuntimeFault(failure_);
+  auto found = inbox_.extract(key);
+  if (!found) throw RuntimeFault("rank " + to_string(from) + " ended before all was done");
+  return std::move(found.mapped());
+}
+
+void SocketTransport::stop(const std::string& reason) { fail(reason); }
+
+void SocketTransport::entering(const std::string& action) {
+  const std::lock_guard lock(mutex_);
+  action_ = action;
+}
+
+std::string SocketTransport::wait_for_failure(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience, [&] { return !failure_.empty(); });
+  return failure_;
+}
+
+bool SocketTransport::is_lowest_left() {
+  const auto deadline = std::chrono::steady_clock::now() + kGrace;
+  std::unique_lock lock(mutex_);
+  for (std::size_t r = 0; r < rank_.index(); ++r) {
+    changed_.wait_until(lock, deadline, [&] { return peers_[r].end != End::None; });
+    if (peers_[r].end == End::Farewell) return false;
+  }
+  return true;
+}
+
+void SocketTransport::say_farewell() { enqueue_for_all({{FrameKind::Farewell}, {}, {}}); }
+
+/// True if this is the first failure. All ranks get to know: not each may have noticed.
+bool SocketTransport::fail(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) return false;
+  // Before this rank's own thread can see the failure, and say farewell: nothing follows that.
+  enqueue_for_all(Outgoing::of_text(FrameKind::Stop, reason));
+  failure_ = reason;
+  changed_.notify_all();
+  return true;
+}
+
+void SocketTransport::enqueue_for_all(const Outgoing& frame) {
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (r != rank_.index()) enqueue(peers_[r], frame);
+}
+
+void SocketTransport::enqueue(Peer& peer, Outgoing frame) {
+  {
+    const std::lock_guard lock(peer.mutex);
+    const bool stop = frame.head.kind == FrameKind::Stop;
+    const bool farewell = !peer.queue.empty() && peer.queue.back().head.kind == FrameKind::Farewell;
+    if (stop) peer.queue.clear();  // nobody waits for these any more
+    peer.queue.push_back(std::move(frame));
+    if (stop && farewell) peer.queue.push_back({{FrameKind::Farewell}, {}, {}});  // ends the writer
+  }
+  peer.more.notify_one();
+}
+
+void SocketTransport::write_loop(Peer& peer) {
+  const auto any = [&] { return !peer.queue.empty(); };
+  auto next_beat = std::chrono::steady_clock::now();
+  for (bool last = false; !last;) {
+    Outgoing frame;
+    if (beats_ && std::chrono::steady_clock::now() >= next_beat) {
+      next_beat += kBeat;
+      const std::lock_guard lock(mutex_);
+      frame = Outgoing::of_text(FrameKind::Beat, action_);
+    } else {
+      std::unique_lock lock(peer.mutex);
+      if (!beats_) peer.more.wait(lock, any);
+      if (!peer.more.wait_until(lock, next_beat, any)) continue;
+      frame = std::move(peer.queue.front());
+      peer.queue.pop_front();
+    }
+    last = !write_frame(peer.socket, frame) || frame.head.kind == FrameKind::Farewell;
+  }
+  shutdown(peer.socket.get(), SHUT_WR);
+}
+
+void SocketTransport::read_loop(std::size_t peer) {
+  try {
+    while (read_frame(peer)) {
+    }
+  } catch (const std::exception& error) {  // no memory for what comes
+    fail(stream_all("rank ", rank_.value, " failed to receive from rank ", peer, ": ",
+                    error.what()));
+    end(peer, End::Gone);
+  }
+}
+
+/// False if it was the last.
+bool SocketTransport::read_frame(std::size_t peer) {
+  const Socket& socket = peers_[peer].socket;
+  const RankId from{static_cast<std::int64_t>(peer)};
+  FrameHead head;
+  bool good = socket.read_all(&head, sizeof head);
+  if (good && head.kind == FrameKind::Farewell) {
+    end(peer, End::Farewell);
+    return false;
+  }
+  if (good && head.kind == FrameKind::Message) {
+    Message message{Tensors(head.count), Nanoseconds{head.posted}, {}};
+    for (at::Tensor& tensor : message.tensors) good = good && read_tensor(socket, tensor);
+    if (good) {
+      message.arrived = now();
+      const std::lock_guard lock(mutex_);
+      inbox_[{from, head.tag}] = std::move(message);
+      changed_.notify_all();
+    }
+  } else if (good) {
+    std::string text(head.count, '\0');
+    good = socket.read_all(text.data(), text.size());
+    if (good && head.kind == FrameKind::Stop) fail(text);
+    const std::lock_guard lock(mutex_);
+    if (good && head.kind == FrameKind::Beat) peers_[peer].last_action = text;
+  }
+  if (good) return true;
+  fail(what_ended(peer, errno));
+  end(peer, End::Gone);
+  return false;
+}
+
+void SocketTransport::end(std::size_t peer, End how) {
+  const std::lock_guard lock(mutex_);
+  peers_[peer].end = how;
+  changed_.notify_all();
+}
+
+std::string SocketTransport::what_ended(std::size_t peer, int error) {
+  const std::lock_guard lock(mutex_);
+  const std::string& action = peers_[peer].last_action;
+  const std::string place = action.empty() ? "" : ", last heard of at " + action;
+  if (error == EAGAIN)
+    return stream_all("rank ", peer, " stalls: no sign of life for ", kStall.count(), " s", place);
+  return stream_all("rank ", peer, " ", kNoFarewell, place, ": it crashed or was killed");
+}
+
+}  // namespace pfeife
