@@ -9,6 +9,7 @@
 #include "planner/search/cuts/local_search.h"
 #include "planner/search/cuts/min_max.h"
 #include "planner/search/proof/branch_and_bound.h"
+#include "planner/search/search.h"
 #include "tests/support/synthetic_models.h"
 
 namespace pfeife {
