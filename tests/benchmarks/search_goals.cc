@@ -57,7 +57,7 @@ const std::vector<Case>& cases() {
       {"unet_tight_v1", unet, {1}, 18511, 300, 10, 5},
       {"unet_tight_v12", unet, {1, 2}, 18511, 3400, 10, 5},
       {"unet_tight_v123", unet, {1, 2, 3}, 18511, 5800, 10, 5},
-      {"unet64_v12", unet64, {1, 2}, 0, 300, 5, 10, true},
+      {"unet64_v12", unet64, {1, 2}, 0, 300, 5, 17, true},
   };
   return all;
 }

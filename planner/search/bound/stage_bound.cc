@@ -147,22 +147,6 @@ double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule&
   return chain.suffices(most - 1) ? chain.least(0, most) : most;
 }
 
-std::vector<std::vector<std::int32_t>> stage_reaches(const CutModel& model, const CutCosts& costs,
-                                                     const Schedule& compute_only, double time) {
-  const std::size_t stages = costs.kinds().size();
-  const std::vector<CutCosts::Latency> none(stages, {0, 0});
-  const Chain chain(model, costs, compute_only, none);
-  std::vector<std::vector<std::int32_t>> found(stages);
-  for (std::size_t s = 0; s < stages; ++s) {
-    const std::size_t most = chain.end() - (stages - 1 - s);
-    for (std::size_t p = 0, q = 0; p <= chain.end(); ++p) {  // never falls with the begin
-      for (q = std::max(p, q); q < most && chain.longest(s, p, q + 1) <= time;) ++q;
-      found[s].push_back(static_cast<std::int32_t>(q));
-    }
-  }
-  return found;
-}
-
 std::vector<StagePath> binding_paths(const CutModel& model, const CutCosts& costs,
                                      const Schedule& compute_only,
                                      std::span<const CutCosts::Latency> latency, double bound) {

@@ -21,11 +21,6 @@ namespace pfeife {
 double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule& compute_only,
                    std::span<const CutCosts::Latency> latency, double enough);
 
-/// [stage][begin] The furthest end that leaves none of the stage's four paths above `time` (ns) and
-/// a position for each stage behind it; the begin itself where there is none.
-std::vector<std::vector<std::int32_t>> stage_reaches(const CutModel& model, const CutCosts& costs,
-                                                     const Schedule& compute_only, double time);
-
 /// Prefix sums over the positions (ns), each segment on the kind of device of the stages that is
 /// fastest at it.
 std::vector<double> fastest_times(const CutModel& model, const CutCosts& costs, Work work);

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/bound/round_bound.h"
 #include "planner/search/cuts/local_search.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/proof/branch_and_bound.h"
@@ -20,10 +19,8 @@ struct Contender {
   std::size_t number = 0;  ///< in Problem::schedules
   std::unique_ptr<Candidates> candidates;
   std::unique_ptr<BranchAndBound> proof;
-  double floor = 0;      ///< ns; a bound that took no search of the schedule's own cuts
-  double certified = 0;  ///< ns; the part of that which a certificate can say
-  /// nullopt: not asked for yet; of nullptr: there are no such paths.
-  std::optional<std::unique_ptr<RoundBound>> rounds;
+  double floor = 0;          ///< ns; a bound that took no search of the schedule's own cuts
+  double certified = 0;      ///< ns; the part of that which a certificate can say
   std::vector<Cuts> simple;  ///< simple_cuts
   Scored start;
   bool near = false;                    ///< what the proof came near to has been tried

@@ -16,8 +16,6 @@ constexpr double kLow = 0.1;                 ///< of the way from the lowest bou
 constexpr double kOfLeader = 0.25;           ///< of the time of all trees
 constexpr double kFirstBounds = 2e8;         ///< ns for the first bounds
 constexpr double kBounding = 4e7;            ///< ns for those that follow, per effort
-constexpr double kFirstRounds = 3e8;         ///< ns for what two rounds say of the lowest bounds
-constexpr double kRounds = 1e6;              ///< ns for more of that, per effort
 constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the minima
 
 double spent(const Contender& c) {
@@ -49,7 +47,6 @@ void JointSearch::bound_all() {
   if (linked_only()) raise_floors(target);
   each_within(kFirstBounds, ranked(by_start), bound_one);
   bound_unproven();
-  raise_lowest(kFirstRounds);
 }
 
 /// Those that the budget has left out so far.
@@ -58,7 +55,6 @@ void JointSearch::bound_more(std::size_t span) {
   std::erase_if(order, [&](std::size_t i) { return contenders_[i].proof != nullptr; });
   each_within(static_cast<double>(span) * kBounding, order,
               [&, target = best_time()](Contender& c) { bound(c, target); });
-  raise_lowest(static_cast<double>(span) * kRounds);
   descend_more(span);
 }
 
@@ -100,28 +96,6 @@ void JointSearch::raise_floors(double target) {
                               std::min(target, Candidates::kTooFull));
     c.floor = std::max(c.floor, c.certified);
   });
-}
-
-/// Of schedules with too many stages for a tree: the lowest bound, to what the next one is, and so
-/// on. Certificates know nothing of it.
-void JointSearch::raise_lowest(double budget) {
-  if (best_time() == kInfinite || (!model_.all_linked() && !linked_only())) return;
-  while (budget > 0) {
-    const auto order = ranked([](const Contender& c) { return c.bound(); });
-    if (order.empty()) return;
-    Contender& c = contenders_[order.front()];
-    if (c.bound() >= best_time() || c.candidates->stages() <= Relaxation::kFewStages) return;
-    if (!c.rounds) c.rounds = RoundBound::make(*c.candidates);
-    if (!*c.rounds) return;
-    double enough = best_time();
-    for (const std::size_t i : order)
-      if (const double other = contenders_[i].bound(); other > c.bound())
-        enough = std::min(enough, other);
-    const double before = (*c.rounds)->work();
-    c.floor = (*c.rounds)->raise(c.bound(), enough, budget);
-    budget -= (*c.rounds)->work() - before;
-    if (c.floor < enough) return;
-  }
 }
 
 void JointSearch::bound(Contender& c, double target) {
