@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "planner/cost/evaluate.h"
 #include "planner/cost/stage_costs.h"
@@ -80,6 +81,30 @@ TEST(BuiltOrders, OfRecomputedStagesAreWhatTheySayAndFitWhereOthersDoNot) {
   }
   EXPECT_GT(more, 0);
   EXPECT_GT(choices, 0);
+}
+
+/// So many actions that cuts are searched by a chain of transfers, which a slow skip does not
+/// follow.
+TEST(BuiltOrders, AreFoundForManyMicrobatchesWhereASkipTakesLongerThanTheStagesBesideIt) {
+  std::mt19937 random(37);
+  BuiltInstance instance = random_built_instance(random, 6, false);
+  instance.ranks = 3, instance.microbatches = 700;
+  instance.memory_limit.assign(3, Bytes{1 << 30});
+  instance.cluster = random_cluster(random, instance.ranks, true);
+  instance.layers.values.clear(), instance.layers.storages.clear();
+  for (std::int64_t l = 0; l + 1 < 6; ++l)
+    instance.layers.values.push_back({"v", LayerId{l}, {LayerId{l + 1}}, Bytes{8}, Bytes{8}, {}});
+  LayerValue& skip = instance.layers.values.front();
+  skip.consumers.push_back(LayerId{5}), skip.transfer_time = Nanoseconds{1000000};
+  const ScheduleSpec spec = instance.built(1);
+  const Problem problem = instance.problem({spec});
+  const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+  Candidates candidates(model, problem, {"1f1b", 3, 700, 1, {}, {}});
+  ASSERT_TRUE(candidates.estimator_is_dear());
+  ASSERT_EQ(candidates.search_time(*model.cuts({{1, 3}})), std::numeric_limits<double>::infinity());
+  const SearchOutcome outcome = search(problem, {.iterations = 1});
+  ASSERT_FALSE(outcome.plans.empty());
+  expect_as_told(problem, outcome.plans[0]);
 }
 
 TEST(BuiltOrders, NoScheduleOfAnyCutsIsBelowTheBoundForAnyOrder) {

@@ -38,7 +38,9 @@ void neighbourhood(const Cuts& cuts, std::vector<Cuts>& moves) {
 }  // namespace
 
 Scored score(Candidates& candidates, const Cuts& cuts) {
-  return {cuts, candidates.weigh(cuts, candidates.search_time(cuts))};
+  double time = candidates.search_time(cuts);
+  if (std::isinf(time)) time = candidates.time(cuts);  // only the full estimator knows it
+  return {cuts, candidates.weigh(cuts, time)};
 }
 
 namespace {

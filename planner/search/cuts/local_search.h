@@ -14,6 +14,7 @@
 namespace pfeife {
 
 /// Cuts and what they are worth: step time in ns if they seem to fit, else 1e15 + bytes too many.
+/// Never infinite, so that any cuts are better than none.
 struct Scored {
   Cuts cuts;
   double score = 0;

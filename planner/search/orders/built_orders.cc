@@ -99,7 +99,11 @@ class Run {
     return true;
   }
   const Cuts& cuts() const { return present_.at.cuts; }
-  Candidates& order() { return *present_.order; }
+  /// After build().
+  Candidates& order() {
+    PFEIFE_CHECK(present_.order != nullptr, "the first order is better than none");
+    return *present_.order;
+  }
   OrderedCuts found() && { return std::move(present_); }
 
   /// Moves the cuts with new orders for each, then the best of them for the order it has.
