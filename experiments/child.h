@@ -1,7 +1,9 @@
-// pfeife-run as a child: this program itself knows no LibTorch.
+// Child processes: pfeife-run, as this program itself knows no LibTorch, and pieces of a sweep,
+// whose death is theirs alone.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,15 @@ std::filesystem::path find_pfeife_run();
 /// printed, if it ends with another code than 0.
 void run_child(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                const std::filesystem::path& log);
+
+/// What a piece of work says on its way, in one call or several. May be called from any thread.
+using Say = std::function<void(const std::string& text)>;
+
+/// Does `work` in a process of its own, which sees the memory of the caller as it was; `hear` gets
+/// here what the work says there. Result: why it came to no end, "" if it did: how its process
+/// died, or what it threw. Errors: its ConfigError and RuntimeFault; RuntimeFault if it cannot be
+/// started.
+std::string run_apart(const std::function<void(const Say&)>& work, const Say& hear);
 
 /// Ends the child that runs now, if there is one, and waits for its end. May be called by a signal
 /// handler.

@@ -163,6 +163,7 @@ bool measures(const CaseConfig& config) {
 }
 
 int exit_code(const SweepResult& result) {
+  if (!result.failed.empty()) return 4;
   for (const CaseRecord& record : result.cases)
     if (!failures(record).empty()) return 4;
   for (const CaseRecord& record : result.cases)
@@ -225,9 +226,11 @@ int run(int argc, char** argv) {
   for (const CaseRecord& record : result.cases)
     for (const std::string& failure : failures(record))
       std::cerr << "pfeife-exp: " << failure << "\n";
+  for (const FailedCase& failed : result.failed)
+    std::cerr << "pfeife-exp: case " << failed.name << " failed: " << failed.reason << "\n";
   if (!line->sweep.quiet)
     fmt::print(stderr, "\n{} of {} cases computed in {:.2f} s; all files are in {}\n",
-               result.computed, result.cases.size(),
+               result.computed, result.cases.size() + result.failed.size(),
                std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(),
                line->sweep.out.string());
   const int code = exit_code(result);

@@ -1,8 +1,12 @@
 #include "experiments/sweep.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <iterator>
+#include <stdexcept>
 
+#include "experiments/child.h"
 #include "experiments/evaluate.h"
 #include "experiments/folder_lock.h"
 #include "experiments/measure.h"
@@ -53,13 +57,39 @@ void measure(EvaluatedCase& evaluated, const std::filesystem::path& out) {
     measure_plan(*plan, out / evaluated.config->name / plan->candidate.plan);
 }
 
+/// What a process that computes some cases tells the one that shows the progress.
+class ProgressFromAfar {
+ public:
+  ProgressFromAfar(const Say& say, std::span<const OpenCase> tasks)
+      : say_(say),
+        name_(tasks.front().config->name +
+              (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : "")) {}
+  void begin(const std::string& step, const std::string& remedy = "") const {
+    say_(name_ + '\0' + step + '\0' + remedy);
+  }
+  void reached(double share) {
+    const int percent = static_cast<int>(100 * share);
+    if (percent > percent_.exchange(percent)) say_(std::to_string(percent));
+  }
+  static void show(const std::string& said, Progress& progress) {
+    const std::size_t name = said.find('\0');
+    if (name == std::string::npos) return progress.reached(std::stoi(said) / 100.0);
+    const std::size_t step = said.find('\0', name + 1);
+    progress.begin(said.substr(0, name), said.substr(name + 1, step - name - 1),
+                   said.substr(step + 1));
+  }
+
+ private:
+  const Say& say_;
+  std::string name_;
+  std::atomic<int> percent_{0};
+};
+
 /// Plans, simulates and writes some cases, all cores busy; case.json last.
 void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions& options,
-             Progress& progress) {
-  const std::string name =
-      tasks.front().config->name +
-      (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : "");
-  progress.begin(name, "planning", "a smaller plan.iterations is faster");
+             const Say& say) {
+  ProgressFromAfar progress(say, tasks);
+  progress.begin("planning", "a smaller plan.iterations is faster");
   std::vector<EvaluatedCase> cases(tasks.size());
   std::function<void(double)> share;  // of several cases at a time it would say little
   if (tasks.size() == 1) share = [&](double done) { progress.reached(done); };
@@ -72,39 +102,65 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
     for (Evaluation& plan : evaluated.planned) plans.push_back(&plan);
     for (Evaluation& plan : evaluated.baselines) plans.push_back(&plan);
   }
-  progress.begin(name, "simulating");
-  simulate_plans(plans, options.jobs);
+  progress.begin("simulating");
+  try {
+    simulate_plans(plans, options.jobs);
+  } catch (const RuntimeFault& fault) {
+    throw std::runtime_error(fault.what());  // of these cases alone, unlike a full disk
+  }
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
     cases[i].chosen = select(cases[i].planned, tasks[i].config->select_by);
     write_plans(options.out / tasks[i].config->name, cases[i]);
   });
   for (EvaluatedCase& evaluated : cases) {
-    if (evaluated.config->measure) progress.begin(evaluated.config->name, "measuring");
+    if (evaluated.config->measure) progress.begin("measuring");
     measure(evaluated, options.out);
   }
-  progress.begin(name, "drawing");
+  progress.begin("drawing");
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
     const std::filesystem::path folder = options.out / tasks[i].config->name;
     write_drawings(folder, cases[i]);
     write_file(folder / "case.json", to_json(record_of(cases[i])));
   });
+}
+
+/// Computes some cases in a process of their own. If it dies each of them gets another one, so that
+/// only those that make it die have failed. Returns what became of them, a sentence each.
+std::vector<FailedCase> compute_apart(std::span<const OpenCase> tasks, Inputs& inputs,
+                                      const SweepOptions& options, Progress& progress) {
+  const std::string failure =
+      run_apart([&](const Say& say) { compute(tasks, inputs, options, say); },
+                [&](const std::string& said) { ProgressFromAfar::show(said, progress); });
+  std::vector<FailedCase> failed;
+  if (!failure.empty() && tasks.size() > 1) {
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      std::ranges::move(compute_apart(tasks.subspan(i, 1), inputs, options, progress),
+                        std::back_inserter(failed));
+    return failed;
+  }
+  if (!failure.empty()) failed.push_back({tasks.front().config->name, failure});
   for (const OpenCase& task : tasks) progress.done(task.config->name);
+  return failed;
 }
 
 /// Many cases at a time while they are fast, few when they are slow: a killed run loses about a
 /// second of work.
-void compute_all(const std::vector<OpenCase>& tasks, Inputs& inputs, const SweepOptions& options,
-                 Progress& progress) {
+std::vector<FailedCase> compute_all(const std::vector<OpenCase>& tasks, Inputs& inputs,
+                                    const SweepOptions& options, Progress& progress) {
+  std::vector<FailedCase> failed;
   const bool slow = std::ranges::any_of(tasks, [](const OpenCase& t) { return t.config->measure; });
   std::size_t batch = slow ? 1 : std::max<std::size_t>(1, options.jobs);
   for (std::size_t begin = 0; begin < tasks.size();) {
     const std::size_t count = std::min(batch, tasks.size() - begin);
     const auto started = std::chrono::steady_clock::now();
-    compute(std::span(tasks).subspan(begin, count), inputs, options, progress);
+    std::ranges::move(
+        compute_apart(std::span(tasks).subspan(begin, count), inputs, options, progress),
+        std::back_inserter(failed));
     if (!slow && std::chrono::steady_clock::now() - started < std::chrono::milliseconds(500))
       batch = std::min<std::size_t>(2 * batch, 256);
     begin += count;
   }
+  return failed;
 }
 
 /// Cases of the shard that have no record yet. All inputs are read here, so that a mistake in one
@@ -126,10 +182,12 @@ std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Input
   return tasks;
 }
 
-std::vector<CaseRecord> gather(std::span<const CaseConfig* const> configs, Inputs& inputs,
+std::vector<CaseRecord> gather(std::span<const CaseConfig* const> configs,
+                               std::span<const FailedCase> failed, Inputs& inputs,
                                const SweepOptions& options) {
   std::vector<CaseRecord> records;
   for (const CaseConfig* config : configs) {
+    if (std::ranges::find(failed, config->name, &FailedCase::name) != failed.end()) continue;
     const std::filesystem::path folder = options.out / config->name;
     const std::optional<CaseRecord> record = find_record(folder, inputs.digest(*config));
     if (!record)
@@ -200,11 +258,13 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
     for (const auto& entry : std::filesystem::directory_iterator(folder, error))
       if (entry.is_directory()) remove_leftovers(entry.path());
   }
+  std::vector<FailedCase> failed;
   {
     Progress progress(tasks.size(), options.quiet);
-    compute_all(tasks, inputs, options, progress);
+    failed = compute_all(tasks, inputs, options, progress);
   }
-  SweepResult result{gather(configs, inputs, options), tasks.size()};
+  SweepResult result{gather(configs, failed, inputs, options), tasks.size() - failed.size(),
+                     failed};
   if (whole) write_gathered(experiment, result.cases, options.out);
   return result;
 }

@@ -24,9 +24,15 @@ struct SweepOptions {
   bool quiet = false;  ///< no progress
 };
 
+/// A case whose process died, or met a defect. Nothing is kept of it; the next call tries again.
+struct FailedCase {
+  std::string name, reason;
+};
+
 struct SweepResult {
   std::vector<CaseRecord> cases;  ///< of this shard, in the order of the experiment
   std::size_t computed = 0;       ///< now; the others were there
+  std::vector<FailedCase> failed;
 };
 
 /// The record of a case in `folder`, if it was made from these inputs and its plans and drawings
@@ -39,8 +45,8 @@ std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
 std::vector<std::string> failures(const CaseRecord& record);
 
 /// Computes what is missing, then (unless it is a shard) writes results.csv, results.json and
-/// report.html if anything changed. Errors: ConfigError, RuntimeFault; what was finished before
-/// stays.
+/// report.html if anything changed. A case that fails is left out. Errors: ConfigError,
+/// RuntimeFault; what was finished before stays.
 SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptions& options);
 
 }  // namespace pfeife

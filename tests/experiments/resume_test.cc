@@ -8,6 +8,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "experiments/folder_lock.h"
@@ -90,6 +92,44 @@ TEST_F(Sweep, InterruptedSaysHowToGoOn) {
       HasSubstr("interrupted; finished cases are kept, the same command goes on with the rest"));
   ASSERT_EQ(run({"sweep.yaml", "--out", "out"}).code, 0);
   EXPECT_EQ(finished_cases("out"), kCases);
+}
+
+/// The processes that `process` has started.
+std::vector<int> children_of(int process) {
+  const std::string id = std::to_string(process);
+  std::ifstream file("/proc/" + id + "/task/" + id + "/children");
+  return {std::istream_iterator<int>(file), {}};
+}
+
+TEST_F(Sweep, ACaseWhoseProcessDiesHasFailedAndTheOthersGoOn) {
+  const std::vector<std::string> arguments{"sweep.yaml",
+                                           "--out",
+                                           "out",
+                                           "--set",
+                                           "cases.microbatches=2000",
+                                           "--set",
+                                           "cases.training.microbatch_size=[1, 2, 3]",
+                                           "--jobs",
+                                           "1"};
+  const int process = start(arguments);
+  std::vector<int> children;
+  for (int k = 0; k < 20000 && (children = children_of(process)).empty(); ++k)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_FALSE(children.empty());
+  kill(children.front(), SIGSEGV);
+  const Outcome outcome = wait(process);
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(finished_cases("out"), 2U);
+  EXPECT_THAT(read("stderr"),
+              HasSubstr("pfeife-exp: case devices=2,microbatches=2000,training.microbatch_size=1 "
+                        "failed: its process was killed by signal 11"));
+  const std::string csv = read("out/results.csv");
+  EXPECT_THAT(csv, HasSubstr("microbatch_size=2"));
+  EXPECT_THAT(csv, HasSubstr("microbatch_size=3"));
+  // The next call has only that one to do, and then all is as if nothing had happened.
+  const Outcome again = run(arguments);
+  EXPECT_EQ(again.code, 0);
+  EXPECT_THAT(again.err, HasSubstr("1 of 3 cases computed"));
 }
 
 TEST_F(Sweep, RunAgainComputesAndWritesNothing) {
