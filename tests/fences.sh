@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Who may include whom, and how long the judge of certificates may be: prints every breach of a rule, and fails if
-# there is one.
-# Usage: tests/fences.sh [REPOSITORY]. The rules are those of README.md.
+# Who may include whom, how files are named, and how long the judge of certificates may be: prints every breach of a rule,
+# and fails if there is one.
+# Usage: tests/fences.sh [--arrows] [REPOSITORY]. The rules are those of README.md.
+# --arrows: prints for each folder and room how many of its includes lead into another one, and how many of those upwards.
 set -euo pipefail
+arrows=0
+[[ ${1:-} == --arrows ]] && arrows=1 && shift
 cd "${1:-$(dirname "$0")/..}"
 
 # All includes as FILE:LINE:HEADER, <header> without its brackets, "header" with a leading quote.
@@ -33,16 +36,20 @@ level() {
   echo 99
 }
 
-# The folders whose headers a file may include: a regular expression for what stands in quotes.
+# The folders whose headers a file may include, its own and those below it: a regular expression for what stands in quotes.
 own_headers_of() {
   case $1 in
     planner/ir/*) echo '^"planner/ir/' ;;
+    planner/io/*) echo '^"planner/(ir|io)/' ;;
+    planner/schedules/*) echo '^"planner/(ir|schedules)/' ;;
+    planner/cost/*) echo '^"planner/(ir|cost)/' ;;
+    planner/search/*) echo '^"planner/(ir|schedules|cost|search)/' ;;
     planner/schedule_tool/*) echo '^"planner/(ir|io|cost|schedules|schedule_tool)/' ;;  # judges what the search says
     planner/pfeife_schedule.cc) echo '^"(planner|plots)/' ;;  # a main: it wires
-    planner/*) echo '^"planner/' ;;
     sim/*) echo '^"(sim|planner/ir|planner/io)/' ;;
     runtime/*) echo '^"(runtime|planner/ir|planner/io)/' ;;
     plots/*) echo '^"(plots|planner/ir)/' ;;
+    experiments/*) echo '^"(planner|sim|plots|experiments)/' ;;
     *) echo '^"(planner|sim|plots|experiments|runtime|tests)/' ;;
   esac
 }
@@ -68,15 +75,29 @@ breach() {
   breaches=$((breaches + 1))
 }
 
+declare -A down up
+# count ARRAY FILE HEADER: one more arrow from the file's folder, if the header is of another one.
+count() {
+  local -n counts=$1
+  [[ ${2%/*} == "${3%/*}" ]] || counts[${2%/*}]=$((${counts[${2%/*}]:-0} + 1))
+}
+
 while IFS=: read -r file line header; do
   if [[ $header == \"* ]]; then
     header=${header//\"/}
-    [[ \"$header =~ $(own_headers_of "$file") ]] || breach "$file:$line" "may not include $header"
+    upward=
+    [[ \"$header =~ $(own_headers_of "$file") ]] || upward="may not include $header"
     for folder in planner/io planner/search runtime; do
       [[ $file == "$folder"/* && $header == "$folder"/* ]] || continue
       (($(level "$folder" "$header") <= $(level "$folder" "$file"))) ||
-        breach "$file:$line" "may not include $header, which stands in a higher room"
+        upward="may not include $header, which stands in a higher room"
     done
+    if [[ -n $upward ]]; then
+      breach "$file:$line" "$upward"
+      count up "$file" "$header"
+    else
+      count down "$file" "$header"
+    fi
     continue
   fi
   home=$(home_of "$header")
@@ -84,6 +105,20 @@ while IFS=: read -r file line header; do
   [[ $home == *main* ]] && grep -qE '^int main\(' "$file" && continue
   breach "$file:$line" "may not include <$header>"
 done < <(includes)
+
+if ((arrows)); then
+  for folder in $(printf '%s\n' "${!down[@]}" "${!up[@]}" | sort -u); do
+    printf '%-28s %4d down %4d upward\n' "$folder" "${down[$folder]:-0}" "${up[$folder]:-0}"
+  done
+fi
+
+# Files are named in lower case; types say what they are, which Manager, Helper and Util do not.
+while read -r file; do breach "$file" "is not named in_lower_case"; done < <(
+  find planner sim plots experiments runtime tests -name data -prune -o \( -name '*.h' -o -name '*.cc' -o -name '*.cu' \) -print 2>/dev/null |
+    grep -vE '/[a-z0-9_]+\.[a-z]+$')
+while IFS=: read -r file line name; do breach "$file:$line" "the name $name says nothing"; done < <(
+  grep -rnoE --include='*.h' --include='*.cc' --include='*.cu' '\b(class|struct|enum class) [A-Za-z]*(Manager|Helper|Utils?)\b' \
+    planner sim plots experiments runtime tests 2>/dev/null)
 
 # What must be trusted stays short enough to be read: the table of planner/schedule_tool/README.md.
 judges=planner/schedule_tool/README.md

@@ -4,7 +4,8 @@ set -euo pipefail
 fences=$(cd "$(dirname "$0")" && pwd)/fences.sh
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-mkdir -p "$tree"/{planner/ir,planner/io,planner/cost,planner/schedule_tool,sim,plots,experiments,tests}
+mkdir -p "$tree"/{planner/{ir,io,cost,schedules,schedule_tool},sim,plots,experiments,tests}
+mkdir -p "$tree"/planner/io/{files,plan,results} "$tree"/planner/search/{bound,choices} "$tree"/runtime/{model,transport,train}
 
 failures=0
 # expect allowed|refused FILE INCLUDE [MORE TEXT]
@@ -43,6 +44,27 @@ expect allowed experiments/a.cc '<boost/program_options.hpp>' 'int main() {}'
 expect refused planner/io/a.cc '"ids.h"'
 expect allowed planner/schedule_tool/a.cc '"planner/cost/stage_bounds.h"'
 expect refused planner/schedule_tool/a.cc '"planner/search/search.h"'
+expect refused planner/io/files/a.cc '"planner/cost/memory.h"'
+expect refused planner/cost/a.cc '"planner/search/search.h"'
+expect refused planner/schedules/a.cc '"planner/cost/memory.h"'
+expect refused experiments/a.cc '"runtime/train/training.h"'
+# Rooms: downwards and within, never upwards; what stands beside them is above all.
+expect allowed planner/io/plan/a.cc '"planner/io/files/digest.h"'
+expect allowed planner/io/plan/a.cc '"planner/io/plan/plan_file.h"'
+expect refused planner/io/plan/a.cc '"planner/io/results/results_file.h"'
+expect refused planner/io/files/a.h '"planner/io/model/layer_table.h"'
+expect allowed planner/search/bound/a.cc '"planner/search/problem.h"'
+expect refused planner/search/bound/a.cc '"planner/search/search.h"'
+expect refused planner/search/problem.h '"planner/search/price/candidate.h"'
+expect allowed planner/search/choices/a.cc '"planner/search/search.h"'
+expect allowed runtime/train/a.cc '"runtime/model/stage.h"'
+expect refused runtime/model/a.cc '"runtime/transport/transport.h"'
+expect refused runtime/train/a.cc '"runtime/run.h"'
+expect allowed runtime/run.cc '"runtime/train/training.h"'
+# Names.
+expect refused planner/ir/CamelCase.h '<vector>'
+expect refused planner/ir/a.h '<vector>' 'class StageManager {};'
+expect allowed planner/ir/a.h '<vector>' 'class Stage {};'
 echo '| `judge.cc` | 2 | all |' >"$tree/planner/schedule_tool/README.md"
 expect allowed planner/schedule_tool/judge.cc '<vector>' 'int two;'
 expect refused planner/schedule_tool/judge.cc '<vector>' $'int two;\nint three;'
