@@ -100,7 +100,7 @@ std::string experiment_summary(const Experiment& experiment, const std::vector<C
 }
 
 std::string experiment_report(const Experiment& experiment, const std::vector<CaseRecord>& cases,
-                              const std::filesystem::path& folder) {
+                              Inputs& inputs, const std::filesystem::path& folder) {
   ReportInput input;
   input.title = experiment.name;
   const std::pair<const char*, std::string> facts[] = {
@@ -124,6 +124,10 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
     input.notes.push_back(
         "Some timelines would make this page too long; they are timeline.svg in each plan's "
         "folder.");
+  for (const CaseConfig& config : experiment.cases)
+    if (std::ranges::find(input.clusters, cluster_of(config),
+                          &std::pair<std::string, Cluster>::first) == input.clusters.end())
+      input.clusters.emplace_back(cluster_of(config), inputs.cluster(config.cluster));
   input.config = merged_config(cases);
   return report_html(input);
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/inputs.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/io/results/results.h"
 
@@ -15,7 +16,7 @@ namespace pfeife {
 /// about 24 MB; where they are left out, it says so. Errors: ConfigError if a drawing cannot be
 /// read.
 std::string experiment_report(const Experiment& experiment, const std::vector<CaseRecord>& cases,
-                              const std::filesystem::path& folder);
+                              Inputs& inputs, const std::filesystem::path& folder);
 
 /// What is the same in all cases, for headings: "models/vit_g14.pt2 on clusters/a100.yaml, tf32,
 /// adam, 24 samples a microbatch"; what differs is left out.

@@ -200,7 +200,7 @@ std::vector<CaseRecord> gather(std::span<const CaseConfig* const> configs,
 /// Writes what all cases are gathered in, results.json last: as long as it has these bytes, the
 /// others are right, too.
 void write_gathered(const Experiment& experiment, const std::vector<CaseRecord>& cases,
-                    const std::filesystem::path& out) {
+                    Inputs& inputs, const std::filesystem::path& out) {
   const std::string json = results_json(experiment.name, cases);
   std::error_code error;
   bool there = true;
@@ -211,7 +211,7 @@ void write_gathered(const Experiment& experiment, const std::vector<CaseRecord>&
   write_file(out / "results.csv", results_csv(cases));
   write_file(out / "results.md", markdown_table(cases));
   write_file(out / "results.tex", latex_table(cases));
-  write_file(out / "report.html", experiment_report(experiment, cases, out));
+  write_file(out / "report.html", experiment_report(experiment, cases, inputs, out));
   write_file(out / "results.json", json);
 }
 
@@ -265,7 +265,7 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
   }
   SweepResult result{gather(configs, failed, inputs, options), tasks.size() - failed.size(),
                      failed};
-  if (whole) write_gathered(experiment, result.cases, options.out);
+  if (whole) write_gathered(experiment, result.cases, inputs, options.out);
   return result;
 }
 

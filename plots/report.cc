@@ -3,6 +3,7 @@
 #include "plots/html.h"
 #include "plots/report_case.h"
 #include "plots/report_charts.h"
+#include "plots/report_links.h"
 #include "plots/report_style.h"
 #include "plots/report_tables.h"
 #include "plots/svg.h"
@@ -115,13 +116,30 @@ std::string step_time_section(const ReportInput& input) {
                  step_time_legend() + element("div", cards, " class=\"cards\""));
 }
 
+/// One table a cluster; nothing for single devices.
+std::string links_section(const ReportInput& input) {
+  std::string tables;
+  for (const auto& [name, cluster] : input.clusters) {
+    const std::string links = links_table(cluster);
+    if (!links.empty()) tables += element("h3", escape(name)) + links;
+  }
+  if (tables.empty()) return "";
+  return section("links", "Links between devices",
+                 element("p",
+                         "Bandwidth of large messages and latency of one transfer alone on its "
+                         "path, as the estimate takes them. Rank r runs on device r unless "
+                         "plan.devices says otherwise.",
+                         " class=\"muted\"") +
+                     tables);
+}
+
 std::string body(const ReportInput& input) {
   std::string out = element("header", element("h1", escape(input.title)) + fact_list(input));
-  out += element(
-      "nav",
-      "<a href=\"#best\">Best plans</a><a href=\"#times\">Step times</a>"
-      "<a href=\"#results\">All results</a><a href=\"#cases\">Cases and timelines</a>"
-      "<a href=\"#how\">How the figures were obtained</a><a href=\"#config\">Configuration</a>");
+  out += element("nav",
+                 "<a href=\"#best\">Best plans</a><a href=\"#times\">Step times</a>"
+                 "<a href=\"#results\">All results</a><a href=\"#cases\">Cases and timelines</a>"
+                 "<a href=\"#links\">Links</a><a href=\"#how\">How the figures were obtained</a><a "
+                 "href=\"#config\">Configuration</a>");
   out += note_list(input.notes);
   out += section("best", "Best plan of each case", summary_table(input));
   out += step_time_section(input);
@@ -133,6 +151,7 @@ std::string body(const ReportInput& input) {
   for (std::size_t i = 0; i < input.cases.size(); ++i)
     cases += case_section(input.cases[i], i, i == 0);
   out += section("cases", "Cases and timelines", cases);
+  out += links_section(input);
   out += section("how", "How the figures were obtained", definitions(present_in(input)));
   out += section("config", "Configuration, resolved", element("pre", escape(input.config)));
   return out;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/ir/case_record.h"
+#include "planner/ir/cluster.h"
 
 namespace pfeife {
 
@@ -45,7 +46,8 @@ struct ReportInput {
   std::vector<std::pair<std::string, std::string>> facts;  ///< model, cluster, version, ...
   std::vector<std::string> notes;                          ///< warnings about the whole experiment
   std::vector<ReportCase> cases;
-  std::string config;  ///< the resolved configuration, as text
+  std::vector<std::pair<std::string, Cluster>> clusters;  ///< and how they are called
+  std::string config;                                     ///< the resolved configuration, as text
 };
 
 /// The report as HTML. Every text but ReportFigure::svg is escaped. Equal input gives equal bytes.

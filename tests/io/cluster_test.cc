@@ -206,6 +206,21 @@ TEST(ClusterErrors, AreSaidAtThePlace) {
               StartsWith("c.yaml:5:59: links[1].name: there is another link of this name"));
 }
 
+// The port joins all four devices, so nothing is left for the network card.
+TEST(ClusterErrors, ARouteThatIsNeverTakenIsOne) {
+  const std::string nodes = "devices_per_node: 2\n";
+  const std::string links =
+      "links:\n- {name: port, per: device, bandwidth: 300 GB/s, latency: 1 us}\n"
+      "- {name: nic, per: node, bandwidth: 10 GB/s, latency: 9 us}\n";
+  EXPECT_EQ(link_error(4, nodes + links + "routes:\n- {over: port}\n- {over: nic}\n"),
+            "c.yaml:11:3: routes[1]: this route is never taken: an earlier one connects every pair "
+            "of devices that it does, as 0 with 2 over \"port\" (line 10); limit the earlier link "
+            "(`within: node` of a link `per: device`), put this route before it, or remove it");
+  EXPECT_EQ(link_error(4, nodes + links + "routes:\n- {over: nic}\n- {over: port}\n"), "");
+  EXPECT_EQ(link_error(2, nodes + links + "routes:\n- {over: port}\n- {over: nic}\n"), "")
+      << "one node has no way to another";
+}
+
 TEST(ClusterErrors, DevicesAndGroupsAreChecked) {
   const auto between = [](const std::string& pairs) {
     return link_error(3, "links: [{name: p, between: " + pairs + ", bandwidth: 1 GB/s}]");

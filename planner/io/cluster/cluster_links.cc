@@ -98,12 +98,37 @@ Path path_over(const RouteEntry& route, const std::vector<Hop>& way, LinkNumbers
   return path;
 }
 
+/// ConfigError at the first route that connects devices, but none that an earlier one does not.
+void check_taken(const std::vector<RouteEntry>& routes, const std::vector<bool>& taken,
+                 std::size_t devices) {
+  const auto pair_of = [&](const RouteEntry& route) {
+    for (std::size_t a = 0; a < devices; ++a)
+      for (std::size_t b = a + 1; b < devices; ++b)
+        if (hops(route, a, b)) return std::optional(std::pair(a, b));
+    return std::optional<std::pair<std::size_t, std::size_t>>();
+  };
+  for (std::size_t r = 0; r < routes.size(); ++r) {
+    const auto pair = taken[r] ? std::nullopt : pair_of(routes[r]);
+    if (!pair) continue;
+    std::size_t earlier = 0;
+    while (!hops(routes[earlier], pair->first, pair->second)) ++earlier;
+    routes[r].node.fail(stream_all(
+        "this route is never taken: an earlier one connects every pair of devices that it does, "
+        "as ",
+        pair->first, " with ", pair->second, " over \"", routes[earlier].over.front()->name,
+        "\" (line ", routes[earlier].node.where().line,
+        "); limit the earlier link (`within: node` of a link `per: device`), put this route before "
+        "it, or remove it"));
+  }
+}
+
 }  // namespace
 
 void add_links_and_paths(const YamlNode& root, Cluster& cluster) {
   const std::size_t devices = cluster.devices();
   const std::vector<LinkEntry> links = read_links(root, devices);
   const std::vector<RouteEntry> routes = read_routes(root, links);
+  std::vector<bool> taken(routes.size());
   LinkNumbers numbers(cluster.links);
   cluster.paths.assign(devices * devices, {});
   for (std::size_t a = 0; a < devices; ++a)
@@ -112,13 +137,16 @@ void add_links_and_paths(const YamlNode& root, Cluster& cluster) {
       std::optional<std::vector<Hop>> way;
       for (std::size_t r = 0; r < routes.size() && !way; ++r) {
         way = hops(routes[r], a, b);
-        if (way) cluster.paths[a * devices + b] = path_over(routes[r], *way, numbers);
+        if (!way) continue;
+        taken[r] = true;
+        cluster.paths[a * devices + b] = path_over(routes[r], *way, numbers);
       }
       if (!way)
         root.find("routes").value_or(root).fail(
             "no route connects device " + std::to_string(a) + " with device " + std::to_string(b) +
             "; add one, the last may be a link `per: device` that joins all");
     }
+  check_taken(routes, taken, devices);
 }
 
 }  // namespace pfeife
