@@ -1,6 +1,7 @@
 #include "experiments/inputs.h"
 
 #include "experiments/measure.h"
+#include "experiments/source_digest.h"
 #include "planner/cost/grouping.h"
 #include "planner/cost/linear_order.h"
 #include "planner/cost/roofline.h"
@@ -113,8 +114,7 @@ const std::string& Inputs::file_digest(const std::filesystem::path& file) {
 }
 
 std::string Inputs::digest(const CaseConfig& config) {
-  std::string text =
-      "pfeife results " + std::to_string(kResultsVersion) + "\n" + resolved_text(config);
+  std::string text = "planning " + std::string(planning_sources()) + "\n" + resolved_text(config);
   const auto add = [&](const std::string& role, const std::filesystem::path& file) {
     text += role + " " + file_digest(file) + "\n";
   };
@@ -123,7 +123,7 @@ std::string Inputs::digest(const CaseConfig& config) {
   if (config.profile) add("profile", config.profile->path);
   add("cluster", config.cluster.path);
   if (config.plan.file) add("plan", config.plan.file->path);
-  if (config.measure) text += "machine " + machine_line() + "\n";
+  if (config.measure) text += "machine " + machine_line() + "\nruntime " + runtime_sources() + "\n";
   return sha256(text);
 }
 

@@ -13,9 +13,6 @@
 
 namespace pfeife {
 
-/// Changes whenever equal inputs may give other results, so that older ones are not taken for new.
-constexpr int kResultsVersion = 7;
-
 class Inputs {
  public:
   /// Reads the cluster of a case. Errors: ConfigError.
@@ -33,7 +30,7 @@ class Inputs {
   const std::vector<NodeId>& node_order(const CaseConfig& config);
 
   /// SHA-256 of everything that decides a case: the resolved config, the bytes of every file,
-  /// kResultsVersion.
+  /// the sources of this program (source_digest.h).
   std::string digest(const CaseConfig& config);
 
  private:

@@ -6,6 +6,7 @@
 
 #include "experiments/child.h"
 #include "experiments/measure.h"
+#include "experiments/source_digest.h"
 #include "planner/io/files/digest.h"
 #include "planner/io/model/profile_file.h"
 
@@ -14,6 +15,8 @@ namespace {
 
 std::string short_digest(const std::string& text) { return sha256(text).substr(0, 8); }
 
+std::string machine_and_program() { return machine_line() + "\n" + runtime_sources(); }
+
 /// "gpt_cpu,fp32,adam,4,2-1a2b3c4d.yaml": microbatches of 4 samples, as one of 2 ranks.
 std::string profile_name(const CaseConfig& config) {
   const std::string size =
@@ -21,7 +24,8 @@ std::string profile_name(const CaseConfig& config) {
   const std::string what = to_string(config.precision) + "," + to_string(config.optimizer) + "," +
                            size + "," + std::to_string(config.devices);
   return folder_name(config.model.file.path.stem().string() + "," + what) + "-" +
-         short_digest(machine_line() + "\n" + sha256_file(config.model.file.path) + "\n" + what) +
+         short_digest(machine_and_program() + "\n" + sha256_file(config.model.file.path) + "\n" +
+                      what) +
          ".yaml";
 }
 
@@ -70,7 +74,7 @@ void place_measured_inputs(Experiment& experiment, const std::filesystem::path& 
       config.profile->path = folder / "measured" / profile_name(config);
     if (config.cluster.measured)
       config.cluster.path =
-          folder / "measured" / ("cluster-" + short_digest(machine_line()) + ".yaml");
+          folder / "measured" / ("cluster-" + short_digest(machine_and_program()) + ".yaml");
   }
 }
 
