@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experiments/output_digests.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 
@@ -22,10 +23,17 @@ void remove_old(const std::filesystem::path& path) {
 
 }  // namespace
 
+std::vector<const char*> plan_files() {
+  std::vector<const char*> files(std::begin(kEveryPlan), std::end(kEveryPlan));
+  files.insert(files.end(), {"schedule_torch.csv", "measurement.csv"});
+  return files;
+}
+
 void remove_old_plans(const std::filesystem::path& folder, const std::vector<std::string>& kept,
                       const std::filesystem::path& input) {
   std::vector<std::string> names{"planned"};
   for (const Family& family : families()) names.push_back(family.name);  // the baselines'
+  remove_old(folder / kDigestFile);
   remove_old(folder / "case.json");
   for (const std::string& name : names) {
     const std::filesystem::path plan = folder / name;

@@ -15,4 +15,7 @@ namespace pfeife {
 void remove_old_plans(const std::filesystem::path& folder, const std::vector<std::string>& kept,
                       const std::filesystem::path& input);
 
+/// Names of the files of a plan that decide what it is taken for, whether they all exist or not.
+std::vector<const char*> plan_files();
+
 }  // namespace pfeife

@@ -10,6 +10,8 @@
 #include "experiments/evaluate.h"
 #include "experiments/folder_lock.h"
 #include "experiments/measure.h"
+#include "experiments/old_plans.h"
+#include "experiments/output_digests.h"
 #include "experiments/plan_case.h"
 #include "experiments/progress.h"
 #include "experiments/record.h"
@@ -85,7 +87,7 @@ class ProgressFromAfar {
   std::atomic<int> percent_{0};
 };
 
-/// Plans, simulates and writes some cases, all cores busy; case.json last.
+/// Plans, simulates and writes some cases, all cores busy; case.json and its digest last.
 void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions& options,
              const Say& say) {
   ProgressFromAfar progress(say, tasks);
@@ -121,6 +123,11 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
     const std::filesystem::path folder = options.out / tasks[i].config->name;
     write_drawings(folder, cases[i]);
     write_file(folder / "case.json", to_json(record_of(cases[i])));
+    std::vector<std::string> files;
+    for (const Evaluation* plan : kept_plans(cases[i]))
+      for (const char* name : plan_files()) files.push_back(plan->candidate.plan + "/" + name);
+    files.insert(files.end(), {"planned/certificate.txt", "case.json"});
+    write_digests(folder, files);
   });
 }
 
@@ -197,22 +204,17 @@ std::vector<CaseRecord> gather(std::span<const CaseConfig* const> configs,
   return records;
 }
 
-/// Writes what all cases are gathered in, results.json last: as long as it has these bytes, the
-/// others are right, too.
+/// Writes what all cases are gathered in, unless it is there already.
 void write_gathered(const Experiment& experiment, const std::vector<CaseRecord>& cases,
                     Inputs& inputs, const std::filesystem::path& out) {
   const std::string json = results_json(experiment.name, cases);
-  std::error_code error;
-  bool there = true;
-  for (const char* name :
-       {"report.html", "results.csv", "results.md", "results.tex", "results.json"})
-    there = there && std::filesystem::is_regular_file(out / name, error);
-  if (there && read_file(out / "results.json") == json) return;
+  if (is_undamaged(out, "results.json") && read_file(out / "results.json") == json) return;
   write_file(out / "results.csv", results_csv(cases));
   write_file(out / "results.md", markdown_table(cases));
   write_file(out / "results.tex", latex_table(cases));
   write_file(out / "report.html", experiment_report(experiment, cases, inputs, out));
   write_file(out / "results.json", json);
+  write_digests(out, {"report.html", "results.csv", "results.md", "results.tex", "results.json"});
 }
 
 }  // namespace
@@ -223,13 +225,9 @@ std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
   const std::filesystem::path file = folder / "case.json";
   if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
   auto record = case_from_json(read_file(file));
-  if (!record || record->digest != digest) return std::nullopt;
-  // Somebody may have tidied up: what is gone is made again.
-  for (const PlanRecord& plan : record->plans)
-    for (const char* name : {"plan.yaml", "schedule.csv", "timeline.svg"})
-      if (plan.row.estimate &&
-          !std::filesystem::is_regular_file(folder / plan.row.plan / name, error))
-        return std::nullopt;
+  // What somebody has tidied up, edited or damaged is made again.
+  if (!record || record->digest != digest || !is_undamaged(folder, "case.json"))
+    return std::nullopt;
   return record;
 }
 

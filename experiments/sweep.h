@@ -1,8 +1,8 @@
 // All cases of an experiment: which are to be computed, computing them, gathering what there is.
 //
 // The folder of results is its own cache: a case is done if its folder has a case.json with the
-// digest of its inputs. case.json is written last, and every file appears whole; so a process may
-// die at any point, and the next one goes on.
+// digest of its inputs, and files.sha256 with those of its files as they are. The two are written
+// last, and every file appears whole; so a process may die at any point, and the next one goes on.
 #pragma once
 
 #include <filesystem>
@@ -35,8 +35,8 @@ struct SweepResult {
   std::vector<FailedCase> failed;
 };
 
-/// The record of a case in `folder`, if it was made from these inputs and its plans and drawings
-/// are there.
+/// The record of a case in `folder`, if it was made from these inputs and all its files are as
+/// they were written.
 std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
                                       const std::string& digest);
 

@@ -39,7 +39,7 @@ class Sweep : public ProgramTest {
     std::size_t count = 0;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / out, error))
-      count += std::filesystem::exists(entry.path() / "case.json") ? 1 : 0;
+      count += std::filesystem::exists(entry.path() / "files.sha256") ? 1 : 0;
     return count;
   }
 
@@ -267,10 +267,11 @@ TEST_F(Sweep, PlansThatACaseNoLongerHasGoAndNothingElseDoes) {
   ASSERT_EQ(plan({"baselines=1f1b", nothing_fits, "plan.recompute=none"}), 3);
   std::vector<std::string> names;
   for (const auto& [name, text] : files(folder)) names.push_back(name);
-  EXPECT_THAT(names, testing::UnorderedElementsAre(
-                         "case.json", "gpipe/notes.txt", "mine/plan.yaml", "1f1b/plan.yaml",
-                         "1f1b/schedule.csv", "1f1b/schedule_torch.csv", "1f1b/split_points.json",
-                         "1f1b/timeline.svg", "1f1b/trace.json", "planned/certificate.txt"));
+  EXPECT_THAT(names, testing::UnorderedElementsAre("case.json", "files.sha256", "gpipe/notes.txt",
+                                                   "mine/plan.yaml", "1f1b/plan.yaml",
+                                                   "1f1b/schedule.csv", "1f1b/schedule_torch.csv",
+                                                   "1f1b/split_points.json", "1f1b/timeline.svg",
+                                                   "1f1b/trace.json", "planned/certificate.txt"));
 
   // Back again, it is all there, byte for byte.
   ASSERT_EQ(plan({"baselines=[gpipe, 1f1b]"}), 0);
@@ -340,6 +341,40 @@ TEST_F(Sweep, WhatWasDeletedOfACaseIsMadeAgain) {
     EXPECT_THAT(again.err, HasSubstr("1 of 40 cases computed"));
     EXPECT_TRUE(files("out") == whole);
   }
+}
+
+TEST_F(Sweep, WhatWasDamagedIsMadeAgain) {
+  const std::vector<std::string> one{"sweep.yaml", "--out", "out", "--set",
+                                     "cases.training.microbatch_size=7"};
+  ASSERT_EQ(run(one).code, 0);
+  const auto whole = files("out");
+  const std::string folder = "out/devices=2,microbatches=2,training.microbatch_size=7/";
+  const auto listed = [&] {
+    std::vector<std::string> arguments = one;
+    arguments.emplace_back("--list");
+    return run(arguments).out.substr(0, 5);
+  };
+  ASSERT_EQ(listed(), "done ");
+  for (const auto& [name, text] : files(folder)) {
+    write(folder + name, read(folder + name) + " ");
+    EXPECT_EQ(listed(), "to do") << name;
+    EXPECT_THAT(run(one).err, HasSubstr("1 of 1 cases computed"));
+    EXPECT_TRUE(files("out") == whole) << name;
+  }
+  const std::string digests = read(folder + "files.sha256");
+  write(folder + "files.sha256", digests.substr(0, digests.rfind('\n', digests.size() - 2) + 1));
+  EXPECT_EQ(listed(), "to do") << "a shorter list";
+  ASSERT_EQ(run(one).code, 0);
+  // What all cases are gathered in is written again, and no case is computed.
+  for (const char* name : {"results.csv", "results.tex", "report.html"}) {
+    write(std::string("out/") + name, "damaged");
+    EXPECT_THAT(run(one).err, HasSubstr("0 of 1 cases computed"));
+    EXPECT_TRUE(files("out") == whole) << name;
+  }
+  EXPECT_EQ(std::system(("cd '" + (folder_ / folder).string() +
+                         "' && sha256sum --quiet --strict -c files.sha256")
+                            .c_str()),
+            0);
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+// What a folder's files were when they were written: files.sha256, as `sha256sum -c` reads it.
+// Files that were damaged or edited since are found by it; one who writes a new list with them is
+// not.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace pfeife {
+
+constexpr const char* kDigestFile = "files.sha256";
+
+/// Writes the list of those of `files`, paths within `folder`, that exist. Errors: RuntimeFault.
+void write_digests(const std::filesystem::path& folder, const std::vector<std::string>& files);
+
+/// There is a list that ends with `last`, and every file of it has the bytes that it had.
+bool is_undamaged(const std::filesystem::path& folder, const std::string& last);
+
+}  // namespace pfeife
