@@ -2,28 +2,23 @@
 
 #include <cmath>
 
+#include "planner/ir/utf8.h"
+
 namespace pfeife::plots {
 namespace {
 
 constexpr std::string_view kNamespace = " xmlns=\"http://www.w3.org/2000/svg\"";
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-/// Bytes of the UTF-8 sequence at the start of `text`, 0 if it is not one that XML allows.
+/// Bytes of the UTF-8 character at the start of `text`, 0 if it is not one that XML allows.
 std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80)
-    return first >= 0x20 && first != 0x7f ? 1 : (first == '\t' || first == '\n' ? 1 : 0);
-  const std::size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  if (length == 0 || first > 0xf4 || text.size() < length) return 0;
-  unsigned code = first & (0xffU >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  const unsigned smallest = length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff, noncharacter = (code & 0xfffe) == 0xfffe;
-  return code < smallest || code > 0x10ffff || surrogate || noncharacter ? 0 : length;
+  const std::size_t length = utf8_length(text);
+  if (length == 1 && (is_control(text[0]) || text[0] == '\r')) return 0;
+  if (length < 3) return length;
+  const auto from_end = [&](std::size_t i) { return static_cast<unsigned char>(text[length - i]); };
+  const bool noncharacter =  // the last two of each plane: U+FFFE and U+FFFF, U+1FFFE, ...
+      (from_end(3) & 0xf) == 0xf && from_end(2) == 0xbf && from_end(1) >= 0xbe;
+  return noncharacter ? 0 : length;
 }
 
 }  // namespace

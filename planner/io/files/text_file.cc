@@ -4,7 +4,7 @@
 #include <limits>
 #include <system_error>
 
-#include "planner/io/files/utf8.h"
+#include "planner/ir/utf8.h"
 
 namespace pfeife {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 #include <sstream>
 
-#include "planner/io/files/utf8.h"
 #include "planner/io/files/yaml_path.h"
+#include "planner/ir/utf8.h"
 
 namespace pfeife {
 namespace {
@@ -34,7 +34,7 @@ struct Origin {
 class Builder : public YAML::EventHandler {
  public:
   explicit Builder(Origin origin) : origin_(std::move(origin)) {}
-  YamlValue take() { return std::move(root_); }
+  YamlValue take_root() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -166,11 +166,11 @@ YamlValue parse_value(std::string_view text, const Origin& origin) {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);
-    YamlValue value = builder.take();
+    YamlValue value = builder.take_root();
     if (value.where.file.empty()) value.where.file = origin.name;  // nothing in it
     Builder second(origin);
     if (parser.HandleNextDocument(second))
-      throw ConfigError(second.take().where, "text after the end of the document");
+      throw ConfigError(second.take_root().where, "text after the end of the document");
     return value;
   } catch (const YAML::Exception& error) {
     throw ConfigError(origin.at(error.mark),
