@@ -4,6 +4,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "planner/ir/action_inputs.h"
 #include "planner/ir/dependency_tasks.h"
 #include "planner/ir/error.h"
 
@@ -15,14 +16,7 @@ class Connector {
  public:
   Connector(const DependencyTasks& made, const StageGraph& stages, const Placement& placement,
             DependencyGraph& graph)
-      : made_(made), stages_(stages), placement_(placement), graph_(graph) {
-    into_.resize(stages.stages);
-    out_of_.resize(stages.stages);
-    for (std::size_t e = 0; e < stages.edges.size(); ++e) {
-      into_[stages.edges[e].to.index()].push_back(e);
-      out_of_[stages.edges[e].from.index()].push_back(e);
-    }
-  }
+      : made_(made), stages_(stages), edges_(stages), placement_(placement), graph_(graph) {}
 
   void connect_all() {
     connect_rank_order();
@@ -79,22 +73,17 @@ class Connector {
     }
   }
   void connect_inputs(const Action& action, std::uint32_t task) {
-    const MicrobatchId m = *action.microbatch;
-    const std::size_t own = made_.place(action.stage, m);
-    if (action.op == Op::Forward)
-      for (const std::size_t e : into_[action.stage.index()])
-        connect_value(e, stages_.edges[e].from, action, Direction::Forward, task);
-    if (action.op == Op::Backward || action.op == Op::BackwardInput) {
-      connect_local(made_.forward[own], task);
-      for (const std::size_t e : out_of_[action.stage.index()])
-        if (stages_.edges[e].gradient)
-          connect_value(e, stages_.edges[e].to, action, Direction::Backward, task);
-    }
-    if (action.op == Op::BackwardWeight) connect_local(made_.backward[own], task);
+    const std::size_t place = made_.place(action.stage, *action.microbatch);
+    if (const auto read = input_of_its_stage(action.op))
+      connect_local((*read == Op::Forward ? made_.forward : made_.backward)[place], task);
+    for_each_message_read(action, stages_, edges_,
+                          [&](std::uint32_t e, StageId source, Direction direction) {
+                            connect_value(e, source, action, direction, task);
+                          });
   }
   /// The action needs what stage `source` hands over along edge `e`: by transfer, or directly on
   /// the same rank.
-  void connect_value(std::size_t e, StageId source, const Action& action, Direction direction,
+  void connect_value(std::uint32_t e, StageId source, const Action& action, Direction direction,
                      std::uint32_t task) {
     const MicrobatchId m = *action.microbatch;
     if (placement_.rank(source) == placement_.rank(action.stage)) {
@@ -164,9 +153,9 @@ class Connector {
 
   const DependencyTasks& made_;
   const StageGraph& stages_;
+  const StageEdges edges_;
   const Placement& placement_;
-  DependencyGraph& graph_;                               // has its tasks; gets its edges
-  std::vector<std::vector<std::size_t>> into_, out_of_;  // [stage] numbers of StageGraph edges
+  DependencyGraph& graph_;  // has its tasks; gets its edges
   std::vector<Link> links_;
 };
 

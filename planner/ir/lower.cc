@@ -109,14 +109,8 @@ Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Plac
 namespace lowering {
 
 Context context_of(const Schedule& schedule, const StageCosts& costs, const Placement& placement) {
-  Context context{costs, placement, stage_graph(costs), microbatch_count(schedule), {}, {}};
-  context.into.resize(context.stages.stages);
-  context.out_of.resize(context.stages.stages);
-  for (std::uint32_t e = 0; e < context.stages.edges.size(); ++e) {
-    context.into[context.stages.edges[e].to.index()].push_back(e);
-    context.out_of[context.stages.edges[e].from.index()].push_back(e);
-  }
-  return context;
+  const StageGraph stages = stage_graph(costs);
+  return {costs, placement, stages, microbatch_count(schedule), StageEdges(stages)};
 }
 
 void throw_cyclic(const std::vector<std::string>& waiting) {

@@ -93,19 +93,14 @@ class FreeRun {
   /// and the action that makes it.
   template <class Visitor>
   void for_each_input(const Action& a, Visitor&& visit) const {
-    if (a.op == Op::Forward)
-      for (const std::uint32_t e : context_.into[a.stage.index()])
-        visit(arrival_[0][edge_key(e, *a.microbatch)],
-              forward(context_.stages.edges[e].from, *a.microbatch));
-    if (a.op == Op::Backward || a.op == Op::BackwardInput) {
-      visit(done_[0][cell_key(a)], forward(a.stage, *a.microbatch));
-      for (const std::uint32_t e : context_.out_of[a.stage.index()])
-        if (context_.stages.edges[e].gradient)
-          visit(arrival_[1][edge_key(e, *a.microbatch)],
-                backward(context_.stages.edges[e].to, *a.microbatch));
-    }
-    if (a.op == Op::BackwardWeight)
-      visit(done_[1][cell_key(a)], backward_input(a.stage, *a.microbatch));
+    if (const auto read = input_of_its_stage(a.op))
+      visit(done_[*read == Op::Forward ? 0 : 1][cell_key(a)],
+            Action{.op = *read, .stage = a.stage, .microbatch = a.microbatch});
+    for_each_message_read(a, context_.stages, context_.edges,
+                          [&](std::uint32_t e, StageId source, Direction direction) {
+                            visit(arrival_[way(direction)][edge_key(e, *a.microbatch)],
+                                  maker(source, *a.microbatch, direction));
+                          });
   }
 
   /// Puts the rank's next cell among the entries if all its inputs are known.
@@ -134,26 +129,20 @@ class FreeRun {
     rank.free = entry.time + kTicks * duration(cell);
     rank.released = false;
     ++rank.next;
-    for_each_action(cell, [&](const Action& a) {
-      if (a.op == Op::Forward) hand_on(a, Direction::Forward, entry, rank.free);
-      if (a.op == Op::Backward || a.op == Op::BackwardInput)
-        hand_on(a, Direction::Backward, entry, rank.free);
-    });
+    for_each_action(cell, [&](const Action& a) { hand_on(a, entry, rank.free); });
     release(entry.rank);
   }
 
-  void hand_on(const Action& a, Direction direction, const Entry& entry, std::int64_t end) {
-    const bool onward = direction == Direction::Forward;
-    done_[way(direction)][cell_key(a)] = end;
-    for (const std::uint32_t e :
-         onward ? context_.out_of[a.stage.index()] : context_.into[a.stage.index()]) {
-      const StageGraph::Edge& edge = context_.stages.edges[e];
-      if (!onward && !edge.gradient) continue;
-      if (context_.crosses(edge))
-        entries_.push({end, true, entry.rank, entry.position, e, direction, *a.microbatch});
-      else
-        arrival_[way(direction)][edge_key(e, *a.microbatch)] = end;
-    }
+  void hand_on(const Action& a, const Entry& entry, std::int64_t end) {
+    if (is_compute(a.op) && a.op != Op::BackwardWeight)
+      done_[a.op == Op::Forward ? 0 : 1][cell_key(a)] = end;
+    for_each_message_made(
+        a, context_.stages, context_.edges, [&](std::uint32_t e, StageId, Direction direction) {
+          if (context_.crosses(context_.stages.edges[e]))
+            entries_.push({end, true, entry.rank, entry.position, e, direction, *a.microbatch});
+          else
+            arrival_[way(direction)][edge_key(e, *a.microbatch)] = end;
+        });
   }
 
   void pass_on(const Entry& entry) {

@@ -46,16 +46,11 @@ class TorchPlacement {
     std::optional<Action> lacking;
     for_each_action(cell, [&](const Action& a) {
       if (lacking) return;
-      if (a.op == Op::Forward) {
-        for (const std::uint32_t e : context_.into[a.stage.index()])
-          if (const StageId from = context_.stages.edges[e].from; !made_[0][key(from, a)])
-            lacking = forward(from, *a.microbatch);
-      } else if (a.op == Op::Backward || a.op == Op::BackwardInput) {
-        for (const std::uint32_t e : context_.out_of[a.stage.index()])
-          if (const auto& edge = context_.stages.edges[e];
-              edge.gradient && !made_[1][key(edge.to, a)])
-            lacking = backward(edge.to, *a.microbatch);
-      }
+      for_each_message_read(a, context_.stages, context_.edges,
+                            [&](std::uint32_t, StageId source, Direction direction) {
+                              if (!made_[way(direction)][key(source, a)])
+                                lacking = maker(source, *a.microbatch, direction);
+                            });
     });
     return lacking;
   }
@@ -65,26 +60,22 @@ class TorchPlacement {
     if (std::holds_alternative<std::monostate>(cell))
       return;  // an idle cell costs the visit and is gone
     result_.rows[r].push_back(cell);
-    for_each_action(cell, [&](const Action& a) {
-      if (a.op == Op::Forward) hand_on(a, Direction::Forward);
-      if (a.op == Op::Backward || a.op == Op::BackwardInput) hand_on(a, Direction::Backward);
-    });
+    for_each_action(cell, [&](const Action& a) { hand_on(a); });
   }
 
-  void hand_on(const Action& a, Direction direction) {
-    const bool onward = direction == Direction::Forward;
-    made_[onward ? 0 : 1][key(a.stage, a)] = true;
-    for (const std::uint32_t e :
-         onward ? context_.out_of[a.stage.index()] : context_.into[a.stage.index()]) {
-      const StageGraph::Edge& edge = context_.stages.edges[e];
-      if (!context_.crosses(edge) || (!onward && !edge.gradient)) continue;
-      const StageId to = onward ? edge.to : edge.from;
-      result_.rows[context_.rank(a.stage).index()].emplace_back(
-          send(a.stage, to, *a.microbatch, direction));
-      result_.rows[context_.rank(to).index()].emplace_back(
-          recv(to, a.stage, *a.microbatch, direction));
-    }
+  void hand_on(const Action& a) {
+    if (is_compute(a.op) && a.op != Op::BackwardWeight)
+      made_[a.op == Op::Forward ? 0 : 1][key(a.stage, a)] = true;
+    for_each_message_made(a, context_.stages, context_.edges,
+                          [&](std::uint32_t e, StageId to, Direction direction) {
+                            if (!context_.crosses(context_.stages.edges[e])) return;
+                            result_.rows[context_.rank(a.stage).index()].emplace_back(
+                                send(a.stage, to, *a.microbatch, direction));
+                            result_.rows[context_.rank(to).index()].emplace_back(
+                                recv(to, a.stage, *a.microbatch, direction));
+                          });
   }
+  static std::size_t way(Direction direction) { return direction == Direction::Forward ? 0 : 1; }
 
   [[noreturn]] void report() const {
     std::vector<std::string> waiting;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/ir/action_inputs.h"
 #include "planner/ir/lower.h"
 
 namespace pfeife::lowering {
@@ -14,12 +15,15 @@ struct Context {
   const Placement& placement;
   StageGraph stages;
   std::size_t microbatches = 0;
-  /// [stage] indices into stages.edges: values that come in, values that go out.
-  std::vector<std::vector<std::uint32_t>> into, out_of;
+  StageEdges edges;  ///< of stages
 
   RankId rank(StageId s) const { return placement.rank(s); }
   bool crosses(const StageGraph::Edge& e) const { return rank(e.from) != rank(e.to); }
 };
+/// The action that makes what travels that way.
+inline Action maker(StageId stage, MicrobatchId microbatch, Direction direction) {
+  return direction == Direction::Forward ? forward(stage, microbatch) : backward(stage, microbatch);
+}
 Context context_of(const Schedule& schedule, const StageCosts& costs, const Placement& placement);
 
 /// UNSHARD of the next three stages a rank will compute, RESHARD of those not among them.

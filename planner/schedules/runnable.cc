@@ -1,5 +1,7 @@
 #include "planner/schedules/runnable.h"
 
+#include "planner/ir/action_inputs.h"
+
 namespace pfeife {
 namespace {
 
@@ -7,7 +9,8 @@ class Executor {
  public:
   Executor(const Schedule& schedule, std::size_t stages, std::size_t microbatches)
       : schedule_(schedule),
-        stages_(stages),
+        graph_(chain(stages)),
+        edges_(graph_),
         microbatches_(microbatches),
         forward_(stages * microbatches),
         backward_(stages * microbatches),
@@ -32,28 +35,31 @@ class Executor {
   }
 
  private:
-  std::size_t at(const Action& a, std::ptrdiff_t away = 0) const {
-    return (a.stage.index() + static_cast<std::size_t>(away)) * microbatches_ +
-           a.microbatch->index();
+  std::size_t at(StageId stage, const Action& a) const {
+    return stage.index() * microbatches_ + a.microbatch->index();
   }
   bool ready(const Cell& cell) const {
     bool all = true;
     for_each_action(cell, [&](const Action& a) {
-      if (a.op == Op::Forward && a.stage.index() > 0) all = all && forward_[at(a, -1)];
-      if (a.op == Op::Backward || a.op == Op::BackwardInput)
-        all = all && forward_[at(a)] && (a.stage.index() + 1 == stages_ || backward_[at(a, 1)]);
+      if (input_of_its_stage(a.op) == Op::Forward) all = all && forward_[at(a.stage, a)];
+      for_each_message_read(
+          a, graph_, edges_, [&](std::uint32_t, StageId source, Direction direction) {
+            all = all && (direction == Direction::Forward ? forward_ : backward_)[at(source, a)];
+          });
     });
     return all;
   }
   void finish(const Cell& cell) {
     for_each_action(cell, [&](const Action& a) {
-      if (a.op == Op::Forward) forward_[at(a)] = true;
-      if (a.op == Op::Backward || a.op == Op::BackwardInput) backward_[at(a)] = true;
+      if (a.op == Op::Forward) forward_[at(a.stage, a)] = true;
+      if (a.op == Op::Backward || a.op == Op::BackwardInput) backward_[at(a.stage, a)] = true;
     });
   }
 
   const Schedule& schedule_;
-  std::size_t stages_, microbatches_;
+  const StageGraph graph_;
+  const StageEdges edges_;
+  std::size_t microbatches_;
   std::vector<bool> forward_, backward_;  // [stage * microbatches + microbatch] done
   std::vector<std::size_t> next_;         // [rank]
 };
