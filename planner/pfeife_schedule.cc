@@ -162,7 +162,7 @@ LowerRequest read_lower_request(const Options& options) {
   LowerRequest request;
   const std::string transfers = options.text("transfers", "ready");
   if (transfers != "ready" && transfers != "torch")
-    throw ConfigError({}, "--transfers: '" + transfers + "' is none of ready, torch");
+    throw ConfigError({}, "--transfers: unknown value '" + transfers + "'; use ready or torch");
   request.options.transfers = transfers == "torch" ? TransferOrder::Torch : TransferOrder::Ready;
   request.options.keep_idle = options.has("keep-idle");
   if (request.options.keep_idle && transfers != "torch")

@@ -45,9 +45,9 @@ class Grouper {
 
  private:
   LayerId layer(NodeId n) const {
-    return LayerId{static_cast<std::int64_t>(node_layers_.of[n.index()])};
+    return LayerId{static_cast<std::int64_t>(node_layers_.layer[n.index()])};
   }
-  Layer& at(NodeId n) { return layers_.layers[node_layers_.of[n.index()]]; }
+  Layer& at(NodeId n) { return layers_.layers[node_layers_.layer[n.index()]]; }
   bool reads_contents(NodeId n) const {
     return !facts_.traits[n.index()] || !facts_.traits[n.index()]->metadata_only;
   }

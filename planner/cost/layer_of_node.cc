@@ -10,7 +10,7 @@ NodeLayers by_position(const std::vector<bool>& local, const std::vector<bool>& 
   NodeLayers layers;
   std::size_t open = 0;
   for (std::size_t n = 0; n < local.size(); ++n) {
-    layers.of.push_back(open);
+    layers.layer.push_back(open);
     if (!local[n] && grows[n]) ++open;
   }
   layers.count = open + 1;
@@ -35,13 +35,13 @@ NodeLayers layer_of_node(const GraphFacts& facts, const std::vector<bool>& local
         if (row->memory == Memory::InPlace)
           first = std::min(first, storage[facts.storage(v).index()]);
       }
-      if (first != never) layers.of[n] = first;
+      if (first != never) layers.layer[n] = first;
     }
     if (row != nullptr && row->metadata_only) continue;
     for (const ValueId v : facts.inputs(id)) {
-      value[v.index()] = std::min(value[v.index()], layers.of[n]);
+      value[v.index()] = std::min(value[v.index()], layers.layer[n]);
       std::size_t& root = storage[facts.storage(v).index()];
-      root = std::min(root, layers.of[n]);
+      root = std::min(root, layers.layer[n]);
     }
   }
   return layers;

@@ -9,7 +9,7 @@
 namespace pfeife {
 
 struct NodeLayers {
-  std::vector<std::size_t> of;  ///< [node]
+  std::vector<std::size_t> layer;  ///< [node]
   std::size_t count = 0;
 };
 

@@ -20,7 +20,7 @@ std::vector<PassBytes> kept_with(const Graph& graph, const Profile& profile,
     NodeId made = first;
     if (const auto& producer = graph.value(storage.value).producer)
       made = std::min(made, *producer);
-    if (layers.of[made.index()] == layers.of[first.index()])
+    if (layers.layer[made.index()] == layers.layer[first.index()])
       kept[made.index()].forward += storage.bytes;
     kept[first.index()].backward += storage.bytes;
     if (storage.weight_savers.empty())
@@ -39,9 +39,9 @@ std::vector<PassBytes> layer_temporary(const Graph& graph, const Profile& profil
   std::vector<PassBytes> found(layers.count), later(layers.count);
   std::vector<Bytes> not_yet(layers.count);  // what W will need of earlier nodes
   for (std::size_t n = 0; n < kept.size(); ++n)
-    not_yet[layers.of[n]] += profile.nodes[n].weight_saved;
+    not_yet[layers.layer[n]] += profile.nodes[n].weight_saved;
   for (std::size_t n = kept.size(); n-- > 0;) {
-    const std::size_t layer = layers.of[n];
+    const std::size_t layer = layers.layer[n];
     const PassBytes& more = profile.nodes[n].temporary;
     PassBytes& past = later[layer];
     not_yet[layer] -= profile.nodes[n].weight_saved;

@@ -30,7 +30,7 @@ class Ledger {
         if (value.saved_by_receiver[i]) own_bytes_[value.to[i].index()] -= value.bytes;
       }
     }
-    for (Bytes& own : own_bytes_) own = std::max(own, Bytes{0});
+    for (Bytes& bytes : own_bytes_) bytes = std::max(bytes, Bytes{0});
     holders_.assign(costs.values.size() * microbatches, 0);
     for (std::size_t s = 0; s < costs.stages.size(); ++s)
       if (placement.rank_of_stage[s] == rank) now_ += costs.stages[s].fixed();

@@ -102,9 +102,10 @@ NodeProfile node_profile(const std::vector<Kernel>& kernels, const Roofline& roo
 ParameterProfile parameter_profile(const Parameter& parameter, const Training& training,
                                    const Roofline& roofline) {
   if (!parameter.trainable) return {};
-  Bytes each = optimizer_traffic(training.optimizer);
-  if (training.precision == Precision::Fp16Amp) each += kUnscale;
-  const Bytes moved{each.value * parameter.type.bytes().value / element_size(DType::Float32).value};
+  Bytes bytes_an_element = optimizer_traffic(training.optimizer);
+  if (training.precision == Precision::Fp16Amp) bytes_an_element += kUnscale;
+  const Bytes moved{bytes_an_element.value * parameter.type.bytes().value /
+                    element_size(DType::Float32).value};
   return {nanoseconds_from_seconds(roofline.seconds(moved)),
           state_multiple(training.optimizer) * parameter.type.bytes()};
 }

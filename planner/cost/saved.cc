@@ -173,8 +173,8 @@ class Keeper {
                element_size(facts_.cast_type(node_, query).value_or(facts_.types[query.index()])));
     else
       keep_value(mask);
-    const TensorType& rows = facts_.type(query);
-    keep_own(rows.elements() / extent_from_back(rows, 1) * kFloat);
+    const TensorType& queries = facts_.type(query);
+    keep_own(queries.elements() / extent_from_back(queries, 1) * kFloat);
   }
 
   /// Softmax of the scores, dropout's mask, the dropped softmax; scaled query and key; the value.

@@ -93,8 +93,8 @@ void StageBounds::Sums::find_temporaries(const Layers& layers) {
       (*sums)[l + 1] += std::min((*sums)[l], kMost - (*sums)[l + 1]);
   const auto during = [&](std::size_t pass, const Layer& one) {
     const PassBytes& more = one.temporary;
-    const Bytes own[kPasses]{more.forward, more.backward, more.input, more.weight};
-    return std::min(own[pass].value, kMost) +
+    const Bytes saved_within[kPasses]{more.forward, more.backward, more.input, more.weight};
+    return std::min(saved_within[pass].value, kMost) +
            (pass == 2 ? std::min(one.weight_saved.value, kMost) : 0);
   };
   const auto held = [&](std::size_t pass, std::size_t l) {
@@ -159,7 +159,7 @@ Nanoseconds StageBounds::time(std::size_t s, bool back, const Message& message) 
 /// bytes never take less time. Else it has one of the values that may cross.
 std::optional<Nanoseconds> StageBounds::message(std::size_t s, Positions begins, std::size_t q,
                                                 Positions ends, bool back, bool linked) const {
-  Message sure;
+  Message sent_anyway;
   bool any = false;
   Nanoseconds least{kMost};
   for (const auto& [producer, reader, value] : crossing(q)) {
@@ -167,14 +167,14 @@ std::optional<Nanoseconds> StageBounds::message(std::size_t s, Positions begins,
     if (back && value->gradient_bytes == Bytes{0}) continue;
     if (producer + 1 >= begins.end && reader < ends.begin) {
       any = true;
-      sure.add(*value, back);
+      sent_anyway.add(*value, back);
     } else if (linked && !any) {
       Message alone;
       alone.add(*value, back);
       least = std::min(least, time(s, back, alone));
     }
   }
-  if (any) return time(s, back, sure);
+  if (any) return time(s, back, sent_anyway);
   return linked ? std::optional(least) : std::nullopt;
 }
 

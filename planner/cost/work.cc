@@ -66,7 +66,7 @@ class NodeKernels {
   }
   bool needs(ValueId v) const { return back_ && facts_.needs_gradient(v); }
   Bytes out() const { return facts_.output_bytes(n_); }
-  Bytes own() const { return saved_.own[n_.index()]; }
+  Bytes saved_bytes() const { return saved_.own[n_.index()]; }
   Pass pass_of(ValueId v) const {
     return deferred_to_weight(facts_, n_, v) ? Pass::BackwardWeight : Pass::BackwardInput;
   }
@@ -86,9 +86,9 @@ class NodeKernels {
   void list_stream() {
     const bool works = row_ == nullptr || row_->memory == Memory::InPlace || !facts_.is_view(n_);
     const bool loss = row_ && row_->keeps == Keeps::LogSoftmax;
-    if (works) move(Pass::Forward, facts_.input_bytes(n_) + out() + own());
-    if (works && loss) move(Pass::Forward, out());        // the labels' terms
-    if (loss && back_) move(Pass::BackwardInput, own());  // zeros, and the labels' places
+    if (works) move(Pass::Forward, facts_.input_bytes(n_) + out() + saved_bytes());
+    if (works && loss) move(Pass::Forward, out());                // the labels' terms
+    if (loss && back_) move(Pass::BackwardInput, saved_bytes());  // zeros, and the labels' places
     list_gradients();
   }
 
@@ -138,11 +138,11 @@ class NodeKernels {
       case Keeps::Divisor:
         return factor_beside(v);
       case Keeps::Mask:
-        return own();
+        return saved_bytes();
       case Keeps::LogSoftmax:
-        return 2 * own();  // and the gradient of the log-softmax
+        return 2 * saved_bytes();  // and the gradient of the log-softmax
       case Keeps::InputAndIndices:
-        return own() + facts_.bytes(v);  // and the zeros that the rest of the operand gets
+        return saved_bytes() + facts_.bytes(v);  // and the zeros that the rest of the operand gets
       case Keeps::Condition:
         return condition();
       case Keeps::BothInputs:

@@ -146,13 +146,13 @@ class CellReader {
     std::string message = "unknown kind " + quoted(word);
     std::vector<std::string> names;
     for (const Kind& kind : kKinds) names.emplace_back(kind.text);
-    const std::string near = word.size() > 64 ? "" : nearest_kind(word, names);
+    const std::string nearest = word.size() > 64 ? "" : nearest_kind(word, names);
     if (dialect_ == Dialect::Current && word == "BW")
       message +=
           " (the dialect before December 2024 wrote BW for a full backward: read it with "
           "--old-dialect)";
-    else if (!near.empty())
-      message += ", did you mean " + near + "?";
+    else if (!nearest.empty())
+      message += ", did you mean " + nearest + "?";
     fail(message + "; allowed: " + kinds());
   }
   static std::string nearest_kind(std::string_view word, const std::vector<std::string>& names) {

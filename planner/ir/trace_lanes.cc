@@ -34,9 +34,9 @@ std::vector<RankLanes> lanes(const Trace& trace) {
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     PFEIFE_CHECK(event.rank.index() < rows.size(), "event ", i, " is on rank ", event.rank.value);
-    RankLanes& own = rows[event.rank.index()];
+    RankLanes& lanes = rows[event.rank.index()];
     const bool holds = event.kind == TaskKind::Compute || event.kind == TaskKind::Optimizer;
-    (holds ? own.compute : own.communication).push_back({i, 0, false});
+    (holds ? lanes.compute : lanes.communication).push_back({i, 0, false});
     if (event.kind != TaskKind::Reduction) continue;
     for (const RankId party : event.parties) {
       PFEIFE_CHECK(party.index() < rows.size(), "event ", i, " has rank ", party.value);

@@ -25,7 +25,7 @@ std::vector<std::size_t> whole_numbers(const std::string& text, const std::strin
 Queues read_queues(const std::string& name) {
   for (const Queues queues : {Queues::None, Queues::Edge, Queues::Pair, Queues::Rank})
     if (to_string(queues) == name) return queues;
-  throw ConfigError({}, "--queues: '" + name + "' is none of none, edge, pair, rank");
+  throw ConfigError({}, "--queues: unknown value '" + name + "'; use none, edge, pair or rank");
 }
 
 StageGraph::Edge read_skip(const std::string& text) {

@@ -66,7 +66,7 @@ class LinkNumbers {
  public:
   explicit LinkNumbers(std::vector<Link>& links) : links_(links) {}
 
-  std::size_t of(const Hop& hop) {
+  std::size_t link_of(const Hop& hop) {
     const LinkEntry& entry = *hop.entry;
     const std::string name = entry.name + "[" + hop.owner + "]" +
                              (entry.half_duplex ? ""
@@ -88,7 +88,7 @@ Path path_over(const RouteEntry& route, const std::vector<Hop>& way, LinkNumbers
   for (const Hop& hop : way) {
     const BandwidthCurve& curve = hop.up ? hop.entry->up : hop.entry->down;
     path.bandwidth = path.links.empty() ? curve : narrower(path.bandwidth, curve);
-    path.links.push_back(numbers.of(hop));
+    path.links.push_back(numbers.link_of(hop));
     path.latency += hop.entry->latency.value_or(Nanoseconds{0});
     has_latency = has_latency || hop.entry->latency.has_value();
   }

@@ -55,9 +55,9 @@ class Names {
     const std::string name = node.as_string();
     const auto at = index_.find(name);
     if (at != index_.end()) return at->second;
-    const std::string near = nearest_spelling(name, all_);
+    const std::string nearest = nearest_spelling(name, all_);
     node.fail("the graph has no '" + name + "'" +
-              (near.empty() ? "" : "; did you mean '" + near + "'?"));
+              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
   }
 
  private:

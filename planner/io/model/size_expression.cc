@@ -43,7 +43,7 @@ class Parser {
   const std::string& symbol() const { return symbol_; }
 
  private:
-  bool take(std::string_view prefix) {
+  bool take_prefix(std::string_view prefix) {
     if (!rest_.starts_with(prefix)) return false;
     rest_.remove_prefix(prefix.size());
     return true;
@@ -56,10 +56,10 @@ class Parser {
 
   std::int64_t expression(int depth) {
     if (depth > kDeepest || !is_expression_) return fail();
-    if (take("Integer(")) return integer();
-    if (take("Symbol('")) return symbol_value();
+    if (take_prefix("Integer(")) return integer();
+    if (take_prefix("Symbol('")) return symbol_value();
     for (const auto& [head, combine] : kOperations)
-      if (take(head)) return combined(combine, depth + 1);
+      if (take_prefix(head)) return combined(combine, depth + 1);
     return fail();
   }
 
@@ -68,13 +68,13 @@ class Parser {
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
     if (error != std::errc{}) return fail();
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-    return take(")") ? number : fail();
+    return take_prefix(")") ? number : fail();
   }
 
   std::int64_t symbol_value() {
     const std::string name(rest_.substr(0, rest_.find('\'')));
     rest_.remove_prefix(name.size());
-    if (name.empty() || !take("', positive=True, integer=True)")) return fail();
+    if (name.empty() || !take_prefix("', positive=True, integer=True)")) return fail();
     if (!symbol_.empty() && symbol_ != name) return fail();
     symbol_ = name;
     return symbol_value_;
@@ -82,8 +82,8 @@ class Parser {
 
   std::int64_t combined(Combine combine, int depth) {
     std::int64_t value = expression(depth);
-    while (is_expression_ && take(", ")) fits_ &= combine(value, expression(depth), &value);
-    return take(")") ? value : fail();
+    while (is_expression_ && take_prefix(", ")) fits_ &= combine(value, expression(depth), &value);
+    return take_prefix(")") ? value : fail();
   }
 
   std::string_view rest_;
