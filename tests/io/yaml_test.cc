@@ -50,7 +50,8 @@ TEST(Yaml, TypedGettersRefuseOtherTypesAtThePlace) {
       StartsWith("f.yaml:6:7: rate: expected a bandwidth such as \"300 GB/s\", found \"46\", "
                  "a number without a unit; units allowed: B/s,"));
   EXPECT_THAT(message_of([&] { root.at("empty").as_string(); }), HasSubstr("found nothing"));
-  EXPECT_THAT(message_of([&] { root.at("zero").as_bytes_per_second(); }), HasSubstr("above 0"));
+  EXPECT_THAT(message_of([&] { root.at("zero").as_bytes_per_second(); }),
+              HasSubstr("a bandwidth must be from 1 KB/s to 1e9 GB/s, found \"0 GB/s\""));
   EXPECT_THAT(message_of([&] { root.at("n").items(); }), HasSubstr("expected a sequence"));
   EXPECT_THAT(message_of([&] { root.at("n").find("x"); }), HasSubstr("expected a map"));
 }
@@ -127,8 +128,37 @@ TEST(Yaml, AnEmptyFileIsNothing) {
 
 TEST(Yaml, AMissingFileIsAnErrorThatNamesIt) {
   EXPECT_EQ(message_of([] { YamlDocument::read("/nowhere/x.yaml"); }),
-            "/nowhere/x.yaml: there is no such file");
-  EXPECT_EQ(message_of([] { YamlDocument::read("/"); }), "/: not a file");
+            "/nowhere/x.yaml: there is no such file; check the path");
+  EXPECT_EQ(message_of([] { YamlDocument::read("/"); }),
+            "/: is not a file but a folder, a device or a pipe");
+}
+
+TEST(Yaml, AmountsThatNoDeviceHasAreRefused) {
+  const auto document = YamlDocument::parse(
+      "slow: 1e-300 GB/s\nfast: 1e300 GB/s\nlazy: 1e-300 TFLOP/s\nbusy: 1e300 TFLOP/s\n"
+      "late: 1e9 s\nleast: 1 KB/s\n",
+      "f.yaml");
+  const YamlNode root = document.root();
+  for (const char* rate : {"slow", "fast"})
+    EXPECT_THAT(message_of([&] { root.at(rate).as_bytes_per_second(); }),
+                HasSubstr("a bandwidth must be from 1 KB/s to 1e9 GB/s"));
+  for (const char* speed : {"lazy", "busy"})
+    EXPECT_THAT(message_of([&] { root.at(speed).as_flops_per_second(); }),
+                HasSubstr("a speed must be from 1 KFLOP/s to 1e9 TFLOP/s"));
+  EXPECT_THAT(message_of([&] { root.at("late").as_duration(); }),
+              HasSubstr("a time must be at most 100000 s"));
+  EXPECT_EQ(root.at("least").as_bytes_per_second().value, 1000);
+}
+
+TEST(YamlSet, APathIsAtMost64KeysAndALongSettingIsShownInPart) {
+  YamlDocument document = YamlDocument::parse("a: 1\n", "f.yaml");
+  std::string path = "k";
+  for (int k = 1; k < 64; ++k) path += ".k";
+  document.set(path + "=1");
+  const std::string message = message_of([&] { document.set(path + ".k=1"); });
+  EXPECT_THAT(message, HasSubstr("a path of more than 64 keys"));
+  for (int k = 0; k < 50000; ++k) path += ".k";
+  EXPECT_LT(message_of([&] { document.set(path + "=1"); }).size(), 400U);
 }
 
 TEST(YamlSet, ReplacesMakesAndIndexes) {

@@ -14,6 +14,8 @@ const std::vector<std::string> kPrecisions = {"fp32", "tf32", "bf16", "fp16"};
 const std::vector<std::pair<std::string, DeviceType>> kDeviceTypes = {{"gpu", DeviceType::Gpu},
                                                                       {"cpu", DeviceType::Cpu}};
 
+constexpr double kLeastFraction = 1e-6;
+
 EfficiencyCurve read_efficiency(const YamlNode& node) {
   EfficiencyCurve curve;
   if (!node.is_sequence())
@@ -27,7 +29,7 @@ EfficiencyCurve read_efficiency(const YamlNode& node) {
       pair[0].fail("the work must grow from point to point");
     // Cards that run above their nominal clock exceed the published peak.
     const double fraction = pair[1].as_double(0, 1.5);
-    if (fraction <= 0) pair[1].fail("the fraction must be above 0");
+    if (fraction < kLeastFraction) pair[1].fail("the fraction must be above 0, at least 1e-6");
     curve.points.push_back({work, fraction});
   }
   if (curve.points.empty()) node.fail("expected at least one point [work, fraction]");
@@ -60,7 +62,8 @@ DeviceKind read_kind(const std::string& name, const YamlNode& node) {
     kind.memory_bandwidth = rate->as_bytes_per_second();
   if (const auto efficiency = node.find("memory_efficiency")) {
     kind.memory_efficiency = efficiency->as_double(0, 1);
-    if (kind.memory_efficiency <= 0) efficiency->fail("the fraction must be above 0");
+    if (kind.memory_efficiency < kLeastFraction)
+      efficiency->fail("the fraction must be above 0, at least 1e-6");
   }
   if (const auto peaks = node.find("peak"))
     kind.peak = read_by_precision<FlopsPerSecond>(

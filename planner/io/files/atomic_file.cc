@@ -1,13 +1,14 @@
 #include "planner/io/files/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <utility>
+#include <vector>
 
 #include "planner/ir/error.h"
 
@@ -98,15 +99,73 @@ void remove_leftovers(const std::filesystem::path& folder) {
       std::filesystem::remove(entry.path(), error);
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error))
-    throw ConfigError({path.string(), 0, 0}, "there is no such file");
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw ConfigError({path.string(), 0, 0}, "the file cannot be read");
-  return text.str();
+namespace {
+
+/// A file that is open for reading.
+class OpenFile {
+ public:
+  /// Waits for nothing: not for the other end of a pipe, nor for what the kernel may say one day.
+  explicit OpenFile(const std::filesystem::path& path)
+      : path_(path), file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    if (file_ < 0) fail(errno);
+    if (fstat(file_, &status_) != 0) fail(errno);
+    if (!S_ISREG(status_.st_mode)) {
+      close(file_);
+      throw ConfigError({path_.string()}, "is not a file but a folder, a device or a pipe");
+    }
+  }
+  ~OpenFile() { close(file_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  Bytes size() const { return Bytes{status_.st_size}; }
+  /// The next bytes; none at the end.
+  std::string_view next() {
+    ssize_t count = 0;
+    do count = read(file_, piece_.data(), piece_.size());
+    while (count < 0 && errno == EINTR);
+    if (count < 0)
+      throw ConfigError({path_.string()},
+                        "the file cannot be read: " + std::string(std::strerror(errno)));
+    return {piece_.data(), static_cast<std::size_t>(count)};
+  }
+
+ private:
+  [[noreturn]] void fail(int code) const {
+    throw ConfigError({path_.string()}, code == ENOENT ? "there is no such file; check the path"
+                                                       : "cannot be opened for reading: " +
+                                                             std::string(std::strerror(code)));
+  }
+
+  const std::filesystem::path& path_;
+  int file_;
+  struct stat status_ {};
+  std::vector<char> piece_ = std::vector<char>(std::size_t{1} << 18);
+};
+
+}  // namespace
+
+void read_pieces(const std::filesystem::path& path,
+                 const std::function<void(std::string_view)>& use) {
+  OpenFile file(path);
+  for (std::string_view piece; !(piece = file.next()).empty();) use(piece);
+}
+
+std::string read_file(const std::filesystem::path& path, Bytes most) {
+  OpenFile file(path);
+  const auto check = [&](Bytes size) {
+    if (size > most)
+      throw ConfigError({path.string()},
+                        "is larger than the " + to_string(most) + " that such a file may have");
+  };
+  check(file.size());
+  std::string text;
+  text.reserve(static_cast<std::size_t>(file.size().value));
+  for (std::string_view piece; !(piece = file.next()).empty();) {
+    text += piece;
+    check(Bytes{static_cast<std::int64_t>(text.size())});  // it may have grown
+  }
+  return text;
 }
 
 }  // namespace pfeife

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
+
+#include "planner/ir/units.h"
 
 namespace pfeife {
 
@@ -19,7 +22,13 @@ void write_file(const std::filesystem::path& path, std::string_view bytes);
 /// Removes the temporary files that a killed process left in `folder` (not below it).
 void remove_leftovers(const std::filesystem::path& folder);
 
-/// The content of a file; ConfigError if it cannot be read.
-std::string read_file(const std::filesystem::path& path);
+/// Passes the content of a file to `use` piece by piece. ConfigError if there is none, if it is a
+/// folder, a device or a pipe, and if it cannot be read to its end, or not without waiting.
+void read_pieces(const std::filesystem::path& path,
+                 const std::function<void(std::string_view)>& use);
+
+/// The content of a file; ConfigError as read_pieces(), and if it has more than `most` bytes, which
+/// is seen before it is read.
+std::string read_file(const std::filesystem::path& path, Bytes most = Bytes{std::int64_t{1} << 30});
 
 }  // namespace pfeife

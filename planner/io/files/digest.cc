@@ -3,10 +3,9 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <fstream>
 #include <memory>
-#include <vector>
 
+#include "planner/io/files/atomic_file.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -49,14 +48,8 @@ std::string sha256(std::string_view bytes) {
 }
 
 std::string sha256_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path))
-    throw ConfigError({path.string()}, "cannot be opened for reading; check the path");
   Sha256 hash;
-  std::vector<char> piece(std::size_t{1} << 18);
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())), file.gcount() > 0)
-    hash.add(piece.data(), static_cast<std::size_t>(file.gcount()));
-  if (file.bad()) throw ConfigError({path.string()}, "cannot be read to its end");
+  read_pieces(path, [&](std::string_view piece) { hash.add(piece.data(), piece.size()); });
   return hash.hexadecimal();
 }
 

@@ -3,11 +3,11 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
-#include <fstream>
 #include <optional>
 #include <set>
 #include <sstream>
 
+#include "planner/io/files/atomic_file.h"
 #include "planner/io/files/yaml_path.h"
 #include "planner/ir/utf8.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kMostValues = 1'000'000;
-constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
 
 /// Where the events come from: a file with lines, or a setting that is one place as a whole.
 struct Origin {
@@ -158,7 +158,7 @@ void check_characters(std::string_view text, const Origin& origin) {
 }
 
 YamlValue parse_value(std::string_view text, const Origin& origin) {
-  if (text.size() > kMostBytes)
+  if (std::ssize(text) > kMostBytes)
     throw ConfigError({origin.name, 0, 0}, "the file is larger than 16 MiB");
   check_characters(text, origin);
   Builder builder(origin);
@@ -190,20 +190,13 @@ YamlDocument YamlDocument::parse(std::string_view text, const std::string& file)
 }
 
 YamlDocument YamlDocument::read(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error))
-    throw ConfigError({file.string(), 0, 0}, std::filesystem::exists(file, error)
-                                                 ? "not a file"
-                                                 : "there is no such file");
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw ConfigError({file.string(), 0, 0}, "the file cannot be read");
-  return parse(text.str(), file.string());
+  return parse(read_file(file, Bytes{kMostBytes}), file.string());
 }
 
 void YamlDocument::set(const std::string& assignment) {
-  const std::string label = "--set " + assignment;
+  constexpr std::size_t kShown = 200;  // of a setting, in messages
+  const std::string label =
+      "--set " + (assignment.size() <= kShown ? assignment : assignment.substr(0, kShown) + "...");
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos)
     throw ConfigError({label, 0, 0}, "expected key.path=value, found no \"=\"");

@@ -155,7 +155,9 @@ Bytes YamlNode::as_bytes() const {
 BytesPerSecond YamlNode::as_bytes_per_second() const {
   const auto quantity = parse_bytes_per_second(scalar("a bandwidth such as \"300 GB/s\""));
   if (!quantity.value) fail(quantity.error);
-  if (quantity.value->value <= 0) fail("a bandwidth must be above 0, found " + found(*value_));
+  // Beyond, times are no numbers of nanoseconds any more.
+  if (!(quantity.value->value >= 1e3 && quantity.value->value <= 1e18))
+    fail("a bandwidth must be from 1 KB/s to 1e9 GB/s, found " + found(*value_));
   return *quantity.value;
 }
 
@@ -168,13 +170,16 @@ Flops YamlNode::as_flops() const {
 FlopsPerSecond YamlNode::as_flops_per_second() const {
   const auto quantity = parse_flops_per_second(scalar("a speed such as \"35.6 TFLOP/s\""));
   if (!quantity.value) fail(quantity.error);
-  if (quantity.value->value <= 0) fail("a speed must be above 0, found " + found(*value_));
+  if (!(quantity.value->value >= 1e3 && quantity.value->value <= 1e21))
+    fail("a speed must be from 1 KFLOP/s to 1e9 TFLOP/s, found " + found(*value_));
   return *quantity.value;
 }
 
 Nanoseconds YamlNode::as_duration() const {
   const auto quantity = parse_duration(scalar("a time such as \"5 us\""));
   if (!quantity.value) fail(quantity.error);
+  if (*quantity.value > Nanoseconds{100'000'000'000'000})
+    fail("a time must be at most 100000 s, found " + found(*value_));
   return *quantity.value;
 }
 

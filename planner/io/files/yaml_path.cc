@@ -9,6 +9,8 @@
 namespace pfeife {
 namespace {
 
+constexpr std::size_t kDeepest = 64;
+
 /// One step of a path: a key, or an index.
 struct Step {
   std::string key;
@@ -24,6 +26,8 @@ class PathReader {
   std::vector<Step> read() {
     std::vector<Step> steps{read_key()};
     while (at_ < path_.size()) {
+      if (steps.size() == kDeepest)
+        throw ConfigError({label_, 0, 0}, "a path of more than 64 keys; no config is as deep");
       if (path_[at_] == '[') {
         steps.push_back(read_index());
       } else if (path_[at_] == '.') {
