@@ -114,38 +114,17 @@ std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& l
   return ordered;
 }
 
-/// That of the best problem first; none if it has none. Of the orders of devices only if there are
-/// all, as another proof covers them otherwise.
-static std::vector<std::shared_ptr<const Certificate>> certificates_of(const BestDevices& devices) {
-  std::vector<std::shared_ptr<const Certificate>> certificates{devices.found.outcome.certificate};
-  if (!certificates.front()) return {};
-  const auto add = [&](const std::shared_ptr<const Certificate>& certificate) {
-    if (certificate) certificates.push_back(certificate);
-  };
-  for (std::size_t k = 0; k < devices.problems.size(); ++k)
-    if (k != devices.found.best && devices.given[devices.origin[k]].all_listed)
-      add(devices.found.all[k].certificate);
-  for (const GivenDevices& given : devices.given) add(given.certificate);
-  return certificates;
-}
-
-/// What the bound of the best plan is of. Where not all orders of the devices were searched with
-/// recomputation, that of the plan's own order is a problem of its own.
-static std::vector<CoveredProblem> covered(const std::vector<Problem>& problems,
-                                           const BestDevices& devices, bool devices_open) {
-  std::vector<CoveredProblem> covered;
-  for (std::size_t i = 0; i < problems.size(); ++i) {
-    CoveredProblem one{problems[i].layers.digest, problems[i].layers.order,
-                       problems[i].schedules.front().microbatches};
-    one.any_devices = devices_open;
-    one.recompute = devices_open ? devices.given[i].recompute : devices.found.all[i].recompute;
-    covered.push_back(one);
-    const Recompute own = devices.found.outcome.recompute;
-    if (!devices_open || devices.origin[devices.found.best] != i || own <= one.recompute) continue;
-    one.recompute = own, one.any_devices = false;
-    covered.push_back(one);
-  }
-  return covered;
+/// What the bound of several problems holds for besides the problem of the plan.
+static std::string uncertified_text(const std::set<std::int64_t>& sizes,
+                                    const std::set<std::string>& orders, bool devices_open,
+                                    bool recomputes_more) {
+  std::string text;
+  const auto add = [&](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };
+  if (sizes.size() > 1) add("the other microbatch sizes of the global batch: " + listed(sizes));
+  if (orders.size() > 1) add("the other orders of the layers: " + listed(orders));
+  if (devices_open) add("every order of the devices");
+  if (recomputes_more) add("of some of these only plans that recompute no stage");
+  return text;
 }
 
 SettledSearch search_settled(const std::vector<SettledCase>& cases,
@@ -163,7 +142,6 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
     devices = search_devices(problems, options, sharing);
   } else {
     devices.found = search_alternatives(problems, options, sharing);
-    devices.given.assign(problems.size(), GivenDevices{.all_listed = true});
     for (std::size_t i = 0; i < problems.size(); ++i) {
       devices.problems.push_back(problems[i]);
       devices.origin.push_back(i);
@@ -175,7 +153,7 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
     if (devices_open) one.config.plan.devices = devices.problems[problem].device_of_rank;
     return one;
   };
-  SettledSearch result{settled(found.best), {}, {}, {}};
+  SettledSearch result{settled(found.best), {}, {}};
   // What differs between the cases was open.
   CaseConfig open = first;
   std::set<std::int64_t> sizes;
@@ -193,23 +171,16 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
       return std::tuple(!a.reason.empty(), !a.estimate, a.estimate, a.bound);
     });
   }
-  result.certificates = certificates_of(devices);
+  const bool recomputes_more = std::ranges::any_of(found.all, [&](const AlternativeOutcome& one) {
+    return one.recompute == Recompute::None && found.outcome.recompute != Recompute::None;
+  });
   result.outcome = std::move(found.outcome);
+  if (!result.outcome.bound) return result;
+  Bound& bound = *result.outcome.bound;
   // The history is of one problem, the bound of all.
   for (SearchStep& step : result.outcome.history)
-    if (step.bound && result.outcome.bound)
-      step.bound = std::min(*step.bound, result.outcome.bound->time);
-  if (result.outcome.bound && (problems.size() > 1 || devices_open))
-    result.outcome.bound->problems = covered(problems, devices, devices_open);
-  if (result.outcome.bound && sizes.size() > 1)
-    result.outcome.bound->covers += stream_all(
-        "; and likewise the other microbatch sizes of the global batch: ", listed(sizes));
-  if (result.outcome.bound && orders.size() > 1)
-    result.outcome.bound->covers += stream_all("; and likewise the other orders: ", listed(orders));
-  if (result.outcome.bound && std::ranges::any_of(found.all, [&](const AlternativeOutcome& one) {
-        return one.recompute == Recompute::None && result.outcome.recompute != Recompute::None;
-      }))
-    result.outcome.bound->covers += "; of some of these only plans that recompute no stage";
+    if (step.bound) step.bound = std::min(*step.bound, bound.time);
+  bound.uncertified = uncertified_text(sizes, orders, devices_open, recomputes_more);
   return result;
 }
 

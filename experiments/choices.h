@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,8 +34,6 @@ struct SettledSearch {
   SettledCase best;
   SearchOutcome outcome;
   std::vector<Alternative> alternatives;  ///< of what was open; the best first. Empty if nothing
-  /// Proofs of the bound, the best problem's own first. Empty if that has none.
-  std::vector<std::shared_ptr<const Certificate>> certificates;
 };
 
 /// Searches the problems of `cases` ([case], on the first devices), and if config.plan asks for it

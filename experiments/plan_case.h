@@ -23,8 +23,8 @@ struct SearchFindings {
   std::vector<Alternative> alternatives;  ///< of what was open
   std::vector<TriedChange> tried;         ///< if nothing fits
   std::optional<Bound> bound;
-  /// Proofs of the bound, the plan's own first; may be empty.
-  std::vector<std::shared_ptr<const Certificate>> certificates;
+  /// Proves the bound, or what of it is of the plan's own problem; may be empty.
+  std::shared_ptr<const Certificate> certificate;
   std::size_t candidates = 0;  ///< evaluated
   double seconds = 0;
 };

@@ -246,6 +246,8 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   if (evaluated.search.bound && chosen.possible()) {
     add_bound(*evaluated.search.bound, record.plans.front().row);
     record.bound_covers = evaluated.search.bound->covers;
+    if (const std::string& other = evaluated.search.bound->uncertified; !other.empty())
+      record.bound_covers += "; besides, without a certificate, " + other;
   }
   for (const Evaluation& baseline : evaluated.baselines)
     record.plans.push_back(plan_record(baseline));
@@ -276,13 +278,10 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
     write_for_torch(folder / evaluation->candidate.plan, *evaluation, plan);
   }
   const std::filesystem::path proof = folder / "planned" / "certificate.txt";
-  std::vector<Certificate> certificates;
-  for (const auto& certificate : evaluated.search.certificates)
-    certificates.push_back(*certificate);
-  if (certificates.empty())
-    std::filesystem::remove(proof);
+  if (const auto& certificate = evaluated.search.certificate)
+    write_file(proof, certificate_text(*certificate));
   else
-    write_file(proof, certificate_text(certificates));
+    std::filesystem::remove(proof);
 }
 
 void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated) {

@@ -214,7 +214,7 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
   plans.search.rejected = std::move(outcome.rejected);
   plans.search.history = std::move(outcome.history);
   plans.search.bound = std::move(outcome.bound);
-  plans.search.certificates = std::move(found.certificates);
+  plans.search.certificate = std::move(outcome.certificate);
   plans.search.candidates = outcome.candidates;
 }
 

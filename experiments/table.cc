@@ -36,13 +36,6 @@ std::string peaks(const PlanRecord& plan, const MemoryUnit& unit) {
   return text;
 }
 
-/// A class without the digests of what it is made of, which are for machines.
-std::string without_digests(std::string text) {
-  for (std::size_t open; (open = text.find(" (")) != std::string::npos;)
-    text.erase(open, std::min(text.find(')', open), text.size() - 1) + 1 - open);
-  return text;
-}
-
 /// Words in lines of at most `kWidth` characters where they allow it, the first after `line`, the
 /// others indented by 8.
 std::string wrapped(const std::string& words, std::string line = "   ") {
@@ -76,9 +69,8 @@ std::string bound_line(const CaseRecord& record, std::string& above) {
                                  gap_text(*row.gap));
   if (*row.gap == 0) text += ": optimal";
   if (row.simulate_gap) text += fmt::format(", {} % simulated", gap_text(*row.simulate_gap));
-  const std::string covers = without_digests(record.bound_covers);
-  text += covers == above ? ") of the same class" : ") of " + covers;
-  above = covers;
+  text += record.bound_covers == above ? ") of the same class" : ") of " + record.bound_covers;
+  above = record.bound_covers;
   return wrapped(text);
 }
 

@@ -3,7 +3,6 @@
 // pfeife-schedule lower - | ... This file reads the command line; what the verbs do is in
 // planner/schedule_tool.
 #include <boost/program_options.hpp>
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -306,30 +305,18 @@ int run_certify(const Arguments& arguments) {
                       "is not there: none is written for baselines, given plans or schedules, for "
                       "the reference search, and "
                       "where nothing that can be checked is known of some schedule");
-  const std::vector<Certificate> certificates = read_certificate(proof);
+  const Certificate certificate = read_certificate(proof);
   std::optional<Plan> plan;
   if (of_plan) {
     plan = read_plan(file);
-    if (const std::string reason = disagreement(certificates.front(), *plan); !reason.empty())
+    if (const std::string reason = disagreement(certificate, *plan); !reason.empty())
       throw ConfigError({proof.string()}, "the certificate is not of this plan: " + reason);
   }
-  std::vector<Verdict> verdicts;
-  const auto started = std::chrono::steady_clock::now();
-  auto said = started;
-  for (const Certificate& certificate : certificates) {
-    if (const auto now = std::chrono::steady_clock::now(); now - said > std::chrono::seconds(10)) {
-      std::cerr << "after " << std::chrono::floor<std::chrono::seconds>(now - started).count()
-                << " s: " << verdicts.size() << " of " << certificates.size()
-                << " problems judged\n";
-      said = now;
-    }
-    verdicts.push_back(certify(certificate, std::thread::hardware_concurrency()));
-    if (!verdicts.back().refusal.empty())
-      throw ConfigError({proof.string()}, "the certificate is refused: " + verdicts.back().refusal);
-  }
-  const Plan* const of = plan ? &*plan : nullptr;
-  std::cout << summary(certificates, verdicts, of) << "\n";
-  return proves_all_of(proven(certificates, of), of) ? kFine : kFailed;
+  const Verdict verdict = certify(certificate, std::thread::hardware_concurrency());
+  if (!verdict.refusal.empty())
+    throw ConfigError({proof.string()}, "the certificate is refused: " + verdict.refusal);
+  std::cout << summary(certificate, verdict, plan ? &*plan : nullptr) << "\n";
+  return plan && !unproven(certificate, *plan).empty() ? kFailed : kFine;
 }
 
 struct Verb {

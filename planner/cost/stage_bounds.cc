@@ -162,7 +162,7 @@ std::optional<Nanoseconds> StageBounds::message(std::size_t s, Positions begins,
   Message sent_anyway;
   bool any = false;
   Nanoseconds least{kMost};
-  for (const auto& [producer, reader, value] : crossing(q)) {
+  for (const auto& [producer, reader, value] : sums_->crossing[q]) {
     if (producer < begins.begin || reader + 1 >= ends.end) continue;
     if (back && value->gradient_bytes == Bytes{0}) continue;
     if (producer + 1 >= begins.end && reader < ends.begin) {

@@ -70,16 +70,11 @@ class StageBounds {
   std::optional<Nanoseconds> message(std::size_t s, Positions begins, std::size_t q, Positions ends,
                                      bool back, bool linked = false) const;
 
+ private:
   struct Crossing {                // piece j = layers between positions j and j + 1
     std::size_t producer, reader;  ///< pieces; the first that reads behind the position
     const LayerValue* value;
   };
-  /// The values that cross a position.
-  const std::vector<Crossing>& crossing(std::size_t position) const {
-    return sums_->crossing[position];
-  }
-
- private:
   /// What does not depend on the placement.
   struct Sums {
     Sums(const Layers& layers, const Cluster& cluster, Recompute recompute);

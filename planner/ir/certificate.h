@@ -1,8 +1,6 @@
 // A proof that no plan of a class is faster than a bound, as a plain value: the problem, and for
 // each schedule a tree of regions of cuts with weights of paths. planner/schedule_tool/certify.h
-// says what it claims and judges it; planner/io/plan/certificate_file.h writes and reads it. Where
-// something was open (microbatch size, order of the layers, order of the devices), each way to
-// settle it is a problem with a certificate of its own.
+// says what it claims and judges it; planner/io/plan/certificate_file.h writes and reads it.
 #pragma once
 
 #include <limits>
@@ -74,14 +72,6 @@ struct CertifiedProof {
   /// Whatever the order of the actions: the schedule gives the placement and the number of
   /// microbatches alone. No cuts are tried one by one.
   bool any_order = false;
-  /// Of the model as a whole, wherever it is cut, in any order of the actions, whichever device
-  /// runs which rank; there is no tree then. `Chain`: the layers that a microbatch passes and comes
-  /// back over one after the other, each on the device that is fastest at it. `Work`: of what all
-  /// devices work the mean, weighted by `shares`; each part of the model counts where it weighs
-  /// least.
-  enum class Whole : std::uint8_t { No, Chain, Work };
-  Whole whole = Whole::No;
-  std::vector<std::int64_t> shares = {};  ///< [rank]
   friend bool operator==(const CertifiedProof&, const CertifiedProof&) = default;
 };
 

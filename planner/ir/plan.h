@@ -21,25 +21,15 @@ enum class Recompute : std::uint8_t {
   Choose,  ///< each stage for itself, where memory needs it
 };
 
-/// A way to settle what a case left open.
-struct CoveredProblem {
-  std::string model_digest;  ///< as in Plan; of other microbatch sizes it differs
-  std::string order;         ///< of the layers, by name
-  std::size_t microbatches = 0;
-  Recompute recompute = Recompute::None;  ///< which stages plans of it may recompute
-  bool any_devices = false;               ///< whichever device runs which rank; else as in the plan
-  friend bool operator==(const CoveredProblem&, const CoveredProblem&) = default;
-};
-
-/// A proven lower bound on the estimate, and what it holds for.
+/// A lower bound on the estimate, and what it holds for.
 struct Bound {
   Nanoseconds time{0};
-  std::string
-      covers;  ///< the class: cuts, schedules, placement, cost table; human-readable with digests
-  /// If several: these problems, the plan's own among them. Empty = its own alone.
-  std::vector<CoveredProblem> problems = {};
-  /// The schedules whose cuts it covers; of other numbers of microbatches those of the same
-  /// families and loops. Of one that is built for costs: every order of its stages.
+  /// The problem of the plan, in words: cuts, schedules, placement. Its certificate is of that.
+  std::string covers;
+  /// Other problems that were open and that `time` holds for as well, in words ("the other
+  /// microbatch sizes of the global batch: 1, 2, 4"). They have no certificate. "" = none.
+  std::string uncertified = {};
+  /// The schedules whose cuts it covers. Of one that is built for costs: every order of its stages.
   std::vector<ScheduleSpec> schedules = {};
   std::vector<Bytes> memory_limit = {};  ///< [rank] that plans must keep to
   friend bool operator==(const Bound&, const Bound&) = default;

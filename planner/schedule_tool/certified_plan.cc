@@ -1,4 +1,4 @@
-// Whether a plan is one that a certificate speaks of.
+// Whether a plan is one that a certificate speaks of, and all that its bound covers is proven.
 #include <algorithm>
 
 #include "planner/cost/evaluate.h"
@@ -6,6 +6,7 @@
 #include "planner/ir/error.h"
 #include "planner/ir/validate.h"
 #include "planner/schedule_tool/certify.h"
+#include "planner/schedules/families.h"
 
 namespace pfeife::tool {
 
@@ -37,6 +38,26 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
   if (!std::ranges::equal(found.peak_memory, plan.bound->memory_limit, std::ranges::less_equal{}))
     return "by its costs the plan does not fit";
   if (plan.bound->time > plan.estimate) return "the plan's bound is above its own time";
+  return "";
+}
+
+std::string unproven(const Certificate& c, const Plan& plan) {
+  const auto proven = [&](const ScheduleSpec& spec) {
+    return !refusal(spec) && std::ranges::any_of(c.proofs, [&](const CertifiedProof& proof) {
+      if (!proof.any_order) return proof.spec == spec;
+      return proof.spec.microbatches == spec.microbatches &&
+             placement_for(proof.spec).rank_of_stage == placement_for(spec).rank_of_stage;
+    });
+  };
+  const auto missing = std::ranges::find_if_not(plan.bound->schedules, proven);
+  if (missing != plan.bound->schedules.end())
+    return stream_all("the plan's bound also covers ", missing->family, " with ", missing->loops,
+                      " stages a rank, of which nothing is proven");
+  if (!std::ranges::equal(plan.bound->memory_limit, c.memory_limit, std::ranges::less_equal{}))
+    return "the plan's bound holds up to higher memory limits than are proven";
+  if (plan.bound->time.count() > c.bound)
+    return stream_all("the plan's bound is ", plan.bound->time.count() - c.bound,
+                      " ns higher than what is proven");
   return "";
 }
 

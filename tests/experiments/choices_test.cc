@@ -116,7 +116,7 @@ TEST_F(Choices, RanksAreMatchedToDevices) {
   // All orders that differ were searched, so the bound is tight.
   EXPECT_EQ(result("out", "planned", "gap"), "0.000000");
   EXPECT_THAT(read("out/devices=4,microbatches=4/case.json"),
-              HasSubstr("any order of the devices"));
+              HasSubstr("without a certificate, every order of the devices"));
 }
 
 TEST_F(Choices, WhereNothingFitsTheOrderOfDevicesThatLacksLeastHasNoTime) {

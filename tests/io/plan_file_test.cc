@@ -64,14 +64,18 @@ class PlanFile : public ::testing::Test {
                                   ("pfeife_plan_file." + std::to_string(::getpid()));
 };
 
-TEST_F(PlanFile, KeepsTheProblemsThatItsBoundCovers) {
+TEST_F(PlanFile, KeepsWhatIsNotCertifiedOfItsBound) {
   Plan plan = example();
-  plan.bound->problems = {{"11", "captured", 1, Recompute::None},
-                          {"12", "depth_first", 4, Recompute::Choose},
-                          {"12", "captured", 4, Recompute::Full}};
+  plan.bound->uncertified = "the other microbatch sizes of the global batch: 1, 2";
   write_plan(folder_, plan);
   EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
-  EXPECT_NE(error_after("choose", "some").find("plan.yaml:"), std::string::npos);
+  EXPECT_THAT(
+      read_file(folder_ / "plan.yaml"),
+      HasSubstr("  uncertified: \"the other microbatch sizes of the global batch: 1, 2\"\n"));
+  // Plans of earlier programs listed the problems, each of which had a certificate.
+  EXPECT_THAT(error_after("  uncertified: \"the other microbatch sizes of the global batch: 1, 2\"",
+                          "  problems: [{model_digest: \"11\", order: \"captured\"}]"),
+              "no error");
 }
 
 TEST_F(PlanFile, KeepsTheSchedulesAndLimitsThatItsBoundCovers) {

@@ -23,7 +23,7 @@ TEST(Certify, AcceptsTheProofsOfRandomProblemsAndNothingBetter) {
     if (!outcome.certificate) continue;
     Certificate certificate = *outcome.certificate;
     const std::string refusal = tool::certify(certificate).refusal;
-    ASSERT_EQ(refusal, "") << round << "\n" << certificate_text({certificate});
+    ASSERT_EQ(refusal, "") << round << "\n" << certificate_text(certificate);
     ++(outcome.bound ? bounds : nothing_fits);
     if (!outcome.bound) continue;
     ASSERT_EQ(outcome.bound->time, outcome.plans[0].estimate);
@@ -88,7 +88,7 @@ TEST(Certify, AcceptsTheProofsOfRecomputedPlansAndNothingBetter) {
     if (!outcome.certificate) continue;
     Certificate certificate = *outcome.certificate;
     ASSERT_EQ(tool::certify(certificate).refusal, "") << round;
-    const std::string text = certificate_text({certificate});
+    const std::string text = certificate_text(certificate);
     ASSERT_EQ(certificate_text(read_certificate_text(text, "c")), text);
     if (!outcome.bound) {
       ++nothing_fits;
@@ -146,7 +146,7 @@ TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
     ASSERT_TRUE(outcome.certificate) << round;
     ++(plan.order ? built : listed);
     Certificate certificate = *outcome.certificate;
-    const std::string text = certificate_text({certificate});
+    const std::string text = certificate_text(certificate);
     ASSERT_EQ(certificate_text(read_certificate_text(text, "c")), text);
     if (plan.order) {
       ASSERT_LE(certificate.bound, outcome.bound->time.count());
@@ -230,7 +230,7 @@ TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
     split += std::ranges::any_of(certificate.proofs, [](const CertifiedProof& proof) {
       return proof.spec.family == "zb_greedy" && proof.tree.size() > 1;
     });
-    const std::string text = certificate_text({certificate});
+    const std::string text = certificate_text(certificate);
     ASSERT_EQ(certificate_text(read_certificate_text(text, "c")), text);
     ASSERT_EQ(tool::certify(certificate).refusal, "") << round << "\n" << text;
     // Where a stage may send nothing to the next, the rows may say less.
@@ -342,7 +342,7 @@ TEST(Certify, AcceptsWhatNoOrderGoesBelowInModelsWithBranchesAndNothingBetterTha
     Certificate& certificate = *of.certificate;
     const double best = brute_force(of.instance.problem(), of.spec).time;
     ASSERT_LE(of.bound, best) << round;
-    ASSERT_EQ(tool::certify(certificate).refusal, "") << round << certificate_text({certificate});
+    ASSERT_EQ(tool::certify(certificate).refusal, "") << round << certificate_text(certificate);
     ++proven, whole += static_cast<double>(certificate.bound) == of.bound;
     for (CertifiedPath& row : certificate.proofs[0].paths) {
       const auto skipped = static_cast<std::size_t>(std::ranges::count(row.turns, 's'));

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "planner/io/cluster/cluster_reader.h"
-#include "planner/schedule_tool/certify.h"
 #include "planner/search/choices/device_orders.h"
 #include "tests/search/as_told.h"
 #include "tests/search/device_instance.h"
@@ -43,88 +42,6 @@ TEST(DeviceSearch, FindsTheBestOrderAndItsBoundHoldsForAll) {
   }
   EXPECT_GT(feasible, 15);
   EXPECT_GT(proven, 2);
-}
-
-// Where only one order was searched with recomputation, what is proven of all orders is of plans
-// without it.
-TEST(DeviceSearch, SaysOfAllOrdersOnlyWhatEachWasSearchedFor) {
-  std::mt19937 random(37);
-  int mixed = 0;
-  for (int round = 0; round < 10; ++round) {
-    const DeviceInstance instance = random_device_instance(random, 2);
-    const Problem problem = instance.problem();
-    const auto with = [&](Recompute others) {
-      const Searcher searcher = [&](const Problem& placed, const SearchOptions& options) {
-        Problem changed = placed;
-        changed.recompute =
-            placed.device_of_rank == problem.device_of_rank ? Recompute::Choose : others;
-        return search(changed, options);
-      };
-      SearchOptions options = small();
-      options.certificate = true;
-      return search_devices({problem}, options, searcher);
-    };
-    const BestDevices some = with(Recompute::None), all = with(Recompute::Choose);
-    if (some.found.outcome.plans.empty() || some.problems.size() != 2) continue;
-    if (!std::ranges::all_of(some.found.all, &AlternativeOutcome::searched)) continue;
-    ++mixed;
-    EXPECT_EQ(some.given[0].recompute, Recompute::None);
-    EXPECT_EQ(all.given[0].recompute, Recompute::Choose);
-  }
-  EXPECT_GT(mixed, 2);
-}
-
-// Of two ranks all orders are listed, of four hardly ever: then there is a proof of any order. None
-// of them can be raised above the best plan of any order.
-TEST(DeviceSearch, IsProvenToTheJudge) {
-  std::mt19937 random(31);
-  int all_listed = 0, of_any = 0, by_shares = 0, whole = 0, tried = 0;
-  for (int round = 0; round < 40; ++round) {
-    DeviceInstance instance = random_device_instance(random, round % 2 == 0 ? 2 : 4);
-    if (round % 4 == 1)  // devices of one kind are far slower
-      for (Layer& layer : instance.layers.layers)
-        for (Nanoseconds LayerTimes::*work :
-             {&LayerTimes::forward, &LayerTimes::backward_input, &LayerTimes::backward_weight})
-          layer.times[1].*work *= 20;
-    SearchOptions options = small();
-    options.certificate = true;
-    const BestDevices devices = search_devices({instance.problem()}, options, search);
-    if (devices.found.outcome.plans.empty()) continue;
-    const Nanoseconds best = devices.found.outcome.plans[0].estimate;
-    std::int64_t proven = Certificate::kNothingFits;
-    const auto judge = [&](const Certificate& certificate, std::optional<Nanoseconds> plan) {
-      ASSERT_EQ(tool::certify(certificate).refusal, "") << round;
-      proven = std::min(proven, certificate.bound);
-      if (!plan) return;
-      Certificate more = certificate;
-      more.bound = plan->count() + 1;
-      ASSERT_NE(tool::certify(more).refusal, "") << round;
-    };
-    ++tried;
-    if (devices.given[0].all_listed) {
-      ++all_listed;
-      for (std::size_t k = 0; k < devices.problems.size(); ++k) {
-        ASSERT_TRUE(devices.found.all[k].certificate);
-        const SearchOutcome own = search(devices.problems[k], small());
-        judge(*devices.found.all[k].certificate,
-              own.plans.empty() ? std::nullopt : std::optional(own.plans[0].estimate));
-      }
-    } else {
-      ++of_any;
-      ASSERT_TRUE(devices.given[0].certificate);
-      ASSERT_TRUE(devices.found.outcome.certificate);
-      EXPECT_TRUE(
-          tool::of_any_devices(*devices.given[0].certificate, *devices.found.outcome.certificate));
-      judge(*devices.given[0].certificate, best);
-      by_shares += devices.given[0].certificate->proofs[0].whole == CertifiedProof::Whole::Work;
-    }
-    EXPECT_LE(proven, best.count());
-    whole += proven >= devices.found.outcome.bound->time.count();
-  }
-  EXPECT_GT(all_listed, 8);
-  EXPECT_GT(of_any, 8);
-  EXPECT_GT(by_shares, 0);
-  EXPECT_GT(whole, tried * 3 / 4);
 }
 
 TEST(DeviceSearch, FindsTheBridgesOfAScrambledClusterAgain) {

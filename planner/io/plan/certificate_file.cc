@@ -13,8 +13,7 @@
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 12, sha256 ";
-constexpr std::size_t kMostProblems = 1000;
+const std::string kTitle = "pfeife certificate 13, sha256 ";
 
 // Types of this namespace, so that a list finds the description of its entries below.
 struct Writer : CertificateWriter {};
@@ -156,8 +155,8 @@ template <class Archive>
 void describe(Archive& a, CertifiedProof& proof) {
   a.line("schedule");
   describe(a, proof.spec), describe(a, proof.least_load), describe(a, proof.linked);
-  describe(a, proof.any_order), describe(a, proof.whole), describe(a, proof.shares);
-  describe(a, proof.moments), describe(a, proof.paths), describe(a, proof.tree);
+  describe(a, proof.any_order), describe(a, proof.moments), describe(a, proof.paths),
+      describe(a, proof.tree);
 }
 /// Numbers in an entry: what one more of it takes.
 std::size_t length(const Layer& layer) { return layer.times.size(); }
@@ -207,61 +206,41 @@ void describe(Archive& a, Layers& layers) {
   a.line("parameters"), describe_distinct(a, layers.parameters, kAny);
   if constexpr (std::same_as<Archive, Reader>) from_distances(layers);
 }
-/// All but the model and the cluster.
 template <class Archive>
 void describe(Archive& a, Certificate& c) {
+  describe(a, c.layers), describe(a, c.cluster);
   a.line("bound"), describe(a, c.bound);
   a.line("ranks"), describe(a, c.device_of_rank), describe(a, c.memory_limit);
   a.line("recompute"), describe(a, c.recompute);
   a.line("schedules"), describe(a, c.proofs);
 }
-template <class Archive>
-void describe_all(Archive& a, std::vector<Certificate>& certificates) {
-  std::vector<Layers> models;
-  std::vector<Cluster> clusters;
-  for (Certificate& c : certificates) {
-    models.push_back(std::move(c.layers));
-    clusters.push_back(std::move(c.cluster));
-  }
-  a.line("models"), describe_distinct(a, models, kMostProblems);
-  a.line("clusters"), describe_distinct(a, clusters, kMostProblems);
-  a.line("problems"), describe(a, certificates);
-  if constexpr (std::same_as<Archive, Reader>)
-    if (models.size() != certificates.size() || clusters.size() != certificates.size())
-      a.fail("not every problem has a model and a cluster");
-  for (std::size_t k = 0; k < certificates.size(); ++k)
-    certificates[k].layers = std::move(models[k]), certificates[k].cluster = std::move(clusters[k]);
-}
-
 }  // namespace
 
-std::string certificate_text(const std::vector<Certificate>& certificates) {
+std::string certificate_text(const Certificate& certificate) {
   Writer writer;
-  std::vector<Certificate> copy = certificates;
-  describe_all(writer, copy);
+  Certificate copy = certificate;
+  describe(writer, copy);
   writer.text += "\n";
   return kTitle + sha256(writer.text) + "\n" + writer.text;
 }
 
-std::vector<Certificate> read_certificate_text(const std::string& text, const std::string& name) {
+Certificate read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 12");
+    throw ConfigError({name, 1, 0}, "this is no certificate of version 13");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");
   Reader reader(body, name);
-  std::vector<Certificate> certificates;
-  describe_all(reader, certificates);
+  Certificate certificate;
+  describe(reader, certificate);
   reader.finish();
-  if (certificates.empty()) throw ConfigError({name, 0, 0}, "the certificate speaks of nothing");
-  for (const Certificate& certificate : certificates)
-    if (const std::string fault = problem_fault(certificate); !fault.empty())
-      throw ConfigError({name, 0, 0}, "the certificate speaks of " + fault);
-  return certificates;
+  if (const std::string fault = problem_fault(certificate); !fault.empty())
+    throw ConfigError({name, 0, 0}, "the certificate speaks of " + fault);
+  return certificate;
 }
 
-std::vector<Certificate> read_certificate(const std::filesystem::path& file) {
+Certificate read_certificate(const std::filesystem::path& file) {
   return read_certificate_text(read_file(file), file.string());
 }
 

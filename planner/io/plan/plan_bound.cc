@@ -7,26 +7,11 @@
 namespace pfeife {
 namespace {
 
-YamlValue number(std::int64_t value) { return yaml_scalar(std::to_string(value)); }
-
 template <class T, class Make>
 YamlValue list(const std::vector<T>& values, const Make& make) {
   std::vector<YamlValue> items;
   for (const T& value : values) items.push_back(make(value));
   return yaml_sequence(std::move(items));
-}
-
-const std::vector<std::pair<std::string, Recompute>> kRecompute{
-    {"none", Recompute::None}, {"full", Recompute::Full}, {"choose", Recompute::Choose}};
-
-YamlValue problem_value(const CoveredProblem& problem) {
-  const auto recompute =
-      std::ranges::find(kRecompute, problem.recompute, &std::pair<std::string, Recompute>::second);
-  return yaml_map({{"model_digest", yaml_string(problem.model_digest), {}},
-                   {"order", yaml_string(problem.order), {}},
-                   {"microbatches", number(static_cast<std::int64_t>(problem.microbatches)), {}},
-                   {"recompute", yaml_string(recompute->first), {}},
-                   {"any_devices", yaml_scalar(problem.any_devices ? "true" : "false"), {}}});
 }
 
 /// "looped V=3 loop_batch=8;prefetch=1,2"
@@ -69,34 +54,28 @@ ScheduleSpec read_spec_text(const YamlNode& node, ScheduleSpec spec) {
 YamlValue bound_value(const Bound& bound) {
   std::vector<YamlEntry> entries{{"time", yaml_amount(bound.time), {}},
                                  {"covers", yaml_string(bound.covers), {}}};
+  if (!bound.uncertified.empty())
+    entries.push_back({"uncertified", yaml_string(bound.uncertified), {}});
   if (!bound.schedules.empty()) {
     const auto text = [](const ScheduleSpec& spec) { return yaml_string(spec_text(spec)); };
     entries.push_back({"schedules", list(bound.schedules, text), {}});
     const auto amount = [](Bytes limit) { return yaml_amount(limit); };
     entries.push_back({"memory_limit", list(bound.memory_limit, amount), {}});
   }
-  if (!bound.problems.empty())
-    entries.push_back({"problems", list(bound.problems, problem_value), {}});
   return yaml_map(std::move(entries));
 }
 
 Bound read_bound(const YamlNode& node, const ScheduleSpec& spec) {
-  node.check_keys({"time", "covers", "problems", "schedules", "memory_limit"});
+  // "problems": plans of earlier programs, which had certificates of several problems.
+  node.check_keys({"time", "covers", "uncertified", "problems", "schedules", "memory_limit"});
   Bound bound{node.at("time").as_duration(), node.at("covers").as_string()};
+  if (const auto uncertified = node.find("uncertified"))
+    bound.uncertified = uncertified->as_string();
   if (const auto schedules = node.find("schedules")) {
     for (const YamlNode& item : schedules->items())
       bound.schedules.push_back(read_spec_text(item, spec));
     for (const YamlNode& item : node.at("memory_limit").items())
       bound.memory_limit.push_back(item.as_bytes());
-  }
-  const auto problems = node.find("problems");
-  if (!problems) return bound;
-  for (const YamlNode& item : problems->items()) {
-    item.check_keys({"model_digest", "order", "microbatches", "recompute", "any_devices"});
-    bound.problems.push_back({item.at("model_digest").as_string(), item.at("order").as_string(),
-                              item.at("microbatches").as_count(1),
-                              item.at("recompute").as_one_of(kRecompute),
-                              item.at("any_devices").as_bool()});
   }
   return bound;
 }

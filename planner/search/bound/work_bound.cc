@@ -55,4 +55,21 @@ double work_bound(const Problem& problem) {
   return least < std::numeric_limits<double>::infinity() ? least : 0;
 }
 
+double any_devices_bound(const Problem& problem) {
+  const auto kind = [&](DeviceId device) { return problem.cluster.kind_of_device[device.index()]; };
+  const bool alike = std::ranges::all_of(problem.device_of_rank, [&](DeviceId device) {
+    return kind(device) == kind(problem.device_of_rank.front());
+  });
+  if (alike) {
+    Cluster cluster = problem.cluster;
+    std::ranges::fill(cluster.paths, Path{});  // without links: a transfer takes no time
+    return work_bound({problem.layers, cluster, problem.schedules, problem.device_of_rank,
+                       problem.memory_limit, problem.cuts, problem.memory_rule, problem.recompute});
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (const ScheduleSpec& spec : problem.schedules)
+    least = std::min(least, shared_work_bound(problem, spec.microbatches));
+  return std::max(least, one_microbatch_bound(problem));
+}
+
 }  // namespace pfeife

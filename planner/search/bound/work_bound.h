@@ -16,4 +16,9 @@ double work_bound(const Problem& problem);
 /// cheapest device.
 double shared_work_bound(const Problem& problem, std::size_t microbatches);
 
+/// Time (ns) that no plan goes below, whichever of the problem's devices runs which rank: of
+/// devices of one kind work_bound() of a problem whose transfers take no time, else the largest of
+/// the bounds that know no ranks.
+double any_devices_bound(const Problem& problem);
+
 }  // namespace pfeife

@@ -7,7 +7,6 @@
 #include "planner/ir/error.h"
 #include "planner/ir/round_down.h"
 #include "planner/search/bound/work_bound.h"
-#include "planner/search/choices/work_certificate.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/price/lack.h"
 
@@ -25,8 +24,7 @@ class Alternatives {
         options_(options),
         searcher_(searcher),
         all_(problems.size()),
-        outcomes_(problems.size()),
-        proofs_(problems.size()) {
+        outcomes_(problems.size()) {
     PFEIFE_CHECK(!problems.empty(), "no problem to search");
   }
 
@@ -62,7 +60,6 @@ class Alternatives {
     all_[i].listed = all_[i].any_order =
         Nanoseconds{static_cast<std::int64_t>(work_bound(problems_[i]))};
     if (problems_[i].recompute == Recompute::Full) all_[i].recompute = Recompute::Full;
-    proofs_[i] = {};
   }
 
   /// Takes what a search has found. A bound holds for the plans of the schedules that are listed,
@@ -78,8 +75,6 @@ class Alternatives {
       forget(i);
     }
     one.searched = true, one.recompute = outcome.recompute;
-    keep(std::move(outcome.certificate), !outcome.plans.empty() && outcome.plans[0].order,
-         proofs_[i]);
     if (outcome.bound) one.listed = std::max(one.listed, outcome.bound->time);
     if (outcome.bound && outcome.plans[0].order)
       one.any_order = std::max(one.any_order, outcome.bound->time);
@@ -90,38 +85,12 @@ class Alternatives {
     outcomes_[i] = std::move(outcome);
   }
 
-  using Proof = std::shared_ptr<const Certificate>;
-  /// The certificates of a problem that claim most.
-  struct Proofs {
-    Proof listed;     ///< of its listed schedules
-    Proof any_order;  ///< of those and of every order of the same placements
-  };
-  static void keep(Proof proof, bool any_order, Proofs& proofs) {
-    const auto keep_higher = [&](Proof& kept) {
-      if (proof && (!kept || proof->bound > kept->bound)) kept = proof;
-    };
-    keep_higher(proofs.listed);
-    if (any_order) keep_higher(proofs.any_order);
-  }
-  /// Needs no search.
-  const Proof& work_proof(std::size_t i) {
-    if (!proofs_[i].any_order) keep(work_certificate(problems_[i]), true, proofs_[i]);
-    return proofs_[i].any_order;
-  }
-
-  /// What is known of a problem rules it out, and can be proven if that is asked for.
-  bool ruled_out(std::size_t i) {
-    const Nanoseconds best = best_time();
-    if (all_[i].bound() < best || !options_.certificate) return all_[i].bound() >= best;
-    return work_proof(i) && work_proof(i)->bound >= best.count();
-  }
-
   void search_briefly() {
     SearchOptions brief = options_;
     brief.iterations =
         options_.iterations == 0 ? kLittleEffort : std::min(options_.iterations, kLittleEffort);
     for (const std::size_t i : by([&](std::size_t k) { return all_[k].bound(); }))
-      if (!ruled_out(i)) take(i, searcher_(problems_[i], brief));
+      if (all_[i].bound() < best_time()) take(i, searcher_(problems_[i], brief));
   }
 
   void search_fully() {
@@ -143,17 +112,8 @@ class Alternatives {
 
   BestAlternative best() {
     const bool built = all_[best_].plan && all_[best_].plan->order;
-    for (std::size_t i = 0; options_.certificate && i < all_.size(); ++i) {
-      AlternativeOutcome& one = all_[i];
-      one.certificate = built && all_.size() > 1 ? work_proof(i) : proofs_[i].listed;
-      if (!one.certificate || all_.size() == 1) continue;
-      // What is said of several is what can be proven to others.
-      Nanoseconds& said = built ? one.any_order : one.listed;
-      if (said != kNothingFits) said = std::min(said, Nanoseconds{one.certificate->bound});
-    }
     BestAlternative found{best_, std::move(outcomes_[best_]), std::move(all_)};
     found.outcome.candidates = candidates_;
-    found.outcome.certificate = found.all[best_].certificate;
     // Of one problem the bound is the search's own, which its certificate proves.
     if (found.outcome.bound && found.all.size() > 1) {
       found.outcome.bound->time = found.outcome.plans[0].estimate;
@@ -172,7 +132,6 @@ class Alternatives {
   const Searcher& searcher_;
   std::vector<AlternativeOutcome> all_;
   std::vector<SearchOutcome> outcomes_;  // [problem]
-  std::vector<Proofs> proofs_;           // [problem]
   std::size_t best_ = 0, candidates_ = 0;
 };
 

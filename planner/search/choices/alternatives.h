@@ -27,15 +27,12 @@ struct AlternativeOutcome {
   bool searched = false;
   /// No plan of it is faster; kNothingFits = none fits.
   Nanoseconds bound() const { return builds ? any_order : listed; }
-  /// If options.certificate: proves `listed`, or `any_order` if the best plan of all problems is
-  /// one whose order is built for its costs, or less where certificates cannot say it. May be
-  /// empty.
-  std::shared_ptr<const Certificate> certificate;
 };
 
 struct BestAlternative {
   std::size_t best = 0;  ///< number of the problem that `outcome` is of
-  /// bound: of the plans of all problems; candidates: of all searches; certificate: as of `best`.
+  /// bound: the smallest of all problems, which no certificate proves if they are several;
+  /// certificate: of the best problem alone; candidates: of all searches.
   SearchOutcome outcome;
   std::vector<AlternativeOutcome> all;  ///< [problem]
 };
@@ -48,8 +45,7 @@ struct SearchCount {
 SearchCount most_searches(std::size_t problems);
 
 /// Searches the problem with the best plan. A problem is left out if not even a bound that takes no
-/// time (and, if a certificate is wanted, can be said in one) allows it to be faster than the best
-/// plan so far; the others are searched with little
+/// time allows it to be faster than the best plan so far; the others are searched with little
 /// effort, and those few that may still be best with all of `options`. If nothing fits, the problem
 /// that lacks least is best. At least one problem; ties go to the first. Deterministic.
 BestAlternative search_alternatives(const std::vector<Problem>& problems,

@@ -1,12 +1,10 @@
 #include "planner/search/joint/joint_outcome.h"
 
 #include <algorithm>
-#include <iomanip>
 #include <set>
 
 #include "planner/ir/error.h"
 #include "planner/ir/round_down.h"
-#include "planner/search/joint/class_digest.h"
 #include "planner/search/joint/joint_certificate.h"
 #include "planner/search/orders/pareto.h"
 #include "planner/search/price/lack.h"
@@ -129,17 +127,13 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
 }
 
 std::string listed_class(const Problem& problem, const std::string& some) {
-  const auto hash = [](std::uint64_t digest) {
-    return stream_all(std::hex, std::setfill('0'), std::setw(16), digest);
-  };
   const auto count = [](std::size_t number, const char* what) {
     return stream_all(number, ' ', what, number == 1 ? "" : "s");
   };
-  std::string text = stream_all(
-      "the ", problem.layers.order, " order of ", count(problem.layers.size(), "layer"), " (costs ",
-      hash(cost_digest(problem)), ")", some, ", ",
-      count(problem.schedules.size(), "listed schedule"), " (", hash(digest(problem.schedules)),
-      ") in their placements, within the memory limits");
+  std::string text =
+      stream_all("the ", problem.layers.order, " order of ", count(problem.layers.size(), "layer"),
+                 some, ", ", count(problem.schedules.size(), "listed schedule"),
+                 " in their placements, within the memory limits");
   if (problem.recompute == Recompute::Full) text += ", every stage recomputed";
   if (problem.recompute == Recompute::Choose) text += ", any choice of recomputed stages";
   return text;

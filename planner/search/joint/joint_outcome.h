@@ -19,9 +19,8 @@ struct Searched {
 
 SearchOutcome joint_outcome(const Searched& searched, std::vector<SearchStep> history);
 
-/// "the captured order of 37 layers (costs a9e7343b77e8cb65)SOME, 14 listed schedules
-/// (d8fc535b2b70e78c) in their placements, within the memory limits, every stage recomputed": what
-/// a bound of listed schedules covers, some of the cuts only.
+/// "the captured order of 37 layersSOME, 14 listed schedules in their placements, within the memory
+/// limits, every stage recomputed": what a bound of listed schedules covers, some of the cuts only.
 std::string listed_class(const Problem& problem, const std::string& some);
 
 /// Makes the bound of the listed schedules that of the class that the best plan is in: those, or

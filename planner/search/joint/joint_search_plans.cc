@@ -7,7 +7,6 @@
 #include "planner/search/bound/segment_bound.h"
 #include "planner/search/bound/stage_bound.h"
 #include "planner/search/cuts/start_cuts.h"
-#include "planner/search/joint/class_digest.h"
 #include "planner/search/joint/joint_search.h"
 
 namespace pfeife {
@@ -25,6 +24,17 @@ constexpr std::size_t kShared = 16;         ///< cuts of other schedules that on
 constexpr double kJudging = 5e8;            ///< ns for the simple cuts of all schedules
 constexpr double kDescentsMore = 5e5;       ///< ns for those that follow, per effort
 constexpr double kDescents = 1.5e9;         ///< ns for descents on all schedules
+
+/// Of its own for every schedule (FNV-1a), so that a schedule's annealing does not depend on what
+/// else is listed.
+std::uint64_t seed_of(const ScheduleSpec& spec) {
+  std::uint64_t seed = 1469598103934665603ULL;
+  for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
+                                      spec.loops, ' ', knobs(spec), '\n'))
+    seed = (seed ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
+  return seed;
+}
+
 }  // namespace
 
 void JointSearch::place_start() {
@@ -145,7 +155,7 @@ void JointSearch::anneal_best(std::size_t span) {
 /// What is found is judged at once, so that the next run knows what the exact memory rule refuses.
 void JointSearch::anneal_run(Contender& c, AnnealingRun run) {
   const std::uint64_t seed =
-      digest({&problem_.schedules[c.number], 1}) + options_.seed * 1000003 + run.number;
+      seed_of(problem_.schedules[c.number]) + options_.seed * 1000003 + run.number;
   const Scored found = anneal(*c.candidates, c.start, run.batches, seed);
   if (found.score >= c.start.score) return;
   c.offer(found.cuts);

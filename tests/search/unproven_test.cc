@@ -1,0 +1,92 @@
+// What the bound of a plan says beyond what its certificate proves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/schedule_tool/certify.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A plan and a certificate that claims as much. Nothing but their claims is looked at here.
+struct Claims {
+  Claims() {
+    certificate.layers.order = "captured";
+    certificate.layers.layers.resize(3);
+    certificate.memory_limit = {Bytes{9}, Bytes{9}};
+    for (const char* family : {"1f1b", "zb_h1"})
+      certificate.proofs.push_back({.spec = {family, 2, 4, 1, {}, {}}});
+    certificate.proofs.push_back({.spec = {"looped", 2, 4, 2, 2, {1}}});
+    certificate.bound = 100;
+    plan.bound = Bound{Nanoseconds{100}, ""};
+    plan.bound->memory_limit = certificate.memory_limit;
+    for (const CertifiedProof& proof : certificate.proofs)
+      plan.bound->schedules.push_back(proof.spec);
+  }
+  Plan plan;
+  Certificate certificate;
+};
+
+template <class Change>
+std::string unproven_after(const Change& change) {
+  Claims claims;
+  change(claims.plan, claims.certificate);
+  return tool::unproven(claims.certificate, claims.plan);
+}
+
+TEST(Unproven, IsNothingOfAPlanThatClaimsWhatItsCertificateProves) {
+  EXPECT_EQ(unproven_after([](Plan&, Certificate&) {}), "");
+  // A proof of any order of the same stages is one of all their schedules; limits may be higher.
+  EXPECT_EQ(unproven_after([](Plan&, Certificate& c) {
+              c.proofs.erase(c.proofs.begin()), c.proofs[0].any_order = true;
+            }),
+            "");
+  EXPECT_EQ(unproven_after([](Plan&, Certificate& c) { c.memory_limit[1] = Bytes{10}; }), "");
+  EXPECT_EQ(unproven_after([](Plan& p, Certificate&) { p.bound->time = Nanoseconds{99}; }), "");
+}
+
+TEST(Unproven, IsEveryScheduleWithoutAProofOfAllThatItIs) {
+  const auto missing = [](const auto& change) {
+    return unproven_after([&](Plan&, Certificate& c) { change(c.proofs); });
+  };
+  using Proofs = std::vector<CertifiedProof>;
+  EXPECT_THAT(missing([](Proofs& p) { p.pop_back(); }),
+              HasSubstr("also covers looped with 2 stages a rank"));
+  EXPECT_THAT(missing([](Proofs& p) { p.erase(p.begin() + 1); }), HasSubstr("zb_h1"));
+  EXPECT_NE(missing([](Proofs& p) { p[2].spec.loop_batch = 4; }), "");
+  EXPECT_NE(missing([](Proofs& p) { p[2].spec.prefetch = {2}; }), "");
+  EXPECT_NE(missing([](Proofs& p) { p[0].spec.microbatches = 2; }), "");
+  EXPECT_NE(missing([](Proofs& p) { p[2].any_order = true, p[2].spec.loops = 3; }), "");
+  EXPECT_NE(missing([](Proofs& p) { p[2].any_order = true, p[2].spec.microbatches = 2; }), "");
+  // There is no such schedule: nothing can be proven of it.
+  EXPECT_NE(unproven_after([](Plan& p, Certificate& c) {
+              c.proofs[0].spec.family = p.bound->schedules[0].family = "dualpipev";
+            }),
+            "");
+}
+
+TEST(Unproven, IsALaterTimeAndAHigherLimit) {
+  EXPECT_EQ(unproven_after([](Plan&, Certificate& c) { c.bound = 99; }),
+            "the plan's bound is 1 ns higher than what is proven");
+  EXPECT_NE(unproven_after([](Plan& p, Certificate&) { p.bound->memory_limit[0] = Bytes{10}; }),
+            "");
+  EXPECT_NE(unproven_after([](Plan&, Certificate& c) { c.memory_limit[1] = Bytes{8}; }), "");
+}
+
+TEST(Unproven, IsToldWithWhatThePlanSaysIsNotCertified) {
+  Claims claims;
+  EXPECT_EQ(tool::summary(claims.certificate, {}, &claims.plan).find("ertified"),
+            std::string::npos);
+  claims.plan.bound->uncertified = "the other microbatch sizes of the global batch: 1, 2";
+  EXPECT_EQ(tool::unproven(claims.certificate, claims.plan), "");
+  EXPECT_THAT(tool::summary(claims.certificate, {}, &claims.plan),
+              HasSubstr("\nnot certified: that the plan's bound, 100 ns, holds for the other "
+                        "microbatch sizes of the global batch: 1, 2"));
+  claims.certificate.bound = 99;
+  EXPECT_THAT(tool::summary(claims.certificate, {}, &claims.plan),
+              HasSubstr("\nNOT PROVEN: the plan's bound is 1 ns higher"));
+}
+
+}  // namespace
+}  // namespace pfeife
