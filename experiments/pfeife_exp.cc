@@ -16,12 +16,13 @@
 #include "experiments/measure.h"
 #include "experiments/measured_inputs.h"
 #include "experiments/report.h"
-#include "experiments/run_main.h"
 #include "experiments/sweep.h"
 #include "experiments/table.h"
 #include "planner/cost/linear_order.h"
+#include "planner/io/files/command_line.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
+#include "planner/ir/run_main.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -84,18 +85,8 @@ std::size_t read_jobs(int jobs) {
 std::optional<CommandLine> read_command_line(int argc, char** argv) {
   const po::options_description shown = described_options();
   po::options_description all = shown;
-  all.add_options()("config", po::value<std::string>())("measures", "for ./pfeife-exp");
-  po::positional_options_description position;
-  position.add("config", 1);
-  po::variables_map found;
-  try {
-    po::store(po::command_line_parser(argc, argv).options(all).positional(position).run(), found);
-    po::notify(found);
-  } catch (const po::too_many_positional_options_error&) {
-    throw ConfigError({}, "one config at a time; options start with --, see pfeife-exp --help");
-  } catch (const po::error& error) {
-    throw ConfigError({}, std::string(error.what()) + "; see pfeife-exp --help");
-  }
+  all.add_options()("measures", "for ./pfeife-exp");
+  const auto found = read_arguments({argv + 1, argv + argc}, all, "config", "pfeife-exp");
   if (found.contains("help")) return print_help(shown), std::nullopt;
   if (found.contains("version")) return std::cout << "pfeife " PFEIFE_VERSION "\n", std::nullopt;
   if (!found.contains("config"))

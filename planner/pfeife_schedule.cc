@@ -3,7 +3,6 @@
 // pfeife-schedule lower - | ... This file reads the command line; what the verbs do is in
 // planner/schedule_tool.
 #include <boost/program_options.hpp>
-#include <exception>
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -11,11 +10,13 @@
 #include <thread>
 
 #include "planner/io/files/atomic_file.h"
+#include "planner/io/files/command_line.h"
 #include "planner/io/files/text_file.h"
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
+#include "planner/ir/run_main.h"
 #include "planner/schedule_tool/argument_text.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedule_tool/text_table.h"
@@ -43,15 +44,8 @@ class Options {
 
   /// False if help was asked for, and printed.
   bool read(const Arguments& arguments, const char* positional) {
-    po::options_description hidden;
-    hidden.add_options()(positional, po::value<std::string>());
-    po::positional_options_description place;
-    place.add(positional, 1);
-    const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::options_description all;
-    all.add(named_).add(hidden);
-    po::store(po::command_line_parser(arguments).options(all).positional(place).style(style).run(),
-              values_);
+    const std::string verb = usage_.substr(0, usage_.find(' '));
+    values_ = read_arguments(arguments, named_, positional, "pfeife-schedule " + verb);
     if (values_.count("help") == 0) return true;
     std::cout << "usage: pfeife-schedule " << usage_ << "\n\n" << about_ << "\n\n" << named_;
     return false;
@@ -365,21 +359,7 @@ int run(const Arguments& arguments) {
 }  // namespace pfeife::tool
 
 int main(int argc, char** argv) {
-  using namespace pfeife;
-  try {
-    const int code = tool::run({argv + 1, argv + argc});
-    std::cout.flush();
-    if (!std::cout) throw RuntimeFault("standard output cannot be written");
-    return code;
-  } catch (const ConfigError& error) {
-    std::cerr << "pfeife-schedule: " << error.what() << "\n";
-    return tool::kWrongInput;
-  } catch (const po::error& error) {  // only verbs have options, so there is one
-    std::cerr << "pfeife-schedule: " << error.what() << "; see pfeife-schedule " << argv[1]
-              << " --help\n";
-    return tool::kWrongInput;
-  } catch (const std::exception& error) {
-    std::cerr << "pfeife-schedule: " << error.what() << "\n";
-    return tool::kFailed;
-  }
+  return pfeife::run_main("pfeife-schedule", [&] {
+    return pfeife::tool::run({argv + 1, argv + argc});
+  });
 }

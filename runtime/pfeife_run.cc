@@ -3,6 +3,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "planner/io/files/command_line.h"
 #include "planner/ir/error.h"
 #include "runtime/check_verb.h"
 #include "runtime/device/machine.h"
@@ -212,20 +213,8 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments) {
   Options known(stream_all("pfeife-run ", verb.name));
   known.add_options()("help", "this text");
   verb.describe(known);
-  Options all;  // the subject is no option of the help text
-  all.add(known).add_options()(verb.subject, value<std::string>());
-  options::positional_options_description places;
-  places.add(verb.subject, 1);
-  Given given;
-  try {
-    options::store(options::command_line_parser({arguments.begin() + 2, arguments.end()})
-                       .options(all)
-                       .positional(places)
-                       .run(),
-                   given);
-  } catch (const options::error& error) {
-    throw ConfigError({"pfeife-run"}, stream_all(error.what(), "\n", known));
-  }
+  const Given given = read_arguments({arguments.begin() + 2, arguments.end()}, known, verb.subject,
+                                     stream_all("pfeife-run ", verb.name));
   if (given.count("help")) {
     std::cout << verb.effect << "\n" << known;
     return 0;
@@ -259,7 +248,7 @@ int main(int argc, char** argv) {
   try {
     return pfeife::run({argv, argv + argc});
   } catch (const pfeife::ConfigError& error) {
-    std::cerr << error.what() << "\n";
+    std::cerr << (error.where().file.empty() ? "pfeife-run: " : "") << error.what() << "\n";
     return 2;
   } catch (const std::exception& error) {
     std::cerr << "pfeife-run: " << error.what() << "\n";

@@ -61,7 +61,7 @@ home_of() {
     yaml-cpp/* | nlohmann/* | openssl/* | zip.h) echo '^planner/io/.*\.cc$|^tests/' ;;
     simgrid/* | xbt/* | xbt.h) echo '^sim/' ;;
     torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) echo '^runtime/|^tests/(runtime|gpu)/' ;;
-    boost/program_options*) echo 'main' ;;
+    boost/program_options*) echo '^planner/io/files/command_line\.h$|main' ;;  # only mains include that
     fmt/*) echo '^planner/io/|main|^experiments/' ;;
     gtest/* | gmock/* | benchmark/* | coin/*) echo '^tests/' ;;
     unistd.h | dlfcn.h | fcntl.h | signal.h | malloc.h | sys/* | netdb.h | netinet/* | poll.h | spawn.h | immintrin.h) echo '^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;

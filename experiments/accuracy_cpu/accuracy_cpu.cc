@@ -15,7 +15,7 @@
 #include "experiments/accuracy_cpu/tables.h"
 #include "experiments/measure.h"
 #include "experiments/measured_inputs.h"
-#include "experiments/run_main.h"
+#include "planner/ir/run_main.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

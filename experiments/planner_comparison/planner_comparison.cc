@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "experiments/planner_comparison/comparison.h"
-#include "experiments/run_main.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/decimals.h"
 #include "planner/ir/parallel.h"
+#include "planner/ir/run_main.h"
 
 namespace pfeife {
 namespace {

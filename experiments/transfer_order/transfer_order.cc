@@ -5,11 +5,11 @@
 #include <array>
 #include <filesystem>
 
-#include "experiments/run_main.h"
 #include "planner/cost/estimator.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/decimals.h"
 #include "planner/ir/lower.h"
+#include "planner/ir/run_main.h"
 #include "planner/schedules/families.h"
 #include "plots/svg.h"
 

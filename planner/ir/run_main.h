@@ -1,4 +1,4 @@
-// What every main of this folder does with errors: one line on standard error, and an exit code.
+// What mains do with errors: one line on standard error, and an exit code.
 #pragma once
 
 #include <csignal>

@@ -1,0 +1,37 @@
+#include "planner/io/files/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/message_of.h"
+
+namespace pfeife {
+namespace {
+
+boost::program_options::variables_map read(const std::vector<std::string>& arguments) {
+  boost::program_options::options_description known;
+  known.add_options()("steps", boost::program_options::value<int>(), "number of steps")("threads",
+                                                                                        "no value");
+  return read_arguments(arguments, known, "plan", "pfeife-run train");
+}
+std::string refusal(const std::vector<std::string>& arguments) {
+  return message_of([&] { read(arguments); });
+}
+
+TEST(CommandLine, HasOptionsAndOneSubjectInAnyOrder) {
+  const auto found = read({"--steps", "3", "plan.yaml", "--threads"});
+  EXPECT_EQ(found["plan"].as<std::string>(), "plan.yaml");
+  EXPECT_EQ(found["steps"].as<int>(), 3);
+  EXPECT_EQ(found.count("threads"), 1U);
+  EXPECT_TRUE(read({}).empty());
+}
+
+TEST(CommandLine, RefusalsSayWhatIsWrongAndWhereTheOptionsAre) {
+  EXPECT_EQ(refusal({"a.yaml", "b.yaml"}),
+            "one plan at a time; options start with --, see pfeife-run train --help");
+  EXPECT_EQ(refusal({"--step", "3"}), "unrecognised option '--step'; see pfeife-run train --help");
+  EXPECT_EQ(refusal({"--steps", "x"}),
+            "the argument ('x') for option '--steps' is invalid; see pfeife-run train --help");
+}
+
+}  // namespace
+}  // namespace pfeife
