@@ -19,11 +19,12 @@ namespace {
 template <class T>
 T one_of(const char* option, const std::string& word, std::initializer_list<T> allowed) {
   std::string list;
-  for (const T choice : allowed) {
+  for (const T& choice : allowed) {
     if (to_string(choice) == word) return choice;
-    list += (list.empty() ? "" : ", ") + to_string(choice);
+    const bool last = &choice == allowed.end() - 1;
+    list += (list.empty() ? "" : last ? " or " : ", ") + to_string(choice);
   }
-  throw ConfigError({option}, "'" + word + "' is none of " + list);
+  throw ConfigError({option}, "unknown value '" + word + "'; use " + list);
 }
 
 /// As cluster files call the device.

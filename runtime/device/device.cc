@@ -64,7 +64,7 @@ c10::impl::VirtualGuardImpl guard(at::Device device) {
 at::Device open_device(const std::string& name) {
   if (name == "cpu") return at::kCPU;
   const std::optional<int> card = card_number(name);
-  if (!card) refuse("'" + name + "' is none of cpu, cuda, cuda:N");
+  if (!card) refuse("unknown device '" + name + "'; use cpu, cuda or cuda:N");
   const Driver driver;
   if (!driver.is_there())
     refuse("no CUDA device found: this machine has no NVIDIA driver (libcuda.so.1); use cpu");

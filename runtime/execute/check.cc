@@ -41,18 +41,18 @@ StepInputs synthetic_step(const Pipeline& pipeline, std::uint64_t step, std::uin
   return inputs;
 }
 
-std::vector<std::vector<TaskRecord>> gather_records(const std::vector<TaskRecord>& own,
+std::vector<std::vector<TaskRecord>> gather_records(const std::vector<TaskRecord>& records_here,
                                                     std::uint64_t step, Transport& transport) {
   const Tag tag{step, kRecordsTask, 0};
   if (transport.rank() != RankId{0}) {
-    at::Tensor table = at::empty({static_cast<std::int64_t>(own.size()), 3}, at::kLong);
+    at::Tensor table = at::empty({static_cast<std::int64_t>(records_here.size()), 3}, at::kLong);
     auto* at = table.mutable_data_ptr<std::int64_t>();
-    for (const TaskRecord& record : own)
+    for (const TaskRecord& record : records_here)
       *at++ = record.task.value, *at++ = record.start.count(), *at++ = record.end.count();
     transport.send(RankId{0}, tag, {table});
     return {};
   }
-  std::vector<std::vector<TaskRecord>> all{own};
+  std::vector<std::vector<TaskRecord>> all{records_here};
   for (std::size_t r = 1; r < transport.ranks(); ++r) {
     const at::Tensor table =
         transport.receive(RankId{static_cast<std::int64_t>(r)}, tag).tensors.at(0);
@@ -69,18 +69,18 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   RankOptions quiet = options;
   quiet.update = false;
   RandomTurns turns;
-  RankPipeline own(pipeline, rank, source, quiet, turns, transport);
+  RankPipeline rank_pipeline(pipeline, rank, source, quiet, turns, transport);
   const StepInputs inputs = synthetic_step(pipeline, 0, options.seed, options.placing);
-  const auto records = gather_records(own.step(inputs), 0, transport);
+  const auto records = gather_records(rank_pipeline.step(inputs), 0, transport);
 
   Tensors names, gradients;
-  for (const auto& [p, tensor] : own.tensors().parameters) {
+  for (const auto& [p, tensor] : rank_pipeline.tensors().parameters) {
     names.push_back(at::scalar_tensor(p.value, at::kLong));
     gradients.push_back(tensor.grad());
   }
   transport.send(RankId{0}, {0, kGradientTask, 0}, names);
   transport.send(RankId{0}, {0, kGradientTask, 1}, gradients);
-  transport.send(RankId{0}, {0, kLossTask, 0}, {at::tensor(own.losses(), at::kDouble)});
+  transport.send(RankId{0}, {0, kLossTask, 0}, {at::tensor(rank_pipeline.losses(), at::kDouble)});
   CheckReport report;
   if (rank != RankId{0}) return report;
 

@@ -88,9 +88,9 @@ void RankExecutor::run_task(TaskId id) {
     for_each_action(task.cell, [&](const Action& action) {
       const Stage& stage = *work_.stages.at(action.stage);
       PerStage in;
-      if (action.op == Op::Forward) in = take(stage.sources(), action);
+      if (action.op == Op::Forward) in = receive_from(stage.sources(), action);
       if (action.op == Op::Backward || action.op == Op::BackwardInput)
-        in = take(stage.destinations(), action);
+        in = receive_from(stage.destinations(), action);
       parts.emplace_back(action, std::move(in));
     });
     const Nanoseconds start = now();
@@ -114,7 +114,7 @@ void RankExecutor::receive_for(TaskId id) {
   }
 }
 
-PerStage RankExecutor::take(const std::vector<StageId>& others, const Action& action) {
+PerStage RankExecutor::receive_from(const std::vector<StageId>& others, const Action& action) {
   const Direction direction = action.op == Op::Forward ? Direction::Forward : Direction::Backward;
   PerStage in;
   for (const StageId other : others) {

@@ -60,7 +60,7 @@ class RankExecutor {
 
   void run_task(TaskId task);
   void receive_for(TaskId task);
-  PerStage take(const std::vector<StageId>& others, const Action& action);
+  PerStage receive_from(const std::vector<StageId>& others, const Action& action);
   PerStage perform(const Action& action, const PerStage& in);
   void hand_on(TaskId task, const Action& action, PerStage out);
   void contribute(TaskId reduction);

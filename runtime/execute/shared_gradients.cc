@@ -66,14 +66,14 @@ void SharedGradients::add_up(const Task& reduction, const std::map<RankId, Tenso
     for (std::size_t i = 0; i < shared.size(); ++i) by_parameter[shared[i]][other] = tensors[i];
   }
   for (auto& [p, of_rank] : by_parameter) {
-    at::Tensor& own = tensors_.parameters.at(p);
-    of_rank[rank_] = own.grad();
+    at::Tensor& parameter = tensors_.parameters.at(p);
+    of_rank[rank_] = parameter.grad();
     at::Tensor sum;
     for (const auto& [rank, gradient] : of_rank)
       if (gradient.defined()) sum = sum.defined() ? sum.add_(gradient) : gradient.clone();
     if (const auto before = earlier_.extract(p))
       sum = sum.defined() ? before.mapped() + sum : before.mapped();
-    own.mutable_grad() = sum;
+    parameter.mutable_grad() = sum;
   }
 }
 
@@ -92,14 +92,15 @@ double SharedGradients::squared_norm() const {
 }
 
 void SharedGradients::clip(double limit, std::uint64_t step, Transport& transport) {
-  const double own = squared_norm();
+  const double norm_here = squared_norm();
   const Tag tag{step, kNormTask, 0};
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
-    if (r != rank_.index()) transport.send(rank_id(r), tag, {at::scalar_tensor(own, at::kDouble)});
+    if (r != rank_.index())
+      transport.send(rank_id(r), tag, {at::scalar_tensor(norm_here, at::kDouble)});
   double total = 0;
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
-    total +=
-        r == rank_.index() ? own : transport.receive(rank_id(r), tag).tensors.at(0).item<double>();
+    total += r == rank_.index() ? norm_here
+                                : transport.receive(rank_id(r), tag).tensors.at(0).item<double>();
   const double factor = limit / (std::sqrt(total) + 1e-6);
   if (factor >= 1) return;
   const at::NoGradGuard no_gradients;

@@ -133,22 +133,22 @@ Socket connect_to_rank(const Listening& self, std::size_t own_rank, const Listen
 std::unique_ptr<SocketTransport> join_by_sockets(Meeting& meeting, RankId rank, std::size_t ranks,
                                                  const JoinOptions& options) {
   const auto deadline = Clock::now() + options.patience;
-  const Listeners own = listen(meeting);
-  meeting.put(rank, to_line(own.self));
+  const Listeners listeners = listen(meeting);
+  meeting.put(rank, to_line(listeners.self));
   const std::vector<Listening> all = meet(meeting, rank, ranks, deadline, options.patience);
   std::vector<Socket> sockets(ranks);
   for (std::size_t r = 0; r < rank.index(); ++r)
     sockets[r] =
-        connect_to_rank(own.self, rank.index(), all[r], meeting.host(), r, options, deadline);
+        connect_to_rank(listeners.self, rank.index(), all[r], meeting.host(), r, options, deadline);
   for (std::size_t missing = ranks - rank.index() - 1; missing > 0;) {
-    Socket joined = accept_one(own.on_host, own.on_port, left_until(deadline));
+    Socket joined = accept_one(listeners.on_host, listeners.on_port, left_until(deadline));
     if (!joined.is_open())
       throw RuntimeFault(stream_all("rank ", rank.value, " waited in vain for ", missing,
-                                    " ranks above it to connect: is port ", own.self.port,
+                                    " ranks above it to connect: is port ", listeners.self.port,
                                     " closed by a firewall?"));
     Greeting greeting;
     joined.limit_silence(std::chrono::seconds(5));
-    if (!joined.read_all(&greeting, sizeof greeting) || greeting.token != own.self.token ||
+    if (!joined.read_all(&greeting, sizeof greeting) || greeting.token != listeners.self.token ||
         greeting.rank <= rank.index() || greeting.rank >= ranks || sockets[greeting.rank].is_open())
       continue;  // none of ours
     joined.limit_silence(Millis(0));

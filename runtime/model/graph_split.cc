@@ -16,9 +16,9 @@ class Storages {
       : parent_(graph.values.size()) {
     std::iota(parent_.begin(), parent_.end(), std::size_t{0});
     for (const NodeEffects& node : effects)
-      for (const auto& [in, out] : node.aliases) parent_[of(in)] = of(out);
+      for (const auto& [in, out] : node.aliases) parent_[root_of(in)] = root_of(out);
   }
-  std::size_t of(ValueId value) {
+  std::size_t root_of(ValueId value) {
     std::size_t at = value.index();
     while (parent_[at] != at) at = parent_[at] = parent_[parent_[at]];
     return at;
@@ -33,7 +33,7 @@ class Splitter {
   Splitter(const Graph& graph, const std::vector<NodeEffects>& effects)
       : graph_(graph), effects_(effects), storages_(graph, effects) {
     for (std::size_t n = 0; n < effects.size(); ++n)
-      for (const ValueId v : effects[n].writes) writers_[storages_.of(v)].push_back(n);
+      for (const ValueId v : effects[n].writes) writers_[storages_.root_of(v)].push_back(n);
     find_free_nodes();
   }
 
@@ -70,12 +70,12 @@ class Splitter {
     std::vector<bool> bound(graph_.values.size());  // [storage class]
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       const ValueRole role = graph_.values[v].role;
-      const std::size_t storage = storages_.of(ValueId{static_cast<std::int64_t>(v)});
+      const std::size_t storage = storages_.root_of(ValueId{static_cast<std::int64_t>(v)});
       if (role == ValueRole::Input || role == ValueRole::Parameter ||
           (role != ValueRole::Intermediate && writers_.contains(storage)))
         bound[storage] = true;
     }
-    const auto is_bound = [&](ValueId v) { return bool{bound[storages_.of(v)]}; };
+    const auto is_bound = [&](ValueId v) { return bool{bound[storages_.root_of(v)]}; };
     const auto reads_bound = [&](std::size_t n) {
       if (effects_[n].random) return true;
       return !effects_[n].metadata_only &&
@@ -85,7 +85,7 @@ class Splitter {
       changed = false;
       const auto bind = [&](ValueId v) {
         changed = changed || !is_bound(v);
-        bound[storages_.of(v)] = true;
+        bound[storages_.root_of(v)] = true;
       };
       for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
         if (reads_bound(n)) {
@@ -144,7 +144,7 @@ class Splitter {
     slice.buffers.assign(buffers.begin(), buffers.end());
     slice.parameters.assign(parameters.begin(), parameters.end());
     for (const ValueId b : buffers)
-      if (writers_.contains(storages_.of(b))) slice.written_buffers.push_back(b);
+      if (writers_.contains(storages_.root_of(b))) slice.written_buffers.push_back(b);
     for (const ValueId out : graph_.outputs) {
       const auto& producer = graph_.value(out).producer;
       if (producer && nodes.contains(*producer) && (!is_free(out) || s + 1 == result.stages.size()))
@@ -173,7 +173,7 @@ class Splitter {
   }
   const std::vector<std::size_t>& writers_of(ValueId v) {
     static const std::vector<std::size_t> kNone;
-    const auto found = writers_.find(storages_.of(v));
+    const auto found = writers_.find(storages_.root_of(v));
     return found == writers_.end() ? kNone : found->second;
   }
   [[noreturn]] void refuse(const std::string& made, std::size_t writer) const {

@@ -153,8 +153,8 @@ class Constants {
     return value;
   }
   static c10::IValue integers(const c10::TypePtr& type, const std::vector<std::int64_t>& list) {
-    if (const auto of = type->cast<c10::ListType>();
-        of && of->getElementType()->kind() == c10::TypeKind::FloatType)
+    if (const auto list_type = type->cast<c10::ListType>();
+        list_type && list_type->getElementType()->kind() == c10::TypeKind::FloatType)
       return c10::List<double>(std::vector<double>(list.begin(), list.end()));
     return c10::List<std::int64_t>(list);
   }

@@ -53,7 +53,9 @@ void add_product(Tensor parameter, const Tensor& a, const Tensor& b) {
     add_gradient(parameter, a.mm(b));
 }
 
-Tensor rows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }  // [any..., n] -> [rows, n]
+Tensor flattened(const Tensor& x) {
+  return x.reshape({-1, x.size(-1)});
+}  // [any..., n] -> [rows, n]
 
 /// y = x w^T + b. x [..., in], w [out, in], b [out].
 struct DeferredLinear : Function<DeferredLinear> {
@@ -67,8 +69,8 @@ struct DeferredLinear : Function<DeferredLinear> {
     const variable_list s = c->get_saved_variables();
     const Tensor x = operand(s[0], g[0]), w = s[1], b = s[2], gy = g[0];
     defer(c, {x, gy}, [x, w, b, gy] {
-      if (w.requires_grad()) add_product(w, rows(gy).t(), rows(x));
-      if (b.defined() && b.requires_grad()) add_gradient(b, rows(gy).sum(0));
+      if (w.requires_grad()) add_product(w, flattened(gy).t(), flattened(x));
+      if (b.defined() && b.requires_grad()) add_gradient(b, flattened(gy).sum(0));
     });
     const bool needs = c->needs_input_grad(0);
     return {needs ? gy.matmul(w.to(gy.scalar_type())) : Tensor(), Tensor(), Tensor(), Tensor()};
@@ -87,7 +89,7 @@ struct DeferredProduct : Function<DeferredProduct> {
     const variable_list s = c->get_saved_variables();
     const Tensor x = operand(s[0], g[0]), w = s[1], b = s[2], gy = g[0];
     defer(c, {x, gy}, [x, w, b, gy] {
-      if (w.requires_grad()) add_product(w, rows(x).t(), rows(gy));
+      if (w.requires_grad()) add_product(w, flattened(x).t(), flattened(gy));
       if (b.defined() && b.requires_grad()) add_gradient(b, at::sum_to(gy, b.sizes()));
     });
     const bool needs = c->needs_input_grad(0);

@@ -101,7 +101,7 @@ class Meter {
   void note_saved(GraphStage& stage) {
     Watcher watcher(graph_, tensors_, inputs_);
     stage.observe(&watcher);
-    std::set<const void*> own;  // storages that nodes keep besides values
+    std::set<const void*> counted;  // storages that nodes keep besides values
     watcher.run([&] {
       const SavedTensorNotes notes([&](const at::Tensor& tensor) {
         const void* data = address(tensor);
@@ -115,7 +115,7 @@ class Meter {
     for (const auto& [data, bytes, node] : saved_) {
       if (const auto value = watcher.value_at(data))
         add(entry(*value, bytes).savers, node);
-      else if (own.insert(data).second)
+      else if (counted.insert(data).second)
         memory_.saved[node.index()] += bytes;
     }
     stage.backward(kMicrobatch, {});
@@ -139,10 +139,10 @@ class Meter {
     stage.observe(&watcher);
     const auto forward = watcher.run([&] { stage.forward(kMicrobatch, {}); });
     const auto input = watcher.run_backward([&] { stage.backward_input(kMicrobatch, {}); });
-    std::set<const void*> own;
+    std::set<const void*> counted;
     for (const PendingWeight& weight : stage.pending(kMicrobatch).pending)
       for (const at::Tensor& tensor : weight.kept)
-        keep_for_weight(watcher, weight.node, tensor, own);
+        keep_for_weight(watcher, weight.node, tensor, counted);
     memory_.kept_after_input = watcher.log.kept(forward.first, input.second);
     const auto weight = watcher.run([&] { stage.backward_weight(kMicrobatch); });
     stage.observe(nullptr);
@@ -170,14 +170,14 @@ class Meter {
   }
 
   void keep_for_weight(const Watcher& watcher, NodeId node, const at::Tensor& tensor,
-                       std::set<const void*>& own) {
+                       std::set<const void*>& counted) {
     const void* data = address(tensor);
     if (watcher.is_fixed(data)) return;
     if (const auto value = watcher.value_at(data);
         value && index_[value->index()] != kNone &&
         std::ranges::binary_search(memory_.storages[index_[value->index()]].savers, node))
       return add(memory_.storages[index_[value->index()]].weight_savers, node);
-    if (own.insert(data).second)
+    if (counted.insert(data).second)
       memory_.weight_saved[node.index()] +=
           Bytes{static_cast<std::int64_t>(tensor.storage().nbytes())};
   }
@@ -229,7 +229,7 @@ class Meter {
 Bytes NodeMemory::all_saved() const {
   Bytes sum{0};
   for (const SavedStorage& storage : storages) sum += storage.bytes;
-  for (const Bytes own : saved) sum += own;
+  for (const Bytes bytes : saved) sum += bytes;
   return sum;
 }
 
@@ -237,7 +237,7 @@ Bytes NodeMemory::all_weight_saved() const {
   Bytes sum{0};
   for (const SavedStorage& storage : storages)
     if (!storage.weight_savers.empty()) sum += storage.bytes;
-  for (const Bytes own : weight_saved) sum += own;
+  for (const Bytes bytes : weight_saved) sum += bytes;
   return sum;
 }
 

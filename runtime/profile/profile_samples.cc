@@ -33,10 +33,10 @@ NodeTimes add_up(const PassSamples& samples, MeasuredSum& sum) {
   const auto nodes = samples.nodes.size();
   NodeTimes times{std::vector<Nanoseconds>(nodes), std::vector<Nanoseconds>(nodes)};
   const auto ran = std::ranges::count(samples.ran, true);
-  const Nanoseconds each = ran > 0 ? median(samples.outside) / ran : Nanoseconds{0};
+  const Nanoseconds outside_a_node = ran > 0 ? median(samples.outside) / ran : Nanoseconds{0};
   for (std::size_t n = 0; n < nodes; ++n) {
     if (!samples.ran[n]) continue;
-    times.median[n] = median(samples.nodes[n]) + each;
+    times.median[n] = median(samples.nodes[n]) + outside_a_node;
     times.spread[n] = spread(samples.nodes[n]);
     sum.nodes += times.median[n];
   }

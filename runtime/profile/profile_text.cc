@@ -8,8 +8,8 @@ namespace pfeife {
 namespace {
 
 double percent(Nanoseconds a, Nanoseconds b) {
-  const auto of = static_cast<double>(b.count());
-  return b.count() == 0 ? 0 : (static_cast<double>(a.count()) / of - 1) * 100;
+  const auto whole_time = static_cast<double>(b.count());
+  return b.count() == 0 ? 0 : (static_cast<double>(a.count()) / whole_time - 1) * 100;
 }
 
 std::string whole(const char* name, const MeasuredSum& sum) {

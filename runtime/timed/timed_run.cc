@@ -110,16 +110,16 @@ TimedMeasurement measure_timed(const TimedPipeline& pipeline, RankId rank, int s
                                const std::function<void(const Cell&)>& entering,
                                Transport& transport) {
   wake_precisely();
-  TimedRank own(pipeline, rank, transport);
-  if (entering) own.on_entering(entering);
+  TimedRank timed_rank(pipeline, rank, transport);
+  if (entering) timed_rank.on_entering(entering);
   TimedMeasurement measured;
   std::vector<Trace> traces;
   for (int i = 0; i < steps; ++i) {
     const auto step = static_cast<std::uint64_t>(i);
-    const Lateness before = own.lateness();
-    const auto own_records = own.step(step, agreed_start(step, transport));
+    const Lateness before = timed_rank.lateness();
+    const auto own_records = timed_rank.step(step, agreed_start(step, transport));
     const auto records = gather_records(own_records, step, transport);
-    const Nanoseconds late = gather_lateness(before, own.lateness(), step, transport);
+    const Nanoseconds late = gather_lateness(before, timed_rank.lateness(), step, transport);
     if (rank != RankId{0}) continue;
     traces.push_back(measured_trace(pipeline.tasks, records));
     measured.steps.push_back(step_time(traces.back()));

@@ -15,8 +15,8 @@ Message TimedTransport::receive(RankId from, Tag tag) {
   if (tag.task >= durations_.size()) return message;
   Nanoseconds start = message.posted;
   // Only a reduction's parts are sent and received under one tag.
-  if (const auto own = own_parts_.find(tag.task); own != own_parts_.end() && tag.step == step_)
-    start = std::max(start, own->second);
+  if (const auto part = own_parts_.find(tag.task); part != own_parts_.end() && tag.step == step_)
+    start = std::max(start, part->second);
   const Nanoseconds end = start + durations_[tag.task];
   const bool waited = now() < end;
   sleep_until(end, lateness_);

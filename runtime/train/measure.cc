@@ -25,10 +25,10 @@ void wait_for_all(Transport& transport, std::uint64_t step) {
 }
 
 /// Mean loss of the step on rank 0, from the rank that makes it.
-double gather_loss(const std::optional<double>& own, RankId rank, std::uint64_t step,
+double gather_loss(const std::optional<double>& made_here, RankId rank, std::uint64_t step,
                    Transport& transport) {
   transport.send(RankId{0}, {step, kLossTask, 0},
-                 {own ? at::scalar_tensor(*own, at::kDouble) : at::Tensor()});
+                 {made_here ? at::scalar_tensor(*made_here, at::kDouble) : at::Tensor()});
   double loss = 0;
   if (rank == RankId{0})
     for (std::size_t r = 0; r < transport.ranks(); ++r) {
@@ -74,8 +74,8 @@ Bytes input_bytes(const StepInputs& inputs) {
 }
 
 /// [rank] on rank 0, from all.
-std::vector<Bytes> gather_peaks(Bytes own, RankId rank, Transport& transport) {
-  transport.send(RankId{0}, {0, kPeakTask, 0}, {at::tensor({own.value}, at::kLong)});
+std::vector<Bytes> gather_peaks(Bytes peak, RankId rank, Transport& transport) {
+  transport.send(RankId{0}, {0, kPeakTask, 0}, {at::tensor({peak.value}, at::kLong)});
   std::vector<Bytes> peaks;
   if (rank == RankId{0})
     for (std::size_t r = 0; r < transport.ranks(); ++r)
@@ -92,9 +92,9 @@ Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSou
                           Transport& transport) {
   RankMemory memory(options.placing.device);
   const Bytes before = memory.allocated().now;
-  RankPipeline own(pipeline, rank, source, options, turns, transport);
-  if (entering) own.on_entering(entering);
-  const Bytes mapped = mapped_bytes(own, memory.allocated().now - before);
+  RankPipeline rank_pipeline(pipeline, rank, source, options, turns, transport);
+  if (entering) rank_pipeline.on_entering(entering);
+  const Bytes mapped = mapped_bytes(rank_pipeline, memory.allocated().now - before);
   Bytes peak{0};
   Measurement measured;
   std::vector<Trace> traces;
@@ -103,11 +103,11 @@ Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSou
     const StepInputs inputs = synthetic_step(pipeline, step, options.seed, options.placing);
     wait_for_all(transport, step);
     memory.reset_peak();
-    const std::vector<TaskRecord> own_records = own.step(inputs);
+    const std::vector<TaskRecord> own_records = rank_pipeline.step(inputs);
     const bool counts = i >= kWarmUp || steps <= kWarmUp;
     if (counts) peak = std::max(peak, mapped + memory.allocated().peak - input_bytes(inputs));
     const auto records = gather_records(own_records, step, transport);
-    const double loss = gather_loss(own.mean_loss(), rank, step, transport);
+    const double loss = gather_loss(rank_pipeline.mean_loss(), rank, step, transport);
     if (rank != RankId{0}) continue;
     traces.push_back(measured_trace(pipeline.tasks, records));
     measured.steps.push_back({counts, step_time(traces.back()), loss});

@@ -32,7 +32,7 @@ class InProcessTransport final : public Transport {
     if (const std::string failure = hub_.failure(); !failure.empty()) throw RuntimeFault(failure);
     InProcessHub::Sent sent = std::move(box.messages.extract(key).mapped());
     lock.unlock();
-    sent.message.tensors = sent.handover.take(std::move(sent.message.tensors));
+    sent.message.tensors = sent.handover.receive(std::move(sent.message.tensors));
     return std::move(sent.message);
   }
 

@@ -121,8 +121,9 @@ void Socket::limit_silence(std::chrono::milliseconds limit) const {
 
 Socket listen_on_host(const std::string& name) {
   Socket listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const HostName own(name);
-  if (bind(listener.get(), own.get(), own.length) != 0 || listen(listener.get(), kBacklog) != 0)
+  const HostName host_name(name);
+  if (bind(listener.get(), host_name.get(), host_name.length) != 0 ||
+      listen(listener.get(), kBacklog) != 0)
     throw RuntimeFault(std::string("cannot listen for ranks of this host: ") +
                        std::strerror(errno));
   return listener;
@@ -186,9 +187,9 @@ std::string address_towards(const std::string& host) {
   const Addresses found = addresses_of(host, 9);  // no packet is sent: any port will do
   for (const addrinfo* to = found.get(); to != nullptr; to = to->ai_next) {
     const Socket probe(socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    sockaddr_storage own{};
-    socklen_t length = sizeof own;
-    auto* address = reinterpret_cast<sockaddr*>(&own);
+    sockaddr_storage address_here{};
+    socklen_t length = sizeof address_here;
+    auto* address = reinterpret_cast<sockaddr*>(&address_here);
     char text[NI_MAXHOST];
     if (connect(probe.get(), to->ai_addr, to->ai_addrlen) != 0 ||
         getsockname(probe.get(), address, &length) != 0 ||

@@ -21,16 +21,16 @@ StreamHandover::StreamHandover(const Tensors& tensors) {
   ready_->record(guard.getStream(found->device()));
 }
 
-Tensors StreamHandover::take(Tensors tensors) const {
+Tensors StreamHandover::receive(Tensors tensors) const {
   if (!ready_) return tensors;
   const c10::impl::VirtualGuardImpl guard(ready_->device_type());
-  const c10::Stream own = guard.getStream(ready_->device());
-  ready_->block(own);
+  const c10::Stream stream = guard.getStream(ready_->device());
+  ready_->block(stream);
   for (at::Tensor& tensor : tensors) {
     if (!is_on_device(tensor)) continue;
     const at::Tensor theirs = std::exchange(tensor, tensor.clone());
     // Else its memory could be given to others while the copy is still to come.
-    guard.recordDataPtrOnStream(theirs.storage().data_ptr(), own);
+    guard.recordDataPtrOnStream(theirs.storage().data_ptr(), stream);
   }
   return tensors;
 }

@@ -17,7 +17,7 @@ class StreamHandover {
   /// To be called by the other thread: copies on its own stream, made when the first thread's work
   /// on the tensors is done; nobody waits on the host. Copies, so that each rank holds the memory
   /// that it would hold on a device of its own. CPU tensors are passed on as they are.
-  Tensors take(Tensors tensors) const;
+  Tensors receive(Tensors tensors) const;
 
  private:
   std::optional<c10::Event> ready_;
