@@ -5,7 +5,6 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/digest.h"
-#include "planner/io/plan/certificate_distances.h"
 #include "planner/io/plan/certificate_problem.h"
 #include "planner/io/plan/certificate_words.h"
 #include "planner/ir/error.h"
@@ -13,7 +12,7 @@
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 13, sha256 ";
+const std::string kTitle = "pfeife certificate 14, sha256 ";
 
 // Types of this namespace, so that a list finds the description of its entries below.
 struct Writer : CertificateWriter {};
@@ -130,7 +129,7 @@ void describe(Archive& a, ScheduleSpec& spec) {
 template <class Archive>
 void describe(Archive& a, CertifiedPath& path) {
   a.line("path");
-  describe(a, path.rank), a.turns(path.turns);
+  describe(a, path.rank), a.word(path.turns);
 }
 template <class Archive>
 void describe(Archive& a, CertifiedMoment& moment) {
@@ -158,53 +157,19 @@ void describe(Archive& a, CertifiedProof& proof) {
   describe(a, proof.any_order), describe(a, proof.moments), describe(a, proof.paths),
       describe(a, proof.tree);
 }
-/// Numbers in an entry: what one more of it takes.
-std::size_t length(const Layer& layer) { return layer.times.size(); }
-std::size_t length(const LayerValue& value) { return value.consumers.size(); }
-std::size_t length(const LayerStorage& s) { return s.savers.size() + s.weight_savers.size(); }
-std::size_t length(const LayerParameter& p) { return p.users.size() + p.optimizer.size(); }
-std::size_t length(const auto&) { return 1; }
-/// Values of which many are equal: each is listed once, and then which ones are meant, `most` of
-/// them.
-template <class Archive, class T>
-void describe_distinct(Archive& a, std::vector<T>& values, std::size_t most) {
-  std::vector<T> distinct;
-  std::vector<std::size_t> index;
-  for (const T& value : values) {
-    const auto at = std::ranges::find(distinct, value) - distinct.begin();
-    if (at == static_cast<std::ptrdiff_t>(distinct.size())) distinct.push_back(value);
-    index.push_back(static_cast<std::size_t>(at));
-  }
-  describe(a, distinct);
-  if (!distinct.empty()) a.line("which");
-  describe(a, index);
-  if constexpr (std::same_as<Archive, Reader>)
-    if (index.size() > most) a.fail("a list of more than " + std::to_string(most) + " entries");
-  values.clear();
-  for (const std::size_t at : index) {
-    if constexpr (std::same_as<Archive, Reader>)
-      if (at >= distinct.size()) a.fail("there is no number " + std::to_string(at) + " of these");
-    if constexpr (std::same_as<Archive, Reader>) a.unfold(1 + length(distinct[at]));
-    values.push_back(distinct[at]);
-  }
-}
 template <class Archive>
 void describe(Archive& a, Cluster& cluster) {
   a.line("cluster"), a.word(cluster.digest);
   describe(a, cluster.kinds), describe(a, cluster.kind_of_device);
-  a.line("paths");
-  describe_distinct(a, cluster.paths, cluster.devices() * cluster.devices());
+  a.line("paths"), describe(a, cluster.paths);
 }
 template <class Archive>
 void describe(Archive& a, Layers& layers) {
-  constexpr std::size_t kAny = ~std::size_t{0};  // as many as the file has numbers for
-  if constexpr (!std::same_as<Archive, Reader>) to_distances(layers);
   a.line("model"), a.word(layers.digest), a.word(layers.order);
-  a.line("layers"), describe_distinct(a, layers.layers, kAny);
-  a.line("values"), describe_distinct(a, layers.values, kAny);
-  a.line("storages"), describe_distinct(a, layers.storages, kAny);
-  a.line("parameters"), describe_distinct(a, layers.parameters, kAny);
-  if constexpr (std::same_as<Archive, Reader>) from_distances(layers);
+  a.line("layers"), describe(a, layers.layers);
+  a.line("values"), describe(a, layers.values);
+  a.line("storages"), describe(a, layers.storages);
+  a.line("parameters"), describe(a, layers.parameters);
 }
 template <class Archive>
 void describe(Archive& a, Certificate& c) {
@@ -227,7 +192,7 @@ std::string certificate_text(const Certificate& certificate) {
 Certificate read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 13");
+    throw ConfigError({name, 1, 0}, "this is no certificate of version 14");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/io/plan/repeats.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -19,7 +18,6 @@ class CertificateWriter {
 
   void line(const char* keyword) { text += std::string(text.empty() ? "" : "\n") + keyword; }
   void word(const std::string& value) { text += " " + (value.empty() ? "-" : value); }
-  void turns(std::string& value) { word(fold_repeats(value)); }
   void number(std::int64_t& value) { text += " " + std::to_string(value); }
   void number(double& value) {
     char digits[32];
@@ -48,21 +46,6 @@ class CertificateReader {
   void word(std::string& value) {
     value = next();
     if (value == "-") value.clear();
-  }
-  void turns(std::string& value) {
-    std::string folded;
-    word(folded);
-    const std::size_t most = kMostUnfolded + kMostRepeats * text_.size();
-    const auto found = unfold_repeats(folded, most - unfolded_);
-    if (!found) fail("expected the turns of a path, found '" + folded.substr(0, 40) + "'");
-    unfold(found->size());
-    value = *found;
-  }
-  /// Counts numbers that the file does not write one by one.
-  void unfold(std::size_t count) {
-    if (count > kMostUnfolded + kMostRepeats * text_.size() - unfolded_)
-      fail("too much is repeated");
-    unfolded_ += count;
   }
   template <class T>
   void number(T& value) {
@@ -94,9 +77,7 @@ class CertificateReader {
 
   std::string_view text_;
   std::string name_;
-  // All paths and repeated entries together may unfold to so much, as those of an archive may.
-  static constexpr std::size_t kMostUnfolded = std::size_t{1} << 23, kMostRepeats = 200;
-  std::size_t at_ = 0, unfolded_ = 0;
+  std::size_t at_ = 0;
   int line_ = 2;
 };
 

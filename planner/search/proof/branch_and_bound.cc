@@ -64,7 +64,6 @@ BranchAndBound::Verdict BranchAndBound::close(Node& node, double bound) {
 }
 
 bool BranchAndBound::offer(const Cuts& cuts) {
-  if (!settings_.minima) return false;
   if (candidates_.excess(cuts) > 0) return false;
   double time = candidates_.search_time(cuts);
   if (time >= target()) return false;
@@ -123,7 +122,7 @@ std::optional<CutBound::Minimum> BranchAndBound::minimum() {
 }
 
 double BranchAndBound::bound_of(const CutBound::Minimum& minimum, double weight_sum) const {
-  return std::floor(least(minimum.scaled, weight_sum) * settings_.inflation);
+  return std::floor(least(minimum.scaled, weight_sum));
 }
 
 /// Keeps and tries the cuts of a minimum if they are new.

@@ -22,9 +22,6 @@ class BranchAndBound {
     std::size_t enumerate = 512;  ///< nodes with at most so many cuts are tried one by one
     bool record = false;          ///< keep what a certificate needs
     double few_cuts = 1e6;        ///< if there are no more, the proof covers them all
-    // Other than these only where tests show that a wrong bound is noticed:
-    double inflation = 1;  ///< of every bound
-    bool minima = true;    ///< the cuts of minima are candidates, not only those tried one by one
   };
   explicit BranchAndBound(Candidates& candidates) : BranchAndBound(candidates, Settings{}) {}
   BranchAndBound(Candidates& candidates, const Settings& settings);

@@ -79,8 +79,8 @@ void BranchAndBound::bound_stages(Node& root) {
   const CutModel& model = candidates_.model();
   const Schedule schedule = candidates_.schedule();
   const double bound = stage_bound(model, candidates_.costs(), schedule, latency, target());
-  if (std::floor(settings_.inflation * bound) <= root.bound) return;
-  root.bound = std::floor(settings_.inflation * bound);
+  if (std::floor(bound) <= root.bound) return;
+  root.bound = std::floor(bound);
   if (!settings_.record) return;
   const auto paths = binding_paths(model, candidates_.costs(), schedule, latency, bound);
   for (const CertifiedPath& path : certified_paths(schedule, candidates_.placement(), paths))
