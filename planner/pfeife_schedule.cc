@@ -350,9 +350,10 @@ int run(const Arguments& arguments) {
     if (verb.name == name) return verb.run({arguments.begin() + 1, arguments.end()});
     names.emplace_back(verb.name);
   }
-  const std::string near = nearest_spelling(name, names);
+  const std::string nearest = nearest_spelling(name, names);
   throw ConfigError({}, "unknown verb '" + name + "'" +
-                            (near.empty() ? "" : ", did you mean " + near + "?") + "\n" + usage());
+                            (nearest.empty() ? "" : ", did you mean " + nearest + "?") + "\n" +
+                            usage());
 }
 
 }  // namespace

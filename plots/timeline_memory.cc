@@ -75,8 +75,9 @@ Bytes memory_top(const Trace& trace, std::span<const Bytes> limits) {
   for (std::size_t r = 0; r < trace.memory.size(); ++r)
     top = std::max(top, peak_memory(trace, RankId{static_cast<std::int64_t>(r)}));
   const Bytes limit = limits.empty() ? Bytes{0} : std::ranges::max(limits);
-  const bool near = static_cast<double>(top.value) >= kNear * static_cast<double>(limit.value);
-  return near ? std::max(top, limit) : top;
+  const bool limit_is_near =
+      static_cast<double>(top.value) >= kNear * static_cast<double>(limit.value);
+  return limit_is_near ? std::max(top, limit) : top;
 }
 
 std::vector<MemoryPoint> memory_points(std::span<const MemorySample> samples,

@@ -234,9 +234,9 @@ int run(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (name.empty()) throw ConfigError({"pfeife-run"}, "which verb?\n" + usage());
-  const std::string near = nearest_spelling(name, names);
+  const std::string nearest = nearest_spelling(name, names);
   throw ConfigError({"pfeife-run"}, "unknown verb '" + name + "'" +
-                                        (near.empty() ? "" : ", did you mean " + near + "?") +
+                                        (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
                                         "\n" + usage());
 }
 

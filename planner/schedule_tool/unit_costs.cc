@@ -62,8 +62,8 @@ void set(UnitCosts& costs, const std::string& item) {
     if (values.size() != 1) fail(item, "one value is expected");
     (key == "transfer" ? costs.transfer : costs.overlap) = values[0];
   } else {
-    const std::string near = nearest_spelling(key, kKeys);
-    fail(item, "unknown key" + (near.empty() ? "" : ", did you mean " + near + "?"));
+    const std::string nearest = nearest_spelling(key, kKeys);
+    fail(item, "unknown key" + (nearest.empty() ? "" : ", did you mean " + nearest + "?"));
   }
 }
 

@@ -40,8 +40,8 @@ const Family& family(const std::string& name) {
     names.push_back(known.name);
   }
   std::string message = "unknown schedule family '" + name + "'";
-  const std::string near = nearest_spelling(name, names);
-  if (!near.empty()) message += ", did you mean " + near + "?";
+  const std::string nearest = nearest_spelling(name, names);
+  if (!nearest.empty()) message += ", did you mean " + nearest + "?";
   message += "; known:";
   for (const std::string& known : names) message += " " + known;
   throw ConfigError({}, message);

@@ -111,11 +111,11 @@ class Builder {
     return model_.duration[static_cast<std::size_t>(part)][stage];
   }
 
-  /// When the stage's next part has all it waits for; `sure` = all of it has been decided, else it
+  /// When the stage's next part has all it waits for; `decided` = all of it has been, else it
   /// cannot be before that.
   struct Arrival {
     std::int64_t time = kNever;
-    bool sure = true;
+    bool decided = true;
   };
   Arrival arrival(Part part, std::size_t stage, std::int64_t now) {
     const std::size_t b = done(part, stage);
@@ -125,7 +125,7 @@ class Builder {
     for (const OrderModel::Wait& wait : model_.waits[static_cast<std::size_t>(part)][stage]) {
       std::int64_t ready = end_[index(part, wait.stage, b)];
       if (ready < 0) {
-        arrival.sure = false;
+        arrival.decided = false;
         ready = std::max(now, free_[model_.rank_of_stage[wait.stage]]) + duration(part, wait.stage);
       }
       arrival.time = std::max(arrival.time, ready + wait.delay);
@@ -158,19 +158,19 @@ class Builder {
     const auto& stages = model_.stages_of_rank[rank];
     for (std::size_t k = 0; k < stages.size(); ++k) {
       const Arrival& at = arrivals_[k][static_cast<std::size_t>(part)];
-      if (!at.sure || at.time > now) continue;
+      if (!at.decided || at.time > now) continue;
       if (!best || key(stages[k]) < key(*best)) best = stages[k];
     }
     return best;
   }
 
   /// The first moment at which something else than W may be ready here.
-  std::int64_t next_arrival(std::int64_t now, bool sure_only, bool inputs_only = false) const {
+  std::int64_t next_arrival(std::int64_t now, bool decided_only, bool inputs_only = false) const {
     std::int64_t next = kNever;
     for (const auto& of_stage : arrivals_)
       for (std::size_t part = inputs_only ? 1 : 0; part < of_stage.size(); ++part) {
         const Arrival& at = of_stage[part];
-        if (at.time > now && (at.sure || !sure_only)) next = std::min(next, at.time);
+        if (at.time > now && (at.decided || !decided_only)) next = std::min(next, at.time);
       }
     return next;
   }
@@ -272,7 +272,7 @@ class Builder {
           if (done(part, s) >= done(Part::Input, s)) continue;
         } else {
           const Arrival arrives = arrival(part, s, at);
-          if (!arrives.sure || arrives.time == kNever) continue;
+          if (!arrives.decided || arrives.time == kNever) continue;
           if (part == Part::Forward && !room_for(rank, part, s)) continue;
           at = std::max(at, arrives.time);
         }
@@ -287,7 +287,7 @@ class Builder {
     for (std::size_t s = model_.stages; s-- > 0;) {
       const std::size_t rank = model_.rank_of_stage[s];
       const Arrival arrives = arrival(Part::Forward, s, free_[rank]);
-      if (!arrives.sure || arrives.time == kNever) continue;
+      if (!arrives.decided || arrives.time == kNever) continue;
       start = std::max(free_[rank], arrives.time);
       return std::pair{rank, Turn{Part::Forward, static_cast<std::uint32_t>(s)}};
     }
