@@ -139,8 +139,9 @@ TEST_F(Mistakes, AStepOfCenturies) {
         "us}]\nroutes: [{over: "
         "wire}]\n");
   write("huge.csv",
-        "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes,temporary_bytes\n"
-        "a,1,1,1000000000000,0,0,0\nb,1,1,8,0,0,0\n");
+        "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes,weight_saved_"
+        "bytes,temporary_bytes\n"
+        "a,1,1,1000000000000,0,0,0,0\nb,1,1,8,0,0,0,0\n");
   EXPECT_THAT(message("version: 1\nmodel: huge.csv\ncluster: slow.yaml\n", 2),
               testing::AllOf(HasSubstr("more than 30 years"), HasSubstr("\"slow.yaml\"")));
 }
