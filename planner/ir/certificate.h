@@ -23,7 +23,9 @@ namespace pfeife {
 /// letter for each stage that the first microbatch passes on its way (f = its F and the transfer to
 /// the next count, s = neither does, which must come first), for each that it comes back to (b, for
 /// which it passes all stages on its way forward) and for each that the last microbatch goes back
-/// over when the rank has done its work (d). "ssff", "bbd".
+/// over when the rank has done its work (d). The rank's own work of the lowest stages (a letter l
+/// for each) and of the highest (h) does not count: it need not wait for the microbatch, or the way
+/// back not for it. "ssff", "bbd", "fflh".
 struct CertifiedPath {
   std::uint32_t rank = 0;
   std::string turns;

@@ -7,6 +7,7 @@
 #include "planner/ir/error.h"
 #include "planner/ir/lower.h"
 #include "planner/ir/parallel.h"
+#include "planner/schedule_tool/certified_row.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife::tool {
@@ -17,9 +18,19 @@ using enum CertifiedNode::Then;
 __extension__ using Big = __int128;
 constexpr Big kMost = Big{1} << 53;    // of weights, as of an amount of the whole model
 constexpr Big kNever = Big{1} << 124;  // above every sum of amounts times weights
+constexpr Big kReached = kNever / 2;   // above those of stages that some cuts have
 using Sums = std::vector<Big>;         // [position]
-/// Amounts of a stage or weights of them; messages where it begins; of stage 0: paths, limits.
-enum : std::size_t { kPass = kAmounts, kUp = kPass + 4, kBack, kPaths, kLimits, kAll };
+/// Amounts of a stage or weights of them; messages where it begins, and what must wait there, if it
+/// takes no time; of stage 0: paths, limits.
+enum : std::size_t {
+  kPass = kAmounts,
+  kUp = kPass + 4,
+  kBack,
+  kWaits,
+  kPaths = kWaits + 2,
+  kLimits,
+  kAll
+};
 using Counts = std::vector<std::array<Big, kAll>>;                // [stage]
 using Region = std::vector<std::vector<StageBounds::Positions>>;  // [stage][its end] its begins
 
@@ -99,20 +110,13 @@ class ProofCheck {
     }
   }
 
-  /// In any order: the first microbatch passes stages (f; s: which counts for nothing) or comes
-  /// back to them (b); the rank does what is left; the last one goes back over stages (d).
   Counts row(const CertifiedPath& path) const {
-    const auto turns = [&](char turn) { return std::ranges::count(path.turns, turn); };
-    const std::size_t b = turns('b'), skip = turns('s'), leave = turns('d'),
-                      come = b > 0 ? stages_ : skip + turns('f');
     Counts counts(stages_);
+    const auto of = row_stages(path, proof_.spec, placement_.rank_of_stage);
     for (std::size_t s = 0; s < stages_; ++s) {
-      const bool mine = placement_.rank_of_stage[s].index() == path.rank;
-      const bool back = s + b > stages_, once = back || s < leave;
-      const Big n = mine ? proof_.spec.microbatches : 0, end = leave > 0 ? s == 0 : mine && !once;
-      counts[s] = {s < come ? skip <= s : n, once ? 1 : n, leave > 0 ? end : end * n, end};
-      counts[s][kUp] = skip < s && s <= come;
-      counts[s][kBack] = back || (0 < s && s <= leave);
+      counts[s] = {of[s].forward, of[s].input, of[s].weight, of[s].step};
+      counts[s][kUp] = of[s].up, counts[s][kBack] = of[s].back;
+      counts[s][kWaits] = of[s].waits_forward, counts[s][kWaits + 1] = of[s].waits_back;
     }
     return counts;
   }
@@ -189,18 +193,21 @@ class ProofCheck {
     return y;
   }
   /// What crosses where stage s begins: adds it to `once`, for every position that may be reached.
+  /// Where it need not be there the weights say nothing: no cuts through the position are slow.
   void add_transfers(const Region& region, const Counts& y, std::size_t s, const Sums& before,
                      Sums& once) const {
     std::vector<StageBounds::Positions> ends(once.size(), {once.size(), 0});  // [begin]
     for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
       ends[p] = {std::min(ends[p].begin, q), q + 1};
     });
+    // Stages of one rank send nothing to one another, and are not what `linked` speaks of.
+    const bool linked =
+        proof_.linked && placement_.rank_of_stage[s - 1] != placement_.rank_of_stage[s];
     for (const bool back : {false, true})
-      for (std::size_t q = 0; q < once.size() && y[s][kUp + back] > 0; ++q) {
-        if (before[q] >= kNever || ends[q].end == 0) continue;
-        const auto time = bounds_.message(s, region[s - 1][q], q, ends[q], back, proof_.linked);
-        require(time.has_value(), "a path takes a transfer that may not exist");
-        once[q] += y[s][kUp + back] * time->count();
+      for (std::size_t q = 0; q < once.size() && y[s][kUp + back] + y[s][kWaits + back] > 0; ++q) {
+        if (before[q] >= kReached || ends[q].end == 0) continue;
+        const auto time = bounds_.message(s, region[s - 1][q], q, ends[q], back, linked);
+        once[q] = time ? std::max(-kNever, once[q] + y[s][kUp + back] * time->count()) : -kNever;
       }
   }
 
@@ -226,17 +233,21 @@ class ProofCheck {
           const Big until = y[s][k] * bounds_.until(q, s, k);
           end[s][q] += until, begin[s][q] += y[s][k] * bounds_.once(s, k) - until;
         }
-      if (s > 0 && y[s][kUp] + y[s][kBack] > 0) add_transfers(region, y, s, before[s], begin[s]);
+      if (s > 0 && y[s][kUp] + y[s][kBack] + y[s][kWaits] + y[s][kWaits + 1] > 0)
+        add_transfers(region, y, s, before[s], begin[s]);
       for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
-        before[s + 1][q] = std::min(before[s + 1][q], before[s][p] + cost(s, p, q));
+        if (before[s][p] < kReached)
+          before[s + 1][q] = std::clamp(before[s][p] + cost(s, p, q), -kNever, before[s + 1][q]);
       });
     }
     for (std::size_t s = stages_; s-- > 0;) {
       shrink(region[s], [&](std::size_t p, std::size_t q) {
-        return before[s][p] + cost(s, p, q) + behind[s + 1][q] <= most;
+        return before[s][p] < kReached && behind[s + 1][q] < kReached &&
+               before[s][p] + cost(s, p, q) + behind[s + 1][q] <= most;
       });
       for_each_stage(region[s], [&](std::size_t p, std::size_t q) {
-        behind[s][p] = std::min(behind[s][p], cost(s, p, q) + behind[s + 1][q]);
+        if (behind[s + 1][q] < kReached)
+          behind[s][p] = std::clamp(cost(s, p, q) + behind[s + 1][q], -kNever, behind[s][p]);
       });
     }
     return behind[0][0] <= most;

@@ -24,7 +24,7 @@ struct OfAnyOrder {
     const AnyOrder any(model, instance.problem(), spec);
     bound = any.bound();
     certificate = certificate_of(instance.problem(), static_cast<std::int64_t>(any.bound_by_rows()),
-                                 {any.proof_by_rows()});
+                                 {any.proof()});
   }
   Instance instance;
   ScheduleSpec spec;

@@ -164,19 +164,19 @@ std::vector<CertifiedNode> whichever_stage_has(
 
 }  // namespace
 
-AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
-    : spec_(spec) {
+AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+                   const CutClass& of)
+    : spec_(spec), class_(of) {
+  class_.least_load.resize(spec.stages(), 0);
   const HeaviestSegment heaviest = heaviest_segment(model, problem, spec.microbatches);
   bound_ = simple_bound(model, problem, spec);
-  AnyOrderRows rows(model, problem, spec);
+  AnyOrderRows rows(model, problem, spec, class_);
   if (static_cast<std::size_t>(model.last()) < spec.stages())
     bound_by_rows_ = bound_;  // there are no cuts
   if (!rows.any_cuts()) return;
   std::vector<double> first(rows.size(), 0);
-  bool sent = true;
   for (std::size_t p = 0; p < rows.size(); ++p) {
     const AnyOrderRow& row = rows.row(p);
-    sent = sent && row.from == 0;
     if (row.leave > 0) continue;
     if (spec.loops == 1) alone_.push_back(row);
     if (first_.size() > row.rank) continue;  // the rows of a rank begin with its first stage
@@ -194,7 +194,7 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
   double by_rows = std::ceil(rows.minimum(first).scaled / static_cast<double>(spec.ranks));
   if (sum > 0) by_rows = std::max(by_rows, std::ceil(rows.minimum(weights).scaled / sum));
   bound_ = std::max(bound_, by_rows);
-  bound_by_rows_ = sent ? bound_ : by_rows;
+  bound_by_rows_ = rows.all_forward() ? bound_ : by_rows;
   if (heaviest.bound <= bound_) return;
   bound_ = heaviest.bound, segment_ = heaviest.segment;
   bound_by_rows_ =
@@ -205,20 +205,11 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
   }
 }
 
-CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load) const {
-  return proof(std::move(least_load), true);
-}
-
-CertifiedProof AnyOrder::proof_by_rows() const {
-  return proof(std::vector<std::int64_t>(spec_.stages(), 0), false);
-}
-
-/// `sent`: every stage sends to the next.
-CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load, bool sent) const {
-  CertifiedProof proof{.spec = spec_, .least_load = std::move(least_load), .any_order = true};
+CertifiedProof AnyOrder::proof() const {
+  CertifiedProof proof{
+      .spec = spec_, .least_load = class_.least_load, .linked = class_.linked, .any_order = true};
   CertifiedNode& root = proof.tree.emplace_back();
-  const auto add = [&](AnyOrderRow row) {
-    if (sent) row.from = 0;
+  const auto add = [&](const AnyOrderRow& row) {
     proof.paths.push_back(row.certified(spec_.stages()));
     return static_cast<std::uint32_t>(proof.paths.size() - 1);
   };
@@ -230,13 +221,9 @@ CertifiedProof AnyOrder::proof(std::vector<std::int64_t> least_load, bool sent) 
   for (const AnyOrderRow& row : alone_) root.weights.push_back({{add(row), 1}});
   if (!segment_) return proof;
   const std::vector<CertifiedWeights> whole = std::move(root.weights);
-  const std::vector<RankId> rank_of_stage = placement_for(spec_).rank_of_stage;
   proof.tree = whichever_stage_has(*segment_, spec_.stages(), [&](std::size_t s) {
-    const auto rank = static_cast<std::uint32_t>(rank_of_stage[s].index());
-    std::vector<AnyOrderRow> rows = around_[s];
-    if (sent) rows = {{.rank = rank, .come = s}, {.rank = rank, .come = s, .leave = s}};
     std::vector<CertifiedWeights> weights;
-    for (const AnyOrderRow& row : rows) weights.push_back({{add(row), 1}});
+    for (const AnyOrderRow& row : around_[s]) weights.push_back({{add(row), 1}});
     return weights;
   });
   auto& first = proof.tree.front().weights;

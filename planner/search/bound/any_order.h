@@ -10,32 +10,27 @@ namespace pfeife {
 class AnyOrder {
  public:
   /// Keeps nothing of its arguments. With listed schedules, too: only the placement matters.
-  AnyOrder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec);
+  AnyOrder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+           const CutClass& of = {});
 
   const ScheduleSpec& spec() const { return spec_; }
-  /// Step time (ns) that no order of any kind goes below.
+  /// Step time (ns) that no order of any kind goes below for cuts of the class.
   double bound() const { return bound_; }
-  /// What proves it to the judge of cuts whose stages all send to the next, and
-  /// gradients back: because of `least_load` ([stage], as in CertifiedProof), or because
-  /// CertifiedProof::linked is set.
-  CertifiedProof proof(std::vector<std::int64_t> least_load) const;
-
-  /// What can be proven to the judge of all cuts there are: bound(), or less where the way to a
-  /// stage depends on where it begins, which no row can say.
+  /// What can be proven of it to the judge: all, or less where the way to a stage depends on where
+  /// it begins, which no row can say.
   double bound_by_rows() const { return bound_by_rows_; }
-  CertifiedProof proof_by_rows() const;
+  CertifiedProof proof() const;
 
  private:
-  CertifiedProof proof(std::vector<std::int64_t> least_load, bool sent) const;
-
   ScheduleSpec spec_;
+  CutClass class_;
   double bound_ = 0, bound_by_rows_ = 0;
   std::vector<AnyOrderRow> rows_;       // those that have weight together
   std::vector<std::int64_t> weights_;   // [row] of rows_
   std::vector<AnyOrderRow> first_;      // [rank] its work once the first microbatch comes to it
   std::vector<AnyOrderRow> alone_;      // one stage a rank: those that count one by one
   std::optional<std::size_t> segment_;  // if its weight alone is the bound (heaviest_segment)
-  std::vector<std::vector<AnyOrderRow>> around_;  // [stage] then: its rows that surely exist
+  std::vector<std::vector<AnyOrderRow>> around_;  // [stage] then: its rows
 };
 
 }  // namespace pfeife

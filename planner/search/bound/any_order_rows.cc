@@ -1,6 +1,7 @@
 #include "planner/search/bound/any_order_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -16,21 +17,27 @@ constexpr double kExact = 9007199254740992.0;  // 2^53
 CertifiedPath AnyOrderRow::certified(std::size_t stages) const {
   const bool returns = back != kNot;
   return {rank, std::string(from, 's') + std::string(returns ? 0 : come - from, 'f') +
-                    std::string(returns ? stages - back : 0, 'b') + std::string(leave, 'd')};
+                    std::string(returns ? stages - back : 0, 'b') + std::string(leave, 'd') +
+                    std::string(low, 'l') + std::string(high < stages ? stages - high : 0, 'h')};
 }
 
-AnyOrderRows::AnyOrderRows(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
+AnyOrderRows::AnyOrderRows(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+                           const CutClass& of)
     : model_(model),
       microbatches_(static_cast<std::int32_t>(spec.microbatches)),
       placement_{placement_for(spec).rank_of_stage, problem.device_of_rank},
       costs_(model, placement_),
       live_(Schedule{.rows = std::vector<std::vector<Cell>>(spec.ranks)}, placement_),
       cut_bound_(model, costs_, live_, problem.memory_limit, placement_.stages()) {
-  any_cuts_ = cut_bound_.enter(cut_bound_.everything()) &&
-              cut_bound_.minimum(PathCounts<double>(placement_.stages()), 0);
+  const std::size_t stages = placement_.stages();
+  if (of.linked) cut_bound_.linked_only();
+  region_ = cut_bound_.everything();
+  for (std::size_t s = 0; s < of.least_load.size(); ++s)
+    region_.low[s] = static_cast<double>(of.least_load[s]);
+  any_cuts_ = cut_bound_.enter(region_) && cut_bound_.minimum(PathCounts<double>(stages), 0);
   if (!any_cuts_) return;
   cut_bound_.refresh_latencies();
-  const std::size_t stages = placement_.stages();
+  waits_ = cut_bound_.sure_waits();
   for (std::uint32_t rank = 0; rank < spec.ranks; ++rank) {
     std::vector<std::size_t> own;
     for (std::size_t s = 0; s < stages; ++s)
@@ -38,12 +45,18 @@ AnyOrderRows::AnyOrderRows(const CutModel& model, const Problem& problem, const 
     std::vector<std::size_t> leaves{0};
     for (const std::size_t s : own)
       if (s > 0) leaves.push_back(s);
-    for (const std::size_t leave : leaves)
+    for (const std::size_t leave : leaves) {
       for (const std::size_t s : own) {
         add({.rank = rank, .come = s, .leave = leave});
         if (leave <= s) add({.rank = rank, .come = stages, .back = s, .leave = leave});
       }
+      if (own[0] > 0 && !all_forward()) add({.rank = rank, .come = 0, .leave = leave});
+    }
   }
+}
+
+bool AnyOrderRows::all_forward() const {
+  return std::ranges::all_of(waits_, &CutCosts::Waits::forward);
 }
 
 std::vector<double> AnyOrderRows::lengths(const Cuts& cuts) const {
@@ -101,7 +114,7 @@ std::vector<std::size_t> AnyOrderRows::rows_around(std::size_t s) const {
 double AnyOrderRows::around_segment(std::int32_t segment) {
   double shortest = std::numeric_limits<double>::infinity();
   for (std::size_t s = 0; s < placement_.stages(); ++s) {
-    CutRegion region = cut_bound_.everything();
+    CutRegion region = region_;
     region.last[s] = std::min(region.last[s], segment);
     region.first[s + 1] = std::max(region.first[s + 1], segment + 1);
     if (region.last[s] < region.first[s] || region.last[s + 1] < region.first[s + 1] ||
@@ -116,7 +129,7 @@ double AnyOrderRows::around_segment(std::int32_t segment) {
     }
     shortest = std::min(shortest, longest);
   }
-  cut_bound_.enter(cut_bound_.everything());
+  cut_bound_.enter(region_);
   return shortest;
 }
 
@@ -136,33 +149,52 @@ double AnyOrderRows::overhead(std::size_t work, std::size_t s) const {
   return static_cast<Work>(work) == Work::BackwardWeight ? 0 : costs_.action_overhead(s);
 }
 
-/// Takes the row, without the way of the first microbatch before a stage that may not wait for its
-/// neighbour; not at all if the way back may be broken.
-void AnyOrderRows::add(const AnyOrderRow& row) {
+/// Leaves of the rank's work what surely waits for the stage that the first microbatch comes to (or
+/// comes back to), and what the way back surely waits for. False: the way itself may be broken.
+bool AnyOrderRows::limit(AnyOrderRow& row) const {
   const std::size_t stages = placement_.stages();
+  const bool returns = row.back != AnyOrderRow::kNot;
+  const std::size_t stage = returns ? row.back : row.come;
+  for (std::size_t s = stage + 1; returns && s < stages; ++s)
+    if (!waits_[s].backward) return false;
+  for (std::size_t s = 1; s <= row.leave; ++s)
+    if (!waits_[s].backward) return false;
+  const bool begins = !returns && row.from == row.come;  // it takes no time to come there
+  row.high = returns ? stages : stage + 1;
+  while (row.high < stages && (waits_[row.high].forward || (begins && row.high > row.leave)) &&
+         (row.leave == 0 || row.high <= row.leave || waits_[row.high].backward))
+    ++row.high;
+  if (row.leave > 0) {
+    for (std::size_t s = row.leave + 1; s <= stage; ++s)
+      if (!waits_[s].backward) return false;
+    return row.leave < row.high;
+  }
+  row.low = begins ? 0 : stage;
+  while (row.low > 0 && waits_[row.low].backward) --row.low;
+  return true;
+}
+
+/// Takes the row, without the way of the first microbatch before a stage that may not wait for its
+/// neighbour.
+void AnyOrderRows::add(AnyOrderRow row) {
+  const std::size_t stages = placement_.stages();
+  row.from = std::min(row.come, stages - 1);
+  while (row.from > 0 && waits_[row.from].forward) --row.from;
+  if (!limit(row)) return;
   PathCounts<std::int32_t> counts(stages);
   auto& [forward, input, weight, optimizer] = counts.work;
   for (std::size_t s = 0; s < stages; ++s) {
-    const bool mine = placement_.rank_of_stage[s].index() == row.rank;
     const bool comes_back = row.back != AnyOrderRow::kNot && s > row.back;
-    const bool works = mine && !comes_back && s >= row.leave;
-    forward[s] = s < row.come ? 1 : mine ? microbatches_ : 0;
+    const bool mine = placement_.rank_of_stage[s].index() == row.rank && s < row.high;
+    const bool works = mine && !comes_back && s >= std::max(row.low, row.leave);
+    forward[s] = s < row.come ? s >= row.from : mine ? microbatches_ : 0;
     input[s] = works ? microbatches_ : comes_back || s < row.leave;
     if (works && row.leave == 0) weight[s] = microbatches_, optimizer[s] = 1;
-    counts.forward[s] = s > 0 && s <= row.come;
+    counts.forward[s] = s > row.from && s <= row.come;
     counts.backward[s] = comes_back || (0 < s && s <= row.leave);
   }
   if (row.leave > 0) weight[0] = optimizer[0] = 1;
-  for (std::size_t s = 1; s < stages; ++s)
-    if (counts.backward[s] > 0 && !cut_bound_.sure_backward(s)) return;
   rows_.push_back(row);
-  for (std::size_t s = std::min(row.come, stages - 1); s > 0; --s)
-    if (!cut_bound_.sure_forward(s)) {
-      std::fill_n(forward.begin(), s, 0);
-      std::fill_n(counts.forward.begin(), s + 1, 0);
-      rows_.back().from = s;
-      break;
-    }
   counts_.push_back(std::move(counts));
 }
 

@@ -2,15 +2,24 @@
 //
 // A rank has its work to do after something and before something: the first microbatch comes to one
 // of its stages, on its way forward or back; the rank does all that is left of its work, for all
-// microbatches; then it is done, or the last microbatch goes back to the first stage. The length of
-// each such row is a sum over the stages, so that weights of rows turn into a bound as those of
-// paths do (cut_bound.h).
+// microbatches; then it is done, or the last microbatch goes back to the first stage. Of that work
+// counts what surely waits for the stage that the microbatch comes to, and what the way back surely
+// waits for: in a model with branches not all of it. The length of each such row is a sum over the
+// stages, so that weights of rows turn into a bound as those of paths do (cut_bound.h).
 #pragma once
 
 #include "planner/search/bound/cut_bound.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {
+
+/// Cuts that a bound is of: those whose stages take at least so many ns for F and B of a microbatch
+/// ([stage]; empty = any), and, if `linked`, whose neighbouring stages on different ranks send
+/// values and get gradients back.
+struct CutClass {
+  std::vector<std::int64_t> least_load = {};
+  bool linked = false;
+};
 
 struct AnyOrderRow {
   static constexpr std::size_t kNot = ~std::size_t{0};
@@ -22,20 +31,27 @@ struct AnyOrderRow {
   std::size_t leave = 0;
   /// Stage at which the first microbatch's way begins to count: those before may send nothing on.
   std::size_t from = 0;
+  /// The rank's work counts in stages [low, high) alone: others may not wait for the stage that the
+  /// microbatch comes to, or the way back may not wait for them.
+  std::size_t low = 0, high = kNot;
 
   /// As certificates write it: s for every stage before `from`, f for every further one passed, b
-  /// for every one on the way back with the one it comes to, d for every one after it leaves.
+  /// for every one on the way back with the one it comes to, d for every one after it leaves, l for
+  /// every stage before `low`, h for every one from `high` on.
   CertifiedPath certified(std::size_t stages) const;
 };
 
-/// All rows of a placement of which every transfer surely exists; the way of the first microbatch
-/// is left out before a stage that may not wait for its neighbour.
+/// All rows of a placement whose every step surely exists for all cuts of the class; the way of the
+/// first microbatch is left out before a stage that may not wait for its neighbour.
 class AnyOrderRows {
  public:
   /// Keeps references to model and problem.
-  AnyOrderRows(const CutModel& model, const Problem& problem, const ScheduleSpec& spec);
+  AnyOrderRows(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+               const CutClass& of = {});
 
   bool any_cuts() const { return any_cuts_; }
+  /// Every stage surely waits for the one before it.
+  bool all_forward() const;
   std::size_t size() const { return rows_.size(); }
   const AnyOrderRow& row(std::size_t number) const { return rows_[number]; }
 
@@ -53,7 +69,8 @@ class AnyOrderRows {
 
  private:
   double overhead(std::size_t work, std::size_t s) const;
-  void add(const AnyOrderRow& row);
+  bool limit(AnyOrderRow& row) const;
+  void add(AnyOrderRow row);
 
   const CutModel& model_;
   std::int32_t microbatches_;
@@ -61,7 +78,9 @@ class AnyOrderRows {
   CutCosts costs_;
   LiveMemory live_;
   CutBound cut_bound_;
+  CutRegion region_;  // the class
   bool any_cuts_ = false;
+  std::vector<CutCosts::Waits> waits_;  // [boundary]
   std::vector<AnyOrderRow> rows_;
   std::vector<PathCounts<std::int32_t>> counts_;  // [row]
 };

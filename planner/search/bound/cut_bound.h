@@ -61,6 +61,9 @@ class CutBound {
   /// The transfer exists for all cuts of the region at the last refresh.
   bool sure_forward(std::size_t boundary) const { return sure_[0][boundary]; }
   bool sure_backward(std::size_t boundary) const { return sure_[1][boundary]; }
+  /// For all cuts of the region, of each boundary: the stages on both sides of it wait for one
+  /// another (CutCosts::sure_waits), or are on different ranks where only linked cuts count.
+  std::vector<CutCosts::Waits> sure_waits() const;
   /// Sure latencies of the boundary at a position of the region of the last refresh.
   CutCosts::Latency sure_at(std::size_t boundary, std::int32_t q) const {
     const auto at = static_cast<std::size_t>(q);

@@ -247,6 +247,19 @@ bool CutBound::all_links_sure() const {
   return sure;
 }
 
+std::vector<CutCosts::Waits> CutBound::sure_waits() const {
+  std::vector<CutCosts::Waits> found(stages_, {true, true});
+  for (std::size_t i = 1; i < stages_; ++i) {
+    if (linked_only_ && costs_.crosses_ranks(i)) continue;
+    each_position(i, [&](std::int32_t q, std::int32_t begin, std::int32_t end) {
+      if (begin < 0) return;
+      const CutCosts::Waits waits = costs_.sure_waits(q, begin, end);
+      found[i].forward &= waits.forward, found[i].backward &= waits.backward;
+    });
+  }
+  return found;
+}
+
 void CutBound::refresh_latencies() {
   for (std::size_t i = 1; i < stages_; ++i) {
     sure_[0][i] = sure_[1][i] = true;

@@ -41,4 +41,18 @@ void Contender::descend_from_nearest() {
   descend_and_offer(start.cuts);
 }
 
+bool linked_only(std::span<const Contender> contenders) {
+  return std::ranges::any_of(contenders,
+                             [](const Contender& c) { return c.proof && c.proof->linked_only(); });
+}
+
+CutClass cut_class(std::span<const Contender> contenders,
+                   const std::vector<RankId>& rank_of_stage) {
+  for (const Contender& c : contenders)
+    if (c.proof && c.proof->links_sure() &&
+        c.candidates->placement().rank_of_stage == rank_of_stage)
+      return {.least_load = c.proof->certificate(1).least_load};
+  return {.linked = linked_only(contenders)};
+}
+
 }  // namespace pfeife

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/search/bound/any_order_rows.h"
 #include "planner/search/cuts/local_search.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/proof/branch_and_bound.h"
@@ -59,6 +60,11 @@ inline double least_bound(std::span<const Contender> contenders) {
     if (c.impossible.empty()) least = std::min(least, c.bound());
   return least;
 }
+
+/// The bound is of cuts alone whose neighbouring stages are linked.
+bool linked_only(std::span<const Contender> contenders);
+/// The cuts that the bound is of, for stages that are placed so: as far as is known.
+CutClass cut_class(std::span<const Contender> contenders, const std::vector<RankId>& rank_of_stage);
 
 /// Candidates of all of them.
 inline std::size_t evaluated(std::span<const Contender> contenders,

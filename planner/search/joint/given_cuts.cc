@@ -35,7 +35,7 @@ void certify(const Problem& listed, const std::vector<AnyOrder>& any_order,
   std::int64_t bound = outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
   if (!outcome.plans.empty() && outcome.plans.front().order)
     for (const AnyOrder& one : any_order) {
-      proofs.push_back(one.proof_by_rows());
+      proofs.push_back(one.proof());
       bound = std::min(bound, static_cast<std::int64_t>(one.bound_by_rows()));
     }
   if (!proofs.empty() && bound > 0)

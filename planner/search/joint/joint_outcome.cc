@@ -23,7 +23,7 @@ Bound listed_bound(const Searched& in, double best) {
   Bound found{Nanoseconds{static_cast<std::int64_t>(least)}, ""};
   std::string some;
   if (share > 0) some += stream_all(" with at least ", share * 100, " % of the mean load a stage");
-  if (linked_only(in)) some += ", each stage linked to the next by values and gradients";
+  if (linked_only(in.contenders)) some += ", each stage linked to the next by values and gradients";
   found.covers = "all cuts of " + listed_class(in.problem, some);
   return found;
 }
@@ -158,11 +158,6 @@ void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule
                                "that the ranks have there is below ",
                                to_string(rounded_down(least, 4)));
   }
-}
-
-bool linked_only(const Searched& in) {
-  return std::ranges::any_of(in.contenders,
-                             [](const Contender& c) { return c.proof && c.proof->linked_only(); });
 }
 
 }  // namespace pfeife

@@ -28,7 +28,4 @@ std::string listed_class(const Problem& problem, const std::string& some);
 void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule& best,
                    Bound& bound);
 
-/// The bound is of cuts alone whose neighbouring stages are linked.
-bool linked_only(const Searched& searched);
-
 }  // namespace pfeife

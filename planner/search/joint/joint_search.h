@@ -39,7 +39,6 @@ class JointSearch {
   void bound_all();
   void bound_more(std::size_t span);
   void raise_floors(double target);
-  bool linked_only() const;
   void bound_unproven();
   void bound_any_order();
   void bound(Contender& c, double target);

@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 
+#include "planner/schedules/families.h"
 #include "planner/search/bound/any_order.h"
 #include "planner/search/bound/stage_bound.h"
 #include "planner/search/joint/joint_search.h"
@@ -44,7 +45,7 @@ void JointSearch::bound_all() {
   std::vector<std::size_t> order = ranked(by_start);
   order.resize(std::min(order.size(), kSideBySide));
   each(order, bound_one);
-  if (linked_only()) raise_floors(target);
+  if (linked_only(contenders_)) raise_floors(target);
   each_within(kFirstBounds, ranked(by_start), bound_one);
   bound_unproven();
 }
@@ -67,7 +68,9 @@ void JointSearch::bound_unproven() {
     const ScheduleSpec& spec = problem_.schedules[i];
     const auto [at, added] = least.try_emplace(
         std::pair{c.candidates->placement().rank_of_stage, spec.microbatches}, 0.0);
-    if (added) at->second = AnyOrder(model_, problem_, spec).bound();
+    if (added)
+      at->second =
+          AnyOrder(model_, problem_, spec, cut_class(contenders_, at->first.first)).bound();
     c.floor = std::max(c.floor, at->second);
   }
 }
@@ -78,13 +81,8 @@ void JointSearch::bound_any_order() {
   if (!any_order_.empty() || best_time() == kInfinite) return;
   for (const ScheduleSpec& spec : to_build_)
     if (spec.stages() <= static_cast<std::size_t>(model_.last()))
-      any_order_.emplace_back(model_, problem_, spec);
-}
-
-/// The class that is covered has only linked stages.
-bool JointSearch::linked_only() const {
-  return std::ranges::any_of(contenders_,
-                             [](const Contender& c) { return c.proof && c.proof->linked_only(); });
+      any_order_.emplace_back(model_, problem_, spec,
+                              cut_class(contenders_, placement_for(spec).rank_of_stage));
 }
 
 /// What holds for linked stages and needs no tree: where all are, and once the class that is

@@ -123,14 +123,20 @@ CutCosts::Latency CutCosts::sure_latency(std::size_t i, std::int32_t q, std::int
 bool CutCosts::surely_linked(std::size_t i, std::int32_t q, std::int32_t latest_begin,
                              std::int32_t earliest_end) const {
   if (!crosses_ranks(i)) return true;
-  bool forward = false, backward = false;
+  const Waits waits = sure_waits(q, latest_begin, earliest_end);
+  return waits.forward && waits.backward;
+}
+
+CutCosts::Waits CutCosts::sure_waits(std::int32_t q, std::int32_t latest_begin,
+                                     std::int32_t earliest_end) const {
+  Waits waits;
   for (const CutModel::Crossing& c : model_.crossing(q)) {
     if (c.producer < latest_begin || c.next >= earliest_end) continue;
-    forward = true;
+    waits.forward = true;
     const LayerValue& value = model_.layers().values[static_cast<std::size_t>(c.value)];
-    backward = backward || value.gradient_bytes > Bytes{0};
+    waits.backward = waits.backward || value.gradient_bytes > Bytes{0};
   }
-  return forward && backward;
+  return waits;
 }
 
 CutCosts::Latency CutCosts::linked_latency(std::size_t i, std::int32_t q, std::int32_t first,

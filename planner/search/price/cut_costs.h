@@ -43,9 +43,15 @@ class CutCosts {
   };
   Latency sure_latency(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
                        std::int32_t earliest_end) const;
-  /// Values and gradients are sent for all such stages.
+  /// Values and gradients are sent for all such stages, or a rank has both of them.
   bool surely_linked(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
                      std::int32_t earliest_end) const;
+  /// Whether, for all such stages, the one behind q waits for a value of the one before it, and
+  /// that one for a gradient: whichever ranks have them.
+  struct Waits {
+    bool forward = false, backward = false;
+  };
+  Waits sure_waits(std::int32_t q, std::int32_t latest_begin, std::int32_t earliest_end) const;
   /// At least the latencies of a boundary at q, however long its stages are (within positions
   /// first..last), if they are linked; kNever where they cannot be.
   Latency linked_latency(std::size_t boundary, std::int32_t q, std::int32_t first,
