@@ -6,13 +6,41 @@
 #include "planner/ir/arguments.h"
 
 namespace pfeife {
+namespace {
+
+/// Whether the node names the tensors that the rules of its row read.
+bool has_operands(const Node& node, OperatorWork work) {
+  const auto has = [&](const char* name) { return tensor_argument(node, name) != kNoValue; };
+  if (node.outputs.empty()) return false;
+  switch (work) {
+    case OperatorWork::Product:
+    case OperatorWork::Convolution:
+      return factors_of(node).left != kNoValue && factors_of(node).right != kNoValue;
+    case OperatorWork::Attention:
+      return has("query") && has("key") && has("value");
+    case OperatorWork::LayerNorm:
+    case OperatorWork::ChannelNorm:
+    case OperatorWork::Lookup:
+      return first_tensor(node) != kNoValue;
+    default:
+      return true;
+  }
+}
+
+/// nullptr also for a call that is none of the operator's schema.
+const OperatorTraits* traits_of(const Node& node) {
+  const OperatorTraits* row = find_operator(node.op);
+  return row != nullptr && has_operands(node, row->work) ? row : nullptr;
+}
+
+}  // namespace
 
 GraphFacts::GraphFacts(const Graph& g, Precision p) : graph(g), precision(p) {
   traits.reserve(g.nodes.size());
   input_begin_.reserve(g.nodes.size() + 1);
   input_begin_.push_back(0);
   for (const Node& node : g.nodes) {
-    traits.push_back(find_operator(node.op));
+    traits.push_back(traits_of(node));
     const std::vector<ValueId> read = inputs_of(node);
     inputs_.insert(inputs_.end(), read.begin(), read.end());
     input_begin_.push_back(inputs_.size());

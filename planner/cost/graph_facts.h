@@ -19,7 +19,8 @@ class GraphFacts {
 
   const Graph& graph;
   const Precision precision;
-  std::vector<const OperatorTraits*> traits;  ///< [node] nullptr = no row
+  std::vector<const OperatorTraits*> traits;  ///< [node] nullptr = no row, or a row whose operands
+                                              ///< the call does not name
   std::vector<DType> types;                   ///< [value] as it runs under `precision`
   Aliasing aliases;
 

@@ -211,7 +211,6 @@ class NodeKernels {
   // ---- products ----
   void list_product() {
     const auto [left, right, bias] = factors_of(node_);
-    if (left == kNoValue || right == kNoValue) return;
     const TensorType& by = facts_.type(left);
     const double inner = static_cast<double>(extent_from_back(by, 1));
     list_factors(left, right, bias, inner, product_share(left, right));
@@ -229,7 +228,6 @@ class NodeKernels {
   }
   void list_convolution() {
     const auto [left, right, bias] = factors_of(node_);
-    if (left == kNoValue || right == kNoValue) return;
     double window = 1;
     for (std::size_t d = 1; d < facts_.type(right).sizes.size(); ++d)
       window *= static_cast<double>(facts_.type(right).sizes[d]);
@@ -265,13 +263,8 @@ class NodeKernels {
     const auto depth = static_cast<double>(extent_from_back(q, 1) + extent_from_back(v, 1));
     return {{2.0 * static_cast<double>(elements) * depth}, elements};
   }
-  bool complete_attention() const {
-    return tensor_argument(node_, "query") != kNoValue &&
-           tensor_argument(node_, "key") != kNoValue && tensor_argument(node_, "value") != kNoValue;
-  }
   /// One kernel each way; a causal mask gives no discount.
   void list_attention() {
-    if (!complete_attention()) return;
     const Flops flops = scores().flops;
     const DType type = product_type(tensor_argument(node_, "query"));
     Bytes operands;
@@ -283,7 +276,6 @@ class NodeKernels {
   }
   /// Products and passes over the matrix of scores as separate kernels.
   void list_attention_parts() {
-    if (!complete_attention()) return;
     const auto [flops, elements] = scores();
     const DType type = product_type(tensor_argument(node_, "query"));
     const Bytes matrix = elements * element_size(type);

@@ -14,6 +14,9 @@ ValueId first_tensor(const Node& node) {
     if (const auto* list = std::get_if<std::vector<ValueId>>(&argument.value);
         list && !list->empty())
       return list->front();
+    if (const auto* some = std::get_if<std::vector<std::optional<ValueId>>>(&argument.value))
+      for (const auto& one : *some)
+        if (one) return *one;
   }
   return kNoValue;
 }

@@ -66,8 +66,18 @@ void add_values(const ArgumentValue& value, std::vector<ValueId>& out) {
       if (v) out.push_back(*v);
 }
 
+void require_arguments(const Graph& graph, const Node& node, const c10::FunctionSchema& schema) {
+  for (const auto& formal : schema.arguments())
+    if (!formal.default_value() && node.find(formal.name()) == nullptr)
+      refuse(graph, node, "argument '" + formal.name() + "' is missing");
+  for (const Argument& actual : node.arguments)
+    if (!schema.argumentIndexWithName(actual.name))
+      refuse(graph, node, "argument '" + actual.name + "' is unknown to the operator's schema");
+}
+
 NodeEffects effects(const Graph& graph, const Node& node) {
   const c10::OperatorHandle op = handle_of(graph, node);
+  require_arguments(graph, node, op.schema());
   NodeEffects result;
   result.random = is_random(op, node);
   result.metadata_only = std::ranges::find(kMetadataOnly, node.op) != kMetadataOnly.end();
@@ -207,17 +217,14 @@ std::vector<NodeEffects> effects_of(const Graph& graph) {
 Call compile_call(const Graph& graph, const Node& node, const Placing& placing) {
   Call call{handle_of(graph, node), {}, {}, {}};
   const Constants constants(graph, node, placing);
+  require_arguments(graph, node, call.op.schema());
   const auto& formals = call.op.schema().arguments();
-  std::size_t used = 0;
   for (std::size_t i = 0; i < formals.size(); ++i) {
     const Argument* actual = node.find(formals[i].name());
     if (actual == nullptr) {
-      if (!formals[i].default_value())
-        refuse(graph, node, "argument '" + formals[i].name() + "' is missing");
       call.stack.push_back(*formals[i].default_value());
       continue;
     }
-    ++used;
     if (const auto* one = std::get_if<ValueId>(&actual->value)) {
       call.holes.push_back({i, *one});
       call.stack.emplace_back();
@@ -237,8 +244,6 @@ Call compile_call(const Graph& graph, const Node& node, const Placing& placing) 
     const auto list = formals[hole.argument].type()->cast<c10::ListType>();
     hole.optional = list && list->getElementType()->kind() == c10::TypeKind::OptionalType;
   }
-  if (used != node.arguments.size())
-    refuse(graph, node, "has an argument that the operator's schema does not know");
   return call;
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/model/split_backward.h"
 
+#include "planner/ir/arguments.h"
+
 namespace pfeife {
 namespace {
 
@@ -193,7 +195,8 @@ bool is_absent_or_parameter(const Graph& graph, const Node& node, const char* ar
   return id != nullptr && graph.value(*id).role == ValueRole::Parameter;
 }
 std::size_t dimensions(const Graph& graph, const Node& node, const char* argument) {
-  return graph.value(std::get<ValueId>(node.find(argument)->value)).type.sizes.size();
+  const ValueId value = tensor_argument(node, argument);
+  return value == kNoValue ? 0 : graph.value(value).type.sizes.size();
 }
 
 }  // namespace

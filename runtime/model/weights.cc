@@ -6,6 +6,7 @@
 #include <set>
 
 #include "planner/io/model/pt2_reader.h"
+#include "planner/ir/arguments.h"
 #include "planner/ir/error.h"
 #include "runtime/model/mapped_file.h"
 #include "runtime/model/name_hash.h"
@@ -31,6 +32,7 @@ at::Tensor placed(const at::Tensor& tensor, DType dtype, const Placing& placing)
 
 /// One more than the largest index that may stand in an integer input.
 std::int64_t index_bound(const Graph& graph, ValueId input) {
+  constexpr std::int64_t kFewest = 2;
   std::set<ValueId> same{input};  // the input and what is only reshaped from it
   for (const Node& node : graph.nodes) {
     for (const char* name : {"self", "input"})
@@ -38,18 +40,16 @@ std::int64_t index_bound(const Graph& graph, ValueId input) {
         if (const auto* v = std::get_if<ValueId>(&a->value);
             v && same.contains(*v) && node.outputs.size() == 1)
           same.insert(node.outputs[0]);
-    const auto reads = [&](const char* name) {
-      const Argument* a = node.find(name);
-      const auto* v = a ? std::get_if<ValueId>(&a->value) : nullptr;
-      return v && same.contains(*v);
-    };
+    const auto reads = [&](const char* name) { return same.contains(tensor_argument(node, name)); };
     const auto size = [&](const char* name, std::size_t dimension) {
-      return graph.value(std::get<ValueId>(node.find(name)->value)).type.sizes.at(dimension);
+      const ValueId of = tensor_argument(node, name);
+      const bool known = of != kNoValue && graph.value(of).type.sizes.size() > dimension;
+      return known ? graph.value(of).type.sizes[dimension] : kFewest;
     };
     if (node.op == "aten::embedding" && reads("indices")) return size("weight", 0);
     if (node.op == "aten::cross_entropy_loss" && reads("target")) return size("self", 1);
   }
-  return 2;
+  return kFewest;
 }
 
 }  // namespace
