@@ -8,7 +8,6 @@
 
 #include "experiments/child.h"
 #include "experiments/evaluate.h"
-#include "experiments/folder_lock.h"
 #include "experiments/measure.h"
 #include "experiments/old_plans.h"
 #include "experiments/output_digests.h"
@@ -18,6 +17,7 @@
 #include "experiments/report.h"
 #include "experiments/table_files.h"
 #include "planner/io/files/atomic_file.h"
+#include "planner/io/files/folder_lock.h"
 #include "planner/ir/parallel.h"
 
 namespace pfeife {
@@ -247,7 +247,9 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
   const std::vector<OpenCase> tasks = tasks_of(configs, inputs, options);
   const bool whole = options.shards == 1;
   make_folder(options.out);
-  const FolderLock lock(options.out, whole);
+  const FolderLock lock(options.out, whole,
+                        "another pfeife-exp is writing to this folder; wait for it, or choose "
+                        "another one with --out");
   if (whole) remove_leftovers(options.out);
   for (const OpenCase& task : tasks) {
     const std::filesystem::path folder = options.out / task.config->name;

@@ -100,6 +100,7 @@ void describe_train(Options& known) {
       "save", value<std::string>(), "folder of checkpoints; the last complete one is kept")(
       "save-every", value<int>(), "steps between checkpoints; default: only after the last")(
       "resume", value<std::string>(), "folder of checkpoints, of any plan of the same model")(
+      "new-data", "with --resume: other data than the checkpoint's, from their first sample")(
       "learning-rate", value<double>(), "default 1e-3")("momentum", value<double>(),
                                                         "of optimizer `momentum`; default 0.9")(
       "weight-decay", value<double>(), "default 0")(
@@ -118,6 +119,7 @@ int run_train(const Given& given, const std::vector<std::string>& arguments) {
        .save = get<std::string>(given, "save", ""),
        .save_every = given.count("save-every") ? at_least_one(given, "save-every", 1) : 0,
        .resume = get<std::string>(given, "resume", ""),
+       .new_data = given.count("new-data") > 0,
        .learning_rate = find<double>(given, "learning-rate"),
        .momentum = find<double>(given, "momentum"),
        .weight_decay = find<double>(given, "weight-decay"),

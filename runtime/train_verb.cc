@@ -3,10 +3,12 @@
 #include <iostream>
 
 #include "planner/io/files/atomic_file.h"
+#include "planner/io/files/folder_lock.h"
 #include "planner/io/results/chrome_trace_reader.h"
 #include "planner/ir/error.h"
 #include "runtime/device/counting_allocator.h"
 #include "runtime/device/rank_memory.h"
+#include "runtime/launch/rank_environment.h"
 #include "runtime/timed/timed_run.h"
 #include "runtime/train/measure.h"
 #include "runtime/train/training.h"
@@ -36,8 +38,37 @@ int train_timed(const TrainRequest& request, const Executable& run) {
   });
 }
 
+/// The checkpoint's data, or --new-data.
+void require_same_data(const std::filesystem::path& file, const CheckpointInfo& info,
+                       const TrainingData* data) {
+  if (info.dataset == (data ? data->digest() : "")) return;
+  const auto told = [](bool some, std::int64_t samples, const std::string& digest) {
+    return some ? stream_all(samples, " samples (digest ", digest.substr(0, 12), ")")
+                : std::string("synthetic data");
+  };
+  throw ConfigError({file.string()},
+                    "was trained on " + told(!info.dataset.empty(), info.samples, info.dataset) +
+                        ", now it would be continued on " +
+                        (data ? told(true, data->samples(), data->digest()) : told(false, 0, "")) +
+                        "; give --data the same folder, or --new-data to begin at the first sample "
+                        "of other data");
+}
+
+/// Every file is read once: by the process that starts the ranks, or by another launcher's ranks
+/// together.
+void require_intact(const std::filesystem::path& checkpoint, const CheckpointInfo& info) {
+  std::vector<std::string> mine;
+  const auto environment = rank_environment();
+  if (environment && !environment->folder.empty()) return;
+  std::size_t i = 0;
+  for (const auto& [name, digest] : info.digests)
+    if (!environment || i++ % environment->ranks == environment->rank.index()) mine.push_back(name);
+  require_digests(checkpoint, info, mine);
+}
+
 /// What is wrong with a checkpoint for this run is said before anything starts.
-std::filesystem::path checkpoint_for(const TrainRequest& request, Executable& run) {
+std::filesystem::path checkpoint_for(const TrainRequest& request, const TrainingData* data,
+                                     Executable& run) {
   if (request.resume.empty()) return {};
   const std::filesystem::path found = newest_checkpoint(request.resume),
                               file = found / "checkpoint.json";
@@ -50,6 +81,12 @@ std::filesystem::path checkpoint_for(const TrainRequest& request, Executable& ru
     throw ConfigError({file.string()}, "was trained with " + info.optimizer +
                                            ", now it would be continued with " +
                                            to_string(run.rank.optimizer.kind));
+  for (const auto* names : {&info.model, &info.optimizer_state})
+    for (const std::string& name : *names)
+      if (!info.digests.contains(name))
+        throw ConfigError({file.string()}, "has no sha256 of " + name);
+  if (!request.new_data) require_same_data(file, info, data);
+  require_intact(found, info);
   run.rank.seed = info.seed;
   return found;
 }
@@ -98,10 +135,22 @@ std::string losses_line(const StepProgress& progress) {
   return line;
 }
 
+/// Ranks of our own launcher have it do what one process does for all.
+bool acts_for_all() {
+  const auto environment = rank_environment();
+  return !environment || (environment->folder.empty() && environment->rank == RankId{0});
+}
+
 int train_on_data(const TrainRequest& request, Executable& run) {
-  const std::filesystem::path resume = checkpoint_for(request, run);
+  std::optional<FolderLock> lock;
+  if (!request.save.empty() && acts_for_all()) {
+    make_folder(request.save);
+    lock.emplace(request.save, true,
+                 "is in use: another training saves there; give --save another folder");
+  }
   std::optional<TrainingData> data;
   if (!request.data.empty()) data.emplace(request.data, run.pipeline);
+  const std::filesystem::path resume = checkpoint_for(request, data ? &*data : nullptr, run);
   const TrainingSettings settings{.steps = request.steps,
                                   .data = data ? &*data : nullptr,
                                   .save = request.save,

@@ -1,7 +1,9 @@
 #include "runtime/execute/check.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "planner/ir/error.h"
 #include "runtime/launch/rank_threads.h"
 
 namespace pfeife {
@@ -39,6 +41,12 @@ StepInputs synthetic_step(const Pipeline& pipeline, std::uint64_t step, std::uin
                                                    MicrobatchId{static_cast<std::int64_t>(m)},
                                                    placing));
   return inputs;
+}
+
+void require_finite(double loss, std::int64_t step) {
+  if (!std::isfinite(loss))
+    throw RuntimeFault(stream_all("the loss of step ", step, " is ", loss,
+                                  ": a smaller --learning-rate, --clip-norm, or other data"));
 }
 
 std::vector<std::vector<TaskRecord>> gather_records(const std::vector<TaskRecord>& records_here,

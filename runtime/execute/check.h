@@ -32,6 +32,9 @@ std::string to_string(const CheckReport& report, double tolerance);
 std::vector<std::vector<TaskRecord>> gather_records(const std::vector<TaskRecord>& own,
                                                     std::uint64_t step, Transport& transport);
 
+/// RuntimeFault if the loss of the step, counted from 1, is no finite number.
+void require_finite(double loss, std::int64_t step);
+
 /// Synthetic inputs for every microbatch of a step, equal on all ranks.
 StepInputs synthetic_step(const Pipeline& pipeline, std::uint64_t step, std::uint64_t seed,
                           const Placing& placing);

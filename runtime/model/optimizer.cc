@@ -46,6 +46,13 @@ void update_adam(const Group& group, const OptimizerOptions& o, std::int64_t ste
 
 }  // namespace
 
+const std::vector<std::string>& state_names(Optimizer kind) {
+  static const std::vector<std::string> kNone, kMomentum{"momentum_buffer"},
+      kAdam{"exp_avg", "exp_avg_sq"};
+  if (kind == Optimizer::Sgd) return kNone;
+  return kind == Optimizer::Momentum ? kMomentum : kAdam;
+}
+
 void update(RankTensors& tensors, std::span<const ParameterId> parameters, OptimizerState& state,
             const OptimizerOptions& options, std::int64_t step) {
   const at::NoGradGuard no_gradients;

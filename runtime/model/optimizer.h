@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "planner/ir/profile.h"
 #include "runtime/model/weights.h"
@@ -20,6 +21,9 @@ struct OptimizerOptions {
 
 /// State of the parameters of a rank: tensors by parameter and name ("exp_avg", ...).
 using OptimizerState = std::map<ParameterId, std::map<std::string, at::Tensor>>;
+
+/// Names of the tensors that each parameter's state consists of.
+const std::vector<std::string>& state_names(Optimizer kind);
 
 /// Updates the given parameters from their gradients, which become zero. `step` counts from 1.
 /// Parameters without a gradient are left alone.

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 
+#include "planner/io/files/digest.h"
 #include "planner/ir/error.h"
 #include "runtime/model/safetensors_file.h"
 
@@ -18,6 +19,7 @@ namespace {
 constexpr std::uint32_t kGoTask = ~std::uint32_t{0} - 30;
 constexpr std::uint32_t kDoneTask = ~std::uint32_t{0} - 31;
 constexpr const char* kInfoFile = "checkpoint.json";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr const char* kPartial = ".partial-";
 
 using NamedTensors = std::map<std::string, at::Tensor>;
@@ -77,20 +79,44 @@ at::Tensor tensor_of(const Holding& holding, RankPipeline& own) {
                            : own.tensors().buffers.at(holding.buffer);
 }
 
-void write_own_files(const std::filesystem::path& folder, const Pipeline& pipeline,
-                     RankPipeline& own, RankId rank) {
+/// A parameter that no gradient has reached so far has the state zero, as update() would make it.
+at::Tensor state_of(const std::map<std::string, at::Tensor>* state, const std::string& name,
+                    const at::Tensor& parameter) {
+  const bool there = state != nullptr && state->contains(name);
+  return there ? state->at(name) : at::zeros_like(parameter);
+}
+
+/// The digests of the two files.
+std::vector<std::string> write_own_files(const std::filesystem::path& folder,
+                                         const Pipeline& pipeline, RankPipeline& own,
+                                         Optimizer optimizer, RankId rank) {
   NamedTensors weights, states;
   for (const auto& [name, holding] : holdings(pipeline)) {
     if (holding.rank != rank) continue;
     weights[name] = tensor_of(holding, own);
-    if (!holding.parameter) continue;
-    const auto state = own.optimizer_state().find(*holding.parameter);
-    if (state == own.optimizer_state().end()) continue;
-    for (const auto& [kind, tensor] : state->second) states[name + "/" + kind] = tensor;
+    if (!holding.parameter || !pipeline.graph.parameters[holding.parameter->index()].trainable)
+      continue;
+    const auto known = own.optimizer_state().find(*holding.parameter);
+    const auto* state = known == own.optimizer_state().end() ? nullptr : &known->second;
+    for (const std::string& kind : state_names(optimizer))
+      states[name + "/" + kind] = state_of(state, kind, weights[name]);
   }
-  const std::size_t ranks = pipeline.ranks();
-  write_safetensors(folder / shard("model", rank.index(), ranks), weights, {{"format", "pt"}});
-  write_safetensors(folder / shard("optimizer", rank.index(), ranks), states, {});
+  const std::filesystem::path model = folder / shard("model", rank.index(), pipeline.ranks()),
+                              state = folder / shard("optimizer", rank.index(), pipeline.ranks());
+  write_safetensors(model, weights, {{"format", "pt"}});
+  write_safetensors(state, states, {});
+  return {sha256_file(model), sha256_file(state)};
+}
+
+at::Tensor as_bytes(const std::string& text) {
+  at::Tensor bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
+  std::ranges::copy(text, bytes.mutable_data_ptr<std::uint8_t>());
+  return bytes;
+}
+
+std::string as_text(const at::Tensor& bytes) {
+  const auto* begin = bytes.const_data_ptr<std::uint8_t>();
+  return {begin, begin + bytes.numel()};
 }
 
 void write_durably(const std::filesystem::path& file, const std::string& text) {
@@ -162,14 +188,6 @@ class Shards {
     const at::NoGradGuard no_gradients;
     to.copy_(found);
   }
-  /// What follows the prefix in the names that begin with it.
-  std::vector<std::string> below(const std::string& prefix) const {
-    std::vector<std::string> found;
-    for (auto at = places_.lower_bound(prefix);
-         at != places_.end() && at->first.starts_with(prefix); ++at)
-      found.push_back(at->first.substr(prefix.size()));
-    return found;
-  }
 
  private:
   using Place = std::pair<std::size_t, std::size_t>;  // file, entry
@@ -186,7 +204,7 @@ class Shards {
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeline,
-                     RankPipeline& own, const Placing& placing, CheckpointInfo info,
+                     RankPipeline& own, const RankOptions& options, CheckpointInfo info,
                      Transport& transport) {
   const auto step = static_cast<std::uint64_t>(info.steps);
   const std::filesystem::path checkpoint = folder / folder_name(info.steps),
@@ -201,18 +219,20 @@ void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeli
   } else {
     transport.receive(RankId{0}, {step, kGoTask, 0});
   }
-  write_own_files(partial, pipeline, own, rank);
-  if (rank != RankId{0}) {
-    transport.send(RankId{0}, {step, kDoneTask, 0}, {});
-    return;
-  }
-  for (std::size_t r = 1; r < transport.ranks(); ++r)
-    transport.receive(rank_id(r), {step, kDoneTask, 0});
+  const std::vector<std::string> digests =
+      write_own_files(partial, pipeline, own, options.optimizer.kind, rank);
+  transport.send(RankId{0}, {step, kDoneTask, 0}, {as_bytes(digests[0]), as_bytes(digests[1])});
+  if (rank != RankId{0}) return;
   for (std::size_t r = 0; r < transport.ranks(); ++r) {
+    const Tensors found = transport.receive(rank_id(r), {step, kDoneTask, 0}).tensors;
     info.model.push_back(shard("model", r, transport.ranks()));
     info.optimizer_state.push_back(shard("optimizer", r, transport.ranks()));
+    info.digests[info.model.back()] = as_text(found.at(0));
+    info.digests[info.optimizer_state.back()] = as_text(found.at(1));
   }
-  write_durably(partial / "model.safetensors.index.json", index_of(pipeline, placing));
+  const std::string index = index_of(pipeline, options.placing);
+  info.digests[kIndexFile] = sha256(index);
+  write_durably(partial / kIndexFile, index);
   write_durably(partial / kInfoFile, checkpoint_text(info));
   publish(partial, checkpoint);
 }
@@ -233,12 +253,14 @@ std::filesystem::path newest_checkpoint(const std::filesystem::path& folder) {
 }
 
 void load_checkpoint(const std::filesystem::path& checkpoint, const CheckpointInfo& info,
-                     const Pipeline& pipeline, RankPipeline& own) {
+                     const Pipeline& pipeline, Optimizer optimizer, RankPipeline& own) {
   const Shards weights(checkpoint, info.model), states(checkpoint, info.optimizer_state);
   for (auto& [p, tensor] : own.tensors().parameters) {
-    const std::string& name = pipeline.graph.parameters[p.index()].names.front();
+    const Parameter& parameter = pipeline.graph.parameters[p.index()];
+    const std::string& name = parameter.names.front();
     weights.read(name, tensor.detach());
-    for (const std::string& kind : states.below(name + "/")) {
+    if (!parameter.trainable) continue;
+    for (const std::string& kind : state_names(optimizer)) {
       at::Tensor& state = own.optimizer_state()[p][kind];
       state = at::empty_like(tensor.detach());
       states.read(name + "/" + kind, state);

@@ -3,9 +3,9 @@
 // DIR/step-00000010 holds, from each rank, the tensors it holds (one that several ranks hold comes
 // from the lowest): model-0000R-of-0000D.safetensors under the model's own names, and
 // optimizer-0000R-of-0000D.safetensors under NAME/exp_avg and the like; from rank 0 an index as
-// Hugging Face writes it, and checkpoint.json. All is written into a folder with another name,
-// which is renamed when the disk has all of it; then the checkpoints before it go. All ranks must
-// see the same folder.
+// Hugging Face writes it, and checkpoint.json, which has the SHA-256 of every file. All is written
+// into a folder with another name, which is renamed when the disk has all of it; then the
+// checkpoints before it go. All ranks must see the same folder.
 #pragma once
 
 #include <filesystem>
@@ -15,19 +15,20 @@
 
 namespace pfeife {
 
-/// Every rank must call it. `info`: what training has reached; its lists of files are filled in.
+/// Every rank must call it. `info`: what training has reached; its files are filled in.
 void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeline,
-                     RankPipeline& own, const Placing& placing, CheckpointInfo info,
+                     RankPipeline& own, const RankOptions& options, CheckpointInfo info,
                      Transport& transport);
 
 /// The complete checkpoint with most steps in `folder`, or `folder` itself if it is one.
 /// ConfigError if there is none.
 std::filesystem::path newest_checkpoint(const std::filesystem::path& folder);
 
-/// Reads what this rank needs. `checkpoint` as newest_checkpoint gives it. ConfigError naming the
-/// tensor that is not there or has another shape.
+/// Reads what this rank needs: parameters, buffers, and the complete state of the optimizer.
+/// `checkpoint` as newest_checkpoint gives it. ConfigError naming the tensor that is not there or
+/// has another shape.
 void load_checkpoint(const std::filesystem::path& checkpoint, const CheckpointInfo& info,
-                     const Pipeline& pipeline, RankPipeline& own);
+                     const Pipeline& pipeline, Optimizer optimizer, RankPipeline& own);
 
 /// Removes what an interrupted save has left in `folder`.
 void remove_partial_checkpoints(const std::filesystem::path& folder);

@@ -109,6 +109,7 @@ Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSou
     const auto records = gather_records(own_records, step, transport);
     const double loss = gather_loss(rank_pipeline.mean_loss(), rank, step, transport);
     if (rank != RankId{0}) continue;
+    require_finite(loss, i + 1);
     traces.push_back(measured_trace(pipeline.tasks, records));
     measured.steps.push_back({counts, step_time(traces.back()), loss});
   }

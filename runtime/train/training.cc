@@ -1,6 +1,7 @@
 #include "runtime/train/training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "planner/ir/error.h"
@@ -43,6 +44,18 @@ std::set<ValueId> inputs_of(const Pipeline& pipeline, const RankPipeline& own) {
   return needed;
 }
 
+/// What is trained on; a checkpoint of other data continues at the first sample.
+void continue_from(const TrainingSettings& settings, const Pipeline& pipeline, Optimizer optimizer,
+                   RankPipeline& own, CheckpointInfo& reached) {
+  if (settings.data && !(settings.save.empty() && settings.resume.empty()))
+    reached.dataset = settings.data->digest(), reached.samples = settings.data->samples();
+  if (settings.resume.empty()) return;
+  const CheckpointInfo info = read_checkpoint_info(settings.resume / "checkpoint.json");
+  load_checkpoint(settings.resume, info, pipeline, optimizer, own);
+  reached.steps = info.steps;
+  if (info.dataset == reached.dataset) reached.next_sample = info.next_sample;
+}
+
 }  // namespace
 
 void train(const Pipeline& pipeline, const WeightSource& source, const RankOptions& options,
@@ -54,12 +67,7 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
   const RankMemory memory(options.placing.device);
   RankPipeline own(pipeline, seat.rank, source, options, seat.turns, seat.transport);
   if (seat.entering) own.on_entering(seat.entering);
-  if (!settings.resume.empty()) {
-    const CheckpointInfo info = read_checkpoint_info(settings.resume / "checkpoint.json");
-    load_checkpoint(settings.resume, info, pipeline, own);
-    reached.steps = info.steps;
-    reached.next_sample = info.next_sample;
-  }
+  continue_from(settings, pipeline, options.optimizer.kind, own, reached);
   const std::set<ValueId> needed = inputs_of(pipeline, own);
   Nanoseconds last = now();
   for (int i = 0; i < settings.steps; ++i) {
@@ -68,6 +76,7 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
         static_cast<std::int64_t>(pipeline.microbatches) * pipeline.graph.microbatch_size;
     if (settings.data) {
       samples = settings.data->in_step(reached.next_sample);
+      if (samples <= 0) throw RuntimeFault(stream_all("step ", step + 1, " has no samples"));
       own.step(settings.data->step(step, reached.next_sample, needed, options.placing));
       reached.next_sample = settings.data->after(reached.next_sample);
     } else {
@@ -77,13 +86,14 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
     reached.updates = own.updates();
     StepProgress progress{.step = reached.steps};
     gather_progress(progress, own, most_memory(memory, options.placing.device), seat.transport);
+    require_finite(progress.loss, progress.step);
     progress.seconds = seconds(now() - std::exchange(last, now()));
     progress.samples_per_second = static_cast<double>(samples) / progress.seconds;
     if (seat.rank == kZero && report) report(progress);
     const bool end = i + 1 == settings.steps;
     if (!settings.save.empty() &&
         (end || (settings.save_every > 0 && (i + 1) % settings.save_every == 0)))
-      save_checkpoint(settings.save, pipeline, own, options.placing, reached, seat.transport);
+      save_checkpoint(settings.save, pipeline, own, options, reached, seat.transport);
   }
 }
 

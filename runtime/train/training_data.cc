@@ -1,7 +1,9 @@
 #include "runtime/train/training_data.h"
 
 #include <algorithm>
+#include <string_view>
 
+#include "planner/io/files/digest.h"
 #include "planner/io/tensors/npy_header.h"
 #include "planner/ir/error.h"
 #include "runtime/model/mapped_file.h"
@@ -38,6 +40,17 @@ at::Tensor mapped(const std::filesystem::path& file, const Value& input,
   return map_tensor(file, header.begin, scalar_type(header.dtype), header.sizes);
 }
 
+/// Of the whole, or of pieces if that is much.
+std::string content_digest(const at::Tensor& file) {
+  constexpr std::size_t kWhole = std::size_t{64} << 20, kPieces = 256, kPiece = 64 << 10;
+  const std::string_view all(static_cast<const char*>(file.const_data_ptr()), file.nbytes());
+  if (all.size() <= kWhole) return sha256(all);
+  std::string pieces;
+  for (std::size_t i = 0; i < kPieces; ++i)
+    pieces += all.substr((all.size() - kPiece) / (kPieces - 1) * i, kPiece);
+  return sha256(pieces += all.substr(all.size() - kPiece));
+}
+
 }  // namespace
 
 TrainingData::TrainingData(const std::filesystem::path& folder, const Pipeline& pipeline)
@@ -58,6 +71,16 @@ TrainingData::TrainingData(const std::filesystem::path& folder, const Pipeline& 
   if (samples_ < samples_per_step_)
     throw ConfigError({first.string()},
                       stream_all("has ", samples_, " samples, a step needs ", samples_per_step_));
+}
+
+std::string TrainingData::digest() const {
+  std::string text;
+  for (const auto& [id, file] : files_) {
+    const Value& input = pipeline_.graph.value(id);
+    text += stream_all(input.name, " ", to_string(input.type.dtype), " ", file.sizes(), " ",
+                       content_digest(file), "\n");
+  }
+  return sha256(text);
 }
 
 std::int64_t TrainingData::in_step(std::int64_t sample) const {

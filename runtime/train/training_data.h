@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <string>
 
 #include "runtime/model/graph_stage.h"
 #include "runtime/model/pipeline.h"
@@ -22,6 +23,9 @@ class TrainingData {
   TrainingData(const std::filesystem::path& folder, const Pipeline& pipeline);
 
   std::int64_t samples() const { return samples_; }
+  /// SHA-256 of names, types, shapes and content; of a file of more than 64 MiB, of 256 pieces of
+  /// 64 KiB spread evenly over it. Equal data on all hosts have equal digests.
+  std::string digest() const;
   std::int64_t samples_per_step() const { return samples_per_step_; }
   /// Samples of the step that starts at `sample`.
   std::int64_t in_step(std::int64_t sample) const;

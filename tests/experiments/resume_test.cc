@@ -12,8 +12,8 @@
 #include <iterator>
 #include <thread>
 
-#include "experiments/folder_lock.h"
 #include "experiments/progress.h"
+#include "planner/io/files/folder_lock.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {
@@ -236,13 +236,13 @@ TEST_F(Sweep, WritesNowhereButInItsFolder) {
 TEST_F(Sweep, OneWriterAtATimeInAFolder) {
   std::filesystem::create_directories(folder_ / "out");
   {
-    const FolderLock lock(folder_ / "out", true);
+    const FolderLock lock(folder_ / "out", true, "taken");
     const Outcome outcome = run({"sweep.yaml", "--out", "out"});
     EXPECT_EQ(outcome.code, 2);
     EXPECT_THAT(outcome.err, HasSubstr("another pfeife-exp is writing to this folder"));
     EXPECT_EQ(finished_cases("out"), 0u);
   }
-  const FolderLock shard(folder_ / "out", false);
+  const FolderLock shard(folder_ / "out", false, "taken");
   EXPECT_EQ(run({"sweep.yaml", "--out", "out", "--shard", "1/20"}).code, 0)
       << "shards may share a folder";
 }

@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <random>
 
 #include "planner/ir/error.h"
 #include "runtime/model/safetensors_file.h"
 #include "runtime/train/training.h"
 #include "tests/runtime/npy_file.h"
 #include "tests/runtime/pipelines.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -61,6 +63,32 @@ std::vector<double> train_on_threads(const testing::Model& model, const Schedule
           [&](const StepProgress& progress) { losses.push_back(progress.loss); });
   });
   return losses;
+}
+
+/// What is said of a checkpoint that is not what was written; "" of one that is.
+std::string damage(const std::filesystem::path& checkpoint) {
+  return message_of([&] {
+    const CheckpointInfo info = read_checkpoint_info(checkpoint / "checkpoint.json");
+    std::vector<std::string> names;
+    for (const auto& [name, digest] : info.digests) names.push_back(name);
+    require_digests(checkpoint, info, names);
+  });
+}
+
+void flip_bit(const std::filesystem::path& file, std::uint64_t bit) {
+  std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+  stream.seekg(static_cast<std::streamoff>(bit / 8));
+  const int byte = stream.get() ^ (1 << (bit % 8));
+  stream.seekp(static_cast<std::streamoff>(bit / 8));
+  stream.put(static_cast<char>(byte));
+}
+
+void replace_in(const std::filesystem::path& file, const std::string& from, const std::string& to) {
+  std::ifstream in(file);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  ASSERT_NE(text.find(from), std::string::npos);
+  text.replace(text.find(from), from.size(), to);
+  std::ofstream(file) << text;
 }
 
 const ScheduleSpec kTwoRanks{"1f1b", 2, 4, 1, {}, {}};
@@ -137,6 +165,7 @@ TEST_F(Folder, ACheckpointThatWasCutOffIsRefusedByName) {
   train_on_threads(model, kTwoRanks, options, {.steps = 1, .save = folder_});
   const auto file = newest_checkpoint(folder_) / "model-00001-of-00002.safetensors";
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  EXPECT_THAT(damage(newest_checkpoint(folder_)), HasSubstr(file.filename().string()));
   try {
     train_on_threads(model, kTwoRanks, options, {.steps = 1, .resume = newest_checkpoint(folder_)});
     FAIL();
@@ -144,6 +173,44 @@ TEST_F(Folder, ACheckpointThatWasCutOffIsRefusedByName) {
     EXPECT_THAT(error.what(), HasSubstr("model-00001-of-00002.safetensors"));
     EXPECT_THAT(error.what(), HasSubstr("cut off"));
   }
+}
+
+// The smallest file whole, of the others 200 bits each, all different.
+TEST_F(Folder, NoBitOfACheckpointMayChange) {
+  const testing::Model model("tiny_mlp");
+  train_on_threads(model, kTwoRanks, options_of(Optimizer::Adam), {.steps = 1, .save = folder_});
+  const std::filesystem::path checkpoint = newest_checkpoint(folder_);
+  EXPECT_EQ(damage(checkpoint), "");
+  std::mt19937_64 random(21);
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
+    ++files;
+    const std::uint64_t bits = 8 * entry.file_size();
+    const bool whole = entry.path().filename() == "checkpoint.json";
+    for (std::uint64_t i = 0; i < (whole ? bits : 200); ++i) {
+      const std::uint64_t bit = whole ? i : random() % bits;
+      flip_bit(entry.path(), bit);
+      EXPECT_NE(damage(checkpoint), "") << entry.path() << " bit " << bit;
+      flip_bit(entry.path(), bit);
+    }
+  }
+  EXPECT_EQ(files, 6);
+  EXPECT_EQ(damage(checkpoint), "");
+}
+
+// The state of one parameter is renamed within the file, and the file's digest is ignored.
+TEST_F(Folder, AnIncompleteStateOfTheOptimizerIsRefusedByName) {
+  const testing::Model model("tiny_mlp");
+  const RankOptions options = options_of(Optimizer::Adam);
+  train_on_threads(model, kTwoRanks, options, {.steps = 1, .save = folder_});
+  const std::filesystem::path checkpoint = newest_checkpoint(folder_);
+  replace_in(checkpoint / "optimizer-00001-of-00002.safetensors", "/exp_avg\"", "/exp_avh\"");
+  EXPECT_THAT(message_of<std::exception>([&] {
+                train_on_threads(model, kTwoRanks, options, {.steps = 1, .resume = checkpoint});
+              }),
+              HasSubstr("exp_avg', which the model has"));
+  replace_in(checkpoint / "checkpoint.json", "\"optimizer-00001-of-00002.safetensors\",", "");
+  EXPECT_THAT(damage(checkpoint), HasSubstr("damaged"));
 }
 
 class Data : public Folder {
@@ -226,6 +293,53 @@ TEST_F(Data, TrainingContinuesAtTheSampleWhereItStopped) {
       model_, kOthers[1], options, {.steps = 3, .data = &data, .resume = newest_checkpoint(save)});
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_NEAR(rest.at(i), whole.at(2 + i), 1e-12 * whole[2 + i]);
+}
+
+TEST_F(Data, OtherContentTypesOrShapesHaveAnotherDigest) {
+  const std::int64_t step = 4 * model_.graph.microbatch_size;
+  std::set<std::string> digests;
+  for (const std::int64_t samples : {step, step + 1, 2 * step}) {
+    for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) write(i, samples);
+    digests.insert(TrainingData(folder_, pipeline_).digest());
+  }
+  const std::filesystem::path first = folder_ / (input(0).name + ".npy");
+  flip_bit(first, 8 * (std::filesystem::file_size(first) - 8));
+  digests.insert(TrainingData(folder_, pipeline_).digest());
+  EXPECT_EQ(digests.size(), 4u);
+  flip_bit(first, 8 * (std::filesystem::file_size(first) - 8));
+  digests.insert(TrainingData(folder_, pipeline_).digest());
+  EXPECT_EQ(digests.size(), 4u);
+}
+
+TEST_F(Data, TrainingOnOtherDataBeginsAtTheirFirstSample) {
+  const std::int64_t step = 4 * model_.graph.microbatch_size;
+  for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) write(i, 3 * step);
+  const TrainingData long_data(folder_, pipeline_);
+  const RankOptions options = options_of(Optimizer::Sgd);
+  const auto save = folder_ / "save";
+  train_on_threads(model_, kTwoRanks, options, {.steps = 2, .data = &long_data, .save = save});
+  for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) {
+    std::filesystem::remove(folder_ / (input(i).name + ".npy"));
+    write(i, step);
+  }
+  const TrainingData data(folder_, pipeline_);
+  const auto losses = train_on_threads(
+      model_, kTwoRanks, options, {.steps = 1, .data = &data, .resume = newest_checkpoint(save)});
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_TRUE(std::isfinite(losses[0]));
+}
+
+TEST_F(Folder, ALossThatIsNoNumberStopsTheTrainingAndSavesNothing) {
+  const testing::Model model("tiny_mlp");
+  RankOptions options = options_of(Optimizer::Sgd);
+  options.placing.double_precision = false;
+  options.optimizer.learning_rate = 1e38;
+  EXPECT_THAT(message_of<std::exception>([&] {
+                train_on_threads(model, kTwoRanks, options,
+                                 {.steps = 50, .save = folder_, .save_every = 0});
+              }),
+              ::testing::ContainsRegex("the loss of step [0-9]+ is -?(nan|inf)"));
+  EXPECT_THAT(names(), IsEmpty());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/io/files/atomic_file.h"
+#include "planner/io/files/digest.h"
 #include "planner/io/files/json_fields.h"
 #include "planner/ir/error.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 using namespace json_fields;
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;  // 1 had no digests
 
 std::int64_t count(const Json& root, const char* key) {
   const std::int64_t value = integer(field(root, key));
@@ -19,20 +20,32 @@ std::int64_t count(const Json& root, const char* key) {
   return value;
 }
 
+void require_plain_name(const std::string& name) {
+  if (std::filesystem::path(name).has_parent_path())
+    throw Malformed("'" + name + "' is no name of a file beside it");
+}
+
 /// Names of files in the same folder.
 std::vector<std::string> files(const Json& root, const char* key) {
   std::vector<std::string> names;
   for (const Json& name : array(field(root, key))) {
-    if (std::filesystem::path(text(name)).has_parent_path())
-      throw Malformed("'" + text(name) + "' is no name of a file beside it");
+    require_plain_name(text(name));
     names.push_back(text(name));
   }
   return names;
 }
 
-}  // namespace
+std::map<std::string, std::string> digests(const Json& root) {
+  std::map<std::string, std::string> found;
+  for (const auto& [name, digest] : object(field(root, "sha256")).items()) {
+    require_plain_name(name);
+    found[name] = text(digest);
+  }
+  return found;
+}
 
-std::string checkpoint_text(const CheckpointInfo& info) {
+/// The text but for its last entry, the digest of the rest.
+nlohmann::ordered_json without_own_digest(const CheckpointInfo& info) {
   nlohmann::ordered_json root;
   root["version"] = kVersion;
   root["model_digest"] = info.model_digest;
@@ -40,17 +53,34 @@ std::string checkpoint_text(const CheckpointInfo& info) {
   root["steps"] = info.steps;
   root["updates"] = info.updates;
   root["seed"] = std::to_string(info.seed);  // 64 bits without sign: no number of JSON
+  root["dataset"] = info.dataset;
+  root["samples"] = info.samples;
   root["next_sample"] = info.next_sample;
   root["model"] = info.model;
   root["optimizer_state"] = info.optimizer_state;
+  root["sha256"] = info.digests;
+  return root;
+}
+
+std::string dumped(const nlohmann::ordered_json& root) {
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string checkpoint_text(const CheckpointInfo& info) {
+  nlohmann::ordered_json root = without_own_digest(info);
+  root["own_sha256"] = sha256(dumped(root));
+  return dumped(root);
 }
 
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& file) {
   try {
-    const Json root = parse(read_file(file));
-    if (integer(field(root, "version")) != kVersion)
-      throw Malformed("a version that this program does not know");
+    const std::string written = read_file(file);
+    const Json root = parse(written);
+    if (const std::int64_t version = integer(field(root, "version")); version != kVersion)
+      throw Malformed("version " + std::to_string(version) +
+                      " of checkpoints; this program reads " + std::to_string(kVersion));
     CheckpointInfo info;
     info.model_digest = text(field(root, "model_digest"));
     info.optimizer = text(field(root, "optimizer"));
@@ -60,12 +90,31 @@ CheckpointInfo read_checkpoint_info(const std::filesystem::path& file) {
     if (seed.empty() || seed.size() > 20 || seed.find_first_not_of("0123456789") != seed.npos)
       throw Malformed("the seed is no number");
     info.seed = std::strtoull(seed.c_str(), nullptr, 10);
+    info.dataset = text(field(root, "dataset"));
+    info.samples = count(root, "samples");
     info.next_sample = count(root, "next_sample");
     info.model = files(root, "model");
     info.optimizer_state = files(root, "optimizer_state");
+    info.digests = digests(root);
+    if (checkpoint_text(info) != written)
+      throw Malformed(
+          "is damaged: its text is not what its own_sha256 says; take another checkpoint");
     return info;
   } catch (const Malformed& malformed) {
     throw ConfigError({file.string()}, malformed.what());
+  }
+}
+
+void require_digests(const std::filesystem::path& folder, const CheckpointInfo& info,
+                     const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto known = info.digests.find(name);
+    if (known == info.digests.end())
+      throw ConfigError({(folder / name).string()}, "checkpoint.json has no sha256 of the file");
+    if (sha256_file(folder / name) != known->second)
+      throw ConfigError({(folder / name).string()},
+                        "is damaged: its sha256 is not what checkpoint.json says; take another "
+                        "checkpoint");
   }
 }
 

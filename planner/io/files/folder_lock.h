@@ -1,7 +1,8 @@
-// One writer at a time in a folder of results; shards, which write different cases, may share it.
+// One writer at a time in a folder; those that write different files may share it.
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace pfeife {
 
@@ -9,8 +10,8 @@ namespace pfeife {
 /// nothing.
 class FolderLock {
  public:
-  /// Errors: ConfigError if another process has it.
-  FolderLock(const std::filesystem::path& folder, bool exclusive);
+  /// Errors: ConfigError with the message `taken` if another process has it.
+  FolderLock(const std::filesystem::path& folder, bool exclusive, const std::string& taken);
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
   ~FolderLock();

@@ -1,4 +1,4 @@
-#include "experiments/folder_lock.h"
+#include "planner/io/files/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,15 +10,14 @@
 
 namespace pfeife {
 
-FolderLock::FolderLock(const std::filesystem::path& folder, bool exclusive)
+FolderLock::FolderLock(const std::filesystem::path& folder, bool exclusive,
+                       const std::string& taken)
     : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (descriptor_ < 0) return;
   if (flock(descriptor_, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
     return;
   close(descriptor_);
-  throw ConfigError({folder.string(), 0, 0},
-                    "another pfeife-exp is writing to this folder; wait for it, or choose another "
-                    "one with --out");
+  throw ConfigError({folder.string(), 0, 0}, taken);
 }
 
 FolderLock::~FolderLock() {
