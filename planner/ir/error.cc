@@ -3,11 +3,31 @@
 #include <algorithm>
 #include <cctype>
 #include <numeric>
+#include <string_view>
 
 namespace pfeife {
 
+/// A message with control characters, which a terminal would obey, written as \x1b, and line ends
+/// within quotes, which are those of names, as \n.
+static std::string printable(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string shown;
+  bool in_name = false;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"') in_name = !in_name;
+    if (c == '\n' ? !in_name : byte >= 0x20 && byte != 0x7F)
+      shown += c;
+    else if (c == '\n')
+      shown += "\\n";
+    else
+      shown += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return shown;
+}
+
 std::string to_string(const SourceLocation& where) {
-  std::string text = where.file;
+  std::string text = printable(where.file);
   if (where.line > 0) text += ":" + std::to_string(where.line);
   if (where.line > 0 && where.column > 0) text += ":" + std::to_string(where.column);
   return text;
@@ -19,7 +39,7 @@ static std::string located(const SourceLocation& where, const std::string& messa
 }
 
 ConfigError::ConfigError(SourceLocation where, const std::string& message)
-    : std::runtime_error(located(where, message)), where_(std::move(where)) {}
+    : std::runtime_error(located(where, printable(message))), where_(std::move(where)) {}
 
 void throw_internal_error(const char* condition, const char* file, int line,
                           const std::string& message) {

@@ -126,6 +126,12 @@ TEST(Yaml, AnEmptyFileIsNothing) {
   }
 }
 
+TEST(Yaml, NamesInMessagesAreNotObeyedByATerminal) {
+  const auto document = YamlDocument::parse("\"a\\e[31m\\nb\": 3\n", "x\x1b.yaml");
+  EXPECT_EQ(message_of([&] { document.root().check_keys({"c"}); }).substr(0, 52),
+            "x\\x1b.yaml:1:1: unknown key \"a\\x1b[31m\\nb\". Keys all");
+}
+
 TEST(Yaml, AMissingFileIsAnErrorThatNamesIt) {
   EXPECT_EQ(message_of([] { YamlDocument::read("/nowhere/x.yaml"); }),
             "/nowhere/x.yaml: there is no such file; check the path");
