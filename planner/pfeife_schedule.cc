@@ -147,7 +147,8 @@ int run_generate(const Arguments& arguments) {
   }
   std::vector<std::size_t> memory;
   if (options.has("memory")) memory = whole_numbers(options.text("memory"), "--memory");
-  std::cout << write_schedule(build_schedule(spec, read_costs(options), memory));
+  std::cout << write_schedule(
+      build_schedule(completed(spec, options.has("loops")), read_costs(options), memory));
   return kFine;
 }
 

@@ -5,10 +5,14 @@
 
 namespace pfeife::tool {
 
-Schedule generate_schedule(ScheduleSpec spec, bool loops_given) {
+ScheduleSpec completed(ScheduleSpec spec, bool loops_given) {
   if (const auto refused = refusal(spec); refused && refused->loops && !loops_given)
     spec.loops = *refused->loops;
-  return generate(spec);
+  return spec;
+}
+
+Schedule generate_schedule(const ScheduleSpec& spec, bool loops_given) {
+  return generate(completed(spec, loops_given));
 }
 
 Schedule build_schedule(const ScheduleSpec& spec, const UnitCosts& costs,

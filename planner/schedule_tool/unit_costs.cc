@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "planner/ir/error.h"
@@ -86,7 +87,14 @@ double parse_ms(const std::string& option, const std::string& text) {
 
 UnitCosts parse_costs(const std::string& text) {
   UnitCosts costs;
-  for (const std::string& item : split(text, ',')) set(costs, item);
+  std::set<std::string> known;
+  for (const std::string& item : split(text, ',')) {
+    const std::string key = item.substr(0, item.find('='));
+    if (!known.insert(key).second) fail(item, "the key is there twice");
+    set(costs, item);
+  }
+  if (known.contains("b") && (known.contains("i") || known.contains("w")))
+    throw ConfigError({}, "--costs: b is i and w together; give b, or i and w");
   return costs;
 }
 

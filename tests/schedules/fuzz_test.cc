@@ -121,10 +121,33 @@ TEST(Fuzz, CostsAnswerOrRefuse) {
   std::mt19937 random(12);
   const std::vector<std::string> texts{"f=1,i=1,w=1,transfer=0.05", "f=15:10,b=30:20",
                                        "overlap=1.5,optimizer=2"};
-  for (int i = 0; i < 3000; ++i)
-    answers([&] {
-      stage_costs_of(parse_costs(mutated(texts[random() % texts.size()], texts, random)), 2);
+  constexpr int kCases = 3000;
+  int answered = 0;
+  for (int i = 0; i < kCases; ++i)
+    answered += answers([&] {
+      const std::string text = mutated(texts[random() % texts.size()], texts, random);
+      const StageCosts costs = stage_costs_of(parse_costs(text), 2);
+      for (const StageCost& stage : costs.stages)
+        for (const Nanoseconds time :
+             {stage.forward, stage.backward_input, stage.backward_weight, stage.optimizer})
+          EXPECT_TRUE(time >= Nanoseconds{0} && time <= Nanoseconds{1'000'000'000'000'000}) << text;
     });
+  EXPECT_GT(answered, kCases / 50) << "the mutations are not all nonsense";
+  EXPECT_LT(answered, kCases * 9 / 10) << "nonsense is refused";
+}
+
+TEST(Costs, AKeyIsGivenOnce) {
+  const auto message = [](const std::string& text) {
+    try {
+      parse_costs(text);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message("f=1,i=2,w=1"), "");
+  EXPECT_NE(message("f=1,f=2").find("the key is there twice"), std::string::npos);
+  EXPECT_NE(message("b=2,i=1").find("b is i and w together"), std::string::npos);
 }
 
 }  // namespace

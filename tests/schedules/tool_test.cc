@@ -98,6 +98,9 @@ TEST(Info, CountsOfASmallSchedule) {
 TEST(Generate, TakesTheFewestLoopsOfTheFamilyUnlessTold) {
   const ScheduleSpec spec{.family = "interleaved_1f1b", .ranks = 2, .microbatches = 4};
   EXPECT_EQ(stage_count(generate_schedule(spec, false)), 4u);
+  EXPECT_EQ(stage_count(build_schedule(
+                completed({.family = "zbv_greedy", .ranks = 2, .microbatches = 2}, false), {}, {})),
+            4u);
   EXPECT_THAT(message_of([&] { generate_schedule(spec, true); }),
               HasSubstr("nearest valid number of loops: 2"));
 }
