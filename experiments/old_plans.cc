@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* kEveryPlan[] = {"plan.yaml", "schedule.csv", "split_points.json",
                                       "timeline.svg", "trace.json"};
-constexpr const char* kSomePlans[] = {"schedule_torch.csv", "measurement.csv", "measurement.log"};
+constexpr const char* kSomePlans[] = {"schedule_torch.csv", "run_in_torch.py", "measurement.csv",
+                                      "measurement.log"};
 
 void remove_old(const std::filesystem::path& path) {
   std::error_code error;
@@ -25,7 +26,7 @@ void remove_old(const std::filesystem::path& path) {
 
 std::vector<const char*> plan_files() {
   std::vector<const char*> files(std::begin(kEveryPlan), std::end(kEveryPlan));
-  files.insert(files.end(), {"schedule_torch.csv", "measurement.csv"});
+  files.insert(files.end(), {"schedule_torch.csv", "run_in_torch.py", "measurement.csv"});
   return files;
 }
 

@@ -1,5 +1,6 @@
 #include "experiments/record.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "experiments/old_plans.h"
@@ -10,6 +11,7 @@
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/io/plan/split_points.h"
+#include "planner/io/plan/torch_script.h"
 #include "planner/io/results/chrome_trace.h"
 #include "planner/search/price/recomputation.h"
 #include "plots/timeline.h"
@@ -200,11 +202,17 @@ std::vector<Trace> traces_of(const Evaluation& plan) {
 void write_for_torch(const std::filesystem::path& folder, const Evaluation& evaluation,
                      const Plan& plan) {
   const char* const name = "schedule_torch.csv";
-  std::string why_not;
+  std::string why_not = torch_refusal(*evaluation.layers, plan), schedule;
   try {
-    write_file(folder / name, write_schedule(plan.schedule, Reader::Torch));
+    schedule = write_schedule(plan.schedule, Reader::Torch);
   } catch (const ConfigError& error) {
-    why_not = error.what();
+    if (why_not.empty()) why_not = error.what();
+  }
+  const auto points = split_points(*evaluation.layers, plan.partition);
+  if (why_not.empty()) {
+    write_file(folder / name, schedule);
+    if (std::ranges::all_of(points, [](const SplitPoint& p) { return p.why_not.empty(); }))
+      write_file(folder / "run_in_torch.py", torch_script());
   }
   write_file(folder / "split_points.json",
              split_points_text(*evaluation.layers, plan, why_not.empty() ? name : "", why_not));

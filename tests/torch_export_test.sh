@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A plan's exports, read by torch.distributed.pipelining itself: split_points.json cuts tiny_mlp where the plan does, and
-# every cell of schedule_torch.csv is an action; the example of configs/README.md runs on two ranks and gives the unsplit
-# module's loss. Usage: torch_export_test.sh PFEIFE_EXP REPOSITORY. Skipped (77) without a
+# every cell of schedule_torch.csv is an action; the script beside them runs chains and residual blocks on two ranks with
+# the losses and gradients of the unsplit module, and what torch cannot run is refused. Usage: torch_export_test.sh PFEIFE_EXP REPOSITORY. Skipped (77) without a
 # Python that has torch: python3, or $TORCH_PYTHON.
 set -euo pipefail
 exp=$1 repository=$2 python=${TORCH_PYTHON:-python3}
@@ -48,64 +48,85 @@ from torch import nn
 from torch.nn import functional as F
 
 
-class WithLoss(nn.Module):
+class Block(nn.Module):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.GELU()) for _ in range(6)))
+        self.norm, self.up, self.act, self.down = nn.LayerNorm(8), nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 8)
+
+    def forward(self, x):
+        return x + self.down(self.act(self.up(self.norm(x))))
+
+
+def chain():
+    return nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.GELU()) for _ in range(6)))
+
+
+def residual():
+    return nn.Sequential(*(Block() for _ in range(8)))
+
+
+class WithLoss(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
 
     def forward(self, x, y):
         return F.mse_loss(self.net(x), y)
 
 
-def wrapped(batch=4):
-    return WithLoss(), {"x": torch.zeros(batch, 8), "y": torch.zeros(batch, 8)}
+def chain_for_export(batch=4):
+    return WithLoss(chain()), {"x": torch.zeros(batch, 8), "y": torch.zeros(batch, 8)}
+
+
+def residual_for_export(batch=4):
+    return WithLoss(residual()), {"x": torch.zeros(batch, 8), "y": torch.zeros(batch, 8)}
+
+
+def chain_parts(batch):
+    return chain(), torch.randn(batch, 8), F.mse_loss, torch.randn(batch, 8)
+
+
+def residual_parts(batch):
+    return residual(), torch.randn(batch, 8), F.mse_loss, torch.randn(batch, 8)
 EOF
-"$python" "$repository/configs/models/export_models.py" --module "$folder/wrapped.py:wrapped" --out "$folder" > /dev/null
-{
-  cat << 'EOF'
-import json, pathlib, sys
+for model in chain residual; do
+  "$python" "$repository/configs/models/export_models.py" --module "$folder/wrapped.py:${model}_for_export" --name $model \
+    --out "$folder" > /dev/null
+done
 
-import torch
-import torch.distributed as dist
-from torch.distributed.pipelining import SplitPoint, pipeline
-from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
-from torch.nn.functional import mse_loss
-from wrapped import WithLoss
-
-torch.manual_seed(1)
-module, x, y = WithLoss().net, torch.randn(16, 8), torch.randn(16, 8)
-unsplit = mse_loss(module(x), y).item()
-dist.init_process_group("gloo")
-folder, rank, device, prefix, losses = pathlib.Path(sys.argv[1]), dist.get_rank(), torch.device("cpu"), "net.", []
-
-
-def loss_fn(output, target):
-    losses.append(mse_loss(output, target))
-    return losses[-1]
-EOF
-  sed -n '/^### A plan in torch/,/^## /{/^```python/,/^```$/p}' "$repository/configs/README.md" | grep -v '^```'
-  cat << 'EOF'
-assert bool(losses) == stages[-1].is_last
-if losses:
-    assert len(losses) == 4 and abs(sum(losses).item() / 4 - unsplit) < 1e-6 * abs(unsplit), (losses, unsplit)
-EOF
-} > "$folder/example.py"
-grep -o 'for stage in stages: stage\._[a-z0-9_]* = list' "$repository/configs/README.md" > "$folder/greet.py"
-sed "/^schedule = /e cat $folder/greet.py" "$folder/example.py" > "$folder/example_v.py"
-
-# runs FAMILY FILE: a plan of the family, two stages on each of two ranks.
-runs() {
+# plan MODEL FAMILY CUTS: a plan of two stages on each of two ranks, in $plan.
+plan() {
   cat > "$folder/wrapped.yaml" << EOF
 version: 1
-model: wrapped.pt2
+model: $1.pt2
 cluster: $repository/configs/clusters/laptop.yaml
 cases: {devices: 2, microbatches: 4}
-plan: {families: [$1], loops: 2}
+plan: {families: [$2], loops: 2, cuts: $3}
 baselines: []
 engines: estimate
 EOF
-  "$exp" "$folder/wrapped.yaml" --out "$folder/$1" --quiet > /dev/null
-  (cd "$folder" && "$python" -m torch.distributed.run --standalone --nproc-per-node 2 "$2" "$folder/$1"/*/planned)
+  plan=$folder/$1,$2,$3
+  "$exp" "$folder/wrapped.yaml" --out "$plan" --quiet > /dev/null
+  plan=$(echo "$plan"/*/planned)
 }
-runs interleaved_1f1b example.py
-runs zbv_greedy example_v.py
+
+# runs MODEL FAMILY CUTS: its losses and gradients in torch are those of the unsplit module.
+runs() {
+  plan "$@"
+  (cd "$folder" && "$python" -m torch.distributed.run --standalone --nproc-per-node 2 "$plan/run_in_torch.py" \
+    "wrapped.py:$1_parts" --prefix net. --check 2> log) > "$folder/said" || { cat "$folder/log"; exit 1; }
+  grep -q 'as unsplit' "$folder/said" || { echo "$*: torch printed no loss"; exit 1; }
+}
+runs chain interleaved_1f1b search
+runs chain zbv_greedy search
+runs residual interleaved_1f1b '[10,12,24]'
+
+# refused MODEL FAMILY CUTS REASON: there is no schedule, for this reason.
+refused() {
+  plan "$1" "$2" "$3"
+  [[ ! -e $plan/run_in_torch.py && ! -e $plan/schedule_torch.csv ]] || { echo "$*: not refused"; exit 1; }
+  grep -q "\"schedule_why_not\": .*$4" "$plan/split_points.json" || { echo "$*: no such reason"; exit 1; }
+}
+refused residual interleaved_1f1b '[8,10,24]' 'torch sends values to the next stage only'
+refused residual zbv '[9,19,29]' 'has been detached in-place'
+refused residual dualpipev '[9,19,29]' 'has been detached in-place'

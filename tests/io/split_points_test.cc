@@ -50,6 +50,67 @@ TEST(SplitPoints, ANewOrderHasNone) {
   EXPECT_THAT(split_points(reordered, {{0}})[0].why_not, HasSubstr("captured order"));
 }
 
+/// Three stages of two layers, run as 1f1b or with I and W apart; a value leads from each layer to
+/// the next.
+struct Chain {
+  Layers layers = with_modules({"a", "b", "c", "d", "e", "f"});
+  Plan plan;
+  explicit Chain(bool split) {
+    plan.partition = {{1, 3}};
+    for (std::int64_t s = 0; s < 3; ++s) {
+      plan.placement.rank_of_stage.emplace_back(s);
+      std::vector<Cell> row{Action{Op::Forward, StageId{s}, MicrobatchId{0}}};
+      for (const Op op :
+           split ? std::vector{Op::BackwardInput, Op::BackwardWeight} : std::vector{Op::Backward})
+        row.emplace_back(Action{op, StageId{s}, MicrobatchId{0}});
+      plan.schedule.rows.push_back(row);
+    }
+    for (std::int64_t l = 0; l < 6; ++l) {
+      if (l < 5)
+        layers.values.push_back(
+            {"n" + std::to_string(l), LayerId{l}, {LayerId{l + 1}}, Bytes{8}, Bytes{8}, {}});
+      layers.parameters.push_back({.name = "p", .users = {LayerId{l}}});
+    }
+  }
+  std::string refusal() const { return torch_refusal(layers, plan); }
+};
+
+// What torch 2.11 itself does with these is in torch_export_test.sh.
+TEST(TorchRefusal, AChainIsRun) {
+  EXPECT_EQ(Chain(false).refusal(), "");
+  EXPECT_EQ(Chain(true).refusal(), "");
+}
+
+TEST(TorchRefusal, AValueThatPassesOverAStageIsNot) {
+  Chain chain(false);
+  chain.layers.values[1].consumers.push_back(LayerId{4});
+  EXPECT_THAT(chain.refusal(), HasSubstr("\"n1\" of stage 0 is read in stage 2: torch sends"));
+}
+
+TEST(TorchRefusal, AResidualInItsStageIsNotWhereBackwardIsSplit) {
+  for (const bool split : {false, true}) {
+    Chain chain(split);
+    chain.layers.values[2].consumers.push_back(LayerId{4});  // layer 2 to 3, and over the cut
+    if (split) {
+      EXPECT_THAT(chain.refusal(), HasSubstr("\"n2\" of stage 1 is sent, and read in its stage"));
+      chain.layers.parameters[3].users.clear();  // layer 3 keeps nothing for its W
+    }
+    EXPECT_EQ(chain.refusal(), "");
+  }
+}
+
+TEST(TorchRefusal, AValueThatItsLayerGoesOnToReadIsNotWhereBackwardIsSplit) {
+  Chain chain(true);
+  chain.layers.values[3].name = "an operator before n3";
+  EXPECT_THAT(chain.refusal(), HasSubstr("of stage 1 is sent"));
+}
+
+TEST(TorchRefusal, TheFirstStageHasNoBackwardInputThere) {
+  Chain chain(true);
+  chain.layers.values[0].consumers.push_back(LayerId{2});
+  EXPECT_EQ(chain.refusal(), "");
+}
+
 TEST(SplitPoints, TheFileHasASplitSpecOnlyIfEveryCutIsOne) {
   Plan plan;
   plan.model = "m.pt2";

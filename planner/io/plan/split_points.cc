@@ -30,6 +30,31 @@ SplitPoint split_point(const std::vector<Layer>& layers, std::size_t cut) {
               ", neither before nor after a call of a submodule"};
 }
 
+std::vector<std::size_t> stage_of_layer(const Layers& layers, const Partition& partition) {
+  std::vector<std::size_t> stage(layers.layers.size());
+  for (std::size_t s = 0; s < partition.stages(); ++s)
+    for (std::size_t l = partition.begin(s); l < partition.end(s, stage.size()); ++l) stage[l] = s;
+  return stage;
+}
+
+/// [stage] Its backward comes in two parts.
+std::vector<bool> split_backward(const Plan& plan) {
+  std::vector<bool> split(plan.partition.stages());
+  for (const auto& row : plan.schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& action) {
+        if (action.op == Op::BackwardInput) split[action.stage.index()] = true;
+      });
+  return split;
+}
+
+std::vector<bool> layers_with_parameters(const Layers& layers) {
+  std::vector<bool> has(layers.layers.size());
+  for (const LayerParameter& parameter : layers.parameters)
+    for (const LayerId user : parameter.users) has[user.index()] = true;
+  return has;
+}
+
 }  // namespace
 
 std::vector<SplitPoint> split_points(const Layers& layers, const Partition& partition) {
@@ -44,6 +69,33 @@ std::vector<SplitPoint> split_points(const Layers& layers, const Partition& part
     points.push_back(std::move(point));
   }
   return points;
+}
+
+std::string torch_refusal(const Layers& layers, const Plan& plan) {
+  const std::vector<std::size_t> stage = stage_of_layer(layers, plan.partition);
+  const std::vector<bool> split = split_backward(plan);
+  const std::vector<bool> has_parameters = layers_with_parameters(layers);
+  for (const LayerValue& value : layers.values) {
+    const std::size_t made = value.producer.index(), from = stage[made];
+    if (value.consumers.empty()) continue;
+    const std::size_t to = stage[value.consumers.back().index()];
+    const std::string what = "\"" + value.name + "\" of stage " + std::to_string(from);
+    if (to > from + 1)
+      return what + " is read in stage " + std::to_string(to) +
+             ": torch sends values to the next stage only, and runs no skips; cut where nothing "
+             "passes over a stage";
+    if (to == from || from == 0 || !split[from]) continue;
+    // A layer may go on after the operator that made the value.
+    bool read = has_parameters[made] && value.name != layers.layers[made].name;
+    for (const LayerId reader : value.consumers)
+      read = read || (stage[reader.index()] == from && has_parameters[reader.index()]);
+    if (read)
+      return what + " is sent, and read in its stage, too, as a residual is: torch detaches it " +
+             "after backward-input (I), and backward-weight (W) then fails (\"saved tensor that " +
+             "has been detached in-place\"); cut where nothing else is read across, or take a " +
+             "family without I and W";
+  }
+  return "";
 }
 
 std::string split_points_text(const Layers& layers, const Plan& plan, const std::string& schedule,

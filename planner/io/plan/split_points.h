@@ -27,6 +27,15 @@ struct SplitPoint {
 /// [cut] Linear in layers x cuts.
 std::vector<SplitPoint> split_points(const Layers& layers, const Partition& partition);
 
+/// Why torch 2.11 cannot run the plan's schedule on these layers; "" if nothing is known against
+/// it:
+/// - a value is read beyond the stage after its own: torch sends to neighbours only;
+/// - a stage with backward-input apart from backward-weight (not the first, of which torch leaves
+/// the former out) sends
+///   a value that an operator with parameters may read in the stage, too: torch detaches what is
+///   sent in place after backward-input, and autograd then refuses it to backward-weight.
+std::string torch_refusal(const Layers& layers, const Plan& plan);
+
 /// The text of split_points.json. `schedule` = name of the schedule's file in torch's form, "" if
 /// there is none, then `why_not` says why.
 std::string split_points_text(const Layers& layers, const Plan& plan, const std::string& schedule,
