@@ -10,13 +10,13 @@ namespace pfeife {
 namespace {
 
 /// What a stage does of its own between two moments of its rank's row.
-struct Own {
+struct RowWork {
   double forward = 0, input = 0, weight = 0;
 };
 
 /// Of one stage: all it does; what it has done before its first B or I, and by the end of its last.
 struct Moments {
-  Own all, before, until;
+  RowWork all, before, until;
 };
 
 std::vector<Moments> moments(const Schedule& schedule, std::size_t stages) {
@@ -24,14 +24,14 @@ std::vector<Moments> moments(const Schedule& schedule, std::size_t stages) {
   for (const auto& row : schedule.rows)
     for (const Cell& cell : row)
       for_each_action(cell, [&](const Action& action) {
-        Moments& of = found[action.stage.index()];
+        Moments& counts = found[action.stage.index()];
         const bool whole = action.op == Op::Backward;
         const bool input = whole || action.op == Op::BackwardInput;
-        if (input && of.all.input == 0) of.before = of.all;
-        of.all.forward += action.op == Op::Forward;
-        of.all.input += input;
-        of.all.weight += whole || action.op == Op::BackwardWeight;
-        if (input) of.until = of.all;
+        if (input && counts.all.input == 0) counts.before = counts.all;
+        counts.all.forward += action.op == Op::Forward;
+        counts.all.input += input;
+        counts.all.weight += whole || action.op == Op::BackwardWeight;
+        if (input) counts.until = counts.all;
       });
   return found;
 }
@@ -64,9 +64,10 @@ class Chain {
                         input_[q] + down_[last] - down_[s] +
                         (last > s ? costs_.action_overhead(last) - costs_.action_overhead(s) : 0);
     const double step = part(s, p, q, Work::Optimizer) + costs_.step_overhead(s);
-    return {comes + own(s, p, q, {}, m.all) + step, comes + own(s, p, q, {}, m.until) + exit,
-            turn + own(s, p, q, m.before, m.all) + step,
-            turn + own(s, p, q, m.before, m.until) + exit};
+    return {comes + row_time(s, p, q, {}, m.all) + step,
+            comes + row_time(s, p, q, {}, m.until) + exit,
+            turn + row_time(s, p, q, m.before, m.all) + step,
+            turn + row_time(s, p, q, m.before, m.until) + exit};
   }
   double longest(std::size_t s, std::size_t p, std::size_t q) const {
     return std::ranges::max(paths(s, p, q));
@@ -111,7 +112,8 @@ class Chain {
     const std::vector<double>& prefix = model_.time(costs_.kind(s), work);
     return prefix[q] - prefix[p];
   }
-  double own(std::size_t s, std::size_t p, std::size_t q, const Own& from, const Own& to) const {
+  double row_time(std::size_t s, std::size_t p, std::size_t q, const RowWork& from,
+                  const RowWork& to) const {
     const double forwards = to.forward - from.forward, inputs = to.input - from.input;
     return forwards * part(s, p, q, Work::Forward) + inputs * part(s, p, q, Work::BackwardInput) +
            (to.weight - from.weight) * part(s, p, q, Work::BackwardWeight) +

@@ -64,7 +64,7 @@ class Alternatives {
 
   /// Takes what a search has found. A bound holds for the plans of the schedules that are listed,
   /// and for every order only if the best plan is one built for its costs (SearchOutcome::bound).
-  void take(std::size_t i, SearchOutcome outcome) {
+  void keep_outcome(std::size_t i, SearchOutcome outcome) {
     AlternativeOutcome& one = all_[i];
     candidates_ += outcome.candidates;
     // More effort does not always end at a better plan; what it proves holds for the other, too.
@@ -90,7 +90,7 @@ class Alternatives {
     brief.iterations =
         options_.iterations == 0 ? kLittleEffort : std::min(options_.iterations, kLittleEffort);
     for (const std::size_t i : by([&](std::size_t k) { return all_[k].bound(); }))
-      if (all_[i].bound() < best_time()) take(i, searcher_(problems_[i], brief));
+      if (all_[i].bound() < best_time()) keep_outcome(i, searcher_(problems_[i], brief));
   }
 
   void search_fully() {
@@ -99,7 +99,7 @@ class Alternatives {
     for (const std::size_t i : by(promise)) {
       if (searched == kSearchedFully) break;
       if (searched > 0 && (!all_[i].searched || all_[i].bound() >= best_time())) continue;
-      take(i, searcher_(problems_[i], options_));
+      keep_outcome(i, searcher_(problems_[i], options_));
       ++searched;
     }
     best_ = by(promise)[0];

@@ -149,17 +149,17 @@ class Ranking {
 void exchange(Order order, Ranking& ranking) {
   ranking.judge({order});
   for (std::size_t round = 0; round < kRounds; ++round) {
-    std::vector<Order> near;
+    std::vector<Order> exchanged;
     for (std::size_t a = 0; a < order.size(); ++a)
       for (std::size_t b = a + 1; b < order.size(); ++b) {
-        near.push_back(order);
-        std::swap(near.back()[a], near.back()[b]);
+        exchanged.push_back(order);
+        std::swap(exchanged.back()[a], exchanged.back()[b]);
       }
-    ranking.judge(near);
-    const auto best = std::ranges::min_element(near, {}, [&](const Order& o) {
+    ranking.judge(exchanged);
+    const auto best = std::ranges::min_element(exchanged, {}, [&](const Order& o) {
       return std::pair{ranking.score(o), o};
     });
-    if (best == near.end() || ranking.score(*best) >= ranking.score(order)) return;
+    if (best == exchanged.end() || ranking.score(*best) >= ranking.score(order)) return;
     order = *best;
   }
 }

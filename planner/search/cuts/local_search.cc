@@ -51,9 +51,9 @@ class Worth {
  public:
   explicit Worth(Candidates& candidates) : candidates_(candidates) {}
   /// Only below `enough` is it sure to be exact.
-  double operator()(const Cuts& cuts, double time, bool sure, double enough) {
+  double operator()(const Cuts& cuts, double time, bool exact, double enough) {
     const double value = candidates_.weigh(cuts, time);
-    if (sure || value >= enough || value >= kTooFull) return value;
+    if (exact || value >= enough || value >= kTooFull) return value;
     const auto [at, added] = exact_.try_emplace(cuts, 0.0);
     if (added) at->second = candidates_.weigh(cuts, candidates_.search_time(cuts));
     return at->second;
@@ -84,7 +84,7 @@ class Fastest {
   Fastest(Candidates& candidates, double most)
       : worth_(candidates), candidates_(candidates), most_(most) {}
   std::size_t operator()(const std::vector<Cuts>& moves, double& least) {
-    candidates_.search_times(moves, times_, sure_);
+    candidates_.search_times(moves, times_, exact_);
     order_.clear();
     for (std::size_t k = 0; k < moves.size(); ++k)
       if (times_[k] < least) order_.push_back(k);
@@ -92,7 +92,7 @@ class Fastest {
     std::size_t best = moves.size();
     for (const std::size_t k : order_) {
       if (times_[k] >= least || candidates_.work() > most_) break;
-      const double value = worth_(moves[k], times_[k], sure_[k] != 0, least);
+      const double value = worth_(moves[k], times_[k], exact_[k] != 0, least);
       if (value < least) least = value, best = k;
     }
     return best;
@@ -103,7 +103,7 @@ class Fastest {
   Candidates& candidates_;
   double most_;
   std::vector<double> times_;
-  std::vector<char> sure_;
+  std::vector<char> exact_;
   std::vector<std::size_t> order_;
 };
 
@@ -141,7 +141,7 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
   Scored now = from, best = from;
   std::vector<Cuts> moves(Program::kLanes);
   std::vector<double> times;
-  std::vector<char> sure;
+  std::vector<char> exact;
   Worth worth(candidates);
   for (std::size_t batch = 0; batch < batches; ++batch) {
     const double done = static_cast<double>(batch) / static_cast<double>(batches);
@@ -151,10 +151,10 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
     const double chance = random.unit();
     const double limit = now.score - temperature * std::log(std::max(chance, 1e-12));
     const bool fits = now.score < kTooFull;  // else few moves need a time
-    if (fits) candidates.search_times(moves, times, sure);
+    if (fits) candidates.search_times(moves, times, exact);
     for (std::size_t k = 0; k < moves.size(); ++k) {
       if ((fits && times[k] > limit) || moves[k] == now.cuts) continue;
-      const double value = fits ? worth(moves[k], times[k], sure[k] != 0, limit)
+      const double value = fits ? worth(moves[k], times[k], exact[k] != 0, limit)
                                 : score_by_room(candidates, moves[k]);
       if (value > limit) continue;
       now = {moves[k], value};

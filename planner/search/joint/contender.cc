@@ -5,8 +5,8 @@
 namespace pfeife {
 
 void Contender::make_room() {
-  if (has_room || candidates->best()) return;
-  has_room = true;
+  if (tried_roomy_cuts || candidates->best()) return;
+  tried_roomy_cuts = true;
   start = score(*candidates, roomy_cuts(*candidates, start.cuts));
   offer(start.cuts);
 }
@@ -34,7 +34,7 @@ void Contender::descend_and_offer(const Cuts& cuts) {
 
 void Contender::descend_from_nearest() {
   if (proof && !proof->nearest().empty()) {
-    near = true;
+    tried_nearest_cuts = true;
     const Scored found = score(*candidates, proof->nearest());
     if (found.score < start.score) start = found;
   }

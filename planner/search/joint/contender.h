@@ -24,8 +24,8 @@ struct Contender {
   double certified = 0;      ///< ns; the part of that which a certificate can say
   std::vector<Cuts> simple;  ///< simple_cuts
   Scored start;
-  bool near = false;                    ///< what the proof came near to has been tried
-  bool has_room = false;                ///< the start has been looked for where memory suffices
+  bool tried_nearest_cuts = false;      ///< of the proof (BranchAndBound::nearest)
+  bool tried_roomy_cuts = false;        ///< as a start (roomy_cuts)
   std::size_t rounds_without_plan = 0;  ///< of its tree
   double branched = 0;                  ///< about ns of one core that its tree has taken
   std::string impossible;               ///< why it has no cuts at all; "" = it may

@@ -28,10 +28,11 @@ Layers cut_only_at(const Partition& cuts, Layers layers) {
 void certify(const Problem& listed, const std::vector<AnyOrder>& any_order,
              SearchOutcome& outcome) {
   const std::vector<std::int64_t> all(listed.cuts->stages(), 0);
-  CertifiedNode each;
-  each.then = CertifiedNode::Then::Each;
+  CertifiedNode every_cut;
+  every_cut.then = CertifiedNode::Then::Each;
   std::vector<CertifiedProof> proofs;
-  for (const ScheduleSpec& spec : listed.schedules) proofs.push_back({spec, all, {}, {}, {each}});
+  for (const ScheduleSpec& spec : listed.schedules)
+    proofs.push_back({spec, all, {}, {}, {every_cut}});
   std::int64_t bound = outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
   if (!outcome.plans.empty() && outcome.plans.front().order)
     for (const AnyOrder& one : any_order) {

@@ -63,14 +63,14 @@ class JointSearch {
     return order;
   }
   template <class Work>
-  void each(const std::vector<std::size_t>& numbers, const Work& work) {
+  void visit(const std::vector<std::size_t>& numbers, const Work& work) {
     parallel_for(numbers.size(), options_.threads,
                  [&](std::size_t i) { work(contenders_[numbers[i]]); });
   }
 
   /// The same in this order until about `budget` ns of one core are spent: counted, not measured.
   template <class Work>
-  void each_within(double budget, const std::vector<std::size_t>& numbers, const Work& work) {
+  void visit_within(double budget, const std::vector<std::size_t>& numbers, const Work& work) {
     parallel_while(budget, numbers.size(), kSideBySide, options_.threads, [&](std::size_t k) {
       Contender& c = contenders_[numbers[k]];
       const double before = c.work();

@@ -52,7 +52,7 @@ void JointSearch::place_start() {
       contenders_[i].impossible =
           stream_all("the model has no ", spec.stages(), " stages: too few legal cuts");
   }
-  each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
+  visit(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
     const ScheduleSpec& spec = problem_.schedules[c.number];
     c.candidates = std::make_unique<Candidates>(model_, problem_, spec);
     c.floor = segment_bound(model_, problem_, c.candidates->schedule());
@@ -60,18 +60,20 @@ void JointSearch::place_start() {
       c.simple.push_back(stage_cuts(model_, c.candidates->costs(), c.candidates->schedule()));
     c.start.score = kInfinite;
     std::vector<double> times;
-    std::vector<char> sure;
-    c.candidates->search_times(c.simple, times, sure);
+    std::vector<char> exact;
+    c.candidates->search_times(c.simple, times, exact);
     for (std::size_t k = 0; k < c.simple.size(); ++k)
       if (const double worth = c.candidates->weigh(c.simple[k], times[k]);
           c.start.cuts.empty() || worth < c.start.score)
         c.start = {c.simple[k], worth};
   });
-  each_within(kJudging, ranked([](const Contender& c) { return c.start.score; }), [](Contender& c) {
-    if (c.start.score < Candidates::kTooFull) c.offer(c.start.cuts);
-    for (const Cuts& cuts : c.simple)
-      if (&cuts == &c.simple.front() || !c.candidates->surely_too_full(cuts)) c.offer(cuts);
-  });
+  visit_within(kJudging, ranked([](const Contender& c) { return c.start.score; }),
+               [](Contender& c) {
+                 if (c.start.score < Candidates::kTooFull) c.offer(c.start.cuts);
+                 for (const Cuts& cuts : c.simple)
+                   if (&cuts == &c.simple.front() || !c.candidates->surely_too_full(cuts))
+                     c.offer(cuts);
+               });
   find_first();
 }
 
@@ -79,25 +81,25 @@ void JointSearch::place_start() {
 void JointSearch::find_first() {
   const std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
   for (std::size_t k = 0; k < order.size() && best_time() == kInfinite; k += kSideBySide)
-    each({order.begin() + static_cast<std::ptrdiff_t>(k),
-          order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), k + kSideBySide))},
-         [](Contender& c) { c.make_room(); });
+    visit({order.begin() + static_cast<std::ptrdiff_t>(k),
+           order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), k + kSideBySide))},
+          [](Contender& c) { c.make_room(); });
 }
 
 void JointSearch::polish_first() {
   std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
   order.resize(std::min(order.size(), kPolishedFirst));
-  each(order, [](Contender& c) { c.descend_and_offer(c.start.cuts); });
+  visit(order, [](Contender& c) { c.descend_and_offer(c.start.cuts); });
 }
 
 /// From the start of every schedule, or what its proof came near to.
 void JointSearch::descend_all() {
-  each_within(kDescents, ranked([](const Contender& c) { return c.bound(); }),
-              [&, target = best_time()](Contender& c) {
-                if (!may_beat(c, target)) return;
-                c.make_room();
-                c.descend_from_nearest();
-              });
+  visit_within(kDescents, ranked([](const Contender& c) { return c.bound(); }),
+               [&, target = best_time()](Contender& c) {
+                 if (!may_beat(c, target)) return;
+                 c.make_room();
+                 c.descend_from_nearest();
+               });
   share_cuts();
 }
 
@@ -113,10 +115,10 @@ void JointSearch::descend_more(std::size_t span) {
   std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
   std::erase_if(order, [&](std::size_t i) {
     const Contender& c = contenders_[i];
-    return c.near || !c.proof || c.proof->nearest().empty();
+    return c.tried_nearest_cuts || !c.proof || c.proof->nearest().empty();
   });
-  each_within(static_cast<double>(span) * kDescentsMore, order,
-              [](Contender& c) { c.descend_from_nearest(); });
+  visit_within(static_cast<double>(span) * kDescentsMore, order,
+               [](Contender& c) { c.descend_from_nearest(); });
 }
 
 void JointSearch::anneal_best(std::size_t span) {
@@ -134,7 +136,7 @@ void JointSearch::anneal_best(std::size_t span) {
       anneal_run(c, run);
     }
   };
-  each_within(kDescents, order, [&, target = best_time()](Contender& c) {
+  visit_within(kDescents, order, [&, target = best_time()](Contender& c) {
     if (may_beat(c, target)) anneal_runs(c, kAnnealing, 0);
   });
   share_cuts();
@@ -148,7 +150,7 @@ void JointSearch::anneal_best(std::size_t span) {
     return candidates.best_time() > kClose * best ||
            candidates.excess(candidates.best_cuts()) < -room;
   });
-  each(order, [&](Contender& c) { anneal_runs(c, kLonger, kMostRuns); });
+  visit(order, [&](Contender& c) { anneal_runs(c, kLonger, kMostRuns); });
   share_cuts();
 }
 
@@ -169,12 +171,12 @@ void JointSearch::share_cuts() {
   for (const std::size_t i : by_time())
     if (auto& some = good[contenders_[i].candidates->stages()]; some.size() < kShared)
       some.push_back(contenders_[i].candidates->best_cuts());
-  each_within(kDescents, ranked([](const Contender& c) { return c.bound(); }), [&](Contender& c) {
+  visit_within(kDescents, ranked([](const Contender& c) { return c.bound(); }), [&](Contender& c) {
     const auto some = good.find(c.candidates->stages());
     if (some == good.end()) return;
     std::vector<double> times;
-    std::vector<char> sure;
-    c.candidates->search_times(some->second, times, sure);
+    std::vector<char> exact;
+    c.candidates->search_times(some->second, times, exact);
     Scored best = c.start;
     for (std::size_t k = 0; k < times.size(); ++k)
       if (times[k] < best.score)

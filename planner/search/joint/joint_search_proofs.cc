@@ -44,9 +44,9 @@ void JointSearch::bound_all() {
   if (model_.all_linked()) raise_floors(target);
   std::vector<std::size_t> order = ranked(by_start);
   order.resize(std::min(order.size(), kSideBySide));
-  each(order, bound_one);
+  visit(order, bound_one);
   if (linked_only(contenders_)) raise_floors(target);
-  each_within(kFirstBounds, ranked(by_start), bound_one);
+  visit_within(kFirstBounds, ranked(by_start), bound_one);
   bound_unproven();
 }
 
@@ -54,8 +54,8 @@ void JointSearch::bound_all() {
 void JointSearch::bound_more(std::size_t span) {
   std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
   std::erase_if(order, [&](std::size_t i) { return contenders_[i].proof != nullptr; });
-  each_within(static_cast<double>(span) * kBounding, order,
-              [&, target = best_time()](Contender& c) { bound(c, target); });
+  visit_within(static_cast<double>(span) * kBounding, order,
+               [&, target = best_time()](Contender& c) { bound(c, target); });
   descend_more(span);
 }
 
@@ -88,7 +88,7 @@ void JointSearch::bound_any_order() {
 /// What holds for linked stages and needs no tree: where all are, and once the class that is
 /// covered has no others.
 void JointSearch::raise_floors(double target) {
-  each(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
+  visit(ranked([](const Contender&) { return 0; }), [&](Contender& c) {
     const std::vector<CutCosts::Latency> none(c.candidates->stages(), {0, 0});
     c.certified = stage_bound(model_, c.candidates->costs(), c.candidates->schedule(), none,
                               std::min(target, Candidates::kTooFull));

@@ -31,18 +31,18 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Takes a plan if it is the best so far, or smaller than those that are as fast, and the least bad
 /// failure.
-void take(const std::optional<PlannedSchedule>& plan, const std::optional<Infeasible>& lack,
-          BuiltPlan& result) {
+void keep_better(const std::optional<PlannedSchedule>& plan, const std::optional<Infeasible>& lack,
+                 BuiltPlan& result) {
   note_closest(lack, result.closest);
   if (!plan) return;
   if (!result.plan || plan->estimate < result.plan->estimate) result.plan = plan;
   result.front.push_back(*plan);
   result.front = pareto_front(std::move(result.front));
 }
-void take(const Candidates& candidates, BuiltPlan& result) {
+void keep_better(const Candidates& candidates, BuiltPlan& result) {
   std::optional<PlannedSchedule> plan = candidates.best();
   if (plan) plan->order = candidates.schedule();
-  take(plan, candidates.closest(), result);
+  keep_better(plan, candidates.closest(), result);
 }
 
 /// Every microbatch's forward and backward before the next one's: no order needs less memory.
@@ -88,10 +88,10 @@ class Run {
     const bool fits = built->best() || (present_.order && present_.order->best());
     if (!fits) {
       auto other = from_one_by_one(cuts);
-      take(*other, result_);
+      keep_better(*other, result_);
       if (other->best()) built = std::move(other);
     }
-    take(*built, result_);
+    keep_better(*built, result_);
     const Scored scored = score(*built, cuts);
     result_.candidates += built->evaluated();
     if (scored.score >= present_.at.score) return false;
@@ -152,7 +152,7 @@ class Run {
   /// What its best cuts are worth under an order; null is not better. False if it is not.
   bool take_if_better(std::unique_ptr<Candidates> found) {
     if (!found) return false;
-    take(*found, result_);
+    keep_better(*found, result_);
     if (!found->best()) return false;
     const Scored scored = score(*found, found->best_cuts());
     if (scored.score >= present_.at.score) return false;
@@ -165,7 +165,7 @@ class Run {
       Scored moved = descend(order(), present_.at, 400);
       if (round == 0) moved = descend(order(), anneal(order(), moved, 4 * effort_, seed_), 400);
       order().offer(moved.cuts, order().time(moved.cuts));
-      take(order(), result_);
+      keep_better(order(), result_);
       result_.candidates += order().evaluated() - before;
       if (moved.score < present_.at.score) present_.at = moved;
       if (!build(cuts())) break;
@@ -334,7 +334,7 @@ void BuiltSearch::try_one_by_one(const OrderBuilder& builder, std::size_t effort
   result_.nothing_fits = one.nothing_fits;
   if (!one.cuts) {
     if (const auto cuts = least_lacking_cuts(problem_, result_.spec, search_))
-      take(*one_by_one(builder, *model_.cuts(*cuts)), result_);
+      keep_better(*one_by_one(builder, *model_.cuts(*cuts)), result_);
     return;
   }
   const Cuts cuts = *model_.cuts(*one.cuts);
@@ -355,8 +355,8 @@ void BuiltSearch::work_without_recomputation(const std::vector<Partition>& start
   }
   const std::size_t before = without_->result().candidates;
   without_->work(starts, effort, seed);
-  take(without_->result().plan, without_->result().closest, result_);
-  for (const PlannedSchedule& plan : without_->result().front) take(plan, {}, result_);
+  keep_better(without_->result().plan, without_->result().closest, result_);
+  for (const PlannedSchedule& plan : without_->result().front) keep_better(plan, {}, result_);
   result_.candidates += without_->result().candidates - before;
 }
 

@@ -21,8 +21,8 @@ Placement placed(const Problem& problem, const ScheduleSpec& spec) {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-LiveMemory::Of counted(Recompute recompute) {
-  return recompute == Recompute::None ? LiveMemory::Of::Kept : LiveMemory::Of::Recomputed;
+LiveMemory::Stages counted(Recompute recompute) {
+  return recompute == Recompute::None ? LiveMemory::Stages::Kept : LiveMemory::Stages::Recomputed;
 }
 
 }  // namespace
@@ -115,14 +115,14 @@ double Candidates::weigh(const Cuts& cuts, double time) {
 }
 
 void Candidates::times(std::span<const Cuts> cuts, std::vector<double>& out, double enough) {
-  lane_times(cuts, out, sure_, false);
+  lane_times(cuts, out, exact_, false);
   for (std::size_t k = 0; k < cuts.size(); ++k)
-    if (!sure_[k] && out[k] < enough) out[k] = time(cuts[k]);
+    if (!exact_[k] && out[k] < enough) out[k] = time(cuts[k]);
 }
 
 void Candidates::search_times(std::span<const Cuts> cuts, std::vector<double>& out,
-                              std::vector<char>& sure) {
-  lane_times(cuts, out, sure, estimator_is_dear());
+                              std::vector<char>& exact) {
+  lane_times(cuts, out, exact, estimator_is_dear());
 }
 
 double Candidates::search_time(const Cuts& cuts) {
@@ -133,13 +133,13 @@ double Candidates::search_time(const Cuts& cuts) {
 }
 
 template <class Number>
-void Candidates::price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>& lanes, char* sure,
+void Candidates::price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>& lanes, char* exact,
                              char* hopeless, bool link) {
   lanes.resize(program_.lane_rows());
   Number* const durations = lanes.data()->lane.data();
   for (std::size_t k = 0; k < cuts.size(); ++k) {
     const CutCosts::Priced priced = costs_.price(cuts[k], program_, durations + k, Program::kLanes);
-    sure[k] = (priced.exact || link) && priced.tail == nullptr;
+    exact[k] = (priced.exact || link) && priced.tail == nullptr;
     hopeless[k] = !priced.exact && link &&
                   !costs_.link_all(cuts[k], program_, durations + k, Program::kLanes);
   }
@@ -147,20 +147,20 @@ void Candidates::price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>&
 }
 
 void Candidates::lane_times(std::span<const Cuts> cuts, std::vector<double>& out,
-                            std::vector<char>& sure, bool link) {
+                            std::vector<char>& exact, bool link) {
   constexpr std::size_t kLanes = Program::kLanes;
-  out.resize(cuts.size()), sure.resize(cuts.size());
+  out.resize(cuts.size()), exact.resize(cuts.size());
   double times[kLanes];
   char hopeless[kLanes];
   for (std::size_t first = 0; first < cuts.size(); first += kLanes) {
     const auto some = cuts.subspan(first, std::min(kLanes, cuts.size() - first));
     bool done = costs_.is_narrow();
     if (done) {
-      price_lanes(some, narrow_lanes_, &sure[first], hopeless, link);
+      price_lanes(some, narrow_lanes_, &exact[first], hopeless, link);
       done = program_.makespans(narrow_lanes_, times);
     }
     if (!done) {
-      price_lanes(some, lanes_, &sure[first], hopeless, link);
+      price_lanes(some, lanes_, &exact[first], hopeless, link);
       program_.makespans(lanes_, times);
     }
     for (std::size_t k = 0; k < some.size(); ++k)

@@ -40,18 +40,18 @@ class Candidates {
   /// The same for many; out[i] belongs to cuts[i]. Times of `enough` or more may be too small: only
   /// that they are not below it is sure.
   void times(std::span<const Cuts> cuts, std::vector<double>& out, double enough);
-  /// The same at once, to search by: where sure[i] is 0, time(cuts[i]) may be more than out[i],
-  /// never less. Of schedules for which the full estimator is dear all are sure, but those that
+  /// The same at once, to search by: where exact[i] is 0, time(cuts[i]) may be more than out[i],
+  /// never less. Of schedules for which the full estimator is dear all are exact, but those that
   /// only it knows may be too large, or infinite.
-  void search_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& sure);
+  void search_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& exact);
   double search_time(const Cuts& cuts);
   bool estimator_is_dear() const { return program_.compute_nodes() > kDear; }
   /// The path that makes time(cuts) as long as it is (reductions and skips left out).
   PathCounts<std::int32_t> critical_path(const Cuts& cuts);
   /// The turns of the path that critical_path has just given.
   CertifiedPath last_turns() const { return program_.critical_turns(durations_, ends_); }
-  /// What a search is to minimise: the time, with what must be recomputed, of cuts that probably
-  /// fit; more than kTooFull if they do not. `time` = time(cuts), or less.
+  /// Objective in ns: step time, recomputation included, if the cuts probably fit; else kTooFull
+  /// plus the excess bytes. `time` = time(cuts), or less.
   static constexpr double kTooFull = 1e15;
   double weigh(const Cuts& cuts, double time);
   /// Bytes by which ranks are too full, all together, by LiveMemory and what the exact rule was
@@ -88,10 +88,10 @@ class Candidates {
   auto with_schedule(const Use& use) const;
   static constexpr std::size_t kDear = 4096;  ///< compute nodes; the full estimator: 1.5 us each
   CutCosts::Priced price(const Cuts& cuts, const std::vector<bool>* recompute = nullptr);
-  void lane_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& sure,
+  void lane_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& exact,
                   bool link);
   template <class Number>
-  void price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>& lanes, char* sure,
+  void price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>& lanes, char* exact,
                    char* hopeless, bool link);
   double full_time(const Cuts& cuts, const std::vector<bool>& recompute = {});
   double time_with(const Cuts& cuts, const std::vector<bool>& recompute);
@@ -119,7 +119,7 @@ class Candidates {
   std::vector<double> durations_, ends_;
   Program::Lanes<double> lanes_;
   Program::Lanes<Program::Narrow> narrow_lanes_;
-  std::vector<char> sure_;
+  std::vector<char> exact_;
   std::vector<double> above_bound_;  // [rank] exact peak - LiveMemory's, where last judged too full
   double unsure_;
   std::set<Cuts> refused_;

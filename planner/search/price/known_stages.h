@@ -23,7 +23,7 @@ class KnownStages {
     stages_.insert(other.stages_.begin(), other.stages_.end());
   }
   /// Lower bound of the peak of `rank` (bytes), if all its stages are known; `live` is of
-  /// LiveMemory::Of::Kept.
+  /// LiveMemory::Stages::Kept.
   std::optional<double> peak(const LiveMemory& live, const Cuts& cuts, std::size_t rank) const;
 
  private:

@@ -23,7 +23,7 @@ void keep_largest(std::vector<LiveMoment>& moments, const LiveMoment& moment) {
 
 }  // namespace
 
-LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement, Of of)
+LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement, Stages which)
     : stages_(placement.ranks()), moments_(placement.ranks()), running_(placement.ranks()) {
   std::vector<std::size_t> local(placement.stages());
   for (std::size_t s = 0; s < placement.stages(); ++s) {
@@ -38,8 +38,8 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
       now.running = static_cast<std::int32_t>(running), now.op = op;
       const bool restores = op != Op::BackwardWeight;
       LiveMoment moment = now;
-      if (of == Of::Either) moment.restores = restores;
-      if (of == Of::Recomputed) {
+      if (which == Stages::Either) moment.restores = restores;
+      if (which == Stages::Recomputed) {
         std::ranges::fill(moment.saved, 0);
         if (restores) moment.saved[running] = 1;
       }

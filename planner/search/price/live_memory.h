@@ -17,7 +17,7 @@ struct LiveMoment {
   std::int32_t running = -1;         ///< local stage
   Op op = Op::Forward;               ///< its F, B, I or W
   std::uint32_t action = 0;          ///< what it does: number in the rank's row
-  bool restores = false;             ///< Of::Either: F, B or I, when a recomputed stage has all
+  bool restores = false;             ///< Stages::Either: F, B or I, when a recomputed stage has all
   friend bool operator==(const LiveMoment&, const LiveMoment&) = default;
 };
 
@@ -25,8 +25,8 @@ class LiveMemory {
  public:
   /// Kept: nothing is recomputed. Recomputed: whatever stages are, it is no less than this.
   /// Either: asked with peak(..., recompute).
-  enum class Of { Kept, Recomputed, Either };
-  LiveMemory(const Schedule& compute_only, const Placement& placement, Of of = Of::Kept);
+  enum class Stages { Kept, Recomputed, Either };
+  LiveMemory(const Schedule& compute_only, const Placement& placement, Stages which = Stages::Kept);
 
   std::size_t ranks() const { return stages_.size(); }
   const std::vector<std::size_t>& stages(std::size_t rank) const { return stages_[rank]; }
@@ -44,7 +44,7 @@ class LiveMemory {
               std::size_t rank) const;
   /// Lower bound of the peak of `rank`.
   double peak(const CutModel& model, const Cuts& cuts, std::size_t rank) const;
-  /// The same if the stages of `recompute` ([stage]) are recomputed; of Of::Either only.
+  /// The same if the stages of `recompute` ([stage]) are recomputed; of Stages::Either only.
   double peak(const CutModel& model, const Cuts& cuts, std::size_t rank,
               const std::vector<bool>& recompute) const;
 

@@ -9,7 +9,7 @@ namespace pfeife {
 
 Recomputation::Recomputation(const Schedule& compute_only, const Placement& placement,
                              const std::vector<Bytes>& memory_limit)
-    : live_(compute_only, placement, LiveMemory::Of::Either) {
+    : live_(compute_only, placement, LiveMemory::Stages::Either) {
   for (const Bytes limit : memory_limit) limit_.push_back(static_cast<double>(limit.value));
 }
 
