@@ -255,6 +255,22 @@ TEST(Table, OnlyWhatIsOptimalIsAtItsBound) {
   EXPECT_EQ(shown(0.012), "1.2");
 }
 
+// Orders of families that the bound leaves out may be faster than a plan that reaches it.
+TEST(Table, NothingIsOptimalWhereOrdersAreLeftOut) {
+  CaseRecord record = example();
+  record.plans[0].row.lower_bound = milliseconds{21};
+  record.plans[0].row.gap = 0;
+  const auto shown = [&](const std::string& left_out) {
+    record.bound_covers = "all cuts of 37 layers" + left_out;
+    return below(record);
+  };
+  EXPECT_THAT(shown(""), HasSubstr(": optimal"));
+  EXPECT_THAT(shown("; nor is any order of zb_greedy below it"), HasSubstr(": optimal"));
+  EXPECT_THAT(shown("; not zb_greedy, whose orders are"), Not(HasSubstr(": optimal")));
+  record.alternatives.resize(2);  // of the others it is not known
+  EXPECT_THAT(shown("; nor is any order of zb_greedy below it"), Not(HasSubstr(": optimal")));
+}
+
 TEST(Table, EachOtherFamilySaysWhyItLostIfTheCasesAreFew) {
   CaseRecord record = example();
   const std::string ruled_out = "its bound is not below the plan's time";

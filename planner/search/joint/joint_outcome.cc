@@ -152,11 +152,14 @@ void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule
   if (best.order) {
     bound.time = std::min(bound.time, least);
     bound.covers += ", and any order of any stages that the ranks have in " + names;
-  } else {
+  } else if (least < bound.time) {
     bound.covers += stream_all("; not ", names,
                                ", whose orders are built for the costs: no order of the stages "
                                "that the ranks have there is below ",
                                to_string(rounded_down(least, 4)));
+  } else {
+    bound.covers +=
+        "; nor is any order of the stages that the ranks have in " + names + " below it";
   }
 }
 
