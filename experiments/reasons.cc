@@ -13,7 +13,7 @@ namespace {
 std::string listed_name(const Candidate& candidate) {
   ResultRow row;
   row.family = candidate.spec.family;
-  row.stages_per_device = candidate.spec.loops;
+  row.stages_per_rank = candidate.spec.loops;
   row.knobs = knobs(candidate);
   return schedule_name(row);
 }

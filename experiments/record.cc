@@ -78,7 +78,7 @@ ResultRow row_of(const Evaluation& plan) {
   for (const Bytes limit : plan.memory_limit)
     if (row.memory_limit.value == 0 || limit < row.memory_limit) row.memory_limit = limit;
   if (!plan.possible()) return row;
-  row.stages_per_device = spec.loops;
+  row.stages_per_rank = spec.loops;
   row.cuts = plan.candidate.partition.cuts;
   row.knobs = knobs_of(plan);
   row.estimate = step_time(plan.estimated);
@@ -242,6 +242,9 @@ std::string knobs(const Candidate& candidate) {
 CaseRecord record_of(const EvaluatedCase& evaluated) {
   CaseRecord record;
   record.name = evaluated.config->name;
+  record.model = evaluated.config->model.file.written;
+  record.cluster = evaluated.config->cluster.written;
+  record.swept = evaluated.config->swept;
   record.digest = evaluated.digest;
   record.resolved = resolved_text(*evaluated.config);
   const Evaluation& chosen = evaluated.planned[evaluated.chosen];

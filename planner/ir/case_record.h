@@ -32,8 +32,17 @@ struct LostSchedule {
   friend bool operator==(const LostSchedule&, const LostSchedule&) = default;
 };
 
+/// A key of the config of which the experiment has a case for each of several values.
+struct SweptKey {
+  std::string key;    ///< "training.precision"
+  std::string value;  ///< of this case, as YAML in one line
+  friend bool operator==(const SweptKey&, const SweptKey&) = default;
+};
+
 struct CaseRecord {
   std::string name;
+  std::string model, cluster;      ///< files, as the config names them
+  std::vector<SweptKey> swept;     ///< besides model, cluster, devices and microbatches
   std::string digest;              ///< of everything that decides the case
   std::string resolved;            ///< the case as YAML, defaults written out
   std::vector<std::string> notes;  ///< where figures come from, warnings

@@ -19,7 +19,7 @@ struct ResultRow {
   std::size_t devices = 0;
   std::size_t microbatches = 0;
   std::int64_t microbatch_size = 0;
-  std::size_t stages_per_device = 0;
+  std::size_t stages_per_rank = 0;
   std::vector<std::int32_t> cuts;  ///< indices of cut candidates
   std::string knobs;               ///< "loop_batch=8;prefetch=3"
   std::optional<Nanoseconds> estimate, simulate, simulate_p95, measure;

@@ -114,7 +114,7 @@ TEST_F(Choices, RanksAreMatchedToDevices) {
   EXPECT_THAT(read("out/devices=4,microbatches=4/planned/plan.yaml"),
               HasSubstr("device_of_rank: [0, 2, 3, 1]"));
   // All orders that differ were searched, so the bound is tight.
-  EXPECT_EQ(result("out", "planned", "gap"), "0.000000");
+  EXPECT_EQ(result("out", "planned", "gap_fraction"), "0.000000");
   EXPECT_THAT(read("out/devices=4,microbatches=4/case.json"),
               HasSubstr("without a certificate, every order of the devices"));
 }

@@ -64,7 +64,7 @@ TEST_F(HandMade, TwoStagesTakeAsLongAndAsMuchMemoryAsByHand) {
     EXPECT_EQ(result("out", plan, "estimate_ms"), "21.000000");
     EXPECT_EQ(result("out", plan, "simulate_ms"), "21.000000");
     EXPECT_EQ(result("out", plan, "samples_per_s"), "95.238095");
-    EXPECT_EQ(result("out", plan, "bubble"), "0.428571");
+    EXPECT_EQ(result("out", plan, "bubble_fraction"), "0.428571");
     EXPECT_EQ(result("out", plan, "peak_memory_bytes"), "23000000");
   }
   EXPECT_EQ(result("out", "planned", "family"), "gpipe");
@@ -83,8 +83,8 @@ TEST_F(HandMade, TheZeroBubbleSettingHasThePublishedBubbles) {
            "plan.families=interleaved_1f1b", "--set", "plan.loops=3", "--set", "engines=estimate"})
           .code,
       0);
-  EXPECT_NEAR(std::stod(result("out", "1f1b", "bubble")), 0.2431, 0.00005);
-  EXPECT_NEAR(std::stod(result("out", "planned", "bubble")), 0.1090, 0.00005);
+  EXPECT_NEAR(std::stod(result("out", "1f1b", "bubble_fraction")), 0.2431, 0.00005);
+  EXPECT_NEAR(std::stod(result("out", "planned", "bubble_fraction")), 0.1090, 0.00005);
 }
 
 }  // namespace

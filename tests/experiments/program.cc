@@ -68,9 +68,11 @@ std::string without(const std::string& text, const std::string& begin, const std
 std::string without_search_s(const std::string& csv) {
   std::istringstream lines(csv);
   std::string line, text;
+  std::ptrdiff_t at = 0;
   while (std::getline(lines, line)) {
     std::vector<std::string> fields = split_csv(line);
-    if (fields.size() > 21) fields[21] = "";
+    if (text.empty()) at = std::ranges::find(fields, "search_s") - fields.begin();
+    fields.at(static_cast<std::size_t>(at)).clear();
     for (const std::string& field : fields) text += field + "|";
     text += "\n";
   }
@@ -159,11 +161,12 @@ std::string ProgramTest::result(const std::filesystem::path& out, const std::str
   std::string line;
   std::getline(lines, line);
   const std::vector<std::string> header = split_csv(line);
-  const auto at =
-      static_cast<std::size_t>(std::find(header.begin(), header.end(), column) - header.begin());
+  const auto index = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::ranges::find(header, name) - header.begin());
+  };
   while (std::getline(lines, line))
-    if (const std::vector<std::string> fields = split_csv(line); fields.at(1) == plan)
-      return fields.at(at);
+    if (const std::vector<std::string> fields = split_csv(line); fields.at(index("plan")) == plan)
+      return fields.at(index(column));
   return "no such line";
 }
 

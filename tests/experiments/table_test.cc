@@ -38,7 +38,7 @@ CaseRecord example() {
       plan("planned", "looped", milliseconds{21}, {mib(10), mib(7)}, {mib(12), mib(12)}),
       plan("gpipe", "gpipe", milliseconds{121}, {mib(13), mib(12)}, {mib(12), mib(12)}),
       {}};
-  record.plans[0].row.stages_per_device = 2;
+  record.plans[0].row.stages_per_rank = 2;
   record.plans[0].row.knobs = "loop_batch=8;prefetch=3";
   record.plans[0].row.gap = 0.05;
   record.plans[2].row.plan = "zbv";

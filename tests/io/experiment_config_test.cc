@@ -347,12 +347,48 @@ TEST_F(ExperimentConfig, DevicesOfTheRanksMayBeSearched) {
               HasSubstr("name the device of each rank of a given one"));
 }
 
+TEST_F(ExperimentConfig, ListsAndMapsAreNamedByWhatTheySayAndKeptWithTheirKeys) {
+  std::vector<std::string> names;
+  std::vector<std::vector<SweptKey>> swept;
+  const Experiment experiment =
+      read(kSmallest +
+           "cases: {devices: 4, microbatches: [8],\n"
+           "  simulation.jitter: [{cv: 0.02, seed: 1}], plan.families: [[gpipe, 1f1b], all], "
+           "plan.reserve: [2 GiB]}\n");
+  for (const CaseConfig& config : experiment.cases) {
+    names.push_back(config.name);
+    swept.push_back(config.swept);
+  }
+  EXPECT_THAT(names, ElementsAre("devices=4,microbatches=8,simulation.jitter=cv-0.02+seed-1,"
+                                 "plan.families=gpipe+1f1b,plan.reserve=2_GiB",
+                                 "devices=4,microbatches=8,simulation.jitter=cv-0.02+seed-1,"
+                                 "plan.families=all,plan.reserve=2_GiB"));
+  ASSERT_EQ(swept.size(), 2u);
+  EXPECT_THAT(swept[0], ElementsAre(SweptKey{"simulation.jitter", "{cv: 0.02, seed: 1}"},
+                                    SweptKey{"plan.families", "[gpipe, 1f1b]"},
+                                    SweptKey{"plan.reserve", "2 GiB"}));
+  EXPECT_EQ(swept[1][1], (SweptKey{"plan.families", "all"}));
+}
+
+TEST_F(ExperimentConfig, CasesWhoseNamesWouldBeOneStayApart) {
+  std::filesystem::create_directories(folder_ / "a");
+  std::filesystem::create_directories(folder_ / "b");
+  for (const char* name : {"a/m.pt2", "b/m.pt2"}) std::ofstream(folder_ / name) << "";
+  const std::string text = "version: 1\nmodel: model.pt2\ncluster: box.yaml\ncases: {model: ";
+  const Experiment two = read(text + "[a/m.pt2, b/m.pt2]}\n");
+  EXPECT_EQ(two.cases[0].name, "model=m,devices=4,microbatches=8");
+  EXPECT_THAT(two.cases[1].name,
+              ::testing::MatchesRegex("model=m,devices=4,microbatches=8-[0-9a-f]+"));
+  EXPECT_THAT(error(text + "[a/m.pt2, b/m.pt2, b/m.pt2]}\n"), HasSubstr("listed twice?"));
+}
+
 TEST(CaseName, HasNothingThatAFolderMustNotHave) {
   EXPECT_EQ(case_name({{"cluster", "../clusters/a b.yaml"}, {"devices", "4"}}),
             "cluster=a_b,devices=4");
   EXPECT_EQ(case_name({{"plan.families", "..\\x\n"}}), "plan.families=.._x_");
   EXPECT_EQ(case_name({{"key", "09AZaz._+=,-"}}), "key=09AZaz._+=,-");
   EXPECT_EQ(folder_name(".hidden"), "_hidden");
+  EXPECT_EQ(case_name({{"links.nic.bandwidth", "25 GB/s"}}), "links.nic.bandwidth=25_GB_s");
   const std::string longest(300, 'x');
   EXPECT_EQ(case_name({{"a", longest}}).size(), 120u);
   EXPECT_NE(case_name({{"a", longest}}), case_name({{"a", longest + "x"}}));

@@ -15,7 +15,7 @@ ReportPlan plan(const std::string& name, const std::string& family, Example exam
   ReportPlan plan;
   plan.row.plan = name;
   plan.row.family = family;
-  plan.row.stages_per_device = example.loops;
+  plan.row.stages_per_rank = example.loops;
   plan.row.estimate = step_time(traces[0]);
   plan.row.simulate = step_time(best);
   plan.row.samples_per_s = 24e9 * static_cast<double>(example.microbatches) /

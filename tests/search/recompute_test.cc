@@ -90,6 +90,8 @@ TEST(Recompute, StagesAreNamedByTheirNumbersOrAllAtOnce) {
   EXPECT_EQ(recomputed_text({false, false}), "");
   EXPECT_EQ(recomputed_text({false, true, false, true}), "recompute=1 3");
   EXPECT_EQ(recomputed_text({true, true}), "recompute=all");
+  EXPECT_EQ(recomputed_text({true, true, false, true, true, true, false, true}),
+            "recompute=0-1 3-5 7");
 }
 
 TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {

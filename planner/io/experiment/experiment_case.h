@@ -1,6 +1,6 @@
 // Reading one case of an experiment, section by section. Internal to planner/io: what
-// experiment_case.cc, experiment_inputs.cc and experiment_plan.cc offer to each other and to
-// experiment_cases.cc.
+// experiment_case.cc, case_name.cc, experiment_inputs.cc and experiment_plan.cc offer to each other
+// and to experiment_cases.cc.
 #pragma once
 
 #include <filesystem>
@@ -18,6 +18,16 @@ const std::vector<std::string>& experiment_keys();
 /// A case but for its devices, microbatches and name. `folder` = the config's. Errors: ConfigError.
 CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
                      const ExperimentRules& rules);
+
+// Names (case_name.cc).
+
+/// A value as it stands in a case's name: "1+2" of [1, 2], "cv-0.02+seed-1" of {cv: 0.02, seed: 1},
+/// the stem of a path; "none" of nothing.
+std::string name_part(const YamlValue& value);
+/// A value as YAML in one line.
+std::string one_line(const YamlValue& value);
+/// `name` made unlike that of others that are not `of`.
+std::string with_digest(const std::string& name, const std::string& of);
 
 // Sections. Errors: ConfigError.
 

@@ -1,6 +1,6 @@
 // The cases of an experiment: the product of the lists under `cases`.
 #include <algorithm>
-#include <set>
+#include <map>
 #include <tuple>
 
 #include "planner/io/experiment/experiment_case.h"
@@ -64,11 +64,6 @@ void refuse_lists_outside_cases(const YamlNode& root) {
       if (!takes_lists) refuse(value);
     }
   }
-}
-
-/// A value as it stands in a case's name.
-std::string label(const YamlNode& value, std::size_t index) {
-  return value.is_scalar() ? value.as_string() : "#" + std::to_string(index);
 }
 
 std::optional<YamlNode> value_of(const std::vector<Axis>& axes,
@@ -177,10 +172,14 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<Axis>& axes
                      const ExperimentRules& rules) {
   YamlDocument copy = document;
   std::vector<std::pair<std::string, std::string>> named;
+  std::vector<SweptKey> swept;
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const YamlNode& value = axes[a].values[point[a]];
-    named.emplace_back(axes[a].key, label(value, point[a]));
+    named.emplace_back(axes[a].key,
+                       value.is_scalar() ? value.as_string() : name_part(value.value()));
     if (axes[a].key == "devices" || axes[a].key == "microbatches") continue;
+    if (axes[a].key != "model" && axes[a].key != "cluster")
+      swept.push_back({axes[a].key, one_line(value.value())});
     copy.set(axes[a].key, value.value(), to_string(value.where()) + ": cases." + axes[a].key);
   }
   CaseConfig config = read_case(copy.root(), folder, rules);
@@ -196,6 +195,7 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<Axis>& axes
     named.emplace_back("microbatches", std::to_string(config.microbatches));
   }
   config.name = case_name(named);
+  config.swept = std::move(swept);
   return config;
 }
 
@@ -225,10 +225,17 @@ Experiment read_experiment(const Path& file, const std::vector<std::string>& set
     if ((count *= axis.values.size()) > 100'000)
       document.root().at("cases").fail("more than 100000 cases; split the experiment");
   std::vector<std::size_t> point(product.size(), 0);
-  std::set<std::string> names;
+  std::map<std::string, std::string> text_of;  // by name
   do {
     experiment.cases.push_back(make_case(document, product, point, file.parent_path(), rules));
-    if (const CaseConfig& made = experiment.cases.back(); !names.insert(made.name).second)
+    CaseConfig& made = experiment.cases.back();
+    const std::string text = resolved_text(made);
+    auto [named, is_new] = text_of.emplace(made.name, text);
+    if (!is_new && named->second != text) {
+      made.name = with_digest(made.name, text);
+      is_new = text_of.emplace(made.name, text).second;
+    }
+    if (!is_new)
       document.root().at("cases").fail("two cases have the name \"" + made.name +
                                        "\"; is a value listed twice?");
   } while (advance(point, product));

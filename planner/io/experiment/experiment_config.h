@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/ir/case_record.h"
 #include "planner/ir/error.h"
 #include "planner/ir/ids.h"
 #include "planner/ir/profile.h"
@@ -89,7 +90,8 @@ std::string to_string(SelectBy select_by);
 
 /// One case: everything that decides its result, the bytes of the files apart.
 struct CaseConfig {
-  std::string name;  ///< "devices=4,microbatches=8"; also its folder, see case_name
+  std::string name;             ///< "devices=4,microbatches=8"; also its folder, see case_name
+  std::vector<SweptKey> swept;  ///< besides model, cluster, devices and microbatches
   ModelInput model;
   std::optional<InputFile> profile;
   InputFile cluster;

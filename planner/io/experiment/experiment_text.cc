@@ -1,11 +1,10 @@
-// The case as text: its name, and the YAML that says everything that decides its result.
+// The case as text: the YAML that says everything that decides its result.
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
 
 #include "planner/io/experiment/experiment_config.h"
-#include "planner/io/files/digest.h"
 
 namespace pfeife {
 namespace {
@@ -100,11 +99,6 @@ std::string simulation_text(const SimulationSettings& simulation) {
   return text + "}";
 }
 
-bool is_fit_for_a_folder(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-         std::string_view("._+=,-").find(c) != std::string_view::npos;
-}
-
 }  // namespace
 
 std::string to_string(ModelFormat format) {
@@ -159,28 +153,6 @@ std::string resolved_text(const CaseConfig& config) {
           (config.measure ? ", measure" : "") + "]\n";
   if (config.measure) text += "measurement: {steps: " + number(config.measurement.steps) + "}\n";
   return text + "select_by: " + to_string(config.select_by) + "\n";
-}
-
-std::string folder_name(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return !is_fit_for_a_folder(c); }, '_');
-  if (text.starts_with('.')) text.front() = '_';
-  return text;
-}
-
-std::string case_name(const std::vector<std::pair<std::string, std::string>>& keys_and_values) {
-  std::string name, exact;
-  for (const auto& [key, value] : keys_and_values) {
-    const bool is_path = value.find('/') != std::string::npos;
-    const std::string shown = is_path ? std::filesystem::path(value).stem().string() : value;
-    name += (name.empty() ? "" : ",") + key + "=" + shown;
-    exact += key + "=" + value + "\n";
-  }
-  name = folder_name(std::move(name));
-  constexpr std::size_t kLongest = 120;
-  if (name.size() > kLongest)
-    name = name.substr(0, kLongest - 9) + "-" + sha256(exact).substr(0, 8);
-  return name;
 }
 
 }  // namespace pfeife

@@ -1,4 +1,6 @@
 // results.csv. Columns and their names: results_fields.h.
+#include <algorithm>
+
 #include "planner/io/results/results_fields.h"
 #include "planner/ir/decimals.h"
 
@@ -26,18 +28,45 @@ std::string cell(const std::vector<std::int32_t>& cuts) {
   return out;
 }
 
+/// The column after which those of the case itself stand: files and swept keys.
+constexpr const char* kLastName = "plan";
+
+std::vector<std::string> swept_keys(const std::vector<CaseRecord>& cases) {
+  std::vector<std::string> keys;
+  for (const CaseRecord& record : cases)
+    for (const SweptKey& swept : record.swept)
+      if (std::ranges::find(keys, swept.key) == keys.end()) keys.push_back(swept.key);
+  return keys;
+}
+
+std::string value_of(const CaseRecord& record, const std::string& key) {
+  const auto found = std::ranges::find(record.swept, key, &SweptKey::key);
+  return found == record.swept.end() ? "" : found->value;
+}
+
 }  // namespace
 
 std::string results_csv(const std::vector<CaseRecord>& cases) {
+  const std::vector<std::string> swept = swept_keys(cases);
   std::string text;
   const auto add = [&](const std::string& cell) { text += cell + ","; };
   const auto end_line = [&] { text.back() = '\n'; };
   const ResultRow names;
-  each_field(names, [&](const char* name, const auto&) { add(name); });
+  each_field(names, [&](const std::string& name, const auto&) {
+    add(name);
+    if (name != kLastName) return;
+    for (const char* column : {"model", "cluster"}) add(column);
+    for (const std::string& key : swept) add(cell(key));
+  });
   end_line();
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
-      each_field(plan.row, [&](const char*, const auto& field) { add(cell(field)); });
+      each_field(plan.row, [&](const std::string& name, const auto& field) {
+        add(cell(field));
+        if (name != kLastName) return;
+        for (const std::string& file : {record.model, record.cluster}) add(cell(file));
+        for (const std::string& key : swept) add(cell(value_of(record, key)));
+      });
       end_line();
     }
   return text;

@@ -13,7 +13,7 @@ namespace pfeife {
 template <class Object, class T>
 concept Is = std::same_as<std::remove_const_t<Object>, T>;
 
-/// The columns of results.csv.
+/// The columns of results.csv; those of the case itself stand after `plan` (results_csv.cc).
 template <Is<ResultRow> Row, class Visit>
 void each_field(Row& row, const Visit& visit) {
   visit("case", row.case_name);
@@ -22,7 +22,7 @@ void each_field(Row& row, const Visit& visit) {
   visit("devices", row.devices);
   visit("microbatches", row.microbatches);
   visit("microbatch_size", row.microbatch_size);
-  visit("stages_per_device", row.stages_per_device);
+  visit("stages_per_rank", row.stages_per_rank);
   visit("cuts", row.cuts);
   visit("knobs", row.knobs);
   visit("estimate_ms", row.estimate);
@@ -30,10 +30,10 @@ void each_field(Row& row, const Visit& visit) {
   visit("simulate_p95_ms", row.simulate_p95);
   visit("measure_ms", row.measure);
   visit("samples_per_s", row.samples_per_s);
-  visit("bubble", row.bubble);
+  visit("bubble_fraction", row.bubble);
   visit("lower_bound_ms", row.lower_bound);
-  visit("gap", row.gap);
-  visit("simulate_gap", row.simulate_gap);
+  visit("gap_fraction", row.gap);
+  visit("simulate_gap_fraction", row.simulate_gap);
   visit("peak_memory_bytes", row.peak_memory);
   visit("memory_limit_bytes", row.memory_limit);
   visit("feasible", row.feasible);
@@ -150,9 +150,18 @@ void each_field(Tried& tried, const Visit& visit) {
   visit("reason", tried.reason);
 }
 
+template <Is<SweptKey> Swept, class Visit>
+void each_field(Swept& swept, const Visit& visit) {
+  visit("key", swept.key);
+  visit("value", swept.value);
+}
+
 template <Is<CaseRecord> Record, class Visit>
 void each_field(Record& record, const Visit& visit) {
   visit("case", record.name);
+  visit("model", record.model);
+  visit("cluster", record.cluster);
+  visit("swept", record.swept);
   visit("digest", record.digest);
   visit("config", record.resolved);
   visit("notes", record.notes);

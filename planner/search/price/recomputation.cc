@@ -17,8 +17,13 @@ bool Recomputation::Choice::any() const { return std::ranges::find(chosen, true)
 
 std::string recomputed_text(const std::vector<bool>& recompute) {
   std::string list;
-  for (std::size_t s = 0; s < recompute.size(); ++s)
-    if (recompute[s]) list += (list.empty() ? "" : " ") + std::to_string(s);
+  for (std::size_t s = 0; s < recompute.size(); ++s) {
+    if (!recompute[s]) continue;
+    const std::size_t first = s;
+    while (s + 1 < recompute.size() && recompute[s + 1]) ++s;
+    list += (list.empty() ? "" : " ") + std::to_string(first);
+    if (s > first) list += "-" + std::to_string(s);
+  }
   if (list.empty()) return "";
   const bool all = std::ranges::find(recompute, false) == recompute.end();
   return "recompute=" + (all ? "all" : list);

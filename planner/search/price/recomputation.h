@@ -11,7 +11,7 @@
 
 namespace pfeife {
 
-/// "recompute=all", "recompute=0 3" (stages), or "" if none is.
+/// "recompute=all", "recompute=0-2 7" (stages), or "" if none is.
 std::string recomputed_text(const std::vector<bool>& recompute);
 
 class Recomputation {
