@@ -140,41 +140,31 @@ std::int64_t StageBounds::load(std::size_t s, std::size_t from, std::size_t to) 
   return sum;
 }
 
-void StageBounds::Message::add(const LayerValue& value, bool back) {
-  if (value.transfer_time)
-    published += *value.transfer_time;
-  else
-    timed += back ? value.gradient_bytes : value.bytes;
-}
-
-Nanoseconds StageBounds::time(std::size_t s, bool back, const Message& message) const {
+Nanoseconds StageBounds::time(std::size_t s, bool back, const TimedMessage& message) const {
   const DeviceId before = device(s - 1), here = device(s);
   if (placement_->rank_of_stage[s - 1] == placement_->rank_of_stage[s]) return Nanoseconds{0};
-  if (message.timed == Bytes{0} && message.published > Nanoseconds{0}) return message.published;
-  const Path& path = back ? cluster_->path(here, before) : cluster_->path(before, here);
-  return message.published + transfer_time(path, message.timed);
+  return message.time(back ? cluster_->path(here, before) : cluster_->path(before, here));
 }
 
 /// What surely crosses is made behind the latest begin and read before the earliest end; more
 /// bytes never take less time. Else it has one of the values that may cross.
 std::optional<Nanoseconds> StageBounds::message(std::size_t s, Positions begins, std::size_t q,
                                                 Positions ends, bool back, bool linked) const {
-  Message sent_anyway;
-  bool any = false;
+  TimedMessage sent_anyway;
   Nanoseconds least{kMost};
   for (const auto& [producer, reader, value] : sums_->crossing[q]) {
     if (producer < begins.begin || reader + 1 >= ends.end) continue;
     if (back && value->gradient_bytes == Bytes{0}) continue;
+    const Bytes bytes = back ? value->gradient_bytes : value->bytes;
     if (producer + 1 >= begins.end && reader < ends.begin) {
-      any = true;
-      sent_anyway.add(*value, back);
-    } else if (linked && !any) {
-      Message alone;
-      alone.add(*value, back);
+      sent_anyway.add(*value, bytes);
+    } else if (linked && sent_anyway.empty()) {
+      TimedMessage alone;
+      alone.add(*value, bytes);
       least = std::min(least, time(s, back, alone));
     }
   }
-  if (any) return time(s, back, sent_anyway);
+  if (!sent_anyway.empty()) return time(s, back, sent_anyway);
   return linked ? std::optional(least) : std::nullopt;
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "planner/cost/timed_message.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
 #include "planner/ir/plan.h"
@@ -91,12 +92,7 @@ class StageBounds {
   DeviceId device(std::size_t s) const { return placement_->device(placement_->rank_of_stage[s]); }
   std::size_t kind(std::size_t s) const { return cluster_->kind_of_device[device(s).index()]; }
   /// Of a message from the stage before s, or back to it.
-  struct Message {
-    Bytes timed{0};
-    Nanoseconds published{0};
-    void add(const LayerValue& value, bool back);
-  };
-  Nanoseconds time(std::size_t s, bool back, const Message& message) const;
+  Nanoseconds time(std::size_t s, bool back, const TimedMessage& message) const;
 
   const Placement* placement_ = nullptr;
   const Cluster* cluster_;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "planner/cost/stage_temporary.h"
+#include "planner/cost/timed_message.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -69,12 +70,11 @@ class Collector {
   }
 
   void add_values() {
-    struct Message {
-      Bytes bytes, gradient;        // what the link carries
-      Bytes timed, timed_gradient;  // of it, what has no published time
-      Nanoseconds published{0}, published_gradient{0};
+    struct BothWays {
+      Bytes bytes, gradient;
+      TimedMessage forward, backward;
     };
-    std::map<std::pair<StageId, StageId>, Message> messages;
+    std::map<std::pair<StageId, StageId>, BothWays> messages;
     value_of_.assign(layers_.values.size(), npos);
     for (std::size_t v = 0; v < layers_.values.size(); ++v) {
       const LayerValue& value = layers_.values[v];
@@ -83,16 +83,11 @@ class Collector {
         if (to != crossing.from) crossing.to.push_back(to);
       if (crossing.to.empty()) continue;
       for (const StageId to : crossing.to) {
-        Message& message = messages[{crossing.from, to}];
+        BothWays& message = messages[{crossing.from, to}];
         message.bytes += value.bytes;
         message.gradient += value.gradient_bytes;
-        if (value.transfer_time) {
-          message.published += *value.transfer_time;
-          if (value.gradient_bytes > Bytes{0}) message.published_gradient += *value.transfer_time;
-        } else {
-          message.timed += value.bytes;
-          message.timed_gradient += value.gradient_bytes;
-        }
+        message.forward.add(value, value.bytes);
+        if (value.gradient_bytes > Bytes{0}) message.backward.add(value, value.gradient_bytes);
       }
       crossing.saved_by_receiver.assign(crossing.to.size(), false);
       value_of_[v] = costs_.values.size();
@@ -102,20 +97,11 @@ class Collector {
       StagePair pair{ends.first, ends.second, message.bytes, message.gradient, {}, {}};
       const DeviceId from = placement_.device(pair.from), to = placement_.device(pair.to);
       if (placement_.rank(pair.from) != placement_.rank(pair.to)) {
-        pair.forward_time =
-            message.published + link_time(from, to, message.timed, message.published);
-        if (message.gradient > Bytes{0})
-          pair.backward_time =
-              message.published_gradient +
-              link_time(to, from, message.timed_gradient, message.published_gradient);
+        pair.forward_time = message.forward.time(cluster_.path(from, to));
+        pair.backward_time = message.backward.time(cluster_.path(to, from));
       }
       costs_.pairs.push_back(pair);
     }
-  }
-  /// Published times already contain the latency.
-  Nanoseconds link_time(DeviceId from, DeviceId to, Bytes bytes, Nanoseconds published) const {
-    if (bytes == Bytes{0} && published > Nanoseconds{0}) return Nanoseconds{0};
-    return transfer_time(cluster_.path(from, to), bytes);
   }
 
   void add_storages() {

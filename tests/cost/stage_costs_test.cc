@@ -112,6 +112,25 @@ TEST(StageCosts, PublishedTransferTimeReplacesTheLink) {
   EXPECT_EQ(costs.pairs[0].backward_time, ns{42});
 }
 
+// A time of nothing is a time, too; a value that has none takes the link, whatever else goes along.
+TEST(StageCosts, APublishedTimeOfZeroLeavesTheLatencyOut) {
+  const Cluster cluster = uniform_cluster(2, device(), {1e9}, ns{100});
+  const auto times = [&](std::optional<ns> one, std::optional<ns> other) {
+    Layers layers = four_layers();
+    layers.values[1].transfer_time = one, layers.values[3].transfer_time = other;
+    const StageCosts costs = stage_costs(layers, {{1}}, round_robin(2, 2), cluster);
+    return std::pair{costs.pairs[0].forward_time.count(), costs.pairs[0].backward_time.count()};
+  };
+  const auto [link_forward, link_backward] = times({}, {});
+  EXPECT_EQ(times(ns{0}, ns{0}), std::pair(0L, 0L));
+  EXPECT_EQ(times(ns{0}, ns{7}), std::pair(7L, 7L));
+  const auto [forward, backward] = times(ns{0}, {});
+  EXPECT_GT(forward, 100L);
+  EXPECT_LT(forward, link_forward);
+  EXPECT_GT(backward, 100L);
+  EXPECT_LT(backward, link_backward);
+}
+
 TEST(StageCosts, GradientsTakeTheWayBackAndOnlyThoseThatThereAre) {
   Cluster cluster = uniform_cluster(2, device(), {1e9}, ns{100});
   cluster.paths[1 * 2 + 0].latency = ns{300};

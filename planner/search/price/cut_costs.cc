@@ -46,37 +46,23 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
   }
 }
 
-void CutCosts::Message::add(const LayerValue& value) {
-  const bool gradient = value.gradient_bytes > Bytes{0};
-  any = true;
-  any_gradient = any_gradient || gradient;
-  if (value.transfer_time) {
-    published += value.transfer_time->count();
-    if (gradient) published_gradient += value.transfer_time->count();
-  } else {
-    timed += value.bytes.value;
-    timed_gradient += value.gradient_bytes.value;
-  }
-}
-
-/// Published times already contain the latency of the link.
-static double message_time(const Path& path, std::int64_t bytes, std::int64_t published) {
-  if (bytes == 0 && published > 0) return static_cast<double>(published);
-  return static_cast<double>(published + transfer_time(path, Bytes{bytes}).count());
+void CutCosts::BothWays::add(const LayerValue& value) {
+  forward.add(value, value.bytes);
+  if (value.gradient_bytes > Bytes{0}) backward.add(value, value.gradient_bytes);
 }
 
 CutCosts::Latency CutCosts::latency(std::size_t from, std::size_t to,
-                                    const Message& message) const {
+                                    const BothWays& message) const {
   Latency found;
   const RankId a = placement_.rank_of_stage[from], b = placement_.rank_of_stage[to];
   if (a == b) return {0, 0};
   const DeviceId source = placement_.device(a), target = placement_.device(b);
   const Cluster& cluster = model_.cluster();
-  if (message.any)
-    found.forward = message_time(cluster.path(source, target), message.timed, message.published);
-  if (message.any_gradient)
-    found.backward = message_time(cluster.path(target, source), message.timed_gradient,
-                                  message.published_gradient);
+  const auto time = [&](const TimedMessage& one, DeviceId sender, DeviceId receiver) {
+    return static_cast<double>(one.time(cluster.path(sender, receiver)).count());
+  };
+  if (!message.forward.empty()) found.forward = time(message.forward, source, target);
+  if (!message.backward.empty()) found.backward = time(message.backward, target, source);
   return found;
 }
 
@@ -103,7 +89,7 @@ void CutCosts::renew(Known& known, std::size_t i, std::int32_t q, std::int32_t b
   else
     mask = 0;
   if (mask != 0 && known.mask == mask) return;
-  Message message;
+  BothWays message;
   for (const CutModel::Crossing& c : list)
     if (c.producer >= before && c.next < after)
       message.add(model_.layers().values[static_cast<std::size_t>(c.value)]);
@@ -113,7 +99,7 @@ void CutCosts::renew(Known& known, std::size_t i, std::int32_t q, std::int32_t b
 
 CutCosts::Latency CutCosts::sure_latency(std::size_t i, std::int32_t q, std::int32_t latest_begin,
                                          std::int32_t earliest_end) const {
-  Message message;
+  BothWays message;
   for (const CutModel::Crossing& c : model_.crossing(q))
     if (c.producer >= latest_begin && c.next < earliest_end)
       message.add(model_.layers().values[static_cast<std::size_t>(c.value)]);
@@ -147,7 +133,7 @@ CutCosts::Latency CutCosts::linked_latency(std::size_t i, std::int32_t q, std::i
   };
   for (const CutModel::Crossing& c : model_.crossing(q)) {
     if (c.producer < first || c.next >= last) continue;
-    Message alone;
+    BothWays alone;
     alone.add(model_.layers().values[static_cast<std::size_t>(c.value)]);
     const Latency one = latency(i - 1, i, alone);
     note(least.forward, one.forward), note(least.backward, one.backward);
@@ -279,7 +265,7 @@ bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const Num
     const Number found = durations[index * stride];
     return found == as<Number>(Program::kNever) ? Program::kNever : static_cast<double>(found);
   };
-  std::vector<Message> to(stages);
+  std::vector<BothWays> to(stages);
   for (std::size_t s = 0; s + 2 < stages; ++s) {
     std::size_t farthest = s;  // stage that a value of s skips to
     for (const CutModel::Crossing& c : model_.crossing(cuts[s + 1])) {
@@ -302,7 +288,7 @@ bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const Num
           duration(program.work(Work::Forward, t - 1)) + duration(program.forward_latency(t));
       backward += duration(program.work(Work::BackwardInput, t - 1)) +
                   duration(program.backward_latency(t));
-      if (to[t].any && placement_.rank_of_stage[s] != placement_.rank_of_stage[t]) {
+      if (!to[t].forward.empty() && placement_.rank_of_stage[s] != placement_.rank_of_stage[t]) {
         const Latency skip = latency(s, t, to[t]);
         if (skip.forward > forward || skip.backward > backward) return true;
       }

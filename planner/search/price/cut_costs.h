@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "planner/cost/timed_message.h"
 #include "planner/search/price/cut_model.h"
 
 namespace pfeife {
@@ -67,9 +68,8 @@ class CutCosts {
   }
 
  private:
-  struct Message {
-    std::int64_t timed = 0, timed_gradient = 0, published = 0, published_gradient = 0;
-    bool any = false, any_gradient = false;
+  struct BothWays {
+    TimedMessage forward, backward;
     void add(const LayerValue& value);
   };
   struct Known {  // the last answer for a boundary at a position
@@ -78,7 +78,7 @@ class CutCosts {
     Latency latency;
     std::array<Program::Narrow, 2> narrow{};  // the same: forward, backward
   };
-  Latency latency(std::size_t from, std::size_t to, const Message& message) const;
+  Latency latency(std::size_t from, std::size_t to, const BothWays& message) const;
   const Known& neighbour(std::size_t boundary, const Cuts& cuts);
   void renew(Known& known, std::size_t boundary, std::int32_t q, std::int32_t before,
              std::int32_t after);
