@@ -9,8 +9,8 @@
 namespace pfeife {
 namespace {
 
-constexpr const char* kEveryPlan[] = {"plan.yaml", "schedule.csv", "split_points.json",
-                                      "timeline.svg", "trace.json"};
+constexpr const char* kEveryPlan[] = {"plan.yaml",         "schedule.csv", "stages.csv",
+                                      "split_points.json", "timeline.svg", "trace.json"};
 constexpr const char* kSomePlans[] = {"schedule_torch.csv", "run_in_torch.py", "measurement.csv",
                                       "measurement.log"};
 

@@ -11,6 +11,7 @@
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/io/plan/split_points.h"
+#include "planner/io/plan/stage_file.h"
 #include "planner/io/plan/torch_script.h"
 #include "planner/io/results/chrome_trace.h"
 #include "planner/search/price/recomputation.h"
@@ -286,6 +287,8 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
   for (const Evaluation* evaluation : kept_plans(evaluated)) {
     const Plan plan = plan_of(*evaluation, evaluated);
     write_plan(folder / evaluation->candidate.plan, plan);
+    write_file(folder / evaluation->candidate.plan / "stages.csv",
+               stages_text(evaluation->costs, evaluation->candidate.placement));
     write_for_torch(folder / evaluation->candidate.plan, *evaluation, plan);
   }
   const std::filesystem::path proof = folder / "planned" / "certificate.txt";

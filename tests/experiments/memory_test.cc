@@ -1,12 +1,56 @@
 // What pfeife-exp does where memory is short: recomputation, and plans that say so.
+#include "planner/cost/memory.h"
+
 #include <gmock/gmock.h>
 
+#include <sstream>
+
+#include "planner/io/plan/plan_file.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {
 namespace {
 
 using ::testing::HasSubstr;
+
+/// Lines of whole numbers, by table, the heads left out.
+std::vector<std::vector<std::vector<std::int64_t>>> tables(const std::string& text) {
+  std::vector<std::vector<std::vector<std::int64_t>>> found(1);
+  std::istringstream lines(text);
+  bool head = true;
+  for (std::string line; std::getline(lines, line); head = line.empty()) {
+    if (line.empty()) found.emplace_back();
+    if (line.empty() || head) continue;
+    std::istringstream cells(line);
+    found.back().emplace_back();
+    for (std::string cell; std::getline(cells, cell, ',');)
+      found.back().back().push_back(std::stoll(cell));
+  }
+  return found;
+}
+
+/// What stages.csv says of memory.
+StageCosts costs_from(const std::string& text) {
+  const auto found = tables(text);
+  StageCosts costs;
+  for (const auto& row : found.at(0)) {
+    StageCost stage;
+    stage.parameters = Bytes{row.at(6)}, stage.gradients = Bytes{row.at(7)};
+    stage.optimizer_state = Bytes{row.at(8)};
+    stage.saved = Bytes{row.at(9)}, stage.weight_saved = Bytes{row.at(10)};
+    stage.temporary = {Bytes{row.at(11)}, Bytes{row.at(12)}, Bytes{row.at(13)}, Bytes{row.at(14)}};
+    stage.recomputed = Bytes{row.at(15)};
+    costs.stages.push_back(stage);
+  }
+  for (const auto& row : found.at(1)) {
+    if (static_cast<std::size_t>(row.at(0)) == costs.values.size())
+      costs.values.push_back(
+          {StageId{row.at(1)}, {}, Bytes{row.at(3)}, Bytes{row.at(4)}, row.at(5) == 1, {}});
+    costs.values.back().to.emplace_back(row.at(2));
+    costs.values.back().saved_by_receiver.push_back(row.at(6) == 1);
+  }
+  return costs;
+}
 
 class ShortMemory : public ProgramTest {
  protected:
@@ -52,6 +96,16 @@ TEST_F(ShortMemory, RecomputesWhereTheMemoryCostsMoreTimeThanThat) {
   EXPECT_LT(choose, none);
   EXPECT_EQ(estimate("if_needed"), choose);
   EXPECT_THAT(result("if_needed", "planned", "knobs"), HasSubstr("recompute="));
+}
+
+TEST_F(ShortMemory, ThePlansFolderHasAllBytesThatItsPeaksFollowFrom) {
+  ASSERT_EQ(run({"short.yaml", "--out", "out", "--set", "baselines=[gpipe]"}).code, 0);
+  for (const char* name : {"planned", "gpipe"}) {
+    const auto folder = std::filesystem::path("out/devices=2,microbatches=4") / name;
+    const Plan plan = read_plan(folder_ / folder / "plan.yaml");
+    const StageCosts costs = costs_from(read(folder / "stages.csv"));
+    EXPECT_EQ(peak_memory(plan.schedule, costs, plan.placement), plan.peak_memory) << name;
+  }
 }
 
 TEST_F(ShortMemory, WithoutRecomputationSaysThatItWouldHelp) {

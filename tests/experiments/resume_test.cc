@@ -267,11 +267,11 @@ TEST_F(Sweep, PlansThatACaseNoLongerHasGoAndNothingElseDoes) {
   ASSERT_EQ(plan({"baselines=1f1b", nothing_fits, "plan.recompute=none"}), 3);
   std::vector<std::string> names;
   for (const auto& [name, text] : files(folder)) names.push_back(name);
-  EXPECT_THAT(names, testing::UnorderedElementsAre("case.json", "files.sha256", "gpipe/notes.txt",
-                                                   "mine/plan.yaml", "1f1b/plan.yaml",
-                                                   "1f1b/schedule.csv", "1f1b/schedule_torch.csv",
-                                                   "1f1b/split_points.json", "1f1b/timeline.svg",
-                                                   "1f1b/trace.json", "planned/certificate.txt"));
+  EXPECT_THAT(names, testing::UnorderedElementsAre(
+                         "case.json", "files.sha256", "gpipe/notes.txt", "mine/plan.yaml",
+                         "1f1b/plan.yaml", "1f1b/schedule.csv", "1f1b/stages.csv",
+                         "1f1b/schedule_torch.csv", "1f1b/split_points.json", "1f1b/timeline.svg",
+                         "1f1b/trace.json", "planned/certificate.txt"));
 
   // Back again, it is all there, byte for byte.
   ASSERT_EQ(plan({"baselines=[gpipe, 1f1b]"}), 0);

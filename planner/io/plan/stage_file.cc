@@ -1,0 +1,68 @@
+#include "planner/io/plan/stage_file.h"
+
+#include <sstream>
+
+namespace pfeife {
+namespace {
+
+template <class... Cells>
+void line(std::ostringstream& out, const Cells&... cells) {
+  const char* before = "";
+  ((out << before << cells, before = ","), ...);
+  out << "\n";
+}
+
+void add_stages(std::ostringstream& out, const StageCosts& costs, const Placement& placement) {
+  out << "stage,rank,forward_ns,backward_input_ns,backward_weight_ns,optimizer_ns,"
+         "parameter_bytes,gradient_bytes,optimizer_state_bytes,saved_bytes,weight_saved_bytes,"
+         "temporary_forward_bytes,temporary_backward_bytes,temporary_input_bytes,"
+         "temporary_weight_bytes,recomputed_bytes\n";
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const StageCost& c = costs.stages[s];
+    line(out, s, placement.rank_of_stage[s].value, c.forward.count(), c.backward_input.count(),
+         c.backward_weight.count(), c.optimizer.count(), c.parameters.value, c.gradients.value,
+         c.optimizer_state.value, c.saved.value, c.weight_saved.value, c.temporary.forward.value,
+         c.temporary.backward.value, c.temporary.input.value, c.temporary.weight.value,
+         c.recomputed.value);
+  }
+}
+
+void add_values(std::ostringstream& out, const StageCosts& costs) {
+  out << "\nvalue,from,to,bytes,gradient_bytes,saved_by_sender,saved_by_receiver\n";
+  for (std::size_t v = 0; v < costs.values.size(); ++v) {
+    const StageValue& value = costs.values[v];
+    for (std::size_t i = 0; i < value.to.size(); ++i)
+      line(out, v, value.from.value, value.to[i].value, value.bytes.value,
+           value.gradient_bytes.value, value.saved_by_sender ? 1 : 0,
+           value.saved_by_receiver[i] ? 1 : 0);
+  }
+}
+
+void add_messages(std::ostringstream& out, const StageCosts& costs) {
+  out << "\nfrom,to,message_bytes,gradient_bytes,forward_ns,backward_ns\n";
+  for (const StagePair& pair : costs.pairs)
+    line(out, pair.from.value, pair.to.value, pair.bytes.value, pair.gradient_bytes.value,
+         pair.forward_time.count(), pair.backward_time.count());
+}
+
+void add_reductions(std::ostringstream& out, const StageCosts& costs) {
+  out << "\nreduced_stages,reduced_bytes,reduction_ns\n";
+  for (const StageReduction& reduction : costs.reductions) {
+    const char* before = "";
+    for (const StageId stage : reduction.stages) out << before << stage.value, before = " ";
+    out << "," << reduction.bytes.value << "," << reduction.time.count() << "\n";
+  }
+}
+
+}  // namespace
+
+std::string stages_text(const StageCosts& costs, const Placement& placement) {
+  std::ostringstream out;
+  add_stages(out, costs, placement);
+  add_values(out, costs);
+  add_messages(out, costs);
+  add_reductions(out, costs);
+  return out.str();
+}
+
+}  // namespace pfeife

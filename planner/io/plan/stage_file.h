@@ -1,0 +1,18 @@
+// stages.csv: what each stage of a plan costs, so that others can work out its memory and its time.
+//
+// Four tables, an empty line between them: a line a stage; a line for each value that leaves its
+// stage and each stage that reads it; a line for each pair of stages between which messages go; a
+// line for each reduction of shared gradients. Bytes and nanoseconds. What is held when:
+// planner/cost/memory.h.
+#pragma once
+
+#include <string>
+
+#include "planner/ir/schedule.h"
+#include "planner/ir/stage_costs.h"
+
+namespace pfeife {
+
+std::string stages_text(const StageCosts& costs, const Placement& placement);
+
+}  // namespace pfeife

@@ -1,0 +1,42 @@
+#include "planner/io/plan/stage_file.h"
+
+#include <gtest/gtest.h>
+
+namespace pfeife {
+namespace {
+
+Nanoseconds ns(std::int64_t count) { return Nanoseconds{count}; }
+
+TEST(StageFile, HasEveryFigureOfStagesValuesMessagesAndReductions) {
+  StageCosts costs;
+  costs.stages.resize(2);
+  StageCost& first = costs.stages[0];
+  first.forward = ns(1), first.backward_input = ns(2), first.backward_weight = ns(3);
+  first.optimizer = ns(4);
+  first.parameters = Bytes{5}, first.gradients = Bytes{6}, first.optimizer_state = Bytes{7};
+  first.saved = Bytes{8}, first.weight_saved = Bytes{9};
+  first.temporary = {Bytes{10}, Bytes{11}, Bytes{12}, Bytes{13}};
+  first.recomputed = Bytes{14};
+  costs.values.push_back({StageId{0}, {StageId{1}}, Bytes{15}, Bytes{16}, true, {false}});
+  costs.pairs.push_back({StageId{0}, StageId{1}, Bytes{15}, Bytes{16}, ns(17), ns(18)});
+  costs.reductions.push_back({{StageId{0}, StageId{1}}, Bytes{19}, ns(20)});
+  EXPECT_EQ(stages_text(costs, round_robin(2, 2)),
+            "stage,rank,forward_ns,backward_input_ns,backward_weight_ns,optimizer_ns,"
+            "parameter_bytes,gradient_bytes,optimizer_state_bytes,saved_bytes,weight_saved_bytes,"
+            "temporary_forward_bytes,temporary_backward_bytes,temporary_input_bytes,"
+            "temporary_weight_bytes,recomputed_bytes\n"
+            "0,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14\n"
+            "1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n"
+            "\n"
+            "value,from,to,bytes,gradient_bytes,saved_by_sender,saved_by_receiver\n"
+            "0,0,1,15,16,1,0\n"
+            "\n"
+            "from,to,message_bytes,gradient_bytes,forward_ns,backward_ns\n"
+            "0,1,15,16,17,18\n"
+            "\n"
+            "reduced_stages,reduced_bytes,reduction_ns\n"
+            "0 1,19,20\n");
+}
+
+}  // namespace
+}  // namespace pfeife
