@@ -58,7 +58,8 @@ std::optional<Partition> given_cuts(const CaseConfig& config, const Layers& laye
   Partition partition{plan.given_cuts};
   if (plan.cuts == PlanSettings::Cuts::EachLayer)
     for (std::size_t i = 0; i + 1 < layers.size(); ++i)
-      partition.cuts.push_back(static_cast<std::int32_t>(i));
+      if (layers.layers[i].no_cut_after.empty())
+        partition.cuts.push_back(static_cast<std::int32_t>(i));
   if (const std::string reason = illegal_because(layers, partition); !reason.empty())
     throw ConfigError(plan.cuts_where, "plan.cuts: " + reason);
   return partition;

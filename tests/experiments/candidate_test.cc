@@ -31,6 +31,14 @@ TEST(GivenCuts, AreNoneTheNamedOnesOrAfterEachLayer) {
   EXPECT_EQ(given_cuts(cut(PlanSettings::Cuts::EachLayer), layers), (Partition{{0, 1, 2}}));
 }
 
+// As in an archive whose last layer is only the model's result.
+TEST(GivenCuts, AfterEachLayerLeaveOutThoseThatAreNotAllowed) {
+  Layers layers = four_layers();
+  layers.layers[0].no_cut_after = "both sides change it";
+  layers.layers[2].no_cut_after = "only the model's result follows";
+  EXPECT_EQ(given_cuts(cut(PlanSettings::Cuts::EachLayer), layers), (Partition{{1}}));
+}
+
 TEST(GivenCuts, ThatAreNotLegalAreRefusedAtTheirPlace) {
   for (const std::vector<std::int32_t>& cuts : {std::vector<std::int32_t>{3}, {2, 0}, {1, 1}, {-1}})
     EXPECT_THAT(
