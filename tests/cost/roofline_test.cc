@@ -126,6 +126,19 @@ TEST(Roofline, APeakWithoutACurveTakesThatOfTheNearestPrecision) {
   EXPECT_EQ(saves(Precision::Tf32), Nanoseconds{20'000 * (50 - 10)});
 }
 
+// 2 * 1024^3 = 2.147e9 FLOP at 10 TFLOP/s are 214.7 us, at 31 % of it (configs/clusters/README.md;
+// a little more, as the product is a little larger than 2.1 GFLOP) less than 214.7 / 0.309 us.
+TEST(Roofline, ADeviceWithoutAnyCurveHasTheDefaultAndSaysSo) {
+  DeviceKind kind = device();
+  kind.gemm_efficiency.clear();
+  const Profile costs = roofline_profile(linear_graph(1024, 1024, 1024).graph, kind,
+                                         {Precision::Fp32, Optimizer::Adam, 1});
+  EXPECT_LT(costs.nodes[1].forward, Nanoseconds{694'000 + 1000 + 1000});
+  EXPECT_GT(costs.nodes[1].forward, Nanoseconds{680'000});
+  EXPECT_THAT(costs.warnings,
+              ElementsAre(HasSubstr("lists no gemm_efficiency: a default is used")));
+}
+
 // gelu needs x [4, 8] and keeps it; nothing else lives beside y: 128 B. On the way back the
 // gradients of both.
 TEST(Roofline, ProfilesSayWhatLivesWhileANodeRuns) {
@@ -151,11 +164,10 @@ TEST(Roofline, UnknownOperatorsAndMissingPeaksAreNamed) {
   DeviceKind no_fp32 = device();
   no_fp32.peak = {{"bf16", {1e14}}};
   EXPECT_THROW(roofline_profile(linear_graph(4, 4, 4).graph, no_fp32, {}), ConfigError);
-  DeviceKind no_bandwidth = device(), no_curve = device(), no_peak = device();
+  DeviceKind no_bandwidth = device(), no_peak = device();
   no_bandwidth.memory_bandwidth = {};
-  no_curve.gemm_efficiency.clear();
   no_peak.peak.clear();
-  for (const DeviceKind& kind : {no_bandwidth, no_curve, no_peak})
+  for (const DeviceKind& kind : {no_bandwidth, no_peak})
     EXPECT_THROW(roofline_profile(linear_graph(4, 4, 4).graph, kind, {}), ConfigError);
 }
 
