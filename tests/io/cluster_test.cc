@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/ir/error.h"
 #include "tests/support/message_of.h"
@@ -44,7 +46,18 @@ std::string link_error(int devices, const std::string& rest) {
 
 TEST(ShippedClusters, AllAreReadAndConnected) {
   const std::vector<std::pair<std::string, std::size_t>> sizes = {
-      {"3090_x8", 8}, {"a100_sxm4_40gb_x8", 8}, {"h200_x8", 8}, {"a100_4x8", 32}, {"laptop", 2}};
+      {"3090_x8", 8},      {"a100_sxm4_40gb_x8", 8},
+      {"h200_x8", 8},      {"a100_4x8", 32},
+      {"laptop", 2},       {"a100_sxm4_80gb_x8", 8},
+      {"h100_sxm_x8", 8},  {"rtx4090_x8", 8},
+      {"l40s_x8", 8},      {"a10_x4", 4},
+      {"v100_sxm2_x8", 8}, {"v100_pcie_x8", 8},
+      {"p40_x8", 8},       {"a10_2x4_ethernet", 8}};
+  std::size_t files = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(PFEIFE_SOURCE_DIR) + "/configs/clusters"))
+    files += entry.path().extension() == ".yaml";
+  EXPECT_EQ(files, sizes.size()) << "a cluster file is not in this list";
   for (const auto& [name, devices] : sizes) {
     const Cluster cluster = shipped(name);
     EXPECT_EQ(cluster.name, name);
@@ -81,6 +94,30 @@ TEST(ShippedClusters, Rtx3090PairsUseNvlinkAndOthersTheHost) {
   EXPECT_EQ(kind.memory_efficiency, 0.85);
   EXPECT_EQ(kind.gemm_efficiency.at("tf32").at({1100e9}), 0.98);
   EXPECT_EQ(kind.stage_overhead, Nanoseconds{0});
+}
+
+// Six links a GPU (NVIDIA's description of the DGX-1), 20 GB/s each.
+TEST(ShippedClusters, V100sOfADgx1HaveSixLinksEachAndNoneToThreeOthers) {
+  const Cluster cluster = shipped("v100_sxm2_x8");
+  for (int a = 0; a < 8; ++a) {
+    double links = 0;
+    int through_host = 0;
+    for (int b = 0; b < 8; ++b) {
+      if (a == b) continue;
+      const bool host = way(cluster, a, b).front().starts_with("pcie");
+      through_host += host;
+      if (!host) links += path(cluster, a, b).bandwidth.at(kMiB).value / 20e9;
+    }
+    EXPECT_EQ(links, 6) << a;
+    EXPECT_EQ(through_host, 3) << a;
+  }
+}
+
+TEST(ShippedClusters, TheEthernetOfAHostIsSharedByItsDevices) {
+  const Cluster cluster = shipped("a10_2x4_ethernet");
+  EXPECT_THAT(way(cluster, 0, 4), ElementsAre("ethernet[0].up", "ethernet[1].down"));
+  EXPECT_EQ(way(cluster, 3, 7), way(cluster, 0, 4));
+  EXPECT_THAT(way(cluster, 5, 6), ElementsAre("pcie_slot[5].up", "pcie_slot[6].down"));
 }
 
 TEST(ShippedClusters, NodesAreJoinedByTheNicsOnly) {
