@@ -29,12 +29,20 @@ std::string order_of(const CaseConfig& config) {
   return config.plan.order == "search" ? "captured" : config.plan.order;
 }
 
+/// A cluster's file and what is replaced in it.
+std::string key_of(const InputFile& file) {
+  std::string key = file.path.string();
+  for (const auto& [path, value] : file.replaced) key += "\n" + path + ": " + to_text(value);
+  return key;
+}
+
 }  // namespace
 
 const Cluster& Inputs::cluster(const InputFile& file) {
-  const auto found = clusters_.find(file.path);
+  const std::string key = key_of(file);
+  const auto found = clusters_.find(key);
   if (found != clusters_.end()) return found->second;
-  return clusters_.emplace(file.path, read_cluster(file.path)).first->second;
+  return clusters_.emplace(key, read_cluster(file.path, file.replaced)).first->second;
 }
 
 Inputs::Model Inputs::read_archive(const CaseConfig& config) {
@@ -78,7 +86,7 @@ Inputs::Model Inputs::read_model(const CaseConfig& config) {
 
 const Inputs::Model& Inputs::model(const CaseConfig& config) {
   std::string key = config.model.file.path.string() + "\n" + to_string(config.model.format) + "\n" +
-                    config.cluster.path.string() + "\n" + to_string(config.precision) + "\n" +
+                    key_of(config.cluster) + "\n" + to_string(config.precision) + "\n" +
                     to_string(config.optimizer) + "\n" +
                     std::to_string(config.microbatch_size.value_or(0)) + "\n" +
                     std::to_string(config.model.time_unit.count()) + "\n" + order_of(config) + "\n";

@@ -44,9 +44,9 @@ class Inputs {
   Model read_model(const CaseConfig& config);
   const std::string& file_digest(const std::filesystem::path& file);
 
-  std::mutex other_sizes_;  // of layers_of
-  std::map<std::filesystem::path, Cluster> clusters_;
-  std::map<std::string, Model> models_;  // by what they are made from
+  std::mutex other_sizes_;                   // of layers_of
+  std::map<std::string, Cluster> clusters_;  // by file and what is replaced
+  std::map<std::string, Model> models_;      // by what they are made from
   std::map<std::filesystem::path, std::string> digests_;
 };
 

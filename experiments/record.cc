@@ -6,6 +6,7 @@
 #include "experiments/old_plans.h"
 #include "experiments/reasons.h"
 #include "experiments/table.h"
+#include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/plan/plan_file.h"
@@ -291,6 +292,11 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
                stages_text(evaluation->costs, evaluation->candidate.placement));
     write_for_torch(folder / evaluation->candidate.plan, *evaluation, plan);
   }
+  const InputFile& cluster = evaluated.config->cluster;
+  if (cluster.replaced.empty())
+    std::filesystem::remove(folder / "cluster.yaml");
+  else
+    write_file(folder / "cluster.yaml", cluster_text(cluster.path, cluster.replaced));
   const std::filesystem::path proof = folder / "planned" / "certificate.txt";
   if (const auto& certificate = evaluated.search.certificate)
     write_file(proof, certificate_text(*certificate));

@@ -21,8 +21,12 @@ std::string common(const Experiment& experiment, const Text& text) {
 
 std::string model_of(const CaseConfig& config) { return config.model.file.written; }
 std::string cluster_of(const CaseConfig& config) {
-  return config.cluster.measured ? "this machine's processors, as measured"
-                                 : config.cluster.written;
+  std::string text =
+      config.cluster.measured ? "this machine's processors, as measured" : config.cluster.written;
+  for (const auto& [path, value] : config.cluster.replaced)
+    text += (&path == &config.cluster.replaced.front().first ? " with " : " and ") + path +
+            (value.kind == YamlValue::Kind::Scalar ? " " + value.text : " replaced");
+  return text;
 }
 std::string precision_of(const CaseConfig& config) { return to_string(config.precision); }
 std::string optimizer_of(const CaseConfig& config) { return to_string(config.optimizer); }

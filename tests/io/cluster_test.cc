@@ -120,6 +120,25 @@ TEST(ShippedClusters, TheEthernetOfAHostIsSharedByItsDevices) {
   EXPECT_THAT(way(cluster, 5, 6), ElementsAre("pcie_slot[5].up", "pcie_slot[6].down"));
 }
 
+TEST(ShippedClusters, AnyKeyOfAFileMayBeReplacedByItsPath) {
+  const std::filesystem::path file =
+      std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs" / "clusters" / "a100_4x8.yaml";
+  const Cluster before = read_cluster(file);
+  const Cluster after =
+      read_cluster(file, {{"links.nic.bandwidth", yaml_scalar("12 GB/s")},
+                          {"routes[1].latency", yaml_scalar("50 us")},
+                          {"device_kinds.a100_sxm4_40gb.memory", yaml_scalar("80 GiB")}});
+  EXPECT_EQ(path(after, 0, 8).bandwidth.at(kMiB).value, 12e9);
+  EXPECT_EQ(path(after, 0, 8).latency, Nanoseconds{50'000});
+  EXPECT_EQ(path(after, 0, 1), path(before, 0, 1));
+  EXPECT_EQ(after.kinds[0].memory, 80 * kGiB);
+  EXPECT_NE(after.digest, before.digest);
+  EXPECT_THAT(pfeife::message_of([&] {
+                read_cluster(file, {{"links.nick.bandwidth", yaml_scalar("12 GB/s")}});
+              }),
+              HasSubstr("there is no item named \"nick\""));
+}
+
 TEST(ShippedClusters, NodesAreJoinedByTheNicsOnly) {
   const Cluster cluster = shipped("a100_4x8");
   EXPECT_THAT(way(cluster, 8, 15), ElementsAre("nvswitch_port[8].up", "nvswitch_port[15].down"));

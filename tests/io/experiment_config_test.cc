@@ -370,6 +370,37 @@ TEST_F(ExperimentConfig, ListsAndMapsAreNamedByWhatTheySayAndKeptWithTheirKeys) 
   EXPECT_EQ(swept[1][1], (SweptKey{"plan.families", "all"}));
 }
 
+TEST_F(ExperimentConfig, AKeyOfTheClustersFileIsReplacedByItsPath) {
+  const std::string text =
+      kSmallest + "baselines: []\ncases: {cluster.devices_per_node: [2, 4]}\n";
+  const std::vector<std::string> settings = {"cluster.links.nic.bandwidth=25 GB/s",
+                                             "cluster.routes[0].latency=5 us"};
+  const Experiment experiment = read(text, settings);
+  ASSERT_EQ(experiment.cases.size(), 2u);
+  const CaseConfig& config = experiment.cases[1];
+  EXPECT_EQ(config.name, "cluster.devices_per_node=4,devices=4,microbatches=8");
+  EXPECT_EQ(config.cluster.written, "box.yaml");
+  std::vector<std::string> replaced;
+  for (const auto& [path, value] : config.cluster.replaced)
+    replaced.push_back(path + " " + value.text);
+  EXPECT_THAT(replaced, ElementsAre("links.nic.bandwidth 25 GB/s", "routes[0].latency 5 us",
+                                    "devices_per_node 4"));
+  EXPECT_EQ(to_string(config.cluster.replaced[0].second.where),
+            "--set cluster.links.nic.bandwidth=25 GB/s");
+  EXPECT_EQ(resolved_text(read(resolved_text(config)).cases.at(0)), resolved_text(config));
+  EXPECT_NE(resolved_text(experiment.cases[0]), resolved_text(config));
+}
+
+// The file may be swept, too: what is replaced stays.
+TEST_F(ExperimentConfig, WhatIsReplacedInAClusterHoldsForEveryFile) {
+  const Experiment experiment = read(kSmallest + "cases: {cluster: [box.yaml, other.yaml]}\n",
+                                     {"cluster.devices_per_node=2"});
+  ASSERT_EQ(experiment.cases.size(), 2u);
+  EXPECT_EQ(experiment.cases[1].cluster.written, "other.yaml");
+  for (const CaseConfig& config : experiment.cases)
+    EXPECT_EQ(config.cluster.replaced.size(), 1u) << config.name;
+}
+
 TEST_F(ExperimentConfig, CasesWhoseNamesWouldBeOneStayApart) {
   std::filesystem::create_directories(folder_ / "a");
   std::filesystem::create_directories(folder_ / "b");

@@ -112,6 +112,12 @@ Cluster read_document(const YamlDocument& document) {
   return cluster;
 }
 
+YamlDocument with_replaced(const std::filesystem::path& file, const Replaced& replaced) {
+  YamlDocument document = YamlDocument::read(file);
+  for (const auto& [path, value] : replaced) document.set(path, value, to_string(value.where));
+  return document;
+}
+
 }  // namespace
 
 Cluster parse_cluster(std::string_view text, const std::string& file) {
@@ -120,10 +126,15 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
   return cluster;
 }
 
-Cluster read_cluster(const std::filesystem::path& file) {
-  Cluster cluster = read_document(YamlDocument::read(file));
-  cluster.digest = sha256_file(file);
+Cluster read_cluster(const std::filesystem::path& file, const Replaced& replaced) {
+  const YamlDocument document = with_replaced(file, replaced);
+  Cluster cluster = read_document(document);
+  cluster.digest = replaced.empty() ? sha256_file(file) : sha256(document.text());
   return cluster;
+}
+
+std::string cluster_text(const std::filesystem::path& file, const Replaced& replaced) {
+  return with_replaced(file, replaced).text();
 }
 
 }  // namespace pfeife

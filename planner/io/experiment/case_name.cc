@@ -54,7 +54,7 @@ std::string one_line(const YamlValue& value) {
     case YamlValue::Kind::Null:
       return "null";
     case YamlValue::Kind::Scalar:
-      return value.text;
+      return value.quoted ? quoted(value.text) : value.text;
     case YamlValue::Kind::Sequence:
       for (const YamlValue& item : value.items) words.push_back(one_line(item));
       return "[" + joined(words, ", ") + "]";
@@ -64,6 +64,12 @@ std::string one_line(const YamlValue& value) {
       return "{" + joined(words, ", ") + "}";
   }
   return "";
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) out += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
+  return out + '"';
 }
 
 std::string with_digest(const std::string& name, const std::string& of) {

@@ -128,7 +128,7 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
                     " model has times of its own; leave the profile out");
     config.profile = measured_or_file(*profile, folder);
   }
-  config.cluster = measured_or_file(root.at("cluster"), folder);
+  config.cluster = cluster_input(root.at("cluster"), folder);
   if (config.cluster.measured && config.model.format == ModelFormat::Pt2 && !config.profile)
     throw ConfigError(config.cluster.where,
                       "a measured cluster says nothing about how fast operators are; add "

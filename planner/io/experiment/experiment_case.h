@@ -26,6 +26,7 @@ CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
 std::string name_part(const YamlValue& value);
 /// A value as YAML in one line.
 std::string one_line(const YamlValue& value);
+std::string quoted(const std::string& text);
 /// `name` made unlike that of others that are not `of`.
 std::string with_digest(const std::string& name, const std::string& of);
 
@@ -35,6 +36,8 @@ std::string with_digest(const std::string& name, const std::string& of);
 InputFile input_file(const YamlNode& node, const std::filesystem::path& folder);
 /// The same, or `measure`: made on this machine.
 InputFile measured_or_file(const YamlNode& node, const std::filesystem::path& folder);
+/// The same, or {file: ..., set: {key.path: value}}.
+InputFile cluster_input(const YamlNode& node, const std::filesystem::path& folder);
 /// `model` and `skips` of a config.
 ModelInput model_input(const YamlNode& root, const std::filesystem::path& folder);
 /// Names of schedule families, each once.

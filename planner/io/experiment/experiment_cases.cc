@@ -43,6 +43,23 @@ std::vector<Axis> axes(const YamlNode& root) {
   return result;
 }
 
+/// Sets a key of the config. "cluster.links.nic.bandwidth" means a key of the cluster's file, which
+/// becomes {file: ..., set: {links.nic.bandwidth: ...}}.
+void set_key(YamlDocument& document, const std::string& path, YamlValue value,
+             const std::string& label) {
+  const std::string key = path.substr(0, path.find_first_of(".["));
+  const auto cluster = key == "cluster" ? document.root().find(key) : std::nullopt;
+  if (path == "cluster" && cluster && cluster->is_map() && value.kind == YamlValue::Kind::Scalar)
+    return document.set("cluster.file", std::move(value), label);
+  if (key != "cluster" || path == key || path == "cluster.file" || path.starts_with("cluster.set"))
+    return document.set(path, std::move(value), label);
+  if (cluster && !cluster->is_map()) {
+    const YamlValue file = cluster->value();
+    document.set(key, yaml_map({{"file", file, file.where}}), label);
+  }
+  document.set("cluster.set.\"" + path.substr(key.size() + 1) + "\"", std::move(value), label);
+}
+
 /// A list where one value is meant: somebody wants a case of each.
 void refuse_lists_outside_cases(const YamlNode& root) {
   const auto refuse = [](const YamlNode& node) {
@@ -179,8 +196,9 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<Axis>& axes
                        value.is_scalar() ? value.as_string() : name_part(value.value()));
     if (axes[a].key == "devices" || axes[a].key == "microbatches") continue;
     if (axes[a].key != "model" && axes[a].key != "cluster")
-      swept.push_back({axes[a].key, one_line(value.value())});
-    copy.set(axes[a].key, value.value(), to_string(value.where()) + ": cases." + axes[a].key);
+      swept.push_back(
+          {axes[a].key, value.is_scalar() ? value.as_string() : one_line(value.value())});
+    set_key(copy, axes[a].key, value.value(), to_string(value.where()) + ": cases." + axes[a].key);
   }
   CaseConfig config = read_case(copy.root(), folder, rules);
   read_size(axes, point, rules, config);
@@ -213,7 +231,11 @@ bool advance(std::vector<std::size_t>& point, const std::vector<Axis>& axes) {
 Experiment read_experiment(const Path& file, const std::vector<std::string>& settings,
                            const ExperimentRules& rules) {
   YamlDocument document = YamlDocument::read(file);
-  for (const std::string& setting : settings) document.set(setting);
+  for (const std::string& setting : settings) {
+    auto [path, value] = YamlDocument::assignment(setting);
+    const std::string label = to_string(value.where);
+    set_key(document, path, std::move(value), label);
+  }
   Experiment experiment;
   experiment.name = folder_name(file.stem().string());
   experiment.file = {file.string(), file, {file.string(), 0, 0}};

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/io/files/yaml_value.h"
 #include "planner/ir/case_record.h"
 #include "planner/ir/error.h"
 #include "planner/ir/ids.h"
@@ -30,6 +31,8 @@ struct InputFile {
   SourceLocation where;
   /// The config says `measure`: the file is to be made on this machine; `path` is empty until then.
   bool measured = false;
+  /// Values that replace those in the file, by the paths of their keys (clusters only).
+  std::vector<std::pair<std::string, YamlValue>> replaced = {};
 };
 
 enum class ModelFormat { Pt2, Table, PipeDream, Piper };

@@ -61,6 +61,16 @@ InputFile measured_or_file(const YamlNode& node, const Path& folder) {
   return {"measure", {}, node.where(), true};
 }
 
+InputFile cluster_input(const YamlNode& node, const Path& folder) {
+  if (!node.is_map()) return measured_or_file(node, folder);
+  node.check_keys({"file", "set"});
+  InputFile file = measured_or_file(node.at("file"), folder);
+  if (const auto replaced = node.find("set"))
+    for (const auto& [path, value] : replaced->entries())
+      file.replaced.emplace_back(path, value.value());
+  return file;
+}
+
 ModelInput model_input(const YamlNode& root, const Path& folder) {
   const YamlNode node = root.at("model");
   ModelInput model;

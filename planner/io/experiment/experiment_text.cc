@@ -4,7 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "planner/io/experiment/experiment_config.h"
+#include "planner/io/experiment/experiment_case.h"
 
 namespace pfeife {
 namespace {
@@ -28,12 +28,6 @@ const auto number = [](auto value) {
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
   return std::string(text.data(), end);
 };
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) out += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
-  return out + '"';
-}
 
 std::string cuts_text(const PlanSettings& plan) {
   switch (plan.cuts) {
@@ -59,6 +53,15 @@ std::string recompute_text(PlanSettings::Recompute recompute) {
       return "choose";
   }
   return "";
+}
+
+std::string cluster_text(const InputFile& cluster) {
+  if (cluster.replaced.empty()) return quoted(cluster.written);
+  const auto entry = [](const auto& key_and_value) {
+    return quoted(key_and_value.first) + ": " + one_line(key_and_value.second);
+  };
+  const std::string set = list(cluster.replaced, entry);
+  return "{file: " + quoted(cluster.written) + ", set: {" + set.substr(1, set.size() - 2) + "}}";
 }
 
 std::string plan_text(const PlanSettings& plan) {
@@ -137,7 +140,7 @@ std::string resolved_text(const CaseConfig& config) {
           "}\n";
   if (config.model.skips) text += "skips: " + quoted(config.model.skips->written) + "\n";
   if (config.profile) text += "profile: " + quoted(config.profile->written) + "\n";
-  text += "cluster: " + quoted(config.cluster.written) + "\n";
+  text += "cluster: " + cluster_text(config.cluster) + "\n";
   text += "training: {precision: " + to_string(config.precision) +
           ", optimizer: " + to_string(config.optimizer);
   if (config.microbatch_size) text += ", microbatch_size: " + number(*config.microbatch_size);

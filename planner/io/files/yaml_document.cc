@@ -193,15 +193,20 @@ YamlDocument YamlDocument::read(const std::filesystem::path& file) {
   return parse(read_file(file, Bytes{kMostBytes}), file.string());
 }
 
-void YamlDocument::set(const std::string& assignment) {
+std::pair<std::string, YamlValue> YamlDocument::assignment(const std::string& text) {
   constexpr std::size_t kShown = 200;  // of a setting, in messages
   const std::string label =
-      "--set " + (assignment.size() <= kShown ? assignment : assignment.substr(0, kShown) + "...");
-  const std::size_t equals = assignment.find('=');
+      "--set " + (text.size() <= kShown ? text : text.substr(0, kShown) + "...");
+  const std::size_t equals = text.find('=');
   if (equals == std::string::npos)
     throw ConfigError({label, 0, 0}, "expected key.path=value, found no \"=\"");
-  set(assignment.substr(0, equals),
-      parse_value(std::string_view(assignment).substr(equals + 1), {label, false}), label);
+  return {text.substr(0, equals),
+          parse_value(std::string_view(text).substr(equals + 1), {label, false})};
+}
+void YamlDocument::set(const std::string& text) {
+  auto [path, value] = assignment(text);
+  const std::string label = to_string(value.where);
+  set(path, std::move(value), label);
 }
 
 void YamlDocument::set(const std::string& path, YamlValue value, const std::string& label) {

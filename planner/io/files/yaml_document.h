@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "planner/io/files/yaml_node.h"
 #include "planner/io/files/yaml_value.h"
@@ -23,11 +24,14 @@ class YamlDocument {
   static YamlDocument read(const std::filesystem::path& file);
 
   /// Applies "key.path=value", as given to --set: the value is read as YAML. Maps that are missing
-  /// on the way are made; items of sequences are named by [index]. Where a map has a key with dots
+  /// on the way are made; items of sequences are named by [index],
+  /// those that have a `name` by that, too. Where a map has a key with dots
   /// in it, the longest key that fits is meant; a new one is put in quotes:
   /// cases."training.precision"=[tf32, fp32]. Errors: ConfigError located as "--set
   /// key.path=value", also later when the value turns out to be wrong.
   void set(const std::string& assignment);
+  /// The path and the value of an assignment; located as there.
+  static std::pair<std::string, YamlValue> assignment(const std::string& text);
   /// Likewise with a value at hand. `path` as above; errors are located at `label`.
   void set(const std::string& path, YamlValue value, const std::string& label);
 

@@ -83,6 +83,22 @@ struct Descent {
   std::size_t steps;  // of the path used
 };
 
+/// The item of a sequence of maps whose `name` is `name`.
+YamlValue& item_named(YamlValue& sequence, const std::string& name, const SourceLocation& where) {
+  std::vector<std::string> names;
+  for (YamlValue& item : sequence.items) {
+    const YamlValue* found = find_entry(item, "name");
+    if (found != nullptr && found->text == name) return item;
+    if (found != nullptr) names.push_back(found->text);
+  }
+  std::string known;
+  for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
+  throw ConfigError(where, "there is no item named \"" + name + "\" at " +
+                               to_string(sequence.where) + "; " +
+                               (names.empty() ? "name one by its number, as in [0]"
+                                              : "use " + known + ", or a number, as in [0]"));
+}
+
 /// Follows the longest key that fits, or makes a new one.
 Descent into_map(YamlValue& map, std::span<const Step> steps, const SourceLocation& where) {
   std::string key;
@@ -110,6 +126,10 @@ void set_at(YamlValue& root, const std::string& path, YamlValue value, const std
         throw ConfigError(where, "there is no item [" + std::to_string(*steps[i].index) + "] at " +
                                      to_string(at->where));
       at = &at->items[*steps[i++].index];
+      continue;
+    }
+    if (at->kind == YamlValue::Kind::Sequence) {
+      at = &item_named(*at, steps[i++].key, where);
       continue;
     }
     if (at->kind == YamlValue::Kind::Null) {
