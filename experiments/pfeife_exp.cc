@@ -13,6 +13,7 @@
 #include "experiments/child.h"
 #include "experiments/chosen_cases.h"
 #include "experiments/inputs.h"
+#include "experiments/layer_list.h"
 #include "experiments/measure.h"
 #include "experiments/measured_inputs.h"
 #include "experiments/report.h"
@@ -35,6 +36,7 @@ struct CommandLine {
   std::vector<std::string> settings;
   SweepOptions sweep;
   bool list = false, asks_if_it_measures = false;
+  std::string layers;  // "table", "csv"; "" = are not asked for
 };
 
 po::options_description described_options() {
@@ -48,6 +50,8 @@ po::options_description described_options() {
       "shard", po::value<std::string>()->value_name("I/N"),
       "compute only the I-th of N parts of the cases; a later call without it gathers them")(
       "list", "list the cases and whether they are computed already, then stop")(
+      "layers", po::value<std::string>()->implicit_value("table")->value_name("table|csv"),
+      "list the layers of the first case's model, between which cuts lie, then stop")(
       "force", "compute cases again that are there already")(
       "quiet", "no progress on standard error")("version", "print the version, then stop")(
       "help", "print this, then stop");
@@ -81,6 +85,12 @@ std::size_t read_jobs(int jobs) {
   return static_cast<std::size_t>(jobs);
 }
 
+std::string read_layers(const std::string& form) {
+  if (form != "table" && form != "csv")
+    throw ConfigError({"--layers=" + form, 0, 0}, "expected table or csv");
+  return form;
+}
+
 /// Nothing if the program is to stop at once (--help, --version).
 std::optional<CommandLine> read_command_line(int argc, char** argv) {
   const po::options_description shown = described_options();
@@ -99,6 +109,7 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
   if (found.contains("jobs")) line.sweep.jobs = read_jobs(found["jobs"].as<int>());
   if (found.contains("shard")) read_shard(found["shard"].as<std::string>(), line.sweep);
   line.list = found.contains("list");
+  if (found.contains("layers")) line.layers = read_layers(found["layers"].as<std::string>());
   line.asks_if_it_measures = found.contains("measures");
   line.sweep.force = found.contains("force");
   line.sweep.quiet = found.contains("quiet");
@@ -197,6 +208,14 @@ int run(int argc, char** argv) {
   if (line->list) {
     use_measured_variation(experiment);
     list_cases(experiment, inputs, line->sweep);
+    return 0;
+  }
+  if (!line->layers.empty()) {
+    const CaseConfig& config = experiment.cases.front();
+    const Layers& layers = inputs.layers(config);
+    const Cluster& cluster = inputs.cluster(config.cluster);
+    std::cout << (line->layers == "csv" ? layers_csv(layers, cluster)
+                                        : layer_table(layers, cluster));
     return 0;
   }
   check_measurable(experiment, inputs);
