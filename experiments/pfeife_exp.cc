@@ -12,6 +12,7 @@
 #include "experiments/accuracy.h"
 #include "experiments/child.h"
 #include "experiments/chosen_cases.h"
+#include "experiments/fewest_devices.h"
 #include "experiments/inputs.h"
 #include "experiments/layer_list.h"
 #include "experiments/measure.h"
@@ -229,6 +230,8 @@ int run(int argc, char** argv) {
             << results_table(shown);
   if (const std::string accuracy = accuracy_table(shown); !accuracy.empty())
     std::cout << "\n" << accuracy;
+  if (experiment.step_below)
+    std::cout << "\n" << fewest_devices(result.cases, *experiment.step_below);
   if (shown.size() < result.cases.size())
     fmt::print("\n{} of {} cases: those with the most samples/s. All are in {}\n", shown.size(),
                result.cases.size(), (line->sweep.out / "results.csv").string());

@@ -110,8 +110,8 @@ void read_select_by(const YamlNode& node, CaseConfig& config) {
 
 const std::vector<std::string>& experiment_keys() {
   static const std::vector<std::string> keys{
-      "version", "model",     "skips",      "profile",     "cluster", "training", "cases",
-      "plan",    "baselines", "simulation", "measurement", "engines", "select_by"};
+      "version", "model",     "skips",      "profile",     "cluster", "training",  "cases",
+      "plan",    "baselines", "simulation", "measurement", "engines", "select_by", "step_below"};
   return keys;
 }
 

@@ -27,7 +27,7 @@ std::vector<Axis> axes(const YamlNode& root) {
     const std::string first = key.substr(0, key.find_first_of(".["));
     const bool own = key == "devices" || key == "microbatches";
     const bool known = std::ranges::find(experiment_keys(), first) != experiment_keys().end();
-    if (!own && (!known || first == "cases" || first == "version")) {
+    if (!own && (!known || first == "cases" || first == "version" || first == "step_below")) {
       std::vector<std::string> words = experiment_keys();
       words.insert(words.end(), {"devices", "microbatches"});
       const std::string nearest = nearest_spelling(key, words);
@@ -240,6 +240,10 @@ Experiment read_experiment(const Path& file, const std::vector<std::string>& set
   experiment.name = folder_name(file.stem().string());
   experiment.file = {file.string(), file, {file.string(), 0, 0}};
   document.root().check_keys(experiment_keys());
+  if (const auto limit = document.root().find("step_below")) {
+    experiment.step_below = limit->as_duration();
+    if (experiment.step_below->count() == 0) limit->fail("must be longer than 0");
+  }
   const std::vector<Axis> product = axes(document.root());
   refuse_lists_outside_cases(document.root());
   std::size_t count = 1;

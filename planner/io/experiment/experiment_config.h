@@ -122,6 +122,7 @@ struct Experiment {
   std::string name;  ///< the file's stem, as folder_name() makes it
   InputFile file;
   std::vector<CaseConfig> cases;
+  std::optional<Nanoseconds> step_below;  ///< which case needs the fewest devices for that?
 };
 
 /// What the words of a config may be, and what it needs to know of other files.

@@ -1,0 +1,16 @@
+// step_below: with how few devices a step takes less than a given time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/io/results/results.h"
+
+namespace pfeife {
+
+/// Of cases that differ in the number of devices alone, a line: the fewest with which the planned
+/// step of the best engine present is shorter than `limit`, and why the next fewer do not do (a
+/// bound above the limit proves it). "" without cases.
+std::string fewest_devices(const std::vector<CaseRecord>& cases, Nanoseconds limit);
+
+}  // namespace pfeife

@@ -1,0 +1,65 @@
+#include "experiments/fewest_devices.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/experiments/program.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+
+CaseRecord of(std::size_t devices, int ms, int bound_ms, const std::string& more = "") {
+  CaseRecord record;
+  record.name = "devices=" + std::to_string(devices) + more;
+  PlanRecord plan;
+  plan.row.family = "zb_h1";
+  plan.row.devices = devices;
+  plan.row.feasible = ms > 0;
+  if (ms > 0) plan.row.estimate = Nanoseconds{std::int64_t{1'000'000} * ms};
+  if (bound_ms > 0) plan.row.lower_bound = Nanoseconds{std::int64_t{1'000'000} * bound_ms};
+  record.plans.push_back(plan);
+  return record;
+}
+
+std::string answer(const std::vector<CaseRecord>& cases) {
+  return fewest_devices(cases, Nanoseconds{100'000'000});
+}
+
+TEST(FewestDevices, AreTheFirstWhoseStepIsShorterWithTheReasonWhyNotFewer) {
+  EXPECT_EQ(
+      answer({of(4, 60, 50), of(1, 0, 0), of(2, 120, 110), of(3, 80, 70)}),
+      "fewest devices for a step below 100.00 ms, of those tried\n"
+      "  3 devices: 80.000 ms, zb_h1; 2 devices: 120.00 ms, and no plan is below 110.00 ms\n");
+  EXPECT_THAT(answer({of(2, 120, 90), of(3, 80, 70)}), HasSubstr("2 devices: 120.00 ms is the best "
+                                                                 "found; not proven"));
+  EXPECT_THAT(answer({of(1, 0, 0), of(2, 99, 70)}), HasSubstr("; 1 device: no plan fits"));
+  EXPECT_THAT(answer({of(1, 99, 70)}), HasSubstr("  1 device: 99.000 ms, zb_h1\n"));
+}
+
+// 100 ms is not below 100 ms.
+TEST(FewestDevices, MayBeNoneOfThoseTried) {
+  EXPECT_THAT(answer({of(1, 120, 50), of(2, 100, 50)}),
+              HasSubstr("none of 2 devices and fewer; 2"));
+}
+
+TEST(FewestDevices, AreOfCasesThatDifferInTheDevicesAlone) {
+  EXPECT_EQ(answer({of(1, 120, 110, ",microbatches=4"), of(1, 90, 80, ",microbatches=2"),
+                    of(2, 70, 60, ",microbatches=4")}),
+            "fewest devices for a step below 100.00 ms, of those tried\n"
+            "  microbatches 4: 2 devices: 70.000 ms, zb_h1; 1 device: 120.00 ms, and no plan is "
+            "below 110.00 ms\n"
+            "  microbatches 2: 1 device: 90.000 ms, zb_h1\n");
+}
+
+class StepBelow : public ProgramTest {};
+
+TEST_F(StepBelow, IsAnsweredBelowTheTable) {
+  const Outcome outcome =
+      run({(configs() / "two_stage.yaml").string(), "--set", "step_below=1 s", "--out", "out"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("fewest devices for a step below 1000.0 ms"));
+}
+
+}  // namespace
+}  // namespace pfeife
