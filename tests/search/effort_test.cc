@@ -127,5 +127,43 @@ TEST(Effort, EndsWhenNothingIsProvenToFit) {
   expect_no_work_for(problem, little);
 }
 
+// What is found for an order that is built for the costs does not depend on what it is offered
+// with.
+TEST(Effort, MoreSchedulesToChooseFromAreNeverWorseThanABuiltOneAlone) {
+  std::mt19937 random(72);
+  int fits = 0, listed_helps = 0;
+  for (int round = 0; round < 24; ++round) {
+    const std::size_t ranks = 3 + random() % 2, microbatches = 4 + random() % 3;
+    RandomShape shape;
+    shape.layers = 40;
+    shape.skip_share = 0.1;
+    const Instance instance{random_layers(random, shape), random_cluster(random, ranks, true)};
+    const std::vector<ScheduleSpec> built{{"zb_greedy", ranks, microbatches, 1, {}, {}},
+                                          {"zb_greedy", ranks, microbatches, 2, {}, {}},
+                                          {"zbv_greedy", ranks, microbatches, 2, {}, {}}};
+    std::vector<ScheduleSpec> all = built;
+    all.push_back({"zb1p", ranks, microbatches, 2, {}, {}});
+    for (int k = 0; k < 3; ++k) all.push_back(random_spec(random, ranks, microbatches, {1, 2}));
+    Problem problem = instance.problem(all, ranks, Bytes{1 << 30});
+    const SearchOutcome free = search(problem, {.iterations = 1});
+    if (round % 3 > 0)
+      for (Bytes& limit : problem.memory_limit)
+        limit = Bytes{std::ranges::max(free.plans[0].peak_memory).value * 8 / 10};
+    const SearchOptions options{.seed = random(), .iterations = 20};
+    const SearchOutcome together = search(problem, options);
+    for (const ScheduleSpec& spec : built) {
+      problem.schedules = {spec};
+      const SearchOutcome alone = search(problem, options);
+      if (alone.plans.empty()) continue;
+      ++fits;
+      ASSERT_FALSE(together.plans.empty()) << round;
+      EXPECT_LE(together.plans[0].estimate, alone.plans[0].estimate) << round << " " << spec.family;
+      listed_helps += together.plans[0].estimate < alone.plans[0].estimate;
+    }
+  }
+  EXPECT_GT(fits, 30);
+  EXPECT_GT(listed_helps, 5);
+}
+
 }  // namespace
 }  // namespace pfeife

@@ -38,8 +38,10 @@ JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>
       effort_(options.iterations > 0 ? options.iterations : kDefaultEffort),
       model_(problem.layers, problem.cluster, problem.memory_rule,
              problem.recompute == Recompute::Full) {
-  for (const ScheduleSpec& spec : to_build_)
-    to_build_search_.emplace_back(model_, problem, spec, search);
+  for (const ScheduleSpec& spec : to_build_) {
+    by_itself_.emplace_back(model_, problem, spec, search);
+    from_others_.emplace_back(model_, problem, spec, search);
+  }
 }
 
 SearchOutcome JointSearch::run() {

@@ -85,8 +85,8 @@ class JointSearch {
   std::size_t effort_;
   CutModel model_;
   std::vector<Contender> contenders_;
-  std::vector<BuiltSearch> to_build_search_;
-  std::vector<BuiltPlan> built_;     // [to_build_]
+  std::vector<BuiltSearch> by_itself_, from_others_;  // [to_build_]
+  std::vector<BuiltPlan> built_;                      // [to_build_]
   std::vector<AnyOrder> any_order_;  // of to_build_ that have cuts, once there is a plan
   std::size_t begun_ = 0;            // effort at which the present span began
   double branched_ = 0;              // about ns of one core that branch() took

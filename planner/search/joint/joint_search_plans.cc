@@ -186,18 +186,31 @@ void JointSearch::share_cuts() {
   });
 }
 
+/// Each twice: as if the schedule were the only one, so that more schedules to choose from never
+/// make a slower plan of it, and from the best cuts of the others.
 void JointSearch::build_orders(std::size_t span) {
   std::vector<Partition> starts;
   for (const std::size_t i : by_time())
     starts.push_back(contenders_[i].candidates->best()->partition);
   built_.resize(to_build_.size());
+  const std::uint64_t seed = options_.seed + 10 * begun_;
   std::vector<char> worth(built_.size());
   for (std::size_t i = 0; i < worth.size(); ++i) worth[i] = begun_ == 0 || may_build_faster(i);
-  parallel_for(built_.size(), options_.threads, [&](std::size_t i) {
+  const auto from = [&](std::size_t i) {
+    return std::ranges::find(starts, to_build_[i].stages(), &Partition::stages) != starts.end();
+  };
+  parallel_for(2 * built_.size(), options_.threads, [&](std::size_t task) {
+    const std::size_t i = task / 2;
     if (!worth[i]) return;
-    to_build_search_[i].work(starts, span, options_.seed + 10 * begun_);
-    built_[i] = to_build_search_[i].result();
+    if (task % 2 == 0)
+      by_itself_[i].work({}, span, seed);
+    else if (from(i))
+      from_others_[i].work(starts, span, seed);
   });
+  for (std::size_t i = 0; i < built_.size(); ++i) {
+    built_[i] = by_itself_[i].result();
+    add(from_others_[i].result(), built_[i]);
+  }
 }
 
 /// Of a schedule whose orders are built for the costs: not if it is known to have no plan, or no

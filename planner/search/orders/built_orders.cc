@@ -235,6 +235,13 @@ class SingleMicrobatch {
 
 }  // namespace
 
+void add(const BuiltPlan& other, BuiltPlan& result) {
+  keep_better(other.plan, other.closest, result);
+  for (const PlannedSchedule& plan : other.front) keep_better(plan, {}, result);
+  result.nothing_fits = result.nothing_fits || other.nothing_fits;
+  result.candidates += other.candidates;
+}
+
 bool is_built(const ScheduleSpec& spec) { return family(spec.family).built_for_costs; }
 
 std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& problem,

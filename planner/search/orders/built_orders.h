@@ -25,6 +25,9 @@ struct BuiltPlan {
   std::size_t candidates = 0;         ///< evaluated
 };
 
+/// Adds what came of another search for the same schedule.
+void add(const BuiltPlan& other, BuiltPlan& result);
+
 /// An order with the cuts that are best under it: the fastest that fit, or else those that lack
 /// least.
 struct OrderedCuts {
