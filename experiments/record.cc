@@ -48,7 +48,7 @@ std::string knobs_of(const Evaluation& plan) {
   if (plan.candidate.plan != "planned") return text;
   const bool given = settings.source != PlanSettings::Source::Search;
   if (given || settings.reference)
-    text += std::string(text.empty() ? "" : ";") + (given ? "search=none" : "search=reference");
+    text += std::string(text.empty() ? "" : ", ") + (given ? "search=none" : "search=reference");
   return text;
 }
 
@@ -237,7 +237,7 @@ void draw(const std::filesystem::path& folder, const Evaluation& plan) {
 std::string knobs(const Candidate& candidate) {
   std::string text = knobs(candidate.spec);
   const std::string recomputed = recomputed_text(candidate.recompute);
-  if (!recomputed.empty()) text += (text.empty() ? "" : ";") + recomputed;
+  if (!recomputed.empty()) text += (text.empty() ? "" : ", ") + recomputed;
   return text;
 }
 

@@ -21,7 +21,7 @@ struct EvaluatedCase {
   SearchFindings search;
 };
 
-/// Those of its schedule, and which stages are recomputed: "prefetch=3;recompute=0".
+/// Those of its schedule, and which stages are recomputed: "prefetch=3, recompute=0".
 std::string knobs(const Candidate& candidate);
 
 /// The record of a case: the chosen plan first, then the baselines.

@@ -52,16 +52,16 @@ void check_size(const CaseConfig& config, const std::vector<ScheduleSpec>& specs
   std::size_t stages = 0;
   for (const ScheduleSpec& spec : specs) stages = std::max(stages, spec.stages());
   if (stages * config.microbatches <= kMost) return;
-  throw ConfigError(config.microbatches_where,
-                    number(config.microbatches) + " microbatches through " + number(stages) +
-                        " stages are " + number(stages * config.microbatches) +
-                        " forward passes a step, more than the " + number(kMost) +
-                        " that can be planned; take at most " + number(kMost / stages) +
-                        " microbatches (a longer step only repeats itself), or smaller plan.loops");
+  throw ConfigError(
+      config.microbatches_where,
+      number(config.microbatches) + " microbatches through " + number(stages) + " stages are " +
+          number(stages * config.microbatches) + " forward passes a step, more than the " +
+          number(kMost) + " that can be planned; take at most " + number(kMost / stages) +
+          " microbatches (a longer step only repeats itself), or smaller plan.stages_per_rank");
 }
 
 std::vector<std::size_t> loops_of(const CaseConfig& config, const std::optional<Partition>& cuts) {
-  return cuts ? std::vector{loops_of(*cuts, config)} : config.plan.loops;
+  return cuts ? std::vector{loops_of(*cuts, config)} : config.plan.stages_per_rank;
 }
 
 std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
@@ -74,10 +74,11 @@ std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
           ? reference_set(config.devices, config.microbatches, loops)
           : search_set(config.devices, config.microbatches, loops, family_list(config.plan));
   if (specs.empty())
-    throw ConfigError(config.plan.where,
-                      "plan: no schedule family can do " + number(config.devices) + " devices, " +
-                          number(config.microbatches) +
-                          " microbatches and these plan.loops; add 1 to plan.loops");
+    throw ConfigError(
+        config.plan.where,
+        "plan: no schedule family can do " + number(config.devices) + " devices, " +
+            number(config.microbatches) +
+            " microbatches and these plan.stages_per_rank; add 1 to plan.stages_per_rank");
   return specs;
 }
 

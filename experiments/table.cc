@@ -287,8 +287,6 @@ std::string schedule_name(const ResultRow& row) {
   std::string name = row.family;
   if (row.stages_per_rank > 1) name += fmt::format(", V={}", row.stages_per_rank);
   if (!row.knobs.empty()) name += ", " + row.knobs;
-  for (std::size_t at = 0; (at = name.find(';', at)) != std::string::npos; at += 2)
-    name.replace(at, 1, ", ");
   return name;
 }
 

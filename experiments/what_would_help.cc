@@ -66,7 +66,7 @@ std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem
   const Cluster& cluster = problem.cluster;
   Surroundings around;
   around.schedules = [&](std::size_t ranks, std::size_t microbatches, bool all) {
-    std::vector<std::size_t> loops = config.plan.loops;
+    std::vector<std::size_t> loops = config.plan.stages_per_rank;
     if (all) loops = {1, 2, 3};
     return search_set(ranks, microbatches, loops, family_list(all ? PlanSettings{} : config.plan));
   };

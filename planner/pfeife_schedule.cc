@@ -109,7 +109,7 @@ int run_generate(const Arguments& arguments) {
                   "Writes the compute-only schedule of a family.");
   options.add()("ranks", po::value<std::string>(), "number of ranks D");
   options.add()("microbatches", po::value<std::string>(), "number of microbatches N");
-  options.add()("loops", po::value<std::string>(),
+  options.add()("stages-per-rank", po::value<std::string>(),
                 "stages a rank V (default: the fewest the family takes)");
   options.add()("loop-batch", po::value<std::string>(), "microbatches a group (looped)");
   options.add()("prefetch", po::value<std::string>()->value_name("P|p0,p1,..."),
@@ -117,6 +117,9 @@ int run_generate(const Arguments& arguments) {
   add_cost_options(options);
   options.add()("memory", po::value<std::string>()->value_name("K|k0,k1,..."),
                 "microbatches in flight of a rank at most, over its stages (zb_greedy)");
+  for (const std::string& argument : arguments)
+    if (argument == "--loops" || argument.starts_with("--loops="))
+      throw ConfigError({}, "--loops is called --stages-per-rank now");
   if (!options.read(arguments, "family")) {
     std::cout << "\nFamilies:\n";
     std::vector<std::vector<std::string>> rows;
@@ -132,7 +135,8 @@ int run_generate(const Arguments& arguments) {
   ScheduleSpec spec{.family = options.text("family"),
                     .ranks = whole_number(options.text("ranks"), "--ranks"),
                     .microbatches = whole_number(options.text("microbatches"), "--microbatches")};
-  if (options.has("loops")) spec.loops = whole_number(options.text("loops"), "--loops");
+  if (options.has("stages-per-rank"))
+    spec.loops = whole_number(options.text("stages-per-rank"), "--stages-per-rank");
   if (options.has("loop-batch"))
     spec.loop_batch = whole_number(options.text("loop-batch"), "--loop-batch");
   if (options.has("prefetch"))
@@ -142,13 +146,13 @@ int run_generate(const Arguments& arguments) {
     throw ConfigError({}, "--costs and --memory have a meaning with " + built_families() +
                               " only: the order of " + spec.family + " does not depend on them");
   if (!fitted) {
-    std::cout << write_schedule(generate_schedule(spec, options.has("loops")));
+    std::cout << write_schedule(generate_schedule(spec, options.has("stages-per-rank")));
     return kFine;
   }
   std::vector<std::size_t> memory;
   if (options.has("memory")) memory = whole_numbers(options.text("memory"), "--memory");
   std::cout << write_schedule(
-      build_schedule(completed(spec, options.has("loops")), read_costs(options), memory));
+      build_schedule(completed(spec, options.has("stages-per-rank")), read_costs(options), memory));
   return kFine;
 }
 

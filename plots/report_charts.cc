@@ -165,11 +165,8 @@ std::optional<Nanoseconds> shown_time(const ResultRow& row, TraceSource engine) 
 
 std::string schedule_text(const ResultRow& row) {
   std::string text = row.family;
-  if (row.stages_per_rank > 1) text += ", V = " + std::to_string(row.stages_per_rank);
-  if (!row.knobs.empty()) text += ", ";
-  for (const char c : row.knobs)
-    text += c == ';' ? std::string(", ") : c == '=' ? " = " : std::string(1, c);
-  return text;
+  if (row.stages_per_rank > 1) text += ", V=" + std::to_string(row.stages_per_rank);
+  return row.knobs.empty() ? text : text + ", " + row.knobs;
 }
 
 std::string step_time_chart(const ReportCase& report_case) {

@@ -19,7 +19,8 @@ check "validate" "right: 4 ranks" "$("$program" generate zbv --ranks 4 --microba
 printf '0F0,0X0\n' | "$program" validate - >/dev/null 2>&1; check "wrong cell" 2 $?
 check "wrong cell" "standard input:1:5: row 1, cell 2" "$(printf '0F0,0X0\n' | "$program" validate - 2>&1)"
 printf '0F0\n' | "$program" validate - >/dev/null 2>&1; check "incomplete" 2 $?
-"$program" generate zbv --ranks 2 --microbatches 4 --loops 3 >/dev/null 2>&1; check "refused point" 2 $?
+"$program" generate zbv --ranks 2 --microbatches 4 --stages-per-rank 3 >/dev/null 2>&1; check "refused point" 2 $?
+check "old option" "pfeife-schedule: --loops is called --stages-per-rank now" "$("$program" generate zbv --ranks 2 --microbatches 4 --loops 2 2>&1)"
 "$program" generate gpipe --ranks -2 --microbatches 2 >/dev/null 2>&1; check "negative number" 2 $?
 "$program" generate zb_greedy --ranks 4 --microbatches 8 --costs f=1,i=1,w=1,transfer=0.1 --memory 4 |
   "$program" validate - >/dev/null; check "order built for costs" 0 $?

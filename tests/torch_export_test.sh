@@ -101,7 +101,7 @@ version: 1
 model: $1.pt2
 cluster: $repository/configs/clusters/laptop.yaml
 cases: {devices: 2, microbatches: 4}
-plan: {families: [$2], loops: 2, cuts: $3}
+plan: {families: [$2], stages_per_rank: 2, cuts: $3}
 baselines: []
 engines: estimate
 EOF

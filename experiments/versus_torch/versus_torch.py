@@ -100,7 +100,7 @@ class OurSide:
 
     def schedule(self, name: str, *, for_torch: bool = False) -> Path:
         """Lowered without optimizer steps: neither side updates within the time."""
-        loops = ["--loops", "2"] if SCHEDULES[name] > 2 else []
+        loops = ["--stages-per-rank", "2"] if SCHEDULES[name] > 2 else []
         plain = self.call(self.schedule_program, "generate", name, "--ranks", "2", "--microbatches", "8", *loops)
         lowered = self.call(self.schedule_program, "lower", "-", *(["--torch"] if for_torch else ["--no-optimizer"]), text=plain)
         path = self.folder / f"{name}{'_torch' if for_torch else ''}.csv"

@@ -21,7 +21,7 @@ struct ResultRow {
   std::int64_t microbatch_size = 0;
   std::size_t stages_per_rank = 0;
   std::vector<std::int32_t> cuts;  ///< indices of cut candidates
-  std::string knobs;               ///< "loop_batch=8;prefetch=3"
+  std::string knobs;               ///< "loop_batch=8, prefetch=3, recompute=0-2"
   std::optional<Nanoseconds> estimate, simulate, simulate_p95, measure;
   std::optional<Nanoseconds> estimate_p5, estimate_median, estimate_p95;  ///< with jitter
   std::optional<double> samples_per_s;  ///< of the best engine present

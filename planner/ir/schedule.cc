@@ -99,7 +99,7 @@ std::string knobs(const ScheduleSpec& spec) {
   std::string text;
   if (spec.loop_batch) text = "loop_batch=" + std::to_string(*spec.loop_batch);
   if (spec.prefetch.empty()) return text;
-  text += text.empty() ? "prefetch=" : ";prefetch=";
+  text += text.empty() ? "prefetch=" : ", prefetch=";
   for (std::size_t r = 0; r < spec.prefetch.size(); ++r)
     text += (r ? "," : "") + std::to_string(spec.prefetch[r]);
   return text;

@@ -97,7 +97,7 @@ struct ScheduleSpec {
   std::size_t stages() const { return ranks * loops; }
   friend auto operator<=>(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
-/// "loop_batch=8;prefetch=3": the knobs only, as results.csv shows them.
+/// "loop_batch=8, prefetch=3": what is chosen besides the stages a rank.
 std::string knobs(const ScheduleSpec& spec);
 
 }  // namespace pfeife

@@ -14,7 +14,7 @@
 
 namespace pfeife::tool {
 
-/// Fills in what the user left open: a family that needs another number of loops than one gets the
+/// Fills in what the user left open: a family that needs another number of stages a rank gets the
 /// nearest valid one.
 ScheduleSpec completed(ScheduleSpec spec, bool loops_given);
 

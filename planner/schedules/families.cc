@@ -53,7 +53,7 @@ static constexpr std::size_t kLargest = std::size_t{1} << 24;
 
 static std::optional<Refusal> refuse_size(const ScheduleSpec& spec) {
   if (spec.ranks < 1 || spec.microbatches < 1 || spec.loops < 1)
-    return Refusal{"ranks, microbatches and loops are 1 or more", {}, {}};
+    return Refusal{"ranks, microbatches and stages a rank are 1 or more", {}, {}};
   if (spec.ranks > kLargest || spec.loops > kLargest / spec.ranks ||
       spec.microbatches > kLargest / spec.stages())
     return Refusal{"more than " + std::to_string(kLargest) + " microbatches times stages", {}, {}};
@@ -86,11 +86,12 @@ std::string to_string(const Refusal& refusal, const ScheduleSpec& spec) {
   const std::string set = knobs(spec);
   std::string text = spec.family + " cannot be made for " + std::to_string(spec.ranks) +
                      " ranks, " + std::to_string(spec.microbatches) + " microbatches, " +
-                     std::to_string(spec.loops) + (spec.loops == 1 ? " loop" : " loops") +
-                     (set.empty() ? "" : ", " + set) + ": " + refusal.reason;
+                     std::to_string(spec.loops) + (spec.loops == 1 ? " stage" : " stages") +
+                     " a rank" + (set.empty() ? "" : ", " + set) + ": " + refusal.reason;
   if (refusal.microbatches)
     text += "; nearest valid number of microbatches: " + std::to_string(*refusal.microbatches);
-  if (refusal.loops) text += "; nearest valid number of loops: " + std::to_string(*refusal.loops);
+  if (refusal.loops)
+    text += "; nearest valid number of stages a rank: " + std::to_string(*refusal.loops);
   return text;
 }
 

@@ -2,7 +2,7 @@
 
 namespace pfeife {
 
-Placement dealt_round(const ScheduleSpec& spec) { return round_robin(spec.stages(), spec.ranks); }
+Placement round_robin(const ScheduleSpec& spec) { return round_robin(spec.stages(), spec.ranks); }
 Placement folded(const ScheduleSpec& spec) { return v_shape(spec.ranks); }
 
 static std::optional<Refusal> refuse_loops(const ScheduleSpec& spec, const char* allowed,

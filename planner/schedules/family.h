@@ -38,7 +38,7 @@ struct Family {
 };
 
 /// rank(s) = s mod D for the D V stages of the point.
-Placement dealt_round(const ScheduleSpec& spec);
+Placement round_robin(const ScheduleSpec& spec);
 /// Rank r has stages r and 2D - 1 - r.
 Placement folded(const ScheduleSpec& spec);
 

@@ -23,7 +23,7 @@ Family gpipe() {
           .rule = "all F, then all B",
           .refuse = one_stage_a_rank,
           .generate = generate,
-          .placement = dealt_round};
+          .placement = round_robin};
 }
 
 }  // namespace pfeife

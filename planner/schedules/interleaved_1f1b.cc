@@ -58,7 +58,7 @@ Family interleaved_1f1b() {
           "Megatron's: V stages a rank, rounds of about D microbatches, one F and one B in turn",
       .refuse = refuse_uneven_rounds,
       .generate = generate,
-      .placement = dealt_round};
+      .placement = round_robin};
 }
 
 }  // namespace pfeife

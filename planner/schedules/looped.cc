@@ -108,7 +108,7 @@ Family looped() {
           "Pfeife: V stages a rank, groups of `loop batch` microbatches, `prefetch` early forwards",
       .refuse = refuse_cyclic,
       .generate = looped_schedule,
-      .placement = dealt_round,
+      .placement = round_robin,
       .takes_loop_batch = true,
       .takes_prefetch = true};
 }

@@ -7,7 +7,7 @@
 
 namespace pfeife {
 
-/// The schedule of loops V, loop batch B_l (default D) and prefetch of the point.
+/// The schedule of V stages a rank, loop batch B_l (default D) and prefetch of the point.
 Schedule looped_schedule(const ScheduleSpec& spec);
 
 /// Refuses a point whose order is cyclic, that is, one that no execution can finish.

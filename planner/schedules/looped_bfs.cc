@@ -34,7 +34,7 @@ Family looped_bfs() {
           .rule = "breadth-first: all microbatches of a stage before the rank's next stage",
           .refuse = at_least_two_loops,
           .generate = generate,
-          .placement = dealt_round};
+          .placement = round_robin};
 }
 
 }  // namespace pfeife

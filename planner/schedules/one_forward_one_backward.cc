@@ -16,7 +16,7 @@ Family one_forward_one_backward() {
           .rule = "D - r forwards on rank r (and `prefetch` more), then one B and one F in turn",
           .refuse = refuse,
           .generate = looped_schedule,
-          .placement = dealt_round,
+          .placement = round_robin,
           .takes_prefetch = true};
 }
 

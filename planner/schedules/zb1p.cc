@@ -108,7 +108,7 @@ Family zb1p() {
           .rule = "interleaved 1F1B with the backward split; W fills the bubble",
           .refuse = refuse_uneven_rounds,
           .generate = generate,
-          .placement = dealt_round};
+          .placement = round_robin};
 }
 
 }  // namespace pfeife

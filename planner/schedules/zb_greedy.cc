@@ -136,7 +136,7 @@ Family zb_greedy() {
           .rule = "F, I and W in an order built for the costs under a memory cap",
           .refuse = any_loops,
           .generate = for_equal_times,
-          .placement = dealt_round,
+          .placement = round_robin,
           .certified = false,
           .built_for_costs = true};
 }

@@ -54,7 +54,7 @@ Family zb_h1() {
           .rule = "1F1B with the backward split: W fills the bubble, memory as 1F1B",
           .refuse = one_stage_a_rank,
           .generate = generate<1>,
-          .placement = dealt_round};
+          .placement = round_robin};
 }
 
 Family zb_h2() {
@@ -62,7 +62,7 @@ Family zb_h2() {
           .rule = "as zb_h1 with twice the warm-up: almost no bubble, twice the activations",
           .refuse = one_stage_a_rank,
           .generate = generate<2>,
-          .placement = dealt_round};
+          .placement = round_robin};
 }
 
 }  // namespace pfeife

@@ -63,7 +63,7 @@ class Certificates : public ProgramTest {
 TEST_F(Certificates, OfCutsAndScheduleAloneProveTheBoundOfThePlan) {
   const Judged found = judged(
       "model: tiny_gpt.pt2\ncluster: laptop.yaml\ncases: {devices: 2, microbatches: 6}\n"
-      "plan: {families: certified, loops: [1, 2]}\n",
+      "plan: {families: certified, stages_per_rank: [1, 2]}\n",
       "devices=2,microbatches=6");
   EXPECT_EQ(found.plan.bound->time.count(), found.certificate.bound);
   // Each of the plan's schedules must be among the proofs, and its limits be kept to.
@@ -86,7 +86,7 @@ TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {
     std::filesystem::remove_all(folder_ / "out");
     Judged found = judged(
         "model: tiny_gpt.pt2\ncluster: laptop.yaml\ncases: {devices: 2, microbatches: 6}\n"
-        "plan: {families: [1f1b, zb_h1], loops: [1], " +
+        "plan: {families: [1f1b, zb_h1], stages_per_rank: [1], " +
             plan + "}\n",
         "devices=2,microbatches=6");
     EXPECT_EQ(found.plan.bound->time.count(), found.certificate.bound);
@@ -131,7 +131,7 @@ TEST_F(Certificates, OfGivenCutsAreOfTheseCuts) {
 TEST_F(Certificates, MayBeOfLinkedStagesOnly) {
   const Judged found = judged(
       "model: t5_large.pt2\ncluster: 3090_x8.yaml\ncases: {devices: 2, microbatches: 4}\n"
-      "plan: {families: [interleaved_1f1b], loops: [3], iterations: 5}\n",
+      "plan: {families: [interleaved_1f1b], stages_per_rank: [3], iterations: 5}\n",
       "devices=2,microbatches=4");
   const std::string linked = "each stage linked to the next by values and gradients";
   EXPECT_THAT(found.plan.bound->covers, HasSubstr(linked));
@@ -146,7 +146,7 @@ TEST_F(Certificates, MayBeOfLinkedStagesOnly) {
 TEST_F(Certificates, AreOfThePlansOwnProblemWhereMicrobatchSizesWereOpen) {
   const Judged found = judged(
       "model: tiny_gpt.pt2\ncluster: laptop.yaml\ntraining: {global_batch: 12}\n"
-      "plan: {families: certified, loops: [1, 2]}\n",
+      "plan: {families: certified, stages_per_rank: [1, 2]}\n",
       "devices=2,global_batch=12");
   for (const CertifiedProof& proof : found.certificate.proofs)
     EXPECT_EQ(proof.spec.microbatches, found.plan.spec.microbatches);

@@ -22,7 +22,7 @@ TEST_F(Choices, TheBestMicrobatchSizeOfAGlobalBatchIsFound) {
   std::filesystem::copy_file(configs() / "models" / "tiny_gpt.pt2", folder_ / "tiny_gpt.pt2");
   write("open.yaml",
         "version: 1\nmodel: tiny_gpt.pt2\ncluster: laptop.yaml\ntraining: {global_batch: 12}\n"
-        "plan: {families: certified, loops: [1, 2]}\nbaselines: [1f1b]\n");
+        "plan: {families: certified, stages_per_rank: [1, 2]}\nbaselines: [1f1b]\n");
   const Outcome outcome = run({"open.yaml", "--out", "open"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("    chosen: " + result("open", "planned", "microbatches") +
@@ -102,10 +102,10 @@ TEST_F(Choices, RanksAreMatchedToDevices) {
     layers += std::string(1, static_cast<char>('a' + l)) + ",1,1,1," +
               (l == 1 ? "50000000" : "1000") + ",1000,1000,0,0\n";
   write("layers.csv", layers);
-  write(
-      "open.yaml",
-      "version: 1\nmodel: layers.csv\ncluster: 3090_x8.yaml\nbaselines: [1f1b]\n"
-      "cases: {devices: 4, microbatches: 4}\nplan: {families: 1f1b, loops: 1, devices: search}\n");
+  write("open.yaml",
+        "version: 1\nmodel: layers.csv\ncluster: 3090_x8.yaml\nbaselines: [1f1b]\n"
+        "cases: {devices: 4, microbatches: 4}\nplan: {families: 1f1b, stages_per_rank: 1, devices: "
+        "search}\n");
   const Outcome outcome = run({"open.yaml", "--out", "out"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("    chosen: devices 0 2 3 1: "));
@@ -124,10 +124,10 @@ TEST_F(Choices, WhereNothingFitsTheOrderOfDevicesThatLacksLeastHasNoTime) {
         "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes,weight_saved_bytes,"
         "temporary_bytes\na,1,1,1000,30000000000,1,0,0\nb,1,1,1000,1000,1,0,0\n"
         "c,1,1,9000,1000,1,0,0\n");
-  write(
-      "open.yaml",
-      "version: 1\nmodel: layers.csv\ncluster: 3090_x8.yaml\nbaselines: []\n"
-      "cases: {devices: 3, microbatches: 4}\nplan: {families: 1f1b, loops: 1, devices: search}\n");
+  write("open.yaml",
+        "version: 1\nmodel: layers.csv\ncluster: 3090_x8.yaml\nbaselines: []\n"
+        "cases: {devices: 3, microbatches: 4}\nplan: {families: 1f1b, stages_per_rank: 1, devices: "
+        "search}\n");
   const Outcome outcome = run({"open.yaml", "--out", "out"});
   EXPECT_EQ(outcome.code, 3) << outcome.err;
   EXPECT_THAT(outcome.out,

@@ -28,7 +28,7 @@ TEST_P(ShippedConfig, RunsReducedAndLeavesEveryFile) {
   const Outcome outcome = run({(configs() / GetParam()).string() + ".yaml", "--set",
                                "cases.devices=" + (found == devices.end() ? "2" : found->second),
                                "--set", "cases.microbatches=2", "--set", "plan.families=1f1b",
-                               "--set", "plan.loops=1", "--set", "baselines=gpipe"});
+                               "--set", "plan.stages_per_rank=1", "--set", "baselines=gpipe"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, ::testing::HasSubstr("planned: 1f1b"));
   const auto left = files("results/" + GetParam());
@@ -78,11 +78,11 @@ TEST_F(HandMade, TwoStagesTakeAsLongAndAsMuchMemoryAsByHand) {
 // Qi et al., ICLR 2024: bubble of 1F1B as published; interleaved with all dependencies counted
 // 0.1090.
 TEST_F(HandMade, TheZeroBubbleSettingHasThePublishedBubbles) {
-  ASSERT_EQ(
-      run({(configs() / "zero_bubble.yaml").string(), "--out", "out", "--set",
-           "plan.families=interleaved_1f1b", "--set", "plan.loops=3", "--set", "engines=estimate"})
-          .code,
-      0);
+  ASSERT_EQ(run({(configs() / "zero_bubble.yaml").string(), "--out", "out", "--set",
+                 "plan.families=interleaved_1f1b", "--set", "plan.stages_per_rank=3", "--set",
+                 "engines=estimate"})
+                .code,
+            0);
   EXPECT_NEAR(std::stod(result("out", "1f1b", "bubble_fraction")), 0.2431, 0.00005);
   EXPECT_NEAR(std::stod(result("out", "planned", "bubble_fraction")), 0.1090, 0.00005);
 }

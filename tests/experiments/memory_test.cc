@@ -83,9 +83,13 @@ TEST_F(ShortMemory, RecomputesIfNothingFitsOtherwise) {
 
 // Without recomputing, 450 MiB hold one microbatch, so the ranks take turns.
 TEST_F(ShortMemory, RecomputesWhereTheMemoryCostsMoreTimeThanThat) {
-  const std::vector<std::string> short_of = {
-      "short.yaml", "--set",       "plan.families=zb_greedy", "--set", "plan.reserve=3646 MiB",
-      "--set",      "plan.loops=1"};
+  const std::vector<std::string> short_of = {"short.yaml",
+                                             "--set",
+                                             "plan.families=zb_greedy",
+                                             "--set",
+                                             "plan.reserve=3646 MiB",
+                                             "--set",
+                                             "plan.stages_per_rank=1"};
   const auto estimate = [&](const std::string& setting) {
     std::vector<std::string> arguments = short_of;
     arguments.insert(arguments.end(), {"--out", setting, "--set", "plan.recompute=" + setting});
@@ -118,7 +122,7 @@ TEST_F(ShortMemory, WithoutRecomputationSaysThatItWouldHelp) {
 // Fourteen stages of eight layers: no memory is short.
 TEST_F(ShortMemory, SchedulesOfTooManyStagesAreToldApartFromThoseThatHoldTooMuch) {
   const Outcome outcome = run({"short.yaml", "--out", "out", "--set", "plan.families=looped",
-                               "--set", "plan.loops=7", "--set", "plan.reserve=1 GiB"});
+                               "--set", "plan.stages_per_rank=7", "--set", "plan.reserve=1 GiB"});
   EXPECT_EQ(outcome.code, 3);
   EXPECT_THAT(outcome.out, HasSubstr("would help: other schedules, which have fewer stages: "));
   EXPECT_EQ(outcome.out.find("in flight"), std::string::npos);

@@ -106,7 +106,7 @@ TEST_F(Mistakes, MoreMicrobatchesThanASearchCanHold) {
   // 2 devices x up to 2 stages each: 250,000 microbatches are a million forward passes.
   const std::string text = message(kGood, 2,
                                    {"--set", "cases.microbatches=250001", "--set",
-                                    "plan.loops=[1, 2]", "--set", "plan.iterations=1"});
+                                    "plan.stages_per_rank=[1, 2]", "--set", "plan.iterations=1"});
   EXPECT_THAT(text, HasSubstr("250001 microbatches through 4 stages"));
   EXPECT_THAT(text, HasSubstr("take at most 250000 microbatches"));
 }
@@ -178,7 +178,8 @@ TEST_F(Mistakes, AProfileOfOtherTrainingIsRefusedAndOneThatFitsIsUsed) {
   write("profile.yaml", profile_text(roofline_profile(graph, cluster.kinds[0], training), graph));
   std::filesystem::copy_file(configs() / "models" / "tiny_gpt.pt2", folder_ / "tiny_gpt.pt2");
   const std::string config =
-      "version: 1\nmodel: tiny_gpt.pt2\ncluster: laptop.yaml\nplan: {families: 1f1b, loops: 1}\n";
+      "version: 1\nmodel: tiny_gpt.pt2\ncluster: laptop.yaml\nplan: {families: 1f1b, "
+      "stages_per_rank: 1}\n";
   const std::string with_profile = config + "profile: profile.yaml\n";
   message(with_profile + "training: {precision: bf16_amp, microbatch_size: 2}\n", 2);
   const std::string fitting = "training: {microbatch_size: 2}\n";

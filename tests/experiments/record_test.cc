@@ -273,7 +273,7 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
                           choice("simulate", 1, "zb_h1, V=2, prefetch=3, recompute=0", 11, true),
                           choice("p95", 2, "zb_h1, V=3, prefetch=4", 12, false)));
   EXPECT_EQ(record.plans[0].row.estimate, milliseconds{11}) << "the chosen one";
-  EXPECT_EQ(record.plans[0].row.knobs, "prefetch=3;recompute=0");
+  EXPECT_EQ(record.plans[0].row.knobs, "prefetch=3, recompute=0");
   const LostSchedule faster{"zb_h1", "1 ms faster by estimate", std::nullopt};
   const LostSchedule slower{"zb_h1, V=3, prefetch=4", "1 ms slower", std::nullopt};
   EXPECT_THAT(record.lost, ElementsAre(faster, slower));

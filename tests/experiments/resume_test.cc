@@ -32,7 +32,7 @@ class Sweep : public ProgramTest {
     write("sweep.yaml",
           "version: 1\nmodel: layers.csv\ncluster: laptop.yaml\n"
           "cases: {devices: 2, microbatches: 2, training.microbatch_size: [" +
-              sizes + "]}\nplan: {loops: 1}\n");
+              sizes + "]}\nplan: {stages_per_rank: 1}\n");
   }
 
   std::size_t finished_cases(const std::string& out) const {

@@ -74,7 +74,8 @@ TEST_F(Reports, TheHistoryOfTheBestEndsAtTheBoundOfAll) {
                        {2, plan.estimate, outcome.bound->time}};
     return outcome;
   };
-  const SettledCase settled{CaseConfig{}, &layers_};
+  SettledCase settled;
+  settled.layers = &layers_;
   const std::vector<SettledCase> cases(2, settled);
   const SearchOutcome found = search_settled(cases, both, {}, searcher).outcome;
   EXPECT_EQ(found.bound->time, Nanoseconds{800});

@@ -78,7 +78,7 @@ TEST_F(Selection, ReferenceModeAndGivenPlansAreMarkedWhereverThePlanIsShown) {
     EXPECT_THAT(read("marked/devices=2,microbatches=2/planned/plan.yaml"),
                 HasSubstr("by: \"" + by + "\""));
   };
-  check("plan={search: reference, loops: 1}", "reference", "reference mode");
+  check("plan={search: reference, stages_per_rank: 1}", "reference", "reference mode");
   std::filesystem::copy(folder_ / "marked/devices=2,microbatches=2/planned", folder_ / "kept");
   check("plan={file: \"" + (folder_ / "kept/plan.yaml").string() + "\"}", "none", "given plan");
   check("plan={schedule: \"" + (folder_ / "kept/schedule.csv").string() + "\", cuts: [3]}", "none",

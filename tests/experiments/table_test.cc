@@ -39,7 +39,7 @@ CaseRecord example() {
       plan("gpipe", "gpipe", milliseconds{121}, {mib(13), mib(12)}, {mib(12), mib(12)}),
       {}};
   record.plans[0].row.stages_per_rank = 2;
-  record.plans[0].row.knobs = "loop_batch=8;prefetch=3";
+  record.plans[0].row.knobs = "loop_batch=8, prefetch=3";
   record.plans[0].row.gap = 0.05;
   record.plans[2].row.plan = "zbv";
   record.plans[2].reason = "not possible: 3 loops";
@@ -352,24 +352,25 @@ TEST(Table, WhatWouldHelpAndWhatWouldNot) {
             "    would help: 4 devices: 1f1b, 20 ms estimated, peak memory 3 MiB\n"
             "    tried:      other schedules: does not help: rank 0 lacks 1 MiB\n");
   record.tried = {{.change = "other schedules, which keep fewer microbatches in flight",
-                   .schedule = "looped, V=3, loop_batch=4;prefetch=2",
+                   .schedule = "looped, V=3, loop_batch=4, prefetch=2",
                    .estimate = milliseconds{20},
                    .peak_memory = mib(3)}};
   EXPECT_EQ(below(record),
             "    would help: other schedules, which keep fewer microbatches in flight: looped, "
-            "V=3,\n        loop_batch=4;prefetch=2, 20 ms estimated, peak memory 3 MiB\n");
+            "V=3, loop_batch=4,\n        prefetch=2, 20 ms estimated, peak memory 3 MiB\n");
 }
 
 TEST(Table, ALongReasonWhyThereIsNoPlanGoesOnInAFurtherLine) {
   CaseRecord record = example();
   record.plans[2].reason =
-      "not possible: zbv cannot be made for 2 ranks, 4 microbatches, 3 loops: it needs two stages "
+      "not possible: zbv cannot be made for 2 ranks, 4 microbatches, 3 stages a rank: it needs "
+      "two stages "
       "a rank";
   EXPECT_THAT(
       results_table({record}),
       HasSubstr("  zbv                                             not possible: zbv cannot "
                 "be made for 2 ranks, 4\n"
-                "        microbatches, 3 loops: it needs two stages a rank\n"));
+                "        microbatches, 3 stages a rank: it needs two stages a rank\n"));
 }
 
 }  // namespace

@@ -326,7 +326,8 @@ TEST(ClusterErrors, KindsAreChecked) {
   EXPECT_THAT(error_of(kHead + "devices: [{kind: k, count: 0}]"), HasSubstr("from 1 to"));
   EXPECT_THAT(error_of(kHead + "devices: [{kind: k, count: 1000}, {kind: k, count: 1000}]"),
               HasSubstr("may have 1024 devices"));
-  EXPECT_THAT(error_of("version: 2"), HasSubstr("only version 1"));
+  EXPECT_THAT(error_of("version: 2"),
+              HasSubstr("this program reads version 1, found 2; take a newer pfeife"));
   EXPECT_THAT(error_of(""), HasSubstr("expected a map"));
 }
 

@@ -92,7 +92,8 @@ TEST_F(ExperimentConfig, NeedsOnlyModelAndClusterTheRestHasDefaults) {
             "cluster: \"box.yaml\"\n"
             "training: {precision: fp32, optimizer: adam}\n"
             "cases: {devices: [4], microbatches: [8]}\n"
-            "plan: {families: [all], loops: [1, 2, 3], search: planner, iterations: default, cuts: "
+            "plan: {families: [all], stages_per_rank: [1, 2, 3], search: planner, iterations: "
+            "default, cuts: "
             "search, recompute: if_needed}\n"
             "baselines: [gpipe, 1f1b, interleaved_1f1b]\n"
             "simulation: {queues: pair, links: shared, launch_overhead: 5000 ns}\n"
@@ -106,7 +107,8 @@ TEST_F(ExperimentConfig, TheResolvedTextReadsBackAsTheSameCase) {
            "skips: skips.csv\n"
            "training: {precision: tf32, optimizer: sgd, microbatch_size: 24}\n"
            "cases: {devices: [2], microbatches: [6]}\n"
-           "plan: {families: [looped, 1f1b], loops: [3, 1], iterations: 7, reserve: 2 GiB, cuts: "
+           "plan: {families: [looped, 1f1b], stages_per_rank: [3, 1], iterations: 7, reserve: 2 "
+           "GiB, cuts: "
            "[1, 4], recompute: choose, devices: [1, 0]}\n"
            "baselines: []\n"
            "simulation: {queues: rank, links: delay, launch_overhead: 1.5 us, jitter: {cv: 0.02, "
@@ -121,7 +123,8 @@ TEST_F(ExperimentConfig, TheResolvedTextReadsBackAsTheSameCase) {
             "cluster: \"box.yaml\"\n"
             "training: {precision: tf32, optimizer: sgd, microbatch_size: 24}\n"
             "cases: {devices: [2], microbatches: [6]}\n"
-            "plan: {families: [looped, 1f1b], loops: [1, 3], search: planner, iterations: 7, cuts: "
+            "plan: {families: [looped, 1f1b], stages_per_rank: [1, 3], search: planner, "
+            "iterations: 7, cuts: "
             "[1, 4], recompute: choose, reserve: 2147483648 B, devices: [1, 0]}\n"
             "baselines: []\n"
             "simulation: {queues: rank, links: delay, launch_overhead: 1500 ns, jitter: {cv: 0.02, "
@@ -142,8 +145,9 @@ TEST_F(ExperimentConfig, EverySourceOfAPlanIsResolvedToItself) {
   for (const std::string plan :
        {"{file: \"plan.yaml\", reserve: 1024 B}",
         "{schedule: \"s.csv\", cuts: [3], reserve: 1024 B, devices: [3, 1]}",
-        "{schedule: \"s.csv\", cuts: each_layer}", "{loops: [1, 2], search: reference}",
-        "{families: [certified], loops: [2], search: planner, iterations: default, cuts: search, "
+        "{schedule: \"s.csv\", cuts: each_layer}", "{stages_per_rank: [1, 2], search: reference}",
+        "{families: [certified], stages_per_rank: [2], search: planner, iterations: default, cuts: "
+        "search, "
         "recompute: full, devices: search}"})
     EXPECT_EQ(resolved(plan), plan);
   EXPECT_THAT(resolved("{families: all}"), ::testing::StartsWith("{families: [all], "));
@@ -347,6 +351,13 @@ TEST_F(ExperimentConfig, DevicesOfTheRanksMayBeSearched) {
               HasSubstr("name the device of each rank of a given one"));
 }
 
+TEST_F(ExperimentConfig, AnOldKeyIsRefusedWithItsNewName) {
+  EXPECT_THAT(error(kSmallest + "plan: {loops: [1, 2]}\n"),
+              HasSubstr("\"loops\" is called \"stages_per_rank\" now"));
+  EXPECT_THAT(error("version: 2\nnew_key: 1\n"),
+              HasSubstr("this program reads version 1, found 2; take a newer pfeife"));
+}
+
 TEST_F(ExperimentConfig, ListsAndMapsAreNamedByWhatTheySayAndKeptWithTheirKeys) {
   std::vector<std::string> names;
   std::vector<std::vector<SweptKey>> swept;
@@ -371,8 +382,7 @@ TEST_F(ExperimentConfig, ListsAndMapsAreNamedByWhatTheySayAndKeptWithTheirKeys) 
 }
 
 TEST_F(ExperimentConfig, AKeyOfTheClustersFileIsReplacedByItsPath) {
-  const std::string text =
-      kSmallest + "baselines: []\ncases: {cluster.devices_per_node: [2, 4]}\n";
+  const std::string text = kSmallest + "baselines: []\ncases: {cluster.devices_per_node: [2, 4]}\n";
   const std::vector<std::string> settings = {"cluster.links.nic.bandwidth=25 GB/s",
                                              "cluster.routes[0].latency=5 us"};
   const Experiment experiment = read(text, settings);

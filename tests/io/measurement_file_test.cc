@@ -101,7 +101,9 @@ TEST_F(MeasurementFile, MoreEmptyLinesBetweenTablesAndAtTheEndMeanNothing) {
 TEST_F(MeasurementFile, OfAnotherPlanIsRefused) {
   EXPECT_THAT(error(replaced("0F0", "0F1")), HasSubstr("found 0F1 where the plan has 0F0"));
   const std::string text = measurement_text(small_measurement(graph_));
-  EXPECT_THAT(error(text.substr(0, text.size() - 1).substr(0, text.rfind('\n', text.size() - 2))),
+  const std::size_t end = text.find("\n\nformat_version");  // of the last action
+  const std::size_t begin = text.rfind('\n', end - 1);
+  EXPECT_THAT(error(text.substr(0, begin) + text.substr(end)),
               HasSubstr("it was made by another plan"));
 }
 
@@ -117,6 +119,12 @@ TEST_F(MeasurementFile, MistakesHaveTheirPlace) {
   Measurement warm = small_measurement(graph_);
   for (MeasuredStep& step : warm.steps) step.counts = false;
   EXPECT_THAT(error(measurement_text(warm)), HasSubstr("no step counts"));
+}
+
+TEST_F(MeasurementFile, OfAnotherVersionIsRefusedWithTheRemedy) {
+  EXPECT_THAT(error(replaced("format_version\n1", "format_version\n2")),
+              HasSubstr("take the pfeife that wrote it, or measure again"));
+  EXPECT_THAT(error(replaced("\nformat_version\n1\n", "")), HasSubstr("measure again"));
 }
 
 TEST_F(MeasurementFile, PeaksAreOfEveryRankOrOfNone) {

@@ -92,11 +92,12 @@ TEST_F(PlanFile, KeepsTheSchedulesAndLimitsThatItsBoundCovers) {
   write_plan(folder_, plan);
   EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
   const std::string text = read_file(folder_ / "plan.yaml");
-  EXPECT_THAT(text, HasSubstr("\"looped V=12 prefetch=1,20\""));
-  for (const char* wrong : {"looped", "looped 12", "looped V=", "looped V=x", "looped V=12 3",
-                            "looped V=12 prefetch=1,x", "looped V=12 loop_batch="}) {
+  EXPECT_THAT(text, HasSubstr("\"looped, V=12, prefetch=1,20\""));
+  for (const char* wrong : {"looped", "looped, 12", "looped, V=", "looped, V=x", "looped, V=12, 3",
+                            "looped, V=12, prefetch=1,x", "looped, V=12, loop_batch="}) {
     write_file(folder_ / "plan.yaml", text);
-    EXPECT_THAT(error_after("looped V=12 prefetch=1,20", wrong), HasSubstr("expected a schedule"));
+    EXPECT_THAT(error_after("looped, V=12, prefetch=1,20", wrong),
+                HasSubstr("expected a schedule"));
   }
 }
 
@@ -115,7 +116,7 @@ TEST_F(PlanFile, KeepsTheOrderOfTheNodes) {
 
 TEST_F(PlanFile, IsWrittenForPeople) {
   EXPECT_EQ(plan_text(example(), "33"),
-            R"(version: 1
+            R"(version: 2
 model:
   file: "models/a \"b\".pt2"
   digest: "11"
@@ -133,7 +134,7 @@ cut_modules: ["encoder.layer.3: x"]
 cut_nodes: [17]
 schedule:
   family: "looped"
-  loops: 1
+  stages_per_rank: 1
   loop_batch: 1
   prefetch: [1, 0]
   file: "schedule.csv"
@@ -175,8 +176,16 @@ TEST_F(PlanFile, RefusesListsOfOtherLengthsThanItsCutsAndStages) {
 }
 
 TEST_F(PlanFile, RefusesVersionsThatItDoesNotKnow) {
-  EXPECT_THAT(error_after("version: 1", "version: 2"),
-              HasSubstr("plan.yaml:1:10: version: this program reads version 1, found 2"));
+  EXPECT_THAT(error_after("version: 2", "version: 3"),
+              HasSubstr("plan.yaml:1:10: version: this program reads version 2, found 3; take a "
+                        "newer pfeife"));
+  EXPECT_THAT(error_after("version: 3", "version: 1"),
+              HasSubstr("found 1; make the file again with this program"));
+}
+
+TEST_F(PlanFile, SaysTheNewNameOfAnOldKey) {
+  EXPECT_THAT(error_after("stages_per_rank: 1", "loops: 1"),
+              HasSubstr("\"loops\" is called \"stages_per_rank\" now"));
 }
 
 TEST_F(PlanFile, RefusesOtherNumbersOfMicrobatches) {
@@ -191,9 +200,9 @@ TEST_F(PlanFile, RefusesStagesOnOtherRanks) {
               HasSubstr("plan.yaml:25:22"));
 }
 
-TEST_F(PlanFile, RefusesLoopsThatThePlacementHasNotAndADeviceForTwoRanks) {
-  EXPECT_THAT(error_after("loops: 1", "loops: 2"),
-              HasSubstr("schedule.loops: the placement has 1"));
+TEST_F(PlanFile, RefusesStagesARankThatThePlacementHasNotAndADeviceForTwoRanks) {
+  EXPECT_THAT(error_after("stages_per_rank: 1", "stages_per_rank: 2"),
+              HasSubstr("schedule.stages_per_rank: the placement has 1"));
   EXPECT_THAT(error_after("device_of_rank: [1, 0]", "device_of_rank: [1, 1]"),
               HasSubstr("placement.device_of_rank[1]: device 1 runs another rank already"));
 }

@@ -51,7 +51,7 @@ CaseRecord example() {
       .name = "devices=2,microbatches=3",
       .model = "models/a, b.pt2",
       .cluster = "box.yaml",
-      .swept = {{"training.precision", "tf32"}, {"plan.loops", "[1, 2]"}},
+      .swept = {{"training.precision", "tf32"}, {"plan.stages_per_rank", "[1, 2]"}},
       .digest = "abc",
       .resolved = "version: 1\n",
       .notes = {"a note"},
@@ -70,21 +70,22 @@ CaseRecord example() {
 }
 
 TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
-  EXPECT_EQ(results_csv({example()}),
-            "case,plan,model,cluster,training.precision,plan.loops,family,devices,microbatches,"
-            "microbatch_size,"
-            "stages_per_rank,cuts,knobs,"
-            "estimate_ms,simulate_ms,simulate_p95_ms,measure_ms,samples_per_s,bubble_fraction,"
-            "lower_bound_ms,gap_fraction,simulate_gap_fraction,"
-            "peak_memory_bytes,memory_limit_bytes,feasible,"
-            "search_s,candidates,estimate_p5_ms,estimate_median_ms,estimate_p95_ms\n"
-            "\"devices=2,microbatches=3\",planned,\"models/a, b.pt2\",box.yaml,tf32,"
-            "\"[1, 2]\",looped,2,3,4,1,1 5,prefetch=1,850.169338,"
-            "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7,800.000001,,"
-            "900.000000\n"
-            "\"devices=2,microbatches=3\",interleaved_1f1b,\"models/a, b.pt2\",box.yaml,tf32,"
-            "\"[1, 2]\",interleaved_1f1b,0,0,0,0,,,,,,,,,,,,,0,"
-            "0,0.000,0,,,\n");
+  EXPECT_EQ(
+      results_csv({example()}),
+      "case,plan,model,cluster,training.precision,plan.stages_per_rank,family,devices,microbatches,"
+      "microbatch_size,"
+      "stages_per_rank,cuts,knobs,"
+      "estimate_ms,simulate_ms,simulate_p95_ms,measure_ms,samples_per_s,bubble_fraction,"
+      "lower_bound_ms,gap_fraction,simulate_gap_fraction,"
+      "peak_memory_bytes,memory_limit_bytes,feasible,"
+      "search_s,candidates,estimate_p5_ms,estimate_median_ms,estimate_p95_ms\n"
+      "\"devices=2,microbatches=3\",planned,\"models/a, b.pt2\",box.yaml,tf32,"
+      "\"[1, 2]\",looped,2,3,4,1,1 5,prefetch=1,850.169338,"
+      "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7,800.000001,,"
+      "900.000000\n"
+      "\"devices=2,microbatches=3\",interleaved_1f1b,\"models/a, b.pt2\",box.yaml,tf32,"
+      "\"[1, 2]\",interleaved_1f1b,0,0,0,0,,,,,,,,,,,,,0,"
+      "0,0.000,0,,,\n");
 }
 
 TEST(Results, ACaseReadsBackFromItsJsonToTheNanosecond) {

@@ -48,7 +48,7 @@ TEST(ScheduleSpec, KnobsShowWhatIsSet) {
   EXPECT_EQ(knobs({.family = "gpipe"}), "");
   EXPECT_EQ(knobs({.family = "1f1b", .prefetch = {3}}), "prefetch=3");
   EXPECT_EQ(knobs({.family = "looped", .loop_batch = 8, .prefetch = {2, 2, 1, 0}}),
-            "loop_batch=8;prefetch=2,2,1,0");
+            "loop_batch=8, prefetch=2,2,1,0");
 }
 
 }  // namespace

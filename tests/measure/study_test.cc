@@ -18,7 +18,8 @@ class Study : public ProgramTest {
     std::filesystem::copy_file(configs() / "models/tiny_gpt.pt2", folder_ / "tiny_gpt.pt2");
     write("study.yaml",
           "version: 1\nmodel: tiny_gpt.pt2\nprofile: measure\ncluster: measure\n"
-          "cases: {plan: [{families: 1f1b, loops: 1}, {families: zbv, loops: 2}], microbatches: 3, "
+          "cases: {plan: [{families: 1f1b, stages_per_rank: 1}, {families: zbv, stages_per_rank: "
+          "2}], microbatches: 3, "
           "devices: 2}\n"
           "engines: [estimate, simulate, measure]\nmeasurement: {steps: 5}\n");
   }

@@ -67,7 +67,7 @@ ReportInput example_report() {
                          plan("1f1b", "1f1b", slow, limit),
                          plan("interleaved_1f1b", "interleaved_1f1b", looped, limit)};
     ReportPlan& planned = report_case.plans[0];
-    planned.row.knobs = "loop_batch=8;prefetch=1";
+    planned.row.knobs = "loop_batch=8, prefetch=1";
     planned.row.cuts = {101, 203};
     planned.cut_names = {"blocks.9", "blocks.19"};
     planned.row.lower_bound = *planned.row.estimate * 97 / 100;

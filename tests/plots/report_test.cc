@@ -175,7 +175,7 @@ TEST(Report, AttributionsSayWhichEngineTheyAreOf) {
 }
 
 TEST(Report, ALongScheduleIsNamedInFullBesideTheFront) {
-  const std::string name = "looped, V=3, loop_batch=4, prefetch=3, recompute=0 1 2 3 4 5 6";
+  const std::string name = "looped, V=3, loop_batch=4, prefetch=3, recompute=0-6";
   ReportCase report_case;
   report_case.front = {{"fast", Nanoseconds{1'000'000}, Bytes{3 << 20}},
                        {name, Nanoseconds{2'000'000}, Bytes{2 << 20}}};

@@ -25,11 +25,11 @@ TEST(Families, UnknownNamesGetTheNearestSpelling) {
 
 TEST(Families, PointsOutsideAreRefusedWithTheNearestValidOne) {
   EXPECT_THAT(message_of({.family = "gpipe", .ranks = 2, .microbatches = 4, .loops = 2}),
-              HasSubstr("nearest valid number of loops: 1"));
+              HasSubstr("nearest valid number of stages a rank: 1"));
   EXPECT_THAT(message_of({.family = "interleaved_1f1b", .ranks = 4, .microbatches = 9, .loops = 2}),
               HasSubstr("nearest valid number of microbatches: 8"));
   EXPECT_THAT(message_of({.family = "looped_bfs", .ranks = 4, .microbatches = 9}),
-              HasSubstr("number of loops: 2"));
+              HasSubstr("number of stages a rank: 2"));
   EXPECT_THAT(
       message_of({.family = "looped", .ranks = 8, .microbatches = 10, .loops = 2, .prefetch = {5}}),
       HasSubstr("prefetch up to 3 works; nearest valid number of microbatches: 9"));
@@ -96,8 +96,8 @@ TEST(SearchSet, TwoRanksFourMicrobatchesUpToTwoLoops) {
     points.push_back(spec.family + " " + std::to_string(spec.loops) + " " + knobs(spec));
   EXPECT_EQ(points, (std::vector<std::string>{
                         "gpipe 1 ", "1f1b 1 prefetch=0", "1f1b 1 prefetch=1",
-                        "looped 2 loop_batch=2;prefetch=0", "looped 2 loop_batch=2;prefetch=1",
-                        "looped 2 loop_batch=4;prefetch=0", "looped 2 loop_batch=4;prefetch=1",
+                        "looped 2 loop_batch=2, prefetch=0", "looped 2 loop_batch=2, prefetch=1",
+                        "looped 2 loop_batch=4, prefetch=0", "looped 2 loop_batch=4, prefetch=1",
                         "interleaved_1f1b 2 "}));
 }
 

@@ -102,7 +102,7 @@ TEST(Generate, TakesTheFewestLoopsOfTheFamilyUnlessTold) {
                 completed({.family = "zbv_greedy", .ranks = 2, .microbatches = 2}, false), {}, {})),
             4u);
   EXPECT_THAT(message_of([&] { generate_schedule(spec, true); }),
-              HasSubstr("nearest valid number of loops: 2"));
+              HasSubstr("nearest valid number of stages a rank: 2"));
 }
 
 }  // namespace

@@ -100,9 +100,9 @@ void read_devices(const YamlNode& root, Cluster& cluster) {
 
 Cluster read_document(const YamlDocument& document) {
   const YamlNode root = document.root();
+  root.check_version(1);
   root.check_keys({"version", "name", "notes", "device_kinds", "devices", "devices_per_node",
                    "links", "routes"});
-  if (root.at("version").as_int() != 1) root.at("version").fail("only version 1 is known");
   Cluster cluster;
   cluster.name = root.at("name").as_string();
   if (const auto notes = root.find("notes"))

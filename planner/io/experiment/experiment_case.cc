@@ -117,8 +117,7 @@ const std::vector<std::string>& experiment_keys() {
 
 CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentRules& rules) {
   root.check_keys(experiment_keys());
-  if (const YamlNode version = root.at("version"); version.as_int() != 1)
-    version.fail("this program reads version 1, found " + version.as_string());
+  root.check_version(1);
   CaseConfig config;
   config.where = root.where();
   config.model = model_input(root, folder);

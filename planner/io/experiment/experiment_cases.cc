@@ -69,6 +69,7 @@ void refuse_lists_outside_cases(const YamlNode& root) {
           "`cases`: cases: {" +
           node.path() + ": [...]}");
   };
+  if (const auto plan = root.find("plan")) plan->refuse_old("loops", "stages_per_rank");
   for (const char* key : {"cluster", "profile", "select_by"})
     if (const auto node = root.find(key)) refuse(*node);
   for (const char* section : {"training", "simulation", "plan", "measurement"}) {
@@ -77,7 +78,7 @@ void refuse_lists_outside_cases(const YamlNode& root) {
     for (const auto& [key, value] : node->entries()) {
       // Also if it is misspelt: what it is instead is said where its section is read.
       const bool takes_lists =
-          !nearest_spelling(key, {"families", "loops", "cuts", "devices"}).empty();
+          !nearest_spelling(key, {"families", "stages_per_rank", "cuts", "devices"}).empty();
       if (!takes_lists) refuse(value);
     }
   }
@@ -239,6 +240,7 @@ Experiment read_experiment(const Path& file, const std::vector<std::string>& set
   Experiment experiment;
   experiment.name = folder_name(file.stem().string());
   experiment.file = {file.string(), file, {file.string(), 0, 0}};
+  document.root().check_version(1);
   document.root().check_keys(experiment_keys());
   if (const auto limit = document.root().find("step_below")) {
     experiment.step_below = limit->as_duration();

@@ -56,7 +56,7 @@ struct PlanSettings {
   Cuts cuts = Cuts::Search;
   std::vector<std::int32_t> given_cuts;
   std::vector<std::string> families{"all"};  ///< names, or one of "all", "certified"
-  std::vector<std::size_t> loops{1, 2, 3};
+  std::vector<std::size_t> stages_per_rank{1, 2, 3};
   bool reference = false;  ///< search: reference, planner/search/reference/reference.h
   Recompute recompute = Recompute::IfNeeded;
   std::size_t iterations = 0;      ///< 0 = default budget

@@ -54,11 +54,11 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
     if (grouped && plan.families.size() > 1)
       families->fail("\"all\" and \"certified\" stand alone");
   }
-  if (const auto loops = node.find("loops")) {
+  if (const auto stages = node.find("stages_per_rank")) {
     std::set<std::size_t> values;
-    for (const YamlNode& item : loops->items_or_self()) values.insert(item.as_count(1, 1000));
-    if (values.empty()) loops->fail("name at least one number of stages a device");
-    plan.loops.assign(values.begin(), values.end());
+    for (const YamlNode& item : stages->items_or_self()) values.insert(item.as_count(1, 1000));
+    if (values.empty()) stages->fail("name at least one number of stages a rank");
+    plan.stages_per_rank.assign(values.begin(), values.end());
   }
   if (const auto search = node.find("search"))
     plan.reference = search->as_one_of<bool>({{"planner", false}, {"reference", true}});
@@ -117,8 +117,9 @@ PlanSettings plan_settings(const YamlNode& node, const Path& folder, const Exper
       node.at("cuts").fail(
           "a given schedule needs given cuts: a list of cut candidates, or each_layer");
   } else {
-    node.check_keys({"families", "loops", "search", "iterations", "reserve", "cuts", "recompute",
-                     "order", "devices", "file", "schedule"});
+    node.refuse_old("loops", "stages_per_rank");
+    node.check_keys({"families", "stages_per_rank", "search", "iterations", "reserve", "cuts",
+                     "recompute", "order", "devices", "file", "schedule"});
     read_search(node, rules, plan);
   }
   if (const auto reserve = node.find("reserve")) {

@@ -82,8 +82,10 @@ std::string plan_text(const PlanSettings& plan) {
       break;
   }
   if (plan.reference)
-    return "{loops: " + list(plan.loops, number) + ", search: reference" + reserve + devices + "}";
-  return "{families: " + joined(plan.families) + ", loops: " + list(plan.loops, number) +
+    return "{stages_per_rank: " + list(plan.stages_per_rank, number) + ", search: reference" +
+           reserve + devices + "}";
+  return "{families: " + joined(plan.families) +
+         ", stages_per_rank: " + list(plan.stages_per_rank, number) +
          ", search: planner, iterations: " +
          (plan.iterations == 0 ? "default" : number(plan.iterations)) +
          ", cuts: " + cuts_text(plan) + ", recompute: " + recompute_text(plan.recompute) +

@@ -54,6 +54,21 @@ void YamlNode::fail_at_key(const std::string& key, const std::string& message) c
   fail(message);
 }
 
+void YamlNode::refuse_old(const std::string& old_key, const std::string& key) const {
+  if (is_map() && find(old_key))
+    fail_at_key(old_key, "\"" + old_key + "\" is called \"" + key + "\" now");
+}
+
+void YamlNode::check_version(std::int64_t version) const {
+  const YamlNode found = at("version");
+  const std::int64_t number = found.as_int();
+  if (number == version) return;
+  found.fail("this program reads version " + std::to_string(version) + ", found " +
+             found.as_string() +
+             (number > version ? "; take a newer pfeife, or make the file again with this one"
+                               : "; make the file again with this program"));
+}
+
 YamlNode YamlNode::child(const YamlEntry& entry) const {
   return YamlNode(entry.value, path_.empty() ? entry.key : path_ + "." + entry.key);
 }

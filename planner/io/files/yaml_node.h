@@ -35,6 +35,10 @@ class YamlNode {
   /// Refuses a value that is no map, and any key that is not in `allowed` (with the nearest one,
   /// and the list).
   void check_keys(const std::vector<std::string>& allowed) const;
+  /// Refuses a key by an old name, with the one that it has now.
+  void refuse_old(const std::string& old_key, const std::string& key) const;
+  /// Refuses a file (this is its top) whose `version` is another than the one that is read.
+  void check_version(std::int64_t version) const;
   /// The value of `key`, which must be there.
   YamlNode at(const std::string& key) const;
   /// The value of `key` if it is there. A key without a value is a null node.

@@ -170,7 +170,7 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   const YamlNode root = document.root();
   root.check_keys({"version", "graph", "device_kind", "training", "source", "origin",
                    "executor_overhead", "variation", "nodes", "storages", "parameters"});
-  root.at("version").as_int(1, 1);
+  root.check_version(1);
   Profile profile;
   profile.graph_digest = root.at("graph").as_string();
   if (profile.graph_digest != graph.digest)

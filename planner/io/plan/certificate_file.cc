@@ -192,7 +192,11 @@ std::string certificate_text(const Certificate& certificate) {
 Certificate read_certificate_text(const std::string& text, const std::string& name) {
   const std::size_t title = kTitle.size() + 64;
   if (text.size() < title + 1 || !text.starts_with(kTitle) || text[title] != '\n')
-    throw ConfigError({name, 1, 0}, "this is no certificate of version 14");
+    throw ConfigError({name, 1, 0},
+                      "this is no certificate of the version that this program reads, which begins "
+                      "with \"" +
+                          std::string(kTitle) +
+                          "\"; take the pfeife that wrote it, or plan again with this one");
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");

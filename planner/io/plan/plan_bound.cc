@@ -14,29 +14,40 @@ YamlValue list(const std::vector<T>& values, const Make& make) {
   return yaml_sequence(std::move(items));
 }
 
-/// "looped V=3 loop_batch=8;prefetch=1,2"
+/// "looped, V=3, loop_batch=8, prefetch=1,2"
 std::string spec_text(const ScheduleSpec& spec) {
   const std::string chosen = knobs(spec);
-  return stream_all(spec.family, " V=", spec.loops, chosen.empty() ? "" : " ", chosen);
+  return stream_all(spec.family, ", V=", spec.loops, chosen.empty() ? "" : ", ", chosen);
+}
+
+/// What stands between commas that a blank follows.
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(", ", begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 2;
+  }
+  return parts;
 }
 
 /// What spec_text() has written, of as many ranks and microbatches as `spec` has.
 ScheduleSpec read_spec_text(const YamlNode& node, ScheduleSpec spec) {
-  std::istringstream words(node.as_string());
-  std::string loops, chosen;
-  words >> spec.family >> loops >> chosen;
+  const std::vector<std::string> parts = parts_of(node.as_string());
   const auto count = [&](std::string_view text) {
     std::size_t value = 0;
     const auto end = text.data() + text.size();
     if (const auto [at, error] = std::from_chars(text.data(), end, value);
         error != std::errc{} || at != end)
-      node.fail("expected a schedule such as \"looped V=3 loop_batch=8;prefetch=1,2\"");
+      node.fail("expected a schedule such as \"looped, V=3, loop_batch=8, prefetch=1,2\"");
     return value;
   };
-  spec.loops = loops.starts_with("V=") ? count(std::string_view(loops).substr(2)) : count("");
+  if (parts.size() < 2 || !parts[1].starts_with("V=")) count("");
+  spec.family = parts[0];
+  spec.loops = count(std::string_view(parts[1]).substr(2));
   spec.loop_batch = {}, spec.prefetch = {};
-  std::istringstream knobs(chosen);
-  for (std::string knob; std::getline(knobs, knob, ';');) {
+  for (std::size_t p = 2; p < parts.size(); ++p) {
+    const std::string& knob = parts[p];
     const std::size_t is = knob.find('=') + 1;
     if (knob.starts_with("loop_batch=")) {
       spec.loop_batch = count(std::string_view(knob).substr(is));

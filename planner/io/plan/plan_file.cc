@@ -15,6 +15,8 @@
 namespace pfeife {
 namespace {
 
+constexpr std::int64_t kVersion = 2;
+
 using Entries = std::vector<YamlEntry>;
 
 YamlValue number(std::int64_t value) { return yaml_scalar(std::to_string(value)); }
@@ -32,7 +34,7 @@ YamlValue file_and_digest(const std::string& file, const std::string& digest) {
 
 YamlValue schedule_value(const Plan& plan, const std::string& digest) {
   Entries entries{{"family", yaml_string(plan.spec.family), {}},
-                  {"loops", number(static_cast<std::int64_t>(plan.spec.loops)), {}}};
+                  {"stages_per_rank", number(static_cast<std::int64_t>(plan.spec.loops)), {}}};
   if (plan.spec.loop_batch)
     entries.push_back({"loop_batch", number(static_cast<std::int64_t>(*plan.spec.loop_batch)), {}});
   if (!plan.spec.prefetch.empty())
@@ -66,10 +68,10 @@ void read_file_and_digest(const YamlNode& node, std::string& file, std::string& 
 }
 
 ScheduleSpec read_spec(const YamlNode& node) {
-  node.check_keys({"family", "loops", "loop_batch", "prefetch", "file", "digest"});
+  node.check_keys({"family", "stages_per_rank", "loop_batch", "prefetch", "file", "digest"});
   ScheduleSpec spec;
   spec.family = node.at("family").as_string();
-  spec.loops = node.at("loops").as_count(1, 1'000'000);
+  spec.loops = node.at("stages_per_rank").as_count(1, 1'000'000);
   if (const auto batch = node.find("loop_batch")) spec.loop_batch = batch->as_count(1);
   if (const auto prefetch = node.find("prefetch"))
     for (const YamlNode& item : prefetch->items()) spec.prefetch.push_back(item.as_count());
@@ -167,7 +169,7 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
     root.at("placement").fail("the schedule has its stages on other ranks");
   if (stages / plan.placement.ranks() != plan.spec.loops)
     root.at("schedule")
-        .at("loops")
+        .at("stages_per_rank")
         .fail("the placement has " + text(stages / plan.placement.ranks()));
   if (microbatch_count(plan.schedule) != plan.spec.microbatches)
     root.at("microbatches").fail("the schedule has " + text(microbatch_count(plan.schedule)));
@@ -182,7 +184,7 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
 
 std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
   Entries entries{
-      {"version", number(1), {}},
+      {"version", number(kVersion), {}},
       {"model", file_and_digest(plan.model, plan.model_digest), {}},
       {"cluster", file_and_digest(plan.cluster, plan.cluster_digest), {}},
       {"order", yaml_string(plan.order), {}},
@@ -224,11 +226,11 @@ void write_plan(const std::filesystem::path& folder, const Plan& plan) {
 Plan read_plan(const std::filesystem::path& file) {
   const YamlDocument document = YamlDocument::read(file);
   const YamlNode root = document.root();
+  if (const auto schedule = root.find("schedule")) schedule->refuse_old("loops", "stages_per_rank");
+  root.check_version(kVersion);
   root.check_keys({"version", "model", "cluster", "order", "training", "microbatches", "cuts",
                    "cut_modules", "cut_nodes", "node_order", "schedule", "placement", "recompute",
                    "predicted", "bound", "found"});
-  if (const YamlNode version = root.at("version"); version.as_int() != 1)
-    version.fail("this program reads version 1, found " + version.as_string());
   Plan plan;
   read_file_and_digest(root.at("model"), plan.model, plan.model_digest);
   read_file_and_digest(root.at("cluster"), plan.cluster, plan.cluster_digest);

@@ -12,6 +12,8 @@
 namespace pfeife {
 namespace {
 
+constexpr int kVersion = 1;
+
 std::vector<std::size_t> counting_by_time(const std::vector<MeasuredStep>& steps) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < steps.size(); ++i)
@@ -63,6 +65,15 @@ std::vector<CsvTable> tables_of(const TextFile& file) {
   }
   finish(0);
   return tables;
+}
+
+/// The last table. Errors: ConfigError if the file is of another version.
+void check_version(const CsvTable& table) {
+  table.check_columns({"format_version"});
+  if (table.rows() != 1 || whole(table, 0, "format_version") != kVersion)
+    throw ConfigError(table.where(), "this program reads a measurement of version " +
+                                         std::to_string(kVersion) +
+                                         "; take the pfeife that wrote it, or measure again");
 }
 
 void read_steps(const CsvTable& table, Measurement& measurement) {
@@ -138,15 +149,19 @@ std::string measurement_text(const Measurement& measurement) {
             "," + std::to_string(event.start.count()) + "," + std::to_string(event.end.count()) +
             "," + std::to_string(measurement.durations[i].count()) + "\n";
   }
-  return text;
+  return text + "\nformat_version\n" + std::to_string(kVersion) + "\n";
 }
 
 Measurement read_measurement(const std::filesystem::path& path, const DependencyGraph& graph) {
   const TextFile file = read_text_file(path);
   const std::vector<CsvTable> tables = tables_of(file);
-  if (tables.size() != 3)
-    throw ConfigError({file.name}, stream_all("has ", tables.size(),
-                                              " tables, expected steps, peaks and the trace"));
+  constexpr std::size_t kTables = 4;
+  if (tables.size() != kTables)
+    throw ConfigError({file.name},
+                      stream_all("has ", tables.size(),
+                                 " tables, expected steps, peaks, the trace and the version of the "
+                                 "format; measure again with this program"));
+  check_version(tables.back());
   Measurement measurement;
   read_steps(tables[0], measurement);
   read_peaks(tables[1], graph.ranks, measurement);

@@ -1,9 +1,9 @@
 // measurement.csv: what a run of a plan took, as `pfeife-run train --out` writes it.
 //
-// Three tables, an empty line between them: `step,counts,time_ns,loss`, a line a step, counts = 0
+// Four tables, an empty line between them: `step,counts,time_ns,loss`, a line a step, counts = 0
 // for those that only warm up; `rank,peak_memory_bytes`, empty where nothing was counted;
 // `rank,peer,action,start_ns,end_ns,median_ns`, the trace of the step with the median time, and the
-// median duration of each action over the steps that count.
+// median duration of each action over the steps that count; `format_version`, 1.
 #pragma once
 
 #include <filesystem>

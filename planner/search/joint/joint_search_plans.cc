@@ -13,7 +13,7 @@ namespace pfeife {
 namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kPolishedFirst = 4;   ///< schedules that make the first upper bound
-constexpr std::size_t kAnnealed = 8;        ///< schedules annealed of each number of loops
+constexpr std::size_t kAnnealed = 8;        ///< schedules annealed of each number of stages a rank
 constexpr std::size_t kAnnealing = 3;       ///< batches, of effort 1
 constexpr std::size_t kLonger = 8;          ///< more for the two best of all
 constexpr std::size_t kAnnealedLonger = 2;  ///< if they are close to the best, and memory binds
@@ -29,8 +29,11 @@ constexpr double kDescents = 1.5e9;         ///< ns for descents on all schedule
 /// else is listed.
 std::uint64_t seed_of(const ScheduleSpec& spec) {
   std::uint64_t seed = 1469598103934665603ULL;
+  std::string chosen = knobs(spec);
+  if (const auto at = chosen.find(", "); at != std::string::npos)
+    chosen.replace(at, 2, ";");  // how knobs were written when the published plans were found
   for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
-                                      spec.loops, ' ', knobs(spec), '\n'))
+                                      spec.loops, ' ', chosen, '\n'))
     seed = (seed ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
   return seed;
 }
@@ -122,7 +125,7 @@ void JointSearch::descend_more(std::size_t span) {
 }
 
 void JointSearch::anneal_best(std::size_t span) {
-  // The best of each number of loops, so that more loops to choose from leave those there were
+  // The best of each number of stages a rank, so that more to choose from leave those there were
   // their part.
   std::map<std::size_t, std::size_t> annealed;
   std::vector<std::size_t> order = ranked([](const Contender& c) {
