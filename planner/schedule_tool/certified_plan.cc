@@ -1,5 +1,6 @@
 // Whether a plan is one that a certificate speaks of, and all that its bound covers is proven.
 #include <algorithm>
+#include <cstdlib>
 
 #include "planner/cost/evaluate.h"
 #include "planner/cost/stage_costs.h"
@@ -9,6 +10,65 @@
 #include "planner/schedules/families.h"
 
 namespace pfeife::tool {
+namespace {
+
+/// The cuts that a bound says it is of (Bound::covers).
+struct CoveredCuts {
+  bool given = false, linked = false;
+  double least_share = 0;  ///< of the mean load, that a stage has at least
+
+  explicit CoveredCuts(const std::string& covers)
+      : given(covers.starts_with("the given cuts of ")),
+        linked(covers.find(", each stage linked to the next ") != std::string::npos) {
+    const std::string words = " with at least ";
+    if (const std::size_t at = covers.find(words); at != std::string::npos)
+      least_share = std::strtod(covers.c_str() + at + words.size(), nullptr) / 100;
+  }
+};
+
+/// ns of F and B of a microbatch on the device of a rank, all layers together.
+double all_load(const Certificate& c, RankId rank) {
+  const std::size_t kind = c.cluster.kind_of_device[c.device_of_rank[rank.index()].index()];
+  double sum = 0;
+  for (const Layer& layer : c.layers.layers) {
+    const LayerTimes& t = layer.times[kind];
+    sum += static_cast<double>((t.forward + t.backward_input + t.backward_weight).count());
+    if (c.recompute == Recompute::Full) sum += static_cast<double>(t.forward.count());
+  }
+  return sum;
+}
+
+/// Which cuts of the plan's bound the certificate leaves out; "" = none.
+std::string left_out(const Certificate& c, const Plan& plan) {
+  const CoveredCuts covered(plan.bound->covers);
+  std::vector<std::int32_t> legal;
+  for (std::size_t l = 0; l + 1 < c.layers.size(); ++l)
+    if (c.layers.layers[l].no_cut_after.empty()) legal.push_back(static_cast<std::int32_t>(l));
+  if (!covered.given && legal == plan.partition.cuts && legal.size() + 1 < c.layers.size())
+    return "other cuts than the plan's own, which are the only legal ones of the certificate";
+  for (const CertifiedProof& proof : c.proofs) {
+    if (proof.linked && !covered.linked) return "stages that are not linked to the next";
+    if (refusal(proof.spec)) continue;
+    const std::vector<RankId> ranks = placement_for(proof.spec).rank_of_stage;
+    for (std::size_t s = 0; s < proof.least_load.size(); ++s)
+      if (const double share = covered.least_share / static_cast<double>(ranks.size());
+          static_cast<double>(proof.least_load[s]) > share * all_load(c, ranks[s]) + 1)
+        return stream_all("stages of smaller loads than ", proof.least_load[s], " ns");
+  }
+  return "";
+}
+
+/// [rank] its device among those that the plan has.
+std::vector<DeviceId> numbered(const std::vector<DeviceId>& device_of_rank) {
+  std::vector<DeviceId> devices = device_of_rank, numbers;
+  std::ranges::sort(devices);
+  devices.erase(std::ranges::unique(devices).begin(), devices.end());
+  for (const DeviceId device : device_of_rank)
+    numbers.emplace_back(std::ranges::find(devices, device) - devices.begin());
+  return numbers;
+}
+
+}  // namespace
 
 std::string disagreement(const Certificate& c, const Plan& plan) {
   const auto recomputed = std::ranges::count(plan.recompute, true);
@@ -19,10 +79,12 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
   if (!plan.bound || plan.bound->schedules.empty()) return "the plan names no bound of schedules";
   if (std::ranges::find(c.proofs, plan.spec, &CertifiedProof::spec) == c.proofs.end())
     return "the plan's schedule (" + plan.spec.family + ") is not among those that it covers";
-  if (plan.placement.ranks() != placement.ranks() ||
+  if (plan.placement.ranks() != placement.ranks() || refusal(plan.spec) ||
       plan.bound->memory_limit.size() != placement.ranks() ||
+      plan.placement.rank_of_stage != placement_for(plan.spec).rank_of_stage ||
+      numbered(plan.placement.device_of_rank) != c.device_of_rank ||
       !illegal_because(c.layers, plan.partition).empty())
-    return "it is of other ranks or cuts";
+    return "it is of other ranks, devices or cuts";
   if ((c.recompute == Recompute::None && recomputed > 0) ||
       (c.recompute == Recompute::Full &&
        recomputed < static_cast<std::ptrdiff_t>(placement.stages())))
@@ -55,6 +117,8 @@ std::string unproven(const Certificate& c, const Plan& plan) {
                       " stages a rank, of which nothing is proven");
   if (!std::ranges::equal(plan.bound->memory_limit, c.memory_limit, std::ranges::less_equal{}))
     return "the plan's bound holds up to higher memory limits than are proven";
+  if (const std::string cuts = left_out(c, plan); !cuts.empty())
+    return "the plan's bound also covers " + cuts + ", of which nothing is proven";
   if (plan.bound->time.count() > c.bound)
     return stream_all("the plan's bound is ", plan.bound->time.count() - c.bound,
                       " ns higher than what is proven");

@@ -88,5 +88,35 @@ TEST(Unproven, IsToldWithWhatThePlanSaysIsNotCertified) {
               HasSubstr("\nNOT PROVEN: the plan's bound is 1 ns higher"));
 }
 
+TEST(Unproven, IsEveryCutThatTheProofsLeaveOut) {
+  const auto after = [](const std::string& covers, const auto& change) {
+    return unproven_after([&](Plan& plan, Certificate& c) {
+      plan.bound->covers = covers;
+      c.device_of_rank = {DeviceId{0}, DeviceId{0}}, c.cluster.kind_of_device = {0};
+      const Nanoseconds ten{10};
+      for (Layer& layer : c.layers.layers) layer.times = {{ten, ten, ten, ten}};
+      change(plan, c);
+    });
+  };
+  const auto linked = [](Plan&, Certificate& c) { c.proofs[0].linked = true; };
+  EXPECT_THAT(after("all cuts of 3 layers", linked), HasSubstr("not linked"));
+  EXPECT_EQ(after("all cuts of 3 layers, each stage linked to the next by values", linked), "");
+  // Two stages of 90 ns have a mean of 45: a twentieth is 2 ns.
+  const auto loads = [&](const std::string& covers, std::int64_t load) {
+    return after(covers, [&](Plan&, Certificate& c) { c.proofs[1].least_load = {0, load}; });
+  };
+  const std::string twentieth = "all cuts of 3 layers with at least 5 % of the mean load a stage";
+  EXPECT_EQ(loads("all cuts of 3 layers", 0), "");
+  EXPECT_THAT(loads("all cuts of 3 layers", 2), HasSubstr("smaller loads"));
+  EXPECT_EQ(loads(twentieth, 2), "");
+  EXPECT_THAT(loads(twentieth, 4), HasSubstr("smaller loads"));
+  EXPECT_THAT(loads(twentieth, std::int64_t{1} << 62), HasSubstr("smaller loads"));
+  const auto given = [](Plan& plan, Certificate& c) {
+    c.layers.layers[1].no_cut_after = "no cut", plan.partition.cuts = {0};
+  };
+  EXPECT_EQ(after("the given cuts of 3 layers", given), "");
+  EXPECT_THAT(after("all cuts of 3 layers", given), HasSubstr("the only legal ones"));
+}
+
 }  // namespace
 }  // namespace pfeife
