@@ -16,9 +16,14 @@ class PfeifeRun : public ProcessTest {
     return start(arguments(rest))->wait(kLong);
   }
   /// Rank 2 has said what it is doing.
-  bool is_training() const {
-    for (const std::string& name : leftovers()) {
-      const std::string text = content_of(folder_ / "tmp" / name / "status");
+  bool is_training(pid_t launcher) const {
+    const std::filesystem::path open = "/proc/" + std::to_string(launcher) + "/fd";
+    for (const auto& entry : std::filesystem::directory_iterator(open)) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(entry.path(), gone).string().find("memfd:pfeife") ==
+          std::string::npos)
+        continue;
+      const std::string text = content_of(entry.path());
       if (text.find("2F") != std::string::npos || text.find("2B") != std::string::npos) return true;
     }
     return false;
@@ -26,7 +31,7 @@ class PfeifeRun : public ProcessTest {
   /// Starts a long training, sends `signal` to a rank once all run, and waits for the end.
   Ended train_and_send(int signal, int rank) const {
     const auto launcher = start(arguments({"train", "--steps", "1000000"}));
-    EXPECT_TRUE(holds_within(kLong, [&] { return is_training(); }));
+    EXPECT_TRUE(holds_within(kLong, [&] { return is_training(launcher->process()); }));
     EXPECT_EQ(ranks().size(), 3u);
     kill(ranks().at(rank), signal);
     const Ended ended = launcher->wait(std::chrono::seconds(10));
@@ -82,6 +87,14 @@ TEST_F(PfeifeRun, StopsAllRanksWhenOneIsKilledAndLeavesNothing) {
   const Ended ended = train_and_send(SIGKILL, 2);
   EXPECT_EQ(ended.code, 4);
   EXPECT_THAT(ended.text, HasSubstr("rank 2 was killed by signal 9 while at 2"));
+}
+
+TEST_F(PfeifeRun, LeavesNothingWhenItsLauncherIsKilled) {
+  const auto launcher = start(arguments({"train", "--steps", "1000000"}));
+  ASSERT_TRUE(holds_within(kLong, [&] { return is_training(launcher->process()); }));
+  kill(launcher->process(), SIGKILL);
+  EXPECT_TRUE(holds_within(kSoon, [&] { return ranks().empty(); }));
+  EXPECT_THAT(leftovers(), IsEmpty());
 }
 
 TEST_F(PfeifeRun, StopsAllRanksWhenOneStalls) {
