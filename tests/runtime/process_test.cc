@@ -1,5 +1,6 @@
 // pfeife-run as a user meets it: ranks as processes, exit codes, and what happens when one dies.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "tests/runtime/processes.h"
 
@@ -53,6 +54,34 @@ TEST_F(PfeifeRun, RefusesACardThatIsNotThere) {
     EXPECT_EQ(ended.code, 2) << command[1];
     EXPECT_THAT(ended.text, HasSubstr("--device: no CUDA device found")) << command[1];
   }
+}
+
+TEST_F(PfeifeRun, RefusesNumbersThatCannotBeMeantInOneLine) {
+  const std::map<std::vector<std::string>, std::string> refusals{
+      {{"train", "--steps", "many"}, "--steps"},
+      {{"train", "--steps", "99999999999"}, "--steps"},
+      {{"train", "--bogus"}, "bogus"},
+      {{"check", "--seed", "-1"}, "--seed must not be negative"},
+      {{"check", "--tolerance", "1e"}, "--tolerance"},
+      {{"train", "--kernel-threads", "100000"}, "--kernel-threads is 100000; at most"},
+      {{"profile", "--beside", "100000"}, "--beside is 100000; at most"}};
+  for (const auto& [given, said] : refusals) {
+    std::vector<std::string> program{PFEIFE_RUN};
+    program.insert(program.end(), given.begin(), given.end());
+    const Ended ended = start(program)->wait(kLong);
+    EXPECT_EQ(ended.code, 2) << ended.text;
+    EXPECT_THAT(ended.text, HasSubstr(said));
+    EXPECT_EQ(std::ranges::count(ended.text, '\n'), 1) << ended.text;
+  }
+}
+
+TEST_F(PfeifeRun, RefusesAPipeWhereDataShouldBe) {
+  std::filesystem::create_directories(folder_ / "data");
+  for (const char* name : {"ids.npy", "labels.npy"})
+    ASSERT_EQ(mkfifo((folder_ / "data" / name).c_str(), 0600), 0);
+  const Ended ended = run({"train", "--data", (folder_ / "data").string()});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.text, HasSubstr("ids.npy: is not a file but a folder, a device or a pipe"));
 }
 
 TEST_F(PfeifeRun, ChecksAPlanOnProcesses) {
