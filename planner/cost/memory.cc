@@ -196,7 +196,7 @@ MemoryCurve reference_memory(const std::vector<Cell>& row, RankId rank, const St
       if (action.op == Op::Forward) {
         highest = std::max(highest, now + stage.saved + stage.largest_temporary + stage.recomputed);
         now += stage.saved;
-      } else if (action.op == Op::Backward || action.op == Op::BackwardInput) {
+      } else if (makes_input_gradient(action.op)) {
         highest = std::max(highest, now + stage.largest_temporary + stage.recomputed);
         now -= stage.saved;
       }
@@ -275,7 +275,7 @@ std::size_t peak_live_forwards(const Schedule& schedule, RankId rank) {
   for (const Cell& cell : schedule.rows[rank.index()])
     for_each_action(cell, [&](const Action& action) {
       if (action.op == Op::Forward) peak = std::max(peak, ++live);
-      if (action.op == Op::Backward || action.op == Op::BackwardInput) --live;
+      if (makes_input_gradient(action.op)) --live;
     });
   return peak;
 }

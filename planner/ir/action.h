@@ -58,6 +58,12 @@ constexpr bool is_compute(Op op) {
   return op == Op::Forward || op == Op::Backward || op == Op::BackwardInput ||
          op == Op::BackwardWeight;
 }
+/// B and I: the actions that make the gradients of a stage's inputs.
+constexpr bool makes_input_gradient(Op op) { return op == Op::Backward || op == Op::BackwardInput; }
+/// B and W: the actions that make the gradients of a stage's weights.
+constexpr bool makes_weight_gradient(Op op) {
+  return op == Op::Backward || op == Op::BackwardWeight;
+}
 
 /// Actions of one rank that run side by side: start when all inputs are there, last the sum of the
 /// parts times a factor, deliver all outputs at the end. Listed order = order of execution on a

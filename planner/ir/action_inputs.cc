@@ -10,7 +10,7 @@ StageEdges::StageEdges(const StageGraph& graph) : into(graph.stages), out_of(gra
 }
 
 std::optional<Op> input_of_its_stage(Op op) {
-  if (op == Op::Backward || op == Op::BackwardInput) return Op::Forward;
+  if (makes_input_gradient(op)) return Op::Forward;
   if (op == Op::BackwardWeight) return Op::BackwardInput;
   return std::nullopt;
 }

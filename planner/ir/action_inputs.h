@@ -32,7 +32,7 @@ void for_each_message_read(const Action& action, const StageGraph& graph, const 
   if (action.op == Op::Forward)
     for (const std::uint32_t e : edges.into[stage])
       visit(e, graph.edges[e].from, Direction::Forward);
-  if (action.op == Op::Backward || action.op == Op::BackwardInput)
+  if (makes_input_gradient(action.op))
     for (const std::uint32_t e : edges.out_of[stage])
       if (graph.edges[e].gradient) visit(e, graph.edges[e].to, Direction::Backward);
 }
@@ -45,7 +45,7 @@ void for_each_message_made(const Action& action, const StageGraph& graph, const 
   if (action.op == Op::Forward)
     for (const std::uint32_t e : edges.out_of[stage])
       visit(e, graph.edges[e].to, Direction::Forward);
-  if (action.op == Op::Backward || action.op == Op::BackwardInput)
+  if (makes_input_gradient(action.op))
     for (const std::uint32_t e : edges.into[stage])
       if (graph.edges[e].gradient) visit(e, graph.edges[e].from, Direction::Backward);
 }

@@ -114,7 +114,7 @@ class TaskBuilder {
   void note_compute(const Action& action, std::uint32_t task) {
     if (action.op == Op::Forward)
       built_.forward[built_.place(action.stage, *action.microbatch)] = task;
-    if (action.op == Op::Backward || action.op == Op::BackwardInput)
+    if (makes_input_gradient(action.op))
       built_.backward[built_.place(action.stage, *action.microbatch)] = task;
   }
   /// The task that the rank of a cell runs by itself; transfers and reductions have several

@@ -72,9 +72,6 @@ std::vector<Cell> with_unshard_reshard(const std::vector<Cell>& row) {
   return result;
 }
 
-/// Completes the stage's gradient for one microbatch.
-bool ends_gradient(const Action& a) { return a.op == Op::Backward || a.op == Op::BackwardWeight; }
-
 std::set<StageId> tied_stages(const Context& context) {
   std::set<StageId> tied;
   for (const auto& group : context.stages.tied) tied.insert(group.begin(), group.end());
@@ -99,7 +96,7 @@ void add_reduce_grad(Schedule& schedule, const Context& context, bool all) {
     for (Cell& cell : row) {
       std::vector<StageId> complete;
       for_each_action(cell, [&](const Action& a) {
-        if (ends_gradient(a) && ++done[a.stage.index()] == context.microbatches &&
+        if (makes_weight_gradient(a.op) && ++done[a.stage.index()] == context.microbatches &&
             !has.contains(a.stage) && (all || tied.contains(a.stage)))
           complete.push_back(a.stage);
       });
@@ -117,7 +114,7 @@ void add_optimizer_steps(Schedule& schedule, const Context& context) {
     std::vector<StageId> stages;  // the one whose last backward is last comes first here
     for (std::size_t p = row.size(); p-- > 0;)
       for_each_action(row[p], [&](const Action& a) {
-        if (ends_gradient(a) && seen.insert(a.stage).second) stages.push_back(a.stage);
+        if (makes_weight_gradient(a.op) && seen.insert(a.stage).second) stages.push_back(a.stage);
       });
     std::ranges::reverse(stages);
     // A stage that waits for a reduction would hold up those that do not.

@@ -90,8 +90,8 @@ class ProofCheck {
     const auto count = [&](const Action& a) {
       auto& of = counts[a.stage.index()];
       of[kForward] += a.op == Op::Forward;
-      of[kInput] += a.op == Op::Backward || a.op == Op::BackwardInput;
-      of[kWeight] += a.op == Op::Backward || a.op == Op::BackwardWeight;
+      of[kInput] += makes_input_gradient(a.op);
+      of[kWeight] += makes_weight_gradient(a.op);
       of[kStep] += a.op == Op::OptimizerStep;
       if (a.op != Op::Send) return;
       ++(a.direction == Direction::Forward ? counts[a.stage.index() + 1][kUp] : of[kBack]);
@@ -134,7 +134,7 @@ class ProofCheck {
       const bool now = k == moment.action;
       of[kPass + static_cast<std::size_t>(row[k].op)] = now;
       of[kSaved] += row[k].op == Op::Forward;
-      of[kSaved] -= !now && (row[k].op == Op::Backward || row[k].op == Op::BackwardInput);
+      of[kSaved] -= !now && makes_input_gradient(row[k].op);
       of[kWeightSaved] += !now && row[k].op == Op::BackwardInput;
       of[kWeightSaved] -= !now && row[k].op == Op::BackwardWeight;
     }

@@ -9,7 +9,7 @@ Holdings peak_holdings(const Schedule& schedule, RankId rank) {
   for (const Cell& cell : schedule.rows[rank.index()])
     for_each_action(cell, [&](const Action& a) {
       in_flight += a.op == Op::Forward;
-      in_flight -= a.op == Op::Backward || a.op == Op::BackwardInput;
+      in_flight -= makes_input_gradient(a.op);
       for_weight += a.op == Op::BackwardInput;
       for_weight -= a.op == Op::BackwardWeight;
       most_in_flight = std::max(most_in_flight, in_flight);

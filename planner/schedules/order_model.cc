@@ -74,8 +74,8 @@ std::optional<Order> order_of(const Schedule& compute_only) {
     for (const Cell& cell : compute_only.rows[r])
       for_each_action(cell, [&](const Action& action) {
         if (action.op == Op::Forward) add(Part::Forward, action);
-        if (action.op == Op::Backward || action.op == Op::BackwardInput) add(Part::Input, action);
-        if (action.op == Op::Backward || action.op == Op::BackwardWeight) add(Part::Weight, action);
+        if (makes_input_gradient(action.op)) add(Part::Input, action);
+        if (makes_weight_gradient(action.op)) add(Part::Weight, action);
       });
   }
   if (!in_order) return std::nullopt;

@@ -52,7 +52,7 @@ class Executor {
   void finish(const Cell& cell) {
     for_each_action(cell, [&](const Action& a) {
       if (a.op == Op::Forward) forward_[at(a.stage, a)] = true;
-      if (a.op == Op::Backward || a.op == Op::BackwardInput) backward_[at(a.stage, a)] = true;
+      if (makes_input_gradient(a.op)) backward_[at(a.stage, a)] = true;
     });
   }
 

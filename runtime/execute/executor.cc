@@ -89,8 +89,7 @@ void RankExecutor::run_task(TaskId id) {
       const Stage& stage = *work_.stages.at(action.stage);
       PerStage in;
       if (action.op == Op::Forward) in = receive_from(stage.sources(), action);
-      if (action.op == Op::Backward || action.op == Op::BackwardInput)
-        in = receive_from(stage.destinations(), action);
+      if (makes_input_gradient(action.op)) in = receive_from(stage.destinations(), action);
       parts.emplace_back(action, std::move(in));
     });
     const Nanoseconds start = now();

@@ -1,11 +1,12 @@
 // Our own launcher: ranks of this host as processes, started, watched and stopped together.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "runtime/launch/shared_slots.h"
+#include "runtime/launch/rank_environment.h"
 
 namespace pfeife {
 
@@ -13,8 +14,8 @@ namespace pfeife {
 /// that both map, so that it outlives the rank.
 class Status {
  public:
-  /// Beats until destroyed. The slot must outlive it.
-  explicit Status(Slot& slot);
+  /// Maps the slot of the rank in the launcher's folder and beats until destroyed.
+  explicit Status(const RankEnvironment& environment);
   ~Status();
   Status(const Status&) = delete;
   Status& operator=(const Status&) = delete;
@@ -26,7 +27,7 @@ class Status {
 
  private:
   struct Beat;
-  Slot& slot_;
+  struct Slot* slot_;
   std::unique_ptr<Beat> beat_;
 };
 

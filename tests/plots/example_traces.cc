@@ -112,7 +112,7 @@ class Runner {
     const std::size_t stages = e_.ranks * e_.loops;
     if (a.op == Op::Forward && a.stage.index() + 1 < stages)
       hand_over(done, a, a.stage.index() + 1, Direction::Forward);
-    if ((a.op == Op::Backward || a.op == Op::BackwardInput) && a.stage.index() > 0)
+    if (makes_input_gradient(a.op) && a.stage.index() > 0)
       hand_over(done, a, a.stage.index() - 1, Direction::Backward);
   }
   void hand_over(std::size_t done, const Action& a, std::size_t to, Direction way) {
@@ -130,7 +130,7 @@ class Runner {
       if (event.kind != TaskKind::Compute || event.rank != rank(r)) continue;
       const Op op = std::get<Action>(event.cell).op;
       if (op == Op::Forward) samples.push_back({event.start, samples.back().bytes + e_.saved});
-      if (op == Op::Backward || op == Op::BackwardWeight)
+      if (makes_weight_gradient(op))
         samples.push_back({event.end, samples.back().bytes - e_.saved});
     }
     trace_.memory.push_back(samples);

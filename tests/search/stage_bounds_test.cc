@@ -79,7 +79,7 @@ std::vector<std::int64_t> peaks(const Sums& sums, const Schedule& schedule,
         const std::int64_t restored = keeps || a.op == Op::BackwardWeight ? 0 : saved;
         most = std::max(most,
                         now + restored + sums.bounds.temporary(pass, sums.at[s], sums.at[s + 1]));
-        if ((a.op == Op::Backward || a.op == Op::BackwardInput) && keeps) now -= saved;
+        if (makes_input_gradient(a.op) && keeps) now -= saved;
         if (a.op == Op::BackwardInput) now += sums.of(s, StageBounds::kWeightSaved);
         if (a.op == Op::BackwardWeight) now -= sums.of(s, StageBounds::kWeightSaved);
       });

@@ -201,7 +201,7 @@ class Machine {
   /// transfer.
   void deliver(const Action& a) {
     if (a.op == Op::OptimizerStep) return;
-    const bool gradient = a.op == Op::Backward || a.op == Op::BackwardInput;
+    const bool gradient = makes_input_gradient(a.op);
     computed_.insert({a.stage, *a.microbatch, gradient ? Op::BackwardInput : a.op});
     const std::size_t rank = placement_.rank(a.stage).index();
     for (const StagePair& pair : costs_.pairs) {

@@ -181,8 +181,7 @@ class Maker {
     for (std::size_t p = 0; p < row.size(); ++p) {
       bool found = false;
       for_each_action(row[p], [&](const Action& a) {
-        const bool forth = a.op == Op::Forward,
-                   back = a.op == Op::Backward || a.op == Op::BackwardInput;
+        const bool forth = a.op == Op::Forward, back = makes_input_gradient(a.op);
         found |= a.stage == s && a.microbatch == microbatch(m) &&
                  (direction == Direction::Forward ? forth : back);
       });

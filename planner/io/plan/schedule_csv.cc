@@ -45,7 +45,7 @@ std::set<StageId> unreduced(const std::vector<Cell>& row) {
   std::set<StageId> stages, reduced;
   for (const Cell& cell : row)
     for_each_action(cell, [&](const Action& action) {
-      if (action.op == Op::Backward || action.op == Op::BackwardWeight) stages.insert(action.stage);
+      if (makes_weight_gradient(action.op)) stages.insert(action.stage);
       if (action.op == Op::ReduceGrad) reduced.insert(action.stage);
     });
   std::erase_if(stages, [&](StageId stage) { return reduced.contains(stage); });

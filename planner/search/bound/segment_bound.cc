@@ -59,8 +59,8 @@ std::size_t early_weights(const Schedule& schedule) {
     for (const Cell& cell : row)
       for_each_action(cell, [&](const Action& action) {
         const std::size_t s = action.stage.index();
-        if (action.op == Op::Backward || action.op == Op::BackwardWeight) ++so_far[s];
-        if (action.op == Op::Backward || action.op == Op::BackwardInput) early[s] = so_far[s];
+        if (makes_weight_gradient(action.op)) ++so_far[s];
+        if (makes_input_gradient(action.op)) early[s] = so_far[s];
       });
   return early.empty() ? 0 : *std::ranges::min_element(early);
 }

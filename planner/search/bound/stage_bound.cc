@@ -25,12 +25,11 @@ std::vector<Moments> moments(const Schedule& schedule, std::size_t stages) {
     for (const Cell& cell : row)
       for_each_action(cell, [&](const Action& action) {
         Moments& counts = found[action.stage.index()];
-        const bool whole = action.op == Op::Backward;
-        const bool input = whole || action.op == Op::BackwardInput;
+        const bool input = makes_input_gradient(action.op);
         if (input && counts.all.input == 0) counts.before = counts.all;
         counts.all.forward += action.op == Op::Forward;
         counts.all.input += input;
-        counts.all.weight += whole || action.op == Op::BackwardWeight;
+        counts.all.weight += makes_weight_gradient(action.op);
         if (input) counts.until = counts.all;
       });
   return found;

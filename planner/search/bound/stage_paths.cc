@@ -46,7 +46,7 @@ class Walker {
     if (task.kind == TaskKind::Transfer) return;
     last_[task.rank.index()] = t;
     for_each_action(task.cell, [&](const Action& a) {
-      const bool returns = a.op == Op::Backward || a.op == Op::BackwardInput;
+      const bool returns = makes_input_gradient(a.op);
       if (!returns && a.op != Op::Forward) return;
       const std::size_t s = a.stage.index(), m = a.microbatch->index();
       task_[returns ? kBack : kOn][s * microbatches_ + m] = t;

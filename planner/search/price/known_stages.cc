@@ -48,7 +48,7 @@ double KnownStages::held(const Memory& stage, const LiveMoment& moment, std::siz
   if (moment.running != static_cast<std::int32_t>(at)) return bytes;
   bytes += stage.temporary[static_cast<std::size_t>(moment.op)];
   if (moment.op == Op::Forward) bytes += stage.leaving + (alone ? stage.entering : 0);
-  if (moment.op == Op::Backward || moment.op == Op::BackwardInput) bytes += stage.gradients;
+  if (makes_input_gradient(moment.op)) bytes += stage.gradients;
   return bytes;
 }
 

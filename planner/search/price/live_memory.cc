@@ -51,7 +51,7 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
         const std::size_t at = local[a.stage.index()];
         if (a.op == Op::Forward) ++now.saved[at];
         note(at, a.op);
-        if (a.op == Op::Backward || a.op == Op::BackwardInput) --now.saved[at];
+        if (makes_input_gradient(a.op)) --now.saved[at];
         if (a.op == Op::BackwardInput) ++now.weight_saved[at];
         if (a.op == Op::BackwardWeight) --now.weight_saved[at];
       });

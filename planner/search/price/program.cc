@@ -58,7 +58,7 @@ class ProgramBuilder {
   std::optional<std::size_t> source(const Action& a) const {
     const std::size_t s = a.stage.index();
     if (a.op == Op::Forward && s > 0 && crosses(s - 1, s)) return s - 1;
-    const bool backward = a.op == Op::Backward || a.op == Op::BackwardInput;
+    const bool backward = makes_input_gradient(a.op);
     if (backward && s + 1 < program_.stages_ && crosses(s, s + 1)) return s + 1;
     return std::nullopt;
   }
@@ -85,8 +85,8 @@ class ProgramBuilder {
         parts.push_back(static_cast<std::uint32_t>(program_.work(w, s)));
       };
       if (a.op == Op::Forward) add_part(Work::Forward);
-      if (a.op == Op::Backward || a.op == Op::BackwardInput) add_part(Work::BackwardInput);
-      if (a.op == Op::Backward || a.op == Op::BackwardWeight) add_part(Work::BackwardWeight);
+      if (makes_input_gradient(a.op)) add_part(Work::BackwardInput);
+      if (makes_weight_gradient(a.op)) add_part(Work::BackwardWeight);
     });
     if (parts.size() == 1) return parts[0];
     const auto [known, added] =
@@ -145,7 +145,7 @@ class ProgramBuilder {
       maker_[way(*a)][key(*a)] = sender;
     }
     for (const Action* a : actions)
-      if (a->op == Op::Backward || a->op == Op::BackwardWeight)
+      if (makes_weight_gradient(a->op))
         program_.last_gradient_[a->stage.index()] = program_.last_step_[rank];
     ++cells_;
   }
