@@ -21,8 +21,7 @@ void check_devices(const CaseConfig& config) {
 
 void check_kinds(const CaseConfig& config, const Cluster& cluster) {
   for (std::size_t d = 0; d < config.devices && d < cluster.devices(); ++d)
-    if (const DeviceKind& kind = cluster.kind(DeviceId{static_cast<std::int64_t>(d)});
-        kind.type != DeviceType::Cpu)
+    if (const DeviceKind& kind = cluster.kind(DeviceId{d}); kind.type != DeviceType::Cpu)
       throw ConfigError(config.measure_where,
                         "\"measure\" runs on processors of this machine, but \"" +
                             config.cluster.written + "\" has devices of kind " + kind.name +

@@ -157,7 +157,7 @@ PlanRecord plan_record(const Evaluation& plan) {
     record.simulate_median = spread->median;
   }
   for (std::size_t rank = 0; rank < plan.best().ranks; ++rank)
-    record.attribution.push_back(attribution(plan.best(), RankId{static_cast<std::int64_t>(rank)}));
+    record.attribution.push_back(attribution(plan.best(), RankId{rank}));
   record.critical_rank = critical_rank(plan.best());
   record.cut_names = cut_names(plan);
   record.stages = stages_of(plan);

@@ -105,7 +105,7 @@ void draw_head(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
   if (!panel.memory_tops.empty()) {
     Bytes peak;
     for (std::size_t r = 0; r < trace.ranks; ++r)
-      peak = std::max(peak, peak_memory(trace, RankId{static_cast<std::int64_t>(r)}));
+      peak = std::max(peak, peak_memory(trace, RankId{r}));
     facts += ", peak memory " + rounded(peak);
   }
   const double left = 14 + text_width(source, 13) * 1.06 + 10;

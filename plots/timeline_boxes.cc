@@ -151,7 +151,7 @@ std::size_t shade(const Panel& panel, const Event& event) {
 std::vector<LabelStyle> label_styles(const Panel& panel) {
   std::array<std::vector<Box>, kPaints> by_paint;
   for (std::size_t r = 0; r < panel.rows.size(); ++r)
-    for_each_box(panel, RankId{static_cast<std::int64_t>(r)}, [&](const Box& box) {
+    for_each_box(panel, RankId{r}, [&](const Box& box) {
       by_paint[static_cast<std::size_t>(paint(*box.event))].push_back(box);
     });
   std::vector<LabelStyle> styles(kPaints);

@@ -73,7 +73,7 @@ std::string heading(const Panel& panel, const TimelineOptions& options, Bytes fu
 Bytes memory_top(const Trace& trace, std::span<const Bytes> limits) {
   Bytes top{1};
   for (std::size_t r = 0; r < trace.memory.size(); ++r)
-    top = std::max(top, peak_memory(trace, RankId{static_cast<std::int64_t>(r)}));
+    top = std::max(top, peak_memory(trace, RankId{r}));
   const Bytes limit = limits.empty() ? Bytes{0} : std::ranges::max(limits);
   const bool limit_is_near =
       static_cast<double>(top.value) >= kNear * static_cast<double>(limit.value);
@@ -110,8 +110,8 @@ void draw_memory(Svg& svg, const TimelineLayout& layout, const Panel& panel,
   svg.text(layout.plot_left, panel.memory_tops.front() - 6, heading(panel, options, full),
            {.size = 10, .color = kMuted});
   for (std::size_t r = 0; r < panel.memory_tops.size(); ++r)
-    draw_strip(svg, layout, panel, RankId{static_cast<std::int64_t>(r)},
-               {panel.memory_tops[r], panel.memory_height, full}, options);
+    draw_strip(svg, layout, panel, RankId{r}, {panel.memory_tops[r], panel.memory_height, full},
+               options);
 }
 
 }  // namespace pfeife::plots

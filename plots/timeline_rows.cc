@@ -154,7 +154,7 @@ void draw_rows(Svg& svg, const TimelineLayout& layout, const Panel& panel,
   const RankId critical = critical_rank(*panel.trace);
   if (arrows) draw_arrows(svg, panel);  // under the boxes: seen between the rows only
   for (std::size_t r = 0; r < panel.rows.size(); ++r) {
-    const RankId rank{static_cast<std::int64_t>(r)};
+    const RankId rank{r};
     draw_names(svg, layout, panel, rank, rank == critical && !panel.trace->events.empty());
     if (dense)
       draw_shares(svg, layout, panel, rank);

@@ -68,7 +68,7 @@ void index_successors(const DependencyGraph& graph, Workload& work) {
   work.next.resize(graph.edges.size());
   work.waits.resize(count);
   for (std::size_t t = 0; t < count; ++t) {
-    const auto into = graph.edges_into(TaskId{static_cast<std::int64_t>(t)});
+    const auto into = graph.edges_into(TaskId{t});
     work.waits[t] = static_cast<std::uint32_t>(into.size());
     for (const Edge& edge : into)
       work.next[fill[edge.from.index()]++] = static_cast<std::uint32_t>(t);
@@ -102,7 +102,7 @@ Trace trace_of(const DependencyGraph& graph, std::span<const std::int64_t> ends,
                 .end = Nanoseconds{ends[t]}};
     if (task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer)
       event.launch = launch_overhead;
-    for (const Edge& edge : graph.edges_into(TaskId{static_cast<std::int64_t>(t)})) {
+    for (const Edge& edge : graph.edges_into(TaskId{t})) {
       const Nanoseconds ready{ends[edge.from.index()]};
       if (edge.kind == EdgeKind::Data) event.posted = std::max(event.posted, ready);
       if (!event.waited_for || ready > event.start) event.waited_for = edge.from.index();

@@ -77,7 +77,7 @@ InstanceReader::Instance InstanceReader::read(const InstanceSpec& spec) {
   if (!layers) layers = std::make_shared<const Layers>(read_layers(configs_, spec.model, *cluster));
   Instance instance{layers, cluster, {}, {}};
   for (std::size_t r = 0; r < spec.ranks; ++r) {
-    const DeviceId device{static_cast<std::int64_t>(r)};
+    const DeviceId device{r};
     instance.device_of_rank.push_back(device);
     instance.memory_limit.push_back(cluster->kind(device).memory - cluster->kind(device).reserve);
   }

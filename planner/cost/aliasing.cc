@@ -90,7 +90,7 @@ Aliasing aliasing(const Graph& graph, const std::vector<const OperatorTraits*>& 
     result.storage.emplace_back(static_cast<std::int64_t>(v));
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
-    const NodeId id{static_cast<std::int64_t>(n)};
+    const NodeId id{n};
     const Memory memory = memory_of(node, traits[n]);
     if (memory == Memory::Fresh) {
       if (node.op == "aten::batch_norm" && flag_argument(node, "training", false))

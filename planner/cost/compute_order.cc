@@ -77,7 +77,7 @@ Nanoseconds ComputeOrder::estimate(const StageCosts& costs) const {
   std::array<std::vector<std::int64_t>, 4> time;  // [op][stage]
   for (const Op op : {Op::Forward, Op::Backward, Op::BackwardInput, Op::BackwardWeight})
     for (std::size_t s = 0; s < stages; ++s) {
-      const Action action = stage_action(op, StageId{static_cast<std::int64_t>(s)});
+      const Action action = stage_action(op, StageId{s});
       time[static_cast<std::size_t>(op)].push_back(action_time(action, costs).count());
     }
   ByWay<std::int64_t> made;

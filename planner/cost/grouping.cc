@@ -44,9 +44,7 @@ class Grouper {
   }
 
  private:
-  LayerId layer(NodeId n) const {
-    return LayerId{static_cast<std::int64_t>(node_layers_.layer[n.index()])};
-  }
+  LayerId layer(NodeId n) const { return LayerId{node_layers_.layer[n.index()]}; }
   Layer& at(NodeId n) { return layers_.layers[node_layers_.layer[n.index()]]; }
   bool reads_contents(NodeId n) const {
     return !facts_.traits[n.index()] || !facts_.traits[n.index()]->metadata_only;
@@ -120,7 +118,7 @@ class Grouper {
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       const Value& value = graph_.values[v];
       if (!value.producer || local_[value.producer->index()]) continue;
-      const ValueId id{static_cast<std::int64_t>(v)};
+      const ValueId id{v};
       LayerValue crossing{value.name, layer(*value.producer), {}, facts_.bytes(id), {}, {}, {}};
       for (const LayerId to : by_value[v])
         if (to > crossing.producer) crossing.consumers.push_back(to);

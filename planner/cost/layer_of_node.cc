@@ -26,7 +26,7 @@ NodeLayers layer_of_node(const GraphFacts& facts, const std::vector<bool>& local
   // First layer in which a value, or any value of a storage, is needed by a later node.
   std::vector<std::size_t> value(facts.graph.values.size(), never), storage = value;
   for (std::size_t n = local.size(); n-- > 0;) {
-    const NodeId id{static_cast<std::int64_t>(n)};
+    const NodeId id{n};
     const OperatorTraits* row = facts.traits[n];
     if (local[n]) {
       std::size_t first = never;

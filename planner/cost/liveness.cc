@@ -61,7 +61,7 @@ std::vector<ValueId> gradient_tensors(const GraphFacts& facts) {
     tensor.emplace_back(static_cast<std::int64_t>(v));
   const std::vector<int> readers = gradient_readers(facts);
   for (std::size_t n = facts.graph.nodes.size(); n-- > 0;) {
-    const NodeId id{static_cast<std::int64_t>(n)};
+    const NodeId id{n};
     const OperatorTraits* row = facts.traits[n];
     if (row == nullptr || facts.node(id).outputs.size() != 1 || !facts.gives_gradient(id)) continue;
     if (row->gradient != Gradient::Passes && !facts.is_view(id)) continue;
@@ -91,8 +91,7 @@ void add_gradients(const GraphFacts& facts, Timeline& timeline) {
     for (const ValueId v : facts.node(n).outputs) touch(v, n.index());
   }
   for (std::size_t v = 0; v < tensor.size(); ++v)
-    if (first[v] <= last[v])
-      timeline.add(first[v], last[v], facts.bytes(ValueId{static_cast<std::int64_t>(v)}));
+    if (first[v] <= last[v]) timeline.add(first[v], last[v], facts.bytes(ValueId{v}));
 }
 
 /// Of those that are left to W, or of the others.

@@ -21,7 +21,7 @@ class Spreader {
   std::vector<bool> local() {
     for (const NodeId n : nodes_of(facts_.graph)) list_reads(n);
     for (std::size_t v = 0; v < facts_.graph.values.size(); ++v)
-      if (by_itself(ValueId{static_cast<std::int64_t>(v)})) mark(v);
+      if (by_itself(ValueId{v})) mark(v);
     for (const NodeId n : nodes_of(facts_.graph))
       if (!known(n)) mark_results(n);
     while (!open_.empty()) {

@@ -234,8 +234,7 @@ std::vector<Bytes> peak_memory(const Schedule& lowered, const StageCosts& costs,
                                const Placement& placement, MemoryRule rule) {
   std::vector<Bytes> peaks;
   for (std::size_t r = 0; r < lowered.ranks(); ++r)
-    peaks.push_back(
-        memory(lowered, RankId{static_cast<std::int64_t>(r)}, costs, placement, rule).peak());
+    peaks.push_back(memory(lowered, RankId{r}, costs, placement, rule).peak());
   return peaks;
 }
 
@@ -251,8 +250,7 @@ void add_memory(Trace& trace, const DependencyGraph& graph, const Schedule& lowe
       task_at[task.rank.index()][task.position] = t;
   }
   for (std::size_t r = 0; r < lowered.ranks(); ++r) {
-    const MemoryCurve curve =
-        memory(lowered, RankId{static_cast<std::int64_t>(r)}, costs, placement);
+    const MemoryCurve curve = memory(lowered, RankId{r}, costs, placement);
     std::vector<MemorySample>& samples = trace.memory[r];
     const auto sample = [&](Nanoseconds time, Bytes bytes) {
       if (samples.empty() || samples.back().bytes != bytes) samples.push_back({time, bytes});

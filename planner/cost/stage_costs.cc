@@ -22,7 +22,7 @@ class Collector {
     costs_.stages.resize(partition.stages());
     stage_of_.reserve(layers.size());
     for (std::size_t s = 0; s < partition.stages(); ++s)
-      stage_of_.resize(partition.end(s, layers.size()), StageId{static_cast<std::int64_t>(s)});
+      stage_of_.resize(partition.end(s, layers.size()), StageId{s});
     PFEIFE_CHECK(stage_of_.size() == layers.size(), "illegal partition");
   }
 
@@ -202,7 +202,7 @@ class Collector {
   void add_overheads() {
     std::vector<bool> seen(placement_.ranks(), false);
     for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
-      const StageId id{static_cast<std::int64_t>(s)};
+      const StageId id{s};
       const DeviceKind& device = cluster_.kinds[kind(id)];
       cost(id).forward += device.stage_overhead;
       cost(id).backward_input += device.stage_overhead;

@@ -100,7 +100,7 @@ class TaskBuilder {
 
   void add_row_tasks() {
     for (std::size_t r = 0; r < schedule_.ranks(); ++r) {
-      const RankId rank{static_cast<std::int64_t>(r)};
+      const RankId rank{r};
       for (std::uint32_t p = 0; p < schedule_.rows[r].size(); ++p) {
         const Cell& cell = schedule_.rows[r][p];
         const std::optional<TaskKind> kind = kind_of_rank_task(cell);
@@ -131,11 +131,11 @@ class TaskBuilder {
     for (std::size_t r = 0; r < schedule_.ranks(); ++r)
       for (std::uint32_t p = 0; p < schedule_.rows[r].size(); ++p)
         if (const auto* a = std::get_if<Action>(&schedule_.rows[r][p]); a && a->op == Op::Send)
-          add_transfer(*a, RankId{static_cast<std::int64_t>(r)}, p);
+          add_transfer(*a, RankId{r}, p);
     for (std::size_t r = 0; r < schedule_.ranks(); ++r)
       for (std::uint32_t p = 0; p < schedule_.rows[r].size(); ++p)
         if (const auto* a = std::get_if<Action>(&schedule_.rows[r][p]); a && a->op == Op::Recv)
-          match_recv(*a, RankId{static_cast<std::int64_t>(r)}, p);
+          match_recv(*a, RankId{r}, p);
     for (const Task& task : built_.tasks)
       PFEIFE_CHECK(task.peer_position != kNoTask, to_string(task.cell), " has no RECV");
   }
@@ -178,7 +178,7 @@ class TaskBuilder {
         if (!action || action->op != Op::ReduceGrad) continue;
         const std::uint32_t group = component_[action->stage.index()];
         if (group == kNoTask) continue;
-        const RankId rank{static_cast<std::int64_t>(r)};
+        const RankId rank{r};
         const auto [at, added] =
             task_of.try_emplace(group, static_cast<std::uint32_t>(built_.tasks.size()));
         if (added)

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <compare>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+
+#include "planner/ir/error.h"
 
 namespace pfeife {
 
@@ -15,7 +19,11 @@ struct Id {
   std::int32_t value = 0;
 
   constexpr Id() = default;
-  constexpr explicit Id(std::int64_t v) : value(static_cast<std::int32_t>(v)) {}
+  /// Of any integer; one that 32 bits do not hold is a defect.
+  template <std::integral Integer>
+  constexpr explicit Id(Integer v) : value(static_cast<std::int32_t>(v)) {
+    PFEIFE_CHECK(std::in_range<std::int32_t>(v), "no id: ", v);
+  }
   constexpr std::size_t index() const { return static_cast<std::size_t>(value); }
   friend constexpr auto operator<=>(Id, Id) = default;
 };

@@ -88,7 +88,7 @@ class StateJudge {
   void judge_optimizers_missing() {
     if (stepped_.empty()) return;
     for (std::size_t s = 0; s < reading_.home.size(); ++s)
-      if (reading_.home[s] && !stepped_.contains(StageId{static_cast<std::int64_t>(s)}))
+      if (reading_.home[s] && !stepped_.contains(StageId{s}))
         findings_.add(
             {*reading_.home[s],
              static_cast<std::uint32_t>(reading_.schedule.rows[*reading_.home[s]].size())},

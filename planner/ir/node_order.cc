@@ -26,7 +26,7 @@ Graph reordered(const Graph& graph, const std::vector<NodeId>& order) {
   std::vector<NodeId> place(order.size());  // [node of `graph`] its new number
   for (std::size_t i = 0; i < order.size(); ++i) {
     result.nodes[i] = graph.node(order[i]);
-    place[order[i].index()] = NodeId{static_cast<std::int64_t>(i)};
+    place[order[i].index()] = NodeId{i};
   }
   for (Value& value : result.values)
     if (value.producer) value.producer = place[value.producer->index()];

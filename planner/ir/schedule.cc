@@ -32,7 +32,7 @@ std::optional<Placement> placement_of(const Schedule& schedule) {
                       device_per_rank(schedule.ranks())};
   bool clash = false;
   for (std::size_t r = 0; r < schedule.ranks(); ++r) {
-    const RankId rank{static_cast<std::int64_t>(r)};
+    const RankId rank{r};
     for (const Cell& cell : schedule.rows[r])
       for_each_action(cell, [&](const Action& action) {
         RankId& at = placement.rank_of_stage[action.stage.index()];
@@ -74,8 +74,7 @@ StageGraph chain(std::size_t stages) {
   StageGraph graph;
   graph.stages = stages;
   for (std::size_t s = 0; s + 1 < stages; ++s)
-    graph.edges.push_back(
-        {StageId{static_cast<std::int64_t>(s)}, StageId{static_cast<std::int64_t>(s + 1)}, true});
+    graph.edges.push_back({StageId{s}, StageId{s + 1}, true});
   return graph;
 }
 

@@ -35,7 +35,7 @@ StageCosts uniform_costs(std::size_t stages, Nanoseconds forward, Nanoseconds ba
   cost.saved = Bytes{1};
   costs.stages.assign(stages, cost);
   for (std::size_t s = 0; s + 1 < stages; ++s) {
-    const StageId from{static_cast<std::int64_t>(s)}, to{static_cast<std::int64_t>(s + 1)};
+    const StageId from{s}, to{s + 1};
     costs.pairs.push_back({from, to, Bytes{1}, Bytes{1}, transfer, transfer});
     costs.values.push_back({from, {to}, Bytes{1}, Bytes{1}, false, {false}});
   }

@@ -12,7 +12,7 @@ TaskOrder task_order(const DependencyGraph& graph) {
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<std::uint32_t> next(graph.edges.size()), fill(begin.begin(), begin.end() - 1);
   for (std::size_t t = 0; t < count; ++t) {
-    const auto into = graph.edges_into(TaskId{static_cast<std::int64_t>(t)});
+    const auto into = graph.edges_into(TaskId{t});
     waits[t] = static_cast<std::uint32_t>(into.size());
     for (const Edge& edge : into) next[fill[edge.from.index()]++] = static_cast<std::uint32_t>(t);
   }

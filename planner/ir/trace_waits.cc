@@ -9,7 +9,7 @@ void explain_waits(const DependencyGraph& graph, Trace& trace) {
     Event& event = trace.events[t];
     event.posted = Nanoseconds{0};
     event.waited_for.reset();
-    for (const Edge& edge : graph.edges_into(TaskId{static_cast<std::int64_t>(t)})) {
+    for (const Edge& edge : graph.edges_into(TaskId{t})) {
       const Event& before = trace.events[edge.from.index()];
       if (edge.kind == EdgeKind::Data) event.posted = std::max(event.posted, before.end);
       if (!event.waited_for || before.end > trace.events[*event.waited_for].end)

@@ -32,9 +32,8 @@ StageGraph::Edge read_skip(const std::string& text) {
   const std::size_t arrow = text.find('>');
   if (arrow == std::string::npos)
     throw ConfigError({}, "--skip: '" + text + "': FROM>TO is expected, as in 0>3");
-  const auto stage = [](std::size_t number) { return StageId{static_cast<std::int64_t>(number)}; };
-  const StageGraph::Edge skip{stage(whole_number(text.substr(0, arrow), "--skip")),
-                              stage(whole_number(text.substr(arrow + 1), "--skip"))};
+  const StageGraph::Edge skip{StageId{whole_number(text.substr(0, arrow), "--skip")},
+                              StageId{whole_number(text.substr(arrow + 1), "--skip")}};
   if (skip.from >= skip.to)
     throw ConfigError({}, "--skip: '" + text + "': values flow to later stages only");
   return skip;

@@ -51,7 +51,7 @@ std::string info_text(const Schedule& schedule) {
                                               "overlaps", "sends", "state", "in flight", "I to W",
                                               "bubble"}};
   for (std::size_t r = 0; r < schedule.ranks(); ++r) {
-    const RankId rank{static_cast<std::int64_t>(r)};
+    const RankId rank{r};
     const Counts counts = counts_of(schedule.rows[r]);
     const Holdings held = peak_holdings(schedule, rank);
     const auto number = [](std::size_t n) { return std::to_string(n); };

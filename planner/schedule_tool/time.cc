@@ -55,7 +55,7 @@ std::string timing_text(const Timing& timing) {
                                               "waiting", "transfer", "queue", "launch", "reduction",
                                               "optimizer", "step [ms]"}};
   for (std::size_t r = 0; r < trace.ranks; ++r)
-    rows.push_back(attribution_row(trace, timing.lowered, RankId{static_cast<std::int64_t>(r)}));
+    rows.push_back(attribution_row(trace, timing.lowered, RankId{r}));
   return text + text_table(rows, true);
 }
 

@@ -26,8 +26,8 @@ class Row {
       : ranks_(ranks),
         microbatches_(microbatches),
         rank_(rank),
-        a_{stage_at(rank)},
-        b_{stage_at(2 * ranks - 1 - rank)} {}
+        a_{StageId{rank}},
+        b_{StageId{2 * ranks - 1 - rank}} {}
 
   std::vector<Cell> build() {
     const std::size_t hops = ranks_ - 1 - rank_, depth = rank_ + 1;
@@ -63,11 +63,11 @@ class Row {
     for (std::size_t k = 0; k < times; ++k) step(k);
   }
 
-  static Action f(Stage& stage) { return forward(stage.id, microbatch_at(stage.forwards++)); }
-  static Action full(Stage& stage) { return backward(stage.id, microbatch_at(stage.backwards++)); }
+  static Action f(Stage& stage) { return forward(stage.id, MicrobatchId{stage.forwards++}); }
+  static Action full(Stage& stage) { return backward(stage.id, MicrobatchId{stage.backwards++}); }
   Action i(Stage& stage) {
-    open_.push_back(backward_weight(stage.id, microbatch_at(stage.backwards)));
-    return backward_input(stage.id, microbatch_at(stage.backwards++));
+    open_.push_back(backward_weight(stage.id, MicrobatchId{stage.backwards}));
+    return backward_input(stage.id, MicrobatchId{stage.backwards++});
   }
   Action w() {
     const Action oldest = open_.front();

@@ -11,9 +11,9 @@ static Schedule generate(const ScheduleSpec& spec) {
     auto& row = schedule.rows[r];
     row.reserve(2 * spec.microbatches);
     for (std::size_t b = 0; b < spec.microbatches; ++b)
-      row.emplace_back(forward(stage_at(r), microbatch_at(b)));
+      row.emplace_back(forward(StageId{r}, MicrobatchId{b}));
     for (std::size_t b = 0; b < spec.microbatches; ++b)
-      row.emplace_back(backward(stage_at(r), microbatch_at(b)));
+      row.emplace_back(backward(StageId{r}, MicrobatchId{b}));
   }
   return schedule;
 }

@@ -20,11 +20,11 @@ static std::vector<Cell> interleaved_row(const ScheduleSpec& spec, std::size_t r
   std::vector<Cell> row;
   const auto add_forward = [&](std::size_t k) {
     row.emplace_back(forward(dealt_stage(forwards[k].loop, rank, spec.ranks),
-                             microbatch_at(forwards[k].microbatch)));
+                             MicrobatchId{forwards[k].microbatch}));
   };
   const auto add_backward = [&](std::size_t k) {
     row.emplace_back(backward(dealt_stage(backwards[k].loop, rank, spec.ranks),
-                              microbatch_at(backwards[k].microbatch)));
+                              MicrobatchId{backwards[k].microbatch}));
   };
 
   const std::size_t all = forwards.size();

@@ -50,12 +50,12 @@ Schedule looped_schedule(const ScheduleSpec& spec) {
     const std::size_t warm = std::min(warm_up(spec, r), forwards.size());
     std::size_t f = 0;
     const auto next_forward = [&] {
-      row.emplace_back(forward(stage(forwards[f]), microbatch_at(forwards[f].microbatch)));
+      row.emplace_back(forward(stage(forwards[f]), MicrobatchId{forwards[f].microbatch}));
       ++f;
     };
     while (f < warm) next_forward();
     for (const Visit& visit : backwards) {
-      row.emplace_back(backward(stage(visit), microbatch_at(visit.microbatch)));
+      row.emplace_back(backward(stage(visit), MicrobatchId{visit.microbatch}));
       if (f < forwards.size()) next_forward();
     }
   }

@@ -15,11 +15,11 @@ static std::vector<Cell> breadth_first_row(const ScheduleSpec& spec, std::size_t
   append_idle(row, static_cast<std::ptrdiff_t>(rank));
   for (std::size_t v = 0; v < spec.loops; ++v)
     for (std::size_t b = 0; b < spec.microbatches; ++b)
-      row.emplace_back(forward(dealt_stage(v, rank, spec.ranks), microbatch_at(b)));
+      row.emplace_back(forward(dealt_stage(v, rank, spec.ranks), MicrobatchId{b}));
   append_idle(row, static_cast<std::ptrdiff_t>(2 * (spec.ranks - 1 - rank)));
   for (std::size_t v = spec.loops; v-- > 0;)
     for (std::size_t b = spec.microbatches; b-- > 0;)
-      row.emplace_back(backward(dealt_stage(v, rank, spec.ranks), microbatch_at(b)));
+      row.emplace_back(backward(dealt_stage(v, rank, spec.ranks), MicrobatchId{b}));
   return row;
 }
 

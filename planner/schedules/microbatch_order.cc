@@ -25,11 +25,6 @@ std::vector<Visit> backward_visits(std::size_t microbatches, std::size_t loops, 
   return grouped(microbatches, loops, group, true);
 }
 
-StageId stage_at(std::size_t stage) { return StageId{static_cast<std::int64_t>(stage)}; }
-MicrobatchId microbatch_at(std::size_t microbatch) {
-  return MicrobatchId{static_cast<std::int64_t>(microbatch)};
-}
-
 void append_idle(std::vector<Cell>& row, std::ptrdiff_t count) {
   for (std::ptrdiff_t i = 0; i < count; ++i) row.emplace_back();
 }

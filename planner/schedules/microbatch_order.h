@@ -21,12 +21,9 @@ std::vector<Visit> forward_visits(std::size_t microbatches, std::size_t loops, s
 /// The same groups, from the last stage to the first.
 std::vector<Visit> backward_visits(std::size_t microbatches, std::size_t loops, std::size_t group);
 
-StageId stage_at(std::size_t stage);
-MicrobatchId microbatch_at(std::size_t microbatch);
-
 /// The rank's v-th stage under round-robin placement: v D + r.
 inline StageId dealt_stage(std::size_t loop, std::size_t rank, std::size_t ranks) {
-  return stage_at(loop * ranks + rank);
+  return StageId{loop * ranks + rank};
 }
 
 /// Appends `count` idle cells; none if negative.

@@ -36,8 +36,7 @@ OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
     wakes[at][source].push_back({static_cast<std::uint32_t>(stage), delay});
   };
   for (std::size_t s = 0; s + 1 < stages; ++s) {
-    const auto* pair = find_pair(costs, StageId{static_cast<std::int64_t>(s)},
-                                 StageId{static_cast<std::int64_t>(s + 1)});
+    const auto* pair = find_pair(costs, StageId{s}, StageId{s + 1});
     wait(Part::Forward, s + 1, s, pair ? pair->forward_time.count() : 0);
     wait(Part::Input, s, s + 1, pair ? pair->backward_time.count() : 0);
   }
@@ -89,8 +88,8 @@ Schedule schedule_of(const Order& order) {
     std::vector<std::array<std::size_t, kParts>> done;
     for (const Turn turn : row) {
       if (turn.stage >= done.size()) done.resize(turn.stage + 1);
-      const StageId stage = stage_at(turn.stage);
-      const MicrobatchId b = microbatch_at(done[turn.stage][static_cast<std::size_t>(turn.part)]++);
+      const StageId stage = StageId{turn.stage};
+      const MicrobatchId b = MicrobatchId{done[turn.stage][static_cast<std::size_t>(turn.part)]++};
       cells.emplace_back(turn.part == Part::Forward ? forward(stage, b)
                          : turn.part == Part::Input ? backward_input(stage, b)
                                                     : backward_weight(stage, b));

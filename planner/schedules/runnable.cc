@@ -29,7 +29,7 @@ class Executor {
     for (std::size_t r = 0; r < schedule_.ranks(); ++r)
       if (next_[r] < schedule_.rows[r].size())
         for_each_action(schedule_.rows[r][next_[r]], [&](const Action& a) {
-          stuck.push_back({RankId{static_cast<std::int64_t>(r)}, a});
+          stuck.push_back({RankId{r}, a});
         });
     return stuck;
   }

@@ -23,7 +23,7 @@ std::vector<Cell> zero_bubble_row(const ScheduleSpec& spec, std::size_t rank) {
   std::vector<Cell> row;
   const auto add = [&](Action (*make)(StageId, MicrobatchId), const Visit& visit) {
     row.emplace_back(
-        make(dealt_stage(visit.loop, rank, spec.ranks), microbatch_at(visit.microbatch)));
+        make(dealt_stage(visit.loop, rank, spec.ranks), MicrobatchId{visit.microbatch}));
   };
 
   const std::size_t all = forwards.size(), warm = std::min((spec.loops - 1) * group + hops, all);

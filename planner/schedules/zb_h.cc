@@ -19,22 +19,22 @@ namespace pfeife {
 
 static std::vector<Cell> zero_bubble_row(std::size_t ranks, std::size_t microbatches,
                                          std::size_t rank, std::size_t k) {
-  const StageId stage = stage_at(rank);
+  const StageId stage = StageId{rank};
   std::vector<Cell> row;
   row.reserve(3 * microbatches);
   std::size_t forwards = 0, weights = 0;
   const auto next_forward = [&] {
-    if (forwards < microbatches) row.emplace_back(forward(stage, microbatch_at(forwards++)));
+    if (forwards < microbatches) row.emplace_back(forward(stage, MicrobatchId{forwards++}));
   };
   const auto next_weight = [&] {
-    row.emplace_back(backward_weight(stage, microbatch_at(weights++)));
+    row.emplace_back(backward_weight(stage, MicrobatchId{weights++}));
   };
 
   const std::size_t warm = std::min(k * (ranks - 1 - rank), microbatches);
   while (forwards < warm) next_forward();
   for (std::size_t b = 0; b < microbatches; ++b) {
     next_forward();
-    row.emplace_back(backward_input(stage, microbatch_at(b)));
+    row.emplace_back(backward_input(stage, MicrobatchId{b}));
     if (b >= k * rank) next_weight();
   }
   while (weights < microbatches) next_weight();

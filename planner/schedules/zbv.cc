@@ -26,7 +26,7 @@ namespace {
 class Stage {
  public:
   Stage(std::size_t stage, std::size_t real, std::vector<Cell>& row)
-      : stage_(stage_at(stage)), real_(real), row_(row) {}
+      : stage_(StageId{stage}), real_(real), row_(row) {}
 
   void f() { add(forward, forwards++); }
   void i() { add(backward_input, inputs++); }
@@ -38,7 +38,7 @@ class Stage {
 
  private:
   void add(Action (*make)(StageId, MicrobatchId), std::size_t b) {
-    row_.emplace_back(b < real_ ? Cell{make(stage_, microbatch_at(b))} : Cell{});
+    row_.emplace_back(b < real_ ? Cell{make(stage_, MicrobatchId{b})} : Cell{});
   }
   StageId stage_;
   std::size_t real_;

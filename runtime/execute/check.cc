@@ -37,9 +37,8 @@ StepInputs synthetic_step(const Pipeline& pipeline, std::uint64_t step, std::uin
                           const Placing& placing) {
   StepInputs inputs{step, {}, equal_scale(pipeline.microbatches)};
   for (std::size_t m = 0; m < pipeline.microbatches; ++m)
-    inputs.microbatches.push_back(synthetic_inputs(pipeline.graph, mixed_seed({seed, step}),
-                                                   MicrobatchId{static_cast<std::int64_t>(m)},
-                                                   placing));
+    inputs.microbatches.push_back(
+        synthetic_inputs(pipeline.graph, mixed_seed({seed, step}), MicrobatchId{m}, placing));
   return inputs;
 }
 
@@ -62,8 +61,7 @@ std::vector<std::vector<TaskRecord>> gather_records(const std::vector<TaskRecord
   }
   std::vector<std::vector<TaskRecord>> all{records_here};
   for (std::size_t r = 1; r < transport.ranks(); ++r) {
-    const at::Tensor table =
-        transport.receive(RankId{static_cast<std::int64_t>(r)}, tag).tensors.at(0);
+    const at::Tensor table = transport.receive(RankId{r}, tag).tensors.at(0);
     const auto* at = table.const_data_ptr<std::int64_t>();
     auto& records = all.emplace_back();
     for (std::int64_t i = 0; i < table.size(0); ++i, at += 3)
@@ -107,7 +105,7 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   });
   std::map<ParameterId, std::vector<at::Tensor>> found;
   for (std::size_t r = 0; r < pipeline.ranks(); ++r) {
-    const RankId from{static_cast<std::int64_t>(r)};
+    const RankId from{r};
     const Tensors which = transport.receive(from, {0, kGradientTask, 0}).tensors;
     const Tensors what = transport.receive(from, {0, kGradientTask, 1}).tensors;
     for (std::size_t i = 0; i < which.size(); ++i)

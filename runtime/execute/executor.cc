@@ -9,8 +9,6 @@
 namespace pfeife {
 namespace {
 
-TaskId task_id(std::size_t index) { return TaskId{static_cast<std::int64_t>(index)}; }
-
 Tag tag_of(std::uint64_t step, TaskId task) {
   return {step, static_cast<std::uint32_t>(task.value), 0};
 }
@@ -29,20 +27,20 @@ RankExecutor::RankExecutor(const DependencyGraph& graph, const Placement& placem
   for (std::size_t t = 0; t < graph.size(); ++t) {
     const Task& task = graph.tasks[t];
     const bool computes = task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer;
-    if (computes && task.rank == rank_) order_.push_back(task_id(t));
+    if (computes && task.rank == rank_) order_.push_back(TaskId{t});
     if (task.kind == TaskKind::Transfer && task.rank == rank_)
-      for (const Edge& edge : graph.edges_into(task_id(t))) sends_[edge.from].push_back(task_id(t));
+      for (const Edge& edge : graph.edges_into(TaskId{t})) sends_[edge.from].push_back(TaskId{t});
     if (task.kind != TaskKind::Reduction ||
         std::ranges::find(task.parties, rank_) == task.parties.end())
       continue;
     std::optional<TaskId> last;
-    for (const Edge& edge : graph.edges_into(task_id(t)))
+    for (const Edge& edge : graph.edges_into(TaskId{t}))
       if (const Task& before = graph.tasks[edge.from.index()]; before.rank == rank_)
         if (!last || graph.tasks[last->index()].position < before.position) last = edge.from;
     if (last)
-      completes_[*last].push_back(task_id(t));
+      completes_[*last].push_back(TaskId{t});
     else
-      at_start_.push_back(task_id(t));
+      at_start_.push_back(TaskId{t});
   }
   std::ranges::sort(order_, {}, [&](TaskId t) { return graph_.tasks[t.index()].position; });
 }
@@ -223,7 +221,7 @@ Trace measured_trace(const DependencyGraph& graph,
 
 std::string broken_edge(const DependencyGraph& graph, const Trace& trace) {
   for (std::size_t t = 0; t < graph.size(); ++t)
-    for (const Edge& edge : graph.edges_into(task_id(t))) {
+    for (const Edge& edge : graph.edges_into(TaskId{t})) {
       const Event &before = trace.events[edge.from.index()], &after = trace.events[t];
       if (after.start < before.end)
         return to_string(after.cell) + " started " + to_string(before.end - after.start) +

@@ -37,11 +37,9 @@ class EmptyStage final : public Stage {
 Schedule schedule_of(std::size_t stages, std::size_t microbatches) {
   Schedule schedule{{{}}};
   for (std::size_t m = 0; m < microbatches; ++m) {
-    const MicrobatchId id{static_cast<std::int64_t>(m)};
-    for (std::size_t s = 0; s < stages; ++s)
-      schedule.rows[0].push_back(forward(StageId{static_cast<std::int64_t>(s)}, id));
-    for (std::size_t s = stages; s-- > 0;)
-      schedule.rows[0].push_back(backward(StageId{static_cast<std::int64_t>(s)}, id));
+    const MicrobatchId id{m};
+    for (std::size_t s = 0; s < stages; ++s) schedule.rows[0].push_back(forward(StageId{s}, id));
+    for (std::size_t s = stages; s-- > 0;) schedule.rows[0].push_back(backward(StageId{s}, id));
   }
   return schedule;
 }
@@ -57,7 +55,7 @@ Nanoseconds executor_overhead(std::size_t stages, std::size_t microbatches, int 
   std::vector<std::unique_ptr<EmptyStage>> owned;
   RankWork work;
   for (std::size_t s = 0; s < stages; ++s) {
-    const StageId id{static_cast<std::int64_t>(s)};
+    const StageId id{s};
     owned.push_back(std::make_unique<EmptyStage>(id, stages));
     work.stages[id] = owned.back().get();
   }

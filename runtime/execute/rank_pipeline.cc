@@ -142,8 +142,7 @@ const Graph& RankPipeline::resized(std::int64_t samples) {
 /// Makes the stages ready for the sizes that occur, and refuses inputs that do not fit.
 void RankPipeline::prepare(const StepInputs& inputs, Stages& stages) {
   for (std::size_t i = 0; i < inputs.microbatches.size(); ++i) {
-    const std::int64_t samples =
-        inputs.samples_of(MicrobatchId{static_cast<std::int64_t>(i)}, pipeline_.graph);
+    const std::int64_t samples = inputs.samples_of(MicrobatchId{i}, pipeline_.graph);
     if (samples == 0) continue;
     const Graph& graph = resized(samples);
     require_fit(graph, inputs.microbatches[i], options_.placing);
@@ -166,9 +165,7 @@ double RankPipeline::mean_loss_everywhere() {
   if (rank_ != maker) return transport_.receive(maker, tag).tensors.at(0).item<double>();
   const double mean = mean_loss().value();
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
-    if (r != rank_.index())
-      transport_.send(RankId{static_cast<std::int64_t>(r)}, tag,
-                      {at::scalar_tensor(mean, at::kDouble)});
+    if (r != rank_.index()) transport_.send(RankId{r}, tag, {at::scalar_tensor(mean, at::kDouble)});
   return mean;
 }
 
@@ -176,7 +173,7 @@ ValueId RankPipeline::value_named(const std::string& name) const {
   std::vector<std::string> known;
   for (std::size_t v = 0; v < pipeline_.graph.values.size(); ++v) {
     if (!pipeline_.graph.values[v].producer) continue;
-    if (pipeline_.graph.values[v].name == name) return ValueId{static_cast<std::int64_t>(v)};
+    if (pipeline_.graph.values[v].name == name) return ValueId{v};
     known.push_back(pipeline_.graph.values[v].name);
   }
   throw ConfigError({pipeline_.graph.name}, "computes no value '" + name + "'; near is '" +
@@ -187,8 +184,7 @@ ValueId RankPipeline::value_named(const std::string& name) const {
 StageId RankPipeline::maker_of(ValueId value) const {
   const NodeId node = *pipeline_.graph.value(value).producer;
   for (std::size_t s = pipeline_.split.stages.size(); s-- > 0;)
-    if (std::ranges::binary_search(pipeline_.split.stages[s].nodes, node))
-      return StageId{static_cast<std::int64_t>(s)};
+    if (std::ranges::binary_search(pipeline_.split.stages[s].nodes, node)) return StageId{s};
   throw ConfigError({pipeline_.graph.name}, "'" + pipeline_.graph.value(value).name +
                                                 "' is computed nowhere: nothing reads it");
 }
@@ -209,7 +205,7 @@ Tensors RankPipeline::kept(const std::string& value, RankId at) {
   if (rank_ != from) return rank_ == at ? transport_.receive(from, tag).tensors : Tensors{};
   Tensors made;
   for (std::size_t m = 0; m < pipeline_.microbatches; ++m)
-    made.push_back(stages_.at(maker)->output(MicrobatchId{static_cast<std::int64_t>(m)}, id));
+    made.push_back(stages_.at(maker)->output(MicrobatchId{m}, id));
   if (rank_ == at) return made;
   transport_.send(at, tag, made);
   return {};
@@ -243,7 +239,7 @@ void RankPipeline::evaluate(const StepInputs& inputs) {
   };
   prepare(inputs, evaluation_stages_);
   for (std::size_t i = 0; i < inputs.microbatches.size(); ++i) {
-    const MicrobatchId m{static_cast<std::int64_t>(i)};
+    const MicrobatchId m{i};
     for (const StageId s : own_) {
       GraphStage& stage = *evaluation_stages_.at(s);
       PerStage in;

@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::uint32_t kNormTask = ~std::uint32_t{0};
 
-RankId rank_id(std::size_t r) { return RankId{static_cast<std::int64_t>(r)}; }
-
 }  // namespace
 
 bool SharedGradients::uses(RankId rank, ParameterId parameter) const {
@@ -27,7 +25,7 @@ std::vector<ParameterId> SharedGradients::shared_in(const Task& reduction, RankI
   const auto& stages = pipeline_.tasks.slots[reduction.slot].stages;
   std::vector<ParameterId> shared;
   for (std::size_t p = 0; p < pipeline_.graph.parameters.size(); ++p) {
-    const ParameterId id{static_cast<std::int64_t>(p)};
+    const ParameterId id{p};
     const bool here = std::ranges::any_of(stages, [&](StageId s) {
       return std::ranges::binary_search(pipeline_.split.stages[s.index()].parameters, id);
     });
@@ -82,7 +80,7 @@ double SharedGradients::squared_norm() const {
   double sum = 0;
   for (const auto& [p, tensor] : tensors_.parameters) {
     bool counted = false;
-    for (std::size_t r = 0; r < rank_.index(); ++r) counted = counted || uses(rank_id(r), p);
+    for (std::size_t r = 0; r < rank_.index(); ++r) counted = counted || uses(RankId{r}, p);
     if (counted || !tensor.grad().defined()) continue;
     sum += at::linalg_vector_norm(tensor.grad(), 2, std::nullopt, false, at::kDouble)
                .square()
@@ -96,11 +94,11 @@ void SharedGradients::clip(double limit, std::uint64_t step, Transport& transpor
   const Tag tag{step, kNormTask, 0};
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
     if (r != rank_.index())
-      transport.send(rank_id(r), tag, {at::scalar_tensor(norm_here, at::kDouble)});
+      transport.send(RankId{r}, tag, {at::scalar_tensor(norm_here, at::kDouble)});
   double total = 0;
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
     total += r == rank_.index() ? norm_here
-                                : transport.receive(rank_id(r), tag).tensors.at(0).item<double>();
+                                : transport.receive(RankId{r}, tag).tensors.at(0).item<double>();
   const double factor = limit / (std::sqrt(total) + 1e-6);
   if (factor >= 1) return;
   const at::NoGradGuard no_gradients;

@@ -14,8 +14,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Millis = std::chrono::milliseconds;
 
-RankId rank_id(std::size_t r) { return RankId{static_cast<std::int64_t>(r)}; }
-
 Millis left_until(Clock::time_point deadline) {
   return std::max(std::chrono::duration_cast<Millis>(deadline - Clock::now()), Millis(0));
 }
@@ -88,7 +86,7 @@ std::vector<Listening> meet(Meeting& meeting, RankId rank, std::size_t ranks,
     std::size_t count = 0, lowest = ranks;
     for (std::size_t r = 0; r < ranks; ++r) {
       if (!found[r])
-        if (const auto line = meeting.find(rank_id(r))) found[r] = from_line(*line);
+        if (const auto line = meeting.find(RankId{r})) found[r] = from_line(*line);
       if (found[r]) lowest = std::min(lowest, r);
       if (!found[r]) missing += (count++ == 0 ? "" : ", ") + std::to_string(r);
     }

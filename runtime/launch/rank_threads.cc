@@ -16,7 +16,7 @@ void run_ranks(std::size_t ranks, at::Device device,
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
-      const RankId rank{static_cast<std::int64_t>(r)};
+      const RankId rank{r};
       const auto transport = hub.transport(rank);
       try {
         const DeviceThread place(device);

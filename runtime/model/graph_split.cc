@@ -70,7 +70,7 @@ class Splitter {
     std::vector<bool> bound(graph_.values.size());  // [storage class]
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       const ValueRole role = graph_.values[v].role;
-      const std::size_t storage = storages_.root_of(ValueId{static_cast<std::int64_t>(v)});
+      const std::size_t storage = storages_.root_of(ValueId{v});
       if (role == ValueRole::Input || role == ValueRole::Parameter ||
           (role != ValueRole::Intermediate && writers_.contains(storage)))
         bound[storage] = true;
@@ -112,7 +112,7 @@ class Splitter {
 
   void fill(GraphSplit& result, std::size_t s) {
     StageSlice& slice = result.stages[s];
-    const StageId stage{static_cast<std::int64_t>(s)};
+    const StageId stage{s};
     std::set<NodeId> nodes;
     std::set<ValueId> inputs, buffers, received;
     std::set<ParameterId> parameters;
@@ -124,7 +124,7 @@ class Splitter {
     while (!open.empty()) {
       const std::size_t n = open.back();
       open.pop_back();
-      if (!nodes.insert(NodeId{static_cast<std::int64_t>(n)}).second) continue;
+      if (!nodes.insert(NodeId{n}).second) continue;
       if (free_[n] && effects_[n].metadata_only) continue;  // its argument is made up from its type
       for (const ValueId in : inputs_of(graph_.nodes[n])) {
         const Value& value = graph_.value(in);
@@ -153,8 +153,8 @@ class Splitter {
     for (const ValueId v : received) {
       const Value& value = graph_.value(v);
       const std::size_t from = stage_of_[value.producer->index()];
-      result.crossings.push_back({v, StageId{static_cast<std::int64_t>(from)}, stage,
-                                  value.requires_grad && is_floating(value.type.dtype)});
+      result.crossings.push_back(
+          {v, StageId{from}, stage, value.requires_grad && is_floating(value.type.dtype)});
     }
   }
 
@@ -214,7 +214,7 @@ std::vector<NodeId> legal_cuts(const Graph& graph, const std::vector<NodeEffects
   Splitter splitter(graph, effects);
   std::vector<NodeId> legal;
   for (std::size_t n = 0; n + 1 < graph.nodes.size(); ++n) try {
-      const NodeId cut{static_cast<std::int64_t>(n)};
+      const NodeId cut{n};
       splitter.split({&cut, 1});
       legal.push_back(cut);
     } catch (const ConfigError&) {  // the answer to the question asked
@@ -236,8 +236,7 @@ StageGraph stage_graph(const Graph& graph, const GraphSplit& split, const Placem
     if (!graph.parameters[p].trainable) continue;
     std::vector<StageId> users;
     for (std::size_t s = 0; s < split.stages.size(); ++s)
-      if (std::ranges::binary_search(split.stages[s].parameters,
-                                     ParameterId{static_cast<std::int64_t>(p)}))
+      if (std::ranges::binary_search(split.stages[s].parameters, ParameterId{p}))
         users.emplace_back(static_cast<std::int64_t>(s));
     const auto elsewhere = [&](StageId s) { return placement.rank(s) != placement.rank(users[0]); };
     if (std::ranges::any_of(users, elsewhere)) tied.insert(users);

@@ -160,7 +160,7 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m, bool ag
                     hash_of(graph_.nodes[instruction.node].name)}));
   }
   if (instruction.deferred && at::GradMode::is_enabled())
-    call_deferred(*instruction.deferred, NodeId{static_cast<std::int64_t>(instruction.node)}, stack,
+    call_deferred(*instruction.deferred, NodeId{instruction.node}, stack,
                   options_.split_backward ? queue(m) : nullptr);
   else if (instruction.batch_norm)
     statistics_.call(instruction.node, instruction.call, *instruction.batch_norm, stack, !again);
@@ -183,7 +183,7 @@ std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bo
   const AutocastScope autocast(options_.autocast_bf16, options_.placing.device.type());
   fill_values(m, flight, again);
   for (const Instruction& instruction : *flight.program) {
-    const NodeId node{static_cast<std::int64_t>(instruction.node)};
+    const NodeId node{instruction.node};
     if (observer_) observer_->before_node(node);
     try {
       execute(instruction, m, again);

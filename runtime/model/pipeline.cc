@@ -58,7 +58,7 @@ Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule
 Pipeline unsplit_pipeline(Graph graph, std::size_t microbatches) {
   Schedule schedule{{{}}};
   for (std::size_t m = 0; m < microbatches; ++m) {
-    const MicrobatchId id{static_cast<std::int64_t>(m)};
+    const MicrobatchId id{m};
     schedule.rows[0].push_back(forward(StageId{0}, id));
     schedule.rows[0].push_back(backward(StageId{0}, id));
   }

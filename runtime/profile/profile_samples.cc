@@ -68,8 +68,7 @@ void add_parameters(const std::vector<Samples>& updates, const OptimizerState& s
   for (std::size_t p = 0; p < updates.size(); ++p) {
     ParameterProfile cost;
     cost.optimizer = median(updates[p]);
-    if (const auto found = state.find(ParameterId{static_cast<std::int64_t>(p)});
-        found != state.end())
+    if (const auto found = state.find(ParameterId{p}); found != state.end())
       for (const auto& [name, tensor] : found->second)
         cost.state += Bytes{static_cast<std::int64_t>(tensor.nbytes())};
     report.optimizer.nodes += cost.optimizer;

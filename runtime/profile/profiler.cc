@@ -40,8 +40,8 @@ class Profiler {
     optimizer_.kind = options.training.optimizer;
     inputs_.loss_scale = equal_scale(options.microbatches);
     for (std::size_t m = 0; m < options.microbatches; ++m)
-      inputs_.microbatches.push_back(synthetic_inputs(
-          graph, options.seed, MicrobatchId{static_cast<std::int64_t>(m)}, options.placing));
+      inputs_.microbatches.push_back(
+          synthetic_inputs(graph, options.seed, MicrobatchId{m}, options.placing));
   }
 
   ProfileReport measure() {
@@ -111,8 +111,7 @@ class Profiler {
     const Tag tag{++inputs_.step, kCountTask, 0};
     if (together_->rank() == RankId{0})
       for (std::size_t r = 1; r < together_->ranks(); ++r)
-        together_->send(RankId{static_cast<std::int64_t>(r)}, tag,
-                        {at::scalar_tensor(repetitions_)});
+        together_->send(RankId{r}, tag, {at::scalar_tensor(repetitions_)});
     else
       repetitions_ = together_->receive(RankId{0}, tag).tensors.at(0).item<int>();
   }
@@ -122,10 +121,8 @@ class Profiler {
     ++inputs_.step;
     if (together_ == nullptr) return;
     const Tag tag{inputs_.step, kTogetherTask, 0};
-    for (std::size_t r = 0; r < together_->ranks(); ++r)
-      together_->send(RankId{static_cast<std::int64_t>(r)}, tag, {});
-    for (std::size_t r = 0; r < together_->ranks(); ++r)
-      together_->receive(RankId{static_cast<std::int64_t>(r)}, tag);
+    for (std::size_t r = 0; r < together_->ranks(); ++r) together_->send(RankId{r}, tag, {});
+    for (std::size_t r = 0; r < together_->ranks(); ++r) together_->receive(RankId{r}, tag);
   }
 
   /// Runs and, unless this is to warm up, hands its time and whether it was interrupted to `keep`.
@@ -142,17 +139,14 @@ class Profiler {
   void time(Whole pass, const Run& run) {
     time([&](Nanoseconds time, bool interrupted) { samples_.add(pass, time, interrupted); }, run);
   }
-  MicrobatchId microbatch(std::size_t m) const {
-    return MicrobatchId{static_cast<std::int64_t>(m)};
-  }
 
   void plain_joint_step() {
     meet();
     if (warmed_up_) samples_.steps.begin_step();
     joint_.begin(inputs_);
     for (std::size_t m = 0; m < options_.microbatches; ++m) {
-      time(Whole::Forward, [&] { joint_.forward(microbatch(m), {}); });
-      time(Whole::Backward, [&] { joint_.backward(microbatch(m), {}); });
+      time(Whole::Forward, [&] { joint_.forward(MicrobatchId{m}, {}); });
+      time(Whole::Backward, [&] { joint_.backward(MicrobatchId{m}, {}); });
     }
     time(Whole::Optimizer, [&] { update_all(); });
   }
@@ -162,9 +156,9 @@ class Profiler {
     if (warmed_up_) samples_.steps.begin_step();
     halved_.begin(inputs_);
     for (std::size_t m = 0; m < options_.microbatches; ++m) {
-      time(Whole::SplitForward, [&] { halved_.forward(microbatch(m), {}); });
-      time(Whole::BackwardInput, [&] { halved_.backward_input(microbatch(m), {}); });
-      time(Whole::BackwardWeight, [&] { halved_.backward_weight(microbatch(m)); });
+      time(Whole::SplitForward, [&] { halved_.forward(MicrobatchId{m}, {}); });
+      time(Whole::BackwardInput, [&] { halved_.backward_input(MicrobatchId{m}, {}); });
+      time(Whole::BackwardWeight, [&] { halved_.backward_weight(MicrobatchId{m}); });
     }
     time(Whole::Optimizer, [&] { update_all(); });
   }
@@ -175,9 +169,9 @@ class Profiler {
     halved_.begin(inputs_);
     halved_.observe(&clock_);
     for (std::size_t m = 0; m < options_.microbatches; ++m) {
-      keep(clock_.forward([&] { halved_.forward(microbatch(m), {}); }), samples_.forward);
-      keep(clock_.backward([&] { halved_.backward_input(microbatch(m), {}); }), samples_.input);
-      keep(clock_.weight([&] { halved_.backward_weight(microbatch(m)); }), samples_.weight);
+      keep(clock_.forward([&] { halved_.forward(MicrobatchId{m}, {}); }), samples_.forward);
+      keep(clock_.backward([&] { halved_.backward_input(MicrobatchId{m}, {}); }), samples_.input);
+      keep(clock_.weight([&] { halved_.backward_weight(MicrobatchId{m}); }), samples_.weight);
     }
     halved_.observe(nullptr);
     ++update_count_;

@@ -25,11 +25,10 @@ Nanoseconds agreed_start(std::uint64_t step, Transport& transport) {
         transport.receive(kZero, {step, kStartTask, 0}).tensors.at(0).item<std::int64_t>()};
   }
   for (std::size_t r = 1; r < transport.ranks(); ++r)
-    transport.receive(RankId{static_cast<std::int64_t>(r)}, {step, kReadyTask, 0});
+    transport.receive(RankId{r}, {step, kReadyTask, 0});
   const Nanoseconds start = now() + std::chrono::milliseconds(20);
   for (std::size_t r = 1; r < transport.ranks(); ++r)
-    transport.send(RankId{static_cast<std::int64_t>(r)}, {step, kStartTask, 0},
-                   {number(start.count())});
+    transport.send(RankId{r}, {step, kStartTask, 0}, {number(start.count())});
   return start;
 }
 
@@ -42,8 +41,7 @@ Nanoseconds gather_lateness(const Lateness& before, const Lateness& after, std::
   if (transport.rank() != RankId{0}) return {};
   Lateness all;
   for (std::size_t r = 0; r < transport.ranks(); ++r) {
-    const at::Tensor part =
-        transport.receive(RankId{static_cast<std::int64_t>(r)}, tag).tensors.at(0);
+    const at::Tensor part = transport.receive(RankId{r}, tag).tensors.at(0);
     const auto* found = part.const_data_ptr<std::int64_t>();
     all.add({static_cast<std::size_t>(found[0]), Nanoseconds{found[1]}, {}});
   }
@@ -75,7 +73,7 @@ TimedRank::TimedRank(const TimedPipeline& pipeline, RankId rank, Transport& tran
   const auto time = [this](const Action& action) { return times_.at(action); };
   RankWork work;
   for (std::size_t s = 0; s < pipeline.placement.stages(); ++s) {
-    const StageId id{static_cast<std::int64_t>(s)};
+    const StageId id{s};
     if (pipeline.placement.rank(id) != rank) continue;
     stages_[id] = std::make_unique<TimedStage>(pipeline.messages, id, time, lateness_);
     work.stages[id] = stages_[id].get();

@@ -24,8 +24,6 @@ constexpr const char* kPartial = ".partial-";
 
 using NamedTensors = std::map<std::string, at::Tensor>;
 
-RankId rank_id(std::size_t r) { return RankId{static_cast<std::int64_t>(r)}; }
-
 std::string shard(const char* what, std::size_t rank, std::size_t ranks) {
   char name[64];
   std::snprintf(name, sizeof name, "%s-%05zu-of-%05zu.safetensors", what, rank + 1, ranks);
@@ -215,7 +213,7 @@ void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeli
     remove_partial_checkpoints(folder);
     std::filesystem::create_directory(partial);
     for (std::size_t r = 1; r < transport.ranks(); ++r)
-      transport.send(rank_id(r), {step, kGoTask, 0}, {});
+      transport.send(RankId{r}, {step, kGoTask, 0}, {});
   } else {
     transport.receive(RankId{0}, {step, kGoTask, 0});
   }
@@ -224,7 +222,7 @@ void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeli
   transport.send(RankId{0}, {step, kDoneTask, 0}, {as_bytes(digests[0]), as_bytes(digests[1])});
   if (rank != RankId{0}) return;
   for (std::size_t r = 0; r < transport.ranks(); ++r) {
-    const Tensors found = transport.receive(rank_id(r), {step, kDoneTask, 0}).tensors;
+    const Tensors found = transport.receive(RankId{r}, {step, kDoneTask, 0}).tensors;
     info.model.push_back(shard("model", r, transport.ranks()));
     info.optimizer_state.push_back(shard("optimizer", r, transport.ranks()));
     info.digests[info.model.back()] = as_text(found.at(0));

@@ -14,14 +14,12 @@ constexpr std::uint32_t kLossTask = ~std::uint32_t{0} - 12;
 constexpr std::uint32_t kPeakTask = ~std::uint32_t{0} - 13;
 constexpr int kWarmUp = 2;
 
-RankId rank_id(std::size_t rank) { return RankId{static_cast<std::int64_t>(rank)}; }
-
 /// Returns on no rank before all have called it.
 void wait_for_all(Transport& transport, std::uint64_t step) {
   for (std::size_t r = 0; r < transport.ranks(); ++r)
-    transport.send(rank_id(r), {step, kBarrierTask, 0}, {});
+    transport.send(RankId{r}, {step, kBarrierTask, 0}, {});
   for (std::size_t r = 0; r < transport.ranks(); ++r)
-    transport.receive(rank_id(r), {step, kBarrierTask, 0});
+    transport.receive(RankId{r}, {step, kBarrierTask, 0});
 }
 
 /// Mean loss of the step on rank 0, from the rank that makes it.
@@ -32,7 +30,7 @@ double gather_loss(const std::optional<double>& made_here, RankId rank, std::uin
   double loss = 0;
   if (rank == RankId{0})
     for (std::size_t r = 0; r < transport.ranks(); ++r) {
-      const at::Tensor made = transport.receive(rank_id(r), {step, kLossTask, 0}).tensors.at(0);
+      const at::Tensor made = transport.receive(RankId{r}, {step, kLossTask, 0}).tensors.at(0);
       if (made.defined()) loss = made.item<double>();
     }
   return loss;
@@ -80,7 +78,7 @@ std::vector<Bytes> gather_peaks(Bytes peak, RankId rank, Transport& transport) {
   if (rank == RankId{0})
     for (std::size_t r = 0; r < transport.ranks(); ++r)
       peaks.push_back(
-          {transport.receive(rank_id(r), {0, kPeakTask, 0}).tensors.at(0).item<std::int64_t>()});
+          {transport.receive(RankId{r}, {0, kPeakTask, 0}).tensors.at(0).item<std::int64_t>()});
   return peaks;
 }
 

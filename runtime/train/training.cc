@@ -30,7 +30,7 @@ void gather_progress(StepProgress& progress, RankPipeline& own, Bytes memory,
                   at::scalar_tensor(memory.value, at::kLong)});
   if (transport.rank() != kZero) return;
   for (std::size_t r = 0; r < transport.ranks(); ++r) {
-    const Tensors found = transport.receive(RankId{static_cast<std::int64_t>(r)}, tag).tensors;
+    const Tensors found = transport.receive(RankId{r}, tag).tensors;
     if (found.at(0).defined()) progress.loss = found.at(0).item<double>();
     progress.memory = std::max(progress.memory, Bytes{found.at(1).item<std::int64_t>()});
   }

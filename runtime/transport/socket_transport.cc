@@ -243,7 +243,7 @@ void SocketTransport::read_loop(std::size_t peer) {
 /// False if it was the last.
 bool SocketTransport::read_frame(std::size_t peer) {
   const Socket& socket = peers_[peer].socket;
-  const RankId from{static_cast<std::int64_t>(peer)};
+  const RankId from{peer};
   FrameHead head;
   bool good = socket.read_all(&head, sizeof head);
   if (good && head.kind == FrameKind::Farewell) {

@@ -22,7 +22,7 @@ StageCosts random_costs(std::mt19937& random, std::size_t stages, bool skips) {
   }
   for (std::size_t from = 0; skips && from + 2 < stages; ++from)
     if (random() % 2) {
-      const StageId a{static_cast<std::int64_t>(from)},
+      const StageId a{from},
           b{static_cast<std::int64_t>(from + 2 + random() % (stages - from - 2))};
       costs.pairs.push_back({a, b, Bytes{1}, Bytes{random() % 2 ? 1 : 0}, {}, {}});
       costs.values.push_back({a, {b}, Bytes{1}, costs.pairs.back().gradient_bytes, false, {false}});
@@ -40,7 +40,7 @@ std::vector<Nanoseconds> ends_by_relaxation(const DependencyGraph& graph, const 
     changed = false;
     for (std::size_t t = 0; t < graph.size(); ++t) {
       Nanoseconds start{0};
-      for (const Edge& edge : graph.edges_into(TaskId{static_cast<std::int64_t>(t)}))
+      for (const Edge& edge : graph.edges_into(TaskId{t}))
         start = std::max(start, end[edge.from.index()]);
       const Nanoseconds now = start + durations[graph.tasks[t].slot];
       changed = changed || now != end[t];
@@ -88,9 +88,8 @@ TEST(Estimator, AttributionAddsUpToTheStepOnEveryRank) {
   std::mt19937 random(4);
   for (const ScheduleSpec& spec : search_set(4, 8, std::vector<std::size_t>{1, 2})) {
     StageCosts costs = random_costs(random, spec.stages(), true);
-    costs.reductions.push_back({{StageId{0}, StageId{static_cast<std::int64_t>(spec.stages() - 1)}},
-                                Bytes{1},
-                                Nanoseconds{77}});
+    costs.reductions.push_back(
+        {{StageId{0}, StageId{spec.stages() - 1}}, Bytes{1}, Nanoseconds{77}});
     const Placement placement = placement_for(spec);
     const Schedule lowered = lower(generate(spec), costs, placement);
     const DependencyGraph graph =

@@ -31,7 +31,7 @@ class GraphBuilder {
     return graph_.inputs.back();
   }
   ValueId parameter(const std::string& name, TensorType type, bool trainable = true) {
-    const ParameterId id{static_cast<std::int64_t>(graph_.parameters.size())};
+    const ParameterId id{graph_.parameters.size()};
     const ValueId value = add(name, ValueRole::Parameter, type);
     graph_.values[value.index()].parameter = id;
     graph_.values[value.index()].requires_grad = trainable;
@@ -54,7 +54,7 @@ class GraphBuilder {
     for (std::size_t i = 0; i < results.size(); ++i) {
       const ValueId v = add(i == 0 ? name : name + "." + std::to_string(i), ValueRole::Intermediate,
                             std::move(results[i]));
-      graph_.values[v.index()].producer = NodeId{static_cast<std::int64_t>(graph_.nodes.size())};
+      graph_.values[v.index()].producer = NodeId{graph_.nodes.size()};
       node.outputs.push_back(v);
     }
     graph_.nodes.push_back(node);
@@ -65,7 +65,7 @@ class GraphBuilder {
   Graph build() {
     graph_.name = "hand-made";
     graph_.digest = "0123";
-    graph_.outputs = {ValueId{static_cast<std::int64_t>(graph_.values.size()) - 1}};
+    graph_.outputs = {ValueId{graph_.values.size() - 1}};
     propagate_requires_grad(graph_);
     return graph_;
   }
@@ -73,7 +73,7 @@ class GraphBuilder {
  private:
   ValueId add(const std::string& name, ValueRole role, TensorType type) {
     graph_.values.push_back({.name = name, .role = role, .type = std::move(type)});
-    return ValueId{static_cast<std::int64_t>(graph_.values.size()) - 1};
+    return ValueId{graph_.values.size() - 1};
   }
   Graph graph_;
 };

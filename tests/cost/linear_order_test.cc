@@ -64,8 +64,7 @@ TEST_P(ShippedModel, KeepsWhatItsNodesReadInEveryOrder) {
     EXPECT_EQ(other == graph, name == "captured" || order == nodes_of(graph));
     // Back again.
     std::vector<NodeId> back(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i)
-      back[order[i].index()] = NodeId{static_cast<std::int64_t>(i)};
+    for (std::size_t i = 0; i < order.size(); ++i) back[order[i].index()] = NodeId{i};
     EXPECT_EQ(reordered(other, back), graph) << name;
   }
 }

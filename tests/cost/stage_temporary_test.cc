@@ -204,7 +204,7 @@ TEST(StageTemporary, EqualsAWalkThroughTheLayers) {
       layers.layers.push_back(layer);
     }
     for (std::size_t k = 0; k < 3 && count > 1; ++k) {
-      const LayerId producer{static_cast<std::int64_t>(random() % (count - 1))};
+      const LayerId producer{random() % (count - 1)};
       std::vector<LayerId> readers;
       for (LayerId l{producer.value + 1}; l.index() < count; ++l.value)
         if (random() % 2 == 0 || l.index() + 1 == count) readers.push_back(l);

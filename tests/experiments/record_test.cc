@@ -20,7 +20,7 @@ Trace trace(const std::vector<std::pair<int, int>>& spans) {
   Trace trace;
   trace.ranks = spans.size();
   for (std::size_t r = 0; r < spans.size(); ++r) {
-    const RankId rank{static_cast<std::int64_t>(r)};
+    const RankId rank{r};
     trace.events.push_back({.rank = rank,
                             .peer = rank,
                             .cell = forward(StageId{rank.value}, MicrobatchId{0}),

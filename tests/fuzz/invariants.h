@@ -18,7 +18,7 @@ inline void check_invariants(const Graph& graph) {
       PFEIFE_CHECK(!graph.value(id).producer || graph.value(id).producer->index() < n);
     }
     for (const ValueId id : graph.nodes[n].outputs)
-      PFEIFE_CHECK(known(id) && graph.value(id).producer == NodeId{static_cast<std::int64_t>(n)});
+      PFEIFE_CHECK(known(id) && graph.value(id).producer == NodeId{n});
   }
   Bytes sum{0};
   for (const Value& value : graph.values) {

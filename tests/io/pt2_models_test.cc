@@ -236,7 +236,7 @@ TEST(Pt2Models, ProducersAndDigestAreConsistent) {
   const Graph graph = model("resnet50");
   for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     for (const ValueId output : graph.nodes[n].outputs)
-      EXPECT_EQ(graph.value(output).producer, NodeId{static_cast<std::int64_t>(n)});
+      EXPECT_EQ(graph.value(output).producer, NodeId{n});
   EXPECT_EQ(graph.digest, sha256_file(path_of("resnet50")));
   EXPECT_EQ(graph.name, "resnet50");
 }

@@ -11,12 +11,12 @@ struct Builder {
 
   ValueId given(ValueRole role, bool requires_grad) {
     graph.values.push_back({.name = "v", .role = role, .requires_grad = requires_grad});
-    return ValueId{static_cast<std::int64_t>(graph.values.size()) - 1};
+    return ValueId{graph.values.size() - 1};
   }
   ValueId call(const std::string& op, std::vector<ValueId> inputs, DType dtype = DType::Float32) {
     const ValueId out = given(ValueRole::Intermediate, true);  // stale: must be computed anew
     graph.values.back().type.dtype = dtype;
-    graph.values.back().producer = NodeId{static_cast<std::int64_t>(graph.nodes.size())};
+    graph.values.back().producer = NodeId{graph.nodes.size()};
     Node node{.name = "n", .op = op, .outputs = {out}};
     for (const ValueId input : inputs) node.arguments.push_back({"a", input});
     graph.nodes.push_back(node);

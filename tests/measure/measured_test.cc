@@ -94,8 +94,7 @@ TEST_F(Measured, TheTraceKeepsEveryEdgeOfTheGraph) {
     // The stages of the plan, as its transfers and reductions show them.
     StageGraph stages{plan.placement.stages(), {}, {}};
     for (std::size_t s = 0; s + 1 < stages.stages; ++s)
-      stages.edges.push_back(
-          {StageId{static_cast<std::int64_t>(s)}, StageId{static_cast<std::int64_t>(s + 1)}, true});
+      stages.edges.push_back({StageId{s}, StageId{s + 1}, true});
     std::vector<StageId> tied;
     for (const auto& row : plan.schedule.rows)
       for (const Cell& cell : row)
@@ -107,7 +106,7 @@ TEST_F(Measured, TheTraceKeepsEveryEdgeOfTheGraph) {
     const DependencyGraph graph = dependencies(plan.schedule, stages, plan.placement, Semantics{});
     const Measurement measurement = read_measurement(folder / "measurement.csv", graph);
     for (std::size_t t = 0; t < graph.size(); ++t)
-      for (const Edge& edge : graph.edges_into(TaskId{static_cast<std::int64_t>(t)}))
+      for (const Edge& edge : graph.edges_into(TaskId{t}))
         EXPECT_GE(measurement.trace.events[t].start,
                   measurement.trace.events[edge.from.index()].end)
             << to_string(graph.tasks[t].cell) << " after "

@@ -25,7 +25,7 @@ ReportPlan plan(const std::string& name, const std::string& family, Example exam
   plan.critical_rank = critical_rank(best);
   Bytes peak;
   for (std::size_t r = 0; r < best.ranks; ++r) {
-    const RankId rank{static_cast<std::int64_t>(r)};
+    const RankId rank{r};
     plan.attribution.push_back(attribution(best, rank));
     plan.peak_memory.push_back(peak_memory(best, rank));
     plan.memory_limit.push_back(limit);
@@ -77,8 +77,8 @@ ReportInput example_report() {
     planned.row.candidates = 12345;
     report_case.bound_covers = "cuts of the captured order, 14 schedules, round-robin placement";
     for (std::size_t r = 0; r < devices; ++r)
-      planned.stages.push_back({RankId{static_cast<std::int64_t>(r)}, example.forward,
-                                example.backward + Nanoseconds{900'000 * r}});
+      planned.stages.push_back(
+          {RankId{r}, example.forward, example.backward + Nanoseconds{900'000 * r}});
     report_case.history = {{12, *planned.row.estimate * 5 / 4, std::nullopt},
                            {340, *planned.row.estimate * 21 / 20, *planned.row.estimate * 9 / 10},
                            {12345, planned.row.estimate, planned.row.lower_bound}};

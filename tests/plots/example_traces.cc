@@ -7,9 +7,9 @@
 namespace pfeife {
 namespace {
 
-StageId stage(std::size_t s) { return StageId{static_cast<std::int64_t>(s)}; }
-MicrobatchId microbatch(std::size_t m) { return MicrobatchId{static_cast<std::int64_t>(m)}; }
-RankId rank(std::size_t r) { return RankId{static_cast<std::int64_t>(r)}; }
+StageId stage(std::size_t s) { return StageId{s}; }
+MicrobatchId microbatch(std::size_t m) { return MicrobatchId{m}; }
+RankId rank(std::size_t r) { return RankId{r}; }
 
 /// The k-th forward of rank r: microbatches in groups of D, each group through all stages of the
 /// rank.

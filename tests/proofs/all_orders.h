@@ -133,7 +133,7 @@ class AllOrders {
     std::array<std::vector<std::int64_t>, 3> next;
     for (auto& of : next) of.assign(costs_.stages.size(), 0);
     for (const auto& [op, s] : path_) {
-      const StageId stage{static_cast<std::int64_t>(s)};
+      const StageId stage{s};
       const MicrobatchId m{next[op][s]++};
       order_.rows[placement_.rank_of_stage[s].index()].push_back(op == 0 ? forward(stage, m)
                                                                  : op == 1

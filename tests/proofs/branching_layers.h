@@ -41,7 +41,7 @@ inline Layers branching_layers(std::mt19937& random, std::size_t most) {
     if (below(4) == 0) layer.times[0].forward *= 20;
     if (below(6) == 0) layer.times[0].backward_input *= 20;
     layers.layers.push_back(layer);
-    LayerValue value{"v", LayerId{static_cast<std::int64_t>(l)}, {}, Bytes{8}, Bytes{8}, {}};
+    LayerValue value{"v", LayerId{l}, {}, Bytes{8}, Bytes{8}, {}};
     for (const auto& [from, to] : reads)
       if (from == l) value.consumers.emplace_back(static_cast<std::int64_t>(to));
     if (below(10) == 0) value.gradient_bytes = Bytes{0};

@@ -25,7 +25,7 @@ std::vector<TaskRecord> one_step(const Pipeline& pipeline, RankPipeline& own,
 const at::Tensor& parameter(const Model& model, const Outcome& outcome, const std::string& name) {
   for (std::size_t p = 0; p < model.graph.parameters.size(); ++p)
     for (const std::string& known : model.graph.parameters[p].names)
-      if (known == name) return outcome.parameters.at(ParameterId{static_cast<std::int64_t>(p)});
+      if (known == name) return outcome.parameters.at(ParameterId{p});
   throw std::out_of_range(name);
 }
 const at::Tensor& buffer(const Model& model, const Outcome& outcome, const std::string& name) {

@@ -157,7 +157,7 @@ TEST(LossAndValues, AreWhereTheUserAsks) {
     const auto records = own.step(inputs_of(pipeline, 0, RunOptions{}.rank.placing));
     const double loss = own.mean_loss_everywhere();
     for (std::size_t at = 0; at < 3; ++at) {
-      const Tensors got = own.kept(name, RankId{static_cast<std::int64_t>(at)});
+      const Tensors got = own.kept(name, RankId{at});
       const std::lock_guard lock(mutex);
       if (!got.empty()) values[at] = got;
     }

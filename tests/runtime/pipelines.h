@@ -90,8 +90,8 @@ struct RunOptions {
 inline StepInputs inputs_of(const Pipeline& pipeline, std::uint64_t step, const Placing& placing) {
   StepInputs inputs{step, {}, equal_scale(pipeline.microbatches)};
   for (std::size_t m = 0; m < pipeline.microbatches; ++m)
-    inputs.microbatches.push_back(synthetic_inputs(
-        pipeline.graph, 1000 + step, MicrobatchId{static_cast<std::int64_t>(m)}, placing));
+    inputs.microbatches.push_back(
+        synthetic_inputs(pipeline.graph, 1000 + step, MicrobatchId{m}, placing));
   return inputs;
 }
 

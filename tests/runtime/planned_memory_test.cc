@@ -197,8 +197,7 @@ TEST_P(PlannedMemory, IsThatOfTheAllocator) {
     const std::vector<Bytes> found =
         measured(model, make_pipeline(model.graph, cuts.nodes, schedule, placement));
     for (std::size_t r = 0; r < spec.ranks; ++r) {
-      const MemoryCurve curve =
-          memory(lowered, RankId{static_cast<std::int64_t>(r)}, costs, placement);
+      const MemoryCurve curve = memory(lowered, RankId{r}, costs, placement);
       const Bytes whole = curve.fixed + found[r];
       EXPECT_NEAR(static_cast<double>(curve.peak().value) / static_cast<double>(whole.value), 1,
                   GetParam().share)

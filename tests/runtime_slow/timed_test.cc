@@ -38,7 +38,7 @@ constexpr double kDisturbed = 0.008;
 /// stage if they are on two ranks.
 StageCosts uneven_costs(const Placement& placement) {
   const std::size_t stages = placement.stages();
-  const StageId last{static_cast<std::int64_t>(stages) - 1};
+  const StageId last{stages - 1};
   StageCosts costs = uniform_costs(stages, {}, {}, {}, {});
   for (std::size_t s = 0; s < stages; ++s) {
     StageCost& cost = costs.stages[s];

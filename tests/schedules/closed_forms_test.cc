@@ -29,7 +29,7 @@ std::vector<std::size_t> peaks(const ScheduleSpec& spec) {
   const Schedule schedule = generate(spec);
   std::vector<std::size_t> live;
   for (std::size_t r = 0; r < spec.ranks; ++r)
-    live.push_back(peak_live_forwards(schedule, RankId{static_cast<std::int64_t>(r)}));
+    live.push_back(peak_live_forwards(schedule, RankId{r}));
   return live;
 }
 Nanoseconds makespan(const ScheduleSpec& spec, Nanoseconds f, Nanoseconds i, Nanoseconds w,

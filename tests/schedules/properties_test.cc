@@ -33,8 +33,7 @@ TEST(Properties, NoStepIsShorterThanItsBusiestRankOrOneMicrobatchThroughAllStage
     for (const StageCost& stage : costs.stages) path += stage.forward + stage.backward_input;
     EXPECT_GE(step_time(trace), path) << spec.family;
     for (std::size_t r = 0; r < spec.ranks; ++r)
-      EXPECT_GE(step_time(trace), busy_time(trace, RankId{static_cast<std::int64_t>(r)}))
-          << spec.family;
+      EXPECT_GE(step_time(trace), busy_time(trace, RankId{r})) << spec.family;
   });
 }
 

@@ -84,7 +84,7 @@ DependencyGraph without_most_loop_edges(const DependencyGraph& graph, std::size_
   DependencyGraph fewer = graph;
   fewer.edges.clear();
   for (std::size_t t = 0; t < graph.size(); ++t) {
-    for (const Edge& edge : graph.edges_into(TaskId{static_cast<std::int64_t>(t)})) {
+    for (const Edge& edge : graph.edges_into(TaskId{t})) {
       const auto* sent = std::get_if<Action>(&graph.tasks[edge.from.index()].cell);
       const bool loops = sent->op == Op::Send && graph.tasks[t].kind == TaskKind::Compute &&
                          std::max(sent->stage, *sent->peer).index() % ranks == 0;

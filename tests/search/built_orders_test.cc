@@ -172,7 +172,7 @@ TEST(BuiltOrders, NothingFitsIsProvenWhereEvenOneMicrobatchDoesNot) {
     const Schedule whole = generate(one);
     Schedule split;
     for (std::size_t r = 0; r < instance.ranks; ++r) {
-      const StageId s{static_cast<std::int64_t>(r)};
+      const StageId s{r};
       const MicrobatchId m{0};
       split.rows.push_back({forward(s, m), backward_input(s, m), backward_weight(s, m)});
     }
@@ -206,8 +206,7 @@ Schedule one_by_one(const BuiltInstance& instance) {
   for (std::size_t m = 0; m < instance.microbatches; ++m)
     for (std::size_t r = 0; r < instance.ranks; ++r)
       for (const auto make : {forward, backward})
-        schedule.rows[r].push_back(make(StageId{static_cast<std::int64_t>(r)},
-                                        MicrobatchId{static_cast<std::int64_t>(m)}));
+        schedule.rows[r].push_back(make(StageId{r}, MicrobatchId{m}));
   return schedule;
 }
 

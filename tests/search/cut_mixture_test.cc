@@ -83,7 +83,7 @@ double mixed_makespan(const DependencyGraph& graph, const std::vector<Priced>& c
     for (std::size_t c = 0; c < cuts.size(); ++c)
       after[c] = -static_cast<double>(cuts[c].times[graph.tasks[t].slot].count());
     program.add_row(after, 0, kFree);
-    for (const Edge& edge : graph.edges_into(TaskId{static_cast<std::int64_t>(t)})) {
+    for (const Edge& edge : graph.edges_into(TaskId{t})) {
       std::map<std::size_t, double> behind = after;
       behind[ends + edge.from.index()] = -1;
       program.add_row(behind, 0, kFree);

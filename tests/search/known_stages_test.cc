@@ -22,13 +22,12 @@ TEST(KnownStages, BoundPeaksOfCutsThatWereNotSeenFromStagesThatWere) {
       for (Layer& layer : layers.layers)
         layer.temporary = {random() % 2 == 0 ? Bytes{900} : Bytes{0}, {}, {}, {}};
     if (shape.shared_parameters)
-      layers.parameters.push_back(
-          {"tied",
-           Bytes{300},
-           Bytes{300},
-           Bytes{600},
-           {LayerId{1}, LayerId{static_cast<std::int64_t>(shape.layers) - 2}},
-           {Nanoseconds{50}, Nanoseconds{80}}});
+      layers.parameters.push_back({"tied",
+                                   Bytes{300},
+                                   Bytes{300},
+                                   Bytes{600},
+                                   {LayerId{1}, LayerId{shape.layers - 2}},
+                                   {Nanoseconds{50}, Nanoseconds{80}}});
     const std::size_t ranks = 1 + random() % 4;
     const Cluster cluster = random_cluster(random, ranks, true);
     const ScheduleSpec spec = random_spec(random, ranks, 1 + random() % 6, {1, 2});

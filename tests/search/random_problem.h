@@ -38,14 +38,13 @@ inline Layers random_layers(std::mt19937& random, const RandomShape& shape) {
     layer.temporary = {bytes(200), bytes(200), bytes(200), bytes(200)};
     if (shape.illegal_cuts && random() % 8 == 0) layer.no_cut_after = "in-place pair";
     layers.layers.push_back(layer);
-    LayerParameter parameter{
-        "p", bytes(200), {}, {}, {LayerId{static_cast<std::int64_t>(l)}}, {ns(50), ns(80)}};
+    LayerParameter parameter{"p", bytes(200), {}, {}, {LayerId{l}}, {ns(50), ns(80)}};
     parameter.gradient = parameter.bytes, parameter.state = 2 * parameter.bytes;
     layers.parameters.push_back(parameter);
   }
   std::vector<std::vector<LayerId>> readers(shape.layers);
   for (std::size_t l = 1; l < shape.layers; ++l) {
-    const LayerId id{static_cast<std::int64_t>(l)};
+    const LayerId id{l};
     if (random() % 30 != 0) readers[l - 1].push_back(id);
     if (chance(shape.skip_share)) {
       auto& list = readers[random() % l];
@@ -56,8 +55,7 @@ inline Layers random_layers(std::mt19937& random, const RandomShape& shape) {
     if (readers[l].empty()) continue;
     std::ranges::sort(readers[l]);
     const bool gradient = random() % 12 != 0;
-    LayerValue value{
-        "v", LayerId{static_cast<std::int64_t>(l)}, readers[l], bytes(900) + Bytes{1}, {}, {}};
+    LayerValue value{"v", LayerId{l}, readers[l], bytes(900) + Bytes{1}, {}, {}};
     value.gradient_bytes = gradient ? value.bytes : Bytes{0};
     if (random() % 10 == 0) value.transfer_time = ns(100);
     if (random() % 2 == 0) {
@@ -72,7 +70,7 @@ inline Layers random_layers(std::mt19937& random, const RandomShape& shape) {
                                  Bytes{300},
                                  Bytes{300},
                                  Bytes{600},
-                                 {LayerId{0}, LayerId{static_cast<std::int64_t>(shape.layers) - 1}},
+                                 {LayerId{0}, LayerId{shape.layers - 1}},
                                  {ns(50), ns(80)}});
   return layers;
 }

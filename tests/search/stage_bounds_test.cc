@@ -90,7 +90,7 @@ std::vector<std::int64_t> peaks(const Sums& sums, const Schedule& schedule,
 
 /// The message between stages s - 1 and s of the exact costs; nullptr: none, or none back.
 const StagePair* message(const StageCosts& costs, std::size_t s, bool back) {
-  const auto id = [](std::size_t k) { return StageId{static_cast<std::int64_t>(k)}; };
+  const auto id = [](std::size_t k) { return StageId{k}; };
   const StagePair* pair = find_pair(costs, id(s - 1), id(s));
   return pair == nullptr || (back && pair->gradient_bytes == Bytes{0}) ? nullptr : pair;
 }

@@ -19,7 +19,7 @@ namespace {
 /// first served in each, as they are all alike.
 void for_each_row(std::size_t stage, std::size_t microbatches,
                   const std::function<void(const std::vector<Cell>&)>& visit) {
-  const StageId s{static_cast<std::int64_t>(stage)};
+  const StageId s{stage};
   std::array<std::int64_t, 3> done{};
   std::vector<Cell> row;
   const std::function<void()> extend = [&] {

@@ -12,7 +12,7 @@ namespace pfeife::testing {
 inline StageCosts random_costs(std::mt19937& random, std::size_t stages, bool skips, bool tied) {
   const auto some = [&](std::uint32_t most) { return Nanoseconds{random() % most}; };
   const auto some_bytes = [&] { return Bytes{static_cast<std::int64_t>(1 + random() % 50'000)}; };
-  const auto stage = [](std::size_t s) { return StageId{static_cast<std::int64_t>(s)}; };
+  const auto stage = [](std::size_t s) { return StageId{s}; };
   StageCosts costs = uniform_costs(stages, {}, {}, {}, {});
   for (StageCost& cost : costs.stages) {
     cost.forward = some(1000);

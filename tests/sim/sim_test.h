@@ -34,8 +34,7 @@ class GraphByHand {
     StageCost cost;
     cost.forward = time;
     costs.stages.push_back(cost);
-    const Action action =
-        forward(StageId{static_cast<std::int64_t>(costs.stages.size()) - 1}, MicrobatchId{0});
+    const Action action = forward(StageId{costs.stages.size() - 1}, MicrobatchId{0});
     return add({TaskKind::Compute,
                 next_slot(TaskKind::Compute, action),
                 RankId{rank},
@@ -69,7 +68,7 @@ class GraphByHand {
   /// Makes `task` wait for one that comes later: for cycles.
   void wait_for_itself(std::size_t task) {
     graph.edges.insert(graph.edges.begin() + graph.edge_begin[task + 1],
-                       {TaskId{static_cast<std::int64_t>(task)}, EdgeKind::Data});
+                       {TaskId{task}, EdgeKind::Data});
     for (std::size_t t = task + 1; t < graph.edge_begin.size(); ++t) ++graph.edge_begin[t];
   }
 
@@ -100,8 +99,7 @@ class GraphByHand {
     return static_cast<std::uint32_t>(graph.slots.size() - 1);
   }
   std::size_t add(Task task, const std::vector<std::size_t>& after) {
-    for (const std::size_t t : after)
-      graph.edges.push_back({TaskId{static_cast<std::int64_t>(t)}, EdgeKind::Data});
+    for (const std::size_t t : after) graph.edges.push_back({TaskId{t}, EdgeKind::Data});
     graph.edge_begin.push_back(static_cast<std::uint32_t>(graph.edges.size()));
     graph.tasks.push_back(std::move(task));
     return graph.tasks.size() - 1;

@@ -51,10 +51,8 @@ class Maker {
   bool chance(std::size_t one_in) { return below(one_in) == 0; }
   /// Zero now and then: many things at the same moment.
   Nanoseconds some() { return Nanoseconds{chance(6) ? 0 : below(chance(2) ? 4 : 100)}; }
-  static StageId stage(std::size_t s) { return StageId{static_cast<std::int64_t>(s)}; }
-  static MicrobatchId microbatch(std::size_t m) {
-    return MicrobatchId{static_cast<std::int64_t>(m)};
-  }
+  static StageId stage(std::size_t s) { return StageId{s}; }
+  static MicrobatchId microbatch(std::size_t m) { return MicrobatchId{m}; }
 
   void place(std::size_t ranks, std::size_t stages) {
     program_.placement = round_robin(stages, ranks);

@@ -92,7 +92,7 @@ class TableReader {
                                   bytes,
                                   bytes,
                                   state,
-                                  {id(row)},
+                                  {LayerId{row}},
                                   std::vector<Nanoseconds>(options_.device_kinds, Nanoseconds{0})});
   }
 
@@ -102,10 +102,8 @@ class TableReader {
     if (table_.has("output_ms") && !table_.at(row, "output_ms").text.empty())
       time = milliseconds_at(table_, row, "output_ms");
     if (row + 1 == table_.rows()) return;  // nobody reads it
-    layers_.values.push_back({name, id(row), {id(row + 1)}, bytes, bytes, time});
+    layers_.values.push_back({name, LayerId{row}, {LayerId{row + 1}}, bytes, bytes, time});
   }
-
-  static LayerId id(std::size_t row) { return LayerId{static_cast<std::int64_t>(row)}; }
 
   CsvTable table_;
   const ImportOptions& options_;
@@ -131,8 +129,7 @@ void add_reader(LayerValue& value, LayerId to) {
 void add_skips(Layers& layers, const CsvTable& table) {
   table.check_columns(kSkipColumns);
   std::map<std::string, LayerId> names;
-  for (std::size_t i = 0; i < layers.size(); ++i)
-    names.emplace(layers.layers[i].name, LayerId{static_cast<std::int64_t>(i)});
+  for (std::size_t i = 0; i < layers.size(); ++i) names.emplace(layers.layers[i].name, LayerId{i});
   std::map<std::string, std::size_t> value_named;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const CsvCell& name = table.at(row, "value");

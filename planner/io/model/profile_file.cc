@@ -201,7 +201,7 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   for (const YamlNode& item : root.at("storages").items()) {
     item.check_keys({"value", "bytes", "savers", "weight_savers"});
     SavedStorage storage;
-    storage.value = ValueId{static_cast<std::int64_t>(values.find(item.at("value")))};
+    storage.value = ValueId{values.find(item.at("value"))};
     storage.bytes = item.at("bytes").as_bytes();
     storage.savers = read_savers(item.at("savers"), nodes);
     storage.weight_savers = read_savers(item.at("weight_savers"), nodes);

@@ -38,10 +38,8 @@ std::vector<std::size_t> topological_positions(const ProfileGraph& graph) {
                         "'");
 }
 
-LayerId layer_id(std::size_t position) { return LayerId{static_cast<std::int64_t>(position)}; }
-
 void add_node(Layers& layers, const ProfileNode& node, const ImportOptions& options) {
-  const LayerId id = layer_id(layers.size());
+  const LayerId id = LayerId{layers.size()};
   Layer layer;
   layer.name = node.name;
   layer.times.assign(options.device_kinds, node.times);
@@ -61,14 +59,14 @@ void add_values(Layers& layers, const ProfileGraph& graph,
   std::map<std::tuple<std::size_t, int, Bytes>, std::vector<LayerId>> readers_of;
   for (const ProfileEdge& edge : graph.edges)
     readers_of[{position[edge.from], edge.output, edge.bytes}].push_back(
-        layer_id(position[edge.to]));
+        LayerId{position[edge.to]});
   for (auto& [key, readers] : readers_of) {
     const auto& [from, output, bytes] = key;
     std::ranges::sort(readers);
     const auto repeated = std::ranges::unique(readers);
     readers.erase(repeated.begin(), repeated.end());
     layers.values.push_back(
-        {layers.layers[from].name, layer_id(from), readers, bytes, bytes, std::nullopt});
+        {layers.layers[from].name, LayerId{from}, readers, bytes, bytes, std::nullopt});
   }
 }
 

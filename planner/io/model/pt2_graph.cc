@@ -62,7 +62,7 @@ class GraphBuilder {
 
   // A new value under its name; names are unique.
   ValueId add_value(Value value) {
-    const ValueId id{static_cast<std::int64_t>(graph_.values.size())};
+    const ValueId id{graph_.values.size()};
     if (!names_.values.emplace(value.name, id).second)
       throw Malformed("two values are named '" + value.name + "'");
     graph_.values.push_back(std::move(value));
@@ -112,7 +112,7 @@ class GraphBuilder {
   // Tied names become one parameter and one value; the other placeholders are further names of that
   // value.
   void add_parameter(const std::string& placeholder, const std::string& name) {
-    const ParameterId fresh{static_cast<std::int64_t>(graph_.parameters.size())};
+    const ParameterId fresh{graph_.parameters.size()};
     const auto [known, is_new] = parameter_at_.emplace(places_.of(name), fresh);
     if (!is_new) {
       Parameter& parameter = graph_.parameters[known->second.index()];
@@ -242,7 +242,7 @@ class GraphBuilder {
 
   ValueId add_result(const Json& argument) {
     Value value = described(text(field(argument, "name")), ValueRole::Intermediate);
-    value.producer = NodeId{static_cast<std::int64_t>(graph_.nodes.size())};
+    value.producer = NodeId{graph_.nodes.size()};
     return add_value(std::move(value));
   }
 

@@ -54,7 +54,7 @@ void read(const Json& json, std::vector<T>& values);
 
 void read(const Json& json, Nanoseconds& time) { time = nanoseconds_from_ms(json.get<double>()); }
 void read(const Json& json, Bytes& bytes) { bytes = Bytes{json.get<std::int64_t>()}; }
-void read(const Json& json, RankId& rank) { rank = RankId{json.get<std::int64_t>()}; }
+void read(const Json& json, RankId& rank) { rank = RankId{json.get<std::int32_t>()}; }
 void read(const Json& json, bool& value) { value = json.get<int>() == 1; }
 
 template <class T>

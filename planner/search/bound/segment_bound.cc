@@ -83,7 +83,7 @@ HeaviestSegment heaviest(const CutModel& model, const Problem& problem, double n
       if (value.gradient_bytes > Bytes{0}) exit[k] = std::max(exit[k], chain.backward[l]);
     }
   for (std::size_t l = 0; l < problem.layers.size(); ++l) {
-    const std::size_t k = segment(LayerId{static_cast<std::int64_t>(l)});
+    const std::size_t k = segment(LayerId{l});
     inputs[k] += time.forward[l] + time.backward_input[l];
     all[k] += time.forward[l] + time.backward_input[l] + time.backward_weight[l];
   }

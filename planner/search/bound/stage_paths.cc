@@ -61,14 +61,14 @@ class Walker {
     const std::size_t to = task_[way][stage * microbatches_ + microbatch];
     if (graph_.tasks[to].rank != graph_.tasks[at_].rank) cross(to);
     for (; at_ != to; path_.turns += 'r') {
-      const auto edges = graph_.edges_into(TaskId{static_cast<std::int64_t>(at_)});
+      const auto edges = graph_.edges_into(TaskId{at_});
       const auto edge = std::ranges::find(edges, EdgeKind::RankOrder, &Edge::kind);
       PFEIFE_CHECK(edge != edges.end(), "a stage's actions are out of order");
       at_ = edge->from.index();
     }
   }
   void cross(std::size_t to) {
-    for (const Edge& edge : graph_.edges_into(TaskId{static_cast<std::int64_t>(at_)})) {
+    for (const Edge& edge : graph_.edges_into(TaskId{at_})) {
       const Task& sent = graph_.tasks[edge.from.index()];
       if (sent.kind != TaskKind::Transfer || graph_.edges_into(edge.from)[0].from.index() != to)
         continue;

@@ -84,7 +84,7 @@ std::optional<Partition> equal_time_cuts(const Layers& layers, const Placement& 
   return min_max_partition(
       layers, placement.stages(),
       [&](std::size_t s, std::size_t begin, std::size_t end) -> std::optional<double> {
-        const DeviceId device = placement.device(StageId{static_cast<std::int64_t>(s)});
+        const DeviceId device = placement.device(StageId{s});
         return static_cast<double>(sums.time(cluster.kind_of_device[device.index()], begin, end));
       });
 }

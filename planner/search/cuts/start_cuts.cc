@@ -44,8 +44,7 @@ Cuts roomy_cuts(Candidates& candidates, const Cuts& fastest) {
   const CutModel& model = candidates.model();
   const std::size_t stages = candidates.stages();
   std::vector<std::int32_t> position(model.layers().size() + 1, 0);  // by layer
-  for (std::size_t l = 0; l < model.layers().size(); ++l)
-    position[l] = model.segment(LayerId{static_cast<std::int64_t>(l)});
+  for (std::size_t l = 0; l < model.layers().size(); ++l) position[l] = model.segment(LayerId{l});
   position.back() = model.last();
 
   std::vector<double> limit(stages);

@@ -53,8 +53,8 @@ Schedule one_after_the_other(const ScheduleSpec& spec, const Placement& placemen
     for (const Op op : {Op::Forward, Op::Backward})
       for (std::size_t k = 0; k < placement.stages(); ++k) {
         const std::size_t s = op == Op::Forward ? k : placement.stages() - 1 - k;
-        const StageId stage{static_cast<std::int64_t>(s)};
-        const MicrobatchId microbatch{static_cast<std::int64_t>(m)};
+        const StageId stage{s};
+        const MicrobatchId microbatch{m};
         schedule.rows[placement.rank_of_stage[s].index()].emplace_back(
             op == Op::Forward ? forward(stage, microbatch) : backward(stage, microbatch));
       }

@@ -219,8 +219,8 @@ bool Candidates::refuse(const Cuts& cuts, const EvaluatedPlan& plan) {
       worst = r;
   const Bytes lack = plan.peak_memory[worst] - problem_.memory_limit[worst];
   if (!closest_ || lack < closest_->needed - closest_->available)
-    closest_ = Infeasible{RankId{static_cast<std::int64_t>(worst)}, plan.peak_memory[worst],
-                          problem_.memory_limit[worst], spec_, model_.partition(cuts)};
+    closest_ = Infeasible{RankId{worst}, plan.peak_memory[worst], problem_.memory_limit[worst],
+                          spec_, model_.partition(cuts)};
   return false;
 }
 

@@ -10,7 +10,7 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
     : model_(model), placement_(placement) {
   std::vector<bool> seen(placement.ranks(), false);
   for (std::size_t s = 0; s < placement.stages(); ++s) {
-    const StageId id{static_cast<std::int64_t>(s)};
+    const StageId id{s};
     const std::size_t rank = placement.rank(id).index();
     kind_.push_back(model.cluster().kind_of_device[placement.device(id).index()]);
     const DeviceKind& kind = model.cluster().kinds[kind_.back()];
