@@ -11,11 +11,14 @@ EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Sched
                        const std::vector<bool>& recompute) {
   StageCosts costs = stage_costs(layers, partition, placement, cluster, recompute);
   Schedule lowered = lower(compute_only, costs, placement);
-  return evaluate_lowered(std::move(costs), std::move(lowered), placement, rule);
+  EvaluatedPlan plan = evaluate_lowered(std::move(costs), std::move(lowered), placement);
+  if (rule == MemoryRule::Reference)
+    plan.peak_memory = reference_peak_memory(plan.lowered, plan.costs, placement,
+                                             largest_temporaries(layers, partition));
+  return plan;
 }
 
-EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement,
-                               MemoryRule rule) {
+EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement) {
   EvaluatedPlan plan{.costs = std::move(costs), .lowered = std::move(lowered)};
   const DependencyGraph graph =
       dependencies(plan.lowered, stage_graph(plan.costs), placement, Semantics{});
@@ -24,7 +27,7 @@ EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placeme
   counts.reserve(durations.size());
   for (const Nanoseconds duration : durations) counts.push_back(duration.count());
   plan.estimate = Nanoseconds{CompiledGraph(graph).makespan(counts)};
-  plan.peak_memory = peak_memory(plan.lowered, plan.costs, placement, rule);
+  plan.peak_memory = peak_memory(plan.lowered, plan.costs, placement);
   return plan;
 }
 

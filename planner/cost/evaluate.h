@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "planner/cost/memory.h"
+#include "planner/cost/reference_memory.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/dependency_graph.h"
 #include "planner/ir/layers.h"
@@ -28,8 +28,7 @@ EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Sched
                        const Placement& placement, const Partition& partition,
                        MemoryRule rule = MemoryRule::Lifetimes,
                        const std::vector<bool>& recompute = {});
-/// The same of a schedule that is `lowered` already, for these costs.
-EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement,
-                               MemoryRule rule = MemoryRule::Lifetimes);
+/// The same of a schedule that is `lowered` already, for these costs, by MemoryRule::Lifetimes.
+EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement);
 
 }  // namespace pfeife

@@ -176,36 +176,6 @@ std::vector<bool> split_in(const std::vector<Cell>& row, std::size_t stages) {
   return split;
 }
 
-/// The rule of the published program, from its description in the paper's section on memory.
-MemoryCurve reference_memory(const std::vector<Cell>& row, RankId rank, const StageCosts& costs,
-                             const Placement& placement, std::size_t microbatches) {
-  const auto n = static_cast<std::int64_t>(microbatches);
-  MemoryCurve curve;
-  for (std::size_t s = 0; s < costs.stages.size(); ++s)
-    if (placement.rank_of_stage[s] == rank)
-      curve.fixed += 4 * costs.stages[s].parameters + n * costs.stages[s].model_input;
-  for (const StagePair& pair : costs.pairs) {
-    if (placement.rank(pair.to) == rank) curve.fixed += 3 * n * pair.bytes;
-    if (placement.rank(pair.from) == rank) curve.fixed += 2 * n * pair.bytes;
-  }
-  Bytes now = curve.fixed;
-  for (const Cell& cell : row) {
-    Bytes highest = now;
-    for_each_action(cell, [&](const Action& action) {
-      const StageCost& stage = costs.stages[action.stage.index()];
-      if (action.op == Op::Forward) {
-        highest = std::max(highest, now + stage.saved + stage.largest_temporary + stage.recomputed);
-        now += stage.saved;
-      } else if (makes_input_gradient(action.op)) {
-        highest = std::max(highest, now + stage.largest_temporary + stage.recomputed);
-        now -= stage.saved;
-      }
-    });
-    curve.steps.push_back({std::max(highest, now), now});
-  }
-  return curve;
-}
-
 }  // namespace
 
 Bytes MemoryCurve::peak() const {
@@ -215,10 +185,8 @@ Bytes MemoryCurve::peak() const {
 }
 
 MemoryCurve memory(const Schedule& lowered, RankId rank, const StageCosts& costs,
-                   const Placement& placement, MemoryRule rule) {
+                   const Placement& placement) {
   const std::vector<Cell>& row = lowered.rows[rank.index()];
-  if (rule == MemoryRule::Reference)
-    return reference_memory(row, rank, costs, placement, microbatch_count(lowered));
   Ledger ledger(costs, placement, rank, microbatch_count(row), split_in(row, costs.stages.size()));
   MemoryCurve curve;
   curve.fixed = ledger.now();
@@ -231,10 +199,10 @@ MemoryCurve memory(const Schedule& lowered, RankId rank, const StageCosts& costs
 }
 
 std::vector<Bytes> peak_memory(const Schedule& lowered, const StageCosts& costs,
-                               const Placement& placement, MemoryRule rule) {
+                               const Placement& placement) {
   std::vector<Bytes> peaks;
   for (std::size_t r = 0; r < lowered.ranks(); ++r)
-    peaks.push_back(memory(lowered, RankId{r}, costs, placement, rule).peak());
+    peaks.push_back(memory(lowered, RankId{r}, costs, placement).peak());
   return peaks;
 }
 

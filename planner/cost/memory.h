@@ -18,13 +18,6 @@
 
 namespace pfeife {
 
-/// Which rule charges memory.
-enum class MemoryRule {
-  Lifetimes,  ///< the rule above
-  Reference,  ///< Pfeife (ICML 2025): buffers for all microbatches at once, Adam for every
-              ///< parameter, act + temp
-};
-
 /// Memory while and after one cell of a row.
 struct MemoryStep {
   Bytes during{0};  ///< highest while the cell runs
@@ -42,11 +35,11 @@ struct MemoryCurve {
 /// Memory over the row of `rank`. The schedule must be lowered and valid. Linear in the row times
 /// the values per stage.
 MemoryCurve memory(const Schedule& lowered, RankId rank, const StageCosts& costs,
-                   const Placement& placement, MemoryRule rule = MemoryRule::Lifetimes);
+                   const Placement& placement);
 
 /// memory(...).peak() of every rank.
 std::vector<Bytes> peak_memory(const Schedule& lowered, const StageCosts& costs,
-                               const Placement& placement, MemoryRule rule = MemoryRule::Lifetimes);
+                               const Placement& placement);
 
 /// Fills trace.memory: the curve of each rank, laid over the times of the trace's compute events.
 /// What a RECV or SEND changes happens at the end of the compute before it in the row.

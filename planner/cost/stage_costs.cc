@@ -64,7 +64,6 @@ class Collector {
       sum.optimizer += times.optimizer;
       sum.saved += layer.saved;
       sum.weight_saved += layer.weight_saved;
-      sum.largest_temporary = std::max(sum.largest_temporary, layer.temporary.largest());
       sum.model_input += layer.model_input;
     }
   }

@@ -35,8 +35,7 @@ struct Layer {
   /// Held while it runs, besides all that is saved and weight-saved: the gradients of what it reads
   /// and makes included. Of those that pass over it, see LayerValue::waiting_gradient.
   PassBytes temporary;
-  Bytes model_input{
-      0};  ///< of the model's inputs that the layer reads (reference memory rule only)
+  Bytes model_input{0};       ///< the model's inputs that it is the first layer to read
   std::string no_cut_after;   ///< why the model must not be cut after this layer; "" = it may
   std::vector<NodeId> nodes;  ///< of the graph, if there is one
   friend bool operator==(const Layer&, const Layer&) = default;
@@ -50,12 +49,13 @@ struct LayerValue {
   Bytes bytes{0};                  ///< forward
   Bytes gradient_bytes{0};         ///< backward, from each consumer stage; 0 = no gradient
   std::optional<Nanoseconds> transfer_time;  ///< as published; replaces the link's
-  /// The storage that its last reader's backward leaves for its gradient: a part of a larger one's,
-  /// maybe. 0: Layer::temporary of the layers in between contains its gradient.
+  /// Bytes the gradient occupies after the last reader's backward (possibly a larger storage it
+  /// views). 0: Layer::temporary of the layers in between contains the gradient.
   Bytes waiting_gradient{0};
 
-  /// What waits of the gradient when layer `l` of [producer, last reader) runs backward, all of
-  /// them in one stage: the next reader adds up, and what is there then has the value's own size.
+  /// Bytes of the gradient that wait while layer `l` of [producer, last reader) runs backward,
+  /// where producer and readers share a stage. Once a second reader has added to it, the gradient
+  /// has the value's own size.
   Bytes waiting_at(LayerId l) const {
     if (waiting_gradient == Bytes{0}) return Bytes{0};
     const bool one = consumers.size() < 2 || l >= consumers[consumers.size() - 2];

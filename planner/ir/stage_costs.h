@@ -22,10 +22,9 @@ struct StageCost {
   /// At most this much more within an action than with all in place that the microbatch has saved
   /// (F, B, I) or weight-saved (W): early layers run before later ones save, and after they let go.
   PassBytes temporary;
-  Bytes largest_temporary{0};  ///< of a layer, whatever else is held (reference memory rule only)
-  Bytes recomputed{0};   ///< within an F, B or I of a recomputed stage, besides: what F would save
-  Bytes model_input{0};  ///< per microbatch, what the stage reads of the model's inputs (reference
-                         ///< memory rule only)
+  Bytes recomputed{0};  ///< within an F, B or I of a recomputed stage, besides: what F would save
+  Bytes model_input{
+      0};  ///< per microbatch, the model's inputs that its layers are the first to read
 
   Nanoseconds backward() const { return backward_input + backward_weight; }
   Bytes fixed() const { return parameters + gradients + optimizer_state; }

@@ -41,8 +41,7 @@ StageGraph::Edge read_skip(const std::string& text) {
 
 std::vector<StageId> read_tied(const std::string& text) {
   std::vector<StageId> stages;
-  for (const std::size_t stage : whole_numbers(text, "--tied"))
-    stages.emplace_back(static_cast<std::int64_t>(stage));
+  for (const std::size_t stage : whole_numbers(text, "--tied")) stages.emplace_back(stage);
   std::sort(stages.begin(), stages.end());
   stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
   if (stages.size() < 2)

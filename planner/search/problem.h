@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/memory.h"
+#include "planner/cost/reference_memory.h"
 #include "planner/ir/certificate.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"

@@ -1,9 +1,8 @@
-#include "planner/cost/memory.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/cost/estimator.h"
+#include "planner/cost/reference_memory.h"
 #include "tests/ir/rows.h"
 
 namespace pfeife {
@@ -202,10 +201,11 @@ TEST(ReferenceMemory, GivesThePublishedPeaksOfTheLog) {
   StageCosts costs = uniform_costs(2, ns{1}, ns{1}, ns{1}, ns{1});
   const double weight[] = {7723.98, 7727.24}, act[] = {1860.00, 1854.48},
                temp[] = {1873.04, 1867.51};
+  std::vector<Bytes> temporary;
   for (std::size_t s = 0; s < 2; ++s) {
     costs.stages[s].parameters = mib(weight[s] / 4);
     costs.stages[s].saved = mib(act[s]);
-    costs.stages[s].largest_temporary = mib(temp[s] - act[s]);  // the log's temp contains act
+    temporary.push_back(mib(temp[s] - act[s]));  // the log's temp contains act
   }
   costs.stages[0].model_input = Bytes{4 * 3 * 224 * 224 * 4};
   costs.pairs[0].bytes =
@@ -216,7 +216,7 @@ TEST(ReferenceMemory, GivesThePublishedPeaksOfTheLog) {
   const double idle[] = {7797.13, 7826.63}, peak[] = {11530.17, 9694.14};
   for (int r = 0; r < 2; ++r) {
     const MemoryCurve curve =
-        memory(schedule, RankId{r}, costs, *placement_of(schedule), MemoryRule::Reference);
+        reference_memory(schedule, RankId{r}, costs, *placement_of(schedule), temporary);
     const auto in_mib = [](Bytes b) { return static_cast<double>(b.value) / (1024.0 * 1024.0); };
     EXPECT_NEAR(in_mib(curve.fixed), idle[r], 0.0051) << r;
     EXPECT_NEAR(in_mib(curve.peak()), peak[r], 0.0051) << r;
@@ -227,10 +227,9 @@ TEST(ReferenceMemory, GivesThePublishedPeaksOfTheLog) {
 // largest layer's 7 and what is made again.
 TEST(ReferenceMemory, FAndBBothHoldTheLargestLayerAndWhatTheyMakeAgain) {
   TwoStages two;
-  for (StageCost& stage : two.costs.stages) stage.largest_temporary = Bytes{7};
   two.costs.stages[0].recomputed = Bytes{60};
-  const MemoryCurve curve = memory(two.schedule, RankId{0}, two.costs, *placement_of(two.schedule),
-                                   MemoryRule::Reference);
+  const MemoryCurve curve = reference_memory(two.schedule, RankId{0}, two.costs,
+                                             *placement_of(two.schedule), {Bytes{7}, Bytes{7}});
   EXPECT_EQ(curve.fixed, Bytes{4 * 1000 + 2 * 5});
   EXPECT_THAT(during(curve), ElementsAre(4010 + 167, 4110, 4110, 4010 + 167));
   EXPECT_THAT(after(curve), ElementsAre(4110, 4110, 4110, 4010));
@@ -241,6 +240,17 @@ TEST(PeakLiveForwards, CountsFromFToBOrI) {
   EXPECT_EQ(peak_live_forwards(rows({"0F0 0F1 0B0 0F2 0B1 0B2"}), RankId{0}), 2U);
   EXPECT_EQ(peak_live_forwards(rows({"0F0 0F1 0I0 0F2 0I1 0W0 0W1 0I2 0W2"}), RankId{0}), 2U);
   EXPECT_EQ(peak_live_forwards(rows({"0F0 0B0", "1F0 1F1 1F2 1B0"}), RankId{1}), 3U);
+}
+
+// Layers 0 to 2 need 3, 9 and 4 B in the action that needs most.
+TEST(ReferenceMemory, TakesTheLargestTemporaryOfAStagesLayersInAnyAction) {
+  Layers layers;
+  layers.layers.resize(3);
+  layers.layers[0].temporary.forward = Bytes{3};
+  layers.layers[1].temporary.weight = Bytes{9};
+  layers.layers[2].temporary.input = Bytes{4};
+  EXPECT_THAT(largest_temporaries(layers, {{0}}), ElementsAre(Bytes{3}, Bytes{9}));
+  EXPECT_THAT(largest_temporaries(layers, {{1}}), ElementsAre(Bytes{9}, Bytes{4}));
 }
 
 }  // namespace

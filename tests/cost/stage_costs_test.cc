@@ -44,7 +44,6 @@ TEST(StageCosts, AddsLayersAndSendsAValueOnceToEachStageThatReadsIt) {
   EXPECT_EQ(costs.stages[0].forward, ns{3});
   EXPECT_EQ(costs.stages[1].forward, ns{12});
   EXPECT_EQ(costs.stages[1].backward(), ns{60});
-  EXPECT_EQ(costs.stages[1].largest_temporary, Bytes{3});
   // F of layer 3: 3 B beside all that is saved. B of layer 2: gradients of 10 + 4 B go back, and
   // layer 3 has let go of 1 B. I: the same; W of layer 3 takes 3 B, that of layer 2 less, because
   // the 6 B that layer 3 kept are gone.

@@ -53,7 +53,7 @@ std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::
   const StageCosts costs = this->costs(from.best_cuts(), from.best()->recompute);
   const Fits fits = [&](const Order& order) {
     const Schedule lowered = lower(schedule_of(order), costs, placement_);
-    const std::vector<Bytes> peak = peak_memory(lowered, costs, placement_, problem_.memory_rule);
+    const std::vector<Bytes> peak = peak_memory(lowered, costs, placement_);
     return std::ranges::equal(peak, problem_.memory_limit, std::less_equal{});
   };
   const OrderModel model(costs, placement_, spec_.microbatches, {});

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/cost/memory.h"
+#include "planner/cost/reference_memory.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
 #include "planner/search/price/program.h"
