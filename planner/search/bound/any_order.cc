@@ -18,23 +18,13 @@ constexpr double kCloseEnough = 1e-4;  ///< of the bound
 constexpr double kTolerance = 1e-7;    ///< of the master, in units of the bound
 constexpr std::size_t kPivots = 4000;  ///< of one game
 
-/// Prefix sums over the positions: each segment on the device of the ranks that is fastest at it.
+/// fastest_times() on the devices of the ranks.
 std::vector<double> fastest(const CutModel& model, const Problem& problem,
                             const std::vector<Work>& works) {
-  std::vector<double> sums(static_cast<std::size_t>(model.last()) + 1, 0);
-  for (std::size_t p = 1; p < sums.size(); ++p) {
-    double least = kInfinite;
-    for (const DeviceId device : problem.device_of_rank) {
-      double time = 0;
-      for (const Work work : works) {
-        const auto& prefix = model.time(model.cluster().kind_of_device[device.index()], work);
-        time += prefix[p] - prefix[p - 1];
-      }
-      least = std::min(least, time);
-    }
-    sums[p] = sums[p - 1] + least;
-  }
-  return sums;
+  std::vector<std::size_t> kinds;
+  for (const DeviceId device : problem.device_of_rank)
+    kinds.push_back(problem.cluster.kind_of_device[device.index()]);
+  return fastest_times(model, kinds, works);
 }
 
 /// [position] time before which a stage that begins there cannot start: the forwards since the last

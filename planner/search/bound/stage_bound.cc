@@ -42,8 +42,8 @@ class Chain {
       : model_(model),
         costs_(costs),
         moments_(moments(schedule, latency.size())),
-        forward_(fastest_times(model, costs, Work::Forward)),
-        input_(fastest_times(model, costs, Work::BackwardInput)),
+        forward_(fastest_times(model, costs.kinds(), {Work::Forward})),
+        input_(fastest_times(model, costs.kinds(), {Work::BackwardInput})),
         up_(latency.size(), 0.0),
         down_(latency.size(), 0.0) {
     for (std::size_t s = 1; s < latency.size(); ++s) {
@@ -127,19 +127,6 @@ class Chain {
 };
 
 }  // namespace
-
-std::vector<double> fastest_times(const CutModel& model, const CutCosts& costs, Work work) {
-  std::vector<double> sums(static_cast<std::size_t>(model.last()) + 1, 0.0);
-  for (std::size_t p = 1; p < sums.size(); ++p) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const std::size_t kind : costs.kinds()) {
-      const std::vector<double>& prefix = model.time(kind, work);
-      least = std::min(least, prefix[p] - prefix[p - 1]);
-    }
-    sums[p] = sums[p - 1] + least;
-  }
-  return sums;
-}
 
 double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule& compute_only,
                    std::span<const CutCosts::Latency> latency, double enough) {

@@ -21,10 +21,6 @@ namespace pfeife {
 double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule& compute_only,
                    std::span<const CutCosts::Latency> latency, double enough);
 
-/// Prefix sums over the positions (ns), each segment on the kind of device of the stages that is
-/// fastest at it.
-std::vector<double> fastest_times(const CutModel& model, const CutCosts& costs, Work work);
-
 /// One of the four paths through a stage.
 struct StagePath {
   std::size_t stage = 0;

@@ -215,4 +215,22 @@ void CutModel::list_crossings() {
   }
 }
 
+std::vector<double> fastest_times(const CutModel& model, const std::vector<std::size_t>& kinds,
+                                  const std::vector<Work>& works) {
+  std::vector<double> sums(static_cast<std::size_t>(model.last()) + 1, 0);
+  for (std::size_t p = 1; p < sums.size(); ++p) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::size_t kind : kinds) {
+      double time = 0;
+      for (const Work work : works) {
+        const std::vector<double>& prefix = model.time(kind, work);
+        time += prefix[p] - prefix[p - 1];
+      }
+      least = std::min(least, time);
+    }
+    sums[p] = sums[p - 1] + least;
+  }
+  return sums;
+}
+
 }  // namespace pfeife

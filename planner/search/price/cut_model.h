@@ -122,4 +122,9 @@ class CutModel {
   std::vector<std::vector<std::int32_t>> shared_;
 };
 
+/// Prefix sums over the positions (ns): the works of each segment on the one of `kinds` of devices
+/// that is fastest at them together.
+std::vector<double> fastest_times(const CutModel& model, const std::vector<std::size_t>& kinds,
+                                  const std::vector<Work>& works);
+
 }  // namespace pfeife
