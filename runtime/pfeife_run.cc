@@ -1,7 +1,9 @@
 // pfeife-run: executes plans. Reads the command line; a verb is a file of its own. See README.md.
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <iostream>
 #include <sstream>
+#include <thread>
 
 #include "planner/io/files/command_line.h"
 #include "planner/ir/error.h"
@@ -14,6 +16,8 @@ namespace pfeife {
 namespace {
 
 namespace options = boost::program_options;
+constexpr int kMostBeside = 1023;
+
 using Options = options::options_description;
 using Given = options::variables_map;
 
@@ -38,6 +42,25 @@ int at_least_one(const Given& given, const char* name, int otherwise) {
   return number;
 }
 
+int at_most(const char* name, int number, int most, const char* why) {
+  if (number > most)
+    throw ConfigError({"pfeife-run"},
+                      stream_all("--", name, " is ", number, "; at most ", most, why));
+  return number;
+}
+
+int kernel_threads(const Given& given) {
+  return at_most("kernel-threads", at_least_one(given, "kernel-threads", 1),
+                 std::max(static_cast<int>(std::thread::hardware_concurrency()), 1),
+                 ", the processors of this machine");
+}
+
+std::uint64_t seed(const Given& given) {
+  const auto number = get<std::int64_t>(given, "seed", 0);
+  if (number < 0) throw ConfigError({"pfeife-run"}, "--seed must not be negative");
+  return static_cast<std::uint64_t>(number);
+}
+
 void describe_joining(Options& known) {
   known.add_options()("tcp", "TCP also between ranks of one host")(
       "meet-within", value<int>(), "seconds for all ranks to be there; default 60");
@@ -48,10 +71,11 @@ void describe_plan(Options& known) {
       "schedule", value<std::string>(), "S.csv, instead of a plan's")(
       "cuts", value<std::string>(), "\"NODE NODE ...\": graph nodes after which the model is cut")(
       "microbatch-size", value<std::int64_t>(), "without a plan: samples of a microbatch")(
-      "fp64", "float32 becomes float64")("seed", value<std::uint64_t>(),
+      "fp64", "float32 becomes float64")("seed", value<std::int64_t>(),
                                          "of initialisation, data and dropout; default 0")(
       "threads", "ranks as threads of this process instead of processes")(
-      "kernel-threads", value<int>(), "threads of each rank's kernels; default 1")(
+      "kernel-threads", value<int>(),
+      "threads of each rank's kernels, at most the machine's processors; default 1")(
       "device", value<std::string>(),
       "cpu (default), cuda, cuda:N: all ranks share it, as threads");
   describe_joining(known);
@@ -65,13 +89,13 @@ PlanRequest plan_request(const Given& given) {
           .microbatch_size = find<std::int64_t>(given, "microbatch-size"),
           .device = get<std::string>(given, "device", "cpu"),
           .double_precision = given.count("fp64") > 0,
-          .seed = get<std::uint64_t>(given, "seed", 0)};
+          .seed = seed(given)};
 }
 
 LaunchOptions launch_options(const Given& given, const std::vector<std::string>& arguments) {
   return {.arguments = arguments,
           .threads = given.count("threads") > 0,
-          .kernel_threads = at_least_one(given, "kernel-threads", 1),
+          .kernel_threads = kernel_threads(given),
           .tcp = given.count("tcp") > 0,
           .patience = std::chrono::seconds(at_least_one(given, "meet-within", 60)),
           .clean_up = {}};
@@ -148,7 +172,7 @@ void describe_profile(Options& known) {
       "beside", value<int>(),
       "other processes that do the same meanwhile, as the other ranks of a pipeline do; default 0")(
       "kernel-threads", value<int>(), "threads of a kernel; default 1")(
-      "seed", value<std::uint64_t>(), "of initialisation, data and dropout; default 0");
+      "seed", value<std::int64_t>(), "of initialisation, data and dropout; default 0");
 }
 
 int run_profile(const Given& given, const std::vector<std::string>& arguments) {
@@ -159,6 +183,7 @@ int run_profile(const Given& given, const std::vector<std::string>& arguments) {
                        .launch = launch_options(given, arguments)});
   const int beside = get(given, "beside", 0);
   if (beside < 0) throw ConfigError({"pfeife-run"}, "--beside must not be negative");
+  at_most("beside", beside, kMostBeside, " processes");
   return profile_verb(
       {.model = get<std::string>(given, "model", ""),
        .out = get<std::string>(given, "out", ""),
@@ -171,7 +196,7 @@ int run_profile(const Given& given, const std::vector<std::string>& arguments) {
        .repetitions = given.count("repetitions") ? at_least_one(given, "repetitions", 1) : 0,
        .microbatches = at_least_one(given, "microbatches", 4),
        .beside = beside,
-       .seed = get<std::uint64_t>(given, "seed", 0),
+       .seed = seed(given),
        .launch = launch_options(given, arguments)});
 }
 

@@ -9,7 +9,7 @@
 #include "planner/ir/error.h"
 #include "runtime/device/device.h"
 #include "runtime/device/machine.h"
-#include "runtime/launch/launch.h"
+#include "runtime/launch/rank_environment.h"
 #include "runtime/profile/cluster_text.h"
 #include "runtime/profile/profiler.h"
 

@@ -59,7 +59,7 @@ void require_same_data(const std::filesystem::path& file, const CheckpointInfo& 
 void require_intact(const std::filesystem::path& checkpoint, const CheckpointInfo& info) {
   std::vector<std::string> mine;
   const auto environment = rank_environment();
-  if (environment && !environment->folder.empty()) return;
+  if (environment && environment->shared) return;
   std::size_t i = 0;
   for (const auto& [name, digest] : info.digests)
     if (!environment || i++ % environment->ranks == environment->rank.index()) mine.push_back(name);
@@ -138,7 +138,7 @@ std::string losses_line(const StepProgress& progress) {
 /// Ranks of our own launcher have it do what one process does for all.
 bool acts_for_all() {
   const auto environment = rank_environment();
-  return !environment || (environment->folder.empty() && environment->rank == RankId{0});
+  return !environment || (!environment->shared && environment->rank == RankId{0});
 }
 
 int train_on_data(const TrainRequest& request, Executable& run) {

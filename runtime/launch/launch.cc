@@ -1,8 +1,6 @@
 #include "runtime/launch/launch.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,18 +13,11 @@
 #include <thread>
 
 #include "planner/ir/error.h"
+#include "runtime/launch/join.h"
 #include "runtime/transport/reason.h"
 #include "runtime/transport/socket_transport.h"
 
 namespace pfeife {
-
-/// A rank's part of the shared file. Texts are written whole before `failed` is set.
-struct Slot {
-  std::atomic<std::uint64_t> beats;
-  std::atomic<std::uint32_t> failed, finished;
-  char action[64];
-  char reason[1024];
-};
 
 namespace {
 
@@ -34,45 +25,11 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kBeat = std::chrono::milliseconds(100);
 constexpr auto kStart = std::chrono::seconds(60);  // to load the program and LibTorch
 
-Slot* map_slots(const std::filesystem::path& file, std::size_t ranks, bool create) {
-  const int descriptor =
-      open(file.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0), 0600);
-  const std::size_t size = ranks * sizeof(Slot);
-  if (descriptor < 0 || (create && ftruncate(descriptor, static_cast<off_t>(size)) != 0))
-    throw RuntimeFault("cannot make " + file.string() + ": " + std::strerror(errno));
-  void* start = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  close(descriptor);
-  if (start == MAP_FAILED) throw RuntimeFault("cannot map " + file.string());
-  return static_cast<Slot*>(start);
-}
-
 void put(char* to, std::size_t room, const std::string& text) {
   const std::size_t count = std::min(room - 1, text.size());
   std::memcpy(to, text.data(), count);
   to[count] = '\0';
 }
-
-/// A folder that is removed with all that is in it.
-class MeetingFolder {
- public:
-  MeetingFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "pfeife-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr)
-      throw RuntimeFault("cannot make a folder in " +
-                         std::filesystem::temp_directory_path().string());
-    path_ = pattern;
-  }
-  ~MeetingFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  MeetingFolder(const MeetingFolder&) = delete;
-  MeetingFolder& operator=(const MeetingFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 struct Child {
   pid_t process = -1;
@@ -83,7 +40,7 @@ struct Child {
   Clock::duration silence{0};  ///< since the last sign of life
 };
 
-pid_t start(std::size_t rank, std::size_t ranks, const std::filesystem::path& folder,
+pid_t start(std::size_t rank, const SharedSlots& slots, const std::string& secret,
             const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -94,9 +51,10 @@ pid_t start(std::size_t rank, std::size_t ranks, const std::filesystem::path& fo
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives its launcher
   if (getppid() != parent) _exit(4);
   setenv("RANK", std::to_string(rank).c_str(), 1);
-  setenv("WORLD_SIZE", std::to_string(ranks).c_str(), 1);
+  setenv("WORLD_SIZE", std::to_string(slots.ranks()).c_str(), 1);
   setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
-  setenv("PFEIFE_MEETING", folder.c_str(), 1);
+  setenv("PFEIFE_MEETING", std::to_string(slots.hand_over()).c_str(), 1);
+  setenv("PFEIFE_SECRET", secret.c_str(), 1);
   execv("/proc/self/exe", argv.data());
   _exit(127);
 }
@@ -131,15 +89,16 @@ class InterruptionGuard {
 class Watch {
  public:
   Watch(std::size_t ranks, const std::vector<std::string>& arguments)
-      : slots_(map_slots(folder_.path() / "status", ranks, true)), children_(ranks) {
+      : slots_(ranks), children_(ranks) {
+    const char* given = std::getenv("PFEIFE_SECRET");
+    const std::string secret = given && *given ? given : fresh_secret();
     for (std::size_t r = 0; r < ranks; ++r)
-      children_[r].process = start(r, ranks, folder_.path(), arguments);
+      children_[r].process = start(r, slots_, secret, arguments);
   }
   ~Watch() {
     for (Child& child : children_)
       if (child.running && child.process > 0)
         kill(child.process, SIGKILL), waitpid(child.process, nullptr, 0);
-    munmap(slots_, children_.size() * sizeof(Slot));
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -210,8 +169,7 @@ class Watch {
     if (cause_.empty() || is_consequence(cause_)) cause_ = reason;
   }
 
-  MeetingFolder folder_;
-  Slot* slots_;
+  SharedSlots slots_;
   std::vector<Child> children_;
   std::string cause_;
   Clock::time_point deadline_;
@@ -225,12 +183,10 @@ struct Status::Beat {
   std::thread thread;
 };
 
-Status::Status(const RankEnvironment& environment) : beat_(std::make_unique<Beat>()) {
-  Slot* slots = map_slots(environment.folder / "status", environment.ranks, false);
-  slot_ = slots + environment.rank.index();
+Status::Status(Slot& slot) : slot_(slot), beat_(std::make_unique<Beat>()) {
   beat_->thread = std::thread([this] {
     while (!beat_->stop) {
-      slot_->beats.fetch_add(1);
+      slot_.beats.fetch_add(1);
       std::this_thread::sleep_for(kBeat);
     }
   });
@@ -241,16 +197,14 @@ Status::~Status() {
   beat_->thread.join();
 }
 
-void Status::entering(const std::string& action) {
-  put(slot_->action, sizeof slot_->action, action);
-}
+void Status::entering(const std::string& action) { put(slot_.action, sizeof slot_.action, action); }
 
 void Status::failed(const std::string& reason) {
-  put(slot_->reason, sizeof slot_->reason, reason);
-  slot_->failed = 1;
+  put(slot_.reason, sizeof slot_.reason, reason);
+  slot_.failed = 1;
 }
 
-void Status::finished() { slot_->finished = 1; }
+void Status::finished() { slot_.finished = 1; }
 
 std::string run_local_ranks(std::size_t ranks, const std::vector<std::string>& arguments) {
   const InterruptionGuard guard;

@@ -1,12 +1,11 @@
 // Our own launcher: ranks of this host as processes, started, watched and stopped together.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "runtime/launch/rank_environment.h"
+#include "runtime/launch/shared_slots.h"
 
 namespace pfeife {
 
@@ -14,8 +13,8 @@ namespace pfeife {
 /// that both map, so that it outlives the rank.
 class Status {
  public:
-  /// Maps the slot of the rank in the launcher's folder and beats until destroyed.
-  explicit Status(const RankEnvironment& environment);
+  /// Beats until destroyed. The slot must outlive it.
+  explicit Status(Slot& slot);
   ~Status();
   Status(const Status&) = delete;
   Status& operator=(const Status&) = delete;
@@ -27,7 +26,7 @@ class Status {
 
  private:
   struct Beat;
-  struct Slot* slot_;
+  Slot& slot_;
   std::unique_ptr<Beat> beat_;
 };
 

@@ -1,10 +1,9 @@
-// Where the ranks of a run find one another: a place that all can reach, in which each leaves a
-// line about itself. Two kinds: a folder of one host, and LibTorch's TCPStore.
+// Where the ranks of a run find one another: a place that all can reach, in which each leaves lines
+// about itself. Two kinds: memory that our launcher shares, and LibTorch's TCPStore.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,19 +12,25 @@
 
 namespace pfeife {
 
+class SharedSlots;
+
 class Meeting {
  public:
+  /// What a line is about: that a rank is there; where it listens; under rank 0, why the first that
+  /// lost patience gave up.
+  enum class Topic { Came, Listens, GaveUp };
+
   virtual ~Meeting() = default;
-  /// What the others are to know of this rank.
-  virtual void put(RankId rank, const std::string& line) = 0;
-  /// Empty if that rank has not come yet.
-  virtual std::optional<std::string> find(RankId rank) = 0;
+  /// What the others are to know; at most 1000 bytes.
+  virtual void put(Topic topic, RankId rank, const std::string& line) = 0;
+  /// Empty if that rank has not said it yet.
+  virtual std::optional<std::string> find(Topic topic, RankId rank) = 0;
   /// The host on which the place is, for ranks that know no address of theirs; "" = this one.
   virtual std::string host() const = 0;
 };
 
-/// In a folder, which must be new.
-std::unique_ptr<Meeting> meeting_in_folder(const std::filesystem::path& folder);
+/// In our launcher's memory, which must outlive it.
+std::unique_ptr<Meeting> meeting_in_slots(SharedSlots& slots);
 
 /// Where the store of a run is.
 struct StoreAddress {

@@ -48,8 +48,12 @@ std::int64_t number(const Variables& variables, const char* name, std::int64_t l
 
 RankEnvironment seat(const Variables& variables, const char* rank, const char* size) {
   const std::int64_t ranks = number(variables, size, 1, 1 << 20);
-  return {
-      RankId{number(variables, rank, 0, ranks - 1)}, static_cast<std::size_t>(ranks), size, {}, {}};
+  return {.rank = RankId{number(variables, rank, 0, ranks - 1)},
+          .ranks = static_cast<std::size_t>(ranks),
+          .size_variable = size,
+          .shared = {},
+          .store = {},
+          .secret = text_of(variables, "PFEIFE_SECRET")};
 }
 
 std::uint16_t master_port(const Variables& variables) {
@@ -106,7 +110,7 @@ std::optional<RankEnvironment> rank_environment(const Variables& variables) {
   if (has(variables, "PFEIFE_MEETING")) {
     require(variables, {"RANK", "WORLD_SIZE"}, "Unset PFEIFE_MEETING, which pfeife-run sets");
     RankEnvironment found = seat(variables, "RANK", "WORLD_SIZE");
-    found.folder = text_of(variables, "PFEIFE_MEETING");
+    found.shared = static_cast<int>(number(variables, "PFEIFE_MEETING", 0, 1 << 30));
     return found;
   }
   if (has(variables, "RANK") || has(variables, "WORLD_SIZE")) return of_torchrun(variables);

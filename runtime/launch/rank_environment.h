@@ -1,7 +1,6 @@
 // Which rank this process is, as launchers say it: ours, torchrun, Open MPI's mpirun, Slurm's srun.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,9 +13,10 @@ namespace pfeife {
 struct RankEnvironment {
   RankId rank;
   std::size_t ranks = 0;
-  std::string size_variable;     ///< that told `ranks`, for messages
-  std::filesystem::path folder;  ///< of our own launcher; empty = another's
-  StoreAddress store;            ///< where the ranks meet without a folder
+  std::string size_variable;  ///< that told `ranks`, for messages
+  std::optional<int> shared;  ///< descriptor of our own launcher's memory; empty = another's
+  StoreAddress store;         ///< where the ranks meet without that
+  std::string secret;         ///< PFEIFE_SECRET, as in JoinOptions; our own launcher sets it
 };
 
 /// The value of an environment variable, or nullptr.

@@ -9,6 +9,7 @@
 #include "runtime/launch/failure_watch.h"
 #include "runtime/launch/join.h"
 #include "runtime/launch/launch.h"
+#include "runtime/launch/rank_environment.h"
 #include "runtime/launch/rank_threads.h"
 #include "runtime/transport/reason.h"
 
@@ -37,15 +38,22 @@ RankAnswer answer_of(const Body& body, SocketTransport& transport,
   }
 }
 
+JoinOptions join_options(const RankEnvironment& environment, const LaunchOptions& launch) {
+  return {.patience = launch.patience,
+          .tcp = launch.tcp,
+          .beats = !environment.shared,
+          .secret = environment.secret};
+}
+
 /// A process of our own launcher, which watches it and prints its failure.
 int run_as_child(const RankEnvironment& environment, const LaunchOptions& launch,
                  const Body& body) {
-  Status status(environment);
+  SharedSlots slots(*environment.shared, environment.ranks);
+  Status status(slots[environment.rank.index()]);
   try {
-    const auto meeting = meeting_in_folder(environment.folder);
-    const auto transport =
-        join_by_sockets(*meeting, environment.rank, environment.ranks,
-                        {.patience = launch.patience, .tcp = launch.tcp, .beats = false});
+    const auto meeting = meeting_in_slots(slots);
+    const auto transport = join_by_sockets(*meeting, environment.rank, environment.ranks,
+                                           join_options(environment, launch));
     const RankAnswer answer =
         answer_of(body, *transport, [&](const std::string& cell) { status.entering(cell); });
     if (environment.rank == RankId{0}) std::cout << answer.text << std::flush;
@@ -75,7 +83,7 @@ int run_among_others(const RankEnvironment& environment, const LaunchOptions& la
   try {
     const auto meeting = meeting_at_store(environment.store, environment.rank, launch.patience);
     transport = join_by_sockets(*meeting, environment.rank, environment.ranks,
-                                {.patience = launch.patience, .tcp = launch.tcp, .beats = true});
+                                join_options(environment, launch));
   } catch (const RankMissing& missing) {
     if (missing.report) report_failure(missing.what());
     return 4;
@@ -97,8 +105,8 @@ int run_as_rank(std::size_t ranks, const RankEnvironment& environment, const Lau
   if (environment.ranks != ranks)
     throw ConfigError({"environment"}, stream_all(environment.size_variable, "=", environment.ranks,
                                                   ", the plan has ", ranks, " ranks"));
-  return environment.folder.empty() ? run_among_others(environment, launch, body)
-                                    : run_as_child(environment, launch, body);
+  return environment.shared ? run_as_child(environment, launch, body)
+                            : run_among_others(environment, launch, body);
 }
 
 int run_as_threads(std::size_t ranks, at::Device device, const Body& body) {

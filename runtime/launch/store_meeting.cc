@@ -74,7 +74,7 @@ void wait_for_listener(const StoreAddress& address, Clock::time_point deadline) 
 
 Socket listen_for_store(const StoreAddress& address) {
   try {
-    return listen_on_port(address.port);
+    return listen_at(address.host, address.port);
   } catch (const RuntimeFault& error) {
     throw RuntimeFault(
         stream_all("rank 0 ", error.what(), " (", place(address), "); give another MASTER_PORT"));
@@ -90,22 +90,27 @@ class StoreMeeting final : public Meeting {
     options.port = address.port;
     options.waitWorkers = false;
     options.isServer = !address.there && rank == RankId{0};
-    if (options.isServer)
-      options.masterListenFd = listen_for_store(address).release();
-    else
+    std::string host = address.host;
+    if (options.isServer) {
+      Socket listener = listen_for_store(address);
+      host = address_of(listener);
+      if (host.empty()) host = "localhost";
+      options.masterListenFd = listener.release();
+    } else {
       wait_for_listener(address, deadline);
+    }
     options.timeout = left_until(deadline);
-    const std::string host = options.isServer ? "localhost" : address.host;
     store_ = ask(address_, options.timeout,
                  [=] { return c10::make_intrusive<c10d::TCPStore>(host, options); });
   }
 
-  void put(RankId rank, const std::string& line) override {
+  void put(Topic topic, RankId rank, const std::string& line) override {
     const std::vector<std::uint8_t> bytes(line.begin(), line.end());
-    ask(address_, patience_, [=, store = store_, key = key(rank)] { store->set(key, bytes); });
+    ask(address_, patience_,
+        [=, store = store_, key = key(topic, rank)] { store->set(key, bytes); });
   }
-  std::optional<std::string> find(RankId rank) override {
-    return ask(address_, patience_, [store = store_, key = key(rank)] {
+  std::optional<std::string> find(Topic topic, RankId rank) override {
+    return ask(address_, patience_, [store = store_, key = key(topic, rank)] {
       std::optional<std::string> line;
       if (store->check({key})) {
         const std::vector<std::uint8_t> found = store->get(key);
@@ -117,8 +122,8 @@ class StoreMeeting final : public Meeting {
   std::string host() const override { return address_.host; }
 
  private:
-  std::string key(RankId rank) const {
-    return "pfeife/" + address_.attempt + "/" + to_string(rank);
+  std::string key(Topic topic, RankId rank) const {
+    return stream_all("pfeife/", address_.attempt, "/", static_cast<int>(topic), "/", rank.value);
   }
 
   QuietLog quiet_;

@@ -1,9 +1,9 @@
 #include "runtime/transport/socket.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -73,6 +73,33 @@ Socket connect_to_one(const addrinfo& address, std::chrono::milliseconds limit) 
   return joined;
 }
 
+std::string numeric(const sockaddr* address, socklen_t length) {
+  char text[NI_MAXHOST];
+  return getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0 ? text
+                                                                                          : "";
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1";
+}
+
+std::pair<sockaddr_storage, socklen_t> end_here(const Socket& socket) {
+  std::pair<sockaddr_storage, socklen_t> end{{}, sizeof(sockaddr_storage)};
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&end.first), &end.second);
+  return end;
+}
+
+/// Not open if that fails; errno tells why.
+Socket listen_on(const sockaddr* address, socklen_t length) {
+  Socket listener(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!listener.is_open()) return listener;
+  if (address->sa_family == AF_INET6) set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (bind(listener.get(), address, length) != 0 || listen(listener.get(), kBacklog) != 0)
+    return Socket();
+  return listener;
+}
+
 }  // namespace
 
 Socket::Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -121,39 +148,48 @@ void Socket::limit_silence(std::chrono::milliseconds limit) const {
 
 Socket listen_on_host(const std::string& name) {
   Socket listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const HostName host_name(name);
-  if (bind(listener.get(), host_name.get(), host_name.length) != 0 ||
-      listen(listener.get(), kBacklog) != 0)
+  const HostName own(name);
+  if (bind(listener.get(), own.get(), own.length) != 0 || listen(listener.get(), kBacklog) != 0)
     throw RuntimeFault(std::string("cannot listen for ranks of this host: ") +
                        std::strerror(errno));
   return listener;
 }
 
 Socket listen_on_port(std::uint16_t port) {
-  Socket listener(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in6 six{};
   sockaddr_in four{};
   six.sin6_family = AF_INET6, four.sin_family = AF_INET;
   six.sin6_port = four.sin_port = htons(port);
-  const sockaddr* address = reinterpret_cast<const sockaddr*>(&six);
-  socklen_t length = sizeof six;
-  if (listener.is_open()) {
-    set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  } else {  // a host without IPv6
-    listener = Socket(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    address = reinterpret_cast<const sockaddr*>(&four);
-    length = sizeof four;
-  }
-  set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (bind(listener.get(), address, length) != 0 || listen(listener.get(), kBacklog) != 0)
+  Socket listener = listen_on(reinterpret_cast<const sockaddr*>(&six), sizeof six);
+  if (!listener.is_open() && errno == EAFNOSUPPORT)  // a host without IPv6
+    listener = listen_on(reinterpret_cast<const sockaddr*>(&four), sizeof four);
+  if (!listener.is_open())
     throw RuntimeFault(stream_all("cannot listen at port ", port, ": ", std::strerror(errno)));
   return listener;
 }
 
+Socket listen_at(const std::string& host, std::uint16_t port) {
+  const Addresses found = addresses_of(host, port);
+  for (const addrinfo* address = found.get(); address != nullptr; address = address->ai_next) {
+    if (is_loopback(numeric(address->ai_addr, address->ai_addrlen)) && host != "localhost" &&
+        !is_loopback(host))
+      break;
+    Socket listener = listen_on(address->ai_addr, address->ai_addrlen);
+    if (listener.is_open()) return listener;
+    if (errno == EADDRINUSE)
+      throw RuntimeFault(stream_all("cannot listen at port ", port, ": ", std::strerror(errno)));
+  }
+  return listen_on_port(port);
+}
+
+std::string address_of(const Socket& listener) {
+  const auto [address, length] = end_here(listener);
+  const std::string text = numeric(reinterpret_cast<const sockaddr*>(&address), length);
+  return text == "::" || text == "0.0.0.0" ? "" : text;
+}
+
 std::uint16_t port_of(const Socket& listener) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  const sockaddr_storage address = end_here(listener).first;
   return ntohs(address.ss_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
                    : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
@@ -173,13 +209,11 @@ Socket connect_to(const std::string& host, std::uint16_t port, std::chrono::mill
   return Socket();
 }
 
-Socket accept_one(const Socket& first, const Socket& second, std::chrono::milliseconds limit) {
-  pollfd waiting[] = {{first.get(), POLLIN, 0}, {second.get(), POLLIN, 0}};
-  if (poll(waiting, 2, static_cast<int>(std::max<std::int64_t>(limit.count(), 0))) <= 0)
-    return Socket();
-  const bool by_first = (waiting[0].revents & POLLIN) != 0;
-  Socket joined(accept4(by_first ? first.get() : second.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  set(joined, IPPROTO_TCP, TCP_NODELAY, 1);  // refused, without harm, by a Unix domain socket
+Socket accept_from(const Socket& listener) {
+  fcntl(listener.get(), F_SETFL, O_NONBLOCK);
+  Socket joined(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (joined.is_open())
+    set(joined, IPPROTO_TCP, TCP_NODELAY, 1);  // refused, without harm, by a Unix domain socket
   return joined;
 }
 
@@ -187,16 +221,10 @@ std::string address_towards(const std::string& host) {
   const Addresses found = addresses_of(host, 9);  // no packet is sent: any port will do
   for (const addrinfo* to = found.get(); to != nullptr; to = to->ai_next) {
     const Socket probe(socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    sockaddr_storage address_here{};
-    socklen_t length = sizeof address_here;
-    auto* address = reinterpret_cast<sockaddr*>(&address_here);
-    char text[NI_MAXHOST];
-    if (connect(probe.get(), to->ai_addr, to->ai_addrlen) != 0 ||
-        getsockname(probe.get(), address, &length) != 0 ||
-        getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
-      continue;
-    const std::string name = text;
-    return name.starts_with("127.") || name == "::1" ? "" : name;
+    if (connect(probe.get(), to->ai_addr, to->ai_addrlen) != 0) continue;
+    const auto [address_here, length] = end_here(probe);
+    const std::string name = numeric(reinterpret_cast<const sockaddr*>(&address_here), length);
+    if (!name.empty()) return is_loopback(name) ? "" : name;
   }
   return "";
 }

@@ -40,6 +40,12 @@ Socket listen_on_host(const std::string& name);
 /// Listens on all addresses of this host, IPv6 and IPv4; 0 = any free port. RuntimeFault with the
 /// system's reason.
 Socket listen_on_port(std::uint16_t port);
+/// Listens only at the address of this host that others know as `host`: on all addresses if that is
+/// none of this host's, or if a name stands for this host itself here and may stand for another of
+/// its addresses elsewhere. RuntimeFault with the system's reason.
+Socket listen_at(const std::string& host, std::uint16_t port);
+/// The numeric address that it listens at; "" = all.
+std::string address_of(const Socket& listener);
 std::uint16_t port_of(const Socket& listener);
 
 /// Not open if nobody listens there; errno tells why.
@@ -47,8 +53,8 @@ Socket connect_on_host(const std::string& name);
 /// `host` is a name or an address. Waits at most `limit`; not open if that fails, errno tells why.
 Socket connect_to(const std::string& host, std::uint16_t port, std::chrono::milliseconds limit);
 
-/// The next that connects; not open if none does within `limit`.
-Socket accept_one(const Socket& first, const Socket& second, std::chrono::milliseconds limit);
+/// The next that has connected; not open if there is none.
+Socket accept_from(const Socket& listener);
 
 /// The address of this host from which `host` is reached; "" if it is this host itself, or cannot
 /// be reached.

@@ -84,7 +84,6 @@ SocketTransport::SocketTransport(RankId rank, std::vector<Socket> sockets, bool 
   for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].socket = std::move(sockets[r]);
   for (std::size_t r = 0; r < peers_.size(); ++r)
     if (r != rank_.index()) {
-      if (beats_) peers_[r].socket.limit_silence(kStall);
       peers_[r].writer = std::thread([this, r] { write_loop(peers_[r]); });
       peers_[r].reader = std::thread([this, r] { read_loop(r); });
     }
@@ -246,6 +245,7 @@ bool SocketTransport::read_frame(std::size_t peer) {
   const RankId from{peer};
   FrameHead head;
   bool good = socket.read_all(&head, sizeof head);
+  if (good && beats_ && !std::exchange(peers_[peer].heard, true)) socket.limit_silence(kStall);
   if (good && head.kind == FrameKind::Farewell) {
     end(peer, End::Farewell);
     return false;

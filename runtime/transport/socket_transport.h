@@ -24,7 +24,8 @@ constexpr std::chrono::seconds kGrace{3};
 class SocketTransport final : public Transport {
  public:
   /// `sockets`: [rank], this one's is not used. `beats`: ranks tell each other that they live, and
-  /// what they do; equal on all.
+  /// what they do; equal on all. A rank that has been heard of once stalls after kStall; until then
+  /// it may still be joining, and the socket's own limit counts.
   SocketTransport(RankId rank, std::vector<Socket> sockets, bool beats);
   ~SocketTransport() override;
 
@@ -61,6 +62,7 @@ class SocketTransport final : public Transport {
     std::mutex mutex;  // of the queue
     std::condition_variable more;
     std::deque<Outgoing> queue;
+    bool heard = false;       // by the reader alone
     End end = End::None;      // guarded by mutex_, as is
     std::string last_action;  // what it was doing when last heard
   };

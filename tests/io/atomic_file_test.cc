@@ -42,6 +42,17 @@ TEST_F(AtomicFile, ADeviceIsWrittenToNotReplaced) {
   EXPECT_EQ(files(), 1u);
 }
 
+// A link under the name that a writer would take, by whoever knows the number of its process.
+TEST_F(AtomicFile, ALinkThatWaitsForTheWriterIsNotFollowed) {
+  fs::create_directories(folder_);
+  write_file(folder_ / "victim", "untouched");
+  fs::create_symlink("victim", folder_ / (".pfeife-tmp-" + std::to_string(::getpid()) + "-a.txt"));
+  write_file(folder_ / "a.txt", "text");
+  EXPECT_EQ(read_file(folder_ / "victim"), "untouched");
+  EXPECT_EQ(read_file(folder_ / "a.txt"), "text");
+  EXPECT_FALSE(fs::is_symlink(folder_ / "a.txt"));
+}
+
 // A limit on the size of files stands for a full disk: the write is cut short, then fails.
 TEST_F(AtomicFile, AWriteThatFailsLeavesTheOldFileAndNothingElse) {
   write_file(folder_ / "a.txt", "old");

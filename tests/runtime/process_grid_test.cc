@@ -10,7 +10,8 @@ namespace {
 using ProcessGrid = testing::ProcessTest;
 
 TEST_F(ProcessGrid, GivesTheGradientsOfTheUnsplitModelWithRanksAsProcesses) {
-  const testing::Ended ended = start({PFEIFE_RANKS, "grid"})->wait(std::chrono::seconds(300));
+  const testing::Ended ended =
+      start({PFEIFE_RANKS, "grid", folder_.string()})->wait(std::chrono::seconds(300));
   EXPECT_EQ(ended.code, 0) << ended.text;
   EXPECT_GT(std::atoi(ended.text.c_str()), 200) << ended.text;
 }

@@ -1,5 +1,6 @@
 // pfeife-run as a user meets it: ranks as processes, exit codes, and what happens when one dies.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "tests/runtime/processes.h"
 
@@ -16,9 +17,14 @@ class PfeifeRun : public ProcessTest {
     return start(arguments(rest))->wait(kLong);
   }
   /// Rank 2 has said what it is doing.
-  bool is_training() const {
-    for (const std::string& name : leftovers()) {
-      const std::string text = content_of(folder_ / "tmp" / name / "status");
+  bool is_training(pid_t launcher) const {
+    const std::filesystem::path open = "/proc/" + std::to_string(launcher) + "/fd";
+    for (const auto& entry : std::filesystem::directory_iterator(open)) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(entry.path(), gone).string().find("memfd:pfeife") ==
+          std::string::npos)
+        continue;
+      const std::string text = content_of(entry.path());
       if (text.find("2F") != std::string::npos || text.find("2B") != std::string::npos) return true;
     }
     return false;
@@ -26,7 +32,7 @@ class PfeifeRun : public ProcessTest {
   /// Starts a long training, sends `signal` to a rank once all run, and waits for the end.
   Ended train_and_send(int signal, int rank) const {
     const auto launcher = start(arguments({"train", "--steps", "1000000"}));
-    EXPECT_TRUE(holds_within(kLong, [&] { return is_training(); }));
+    EXPECT_TRUE(holds_within(kLong, [&] { return is_training(launcher->process()); }));
     EXPECT_EQ(ranks().size(), 3u);
     kill(ranks().at(rank), signal);
     const Ended ended = launcher->wait(std::chrono::seconds(10));
@@ -48,6 +54,34 @@ TEST_F(PfeifeRun, RefusesACardThatIsNotThere) {
     EXPECT_EQ(ended.code, 2) << command[1];
     EXPECT_THAT(ended.text, HasSubstr("--device: no CUDA device found")) << command[1];
   }
+}
+
+TEST_F(PfeifeRun, RefusesNumbersThatCannotBeMeantInOneLine) {
+  const std::map<std::vector<std::string>, std::string> refusals{
+      {{"train", "--steps", "many"}, "--steps"},
+      {{"train", "--steps", "99999999999"}, "--steps"},
+      {{"train", "--bogus"}, "bogus"},
+      {{"check", "--seed", "-1"}, "--seed must not be negative"},
+      {{"check", "--tolerance", "1e"}, "--tolerance"},
+      {{"train", "--kernel-threads", "100000"}, "--kernel-threads is 100000; at most"},
+      {{"profile", "--beside", "100000"}, "--beside is 100000; at most"}};
+  for (const auto& [given, said] : refusals) {
+    std::vector<std::string> program{PFEIFE_RUN};
+    program.insert(program.end(), given.begin(), given.end());
+    const Ended ended = start(program)->wait(kLong);
+    EXPECT_EQ(ended.code, 2) << ended.text;
+    EXPECT_THAT(ended.text, HasSubstr(said));
+    EXPECT_EQ(std::ranges::count(ended.text, '\n'), 1) << ended.text;
+  }
+}
+
+TEST_F(PfeifeRun, RefusesAPipeWhereDataShouldBe) {
+  std::filesystem::create_directories(folder_ / "data");
+  for (const char* name : {"ids.npy", "labels.npy"})
+    ASSERT_EQ(mkfifo((folder_ / "data" / name).c_str(), 0600), 0);
+  const Ended ended = run({"train", "--data", (folder_ / "data").string()});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.text, HasSubstr("ids.npy: is not a file but a folder, a device or a pipe"));
 }
 
 TEST_F(PfeifeRun, ChecksAPlanOnProcesses) {
@@ -82,6 +116,14 @@ TEST_F(PfeifeRun, StopsAllRanksWhenOneIsKilledAndLeavesNothing) {
   const Ended ended = train_and_send(SIGKILL, 2);
   EXPECT_EQ(ended.code, 4);
   EXPECT_THAT(ended.text, HasSubstr("rank 2 was killed by signal 9 while at 2"));
+}
+
+TEST_F(PfeifeRun, LeavesNothingWhenItsLauncherIsKilled) {
+  const auto launcher = start(arguments({"train", "--steps", "1000000"}));
+  ASSERT_TRUE(holds_within(kLong, [&] { return is_training(launcher->process()); }));
+  kill(launcher->process(), SIGKILL);
+  EXPECT_TRUE(holds_within(kSoon, [&] { return ranks().empty(); }));
+  EXPECT_THAT(leftovers(), IsEmpty());
 }
 
 TEST_F(PfeifeRun, StopsAllRanksWhenOneStalls) {

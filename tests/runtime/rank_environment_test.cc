@@ -51,7 +51,7 @@ TEST(RankEnvironment, TorchrunsVariables) {
   EXPECT_EQ(rank->rank, RankId{2});
   EXPECT_EQ(rank->ranks, 4u);
   EXPECT_EQ(rank->store, (StoreAddress{"node3", 29500, false, ""}));
-  EXPECT_TRUE(rank->folder.empty());
+  EXPECT_FALSE(rank->shared.has_value());
   const Set agent{{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RESTART_COUNT", "1"}};
   EXPECT_EQ(found(kTorch + kMaster + agent)->store, (StoreAddress{"node3", 29500, true, "1"}));
 }
@@ -83,8 +83,10 @@ TEST(RankEnvironment, ABatchScriptAndAStepOfOneTaskAreNoRanks) {
 }
 
 TEST(RankEnvironment, OurOwnLauncherGoesFirst) {
-  const auto rank = found(kTorch + kMaster + kStep + Set{{"PFEIFE_MEETING", "/tmp/x"}});
-  EXPECT_EQ(rank->folder, "/tmp/x");
+  const auto rank =
+      found(kTorch + kMaster + kStep + Set{{"PFEIFE_MEETING", "7"}, {"PFEIFE_SECRET", "s"}});
+  EXPECT_EQ(rank->shared, 7);
+  EXPECT_EQ(rank->secret, "s");
 }
 
 TEST(RankEnvironment, WhatIsMissingOrWrongIsNamed) {
@@ -99,7 +101,9 @@ TEST(RankEnvironment, WhatIsMissingOrWrongIsNamed) {
               HasSubstr("RANK='4' must be a number from 0 to 3"));
   EXPECT_THAT(refusal(kTorch + Set{{"MASTER_ADDR", "a"}, {"MASTER_PORT", "http"}}),
               HasSubstr("MASTER_PORT='http' must be a number from 1 to 65535"));
-  EXPECT_THAT(refusal({{"PFEIFE_MEETING", "/tmp/x"}}), HasSubstr("missing: RANK, WORLD_SIZE"));
+  EXPECT_THAT(refusal({{"PFEIFE_MEETING", "7"}}), HasSubstr("missing: RANK, WORLD_SIZE"));
+  EXPECT_THAT(refusal(kTorch + Set{{"PFEIFE_MEETING", "/tmp/x"}}),
+              HasSubstr("PFEIFE_MEETING='/tmp/x' must be a number"));
 }
 
 TEST(RankEnvironment, TheFirstHostOfSlurmsLists) {

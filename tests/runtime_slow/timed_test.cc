@@ -92,16 +92,13 @@ Trace run_on_threads(const TimedPipeline& pipeline) {
 
 /// Every rank by itself, its messages through sockets.
 Trace run_over_sockets(const TimedPipeline& pipeline) {
-  std::string folder = ::testing::TempDir() + "timed_XXXXXX";
-  EXPECT_NE(mkdtemp(folder.data()), nullptr);
+  testing::MeetingOfThreads meeting;
   Trace trace;
   run_ranks(pipeline.placement.ranks(), at::kCPU, [&](RankId rank, Transport&) {
-    const auto meeting = meeting_in_folder(folder);
-    const auto transport = join_by_sockets(*meeting, rank, pipeline.placement.ranks());
+    const auto transport = join_by_sockets(meeting, rank, pipeline.placement.ranks());
     TimedMeasurement own = measure_timed(pipeline, rank, 1, {}, *transport);
     if (rank == RankId{0}) trace = std::move(own.trace);
   });
-  std::filesystem::remove_all(folder);
   return trace;
 }
 

@@ -1,12 +1,16 @@
 #include "planner/io/files/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <random>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -28,14 +32,23 @@ constexpr std::string_view kMark = ".pfeife-tmp-";
   throw RuntimeFault("cannot write " + path.string() + ": " + std::strerror(code) + remedy);
 }
 
+/// Letters that nobody can have put a file or a link under.
+std::string unguessable() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) number = std::random_device()();
+  std::ostringstream text;
+  text << std::hex << number;
+  return text.str();
+}
+
 /// A file being written; removed unless it was renamed.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& target)
       : target_(target),
         path_(target.parent_path() /
-              (std::string(kMark) + std::to_string(getpid()) + "-" + target.filename().string())),
-        descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+              (std::string(kMark) + unguessable() + "-" + target.filename().string())),
+        descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
     if (descriptor_ < 0) fail(target_, errno);
   }
   TemporaryFile(const TemporaryFile&) = delete;
@@ -144,6 +157,8 @@ class OpenFile {
 };
 
 }  // namespace
+
+void require_regular_file(const std::filesystem::path& path) { const OpenFile opened(path); }
 
 void read_pieces(const std::filesystem::path& path,
                  const std::function<void(std::string_view)>& use) {

@@ -22,6 +22,9 @@ void write_file(const std::filesystem::path& path, std::string_view bytes);
 /// Removes the temporary files that a killed process left in `folder` (not below it).
 void remove_leftovers(const std::filesystem::path& folder);
 
+/// ConfigError unless there is a file: a folder, a device or a pipe may never begin, or never end.
+void require_regular_file(const std::filesystem::path& path);
+
 /// Passes the content of a file to `use` piece by piece. ConfigError if there is none, if it is a
 /// folder, a device or a pipe, and if it cannot be read to its end, or not without waiting.
 void read_pieces(const std::filesystem::path& path,

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "planner/io/files/atomic_file.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -126,6 +127,7 @@ NpyHeader parse(std::string_view text, const std::filesystem::path& file) {
 
 NpyHeader read_npy_header(const std::filesystem::path& file) {
   const auto fail = [&](const std::string& why) { throw ConfigError({file.string()}, why); };
+  require_regular_file(file);
   std::ifstream in(file, std::ios::binary);
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(file, error);

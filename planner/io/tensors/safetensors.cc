@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "planner/io/files/atomic_file.h"
 #include "planner/io/files/json_fields.h"
 #include "planner/ir/error.h"
 
@@ -117,6 +118,7 @@ std::string safetensors_header(SafetensorsHeader& header) {
 }
 
 SafetensorsHeader read_safetensors_header(const std::filesystem::path& file) {
+  require_regular_file(file);
   std::ifstream in(file, std::ios::binary);
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(file, error);

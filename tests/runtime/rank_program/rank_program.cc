@@ -1,6 +1,7 @@
 // What tests run on ranks that are processes: those are copies of the program that starts them, so
 // it is one of its own. It starts and ends ranks just as pfeife-run does.
-//   rank_program grid         a sample of the grid, each point compared with the unsplit model
+//   rank_program grid DIR     a sample of the grid, each point compared with the unsplit model; the
+//                             ranks of a point meet in DIR
 //   rank_program FAULT DIR    training that saves into DIR at every step, until rank 1 meets the
 //                             fault in a forward: throws, out_of_memory, stalls, exits, or is
 //                             unreachable, which rank 2 notices before rank 1 is killed
@@ -17,11 +18,11 @@
 
 #include "runtime/execute/check.h"
 #include "runtime/launch/join.h"
-#include "runtime/launch/rank_environment.h"
 #include "runtime/launch/start_ranks.h"
 #include "runtime/train/training.h"
 #include "runtime/transport/reason.h"
 #include "tests/runtime/pipelines.h"
+#include "tests/runtime/test_meetings.h"
 
 namespace pfeife {
 namespace {
@@ -49,8 +50,9 @@ std::string check_points(const Model& model, const std::vector<ScheduleSpec>& sp
     const std::filesystem::path place = folder / std::to_string(i);
     std::filesystem::create_directories(place);
     if (rank.index() >= specs[i].ranks) continue;
-    const auto transport =
-        join_by_sockets(*meeting_in_folder(place), rank, specs[i].ranks, {.tcp = i % 2 == 1});
+    MeetingInFolder meeting(place);
+    const auto transport = join_by_sockets(meeting, rank, specs[i].ranks,
+                                           {.tcp = i % 2 == 1, .secret = "of the test"});
     const CheckReport report =
         check_pipeline(model.pipeline(specs[i]), rank, model.source, options, 1e-12, *transport);
     if (!report.right()) wrong += name_of(specs[i]) + ": " + to_string(report, 1e-12);
@@ -58,9 +60,8 @@ std::string check_points(const Model& model, const std::vector<ScheduleSpec>& sp
   return wrong;
 }
 
-int grid(const LaunchOptions& launch) {
-  return start_ranks(4, launch, [](const RankSeat& seat) {
-    const std::filesystem::path folder = rank_environment().value().folder;
+int grid(const std::filesystem::path& folder, const LaunchOptions& launch) {
+  return start_ranks(4, launch, [&](const RankSeat& seat) {
     RankAnswer answer;
     std::size_t points = 0;
     for (std::size_t m = 0; m < tiny_models().size(); ++m) {
@@ -127,7 +128,7 @@ int train_until(const std::string& fault, const std::filesystem::path& save, Lau
 
 int run(const std::vector<std::string>& arguments) {
   const LaunchOptions launch{.arguments = arguments};
-  if (arguments.at(1) == "grid") return grid(launch);
+  if (arguments.at(1) == "grid") return grid(arguments.at(2), launch);
   return train_until(arguments.at(1), arguments.at(2), launch);
 }
 
