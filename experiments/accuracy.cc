@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/other_programs.h"
 #include "experiments/table.h"
 
 namespace pfeife {
@@ -13,6 +14,21 @@ bool was_measured(const PlanRecord& plan) { return plan.row.measure && plan.meas
 
 std::string name_of(const PlanRecord& plan) {
   return (plan.row.plan == "planned" ? "planned: " : "") + schedule_name(plan.row);
+}
+
+bool is_disturbed(const PlanRecord& plan) { return plan.measured->others >= kTooBusy; }
+
+/// What the mark of a disturbed row means; "" if there is none.
+std::string disturbance(const std::vector<CaseRecord>& cases) {
+  double most = 0;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans)
+      if (was_measured(plan)) most = std::max(most, plan.measured->others);
+  const std::string warning = busy_warning(most);
+  if (warning.empty()) return "";
+  return "\n! DISTURBED: " + warning +
+         ", at most; the measured times are too long, and the errors are no errors of\n  the "
+         "prediction. Measure again on an idle machine (--force)\n";
 }
 
 std::string signed_percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
@@ -71,7 +87,8 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases) {
     for (const PlanRecord& plan : record.plans) {
       if (!was_measured(plan)) continue;
       text += fmt::format(
-          "  {:<{}}  {:>10} {:>10} {:>10}  {:>13}  {:>9}  {:>9}{}\n", name_of(plan), width,
+          "{}{:<{}}  {:>10} {:>10} {:>10}  {:>13}  {:>9}  {:>9}{}\n",
+          is_disturbed(plan) ? "! " : "  ", name_of(plan), width,
           milliseconds_text(plan.row.estimate), milliseconds_text(plan.row.simulate),
           milliseconds_text(plan.row.measure),
           milliseconds_text(plan.measured->p5) + "-" + milliseconds_text(plan.measured->p95),
@@ -80,7 +97,7 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases) {
     for (const PlanRecord& plan : record.plans)
       if (was_measured(plan) && plan.row.plan == "planned") text += actions_of(plan);
   }
-  return text;
+  return text + disturbance(cases);
 }
 
 }  // namespace pfeife

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "experiments/child.h"
+#include "experiments/other_programs.h"
 
 namespace pfeife {
 namespace {
@@ -47,11 +48,13 @@ void measure_plan(Evaluation& plan, const std::filesystem::path& folder) {
   std::error_code ignored;
   std::filesystem::remove(result, ignored);
   try {
+    const OtherPrograms others;
     run_child(
         find_pfeife_run(),
         {"train", (folder / "plan.yaml").string(), "--model", plan.config->model.file.path.string(),
          "--steps", std::to_string(plan.config->measurement.steps), "--out", result.string()},
         folder / "measurement.log");
+    plan.others = others.processors();
     plan.measurement = read_measurement(result, executed_graph(plan));
   } catch (const std::exception& error) {
     plan.measure_failure = error.what();

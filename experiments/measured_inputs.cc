@@ -6,6 +6,7 @@
 
 #include "experiments/child.h"
 #include "experiments/measure.h"
+#include "experiments/other_programs.h"
 #include "experiments/source_digest.h"
 #include "planner/io/files/digest.h"
 #include "planner/io/model/profile_file.h"
@@ -60,7 +61,12 @@ void make(const std::filesystem::path& file, std::vector<std::string> arguments,
   arguments.insert(arguments.end(), {"--out", file.string()});
   std::filesystem::path log = file;
   try {
+    const OtherPrograms others;
     run_child(find_pfeife_run(), arguments, log.replace_extension("log"));
+    if (const std::string warning = busy_warning(others.processors()); !warning.empty())
+      std::cerr << "pfeife-exp: warning: " << warning << " while " << what
+                << " were measured: their times are too long. Measure again on an idle machine "
+                   "(--force)\n";
   } catch (const RuntimeFault& fault) {
     throw RuntimeFault("measuring " + what + " failed: " + fault.what());
   }

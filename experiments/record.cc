@@ -128,6 +128,7 @@ std::optional<MeasuredRun> measured_run(const Evaluation& plan) {
   const Measurement& measurement = *plan.measurement;
   MeasuredRun run;
   for (const MeasuredStep& step : measurement.steps) run.steps += step.counts ? 1 : 0;
+  run.others = plan.others;
   run.p5 = measurement.quantile(0.05);
   run.p95 = measurement.quantile(0.95);
   run.peak_memory = measurement.peak_memory;

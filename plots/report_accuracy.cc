@@ -35,14 +35,17 @@ HtmlCell bytes_cell(Bytes bytes) {
 
 HtmlRow row_of(const ReportPlan& plan, std::size_t ranks) {
   HtmlRow row;
-  row.cells = {{escape(plan.row.plan), "", "", ""},
-               time_cell(plan.row.estimate),
-               time_cell(plan.row.simulate),
-               time_cell(plan.row.measure),
-               time_cell(plan.measured->p5),
-               time_cell(plan.measured->p95),
-               error_cell(plan.row.estimate, *plan.row.measure),
-               error_cell(plan.row.simulate, *plan.row.measure)};
+  row.cells = {
+      {escape(plan.row.plan), "", "", ""},
+      time_cell(plan.row.estimate),
+      time_cell(plan.row.simulate),
+      time_cell(plan.row.measure),
+      time_cell(plan.measured->p5),
+      time_cell(plan.measured->p95),
+      {fixed(plan.measured->others, 1), fixed(plan.measured->others, 9), "",
+       "processors that other programs kept busy meanwhile: above 0.2, the errors are theirs"},
+      error_cell(plan.row.estimate, *plan.row.measure),
+      error_cell(plan.row.simulate, *plan.row.measure)};
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::vector<Bytes>& measured = plan.measured->peak_memory;
     const bool known = r < measured.size() && r < plan.peak_memory.size();
@@ -72,6 +75,7 @@ std::string accuracy_table(const ReportCase& report_case) {
                                   {"Measured, ms", true},
                                   {"p5, ms", true},
                                   {"p95, ms", true},
+                                  {"Other programs, processors", true},
                                   {"Error of the estimate", true},
                                   {"Error of the simulation", true}};
   for (std::size_t r = 0; r < ranks; ++r) {

@@ -64,7 +64,7 @@ home_of() {
     boost/program_options*) echo '^planner/io/files/command_line\.h$|main' ;;  # only mains include that
     fmt/*) echo '^planner/io/|main|^experiments/' ;;
     gtest/* | gmock/* | benchmark/* | coin/*) echo '^tests/' ;;
-    unistd.h | dlfcn.h | fcntl.h | signal.h | malloc.h | sys/* | netdb.h | netinet/* | poll.h | spawn.h | immintrin.h) echo '^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
+    unistd.h | sched.h | dlfcn.h | fcntl.h | signal.h | malloc.h | sys/* | netdb.h | netinet/* | poll.h | spawn.h | immintrin.h) echo '^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
     */* | *.h) echo 'nowhere' ;;
   esac
 }

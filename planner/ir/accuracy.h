@@ -21,6 +21,7 @@ struct ActionError {
 struct MeasuredRun {
   std::string failure;    ///< why nothing was measured; "" = it was
   std::size_t steps = 0;  ///< that count
+  double others = 0;      ///< processors that other programs kept busy meanwhile
   Nanoseconds p5{0}, p95{0};
   std::vector<Bytes> peak_memory;     ///< [rank]; empty = not counted
   std::vector<ActionError> furthest;  ///< from the prediction, the furthest first

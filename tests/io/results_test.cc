@@ -38,6 +38,7 @@ CaseRecord example() {
   planned.measured =
       MeasuredRun{.failure = "",
                   .steps = 10,
+                  .others = 0.25,
                   .p5 = Nanoseconds{850169330},
                   .p95 = Nanoseconds{850169350},
                   .peak_memory = {Bytes{990}, Bytes{910}},

@@ -58,6 +58,7 @@ TEST(Report, WhatWasMeasuredIsComparedWithWhatWasPredicted) {
   plan.measured =
       MeasuredRun{.failure = "",
                   .steps = 10,
+                  .others = 1.5,
                   .p5 = Nanoseconds{15'000'000},
                   .p95 = Nanoseconds{17'000'000},
                   .peak_memory = {Bytes{2 << 20}},

@@ -68,6 +68,7 @@ template <Is<MeasuredRun> Run, class Visit>
 void each_field(Run& run, const Visit& visit) {
   visit("failure", run.failure);
   visit("steps", run.steps);
+  visit("other_programs_processors", run.others);
   visit("p5_ms", run.p5);
   visit("p95_ms", run.p95);
   visit("peak_memory_bytes_of_rank", run.peak_memory);
