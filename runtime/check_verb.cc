@@ -6,7 +6,7 @@ namespace pfeife {
 namespace {
 
 double default_tolerance(const RankOptions& rank, bool tf32) {
-  if (rank.autocast_bf16) return 5e-2;
+  if (rank.autocast) return 5e-2;
   if (tf32 && !rank.placing.device.is_cpu()) return 5e-2 / 8;  // three bits more than bf16
   // float32: a gradient adds about sqrt(10^4) roundings of 6e-8 in another order.
   return rank.placing.double_precision ? 1e-12 : 1e-4;

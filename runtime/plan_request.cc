@@ -66,7 +66,7 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
       request.model.empty() ? model_of(plan, file) : std::filesystem::path(request.model);
   allow_tf32(plan.training.precision == Precision::Tf32);
   rank.recompute = plan.recompute;
-  rank.autocast_bf16 = plan.training.precision == Precision::Bf16Amp;
+  if (plan.training.precision == Precision::Bf16Amp) rank.autocast = at::kBFloat16;
   rank.optimizer.kind = plan.training.optimizer;
   std::vector<NodeId> cuts;
   for (const std::int32_t n : plan.cut_nodes) cuts.emplace_back(n);

@@ -76,7 +76,12 @@ at::Device open_device(const std::string& name) {
   if (*card >= cards)
     refuse(stream_all("there is no ", name, ": the last card is cuda:", cards - 1));
   load_cuda();
-  if (!at::hasCUDA() || guard(at::kCUDA).deviceCount() == 0)
+  if (guard(at::kCUDA).deviceCount() > 0 && !at::hasCUDA())
+    refuse(
+        "LibTorch was asked for devices before its library for CUDA was loaded, and keeps the "
+        "answer "
+        "that there are none; open the card first, in a process of its own");
+  if (guard(at::kCUDA).deviceCount() == 0)
     refuse(
         "no CUDA device found by LibTorch, though the driver shows one: is the driver new enough "
         "for CUDA 13.0 (nvidia-smi shows its version)?");
@@ -91,6 +96,12 @@ void allow_tf32(bool allowed) {
 
 std::string card_name(at::Device device) {
   return device.is_cuda() ? Driver().name(device.index()) : "";
+}
+
+at::Tensor copied_ahead(const at::Tensor& on_cpu, at::Device device, at::ScalarType type) {
+  const at::Tensor converted = on_cpu.to(type);
+  if (device.is_cpu()) return converted;
+  return converted.pin_memory().to(device, /*non_blocking=*/true);
 }
 
 void finish(at::Device device) {

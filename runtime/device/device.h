@@ -26,6 +26,10 @@ void allow_tf32(bool allowed);
 /// "NVIDIA H200"; "" for a CPU.
 std::string card_name(at::Device device);
 
+/// A copy on the device for which the host does not wait: by way of page-locked memory, which
+/// LibTorch keeps until the device has read it. On a CPU, a copy only where the type differs.
+at::Tensor copied_ahead(const at::Tensor& on_cpu, at::Device device, at::ScalarType type);
+
 /// Waits until all is done that the calling thread has given to the device.
 void finish(at::Device device);
 

@@ -116,14 +116,15 @@ std::optional<AllocatorStatistics> allocator_statistics(at::Device device) {
   if (device.is_cpu()) return {};
   const auto statistics = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
   return AllocatorStatistics{bytes_of(statistics.allocated_bytes),
+                             bytes_of(statistics.requested_bytes),
                              bytes_of(statistics.reserved_bytes)};
 }
 
 std::string to_string(const std::optional<AllocatorStatistics>& statistics) {
   if (!statistics) return "";
   return stream_all("card, all ranks together: at most ", to_string(statistics->allocated.peak),
-                    " allocated, ", to_string(statistics->reserved.peak),
-                    " reserved by the caching allocator\n");
+                    " allocated (", to_string(statistics->requested.peak), " asked for), ",
+                    to_string(statistics->reserved.peak), " reserved by the caching allocator\n");
 }
 
 }  // namespace pfeife

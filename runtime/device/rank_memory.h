@@ -3,8 +3,10 @@
 // Ranks that are threads share an accelerator and its caching allocator, whose statistics are those
 // of the device. But it reports each block that it gives and takes back to the thread that asks: a
 // block counts for the rank that asked for it until it is freed, by whichever rank. Blocks count
-// with their sizes, which the allocator rounds up (to 512 bytes); what it reserves beyond them, and
-// the driver's own memory, do not. On a CPU, it is the count of the process (counting_allocator.h).
+// with their sizes: CUDA's allocator rounds a request up to 512 bytes, and gives a larger block
+// whole if no more than 1 MiB of it would be left (512 bytes of a small one). What it reserves
+// beyond them, and the driver's own memory, do not count. On a CPU, it is the count of the process
+// (counting_allocator.h).
 #pragma once
 
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -36,7 +38,9 @@ class RankMemory {
 
 /// Statistics of a device's caching allocator: of all ranks together. Empty for a CPU.
 struct AllocatorStatistics {
-  AllocatedBytes allocated, reserved;  ///< reserved: what it has from the driver
+  AllocatedBytes allocated;  ///< whole blocks
+  AllocatedBytes requested;  ///< what was asked for
+  AllocatedBytes reserved;   ///< what it has from the driver
 };
 std::optional<AllocatorStatistics> allocator_statistics(at::Device device);
 

@@ -33,8 +33,9 @@ struct RankWork {
   /// All parts of the other parties are there.
   std::function<void(const Task&, const std::map<RankId, Tensors>&)> reduce;
   std::function<void(StageId)> optimizer_step;
-  /// Waits until the device has done what the rank gave it: an action has ended, and its values may
-  /// be handed on. Empty where work is done when the call returns.
+  /// Waits until the device has done what the rank gave it, after each action: so records say when
+  /// an action ended. Empty where work is done when the call returns, or where nobody asks when; a
+  /// transport hands on what the device has not made yet.
   std::function<void()> finish;
   /// Called before each cell: for messages about failures.
   std::function<void(const Cell&)> entering;

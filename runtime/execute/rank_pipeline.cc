@@ -86,7 +86,7 @@ RankPipeline::Stages RankPipeline::make_stages(bool training) {
                      .plain_backward = pipeline_.plain_backward,
                      .recompute = training && !options_.recompute.empty() &&
                                   options_.recompute.at(s.index()),
-                     .autocast_bf16 = options_.autocast_bf16,
+                     .autocast = options_.autocast,
                      .defer_batch_norm = options_.defer_batch_norm,
                      .training = training,
                      .seed = options_.seed});
@@ -101,7 +101,7 @@ RankWork RankPipeline::work() {
   work.optimizer_step = [this](StageId s) {
     if (options_.optimizer.clip_norm <= 0) update_stage(s);  // clipping needs all gradients
   };
-  work.finish = [device = options_.placing.device] { pfeife::finish(device); };
+  if (!runs_ahead()) work.finish = [device = options_.placing.device] { pfeife::finish(device); };
   work.entering = [this](const Cell& cell) {
     if (entering_) entering_(cell);
   };
@@ -118,6 +118,7 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
   loss_scale_ = inputs.loss_scale;
   if (options_.update) ++updates_;
   std::vector<TaskRecord> records = executor_->run(++calls_);
+  if (runs_ahead()) records.clear();  // of when work was given to the device
   for (const auto& [s, stage] : stages_) stage->end();
   if (options_.update && options_.optimizer.clip_norm > 0)
     shared_.clip(options_.optimizer.clip_norm, calls_, transport_);

@@ -16,8 +16,11 @@ namespace pfeife {
 
 struct RankOptions {
   Placing placing;
-  std::vector<bool> recompute;  ///< [stage]; empty = none
-  bool autocast_bf16 = false;
+  std::vector<bool> recompute;             ///< [stage]; empty = none
+  std::optional<at::ScalarType> autocast;  ///< the forward's products run in it
+  /// step() answers with when each action ran. On an accelerator the host then waits for the device
+  /// after each action; else step() returns when all is given to the device, and answers nothing.
+  bool time_actions = true;
   bool defer_batch_norm = false;  ///< BatchStatistics
   std::uint64_t seed = 0;         ///< of dropout and the like
   OptimizerOptions optimizer;
@@ -30,8 +33,9 @@ class RankPipeline {
   RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
                const RankOptions& options, RandomTurns& turns, Transport& transport);
 
-  /// One step over the microbatches of `inputs`; gradients are added to what is there. Every rank
-  /// must get the same inputs. ConfigError naming the input if one does not fit the model.
+  /// One step over the microbatches of `inputs`; gradients are added to what is there. Records are
+  /// those of RankOptions::time_actions. Every rank must get the same inputs. ConfigError naming
+  /// the input if one does not fit the model.
   std::vector<TaskRecord> step(const StepInputs& inputs);
   /// Only the forwards, in evaluation mode: no dropout, no statistics, no gradients. Any time, any
   /// number of microbatches.
@@ -61,6 +65,7 @@ class RankPipeline {
   using Stages = std::map<StageId, std::unique_ptr<GraphStage>>;
   Stages make_stages(bool training);
   RankWork work();
+  bool runs_ahead() const { return !options_.time_actions && !options_.placing.device.is_cpu(); }
   void prepare(const StepInputs& inputs, Stages& stages);
   const Graph& resized(std::int64_t samples);
   void update_stage(StageId stage);

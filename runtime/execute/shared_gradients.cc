@@ -77,16 +77,14 @@ void SharedGradients::add_up(const Task& reduction, const std::map<RankId, Tenso
 
 /// Of the gradients that no rank below this one holds.
 double SharedGradients::squared_norm() const {
-  double sum = 0;
+  at::Tensor sum = at::zeros({}, at::kDouble);  // on the device from the first gradient on
   for (const auto& [p, tensor] : tensors_.parameters) {
     bool counted = false;
     for (std::size_t r = 0; r < rank_.index(); ++r) counted = counted || uses(RankId{r}, p);
     if (counted || !tensor.grad().defined()) continue;
-    sum += at::linalg_vector_norm(tensor.grad(), 2, std::nullopt, false, at::kDouble)
-               .square()
-               .item<double>();
+    sum = sum + at::linalg_vector_norm(tensor.grad(), 2, std::nullopt, false, at::kDouble).square();
   }
-  return sum;
+  return sum.item<double>();  // the host waits once
 }
 
 void SharedGradients::clip(double limit, std::uint64_t step, Transport& transport) {

@@ -9,13 +9,14 @@
 namespace pfeife {
 namespace {
 
-/// bf16 autocast for the time of a forward, on this thread.
+/// Autocast for the time of a forward, on this thread.
 class AutocastScope {
  public:
-  AutocastScope(bool on, at::DeviceType device) : on_(on), device_(device) {
+  AutocastScope(std::optional<at::ScalarType> to, at::DeviceType device)
+      : on_(to.has_value()), device_(device) {
     if (!on_) return;
     at::autocast::set_autocast_enabled(device_, true);
-    at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+    at::autocast::set_autocast_dtype(device_, *to);
     at::autocast::increment_nesting();
   }
   ~AutocastScope() {
@@ -180,7 +181,7 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m, bool ag
 std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history,
                                               bool again) {
   const at::AutoGradMode history(with_history);
-  const AutocastScope autocast(options_.autocast_bf16, options_.placing.device.type());
+  const AutocastScope autocast(options_.autocast, options_.placing.device.type());
   fill_values(m, flight, again);
   for (const Instruction& instruction : *flight.program) {
     const NodeId node{instruction.node};

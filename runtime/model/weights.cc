@@ -8,6 +8,7 @@
 #include "planner/io/model/pt2_reader.h"
 #include "planner/ir/arguments.h"
 #include "planner/ir/error.h"
+#include "runtime/device/device.h"
 #include "runtime/model/mapped_file.h"
 #include "runtime/model/name_hash.h"
 
@@ -128,7 +129,7 @@ std::map<ValueId, at::Tensor> synthetic_inputs(const Graph& graph, std::uint64_t
       tensor = at::randn(value.type.sizes, generator, at::kFloat);
     else
       tensor = at::randint(index_bound(graph, id), value.type.sizes, generator, at::kLong);
-    inputs[id] = tensor.to(placing.device, placed_type(value.type.dtype, placing));
+    inputs[id] = copied_ahead(tensor, placing.device, placed_type(value.type.dtype, placing));
   }
   return inputs;
 }

@@ -72,7 +72,9 @@ class Profiler {
     return {.placing = options_.placing,
             .split_backward = split,
             .recompute = false,
-            .autocast_bf16 = options_.training.precision == Precision::Bf16Amp,
+            .autocast = options_.training.precision == Precision::Bf16Amp
+                            ? std::optional(at::kBFloat16)
+                            : std::nullopt,
             .training = true,
             .seed = options_.seed};
   }

@@ -65,7 +65,9 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
                          .optimizer = to_string(options.optimizer.kind),
                          .seed = options.seed};
   const RankMemory memory(options.placing.device);
-  RankPipeline own(pipeline, seat.rank, source, options, seat.turns, seat.transport);
+  RankOptions untimed = options;
+  untimed.time_actions = false;
+  RankPipeline own(pipeline, seat.rank, source, untimed, seat.turns, seat.transport);
   if (seat.entering) own.on_entering(seat.entering);
   continue_from(settings, pipeline, options.optimizer.kind, own, reached);
   const std::set<ValueId> needed = inputs_of(pipeline, own);

@@ -6,6 +6,7 @@
 #include "planner/io/files/digest.h"
 #include "planner/io/tensors/npy_header.h"
 #include "planner/ir/error.h"
+#include "runtime/device/device.h"
 #include "runtime/model/mapped_file.h"
 
 namespace pfeife {
@@ -101,11 +102,16 @@ StepInputs TrainingData::step(std::uint64_t step, std::int64_t sample,
   for (std::size_t m = 0; m < pipeline_.microbatches; ++m) {
     const std::int64_t count = std::min(pipeline_.graph.microbatch_size, end - sample);
     auto& microbatch = inputs.microbatches.emplace_back();
-    for (const auto& [id, file] : files_)
-      microbatch[id] =
-          file.narrow(0, sample, count)
-              .to(placing.device, placed_type(pipeline_.graph.value(id).type.dtype, placing),
-                  /*non_blocking=*/false, /*copy=*/needed.contains(id));
+    for (const auto& [id, file] : files_) {
+      const at::ScalarType type = placed_type(pipeline_.graph.value(id).type.dtype, placing);
+      const at::Tensor samples = file.narrow(0, sample, count);
+      if (!needed.contains(id))
+        microbatch[id] = samples.to(type);
+      else if (placing.device.is_cpu())
+        microbatch[id] = samples.to(type, /*non_blocking=*/false, /*copy=*/true);
+      else
+        microbatch[id] = copied_ahead(samples, placing.device, type);
+    }
     inputs.samples.push_back(count);
     inputs.loss_scale.push_back(static_cast<double>(count) / static_cast<double>(all));
     sample += count;

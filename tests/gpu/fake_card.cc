@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -85,9 +86,12 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
 };
 
+struct Block {
+  std::size_t size, requested;
+};
 std::mutex block_mutex;
-std::map<void*, std::int64_t> block_sizes;
-c10::CachingAllocator::Stat allocated;
+std::map<void*, Block> blocks;
+c10::CachingAllocator::Stat allocated, requested;
 
 /// Gives and takes blocks of whole 64 bytes, and says so as LibTorch's caching allocators do.
 class Allocator final : public c10::DeviceAllocator {
@@ -98,8 +102,9 @@ class Allocator final : public c10::DeviceAllocator {
     void* block = std::aligned_alloc(64, rounded);
     {
       const std::lock_guard lock(block_mutex);
-      block_sizes[block] = static_cast<std::int64_t>(rounded);
+      blocks[block] = {rounded, size};
       allocated.increase(rounded);
+      requested.increase(size);
     }
     report(block, static_cast<std::int64_t>(rounded));
     return {block, block, &release, card()};
@@ -115,12 +120,19 @@ class Allocator final : public c10::DeviceAllocator {
     c10::CachingDeviceAllocator::DeviceStats statistics;
     const std::lock_guard lock(block_mutex);
     statistics.allocated_bytes[0] = statistics.reserved_bytes[0] = allocated;
+    statistics.requested_bytes[0] = requested;
     return statistics;
   }
   void resetAccumulatedStats(at::DeviceIndex) override {}
   void resetPeakStats(at::DeviceIndex) override {
     const std::lock_guard lock(block_mutex);
     allocated.reset_peak();
+    requested.reset_peak();
+  }
+  std::pair<std::size_t, std::size_t> getMemoryInfo(at::DeviceIndex) override {
+    constexpr std::size_t kAll = std::size_t{1} << 30;
+    const std::lock_guard lock(block_mutex);
+    return {kAll - static_cast<std::size_t>(allocated.current), kAll};
   }
 
  private:
@@ -132,8 +144,10 @@ class Allocator final : public c10::DeviceAllocator {
     std::int64_t bytes = 0;
     {
       const std::lock_guard lock(block_mutex);
-      bytes = block_sizes.extract(block).mapped();
-      allocated.decrease(static_cast<std::size_t>(bytes));
+      const Block gone = blocks.extract(block).mapped();
+      bytes = static_cast<std::int64_t>(gone.size);
+      allocated.decrease(gone.size);
+      requested.decrease(gone.requested);
     }
     report(block, -bytes);
     std::free(block);
@@ -141,7 +155,43 @@ class Allocator final : public c10::DeviceAllocator {
 };
 Allocator allocator;
 
+/// Memory of the host that counts as page-locked: it is known by its address.
+class PinnedAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t size) override {
+    void* block = std::aligned_alloc(64, (size + 63) / 64 * 64);
+    const std::lock_guard lock(mutex_);
+    blocks_[static_cast<char*>(block)] = size;
+    return {block, block, &release, at::kCPU};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t count) const override {
+    default_copy_data(to, from, count);
+  }
+  bool holds(const void* data) {
+    const auto* at = static_cast<const char*>(data);
+    const std::lock_guard lock(mutex_);
+    const auto after = blocks_.upper_bound(const_cast<char*>(at));
+    return after != blocks_.begin() &&
+           at < std::prev(after)->first + std::max<std::size_t>(1, std::prev(after)->second);
+  }
+
+ private:
+  static void release(void* block);
+  std::mutex mutex_;
+  std::map<char*, std::size_t> blocks_;
+};
+PinnedAllocator pinned;
+
+void PinnedAllocator::release(void* block) {
+  const std::lock_guard lock(pinned.mutex_);
+  pinned.blocks_.erase(static_cast<char*>(block));
+  std::free(block);
+}
+
 struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isPinnedPtr(const void* data) const override { return pinned.holds(data); }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return &pinned; }
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(at::DeviceIndex) const override { return true; }
@@ -171,6 +221,12 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
                                            at::dtype_or_default(type));
 }
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
+  {
+    const std::lock_guard lock(log_mutex);
+    ++card_log.copies;
+    if (from.device().is_cpu() && from.numel() > 0 && !pinned.holds(from.data_ptr()))
+      ++card_log.awaited_copies;
+  }
   as_cpu(to).copy_(as_cpu(from));
   return to;
 }
@@ -216,6 +272,11 @@ void refuse_tensors_of_the_cpu(const c10::OperatorHandle& op, const torch::jit::
 }
 
 void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  {
+    const std::lock_guard lock(log_mutex);
+    const bool reads = op.schema().name() == "aten::_local_scalar_dense";
+    ++(reads ? card_log.reads : card_log.kernels);
+  }
   refuse_tensors_of_the_cpu(op, *stack);
   at::native::cpu_fallback(op, stack);
 }
@@ -255,6 +316,19 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
+}
+
+// Autocast by LibTorch's own lists for accelerators.
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
+#define PFEIFE_NARROW(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
+  AT_FORALL_LOWER_PRECISION_FP(PFEIFE_NARROW)
+#undef PFEIFE_NARROW
+#define PFEIFE_WIDE(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
+  AT_FORALL_FP32(PFEIFE_WIDE)
+#undef PFEIFE_WIDE
 }
 
 }  // namespace pfeife::testing

@@ -26,6 +26,10 @@ struct CardLog {
       waits;                            ///< (who waits, for an event of whom)
   std::vector<c10::StreamId> finished;  ///< streams that a thread waited for
   std::vector<c10::StreamId> borrowed;  ///< streams that use memory of others
+  std::size_t kernels = 0;              ///< operators that computed on the card
+  std::size_t copies = 0;               ///< of tensors to, from and on the card
+  std::size_t awaited_copies = 0;       ///< to the card from memory that is not page-locked
+  std::size_t reads = 0;                ///< numbers that the host waited for
 };
 /// Since the last call.
 CardLog take_card_log();

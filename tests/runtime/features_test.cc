@@ -65,7 +65,7 @@ TEST_P(Features, AutocastInBf16DiffersByItsRounding) {
   RunOptions options;
   options.rank.placing.double_precision = false;
   const Outcome exact = run(model.unsplit(4), model.source, options);
-  options.rank.autocast_bf16 = true;
+  options.rank.autocast = at::kBFloat16;
   const Outcome whole = run(model.unsplit(4), model.source, options);
   EXPECT_GT(largest_difference(whole.gradients, exact.gradients), 1e-4) << "computes in bf16";
   const auto terms = norms_of_microbatches(model, 4, options);
