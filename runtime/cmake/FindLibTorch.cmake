@@ -34,7 +34,8 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   # DT_RPATH serves the needs of LibTorch's own libraries too, DT_RUNPATH does not.
   set(_options LINKER:--disable-new-dtags)
   foreach(_d "${_lib}" ${_dirs} ${_cudart_dir})
-    list(APPEND _options "LINKER:-rpath,${_d}" "LINKER:-rpath-link,${_d}")
+    # Not into a program that runs on another machine (tests/gpu/CMakeLists.txt): LibTorch is elsewhere there.
+    list(APPEND _options "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:PFEIFE_BUNDLED>>>:LINKER:-rpath,${_d}>" "LINKER:-rpath-link,${_d}")
   endforeach()
   find_package(Threads REQUIRED)
   add_library(LibTorch::cpu INTERFACE IMPORTED)

@@ -319,9 +319,7 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
 }
 
 // Autocast by LibTorch's own lists for accelerators.
-TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
-  m.fallback(torch::CppFunction::makeFallthrough());
-}
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 #define PFEIFE_NARROW(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
   AT_FORALL_LOWER_PRECISION_FP(PFEIFE_NARROW)

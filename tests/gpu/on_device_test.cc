@@ -185,9 +185,7 @@ PlannedRank planned_and_measured(const Model& model, at::Device device) {
   for (std::int32_t cut = 0; cut + 1 < static_cast<std::int32_t>(layers.size()); ++cut)
     if (layers.layers[static_cast<std::size_t>(cut)].no_cut_after.empty()) legal.push_back(cut);
   const Partition partition{{legal.at(legal.size() / 2)}};
-  DeviceKind kind =
-      read_cluster(std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs/clusters/laptop.yaml")
-          .kinds.front();
+  DeviceKind kind = read_cluster(source_folder() / "configs/clusters/laptop.yaml").kinds.front();
   kind.name = "card";
   const ScheduleSpec spec{"1f1b", 2, 4, 1, {}, {}};
   const Placement placement = placement_for(spec);

@@ -11,6 +11,7 @@
 #include "runtime/device/device.h"
 #include "runtime/execute/rank_pipeline.h"
 #include "runtime/launch/rank_threads.h"
+#include "tests/support/source_folder.h"
 
 namespace pfeife::testing {
 
@@ -23,7 +24,7 @@ inline const std::vector<std::string>& tiny_models() {
 }
 
 inline std::filesystem::path model_path(const std::string& name) {
-  return std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs/models" / (name + ".pt2");
+  return source_folder() / "configs/models" / (name + ".pt2");
 }
 
 /// A model of configs/models with what all its pipelines share.
