@@ -1,13 +1,14 @@
 #include "experiments/baselines.h"
 
+#include "experiments/case_limits.h"
 #include "planner/schedules/families.h"
 #include "planner/search/cuts/min_max.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
 
-Candidate baseline(const std::string& name, const CaseConfig& config, const Layers& layers,
-                   const Cluster& cluster) {
+Evaluation baseline(const std::string& name, const CaseInputs& inputs) {
+  const CaseConfig& config = *inputs.config;
   // One stage a device where the family allows it, otherwise as few as it does.
   ScheduleSpec spec{
       .family = name, .ranks = config.devices, .microbatches = config.microbatches, .loops = 1};
@@ -17,20 +18,26 @@ Candidate baseline(const std::string& name, const CaseConfig& config, const Laye
     refused = refusal(spec);
   }
   const auto impossible = [&](const std::string& reason) {
-    return Candidate{.plan = name, .reason = "not possible: " + reason, .spec = spec};
+    return no_plan(inputs, Origin::Baseline, name, "not possible: " + reason, spec);
   };
   if (refused) return impossible(to_string(*refused, spec));
-  const std::optional<Partition> cuts =
-      equal_time_cuts(layers, placed(placement_for(spec), config), cluster);
+  const std::vector<DeviceId> devices = devices_of(config);
+  Placement placement = placement_for(spec);
+  placement.device_of_rank = devices;
+  const auto cuts = equal_time_cuts(*inputs.layers, placement, *inputs.cluster);
   if (!cuts)
     return impossible("the model cannot be cut into " + std::to_string(spec.stages()) + " stages");
-  if (!family(name).built_for_costs)
-    return candidate_of(name, spec, *cuts, config, layers, cluster);
-  const Problem built{layers, cluster, {spec}, devices_of(config), memory_limits(config, cluster),
-                      *cuts};
-  const SearchOutcome outcome = search(built, {.keep = 1});
-  if (outcome.plans.empty()) return impossible("no order fits into the memory on equal-time cuts");
-  return candidate_of(name, spec, *cuts, config, layers, cluster, {}, outcome.plans.front().order);
+  PlannedSchedule planned{.spec = spec, .partition = *cuts};
+  if (family(name).built_for_costs) {
+    const Problem problem{
+        *inputs.layers, *inputs.cluster, {spec}, devices, memory_limits(config, *inputs.cluster),
+        *cuts};
+    SearchOutcome outcome = search(problem, {.keep = 1});
+    if (outcome.plans.empty())
+      return impossible("no order fits into the memory on equal-time cuts");
+    planned.order = std::move(outcome.plans.front().order);
+  }
+  return estimated_plan(inputs, Origin::Baseline, name, plan_of(planned, devices), false);
 }
 
 }  // namespace pfeife

@@ -84,9 +84,9 @@ std::vector<SettledCase> settled_sizes(const CaseConfig& config, const Layers& l
   return cases;
 }
 
-/// Layers that differ in more than the name of their order.
+/// Layers that differ in their order by name alone.
 bool same_layers(const Layers& a, Layers b) {
-  b.order = a.order;
+  b.order = a.order, b.node_order = a.node_order;
   return a == b;
 }
 

@@ -3,27 +3,22 @@
 #include <tuple>
 #include <variant>
 
-#include "planner/cost/estimator.h"
+#include "experiments/case_limits.h"
 #include "planner/cost/jittered.h"
 #include "planner/cost/memory.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/priced_plan.h"
+#include "planner/ir/error.h"
+#include "planner/search/price/recomputation.h"
 #include "sim/simulator.h"
 
 namespace pfeife {
 namespace {
 
-constexpr Semantics kEstimate{Queues::None, Links::Delay, false};
-
 /// Estimator and lowering agree that a schedule made by this program can run; a given one was
 /// validated before.
 [[noreturn]] void throw_deadlock(const Evaluation& plan, const char* engine) {
-  throw RuntimeFault("case " + plan.config->name + ", plan " + plan.candidate.plan + ": the " +
-                     engine + " finds a deadlock in a schedule that was taken as valid");
-}
-
-DependencyGraph graph_of(const Evaluation& plan, const Semantics& semantics) {
-  return dependencies(plan.candidate.schedule, stage_graph(plan.costs), plan.candidate.placement,
-                      semantics);
+  throw RuntimeFault("case " + plan.of.config->name + ", plan " + plan.name + ": the " + engine +
+                     " finds a deadlock in a schedule that was taken as valid");
 }
 
 Nanoseconds chosen_time(const Evaluation& plan, SelectBy select_by) {
@@ -41,60 +36,90 @@ std::optional<Spread> spread(const std::vector<Nanoseconds>& steps) {
   return Spread{quantile(steps, 0.05), quantile(steps, 0.5), quantile(steps, 0.95)};
 }
 
+/// For plan.yaml.
+const char* words(Origin origin) {
+  switch (origin) {
+    case Origin::Search:
+      return "search";
+    case Origin::Reference:
+      return "reference mode";
+    case Origin::PlanFile:
+      return "given plan";
+    case Origin::ScheduleFile:
+      return "given schedule and cuts";
+    case Origin::Baseline:
+      break;
+  }
+  return "equal-time cuts";
+}
+
+/// What the plan is for, in the words of the config.
+void name_inputs(const CaseConfig& config, Origin origin, Plan& plan) {
+  plan.model = config.model.file.written;
+  plan.cluster = config.cluster.written;
+  plan.training = {config.precision, config.optimizer, plan.training.microbatch_size};
+  plan.found = {{"by", words(origin)}, {"program", "pfeife " PFEIFE_VERSION}};
+}
+
 void store(const SimulationResult& result, const DependencyGraph& graph, Evaluation& plan) {
   if (result.deadlock) throw_deadlock(plan, "simulator");
   plan.simulated = result.trace;
-  add_memory(*plan.simulated, graph, plan.candidate.schedule, plan.costs, plan.candidate.placement);
+  add_memory(*plan.simulated, graph, plan.plan.schedule, plan.costs, plan.plan.placement);
   plan.simulated_spread = spread(result.repetitions);
 }
 
 }  // namespace
 
 bool Evaluation::fits() const {
-  for (std::size_t rank = 0; rank < peak_memory.size(); ++rank)
-    if (peak_memory[rank] > memory_limit[rank]) return false;
+  for (std::size_t rank = 0; rank < plan.peak_memory.size(); ++rank)
+    if (plan.peak_memory[rank] > memory_limit[rank]) return false;
   return possible();
 }
 
-Evaluation estimate_candidate(const CaseConfig& config, const Layers& layers,
-                              const Cluster& cluster, Candidate candidate) {
-  Evaluation plan{&config, &layers, &cluster, std::move(candidate)};
-  plan.memory_limit = memory_limits(config, cluster);
-  if (!plan.possible()) return plan;
-  const Placement& placement = plan.candidate.placement;
-  plan.memory_limit = memory_limits(config, cluster, placement.device_of_rank);
-  plan.costs =
-      stage_costs(layers, plan.candidate.partition, placement, cluster, plan.candidate.recompute);
-  plan.peak_memory = peak_memory(plan.candidate.schedule, plan.costs, placement);
-  const DependencyGraph graph = graph_of(plan, kEstimate);
-  auto outcome = estimate(graph, plan.costs);
-  if (std::holds_alternative<Deadlock>(outcome)) throw_deadlock(plan, "estimator");
-  plan.estimated = std::get<Trace>(std::move(outcome));
-  add_memory(plan.estimated, graph, plan.candidate.schedule, plan.costs, placement);
-  if (const auto& jitter = config.simulation.jitter)
-    plan.estimated_spread = spread(jittered_estimates(graph, plan.costs, placement, cluster,
-                                                      jitter_of(*jitter), jitter->repetitions));
-  return plan;
+Evaluation estimated_plan(const CaseInputs& of, Origin origin, std::string name, Plan plan,
+                          bool lowered) {
+  Evaluation evaluation{.of = of, .origin = origin, .name = std::move(name)};
+  const Cluster& cluster = *of.cluster;
+  name_inputs(*of.config, origin, plan);
+  evaluation.memory_limit = memory_limits(*of.config, cluster, plan.placement.device_of_rank);
+  auto priced = priced_plan(std::move(plan), lowered, *of.layers, cluster);
+  if (std::holds_alternative<Deadlock>(priced)) throw_deadlock(evaluation, "estimator");
+  auto& [in_full, costs, estimated] = std::get<PricedPlan>(priced);
+  if (const auto& jitter = of.config->simulation.jitter)
+    evaluation.estimated_spread =
+        spread(jittered_estimates(executed_graph(in_full, costs), costs, in_full.placement, cluster,
+                                  jitter_of(*jitter), jitter->repetitions));
+  evaluation.plan = std::move(in_full);
+  evaluation.costs = std::move(costs);
+  evaluation.estimated = std::move(estimated);
+  return evaluation;
 }
 
-DependencyGraph executed_graph(const Evaluation& plan) { return graph_of(plan, kEstimate); }
+Evaluation no_plan(const CaseInputs& of, Origin origin, std::string name, std::string reason,
+                   const ScheduleSpec& spec) {
+  Evaluation none{.of = of, .origin = origin, .name = std::move(name), .reason = std::move(reason)};
+  none.plan.spec = spec;
+  none.memory_limit = memory_limits(*of.config, *of.cluster);
+  return none;
+}
 
 void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers) {
   std::vector<Evaluation*> chosen;
   for (Evaluation* plan : plans)
-    if (plan->possible() && plan->config->simulate) chosen.push_back(plan);
+    if (plan->possible() && plan->of.config->simulate) chosen.push_back(plan);
   if (chosen.empty()) return;
   std::vector<DependencyGraph> graphs;
   graphs.reserve(chosen.size());
   std::vector<SimulationJob> jobs;
   for (Evaluation* plan : chosen) {
-    const SimulationSettings& settings = plan->config->simulation;
-    graphs.push_back(graph_of(*plan, {settings.queues, settings.links, false}));
-    SimulationJob job{.name = plan->config->name + ", " + plan->candidate.plan,
+    const SimulationSettings& settings = plan->of.config->simulation;
+    graphs.push_back(dependencies(plan->plan.schedule, stage_graph(plan->costs),
+                                  plan->plan.placement, {settings.queues, settings.links, false}));
+    SimulationJob job{.name = plan->of.config->name + ", " + plan->name,
                       .graph = &graphs.back(),
                       .costs = &plan->costs,
-                      .placement = &plan->candidate.placement,
-                      .cluster = plan->cluster,
+                      .placement = &plan->plan.placement,
+                      .cluster = plan->of.cluster,
                       .launch_overhead = settings.launch_overhead,
                       .jitter = {},
                       .repetitions = 0,
@@ -108,6 +133,13 @@ void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers) {
   const std::vector<SimulationResult> results =
       simulate_all(jobs, {.workers = workers, .progress = {}});
   for (std::size_t i = 0; i < chosen.size(); ++i) store(results[i], graphs[i], *chosen[i]);
+}
+
+std::string knobs(const Plan& plan) {
+  std::string text = knobs(plan.spec);
+  const std::string recomputed = recomputed_text(plan.recompute);
+  if (!recomputed.empty()) text += (text.empty() ? "" : ", ") + recomputed;
+  return text;
 }
 
 std::optional<Nanoseconds> p95(const Evaluation& plan) {

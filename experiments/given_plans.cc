@@ -1,5 +1,6 @@
 #include "experiments/given_plans.h"
 
+#include "experiments/case_limits.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
@@ -10,54 +11,43 @@
 namespace pfeife {
 namespace {
 
-/// Refuses a schedule, lowered or compute-only, that does not do what the model needs.
-void check_given(const Schedule& schedule, bool lowered, const ScheduleSpec& spec,
-                 const CaseConfig& config, const StageCosts& costs) {
-  const Requirements needs{stage_graph(costs), spec.microbatches, lowered};
-  const std::vector<Violation> violations = validate(schedule, needs);
-  if (violations.empty()) return;
-  const Violation& first = violations.front();
-  throw ConfigError(config.plan.file->where, "\"" + config.plan.file->written +
-                                                 "\" cannot run: rank " + to_string(first.rank) +
-                                                 ", cell " + std::to_string(first.position) + ": " +
-                                                 first.message + "; see pfeife-schedule validate");
-}
+struct Given {
+  Plan plan;  ///< its choices
+  Origin origin = Origin::PlanFile;
+  bool lowered = true;
+};
 
-}  // namespace
-
-Candidate from_schedule(const CaseConfig& config, const Layers& layers, const Cluster& cluster) {
+Given read_given_schedule(const CaseInputs& inputs) {
+  const CaseConfig& config = *inputs.config;
   const InputFile& file = *config.plan.file;
-  Schedule schedule = read_schedule_file(file.path);
-  const std::optional<Placement> placement = placement_of(schedule);
+  Given given{.origin = Origin::ScheduleFile};
+  Plan& plan = given.plan;
+  plan.schedule = read_schedule_file(file.path);
+  given.lowered = has_transfers(plan.schedule);
+  const std::optional<Placement> placement = placement_of(plan.schedule);
   if (!placement)
     throw ConfigError(file.where,
                       "\"" + file.written + "\" has a stage on two ranks, or misses one");
-  const Partition partition = *given_cuts(config, layers);
-  if (partition.stages() != placement->stages())
+  plan.partition = *given_cuts(config, *inputs.layers);
+  if (plan.partition.stages() != placement->stages())
     throw ConfigError(config.plan.cuts_where, "plan.cuts: the cuts make " +
-                                                  std::to_string(partition.stages()) +
+                                                  std::to_string(plan.partition.stages()) +
                                                   " stages, \"" + file.written + "\" has " +
                                                   std::to_string(placement->stages()));
-  Candidate candidate{.plan = "planned",
-                      .reason = "",
-                      .spec = {.family = "file",
-                               .ranks = schedule.ranks(),
-                               .microbatches = microbatch_count(schedule),
-                               .loops = placement->stages() / schedule.ranks()},
-                      .partition = partition,
-                      .placement = placed(*placement, config),
-                      .schedule = {},
-                      .recompute = {}};
-  const StageCosts costs = stage_costs(layers, candidate.partition, candidate.placement, cluster);
-  const bool lowered = has_transfers(schedule);
-  check_given(schedule, lowered, candidate.spec, config, costs);
-  candidate.schedule = lowered ? schedule : lower(schedule, costs, candidate.placement);
-  return candidate;
+  plan.spec = {.family = "file",
+               .ranks = plan.schedule.ranks(),
+               .microbatches = microbatch_count(plan.schedule),
+               .loops = placement->stages() / plan.schedule.ranks()};
+  plan.placement = *placement;
+  plan.placement.device_of_rank = devices_of(config);
+  return given;
 }
 
-Candidate from_plan(const CaseConfig& config, const Layers& layers, const Cluster& cluster) {
-  const InputFile& file = *config.plan.file;
-  const Plan plan = read_plan(file.path);
+Given read_given_plan(const CaseInputs& inputs) {
+  const Layers& layers = *inputs.layers;
+  const Cluster& cluster = *inputs.cluster;
+  const InputFile& file = *inputs.config->plan.file;
+  Plan plan = read_plan(file.path);
   if (plan.model_digest != layers.digest)
     throw ConfigError(file.where, "\"" + file.written + "\" was made for another model (\"" +
                                       plan.model + "\" with digest " +
@@ -72,11 +62,35 @@ Candidate from_plan(const CaseConfig& config, const Layers& layers, const Cluste
     if (device.index() >= cluster.devices())
       throw ConfigError(file.where, "\"" + file.written + "\" uses device " + to_string(device) +
                                         ", the cluster has " + std::to_string(cluster.devices()));
-  Candidate candidate{"planned",     "", plan.spec, plan.partition, plan.placement, plan.schedule,
-                      plan.recompute};
-  check_given(plan.schedule, true, plan.spec, config,
-              stage_costs(layers, plan.partition, plan.placement, cluster));
-  return candidate;
+  return {.plan = std::move(plan)};
+}
+
+Given read_given(const CaseInputs& inputs) {
+  return inputs.config->plan.source == PlanSettings::Source::PlanFile ? read_given_plan(inputs)
+                                                                      : read_given_schedule(inputs);
+}
+
+}  // namespace
+
+void check_given(const CaseInputs& inputs) {
+  const Given given = read_given(inputs);
+  const Plan& plan = given.plan;
+  const StageCosts costs =
+      stage_costs(*inputs.layers, plan.partition, plan.placement, *inputs.cluster, plan.recompute);
+  const Requirements needs{stage_graph(costs), plan.spec.microbatches, given.lowered};
+  const std::vector<Violation> violations = validate(plan.schedule, needs);
+  if (violations.empty()) return;
+  const Violation& first = violations.front();
+  const InputFile& file = *inputs.config->plan.file;
+  throw ConfigError(file.where, "\"" + file.written + "\" cannot run: rank " +
+                                    to_string(first.rank) + ", cell " +
+                                    std::to_string(first.position) + ": " + first.message +
+                                    "; see pfeife-schedule validate");
+}
+
+Evaluation given_plan(const CaseInputs& inputs) {
+  Given given = read_given(inputs);
+  return estimated_plan(inputs, given.origin, kPlanned, std::move(given.plan), given.lowered);
 }
 
 }  // namespace pfeife

@@ -1,15 +1,15 @@
 // Plans and schedules that a config names instead of having them searched.
 #pragma once
 
-#include "experiments/candidate.h"
+#include "experiments/evaluate.h"
 
 namespace pfeife {
 
-/// A schedule from a file, lowered if it has no transfers, on given cuts. Errors: ConfigError if
-/// it does not fit the model or cannot run.
-Candidate from_schedule(const CaseConfig& config, const Layers& layers, const Cluster& cluster);
+/// Refuses a given plan that is of another model, and a given schedule or plan that does not fit
+/// its cuts or cannot run. Errors: ConfigError.
+void check_given(const CaseInputs& inputs);
 
-/// A plan from a file. Errors: ConfigError if it is of another model, or cannot run.
-Candidate from_plan(const CaseConfig& config, const Layers& layers, const Cluster& cluster);
+/// The plan that the config names, or its schedule on its cuts, of a case that passed check_given.
+Evaluation given_plan(const CaseInputs& inputs);
 
 }  // namespace pfeife

@@ -45,25 +45,26 @@ const Cluster& Inputs::cluster(const InputFile& file) {
   return clusters_.emplace(key, read_cluster(file.path, file.replaced)).first->second;
 }
 
-Inputs::Model Inputs::read_archive(const CaseConfig& config) {
+Layers Inputs::read_archive(const CaseConfig& config) {
   Graph graph = read_pt2(config.model.file.path, config.microbatch_size);
-  Model model;
+  std::vector<NodeId> node_order;
   const std::string order = order_of(config);
   if (order != "captured") {
-    model.node_order = linear_order(graph, order);
-    graph = reordered(graph, model.node_order);
+    node_order = linear_order(graph, order);
+    graph = reordered(graph, node_order);
   }
   const Training training{config.precision, config.optimizer, graph.microbatch_size};
   std::vector<Profile> profiles;
   for (const DeviceKind& kind : cluster(config.cluster).kinds)
     profiles.push_back(config.profile ? measured_profile(config, graph, training, kind)
                                       : roofline_profile(graph, kind, training));
-  model.layers = layers_from_graph(graph, profiles);
-  model.layers.order = order;
-  return model;
+  Layers layers = layers_from_graph(graph, profiles);
+  layers.order = order;
+  layers.node_order = std::move(node_order);
+  return layers;
 }
 
-Inputs::Model Inputs::read_model(const CaseConfig& config) {
+Layers Inputs::read_model(const CaseConfig& config) {
   const ModelInput& model = config.model;
   const Training training{config.precision, config.optimizer, config.microbatch_size.value_or(1)};
   const ImportOptions options{.device_kinds = cluster(config.cluster).kinds.size(),
@@ -72,19 +73,17 @@ Inputs::Model Inputs::read_model(const CaseConfig& config) {
     case ModelFormat::Pt2:
       return read_archive(config);
     case ModelFormat::Table:
-      return {
-          read_layer_table(model.file.path,
-                           model.skips ? std::optional(model.skips->path) : std::nullopt, options),
-          {}};
+      return read_layer_table(
+          model.file.path, model.skips ? std::optional(model.skips->path) : std::nullopt, options);
     case ModelFormat::PipeDream:
-      return {read_pipedream_profile(model.file.path, options), {}};
+      return read_pipedream_profile(model.file.path, options);
     case ModelFormat::Piper:
-      return {read_piper_profile(model.file.path, model.time_unit, options), {}};
+      return read_piper_profile(model.file.path, model.time_unit, options);
   }
   return {};
 }
 
-const Inputs::Model& Inputs::model(const CaseConfig& config) {
+const Layers& Inputs::layers(const CaseConfig& config) {
   std::string key = config.model.file.path.string() + "\n" + to_string(config.model.format) + "\n" +
                     key_of(config.cluster) + "\n" + to_string(config.precision) + "\n" +
                     to_string(config.optimizer) + "\n" +
@@ -95,13 +94,6 @@ const Inputs::Model& Inputs::model(const CaseConfig& config) {
   const auto found = models_.find(key);
   if (found != models_.end()) return found->second;
   return models_.emplace(key, read_model(config)).first->second;
-}
-
-const Layers& Inputs::layers(const CaseConfig& config) { return model(config).layers; }
-
-const std::vector<NodeId>& Inputs::node_order(const CaseConfig& config) {
-  const std::lock_guard lock(other_sizes_);
-  return model(config).node_order;
 }
 
 const Layers* Inputs::other_layers(const CaseConfig& config) {

@@ -25,28 +25,18 @@ class Inputs {
   /// size: only archives with a symbolic batch do. May be called from several threads.
   const Layers* other_layers(const CaseConfig& config);
 
-  /// [position] captured number of the graph's node in the order of a case whose layers were read;
-  /// empty = as captured.
-  const std::vector<NodeId>& node_order(const CaseConfig& config);
-
   /// SHA-256 of everything that decides a case: the resolved config, the bytes of every file,
   /// the sources of this program (source_digest.h).
   std::string digest(const CaseConfig& config);
 
  private:
-  /// The model of a case, and the order of its nodes.
-  struct Model {
-    Layers layers;
-    std::vector<NodeId> node_order;
-  };
-  const Model& model(const CaseConfig& config);
-  Model read_archive(const CaseConfig& config);
-  Model read_model(const CaseConfig& config);
+  Layers read_archive(const CaseConfig& config);
+  Layers read_model(const CaseConfig& config);
   const std::string& file_digest(const std::filesystem::path& file);
 
   std::mutex other_sizes_;                   // of layers_of
   std::map<std::string, Cluster> clusters_;  // by file and what is replaced
-  std::map<std::string, Model> models_;      // by what they are made from
+  std::map<std::string, Layers> models_;     // by what they are made from
   std::map<std::filesystem::path, std::string> digests_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "experiments/child.h"
 #include "experiments/other_programs.h"
+#include "planner/cost/priced_plan.h"
 
 namespace pfeife {
 namespace {
@@ -49,13 +50,13 @@ void measure_plan(Evaluation& plan, const std::filesystem::path& folder) {
   std::filesystem::remove(result, ignored);
   try {
     const OtherPrograms others;
-    run_child(
-        find_pfeife_run(),
-        {"train", (folder / "plan.yaml").string(), "--model", plan.config->model.file.path.string(),
-         "--steps", std::to_string(plan.config->measurement.steps), "--out", result.string()},
-        folder / "measurement.log");
+    run_child(find_pfeife_run(),
+              {"train", (folder / "plan.yaml").string(), "--model",
+               plan.of.config->model.file.path.string(), "--steps",
+               std::to_string(plan.of.config->measurement.steps), "--out", result.string()},
+              folder / "measurement.log");
     plan.others = others.processors();
-    plan.measurement = read_measurement(result, executed_graph(plan));
+    plan.measurement = read_measurement(result, executed_graph(plan.plan, plan.costs));
   } catch (const std::exception& error) {
     plan.measure_failure = error.what();
   }

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "experiments/baselines.h"
+#include "experiments/case_limits.h"
 #include "experiments/given_plans.h"
 #include "experiments/searched_plans.h"
 #include "planner/schedules/families.h"
@@ -73,62 +74,55 @@ void check_durations(const CaseConfig& config, const Layers& layers, const Clust
 
 }  // namespace
 
-void check_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster) {
-  for (const DeviceId device : config.plan.devices)
-    if (device.index() >= cluster.devices())
-      throw ConfigError(config.plan.devices_where, "plan.devices: device " + to_string(device) +
-                                                       " is not in the cluster, which has " +
-                                                       std::to_string(cluster.devices()) +
-                                                       " (0 to " +
-                                                       std::to_string(cluster.devices() - 1) + ")");
-  for (const DeviceId device : devices_of(config))
-    if (config.plan.reserve && memory_limit(config, cluster, device) <= Bytes{0})
-      throw ConfigError(config.plan.reserve_where, "plan.reserve: it leaves nothing of the " +
-                                                       to_string(cluster.kind(device).memory) +
-                                                       " of device " + to_string(device) +
-                                                       "; reserve less");
-  check_durations(config, layers, cluster);
-  switch (config.plan.source) {
-    case PlanSettings::Source::Search:
-      check_searched(config, layers);
-      break;
-    case PlanSettings::Source::PlanFile:
-      from_plan(config, layers, cluster);
-      break;
-    case PlanSettings::Source::ScheduleFile:
-      from_schedule(config, layers, cluster);
-      break;
-  }
+void check_case(const CaseInputs& inputs) {
+  const auto& [config, layers, cluster] = inputs;
+  for (const DeviceId device : config->plan.devices)
+    if (device.index() >= cluster->devices())
+      throw ConfigError(config->plan.devices_where,
+                        "plan.devices: device " + to_string(device) +
+                            " is not in the cluster, which has " +
+                            std::to_string(cluster->devices()) + " (0 to " +
+                            std::to_string(cluster->devices() - 1) + ")");
+  for (const DeviceId device : devices_of(*config))
+    if (config->plan.reserve && memory_limit(*config, *cluster, device) <= Bytes{0})
+      throw ConfigError(config->plan.reserve_where, "plan.reserve: it leaves nothing of the " +
+                                                        to_string(cluster->kind(device).memory) +
+                                                        " of device " + to_string(device) +
+                                                        "; reserve less");
+  check_durations(*config, *layers, *cluster);
+  if (config->plan.source == PlanSettings::Source::Search)
+    check_searched(*config, *layers);
+  else
+    check_given(inputs);
 }
 
-CasePlans plan_case(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                    const LayersOf& layers_of, std::size_t keep, std::size_t threads,
-                    const std::function<void(double)>& progress) {
-  CasePlans plans;
-  plans.settled = std::make_shared<const CaseConfig>(config);
-  plans.layers = &layers;
+EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std::size_t keep,
+                        std::size_t threads, const std::function<void(double)>& progress) {
+  EvaluatedCase plans;
+  plans.config = inputs.config;
   const auto started = std::chrono::steady_clock::now();
-  switch (config.plan.source) {
-    case PlanSettings::Source::Search:
-      search_plans(config, layers, cluster, layers_of,
-                   {.keep = keep,
-                    .iterations = config.plan.iterations,
-                    .threads = threads,
-                    .certificate = true,
-                    .progress = progress},
-                   plans);
-      break;
-    case PlanSettings::Source::PlanFile:
-      plans.planned.push_back(from_plan(config, layers, cluster));
-      break;
-    case PlanSettings::Source::ScheduleFile:
-      plans.planned.push_back(from_schedule(config, layers, cluster));
-      break;
+  CaseInputs settled = inputs;
+  if (inputs.config->plan.source == PlanSettings::Source::Search) {
+    settled = search_plans(inputs, layers_of,
+                           {.keep = keep,
+                            .iterations = inputs.config->plan.iterations,
+                            .threads = threads,
+                            .certificate = true,
+                            .progress = progress},
+                           plans);
+  } else {
+    plans.settled = std::make_shared<const CaseConfig>(*inputs.config);
+    settled.config = plans.settled.get();
+    plans.planned.push_back(given_plan(settled));
   }
   plans.search.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  for (const std::string& name : config.baselines)
-    plans.baselines.push_back(baseline(name, *plans.settled, *plans.layers, cluster));
+  for (Evaluation& planned : plans.planned) {
+    planned.plan.bound = plans.search.bound;
+    planned.plan.found["candidates"] = std::to_string(plans.search.candidates);
+  }
+  for (const std::string& name : inputs.config->baselines)
+    plans.baselines.push_back(baseline(name, settled));
   return plans;
 }
 

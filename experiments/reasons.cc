@@ -10,11 +10,11 @@ namespace pfeife {
 namespace {
 
 /// What the schedule and its recomputation are called in the lists of a record.
-std::string listed_name(const Candidate& candidate) {
+std::string listed_name(const Plan& plan) {
   ResultRow row;
-  row.family = candidate.spec.family;
-  row.stages_per_rank = candidate.spec.loops;
-  row.knobs = knobs(candidate);
+  row.family = plan.spec.family;
+  row.stages_per_rank = plan.spec.loops;
+  row.knobs = knobs(plan);
   return schedule_name(row);
 }
 
@@ -40,7 +40,7 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
   for (const SelectBy way : ways) {
     PlanChoice choice{.by = to_string(way), .number = select(evaluated.planned, way)};
     const Evaluation& plan = evaluated.planned[choice.number];
-    choice.schedule = listed_name(plan.candidate);
+    choice.schedule = listed_name(plan.plan);
     choice.estimate = step_time(plan.estimated);
     if (plan.simulated) choice.simulate = step_time(*plan.simulated);
     choice.p95 = p95(plan);
@@ -55,8 +55,8 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   const Nanoseconds chosen = step_time(evaluated.planned[evaluated.chosen].estimated);
   for (const Evaluation& plan : evaluated.planned) {
     if (&plan == &evaluated.planned[evaluated.chosen]) continue;
-    lost.push_back({listed_name(plan.candidate), slower_text(step_time(plan.estimated) - chosen),
-                    std::nullopt});
+    lost.push_back(
+        {listed_name(plan.plan), slower_text(step_time(plan.estimated) - chosen), std::nullopt});
   }
   for (const Rejected& one : evaluated.search.rejected)
     lost.push_back({listed_name({.spec = one.spec}),
@@ -70,9 +70,9 @@ std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
   if (!plan.possible()) return judged;
   for (Alternative& one : judged) {
     if (one.reason.empty()) {  // the chosen plan is of this one
-      one.schedule = listed_name(plan.candidate);
+      one.schedule = listed_name(plan.plan);
       one.estimate = step_time(plan.estimated);
-      one.peak_memory = std::ranges::max(plan.peak_memory);
+      one.peak_memory = std::ranges::max(plan.plan.peak_memory);
     } else {
       const std::string ruled_out =
           one.bound ? ruled_out_text(to_string(rounded_down(*one.bound, 4))) : "";

@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "experiments/record.h"
+#include "experiments/evaluated_case.h"
+#include "planner/ir/case_record.h"
 
 namespace pfeife {
 

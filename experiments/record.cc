@@ -15,7 +15,6 @@
 #include "planner/io/plan/stage_file.h"
 #include "planner/io/plan/torch_script.h"
 #include "planner/io/results/chrome_trace.h"
-#include "planner/search/price/recomputation.h"
 #include "plots/timeline.h"
 
 namespace pfeife {
@@ -43,45 +42,27 @@ void add_bound(const Bound& bound, ResultRow& row) {
 
 /// With what did not come from the search, which everything that shows a plan says.
 std::string knobs_of(const Evaluation& plan) {
-  std::string text = knobs(plan.candidate);
-  const PlanSettings& settings = plan.config->plan;
-  if (plan.candidate.plan != "planned") return text;
-  const bool given = settings.source != PlanSettings::Source::Search;
-  if (given || settings.reference)
-    text += std::string(text.empty() ? "" : ", ") + (given ? "search=none" : "search=reference");
-  return text;
-}
-
-/// How a plan came about, for plan.yaml.
-const char* found_by(const Evaluation& plan) {
-  const PlanSettings& settings = plan.config->plan;
-  if (plan.candidate.plan != "planned") return "equal-time cuts";
-  switch (settings.source) {
-    case PlanSettings::Source::PlanFile:
-      return "given plan";
-    case PlanSettings::Source::ScheduleFile:
-      return "given schedule and cuts";
-    case PlanSettings::Source::Search:
-      break;
-  }
-  return settings.reference ? "reference mode" : "search";
+  const std::string text = knobs(plan.plan);
+  const bool given = plan.origin == Origin::PlanFile || plan.origin == Origin::ScheduleFile;
+  if (!given && plan.origin != Origin::Reference) return text;
+  return text + (text.empty() ? "" : ", ") + (given ? "search=none" : "search=reference");
 }
 
 ResultRow row_of(const Evaluation& plan) {
-  const CaseConfig& config = *plan.config;
-  const ScheduleSpec& spec = plan.candidate.spec;
+  const CaseConfig& config = *plan.of.config;
+  const ScheduleSpec& spec = plan.plan.spec;
   ResultRow row;
   row.case_name = config.name;
-  row.plan = plan.candidate.plan;
+  row.plan = plan.name;
   row.family = spec.family;
   row.devices = config.devices;
   row.microbatches = config.microbatches;
-  row.microbatch_size = plan.layers->microbatch_size;
+  row.microbatch_size = plan.of.layers->microbatch_size;
   for (const Bytes limit : plan.memory_limit)
     if (row.memory_limit.value == 0 || limit < row.memory_limit) row.memory_limit = limit;
   if (!plan.possible()) return row;
   row.stages_per_rank = spec.loops;
-  row.cuts = plan.candidate.partition.cuts;
+  row.cuts = plan.plan.partition.cuts;
   row.knobs = knobs_of(plan);
   row.estimate = step_time(plan.estimated);
   if (plan.simulated) row.simulate = step_time(*plan.simulated);
@@ -94,31 +75,9 @@ ResultRow row_of(const Evaluation& plan) {
   if (plan.measurement) row.measure = plan.measurement->quantile(0.5);
   add_rates(plan, row);
   row.peak_memory = Bytes{0};
-  for (const Bytes peak : plan.peak_memory) row.peak_memory = std::max(*row.peak_memory, peak);
+  for (const Bytes peak : plan.plan.peak_memory) row.peak_memory = std::max(*row.peak_memory, peak);
   row.feasible = plan.fits();
   return row;
-}
-
-/// Names of what lies left of each cut, for people who read the plan.
-std::vector<std::string> cut_names(const Evaluation& plan) {
-  std::vector<std::string> names;
-  for (const std::int32_t cut : plan.candidate.partition.cuts) {
-    const Layer& layer = plan.layers->layers[static_cast<std::size_t>(cut)];
-    names.push_back(layer.module_path.empty() ? layer.name : layer.module_path);
-  }
-  return names;
-}
-
-/// The graph's last node left of each cut; nothing for models without a graph.
-std::vector<std::int32_t> cut_nodes(const Evaluation& plan) {
-  std::vector<std::int32_t> nodes;
-  for (const std::int32_t cut : plan.candidate.partition.cuts) {
-    auto layer = static_cast<std::size_t>(cut);
-    while (layer > 0 && plan.layers->layers[layer].nodes.empty()) --layer;
-    if (plan.layers->layers[layer].nodes.empty()) return {};
-    nodes.push_back(plan.layers->layers[layer].nodes.back().value);
-  }
-  return nodes;
 }
 
 std::optional<MeasuredRun> measured_run(const Evaluation& plan) {
@@ -140,7 +99,7 @@ std::vector<StageCompute> stages_of(const Evaluation& plan) {
   std::vector<StageCompute> stages;
   for (std::size_t s = 0; s < plan.costs.stages.size(); ++s) {
     const StageCost& cost = plan.costs.stages[s];
-    stages.push_back({plan.candidate.placement.rank_of_stage[s], cost.forward,
+    stages.push_back({plan.plan.placement.rank_of_stage[s], cost.forward,
                       cost.backward_input + cost.backward_weight});
   }
   return stages;
@@ -149,8 +108,8 @@ std::vector<StageCompute> stages_of(const Evaluation& plan) {
 PlanRecord plan_record(const Evaluation& plan) {
   PlanRecord record;
   record.row = row_of(plan);
-  record.reason = plan.candidate.reason;
-  record.peak_memory = plan.peak_memory;
+  record.reason = plan.reason;
+  record.peak_memory = plan.plan.peak_memory;
   record.memory_limit = plan.memory_limit;
   if (!plan.possible()) return record;
   if (const auto& spread = plan.simulated_spread) {
@@ -160,38 +119,10 @@ PlanRecord plan_record(const Evaluation& plan) {
   for (std::size_t rank = 0; rank < plan.best().ranks; ++rank)
     record.attribution.push_back(attribution(plan.best(), RankId{rank}));
   record.critical_rank = critical_rank(plan.best());
-  record.cut_names = cut_names(plan);
+  record.cut_names = plan.plan.cut_modules;
   record.stages = stages_of(plan);
   record.measured = measured_run(plan);
   return record;
-}
-
-Plan plan_of(const Evaluation& evaluation, const EvaluatedCase& evaluated) {
-  const CaseConfig& config = *evaluation.config;
-  const bool planned = evaluation.candidate.plan == "planned";
-  Plan plan;
-  plan.model = config.model.file.written;
-  plan.model_digest = evaluation.layers->digest;
-  plan.cluster = config.cluster.written;
-  plan.cluster_digest = evaluation.cluster->digest;
-  plan.order = evaluation.layers->order;
-  plan.node_order = evaluated.node_order;
-  plan.training = {config.precision, config.optimizer, evaluation.layers->microbatch_size};
-  plan.partition = evaluation.candidate.partition;
-  plan.cut_modules = cut_names(evaluation);
-  plan.cut_nodes = cut_nodes(evaluation);
-  plan.spec = evaluation.candidate.spec;
-  plan.placement = evaluation.candidate.placement;
-  plan.schedule = evaluation.candidate.schedule;
-  plan.recompute = evaluation.candidate.recompute;
-  plan.recompute.resize(plan.partition.stages(), false);
-  plan.estimate = step_time(evaluation.estimated);
-  plan.peak_memory = evaluation.peak_memory;
-  if (planned) plan.bound = evaluated.search.bound;
-  plan.found["by"] = found_by(evaluation);
-  plan.found["program"] = "pfeife " PFEIFE_VERSION;
-  if (planned) plan.found["candidates"] = std::to_string(evaluated.search.candidates);
-  return plan;
 }
 
 std::vector<Trace> traces_of(const Evaluation& plan) {
@@ -202,30 +133,29 @@ std::vector<Trace> traces_of(const Evaluation& plan) {
 }
 
 /// What torch.distributed.pipelining needs to run the plan, or why it cannot.
-void write_for_torch(const std::filesystem::path& folder, const Evaluation& evaluation,
-                     const Plan& plan) {
+void write_for_torch(const std::filesystem::path& folder, const Evaluation& plan) {
   const char* const name = "schedule_torch.csv";
-  std::string why_not = torch_refusal(*evaluation.layers, plan), schedule;
+  std::string why_not = torch_refusal(*plan.of.layers, plan.plan), schedule;
   try {
-    schedule = write_schedule(plan.schedule, Reader::Torch);
+    schedule = write_schedule(plan.plan.schedule, Reader::Torch);
   } catch (const ConfigError& error) {
     if (why_not.empty()) why_not = error.what();
   }
-  const auto points = split_points(*evaluation.layers, plan.partition);
+  const auto points = split_points(*plan.of.layers, plan.plan.partition);
   if (why_not.empty()) {
     write_file(folder / name, schedule);
     if (std::ranges::all_of(points, [](const SplitPoint& p) { return p.why_not.empty(); }))
       write_file(folder / "run_in_torch.py", torch_script());
   }
   write_file(folder / "split_points.json",
-             split_points_text(*evaluation.layers, plan, why_not.empty() ? name : "", why_not));
+             split_points_text(*plan.of.layers, plan.plan, why_not.empty() ? name : "", why_not));
 }
 
 void draw(const std::filesystem::path& folder, const Evaluation& plan) {
   const std::vector<Trace> traces = traces_of(plan);
   TimelineOptions options;
   options.title = schedule_name(row_of(plan));
-  options.subtitle = plan.config->name;
+  options.subtitle = plan.of.config->name;
   options.memory_limits = plan.memory_limit;
   write_file(folder / "timeline.svg", timeline_svg(traces, options));
   std::ostringstream trace;
@@ -234,13 +164,6 @@ void draw(const std::filesystem::path& folder, const Evaluation& plan) {
 }
 
 }  // namespace
-
-std::string knobs(const Candidate& candidate) {
-  std::string text = knobs(candidate.spec);
-  const std::string recomputed = recomputed_text(candidate.recompute);
-  if (!recomputed.empty()) text += (text.empty() ? "" : ", ") + recomputed;
-  return text;
-}
 
 CaseRecord record_of(const EvaluatedCase& evaluated) {
   CaseRecord record;
@@ -251,9 +174,9 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   record.digest = evaluated.digest;
   record.resolved = resolved_text(*evaluated.config);
   const Evaluation& chosen = evaluated.planned[evaluated.chosen];
-  record.notes = chosen.layers->notes;
-  record.notes.insert(record.notes.end(), chosen.cluster->notes.begin(),
-                      chosen.cluster->notes.end());
+  record.notes = chosen.of.layers->notes;
+  record.notes.insert(record.notes.end(), chosen.of.cluster->notes.begin(),
+                      chosen.of.cluster->notes.end());
   record.plans.push_back(plan_record(chosen));
   record.plans.front().row.search_s = evaluated.search.seconds;
   record.plans.front().row.candidates = evaluated.search.candidates;
@@ -283,22 +206,20 @@ std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated) {
 
 void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
   std::vector<std::string> names;
-  for (const Evaluation* plan : kept_plans(evaluated)) names.push_back(plan->candidate.plan);
+  for (const Evaluation* plan : kept_plans(evaluated)) names.push_back(plan->name);
   const auto& input = evaluated.config->plan.file;
   remove_old_plans(folder, names, input ? input->path : "");
-  for (const Evaluation* evaluation : kept_plans(evaluated)) {
-    const Plan plan = plan_of(*evaluation, evaluated);
-    write_plan(folder / evaluation->candidate.plan, plan);
-    write_file(folder / evaluation->candidate.plan / "stages.csv",
-               stages_text(evaluation->costs, evaluation->candidate.placement));
-    write_for_torch(folder / evaluation->candidate.plan, *evaluation, plan);
+  for (const Evaluation* plan : kept_plans(evaluated)) {
+    write_plan(folder / plan->name, plan->plan);
+    write_file(folder / plan->name / "stages.csv", stages_text(plan->costs, plan->plan.placement));
+    write_for_torch(folder / plan->name, *plan);
   }
   const InputFile& cluster = evaluated.config->cluster;
   if (cluster.replaced.empty())
     std::filesystem::remove(folder / "cluster.yaml");
   else
     write_file(folder / "cluster.yaml", cluster_text(cluster.path, cluster.replaced));
-  const std::filesystem::path proof = folder / "planned" / "certificate.txt";
+  const std::filesystem::path proof = folder / kPlanned / "certificate.txt";
   if (const auto& certificate = evaluated.search.certificate)
     write_file(proof, certificate_text(*certificate));
   else
@@ -306,7 +227,7 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
 }
 
 void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
-  for (const Evaluation* plan : kept_plans(evaluated)) draw(folder / plan->candidate.plan, *plan);
+  for (const Evaluation* plan : kept_plans(evaluated)) draw(folder / plan->name, *plan);
 }
 
 }  // namespace pfeife

@@ -5,24 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "experiments/evaluate.h"
+#include "experiments/evaluated_case.h"
 #include "planner/io/results/results.h"
 
 namespace pfeife {
-
-/// All plans of a case, evaluated.
-struct EvaluatedCase {
-  const CaseConfig* config = nullptr;
-  std::shared_ptr<const CaseConfig> settled;  ///< with nothing left open: that of the plans
-  std::string digest;
-  std::vector<NodeId> node_order;  ///< Plan::node_order
-  std::size_t chosen = 0;          ///< of `planned`
-  std::vector<Evaluation> planned, baselines;
-  SearchFindings search;
-};
-
-/// Those of its schedule, and which stages are recomputed: "prefetch=3, recompute=0".
-std::string knobs(const Candidate& candidate);
 
 /// The record of a case: the chosen plan first, then the baselines.
 CaseRecord record_of(const EvaluatedCase& evaluated);

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "experiments/case_limits.h"
+#include "experiments/choices.h"
 #include "experiments/search_share.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
 #include "planner/search/orders/pareto.h"
 #include "planner/search/reference/reference.h"
+#include "planner/search/search.h"
 
 namespace pfeife {
 namespace {
@@ -184,9 +187,11 @@ void check_searched(const CaseConfig& config, const Layers& layers) {
     check_size(settled.config, schedules_of(settled.config, given_cuts(config, layers)));
 }
 
-void search_plans(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                  const LayersOf& layers_of, const SearchOptions& options, CasePlans& plans) {
-  const std::vector<SettledCase> cases = settled_cases(config, layers, layers_of);
+CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
+                        const SearchOptions& options, EvaluatedCase& plans) {
+  const CaseConfig& config = *inputs.config;
+  const Cluster& cluster = *inputs.cluster;
+  const std::vector<SettledCase> cases = settled_cases(config, *inputs.layers, layers_of);
   std::vector<Problem> problems;
   for (const SettledCase& settled : cases) problems.push_back(problem_of(settled, cluster));
   SettledSearch found = search_settled(cases, problems, options,
@@ -195,17 +200,18 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
                                        });
   SearchOutcome& outcome = found.outcome;
   plans.settled = std::make_shared<const CaseConfig>(found.best.config);
-  plans.layers = found.best.layers;
+  const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
+  const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   plans.search.alternatives = std::move(found.alternatives);
-  for (PlannedSchedule& planned : outcome.plans)
-    plans.planned.push_back(candidate_of("planned", planned.spec, planned.partition, *plans.settled,
-                                         *plans.layers, cluster, planned.recompute, planned.order));
+  for (const PlannedSchedule& planned : outcome.plans)
+    plans.planned.push_back(estimated_plan(settled, origin, kPlanned,
+                                           plan_of(planned, devices_of(*settled.config)), false));
   if (outcome.plans.empty()) {
     Problem problem = problem_of(found.best, cluster);
-    plans.planned.push_back({.plan = "planned",
-                             .reason = outcome.infeasible
-                                           ? shortage(*outcome.infeasible, problem.schedules.size())
-                                           : uncuttable(problem, config.plan.reference)});
+    plans.planned.push_back(no_plan(settled, origin, kPlanned,
+                                    outcome.infeasible
+                                        ? shortage(*outcome.infeasible, problem.schedules.size())
+                                        : uncuttable(problem, config.plan.reference)));
     problem.recompute = last_tried(config.plan);
     if (!config.plan.reference)
       plans.search.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
@@ -217,6 +223,7 @@ void search_plans(const CaseConfig& config, const Layers& layers, const Cluster&
   plans.search.bound = std::move(outcome.bound);
   plans.search.certificate = std::move(outcome.certificate);
   plans.search.candidates = outcome.candidates;
+  return settled;
 }
 
 }  // namespace pfeife

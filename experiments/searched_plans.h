@@ -9,8 +9,9 @@ namespace pfeife {
 /// Refuses schedules and cuts that the case cannot have. Errors: ConfigError.
 void check_searched(const CaseConfig& config, const Layers& layers);
 
-/// Fills in everything of `plans` but the baselines.
-void search_plans(const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                  const LayersOf& layers_of, const SearchOptions& options, CasePlans& plans);
+/// Fills in everything of `plans` but the baselines and `digest`. Result: the case with nothing
+/// left open, its config that of `plans.settled`.
+CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
+                        const SearchOptions& options, EvaluatedCase& plans);
 
 }  // namespace pfeife

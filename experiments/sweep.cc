@@ -25,30 +25,16 @@ namespace {
 
 /// A case that is to be computed.
 struct OpenCase {
-  const CaseConfig* config = nullptr;
+  CaseInputs of;  ///< the config at first
   std::string digest;
-  const Layers* layers = nullptr;
-  const Cluster* cluster = nullptr;
 };
 
 EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads,
                                 const std::function<void(double)>& progress) {
   constexpr std::size_t keep = 5;  // plans among which engines choose
   const auto layers_of = [&](const CaseConfig& config) { return inputs.other_layers(config); };
-  CasePlans plans =
-      plan_case(*task.config, *task.layers, *task.cluster, layers_of, keep, threads, progress);
-  EvaluatedCase evaluated;
-  evaluated.config = task.config;
+  EvaluatedCase evaluated = plan_case(task.of, layers_of, keep, threads, progress);
   evaluated.digest = task.digest;
-  evaluated.settled = plans.settled;
-  evaluated.node_order = inputs.node_order(*plans.settled);
-  for (Candidate& candidate : plans.planned)
-    evaluated.planned.push_back(
-        estimate_candidate(*plans.settled, *plans.layers, *task.cluster, std::move(candidate)));
-  for (Candidate& candidate : plans.baselines)
-    evaluated.baselines.push_back(
-        estimate_candidate(*plans.settled, *plans.layers, *task.cluster, std::move(candidate)));
-  evaluated.search = std::move(plans.search);
   return evaluated;
 }
 
@@ -56,7 +42,7 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
 void measure(EvaluatedCase& evaluated, const std::filesystem::path& out) {
   if (!evaluated.config->measure) return;
   for (Evaluation* plan : kept_plans(evaluated))
-    measure_plan(*plan, out / evaluated.config->name / plan->candidate.plan);
+    measure_plan(*plan, out / evaluated.config->name / plan->name);
 }
 
 /// What a process that computes some cases tells the one that shows the progress.
@@ -64,7 +50,7 @@ class ProgressFromAfar {
  public:
   ProgressFromAfar(const Say& say, std::span<const OpenCase> tasks)
       : say_(say),
-        name_(tasks.front().config->name +
+        name_(tasks.front().of.config->name +
               (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : "")) {}
   void begin(const std::string& step, const std::string& remedy = "") const {
     say_(name_ + '\0' + step + '\0' + remedy);
@@ -111,8 +97,8 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
     throw std::runtime_error(fault.what());  // of these cases alone, unlike a full disk
   }
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
-    cases[i].chosen = select(cases[i].planned, tasks[i].config->select_by);
-    write_plans(options.out / tasks[i].config->name, cases[i]);
+    cases[i].chosen = select(cases[i].planned, tasks[i].of.config->select_by);
+    write_plans(options.out / tasks[i].of.config->name, cases[i]);
   });
   for (EvaluatedCase& evaluated : cases) {
     if (evaluated.config->measure) progress.begin("measuring");
@@ -120,12 +106,12 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   }
   progress.begin("drawing");
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
-    const std::filesystem::path folder = options.out / tasks[i].config->name;
+    const std::filesystem::path folder = options.out / tasks[i].of.config->name;
     write_drawings(folder, cases[i]);
     write_file(folder / "case.json", to_json(record_of(cases[i])));
     std::vector<std::string> files;
     for (const Evaluation* plan : kept_plans(cases[i]))
-      for (const char* name : plan_files()) files.push_back(plan->candidate.plan + "/" + name);
+      for (const char* name : plan_files()) files.push_back(plan->name + "/" + name);
     files.insert(files.end(), {"planned/certificate.txt", "case.json"});
     write_digests(folder, files);
   });
@@ -145,8 +131,8 @@ std::vector<FailedCase> compute_apart(std::span<const OpenCase> tasks, Inputs& i
                         std::back_inserter(failed));
     return failed;
   }
-  if (!failure.empty()) failed.push_back({tasks.front().config->name, failure});
-  for (const OpenCase& task : tasks) progress.done(task.config->name);
+  if (!failure.empty()) failed.push_back({tasks.front().of.config->name, failure});
+  for (const OpenCase& task : tasks) progress.done(task.of.config->name);
   return failed;
 }
 
@@ -155,7 +141,8 @@ std::vector<FailedCase> compute_apart(std::span<const OpenCase> tasks, Inputs& i
 std::vector<FailedCase> compute_all(const std::vector<OpenCase>& tasks, Inputs& inputs,
                                     const SweepOptions& options, Progress& progress) {
   std::vector<FailedCase> failed;
-  const bool slow = std::ranges::any_of(tasks, [](const OpenCase& t) { return t.config->measure; });
+  const bool slow =
+      std::ranges::any_of(tasks, [](const OpenCase& t) { return t.of.config->measure; });
   std::size_t batch = slow ? 1 : std::max<std::size_t>(1, options.jobs);
   for (std::size_t begin = 0; begin < tasks.size();) {
     const std::size_t count = std::min(batch, tasks.size() - begin);
@@ -179,12 +166,12 @@ std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Input
     std::string digest = inputs.digest(*config);
     const auto known = find_record(options.out / config->name, digest);
     if (!options.force && known && failures(*known).empty()) continue;
-    tasks.push_back({config, std::move(digest), nullptr, nullptr});
+    tasks.push_back({{.config = config}, std::move(digest)});
   }
   for (OpenCase& task : tasks) {
-    task.layers = &inputs.layers(*task.config);
-    task.cluster = &inputs.cluster(task.config->cluster);
-    check_case(*task.config, *task.layers, *task.cluster);
+    task.of.layers = &inputs.layers(*task.of.config);
+    task.of.cluster = &inputs.cluster(task.of.config->cluster);
+    check_case(task.of);
   }
   return tasks;
 }
@@ -252,7 +239,7 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
                         "another one with --out");
   if (whole) remove_leftovers(options.out);
   for (const OpenCase& task : tasks) {
-    const std::filesystem::path folder = options.out / task.config->name;
+    const std::filesystem::path folder = options.out / task.of.config->name;
     remove_leftovers(folder);
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(folder, error))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experiments/case_limits.h"
 #include "experiments/plan_case.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"

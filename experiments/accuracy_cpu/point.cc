@@ -1,6 +1,7 @@
 #include "experiments/accuracy_cpu/point.h"
 
 #include "experiments/measure.h"
+#include "experiments/plan_case.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -13,35 +14,32 @@ bool computes(const Event& event) {
 }  // namespace
 
 Point planned(CaseConfig& config, Inputs& inputs) {
-  const Layers& layers = inputs.layers(config);
-  const Cluster& cluster = inputs.cluster(config.cluster);
-  check_case(config, layers, cluster);
+  const CaseInputs of{&config, &inputs.layers(config), &inputs.cluster(config.cluster)};
+  check_case(of);
   const auto layers_of = [&](const CaseConfig& other) { return inputs.other_layers(other); };
-  CasePlans plans = plan_case(config, layers, cluster, layers_of, 1, 1);
-  Point point;
-  point.evaluated.config = &config;
-  point.evaluated.planned.push_back(
-      estimate_candidate(config, layers, cluster, std::move(plans.planned.front())));
+  Point point{.evaluated = plan_case(of, layers_of, 1, 1)};
+  point.evaluated.baselines.clear();
   if (!config.simulation.jitter)
     throw ConfigError(config.where, "the profile says nothing of how times vary");
   if (!point.first().possible())
-    throw ConfigError(config.where, config.name + ": " + point.first().candidate.reason);
+    throw ConfigError(config.where, config.name + ": " + point.first().reason);
   return point;
 }
 
 void predict_pooled(Point& point, const CaseConfig& config, Inputs& inputs) {
-  point.pooled = estimate_candidate(config, inputs.layers(config), inputs.cluster(config.cluster),
-                                    point.first().candidate);
+  const CaseInputs of{&config, &inputs.layers(config), &inputs.cluster(config.cluster)};
+  const Evaluation& first = point.first();
+  point.pooled = estimated_plan(of, first.origin, first.name, first.plan, true);
 }
 
 void measure(Point& point, const std::filesystem::path& folder) {
   Evaluation& plan = point.first();
-  measure_plan(plan, folder / plan.config->name / "planned");
-  if (!plan.measurement) throw RuntimeFault(plan.config->name + ": " + plan.measure_failure);
+  measure_plan(plan, folder / plan.of.config->name / "planned");
+  if (!plan.measurement) throw RuntimeFault(plan.of.config->name + ": " + plan.measure_failure);
   for (const MeasuredStep& step : plan.measurement->steps)
     if (step.counts) point.steps.push_back(step.time);
   point.busy.push_back(busy_time(plan.measurement->trace));
-  point.peak.resize(plan.peak_memory.size());
+  point.peak.resize(plan.plan.peak_memory.size());
   for (std::size_t r = 0; r < plan.measurement->peak_memory.size(); ++r)
     point.peak[r] = std::max(point.peak[r], plan.measurement->peak_memory[r]);
 }

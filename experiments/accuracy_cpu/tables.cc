@@ -31,7 +31,7 @@ double busy_error(const Evaluation& plan, const Point& point) {
                         milliseconds(quantile(point.busy, 0.5)));
 }
 double memory_error(const Point& point, std::size_t rank) {
-  return relative_error(static_cast<double>(point.first().peak_memory[rank].value),
+  return relative_error(static_cast<double>(point.first().plan.peak_memory[rank].value),
                         static_cast<double>(point.peak[rank].value));
 }
 std::size_t inside(const Evaluation& plan, const Point& point) {
@@ -44,7 +44,7 @@ std::string memory_text(const Point& point) {
   std::string text;
   for (std::size_t r = 0; r < point.peak.size(); ++r)
     text += fmt::format("  {:7.2f}/{:7.2f} {:+6.2f}",
-                        static_cast<double>(point.first().peak_memory[r].value) / kMiBytes,
+                        static_cast<double>(point.first().plan.peak_memory[r].value) / kMiBytes,
                         static_cast<double>(point.peak[r].value) / kMiBytes,
                         100 * memory_error(point, r));
   return text;
@@ -64,16 +64,16 @@ void print_header() {
 void print_point(const Point& point) {
   const Evaluation& plan = point.pooled;
   std::string cuts;
-  for (const std::int32_t cut : plan.candidate.partition.cuts)
+  for (const std::int32_t cut : plan.plan.partition.cuts)
     cuts += (cuts.empty() ? "" : " ") + std::to_string(cut);
   const auto range = [](Nanoseconds low, Nanoseconds high) {
     return milliseconds_text(low) + "-" + milliseconds_text(high);
   };
-  const ScheduleSpec& spec = plan.candidate.spec;
+  const ScheduleSpec& spec = plan.plan.spec;
   fmt::print(
       "{:<16} {:>2} {:>2} {:>2}  {:<10} {:>8} {:>17} {:>8} {:>17} {:>+6.1f} {:>+6.1f} {:>3}/{:<3} "
       "{:>+7.1f}{}\n",
-      spec.family, spec.loops, plan.layers->microbatch_size, spec.microbatches, cuts,
+      spec.family, spec.loops, plan.of.layers->microbatch_size, spec.microbatches, cuts,
       milliseconds_text(step_time(*plan.simulated)),
       range(plan.simulated_spread->p5, plan.simulated_spread->p95),
       milliseconds_text(measured(point)),
@@ -85,11 +85,11 @@ void print_point(const Point& point) {
 /// Only plans of one model for the same samples a step compete.
 bool compete(const Point& a, const Point& b) {
   const auto samples = [](const Point& p) {
-    return p.first().layers->microbatch_size *
-           static_cast<std::int64_t>(p.first().candidate.spec.microbatches);
+    return p.first().of.layers->microbatch_size *
+           static_cast<std::int64_t>(p.first().plan.spec.microbatches);
   };
   return samples(a) == samples(b) &&
-         a.first().config->model.file.path == b.first().config->model.file.path;
+         a.first().of.config->model.file.path == b.first().of.config->model.file.path;
 }
 
 /// Pairs in the same order in both columns, and of those that can be told apart: whose measured
@@ -134,7 +134,7 @@ void print_totals(const char* name, const std::vector<Point>& points, Prediction
 void print_variation(const char* name, const std::vector<Point>& points, Prediction prediction) {
   std::set<std::filesystem::path> shown;
   for (const Point& point : points) {
-    const CaseConfig& config = *prediction(point).config;
+    const CaseConfig& config = *prediction(point).of.config;
     if (!shown.insert(config.profile->path).second) continue;
     fmt::print(
         "{}, {} samples a microbatch: passes vary by {:.2f} %, steps as a whole by {:.2f} %\n",

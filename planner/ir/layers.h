@@ -88,6 +88,8 @@ struct Layers {
   std::string name;
   std::string digest;              ///< SHA-256 of what it was made from, hexadecimal
   std::string order = "captured";  ///< name of the linear order
+  /// [position] number of the graph's node as captured; empty = that order, or no graph.
+  std::vector<NodeId> node_order;
   std::int64_t microbatch_size = 1;
   std::vector<Layer> layers;
   std::vector<LayerValue> values;

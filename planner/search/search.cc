@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "planner/schedules/families.h"
 #include "planner/search/joint/given_cuts.h"
 #include "planner/search/joint/joint_search.h"
 
@@ -21,6 +22,17 @@ SearchOutcome search(const Problem& problem, const SearchOptions& options) {
       problem.cuts ? choose_schedule(problem, options, search) : search_cuts(problem, options);
   outcome.recompute = problem.recompute;
   return outcome;
+}
+
+Plan plan_of(const PlannedSchedule& planned, const std::vector<DeviceId>& device_of_rank) {
+  Plan plan;
+  plan.partition = planned.partition;
+  plan.spec = planned.spec;
+  plan.placement = placement_for(planned.spec);
+  plan.placement.device_of_rank = device_of_rank;
+  plan.schedule = planned.order ? *planned.order : generate(planned.spec);
+  plan.recompute = planned.recompute;
+  return plan;
 }
 
 }  // namespace pfeife

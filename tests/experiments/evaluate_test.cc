@@ -4,10 +4,12 @@
 
 #include <gmock/gmock.h>
 
+#include "experiments/plan_case.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/model/layer_table.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
+#include "planner/search/search.h"
 #include "sim/simulator.h"
 #include "tests/experiments/program.h"
 #include "tests/support/message_of.h"
@@ -32,10 +34,13 @@ class TwoStages : public ::testing::Test {
   void SetUp() override {
     if (!simulator_available()) GTEST_SKIP() << "built without SimGrid";
   }
+  CaseInputs inputs() const { return {&config, &layers, &cluster}; }
+  static Plan choices(const std::string& family) {
+    return plan_of({.spec = {family, 2, 2, 1, {}, {}}, .partition = {{0}}},
+                   {DeviceId{0}, DeviceId{1}});
+  }
   Evaluation estimated(const std::string& family) const {
-    return estimate_candidate(
-        config, layers, cluster,
-        candidate_of("planned", {family, 2, 2, 1, {}, {}}, {{0}}, config, layers, cluster));
+    return estimated_plan(inputs(), Origin::Search, kPlanned, choices(family), false);
   }
   static std::vector<std::int64_t> peaks(const Trace& trace) {
     std::vector<std::int64_t> bytes;
@@ -55,7 +60,7 @@ TEST_F(TwoStages, BothEnginesGiveTheStepAndTheMemoryByHand) {
     EXPECT_EQ(step_time(plan.estimated), milliseconds{21});
     ASSERT_TRUE(plan.simulated);
     EXPECT_EQ(step_time(*plan.simulated), milliseconds{21});
-    EXPECT_THAT(plan.peak_memory, ElementsAre(Bytes{23'000'000}, Bytes{second}));
+    EXPECT_THAT(plan.plan.peak_memory, ElementsAre(Bytes{23'000'000}, Bytes{second}));
     EXPECT_THAT(peaks(plan.estimated), ElementsAre(23'000'000, second));
     EXPECT_THAT(peaks(*plan.simulated), ElementsAre(23'000'000, second));
     EXPECT_FALSE(plan.estimated_spread || plan.simulated_spread) << "nothing varies";
@@ -98,23 +103,55 @@ TEST_F(TwoStages, UnderJitterEachEngineHasItsPercentiles) {
   EXPECT_EQ(plan.simulated_spread->median - plan.estimated_spread->median, milliseconds{7});
 }
 
+TEST_F(TwoStages, APlanSaysWhatItIsForAndHowItWasFound) {
+  config.model.file.written = "two_stage.csv";
+  config.cluster.written = "laptop.yaml";
+  config.precision = Precision::Bf16Amp;
+  const auto by = [&](Origin origin) {
+    const Plan plan = estimated_plan(inputs(), origin, kPlanned, choices("gpipe"), false).plan;
+    EXPECT_EQ(plan.model, "two_stage.csv");
+    EXPECT_EQ(plan.cluster, "laptop.yaml");
+    EXPECT_EQ(plan.training, (Training{Precision::Bf16Amp, Optimizer::Adam, 1}));
+    return plan.found.at("by");
+  };
+  EXPECT_EQ(by(Origin::Search), "search");
+  EXPECT_EQ(by(Origin::Reference), "reference mode");
+  EXPECT_EQ(by(Origin::PlanFile), "given plan");
+  EXPECT_EQ(by(Origin::ScheduleFile), "given schedule and cuts");
+  EXPECT_EQ(by(Origin::Baseline), "equal-time cuts");
+}
+
+TEST_F(TwoStages, TheBoundIsOfTheSearchsPlanAlone) {
+  config.plan.families = {"gpipe"};
+  config.plan.loops = {1};
+  config.baselines = {"1f1b"};
+  const EvaluatedCase found = plan_case(inputs(), {}, 1, 1);
+  const Plan &planned = found.planned.at(0).plan, &baseline = found.baselines.at(0).plan;
+  ASSERT_TRUE(planned.bound);
+  EXPECT_EQ(planned.bound->time, milliseconds{21}) << "there is one way to cut";
+  EXPECT_GT(std::stoul(planned.found.at("candidates")), 0u);
+  EXPECT_FALSE(baseline.bound || baseline.found.contains("candidates"));
+}
+
 TEST_F(TwoStages, ADeadlockIsAFailureThatNamesThePlan) {
-  Candidate candidate = estimated("1f1b").candidate;
-  candidate.schedule = read_schedule(
+  Plan plan = choices("1f1b");
+  plan.schedule = read_schedule(
       "0RECV_B0,0B0,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B1,0B1\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
       "test");
-  EXPECT_THAT(
-      message_of<RuntimeFault>([&] { estimate_candidate(config, layers, cluster, candidate); }),
-      AllOf(HasSubstr("case two stages, plan planned"), HasSubstr("estimator"),
-            HasSubstr("deadlock")));
+  const auto estimate = [&] {
+    return estimated_plan(inputs(), Origin::Search, kPlanned, plan, true);
+  };
+  EXPECT_THAT(message_of<RuntimeFault>(estimate),
+              AllOf(HasSubstr("case two stages, plan planned"), HasSubstr("estimator"),
+                    HasSubstr("deadlock")));
   // Both ranks send before they receive, which queues of pairs do not allow.
-  candidate.schedule = read_schedule(
+  plan.schedule = read_schedule(
       "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
       "test");
-  Evaluation plan = estimate_candidate(config, layers, cluster, candidate);
-  EXPECT_THAT(message_of<RuntimeFault>([&] { simulate_plans(std::array{&plan}, 1); }),
+  Evaluation queued = estimate();
+  EXPECT_THAT(message_of<RuntimeFault>([&] { simulate_plans(std::array{&queued}, 1); }),
               AllOf(HasSubstr("case two stages, plan planned"), HasSubstr("simulator"),
                     HasSubstr("deadlock")));
 }

@@ -19,11 +19,11 @@ Trace trace_of(Nanoseconds step) {
 Evaluation plan_of(const std::string& family, Nanoseconds estimate, Nanoseconds simulated,
                    Nanoseconds p95) {
   Evaluation plan;
-  plan.candidate.spec.family = family;
+  plan.plan.spec.family = family;
   plan.estimated = trace_of(estimate);
   plan.simulated = trace_of(simulated);
   plan.simulated_spread = Spread{simulated, simulated, p95};
-  plan.peak_memory = {Bytes{100}, Bytes{static_cast<std::int64_t>(family.size())}};
+  plan.plan.peak_memory = {Bytes{100}, Bytes{static_cast<std::int64_t>(family.size())}};
   plan.memory_limit = {Bytes{200}, Bytes{200}};
   return plan;
 }
@@ -93,7 +93,7 @@ TEST_F(Reasons, EachWayOfChoosingPicksItsOwn) {
   EXPECT_EQ(choices_of(evaluated).size(), 2u) << "no p95 without jitter";
   for (Evaluation& plan : evaluated.planned) plan.simulated.reset();
   EXPECT_EQ(choices_of(evaluated).size(), 1u) << "nothing is simulated";
-  evaluated.planned[0].candidate.reason = "nothing fits";
+  evaluated.planned[0].reason = "nothing fits";
   EXPECT_TRUE(choices_of(evaluated).empty());
 }
 

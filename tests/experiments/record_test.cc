@@ -45,10 +45,10 @@ class Record : public ::testing::Test {
 
   /// A plan that takes so many ms by the estimate; fits exactly.
   Evaluation plan(const std::string& name, int estimated) const {
-    Evaluation plan{&config, &layers, &cluster, {.plan = name}};
-    plan.candidate.spec = {"zb_h1", 2, 4, 1, {}, {}};
-    plan.candidate.partition.cuts = {1};
-    plan.candidate.placement = round_robin(2, 2);
+    Evaluation plan{.of = {&config, &layers, &cluster}, .name = name};
+    plan.plan.spec = {"zb_h1", 2, 4, 1, {}, {}};
+    plan.plan.partition.cuts = {1};
+    plan.plan.placement = round_robin(2, 2);
     plan.costs.stages = {{.forward = milliseconds{1},
                           .backward_input = milliseconds{2},
                           .backward_weight = milliseconds{4}},
@@ -56,7 +56,7 @@ class Record : public ::testing::Test {
                           .backward_input = milliseconds{16},
                           .backward_weight = milliseconds{32}}};
     plan.estimated = trace({{0, 6}, {2, estimated}});
-    plan.peak_memory = {Bytes{15}, Bytes{18}};
+    plan.plan.peak_memory = {Bytes{15}, Bytes{18}};
     plan.memory_limit = {Bytes{30}, Bytes{18}};
     return plan;
   }
@@ -166,10 +166,10 @@ TEST_F(Record, AFailedRunLeavesTheReason) {
 
 TEST_F(Record, CutsAndStagesAreNamedAndPlaced) {
   Evaluation named = plan("planned", 10);
-  named.candidate.partition.cuts = {0, 1};
-  named.candidate.placement.rank_of_stage = {RankId{1}, RankId{0}};
+  named.plan.cut_modules = {"a", "block.b"};
+  named.plan.placement.rank_of_stage = {RankId{1}, RankId{0}};
   const PlanRecord found = record_of(evaluated({named})).plans.at(0);
-  EXPECT_THAT(found.cut_names, ElementsAre("a", "block.b")) << "the module where there is one";
+  EXPECT_THAT(found.cut_names, ElementsAre("a", "block.b"));
   EXPECT_THAT(found.stages,
               ElementsAre(StageCompute{RankId{1}, milliseconds{1}, milliseconds{6}},
                           StageCompute{RankId{0}, milliseconds{8}, milliseconds{48}}));
@@ -177,7 +177,7 @@ TEST_F(Record, CutsAndStagesAreNamedAndPlaced) {
 
 TEST_F(Record, APlanThatCannotBeHasAReasonAndNoFigures) {
   Evaluation none = plan("gpipe", 10);
-  none.candidate.reason = "not possible: too few layers";
+  none.reason = "not possible: too few layers";
   EvaluatedCase all = evaluated({plan("planned", 10)});
   all.baselines = {plan("1f1b", 11), none};
   const CaseRecord record = record_of(all);
@@ -189,28 +189,22 @@ TEST_F(Record, APlanThatCannotBeHasAReasonAndNoFigures) {
   EXPECT_EQ(record.plans[2].row.memory_limit, Bytes{18});
   EXPECT_FALSE(record.plans[2].row.feasible);
   std::vector<std::string> kept;
-  for (const Evaluation* plan : kept_plans(all)) kept.push_back(plan->candidate.plan);
+  for (const Evaluation* plan : kept_plans(all)) kept.push_back(plan->name);
   EXPECT_THAT(kept, ElementsAre("planned", "1f1b"));
 }
 
-// The second layer has no nodes of its own: what is left of the cut behind it ends with node 1.
-TEST_F(Record, PlansAreWrittenWithWhatRunningThemNeeds) {
-  layers.layers[0].nodes = {NodeId{0}, NodeId{1}};
-  layers.layers[2].nodes = {NodeId{2}};
+TEST_F(Record, PlansAreWrittenEachInItsFolder) {
   Evaluation searched = plan("planned", 10), given = plan("1f1b", 11);
   for (Evaluation* one : {&searched, &given}) {
     const ScheduleSpec spec{"1f1b", 2, 4, 1, {}, {}};
-    one->candidate.spec = spec;
+    one->plan.spec = spec;
     const StageCosts costs =
         uniform_costs(2, milliseconds{1}, milliseconds{1}, milliseconds{1}, milliseconds{1});
-    one->candidate.schedule = lower(generate(spec), costs, one->candidate.placement);
+    one->plan.schedule = lower(generate(spec), costs, one->plan.placement);
+    one->plan.recompute = {one == &searched, false};
   }
-  searched.candidate.recompute = {true, false};
   EvaluatedCase all = evaluated({searched});
   all.baselines = {given};
-  all.search.bound = Bound{milliseconds{8}, "some cuts"};
-  all.search.candidates = 77;
-  all.node_order = {NodeId{1}, NodeId{0}, NodeId{2}};
   const std::filesystem::path folder = ::testing::TempDir() + "pfeife_record_test";
   write_plans(folder, all);
   const Plan one = read_plan(folder / "planned" / "plan.yaml");
@@ -218,24 +212,15 @@ TEST_F(Record, PlansAreWrittenWithWhatRunningThemNeeds) {
   const bool for_torch = std::filesystem::exists(folder / "planned" / "schedule_torch.csv");
   const bool proof = std::filesystem::exists(folder / "planned" / "certificate.txt");
   std::filesystem::remove_all(folder);
-  EXPECT_THAT(one.cut_nodes, ElementsAre(1));
-  EXPECT_THAT(one.cut_modules, ElementsAre("block.b"));
-  EXPECT_EQ(one.node_order, all.node_order);
-  EXPECT_THAT(one.recompute, ElementsAre(true, false));
-  EXPECT_THAT(other.recompute, ElementsAre(false, false));
-  EXPECT_EQ(one.bound, all.search.bound);
-  EXPECT_FALSE(other.bound) << "it is of the search's cuts";
-  EXPECT_EQ(one.found.at("by"), "search");
-  EXPECT_EQ(one.found.at("candidates"), "77");
-  EXPECT_EQ(other.found.at("by"), "equal-time cuts");
-  EXPECT_FALSE(other.found.contains("candidates"));
+  EXPECT_EQ(one, searched.plan);
+  EXPECT_EQ(other, given.plan);
   EXPECT_TRUE(for_torch);
   EXPECT_FALSE(proof);
 }
 
 TEST_F(Record, OfNothingThatCanBeNoWayChooses) {
   Evaluation none = plan("planned", 10);
-  none.candidate.reason = "no plan fits";
+  none.reason = "no plan fits";
   none.estimated = {};
   EXPECT_TRUE(record_of(evaluated({none})).choices.empty());
 }
@@ -246,14 +231,14 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
   std::vector<Evaluation> planned{plan("planned", 10), plan("planned", 11), plan("planned", 12)};
   const int simulated[] = {14, 13, 15}, p95[] = {21, 22, 20};
   for (std::size_t i = 0; i < 3; ++i) {
-    planned[i].candidate.spec.loops = i + 1;
+    planned[i].plan.spec.loops = i + 1;
     planned[i].simulated = trace({{0, 6}, {2, simulated[i]}});
     planned[i].estimated_spread = Spread{{}, {}, milliseconds{p95[2 - i]}};
     planned[i].simulated_spread = Spread{{}, {}, milliseconds{p95[i]}};
   }
-  planned[1].candidate.spec.prefetch = {3};
-  planned[1].candidate.recompute = {true, false};
-  planned[2].candidate.spec.prefetch = {4};
+  planned[1].plan.spec.prefetch = {3};
+  planned[1].plan.recompute = {true, false};
+  planned[2].plan.spec.prefetch = {4};
   EvaluatedCase all = evaluated(planned);
   all.chosen = select(planned, config.select_by);
   EXPECT_EQ(all.chosen, 1u);
@@ -298,7 +283,7 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
                              {.choice = "b",
                               .bound = milliseconds{10},
                               .reason = "its bound, 10 ms, is not below the plan's time"}};
-  all.planned[1].peak_memory = {Bytes{4}, Bytes{7}};
+  all.planned[1].plan.peak_memory = {Bytes{4}, Bytes{7}};
   const std::vector<Alternative> open = record_of(all).alternatives;
   EXPECT_EQ(open[0].schedule, "zb_h1, V=2, prefetch=3, recompute=0");
   EXPECT_EQ(open[0].estimate, milliseconds{11}) << "the chosen plan's";
@@ -312,22 +297,16 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
 }
 
 TEST_F(Record, PlansThatDoNotComeFromTheSearchSaySo) {
-  const auto knobs = [&] {
-    EvaluatedCase all = evaluated({plan("planned", 10)});
-    all.baselines = {plan("1f1b", 11)};
-    const CaseRecord record = record_of(all);
-    EXPECT_EQ(record.plans[1].row.knobs, "") << "baselines have names of their own";
-    return record.plans[0].row.knobs;
+  const auto knobs = [&](Origin origin) {
+    Evaluation one = plan("planned", 10);
+    one.origin = origin;
+    return record_of(evaluated({one})).plans[0].row.knobs;
   };
-  EXPECT_EQ(knobs(), "");
-  config.plan.reference = true;
-  EXPECT_EQ(knobs(), "search=reference");
-  config.plan.reference = false;
-  config.plan.file.emplace();
-  config.plan.source = PlanSettings::Source::PlanFile;
-  EXPECT_EQ(knobs(), "search=none");
-  config.plan.source = PlanSettings::Source::ScheduleFile;
-  EXPECT_EQ(knobs(), "search=none");
+  EXPECT_EQ(knobs(Origin::Search), "");
+  EXPECT_EQ(knobs(Origin::Baseline), "") << "baselines have names of their own";
+  EXPECT_EQ(knobs(Origin::Reference), "search=reference");
+  EXPECT_EQ(knobs(Origin::PlanFile), "search=none");
+  EXPECT_EQ(knobs(Origin::ScheduleFile), "search=none");
 }
 
 TEST_F(Record, WithoutSimulationOrJitterOnlyTheEstimateChooses) {
@@ -339,10 +318,10 @@ TEST_F(Record, WithoutSimulationOrJitterOnlyTheEstimateChooses) {
 TEST_F(Record, WhatFitsIsChosenBeforeWhatIsFasterAndTheFirstOfEquals) {
   std::vector<Evaluation> planned{plan("planned", 9), plan("planned", 12), plan("planned", 11),
                                   plan("planned", 11)};
-  planned[0].peak_memory[1] = Bytes{19};
+  planned[0].plan.peak_memory[1] = Bytes{19};
   EXPECT_EQ(select(planned, SelectBy::Estimate), 2u);
   EXPECT_EQ(select(planned, SelectBy::P95), 2u) << "without any, by the time there is";
-  for (Evaluation& one : planned) one.peak_memory[1] = Bytes{19};
+  for (Evaluation& one : planned) one.plan.peak_memory[1] = Bytes{19};
   EXPECT_EQ(select(planned, SelectBy::Estimate), 0u) << "nothing fits: the fastest";
 }
 

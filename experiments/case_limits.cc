@@ -1,32 +1,8 @@
-#include "experiments/candidate.h"
+#include "experiments/case_limits.h"
 
-#include "planner/cost/stage_costs.h"
 #include "planner/ir/error.h"
-#include "planner/ir/lower.h"
-#include "planner/schedules/families.h"
 
 namespace pfeife {
-
-Placement placed(Placement placement, const CaseConfig& config) {
-  placement.device_of_rank = devices_of(config);
-  return placement;
-}
-
-Candidate candidate_of(std::string plan, const ScheduleSpec& spec, Partition partition,
-                       const CaseConfig& config, const Layers& layers, const Cluster& cluster,
-                       std::vector<bool> recompute, const std::optional<Schedule>& order) {
-  Candidate candidate{.plan = std::move(plan),
-                      .reason = "",
-                      .spec = spec,
-                      .partition = std::move(partition),
-                      .placement = placed(placement_for(spec), config),
-                      .schedule = {},
-                      .recompute = std::move(recompute)};
-  const StageCosts costs =
-      stage_costs(layers, candidate.partition, candidate.placement, cluster, candidate.recompute);
-  candidate.schedule = lower(order ? *order : generate(spec), costs, candidate.placement);
-  return candidate;
-}
 
 std::vector<DeviceId> devices_of(const CaseConfig& config) {
   std::vector<DeviceId> devices = config.plan.devices;
