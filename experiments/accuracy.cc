@@ -12,8 +12,8 @@ namespace {
 
 bool was_measured(const PlanRecord& plan) { return plan.row.measure && plan.measured; }
 
-std::string name_of(const PlanRecord& plan) {
-  return (plan.row.plan == "planned" ? "planned: " : "") + schedule_name(plan.row);
+std::string name_of(const PlanRecord& plan, const CaseRecord& record) {
+  return (&plan == &record.plans.front() ? "planned: " : "") + schedule_name(plan.row);
 }
 
 bool is_disturbed(const PlanRecord& plan) { return plan.measured->others >= kTooBusy; }
@@ -72,7 +72,7 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases) {
   bool any = false;
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans)
-      if (was_measured(plan)) any = true, width = std::max(width, name_of(plan).size());
+      if (was_measured(plan)) any = true, width = std::max(width, name_of(plan, record).size());
   if (!any) return "";
   std::string text = fmt::format(
       "accuracy, error = predicted / measured - 1\n\n"
@@ -88,14 +88,14 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases) {
       if (!was_measured(plan)) continue;
       text += fmt::format(
           "{}{:<{}}  {:>10} {:>10} {:>10}  {:>13}  {:>9}  {:>9}{}\n",
-          is_disturbed(plan) ? "! " : "  ", name_of(plan), width,
+          is_disturbed(plan) ? "! " : "  ", name_of(plan, record), width,
           milliseconds_text(plan.row.estimate), milliseconds_text(plan.row.simulate),
           milliseconds_text(plan.row.measure),
           milliseconds_text(plan.measured->p5) + "-" + milliseconds_text(plan.measured->p95),
           error_of(plan.row.estimate, plan), error_of(plan.row.simulate, plan), peaks_of(plan));
     }
-    for (const PlanRecord& plan : record.plans)
-      if (was_measured(plan) && plan.row.plan == "planned") text += actions_of(plan);
+    if (!record.plans.empty() && was_measured(record.plans.front()))
+      text += actions_of(record.plans.front());
   }
   return text + disturbance(cases);
 }

@@ -168,7 +168,7 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
     for (std::size_t i = 0; i < found.all.size(); ++i)
       result.alternatives.push_back(alternative(found, i, choice_text(open, settled(i).config)));
     std::ranges::stable_sort(result.alternatives, {}, [](const Alternative& a) {
-      return std::tuple(!a.reason.empty(), !a.estimate, a.estimate, a.bound);
+      return std::tuple(a.reason.why != Why::Chosen, !a.estimate, a.estimate, a.bound);
     });
   }
   const bool recomputes_more = std::ranges::any_of(found.all, [&](const AlternativeOutcome& one) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "experiments/table.h"
-#include "planner/ir/round_down.h"
 #include "planner/search/price/lack.h"
 
 namespace pfeife {
@@ -18,15 +17,14 @@ std::string listed_name(const Plan& plan) {
   return schedule_name(row);
 }
 
-/// What the search says of a schedule or an alternative, said of the chosen plan. `ruled_out`: how
-/// the search puts it that the bound says enough.
-std::string beside_chosen(const std::string& said, const std::string& ruled_out,
-                          const std::optional<Nanoseconds>& bound, const EvaluatedCase& evaluated) {
+/// What the search says of a schedule or an alternative, said of the chosen plan.
+Reason beside_chosen(Reason reason, const std::optional<Nanoseconds>& bound,
+                     const EvaluatedCase& evaluated) {
   const Evaluation& chosen = evaluated.planned[evaluated.chosen];
-  if (&chosen == &evaluated.planned.front()) return said;
-  if (bound && *bound >= step_time(chosen.estimated)) return ruled_out;
-  if (said == ruled_out) return "its bound is not below the least estimate";
-  return said.ends_with(" slower") ? said + " than the least estimate" : said;
+  if (&chosen == &evaluated.planned.front()) return reason;
+  if (bound && *bound >= step_time(chosen.estimated)) return {.why = Why::RuledOut};
+  reason.beside_least = reason.why == Why::RuledOut || reason.why == Why::Slower;
+  return reason;
 }
 
 }  // namespace
@@ -55,12 +53,12 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   const Nanoseconds chosen = step_time(evaluated.planned[evaluated.chosen].estimated);
   for (const Evaluation& plan : evaluated.planned) {
     if (&plan == &evaluated.planned[evaluated.chosen]) continue;
-    lost.push_back(
-        {listed_name(plan.plan), slower_text(step_time(plan.estimated) - chosen), std::nullopt});
+    lost.push_back({listed_name(plan.plan), plan.plan.spec.family,
+                    slower_by(step_time(plan.estimated) - chosen), std::nullopt});
   }
   for (const Rejected& one : evaluated.search.rejected)
-    lost.push_back({listed_name({.spec = one.spec}),
-                    beside_chosen(one.reason, ruled_out_text(), one.bound, evaluated), one.bound});
+    lost.push_back({listed_name({.spec = one.spec}), one.spec.family,
+                    beside_chosen(one.reason, one.bound, evaluated), one.bound});
   return lost;
 }
 
@@ -69,14 +67,12 @@ std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
   const Evaluation& plan = evaluated.planned[evaluated.chosen];
   if (!plan.possible()) return judged;
   for (Alternative& one : judged) {
-    if (one.reason.empty()) {  // the chosen plan is of this one
+    if (one.reason.why == Why::Chosen) {
       one.schedule = listed_name(plan.plan);
       one.estimate = step_time(plan.estimated);
       one.peak_memory = std::ranges::max(plan.plan.peak_memory);
     } else {
-      const std::string ruled_out =
-          one.bound ? ruled_out_text(to_string(rounded_down(*one.bound, 4))) : "";
-      one.reason = beside_chosen(one.reason, ruled_out, one.bound, evaluated);
+      one.reason = beside_chosen(one.reason, one.bound, evaluated);
     }
   }
   return judged;

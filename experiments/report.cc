@@ -62,33 +62,18 @@ std::string merged_config(const std::vector<CaseRecord>& cases) {
   return text;
 }
 
-ReportPlan report_plan(const PlanRecord& record, const std::filesystem::path& folder,
-                       std::size_t& room) {
-  ReportPlan plan{record, {}};
-  plan.row.search_s = 0;  // so that equal inputs give an equal page; results.csv has it
-  if (!record.row.estimate) return plan;
-  const std::filesystem::path file = folder / record.row.plan / "timeline.svg";
-  if (std::filesystem::file_size(file) > room) return plan;
-  plan.figures.push_back({"Timeline", read_file(file)});
-  room -= plan.figures.back().svg.size();
-  return plan;
-}
-
-ReportCase report_case(const CaseRecord& record, const std::filesystem::path& folder,
-                       std::size_t& room) {
-  ReportCase result;
-  result.name = record.name;
-  for (const PlanRecord& plan : record.plans)
-    result.plans.push_back(report_plan(plan, folder, room));
-  result.lost = record.lost;
-  result.history = record.history;
-  result.choices = record.choices;
-  result.front = record.front;
-  result.alternatives = record.alternatives;
-  result.tried = record.tried;
-  result.bound_covers = record.bound_covers;
-  result.notes = record.notes;
-  return result;
+/// The timelines of a case's plans, [plan], as long as there is `room` for them on the page.
+std::vector<std::string> timelines_of(const CaseRecord& record, const std::filesystem::path& folder,
+                                      std::size_t& room) {
+  std::vector<std::string> timelines(record.plans.size());
+  for (std::size_t i = 0; i < timelines.size(); ++i) {
+    const ResultRow& row = record.plans[i].row;
+    const std::filesystem::path file = folder / row.plan / "timeline.svg";
+    if (!row.estimate || std::filesystem::file_size(file) > room) continue;
+    timelines[i] = read_file(file);
+    room -= timelines[i].size();
+  }
+  return timelines;
 }
 
 }  // namespace
@@ -117,14 +102,14 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
   for (const auto& [name, value] : facts)
     if (!value.empty()) input.facts.emplace_back(name, value);
   std::size_t room = kMostFigureBytes;
-  for (const CaseRecord& record : cases)
-    input.cases.push_back(report_case(record, folder / record.name, room));
-  const auto lacks_figures = [](const ReportCase& c) {
-    return std::any_of(c.plans.begin(), c.plans.end(), [](const ReportPlan& plan) {
-      return plan.row.estimate && plan.figures.empty();
-    });
-  };
-  if (std::any_of(input.cases.begin(), input.cases.end(), lacks_figures))
+  input.cases = cases;
+  bool all = true;
+  for (const CaseRecord& record : cases) {
+    input.timelines.push_back(timelines_of(record, folder / record.name, room));
+    for (std::size_t i = 0; i < record.plans.size(); ++i)
+      all = all && (!record.plans[i].row.estimate || !input.timelines.back()[i].empty());
+  }
+  if (!all)
     input.notes.push_back(
         "Some timelines would make this page too long; they are timeline.svg in each plan's "
         "folder.");

@@ -13,12 +13,14 @@ namespace {
 
 constexpr std::size_t kMostExplained = 8;  ///< cases with a line about every family
 
-/// One figure a rank; "!" marks what the device does not have. Many ranks: the range.
-std::string peaks(const PlanRecord& plan, const MemoryUnit& unit) {
+/// One figure a rank; "!" marks what the device does not have, `marked`: there is one. Many ranks:
+/// the range.
+std::string peaks(const PlanRecord& plan, const MemoryUnit& unit, bool& marked) {
   constexpr std::size_t kMostShown = 8;
   const auto shown = [&](std::size_t rank) {
     const bool over =
         rank < plan.memory_limit.size() && plan.peak_memory[rank] > plan.memory_limit[rank];
+    marked = marked || over;
     return unit.text(plan.peak_memory[rank]) + (over ? "!" : "");
   };
   if (plan.peak_memory.empty()) return "-";
@@ -53,13 +55,6 @@ std::string wrapped(const std::string& words, std::string line = "   ") {
   return text + line + "\n";
 }
 
-/// A reason that several families have, said of all of them.
-std::string of_several(std::string reason) {
-  const std::string one = "its bound is";
-  if (reason.starts_with(one)) reason.replace(0, one.size(), "their bounds are");
-  return reason;
-}
-
 /// Whether an order that is built for the costs may be faster although the bound is reached: of
 /// this problem, or of the others if several were open (joint_outcome.cc, add_any_order).
 bool leaves_orders_out(const CaseRecord& record) {
@@ -91,24 +86,26 @@ std::string families_line(const CaseRecord& record) {
   std::vector<std::string> seen;
   if (planned) seen.push_back(record.plans.front().row.family);
   struct Group {
-    std::string reason, families;
+    Reason reason;
+    std::string said, families;
     bool several = false;
   };
   std::vector<Group> groups;
   for (const LostSchedule& lost : record.lost) {
-    const std::string family = lost.schedule.substr(0, lost.schedule.find(','));
-    if (std::ranges::find(seen, family) != seen.end()) continue;
-    seen.push_back(family);
-    const auto same = std::ranges::find(groups, lost.reason, &Group::reason);
+    if (std::ranges::find(seen, lost.family) != seen.end()) continue;
+    seen.push_back(lost.family);
+    const std::string said = to_string(lost.reason);
+    const auto same = std::ranges::find(groups, said, &Group::said);
     if (same == groups.end())
-      groups.push_back({lost.reason, family});
+      groups.push_back({lost.reason, said, lost.family});
     else
-      same->families += ", " + family, same->several = true;
+      same->families += ", " + lost.family, same->several = true;
   }
   std::string text;
   for (std::size_t i = 0; i < std::min(groups.size(), kMostShown); ++i) {
-    const auto& [reason, families, several] = groups[i];
-    text += (i > 0 ? "; " : "") + families + ": " + (several ? of_several(reason) : reason);
+    const Group& group = groups[i];
+    text += (i > 0 ? "; " : "") + group.families + ": " +
+            to_string(group.reason, std::nullopt, group.several);
   }
   if (groups.size() > kMostShown) text += "; others are in report.html";
   return text.empty() ? "" : wrapped((planned ? "other families: " : "families: ") + text);
@@ -128,11 +125,12 @@ struct Line {
   std::string name;
   std::vector<std::string> figures;  // empty: `memory` is a sentence across the rest of the line
   std::string memory;
+  bool over = false;  // some of it is marked as more than the device has
 };
 
-Line line_of(const PlanRecord& plan, const std::vector<FigureColumn>& columns,
+/// `planned`: of the case's own plan, which is named with its schedule.
+Line line_of(const PlanRecord& plan, bool planned, const std::vector<FigureColumn>& columns,
              const MemoryUnit& unit) {
-  const bool planned = plan.row.plan == "planned";
   Line line{
       planned && !plan.row.family.empty() ? "planned: " + schedule_name(plan.row) : plan.row.plan,
       {},
@@ -143,7 +141,7 @@ Line line_of(const PlanRecord& plan, const std::vector<FigureColumn>& columns,
   }
   if (!planned) line.name = schedule_name(plan.row);
   for (const FigureColumn& column : columns) line.figures.push_back(column.text(plan));
-  line.memory = peaks(plan, unit);
+  line.memory = peaks(plan, unit, line.over);
   return line;
 }
 
@@ -161,7 +159,7 @@ Layout layout_of(const std::vector<CaseRecord>& cases) {
     layout.widths.push_back(std::max(column.top.size(), column.bottom.size()));
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
-      const Line line = line_of(plan, layout.columns, layout.unit);
+      const Line line = line_of(plan, &plan == &record.plans.front(), layout.columns, layout.unit);
       if (line.figures.empty()) continue;
       layout.name_width = std::max(layout.name_width, line.name.size());
       for (std::size_t c = 0; c < line.figures.size(); ++c)
@@ -247,10 +245,11 @@ std::string alternatives_text(const CaseRecord& record) {
   std::string text;
   for (std::size_t i = 0; i < std::min(record.alternatives.size(), kMostShown); ++i) {
     const Alternative& one = record.alternatives[i];
-    const std::string what =
-        !one.estimate && one.reason.empty() ? "closest to fitting" : one.reason;
-    text += fmt::format("    {} {}: {}\n", one.reason.empty() ? "chosen:" : "not:   ", one.choice,
-                        what.empty() ? milliseconds_text(one.estimate) + " ms estimated" : what);
+    const bool chosen = one.reason.why == Why::Chosen;
+    const std::string what = !chosen         ? to_string(one.reason, one.bound)
+                             : !one.estimate ? "closest to fitting"
+                                             : milliseconds_text(one.estimate) + " ms estimated";
+    text += fmt::format("    {} {}: {}\n", chosen ? "chosen:" : "not:   ", one.choice, what);
   }
   if (record.alternatives.size() > kMostShown)
     text +=
@@ -301,12 +300,13 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
     text += "\n" + heading(record) +
             (record.plans.empty() ? "" : limits(record.plans.front().memory_limit)) + "\n";
     for (const PlanRecord& plan : record.plans) {
-      const Line line = line_of(plan, layout.columns, layout.unit);
+      const bool planned = &plan == &record.plans.front();
+      const Line line = line_of(plan, planned, layout.columns, layout.unit);
       text += text_of(line, layout);
       recomputed = recomputed || (record.plans.size() > 1 &&
                                   plan.row.knobs.find("recompute=") != std::string::npos);
-      over = over || (!line.figures.empty() && line.memory.find('!') != std::string::npos);
-      if (&plan == &record.plans.front())
+      over = over || line.over;
+      if (planned)
         text += bound_line(record, above) + (few ? families_line(record) : "") +
                 choices_text(record) + front_text(record, layout.unit) + alternatives_text(record) +
                 changes_text(record);

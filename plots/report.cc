@@ -20,8 +20,8 @@ struct Present {
 
 Present present_in(const ReportInput& input) {
   Present present;
-  for (const ReportCase& report_case : input.cases)
-    for (const ReportPlan& plan : report_case.plans) {
+  for (const CaseRecord& report_case : input.cases)
+    for (const PlanRecord& plan : report_case.plans) {
       present.simulated |= plan.row.simulate.has_value();
       present.jitter |= plan.row.simulate_p95 || plan.row.estimate_p95;
       present.measured |= plan.row.measure.has_value();
@@ -105,7 +105,7 @@ std::string section(const char* id, const char* title, const std::string& conten
 
 std::string step_time_section(const ReportInput& input) {
   std::string cards;
-  for (const ReportCase& report_case : input.cases) {
+  for (const CaseRecord& report_case : input.cases) {
     const std::string chart = step_time_chart(report_case);
     if (chart.empty()) continue;
     const std::string what = report_case.name + ", " + to_string(compared_engine(report_case));
@@ -149,7 +149,9 @@ std::string body(const ReportInput& input) {
                      results_table(input));
   std::string cases;
   for (std::size_t i = 0; i < input.cases.size(); ++i)
-    cases += case_section(input.cases[i], i, i == 0);
+    cases += case_section(
+        input.cases[i],
+        i < input.timelines.size() ? input.timelines[i] : std::vector<std::string>{}, i, i == 0);
   out += section("cases", "Cases and timelines", cases);
   out += links_section(input);
   out += section("how", "How the figures were obtained", definitions(present_in(input)));
@@ -159,7 +161,7 @@ std::string body(const ReportInput& input) {
 
 }  // namespace
 
-std::optional<std::size_t> best_plan(const ReportCase& report_case) {
+std::optional<std::size_t> best_plan(const CaseRecord& report_case) {
   const TraceSource engine = compared_engine(report_case);
   std::optional<std::size_t> best;
   std::optional<Nanoseconds> fastest;

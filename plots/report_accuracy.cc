@@ -9,7 +9,7 @@
 namespace pfeife::plots {
 namespace {
 
-bool was_measured(const ReportPlan& plan) {
+bool was_measured(const PlanRecord& plan) {
   return plan.row.measure && plan.measured && plan.measured->failure.empty();
 }
 
@@ -33,7 +33,7 @@ HtmlCell bytes_cell(Bytes bytes) {
           std::to_string(bytes.value) + " bytes"};
 }
 
-HtmlRow row_of(const ReportPlan& plan, std::size_t ranks) {
+HtmlRow row_of(const PlanRecord& plan, std::size_t ranks) {
   HtmlRow row;
   row.cells = {
       {escape(plan.row.plan), "", "", ""},
@@ -60,10 +60,10 @@ HtmlRow row_of(const ReportPlan& plan, std::size_t ranks) {
 
 }  // namespace
 
-std::string accuracy_table(const ReportCase& report_case) {
+std::string accuracy_table(const CaseRecord& report_case) {
   std::size_t ranks = 0;
-  std::vector<const ReportPlan*> plans;
-  for (const ReportPlan& plan : report_case.plans)
+  std::vector<const PlanRecord*> plans;
+  for (const PlanRecord& plan : report_case.plans)
     if (was_measured(plan)) {
       plans.push_back(&plan);
       ranks = std::max(ranks, plan.measured->peak_memory.size());
@@ -84,11 +84,11 @@ std::string accuracy_table(const ReportCase& report_case) {
       columns.push_back({rank + what, true});
   }
   std::vector<HtmlRow> rows;
-  for (const ReportPlan* plan : plans) rows.push_back(row_of(*plan, ranks));
+  for (const PlanRecord* plan : plans) rows.push_back(row_of(*plan, ranks));
   return table(columns, rows);
 }
 
-std::string furthest_table(const ReportPlan& plan) {
+std::string furthest_table(const PlanRecord& plan) {
   if (!was_measured(plan) || plan.measured->furthest.empty()) return "";
   std::vector<HtmlRow> rows;
   for (const ActionError& error : plan.measured->furthest)

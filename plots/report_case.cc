@@ -15,20 +15,17 @@ namespace {
 
 std::string heading(const std::string& text) { return element("h3", escape(text)); }
 
-std::string figures(const std::vector<ReportFigure>& drawings) {
-  std::string out;
-  for (const ReportFigure& drawing : drawings)
-    out += element("figure",
-                   (drawing.title.empty() ? "" : element("figcaption", escape(drawing.title))) +
-                       element("div", inline_svg(drawing.svg), " class=\"wide\""));
-  return out;
+std::string figure(const std::string& timeline) {
+  if (timeline.empty()) return "";
+  return element("figure", element("figcaption", "Timeline") +
+                               element("div", inline_svg(timeline), " class=\"wide\""));
 }
 
 std::string term(const std::string& name, const std::string& text) {
   return text.empty() ? "" : element("dt", escape(name)) + element("dd", escape(text));
 }
 
-std::string cuts_text(const ReportPlan& plan) {
+std::string cuts_text(const PlanRecord& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.row.cuts.size(); ++i) {
     text += (i == 0 ? "after " : ", ") + std::to_string(plan.row.cuts[i]);
@@ -49,7 +46,8 @@ std::string times_text(const ResultRow& row) {
   return text;
 }
 
-std::string plan_section(const ReportPlan& plan, bool best, bool open) {
+std::string plan_section(const PlanRecord& plan, const std::string& timeline, bool best,
+                         bool open) {
   const std::string times = times_text(plan.row);
   std::string head = "<b>" + escape(plan.row.plan) + (best ? " ★" : "") + "</b>";
   head += escape(times.empty() ? (plan.reason.empty() ? "no plan" : plan.reason) : times);
@@ -58,7 +56,7 @@ std::string plan_section(const ReportPlan& plan, bool best, bool open) {
   if (!body.empty()) body = element("dl", body);
   if (plan.measured && !plan.measured->failure.empty())
     body += element("p", escape("Not measured: " + plan.measured->failure), " class=\"alarm\"");
-  body += figures(plan.figures);
+  body += figure(timeline);
   if (const std::string furthest = furthest_table(plan); !furthest.empty())
     body +=
         heading("Actions furthest from their prediction, median of the measured steps") + furthest;
@@ -72,9 +70,9 @@ std::string plan_section(const ReportPlan& plan, bool best, bool open) {
 }
 
 /// ", simulated": whose times the attributions of a case's plans are.
-std::string sources_text(const ReportCase& report_case) {
+std::string sources_text(const CaseRecord& report_case) {
   std::string text;
-  for (const ReportPlan& plan : report_case.plans) {
+  for (const PlanRecord& plan : report_case.plans) {
     const std::string source = to_string(engine_of(plan.row));
     if (!plan.attribution.empty() && text.find(source) == std::string::npos)
       text += (text.empty() ? ", " : " or ") + source;
@@ -90,7 +88,8 @@ std::string note_list(const std::vector<std::string>& notes) {
   return items.empty() ? "" : element("div", element("ul", items), " class=\"notes\"");
 }
 
-std::string case_section(const ReportCase& report_case, std::size_t number, bool open) {
+std::string case_section(const CaseRecord& report_case, const std::vector<std::string>& timelines,
+                         std::size_t number, bool open) {
   const auto best = best_plan(report_case);
   std::string head = "<b>" + escape(report_case.name) + "</b>";
   head += best ? escape("best: " + report_case.plans[*best].row.plan + ", " +
@@ -118,10 +117,10 @@ std::string case_section(const ReportCase& report_case, std::size_t number, bool
   if (const std::string front = front_chart(report_case); !front.empty())
     body += heading("Estimated time against memory: the plans found that no other beats in both") +
             element("div", front, " class=\"wide\"");
-  body += figures(report_case.figures);
   body += heading("Plans");
   for (std::size_t i = 0; i < report_case.plans.size(); ++i)
-    body += plan_section(report_case.plans[i], best == i, open && best == i);
+    body += plan_section(report_case.plans[i], i < timelines.size() ? timelines[i] : "", best == i,
+                         open && best == i);
   if (const std::string lost = lost_table(report_case); !lost.empty())
     body += element(
         "details", element("summary", "<b>Other schedules</b>" +

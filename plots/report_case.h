@@ -8,8 +8,10 @@
 
 namespace pfeife::plots {
 
-/// A fold with the anchor `case-NUMBER`; open for the reader if `open`.
-std::string case_section(const ReportCase& report_case, std::size_t number, bool open);
+/// A fold with the anchor `case-NUMBER`; open for the reader if `open`. `timelines`: [plan] SVG, ""
+/// or absent = none.
+std::string case_section(const CaseRecord& report_case, const std::vector<std::string>& timelines,
+                         std::size_t number, bool open);
 
 /// A list of notes, "" without any.
 std::string note_list(const std::vector<std::string>& notes);

@@ -67,7 +67,7 @@ void draw_marks(Svg& svg, const Bars& bars, std::size_t row, const ResultRow& re
   }
 }
 
-void draw_step(Svg& svg, const Bars& bars, std::size_t row, const ReportPlan& plan,
+void draw_step(Svg& svg, const Bars& bars, std::size_t row, const PlanRecord& plan,
                TraceSource engine, bool best) {
   const auto time = shown_time(plan.row, engine);
   draw_label(svg, bars, row, plan.row.plan, best);
@@ -142,11 +142,11 @@ void draw_cause_legend(Svg& svg, double baseline) {
 
 }  // namespace
 
-TraceSource compared_engine(const ReportCase& report_case) {
-  const auto fits = [](const ReportPlan& plan) { return plan.row.feasible; };
+TraceSource compared_engine(const CaseRecord& report_case) {
+  const auto fits = [](const PlanRecord& plan) { return plan.row.feasible; };
   const bool any_fits = std::ranges::any_of(report_case.plans, fits);
   bool any = false, measured = true, simulated = true;
-  for (const ReportPlan& plan : report_case.plans) {
+  for (const PlanRecord& plan : report_case.plans) {
     if (!shown_time(plan.row, TraceSource::Estimated) || (any_fits && !fits(plan))) continue;
     any = true;
     measured = measured && plan.row.measure;
@@ -169,10 +169,10 @@ std::string schedule_text(const ResultRow& row) {
   return row.knobs.empty() ? text : text + ", " + row.knobs;
 }
 
-std::string step_time_chart(const ReportCase& report_case) {
+std::string step_time_chart(const CaseRecord& report_case) {
   const TraceSource engine = compared_engine(report_case);
   Nanoseconds longest{0};
-  for (const ReportPlan& plan : report_case.plans)
+  for (const PlanRecord& plan : report_case.plans)
     for (const auto& time :
          {shown_time(plan.row, engine), plan.row.estimate, plan.row.simulate_p95})
       if (time) longest = std::max(longest, *time);
@@ -186,7 +186,7 @@ std::string step_time_chart(const ReportCase& report_case) {
   return inline_svg(svg.document(kWidth, bars.bottom + kFoot, "step time, " + report_case.name));
 }
 
-std::string stage_chart(const ReportPlan& plan) {
+std::string stage_chart(const PlanRecord& plan) {
   std::vector<std::vector<std::pair<std::size_t, StageCompute>>> ranks;
   std::vector<Nanoseconds> load;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
@@ -238,10 +238,10 @@ std::string step_time_legend() {
   return inline_svg(svg.document(x, 20, "legend"));
 }
 
-std::string attribution_chart(const ReportCase& report_case) {
-  std::vector<const ReportPlan*> plans;
+std::string attribution_chart(const CaseRecord& report_case) {
+  std::vector<const PlanRecord*> plans;
   Nanoseconds longest{0};
-  for (const ReportPlan& plan : report_case.plans) {
+  for (const PlanRecord& plan : report_case.plans) {
     if (plan.critical_rank.index() >= plan.attribution.size()) continue;
     plans.push_back(&plan);
     longest = std::max(longest, plan.attribution[plan.critical_rank.index()].total());

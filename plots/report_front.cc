@@ -25,7 +25,7 @@ double number(Nanoseconds time) { return static_cast<double>(time.count()); }
 double number(Bytes bytes) { return static_cast<double>(bytes.value); }
 
 /// The plan of the case, which is not always the fastest by estimate.
-bool is_plan(const FrontPoint& point, const ReportCase& report_case) {
+bool is_plan(const FrontPoint& point, const CaseRecord& report_case) {
   if (report_case.plans.empty()) return false;
   const ResultRow& row = report_case.plans.front().row;
   return row.estimate == point.estimate && row.peak_memory == point.peak_memory;
@@ -93,7 +93,7 @@ void write_numbers(Svg& svg, const std::vector<Mark>& marks, double bottom) {
 
 }  // namespace
 
-std::string front_chart(const ReportCase& report_case) {
+std::string front_chart(const CaseRecord& report_case) {
   const std::vector<FrontPoint>& front = report_case.front;
   if (front.size() < 2) return "";
   // As high as its lines of text.

@@ -9,6 +9,6 @@ namespace pfeife::plots {
 
 /// Step time over largest peak memory: the front as steps, every point with its schedule. "" with
 /// fewer than two points.
-std::string front_chart(const ReportCase& report_case);
+std::string front_chart(const CaseRecord& report_case);
 
 }  // namespace pfeife::plots

@@ -78,7 +78,7 @@ void draw_steps(Svg& svg, const Plane& plane, const std::vector<SearchStep>& his
 
 }  // namespace
 
-std::string search_chart(const ReportCase& report_case) {
+std::string search_chart(const CaseRecord& report_case) {
   const std::vector<SearchStep>& history = report_case.history;
   if (history.empty() || !history.back().best) return "";
   const Plane plane = plane_of(history);

@@ -9,6 +9,6 @@ namespace pfeife::plots {
 
 /// Best estimate and lower bound over candidates evaluated (not over seconds: equal input gives
 /// equal bytes), as steps. "" if the search has no history with a plan.
-std::string search_chart(const ReportCase& report_case);
+std::string search_chart(const CaseRecord& report_case);
 
 }  // namespace pfeife::plots

@@ -59,13 +59,13 @@ HtmlCell rate_cell(const std::optional<double>& rate) {
 }
 
 /// What schedule it is, or why there is none.
-HtmlCell schedule_cell(const ReportPlan& plan) {
+HtmlCell schedule_cell(const PlanRecord& plan) {
   if (plan.row.estimate || plan.row.simulate || plan.row.measure || plan.reason.empty())
     return text_cell(schedule_text(plan.row));
   return {"<span class=\"muted\">" + escape(plan.reason) + "</span>", "", "white-space:normal", ""};
 }
 
-HtmlCell fits_cell(const ReportPlan& plan) {
+HtmlCell fits_cell(const PlanRecord& plan) {
   return {plan.row.feasible ? "yes" : "<span class=\"alarm\">no</span>", "", "", ""};
 }
 
@@ -74,7 +74,7 @@ HtmlCell limit_cell(const ResultRow& row) {
 }
 
 /// How much slower the fastest other plan that fits is, as a fraction.
-std::optional<double> lead(const ReportCase& report_case, std::size_t best) {
+std::optional<double> lead(const CaseRecord& report_case, std::size_t best) {
   const TraceSource engine = compared_engine(report_case);
   const auto own = shown_time(report_case.plans[best].row, engine);
   std::optional<Nanoseconds> next;
@@ -97,8 +97,8 @@ std::string bar_style(double share, Color bar) {
 /// Of the columns that have one figure a plan, whatever engines ran.
 std::string engine_of_rates(const ReportInput& input) {
   std::vector<ResultRow> rows;
-  for (const ReportCase& report_case : input.cases)
-    for (const ReportPlan& plan : report_case.plans) rows.push_back(plan.row);
+  for (const CaseRecord& report_case : input.cases)
+    for (const PlanRecord& plan : report_case.plans) rows.push_back(plan.row);
   return engine_text(rows);
 }
 
@@ -118,7 +118,7 @@ std::string summary_table(const ReportInput& input) {
                                         {"Estimated peak memory", true}};
   std::vector<HtmlRow> rows;
   for (std::size_t c = 0; c < input.cases.size(); ++c) {
-    const ReportCase& report_case = input.cases[c];
+    const CaseRecord& report_case = input.cases[c];
     HtmlRow row;
     row.cells = {
         {"<a href=\"#case-" + std::to_string(c) + "\">" + escape(report_case.name) + "</a>", "", "",
@@ -127,7 +127,7 @@ std::string summary_table(const ReportInput& input) {
     if (!best) {
       row.cells.push_back({"<span class=\"alarm\">no plan fits</span>", "", "", ""});
     } else {
-      const ReportPlan& plan = report_case.plans[*best];
+      const PlanRecord& plan = report_case.plans[*best];
       for (HtmlCell& cell : std::vector<HtmlCell>{
                text_cell(plan.row.plan), text_cell(schedule_text(plan.row)),
                time_cell(plan.row.estimate), time_cell(plan.row.simulate),
@@ -141,7 +141,7 @@ std::string summary_table(const ReportInput& input) {
   return table(columns, rows);
 }
 
-static std::vector<HtmlCell> result_cells(const ReportCase& report_case, const ReportPlan& plan,
+static std::vector<HtmlCell> result_cells(const CaseRecord& report_case, const PlanRecord& plan,
                                           bool best) {
   const ResultRow& row = plan.row;
   HtmlCell name = text_cell(row.plan);
@@ -166,7 +166,6 @@ static std::vector<HtmlCell> result_cells(const ReportCase& report_case, const R
           gap_cell(row.simulate_gap),
           row.peak_memory ? bytes_cell(*row.peak_memory) : HtmlCell{},
           limit_cell(row),
-          row.search_s > 0 ? number_cell(row.search_s, 3) : HtmlCell{},
           row.candidates > 0 ? number_cell(static_cast<double>(row.candidates), 0) : HtmlCell{}};
 }
 
@@ -192,10 +191,9 @@ std::string results_table(const ReportInput& input) {
                                         {"Simulated gap", true},
                                         {"Estimated peak", true},
                                         {"Limit", true},
-                                        {"Search, s", true},
                                         {"Candidates", true}};
   std::vector<HtmlRow> rows;
-  for (const ReportCase& report_case : input.cases) {
+  for (const CaseRecord& report_case : input.cases) {
     const auto best = best_plan(report_case);
     for (std::size_t i = 0; i < report_case.plans.size(); ++i)
       rows.push_back({result_cells(report_case, report_case.plans[i], best == i), best == i});
@@ -203,7 +201,7 @@ std::string results_table(const ReportInput& input) {
   return table(columns, rows);
 }
 
-std::string attribution_table(const ReportPlan& plan) {
+std::string attribution_table(const PlanRecord& plan) {
   if (plan.attribution.empty()) return "";
   std::vector<HtmlColumn> columns{{"Rank"}};
   for (const Cause& cause : causes(Attribution{})) columns.push_back({cause.name + ", ms", true});
@@ -223,15 +221,15 @@ std::string attribution_table(const ReportPlan& plan) {
   return table(columns, rows);
 }
 
-std::string memory_table(const ReportCase& report_case) {
+std::string memory_table(const CaseRecord& report_case) {
   std::size_t ranks = 0;
-  for (const ReportPlan& plan : report_case.plans) ranks = std::max(ranks, plan.peak_memory.size());
+  for (const PlanRecord& plan : report_case.plans) ranks = std::max(ranks, plan.peak_memory.size());
   if (ranks == 0) return "";
   std::vector<HtmlColumn> columns{{"Plan"}};
   for (std::size_t r = 0; r < ranks; ++r) columns.push_back({"rank " + std::to_string(r), true});
   columns.push_back({"Smallest limit", true});
   std::vector<HtmlRow> rows;
-  for (const ReportPlan& plan : report_case.plans) {
+  for (const PlanRecord& plan : report_case.plans) {
     if (plan.peak_memory.empty()) continue;
     HtmlRow row;
     row.cells.push_back(text_cell(plan.row.plan));
@@ -256,16 +254,16 @@ std::string memory_table(const ReportCase& report_case) {
   return table(columns, rows);
 }
 
-std::string lost_table(const ReportCase& report_case) {
+std::string lost_table(const CaseRecord& report_case) {
   if (report_case.lost.empty()) return "";
   std::vector<HtmlRow> rows;
   for (const LostSchedule& lost : report_case.lost)
-    rows.push_back(
-        {{text_cell(lost.schedule), bound_cell(lost.bound, {}), text_cell(lost.reason)}});
+    rows.push_back({{text_cell(lost.schedule), bound_cell(lost.bound, {}),
+                     text_cell(to_string(lost.reason))}});
   return table({{"Schedule"}, {"Lower bound, ms", true}, {"Why it is not the plan"}}, rows);
 }
 
-std::string choices_table(const ReportCase& report_case) {
+std::string choices_table(const CaseRecord& report_case) {
   const std::vector<PlanChoice>& choices = report_case.choices;
   if (choices.size() < 2) return "";
   const auto cell = [&](const PlanChoice& choice, std::optional<Nanoseconds> PlanChoice::*figure) {
@@ -295,17 +293,17 @@ std::string choices_table(const ReportCase& report_case) {
                rows);
 }
 
-std::string alternatives_table(const ReportCase& report_case) {
+std::string alternatives_table(const CaseRecord& report_case) {
   if (report_case.alternatives.empty()) return "";
   std::vector<HtmlRow> rows;
   for (const Alternative& one : report_case.alternatives)
     rows.push_back({{text_cell(one.choice), text_cell(one.schedule), time_cell(one.estimate),
                      bound_cell(one.bound, one.estimate),
                      one.peak_memory ? bytes_cell(*one.peak_memory) : HtmlCell{},
-                     text_cell(!one.reason.empty() ? one.reason
-                               : one.estimate      ? "chosen"
-                                                   : "closest to fitting")},
-                    one.reason.empty()});
+                     text_cell(one.reason.why != Why::Chosen ? to_string(one.reason, one.bound)
+                               : one.estimate                ? "chosen"
+                                                             : "closest to fitting")},
+                    one.reason.why == Why::Chosen});
   return table({{"Choice"},
                 {"Best schedule"},
                 {"Estimated, ms", true},
@@ -315,7 +313,7 @@ std::string alternatives_table(const ReportCase& report_case) {
                rows);
 }
 
-std::string tried_table(const ReportCase& report_case) {
+std::string tried_table(const CaseRecord& report_case) {
   if (report_case.tried.empty()) return "";
   std::vector<HtmlRow> rows;
   for (const TriedChange& tried : report_case.tried)

@@ -12,17 +12,17 @@ std::string summary_table(const ReportInput& input);
 /// Every plan of every case.
 std::string results_table(const ReportInput& input);
 /// The terms of every rank's step in ms, exact; the critical rank marked. "" without attribution.
-std::string attribution_table(const ReportPlan& plan);
+std::string attribution_table(const PlanRecord& plan);
 /// Peak of every rank against its limit, a row a plan. "" if no plan has peaks.
-std::string memory_table(const ReportCase& report_case);
+std::string memory_table(const CaseRecord& report_case);
 /// Schedules that were considered, their bounds, and why they are not the plan. "" without any.
-std::string lost_table(const ReportCase& report_case);
+std::string lost_table(const CaseRecord& report_case);
 /// What each way of choosing picks, and what its figures cost over the least. "" if there is one
 /// way only.
-std::string choices_table(const ReportCase& report_case);
+std::string choices_table(const CaseRecord& report_case);
 /// Ways to settle what the case leaves open, and why each is not the plan's. "" without any.
-std::string alternatives_table(const ReportCase& report_case);
+std::string alternatives_table(const CaseRecord& report_case);
 /// Changes that were tried because nothing fits, and what came of each. "" without any.
-std::string tried_table(const ReportCase& report_case);
+std::string tried_table(const CaseRecord& report_case);
 
 }  // namespace pfeife::plots

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/ir/accuracy.h"
+#include "planner/ir/reason.h"
 #include "planner/ir/result.h"
 #include "planner/ir/trace.h"
 
@@ -27,7 +28,9 @@ struct PlanRecord {
 
 /// A schedule that was considered, and why it is not the plan.
 struct LostSchedule {
-  std::string schedule, reason;
+  std::string schedule;  ///< "looped, V=2, prefetch=3"
+  std::string family;
+  Reason reason;
   std::optional<Nanoseconds> bound;  ///< no cuts of it have a smaller estimate
   friend bool operator==(const LostSchedule&, const LostSchedule&) = default;
 };

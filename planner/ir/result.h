@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/ir/ids.h"
+#include "planner/ir/reason.h"
 #include "planner/ir/units.h"
 
 namespace pfeife {
@@ -58,7 +59,7 @@ struct Alternative {
   std::optional<Nanoseconds> estimate;
   std::optional<Nanoseconds> bound;  ///< none of its plans is faster
   std::optional<Bytes> peak_memory;  ///< largest over ranks
-  std::string reason;                ///< why it is not the plan; "" = it is
+  Reason reason;                     ///< why it is not the plan, if it is not
 
   friend bool operator==(const Alternative&, const Alternative&) = default;
 };

@@ -63,7 +63,7 @@ struct Infeasible {
 /// Why a schedule is not among the plans.
 struct Rejected {
   ScheduleSpec spec;
-  std::string reason;
+  Reason reason;
   std::optional<Nanoseconds> bound = std::nullopt;  ///< no cuts of it have a smaller estimate
 };
 

@@ -271,25 +271,31 @@ TEST(Table, NothingIsOptimalWhereOrdersAreLeftOut) {
   EXPECT_THAT(shown("; nor is any order of zb_greedy below it"), Not(HasSubstr(": optimal")));
 }
 
+Reason slower(int ms) { return {.why = Why::Slower, .slower = milliseconds{ms}}; }
+Reason lacks(std::int64_t gib) {
+  return {.why = Why::LacksMemory, .rank = RankId{0}, .lacking = gib * kGiB};
+}
+
 TEST(Table, EachOtherFamilySaysWhyItLostIfTheCasesAreFew) {
   CaseRecord record = example();
   const std::string ruled_out = "its bound is not below the plan's time";
-  record.lost = {{"looped, V=3", "1 ms slower", {}},
-                 {"zbv, V=2", "2 ms slower", {}},
-                 {"gpipe", ruled_out, {}},
-                 {"zbv, V=2, x=1", "3 ms slower", {}},
-                 {"1f1b, prefetch=0", ruled_out, {}},
-                 {"zb_h1", "rank 0 lacks 1 GiB", {}}};
+  const LostSchedule early{"1f1b, prefetch=0", "1f1b", {.why = Why::RuledOut}, {}};
+  record.lost = {{"looped, V=3", "looped", slower(1), {}},
+                 {"zbv, V=2", "zbv", slower(2), {}},
+                 {"gpipe", "gpipe", {.why = Why::RuledOut}, {}},
+                 {"zbv, V=2, x=1", "zbv", slower(3), {}},
+                 early,
+                 {"zb_h1", "zb_h1", lacks(1), {}}};
   const std::string line =
       "    other families: zbv: 2 ms slower; gpipe, 1f1b: their bounds are not below the plan's "
       "time; zb_h1: rank 0\n        lacks 1 GiB";
   EXPECT_EQ(below(record), line + "\n");
   record.lost.erase(record.lost.begin() + 4);
   EXPECT_THAT(below(record), HasSubstr("gpipe: " + ruled_out + ";"));
-  record.lost.insert(record.lost.begin() + 4, {"1f1b, prefetch=0", ruled_out, {}});
-  record.lost.push_back({"zb_h2", "rank 0 lacks 2 GiB", {}});
+  record.lost.insert(record.lost.begin() + 4, early);
+  record.lost.push_back({"zb_h2", "zb_h2", lacks(2), {}});
   EXPECT_EQ(below(record), line + "; zb_h2: rank 0 lacks 2 GiB\n");
-  record.lost.push_back({"zb1p", "rank 0 lacks 3 GiB", {}});
+  record.lost.push_back({"zb1p", "zb1p", lacks(3), {}});
   EXPECT_EQ(below(record), line + "; zb_h2: rank 0 lacks 2 GiB; others are in report.html\n");
   EXPECT_THAT(results_table(std::vector<CaseRecord>(8, record)), HasSubstr(line));
   EXPECT_THAT(results_table(std::vector<CaseRecord>(9, record)), Not(HasSubstr("other families")));
@@ -326,14 +332,14 @@ TEST(Table, WhatWasOpenAndHowItWasSettled) {
   CaseRecord record = example();
   record.alternatives = {
       {.choice = "4 microbatches of 3", .estimate = milliseconds{21}},
-      {.choice = "6 of 2", .estimate = milliseconds{22}, .reason = "1 ms slower"},
-      {.choice = "12 of 1", .reason = "nothing fits"},
-      {.choice = "3 of 4", .reason = "2 ms slower"}};
+      {.choice = "6 of 2", .estimate = milliseconds{22}, .reason = slower(1)},
+      {.choice = "12 of 1", .reason = {.why = Why::NothingFound}},
+      {.choice = "3 of 4", .bound = milliseconds{23}, .reason = {.why = Why::RuledOut}}};
   const std::string four =
       "    chosen: 4 microbatches of 3: 21.000 ms estimated\n"
       "    not:    6 of 2: 1 ms slower\n"
-      "    not:    12 of 1: nothing fits\n"
-      "    not:    3 of 4: 2 ms slower\n";
+      "    not:    12 of 1: no cuts found that fit\n"
+      "    not:    3 of 4: its bound, 23 ms, is not below the plan's time\n";
   EXPECT_EQ(below(record), four);
   record.alternatives.push_back(record.alternatives[3]);
   EXPECT_EQ(below(record), four + "    and 1 more, in report.html\n");

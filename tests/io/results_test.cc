@@ -1,9 +1,11 @@
 #include "planner/io/results/results.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace pfeife {
 namespace {
+
+using ::testing::HasSubstr;
 
 CaseRecord example() {
   PlanRecord planned;
@@ -57,7 +59,16 @@ CaseRecord example() {
       .resolved = "version: 1\n",
       .notes = {"a note"},
       .plans = {planned, impossible},
-      .lost = {{"gpipe", "slower", Nanoseconds{900}}, {"1f1b", "no cuts", std::nullopt}},
+      .lost =
+          {{"gpipe",
+            "gpipe",
+            {.why = Why::Slower, .beside_least = true, .slower = Nanoseconds{12}},
+            Nanoseconds{900}},
+           {"1f1b",
+            "1f1b",
+            {.why = Why::LacksMemory, .rank = RankId{1}, .lacking = Bytes{13}, .may_yet_fit = true},
+            std::nullopt},
+           {"zbv", "zbv", {.why = Why::Impossible, .words = "odd"}, std::nullopt}},
       .history = {{10, Nanoseconds{950}, std::nullopt}, {20, Nanoseconds{940}, Nanoseconds{930}}},
       .choices = {{.by = "p95",
                    .number = 3,
@@ -66,6 +77,7 @@ CaseRecord example() {
                    .p95 = Nanoseconds{990},
                    .used = true}},
       .front = {{"gpipe", Nanoseconds{940}, Bytes{77}}},
+      .alternatives = {{.choice = "4 of 1", .reason = {.why = Why::RuledOut}}},
       .tried = {{.change = "4 devices", .reason = "too few"}},
       .bound_covers = ""};
 }
@@ -93,11 +105,23 @@ TEST(Results, ACaseReadsBackFromItsJsonToTheNanosecond) {
   EXPECT_EQ(case_from_json(to_json(example())), example());
 }
 
+// The kind and the figures are for programs, the sentence for readers.
+TEST(Results, ReasonsAreThereAsFieldsAndInWords) {
+  const std::string text = to_json(example());
+  EXPECT_THAT(text, HasSubstr(R"("kind": "slower")"));
+  EXPECT_THAT(text, HasSubstr(R"("reason": "12 ns slower than the least estimate")"));
+  EXPECT_THAT(text, HasSubstr(R"("kind": "impossible")"));
+  EXPECT_THAT(text, HasSubstr(R"("reason": "odd")"));
+}
+
 TEST(Results, WhatIsNoRecordIsNoCase) {
   EXPECT_EQ(case_from_json(""), std::nullopt);
   EXPECT_EQ(case_from_json("{}"), std::nullopt);
   const std::string text = to_json(example());
   EXPECT_EQ(case_from_json(text.substr(0, text.size() / 2)), std::nullopt);
+  std::string strange = text;
+  strange.replace(strange.find("lacks_memory"), 5, "tacks");
+  EXPECT_EQ(case_from_json(strange), std::nullopt) << "a reason of an unknown kind";
 }
 
 }  // namespace

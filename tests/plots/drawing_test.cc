@@ -97,7 +97,7 @@ TEST(Drawing, TextsOfTimelinesLieOnNothingElseThatIsWritten) {
 }
 
 TEST(Drawing, TextsOfChartsLieOnNothingElseThatIsWritten) {
-  for (ReportCase& report_case : example_report().cases) {
+  for (CaseRecord& report_case : example_report().cases) {
     report_case.front = {{"looped, V = 2", Nanoseconds{1'000'000}, Bytes{3 << 20}},
                          {"1f1b", Nanoseconds{2'000'000}, Bytes{2 << 20}},
                          {"gpipe", Nanoseconds{3'000'000}, Bytes{1 << 20}}};

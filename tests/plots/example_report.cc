@@ -6,13 +6,14 @@
 namespace pfeife {
 namespace {
 
-ReportPlan plan(const std::string& name, const std::string& family, Example example, Bytes limit) {
+PlanRecord plan(const std::string& name, const std::string& family, Example example, Bytes limit,
+                std::vector<std::string>& timelines) {
   Example slower = example;
   slower.transfer *= 3;
   slower.source = TraceSource::Simulated;
   const std::vector<Trace> traces{example_trace(example), example_trace(slower)};
   const Trace& best = traces.back();
-  ReportPlan plan;
+  PlanRecord plan;
   plan.row.plan = name;
   plan.row.family = family;
   plan.row.stages_per_rank = example.loops;
@@ -34,7 +35,7 @@ ReportPlan plan(const std::string& name, const std::string& family, Example exam
   plan.row.peak_memory = peak;
   plan.row.feasible = peak <= limit;
   const TimelineOptions options{.title = name, .memory_limits = plan.memory_limit};
-  plan.figures = {{"", timeline_svg(traces, options)}};
+  timelines.push_back(timeline_svg(traces, options));
   return plan;
 }
 
@@ -50,7 +51,8 @@ ReportInput example_report() {
   input.config =
       "version: 1\nmodel: models/vit_g14.pt2\ncases: {devices: [2, 4], microbatches: [8]}\n";
   for (const std::size_t devices : {std::size_t{2}, std::size_t{4}}) {
-    ReportCase report_case;
+    CaseRecord report_case;
+    std::vector<std::string>& timelines = input.timelines.emplace_back();
     report_case.name = "devices=" + std::to_string(devices) + ",microbatches=8";
     const Bytes limit{(devices == 2 ? 38 : 9) * kGiB.value};
     Example example{.ranks = devices, .microbatches = 8, .forward = Nanoseconds{41'234'567}};
@@ -63,17 +65,16 @@ ReportInput example_report() {
     looped.backward /= 2;
     Example slow = example;
     slow.forward += Nanoseconds{3'000'000};
-    report_case.plans = {plan("planned", "looped", example, limit),
-                         plan("1f1b", "1f1b", slow, limit),
-                         plan("interleaved_1f1b", "interleaved_1f1b", looped, limit)};
-    ReportPlan& planned = report_case.plans[0];
+    report_case.plans = {plan("planned", "looped", example, limit, timelines),
+                         plan("1f1b", "1f1b", slow, limit, timelines),
+                         plan("interleaved_1f1b", "interleaved_1f1b", looped, limit, timelines)};
+    PlanRecord& planned = report_case.plans[0];
     planned.row.knobs = "loop_batch=8, prefetch=1";
     planned.row.cuts = {101, 203};
     planned.cut_names = {"blocks.9", "blocks.19"};
     planned.row.lower_bound = *planned.row.estimate * 97 / 100;
     planned.row.gap = 0.031;
     planned.row.simulate_p95 = *planned.row.simulate + Nanoseconds{9'000'000};
-    planned.row.search_s = 0.213;
     planned.row.candidates = 12345;
     report_case.bound_covers = "cuts of the captured order, 14 schedules, round-robin placement";
     for (std::size_t r = 0; r < devices; ++r)
@@ -93,11 +94,17 @@ ReportInput example_report() {
                             .schedule = "1f1b",
                             .estimate = *planned.row.estimate * 51 / 50,
                             .simulate = *planned.row.simulate * 99 / 100}};
-    report_case.lost = {{"gpipe", "needs 3.2 GiB more on rank 0", *planned.row.estimate * 11 / 10},
-                        {"looped_bfs, V = 2", "41.2 ms slower", std::nullopt}};
+    report_case.lost = {{"gpipe",
+                         "gpipe",
+                         {.why = Why::LacksMemory, .rank = RankId{0}, .lacking = 3 * kGiB},
+                         *planned.row.estimate * 11 / 10},
+                        {"looped_bfs, V = 2",
+                         "looped_bfs",
+                         {.why = Why::Slower, .slower = Nanoseconds{41'200'000}},
+                         std::nullopt}};
     input.cases.push_back(report_case);
   }
-  ReportPlan none;
+  PlanRecord none;
   none.row.plan = "gpipe";
   none.reason = "no cuts fit: rank 0 lacks 3.2 GiB";
   input.cases[1].plans.push_back(none);

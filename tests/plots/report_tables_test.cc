@@ -15,8 +15,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-ReportPlan plan_of(const std::string& name, std::int64_t ms, bool feasible) {
-  ReportPlan plan;
+PlanRecord plan_of(const std::string& name, std::int64_t ms, bool feasible) {
+  PlanRecord plan;
   plan.row.plan = plan.row.family = name;
   plan.row.estimate = Nanoseconds{ms * 1'000'000};
   plan.row.feasible = feasible;
@@ -36,11 +36,11 @@ std::vector<std::string> column(const std::string& table, const std::string& hea
 // than the best, 15 ms is further behind.
 TEST(ReportTables, TheLeadIsOverTheFastestOtherPlanThatFits) {
   ReportInput input;
-  ReportCase& one = input.cases.emplace_back();
+  CaseRecord& one = input.cases.emplace_back();
   one.name = "one";
   one.plans = {plan_of("slow", 15, true), plan_of("planned", 10, true), plan_of("big", 8, false),
                plan_of("next", 12, true)};
-  ReportCase& alone = input.cases.emplace_back();
+  CaseRecord& alone = input.cases.emplace_back();
   alone.name = "alone";
   alone.plans = {plan_of("planned", 10, true), plan_of("big", 8, false)};
   EXPECT_THAT(column(plots::summary_table(input), "Best plan"), ElementsAre("planned", "planned"));
@@ -57,7 +57,7 @@ TEST(ReportTables, TheLeadIsOverTheFastestOtherPlanThatFits) {
 TEST(ReportTables, RatesNameTheirEngine) {
   ReportInput input;
   input.cases.resize(1);
-  ReportPlan& plan = input.cases[0].plans.emplace_back(plan_of("planned", 10, true));
+  PlanRecord& plan = input.cases[0].plans.emplace_back(plan_of("planned", 10, true));
   plan.row.samples_per_s = 5;
   const auto heads = [&] { return cells(plots::results_table(input)).at(0); };
   EXPECT_THAT(heads(), testing::Contains("Samples/s, estimated"));
@@ -70,9 +70,9 @@ TEST(ReportTables, RatesNameTheirEngine) {
 
 // 6 of 8 GiB fill three quarters of their cell; what is above its limit fills it.
 TEST(ReportTables, PeaksFillTheirShareOfTheLimit) {
-  ReportCase report_case;
+  CaseRecord report_case;
   report_case.plans = {plan_of("planned", 10, true), plan_of("big", 8, false)};
-  for (ReportPlan& plan : report_case.plans) plan.memory_limit = {8 * kGiB, 8 * kGiB};
+  for (PlanRecord& plan : report_case.plans) plan.memory_limit = {8 * kGiB, 8 * kGiB};
   report_case.plans[0].peak_memory = {6 * kGiB, 4 * kGiB};
   report_case.plans[1].peak_memory = {9 * kGiB};
   const XmlElement table = parse_xml(plots::memory_table(report_case));
@@ -95,10 +95,11 @@ TEST(ReportTables, PeaksFillTheirShareOfTheLimit) {
 }
 
 TEST(ReportTables, SchedulesThatLostAreListedWithTheirBoundAndReason) {
-  ReportCase report_case;
+  CaseRecord report_case;
   EXPECT_EQ(plots::lost_table(report_case), "");
-  report_case.lost = {{"gpipe", "its bound is not below the plan's time", Nanoseconds{11'000'000}},
-                      {"looped", "2 ms slower", std::nullopt}};
+  report_case.lost = {
+      {"gpipe", "gpipe", {.why = Why::RuledOut}, Nanoseconds{11'000'000}},
+      {"looped", "looped", {.why = Why::Slower, .slower = Nanoseconds{2'000'000}}, {}}};
   EXPECT_THAT(cells(plots::lost_table(report_case)),
               ElementsAre(testing::_,
                           ElementsAre("gpipe", "11.000", "its bound is not below the plan's time"),
@@ -109,7 +110,7 @@ TEST(ReportTables, SchedulesThatLostAreListedWithTheirBoundAndReason) {
 TEST(ReportTables, BoundsAreRoundedDownAndSmallGapsAreNotNothing) {
   ReportInput input;
   input.cases.resize(1);
-  ReportPlan& plan = input.cases[0].plans.emplace_back(plan_of("planned", 13, true));
+  PlanRecord& plan = input.cases[0].plans.emplace_back(plan_of("planned", 13, true));
   plan.row.lower_bound = Nanoseconds{12'345'990};
   plan.row.gap = 0;
   plan.row.simulate_gap = 0.000099;
@@ -122,9 +123,11 @@ TEST(ReportTables, BoundsAreRoundedDownAndSmallGapsAreNotNothing) {
 
 // A section is there for what the case has, and for nothing else.
 TEST(ReportTables, ACaseHasASectionForEachThingThatItHas) {
-  ReportCase report_case;
+  CaseRecord report_case;
   report_case.plans = {plan_of("planned", 10, true)};
-  const auto text = [&] { return all_text(parse_xml(plots::case_section(report_case, 0, true))); };
+  const auto text = [&] {
+    return all_text(parse_xml(plots::case_section(report_case, {}, 0, true)));
+  };
   const std::string choices = "What each way of choosing", open = "What the case left open",
                     front = "Estimated time against memory", lost = "Other schedules",
                     help = "What would help", search = "The search: best estimate";
@@ -133,11 +136,11 @@ TEST(ReportTables, ACaseHasASectionForEachThingThatItHas) {
   report_case.choices = {{.by = "estimate", .schedule = "a", .used = true},
                          {.by = "p95", .schedule = "b"}};
   EXPECT_THAT(text(), HasSubstr(choices));
-  report_case.alternatives = {{"4 microbatches of 2", "zb_h1", {}, {}, {}, ""}};
+  report_case.alternatives = {{"4 microbatches of 2", "zb_h1", {}, {}, {}, {}}};
   EXPECT_THAT(text(), HasSubstr(open));
   report_case.front = {{"a", Nanoseconds{1}, Bytes{2}}, {"b", Nanoseconds{2}, Bytes{1}}};
   EXPECT_THAT(text(), HasSubstr(front));
-  report_case.lost = {{"gpipe", "slower", std::nullopt}, {"looped", "slower", std::nullopt}};
+  report_case.lost = {{"gpipe", "gpipe", {}, {}}, {"looped", "looped", {}, {}}};
   EXPECT_THAT(text(), AllOf(HasSubstr(lost), HasSubstr("2 considered")));
   report_case.tried = {{.change = "4 devices", .reason = "lacks 2 GiB"}};
   EXPECT_THAT(text(), HasSubstr(help));

@@ -50,7 +50,7 @@ TEST(Report, IsWellFormedAndNeedsNothingFromOutside) {
 // 3 MiB planned of 2 counted: +50 %.
 TEST(Report, WhatWasMeasuredIsComparedWithWhatWasPredicted) {
   ReportInput input = example_report();
-  ReportPlan& plan = input.cases[0].plans[0];
+  PlanRecord& plan = input.cases[0].plans[0];
   plan.row.estimate = Nanoseconds{10'000'000};
   plan.row.simulate = Nanoseconds{12'000'000};
   plan.row.measure = Nanoseconds{16'000'000};
@@ -77,8 +77,8 @@ TEST(Report, WhatWasMeasuredIsComparedWithWhatWasPredicted) {
 TEST(Report, EveryTimelineIsEmbeddedOnce) {
   const ReportInput input = example_report();
   std::size_t drawings = 0;
-  for (const ReportCase& report_case : input.cases)
-    for (const ReportPlan& plan : report_case.plans) drawings += plan.figures.size();
+  for (const CaseRecord& report_case : input.cases)
+    for (const PlanRecord& plan : report_case.plans) drawings += plan.row.estimate ? 1 : 0;
   std::size_t panels = by_class(page(input), "simulated").size();
   EXPECT_EQ(drawings, 6u);
   EXPECT_EQ(panels, drawings);
@@ -90,13 +90,12 @@ TEST(Report, HostileTextsStayText) {
   input.title = input.config = evil;
   input.facts = {{evil, evil}};
   input.notes = {evil};
-  ReportCase& report_case = input.cases[0];
+  CaseRecord& report_case = input.cases[0];
   report_case.name = report_case.bound_covers = evil;
   report_case.notes = {evil};
-  report_case.lost = {{evil, evil}};
+  report_case.lost = {{evil, evil, {.why = Why::Impossible, .words = evil}, {}}};
   report_case.plans[0].row.plan = report_case.plans[0].row.family = evil;
   report_case.plans[0].row.knobs = report_case.plans[0].cut_names[0] = evil;
-  report_case.plans[0].figures[0].title = evil;
   report_case.plans[1].row.plan = report_case.plans[1].reason = evil;
   report_case.plans[1].row.estimate = report_case.plans[1].row.simulate = std::nullopt;
   const std::string html = report_html(input);
@@ -117,9 +116,9 @@ TEST(Report, OnePlanACaseIsMarkedBest) {
 }
 
 TEST(Report, PlansAreComparedByTheBestEngineThatAllThatFitHave) {
-  ReportCase report_case;
+  CaseRecord report_case;
   const auto add = [&](int estimate, int simulate, bool feasible) {
-    ReportPlan plan;
+    PlanRecord plan;
     plan.row.estimate = Nanoseconds{estimate};
     if (simulate > 0) plan.row.simulate = Nanoseconds{simulate};
     plan.row.feasible = feasible;
@@ -140,7 +139,7 @@ TEST(Report, PlansAreComparedByTheBestEngineThatAllThatFitHave) {
 }
 
 TEST(Report, AttributionIsExactInTheTableAndToScaleInTheChart) {
-  ReportPlan plan;
+  PlanRecord plan;
   plan.row.plan = "p";
   plan.attribution = {{Nanoseconds{1'000'000}, Nanoseconds{2'000'001}, Nanoseconds{0},
                        Nanoseconds{0}, Nanoseconds{0}, Nanoseconds{0}, Nanoseconds{3'000'000}},
@@ -161,12 +160,12 @@ TEST(Report, AttributionIsExactInTheTableAndToScaleInTheChart) {
 }
 
 TEST(Report, AttributionsSayWhichEngineTheyAreOf) {
-  ReportPlan simulated, measured;
+  PlanRecord simulated, measured;
   simulated.attribution = measured.attribution = {{Nanoseconds{1'000'000}}};
   simulated.row.estimate = simulated.row.simulate = Nanoseconds{1'000'000};
   measured.row = simulated.row;
   measured.row.measure = Nanoseconds{1'000'000};
-  const auto page = [](std::vector<ReportPlan> plans) {
+  const auto page = [](std::vector<PlanRecord> plans) {
     ReportInput input;
     input.cases = {{.plans = std::move(plans)}};
     return report_html(input);
@@ -177,14 +176,14 @@ TEST(Report, AttributionsSayWhichEngineTheyAreOf) {
 
 TEST(Report, ALongScheduleIsNamedInFullBesideTheFront) {
   const std::string name = "looped, V=3, loop_batch=4, prefetch=3, recompute=0-6";
-  ReportCase report_case;
+  CaseRecord report_case;
   report_case.front = {{"fast", Nanoseconds{1'000'000}, Bytes{3 << 20}},
                        {name, Nanoseconds{2'000'000}, Bytes{2 << 20}}};
   EXPECT_THAT(plots::front_chart(report_case), HasSubstr(name));
 }
 
 TEST(Report, StepTimesAreBarsFromZero) {
-  const ReportCase report_case = example_report().cases[0];
+  const CaseRecord report_case = example_report().cases[0];
   const XmlElement chart = parse_xml(plots::step_time_chart(report_case));
   std::vector<double> widths;
   for (const XmlElement* rect : by_name(chart, "rect"))
@@ -217,7 +216,7 @@ TEST(Report, ColumnsWithoutFiguresAreLeftOut) {
 // Two ranks with 3 + 7 and 4 + 10 ms of work: the mean is 12 ms.
 TEST(Report, WorkOfRanksIsToScaleAndTheLineIsItsMean) {
   const auto ms = [](std::int64_t count) { return Nanoseconds{count * 1'000'000}; };
-  ReportPlan plan;
+  PlanRecord plan;
   plan.stages = {{RankId{0}, ms(1), ms(2)}, {RankId{1}, ms(4), ms(10)}, {RankId{0}, ms(2), ms(5)}};
   const XmlElement drawing = parse_xml(plots::stage_chart(plan));
   std::map<std::string, double> width;  // by tooltip
@@ -240,7 +239,7 @@ TEST(Report, WorkOfRanksIsToScaleAndTheLineIsItsMean) {
 
 // The colours of the legend are those of the stages; of one stage a rank none is paler.
 TEST(Report, WorkOfRanksSaysWhatItsColoursMean) {
-  ReportPlan plan;
+  PlanRecord plan;
   plan.stages = {{RankId{0}, Nanoseconds{1}, Nanoseconds{2}}};
   XmlElement drawing = parse_xml(plots::stage_chart(plan));
   const auto boxes = by_name(*by_name(drawing, "g").back(), "rect"), all = by_name(drawing, "rect");
@@ -255,7 +254,7 @@ TEST(Report, WorkOfRanksSaysWhatItsColoursMean) {
 }
 
 TEST(Report, AWayOfChoosingShowsWhatItCosts) {
-  ReportCase report_case;
+  CaseRecord report_case;
   report_case.choices = {{.by = "estimate",
                           .schedule = "a",
                           .estimate = Nanoseconds{1'000'000},
@@ -272,7 +271,7 @@ TEST(Report, AWayOfChoosingShowsWhatItCosts) {
 }
 
 TEST(Report, TheSearchIsDrawnIfItFoundAPlan) {
-  ReportCase report_case;
+  CaseRecord report_case;
   EXPECT_EQ(plots::search_chart(report_case), "");
   report_case.history = {{1, Nanoseconds{900}, std::nullopt},
                          {5000, Nanoseconds{800}, Nanoseconds{700}}};
@@ -292,7 +291,7 @@ TEST(Report, TheSearchIsDrawnIfItFoundAPlan) {
 // Half way between the ends in both figures: half way in the drawing, too; faster is lower, more
 // memory is further right.
 TEST(Report, TimeAgainstMemoryIsToScale) {
-  ReportCase report_case;
+  CaseRecord report_case;
   report_case.front = {{"fast", Nanoseconds{1'000'000}, Bytes{3 << 20}}};
   EXPECT_EQ(plots::front_chart(report_case), "") << "one point is no trade";
   report_case.front.push_back({"middle", Nanoseconds{2'000'000}, Bytes{2 << 20}});
@@ -313,7 +312,7 @@ TEST(Report, TimeAgainstMemoryIsToScale) {
 }
 
 /// The numbers in a front's chart, and where they stand.
-std::map<std::string, std::pair<double, double>> numbers_of(const ReportCase& report_case) {
+std::map<std::string, std::pair<double, double>> numbers_of(const CaseRecord& report_case) {
   std::map<std::string, std::pair<double, double>> found;
   const XmlElement drawing = parse_xml(plots::front_chart(report_case));
   for (const XmlElement* text : by_name(drawing, "text"))
@@ -325,7 +324,7 @@ std::map<std::string, std::pair<double, double>> numbers_of(const ReportCase& re
 
 // The second to fourth lie two pixels apart, too close for a number each.
 TEST(Report, PointsThatLieCloseShareANumber) {
-  ReportCase report_case;
+  CaseRecord report_case;
   const auto add = [&](std::int64_t us, std::int64_t kib) {
     report_case.front.push_back({"s", Nanoseconds{1000 * us}, Bytes{kib << 10}});
   };
@@ -342,7 +341,7 @@ TEST(Report, NumbersOfCrowdedFrontsAreNearTheirPointsAndClearOfEachOther) {
   for (int seed = 0; seed < 200; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     const auto step = [&](unsigned most) { return 1 + static_cast<std::int64_t>(random() % most); };
-    ReportCase report_case;
+    CaseRecord report_case;
     std::int64_t time = 100'000, memory = 100'000;
     const int flat = seed % 3;  // 0: along the bottom, 1: up one side, 2: both
     for (int i = 0; i < 2 + seed % 17; ++i) {
@@ -375,7 +374,7 @@ TEST(Report, NumbersOfCrowdedFrontsAreNearTheirPointsAndClearOfEachOther) {
 
 // The plan is the marked point, wherever it lies.
 TEST(Report, ThePlanIsMarkedOnTheFront) {
-  ReportCase report_case;
+  CaseRecord report_case;
   report_case.front = {{"fast", Nanoseconds{1'000'000}, Bytes{2 << 20}},
                        {"small", Nanoseconds{2'000'000}, Bytes{1 << 20}}};
   report_case.plans.resize(1);
@@ -395,18 +394,26 @@ TEST(Report, ThePlanIsMarkedOnTheFront) {
 }
 
 TEST(Report, WhatWasOpenAndWhatWasTriedAreToldWithTheirReasons) {
-  ReportCase report_case;
+  CaseRecord report_case;
   EXPECT_EQ(plots::alternatives_table(report_case), "");
   EXPECT_EQ(plots::tried_table(report_case), "");
-  report_case.alternatives = {
-      {"4 microbatches of 2", "zb_h1", Nanoseconds{10'000'000}, Nanoseconds{9'000'000},
-       Bytes{1 << 30}, ""},
-      {"8 microbatches of 1", "", std::nullopt, std::nullopt, std::nullopt, "lacks 1 GiB"}};
+  report_case.alternatives = {{"4 microbatches of 2",
+                               "zb_h1",
+                               Nanoseconds{10'000'000},
+                               Nanoseconds{9'000'000},
+                               Bytes{1 << 30},
+                               {}},
+                              {"8 microbatches of 1",
+                               "",
+                               std::nullopt,
+                               std::nullopt,
+                               std::nullopt,
+                               {.why = Why::LacksMemory, .rank = RankId{1}, .lacking = kGiB}}};
   const auto open = cells(plots::alternatives_table(report_case));
   EXPECT_THAT(open.at(1), testing::ElementsAre("4 microbatches of 2", "zb_h1", "10.000", "9.0000",
                                                "1.000 GiB", "chosen"));
   EXPECT_THAT(open.at(2),
-              testing::ElementsAre("8 microbatches of 1", "", "", "", "", "lacks 1 GiB"));
+              testing::ElementsAre("8 microbatches of 1", "", "", "", "", "rank 1 lacks 1 GiB"));
   TriedChange helps{.change = "4 devices", .schedule = "1f1b", .estimate = Nanoseconds{5'000'000}};
   helps.peak_memory = Bytes{1 << 30};
   report_case.tried = {helps, {.change = "recomputation", .reason = "lacks 2 GiB"}};
@@ -417,7 +424,7 @@ TEST(Report, WhatWasOpenAndWhatWasTriedAreToldWithTheirReasons) {
 
 // Ten times the candidates are as far right each time; the steps end where the search ended.
 TEST(Report, TheSearchIsDrawnOverTheLogarithmOfItsWork) {
-  ReportCase report_case;
+  CaseRecord report_case;
   for (const std::size_t candidates : {10U, 100U, 1000U})
     report_case.history.push_back({candidates, Nanoseconds{2000 - candidates}, std::nullopt});
   double x[3], y[3];

@@ -28,10 +28,10 @@ TEST(Alternatives, GiveTheBestOfAllProblemsAndABoundOfAll) {
     if (!best) continue;
     EXPECT_EQ(found.outcome.plans[0].estimate, *best) << round;
     EXPECT_LE(found.outcome.bound->time, *best) << round;
-    EXPECT_EQ(why_not(found, found.best), "");
+    EXPECT_EQ(why_not(found, found.best).why, Why::Chosen);
     for (std::size_t i = 0; i < problems.size(); ++i) {
       EXPECT_LE(found.outcome.bound->time, found.all[i].bound()) << round;
-      EXPECT_EQ(why_not(found, i).empty(), i == found.best) << round;
+      EXPECT_EQ(why_not(found, i).why == Why::Chosen, i == found.best) << round;
     }
   }
 }

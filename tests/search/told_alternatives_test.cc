@@ -84,7 +84,7 @@ TEST(Alternatives, ProveThatNothingFitsOnlyIfNoneOfThemDoes) {
     const BestAlternative found =
         MadeUp({10, 10}).choose({{{{}, 0, false, first, 5}}, {{{}, 0, false, second, 3}}});
     EXPECT_EQ(found.best, 1U) << "it lacks least";
-    EXPECT_EQ(why_not(found, 1), "");
+    EXPECT_EQ(why_not(found, 1).why, Why::Chosen);
     return found.outcome.infeasible->proven;
   };
   EXPECT_TRUE(proven(true, true));
@@ -99,7 +99,7 @@ TEST(Alternatives, LeaveOutWhatCannotBeBestAndCountAllSearches) {
   EXPECT_EQ(two.asked, (std::vector<std::size_t>{2, 0}));
   EXPECT_EQ(found.outcome.candidates, 14U);
   EXPECT_EQ(found.outcome.bound->time, Nanoseconds{90});
-  EXPECT_EQ(why_not(found, 1), "its bound, 600 ns, is not below the plan's time");
+  EXPECT_EQ(why_not(found, 1), Reason{.why = Why::RuledOut});
 }
 
 }  // namespace

@@ -97,10 +97,23 @@ void each_field(Plan& plan, const Visit& visit) {
   visit("measured", plan.measured);
 }
 
+template <Is<Reason> R, class Visit>
+void each_field(R& reason, const Visit& visit) {
+  visit("kind", reason.why);
+  visit("beside_least_estimate", reason.beside_least);
+  visit("slower_ms", reason.slower);
+  visit("rank", reason.rank);
+  visit("lacking_bytes", reason.lacking);
+  visit("may_yet_fit", reason.may_yet_fit);
+  visit("words", reason.words);
+}
+
 template <Is<LostSchedule> Lost, class Visit>
 void each_field(Lost& lost, const Visit& visit) {
   visit("schedule", lost.schedule);
-  visit("reason", lost.reason);
+  visit("family", lost.family);
+  if constexpr (std::is_const_v<Lost>) visit("reason", to_string(lost.reason));  // for readers
+  visit("why", lost.reason);
   visit("lower_bound_ms", lost.bound);
 }
 
@@ -136,7 +149,9 @@ void each_field(One& alternative, const Visit& visit) {
   visit("estimate_ms", alternative.estimate);
   visit("lower_bound_ms", alternative.bound);
   visit("peak_memory_bytes", alternative.peak_memory);
-  visit("reason", alternative.reason);
+  if constexpr (std::is_const_v<One>)
+    visit("reason", to_string(alternative.reason, alternative.bound));
+  visit("why", alternative.reason);
 }
 
 template <Is<TriedChange> Tried, class Visit>

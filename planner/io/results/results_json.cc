@@ -1,4 +1,6 @@
 // Records as JSON, and back. Fields and their names: results_fields.h.
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "planner/io/results/results_fields.h"
@@ -7,6 +9,17 @@ namespace pfeife {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// The text is no record.
+struct NoRecord {};
+
+constexpr std::array kReasons = {std::pair{Why::Chosen, "chosen"},
+                                 std::pair{Why::Slower, "slower"},
+                                 std::pair{Why::RuledOut, "ruled_out"},
+                                 std::pair{Why::LacksMemory, "lacks_memory"},
+                                 std::pair{Why::NothingFound, "nothing_found"},
+                                 std::pair{Why::NotTried, "not_tried"},
+                                 std::pair{Why::Impossible, "impossible"}};
 
 template <class T>
 Json json_of(const T& value);
@@ -21,6 +34,9 @@ Json json_of(Nanoseconds time) { return static_cast<double>(time.count()) / 1e6;
 Json json_of(Bytes bytes) { return bytes.value; }
 Json json_of(RankId rank) { return rank.value; }
 Json json_of(bool value) { return value ? 1 : 0; }
+Json json_of(Why why) {
+  return std::ranges::find(kReasons, why, &std::pair<Why, const char*>::first)->second;
+}
 
 template <class T>
 Json json_of(const std::optional<T>& value) {
@@ -56,6 +72,14 @@ void read(const Json& json, Nanoseconds& time) { time = nanoseconds_from_ms(json
 void read(const Json& json, Bytes& bytes) { bytes = Bytes{json.get<std::int64_t>()}; }
 void read(const Json& json, RankId& rank) { rank = RankId{json.get<std::int32_t>()}; }
 void read(const Json& json, bool& value) { value = json.get<int>() == 1; }
+void read(const Json& json, Why& why) {
+  for (const auto& [kind, name] : kReasons)
+    if (json.get<std::string>() == name) {
+      why = kind;
+      return;
+    }
+  throw NoRecord{};
+}
 
 template <class T>
 void read(const Json& json, std::optional<T>& value) {
@@ -91,6 +115,8 @@ std::optional<CaseRecord> case_from_json(const std::string& text) {
     read(Json::parse(text), record);
     return record;
   } catch (const Json::exception&) {
+    return std::nullopt;
+  } catch (const NoRecord&) {
     return std::nullopt;
   }
 }

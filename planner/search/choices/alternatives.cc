@@ -146,16 +146,17 @@ BestAlternative search_alternatives(const std::vector<Problem>& problems,
   return Alternatives(problems, options, searcher).run();
 }
 
-std::string why_not(const BestAlternative& found, std::size_t problem) {
+Reason why_not(const BestAlternative& found, std::size_t problem) {
   const AlternativeOutcome& one = found.all[problem];
-  if (problem == found.best) return "";
+  if (problem == found.best) return {};
   if (!found.outcome.plans.empty() && one.bound() >= found.outcome.plans[0].estimate &&
       one.bound() != kNothingFits)
-    return ruled_out_text(to_string(rounded_down(one.bound(), 4)));
-  if (one.plan) return slower_text(one.plan->estimate - found.outcome.plans[0].estimate);
-  if (!one.infeasible) return "it cannot be cut into so many stages";
-  return lack_text(*one.infeasible) +
-         (one.bound() == kNothingFits ? "" : " in the best case found");
+    return {.why = Why::RuledOut};
+  if (one.plan) return slower_by(one.plan->estimate - found.outcome.plans[0].estimate);
+  if (!one.infeasible) return impossible("it cannot be cut into so many stages");
+  Reason lack = lacks(*one.infeasible);
+  lack.may_yet_fit = one.bound() != kNothingFits;
+  return lack;
 }
 
 }  // namespace pfeife

@@ -51,8 +51,7 @@ SearchCount most_searches(std::size_t problems);
 BestAlternative search_alternatives(const std::vector<Problem>& problems,
                                     const SearchOptions& options, const Searcher& searcher);
 
-/// "its bound, 12.3 ms, is not below the plan's time"; "1.2 ms slower"; "rank 0 lacks 3 GiB"; ""
-/// for the best.
-std::string why_not(const BestAlternative& found, std::size_t problem);
+/// Why it is not the best; of the best: chosen.
+Reason why_not(const BestAlternative& found, std::size_t problem);
 
 }  // namespace pfeife

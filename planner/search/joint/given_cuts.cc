@@ -109,9 +109,9 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
     const ScheduleSpec& spec = problem.schedules[i];
     if (!tried[i]) {
       outcome.rejected.push_back(
-          {spec, cuts ? stream_all("the given cuts make ", problem.cuts->stages(),
-                                   " stages, it needs ", spec.stages())
-                      : illegal_because(problem.layers, *problem.cuts)});
+          {spec, impossible(cuts ? stream_all("the given cuts make ", problem.cuts->stages(),
+                                              " stages, it needs ", spec.stages())
+                                 : illegal_because(problem.layers, *problem.cuts))});
       continue;
     }
     outcome.candidates += tried[i]->evaluated();
@@ -121,7 +121,7 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
       continue;
     }
     const Infeasible& lack = *tried[i]->closest();
-    outcome.rejected.push_back({spec, lack_text(lack)});
+    outcome.rejected.push_back({spec, lacks(lack)});
     note_closest(lack, closest);
   }
   std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
@@ -129,9 +129,8 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
   });
   outcome.front = pareto_front(outcome.plans);
   for (std::size_t i = options.keep; i < outcome.plans.size(); ++i)
-    outcome.rejected.push_back(
-        {outcome.plans[i].spec,
-         slower_text(outcome.plans[i].estimate - outcome.plans.front().estimate)});
+    outcome.rejected.push_back({outcome.plans[i].spec, slower_by(outcome.plans[i].estimate -
+                                                                 outcome.plans.front().estimate)});
   outcome.plans.resize(std::min(outcome.plans.size(), options.keep));
   if (outcome.plans.empty() && closest) outcome.infeasible = std::move(closest);
   if (outcome.infeasible) {

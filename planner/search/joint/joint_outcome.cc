@@ -33,11 +33,6 @@ bool not_below(const Contender& c, const SearchOutcome& outcome) {
          c.bound() >= static_cast<double>(outcome.plans.front().estimate.count());
 }
 
-std::string lacks(const std::optional<Infeasible>& lack) {
-  if (!lack) return "no cuts found that fit";
-  return lack_text(*lack);
-}
-
 /// Those that have a plan come first, the fastest of them ahead; then by their bounds, or by what
 /// they lack where nothing fits.
 void explain(const Searched& in, SearchOutcome& outcome) {
@@ -51,11 +46,11 @@ void explain(const Searched& in, SearchOutcome& outcome) {
     const auto place = plan - outcome.plans.begin();
     if (place < static_cast<std::ptrdiff_t>(kept)) return;
     const Bytes missing = lack && outcome.plans.empty() ? lack->needed - lack->available : Bytes{0};
-    std::string reason = lacks(lack);
+    Reason reason = lack ? lacks(*lack) : Reason{.why = Why::NothingFound};
     if (not_below)
-      reason = ruled_out_text();
+      reason = {.why = Why::RuledOut};
     else if (plan != outcome.plans.end())
-      reason = slower_text(plan->estimate - outcome.plans.front().estimate);
+      reason = slower_by(plan->estimate - outcome.plans.front().estimate);
     rejected.push_back({{place, missing, bound.value_or(Nanoseconds{0})}, {spec, reason, bound}});
   };
   for (const Contender& c : in.contenders)
@@ -79,14 +74,14 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
   for (const Contender& c : in.contenders) {
     const ScheduleSpec& spec = in.problem.schedules[c.number];
     if (!c.impossible.empty()) {
-      outcome.rejected.push_back({spec, c.impossible});
+      outcome.rejected.push_back({spec, impossible(c.impossible)});
       continue;
     }
     if (c.candidates->best()) outcome.plans.push_back(*c.candidates->best());
     note_closest(c.candidates->closest(), closest);
   }
   for (const BuiltPlan& b : in.built) {
-    if (!b.impossible.empty()) outcome.rejected.push_back({b.spec, b.impossible});
+    if (!b.impossible.empty()) outcome.rejected.push_back({b.spec, impossible(b.impossible)});
     if (b.plan) outcome.plans.push_back(*b.plan);
     note_closest(b.closest, closest);
   }

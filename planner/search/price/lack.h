@@ -12,20 +12,15 @@ inline void note_closest(const std::optional<Infeasible>& lack,
     closest = lack;
 }
 
-inline std::string lack_text(const Infeasible& lack) {
-  return "rank " + to_string(lack.rank) + " lacks " + to_string(lack.needed - lack.available);
+inline Reason lacks(const Infeasible& lack) {
+  return {.why = Why::LacksMemory, .rank = lack.rank, .lacking = lack.needed - lack.available};
 }
 
-/// The step of the best plan is no longer than anything that it allows.
-inline std::string ruled_out_text(const std::string& bound = "") {
-  return "its bound" + (bound.empty() ? "" : ", " + bound + ",") + " is not below the plan's time";
-}
+/// Its step takes so much longer than the plan's.
+inline Reason slower_by(Nanoseconds more) { return {.why = Why::Slower, .slower = more}; }
 
-/// By how much the step takes longer than that of the chosen plan: "3.2 ms slower".
-inline std::string slower_text(Nanoseconds more) {
-  if (more == Nanoseconds{0}) return "as fast";
-  return more > Nanoseconds{0} ? to_string(more) + " slower"
-                               : to_string(-more) + " faster by estimate";
+inline Reason impossible(std::string rule) {
+  return {.why = Why::Impossible, .words = std::move(rule)};
 }
 
 }  // namespace pfeife

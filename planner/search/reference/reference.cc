@@ -203,7 +203,7 @@ class ReferenceSearch {
  private:
   void reject(const std::vector<ScheduleSpec>& specs, std::size_t first, const char* reason) {
     for (std::size_t i = first; i < specs.size(); ++i)
-      outcome_.rejected.push_back({specs[i], reason});
+      outcome_.rejected.push_back({specs[i], {.why = Why::NotTried, .words = reason}});
   }
 
   /// The schedules of one V, until one of them gains less than 1 %.
@@ -215,11 +215,11 @@ class ReferenceSearch {
       std::optional<Cuts> found = search_one(candidates, last);
       outcome_.candidates += candidates.evaluated();
       if (found && candidates.best_time() < before) {
-        if (best_) outcome_.rejected.push_back({best_->spec, "slower"});
+        if (best_) outcome_.rejected.push_back({best_->spec, {.why = Why::Slower}});
         best_ = candidates.best();
         last = std::move(found);
       } else {
-        outcome_.rejected.push_back({specs[i], found ? "slower" : "no cuts found that fit"});
+        outcome_.rejected.push_back({specs[i], {.why = found ? Why::Slower : Why::NothingFound}});
       }
       if (!(best_time() < 0.99 * before)) {
         reject(specs, i + 1, "not tried: the one before gained less than 1 %");
