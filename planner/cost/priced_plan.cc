@@ -51,11 +51,11 @@ std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const La
   plan.recompute.resize(plan.partition.stages(), false);
   StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute);
   if (!lowered) plan.schedule = lower(plan.schedule, costs, plan.placement);
-  plan.peak_memory = peak_memory(plan.schedule, costs, plan.placement);
   const DependencyGraph graph = executed_graph(plan, costs);
   auto outcome = estimate(graph, costs);
   if (const auto* deadlock = std::get_if<Deadlock>(&outcome)) return *deadlock;
   Trace& estimated = std::get<Trace>(outcome);
+  plan.peak_memory = peak_memory(plan.schedule, costs, plan.placement);
   add_memory(estimated, graph, plan.schedule, costs, plan.placement);
   plan.estimate = step_time(estimated);
   return PricedPlan{std::move(plan), std::move(costs), std::move(estimated)};

@@ -25,8 +25,9 @@ class Resume : public ProcessTest {
           folder_ / name / (std::string(input) + ".npy"), "<i8", {samples, 12},
           std::vector<std::int64_t>(static_cast<std::size_t>(samples * 12), value));
   }
-  Ended train(const std::string& data, std::vector<std::string> more, bool resumes = true) const {
-    more.insert(more.begin(), {"train", "--threads", "--steps", "1", "--data",
+  Ended train(const std::string& data, std::vector<std::string> more, bool resumes = true,
+              const char* steps = "1") const {
+    more.insert(more.begin(), {"train", "--threads", "--steps", steps, "--data",
                                (folder_ / data).string(), "--save", (folder_ / "save").string()});
     if (resumes) more.insert(more.end(), {"--resume", (folder_ / "save").string()});
     return start(arguments(more))->wait(kLong);
@@ -72,7 +73,7 @@ TEST_F(Resume, EveryDamagedFileIsRefusedByNameBeforeTheStart) {
 }
 
 TEST_F(Resume, ALossThatIsNoNumberEndsWithFour) {
-  const Ended ended = train("data", {"--steps", "60", "--learning-rate", "1e30"}, false);
+  const Ended ended = train("data", {"--learning-rate", "1e30"}, false, "60");
   EXPECT_EQ(ended.code, 4);
   EXPECT_THAT(ended.text, ::testing::ContainsRegex("the loss of step [0-9]+ is -?(nan|inf)"));
 }
