@@ -215,7 +215,7 @@ TEST_F(Measured, AnInterruptionEndsTheRanks) {
   const int process = start({"long.yaml", "--set", "measurement.steps=100000"});
   for (int i = 0; i < 600 && running_ranks(folder_) == 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ASSERT_GT(running_ranks(folder_), 0u);
+  EXPECT_GT(running_ranks(folder_), 0u);  // and the program is stopped all the same
   kill(process, SIGINT);
   EXPECT_EQ(wait(process).signal, SIGINT);
   EXPECT_THAT(read("stderr"), HasSubstr("interrupted; finished cases are kept"));
