@@ -10,11 +10,13 @@ namespace pfeife {
 Evaluation baseline(const std::string& name, const CaseInputs& inputs) {
   const CaseConfig& config = *inputs.config;
   // One stage a device where the family allows it, otherwise as few as it does.
-  ScheduleSpec spec{
-      .family = name, .ranks = config.devices, .microbatches = config.microbatches, .loops = 1};
+  ScheduleSpec spec{.family = name,
+                    .ranks = config.devices,
+                    .microbatches = config.microbatches,
+                    .stages_per_rank = 1};
   auto refused = refusal(spec);
-  if (refused && refused->loops) {
-    spec.loops = *refused->loops;
+  if (refused && refused->stages_per_rank) {
+    spec.stages_per_rank = *refused->stages_per_rank;
     refused = refusal(spec);
   }
   const auto impossible = [&](const std::string& reason) {

@@ -37,7 +37,7 @@ Given read_given_schedule(const CaseInputs& inputs) {
   plan.spec = {.family = "file",
                .ranks = plan.schedule.ranks(),
                .microbatches = microbatch_count(plan.schedule),
-               .loops = placement->stages() / plan.schedule.ranks()};
+               .stages_per_rank = placement->stages() / plan.schedule.ranks()};
   plan.placement = *placement;
   plan.placement.device_of_rank = devices_of(config);
   return given;

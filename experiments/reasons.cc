@@ -12,7 +12,7 @@ namespace {
 std::string listed_name(const Plan& plan) {
   ResultRow row;
   row.family = plan.spec.family;
-  row.stages_per_rank = plan.spec.loops;
+  row.stages_per_rank = plan.spec.stages_per_rank;
   row.knobs = knobs(plan);
   return schedule_name(row);
 }

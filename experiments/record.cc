@@ -61,7 +61,7 @@ ResultRow row_of(const Evaluation& plan) {
   for (const Bytes limit : plan.memory_limit)
     if (row.memory_limit.value == 0 || limit < row.memory_limit) row.memory_limit = limit;
   if (!plan.possible()) return row;
-  row.stages_per_rank = spec.loops;
+  row.stages_per_rank = spec.stages_per_rank;
   row.cuts = plan.plan.partition.cuts;
   row.knobs = knobs_of(plan);
   row.estimate = step_time(plan.estimated);

@@ -17,7 +17,7 @@ namespace {
 std::string number(std::size_t value) { return std::to_string(value); }
 
 /// Stages per rank of given cuts.
-std::size_t loops_of(const Partition& partition, const CaseConfig& config) {
+std::size_t stages_per_rank_of(const Partition& partition, const CaseConfig& config) {
   const std::size_t stages = partition.stages();
   if (stages % config.devices != 0)
     throw ConfigError(config.plan.cuts_where, "plan.cuts: the cuts make " + number(stages) +
@@ -27,21 +27,25 @@ std::size_t loops_of(const Partition& partition, const CaseConfig& config) {
   return stages / config.devices;
 }
 
-/// Why a family that is asked for by name has no valid point among `loops`; "" if all have.
-std::string impossible_family(const CaseConfig& config, const std::vector<std::size_t>& loops) {
+/// Why a family that is asked for by name has no valid point among `stages_per_rank`; "" if all
+/// have.
+std::string impossible_family(const CaseConfig& config,
+                              const std::vector<std::size_t>& stages_per_rank) {
   for (const std::string& name : config.plan.families) {
     if (name == "all" || name == "certified") return "";
     std::string reason;
-    for (const std::size_t v : loops) {
-      const ScheduleSpec spec{
-          .family = name, .ranks = config.devices, .microbatches = config.microbatches, .loops = v};
+    for (const std::size_t v : stages_per_rank) {
+      const ScheduleSpec spec{.family = name,
+                              .ranks = config.devices,
+                              .microbatches = config.microbatches,
+                              .stages_per_rank = v};
       const auto refused = refusal(spec);
       if (!refused) {
         reason.clear();
         break;
       }
       // A refusal that another number of microbatches would lift says more than one about the
-      // loops.
+      // stages_per_rank.
       if (reason.empty() || refused->microbatches) reason = to_string(*refused, spec);
     }
     if (!reason.empty()) return reason;
@@ -63,19 +67,20 @@ void check_size(const CaseConfig& config, const std::vector<ScheduleSpec>& specs
           " microbatches (a longer step only repeats itself), or smaller plan.stages_per_rank");
 }
 
-std::vector<std::size_t> loops_of(const CaseConfig& config, const std::optional<Partition>& cuts) {
-  return cuts ? std::vector{loops_of(*cuts, config)} : config.plan.stages_per_rank;
+std::vector<std::size_t> stages_per_rank_of(const CaseConfig& config,
+                                            const std::optional<Partition>& cuts) {
+  return cuts ? std::vector{stages_per_rank_of(*cuts, config)} : config.plan.stages_per_rank;
 }
 
 std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
                                        const std::optional<Partition>& cuts) {
-  const std::vector<std::size_t> loops = loops_of(config, cuts);
-  if (const std::string reason = impossible_family(config, loops); !reason.empty())
+  const std::vector<std::size_t> stages_per_rank = stages_per_rank_of(config, cuts);
+  if (const std::string reason = impossible_family(config, stages_per_rank); !reason.empty())
     throw ConfigError(config.plan.families_where, "plan.families: " + reason);
   std::vector<ScheduleSpec> specs =
-      config.plan.reference
-          ? reference_set(config.devices, config.microbatches, loops)
-          : search_set(config.devices, config.microbatches, loops, family_list(config.plan));
+      config.plan.reference ? reference_set(config.devices, config.microbatches, stages_per_rank)
+                            : search_set(config.devices, config.microbatches, stages_per_rank,
+                                         family_list(config.plan));
   if (specs.empty())
     throw ConfigError(
         config.plan.where,
@@ -161,7 +166,7 @@ Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
 std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
                                        const LayersOf& layers_of) {
   return settled_cases(config, layers, layers_of, [&](const CaseConfig& settled) {
-    return impossible_family(settled, loops_of(settled, given_cuts(settled, layers)));
+    return impossible_family(settled, stages_per_rank_of(settled, given_cuts(settled, layers)));
   });
 }
 

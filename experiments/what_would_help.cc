@@ -18,7 +18,8 @@ std::string lacks(const Infeasible& infeasible) {
 }
 
 std::string name_of(const ScheduleSpec& spec) {
-  return spec.family + (spec.loops > 1 ? ", V=" + std::to_string(spec.loops) : "") +
+  return spec.family +
+         (spec.stages_per_rank > 1 ? ", V=" + std::to_string(spec.stages_per_rank) : "") +
          (knobs(spec).empty() ? "" : ", " + knobs(spec));
 }
 
@@ -67,9 +68,10 @@ std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem
   const Cluster& cluster = problem.cluster;
   Surroundings around;
   around.schedules = [&](std::size_t ranks, std::size_t microbatches, bool all) {
-    std::vector<std::size_t> loops = config.plan.stages_per_rank;
-    if (all) loops = {1, 2, 3};
-    return search_set(ranks, microbatches, loops, family_list(all ? PlanSettings{} : config.plan));
+    std::vector<std::size_t> stages_per_rank = config.plan.stages_per_rank;
+    if (all) stages_per_rank = {1, 2, 3};
+    return search_set(ranks, microbatches, stages_per_rank,
+                      family_list(all ? PlanSettings{} : config.plan));
   };
   around.devices = all_devices(config, cluster);
   for (const DeviceId device : around.devices)

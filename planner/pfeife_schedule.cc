@@ -136,7 +136,7 @@ int run_generate(const Arguments& arguments) {
                     .ranks = whole_number(options.text("ranks"), "--ranks"),
                     .microbatches = whole_number(options.text("microbatches"), "--microbatches")};
   if (options.has("stages-per-rank"))
-    spec.loops = whole_number(options.text("stages-per-rank"), "--stages-per-rank");
+    spec.stages_per_rank = whole_number(options.text("stages-per-rank"), "--stages-per-rank");
   if (options.has("loop-batch"))
     spec.loop_batch = whole_number(options.text("loop-batch"), "--loop-batch");
   if (options.has("prefetch"))

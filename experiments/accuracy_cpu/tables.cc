@@ -73,7 +73,7 @@ void print_point(const Point& point) {
   fmt::print(
       "{:<16} {:>2} {:>2} {:>2}  {:<10} {:>8} {:>17} {:>8} {:>17} {:>+6.1f} {:>+6.1f} {:>3}/{:<3} "
       "{:>+7.1f}{}\n",
-      spec.family, spec.loops, plan.of.layers->microbatch_size, spec.microbatches, cuts,
+      spec.family, spec.stages_per_rank, plan.of.layers->microbatch_size, spec.microbatches, cuts,
       milliseconds_text(step_time(*plan.simulated)),
       range(plan.simulated_spread->p5, plan.simulated_spread->p95),
       milliseconds_text(measured(point)),

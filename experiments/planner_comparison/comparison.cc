@@ -14,7 +14,7 @@ namespace pfeife {
 namespace {
 
 std::string name_of(const ScheduleSpec& spec) {
-  return spec.family + ", V=" + std::to_string(spec.loops) +
+  return spec.family + ", V=" + std::to_string(spec.stages_per_rank) +
          (knobs(spec).empty() ? "" : ", " + knobs(spec));
 }
 
@@ -45,9 +45,9 @@ class Stopwatch {
 Planned none(const std::string& reason) { return {false, {}, reason}; }
 
 Planned reference(const InstanceReader::Instance& instance, std::size_t microbatches,
-                  const std::vector<std::size_t>& loops, bool own_memory) {
-  Problem problem =
-      instance.problem(reference_set(instance.device_of_rank.size(), microbatches, loops));
+                  const std::vector<std::size_t>& stages_per_rank, bool own_memory) {
+  Problem problem = instance.problem(
+      reference_set(instance.device_of_rank.size(), microbatches, stages_per_rank));
   if (own_memory) {
     problem.memory_rule = MemoryRule::Reference;
     for (Bytes& limit : problem.memory_limit) limit = Bytes{limit.value / 20 * 17};
@@ -66,15 +66,16 @@ Planned one_f_one_b(const InstanceReader::Instance& instance, std::size_t microb
 }  // namespace
 
 Comparison compare(const InstanceReader::Instance& instance, std::size_t microbatches,
-                   const std::vector<std::size_t>& loops, std::size_t effort) {
+                   const std::vector<std::size_t>& stages_per_rank, std::size_t effort) {
   const std::size_t ranks = instance.device_of_rank.size();
   const Layers& layers = *instance.layers;
   Comparison result;
   std::vector<std::string> names;
   for (const Family& family : families()) names.push_back(family.name);
   Stopwatch watch;
-  const SearchOutcome outcome = search(
-      instance.problem(search_set(ranks, microbatches, loops, names)), {.iterations = effort});
+  const SearchOutcome outcome =
+      search(instance.problem(search_set(ranks, microbatches, stages_per_rank, names)),
+             {.iterations = effort});
   result.search_s = watch.lap();
   if (outcome.plans.empty()) {
     result.proven_infeasible = outcome.infeasible && outcome.infeasible->proven;
@@ -92,10 +93,10 @@ Comparison compare(const InstanceReader::Instance& instance, std::size_t microba
   Placement placement = round_robin(ranks, ranks);
   placement.device_of_rank = instance.device_of_rank;
   watch.lap();
-  Planned reference_plan = reference(instance, microbatches, loops, false);
+  Planned reference_plan = reference(instance, microbatches, stages_per_rank, false);
   result.reference_s = watch.lap();
   result.others = {
-      std::move(reference_plan), reference(instance, microbatches, loops, true),
+      std::move(reference_plan), reference(instance, microbatches, stages_per_rank, true),
       one_f_one_b(instance, microbatches, equal_time_cuts(layers, placement, *instance.cluster)),
       one_f_one_b(instance, microbatches, cuts_by_share(layers, ranks, time)),
       one_f_one_b(instance, microbatches,

@@ -77,8 +77,8 @@ struct Comparison {
   double search_s = 0, reference_s = 0;  ///< measured, of ours and of the first of the others
 };
 
-/// `effort` and `loops` (stages a rank to try) for our planner; loops for reference mode, too.
+/// `effort` for our planner; `stages_per_rank` to try for it and for reference mode.
 Comparison compare(const InstanceReader::Instance& instance, std::size_t microbatches,
-                   const std::vector<std::size_t>& loops, std::size_t effort);
+                   const std::vector<std::size_t>& stages_per_rank, std::size_t effort);
 
 }  // namespace pfeife

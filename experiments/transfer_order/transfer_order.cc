@@ -18,7 +18,7 @@ namespace {
 
 struct Point {
   const char* family;
-  std::size_t ranks, microbatches, loops;
+  std::size_t ranks, microbatches, stages_per_rank;
 };
 /// The points of torch's own tables, then the same families at sizes of use.
 constexpr std::array kPoints{Point{"gpipe", 3, 4, 1},
@@ -58,7 +58,7 @@ Result measure(const Point& point, double transfer, TransferOrder order) {
   const ScheduleSpec spec{.family = point.family,
                           .ranks = point.ranks,
                           .microbatches = point.microbatches,
-                          .loops = point.loops};
+                          .stages_per_rank = point.stages_per_rank};
   const Nanoseconds unit = nanoseconds_from_ms(1);  // F = I = W = 1 ms, B = 2 ms
   const StageCosts costs =
       uniform_costs(spec.stages(), unit, unit, unit, nanoseconds_from_ms(transfer));
@@ -87,14 +87,14 @@ std::vector<Result> measure_all() {
 }
 
 std::string csv(const std::vector<Result>& results) {
-  std::string text = "family,ranks,microbatches,loops,transfer,order,free_ms";
+  std::string text = "family,ranks,microbatches,stages_per_rank,transfer,order,free_ms";
   for (std::size_t s = 1; s < kSettings.size(); ++s) text += std::string(",") + kSettings[s].name;
   text += "\n";
   for (const Result& r : results) {
     text += std::string(r.point.family) + "," + std::to_string(r.point.ranks) + "," +
-            std::to_string(r.point.microbatches) + "," + std::to_string(r.point.loops) + "," +
-            fixed(r.transfer, 2) + "," + (r.order == TransferOrder::Torch ? "torch" : "ready") +
-            "," + fixed(r.free_ms, 2);
+            std::to_string(r.point.microbatches) + "," + std::to_string(r.point.stages_per_rank) +
+            "," + fixed(r.transfer, 2) + "," +
+            (r.order == TransferOrder::Torch ? "torch" : "ready") + "," + fixed(r.free_ms, 2);
     for (std::size_t s = 1; s < kSettings.size(); ++s) text += "," + fixed(r.slowdown[s], 4);
     text += "\n";
   }
@@ -136,8 +136,8 @@ std::string figure(const std::vector<Result>& results) {
     const double top = kHead + kRow * static_cast<double>(i);
     const Point& p = kPoints[i];
     svg.text(10, top + 13,
-             std::string(p.family) + "  D=" + std::to_string(p.ranks) +
-                 " N=" + std::to_string(p.microbatches) + " V=" + std::to_string(p.loops));
+             std::string(p.family) + "  D=" + std::to_string(p.ranks) + " N=" +
+                 std::to_string(p.microbatches) + " V=" + std::to_string(p.stages_per_rank));
     for (std::size_t s = 1; s < kSettings.size(); ++s)
       for (const bool longer : {true, false})  // the strong bar over the pale one
         for (const Result& r : results)

@@ -89,12 +89,12 @@ struct ScheduleSpec {
   std::string family;                     ///< name of planner/schedules/families.h, or "file"
   std::size_t ranks = 1;                  ///< D
   std::size_t microbatches = 1;           ///< N
-  std::size_t loops = 1;                  ///< V, stages a rank
+  std::size_t stages_per_rank = 1;        ///< V, stages a rank
   std::optional<std::size_t> loop_batch;  ///< B_l (looped)
   std::vector<std::size_t>
       prefetch;  ///< extra early forwards: empty = 0, one = scalar, else one a rank
 
-  std::size_t stages() const { return ranks * loops; }
+  std::size_t stages() const { return ranks * stages_per_rank; }
   friend auto operator<=>(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
 /// "loop_batch=8, prefetch=3": what is chosen besides the stages a rank.

@@ -113,8 +113,8 @@ std::string unproven(const Certificate& c, const Plan& plan) {
   };
   const auto missing = std::ranges::find_if_not(plan.bound->schedules, proven);
   if (missing != plan.bound->schedules.end())
-    return stream_all("the plan's bound also covers ", missing->family, " with ", missing->loops,
-                      " stages a rank, of which nothing is proven");
+    return stream_all("the plan's bound also covers ", missing->family, " with ",
+                      missing->stages_per_rank, " stages a rank, of which nothing is proven");
   if (!std::ranges::equal(plan.bound->memory_limit, c.memory_limit, std::ranges::less_equal{}))
     return "the plan's bound holds up to higher memory limits than are proven";
   if (const std::string cuts = left_out(c, plan); !cuts.empty())

@@ -5,14 +5,15 @@
 
 namespace pfeife::tool {
 
-ScheduleSpec completed(ScheduleSpec spec, bool loops_given) {
-  if (const auto refused = refusal(spec); refused && refused->loops && !loops_given)
-    spec.loops = *refused->loops;
+ScheduleSpec completed(ScheduleSpec spec, bool stages_per_rank_given) {
+  if (const auto refused = refusal(spec);
+      refused && refused->stages_per_rank && !stages_per_rank_given)
+    spec.stages_per_rank = *refused->stages_per_rank;
   return spec;
 }
 
-Schedule generate_schedule(const ScheduleSpec& spec, bool loops_given) {
-  return generate(completed(spec, loops_given));
+Schedule generate_schedule(const ScheduleSpec& spec, bool stages_per_rank_given) {
+  return generate(completed(spec, stages_per_rank_given));
 }
 
 Schedule build_schedule(const ScheduleSpec& spec, const UnitCosts& costs,
@@ -25,9 +26,9 @@ Schedule build_schedule(const ScheduleSpec& spec, const UnitCosts& costs,
   std::vector<Bytes> room;  // a microbatch in flight counts as one byte
   for (std::size_t r = 0; r < spec.ranks && !most_in_flight.empty(); ++r) {
     room.push_back({static_cast<std::int64_t>(most_in_flight[most_in_flight.size() == 1 ? 0 : r])});
-    if (room.back() < Bytes{static_cast<std::int64_t>(spec.loops)})
+    if (room.back() < Bytes{static_cast<std::int64_t>(spec.stages_per_rank)})
       throw ConfigError({}, "--memory: a rank must hold one microbatch of each of its " +
-                                std::to_string(spec.loops) + " stages at least");
+                                std::to_string(spec.stages_per_rank) + " stages at least");
   }
   const StageCosts stages = stage_costs_of(costs, spec.stages());
   return schedule_of(zero_bubble_order(stages, placement_for(spec), spec.microbatches, room).order);

@@ -16,10 +16,10 @@ namespace pfeife::tool {
 
 /// Fills in what the user left open: a family that needs another number of stages a rank gets the
 /// nearest valid one.
-ScheduleSpec completed(ScheduleSpec spec, bool loops_given);
+ScheduleSpec completed(ScheduleSpec spec, bool stages_per_rank_given);
 
 /// Completes and generates. Errors: ConfigError if the point is refused.
-Schedule generate_schedule(const ScheduleSpec& spec, bool loops_given);
+Schedule generate_schedule(const ScheduleSpec& spec, bool stages_per_rank_given);
 
 /// An order built for the costs: zb_greedy. `most_in_flight`: microbatches between F and I over all
 /// stages of a rank at most, one number or one a rank; empty = no limit. Errors: ConfigError if the

@@ -93,7 +93,7 @@ Schedule generate(const ScheduleSpec& spec) {
 }
 
 std::optional<Refusal> refuse(const ScheduleSpec& spec) {
-  if (auto refused = exactly_two_loops(spec)) return refused;
+  if (auto refused = exactly_two_stages(spec)) return refused;
   if (spec.microbatches >= 2 * spec.ranks) return std::nullopt;
   return Refusal{"it needs at least 2 D = " + std::to_string(2 * spec.ranks) + " microbatches",
                  2 * spec.ranks,

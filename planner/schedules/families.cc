@@ -52,9 +52,9 @@ const Family& family(const std::string& name) {
 static constexpr std::size_t kLargest = std::size_t{1} << 24;
 
 static std::optional<Refusal> refuse_size(const ScheduleSpec& spec) {
-  if (spec.ranks < 1 || spec.microbatches < 1 || spec.loops < 1)
+  if (spec.ranks < 1 || spec.microbatches < 1 || spec.stages_per_rank < 1)
     return Refusal{"ranks, microbatches and stages a rank are 1 or more", {}, {}};
-  if (spec.ranks > kLargest || spec.loops > kLargest / spec.ranks ||
+  if (spec.ranks > kLargest || spec.stages_per_rank > kLargest / spec.ranks ||
       spec.microbatches > kLargest / spec.stages())
     return Refusal{"more than " + std::to_string(kLargest) + " microbatches times stages", {}, {}};
   return std::nullopt;
@@ -86,12 +86,13 @@ std::string to_string(const Refusal& refusal, const ScheduleSpec& spec) {
   const std::string set = knobs(spec);
   std::string text = spec.family + " cannot be made for " + std::to_string(spec.ranks) +
                      " ranks, " + std::to_string(spec.microbatches) + " microbatches, " +
-                     std::to_string(spec.loops) + (spec.loops == 1 ? " stage" : " stages") +
-                     " a rank" + (set.empty() ? "" : ", " + set) + ": " + refusal.reason;
+                     std::to_string(spec.stages_per_rank) +
+                     (spec.stages_per_rank == 1 ? " stage" : " stages") + " a rank" +
+                     (set.empty() ? "" : ", " + set) + ": " + refusal.reason;
   if (refusal.microbatches)
     text += "; nearest valid number of microbatches: " + std::to_string(*refusal.microbatches);
-  if (refusal.loops)
-    text += "; nearest valid number of stages a rank: " + std::to_string(*refusal.loops);
+  if (refusal.stages_per_rank)
+    text += "; nearest valid number of stages a rank: " + std::to_string(*refusal.stages_per_rank);
   return text;
 }
 
@@ -115,7 +116,7 @@ std::vector<std::size_t> loop_batches(std::size_t ranks, std::size_t microbatche
 std::vector<ScheduleSpec> knob_grid(const Family& known, ScheduleSpec spec) {
   std::vector<ScheduleSpec> grid;
   std::vector<std::optional<std::size_t>> batches{std::nullopt};
-  if (known.takes_loop_batch && spec.loops > 1) {
+  if (known.takes_loop_batch && spec.stages_per_rank > 1) {
     batches.clear();
     for (const std::size_t b : loop_batches(spec.ranks, spec.microbatches)) batches.emplace_back(b);
   }
@@ -131,7 +132,7 @@ std::vector<ScheduleSpec> knob_grid(const Family& known, ScheduleSpec spec) {
 }  // namespace
 
 std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches,
-                                     std::span<const std::size_t> loops,
+                                     std::span<const std::size_t> stages_per_rank,
                                      std::span<const std::string> names) {
   for (const std::string& name : names) family(name);
   const auto wanted = [&](const std::string& name) {
@@ -140,10 +141,10 @@ std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches
   std::vector<ScheduleSpec> set;
   for (const Family& known : families()) {
     if (!wanted(known.name) || (known.built_for_costs && names.empty())) continue;
-    for (const std::size_t v : loops) {
+    for (const std::size_t v : stages_per_rank) {
       if (known.name == "looped" && v == 1 && wanted("1f1b")) continue;
       const ScheduleSpec point{
-          .family = known.name, .ranks = ranks, .microbatches = microbatches, .loops = v};
+          .family = known.name, .ranks = ranks, .microbatches = microbatches, .stages_per_rank = v};
       for (const ScheduleSpec& spec : knob_grid(known, point))
         if (!refusal(spec)) set.push_back(spec);
     }

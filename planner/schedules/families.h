@@ -30,12 +30,13 @@ Schedule generate(const ScheduleSpec& spec);
 /// Where the family puts the stages of the point.
 Placement placement_for(const ScheduleSpec& spec);
 
-/// The grid of `families: all`: V in `loops`; loop batch D and the divisors of N in (D, N];
-/// prefetch 0..D-1; every accepted point of the families named, in the order of the table. `names`
-/// empty = all families whose order does not depend on costs. `looped` with one loop is left out
-/// beside `1f1b`, which is the same schedule. Errors: ConfigError if there is no family of a name.
+/// The grid of `families: all`: V in `stages_per_rank`; loop batch D and the divisors of N in (D,
+/// N]; prefetch 0..D-1; every accepted point of the families named, in the order of the table.
+/// `names` empty = all families whose order does not depend on costs. `looped` with one loop is
+/// left out beside `1f1b`, which is the same schedule. Errors: ConfigError if there is no family of
+/// a name.
 std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches,
-                                     std::span<const std::size_t> loops,
+                                     std::span<const std::size_t> stages_per_rank,
                                      std::span<const std::string> names = {});
 
 }  // namespace pfeife

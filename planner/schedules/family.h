@@ -14,8 +14,8 @@ namespace pfeife {
 /// Why a family cannot make a schedule at a point, and the nearest points where it can.
 struct Refusal {
   std::string reason;
-  std::optional<std::size_t> microbatches;  ///< nearest valid N, the rest unchanged
-  std::optional<std::size_t> loops;         ///< nearest valid V, the rest unchanged
+  std::optional<std::size_t> microbatches;     ///< nearest valid N, the rest unchanged
+  std::optional<std::size_t> stages_per_rank;  ///< nearest valid V, the rest unchanged
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
@@ -42,10 +42,10 @@ Placement round_robin(const ScheduleSpec& spec);
 /// Rank r has stages r and 2D - 1 - r.
 Placement folded(const ScheduleSpec& spec);
 
-/// Refuses all loops but one; all below two; all but two.
+/// Refuses all numbers of stages a rank but one; all below two; all but two.
 std::optional<Refusal> one_stage_a_rank(const ScheduleSpec& spec);
-std::optional<Refusal> at_least_two_loops(const ScheduleSpec& spec);
-std::optional<Refusal> exactly_two_loops(const ScheduleSpec& spec);
+std::optional<Refusal> at_least_two_stages(const ScheduleSpec& spec);
+std::optional<Refusal> exactly_two_stages(const ScheduleSpec& spec);
 
 /// The value nearest to `from` (>= 1, the smaller one of two equally near) that `valid` accepts;
 /// none within 4096.

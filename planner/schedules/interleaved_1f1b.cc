@@ -15,8 +15,10 @@ namespace pfeife {
 
 static std::vector<Cell> interleaved_row(const ScheduleSpec& spec, std::size_t rank) {
   const std::size_t group = microbatches_a_round(spec), hops = spec.ranks - 1 - rank;
-  const std::vector<Visit> forwards = forward_visits(spec.microbatches, spec.loops, group);
-  const std::vector<Visit> backwards = backward_visits(spec.microbatches, spec.loops, group);
+  const std::vector<Visit> forwards =
+      forward_visits(spec.microbatches, spec.stages_per_rank, group);
+  const std::vector<Visit> backwards =
+      backward_visits(spec.microbatches, spec.stages_per_rank, group);
   std::vector<Cell> row;
   const auto add_forward = [&](std::size_t k) {
     row.emplace_back(forward(dealt_stage(forwards[k].loop, rank, spec.ranks),
@@ -28,10 +30,10 @@ static std::vector<Cell> interleaved_row(const ScheduleSpec& spec, std::size_t r
   };
 
   const std::size_t all = forwards.size();
-  const std::size_t warm = std::min((spec.loops - 1) * group + 2 * hops, all);
+  const std::size_t warm = std::min((spec.stages_per_rank - 1) * group + 2 * hops, all);
   append_idle(row, static_cast<std::ptrdiff_t>(rank));
   for (std::size_t k = 0; k < warm; ++k) add_forward(k);
-  const std::size_t first_backward = spec.loops * spec.ranks + 2 * hops;
+  const std::size_t first_backward = spec.stages_per_rank * spec.ranks + 2 * hops;
   append_idle(
       row, static_cast<std::ptrdiff_t>(first_backward) - static_cast<std::ptrdiff_t>(warm + rank));
   for (std::size_t k = warm; k < all; ++k) {

@@ -32,10 +32,10 @@ std::vector<std::size_t> round_trips(const OrderModel& model, bool rounded_up) {
     const std::uint32_t first = stages.front(), last = stages.back();
     const std::int64_t time =
         input[last] - model.duration[1][last] - (forward[first] - model.duration[0][first]);
-    const auto loops = static_cast<std::int64_t>(stages.size());
+    const auto stages_per_rank = static_cast<std::int64_t>(stages.size());
     const std::int64_t whole = std::max<std::int64_t>(each, 1);
-    count.push_back(static_cast<std::size_t>(
-        std::max<std::int64_t>(1, (time * loops + (rounded_up ? whole - 1 : 0)) / whole)));
+    count.push_back(static_cast<std::size_t>(std::max<std::int64_t>(
+        1, (time * stages_per_rank + (rounded_up ? whole - 1 : 0)) / whole)));
   }
   return count;
 }

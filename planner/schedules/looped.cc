@@ -33,14 +33,14 @@ static std::size_t prefetch(const ScheduleSpec& spec, std::size_t rank) {
 }
 
 static std::size_t warm_up(const ScheduleSpec& spec, std::size_t rank) {
-  return (spec.loops - 1) * loop_batch(spec) + (spec.ranks - rank) + prefetch(spec, rank);
+  return (spec.stages_per_rank - 1) * loop_batch(spec) + (spec.ranks - rank) + prefetch(spec, rank);
 }
 
 Schedule looped_schedule(const ScheduleSpec& spec) {
   const std::vector<Visit> forwards =
-      forward_visits(spec.microbatches, spec.loops, loop_batch(spec));
+      forward_visits(spec.microbatches, spec.stages_per_rank, loop_batch(spec));
   const std::vector<Visit> backwards =
-      backward_visits(spec.microbatches, spec.loops, loop_batch(spec));
+      backward_visits(spec.microbatches, spec.stages_per_rank, loop_batch(spec));
   Schedule schedule;
   schedule.rows.resize(spec.ranks);
   for (std::size_t r = 0; r < spec.ranks; ++r) {
@@ -71,12 +71,13 @@ static bool has_rule(const ScheduleSpec& spec) {
 /// Largest scalar prefetch that keeps the order acyclic by the rule; empty if all do.
 static std::optional<std::size_t> prefetch_limit(const ScheduleSpec& spec) {
   const std::size_t batch = loop_batch(spec), short_group = spec.microbatches % batch;
-  if (spec.loops < 2 || short_group == 0 || (spec.loops - 1) * short_group < 2) return std::nullopt;
+  if (spec.stages_per_rank < 2 || short_group == 0 || (spec.stages_per_rank - 1) * short_group < 2)
+    return std::nullopt;
   return short_group + 1 + batch - spec.ranks;
 }
 
 static bool is_cyclic(const ScheduleSpec& spec) {
-  if (spec.prefetch.empty() && spec.loops == 1) return false;
+  if (spec.prefetch.empty() && spec.stages_per_rank == 1) return false;
   if (!has_rule(spec))
     return !stuck_cells(looped_schedule(spec), spec.stages(), spec.microbatches).empty();
   const auto limit = prefetch_limit(spec);

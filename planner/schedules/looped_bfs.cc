@@ -13,11 +13,11 @@ namespace pfeife {
 static std::vector<Cell> breadth_first_row(const ScheduleSpec& spec, std::size_t rank) {
   std::vector<Cell> row;
   append_idle(row, static_cast<std::ptrdiff_t>(rank));
-  for (std::size_t v = 0; v < spec.loops; ++v)
+  for (std::size_t v = 0; v < spec.stages_per_rank; ++v)
     for (std::size_t b = 0; b < spec.microbatches; ++b)
       row.emplace_back(forward(dealt_stage(v, rank, spec.ranks), MicrobatchId{b}));
   append_idle(row, static_cast<std::ptrdiff_t>(2 * (spec.ranks - 1 - rank)));
-  for (std::size_t v = spec.loops; v-- > 0;)
+  for (std::size_t v = spec.stages_per_rank; v-- > 0;)
     for (std::size_t b = spec.microbatches; b-- > 0;)
       row.emplace_back(backward(dealt_stage(v, rank, spec.ranks), MicrobatchId{b}));
   return row;
@@ -32,7 +32,7 @@ static Schedule generate(const ScheduleSpec& spec) {
 Family looped_bfs() {
   return {.name = "looped_bfs",
           .rule = "breadth-first: all microbatches of a stage before the rank's next stage",
-          .refuse = at_least_two_loops,
+          .refuse = at_least_two_stages,
           .generate = generate,
           .placement = round_robin};
 }

@@ -15,11 +15,14 @@ struct Visit {
   std::size_t microbatch = 0;
 };
 
-/// Microbatches in groups of `group` (the last may be short); each group passes all `loops` stages
-/// of the rank before the next one starts, forwards from the first stage to the last.
-std::vector<Visit> forward_visits(std::size_t microbatches, std::size_t loops, std::size_t group);
+/// Microbatches in groups of `group` (the last may be short); each group passes all
+/// `stages_per_rank` stages of the rank before the next one starts, forwards from the first stage
+/// to the last.
+std::vector<Visit> forward_visits(std::size_t microbatches, std::size_t stages_per_rank,
+                                  std::size_t group);
 /// The same groups, from the last stage to the first.
-std::vector<Visit> backward_visits(std::size_t microbatches, std::size_t loops, std::size_t group);
+std::vector<Visit> backward_visits(std::size_t microbatches, std::size_t stages_per_rank,
+                                   std::size_t group);
 
 /// The rank's v-th stage under round-robin placement: v D + r.
 inline StageId dealt_stage(std::size_t loop, std::size_t rank, std::size_t ranks) {

@@ -18,15 +18,18 @@ namespace {
 
 std::vector<Cell> zero_bubble_row(const ScheduleSpec& spec, std::size_t rank) {
   const std::size_t group = microbatches_a_round(spec), hops = spec.ranks - 1 - rank;
-  const std::vector<Visit> forwards = forward_visits(spec.microbatches, spec.loops, group);
-  const std::vector<Visit> backwards = backward_visits(spec.microbatches, spec.loops, group);
+  const std::vector<Visit> forwards =
+      forward_visits(spec.microbatches, spec.stages_per_rank, group);
+  const std::vector<Visit> backwards =
+      backward_visits(spec.microbatches, spec.stages_per_rank, group);
   std::vector<Cell> row;
   const auto add = [&](Action (*make)(StageId, MicrobatchId), const Visit& visit) {
     row.emplace_back(
         make(dealt_stage(visit.loop, rank, spec.ranks), MicrobatchId{visit.microbatch}));
   };
 
-  const std::size_t all = forwards.size(), warm = std::min((spec.loops - 1) * group + hops, all);
+  const std::size_t all = forwards.size(),
+                    warm = std::min((spec.stages_per_rank - 1) * group + hops, all);
   append_idle(row, static_cast<std::ptrdiff_t>(rank));
   for (std::size_t k = 0; k < warm; ++k) add(forward, forwards[k]);
   append_idle(row, static_cast<std::ptrdiff_t>(hops));

@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t kImproved = 3;  ///< orders that are improved, the best of all first
 constexpr std::size_t kMostActions = 20'000'000;  ///< decided over the grid, about
 
-std::vector<ListRules> grid(std::size_t loops) {
+std::vector<ListRules> grid(std::size_t stages_per_rank) {
   using Crowd = ListRules::Crowd;
   using Fill = ListRules::Fill;
   using Flight = ListRules::Flight;
@@ -43,7 +43,7 @@ std::vector<ListRules> grid(std::size_t loops) {
       for (const bool deep_first : {true, false})
         for (const Crowd crowd : {Crowd::Never, Crowd::Always, Crowd::WarmUp})
           for (const bool forward_first : {false, true}) {
-            if (loops == 1 && !deep_first) continue;
+            if (stages_per_rank == 1 && !deep_first) continue;
             if (forward_first && flight == Flight::Memory) continue;
             rules.push_back({crowd, fill, forward_first, deep_first, flight});
           }
@@ -93,7 +93,7 @@ void judge_by_span(OrderModel& model) {
     model.tail[r] = -first[model.stages_of_rank[r].front()];
 }
 
-std::optional<Refusal> any_loops(const ScheduleSpec&) { return std::nullopt; }
+std::optional<Refusal> any_stages_per_rank(const ScheduleSpec&) { return std::nullopt; }
 
 Schedule for_equal_times(const ScheduleSpec& spec) {
   const Nanoseconds unit{1000};
@@ -110,14 +110,14 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   OrderModel model(costs, placement, microbatches, room);
   if (options.span) judge_by_span(model);
   Finder finder(model, options);
-  const std::size_t loops = model.stages / model.ranks;
-  std::vector<ListRules> rules = grid(loops);
+  const std::size_t stages_per_rank = model.stages / model.ranks;
+  std::vector<ListRules> rules = grid(stages_per_rank);
   const std::size_t most = std::min(options.rules, kMostActions / model.actions());
   rules.resize(std::clamp<std::size_t>(most, 1, rules.size()));
   for (const ListRules& one : rules) finder.add(*list_order(model, one));
   for (const Family& family : {zb_h1(), zb_h2(), zb1p(), one_forward_one_backward(),
                                interleaved_1f1b(), zbv(), dualpipev()}) {
-    const ScheduleSpec spec{family.name, model.ranks, microbatches, loops, {}, {}};
+    const ScheduleSpec spec{family.name, model.ranks, microbatches, stages_per_rank, {}, {}};
     if (family.refuse(spec)) continue;
     if (family.placement(spec).rank_of_stage != placement.rank_of_stage) continue;
     if (auto order = order_of(family.generate(spec))) finder.add(*std::move(order));
@@ -125,7 +125,7 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   return finder.best();
 }
 
-std::size_t order_rules(std::size_t loops) { return grid(loops).size(); }
+std::size_t order_rules(std::size_t stages_per_rank) { return grid(stages_per_rank).size(); }
 
 std::optional<Order> order_by_rule(const OrderModel& model, std::size_t rule, std::int64_t enough) {
   return list_order(model, grid(model.stages / model.ranks)[rule], enough);
@@ -134,7 +134,7 @@ std::optional<Order> order_by_rule(const OrderModel& model, std::size_t rule, st
 Family zb_greedy() {
   return {.name = "zb_greedy",
           .rule = "F, I and W in an order built for the costs under a memory cap",
-          .refuse = any_loops,
+          .refuse = any_stages_per_rank,
           .generate = for_equal_times,
           .placement = round_robin,
           .certified = false,
@@ -144,7 +144,7 @@ Family zb_greedy() {
 Family zbv_greedy() {
   return {.name = "zbv_greedy",
           .rule = "zb_greedy with two stages a rank in the shape of a V",
-          .refuse = exactly_two_loops,
+          .refuse = exactly_two_stages,
           .generate = for_equal_times,
           .placement = folded,
           .certified = false,

@@ -27,10 +27,10 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
                              std::size_t microbatches, const std::vector<Bytes>& room,
                              const ZeroBubbleOptions& options = {});
 
-/// The grid's rules for stages of so many loops, and the order that one of them gives: a small part
+/// The grid's rules for so many stages a rank, and the order that one of them gives: a small part
 /// of what zero_bubble_order tries. Within the room as there; nullopt if it surely takes more than
 /// `enough` (ns).
-std::size_t order_rules(std::size_t loops);
+std::size_t order_rules(std::size_t stages_per_rank);
 std::optional<Order> order_by_rule(const OrderModel& model, std::size_t rule, std::int64_t enough);
 
 }  // namespace pfeife

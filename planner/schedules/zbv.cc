@@ -77,7 +77,7 @@ Schedule generate(const ScheduleSpec& spec) {
 Family zbv() {
   return {.name = "zbv",
           .rule = "two stages a rank in a V, backward split, activations of 1F1B",
-          .refuse = exactly_two_loops,
+          .refuse = exactly_two_stages,
           .generate = generate,
           .placement = folded,
           .certified = false};

@@ -14,8 +14,8 @@ namespace {
 
 /// looped, D = 8 ranks, N = 16 microbatches, V stages a rank, unequal stages.
 struct Case {
-  explicit Case(std::size_t loops) {
-    const ScheduleSpec spec{"looped", 8, 16, loops, loops == 1 ? 16U : 8U, {7}};
+  explicit Case(std::size_t stages_per_rank) {
+    const ScheduleSpec spec{"looped", 8, 16, stages_per_rank, stages_per_rank == 1 ? 16U : 8U, {7}};
     placement = placement_for(spec);
     costs = uniform_costs(spec.stages(), Nanoseconds{1'000'000}, Nanoseconds{1'000'000},
                           Nanoseconds{1'000'000}, Nanoseconds{100'000});

@@ -12,7 +12,7 @@ namespace {
 const ScheduleSpec kLarge{.family = "looped",
                           .ranks = 8,
                           .microbatches = 3125,
-                          .loops = 2,
+                          .stages_per_rank = 2,
                           .loop_batch = 8,
                           .prefetch = {3}};
 

@@ -29,9 +29,9 @@ Problem problem_of(const Layers& layers, const Cluster& cluster,
 Layers model_of(const benchmark::State& state) {
   return state.range(0) == 0 ? synthetic_vit() : synthetic_unet();
 }
-ScheduleSpec spec_of(std::size_t loops) {
-  if (loops == 1) return {"1f1b", kRanks, kMicrobatches, 1, {}, {7}};
-  return {"looped", kRanks, kMicrobatches, loops, kRanks, {7}};
+ScheduleSpec spec_of(std::size_t stages_per_rank) {
+  if (stages_per_rank == 1) return {"1f1b", kRanks, kMicrobatches, 1, {}, {7}};
+  return {"looped", kRanks, kMicrobatches, stages_per_rank, kRanks, {7}};
 }
 const Cluster& cluster() {
   static const Cluster links = synthetic_cluster(kRanks, 180, 6000);
@@ -107,15 +107,16 @@ void estimate_in_full(benchmark::State& state) {
 }
 BENCHMARK(estimate_in_full)->ArgNames({"unet", "loops"})->ArgsProduct({{0, 1}, {1, 2, 3}});
 
-/// All listed schedules of round-robin placement with up to so many loops.
+/// All listed schedules of round-robin placement with up to so many stages a rank.
 void joint(benchmark::State& state) {
   const Layers layers = model_of(state);
-  std::vector<std::size_t> loops;
-  for (std::int64_t v = 1; v <= state.range(1); ++v) loops.push_back(static_cast<std::size_t>(v));
+  std::vector<std::size_t> stages_per_rank;
+  for (std::int64_t v = 1; v <= state.range(1); ++v)
+    stages_per_rank.push_back(static_cast<std::size_t>(v));
   const std::vector<std::string> names{"gpipe",      "1f1b",  "looped", "interleaved_1f1b",
                                        "looped_bfs", "zb_h1", "zb_h2",  "zb1p"};
   const Problem problem =
-      problem_of(layers, cluster(), search_set(kRanks, kMicrobatches, loops, names));
+      problem_of(layers, cluster(), search_set(kRanks, kMicrobatches, stages_per_rank, names));
   SearchOutcome outcome;
   for (auto _ : state) outcome = search(problem, {});
   const auto time = static_cast<double>(outcome.plans.at(0).estimate.count());

@@ -31,7 +31,7 @@ constexpr std::size_t kDevices = 8;  // of the cluster that the cases are on
 struct Case {
   const char* name;
   InstanceSpec instance;
-  std::vector<std::size_t> loops;
+  std::vector<std::size_t> stages_per_rank;
   std::int64_t cap_mib;  ///< memory of every rank; 0 = what the devices have
   std::size_t effort;    ///< of the search
   double seconds, gap;   ///< the goal: a plan, and a proof that it is within `gap` per cent
@@ -66,7 +66,7 @@ std::vector<ScheduleSpec> certified_schedules(const Case& c) {
   std::vector<std::string> names;
   for (const Family& family : families())
     if (family.certified) names.push_back(family.name);
-  return search_set(c.instance.ranks, c.instance.microbatches, c.loops, names);
+  return search_set(c.instance.ranks, c.instance.microbatches, c.stages_per_rank, names);
 }
 
 struct Timed {
@@ -124,7 +124,7 @@ void show(const Case& c, InstanceReader& reader) {
   }
   std::fflush(stdout);  // on 64 ranks reference mode takes minutes
   const Problem theirs =
-      instance.problem(reference_set(c.instance.ranks, c.instance.microbatches, c.loops));
+      instance.problem(reference_set(c.instance.ranks, c.instance.microbatches, c.stages_per_rank));
   const Timed reference = timed([&] { return reference_search(theirs); });
   if (reference.outcome.plans.empty())
     std::printf("| %7.2f s      no plan\n", reference.seconds);

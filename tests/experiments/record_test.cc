@@ -231,7 +231,7 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
   std::vector<Evaluation> planned{plan("planned", 10), plan("planned", 11), plan("planned", 12)};
   const int simulated[] = {14, 13, 15}, p95[] = {21, 22, 20};
   for (std::size_t i = 0; i < 3; ++i) {
-    planned[i].plan.spec.loops = i + 1;
+    planned[i].plan.spec.stages_per_rank = i + 1;
     planned[i].simulated = trace({{0, 6}, {2, simulated[i]}});
     planned[i].estimated_spread = Spread{{}, {}, milliseconds{p95[2 - i]}};
     planned[i].simulated_spread = Spread{{}, {}, milliseconds{p95[i]}};

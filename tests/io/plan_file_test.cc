@@ -27,7 +27,7 @@ Plan example() {
   plan.spec = {.family = "looped",
                .ranks = 2,
                .microbatches = 1,
-               .loops = 1,
+               .stages_per_rank = 1,
                .loop_batch = 1,
                .prefetch = {1, 0}};
   plan.placement = round_robin(2, 2);
@@ -80,9 +80,10 @@ TEST_F(PlanFile, KeepsWhatIsNotCertifiedOfItsBound) {
 
 TEST_F(PlanFile, KeepsTheSchedulesAndLimitsThatItsBoundCovers) {
   Plan plan = example();
-  const auto spec = [&](const char* family, std::size_t loops) {
+  const auto spec = [&](const char* family, std::size_t stages_per_rank) {
     ScheduleSpec made = plan.spec;
-    made.family = family, made.loops = loops, made.loop_batch = {}, made.prefetch = {};
+    made.family = family, made.stages_per_rank = stages_per_rank, made.loop_batch = {},
+    made.prefetch = {};
     return made;
   };
   plan.bound->schedules = {spec("1f1b", 1), spec("looped", 3), spec("looped", 12), plan.spec};

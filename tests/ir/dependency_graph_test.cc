@@ -202,9 +202,11 @@ TEST(DependencyGraph, AStageThatIsNotTiedReducesNothing) {
 // F and B of two stages, a transfer each way, two steps; overlaps of stages, whichever the
 // microbatches.
 TEST(DependencyGraph, AskForOneDurationAStageAndNotOneAMicrobatch) {
-  const auto slots = [](const char* family, std::size_t loops, std::size_t microbatches) {
-    const ScheduleSpec spec{
-        .family = family, .ranks = 2, .microbatches = microbatches, .loops = loops};
+  const auto slots = [](const char* family, std::size_t stages_per_rank, std::size_t microbatches) {
+    const ScheduleSpec spec{.family = family,
+                            .ranks = 2,
+                            .microbatches = microbatches,
+                            .stages_per_rank = stages_per_rank};
     const StageCosts costs = uniform_costs(spec.stages(), ns{10}, ns{20}, ns{5}, ns{1});
     return dependencies(lower(generate(spec), costs, placement_for(spec)), stage_graph(costs),
                         placement_for(spec), {})

@@ -61,7 +61,7 @@ TEST(ChromeTrace, RanksAreProcessesWithNamedThreads) {
 }
 
 TEST(ChromeTrace, SlicesOfAThreadNeverOverlap) {
-  Example busy{.ranks = 3, .microbatches = 6, .loops = 2};
+  Example busy{.ranks = 3, .microbatches = 6, .stages_per_rank = 2};
   busy.transfer = Nanoseconds{5'000'000};  // longer than the computations: several at a time
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
   for (const json& slice : phase(written(example_trace(busy)), "X"))
@@ -76,7 +76,7 @@ TEST(ChromeTrace, SlicesOfAThreadNeverOverlap) {
 }
 
 TEST(ChromeTrace, FlowsLeadFromTheMakerOverTheTransferToTheUser) {
-  const Trace trace = example_trace({.ranks = 4, .microbatches = 8, .loops = 2});
+  const Trace trace = example_trace({.ranks = 4, .microbatches = 8, .stages_per_rank = 2});
   const json file = written(trace);
   const auto slices = phase(file, "X");
   const auto enclosing = [&](const json& bound) -> std::string {

@@ -81,8 +81,8 @@ void expect_readable(const std::string& svg) {
 
 TEST(Drawing, TextsOfTimelinesLieOnNothingElseThatIsWritten) {
   for (const Example& example :
-       {Example{}, Example{.ranks = 4, .microbatches = 8, .loops = 2},
-        Example{.ranks = 8, .microbatches = 16, .loops = 3, .split = true},
+       {Example{}, Example{.ranks = 4, .microbatches = 8, .stages_per_rank = 2},
+        Example{.ranks = 8, .microbatches = 16, .stages_per_rank = 3, .split = true},
         Example{.ranks = 16, .microbatches = 32}, Example{.ranks = 40, .microbatches = 40}})
     for (const int width : {480, 700, 1200}) {
       const Trace trace = example_trace(example);
@@ -156,7 +156,7 @@ TEST(Drawing, TheLegendOfATimelineNamesWhatIsThere) {
   EXPECT_THAT(named(), Contains("critical path"));
   EXPECT_THAT(named({.critical_path = false}), Not(Contains("critical path")));
   EXPECT_THAT(named(), Not(Contains("paler = later stage of the rank")));
-  trace = example_trace({.loops = 2});
+  trace = example_trace({.stages_per_rank = 2});
   EXPECT_THAT(named(), Contains("paler = later stage of the rank"));
 }
 

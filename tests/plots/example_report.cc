@@ -16,7 +16,7 @@ PlanRecord plan(const std::string& name, const std::string& family, Example exam
   PlanRecord plan;
   plan.row.plan = name;
   plan.row.family = family;
-  plan.row.stages_per_rank = example.loops;
+  plan.row.stages_per_rank = example.stages_per_rank;
   plan.row.estimate = step_time(traces[0]);
   plan.row.simulate = step_time(best);
   plan.row.samples_per_s = 24e9 * static_cast<double>(example.microbatches) /
@@ -60,7 +60,7 @@ ReportInput example_report() {
     example.transfer = Nanoseconds{912'345};
     example.optimizer = Nanoseconds{12'300'000};
     Example looped = example;
-    looped.loops = 2;
+    looped.stages_per_rank = 2;
     looped.forward /= 2;
     looped.backward /= 2;
     Example slow = example;

@@ -14,18 +14,19 @@ RankId rank(std::size_t r) { return RankId{r}; }
 /// The k-th forward of rank r: microbatches in groups of D, each group through all stages of the
 /// rank.
 Action kth(const Example& e, std::size_t r, std::size_t k, bool backwards) {
-  const std::size_t group = e.ranks * e.loops;
-  std::size_t loop = e.loops == 1 ? 0 : k % group / e.ranks;
-  const std::size_t m = e.loops == 1 ? k : k / group * e.ranks + k % e.ranks;
-  if (backwards) loop = e.loops - 1 - loop;
+  const std::size_t group = e.ranks * e.stages_per_rank;
+  std::size_t loop = e.stages_per_rank == 1 ? 0 : k % group / e.ranks;
+  const std::size_t m = e.stages_per_rank == 1 ? k : k / group * e.ranks + k % e.ranks;
+  if (backwards) loop = e.stages_per_rank - 1 - loop;
   const StageId s = stage(loop * e.ranks + r);
   return backwards ? backward(s, microbatch(m)) : forward(s, microbatch(m));
 }
 
 std::vector<Action> row(const Example& e, std::size_t r) {
-  const std::size_t total = e.microbatches * e.loops;
-  const std::size_t ahead =
-      e.loops == 1 ? e.ranks - 1 - r : (e.ranks - 1 - r) * 2 + (e.loops - 1) * e.ranks;
+  const std::size_t total = e.microbatches * e.stages_per_rank;
+  const std::size_t ahead = e.stages_per_rank == 1
+                                ? e.ranks - 1 - r
+                                : (e.ranks - 1 - r) * 2 + (e.stages_per_rank - 1) * e.ranks;
   std::vector<Action> actions;
   std::size_t f = 0, b = 0;
   while (f < std::min(ahead, total)) actions.push_back(kth(e, r, f++, false));
@@ -74,7 +75,7 @@ class Runner {
  private:
   bool first_stage(const Action& a) const { return a.op == Op::Forward && a.stage.value == 0; }
   bool last_stage(const Action& a) const {
-    return a.op != Op::Forward && a.stage.index() + 1 == e_.ranks * e_.loops;
+    return a.op != Op::Forward && a.stage.index() + 1 == e_.ranks * e_.stages_per_rank;
   }
   /// What must have happened before, besides what the rank itself did.
   std::optional<std::size_t> input(const Action& a) const {
@@ -109,7 +110,7 @@ class Runner {
       if (!cause || trace_.events[*in].end > trace_.events[*cause].end) cause = in;
     const std::size_t done = add(TaskKind::Compute, r, r, a, cause, duration(a));
     last_[r] = done;
-    const std::size_t stages = e_.ranks * e_.loops;
+    const std::size_t stages = e_.ranks * e_.stages_per_rank;
     if (a.op == Op::Forward && a.stage.index() + 1 < stages)
       hand_over(done, a, a.stage.index() + 1, Direction::Forward);
     if (makes_input_gradient(a.op) && a.stage.index() > 0)

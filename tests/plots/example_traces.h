@@ -8,14 +8,14 @@
 namespace pfeife {
 
 struct Example {
-  std::size_t ranks = 2, microbatches = 4, loops = 1;
+  std::size_t ranks = 2, microbatches = 4, stages_per_rank = 1;
   Nanoseconds forward{1'000'000}, backward{2'000'000}, transfer{100'000}, optimizer{500'000};
   bool split = false;                            ///< B as I directly followed by W, half each
   Bytes held = 4 * kGiB, saved{kGiB.value / 2};  ///< per rank; per stage and microbatch
   TraceSource source = TraceSource::Estimated;
 };
 
-/// microbatches must be a multiple of ranks if loops > 1.
+/// microbatches must be a multiple of ranks if stages_per_rank > 1.
 Trace example_trace(const Example& example);
 
 }  // namespace pfeife

@@ -80,8 +80,8 @@ Trace random_trace(std::uint32_t seed) {
 
 std::vector<Trace> examples() {
   std::vector<Trace> traces{
-      example_trace({}), example_trace({.ranks = 4, .microbatches = 8, .loops = 2}),
-      example_trace({.ranks = 8, .microbatches = 16, .loops = 3, .split = true}),
+      example_trace({}), example_trace({.ranks = 4, .microbatches = 8, .stages_per_rank = 2}),
+      example_trace({.ranks = 8, .microbatches = 16, .stages_per_rank = 3, .split = true}),
       example_trace({.ranks = 8, .microbatches = 64}),
       example_trace({.ranks = 40, .microbatches = 40})};
   for (std::uint32_t seed = 0; seed < 20; ++seed) traces.push_back(random_trace(seed));
@@ -199,7 +199,7 @@ TEST(Timeline, LabelsDropOutWhenBoxesAreTooSmall) {
     return count;
   };
   EXPECT_GE(labels(example_trace({})), 18u);  // F, B, optimizer of both ranks
-  EXPECT_EQ(labels(example_trace({.ranks = 8, .microbatches = 64, .loops = 3})), 0u);
+  EXPECT_EQ(labels(example_trace({.ranks = 8, .microbatches = 64, .stages_per_rank = 3})), 0u);
 }
 
 TEST(Timeline, BoxesTooNarrowForTheirLetterKeepTheirNumber) {
@@ -273,13 +273,13 @@ TEST(Timeline, EqualInputGivesEqualBytes) {
 }
 
 TEST(Timeline, EightRanks64MicrobatchesThreeLoopsStayBelowOneMegabyte) {
-  const Trace trace = example_trace({.ranks = 8, .microbatches = 64, .loops = 3});
+  const Trace trace = example_trace({.ranks = 8, .microbatches = 64, .stages_per_rank = 3});
   EXPECT_LT(timeline_svg(trace, {}).size(), 1'000'000u);
 }
 
 TEST(Timeline, VirtualStagesHaveShadesOfTheirOwn) {
-  const XmlElement svg =
-      parse_xml(timeline_svg(example_trace({.ranks = 2, .microbatches = 4, .loops = 3}), {}));
+  const XmlElement svg = parse_xml(
+      timeline_svg(example_trace({.ranks = 2, .microbatches = 4, .stages_per_rank = 3}), {}));
   std::size_t seen = 0;
   for (const XmlElement* group : by_class(svg, "boxes"))
     for (const XmlElement& rect : group->children)

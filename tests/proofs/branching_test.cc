@@ -29,9 +29,9 @@ struct Branching {
                                                                        {2, 1, 3},
                                                                        {1, 3, 1},
                                                                        {2, 3, 1}}};
-    const auto [ranks, loops, microbatches] = kSizes[random() % kSizes.size()];
-    const bool folded = loops == 2 && random() % 2 == 0;
-    spec = {folded ? "zbv_greedy" : "zb_greedy", ranks, microbatches, loops, {}, {}};
+    const auto [ranks, stages_per_rank, microbatches] = kSizes[random() % kSizes.size()];
+    const bool folded = stages_per_rank == 2 && random() % 2 == 0;
+    spec = {folded ? "zbv_greedy" : "zb_greedy", ranks, microbatches, stages_per_rank, {}, {}};
     layers = branching_layers(random, spec.stages() + random() % 3);
     DeviceKind kind;
     kind.stage_overhead = Nanoseconds{static_cast<std::int64_t>(random() % 3)};
@@ -217,12 +217,12 @@ TEST(Branching, NoBoundOfTheSearchIsAboveTheBestAndEveryCertificateIsAccepted) {
   std::size_t compared = 0, certified = 0, proven = 0;
   for (std::size_t round = 0; round < all; ++round) {
     Branching one(random);
-    const auto& [family, ranks, microbatches, loops, batch, prefetch] = one.spec;
+    const auto& [family, ranks, microbatches, stages_per_rank, batch, prefetch] = one.spec;
     Problem problem = one.problem();
     const std::size_t listed = random() % 3;
     if (listed > 0) problem.schedules.clear();
     for (std::size_t k = 0; k < listed; ++k)
-      problem.schedules.push_back(random_spec(random, ranks, microbatches, {loops}));
+      problem.schedules.push_back(random_spec(random, ranks, microbatches, {stages_per_rank}));
     if (listed == 1) problem.schedules.push_back(one.spec);
     std::ranges::sort(problem.schedules);
     problem.schedules.erase(std::ranges::unique(problem.schedules).begin(),

@@ -10,8 +10,8 @@ namespace {
 using namespace testing;
 
 ScheduleSpec point(const std::string& family, std::size_t ranks, std::size_t microbatches,
-                   std::size_t loops) {
-  return {family, ranks, microbatches, loops, {}, {}};
+                   std::size_t stages_per_rank) {
+  return {family, ranks, microbatches, stages_per_rank, {}, {}};
 }
 /// Schedules that differ as much as they can: plain, split backward, V-shaped, looped.
 std::vector<ScheduleSpec> different_points() {

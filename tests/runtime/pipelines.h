@@ -54,19 +54,19 @@ struct Model {
 };
 
 inline std::string name_of(const ScheduleSpec& spec) {
-  return spec.family + stream_all(" D=", spec.ranks, " N=", spec.microbatches, " V=", spec.loops,
-                                  " ", knobs(spec));
+  return spec.family + stream_all(" D=", spec.ranks, " N=", spec.microbatches,
+                                  " V=", spec.stages_per_rank, " ", knobs(spec));
 }
 
 /// One accepted point of every family for each D, N and V of the lists.
-inline std::vector<ScheduleSpec> accepted_points(std::initializer_list<std::size_t> ranks,
-                                                 std::initializer_list<std::size_t> microbatches,
-                                                 std::initializer_list<std::size_t> loops) {
+inline std::vector<ScheduleSpec> accepted_points(
+    std::initializer_list<std::size_t> ranks, std::initializer_list<std::size_t> microbatches,
+    std::initializer_list<std::size_t> stages_per_rank) {
   std::vector<ScheduleSpec> found;
   for (const std::size_t n : microbatches)
     for (const std::size_t d : ranks)
       for (const Family& family : families())
-        for (const std::size_t v : loops) {
+        for (const std::size_t v : stages_per_rank) {
           ScheduleSpec spec{std::string(family.name), d, n, v, {}, {}};
           if (!refusal(spec)) found.push_back(spec);
         }

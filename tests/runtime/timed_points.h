@@ -64,7 +64,7 @@ inline std::vector<ScheduleSpec> points(std::size_t ranks) {
   std::vector<ScheduleSpec> found;
   for (const Family& family : families()) {
     ScheduleSpec spec{family.name, ranks, ranks <= 8 ? 2 * ranks : ranks, 1, {}, {}};
-    while (refusal(spec) && spec.loops < 2) ++spec.loops;
+    while (refusal(spec) && spec.stages_per_rank < 2) ++spec.stages_per_rank;
     if (refusal(spec)) spec.microbatches = 2 * ranks;
     if (spec.family == "1f1b" || spec.family == "looped") spec.prefetch = {1};
     EXPECT_FALSE(refusal(spec)) << family.name;

@@ -23,7 +23,7 @@ std::string family_of(const std::string& name) {
   return name == "zb_h2_span" ? "zb_h2" : name;
 }
 ScheduleSpec point(const std::string& family, std::size_t p, std::size_t m, std::size_t v = 1) {
-  return {.family = family, .ranks = p, .microbatches = m, .loops = v};
+  return {.family = family, .ranks = p, .microbatches = m, .stages_per_rank = v};
 }
 std::vector<std::size_t> peaks(const ScheduleSpec& spec) {
   const Schedule schedule = generate(spec);
@@ -166,7 +166,7 @@ TEST(LoopedMakespans, OfTheSearchSetUnderThreeCosts) {
     const ScheduleSpec spec{.family = "looped",
                             .ranks = number("D"),
                             .microbatches = number("N"),
-                            .loops = number("V"),
+                            .stages_per_rank = number("V"),
                             .loop_batch = number("B_l"),
                             .prefetch = {number("B_f")}};
     EXPECT_EQ(makespan(spec, units(1), units(1), units(1), units(0)),

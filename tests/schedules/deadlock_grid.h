@@ -10,16 +10,17 @@
 
 namespace pfeife {
 
-/// Points of all families with all their knobs, D <= ranks, N <= microbatches, V <= loops, that
-/// deadlock when lowered in ready order; counts all points into `points`.
+/// Points of all families with all their knobs, D <= ranks, N <= microbatches, V <=
+/// stages_per_rank, that deadlock when lowered in ready order; counts all points into `points`.
 inline std::vector<std::string> deadlocks_of_grid(std::size_t ranks, std::size_t microbatches,
-                                                  std::size_t loops, std::size_t& points) {
-  std::vector<std::size_t> all_loops;
-  for (std::size_t v = 1; v <= loops; ++v) all_loops.push_back(v);
+                                                  std::size_t stages_per_rank,
+                                                  std::size_t& points) {
+  std::vector<std::size_t> all_counts;
+  for (std::size_t v = 1; v <= stages_per_rank; ++v) all_counts.push_back(v);
   std::vector<std::string> found;
   for (std::size_t d = 1; d <= ranks; ++d)
     for (std::size_t n = 1; n <= microbatches; ++n)
-      for (const ScheduleSpec& spec : search_set(d, n, all_loops)) {
+      for (const ScheduleSpec& spec : search_set(d, n, all_counts)) {
         const StageCosts costs = uniform_costs(spec.stages(), Nanoseconds{20}, Nanoseconds{20},
                                                Nanoseconds{20}, Nanoseconds{1});
         const Placement placement = placement_for(spec);
@@ -32,7 +33,7 @@ inline std::vector<std::string> deadlocks_of_grid(std::size_t ranks, std::size_t
           if (!task_order(dependencies(lowered, stage_graph(costs), placement, semantics))
                    .blocked.empty())
             found.push_back(spec.family + " D=" + std::to_string(d) + " N=" + std::to_string(n) +
-                            " V=" + std::to_string(spec.loops) + " " + knobs(spec) + " " +
+                            " V=" + std::to_string(spec.stages_per_rank) + " " + knobs(spec) + " " +
                             to_string(semantics.queues) + (semantics.blocking ? " blocking" : ""));
       }
   return found;

@@ -24,15 +24,20 @@ TEST(Families, UnknownNamesGetTheNearestSpelling) {
 }
 
 TEST(Families, PointsOutsideAreRefusedWithTheNearestValidOne) {
-  EXPECT_THAT(message_of({.family = "gpipe", .ranks = 2, .microbatches = 4, .loops = 2}),
+  EXPECT_THAT(message_of({.family = "gpipe", .ranks = 2, .microbatches = 4, .stages_per_rank = 2}),
               HasSubstr("nearest valid number of stages a rank: 1"));
-  EXPECT_THAT(message_of({.family = "interleaved_1f1b", .ranks = 4, .microbatches = 9, .loops = 2}),
-              HasSubstr("nearest valid number of microbatches: 8"));
+  EXPECT_THAT(
+      message_of(
+          {.family = "interleaved_1f1b", .ranks = 4, .microbatches = 9, .stages_per_rank = 2}),
+      HasSubstr("nearest valid number of microbatches: 8"));
   EXPECT_THAT(message_of({.family = "looped_bfs", .ranks = 4, .microbatches = 9}),
               HasSubstr("number of stages a rank: 2"));
-  EXPECT_THAT(
-      message_of({.family = "looped", .ranks = 8, .microbatches = 10, .loops = 2, .prefetch = {5}}),
-      HasSubstr("prefetch up to 3 works; nearest valid number of microbatches: 9"));
+  EXPECT_THAT(message_of({.family = "looped",
+                          .ranks = 8,
+                          .microbatches = 10,
+                          .stages_per_rank = 2,
+                          .prefetch = {5}}),
+              HasSubstr("prefetch up to 3 works; nearest valid number of microbatches: 9"));
   EXPECT_THAT(message_of({.family = "gpipe", .ranks = 0}), HasSubstr("1 or more"));
   EXPECT_THAT(message_of({.family = "gpipe", .ranks = 2, .loop_batch = 2}),
               HasSubstr("has no loop batch"));
@@ -54,7 +59,8 @@ void for_each_accepted(Visitor&& visit) {
     for (std::size_t d = 1; d <= 8; ++d)
       for (std::size_t n = 1; n <= 12; ++n)
         for (std::size_t v = 1; v <= 4; ++v) {
-          const ScheduleSpec spec{.family = known.name, .ranks = d, .microbatches = n, .loops = v};
+          const ScheduleSpec spec{
+              .family = known.name, .ranks = d, .microbatches = n, .stages_per_rank = v};
           if (!refusal(spec)) visit(spec);
         }
 }
@@ -68,7 +74,8 @@ TEST(Families, PlaceEveryStageWhereItsActionsAre) {
 TEST(Families, EveryAcceptedPointRunsToItsEnd) {
   for_each_accepted([](const ScheduleSpec& spec) {
     EXPECT_EQ(describe(stuck_cells(generate(spec), spec.stages(), spec.microbatches)), "")
-        << spec.family << " " << spec.ranks << " " << spec.microbatches << " " << spec.loops;
+        << spec.family << " " << spec.ranks << " " << spec.microbatches << " "
+        << spec.stages_per_rank;
   });
 }
 
@@ -77,11 +84,12 @@ TEST(Families, NearestValidPointsAreValid) {
     for (std::size_t d = 1; d <= 8; ++d)
       for (std::size_t n = 1; n <= 20; ++n)
         for (std::size_t v = 1; v <= 3; ++v) {
-          ScheduleSpec spec{.family = known.name, .ranks = d, .microbatches = n, .loops = v};
+          ScheduleSpec spec{
+              .family = known.name, .ranks = d, .microbatches = n, .stages_per_rank = v};
           for (int round = 0; round < 2; ++round)  // first V, then N
             if (const auto refused = refusal(spec)) {
-              EXPECT_TRUE(refused->loops || refused->microbatches) << known.name;
-              spec.loops = refused->loops.value_or(spec.loops);
+              EXPECT_TRUE(refused->stages_per_rank || refused->microbatches) << known.name;
+              spec.stages_per_rank = refused->stages_per_rank.value_or(spec.stages_per_rank);
               spec.microbatches = refused->microbatches.value_or(spec.microbatches);
             }
           EXPECT_FALSE(refusal(spec).has_value()) << known.name << " " << d << " " << n << " " << v;
@@ -89,11 +97,11 @@ TEST(Families, NearestValidPointsAreValid) {
 }
 
 TEST(SearchSet, TwoRanksFourMicrobatchesUpToTwoLoops) {
-  const std::vector<std::size_t> loops{1, 2};
+  const std::vector<std::size_t> stages_per_rank{1, 2};
   const std::vector<std::string> names{"gpipe", "1f1b", "looped", "interleaved_1f1b"};
   std::vector<std::string> points;
-  for (const ScheduleSpec& spec : search_set(2, 4, loops, names))
-    points.push_back(spec.family + " " + std::to_string(spec.loops) + " " + knobs(spec));
+  for (const ScheduleSpec& spec : search_set(2, 4, stages_per_rank, names))
+    points.push_back(spec.family + " " + std::to_string(spec.stages_per_rank) + " " + knobs(spec));
   EXPECT_EQ(points, (std::vector<std::string>{
                         "gpipe 1 ", "1f1b 1 prefetch=0", "1f1b 1 prefetch=1",
                         "looped 2 loop_batch=2, prefetch=0", "looped 2 loop_batch=2, prefetch=1",
@@ -102,8 +110,8 @@ TEST(SearchSet, TwoRanksFourMicrobatchesUpToTwoLoops) {
 }
 
 TEST(SearchSet, HoldsOnlyAcceptedPointsOfTheWantedSize) {
-  const std::vector<std::size_t> loops{1, 2, 3};
-  const auto set = search_set(8, 10, loops);
+  const std::vector<std::size_t> stages_per_rank{1, 2, 3};
+  const auto set = search_set(8, 10, stages_per_rank);
   EXPECT_GT(set.size(), 30u);
   for (const ScheduleSpec& spec : set) {
     EXPECT_EQ(refusal(spec), std::nullopt);

@@ -21,7 +21,7 @@ ScheduleSpec spec_of(const std::string& stem) {
   ScheduleSpec spec{.family = part[1],
                     .ranks = std::stoul(part[2]),
                     .microbatches = std::stoul(part[3]),
-                    .loops = std::stoul(part[4])};
+                    .stages_per_rank = std::stoul(part[4])};
   if (part[5].matched) spec.loop_batch = std::stoul(part[5]);
   if (part[6].matched) spec.prefetch = {std::stoul(part[6])};
   return spec;

@@ -18,7 +18,7 @@ ScheduleSpec looped_point(std::size_t d, std::size_t n, std::size_t v, std::size
   return {.family = "looped",
           .ranks = d,
           .microbatches = n,
-          .loops = v,
+          .stages_per_rank = v,
           .loop_batch = batch,
           .prefetch = std::move(prefetch)};
 }
@@ -106,8 +106,8 @@ TEST(Looped, ThePrefetchRuleIsTheCyclicityOfTheOrderItself) {
             const ScheduleSpec spec = looped_point(d, n, v, batch, {p});
             const bool stuck = !stuck_cells(looped_schedule(spec), spec.stages(), n).empty();
             cyclic += stuck;
-            EXPECT_EQ(refusal(spec).has_value(), stuck)
-                << d << " ranks, " << n << " microbatches, " << v << " loops, " << knobs(spec);
+            EXPECT_EQ(refusal(spec).has_value(), stuck) << d << " ranks, " << n << " microbatches, "
+                                                        << v << " stages a rank, " << knobs(spec);
           }
   EXPECT_GT(cyclic, 0u);
 }
@@ -130,8 +130,8 @@ TEST(Interleaved, IsLoopedWithLoopBatchDAndPrefetchDMinusOneWhereDDividesN) {
   for (std::size_t d = 1; d <= 5; ++d)
     for (std::size_t v = 2; v <= 4; ++v)
       for (std::size_t n = d; n <= 4 * d; n += d) {
-        Schedule megatron =
-            generate({.family = "interleaved_1f1b", .ranks = d, .microbatches = n, .loops = v});
+        Schedule megatron = generate(
+            {.family = "interleaved_1f1b", .ranks = d, .microbatches = n, .stages_per_rank = v});
         for (auto& row : megatron.rows)
           std::erase_if(
               row, [](const Cell& cell) { return std::holds_alternative<std::monostate>(cell); });

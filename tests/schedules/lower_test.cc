@@ -158,7 +158,8 @@ TEST(Lower, WrongInputIsRefused) {
 }
 
 TEST(Lower, TheOrderDoesNotDependOnIdleCells) {
-  const ScheduleSpec spec{.family = "interleaved_1f1b", .ranks = 3, .microbatches = 6, .loops = 2};
+  const ScheduleSpec spec{
+      .family = "interleaved_1f1b", .ranks = 3, .microbatches = 6, .stages_per_rank = 2};
   const Schedule with_idle = generate(spec);
   Schedule without = with_idle;
   for (auto& row : without.rows)

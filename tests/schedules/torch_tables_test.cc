@@ -20,7 +20,7 @@ Schedule table(const std::string& path) {
 struct TorchTable {
   const char* file;  // stem below tests/data/pytorch_schedules
   const char* family;
-  std::size_t ranks, microbatches, loops;
+  std::size_t ranks, microbatches, stages_per_rank;
 };
 void PrintTo(const TorchTable& table, std::ostream* out) { *out << table.file; }
 
@@ -31,7 +31,10 @@ class TorchTables : public ::testing::TestWithParam<TorchTable> {
   }
   ScheduleSpec spec() const {
     const TorchTable& t = GetParam();
-    return {.family = t.family, .ranks = t.ranks, .microbatches = t.microbatches, .loops = t.loops};
+    return {.family = t.family,
+            .ranks = t.ranks,
+            .microbatches = t.microbatches,
+            .stages_per_rank = t.stages_per_rank};
   }
   Schedule lowered(const LoweringOptions& options) const {
     const StageCosts costs = uniform_costs(spec().stages(), Nanoseconds{1}, Nanoseconds{1},
@@ -88,7 +91,8 @@ TEST(TorchArtifacts, InterleavedZeroBubbleWithMergedBackwardsOnRankZero) {
                          std::string(PFEIFE_SOURCE_DIR) +
                              "/tests/data/torch_pipelining/zb1p_2rank_2stagep_compute.old.csv",
                          Dialect::Old));
-  EXPECT_EQ(compute, generate({.family = "zb1p", .ranks = 2, .microbatches = 8, .loops = 2}));
+  EXPECT_EQ(compute,
+            generate({.family = "zb1p", .ranks = 2, .microbatches = 8, .stages_per_rank = 2}));
   const StageCosts costs =
       uniform_costs(4, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{0});
   EXPECT_EQ(lower(merge_backward(compute), costs, round_robin(4, 2),

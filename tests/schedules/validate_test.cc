@@ -334,7 +334,8 @@ TEST(Validate, LoweredFamiliesAreRight) {
     for (const std::size_t d : {1, 2, 3, 4, 7})
       for (const std::size_t n : {1, 3, 8})
         for (const std::size_t v : {1, 2, 3}) {
-          const ScheduleSpec spec{.family = known.name, .ranks = d, .microbatches = n, .loops = v};
+          const ScheduleSpec spec{
+              .family = known.name, .ranks = d, .microbatches = n, .stages_per_rank = v};
           if (refusal(spec)) continue;
           const StageCosts costs = uniform_costs(spec.stages(), Nanoseconds{3}, Nanoseconds{4},
                                                  Nanoseconds{2}, Nanoseconds{1});

@@ -18,15 +18,18 @@ struct Setting {
 
   std::size_t count(const char* key) const { return std::stoul(row.at(key)); }
   double ms(const char* key) const { return std::stod(row.at(key)); }
-  ScheduleSpec point(const char* family, std::size_t loops = 1) const {
-    return {.family = family, .ranks = count("p"), .microbatches = count("m"), .loops = loops};
+  ScheduleSpec point(const char* family, std::size_t stages_per_rank = 1) const {
+    return {.family = family,
+            .ranks = count("p"),
+            .microbatches = count("m"),
+            .stages_per_rank = stages_per_rank};
   }
-  /// Stage times divided among the `loops` stages of a rank; the transfer is not.
-  StageCosts costs(std::size_t loops = 1) const {
+  /// Stage times divided among the `stages_per_rank` stages of a rank; the transfer is not.
+  StageCosts costs(std::size_t stages_per_rank = 1) const {
     const auto part = [&](const char* key) {
-      return nanoseconds_from_ms(ms(key) / static_cast<double>(loops));
+      return nanoseconds_from_ms(ms(key) / static_cast<double>(stages_per_rank));
     };
-    return uniform_costs(count("p") * loops, part("TF_ms"), part("TB_ms"), part("TW_ms"),
+    return uniform_costs(count("p") * stages_per_rank, part("TF_ms"), part("TB_ms"), part("TW_ms"),
                          nanoseconds_from_ms(ms("Tcomm_ms")));
   }
   std::string bubble(Nanoseconds time) const {
@@ -86,9 +89,10 @@ DependencyGraph without_most_loop_edges(const DependencyGraph& graph, std::size_
   for (std::size_t t = 0; t < graph.size(); ++t) {
     for (const Edge& edge : graph.edges_into(TaskId{t})) {
       const auto* sent = std::get_if<Action>(&graph.tasks[edge.from.index()].cell);
-      const bool loops = sent->op == Op::Send && graph.tasks[t].kind == TaskKind::Compute &&
-                         std::max(sent->stage, *sent->peer).index() % ranks == 0;
-      if (!loops || sent->microbatch->index() % ranks == 0) fewer.edges.push_back(edge);
+      const bool stages_per_rank = sent->op == Op::Send &&
+                                   graph.tasks[t].kind == TaskKind::Compute &&
+                                   std::max(sent->stage, *sent->peer).index() % ranks == 0;
+      if (!stages_per_rank || sent->microbatch->index() % ranks == 0) fewer.edges.push_back(edge);
     }
     fewer.edge_begin[t + 1] = static_cast<std::uint32_t>(fewer.edges.size());
   }

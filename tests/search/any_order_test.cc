@@ -13,12 +13,12 @@ namespace {
 
 /// F, I and W of each stage, and transfers between neighbours on different ranks: all times ns.
 struct Pipeline {
-  std::size_t ranks, loops, microbatches;
+  std::size_t ranks, stages_per_rank, microbatches;
   std::vector<std::int64_t> forward, input, weight;  // [stage]
   std::vector<std::int64_t> transfer;                // [boundary], both ways
   bool folded = false;                               // rank r has r and 2 ranks - 1 - r
 
-  std::size_t stages() const { return ranks * loops; }
+  std::size_t stages() const { return ranks * stages_per_rank; }
   std::size_t rank(std::size_t s) const {
     return folded && s >= ranks ? 2 * ranks - 1 - s : s % ranks;
   }
@@ -119,17 +119,21 @@ std::int64_t any_order_bound(const Pipeline& p) {
   const Cluster cluster = uniform_cluster(p.ranks, DeviceKind{}, {1e15}, Nanoseconds{0});
   const Problem problem = problem_of(p, layers, cluster);
   const CutModel model(layers, cluster, MemoryRule::Lifetimes);
-  return static_cast<std::int64_t>(
-      AnyOrder(model, problem,
-               {p.folded ? "zbv_greedy" : "zb_greedy", p.ranks, p.microbatches, p.loops, {}, {}})
-          .bound());
+  return static_cast<std::int64_t>(AnyOrder(model, problem,
+                                            {p.folded ? "zbv_greedy" : "zb_greedy",
+                                             p.ranks,
+                                             p.microbatches,
+                                             p.stages_per_rank,
+                                             {},
+                                             {}})
+                                       .bound());
 }
 
-/// The stages that neighbouring layers make: all ways to cut into ranks * loops.
+/// The stages that neighbouring layers make: all ways to cut into ranks * stages_per_rank.
 void for_each_cut(const Pipeline& p, const std::function<void(const Pipeline&)>& visit) {
   const Layers layers = layers_of(p);
   for_each_partition(layers, p.stages(), [&](const Partition& cuts) {
-    Pipeline cut{p.ranks, p.loops, p.microbatches, {0}, {0}, {0}, {0}, p.folded};
+    Pipeline cut{p.ranks, p.stages_per_rank, p.microbatches, {0}, {0}, {0}, {0}, p.folded};
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const bool begins = l > 0 && std::ranges::count(cuts.cuts, static_cast<std::int32_t>(l) - 1);
       if (begins)
@@ -186,8 +190,11 @@ TEST(AnyOrder, IsNotAboveTheBestOfAllOrdersAndOftenEqual) {
                                                                        {2, 2, 2},
                                                                        {3, 2, 1},
                                                                        {2, 3, 1}}};
-    const auto [ranks, loops, microbatches] = kSizes[static_cast<std::size_t>(round) % 9];
-    Pipeline p{ranks, loops, microbatches, {}, {}, {}, {}, loops == 2 && round % 2 == 0};
+    const auto [ranks, stages_per_rank, microbatches] = kSizes[static_cast<std::size_t>(round) % 9];
+    Pipeline p{ranks,        stages_per_rank,
+               microbatches, {},
+               {},           {},
+               {},           stages_per_rank == 2 && round % 2 == 0};
     for (std::size_t l = 0; l < p.stages() + random() % 2; ++l) {
       p.forward.push_back(1 + random() % 9), p.input.push_back(1 + random() % 9);
       p.weight.push_back(random() % 9), p.transfer.push_back(random() % 4);
@@ -216,20 +223,27 @@ TEST(AnyOrder, IsNotAboveTheBestOfAllOrdersAndOftenEqual) {
 // that counts: 8 ranks, 4 microbatches, one stage a rank: 8 F and 7 I until the first gradient is
 // at rank 0, then 4 I and 4 W are left.
 TEST(AnyOrder, IsReachedByOrdersOfEqualStages) {
-  for (const std::size_t loops : {1, 2, 3})
+  for (const std::size_t stages_per_rank : {1, 2, 3})
     for (const std::size_t microbatches : {2, 4, 8, 16}) {
-      const std::size_t ranks = 8, stages = ranks * loops;
+      const std::size_t ranks = 8, stages = ranks * stages_per_rank;
       const std::vector<std::int64_t> one(stages, 1);
-      Pipeline p{ranks, loops, microbatches, one, one, one, std::vector<std::int64_t>(stages, 0)};
-      const auto n = static_cast<std::int64_t>(microbatches), v = static_cast<std::int64_t>(loops);
+      Pipeline p{ranks,
+                 stages_per_rank,
+                 microbatches,
+                 one,
+                 one,
+                 one,
+                 std::vector<std::int64_t>(stages, 0)};
+      const auto n = static_cast<std::int64_t>(microbatches),
+                 v = static_cast<std::int64_t>(stages_per_rank);
       const std::int64_t expected =
           std::max({7 + 3 * n * v, 8 * v + 7 + 2 * n * v, 8 * v + (8 * v - 1) + 2 * n});
-      EXPECT_EQ(any_order_bound(p), expected) << loops << " " << microbatches;
+      EXPECT_EQ(any_order_bound(p), expected) << stages_per_rank << " " << microbatches;
       const StageCosts costs =
           uniform_costs(stages, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{0});
-      const ScheduleSpec spec{"zb_greedy", ranks, microbatches, loops, {}, {}};
+      const ScheduleSpec spec{"zb_greedy", ranks, microbatches, stages_per_rank, {}, {}};
       const TimedOrder order = zero_bubble_order(costs, placement_for(spec), microbatches, {});
-      EXPECT_EQ(order.time, expected) << loops << " " << microbatches;
+      EXPECT_EQ(order.time, expected) << stages_per_rank << " " << microbatches;
     }
 }
 

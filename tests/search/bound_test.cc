@@ -307,7 +307,7 @@ void expect_history(const SearchOutcome& outcome) {
 
 TEST(Search, EqualsBruteForceOverCutsAndSchedulesOnAThousandRandomProblems) {
   std::mt19937 random(17);
-  int infeasible = 0, feasible = 0, split_backward = 0, three_loops = 0;
+  int infeasible = 0, feasible = 0, split_backward = 0, three_stages_a_rank = 0;
   for (int round = 0; round < 1000; ++round) {
     const Instance instance = random_instance(random, 3);
     const Problem problem = instance.problem();
@@ -316,7 +316,7 @@ TEST(Search, EqualsBruteForceOverCutsAndSchedulesOnAThousandRandomProblems) {
     for (const ScheduleSpec& spec : instance.schedules) {
       best = std::min(best, best_of[spec] = brute_force(problem, spec).time);
       split_backward += spec.family.starts_with("zb");
-      three_loops += spec.loops == 3;
+      three_stages_a_rank += spec.stages_per_rank == 3;
     }
     SearchOptions options;
     options.iterations = 30, options.keep = 1;  // the others are rejected with their bounds
@@ -345,7 +345,7 @@ TEST(Search, EqualsBruteForceOverCutsAndSchedulesOnAThousandRandomProblems) {
   EXPECT_GT(infeasible, 100);
   EXPECT_GT(feasible, 500);
   EXPECT_GT(split_backward, 100);
-  EXPECT_GT(three_loops, 100);
+  EXPECT_GT(three_stages_a_rank, 100);
 }
 
 }  // namespace

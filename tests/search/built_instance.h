@@ -12,8 +12,8 @@ struct BuiltInstance {
   std::size_t ranks, microbatches;
   std::vector<Bytes> memory_limit;
 
-  ScheduleSpec built(std::size_t loops) const {
-    return {"zb_greedy", ranks, microbatches, loops, {}, {}};
+  ScheduleSpec built(std::size_t stages_per_rank) const {
+    return {"zb_greedy", ranks, microbatches, stages_per_rank, {}, {}};
   }
   ScheduleSpec folded() const { return {"zbv_greedy", ranks, microbatches, 2, {}, {}}; }
   Problem problem(std::vector<ScheduleSpec> schedules) const {

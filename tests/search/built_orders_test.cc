@@ -112,9 +112,9 @@ TEST(BuiltOrders, NoScheduleOfAnyCutsIsBelowTheBoundForAnyOrder) {
   double tightest = 0;
   for (int round = 0; round < 120; ++round) {
     BuiltInstance instance = random_built_instance(random, 6, false);
-    const std::size_t loops = 1 + random() % 2;
+    const std::size_t stages_per_rank = 1 + random() % 2;
     const ScheduleSpec spec =
-        loops == 2 && round % 4 < 2 ? instance.folded() : instance.built(loops);
+        stages_per_rank == 2 && round % 4 < 2 ? instance.folded() : instance.built(stages_per_rank);
     if (round % 2 == 0)  // one layer that decides
       for (LayerTimes& t : instance.layers.layers[random() % instance.layers.size()].times)
         t.forward *= 20, t.backward_input *= 20, t.backward_weight *= 20;
@@ -122,8 +122,8 @@ TEST(BuiltOrders, NoScheduleOfAnyCutsIsBelowTheBoundForAnyOrder) {
     const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
     const double bound = AnyOrder(model, problem, spec).bound();
     const Placement placement = placement_for(spec);
-    std::vector<ScheduleSpec> others =
-        search_set(instance.ranks, instance.microbatches, std::vector<std::size_t>{loops});
+    std::vector<ScheduleSpec> others = search_set(instance.ranks, instance.microbatches,
+                                                  std::vector<std::size_t>{stages_per_rank});
     std::erase_if(others, [&](const ScheduleSpec& s) { return placement_for(s) != placement; });
     for_each_partition(instance.layers, spec.stages(), [&](const Partition& cuts) {
       const auto check = [&](const Schedule& order) {

@@ -113,12 +113,13 @@ TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
     Instance instance = random_instance(random, 3);
     const ScheduleSpec spec = instance.schedules[0];
     if (round % 2 == 0)
-      instance.schedules.push_back({spec.loops == 2 && round % 4 == 0 ? "zbv_greedy" : "zb_greedy",
-                                    spec.ranks,
-                                    spec.microbatches,
-                                    spec.loops,
-                                    {},
-                                    {}});
+      instance.schedules.push_back(
+          {spec.stages_per_rank == 2 && round % 4 == 0 ? "zbv_greedy" : "zb_greedy",
+           spec.ranks,
+           spec.microbatches,
+           spec.stages_per_rank,
+           {},
+           {}});
     instance.recompute = static_cast<Recompute>(random() % 3);
     std::vector<Partition> all;
     for_each_partition(instance.layers, spec.stages(),
@@ -219,8 +220,9 @@ TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
       for (LayerTimes& t : instance.layers.layers[random() % instance.layers.size()].times)
         t.forward *= 20, t.backward_input *= 20, t.backward_weight *= 20;
     const ScheduleSpec spec = instance.schedules[0];
-    for (const std::size_t loops : {1, 2})
-      instance.schedules.push_back({"zb_greedy", spec.ranks, spec.microbatches, loops, {}, {}});
+    for (const std::size_t stages_per_rank : {1, 2})
+      instance.schedules.push_back(
+          {"zb_greedy", spec.ranks, spec.microbatches, stages_per_rank, {}, {}});
     instance.schedules.push_back({"zbv_greedy", spec.ranks, spec.microbatches, 2, {}, {}});
     const SearchOutcome outcome = certified_search(instance.problem());
     if (outcome.plans.empty() || !outcome.plans[0].order) continue;

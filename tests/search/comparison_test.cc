@@ -54,12 +54,14 @@ TEST(Comparison, MoreStagesARankToChooseFromGiveNoSlowerPlan) {
                                       Case{{"densenet121", "3090_x8", 4, 8, 0}, 0}}) {
     InstanceReader::Instance read = reader.read(instance);
     if (mib > 0) std::ranges::fill(read.memory_limit, Bytes{mib << 20});
-    std::vector<std::size_t> loops;
+    std::vector<std::size_t> stages_per_rank;
     std::optional<Nanoseconds> before;
     for (std::size_t more = 1; more <= 3; ++more) {
-      loops.push_back(more);
-      const SearchOutcome found = search(
-          read.problem(search_set(instance.ranks, instance.microbatches, loops, certified)), {});
+      stages_per_rank.push_back(more);
+      const SearchOutcome found =
+          search(read.problem(
+                     search_set(instance.ranks, instance.microbatches, stages_per_rank, certified)),
+                 {});
       ASSERT_FALSE(found.plans.empty()) << instance.model;
       EXPECT_LE(found.plans[0].estimate, before.value_or(found.plans[0].estimate))
           << instance.model << ", V<=" << more;

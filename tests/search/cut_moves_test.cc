@@ -23,10 +23,10 @@ TEST(CutMoves, AreLegalAndLeadFromAnyCutsToAllOthers) {
   for (int round = 0; round < 20; ++round) {
     const Layers layers = random_layers(random, {.layers = 7 + random() % 3});
     const std::size_t ranks = 1 + random() % 3;
-    const std::size_t loops = ranks == 1 ? 2 + random() % 2 : 1 + random() % 2;
+    const std::size_t stages_per_rank = ranks == 1 ? 2 + random() % 2 : 1 + random() % 2;
     const Cluster cluster = random_cluster(random, ranks, true);
     const CutModel model(layers, cluster, MemoryRule::Lifetimes);
-    const Placement placement = round_robin(ranks * loops, ranks);
+    const Placement placement = round_robin(ranks * stages_per_rank, ranks);
     if (model.last() < static_cast<std::int32_t>(placement.stages())) continue;
     const CutMoves moves(model, placement);
     Random numbers(round);

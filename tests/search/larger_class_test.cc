@@ -32,10 +32,10 @@ TEST(Search, PlansAreNotSlowerWhereMoreLoopsMayBeChosen) {
   constexpr std::size_t kRanks = 8, kMicrobatches = 16;
   Vit vit(kRanks);
   Nanoseconds best = Nanoseconds::max();
-  std::vector<std::size_t> loops;
+  std::vector<std::size_t> stages_per_rank;
   for (const std::size_t v : {1U, 2U, 3U}) {
-    loops.push_back(v);
-    vit.problem.schedules = search_set(kRanks, kMicrobatches, loops, vit.names);
+    stages_per_rank.push_back(v);
+    vit.problem.schedules = search_set(kRanks, kMicrobatches, stages_per_rank, vit.names);
     const SearchOutcome outcome = search(vit.problem, {.iterations = 100});
     ASSERT_FALSE(outcome.plans.empty());
     EXPECT_LE(outcome.plans[0].estimate, best) << v;

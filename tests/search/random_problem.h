@@ -106,8 +106,8 @@ inline void for_each_partition(const Layers& layers, std::size_t stages,
 
 /// Any point of any family with the given ranks and microbatches.
 inline ScheduleSpec random_spec(std::mt19937& random, std::size_t ranks, std::size_t microbatches,
-                                std::vector<std::size_t> loops) {
-  const std::vector<ScheduleSpec> set = search_set(ranks, microbatches, loops);
+                                std::vector<std::size_t> stages_per_rank) {
+  const std::vector<ScheduleSpec> set = search_set(ranks, microbatches, stages_per_rank);
   return set[random() % set.size()];
 }
 

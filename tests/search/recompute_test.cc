@@ -40,7 +40,7 @@ struct Instance {
 
 /// Memory limits about where it becomes necessary to recompute.
 Instance random_instance(std::mt19937& random, std::size_t layers, std::size_t ranks,
-                         const std::vector<std::size_t>& loops) {
+                         const std::vector<std::size_t>& stages_per_rank) {
   Instance instance;
   RandomShape shape;
   shape.layers = layers, shape.illegal_cuts = false;
@@ -49,7 +49,7 @@ Instance random_instance(std::mt19937& random, std::size_t layers, std::size_t r
   instance.ranks = ranks;
   instance.cluster = random_cluster(random, ranks, true);
   for (int k = 0; k < 2; ++k)
-    instance.schedules.push_back(random_spec(random, ranks, 1 + random() % 4, loops));
+    instance.schedules.push_back(random_spec(random, ranks, 1 + random() % 4, stages_per_rank));
   instance.schedules[1].microbatches = instance.schedules[0].microbatches;
   if (refusal(instance.schedules[1])) instance.schedules.pop_back();
   instance.limit = Bytes{static_cast<std::int64_t>((9000 + random() % 12000) * layers / 8 / ranks)};

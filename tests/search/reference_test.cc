@@ -26,7 +26,7 @@ TEST(Reference, TriesTheSchedulesOfThePublishedProgramButThoseThatDeadlock) {
   for (const auto& [size, points] : published) {
     std::set<std::vector<std::size_t>> ours;
     for (const ScheduleSpec& spec : reference_set(size.first, size.second, {1, 2, 3}))
-      ours.insert({spec.loops, *spec.loop_batch, spec.prefetch.at(0)});
+      ours.insert({spec.stages_per_rank, *spec.loop_batch, spec.prefetch.at(0)});
     EXPECT_EQ(ours, points) << size.first << ' ' << size.second;
   }
   EXPECT_EQ(reference_set(4, 3, {1, 2}).size(), 4U);  // N < D: one stage a rank only

@@ -57,7 +57,7 @@ TEST(Unproven, IsEveryScheduleWithoutAProofOfAllThatItIs) {
   EXPECT_NE(missing([](Proofs& p) { p[2].spec.loop_batch = 4; }), "");
   EXPECT_NE(missing([](Proofs& p) { p[2].spec.prefetch = {2}; }), "");
   EXPECT_NE(missing([](Proofs& p) { p[0].spec.microbatches = 2; }), "");
-  EXPECT_NE(missing([](Proofs& p) { p[2].any_order = true, p[2].spec.loops = 3; }), "");
+  EXPECT_NE(missing([](Proofs& p) { p[2].any_order = true, p[2].spec.stages_per_rank = 3; }), "");
   EXPECT_NE(missing([](Proofs& p) { p[2].any_order = true, p[2].spec.microbatches = 2; }), "");
   // There is no such schedule: nothing can be proven of it.
   EXPECT_NE(unproven_after([](Plan& p, Certificate& c) {

@@ -105,8 +105,9 @@ StageCosts random_costs(std::mt19937& random, std::size_t stages) {
 }
 
 /// Dealt round or, two stages a rank, in the shape of a V.
-Placement random_placement(std::mt19937& random, std::size_t ranks, std::size_t loops) {
-  return loops == 2 && random() % 2 ? v_shape(ranks) : round_robin(ranks * loops, ranks);
+Placement random_placement(std::mt19937& random, std::size_t ranks, std::size_t stages_per_rank) {
+  return stages_per_rank == 2 && random() % 2 ? v_shape(ranks)
+                                              : round_robin(ranks * stages_per_rank, ranks);
 }
 
 /// [rank] Enough for one microbatch of all the rank's stages and a little more.
@@ -221,7 +222,8 @@ TEST(ZeroBubbleOrder, IsNoSlowerThanTheClosedFormsOfItsPlacement) {
     for (int round = 0; round < 4; ++round) {
       const std::size_t d = 2 + random() % 4;
       ScheduleSpec spec{name, d, 2 * d, 1, {}, {}};
-      if (const auto refused = refusal(spec)) spec.loops = refused->loops.value_or(1);
+      if (const auto refused = refusal(spec))
+        spec.stages_per_rank = refused->stages_per_rank.value_or(1);
       const StageCosts costs = random_costs(random, spec.stages());
       const TimedOrder built = zero_bubble_order(costs, placement_for(spec), 2 * d, {});
       EXPECT_LE(Nanoseconds{built.time}, step_time(timed(spec, costs))) << name;

@@ -41,8 +41,8 @@ using Cases = std::vector<std::unique_ptr<Case>>;
 
 std::string describe(const ScheduleSpec& spec, const Semantics& semantics) {
   return spec.family + " D=" + std::to_string(spec.ranks) +
-         " N=" + std::to_string(spec.microbatches) + " V=" + std::to_string(spec.loops) + " " +
-         knobs(spec) + " queues " + to_string(semantics.queues) +
+         " N=" + std::to_string(spec.microbatches) + " V=" + std::to_string(spec.stages_per_rank) +
+         " " + knobs(spec) + " queues " + to_string(semantics.queues) +
          (semantics.blocking ? " blocking" : "");
 }
 

@@ -123,7 +123,7 @@ void describe(Archive& a, Path& path) {
 template <class Archive>
 void describe(Archive& a, ScheduleSpec& spec) {
   a.word(spec.family);
-  describe(a, spec.ranks), describe(a, spec.microbatches), describe(a, spec.loops);
+  describe(a, spec.ranks), describe(a, spec.microbatches), describe(a, spec.stages_per_rank);
   describe(a, spec.loop_batch), describe(a, spec.prefetch);
 }
 template <class Archive>

@@ -17,7 +17,7 @@ YamlValue list(const std::vector<T>& values, const Make& make) {
 /// "looped, V=3, loop_batch=8, prefetch=1,2"
 std::string spec_text(const ScheduleSpec& spec) {
   const std::string chosen = knobs(spec);
-  return stream_all(spec.family, ", V=", spec.loops, chosen.empty() ? "" : ", ", chosen);
+  return stream_all(spec.family, ", V=", spec.stages_per_rank, chosen.empty() ? "" : ", ", chosen);
 }
 
 /// What stands between commas that a blank follows.
@@ -44,7 +44,7 @@ ScheduleSpec read_spec_text(const YamlNode& node, ScheduleSpec spec) {
   };
   if (parts.size() < 2 || !parts[1].starts_with("V=")) count("");
   spec.family = parts[0];
-  spec.loops = count(std::string_view(parts[1]).substr(2));
+  spec.stages_per_rank = count(std::string_view(parts[1]).substr(2));
   spec.loop_batch = {}, spec.prefetch = {};
   for (std::size_t p = 2; p < parts.size(); ++p) {
     const std::string& knob = parts[p];

@@ -33,8 +33,9 @@ YamlValue file_and_digest(const std::string& file, const std::string& digest) {
 }
 
 YamlValue schedule_value(const Plan& plan, const std::string& digest) {
-  Entries entries{{"family", yaml_string(plan.spec.family), {}},
-                  {"stages_per_rank", number(static_cast<std::int64_t>(plan.spec.loops)), {}}};
+  Entries entries{
+      {"family", yaml_string(plan.spec.family), {}},
+      {"stages_per_rank", number(static_cast<std::int64_t>(plan.spec.stages_per_rank)), {}}};
   if (plan.spec.loop_batch)
     entries.push_back({"loop_batch", number(static_cast<std::int64_t>(*plan.spec.loop_batch)), {}});
   if (!plan.spec.prefetch.empty())
@@ -71,7 +72,7 @@ ScheduleSpec read_spec(const YamlNode& node) {
   node.check_keys({"family", "stages_per_rank", "loop_batch", "prefetch", "file", "digest"});
   ScheduleSpec spec;
   spec.family = node.at("family").as_string();
-  spec.loops = node.at("stages_per_rank").as_count(1, 1'000'000);
+  spec.stages_per_rank = node.at("stages_per_rank").as_count(1, 1'000'000);
   if (const auto batch = node.find("loop_batch")) spec.loop_batch = batch->as_count(1);
   if (const auto prefetch = node.find("prefetch"))
     for (const YamlNode& item : prefetch->items()) spec.prefetch.push_back(item.as_count());
@@ -167,7 +168,7 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
   const std::optional<Placement> shown = placement_of(plan.schedule);
   if (!shown || shown->rank_of_stage != plan.placement.rank_of_stage)
     root.at("placement").fail("the schedule has its stages on other ranks");
-  if (stages / plan.placement.ranks() != plan.spec.loops)
+  if (stages / plan.placement.ranks() != plan.spec.stages_per_rank)
     root.at("schedule")
         .at("stages_per_rank")
         .fail("the placement has " + text(stages / plan.placement.ranks()));

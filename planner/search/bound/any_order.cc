@@ -96,7 +96,7 @@ double simple_bound(const CutModel& model, const Problem& problem, const Schedul
   for (std::size_t r = 0; r < std::min(spec.ranks, entry.size() - 1); ++r)
     idle += *std::min_element(entry.begin() + static_cast<std::ptrdiff_t>(r), entry.end() - 1);
   double low = std::ceil((all + idle) / static_cast<double>(spec.ranks));
-  if (spec.loops > 1) return low;
+  if (spec.stages_per_rank > 1) return low;
   double high = std::max(all, 1.0);
   while (!one_stage_each_suffices(model, problem, n, entry, high)) high *= 2;
   while (low < high) {  // whole nanoseconds
@@ -168,7 +168,7 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
   for (std::size_t p = 0; p < rows.size(); ++p) {
     const AnyOrderRow& row = rows.row(p);
     if (row.leave > 0) continue;
-    if (spec.loops == 1) alone_.push_back(row);
+    if (spec.stages_per_rank == 1) alone_.push_back(row);
     if (first_.size() > row.rank) continue;  // the rows of a rank begin with its first stage
     first_.push_back(row), first[p] = 1;
   }

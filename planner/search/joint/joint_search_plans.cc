@@ -33,7 +33,7 @@ std::uint64_t seed_of(const ScheduleSpec& spec) {
   if (const auto at = chosen.find(", "); at != std::string::npos)
     chosen.replace(at, 2, ";");  // how knobs were written when the published plans were found
   for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
-                                      spec.loops, ' ', chosen, '\n'))
+                                      spec.stages_per_rank, ' ', chosen, '\n'))
     seed = (seed ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
   return seed;
 }
@@ -59,7 +59,7 @@ void JointSearch::place_start() {
     const ScheduleSpec& spec = problem_.schedules[c.number];
     c.candidates = std::make_unique<Candidates>(model_, problem_, spec);
     c.floor = segment_bound(model_, problem_, c.candidates->schedule());
-    if (spec.loops == 1)
+    if (spec.stages_per_rank == 1)
       c.simple.push_back(stage_cuts(model_, c.candidates->costs(), c.candidates->schedule()));
     c.start.score = kInfinite;
     std::vector<double> times;
@@ -131,8 +131,9 @@ void JointSearch::anneal_best(std::size_t span) {
   std::vector<std::size_t> order = ranked([](const Contender& c) {
     return std::pair{c.start.score, c.bound()};
   });
-  std::erase_if(
-      order, [&](std::size_t i) { return annealed[problem_.schedules[i].loops]++ >= kAnnealed; });
+  std::erase_if(order, [&](std::size_t i) {
+    return annealed[problem_.schedules[i].stages_per_rank]++ >= kAnnealed;
+  });
   const auto anneal_runs = [&](Contender& c, std::size_t per_effort, std::size_t first) {
     for (AnnealingRun run : annealing_runs(per_effort * begun_, per_effort * (begun_ + span))) {
       run.number += first;

@@ -182,7 +182,7 @@ class Run {
 /// One microbatch on the placement of `spec`.
 ScheduleSpec one_in_closed_form(const ScheduleSpec& spec) {
   const auto placement = placement_for(spec).rank_of_stage;
-  ScheduleSpec one{"zb1p", spec.ranks, 1, spec.loops, {}, {}};
+  ScheduleSpec one{"zb1p", spec.ranks, 1, spec.stages_per_rank, {}, {}};
   for (const char* name : {"zb_h1", "zbv", "zb1p"}) {
     one.family = name;
     if (!refusal(one) && placement_for(one).rank_of_stage == placement) break;

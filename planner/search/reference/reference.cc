@@ -14,8 +14,8 @@
 namespace pfeife {
 
 std::vector<ScheduleSpec> reference_set(std::size_t ranks, std::size_t microbatches,
-                                        const std::vector<std::size_t>& loops) {
-  std::vector<std::size_t> ascending = loops;
+                                        const std::vector<std::size_t>& stages_per_rank) {
+  std::vector<std::size_t> ascending = stages_per_rank;
   std::ranges::sort(ascending);
   std::vector<ScheduleSpec> set;
   for (const std::size_t v : ascending) {
@@ -176,10 +176,11 @@ class ReferenceSearch {
       : problem_(problem), model_(problem.layers, problem.cluster, problem.memory_rule) {}
 
   SearchOutcome run() {
-    std::map<std::size_t, std::vector<ScheduleSpec>> by_loops;
-    for (const ScheduleSpec& spec : problem_.schedules) by_loops[spec.loops].push_back(spec);
-    for (const auto& [loops, specs] : by_loops) {
-      const bool given = by_loops.size() == 1;
+    std::map<std::size_t, std::vector<ScheduleSpec>> by_stages_per_rank;
+    for (const ScheduleSpec& spec : problem_.schedules)
+      by_stages_per_rank[spec.stages_per_rank].push_back(spec);
+    for (const auto& [stages_per_rank, specs] : by_stages_per_rank) {
+      const bool given = by_stages_per_rank.size() == 1;
       if (model_.last() < static_cast<std::int32_t>(specs.front().stages()) + 4) {
         reject(specs, 0, "the model has too few nodes for so many stages");
         break;
@@ -190,7 +191,7 @@ class ReferenceSearch {
                     Work::Forward)
               .back() /
           static_cast<double>(specs.front().stages());
-      if (loops > 1 && !given && mean <= kMeanForward)
+      if (stages_per_rank > 1 && !given && mean <= kMeanForward)
         reject(specs, 0, "skipped: a stage is shorter than 3 ms");
       else
         try_all(specs);

@@ -14,7 +14,7 @@ namespace pfeife {
 /// Its schedules, in its order: V ascending, loop batch (D, then the divisors of N in (D, N]; N for
 /// V = 1), prefetch 0 to D - 1. None for V > 1 if N < D.
 std::vector<ScheduleSpec> reference_set(std::size_t ranks, std::size_t microbatches,
-                                        const std::vector<std::size_t>& loops);
+                                        const std::vector<std::size_t>& stages_per_rank);
 
 /// Its first cuts into `stages` stages: buckets of equal parameters + kept activations, then up to
 /// ten shifts to the left until `feasible`. nullopt if the buckets do not suffice. `weight` and
