@@ -64,7 +64,7 @@ void print_help(const po::options_description& options) {
                "Plans, estimates, simulates and measures the pipelines that CONFIG.yaml asks for, "
                "prints a table, and writes\n"
                "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
-               "Every key of a config is described in configs/README.md.\n\n"
+               "Every key of a config is described in configs/REFERENCE.md.\n\n"
             << options
             << "\nExit codes: 0 fine, 2 wrong input, 3 no case has a plan, 4 a run failed.\n";
 }

@@ -1,5 +1,5 @@
 // One line of results.csv: what one plan does in one case. Column meanings: FORMATS in
-// configs/README.md.
+// configs/REFERENCE.md.
 #pragma once
 
 #include <optional>

@@ -3,7 +3,7 @@
 // Read strictly: unknown keys, wrong types, missing units and files that are not there are refused
 // with their place. What can only be known with the model or the cluster at hand (device counts,
 // cuts, family rules) is checked by those who load them; the places for their messages are kept
-// here. Every key is described in configs/README.md.
+// here. Every key is described in configs/REFERENCE.md.
 #pragma once
 
 #include <filesystem>

@@ -2,7 +2,7 @@
 // them.
 //
 // Times in files are milliseconds with six decimals, so nothing is lost. Columns are described in
-// configs/README.md.
+// configs/REFERENCE.md.
 #pragma once
 
 #include <filesystem>
