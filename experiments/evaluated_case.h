@@ -20,6 +20,9 @@ struct SearchFindings {
   std::vector<FrontPoint> front;
   std::vector<Alternative> alternatives;  ///< of what was open
   std::vector<TriedChange> tried;         ///< if nothing fits
+  /// The best plan of each schedule; empty once the simulator has chosen among them.
+  std::vector<PlannedSchedule> known;
+  Recompute recompute = Recompute::None;  ///< SearchOutcome::recompute
   std::optional<Bound> bound;
   /// Proves the bound, or what of it is of the plan's own problem; may be empty.
   std::shared_ptr<const Certificate> certificate;

@@ -51,14 +51,21 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
 std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   std::vector<LostSchedule> lost;
   const Nanoseconds chosen = step_time(evaluated.planned[evaluated.chosen].estimated);
-  for (const Evaluation& plan : evaluated.planned) {
-    if (&plan == &evaluated.planned[evaluated.chosen]) continue;
-    lost.push_back({listed_name(plan.plan), plan.plan.spec.family,
-                    slower_by(step_time(plan.estimated) - chosen), std::nullopt});
-  }
+  // Of a schedule several plans may have been tried.
+  std::vector<ScheduleSpec> named{evaluated.planned[evaluated.chosen].plan.spec};
+  const auto is_new = [&](const ScheduleSpec& spec) {
+    const bool found = std::ranges::find(named, spec) == named.end();
+    if (found) named.push_back(spec);
+    return found;
+  };
+  for (const Evaluation& plan : evaluated.planned)
+    if (is_new(plan.plan.spec))
+      lost.push_back({listed_name(plan.plan), plan.plan.spec.family,
+                      slower_by(step_time(plan.estimated) - chosen), std::nullopt});
   for (const Rejected& one : evaluated.search.rejected)
-    lost.push_back({listed_name({.spec = one.spec}), one.spec.family,
-                    beside_chosen(one.reason, one.bound, evaluated), one.bound});
+    if (is_new(one.spec))
+      lost.push_back({listed_name({.spec = one.spec}), one.spec.family,
+                      beside_chosen(one.reason, one.bound, evaluated), one.bound});
   return lost;
 }
 

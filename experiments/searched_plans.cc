@@ -192,6 +192,12 @@ void check_searched(const CaseConfig& config, const Layers& layers) {
     check_size(settled.config, schedules_of(settled.config, given_cuts(config, layers)));
 }
 
+Problem settled_problem(const CaseInputs& settled, Recompute recompute) {
+  Problem problem = problem_of({*settled.config, settled.layers}, *settled.cluster);
+  problem.recompute = recompute;
+  return problem;
+}
+
 CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                         const SearchOptions& options, EvaluatedCase& plans) {
   const CaseConfig& config = *inputs.config;
@@ -223,6 +229,8 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   }
   for (const PlannedSchedule& point : outcome.front)
     plans.search.front.push_back({name_of(point), point.estimate, largest_peak(point)});
+  plans.search.known = std::move(outcome.all);
+  plans.search.recompute = outcome.recompute;
   plans.search.rejected = std::move(outcome.rejected);
   plans.search.history = std::move(outcome.history);
   plans.search.bound = std::move(outcome.bound);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "experiments/plan_case.h"
+#include "planner/search/problem.h"
 
 namespace pfeife {
 
@@ -13,5 +14,8 @@ void check_searched(const CaseConfig& config, const Layers& layers);
 /// left open, its config that of `plans.settled`.
 CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                         const SearchOptions& options, EvaluatedCase& plans);
+
+/// What was searched in a case with nothing left open. Borrows from `settled`.
+Problem settled_problem(const CaseInputs& settled, Recompute recompute);
 
 }  // namespace pfeife

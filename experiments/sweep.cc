@@ -15,6 +15,7 @@
 #include "experiments/progress.h"
 #include "experiments/record.h"
 #include "experiments/report.h"
+#include "experiments/simulated_choice.h"
 #include "experiments/table_files.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/folder_lock.h"
@@ -85,19 +86,13 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
     cases[i] = plan_and_estimate(tasks[i], inputs, threads_each, share);
   });
-  std::vector<Evaluation*> plans;
-  for (EvaluatedCase& evaluated : cases) {
-    for (Evaluation& plan : evaluated.planned) plans.push_back(&plan);
-    for (Evaluation& plan : evaluated.baselines) plans.push_back(&plan);
-  }
   progress.begin("simulating");
   try {
-    simulate_plans(plans, options.jobs);
+    simulate_cases(cases, options.jobs);
   } catch (const RuntimeFault& fault) {
     throw std::runtime_error(fault.what());  // of these cases alone, unlike a full disk
   }
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
-    cases[i].chosen = select(cases[i].planned, tasks[i].of.config->select_by);
     write_plans(options.out / tasks[i].of.config->name, cases[i]);
   });
   for (EvaluatedCase& evaluated : cases) {

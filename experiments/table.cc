@@ -68,11 +68,11 @@ bool leaves_orders_out(const CaseRecord& record) {
 std::string bound_line(const CaseRecord& record, std::string& above) {
   const ResultRow& row = record.plans.front().row;
   if (!row.lower_bound || !row.gap) return "";
-  std::string text = fmt::format("bound {} ms (gap {} % estimated",
-                                 milliseconds_text(bound_in_tables(*row.lower_bound, row.estimate)),
-                                 gap_text(*row.gap));
+  std::string text = fmt::format(
+      "bound {} ms (gap ", milliseconds_text(bound_in_tables(*row.lower_bound, row.estimate)));
+  if (row.simulate_gap) text += gap_text(*row.simulate_gap) + " % simulated, ";
+  text += gap_text(*row.gap) + " % estimated";
   if (*row.gap == 0 && !leaves_orders_out(record)) text += ": optimal";
-  if (row.simulate_gap) text += fmt::format(", {} % simulated", gap_text(*row.simulate_gap));
   text += record.bound_covers == above ? ") of the same class" : ") of " + record.bound_covers;
   above = record.bound_covers;
   return wrapped(text);

@@ -83,7 +83,12 @@ std::vector<FigureColumn> figure_columns(const std::vector<CaseRecord>& cases) {
       {engine, "samples/s", [](const PlanRecord& p) { return samples(p.row.samples_per_s); }});
   columns.push_back(
       {engine, "bubble, %", [](const PlanRecord& p) { return percent(p.row.bubble); }});
-  if (any([](const ResultRow& row) { return row.gap.has_value(); }))
+  // What counts is the step that the plan was chosen by.
+  if (any([](const ResultRow& row) { return row.simulate_gap.has_value(); }))
+    columns.push_back({"simulated", "over bound, %", [](const PlanRecord& p) {
+                         return p.row.simulate_gap ? gap_text(*p.row.simulate_gap) : "-";
+                       }});
+  else if (any([](const ResultRow& row) { return row.gap.has_value(); }))
     columns.push_back({"estimated", "over bound, %",
                        [](const PlanRecord& p) { return p.row.gap ? gap_text(*p.row.gap) : "-"; }});
   return columns;

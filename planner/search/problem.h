@@ -69,6 +69,8 @@ struct Rejected {
 
 struct SearchOutcome {
   std::vector<PlannedSchedule> plans;  ///< best first; empty if infeasible
+  /// The best of every schedule that has a plan; best first. `plans` are the first of them.
+  std::vector<PlannedSchedule> all;
   /// Of the best plans of the listed schedules, and all that were judged of those whose order is
   /// built, those that are both slower and larger than none; the fastest first.
   std::vector<PlannedSchedule> front;

@@ -86,6 +86,18 @@ TEST_F(Reasons, BesideASlowerPlanTheySayWhatTheyCompareWith) {
                                   Pair("zb1p", beside_least(kRuledOut)), Pair("zb_h2", kLacks)));
 }
 
+// The simulator may have chosen another plan of a schedule, or one of a schedule that the search
+// put aside.
+TEST_F(Reasons, AScheduleIsNamedOnceAndTheChosenOneNever) {
+  evaluated.planned[1].plan.spec.family = "looped";
+  evaluated.planned.push_back(plan_of("zbv", milliseconds{13}, milliseconds{12}, milliseconds{19}));
+  choose(SelectBy::Simulate);
+  ASSERT_EQ(evaluated.chosen, 3u);
+  std::vector<std::string> names;
+  for (const LostSchedule& one : lost_schedules(evaluated)) names.push_back(one.family);
+  EXPECT_THAT(names, ElementsAre("looped", "1f1b", "looped_bfs", "gpipe", "zb1p", "zb_h2"));
+}
+
 TEST_F(Reasons, EachWayOfChoosingPicksItsOwn) {
   choose(SelectBy::Simulate);
   std::vector<std::pair<std::string, std::string>> picked;

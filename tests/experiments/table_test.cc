@@ -206,10 +206,12 @@ TEST(Table, TheBoundIsRoundedDownAndSaysWhatItCovers) {
   EXPECT_THAT(below(record), HasSubstr("14 listed schedules in all, in all the\n"
                                        "        placements that they have\n"));
   record.plans[0].row.simulate_gap = 0.1;
-  EXPECT_THAT(below(record), HasSubstr("(gap 5.0 % estimated, 10.0 % simulated) of all"));
+  EXPECT_THAT(below(record), HasSubstr("(gap 10.0 % simulated, 5.0 % estimated) of all"));
   const std::string twice = results_table({record, record});
   EXPECT_THAT(twice, HasSubstr(" of all cuts"));
-  EXPECT_THAT(twice, HasSubstr(" % simulated) of the same class\n"));
+  EXPECT_THAT(twice, HasSubstr(" % estimated) of the same class\n"));
+  EXPECT_EQ(figure_columns({record}).back().top, "simulated");
+  EXPECT_EQ(figure_columns({record}).back().text(record.plans[0]), "10.0");
 }
 
 // As many decimals as the plan's own time: 0.31826 ms is not below 0.3183, nor 1069547.78 ms below

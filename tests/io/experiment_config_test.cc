@@ -98,7 +98,17 @@ TEST_F(ExperimentConfig, NeedsOnlyModelAndClusterTheRestHasDefaults) {
             "baselines: [gpipe, 1f1b, interleaved_1f1b]\n"
             "simulation: {queues: pair, links: shared, launch_overhead: 5000 ns}\n"
             "engines: [estimate, simulate]\n"
-            "select_by: estimate\n");
+            "select_by: simulate\n");
+}
+
+TEST_F(ExperimentConfig, WhatIsSimulatedChoosesUnlessTheConfigSaysOtherwise) {
+  const auto chosen_by = [&](const std::string& more) {
+    return read(kSmallest + more).cases[0].select_by;
+  };
+  EXPECT_EQ(chosen_by(""), SelectBy::Simulate);
+  EXPECT_EQ(chosen_by("select_by: estimate\n"), SelectBy::Estimate);
+  EXPECT_EQ(chosen_by("engines: estimate\n"), SelectBy::Estimate) << "nothing is simulated";
+  EXPECT_EQ(chosen_by("plan: {search: reference}\n"), SelectBy::Estimate) << "it has its own way";
 }
 
 TEST_F(ExperimentConfig, TheResolvedTextReadsBackAsTheSameCase) {

@@ -150,6 +150,7 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
     if (const auto steps = measurement->find("steps"))
       config.measurement.steps = steps->as_count(3, 100'000);
   }
+  if (config.simulate && !config.plan.reference) config.select_by = SelectBy::Simulate;
   if (const auto select = root.find("select_by")) read_select_by(*select, config);
   return config;
 }

@@ -127,6 +127,7 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
   std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
     return std::pair{p.estimate, p.spec};
   });
+  outcome.all = outcome.plans;
   outcome.front = pareto_front(outcome.plans);
   for (std::size_t i = options.keep; i < outcome.plans.size(); ++i)
     outcome.rejected.push_back({outcome.plans[i].spec, slower_by(outcome.plans[i].estimate -

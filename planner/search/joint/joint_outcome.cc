@@ -88,6 +88,7 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
   std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
     return std::pair{p.estimate, p.spec};
   });
+  outcome.all = outcome.plans;
   std::vector<PlannedSchedule> seen = outcome.plans;
   for (const BuiltPlan& b : in.built) seen.insert(seen.end(), b.front.begin(), b.front.end());
   outcome.front = pareto_front(std::move(seen));

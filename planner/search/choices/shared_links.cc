@@ -1,0 +1,295 @@
+#include "planner/search/choices/shared_links.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/cost/evaluate.h"
+#include "planner/cost/stage_costs.h"
+#include "planner/ir/error.h"
+#include "planner/ir/parallel.h"
+#include "planner/schedules/families.h"
+#include "planner/search/cuts/cut_moves.h"
+#include "planner/search/orders/built_orders.h"
+#include "planner/search/search.h"
+
+namespace pfeife {
+namespace {
+
+constexpr double kBinds = 1.01;            ///< times what the best plan takes alone: links bind
+constexpr std::size_t kFirst = 5;          ///< of the known plans, those with the least bounds
+constexpr std::size_t kAtOnce = 16;        ///< timed together, then bounds are looked at again
+constexpr double kPoolTasks = 500'000;     ///< of known plans; kFirst are timed whatever they have
+constexpr double kTasksPerEffort = 3'000;  ///< of plans that are searched
+constexpr std::size_t kDefaultEffort = 500;
+constexpr std::size_t kLittleEffort = 30;  ///< of a search for slower links
+constexpr std::size_t kElite = 6;          ///< plans from which the search goes on
+constexpr std::size_t kMoves = 64;         ///< random moves of one plan's cuts
+constexpr std::size_t kTimedMoves = 32;    ///< of all changes of one plan
+constexpr double kPricing = 0.125;         ///< of the time of a simulation
+
+/// A plan and what is known of its time without a simulation.
+struct Weighed {
+  PlannedSchedule plan;
+  Nanoseconds bound{0};
+  Nanoseconds busiest{0};  ///< of the links
+  double tasks = 0;        ///< about how many a step has
+};
+
+Placement placement_of(const Problem& problem, const ScheduleSpec& spec) {
+  Placement placement = placement_for(spec);
+  placement.device_of_rank = problem.device_of_rank;
+  return placement;
+}
+
+class SharedLinks {
+ public:
+  SharedLinks(const Problem& problem, const SearchOptions& options, const LinkSimulator& simulator)
+      : problem_(problem),
+        options_(options),
+        simulator_(simulator),
+        left_(kTasksPerEffort *
+              static_cast<double>(options.iterations > 0 ? options.iterations : kDefaultEffort)) {}
+
+  SharedLinksOutcome run(std::vector<PlannedSchedule> known, std::vector<PlannedSchedule> asked) {
+    time(weighed(std::move(asked)));
+    time_pool(weighed(std::move(known)));
+    SharedLinksOutcome outcome;
+    outcome.links_bind = links_bind();
+    if (outcome.links_bind) {
+      if (!problem_.cuts) search_slower_links();
+      search_from_best();
+    }
+    outcome.timed = timed_.size();
+    sort();
+    timed_.resize(std::min(timed_.size(), options_.keep));
+    for (Timed& one : timed_) outcome.plans.push_back(std::move(one.timed));
+    return outcome;
+  }
+
+ private:
+  struct Timed {
+    TimedPlan timed;
+    bool searched = false;  ///< its neighbours were looked at
+  };
+
+  Weighed weigh(PlannedSchedule plan) const {
+    const Placement placement = placement_of(problem_, plan.spec);
+    const StageCosts costs =
+        stage_costs(problem_.layers, plan.partition, placement, problem_.cluster, plan.recompute);
+    Weighed one{std::move(plan)};
+    one.bound = one.plan.estimate;
+    one.busiest = busiest_link(costs, placement, problem_.cluster, one.plan.spec.microbatches);
+    if (simulator_.links == Links::Shared) one.bound = std::max(one.bound, one.busiest);
+    one.tasks = static_cast<double>(one.plan.spec.microbatches *
+                                    (3 * costs.stages.size() + 2 * costs.pairs.size()));
+    return one;
+  }
+
+  /// The least bounds first; of equal ones the earlier.
+  std::vector<Weighed> weighed(std::vector<PlannedSchedule> plans) const {
+    std::vector<Weighed> all(plans.size());
+    parallel_for(plans.size(), options_.threads,
+                 [&](std::size_t i) { all[i] = weigh(std::move(plans[i])); });
+    std::ranges::stable_sort(all, {}, &Weighed::bound);
+    return all;
+  }
+
+  Nanoseconds best_time() const {
+    Nanoseconds best = Nanoseconds::max();
+    for (const Timed& one : timed_) best = std::min(best, one.timed.time.shared);
+    return best;
+  }
+
+  bool is_known(const PlannedSchedule& plan) const {
+    return std::ranges::any_of(timed_, [&](const Timed& one) { return one.timed.plan == plan; });
+  }
+
+  /// Times all of them that are new.
+  void time(std::vector<Weighed> plans) {
+    std::vector<PlannedSchedule> open;
+    for (Weighed& one : plans) {
+      if (is_known(one.plan) || std::ranges::find(open, one.plan) != open.end()) continue;
+      spent_ += one.tasks;
+      open.push_back(std::move(one.plan));
+    }
+    if (open.empty()) return;
+    const std::vector<StepTime> times = simulator_.times(open);
+    PFEIFE_CHECK(times.size() == open.size(), "a time of each plan");
+    for (std::size_t i = 0; i < open.size(); ++i)
+      timed_.push_back({{std::move(open[i]), times[i]}});
+  }
+
+  /// The same of those, least bounds first, that may be faster than the best plan.
+  void time_promising(std::vector<Weighed> plans) {
+    for (std::size_t begin = 0; begin < plans.size(); begin += kAtOnce) {
+      const auto from = plans.begin() + static_cast<std::ptrdiff_t>(begin);
+      std::vector<Weighed> some(
+          std::make_move_iterator(from),
+          std::make_move_iterator(
+              from + static_cast<std::ptrdiff_t>(std::min(kAtOnce, plans.size() - begin))));
+      std::erase_if(some, [best = best_time()](const Weighed& one) { return one.bound >= best; });
+      time(std::move(some));
+    }
+  }
+
+  /// The plans with the least bounds; the best of each family and number of stages a rank; for each
+  /// number of stages a rank the one that loads links least.
+  void time_pool(std::vector<Weighed> known) {
+    std::set<std::pair<std::string, std::size_t>> families;
+    std::map<std::size_t, std::size_t> least;  // [stages a rank] number of the one with least load
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      const auto [at, added] = least.try_emplace(known[i].plan.spec.stages_per_rank, i);
+      if (!added && known[i].busiest < known[at->second].busiest) at->second = i;
+    }
+    std::vector<Weighed> pool;
+    double tasks = 0;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      const ScheduleSpec& spec = known[i].plan.spec;
+      const bool first = families.insert({spec.family, spec.stages_per_rank}).second;
+      const bool light = least.at(spec.stages_per_rank) == i;
+      if (i >= kFirst && ((!first && !light) || tasks > kPoolTasks)) continue;
+      tasks += known[i].tasks;
+      pool.push_back(std::move(known[i]));
+    }
+    time_promising(std::move(pool));
+  }
+
+  bool links_bind() const {
+    Nanoseconds alone = Nanoseconds::max();
+    for (const Timed& one : timed_) alone = std::min(alone, one.timed.time.alone);
+    return !timed_.empty() &&
+           static_cast<double>(best_time().count()) > kBinds * static_cast<double>(alone.count());
+  }
+
+  /// What the search finds if all links are slower: it then prefers cuts that little crosses, and
+  /// schedules that wait less for transfers.
+  void search_slower_links() {
+    for (const double slower : {2.0, 4.0}) {
+      Cluster cluster = problem_.cluster;
+      for (Path& path : cluster.paths)
+        for (BandwidthCurve::Point& point : path.bandwidth.points) point.rate.value /= slower;
+      const Problem problem{
+          problem_.layers,       cluster,       problem_.schedules,   problem_.device_of_rank,
+          problem_.memory_limit, problem_.cuts, problem_.memory_rule, problem_.recompute};
+      SearchOptions brief = options_;
+      brief.certificate = false, brief.progress = {};
+      if (brief.iterations == 0 || brief.iterations > kLittleEffort)
+        brief.iterations = kLittleEffort;
+      time_pool(weighed(priced(search(problem, brief).all)));
+    }
+  }
+
+  /// Plans with estimate and memory of the true links; those that do not fit are left out.
+  std::vector<PlannedSchedule> priced(std::vector<PlannedSchedule> plans) {
+    std::vector<char> fits(plans.size());
+    parallel_for(plans.size(), options_.threads, [&](std::size_t i) {
+      PlannedSchedule& plan = plans[i];
+      const EvaluatedPlan priced = evaluate(
+          problem_.layers, problem_.cluster, plan.order ? *plan.order : generate(plan.spec),
+          placement_of(problem_, plan.spec), plan.partition, problem_.memory_rule, plan.recompute);
+      plan.estimate = priced.estimate;
+      plan.peak_memory = priced.peak_memory;
+      fits[i] = std::ranges::equal(plan.peak_memory, problem_.memory_limit, std::less_equal{});
+    });
+    std::vector<PlannedSchedule> found;
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      if (fits[i]) found.push_back(std::move(plans[i]));
+    return found;
+  }
+
+  /// Changes of the best plans, again and again.
+  void search_from_best() {
+    const CutModel model(problem_.layers, problem_.cluster, problem_.memory_rule,
+                         problem_.recompute == Recompute::Full);
+    const double most = spent_ + left_;
+    for (std::uint64_t round = 0; spent_ < most; ++round) {
+      sort();
+      const auto next = std::find_if(
+          timed_.begin(),
+          timed_.begin() + static_cast<std::ptrdiff_t>(std::min(kElite, timed_.size())),
+          [](const Timed& one) { return !one.searched; });
+      if (next == timed_.begin() + static_cast<std::ptrdiff_t>(std::min(kElite, timed_.size())))
+        break;
+      next->searched = true;
+      std::vector<PlannedSchedule> changed = changes(next->timed.plan, model, round);
+      std::erase_if(changed, [&](const PlannedSchedule& plan) { return is_known(plan); });
+      std::vector<Weighed> some = weighed(priced(std::move(changed)));
+      for (const Weighed& one : some) spent_ += kPricing * one.tasks;
+      std::erase_if(some, [best = best_time()](const Weighed& one) { return one.bound >= best; });
+      if (some.size() > kTimedMoves) some.resize(kTimedMoves);
+      time_promising(std::move(some));
+    }
+  }
+
+  /// The plan with slightly other cuts, and with other schedules on its cuts.
+  std::vector<PlannedSchedule> changes(const PlannedSchedule& plan, const CutModel& model,
+                                       std::uint64_t round) const {
+    std::vector<PlannedSchedule> changed;
+    const Placement placement = placement_of(problem_, plan.spec);
+    const auto cuts = model.cuts(plan.partition);
+    if (!problem_.cuts && cuts && cuts->size() > 2) {
+      const CutMoves moves(model, placement);
+      Random random(options_.seed + round);
+      std::set<Cuts> moved;
+      for (std::size_t i = 0; i < kMoves; ++i) moved.insert(moves.random(*cuts, random));
+      for (const Cuts& some : moved) {
+        PlannedSchedule& other = changed.emplace_back(plan);
+        other.partition = model.partition(some);
+      }
+    }
+    for (const ScheduleSpec& spec : problem_.schedules) {
+      if (is_built(spec) || spec == plan.spec ||
+          placement_for(spec).rank_of_stage != placement.rank_of_stage)
+        continue;
+      PlannedSchedule& other = changed.emplace_back(plan);
+      other.spec = spec;
+      other.order.reset();
+    }
+    return changed;
+  }
+
+  void sort() {
+    std::ranges::stable_sort(timed_, {}, [](const Timed& one) {
+      return std::tuple(one.timed.time.shared, one.timed.plan.estimate, one.timed.plan.spec);
+    });
+  }
+
+  const Problem& problem_;
+  const SearchOptions& options_;
+  const LinkSimulator& simulator_;
+  double left_, spent_ = 0;  // tasks
+  std::vector<Timed> timed_;
+};
+
+}  // namespace
+
+SharedLinksOutcome fastest_with_shared_links(const Problem& problem,
+                                             std::vector<PlannedSchedule> known,
+                                             std::vector<PlannedSchedule> asked,
+                                             const SearchOptions& options,
+                                             const LinkSimulator& simulator) {
+  return SharedLinks(problem, options, simulator).run(std::move(known), std::move(asked));
+}
+
+Nanoseconds busiest_link(const StageCosts& costs, const Placement& placement,
+                         const Cluster& cluster, std::size_t microbatches) {
+  std::vector<double> busy(cluster.links.size());  // ns a microbatch
+  const auto add = [&](StageId from, StageId to, Bytes bytes, Nanoseconds time) {
+    const Path& path = cluster.path(placement.device(from), placement.device(to));
+    if (path.links.empty() || bytes.value <= 0) return;
+    double narrowest = cluster.links[path.links.front()].bandwidth.value;
+    for (const std::size_t link : path.links)
+      narrowest = std::min(narrowest, cluster.links[link].bandwidth.value);
+    for (const std::size_t link : path.links)
+      busy[link] += static_cast<double>((time - std::min(time, path.latency)).count()) * narrowest /
+                    cluster.links[link].bandwidth.value;
+  };
+  for (const StagePair& pair : costs.pairs) {
+    add(pair.from, pair.to, pair.bytes, pair.forward_time);
+    add(pair.to, pair.from, pair.gradient_bytes, pair.backward_time);
+  }
+  const double most = busy.empty() ? 0 : std::ranges::max(busy);
+  return Nanoseconds{static_cast<std::int64_t>(most * static_cast<double>(microbatches))};
+}
+
+}  // namespace pfeife
