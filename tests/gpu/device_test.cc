@@ -189,7 +189,7 @@ class Watched final : public Transport {
     under_.send(to, tag, std::move(tensors));
   }
   Message receive(RankId from, Tag tag) override { return under_.receive(from, tag); }
-  void stop(const std::string& reason) override { under_.stop(reason); }
+  void stop(const RankFault& fault) override { under_.stop(fault); }
 
  private:
   Transport& under_;

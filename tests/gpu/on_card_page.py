@@ -56,33 +56,43 @@ class Page:
         if not found:
             return ""
         count = {v: sum(t["verdict"] == v for t in found) for v in ("passed", "failed", "cut off", "skipped")}
-        text = "\n## Tests\n\n" + ", ".join(f"{n} {v}" for v, n in count.items()) + f" ({self.source}).\n\n"
-        text += table(("test", "verdict", "s"), [(t["name"], t["verdict"], t["seconds"]) for t in found])
+        text = "\n## Tests\n\n" + ", ".join(f"{n} {v}" for v, n in count.items()) + f" ({self.source}).\n"
+        reasons = ["\n".join(t["first_lines"]) for t in found if t["verdict"] == "skipped"]
+        for reason in dict.fromkeys(reasons):
+            text += f"\n{reasons.count(reason)} skipped:\n```\n{reason}\n```\n"
         for t in found:
-            if t["first_lines"]:
-                text += f"\n{t['name']}, {t['verdict']}:\n```\n" + "\n".join(t["first_lines"]) + "\n```\n"
+            if t["verdict"] in ("failed", "cut off"):
+                text += f"\n{t['name']}, {t['verdict']} after {t['seconds']} s:\n```\n" + "\n".join(t["first_lines"]) + "\n```\n"
         return text
 
-    def agrees(self, block):
-        return "" if self.state["stand_in"] else "yes" if block["reported"] == block["expected"] else "**no**"
+    def unexpected(self, blocks, columns, row):
+        """How many blocks are as CUDA's rule says, and those that are not; of the stand-in's, which has another rule, none."""
+        if self.state["stand_in"]:
+            return f" {len(blocks)} tried; the stand-in has a rule of its own.\n"
+        wrong = [b for b in blocks if b["reported"] != b["expected"]]
+        text = f" {len(blocks)} tried, {'**' if wrong else ''}{len(wrong)} not as expected{'**' if wrong else ''}.\n"
+        return text + ("\n" + table(columns, [row(b) for b in wrong]) if wrong else "")
 
     def assumptions(self):
         text = ""
         for _, a in self.answers("assumptions"):
             text += f"\n## What the stand-in takes for granted ({self.source})\n"
-            rows = [(b["asked"], b["reported"], b["allocated"], b["requested"], b["reserved"], b["expected"],
-                     b["expected_reserved"], self.agrees(b)) for b in a.get("blocks", [])]
-            text += "\nBlocks, bytes; expected: CUDA's rule (512 bytes, whole unless more than 1 MiB would be left)"
-            text += "; the stand-in's are of 64 bytes\n\n" if self.state["stand_in"] else "\n\n"
-            text += table(("asked", "reported", "allocated", "requested", "reserved", "expected", "expected reserved",
-                           "as expected"), rows)
-            rows = [(mib(b["free"]), mib(b["asked"]), mib(b["reported"]), mib(b["expected"]), self.agrees(b))
-                    for b in a.get("reuse", [])]
-            text += "\nA larger free block, MiB\n\n" + table(("free", "asked", "given", "expected", "as expected"), rows)
-            rows = [(name, i + 1, *(mib(r[w][k]) for w in ("first", "second") for k in ("kept", "most_beside_result")))
+            text += "\nBlocks (CUDA: multiples of 512 bytes, whole unless more than 1 MiB would be left):"
+            text += self.unexpected(a.get("blocks", []),
+                                    ("asked", "reported", "allocated", "requested", "reserved", "expected",
+                                     "expected reserved"),
+                                    lambda b: [b[k] for k in ("asked", "reported", "allocated", "requested", "reserved",
+                                                              "expected", "expected_reserved")])
+            text += "\nA larger free block, MiB:"
+            text += self.unexpected(a.get("reuse", []), ("free", "asked", "given", "expected"),
+                                    lambda b: [mib(b[k]) for k in ("free", "asked", "reported", "expected")])
+            runs = [(name, i + 1, [r[w][k] for w in ("first", "second") for k in ("kept", "most_beside_result")])
                     for name, runs in a.get("workspaces", {}).items() for i, r in enumerate(runs)]
-            text += "\nWorkspaces, MiB: what the first and second call on a new stream keep, and take beside the result\n\n"
-            text += table(("operator", "stream", "first keeps", "first takes", "second keeps", "second takes"), rows)
+            some = [(name, stream, *map(mib, bytes)) for name, stream, bytes in runs if any(bytes)]
+            text += "\nWorkspaces, MiB: what the first and second call on a new stream keep, and take beside the result; " \
+                    f"{len(runs)} tried, {len(runs) - len(some)} without any.\n"
+            if some:
+                text += "\n" + table(("operator", "stream", "first keeps", "first takes", "second keeps", "second takes"), some)
             if "order" in a:
                 o = a["order"]
                 text += f"\nOrder, of {o['tries']} tries each: {o['wrong_with_event']} wrong copies behind an event (must be " \
@@ -167,10 +177,10 @@ class Page:
                 text += f"\n{name}, {precision} (answers/{p['file']}; cluster {a['cluster']}): " \
                         f"{number(p['measured_ms'])} ms in the profile, {number(p['roofline_ms'])} by the roofline; nodes are " \
                         f"off by {number(100 * p['off_of_time'], 3)} % of the time, by {number(100 * p['mean_off_of_nodes'], 3)} % " \
-                        "of their own on average. The ten furthest off:\n\n"
+                        "of their own on average. The three furthest off (the answer has ten):\n\n"
                 text += table(("node", "operator", "profile, us", "roofline, us"),
                               [(w["node"], w["operator"], number(w["measured_us"]), number(w["roofline_us"]))
-                               for w in p["worst"]])
+                               for w in p["worst"][:3]])
         return text
 
     def rest(self):
