@@ -100,7 +100,7 @@ TEST(BuiltOrders, AreFoundForManyMicrobatchesWhereASkipTakesLongerThanTheStagesB
   const Problem problem = instance.problem({spec});
   const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
   Candidates candidates(model, problem, {"1f1b", 3, 700, 1, {}, {}});
-  ASSERT_TRUE(candidates.estimator_is_dear());
+  ASSERT_TRUE(candidates.is_large());
   ASSERT_EQ(candidates.search_time(*model.cuts({{1, 3}})), std::numeric_limits<double>::infinity());
   const SearchOutcome outcome = search(problem, {.iterations = 1});
   ASSERT_FALSE(outcome.plans.empty());

@@ -39,7 +39,7 @@ void neighbourhood(const Cuts& cuts, std::vector<Cuts>& moves) {
 
 Scored score(Candidates& candidates, const Cuts& cuts) {
   double time = candidates.search_time(cuts);
-  if (std::isinf(time)) time = candidates.time(cuts);  // only the full estimator knows it
+  if (std::isinf(time)) time = candidates.time(cuts);  // a skip binds
   return {cuts, candidates.weigh(cuts, time)};
 }
 

@@ -14,7 +14,7 @@ void Contender::make_room() {
 void Contender::offer(const Cuts& cuts) {
   double time = candidates->search_time(cuts);
   if (time > candidates->best_time()) return;
-  if (candidates->estimator_is_dear()) time = candidates->time(cuts);
+  if (candidates->is_large()) time = candidates->time(cuts);
   candidates->offer(cuts, time);
 }
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "planner/cost/evaluate.h"
-#include "planner/cost/stage_costs.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 
@@ -29,7 +28,7 @@ LiveMemory::Stages counted(Recompute recompute) {
 
 Candidates::Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)
     : Candidates(model, problem, spec, generate(spec)) {
-  if (estimator_is_dear()) schedule_.reset();  // else hundreds of them would fill the memory
+  if (is_large()) schedule_.reset();  // else hundreds of them would fill the memory
 }
 
 Candidates::Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
@@ -54,11 +53,6 @@ Candidates::Candidates(const CutModel& model, const Problem& problem, const Sche
 
 Schedule Candidates::schedule() const { return schedule_ ? *schedule_ : generate(spec_); }
 
-template <class Use>
-auto Candidates::with_schedule(const Use& use) const {
-  return schedule_ ? use(*schedule_) : use(generate(spec_));
-}
-
 CutCosts::Priced Candidates::price(const Cuts& cuts, const std::vector<bool>* recompute) {
   ++evaluated_;
   const CutCosts::Priced priced = costs_.price(cuts, program_, durations_.data(), 1, recompute);
@@ -72,10 +66,8 @@ std::vector<bool> Candidates::recomputed(const std::vector<bool>& chosen) const 
 
 EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const {
   ++judged_;
-  return with_schedule([&](const Schedule& schedule) {
-    return evaluate(model_.layers(), model_.cluster(), schedule, placement_, model_.partition(cuts),
-                    problem_.memory_rule, recomputed(recompute));
-  });
+  return evaluate(model_.layers(), model_.cluster(), schedule_ ? *schedule_ : generate(spec_),
+                  placement_, model_.partition(cuts), problem_.memory_rule, recomputed(recompute));
 }
 
 double Candidates::work() const {
@@ -86,24 +78,13 @@ double Candidates::work() const {
              (20.0 * static_cast<double>(stages()) + 1.5 * static_cast<double>(live_.numbers()));
 }
 
-double Candidates::full_time(const Cuts& cuts, const std::vector<bool>& recompute) {
+double Candidates::time(const Cuts& cuts) { return time_with(cuts, nullptr); }
+
+double Candidates::time_with(const Cuts& cuts, const std::vector<bool>* recompute) {
+  const CutCosts::Priced priced = price(cuts, recompute);
+  if (priced.exact) return program_.makespan(durations_, ends_, priced.tail);
   ++judged_;
-  const StageCosts costs = stage_costs(model_.layers(), model_.partition(cuts), placement_,
-                                       model_.cluster(), recomputed(recompute));
-  return with_schedule([&](const Schedule& schedule) {
-    return static_cast<double>(patterns_.estimate(schedule, placement_, costs).count());
-  });
-}
-
-double Candidates::time(const Cuts& cuts) {
-  const CutCosts::Priced priced = price(cuts);
-  return priced.exact ? program_.makespan(durations_, ends_, priced.tail) : full_time(cuts);
-}
-
-double Candidates::time_with(const Cuts& cuts, const std::vector<bool>& recompute) {
-  const CutCosts::Priced priced = price(cuts, &recompute);
-  return priced.exact ? program_.makespan(durations_, ends_, priced.tail)
-                      : full_time(cuts, recompute);
+  return program_.makespan(durations_, ends_, priced.tail, costs_.skips(cuts));
 }
 
 double Candidates::weigh(const Cuts& cuts, double time) {
@@ -111,7 +92,7 @@ double Candidates::weigh(const Cuts& cuts, double time) {
   if (!recomputation_) return time;
   const Recomputation::Choice choice =
       recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
-  return choice.any() ? time_with(cuts, choice.chosen) : time;
+  return choice.any() ? time_with(cuts, &choice.chosen) : time;
 }
 
 void Candidates::times(std::span<const Cuts> cuts, std::vector<double>& out, double enough) {
@@ -122,11 +103,11 @@ void Candidates::times(std::span<const Cuts> cuts, std::vector<double>& out, dou
 
 void Candidates::search_times(std::span<const Cuts> cuts, std::vector<double>& out,
                               std::vector<char>& exact) {
-  lane_times(cuts, out, exact, estimator_is_dear());
+  lane_times(cuts, out, exact, is_large());
 }
 
 double Candidates::search_time(const Cuts& cuts) {
-  if (!estimator_is_dear()) return time(cuts);
+  if (!is_large()) return time(cuts);
   const CutCosts::Priced priced = price(cuts);
   if (!priced.exact && !costs_.link_all(cuts, program_, durations_.data(), 1)) return kInfinite;
   return program_.makespan(durations_, ends_, priced.tail);
@@ -291,7 +272,7 @@ bool Candidates::offer_recomputed(const Cuts& cuts) {
   constexpr std::size_t kAllChoices = 6;  // stages
   Recomputation::Choice choice = recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
   if (!choice.possible) return refuse(cuts, evaluated(cuts, std::vector<bool>(stages(), true)));
-  const double least = time_with(cuts, choice.forced);
+  const double least = time_with(cuts, &choice.forced);
   if (least > best_time_ || (least == best_time_ && cuts >= best_cuts_)) return false;
   if (stages() <= kAllChoices) return try_all_choices(cuts, choice.forced);
   if (choice.chosen != choice.forced) {
@@ -338,7 +319,7 @@ bool Candidates::try_all_choices(const Cuts& cuts, const std::vector<bool>& forc
       enough = enough && (tried[s] || !forced[s]);
     }
     if (!enough || !recomputation_->may_fit(model_, cuts, tried)) continue;
-    const double time = time_with(cuts, tried);
+    const double time = time_with(cuts, &tried);
     if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) continue;
     EvaluatedPlan plan = evaluated(cuts, tried);
     PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",

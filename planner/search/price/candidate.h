@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 
-#include "planner/cost/compiled_patterns.h"
 #include "planner/cost/evaluate.h"
 #include "planner/search/price/cut_costs.h"
 #include "planner/search/price/known_stages.h"
@@ -41,11 +40,11 @@ class Candidates {
   /// that they are not below it is sure.
   void times(std::span<const Cuts> cuts, std::vector<double>& out, double enough);
   /// The same at once, to search by: where exact[i] is 0, time(cuts[i]) may be more than out[i],
-  /// never less. Of schedules for which the full estimator is dear all are exact, but those that
-  /// only it knows may be too large, or infinite.
+  /// never less. Of large schedules all are exact, but where a skip may bind they may be too large,
+  /// or infinite.
   void search_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& exact);
   double search_time(const Cuts& cuts);
-  bool estimator_is_dear() const { return program_.compute_nodes() > kDear; }
+  bool is_large() const { return program_.compute_nodes() > kLarge; }
   /// The path that makes time(cuts) as long as it is (reductions and skips left out).
   PathCounts<std::int32_t> critical_path(const Cuts& cuts);
   /// The turns of the path that critical_path has just given.
@@ -83,18 +82,14 @@ class Candidates {
   double work() const;
 
  private:
-  /// use(schedule()), without a copy.
-  template <class Use>
-  auto with_schedule(const Use& use) const;
-  static constexpr std::size_t kDear = 4096;  ///< compute nodes; the full estimator: 1.5 us each
+  static constexpr std::size_t kLarge = 4096;  ///< compute nodes
   CutCosts::Priced price(const Cuts& cuts, const std::vector<bool>* recompute = nullptr);
   void lane_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& exact,
                   bool link);
   template <class Number>
   void price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>& lanes, char* exact,
                    char* hopeless, bool link);
-  double full_time(const Cuts& cuts, const std::vector<bool>& recompute = {});
-  double time_with(const Cuts& cuts, const std::vector<bool>& recompute);
+  double time_with(const Cuts& cuts, const std::vector<bool>* recompute);
   std::vector<bool> recomputed(const std::vector<bool>& chosen) const;
   EvaluatedPlan evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const;
   bool fits(const EvaluatedPlan& plan) const;
@@ -114,7 +109,6 @@ class Candidates {
   LiveMemory live_;
   mutable PeakMemo peaks_;
   KnownStages known_;
-  CompiledPatterns patterns_;
   std::optional<Recomputation> recomputation_;  // of Recompute::Choose
   std::vector<double> durations_, ends_;
   Program::Lanes<double> lanes_;

@@ -172,7 +172,7 @@ void CutCosts::price_works(const Cuts& cuts, const Program& program, Program::Na
   }
 }
 
-bool CutCosts::skips(const Cuts& cuts) const {
+bool CutCosts::has_skips(const Cuts& cuts) const {
   bool any = false;
   for (std::size_t s = 1; s + 1 < cuts.size(); ++s)
     any = any || model_.extent(cuts[s]).last_reader >= cuts[s + 1];
@@ -203,7 +203,7 @@ CutCosts::Priced CutCosts::price_rest(const Cuts& cuts, const Program& program, 
       forward = known.latency.forward, backward = known.latency.backward;
   }
   Priced priced;
-  if (skips(cuts))
+  if (has_skips(cuts))
     priced.exact = skips_are_short(cuts, program, durations, stride) ||
                    !skip_may_bind(cuts, program, durations, stride);
   if (!model_.shared_parameters().empty())
@@ -257,14 +257,9 @@ bool CutCosts::skips_are_short(const Cuts& cuts, const Program& program, const N
   return true;
 }
 
-template <class Number>
-bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const Number* durations,
-                             std::size_t stride) {
-  const std::size_t stages = program.stages();
-  const auto duration = [&](std::size_t index) {
-    const Number found = durations[index * stride];
-    return found == as<Number>(Program::kNever) ? Program::kNever : static_cast<double>(found);
-  };
+template <class Visit>
+bool CutCosts::any_skip(const Cuts& cuts, const Visit& visit) const {
+  const std::size_t stages = placement_.stages();
   std::vector<BothWays> to(stages);
   for (std::size_t s = 0; s + 2 < stages; ++s) {
     std::size_t farthest = s;  // stage that a value of s skips to
@@ -280,22 +275,50 @@ bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const Num
         farthest = std::max(farthest, t);
       }
     }
-    if (farthest == s) continue;
-    double forward = duration(program.forward_latency(s + 1));
-    double backward = duration(program.backward_latency(s + 1));
     for (std::size_t t = s + 2; t <= farthest; ++t) {
-      forward +=
-          duration(program.work(Work::Forward, t - 1)) + duration(program.forward_latency(t));
-      backward += duration(program.work(Work::BackwardInput, t - 1)) +
-                  duration(program.backward_latency(t));
-      if (!to[t].forward.empty() && placement_.rank_of_stage[s] != placement_.rank_of_stage[t]) {
-        const Latency skip = latency(s, t, to[t]);
-        if (skip.forward > forward || skip.backward > backward) return true;
-      }
+      if (!to[t].forward.empty() && placement_.rank_of_stage[s] != placement_.rank_of_stage[t] &&
+          visit(s, t, to[t]))
+        return true;
       to[t] = {};
     }
   }
   return false;
+}
+
+template <class Number>
+bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const Number* durations,
+                             std::size_t stride) const {
+  const auto duration = [&](std::size_t index) {
+    const Number found = durations[index * stride];
+    return found == as<Number>(Program::kNever) ? Program::kNever : static_cast<double>(found);
+  };
+  std::size_t first = program.stages(), last = 0;  // the chain from stage `first` to `last`
+  double forward = 0, backward = 0;                // how long it takes each way
+  return any_skip(cuts, [&](std::size_t s, std::size_t t, const BothWays& message) {
+    if (s != first) {
+      first = s, last = s + 1;
+      forward = duration(program.forward_latency(last));
+      backward = duration(program.backward_latency(last));
+    }
+    for (; last < t; ++last) {
+      forward +=
+          duration(program.work(Work::Forward, last)) + duration(program.forward_latency(last + 1));
+      backward += duration(program.work(Work::BackwardInput, last)) +
+                  duration(program.backward_latency(last + 1));
+    }
+    const Latency skip = latency(s, t, message);
+    return skip.forward > forward || skip.backward > backward;
+  });
+}
+
+std::vector<SkipTransfer> CutCosts::skips(const Cuts& cuts) const {
+  std::vector<SkipTransfer> found;
+  any_skip(cuts, [&](std::size_t s, std::size_t t, const BothWays& message) {
+    const Latency skip = latency(s, t, message);
+    found.push_back({s, t, skip.forward, skip.backward});
+    return false;
+  });
+  return found;
 }
 
 template <class Number>

@@ -1,9 +1,9 @@
 // Prices cuts for a Program: the durations of every stage and the latencies between neighbours, in
 // a fraction of a microsecond.
 //
-// What the Program leaves out is looked at here: a skip transfer never binds if it takes no longer
-// than the chain of stages beside it (it starts at the same event and ends at the same one), so the
-// Program is exact unless price() says otherwise.
+// A skip transfer never binds if it takes no longer than the chain of stages beside it (it starts at
+// the same event and ends at the same one), so the Program is exact without skips unless price()
+// says otherwise.
 #pragma once
 
 #include <map>
@@ -19,14 +19,16 @@ class CutCosts {
   CutCosts(const CutModel& model, const Placement& placement);
 
   struct Priced {
-    bool exact = true;                    ///< false: a skip may bind, only the full estimator knows
+    bool exact = true;                    ///< false: a skip may bind, so that skips() are needed
     const ReductionTail* tail = nullptr;  ///< if stages share parameters; valid until destruction
   };
   /// Writes durations[index * stride] for all base indices of `program` (not what
   /// Program::complete adds). The stages of `recompute`, if it is given, are recomputed.
   Priced price(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
                const std::vector<bool>* recompute = nullptr);
-  /// The same in 32 bits; only if is_narrow().
+  /// Messages between stages of different ranks that are not neighbours.
+  std::vector<SkipTransfer> skips(const Cuts& cuts) const;
+  /// The same as price() in 32 bits; only if is_narrow().
   Priced price(const Cuts& cuts, const Program& program, Program::Narrow* durations,
                std::size_t stride);
   /// One microbatch and the optimizer on all stages together take less than 2^31 ns.
@@ -90,7 +92,10 @@ class CutCosts {
   template <class Number>
   Priced price_rest(const Cuts& cuts, const Program& program, Number* durations,
                     std::size_t stride);
-  bool skips(const Cuts& cuts) const;
+  bool has_skips(const Cuts& cuts) const;
+  /// visit(from, to, message) for what passes over stages, until it returns true; whether it has.
+  template <class Visit>
+  bool any_skip(const Cuts& cuts, const Visit& visit) const;
   /// Where a boundary may be: stages before it and behind it have a segment each.
   std::size_t free_positions(std::size_t positions) const {
     return positions > placement_.stages() ? positions - placement_.stages() : 0;
@@ -101,7 +106,7 @@ class CutCosts {
                        std::size_t stride) const;
   template <class Number>
   bool skip_may_bind(const Cuts& cuts, const Program& program, const Number* durations,
-                     std::size_t stride);
+                     std::size_t stride) const;
   template <class Number>
   const ReductionTail* reductions(const Cuts& cuts, const Program& program, const Number* durations,
                                   std::size_t stride);

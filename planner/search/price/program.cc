@@ -27,6 +27,7 @@ class ProgramBuilder {
     program.sums_begin_ = 6 * stages + 1;
     for (auto& made : maker_) made.assign(stages * microbatches_, kNone);
     for (auto& slot : slot_) slot.assign(stages * microbatches_, kNone);
+    for (auto& step : program.step_of_) step.assign(stages * microbatches_, kNone);
   }
 
   void build() {
@@ -143,6 +144,7 @@ class ProgramBuilder {
         slot_[way(*a)][key(*a)] = slot;
       }
       maker_[way(*a)][key(*a)] = sender;
+      program_.step_of_[way(*a)][key(*a)] = step;
     }
     for (const Action* a : actions)
       if (makes_weight_gradient(a->op))
@@ -215,21 +217,48 @@ double Program::rank_end(std::size_t rank, std::span<const double> durations,
   return end;
 }
 
+std::vector<Program::SkipWait> Program::skip_waits(std::span<const SkipTransfer> skips) const {
+  std::vector<SkipWait> found;
+  const std::size_t microbatches = step_of_[0].size() / stages_;
+  const auto add = [&](std::size_t way, std::size_t from, std::size_t to, double latency) {
+    if (latency == kNever) return;
+    for (std::size_t m = 0; m < microbatches; ++m)
+      found.push_back(
+          {step_of_[way][to * microbatches + m], step_of_[way][from * microbatches + m], latency});
+  };
+  for (const SkipTransfer& skip : skips) {
+    add(0, skip.from, skip.to, skip.forward);
+    add(1, skip.to, skip.from, skip.backward);
+  }
+  std::ranges::sort(found, {}, &SkipWait::step);
+  return found;
+}
+
 double Program::makespan(std::span<const double> durations, std::vector<double>& ends,
-                         const ReductionTail* tail) const {
+                         const ReductionTail* tail, std::span<const SkipTransfer> skips) const {
   thread_local std::vector<double> state;
   state.assign(ranks() + slots_, 0.0);
   ends.resize(steps_.size());
   double* const rank = state.data();
   double* const slot = rank + ranks();
   const double* const d = durations.data();
-  double* end = ends.data();
-  for (const Step& step : steps_) {
-    const double t = std::max(rank[step.rank], slot[step.in]) + d[step.duration];
-    rank[step.rank] = t;
-    slot[step.out] = t + d[step.latency];
-    *end++ = t;
+  double* const end = ends.data();
+  std::size_t at = 0;
+  const auto run_to = [&](std::size_t last) {
+    for (; at < last; ++at) {
+      const Step& step = steps_[at];
+      const double t = std::max(rank[step.rank], slot[step.in]) + d[step.duration];
+      rank[step.rank] = t;
+      slot[step.out] = t + d[step.latency];
+      end[at] = t;
+    }
+  };
+  for (const SkipWait& wait : skip_waits(skips)) {
+    run_to(wait.step);
+    double& free = rank[steps_[wait.step].rank];
+    free = std::max(free, end[wait.source] + wait.latency);
   }
+  run_to(steps_.size());
   if (tail != nullptr) return tail_end(durations, ends, *tail);
   double longest = 0;
   for (std::size_t r = 0; r < ranks(); ++r)

@@ -2,9 +2,9 @@
 // between neighbouring stages in a few reused slots, so that a new candidate for the cuts only
 // changes durations.
 //
-// Transfers are latencies added when the producer stores its value. Skip transfers (between stages
-// that are not neighbours) are not in the program: CandidateCosts shows that they do not bind, or
-// sends the candidate to the full estimator. Gradient reductions are a tail of the scalar form.
+// Transfers are latencies added when the producer stores its value. The scalar form knows all of a
+// candidate: skip transfers, between stages that are not neighbours, hold up the rank that receives
+// them, and gradient reductions come last. The lanes know neither.
 #pragma once
 
 #include <algorithm>
@@ -58,6 +58,12 @@ struct ReductionTail {
   std::vector<double> extra_optimizer;  ///< [stage] ns; copies of shared parameters
 };
 
+/// What passes over the stages between `from` and `to`, a message of every microbatch each way.
+struct SkipTransfer {
+  std::size_t from, to;
+  double forward, backward;  ///< latencies (ns); kNever where nothing is sent
+};
+
 class Program {
  public:
   static constexpr std::size_t kLanes = 16;
@@ -93,9 +99,11 @@ class Program {
   template <class Number>
   void complete(Number* durations, std::size_t stride) const;
 
-  /// Longest path including optimizer steps (and reductions, if any). `ends` is scratch.
+  /// Longest path including optimizer steps, and what the candidate has of reductions and skips.
+  /// `ends` is scratch.
   double makespan(std::span<const double> durations, std::vector<double>& ends,
-                  const ReductionTail* tail = nullptr) const;
+                  const ReductionTail* tail = nullptr,
+                  std::span<const SkipTransfer> skips = {}) const;
   /// What one duration is for sixteen candidates.
   template <class Number>
   struct alignas(64) Row {
@@ -150,6 +158,13 @@ class Program {
                   const std::vector<double>& ends) const;
   double tail_end(std::span<const double> durations, const std::vector<double>& ends,
                   const ReductionTail& tail) const;
+  /// A step that waits for another one, besides what it reads.
+  struct SkipWait {
+    std::uint32_t step, source;
+    double latency;
+  };
+  /// In the order of the steps.
+  std::vector<SkipWait> skip_waits(std::span<const SkipTransfer> skips) const;
   void count_longest();
   template <class Number>
   Row<Number> run_lanes(Lanes<Number>& lanes, Number start) const;
@@ -161,6 +176,8 @@ class Program {
   std::vector<std::vector<std::size_t>> stages_of_rank_;  ///< in the order of their last gradients
   std::vector<std::uint32_t> last_step_;                  ///< [rank]
   std::vector<std::uint32_t> last_gradient_;              ///< [stage] step of its last B or W
+  /// [F; B or I][stage * microbatches + microbatch] the step that lasts as long as the action.
+  std::array<std::vector<std::uint32_t>, 2> step_of_;
   std::vector<std::uint32_t> rank_of_stage_;
   std::array<double, kWorks> most_works_{};  ///< of each kind on one path, at most
   double most_transfers_ = 0;                ///< on one path, at most

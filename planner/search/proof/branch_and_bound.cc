@@ -67,7 +67,7 @@ bool BranchAndBound::offer(const Cuts& cuts) {
   if (candidates_.excess(cuts) > 0) return false;
   double time = candidates_.search_time(cuts);
   if (time >= target()) return false;
-  if (candidates_.estimator_is_dear()) time = candidates_.time(cuts);
+  if (candidates_.is_large()) time = candidates_.time(cuts);
   return candidates_.offer(cuts, time);
 }
 
