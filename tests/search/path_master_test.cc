@@ -79,20 +79,18 @@ std::optional<double> solve(PathMaster& master, const Program& program) {
   } else {
     master.price_basis();
   }
-  for (int pivot = 0; pivot < 100000; ++pivot) {
-    const PathMaster::Entered side = master.enter_box(tolerance);
-    if (side == PathMaster::Entered::Stuck) return std::nullopt;
-    if (side == PathMaster::Entered::Yes) continue;
-    std::size_t worst = master.paths();
+  const auto most_violated = [&]() -> std::optional<std::size_t> {
+    std::optional<std::size_t> worst;
     double most = tolerance;
     for (std::size_t p = 0; p < master.paths(); ++p)
       if (const double violation = master.violation(p); violation > most)
         most = violation, worst = p;
-    if (worst == master.paths()) return master.value();
-    if (!master.enter_path(worst)) return std::nullopt;
-  }
-  ADD_FAILURE() << "the master does not end";
-  return std::nullopt;
+    return worst;
+  };
+  const PathMaster::End end = master.solve(tolerance, 100000, most_violated, [] {});
+  EXPECT_NE(end, PathMaster::End::Spent) << "the master does not end";
+  if (end != PathMaster::End::Solved) return std::nullopt;
+  return master.value();
 }
 
 void random_box(std::mt19937& random, Program& program) {

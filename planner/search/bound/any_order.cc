@@ -125,12 +125,8 @@ std::vector<double> best_weights(AnyOrderRows& rows) {
       for (const double& length : lengths) master.add({&length, 1}, 0);
       master.enter_path(0);
     }
-    for (std::size_t pivots = 0; pivots < kPivots; ++pivots) {
-      const PathMaster::Entered side = master.enter_box(kTolerance);
-      if (side == PathMaster::Entered::Yes) continue;
-      const auto row = master.most_violated(kTolerance);
-      if (side == PathMaster::Entered::Stuck || !row || !master.enter_path(*row)) break;
-    }
+    master.solve(
+        kTolerance, kPivots, [&] { return master.most_violated(kTolerance); }, [] {});
     std::ranges::fill(weights, 0.0);
     for (const auto& [row, weight] : master.weights()) weights[row] = weight;
     minimum = rows.minimum(weights);

@@ -148,16 +148,15 @@ bool CutMixture::price_path() {
 /// The game of what is known. False if the pivots did not suffice.
 bool CutMixture::solve() {
   const auto inverse = static_cast<double>((columns_.size() + 1) * (columns_.size() + 1));
-  for (std::size_t k = 0; k < kPivots; ++k) {
-    work_ += inverse + 0.2 * static_cast<double>(rows_.size() * columns_.size()) + 150;
-    const PathMaster::Entered side = master_.enter_box(kTolerance);
-    if (side == PathMaster::Entered::Yes) continue;
-    if (side == PathMaster::Entered::Stuck) return false;
+  const auto next = [&] {
     std::optional<std::size_t> row = master_.most_violated(kTolerance);
-    if (!row && !price_limit() && !price_path()) return true;
-    if (!master_.enter_path(row ? *row : rows_.size() - 1)) return false;
-  }
-  return false;
+    if (!row && (price_limit() || price_path())) row = rows_.size() - 1;
+    return row;
+  };
+  const auto spend = [&] {
+    work_ += inverse + 0.2 * static_cast<double>(rows_.size() * columns_.size()) + 150;
+  };
+  return master_.solve(kTolerance, kPivots, next, spend) == PathMaster::End::Solved;
 }
 
 /// Whole numbers between the master's weights and the best.

@@ -51,10 +51,22 @@ class PathMaster {
   std::optional<std::size_t> most_violated(double tolerance);
   /// Takes the path in. False if the program has no solution: then see contradiction().
   bool enter_path(std::size_t path);
-  /// Takes in the most violated side of the box. Nothing = none is violated by more than
-  /// `tolerance`; Stuck = no solution.
-  enum class Entered { Yes, Nothing, Stuck };
-  Entered enter_box(double tolerance);
+  /// Pivots, about so many at most: on sides of the box, then on the path that `next` names, which
+  /// may add it. `spend` is called before each.
+  enum class End { Solved, Stuck, Spent };  ///< Solved: no side is violated, and `next` named none
+  template <class Next, class Spend>
+  End solve(double box_tolerance, std::size_t pivots, const Next& next, const Spend& spend) {
+    for (std::size_t k = 0; k < pivots; ++k) {
+      spend();
+      const Entered side = enter_box(box_tolerance);
+      if (side == Entered::Yes) continue;
+      if (side == Entered::Stuck) return End::Stuck;
+      const std::optional<std::size_t> path = next();
+      if (!path) return End::Solved;
+      if (!enter_path(*path)) return End::Stuck;
+    }
+    return End::Spent;
+  }
 
   /// Weight of every path in the basis (they sum to 1) and of every limit.
   struct Weight {
@@ -66,6 +78,11 @@ class PathMaster {
   const std::vector<Weight>& contradiction() const { return contradiction_; }
 
  private:
+  /// Takes in the most violated side of the box. Nothing = none is violated by more than
+  /// `tolerance`; Stuck = no solution.
+  enum class Entered { Yes, Nothing, Stuck };
+  Entered enter_box(double tolerance);
+
   // Columns: 0..S-1 low sides, S..2S-1 high sides, 2S the sum, 2S + 1 + p path p.
   std::size_t sum_column() const { return 2 * stages_; }
   double objective(std::size_t column) const;

@@ -5,7 +5,6 @@
 
 namespace pfeife {
 namespace {
-constexpr std::size_t kNothing = ~std::size_t{0};
 constexpr double kContradiction = 9007199254740992.0;  ///< as large as numbers allow
 }  // namespace
 
@@ -159,11 +158,11 @@ std::size_t Relaxation::add_limit(std::size_t rank, const LiveMoment& moment) {
 }
 
 /// The limit that the present loads break most.
-std::size_t Relaxation::worst_limit(double tolerance) {
+std::optional<std::size_t> Relaxation::worst_limit(double tolerance) {
   const LiveMemory& live = candidates_.live();
   const auto loads = master_.loads();
   double worst = tolerance;
-  std::size_t rank = kNothing;
+  std::size_t rank = 0;
   const LiveMoment* found = nullptr;
   for (std::size_t r = 0; r < live.ranks(); ++r) {
     const std::vector<std::size_t>& stages = live.stages(r);
@@ -181,14 +180,15 @@ std::size_t Relaxation::worst_limit(double tolerance) {
         worst = bytes * weigher_.byte_scale(r), rank = r, found = &moment;
     }
   }
-  return found == nullptr ? kNothing : add_limit(rank, *found);
+  if (found == nullptr) return std::nullopt;
+  return add_limit(rank, *found);
 }
 
 /// The row that the present loads violate most: of the pool, a limit, or the longest path there is.
-std::size_t Relaxation::price_row(double tolerance) {
+std::optional<std::size_t> Relaxation::price_row(double tolerance) {
   work_ += 0.2 * static_cast<double>(rows_.size() * stages_);
-  if (const auto row = master_.most_violated(tolerance)) return *row;
-  if (const std::size_t limit = worst_limit(tolerance); limit != kNothing) return limit;
+  if (const auto row = master_.most_violated(tolerance)) return row;
+  if (const auto limit = worst_limit(tolerance)) return limit;
   const Program& program = candidates_.program();
   const CutCosts& costs = candidates_.costs();
   const auto loads = master_.loads();
@@ -207,28 +207,19 @@ std::size_t Relaxation::price_row(double tolerance) {
   work_ += 5.0 * static_cast<double>(program.compute_nodes());
   program.complete(fractional_.data(), 1);
   const double longest = program.makespan(fractional_, ends_);
-  if (longest <= master_.value() + tolerance) return kNothing;
+  if (longest <= master_.value() + tolerance) return std::nullopt;
   return add({program.critical_path(fractional_, ends_),
               record_ ? program.critical_turns(fractional_, ends_) : CertifiedPath()});
 }
 
 void Relaxation::solve(double tolerance) {
-  contradiction_ = false;
   const double slack = 1e-9 * candidates_.model().load(0).back();
   const auto inverse = static_cast<double>((stages_ + 1) * (stages_ + 1));
   const std::size_t pivots = (stages_ <= kFewStages ? 32 : 8) * stages_ + 64;
-  for (std::size_t k = 0; k < pivots; ++k) {
-    work_ += 1.0 * inverse + 150;
-    const PathMaster::Entered side = master_.enter_box(slack);
-    if (side == PathMaster::Entered::Yes) continue;
-    if (side == PathMaster::Entered::Nothing) {
-      const std::size_t row = price_row(tolerance * std::max(1.0, master_.value()));
-      if (row == kNothing) return;
-      if (master_.enter_path(row)) continue;
-    }
-    contradiction_ = !master_.contradiction().empty();
-    return;
-  }
+  const PathMaster::End end = master_.solve(
+      slack, pivots, [&] { return price_row(tolerance * std::max(1.0, master_.value())); },
+      [&] { work_ += inverse + 150; });
+  contradiction_ = end == PathMaster::End::Stuck && !master_.contradiction().empty();
 }
 
 double Relaxation::price(const RowWeights& weights, std::size_t s) const {
@@ -263,7 +254,7 @@ void Relaxation::weigh_despite(double more) {
 }
 
 /// Every transfer on the path exists for all cuts of the root.
-bool Relaxation::surely_exists(const PathCounts<std::int32_t>& path) const {
+bool Relaxation::always_exists(const PathCounts<std::int32_t>& path) const {
   for (std::size_t i = 1; i < stages_; ++i)
     if ((path.forward[i] > 0 && !cut_bound_.sure_forward(i)) ||
         (path.backward[i] > 0 && !cut_bound_.sure_backward(i)))
@@ -273,11 +264,11 @@ bool Relaxation::surely_exists(const PathCounts<std::int32_t>& path) const {
 
 bool Relaxation::learn(const Cuts& cuts) {
   bool learnt = false;
-  const auto take = [&](std::size_t row) {
+  const auto learn_row = [&](std::size_t row) {
     learnt = (master_.violation(row) > 0 && master_.enter_path(row)) || learnt;
   };
   double worst = 0;
-  std::size_t rank = kNothing;
+  std::size_t rank = 0;
   const LiveMoment* broken = nullptr;
   for (std::size_t r = 0; r < candidates_.live().ranks(); ++r) {
     for (const LiveMoment& moment : cut_bound_.moments(r)) {
@@ -286,10 +277,10 @@ bool Relaxation::learn(const Cuts& cuts) {
       if (excess > worst) worst = excess, rank = r, broken = &moment;
     }
   }
-  if (broken != nullptr) take(add_limit(rank, *broken));
+  if (broken != nullptr) learn_row(add_limit(rank, *broken));
   PathCounts<std::int32_t> longest = candidates_.critical_path(cuts);
-  if (surely_exists(longest))
-    take(add({std::move(longest), record_ ? candidates_.last_turns() : CertifiedPath()}));
+  if (always_exists(longest))
+    learn_row(add({std::move(longest), record_ ? candidates_.last_turns() : CertifiedPath()}));
   return learnt;
 }
 

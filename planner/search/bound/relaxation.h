@@ -76,9 +76,9 @@ class Relaxation {
   double temporary(std::size_t rank, const LiveMoment& moment) const;
   std::size_t add(BoundRow row);
   std::size_t add_limit(std::size_t rank, const LiveMoment& moment);
-  std::size_t worst_limit(double tolerance);
-  std::size_t price_row(double tolerance);
-  bool surely_exists(const PathCounts<std::int32_t>& path) const;
+  std::optional<std::size_t> worst_limit(double tolerance);
+  std::optional<std::size_t> price_row(double tolerance);
+  bool always_exists(const PathCounts<std::int32_t>& path) const;
   void weigh(const std::vector<PathMaster::Weight>& weights, double factor);
 
   Candidates& candidates_;
