@@ -54,11 +54,12 @@ Layers Inputs::read_archive(const CaseConfig& config) {
     graph = reordered(graph, node_order);
   }
   const Training training{config.precision, config.optimizer, graph.microbatch_size};
+  const FactsByPrecision facts(graph);
   std::vector<Profile> profiles;
   for (const DeviceKind& kind : cluster(config.cluster).kinds)
     profiles.push_back(config.profile ? measured_profile(config, graph, training, kind)
-                                      : roofline_profile(graph, kind, training));
-  Layers layers = layers_from_graph(graph, profiles);
+                                      : roofline_profile(facts, kind, training));
+  Layers layers = layers_from_graph(facts, profiles);
   layers.order = order;
   layers.node_order = std::move(node_order);
   return layers;

@@ -58,10 +58,11 @@ Layers read_layers(const std::filesystem::path& configs, const std::string& mode
                               nanoseconds_from_ms(model == "piper/gnmt" ? 1 : 1000), options);
   const Graph graph = read_pt2(configs / "models" / (model + ".pt2"), std::nullopt);
   const Training training{Precision::Tf32, Optimizer::Adam, graph.microbatch_size};
+  const FactsByPrecision facts(graph);
   std::vector<Profile> profiles;
   for (const DeviceKind& kind : cluster.kinds)
-    profiles.push_back(roofline_profile(graph, kind, training));
-  return layers_from_graph(graph, profiles);
+    profiles.push_back(roofline_profile(facts, kind, training));
+  return layers_from_graph(facts, profiles);
 }
 
 Bytes fullest(const std::vector<Bytes>& peaks) { return *std::ranges::max_element(peaks); }

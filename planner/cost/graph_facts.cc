@@ -35,7 +35,8 @@ const OperatorTraits* traits_of(const Node& node) {
 
 }  // namespace
 
-GraphFacts::GraphFacts(const Graph& g, Precision p) : graph(g), precision(p) {
+GraphFacts::GraphFacts(const Graph& g, Precision precision)
+    : graph(g), narrow(narrow_type(precision)) {
   traits.reserve(g.nodes.size());
   input_begin_.reserve(g.nodes.size() + 1);
   input_begin_.push_back(0);
@@ -45,8 +46,12 @@ GraphFacts::GraphFacts(const Graph& g, Precision p) : graph(g), precision(p) {
     inputs_.insert(inputs_.end(), read.begin(), read.end());
     input_begin_.push_back(inputs_.size());
   }
-  types = running_types(g, traits, p);
+  types = running_types(g, traits, precision);
   aliases = aliasing(g, traits, types);
+}
+
+const GraphFacts& FactsByPrecision::at(Precision precision) const {
+  return facts_.try_emplace(narrow_type(precision), graph, precision).first->second;
 }
 
 std::vector<ValueId> GraphFacts::distinct_inputs(NodeId n) const {
@@ -91,7 +96,6 @@ Bytes GraphFacts::output_bytes(NodeId n) const {
 }
 
 std::optional<DType> GraphFacts::cast_type(NodeId n, ValueId v) const {
-  const std::optional<DType> narrow = narrow_type(precision);
   const OperatorTraits* row = traits[n.index()];
   if (!narrow || row == nullptr) return std::nullopt;
   const DType now = types[v.index()];

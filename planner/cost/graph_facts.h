@@ -1,6 +1,7 @@
 // A graph with all that the cost rules derive from it alone, computed once.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -18,10 +19,10 @@ class GraphFacts {
   GraphFacts(const Graph& graph, Precision precision);
 
   const Graph& graph;
-  const Precision precision;
+  const std::optional<DType> narrow;          ///< the type that autocast casts to, if it runs
   std::vector<const OperatorTraits*> traits;  ///< [node] nullptr = no row, or a row whose operands
                                               ///< the call does not name
-  std::vector<DType> types;                   ///< [value] as it runs under `precision`
+  std::vector<DType> types;                   ///< [value] as it runs
   Aliasing aliases;
 
   const Node& node(NodeId n) const { return graph.nodes[n.index()]; }
@@ -64,6 +65,20 @@ class GraphFacts {
 
   std::vector<ValueId> inputs_;
   std::vector<std::size_t> input_begin_;
+};
+
+/// A graph whose facts are made when they are first asked for, once for all precisions that run in
+/// the same types: passed on instead of the graph, it shares them. Borrows the graph. For one
+/// thread.
+class FactsByPrecision {
+ public:
+  FactsByPrecision(const Graph& of) : graph(of) {}  ///< implicit: a graph will do
+
+  const Graph& graph;
+  const GraphFacts& at(Precision precision) const;
+
+ private:
+  mutable std::map<std::optional<DType>, GraphFacts> facts_;  // by narrow_type()
 };
 
 /// Nodes in order: for (NodeId n : nodes_of(graph)).

@@ -16,14 +16,15 @@ namespace {
 
 class Grouper {
  public:
-  Grouper(const Graph& graph, const std::vector<Profile>& profiles)
-      : graph_(graph),
+  Grouper(const FactsByPrecision& of, const std::vector<Profile>& profiles)
+      : graph_(of.graph),
         profiles_(profiles),
-        facts_(graph, profiles.front().training.precision),
+        facts_(of.at(profiles.front().training.precision)),
+        plain_(of.at(Precision::Fp32)),
         local_(local_nodes(facts_)) {
     for (const Profile& profile : profiles)
-      PFEIFE_CHECK(profile.nodes.size() == graph.nodes.size() &&
-                       profile.parameters.size() == graph.parameters.size(),
+      PFEIFE_CHECK(profile.nodes.size() == graph_.nodes.size() &&
+                       profile.parameters.size() == graph_.parameters.size(),
                    "profile of another graph");
   }
 
@@ -51,9 +52,8 @@ class Grouper {
   }
 
   void assign_nodes() {
-    const GraphFacts plain(graph_, Precision::Fp32);
-    const SavedMemory saved = saved_memory(plain, DeviceType::Gpu);
-    node_layers_ = layer_of_node(facts_, local_, grows_memory(plain, saved, local_));
+    const SavedMemory saved = saved_memory(plain_, DeviceType::Gpu);
+    node_layers_ = layer_of_node(facts_, local_, grows_memory(plain_, saved, local_));
     layers_.layers.resize(node_layers_.count);
     for (Layer& layer : layers_.layers) {
       layer.name = "output";
@@ -268,8 +268,8 @@ class Grouper {
 
   const Graph& graph_;
   const std::vector<Profile>& profiles_;
-  GraphFacts facts_;
-  std::vector<bool> local_;  // [node]
+  const GraphFacts &facts_, &plain_;  // as it runs; in fp32
+  std::vector<bool> local_;           // [node]
   NodeLayers node_layers_;
   std::vector<std::optional<std::size_t>> value_of_storage_;  // [storage] into layers_.values
   Layers layers_;
@@ -277,10 +277,10 @@ class Grouper {
 
 }  // namespace
 
-Layers layers_from_graph(const Graph& graph, const std::vector<Profile>& profiles) {
+Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles) {
   PFEIFE_CHECK(!profiles.empty(), "no profile");
-  if (graph.nodes.empty())
-    throw ConfigError({graph.name}, "the model computes nothing: its graph has no operators");
+  if (graph.graph.nodes.empty())
+    throw ConfigError({graph.graph.name}, "the model computes nothing: its graph has no operators");
   return Grouper(graph, profiles).group();
 }
 

@@ -21,7 +21,7 @@
 
 #include <vector>
 
-#include "planner/ir/graph.h"
+#include "planner/cost/graph_facts.h"
 #include "planner/ir/layers.h"
 #include "planner/ir/profile.h"
 
@@ -31,6 +31,6 @@ namespace pfeife {
 /// training. Times, kept bytes and parameters of the layers add up to those of the profiles; bytes
 /// are those of the first profile. A parameter that nobody reads goes to the first layer. Linear
 /// but for values that many layers read. ConfigError if the graph has no operators.
-Layers layers_from_graph(const Graph& graph, const std::vector<Profile>& profiles);
+Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles);
 
 }  // namespace pfeife

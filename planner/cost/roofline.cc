@@ -5,6 +5,7 @@
 
 #include "planner/cost/liveness.h"
 #include "planner/cost/saved.h"
+#include "planner/cost/work.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -162,10 +163,12 @@ Bytes optimizer_traffic(Optimizer optimizer) {
   return Bytes{80};
 }
 
-Profile roofline_profile(const Graph& graph, const DeviceKind& device, const Training& training) {
+Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
+                         const Training& training) {
+  const Graph& graph = of.graph;
   PFEIFE_CHECK(training.microbatch_size == graph.microbatch_size, "profile for microbatches of ",
                training.microbatch_size, ", graph for ", graph.microbatch_size);
-  const GraphFacts facts(graph, training.precision);
+  const GraphFacts& facts = of.at(training.precision);
   SavedMemory saved = saved_memory(facts, device.type);
   const std::vector<PassBytes> temporary = temporary_bytes(facts, saved);
   const KernelList kernels(facts, saved, device.type);

@@ -6,9 +6,8 @@
 // fitted to a measured model. Not modelled: caches, kernels side by side, the host falling behind.
 #pragma once
 
-#include "planner/cost/work.h"
+#include "planner/cost/graph_facts.h"
 #include "planner/ir/cluster.h"
-#include "planner/ir/graph.h"
 #include "planner/ir/profile.h"
 
 namespace pfeife {
@@ -18,7 +17,8 @@ namespace pfeife {
 /// graph's. Operators without a row in the table are charged by bytes, and `warnings` names them;
 /// so it does where the device lists no peak for the precision and the nearest one is taken.
 /// ConfigError if it lists none that could serve. Linear.
-Profile roofline_profile(const Graph& graph, const DeviceKind& device, const Training& training);
+Profile roofline_profile(const FactsByPrecision& graph, const DeviceKind& device,
+                         const Training& training);
 
 /// Bytes that an optimizer step moves for each element of an fp32 parameter.
 Bytes optimizer_traffic(Optimizer optimizer);
