@@ -23,20 +23,6 @@ Color mix(Color a, Color b, double amount) {
   return {channel(a.red, b.red), channel(a.green, b.green), channel(a.blue, b.blue)};
 }
 
-/// Relative luminance, 0 to 1.
-static double luminance(Color color) {
-  const auto linear = [](std::uint8_t channel) {
-    const double c = channel / 255.0;
-    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
-  };
-  return 0.2126 * linear(color.red) + 0.7152 * linear(color.green) + 0.0722 * linear(color.blue);
-}
-
-double contrast(Color a, Color b) {
-  const auto [low, high] = std::minmax({luminance(a), luminance(b)});
-  return (high + 0.05) / (low + 0.05);
-}
-
 Paint paint(const Event& event) {
   if (event.kind == TaskKind::Optimizer) return Paint::Optimizer;
   if (event.kind == TaskKind::Reduction) return Paint::Reduction;

@@ -23,8 +23,6 @@ struct Color {
 std::string hex(Color color);
 /// `amount` in [0, 1] of `b`, the rest `a`, per channel.
 Color mix(Color a, Color b, double amount);
-/// Contrast ratio of two colours, 1 to 21 (WCAG 2.1, section 1.4.3).
-double contrast(Color a, Color b);
 
 constexpr Color kPaper{0xff, 0xff, 0xff};
 constexpr Color kInk{0x1b, 0x1f, 0x24};     ///< text

@@ -236,14 +236,4 @@ void add_memory(Trace& trace, const DependencyGraph& graph, const Schedule& lowe
   }
 }
 
-std::size_t peak_live_forwards(const Schedule& schedule, RankId rank) {
-  std::size_t live = 0, peak = 0;
-  for (const Cell& cell : schedule.rows[rank.index()])
-    for_each_action(cell, [&](const Action& action) {
-      if (action.op == Op::Forward) peak = std::max(peak, ++live);
-      if (makes_input_gradient(action.op)) --live;
-    });
-  return peak;
-}
-
 }  // namespace pfeife

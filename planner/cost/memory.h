@@ -46,8 +46,4 @@ std::vector<Bytes> peak_memory(const Schedule& lowered, const StageCosts& costs,
 void add_memory(Trace& trace, const DependencyGraph& graph, const Schedule& lowered,
                 const StageCosts& costs, const Placement& placement);
 
-/// Microbatches in flight (F done, B or I not) of a rank, highest over the row: counts of
-/// stage-microbatches.
-std::size_t peak_live_forwards(const Schedule& schedule, RankId rank);
-
 }  // namespace pfeife

@@ -332,15 +332,4 @@ std::vector<Kernel> KernelList::of(NodeId n) const {
   return NodeKernels(facts_, saved_, device_, last_reader_, n).list();
 }
 
-Flops forward_flops(const Graph& graph) {
-  const GraphFacts facts(graph, Precision::Fp32);
-  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
-  const KernelList kernels(facts, saved, DeviceType::Gpu);
-  Flops sum;
-  for (const NodeId n : nodes_of(graph))
-    for (const Kernel& kernel : kernels.of(n))
-      if (kernel.pass == Pass::Forward) sum += kernel.flops;
-  return sum;
-}
-
 }  // namespace pfeife

@@ -58,7 +58,4 @@ class KernelList {
   std::vector<NodeId> last_reader_;  // [value] the last node that hands it a gradient
 };
 
-/// FLOPs of the forward pass of the whole graph.
-Flops forward_flops(const Graph& graph);
-
 }  // namespace pfeife

@@ -235,13 +235,6 @@ TEST(ReferenceMemory, FAndBBothHoldTheLargestLayerAndWhatTheyMakeAgain) {
   EXPECT_THAT(after(curve), ElementsAre(4110, 4110, 4110, 4010));
 }
 
-// Two forwards before the first backward; then one more for each that ends, by B or by I.
-TEST(PeakLiveForwards, CountsFromFToBOrI) {
-  EXPECT_EQ(peak_live_forwards(rows({"0F0 0F1 0B0 0F2 0B1 0B2"}), RankId{0}), 2U);
-  EXPECT_EQ(peak_live_forwards(rows({"0F0 0F1 0I0 0F2 0I1 0W0 0W1 0I2 0W2"}), RankId{0}), 2U);
-  EXPECT_EQ(peak_live_forwards(rows({"0F0 0B0", "1F0 1F1 1F2 1B0"}), RankId{1}), 3U);
-}
-
 // Layers 0 to 2 need 3, 9 and 4 B in the action that needs most.
 TEST(ReferenceMemory, TakesTheLargestTemporaryOfAStagesLayersInAnyAction) {
   Layers layers;

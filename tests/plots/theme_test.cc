@@ -11,6 +11,21 @@
 namespace pfeife::plots {
 namespace {
 
+/// Relative luminance, 0 to 1.
+double luminance(Color color) {
+  const auto linear = [](std::uint8_t channel) {
+    const double c = channel / 255.0;
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * linear(color.red) + 0.7152 * linear(color.green) + 0.0722 * linear(color.blue);
+}
+
+/// Contrast ratio, 1 to 21 (WCAG 2.1, section 1.4.3).
+double contrast(Color a, Color b) {
+  const auto [low, high] = std::minmax({luminance(a), luminance(b)});
+  return (high + 0.05) / (low + 0.05);
+}
+
 using Triple = std::array<double, 3>;
 using Matrix = std::array<Triple, 3>;
 

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <random>
 
-#include "planner/cost/memory.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/schedules/timed.h"
 
@@ -24,6 +23,16 @@ std::string family_of(const std::string& name) {
 }
 ScheduleSpec point(const std::string& family, std::size_t p, std::size_t m, std::size_t v = 1) {
   return {.family = family, .ranks = p, .microbatches = m, .stages_per_rank = v};
+}
+/// Microbatches of stages in flight (F done, B or I not), most at a time.
+std::size_t peak_live_forwards(const Schedule& schedule, RankId rank) {
+  std::size_t live = 0, peak = 0;
+  for (const Cell& cell : schedule.rows[rank.index()])
+    for_each_action(cell, [&](const Action& action) {
+      if (action.op == Op::Forward) peak = std::max(peak, ++live);
+      if (makes_input_gradient(action.op)) --live;
+    });
+  return peak;
 }
 std::vector<std::size_t> peaks(const ScheduleSpec& spec) {
   const Schedule schedule = generate(spec);
