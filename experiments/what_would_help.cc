@@ -14,7 +14,7 @@ namespace {
 std::string lacks(const Infeasible& infeasible) {
   return "rank " + to_string(infeasible.rank) + " needs " + to_string(infeasible.needed) +
          " and has " + to_string(infeasible.available) + ", so it lacks " +
-         to_string(infeasible.needed - infeasible.available);
+         to_string(infeasible.lacking());
 }
 
 std::string name_of(const ScheduleSpec& spec) {

@@ -58,6 +58,8 @@ struct Infeasible {
   ScheduleSpec spec;  ///< of the least bad case
   Partition partition;
   bool proven = false;  ///< no cuts of any listed schedule fit; false: none was found
+
+  Bytes lacking() const { return needed - available; }
 };
 
 /// Why a schedule is not among the plans.

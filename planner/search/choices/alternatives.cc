@@ -107,7 +107,7 @@ class Alternatives {
   /// Bytes that a problem without a plan lacks.
   Bytes lack(std::size_t i) const {
     const auto& lack = all_[i].infeasible;
-    return lack ? lack->needed - lack->available : Bytes{std::numeric_limits<std::int64_t>::max()};
+    return lack ? lack->lacking() : Bytes{std::numeric_limits<std::int64_t>::max()};
   }
 
   BestAlternative best() {

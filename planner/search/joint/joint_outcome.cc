@@ -45,7 +45,7 @@ void explain(const Searched& in, SearchOutcome& outcome) {
     const auto plan = std::ranges::find(outcome.plans, spec, &PlannedSchedule::spec);
     const auto place = plan - outcome.plans.begin();
     if (place < static_cast<std::ptrdiff_t>(kept)) return;
-    const Bytes missing = lack && outcome.plans.empty() ? lack->needed - lack->available : Bytes{0};
+    const Bytes missing = lack && outcome.plans.empty() ? lack->lacking() : Bytes{0};
     Reason reason = lack ? lacks(*lack) : Reason{.why = Why::NothingFound};
     if (not_below)
       reason = {.why = Why::RuledOut};

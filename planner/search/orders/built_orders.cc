@@ -268,7 +268,7 @@ std::optional<Partition> least_lacking_cuts(const Problem& problem, const Schedu
   const std::optional<Infeasible> lack = single.search_with(Bytes{0}, 1, search).infeasible;
   if (!lack) return std::nullopt;
   Partition best = lack->partition;
-  Bytes none{0}, enough = lack->needed - lack->available;  // more for every rank
+  Bytes none{0}, enough = lack->lacking();  // more for every rank
   while ((enough - none).value > 1 + enough.value / kLackSteps) {
     const Bytes more{(none + enough).value / 2};
     const SearchOutcome outcome = single.search_with(more, 1, search);

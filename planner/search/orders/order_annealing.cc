@@ -96,7 +96,7 @@ class OrderAnnealing {
     auto judged = builder_.judged(at.cuts, schedule_of(order));
     if (!judged->best()) {
       const Infeasible& lack = *judged->closest();
-      unseen_[lack.rank.index()] += lack.needed - lack.available;
+      unseen_[lack.rank.index()] += lack.lacking();
       return false;
     }
     for (std::size_t r = 0; r < of.ranks; ++r)

@@ -15,10 +15,7 @@ constexpr std::size_t kFits = 4;  ///< builds at most until the order fits into 
 
 bool better(const Candidates& a, const Candidates& b) {
   if (a.best() || b.best()) return a.best_time() < b.best_time();
-  const auto lack = [](const Candidates& c) {
-    return c.closest()->needed - c.closest()->available;
-  };
-  return lack(a) < lack(b);
+  return a.closest()->lacking() < b.closest()->lacking();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "planner/cost/evaluate.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
+#include "planner/search/price/lack.h"
 
 namespace pfeife {
 namespace {
@@ -198,10 +199,9 @@ bool Candidates::refuse(const Cuts& cuts, const EvaluatedPlan& plan) {
     if (plan.peak_memory[r] - problem_.memory_limit[r] >
         plan.peak_memory[worst] - problem_.memory_limit[worst])
       worst = r;
-  const Bytes lack = plan.peak_memory[worst] - problem_.memory_limit[worst];
-  if (!closest_ || lack < closest_->needed - closest_->available)
-    closest_ = Infeasible{RankId{worst}, plan.peak_memory[worst], problem_.memory_limit[worst],
-                          spec_, model_.partition(cuts)};
+  note_closest(Infeasible{RankId{worst}, plan.peak_memory[worst], problem_.memory_limit[worst],
+                          spec_, model_.partition(cuts)},
+               closest_);
   return false;
 }
 
@@ -213,9 +213,7 @@ void Candidates::join(Candidates& copy) {
   unsure_ = std::min(unsure_, copy.unsure_);
   refused_.merge(copy.refused_);
   known_.learn(copy.known_);
-  const auto lack = [](const Infeasible& i) { return i.needed - i.available; };
-  if (copy.closest_ && (!closest_ || lack(*copy.closest_) < lack(*closest_)))
-    closest_ = copy.closest_;
+  note_closest(copy.closest_, closest_);
   if (copy.best_ && std::pair(copy.best_time_, copy.best_cuts_) < std::pair(best_time_, best_cuts_))
     best_ = copy.best_, best_time_ = copy.best_time_, best_cuts_ = copy.best_cuts_;
 }
@@ -256,7 +254,7 @@ bool Candidates::refuse_known(const Cuts& cuts) {
                static_cast<double>(problem_.memory_limit[r].value);
     most = std::max(most, above[r]);
   }
-  const Bytes least = best_ ? Bytes{1} : closest_->needed - closest_->available;
+  const Bytes least = best_ ? Bytes{1} : closest_->lacking();
   if (most < static_cast<double>(least.value)) return false;
   for (std::size_t r = 0; r < live_.ranks(); ++r)
     if (above[r] > 0)

@@ -8,12 +8,11 @@ namespace pfeife {
 /// Keeps in `closest` whichever lacks less memory.
 inline void note_closest(const std::optional<Infeasible>& lack,
                          std::optional<Infeasible>& closest) {
-  if (lack && (!closest || lack->needed - lack->available < closest->needed - closest->available))
-    closest = lack;
+  if (lack && (!closest || lack->lacking() < closest->lacking())) closest = lack;
 }
 
 inline Reason lacks(const Infeasible& lack) {
-  return {.why = Why::LacksMemory, .rank = lack.rank, .lacking = lack.needed - lack.available};
+  return {.why = Why::LacksMemory, .rank = lack.rank, .lacking = lack.lacking()};
 }
 
 /// Its step takes so much longer than the plan's.

@@ -10,6 +10,7 @@
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 #include "planner/search/price/candidate.h"
+#include "planner/search/price/lack.h"
 
 namespace pfeife {
 
@@ -240,10 +241,7 @@ class ReferenceSearch {
     const std::optional<Cuts> found = beam.run(*start);
     const Cuts& shown = found ? *found : *start;
     candidates.offer(shown, candidates.time(shown));
-    const auto& lack = candidates.closest();
-    if (lack &&
-        (!closest_ || lack->needed - lack->available < closest_->needed - closest_->available))
-      closest_ = lack;
+    note_closest(candidates.closest(), closest_);
     return found;
   }
 
