@@ -127,7 +127,8 @@ std::vector<PassBytes> temporary_bytes(const GraphFacts& facts, const SavedMemor
   std::vector<PassBytes> temporary(nodes);
   for (std::size_t n = 0; n < nodes; ++n)
     temporary[n] = {Bytes{in_f[n]}, Bytes{in_i[n] + in_w[n]},
-                    std::max(Bytes{in_i[n]} - saved.weight_own[n], Bytes{0}), Bytes{in_w[n]}};
+                    std::max(Bytes{in_i[n]} - saved.node_weight_bytes[n], Bytes{0}),
+                    Bytes{in_w[n]}};
   return temporary;
 }
 
@@ -139,7 +140,7 @@ std::vector<bool> grows_memory(const GraphFacts& facts, const SavedMemory& saved
   std::vector<std::int64_t> growth(facts.graph.nodes.size(), 0);
   for (const NodeId n : nodes_of(facts.graph)) {
     if (ignored[n.index()]) continue;
-    growth[n.index()] += saved.own[n.index()].value;
+    growth[n.index()] += saved.node_bytes[n.index()].value;
     for (const ValueId v : facts.node(n).outputs) {
       if (facts.storage(v) != v) continue;
       growth[n.index()] += facts.bytes(v).value;

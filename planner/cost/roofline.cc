@@ -183,8 +183,8 @@ Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
   profile.nodes.reserve(graph.nodes.size());
   for (const NodeId n : nodes_of(graph)) {
     NodeProfile cost = node_profile(kernels.of(n), roofline);
-    cost.saved = saved.own[n.index()];
-    cost.weight_saved = saved.weight_own[n.index()];
+    cost.saved = saved.node_bytes[n.index()];
+    cost.weight_saved = saved.node_weight_bytes[n.index()];
     cost.temporary = temporary[n.index()];
     profile.nodes.push_back(cost);
   }

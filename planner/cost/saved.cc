@@ -28,8 +28,8 @@ class Keeper {
  public:
   Keeper(const GraphFacts& facts, DeviceType device)
       : facts_(facts), device_(device), index_(facts.graph.values.size(), kNone) {
-    memory_.own.resize(facts.graph.nodes.size());
-    memory_.weight_own.resize(facts.graph.nodes.size());
+    memory_.node_bytes.resize(facts.graph.nodes.size());
+    memory_.node_weight_bytes.resize(facts.graph.nodes.size());
   }
 
   SavedMemory collect() {
@@ -48,7 +48,7 @@ class Keeper {
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   bool needs(ValueId v) const { return facts_.needs_gradient(v); }
-  void keep_own(Bytes bytes) { memory_.own[node_.index()] += bytes; }
+  void keep_bytes(Bytes bytes) { memory_.node_bytes[node_.index()] += bytes; }
 
   SavedStorage& entry(ValueId root, Bytes bytes) {
     std::size_t& at = index_[root.index()];
@@ -70,8 +70,8 @@ class Keeper {
     const ValueRole role = facts_.role(v);
     if (copy > Bytes{0}) {
       if (role == ValueRole::Parameter) return add_node(entry(root, copy).savers);
-      keep_own(copy);
-      if (weight) memory_.weight_own[node_.index()] += copy;
+      keep_bytes(copy);
+      if (weight) memory_.node_weight_bytes[node_.index()] += copy;
       return;
     }
     if (role != ValueRole::Intermediate && role != ValueRole::Input) return;
@@ -98,14 +98,14 @@ class Keeper {
         return keep_operands(node);
       case Keeps::Statistics:
         keep_value(input);
-        return keep_own(statistics(node) * kStatistics);
+        return keep_bytes(statistics(node) * kStatistics);
       case Keeps::Attention:
         return attention_by_parts(node, device_) ? keep_attention_parts(node)
                                                  : keep_attention(node);
       case Keeps::Mask:
-        return facts_.is_view(node_) ? void() : keep_own(mask(output));
+        return facts_.is_view(node_) ? void() : keep_bytes(mask(output));
       case Keeps::LogSoftmax:
-        keep_own(facts_.type(input).elements() * kFloat + kFloat);  // and the sum of the weights
+        keep_bytes(facts_.type(input).elements() * kFloat + kFloat);  // and the sum of the weights
         return keep_value(tensor_argument(node, "target"));
       case Keeps::BothInputs:
         for (const ValueId v : facts_.distinct_inputs(node_)) keep_value(v);
@@ -117,7 +117,7 @@ class Keeper {
         return keep_value(tensor_argument(node, "mask"));
       case Keeps::InputAndIndices:
         keep_value(input);
-        return keep_own(facts_.type(output).elements() * element_size(DType::Int64));
+        return keep_bytes(facts_.type(output).elements() * element_size(DType::Int64));
     }
   }
 
@@ -153,14 +153,14 @@ class Keeper {
     if (right != kNoValue && needs(right)) keep_value(left, right_waits);
     if (left != kNoValue && needs(left)) keep_value(right, left_waits);
     if (left_waits || right_waits || deferred_to_weight(facts_, node_, bias))
-      memory_.weight_own[node_.index()] += facts_.bytes(node.outputs.front());
+      memory_.node_weight_bytes[node_.index()] += facts_.bytes(node.outputs.front());
   }
 
   void keep_indices(const Node& node) {
     const bool waits = deferred_to_weight(facts_, node_, tensor_argument(node, "weight"));
     for (const ValueId v : facts_.distinct_inputs(node_))
       if (!is_floating(facts_.types[v.index()])) keep_value(v, waits);
-    if (waits) memory_.weight_own[node_.index()] += facts_.bytes(node.outputs.front());
+    if (waits) memory_.node_weight_bytes[node_.index()] += facts_.bytes(node.outputs.front());
   }
 
   void keep_attention(const Node& node) {
@@ -169,12 +169,13 @@ class Keeper {
     keep_value(node.outputs.front());
     const ValueId query = tensor_argument(node, "query"), mask = tensor_argument(node, "attn_mask");
     if (mask != kNoValue && facts_.types[mask.index()] == DType::Bool)  // made additive first
-      keep_own(facts_.type(mask).elements() *
-               element_size(facts_.cast_type(node_, query).value_or(facts_.types[query.index()])));
+      keep_bytes(
+          facts_.type(mask).elements() *
+          element_size(facts_.cast_type(node_, query).value_or(facts_.types[query.index()])));
     else
       keep_value(mask);
     const TensorType& queries = facts_.type(query);
-    keep_own(queries.elements() / extent_from_back(queries, 1) * kFloat);
+    keep_bytes(queries.elements() / extent_from_back(queries, 1) * kFloat);
   }
 
   /// Softmax of the scores, dropout's mask, the dropped softmax; scaled query and key; the value.
@@ -184,7 +185,7 @@ class Keeper {
         element_size(facts_.cast_type(node_, query).value_or(facts_.types[query.index()]));
     const TensorType &q = facts_.type(query), &k = facts_.type(key);
     const std::int64_t scores = q.elements() / extent_from_back(q, 1) * extent_from_back(k, 2);
-    keep_own((q.elements() + k.elements() + 3 * scores) * element);
+    keep_bytes((q.elements() + k.elements() + 3 * scores) * element);
     keep_value(tensor_argument(node, "value"));
   }
 

@@ -12,9 +12,9 @@
 namespace pfeife {
 
 struct SavedMemory {
-  std::vector<SavedStorage> storages;  ///< in order of their first saver
-  std::vector<Bytes> own;              ///< [node] kept besides: masks, statistics, copies
-  std::vector<Bytes> weight_own;       ///< [node] kept from I to W besides: gradients, copies
+  std::vector<SavedStorage> storages;    ///< in order of their first saver
+  std::vector<Bytes> node_bytes;         ///< [node] kept besides: masks, statistics, copies
+  std::vector<Bytes> node_weight_bytes;  ///< [node] kept from I to W besides: gradients, copies
 };
 
 /// Applies the rules to every node whose result needs a gradient. Linear but for look-ups.

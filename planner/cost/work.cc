@@ -66,7 +66,7 @@ class NodeKernels {
   }
   bool needs(ValueId v) const { return back_ && facts_.needs_gradient(v); }
   Bytes out() const { return facts_.output_bytes(n_); }
-  Bytes saved_bytes() const { return saved_.own[n_.index()]; }
+  Bytes saved_bytes() const { return saved_.node_bytes[n_.index()]; }
   Pass pass_of(ValueId v) const {
     return deferred_to_weight(facts_, n_, v) ? Pass::BackwardWeight : Pass::BackwardInput;
   }

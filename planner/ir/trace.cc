@@ -132,15 +132,15 @@ Bytes peak_memory(const Trace& trace, RankId rank) {
 }
 
 Attribution attribution(const Trace& trace, RankId rank) {
-  std::vector<const Event*> own;
+  std::vector<const Event*> events;
   for (const Event& event : trace.events)
-    if (holds_rank(event) && event.rank == rank) own.push_back(&event);
-  std::ranges::stable_sort(own, {}, [](const Event* e) { return std::pair{e->start, e->end}; });
+    if (holds_rank(event) && event.rank == rank) events.push_back(&event);
+  std::ranges::stable_sort(events, {}, [](const Event* e) { return std::pair{e->start, e->end}; });
 
   const Span step = whole(trace);
   Attribution out;
   Nanoseconds done = step.begin;
-  for (const Event* event : own) {
+  for (const Event* event : events) {
     explain(trace, *event, {done, event->start}, out);
     out.launch += event->launch;
     (event->kind == TaskKind::Optimizer ? out.optimizer : out.compute) +=

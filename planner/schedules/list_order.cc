@@ -27,13 +27,13 @@ std::vector<std::size_t> round_trips(const OrderModel& model, bool rounded_up) {
     input[s] += model.duration[1][s];
   }
   for (const auto& stages : model.stages_of_rank) {
-    std::int64_t each = 0;
-    for (const std::uint32_t s : stages) each += model.duration[0][s];
+    std::int64_t forwards = 0;
+    for (const std::uint32_t s : stages) forwards += model.duration[0][s];
     const std::uint32_t first = stages.front(), last = stages.back();
     const std::int64_t time =
         input[last] - model.duration[1][last] - (forward[first] - model.duration[0][first]);
     const auto stages_per_rank = static_cast<std::int64_t>(stages.size());
-    const std::int64_t whole = std::max<std::int64_t>(each, 1);
+    const std::int64_t whole = std::max<std::int64_t>(forwards, 1);
     count.push_back(static_cast<std::size_t>(std::max<std::int64_t>(
         1, (time * stages_per_rank + (rounded_up ? whole - 1 : 0)) / whole)));
   }
@@ -93,7 +93,7 @@ class Builder {
         continue;
       }
       if (const auto turn = choose(rank, wake_[rank])) {
-        take(rank, *turn, wake_[rank]);
+        run(rank, *turn, wake_[rank]);
         --left;
       }
     }
@@ -236,7 +236,7 @@ class Builder {
     }
   }
 
-  void take(std::size_t rank, Turn turn, std::int64_t start) {
+  void run(std::size_t rank, Turn turn, std::int64_t start) {
     const std::uint32_t b = done(turn.part, turn.stage)++;
     const std::int64_t end = start + duration(turn.part, turn.stage);
     if (!order_[rank].empty()) idle_[rank] += start - free_[rank];
@@ -280,7 +280,7 @@ class Builder {
       }
     if (!best) best = beyond_room(start);
     PFEIFE_CHECK(best, "an order of a chain of stages cannot end");
-    take(best->first, best->second, start);
+    run(best->first, best->second, start);
   }
   /// The deepest forward that is ready, whatever it holds.
   std::optional<std::pair<std::size_t, Turn>> beyond_room(std::int64_t& start) {

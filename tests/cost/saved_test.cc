@@ -34,11 +34,11 @@ std::vector<std::pair<std::string, std::int64_t>> kept(const Graph& graph,
 Bytes own(const Graph& graph, Precision precision = Precision::Fp32,
           DeviceType device = DeviceType::Gpu) {
   const GraphFacts facts(graph, precision);
-  return saved_memory(facts, device).own.back();
+  return saved_memory(facts, device).node_bytes.back();
 }
 Bytes weight_own(const Graph& graph, Precision precision = Precision::Fp32) {
   const GraphFacts facts(graph, precision);
-  return saved_memory(facts, DeviceType::Gpu).weight_own.back();
+  return saved_memory(facts, DeviceType::Gpu).node_weight_bytes.back();
 }
 
 TEST(Saved, NothingWithoutGradient) {
@@ -107,8 +107,8 @@ TEST(Saved, LinearKeepsItsInputAndWNeedsItWithTheGradient) {
   EXPECT_THAT(kept(g.graph), ElementsAre(std::pair{"data", 160}, std::pair{"x", 160}));
   EXPECT_THAT(saved.storages[0].weight_savers, IsEmpty());
   EXPECT_THAT(saved.storages[1].weight_savers, ElementsAre(NodeId{1}));
-  EXPECT_EQ(saved.own[1], Bytes{0});
-  EXPECT_EQ(saved.weight_own[1], Bytes{10 * 6 * 4});  // the gradient of y
+  EXPECT_EQ(saved.node_bytes[1], Bytes{0});
+  EXPECT_EQ(saved.node_weight_bytes[1], Bytes{10 * 6 * 4});  // the gradient of y
 }
 
 TEST(Saved, ParametersOfNormsAreNotLeftToW) {
@@ -145,8 +145,8 @@ TEST(Saved, ProductsKeepTheCopiesTheyMake) {
   const Graph graph = g.build();
   EXPECT_THAT(kept(graph), ElementsAre(std::pair{"x", 480}, std::pair{"k", 480}));  // x: by gelu
   const GraphFacts facts(graph, Precision::Fp32);
-  EXPECT_EQ(saved_memory(facts, DeviceType::Gpu).own[4], Bytes{480});  // q's copy
-  EXPECT_EQ(weight_own(graph), Bytes{0});                              // no parameter among them
+  EXPECT_EQ(saved_memory(facts, DeviceType::Gpu).node_bytes[4], Bytes{480});  // q's copy
+  EXPECT_EQ(weight_own(graph), Bytes{0});  // no parameter among them
 }
 
 TEST(Saved, DropoutKeepsItsMaskInTheDevicesForm) {
@@ -249,9 +249,9 @@ TEST(Saved, AutocastKeepsCopiesOfWhatItCasts) {
   const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
   EXPECT_THAT(kept(graph, Precision::Bf16Amp), ElementsAre(std::pair{"weight", 8 * 8 * 2}));
   EXPECT_THAT(saved.storages[0].savers, ElementsAre(NodeId{1}, NodeId{2}));
-  EXPECT_THAT(saved.own, ElementsAre(Bytes{0}, Bytes{64}, Bytes{64}, Bytes{128 + 4 * 8}));
+  EXPECT_THAT(saved.node_bytes, ElementsAre(Bytes{0}, Bytes{64}, Bytes{64}, Bytes{128 + 4 * 8}));
   // W: the copy of x and the 16-bit gradient of y.
-  EXPECT_THAT(saved.weight_own, ElementsAre(Bytes{0}, Bytes{128}, Bytes{128}, Bytes{0}));
+  EXPECT_THAT(saved.node_weight_bytes, ElementsAre(Bytes{0}, Bytes{128}, Bytes{128}, Bytes{0}));
 }
 
 TEST(Saved, AnUnknownOperatorKeepsEverything) {

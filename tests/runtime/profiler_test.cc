@@ -118,9 +118,9 @@ TEST_P(ProfiledModel, KeptStoragesAreThoseOfThePlannersRules) {
   for (const auto& [name, storage] : expected)
     EXPECT_TRUE(measured.contains(name) && measured.at(name) == storage) << name;
   EXPECT_EQ(measured.size(), expected.size());
-  EXPECT_EQ(memory.saved, rules.own);
+  EXPECT_EQ(memory.saved, rules.node_bytes);
   for (std::size_t n = 0; n < memory.weight_saved.size(); ++n)
-    EXPECT_GE(memory.weight_saved[n], rules.weight_own[n]) << model.graph.nodes[n].name;
+    EXPECT_GE(memory.weight_saved[n], rules.node_weight_bytes[n]) << model.graph.nodes[n].name;
 }
 
 // The highest level of a forward is at most what it keeps and the largest temporary: the rule by

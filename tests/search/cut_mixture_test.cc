@@ -134,7 +134,7 @@ TEST(CutMixture, EndsAtTheLeastMakespanOfAMixtureOfCuts) {
                        candidates.stages());
     ASSERT_TRUE(cut_bound.enter(cut_bound.everything()));
     cut_bound.refresh_latencies();
-    ASSERT_TRUE(cut_bound.all_links_sure());
+    ASSERT_TRUE(cut_bound.always_linked());
 
     const Placement placement = placement_for(spec);
     std::optional<DependencyGraph> graph;

@@ -25,9 +25,9 @@ std::vector<Axis> axes(const YamlNode& root) {
     cases->fail("expected a map of lists such as {devices: [2, 4], microbatches: [8]}");
   for (const auto& [key, node] : cases->entries()) {
     const std::string first = key.substr(0, key.find_first_of(".["));
-    const bool own = key == "devices" || key == "microbatches";
+    const bool of_case = key == "devices" || key == "microbatches";
     const bool known = std::ranges::find(experiment_keys(), first) != experiment_keys().end();
-    if (!own && (!known || first == "cases" || first == "version" || first == "step_below")) {
+    if (!of_case && (!known || first == "cases" || first == "version" || first == "step_below")) {
       std::vector<std::string> words = experiment_keys();
       words.insert(words.end(), {"devices", "microbatches"});
       const std::string nearest = nearest_spelling(key, words);

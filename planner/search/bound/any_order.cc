@@ -151,8 +151,8 @@ std::vector<CertifiedNode> whichever_stage_has(
 }  // namespace
 
 AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-                   const CutClass& of)
-    : spec_(spec), class_(of) {
+                   const CutClass& cuts)
+    : spec_(spec), class_(cuts) {
   class_.least_load.resize(spec.stages(), 0);
   const HeaviestSegment heaviest = heaviest_segment(model, problem, spec.microbatches);
   bound_ = simple_bound(model, problem, spec);

@@ -11,7 +11,7 @@ class AnyOrder {
  public:
   /// Keeps nothing of its arguments. With listed schedules, too: only the placement matters.
   AnyOrder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-           const CutClass& of = {});
+           const CutClass& cuts = {});
 
   const ScheduleSpec& spec() const { return spec_; }
   /// Step time (ns) that no order of any kind goes below for cuts of the class.

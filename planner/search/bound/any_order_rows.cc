@@ -22,7 +22,7 @@ CertifiedPath AnyOrderRow::certified(std::size_t stages) const {
 }
 
 AnyOrderRows::AnyOrderRows(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-                           const CutClass& of)
+                           const CutClass& cuts)
     : model_(model),
       microbatches_(static_cast<std::int32_t>(spec.microbatches)),
       placement_{placement_for(spec).rank_of_stage, problem.device_of_rank},
@@ -30,27 +30,27 @@ AnyOrderRows::AnyOrderRows(const CutModel& model, const Problem& problem, const 
       live_(Schedule{.rows = std::vector<std::vector<Cell>>(spec.ranks)}, placement_),
       cut_bound_(model, costs_, live_, problem.memory_limit, placement_.stages()) {
   const std::size_t stages = placement_.stages();
-  if (of.linked) cut_bound_.linked_only();
+  if (cuts.linked) cut_bound_.linked_only();
   region_ = cut_bound_.everything();
-  for (std::size_t s = 0; s < of.least_load.size(); ++s)
-    region_.low[s] = static_cast<double>(of.least_load[s]);
+  for (std::size_t s = 0; s < cuts.least_load.size(); ++s)
+    region_.low[s] = static_cast<double>(cuts.least_load[s]);
   any_cuts_ = cut_bound_.enter(region_) && cut_bound_.minimum(PathCounts<double>(stages), 0);
   if (!any_cuts_) return;
   cut_bound_.refresh_latencies();
-  waits_ = cut_bound_.sure_waits();
+  waits_ = cut_bound_.common_waits();
   for (std::uint32_t rank = 0; rank < spec.ranks; ++rank) {
-    std::vector<std::size_t> own;
+    std::vector<std::size_t> stages_of_rank;
     for (std::size_t s = 0; s < stages; ++s)
-      if (placement_.rank_of_stage[s].index() == rank) own.push_back(s);
+      if (placement_.rank_of_stage[s].index() == rank) stages_of_rank.push_back(s);
     std::vector<std::size_t> leaves{0};
-    for (const std::size_t s : own)
+    for (const std::size_t s : stages_of_rank)
       if (s > 0) leaves.push_back(s);
     for (const std::size_t leave : leaves) {
-      for (const std::size_t s : own) {
+      for (const std::size_t s : stages_of_rank) {
         add({.rank = rank, .come = s, .leave = leave});
         if (leave <= s) add({.rank = rank, .come = stages, .back = s, .leave = leave});
       }
-      if (own[0] > 0 && !all_forward()) add({.rank = rank, .come = 0, .leave = leave});
+      if (stages_of_rank[0] > 0 && !all_forward()) add({.rank = rank, .come = 0, .leave = leave});
     }
   }
 }
@@ -69,7 +69,7 @@ std::vector<double> AnyOrderRows::lengths(const Cuts& cuts) const {
       time[w].push_back(of_stage(sums, cuts, s) + overhead(w, s));
     }
     if (s == 0) continue;
-    const CutCosts::Latency latency = cut_bound_.sure_at(s, cuts[s]);
+    const CutCosts::Latency latency = cut_bound_.latency_at(s, cuts[s]);
     forward[s] = std::max(0.0, latency.forward), backward[s] = std::max(0.0, latency.backward);
   }
   std::vector<double> found;

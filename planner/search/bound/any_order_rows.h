@@ -47,7 +47,7 @@ class AnyOrderRows {
  public:
   /// Keeps references to model and problem.
   AnyOrderRows(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-               const CutClass& of = {});
+               const CutClass& cuts = {});
 
   bool any_cuts() const { return any_cuts_; }
   /// Every stage surely waits for the one before it.

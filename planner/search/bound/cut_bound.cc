@@ -45,7 +45,7 @@ void CutBound::price_boundary(std::size_t i, const PathCounts<double>& weights) 
 }
 
 void CutBound::price_temporaries(const PathCounts<double>& weights) {
-  for (auto& of : temporaries_) of.clear();
+  for (auto& of_stage : temporaries_) of_stage.clear();
   for (std::size_t s = 0; s < weights.temporary.size(); ++s)
     for (std::size_t pass = 0; pass < kPasses; ++pass)
       if (const double weight = weights.temporary[s][pass]; weight != 0)

@@ -55,17 +55,17 @@ class CutBound {
   /// values and gets gradients back.
   void linked_only() { linked_only_ = true; }
   /// All cuts of the region are linked in this way.
-  bool all_links_sure() const;
+  bool always_linked() const;
   /// Latencies surely paid in the present region; called where it has become much smaller.
   void refresh_latencies();
   /// The transfer exists for all cuts of the region at the last refresh.
-  bool sure_forward(std::size_t boundary) const { return sure_[0][boundary]; }
-  bool sure_backward(std::size_t boundary) const { return sure_[1][boundary]; }
+  bool always_forward(std::size_t boundary) const { return always_sent_[0][boundary]; }
+  bool always_backward(std::size_t boundary) const { return always_sent_[1][boundary]; }
   /// For all cuts of the region, of each boundary: the stages on both sides of it wait for one
-  /// another (CutCosts::sure_waits), or are on different ranks where only linked cuts count.
-  std::vector<CutCosts::Waits> sure_waits() const;
+  /// another (CutCosts::common_waits), or are on different ranks where only linked cuts count.
+  std::vector<CutCosts::Waits> common_waits() const;
   /// Sure latencies of the boundary at a position of the region of the last refresh.
-  CutCosts::Latency sure_at(std::size_t boundary, std::int32_t q) const {
+  CutCosts::Latency latency_at(std::size_t boundary, std::int32_t q) const {
     const auto at = static_cast<std::size_t>(q);
     return {latency_[0][boundary][at], latency_[1][boundary][at]};
   }
@@ -120,7 +120,7 @@ class CutBound {
   std::vector<std::vector<std::reference_wrapper<const LiveMoment>>> moments_;  // [rank]
   std::vector<Window> windows_;                                                 // [stage]
   std::vector<std::vector<double>> latency_[2];          // [way][boundary][q]
-  std::vector<bool> sure_[2];                            // [way][boundary]
+  std::vector<bool> always_sent_[2];                     // [way][boundary]
   std::vector<std::vector<char>> allowed_;               // [boundary][q]
   std::vector<std::vector<double>> cost_, best_, rest_;  // [boundary][q]
   std::vector<std::vector<std::int32_t>> choice_;        // [boundary][q] position before

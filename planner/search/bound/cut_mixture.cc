@@ -44,9 +44,9 @@ std::vector<double> CutMixture::durations(const Cuts& cuts) const {
     found[program.work(Work::BackwardInput, s)] += costs.action_overhead(s);
     found[program.work(Work::Optimizer, s)] += costs.step_overhead(s);
     if (s == 0) continue;
-    const CutCosts::Latency sure = cut_bound_.sure_at(s, cuts[s]);
-    found[program.forward_latency(s)] = sure.forward;
-    found[program.backward_latency(s)] = sure.backward;
+    const CutCosts::Latency latency = cut_bound_.latency_at(s, cuts[s]);
+    found[program.forward_latency(s)] = latency.forward;
+    found[program.backward_latency(s)] = latency.backward;
   }
   return found;
 }
@@ -131,8 +131,8 @@ bool CutMixture::price_path() {
     if (const double share = master_.loads()[c + 1]; share > 0)
       for (std::size_t k = 0; k < mean_.size(); ++k) mean_[k] += share * columns_[c].durations[k];
   for (std::size_t i = 1; i < candidates_.stages(); ++i) {
-    if (!cut_bound_.sure_forward(i)) mean_[program.forward_latency(i)] = Program::kNever;
-    if (!cut_bound_.sure_backward(i)) mean_[program.backward_latency(i)] = Program::kNever;
+    if (!cut_bound_.always_forward(i)) mean_[program.forward_latency(i)] = Program::kNever;
+    if (!cut_bound_.always_backward(i)) mean_[program.backward_latency(i)] = Program::kNever;
   }
   work_ += 5.0 * static_cast<double>(program.compute_nodes());
   program.complete(mean_.data(), 1);
@@ -192,11 +192,11 @@ std::vector<CutMixture::Spread> CutMixture::spread() const {
   for (std::size_t s = 0; s < candidates_.stages() && real > kTolerance; ++s) {
     const std::vector<double>& sums = candidates_.model().load(candidates_.costs().kind(s));
     const auto load = [&](const Column& column) { return of_stage(sums, column.cuts, s); };
-    Spread& of = found.emplace_back();
+    Spread& stage = found.emplace_back();
     for (std::size_t c = 0; c < columns_.size(); ++c)
-      of.mean += share[c] / real * load(columns_[c]);
+      stage.mean += share[c] / real * load(columns_[c]);
     for (std::size_t c = 0; c < columns_.size(); ++c)
-      of.distance += share[c] / real * std::abs(load(columns_[c]) - of.mean);
+      stage.distance += share[c] / real * std::abs(load(columns_[c]) - stage.mean);
   }
   return found;
 }

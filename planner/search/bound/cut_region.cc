@@ -17,7 +17,7 @@ CutBound::CutBound(const CutModel& model, const CutCosts& costs, const LiveMemor
   for (const Bytes limit : memory_limit) limit_.push_back(static_cast<double>(limit.value));
   windows_.resize(stages);
   for (auto& latencies : latency_) latencies.assign(stages, std::vector<double>(count(), 0.0));
-  for (auto& sure : sure_) sure.assign(stages, false);
+  for (auto& sent : always_sent_) sent.assign(stages, false);
   allowed_.assign(stages, std::vector<char>(count(), 1));
   cost_.assign(stages, std::vector<double>(count(), 0.0));
   best_ = rest_ = cost_;
@@ -238,22 +238,22 @@ void CutBound::each_position(std::size_t i, const Visit& visit) const {
   }
 }
 
-bool CutBound::all_links_sure() const {
-  bool sure = true;
-  for (std::size_t i = 1; i < stages_ && sure; ++i)
+bool CutBound::always_linked() const {
+  bool linked = true;
+  for (std::size_t i = 1; i < stages_ && linked; ++i)
     each_position(i, [&](std::int32_t q, std::int32_t begin, std::int32_t end) {
-      sure = sure && (begin < 0 || costs_.surely_linked(i, q, begin, end));
+      linked = linked && (begin < 0 || costs_.always_linked(i, q, begin, end));
     });
-  return sure;
+  return linked;
 }
 
-std::vector<CutCosts::Waits> CutBound::sure_waits() const {
+std::vector<CutCosts::Waits> CutBound::common_waits() const {
   std::vector<CutCosts::Waits> found(stages_, {true, true});
   for (std::size_t i = 1; i < stages_; ++i) {
     if (linked_only_ && costs_.crosses_ranks(i)) continue;
     each_position(i, [&](std::int32_t q, std::int32_t begin, std::int32_t end) {
       if (begin < 0) return;
-      const CutCosts::Waits waits = costs_.sure_waits(q, begin, end);
+      const CutCosts::Waits waits = costs_.common_waits(q, begin, end);
       found[i].forward &= waits.forward, found[i].backward &= waits.backward;
     });
   }
@@ -262,11 +262,11 @@ std::vector<CutCosts::Waits> CutBound::sure_waits() const {
 
 void CutBound::refresh_latencies() {
   for (std::size_t i = 1; i < stages_; ++i) {
-    sure_[0][i] = sure_[1][i] = true;
+    always_sent_[0][i] = always_sent_[1][i] = true;
     work_ += 100.0 * (region_.last[i] - region_.first[i] + 1);
     each_position(i, [&](std::int32_t q, std::int32_t begin, std::int32_t end) {
       CutCosts::Latency latency{0, 0};
-      if (begin >= 0) latency = costs_.sure_latency(i, q, begin, end);
+      if (begin >= 0) latency = costs_.least_latency(i, q, begin, end);
       if (linked_only_) {
         const CutCosts::Latency linked =
             costs_.linked_latency(i, q, region_.first[i - 1], region_.last[i + 1]);
@@ -276,8 +276,8 @@ void CutBound::refresh_latencies() {
       }
       latency_[0][i][at(q)] = latency.forward;
       latency_[1][i][at(q)] = latency.backward;
-      if (latency.forward == Program::kNever) sure_[0][i] = false;
-      if (latency.backward == Program::kNever) sure_[1][i] = false;
+      if (latency.forward == Program::kNever) always_sent_[0][i] = false;
+      if (latency.backward == Program::kNever) always_sent_[1][i] = false;
     });
   }
 }

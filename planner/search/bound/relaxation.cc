@@ -74,12 +74,13 @@ void Relaxation::linearise() {
   double sum = 0;
   for (std::size_t i = 1; i < stages_; ++i) {
     sum += master_.loads()[i - 1];
-    auto near = std::ranges::lower_bound(load, sum);
-    if (near != load.begin() && (near == load.end() || *near - sum > sum - *(near - 1))) --near;
-    cuts[i] =
-        std::clamp(static_cast<std::int32_t>(near - load.begin()), region.first[i], region.last[i]);
+    auto nearest = std::ranges::lower_bound(load, sum);
+    if (nearest != load.begin() && (nearest == load.end() || *nearest - sum > sum - *(nearest - 1)))
+      --nearest;
+    cuts[i] = std::clamp(static_cast<std::int32_t>(nearest - load.begin()), region.first[i],
+                         region.last[i]);
     cuts[i] = std::max(cuts[i], cuts[i - 1] + 1);
-    latency_[i] = cut_bound_.sure_at(i, std::min(cuts[i], region.last[i]));
+    latency_[i] = cut_bound_.latency_at(i, std::min(cuts[i], region.last[i]));
   }
   for (std::size_t s = 0; s < stages_; ++s) {
     const auto begin = static_cast<std::size_t>(std::min(cuts[s], model.last()));
@@ -200,9 +201,9 @@ std::optional<std::size_t> Relaxation::price_row(double tolerance) {
     fractional_[program.work(Work::Optimizer, s)] += costs.step_overhead(s);
     const bool boundary = s > 0;
     fractional_[program.forward_latency(s)] =
-        boundary && !cut_bound_.sure_forward(s) ? Program::kNever : latency_[s].forward;
+        boundary && !cut_bound_.always_forward(s) ? Program::kNever : latency_[s].forward;
     fractional_[program.backward_latency(s)] =
-        boundary && !cut_bound_.sure_backward(s) ? Program::kNever : latency_[s].backward;
+        boundary && !cut_bound_.always_backward(s) ? Program::kNever : latency_[s].backward;
   }
   work_ += 5.0 * static_cast<double>(program.compute_nodes());
   program.complete(fractional_.data(), 1);
@@ -256,8 +257,8 @@ void Relaxation::weigh_despite(double more) {
 /// Every transfer on the path exists for all cuts of the root.
 bool Relaxation::always_exists(const PathCounts<std::int32_t>& path) const {
   for (std::size_t i = 1; i < stages_; ++i)
-    if ((path.forward[i] > 0 && !cut_bound_.sure_forward(i)) ||
-        (path.backward[i] > 0 && !cut_bound_.sure_backward(i)))
+    if ((path.forward[i] > 0 && !cut_bound_.always_forward(i)) ||
+        (path.backward[i] > 0 && !cut_bound_.always_backward(i)))
       return false;
   return true;
 }

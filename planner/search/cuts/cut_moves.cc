@@ -12,12 +12,12 @@ bool in_order(const Cuts& cuts) {
 }
 
 /// The position whose sum is nearest, looked for from `at` on; of two as near the first.
-std::int32_t nearest(const std::vector<double>& sums, double sum, std::int32_t at) {
-  auto near = sums.begin() + at;
-  while (near != sums.begin() && *(near - 1) >= sum) --near;
-  while (near != sums.end() - 1 && *near < sum) ++near;
-  if (near != sums.begin() && *near - sum >= sum - *(near - 1)) --near;
-  return static_cast<std::int32_t>(near - sums.begin());
+std::int32_t nearest_position(const std::vector<double>& sums, double sum, std::int32_t at) {
+  auto nearest = sums.begin() + at;
+  while (nearest != sums.begin() && *(nearest - 1) >= sum) --nearest;
+  while (nearest != sums.end() - 1 && *nearest < sum) ++nearest;
+  if (nearest != sums.begin() && *nearest - sum >= sum - *(nearest - 1)) --nearest;
+  return static_cast<std::int32_t>(nearest - sums.begin());
 }
 
 }  // namespace
@@ -59,7 +59,9 @@ void CutMoves::shift(Cuts& cuts, Row row, Random& random) const {
   const std::int32_t to = std::clamp(cuts[lead] + random.step(16), 0, last);
   const double by = between(sums, 0, to) - between(sums, 0, cuts[lead]);
   for (std::size_t i = row.first; i <= row.last; ++i)
-    cuts[i] = i == lead ? to : nearest(sums, sums[static_cast<std::size_t>(cuts[i])] + by, cuts[i]);
+    cuts[i] = i == lead
+                  ? to
+                  : nearest_position(sums, sums[static_cast<std::size_t>(cuts[i])] + by, cuts[i]);
 }
 
 }  // namespace pfeife

@@ -31,13 +31,14 @@ std::optional<Partition> min_max_partition(const Layers& layers, std::size_t sta
       // What the guess reaches is enough: no load need be asked for where the rest has more.
       double enough = kNever;
       if (guess > i)
-        if (const std::optional<double> own = load(s, i, guess))
-          enough = std::max(*own, next[guess]);
+        if (const std::optional<double> stage_load = load(s, i, guess))
+          enough = std::max(*stage_load, next[guess]);
       for (auto end = std::upper_bound(ends.begin(), ends.end(), i); end != ends.end(); ++end) {
         if (next[*end] > enough || next[*end] >= best[i]) continue;
-        const std::optional<double> own = load(s, i, *end);
-        if (!own || *own > enough || *own >= best[i]) break;  // loads only grow from here
-        best[i] = std::max(*own, next[*end]), choice[s][i] = *end;
+        const std::optional<double> stage_load = load(s, i, *end);
+        if (!stage_load || *stage_load > enough || *stage_load >= best[i])
+          break;  // loads only grow from here
+        best[i] = std::max(*stage_load, next[*end]), choice[s][i] = *end;
       }
       if (best[i] < kNever) guess = choice[s][i];
     }

@@ -31,11 +31,11 @@ static std::vector<LiveMoment> moments_of_stage(const std::vector<LiveMoment>& m
   };
   std::vector<LiveMoment> found;
   for (const LiveMoment& moment : moments) {
-    LiveMoment own{{moment.saved[local]}, {moment.weight_saved[local]}};
-    if (moment.running == static_cast<std::int32_t>(local)) own.running = 0, own.op = moment.op;
-    if (std::ranges::any_of(found, [&](const LiveMoment& f) { return covers(f, own); })) continue;
-    std::erase_if(found, [&](const LiveMoment& f) { return covers(own, f); });
-    found.push_back(std::move(own));
+    LiveMoment alone{{moment.saved[local]}, {moment.weight_saved[local]}};
+    if (moment.running == static_cast<std::int32_t>(local)) alone.running = 0, alone.op = moment.op;
+    if (std::ranges::any_of(found, [&](const LiveMoment& f) { return covers(f, alone); })) continue;
+    std::erase_if(found, [&](const LiveMoment& f) { return covers(alone, f); });
+    found.push_back(std::move(alone));
   }
   return found;
 }

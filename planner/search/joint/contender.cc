@@ -49,7 +49,7 @@ bool linked_only(std::span<const Contender> contenders) {
 CutClass cut_class(std::span<const Contender> contenders,
                    const std::vector<RankId>& rank_of_stage) {
   for (const Contender& c : contenders)
-    if (c.proof && c.proof->links_sure() &&
+    if (c.proof && c.proof->always_linked() &&
         c.candidates->placement().rank_of_stage == rank_of_stage)
       return {.least_load = c.proof->certificate(1).least_load};
   return {.linked = linked_only(contenders)};

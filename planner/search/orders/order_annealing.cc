@@ -65,7 +65,7 @@ class OrderAnnealing {
   }
 
  private:
-  OrderModel model(const Cuts& cuts) const {
+  OrderModel model_of(const Cuts& cuts) const {
     const StageCosts costs = builder_.costs(cuts, recompute_);
     std::vector<Bytes> room = builder_.rooms(costs);
     for (std::size_t r = 0; r < room.size(); ++r) room[r] -= unseen_[r];
@@ -73,35 +73,35 @@ class OrderAnnealing {
   }
   /// The best of these rules for the cuts; those worth more than `limit` are left out.
   void weigh(Ordered& at, std::span<const std::size_t> rules, double limit) const {
-    const OrderModel of = model(at.cuts);
-    OrderClock clock(of);
+    const OrderModel model = model_of(at.cuts);
+    OrderClock clock(model);
     at.score = kInfinite;
     for (const std::size_t rule : rules) {
       const double enough = std::min(limit, at.score);
       const auto order = order_by_rule(
-          of, rule, enough < kTooFull ? static_cast<std::int64_t>(kLate * enough) : kNever);
+          model, rule, enough < kTooFull ? static_cast<std::int64_t>(kLate * enough) : kNever);
       if (!order) continue;
       double over = 0;
-      for (std::size_t r = 0; r < of.ranks; ++r)
-        over +=
-            static_cast<double>(std::max<std::int64_t>(0, most_held(of, *order, r) - of.room[r]));
+      for (std::size_t r = 0; r < model.ranks; ++r)
+        over += static_cast<double>(
+            std::max<std::int64_t>(0, most_held(model, *order, r) - model.room[r]));
       const double score = over > 0 ? kTooFull + over : static_cast<double>(*clock.run(*order));
       if (score < at.score) at.score = score, at.rule = rule;
     }
   }
   /// Judges in full, and learns what of the memory is not seen here.
   bool keep(const Ordered& at) {
-    const OrderModel of = model(at.cuts);
-    const Order order = *order_by_rule(of, at.rule, kNever);
+    const OrderModel model = model_of(at.cuts);
+    const Order order = *order_by_rule(model, at.rule, kNever);
     auto judged = builder_.judged(at.cuts, schedule_of(order));
     if (!judged->best()) {
       const Infeasible& lack = *judged->closest();
       unseen_[lack.rank.index()] += lack.lacking();
       return false;
     }
-    for (std::size_t r = 0; r < of.ranks; ++r)
+    for (std::size_t r = 0; r < model.ranks; ++r)
       unseen_[r] += judged->best()->peak_memory[r] - builder_.problem().memory_limit[r] +
-                    Bytes{of.room[r] - most_held(of, order, r)};
+                    Bytes{model.room[r] - most_held(model, order, r)};
     if (!best_ || judged->best_time() < best_->best_time()) best_ = std::move(judged);
     return true;
   }

@@ -97,8 +97,8 @@ void CutCosts::renew(Known& known, std::size_t i, std::int32_t q, std::int32_t b
   known.narrow = {Program::narrow(known.latency.forward), Program::narrow(known.latency.backward)};
 }
 
-CutCosts::Latency CutCosts::sure_latency(std::size_t i, std::int32_t q, std::int32_t latest_begin,
-                                         std::int32_t earliest_end) const {
+CutCosts::Latency CutCosts::least_latency(std::size_t i, std::int32_t q, std::int32_t latest_begin,
+                                          std::int32_t earliest_end) const {
   BothWays message;
   for (const CutModel::Crossing& c : model_.crossing(q))
     if (c.producer >= latest_begin && c.next < earliest_end)
@@ -106,15 +106,15 @@ CutCosts::Latency CutCosts::sure_latency(std::size_t i, std::int32_t q, std::int
   return latency(i - 1, i, message);
 }
 
-bool CutCosts::surely_linked(std::size_t i, std::int32_t q, std::int32_t latest_begin,
+bool CutCosts::always_linked(std::size_t i, std::int32_t q, std::int32_t latest_begin,
                              std::int32_t earliest_end) const {
   if (!crosses_ranks(i)) return true;
-  const Waits waits = sure_waits(q, latest_begin, earliest_end);
+  const Waits waits = common_waits(q, latest_begin, earliest_end);
   return waits.forward && waits.backward;
 }
 
-CutCosts::Waits CutCosts::sure_waits(std::int32_t q, std::int32_t latest_begin,
-                                     std::int32_t earliest_end) const {
+CutCosts::Waits CutCosts::common_waits(std::int32_t q, std::int32_t latest_begin,
+                                       std::int32_t earliest_end) const {
   Waits waits;
   for (const CutModel::Crossing& c : model_.crossing(q)) {
     if (c.producer < latest_begin || c.next >= earliest_end) continue;

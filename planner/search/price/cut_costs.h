@@ -1,8 +1,8 @@
 // Prices cuts for a Program: the durations of every stage and the latencies between neighbours, in
 // a fraction of a microsecond.
 //
-// A skip transfer never binds if it takes no longer than the chain of stages beside it (it starts at
-// the same event and ends at the same one), so the Program is exact without skips unless price()
+// A skip transfer never binds if it takes no longer than the chain of stages beside it (it starts
+// at the same event and ends at the same one), so the Program is exact without skips unless price()
 // says otherwise.
 #pragma once
 
@@ -44,17 +44,17 @@ class CutCosts {
   struct Latency {
     double forward = Program::kNever, backward = Program::kNever;
   };
-  Latency sure_latency(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
-                       std::int32_t earliest_end) const;
+  Latency least_latency(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
+                        std::int32_t earliest_end) const;
   /// Values and gradients are sent for all such stages, or a rank has both of them.
-  bool surely_linked(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
+  bool always_linked(std::size_t boundary, std::int32_t q, std::int32_t latest_begin,
                      std::int32_t earliest_end) const;
   /// Whether, for all such stages, the one behind q waits for a value of the one before it, and
   /// that one for a gradient: whichever ranks have them.
   struct Waits {
     bool forward = false, backward = false;
   };
-  Waits sure_waits(std::int32_t q, std::int32_t latest_begin, std::int32_t earliest_end) const;
+  Waits common_waits(std::int32_t q, std::int32_t latest_begin, std::int32_t earliest_end) const;
   /// At least the latencies of a boundary at q, however long its stages are (within positions
   /// first..last), if they are linked; kNever where they cannot be.
   Latency linked_latency(std::size_t boundary, std::int32_t q, std::int32_t first,

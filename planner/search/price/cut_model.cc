@@ -121,23 +121,23 @@ void CutModel::sum_memory(MemoryRule rule) {
 /// and W keeps it during I if the first one of both kinds is in the same segment.
 void CutModel::sum_temporary(MemoryRule rule) {
   const bool reference = rule == MemoryRule::Reference;
-  std::vector<PassBytes> own(layers_.size());  // [layer]
+  std::vector<PassBytes> saved(layers_.size());  // [layer]
   for (std::size_t l = 0; l < layers_.size() && !reference; ++l) {
     const Layer& layer = layers_.layers[l];
-    own[l] = {layer.saved, layer.saved, layer.saved - layer.weight_saved, layer.weight_saved};
+    saved[l] = {layer.saved, layer.saved, layer.saved - layer.weight_saved, layer.weight_saved};
   }
   std::set<std::size_t> values;
   for (const LayerStorage& storage : layers_.storages) {
     if (reference) break;
     const auto& weight = storage.weight_savers;
-    if (!weight.empty()) own[weight.front().index()].weight += storage.bytes;
+    if (!weight.empty()) saved[weight.front().index()].weight += storage.bytes;
     if (storage.savers.empty() || (storage.value && !values.insert(*storage.value).second))
       continue;
     const LayerId first = storage.savers.front();
-    own[first.index()].forward += storage.bytes;
-    own[first.index()].backward += storage.bytes;
+    saved[first.index()].forward += storage.bytes;
+    saved[first.index()].backward += storage.bytes;
     if (weight.empty() || segment(weight.front()) != segment(first))
-      own[first.index()].input += storage.bytes;
+      saved[first.index()].input += storage.bytes;
   }
   constexpr std::array kParts{&PassBytes::forward, &PassBytes::backward, &PassBytes::input,
                               &PassBytes::weight};
@@ -151,7 +151,7 @@ void CutModel::sum_temporary(MemoryRule rule) {
       const auto at = static_cast<std::size_t>(segment_[l]);
       double during = number(reference ? layer.temporary.largest() : layer.temporary.*kParts[pass]);
       if (kParts[pass] == &PassBytes::input && !reference) during += number(layer.weight_saved);
-      sum += number(own[l].*kParts[pass]);
+      sum += number(saved[l].*kParts[pass]);
       most[0][at] = std::max(most[0][at], sum + during);
       held[at + 1] = sum;
     }

@@ -57,8 +57,9 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
       });
     for (const LiveMoment& moment : moments_[r]) {
       const auto at = static_cast<std::size_t>(moment.running);
-      auto same = std::ranges::find_if(
-          running_[r], [&](const Running& of) { return of.at == at && of.op == moment.op; });
+      auto same = std::ranges::find_if(running_[r], [&](const Running& other) {
+        return other.at == at && other.op == moment.op;
+      });
       if (same == running_[r].end()) same = running_[r].insert(same, Running{at, moment.op, {}});
       for (std::size_t k = 0; k < moment.saved.size(); ++k)
         same->kept.insert(same->kept.end(), {moment.saved[k], moment.weight_saved[k]});
@@ -160,14 +161,14 @@ double PeakMemo::peak(const LiveMemory& live, const CutModel& model, const Cuts&
       key_.push_back(position);
       hash = (hash ^ static_cast<std::uint32_t>(position)) * kFactor;
     }
-  Rank& of = ranks_[rank];
+  Rank& memo = ranks_[rank];
   const std::size_t at = (hash >> 16) % kKept;
-  const auto known = of.positions.begin() + static_cast<std::ptrdiff_t>(at * key_.size());
+  const auto known = memo.positions.begin() + static_cast<std::ptrdiff_t>(at * key_.size());
   if (!std::equal(key_.begin(), key_.end(), known)) {
-    of.peak[at] = live.peak(model, cuts, rank);
+    memo.peak[at] = live.peak(model, cuts, rank);
     std::ranges::copy(key_, known);
   }
-  return of.peak[at];
+  return memo.peak[at];
 }
 
 }  // namespace pfeife

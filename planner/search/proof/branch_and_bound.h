@@ -56,7 +56,7 @@ class BranchAndBound {
   /// The bound is for cuts whose neighbouring stages are linked (CutBound::linked_only).
   bool linked_only() const { return linked_only_; }
   /// The bound is for cuts whose neighbouring stages are linked because they take that share.
-  bool links_sure() const { return links_sure_; }
+  bool always_linked() const { return always_linked_; }
   /// Cuts near the latest node's loads, to search on from: fast for their memory. May be empty.
   const Cuts& nearest() const { return nearest_; }
   /// What proves `bound`, if bound() is not below it; needs Settings::record.
@@ -128,7 +128,7 @@ class BranchAndBound {
   std::vector<Node> open_;                  // heap
   double target_, least_share_ = 0;
   double closed_bound_;  // smallest bound of nodes that were closed by it
-  bool rooted_ = false, linked_only_ = false, links_sure_ = false;
+  bool rooted_ = false, linked_only_ = false, always_linked_ = false;
   std::uint64_t next_id_ = 0;
   std::size_t handled_ = 0;
   double other_work_ = 0;                               // of mixtures and of parts

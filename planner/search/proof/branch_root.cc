@@ -59,11 +59,11 @@ void BranchAndBound::restrict_class(CutRegion& region) {
   };
   constexpr std::array kShares{0.0, 0.002, 0.005, 0.01, 0.02, 0.05};
   // Larger stages have more links: where those of the largest share are unsure, so are all.
-  const bool none = enter_with(kShares.back()) && !cut_bound_.all_links_sure();
+  const bool none = enter_with(kShares.back()) && !cut_bound_.always_linked();
   for (std::size_t k = 0; !none && k < kShares.size() && enter_with(kShares[k]); ++k) {
     least_share_ = kShares[k];
-    links_sure_ = cut_bound_.all_links_sure();
-    if (links_sure_) return;
+    always_linked_ = cut_bound_.always_linked();
+    if (always_linked_) return;
   }
   region = whole;
   least_share_ = 0;
@@ -73,7 +73,7 @@ void BranchAndBound::restrict_class(CutRegion& region) {
 
 /// Of linked stages: raises the root's bound to what their own paths say.
 void BranchAndBound::bound_stages(Node& root) {
-  if (!linked_only_ && !cut_bound_.all_links_sure()) return;
+  if (!linked_only_ && !cut_bound_.always_linked()) return;
   std::vector<CutCosts::Latency> latency(candidates_.stages());
   for (std::size_t i = 1; i < latency.size(); ++i) latency[i] = cut_bound_.least_latency(i);
   const CutModel& model = candidates_.model();

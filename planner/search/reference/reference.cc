@@ -267,13 +267,13 @@ std::optional<Cuts> reference_cuts(const std::vector<double>& weight,
   Cuts cuts{0};
   double load = 0, parameters = 0;
   for (std::size_t l = 0; l < n && cuts.size() < stages; ++l) {
-    const double own_weight = weight[l + 1] - weight[l];
-    const double own = own_weight + kept[l + 1] - kept[l];
-    if (load + own > mean && parameters > 0) {
+    const double layer_weight = weight[l + 1] - weight[l];
+    const double layer = layer_weight + kept[l + 1] - kept[l];
+    if (load + layer > mean && parameters > 0) {
       cuts.push_back(static_cast<std::int32_t>(l) + 1);
-      load = own, parameters = own_weight;
+      load = layer, parameters = layer_weight;
     } else {
-      load += own, parameters += own_weight;
+      load += layer, parameters += layer_weight;
     }
   }
   if (cuts.size() < stages) return std::nullopt;
