@@ -180,7 +180,9 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
   // The history is of one problem, the bound of all.
   for (SearchStep& step : result.outcome.history)
     if (step.bound) step.bound = std::min(*step.bound, bound.time);
-  bound.uncertified = uncertified_text(sizes, orders, devices_open, recomputes_more);
+  if (const std::string open_too = uncertified_text(sizes, orders, devices_open, recomputes_more);
+      !open_too.empty())
+    bound.uncertified += (bound.uncertified.empty() ? "" : "; ") + open_too;
   return result;
 }
 

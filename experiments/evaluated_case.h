@@ -24,6 +24,8 @@ struct SearchFindings {
   std::vector<PlannedSchedule> known;
   Recompute recompute = Recompute::None;  ///< SearchOutcome::recompute
   std::optional<Bound> bound;
+  std::string bound_covers;      ///< what it holds for, in words
+  bool orders_left_out = false;  ///< SearchOutcome::orders_left_out
   /// Proves the bound, or what of it is of the plan's own problem; may be empty.
   std::shared_ptr<const Certificate> certificate;
   std::size_t candidates = 0;  ///< evaluated

@@ -2,27 +2,12 @@
 
 #include "experiments/measure.h"
 #include "experiments/source_digest.h"
-#include "planner/cost/grouping.h"
-#include "planner/cost/linear_order.h"
-#include "planner/cost/roofline.h"
+#include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/digest.h"
-#include "planner/io/model/layer_table.h"
-#include "planner/io/model/pipedream_profile.h"
-#include "planner/io/model/piper_profile.h"
-#include "planner/io/model/profile_file.h"
-#include "planner/io/model/pt2_reader.h"
-#include "planner/ir/node_order.h"
 
 namespace pfeife {
 namespace {
-
-Profile measured_profile(const CaseConfig& config, const Graph& graph, const Training& training,
-                         const DeviceKind& kind) {
-  Profile profile = read_profile(config.profile->path, graph);
-  check_profile(profile, config.profile->path, training, kind.name);
-  return profile;
-}
 
 /// Where the order is to be found, one is as good as another to begin with.
 std::string order_of(const CaseConfig& config) {
@@ -45,45 +30,6 @@ const Cluster& Inputs::cluster(const InputFile& file) {
   return clusters_.emplace(key, read_cluster(file.path, file.replaced)).first->second;
 }
 
-Layers Inputs::read_archive(const CaseConfig& config) {
-  Graph graph = read_pt2(config.model.file.path, config.microbatch_size);
-  std::vector<NodeId> node_order;
-  const std::string order = order_of(config);
-  if (order != "captured") {
-    node_order = linear_order(graph, order);
-    graph = reordered(graph, node_order);
-  }
-  const Training training{config.precision, config.optimizer, graph.microbatch_size};
-  const FactsByPrecision facts(graph);
-  std::vector<Profile> profiles;
-  for (const DeviceKind& kind : cluster(config.cluster).kinds)
-    profiles.push_back(config.profile ? measured_profile(config, graph, training, kind)
-                                      : roofline_profile(facts, kind, training));
-  Layers layers = layers_from_graph(facts, profiles);
-  layers.order = order;
-  layers.node_order = std::move(node_order);
-  return layers;
-}
-
-Layers Inputs::read_model(const CaseConfig& config) {
-  const ModelInput& model = config.model;
-  const Training training{config.precision, config.optimizer, config.microbatch_size.value_or(1)};
-  const ImportOptions options{.device_kinds = cluster(config.cluster).kinds.size(),
-                              .training = training};
-  switch (model.format) {
-    case ModelFormat::Pt2:
-      return read_archive(config);
-    case ModelFormat::Table:
-      return read_layer_table(
-          model.file.path, model.skips ? std::optional(model.skips->path) : std::nullopt, options);
-    case ModelFormat::PipeDream:
-      return read_pipedream_profile(model.file.path, options);
-    case ModelFormat::Piper:
-      return read_piper_profile(model.file.path, model.time_unit, options);
-  }
-  return {};
-}
-
 const Layers& Inputs::layers(const CaseConfig& config) {
   std::string key = config.model.file.path.string() + "\n" + to_string(config.model.format) + "\n" +
                     key_of(config.cluster) + "\n" + to_string(config.precision) + "\n" +
@@ -94,7 +40,14 @@ const Layers& Inputs::layers(const CaseConfig& config) {
   if (config.profile) key += "\n" + config.profile->path.string();
   const auto found = models_.find(key);
   if (found != models_.end()) return found->second;
-  return models_.emplace(key, read_model(config)).first->second;
+  const ModelInput& model = config.model;
+  const auto path = [](const std::optional<InputFile>& file) {
+    return file ? std::optional(file->path) : std::nullopt;
+  };
+  const ModelFiles files{model.file.path,   model.format,         model.time_unit,
+                         path(model.skips), path(config.profile), order_of(config),
+                         config.precision,  config.optimizer,     config.microbatch_size};
+  return models_.emplace(key, read_layers(files, cluster(config.cluster))).first->second;
 }
 
 const Layers* Inputs::other_layers(const CaseConfig& config) {

@@ -30,8 +30,6 @@ class Inputs {
   std::string digest(const CaseConfig& config);
 
  private:
-  Layers read_archive(const CaseConfig& config);
-  Layers read_model(const CaseConfig& config);
   const std::string& file_digest(const std::filesystem::path& file);
 
   std::mutex other_sizes_;                   // of layers_of

@@ -8,6 +8,7 @@
 #include "experiments/table.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/atomic_file.h"
+#include "planner/io/files/digest.h"
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
@@ -132,6 +133,24 @@ std::vector<Trace> traces_of(const Evaluation& plan) {
   return traces;
 }
 
+/// The files that the plan's costs are made of; `cluster` = where the cluster's text lies.
+PlanFiles files_of(const CaseConfig& config, const std::filesystem::path& cluster,
+                   const std::filesystem::path& folder) {
+  const auto from_folder = [&](const std::filesystem::path& file) {
+    return std::filesystem::proximate(file, folder).generic_string();
+  };
+  PlanFiles files{.model = from_folder(config.model.file.path),
+                  .cluster = from_folder(cluster),
+                  .format = config.model.format,
+                  .time_unit = config.model.time_unit};
+  if (config.model.skips) files.skips = from_folder(config.model.skips->path);
+  if (config.profile) {
+    files.profile = from_folder(config.profile->path);
+    files.profile_digest = sha256_file(config.profile->path);
+  }
+  return files;
+}
+
 /// What torch.distributed.pipelining needs to run the plan, or why it cannot.
 void write_for_torch(const std::filesystem::path& folder, const Evaluation& plan) {
   const char* const name = "schedule_torch.csv";
@@ -182,7 +201,8 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   record.plans.front().row.candidates = evaluated.search.candidates;
   if (evaluated.search.bound && chosen.possible()) {
     add_bound(*evaluated.search.bound, record.plans.front().row);
-    record.bound_covers = evaluated.search.bound->covers;
+    record.bound_covers = evaluated.search.bound_covers;
+    record.orders_left_out = evaluated.search.orders_left_out;
     if (const std::string& other = evaluated.search.bound->uncertified; !other.empty())
       record.bound_covers += "; besides, without a certificate, " + other;
   }
@@ -209,16 +229,19 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
   for (const Evaluation* plan : kept_plans(evaluated)) names.push_back(plan->name);
   const auto& input = evaluated.config->plan.file;
   remove_old_plans(folder, names, input ? input->path : "");
-  for (const Evaluation* plan : kept_plans(evaluated)) {
+  const InputFile& cluster = evaluated.config->cluster;
+  const std::filesystem::path replaced = folder / "cluster.yaml";
+  if (cluster.replaced.empty())
+    std::filesystem::remove(replaced);
+  else
+    write_file(replaced, cluster_text(cluster.path, cluster.replaced));
+  for (Evaluation* plan : kept_plans(evaluated)) {
+    plan->plan.files = files_of(
+        *evaluated.config, cluster.replaced.empty() ? cluster.path : replaced, folder / plan->name);
     write_plan(folder / plan->name, plan->plan);
     write_file(folder / plan->name / "stages.csv", stages_text(plan->costs, plan->plan.placement));
     write_for_torch(folder / plan->name, *plan);
   }
-  const InputFile& cluster = evaluated.config->cluster;
-  if (cluster.replaced.empty())
-    std::filesystem::remove(folder / "cluster.yaml");
-  else
-    write_file(folder / "cluster.yaml", cluster_text(cluster.path, cluster.replaced));
   const std::filesystem::path proof = folder / kPlanned / "certificate.txt";
   if (const auto& certificate = evaluated.search.certificate)
     write_file(proof, certificate_text(*certificate));

@@ -234,6 +234,8 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   plans.search.rejected = std::move(outcome.rejected);
   plans.search.history = std::move(outcome.history);
   plans.search.bound = std::move(outcome.bound);
+  plans.search.bound_covers = std::move(outcome.bound_covers);
+  plans.search.orders_left_out = outcome.orders_left_out;
   plans.search.certificate = std::move(outcome.certificate);
   plans.search.candidates = outcome.candidates;
   return settled;

@@ -55,15 +55,6 @@ std::string wrapped(const std::string& words, std::string line = "   ") {
   return text + line + "\n";
 }
 
-/// Whether an order that is built for the costs may be faster although the bound is reached: of
-/// this problem, or of the others if several were open (joint_outcome.cc, add_any_order).
-bool leaves_orders_out(const CaseRecord& record) {
-  const auto says = [&](const char* words) {
-    return record.bound_covers.find(words) != std::string::npos;
-  };
-  return says("; not ") || (record.alternatives.size() > 1 && says("; nor "));
-}
-
 /// How far the plan is from its bound, and what that covers; `above`: the class said last.
 std::string bound_line(const CaseRecord& record, std::string& above) {
   const ResultRow& row = record.plans.front().row;
@@ -72,7 +63,7 @@ std::string bound_line(const CaseRecord& record, std::string& above) {
       "bound {} ms (gap ", milliseconds_text(bound_in_tables(*row.lower_bound, row.estimate)));
   if (row.simulate_gap) text += gap_text(*row.simulate_gap) + " % simulated, ";
   text += gap_text(*row.gap) + " % estimated";
-  if (*row.gap == 0 && !leaves_orders_out(record)) text += ": optimal";
+  if (*row.gap == 0 && !record.orders_left_out) text += ": optimal";
   text += record.bound_covers == above ? ") of the same class" : ") of " + record.bound_covers;
   above = record.bound_covers;
   return wrapped(text);

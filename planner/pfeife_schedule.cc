@@ -12,8 +12,6 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
 #include "planner/io/files/text_file.h"
-#include "planner/io/plan/certificate_file.h"
-#include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
 #include "planner/ir/run_main.h"
@@ -281,41 +279,17 @@ int run_certify(const Arguments& arguments) {
   Options options(
       "certify [PLAN.yaml|FOLDER|CERTIFICATE.txt]",
       "Checks a proof anew, sharing no code with the search. Of a plan (or its folder): the "
-      "certificate "
-      "beside it, and that it\nspeaks of this plan. Exit code 2 if it is refused, 4 if it proves "
-      "less than the plan says.");
+      "certificate beside it, that it\nspeaks of this plan, and that the costs are those of the "
+      "files that the plan names. Exit code 2 if it is refused,\n4 if it proves less than the plan "
+      "says or the costs cannot be computed from the files.");
   if (!options.read(arguments, "file")) return kFine;
   if (!options.has("file"))
     throw ConfigError({}, "certify needs a file: plan.yaml or certificate.txt");
-  std::filesystem::path file = options.text("file");
-  if (!std::filesystem::exists(file)) throw ConfigError({file.string()}, "there is no such file");
-  if (std::filesystem::is_directory(file)) {
-    // Where nothing fits there is a proof and no plan.
-    const bool planned = std::filesystem::exists(file / "plan.yaml");
-    file /= planned ? "plan.yaml" : "certificate.txt";
-    if (!planned && !std::filesystem::exists(file))
-      throw ConfigError({file.parent_path().string()},
-                        "there is neither a plan.yaml nor a certificate.txt");
-  }
-  const bool of_plan = file.extension() == ".yaml";
-  const std::filesystem::path proof = of_plan ? file.parent_path() / "certificate.txt" : file;
-  if (of_plan && !std::filesystem::exists(proof))
-    throw ConfigError({proof.string()},
-                      "is not there: none is written for baselines, given plans or schedules, for "
-                      "the reference search, and "
-                      "where nothing that can be checked is known of some schedule");
-  const Certificate certificate = read_certificate(proof);
-  std::optional<Plan> plan;
-  if (of_plan) {
-    plan = read_plan(file);
-    if (const std::string reason = disagreement(certificate, *plan); !reason.empty())
-      throw ConfigError({proof.string()}, "the certificate is not of this plan: " + reason);
-  }
-  const Verdict verdict = certify(certificate, std::thread::hardware_concurrency());
-  if (!verdict.refusal.empty())
-    throw ConfigError({proof.string()}, "the certificate is refused: " + verdict.refusal);
-  std::cout << summary(certificate, verdict, plan ? &*plan : nullptr) << "\n";
-  return plan && !unproven(certificate, *plan).empty() ? kFailed : kFine;
+  const Judged judged =
+      certify_files(options.text("file"), std::thread::hardware_concurrency(),
+                    [](const std::string& said) { std::cerr << said << "\n"; });
+  std::cout << judged.text << "\n";
+  return judged.proven ? kFine : kFailed;
 }
 
 struct Verb {

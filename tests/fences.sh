@@ -43,8 +43,9 @@ own_headers_of() {
     planner/io/*) echo '^"planner/(ir|io)/' ;;
     planner/schedules/*) echo '^"planner/(ir|schedules)/' ;;
     planner/cost/*) echo '^"planner/(ir|cost)/' ;;
+    planner/inputs/*) echo '^"planner/(ir|io|cost|inputs)/' ;;
     planner/search/*) echo '^"planner/(ir|schedules|cost|search)/' ;;
-    planner/schedule_tool/*) echo '^"planner/(ir|io|cost|schedules|schedule_tool)/' ;;  # judges what the search says
+    planner/schedule_tool/*) echo '^"planner/(ir|io|cost|inputs|schedules|schedule_tool)/' ;;  # judges what the search says
     planner/pfeife_schedule.cc) echo '^"(planner|plots)/' ;;  # a main: it wires
     sim/*) echo '^"(sim|planner/ir|planner/io)/' ;;
     runtime/*) echo '^"(runtime|planner/ir|planner/io)/' ;;

@@ -15,7 +15,7 @@ function(digest_of name)
 endfunction()
 
 # What only draws, judges or shows is left out.
-digest_of(planning planner/ir planner/io planner/cost planner/schedules planner/search sim experiments)
+digest_of(planning planner/ir planner/io planner/cost planner/inputs planner/schedules planner/search sim experiments)
 digest_of(runtime runtime)
 file(WRITE ${OUT}.new "#include \"experiments/source_digest.h\"
 namespace pfeife {

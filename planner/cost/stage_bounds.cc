@@ -8,8 +8,10 @@ namespace {
 constexpr std::int64_t kMost = std::int64_t{1} << 53;  // sums stop here: a difference is then less
 }
 
-StageBounds::StageBounds(const Layers& layers, const Cluster& cluster, Recompute recompute)
-    : cluster_(&cluster), sums_(std::make_shared<const Sums>(layers, cluster, recompute)) {}
+StageBounds::StageBounds(const Layers& layers, const Cluster& cluster, Recompute recompute,
+                         bool temporaries)
+    : cluster_(&cluster),
+      sums_(std::make_shared<const Sums>(layers, cluster, recompute, temporaries)) {}
 
 StageBounds StageBounds::of(const Placement& placement) const {
   StageBounds same = *this;
@@ -17,13 +19,14 @@ StageBounds StageBounds::of(const Placement& placement) const {
   return same;
 }
 
-StageBounds::Sums::Sums(const Layers& layers, const Cluster& cluster, Recompute recompute) {
+StageBounds::Sums::Sums(const Layers& layers, const Cluster& cluster, Recompute recompute,
+                        bool temporaries) {
   for (std::size_t l = 0; l < layers.size(); ++l) {
     segment.push_back(last());
     if (l + 1 == layers.size() || layers.layers[l].no_cut_after.empty()) layer.push_back(l + 1);
   }
   for (std::size_t kind = 0; kind < cluster.kinds.size(); ++kind) add_kind(layers, kind, recompute);
-  find_temporaries(layers);
+  if (temporaries) find_temporaries(layers);
   find_crossings(layers);
 }
 

@@ -34,8 +34,10 @@ class StageBounds {
   };
 
   /// Keeps references to layers and cluster. `Full`: every I begins with F again; what of it stays
-  /// away from memory is for the caller to say. Before of(), nothing may be asked about stages.
-  StageBounds(const Layers& layers, const Cluster& cluster, Recompute recompute = Recompute::None);
+  /// away from memory is for the caller to say. Before of(), nothing may be asked about stages, and
+  /// without `temporaries` nothing about these, which take 32 bytes a pair of positions.
+  StageBounds(const Layers& layers, const Cluster& cluster, Recompute recompute = Recompute::None,
+              bool temporaries = true);
   /// Of the stages of a placement, to which it keeps a reference; nothing is summed again.
   StageBounds of(const Placement& placement) const;
 
@@ -78,7 +80,7 @@ class StageBounds {
   };
   /// What does not depend on the placement.
   struct Sums {
-    Sums(const Layers& layers, const Cluster& cluster, Recompute recompute);
+    Sums(const Layers& layers, const Cluster& cluster, Recompute recompute, bool temporaries);
     void add_kind(const Layers& layers, std::size_t kind, Recompute recompute);
     void find_temporaries(const Layers& layers);
     void find_crossings(const Layers& layers);

@@ -57,6 +57,7 @@ struct CaseRecord {
   std::vector<Alternative> alternatives;  ///< of what the case leaves open; the chosen one first
   std::vector<TriedChange> tried;         ///< if nothing fits: what would help, and what would not
   std::string bound_covers;               ///< what the lower bound holds for; "" = none
+  bool orders_left_out = false;           ///< orders built for the costs may be below the bound
   friend bool operator==(const CaseRecord&, const CaseRecord&) = default;
 };
 

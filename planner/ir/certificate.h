@@ -90,4 +90,10 @@ struct Certificate {
   friend bool operator==(const Certificate&, const Certificate&) = default;
 };
 
+/// The problem of a certificate, yet without bound and proofs. Leaves out what no proof needs:
+/// names, why there is no cut, devices of no rank, what is allowed for beside the costs of stages.
+Certificate certified_problem(const Layers& layers, const Cluster& cluster,
+                              const std::vector<DeviceId>& device_of_rank,
+                              const std::vector<Bytes>& memory_limit, Recompute recompute);
+
 }  // namespace pfeife

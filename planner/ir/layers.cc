@@ -1,5 +1,7 @@
 #include "planner/ir/layers.h"
 
+#include <algorithm>
+
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -19,6 +21,13 @@ std::string illegal_because(const Layers& layers, const Partition& partition) {
                         "') is not allowed: ", layer.no_cut_after);
   }
   return "";
+}
+
+Layers cut_only_at(const Partition& cuts, Layers layers) {
+  for (std::size_t l = 0; l < layers.size(); ++l)
+    if (std::ranges::find(cuts.cuts, static_cast<std::int32_t>(l)) == cuts.cuts.end())
+      layers.layers[l].no_cut_after = "cuts are given";
+  return layers;
 }
 
 }  // namespace pfeife

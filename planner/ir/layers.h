@@ -121,4 +121,7 @@ struct Partition {
 /// pair. "" = it is.
 std::string illegal_because(const Layers& layers, const Partition& partition);
 
+/// The layers with no legal cuts but these: what is said of all legal cuts is then said of these.
+Layers cut_only_at(const Partition& cuts, Layers layers);
+
 }  // namespace pfeife

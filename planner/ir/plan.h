@@ -10,6 +10,7 @@
 
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
+#include "planner/ir/model_format.h"
 #include "planner/ir/schedule.h"
 
 namespace pfeife {
@@ -21,18 +22,36 @@ enum class Recompute : std::uint8_t {
   Choose,  ///< each stage for itself, where memory needs it
 };
 
-/// A lower bound on the estimate, and what it holds for.
+/// A lower bound on the estimate, and the plans that it holds for: all that fit, of these schedules
+/// and cuts, in the order of the plan's layers and on its devices.
 struct Bound {
   Nanoseconds time{0};
-  /// The problem of the plan, in words: cuts, schedules, placement. Its certificate is of that.
-  std::string covers;
+  /// The plan's own cuts alone; else all that the model allows.
+  bool given_cuts = false;
+  /// Of those, cuts alone whose stages all take at least this share of the mean time for F and B of
+  /// a microbatch, each on its own device.
+  double least_share = 0;
+  /// And alone those whose neighbouring stages, if on different ranks, send values and get
+  /// gradients back.
+  bool linked = false;
+  Recompute recompute = Recompute::None;  ///< what plans may choose to recompute
+  /// Of a schedule that is built for costs: every order of its stages.
+  std::vector<ScheduleSpec> schedules = {};
+  std::vector<Bytes> memory_limit = {};  ///< [rank] that plans must keep to
   /// Other problems that were open and that `time` holds for as well, in words ("the other
   /// microbatch sizes of the global batch: 1, 2, 4"). They have no certificate. "" = none.
   std::string uncertified = {};
-  /// The schedules whose cuts it covers. Of one that is built for costs: every order of its stages.
-  std::vector<ScheduleSpec> schedules = {};
-  std::vector<Bytes> memory_limit = {};  ///< [rank] that plans must keep to
   friend bool operator==(const Bound&, const Bound&) = default;
+};
+
+/// The files that the costs of a plan are made of, by their paths from the plan's folder.
+struct PlanFiles {
+  std::string model, cluster;
+  ModelFormat format = ModelFormat::Pt2;
+  Nanoseconds time_unit{0};             ///< of a Piper profile
+  std::string skips;                    ///< of a layer table; "" = none
+  std::string profile, profile_digest;  ///< of an archive; "" = none, times by the roofline
+  friend bool operator==(const PlanFiles&, const PlanFiles&) = default;
 };
 
 struct Plan {
@@ -56,6 +75,7 @@ struct Plan {
   Nanoseconds estimate{0};         ///< predicted step
   std::vector<Bytes> peak_memory;  ///< [rank] predicted
   std::optional<Bound> bound;
+  std::optional<PlanFiles> files;
   std::map<std::string, std::string> found;  ///< how: versions, seed, candidates
 
   friend bool operator==(const Plan&, const Plan&) = default;

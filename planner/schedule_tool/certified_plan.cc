@@ -1,30 +1,17 @@
 // Whether a plan is one that a certificate speaks of, and all that its bound covers is proven.
 #include <algorithm>
-#include <cstdlib>
+#include <cmath>
 
 #include "planner/cost/evaluate.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/ir/error.h"
+#include "planner/ir/lower.h"
 #include "planner/ir/validate.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife::tool {
 namespace {
-
-/// The cuts that a bound says it is of (Bound::covers).
-struct CoveredCuts {
-  bool given = false, linked = false;
-  double least_share = 0;  ///< of the mean load, that a stage has at least
-
-  explicit CoveredCuts(const std::string& covers)
-      : given(covers.starts_with("the given cuts of ")),
-        linked(covers.find(", each stage linked to the next ") != std::string::npos) {
-    const std::string words = " with at least ";
-    if (const std::size_t at = covers.find(words); at != std::string::npos)
-      least_share = std::strtod(covers.c_str() + at + words.size(), nullptr) / 100;
-  }
-};
 
 /// ns of F and B of a microbatch on the device of a rank, all layers together.
 double all_load(const Certificate& c, RankId rank) {
@@ -39,20 +26,14 @@ double all_load(const Certificate& c, RankId rank) {
 }
 
 /// Which cuts of the plan's bound the certificate leaves out; "" = none.
-std::string left_out(const Certificate& c, const Plan& plan) {
-  const CoveredCuts covered(plan.bound->covers);
-  std::vector<std::int32_t> legal;
-  for (std::size_t l = 0; l + 1 < c.layers.size(); ++l)
-    if (c.layers.layers[l].no_cut_after.empty()) legal.push_back(static_cast<std::int32_t>(l));
-  if (!covered.given && legal == plan.partition.cuts && legal.size() + 1 < c.layers.size())
-    return "other cuts than the plan's own, which are the only legal ones of the certificate";
+std::string left_out(const Certificate& c, const Bound& bound) {
   for (const CertifiedProof& proof : c.proofs) {
-    if (proof.linked && !covered.linked) return "stages that are not linked to the next";
+    if (proof.linked && !bound.linked) return "stages that are not linked to the next";
     if (refusal(proof.spec)) continue;
     const std::vector<RankId> ranks = placement_for(proof.spec).rank_of_stage;
-    for (std::size_t s = 0; s < proof.least_load.size(); ++s)
-      if (const double share = covered.least_share / static_cast<double>(ranks.size());
-          static_cast<double>(proof.least_load[s]) > share * all_load(c, ranks[s]) + 1)
+    for (std::size_t s = 0; s < std::min(proof.least_load.size(), ranks.size()); ++s)
+      if (static_cast<double>(proof.least_load[s]) >
+          std::floor(bound.least_share * all_load(c, ranks[s]) / static_cast<double>(ranks.size())))
         return stream_all("stages of smaller loads than ", proof.least_load[s], " ns");
   }
   return "";
@@ -94,10 +75,16 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
   const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});
   if (!wrong.empty()) return "its schedule is wrong: " + wrong.front().message;
   const EvaluatedPlan found = evaluate_lowered(costs, plan.schedule, placement);
+  if (!family(plan.spec.family).built_for_costs &&
+      plan.schedule != lower(generate(plan.spec), costs, placement))
+    return "its schedule is not " + plan.spec.family;
   if (found.estimate != plan.estimate)
     return stream_all("by its costs the plan takes ", found.estimate.count(), " ns, the plan says ",
                       plan.estimate.count());
-  if (!std::ranges::equal(found.peak_memory, plan.bound->memory_limit, std::ranges::less_equal{}))
+  const auto fits = [&](const std::vector<Bytes>& peak) {
+    return std::ranges::equal(peak, plan.bound->memory_limit, std::ranges::less_equal{});
+  };
+  if (!fits(found.peak_memory) || !fits(plan.peak_memory))
     return "by its costs the plan does not fit";
   if (plan.bound->time > plan.estimate) return "the plan's bound is above its own time";
   return "";
@@ -107,7 +94,7 @@ std::string unproven(const Certificate& c, const Plan& plan) {
   const auto proven = [&](const ScheduleSpec& spec) {
     return !refusal(spec) && std::ranges::any_of(c.proofs, [&](const CertifiedProof& proof) {
       if (!proof.any_order) return proof.spec == spec;
-      return proof.spec.microbatches == spec.microbatches &&
+      return proof.spec.microbatches == spec.microbatches && proof.spec.stages() == spec.stages() &&
              placement_for(proof.spec).rank_of_stage == placement_for(spec).rank_of_stage;
     });
   };
@@ -115,9 +102,11 @@ std::string unproven(const Certificate& c, const Plan& plan) {
   if (missing != plan.bound->schedules.end())
     return stream_all("the plan's bound also covers ", missing->family, " with ",
                       missing->stages_per_rank, " stages a rank, of which nothing is proven");
+  if (c.recompute != plan.bound->recompute && c.recompute != Recompute::Choose)
+    return "the plan's bound also covers plans that recompute other stages";
   if (!std::ranges::equal(plan.bound->memory_limit, c.memory_limit, std::ranges::less_equal{}))
     return "the plan's bound holds up to higher memory limits than are proven";
-  if (const std::string cuts = left_out(c, plan); !cuts.empty())
+  if (const std::string cuts = left_out(c, *plan.bound); !cuts.empty())
     return "the plan's bound also covers " + cuts + ", of which nothing is proven";
   if (plan.bound->time.count() > c.bound)
     return stream_all("the plan's bound is ", plan.bound->time.count() - c.bound,

@@ -292,7 +292,7 @@ Verdict certify(const Certificate& c, std::size_t threads) {
   std::atomic<std::size_t> cuts{0};
   try {
     require(c.bound > 0 && !c.proofs.empty(), "there is nothing to prove");
-    const StageBounds bounds(c.layers, c.cluster, c.recompute);
+    const StageBounds bounds(c.layers, c.cluster, c.recompute, looks_at_memory(c));
     parallel_for(c.proofs.size(), threads, [&](std::size_t p) {
       const CertifiedProof& proof = c.proofs[p];
       require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");

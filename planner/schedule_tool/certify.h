@@ -7,6 +7,8 @@
 // some rank needs more memory than its limit. Why weights prove it: planner/search/bound/README.md.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,20 @@ struct Verdict {
 /// threads: proofs stand on their own.
 Verdict certify(const Certificate& certificate, std::size_t threads = 1);
 
+/// Whether a proof of it looks at memory: certify() then needs the temporaries of all stages.
+bool looks_at_memory(const Certificate& certificate);
+/// About the memory that certify() takes, beside the certificate itself.
+Bytes certify_memory(const Certificate& certificate, std::size_t threads);
+
+/// What the files that a plan names say of it and of its certificate, computed from them anew.
+struct FromFiles {
+  std::string missing;  ///< why nothing could be computed: one is not there, or another one
+  std::string refusal;  ///< what they make otherwise than certificate or plan say; "" = nothing
+};
+/// `folder`: the plan's.
+FromFiles compare_with_files(const Certificate& certificate, const Plan& plan,
+                             const std::filesystem::path& folder);
+
 /// Why the certificate does not speak of this plan: another model, cluster, devices, a schedule
 /// that is not listed, cuts that cost something else, no bound or an absurd one. "" = it does.
 std::string disagreement(const Certificate& certificate, const Plan& plan);
@@ -32,6 +48,17 @@ std::string disagreement(const Certificate& certificate, const Plan& plan);
 /// accepted certificate proves: a later time, a schedule without a proof, a higher memory limit.
 /// "" = nothing.
 std::string unproven(const Certificate& certificate, const Plan& plan);
+
+/// What the verb says.
+struct Judged {
+  std::string text;
+  bool proven = false;  ///< all that the plan says, of costs that were computed from its files
+};
+using Say = std::function<void(const std::string&)>;
+/// Judges a plan.yaml with the certificate.txt beside it, the folder of both, or a certificate.txt
+/// alone; tells `say` beforehand if that takes much memory. Errors: ConfigError, also for what is
+/// refused.
+Judged certify_files(const std::filesystem::path& file, std::size_t threads, const Say& say);
 
 /// What was proven and how much was looked at, in words; of which part of the bound of `plan`
 /// (nullptr = none). Decides nothing.

@@ -18,6 +18,13 @@ std::string bound_text(std::int64_t bound) {
              : "no plan is faster than " + to_string(rounded_down(Nanoseconds{bound}, 4));
 }
 
+/// "within 21.9 to 39.5 GiB a rank"
+std::string limits_text(const std::vector<Bytes>& limits) {
+  if (limits.empty()) return "";
+  const auto [least, most] = std::ranges::minmax(limits);
+  return "within " + (least == most ? "" : to_string(least) + " to ") + to_string(most) + " a rank";
+}
+
 std::string claim_text(const Certificate& certificate, const Verdict& verdict) {
   const bool restricted = std::ranges::any_of(certificate.proofs, [](const CertifiedProof& proof) {
     return std::ranges::any_of(proof.least_load, [](std::int64_t load) { return load > 0; });
@@ -37,7 +44,7 @@ std::string claim_text(const Certificate& certificate, const Verdict& verdict) {
       microbatches_text(spec.microbatches), " on ", spec.ranks,
       spec.ranks == 1 ? " device, " : " devices, ",
       given ? "the only legal cuts of the " : "all legal cuts of the ", certificate.layers.order,
-      " order of ", certificate.layers.size(), " layers",
+      " order of ", certificate.layers.size(), " layers ", limits_text(certificate.memory_limit),
       restricted ? " with at least the loads that it names" : "",
       linked ? ", each stage linked to the next by values and gradients" : "",
       certificate.recompute == Recompute::Full     ? ", every stage recomputed"

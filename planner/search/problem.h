@@ -81,6 +81,9 @@ struct SearchOutcome {
   std::vector<Rejected> rejected;
   std::vector<SearchStep> history;  ///< best time and bound after each step of the search
   std::optional<Bound> bound;       ///< of the estimate of any plan; of the given cuts, if they are
+  std::string bound_covers;         ///< what it holds for, in words
+  /// An order built for its costs may be below the bound, of this problem or another that was open.
+  bool orders_left_out = false;
   Recompute recompute = Recompute::None;  ///< Problem::recompute: what bound and plans are of
   /// Proves the bound, or that nothing fits, to those who do not trust the search. Where the bound
   /// is one that certificates cannot say, it proves less: Certificate::bound. Empty unless asked

@@ -94,7 +94,8 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   both.estimated_spread = Spread{milliseconds{9}, milliseconds{10}, milliseconds{14}};
   both.simulated_spread = Spread{milliseconds{11}, milliseconds{13}, milliseconds{15}};
   EvaluatedCase all = evaluated({both});
-  all.search.bound = Bound{milliseconds{8}, "some cuts"};
+  all.search.bound = Bound{milliseconds{8}};
+  all.search.bound_covers = "some cuts";
   all.search.candidates = 77;
   all.search.seconds = 0.5;
   const CaseRecord record = record_of(all);
@@ -119,9 +120,9 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
 
 TEST_F(Record, NothingIsDividedByNothing) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
-  all.search.bound = Bound{milliseconds{8}, "some cuts"};
+  all.search.bound = Bound{milliseconds{8}};
   EXPECT_FALSE(record_of(all).plans.at(0).row.simulate_gap) << "nothing was simulated";
-  all.search.bound = Bound{milliseconds{0}, "some cuts"};
+  all.search.bound = Bound{milliseconds{0}};
   const ResultRow row = record_of(all).plans.at(0).row;
   EXPECT_EQ(row.lower_bound, milliseconds{0});
   EXPECT_FALSE(row.gap || row.simulate_gap);

@@ -85,7 +85,7 @@ TEST(Alternatives, AreNotRuledOutByBoundsThatKnowNoBuiltOrders) {
       const bool one = problem.schedules.size() == first.schedules.size();
       const bool brief = options.iterations == small().iterations;
       plan.estimate = Nanoseconds{one ? 1000'000'000 : brief ? 1200'000'000 : 900'000'000};
-      outcome.bound = Bound{Nanoseconds{one ? 950'000'000 : 1100'000'000}, ""};
+      outcome.bound = Bound{Nanoseconds{one ? 950'000'000 : 1100'000'000}};
       outcome.plans = {plan};
       return outcome;
     };

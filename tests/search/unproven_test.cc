@@ -19,7 +19,7 @@ struct Claims {
       certificate.proofs.push_back({.spec = {family, 2, 4, 1, {}, {}}});
     certificate.proofs.push_back({.spec = {"looped", 2, 4, 2, 2, {1}}});
     certificate.bound = 100;
-    plan.bound = Bound{Nanoseconds{100}, ""};
+    plan.bound = Bound{Nanoseconds{100}};
     plan.bound->memory_limit = certificate.memory_limit;
     for (const CertifiedProof& proof : certificate.proofs)
       plan.bound->schedules.push_back(proof.spec);
@@ -88,34 +88,43 @@ TEST(Unproven, IsToldWithWhatThePlanSaysIsNotCertified) {
               HasSubstr("\nNOT PROVEN: the plan's bound is 1 ns higher"));
 }
 
+TEST(Unproven, IsEveryChoiceOfRecomputedStagesThatTheProofsLeaveOut) {
+  const auto after = [](Recompute said, Recompute proven) {
+    return unproven_after(
+        [&](Plan& plan, Certificate& c) { plan.bound->recompute = said, c.recompute = proven; });
+  };
+  using enum Recompute;
+  for (const Recompute said : {None, Full, Choose}) {
+    EXPECT_EQ(after(said, said), "");
+    EXPECT_EQ(after(said, Choose), "");
+  }
+  EXPECT_THAT(after(Choose, None), HasSubstr("recompute other stages"));
+  EXPECT_THAT(after(Choose, Full), HasSubstr("recompute other stages"));
+  EXPECT_THAT(after(None, Full), HasSubstr("recompute other stages"));
+  EXPECT_THAT(after(Full, None), HasSubstr("recompute other stages"));
+}
+
 TEST(Unproven, IsEveryCutThatTheProofsLeaveOut) {
-  const auto after = [](const std::string& covers, const auto& change) {
+  const auto after = [](const auto& change) {
     return unproven_after([&](Plan& plan, Certificate& c) {
-      plan.bound->covers = covers;
       c.device_of_rank = {DeviceId{0}, DeviceId{0}}, c.cluster.kind_of_device = {0};
       const Nanoseconds ten{10};
       for (Layer& layer : c.layers.layers) layer.times = {{ten, ten, ten, ten}};
-      change(plan, c);
+      change(*plan.bound, c.proofs);
     });
   };
-  const auto linked = [](Plan&, Certificate& c) { c.proofs[0].linked = true; };
-  EXPECT_THAT(after("all cuts of 3 layers", linked), HasSubstr("not linked"));
-  EXPECT_EQ(after("all cuts of 3 layers, each stage linked to the next by values", linked), "");
+  using Proofs = std::vector<CertifiedProof>;
+  EXPECT_THAT(after([](Bound&, Proofs& p) { p[0].linked = true; }), HasSubstr("not linked"));
+  EXPECT_EQ(after([](Bound& b, Proofs& p) { b.linked = p[0].linked = true; }), "");
   // Two stages of 90 ns have a mean of 45: a twentieth is 2 ns.
-  const auto loads = [&](const std::string& covers, std::int64_t load) {
-    return after(covers, [&](Plan&, Certificate& c) { c.proofs[1].least_load = {0, load}; });
+  const auto loads = [&](double share, std::int64_t load) {
+    return after([&](Bound& b, Proofs& p) { b.least_share = share, p[1].least_load = {0, load}; });
   };
-  const std::string twentieth = "all cuts of 3 layers with at least 5 % of the mean load a stage";
-  EXPECT_EQ(loads("all cuts of 3 layers", 0), "");
-  EXPECT_THAT(loads("all cuts of 3 layers", 2), HasSubstr("smaller loads"));
-  EXPECT_EQ(loads(twentieth, 2), "");
-  EXPECT_THAT(loads(twentieth, 4), HasSubstr("smaller loads"));
-  EXPECT_THAT(loads(twentieth, std::int64_t{1} << 62), HasSubstr("smaller loads"));
-  const auto given = [](Plan& plan, Certificate& c) {
-    c.layers.layers[1].no_cut_after = "no cut", plan.partition.cuts = {0};
-  };
-  EXPECT_EQ(after("the given cuts of 3 layers", given), "");
-  EXPECT_THAT(after("all cuts of 3 layers", given), HasSubstr("the only legal ones"));
+  EXPECT_EQ(loads(0, 0), "");
+  EXPECT_THAT(loads(0, 1), HasSubstr("smaller loads"));
+  EXPECT_EQ(loads(0.05, 2), "");
+  EXPECT_THAT(loads(0.05, 3), HasSubstr("smaller loads"));
+  EXPECT_THAT(loads(0.05, std::int64_t{1} << 62), HasSubstr("smaller loads"));
 }
 
 }  // namespace

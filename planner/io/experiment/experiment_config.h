@@ -17,6 +17,7 @@
 #include "planner/ir/case_record.h"
 #include "planner/ir/error.h"
 #include "planner/ir/ids.h"
+#include "planner/ir/model_format.h"
 #include "planner/ir/profile.h"
 #include "planner/ir/schedule.h"
 #include "planner/ir/units.h"
@@ -34,9 +35,6 @@ struct InputFile {
   /// Values that replace those in the file, by the paths of their keys (clusters only).
   std::vector<std::pair<std::string, YamlValue>> replaced = {};
 };
-
-enum class ModelFormat { Pt2, Table, PipeDream, Piper };
-std::string to_string(ModelFormat format);
 
 struct ModelInput {
   InputFile file;

@@ -106,20 +106,6 @@ std::string simulation_text(const SimulationSettings& simulation) {
 
 }  // namespace
 
-std::string to_string(ModelFormat format) {
-  switch (format) {
-    case ModelFormat::Pt2:
-      return "pt2";
-    case ModelFormat::Table:
-      return "table";
-    case ModelFormat::PipeDream:
-      return "pipedream";
-    case ModelFormat::Piper:
-      return "piper";
-  }
-  return "";
-}
-
 std::string to_string(SelectBy select_by) {
   switch (select_by) {
     case SelectBy::Estimate:

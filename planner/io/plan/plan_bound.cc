@@ -1,11 +1,15 @@
 #include "planner/io/plan/plan_bound.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <sstream>
 
 namespace pfeife {
 namespace {
+
+const std::vector<std::pair<std::string, Recompute>> kRecompute{
+    {"none", Recompute::None}, {"full", Recompute::Full}, {"choose", Recompute::Choose}};
 
 template <class T, class Make>
 YamlValue list(const std::vector<T>& values, const Make& make) {
@@ -63,31 +67,40 @@ ScheduleSpec read_spec_text(const YamlNode& node, ScheduleSpec spec) {
 }  // namespace
 
 YamlValue bound_value(const Bound& bound) {
+  const auto spec = [](const ScheduleSpec& one) { return yaml_string(spec_text(one)); };
+  const auto amount = [](Bytes limit) { return yaml_amount(limit); };
   std::vector<YamlEntry> entries{{"time", yaml_amount(bound.time), {}},
-                                 {"covers", yaml_string(bound.covers), {}}};
+                                 {"cuts", yaml_scalar(bound.given_cuts ? "given" : "all"), {}}};
+  if (bound.least_share > 0) {
+    std::array<char, 32> digits{};
+    const auto end =
+        std::to_chars(digits.data(), digits.data() + digits.size(), bound.least_share).ptr;
+    entries.push_back({"least_share", yaml_scalar(std::string(digits.data(), end)), {}});
+  }
+  if (bound.linked) entries.push_back({"linked", yaml_scalar("true"), {}});
+  for (const auto& [name, value] : kRecompute)
+    if (value == bound.recompute) entries.push_back({"recompute", yaml_scalar(name), {}});
+  entries.push_back({"schedules", list(bound.schedules, spec), {}});
+  entries.push_back({"memory_limit", list(bound.memory_limit, amount), {}});
   if (!bound.uncertified.empty())
     entries.push_back({"uncertified", yaml_string(bound.uncertified), {}});
-  if (!bound.schedules.empty()) {
-    const auto text = [](const ScheduleSpec& spec) { return yaml_string(spec_text(spec)); };
-    entries.push_back({"schedules", list(bound.schedules, text), {}});
-    const auto amount = [](Bytes limit) { return yaml_amount(limit); };
-    entries.push_back({"memory_limit", list(bound.memory_limit, amount), {}});
-  }
   return yaml_map(std::move(entries));
 }
 
 Bound read_bound(const YamlNode& node, const ScheduleSpec& spec) {
-  // "problems": plans of earlier programs, which had certificates of several problems.
-  node.check_keys({"time", "covers", "uncertified", "problems", "schedules", "memory_limit"});
-  Bound bound{node.at("time").as_duration(), node.at("covers").as_string()};
+  node.check_keys({"time", "cuts", "least_share", "linked", "recompute", "schedules",
+                   "memory_limit", "uncertified"});
+  Bound bound{.time = node.at("time").as_duration()};
+  bound.given_cuts = node.at("cuts").as_one_of<bool>({{"all", false}, {"given", true}});
+  if (const auto share = node.find("least_share")) bound.least_share = share->as_double(0, 1);
+  if (const auto linked = node.find("linked")) bound.linked = linked->as_bool();
+  bound.recompute = node.at("recompute").as_one_of<Recompute>(kRecompute);
+  for (const YamlNode& item : node.at("schedules").items())
+    bound.schedules.push_back(read_spec_text(item, spec));
+  for (const YamlNode& item : node.at("memory_limit").items())
+    bound.memory_limit.push_back(item.as_bytes());
   if (const auto uncertified = node.find("uncertified"))
     bound.uncertified = uncertified->as_string();
-  if (const auto schedules = node.find("schedules")) {
-    for (const YamlNode& item : schedules->items())
-      bound.schedules.push_back(read_spec_text(item, spec));
-    for (const YamlNode& item : node.at("memory_limit").items())
-      bound.memory_limit.push_back(item.as_bytes());
-  }
   return bound;
 }
 

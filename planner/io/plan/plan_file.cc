@@ -10,12 +10,13 @@
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/training_yaml.h"
 #include "planner/io/plan/plan_bound.h"
+#include "planner/io/plan/plan_files.h"
 #include "planner/io/plan/schedule_csv.h"
 
 namespace pfeife {
 namespace {
 
-constexpr std::int64_t kVersion = 2;
+constexpr std::int64_t kVersion = 3;
 
 using Entries = std::vector<YamlEntry>;
 
@@ -213,6 +214,7 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
        {}},
   };
   entries.insert(entries.end(), rest.begin(), rest.end());
+  if (plan.files) entries.push_back({"files", files_value(*plan.files), {}});
   if (plan.bound) entries.push_back({"bound", bound_value(*plan.bound), {}});
   entries.push_back({"found", found_value(plan.found), {}});
   return to_text(yaml_map(std::move(entries)));
@@ -231,7 +233,7 @@ Plan read_plan(const std::filesystem::path& file) {
   root.check_version(kVersion);
   root.check_keys({"version", "model", "cluster", "order", "training", "microbatches", "cuts",
                    "cut_modules", "cut_nodes", "node_order", "schedule", "placement", "recompute",
-                   "predicted", "bound", "found"});
+                   "predicted", "files", "bound", "found"});
   Plan plan;
   read_file_and_digest(root.at("model"), plan.model, plan.model_digest);
   read_file_and_digest(root.at("cluster"), plan.cluster, plan.cluster_digest);
@@ -250,6 +252,7 @@ Plan read_plan(const std::filesystem::path& file) {
   for (const YamlNode& item : root.at("recompute").items())
     plan.recompute.push_back(item.as_bool());
   read_predicted(root.at("predicted"), plan);
+  if (const auto files = root.find("files")) plan.files = read_files(*files);
   if (const auto bound = root.find("bound")) plan.bound = read_bound(*bound, plan.spec);
   if (const auto found = root.find("found"))
     for (const auto& [key, value] : found->entries()) plan.found[key] = value.as_string();

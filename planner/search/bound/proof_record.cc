@@ -53,44 +53,11 @@ CertifiedProof ProofRecord::proof(const ScheduleSpec& spec, std::int64_t bound) 
   return proof;
 }
 
-/// Only the devices of the ranks, with what their costs are made of.
-static void keep_devices(const Problem& problem, Certificate& certificate) {
-  std::vector<DeviceId> devices = problem.device_of_rank;
-  std::ranges::sort(devices);
-  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-  for (const DeviceKind& kind : problem.cluster.kinds) {
-    DeviceKind& kept = certificate.cluster.kinds.emplace_back();
-    kept.stage_overhead = kind.stage_overhead, kept.iteration_overhead = kind.iteration_overhead;
-  }
-  for (const DeviceId from : devices) {
-    certificate.cluster.kind_of_device.push_back(problem.cluster.kind_of_device[from.index()]);
-    for (const DeviceId to : devices) {
-      Path path = problem.cluster.path(from, to);
-      if (!path.links.empty()) path.links = {0};  // which ones matters to the simulator alone
-      certificate.cluster.paths.push_back(std::move(path));
-    }
-  }
-  for (const DeviceId device : problem.device_of_rank)
-    certificate.device_of_rank.emplace_back(std::ranges::find(devices, device) - devices.begin());
-}
-
 Certificate certificate_of(const Problem& problem, std::int64_t bound,
                            std::vector<CertifiedProof> proofs) {
-  Certificate certificate;
-  Layers& layers = certificate.layers;
-  layers = problem.layers;
-  layers.name.clear(), layers.notes.clear();
-  for (Layer& layer : layers.layers) {
-    layer.name.clear(), layer.module_path.clear(), layer.nodes.clear();
-    layer.model_input = Bytes{0};
-    if (!layer.no_cut_after.empty()) layer.no_cut_after = "no cut";
-  }
-  for (LayerValue& value : layers.values) value.name.clear(), value.waiting_gradient = Bytes{0};
-  for (LayerParameter& parameter : layers.parameters) parameter.name.clear();
-  certificate.cluster.digest = problem.cluster.digest;
-  keep_devices(problem, certificate);
-  certificate.memory_limit = problem.memory_limit;
-  certificate.recompute = problem.recompute;
+  Certificate certificate =
+      certified_problem(problem.layers, problem.cluster, problem.device_of_rank,
+                        problem.memory_limit, problem.recompute);
   certificate.bound = bound;
   certificate.proofs = std::move(proofs);
   return certificate;

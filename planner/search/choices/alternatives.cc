@@ -117,6 +117,9 @@ class Alternatives {
     // Of one problem the bound is the search's own, which its certificate proves.
     if (found.outcome.bound && found.all.size() > 1) {
       found.outcome.bound->time = found.outcome.plans[0].estimate;
+      // Of the other problems the bounds are of the listed schedules.
+      found.outcome.orders_left_out |=
+          !built && std::ranges::any_of(problems_[best_].schedules, is_built);
       for (const AlternativeOutcome& one : found.all)
         found.outcome.bound->time =
             std::min(found.outcome.bound->time, built ? one.any_order : one.listed);

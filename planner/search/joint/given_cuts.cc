@@ -16,14 +16,6 @@ namespace {
 
 using Tried = std::vector<std::unique_ptr<Candidates>>;  // [schedule] nullptr: not of these cuts
 
-/// The layers with no legal cuts but these: what is said of all legal cuts is then said of these.
-Layers cut_only_at(const Partition& cuts, Layers layers) {
-  for (std::size_t l = 0; l < layers.size(); ++l)
-    if (std::ranges::find(cuts.cuts, static_cast<std::int32_t>(l)) == cuts.cuts.end())
-      layers.layers[l].no_cut_after = "cuts are given";
-  return layers;
-}
-
 /// The proof looks at the cuts with each listed schedule.
 void certify(const Problem& listed, const std::vector<AnyOrder>& any_order,
              SearchOutcome& outcome) {
@@ -34,8 +26,9 @@ void certify(const Problem& listed, const std::vector<AnyOrder>& any_order,
   for (const ScheduleSpec& spec : listed.schedules)
     proofs.push_back({spec, all, {}, {}, {every_cut}});
   std::int64_t bound = outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
-  if (!outcome.plans.empty() && outcome.plans.front().order)
-    for (const AnyOrder& one : any_order) {
+  for (const AnyOrder& one : any_order)
+    if (outcome.bound &&
+        std::ranges::find(outcome.bound->schedules, one.spec()) != outcome.bound->schedules.end()) {
       proofs.push_back(one.proof());
       bound = std::min(bound, static_cast<std::int64_t>(one.bound_by_rows()));
     }
@@ -72,15 +65,14 @@ void prove(const Problem& problem, const Tried& tried, const SearchOptions& opti
     least = std::min({least, tried[i]->best_time(), tried[i]->unsure()});
   }
   if (!nothing_fits) {
-    const PlannedSchedule& best = outcome.plans.front();
-    least = std::min(least, static_cast<double>(best.estimate.count()));
-    outcome.bound = Bound{Nanoseconds{static_cast<std::int64_t>(least)},
-                          "the given cuts of " + listed_class(listed, "")};
-    add_any_order(any_order, best, *outcome.bound);
-    outcome.bound->memory_limit = problem.memory_limit;
-    outcome.bound->schedules = listed.schedules;
-    for (std::size_t k = 0; best.order && k < any_order.size(); ++k)
-      outcome.bound->schedules.push_back(any_order[k].spec());
+    least = std::min(least, static_cast<double>(outcome.plans.front().estimate.count()));
+    outcome.bound = Bound{.time = Nanoseconds{static_cast<std::int64_t>(least)},
+                          .given_cuts = true,
+                          .recompute = problem.recompute,
+                          .schedules = listed.schedules,
+                          .memory_limit = problem.memory_limit};
+    outcome.bound_covers = "the given cuts of " + listed_class(listed, "");
+    add_any_order(any_order, outcome);
   }
   if (options.certificate && problem.memory_rule == MemoryRule::Lifetimes)
     certify(listed, any_order, outcome);

@@ -91,8 +91,10 @@ std::shared_ptr<const Certificate> joint_certificate(const Searched& in,
   Provable provable(in,
                     outcome.bound ? static_cast<double>(outcome.bound->time.count()) : kInfinite);
   for (const Contender& c : in.contenders) provable.add(c);
-  if (!outcome.plans.empty() && outcome.plans.front().order)
-    for (const AnyOrder& one : built) provable.add(one);
+  for (const AnyOrder& one : built)
+    if (outcome.bound &&
+        std::ranges::find(outcome.bound->schedules, one.spec()) != outcome.bound->schedules.end())
+      provable.add(one);
   if (provable.empty() || provable.bound() < 1 || (!outcome.bound && provable.bound() < kInfinite))
     return nullptr;
   const std::int64_t bound =

@@ -15,17 +15,22 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-Bound listed_bound(const Searched& in, double best) {
+/// Of all cuts of the listed schedules, or of some.
+void bound_listed(const Searched& in, SearchOutcome& outcome) {
+  const auto best = static_cast<double>(outcome.plans.front().estimate.count());
   const double least = std::min(best, least_bound(in.contenders));
-  double share = 0;
+  Bound& found = outcome.bound.emplace(Nanoseconds{static_cast<std::int64_t>(least)});
   for (const Contender& c : in.contenders)
-    if (c.proof) share = std::max(share, c.proof->least_share());
-  Bound found{Nanoseconds{static_cast<std::int64_t>(least)}, ""};
+    if (c.proof) found.least_share = std::max(found.least_share, c.proof->least_share());
+  found.linked = linked_only(in.contenders);
+  found.recompute = in.problem.recompute;
+  found.schedules = in.problem.schedules;
+  found.memory_limit = in.problem.memory_limit;
   std::string some;
-  if (share > 0) some += stream_all(" with at least ", share * 100, " % of the mean load a stage");
-  if (linked_only(in.contenders)) some += ", each stage linked to the next by values and gradients";
-  found.covers = "all cuts of " + listed_class(in.problem, some);
-  return found;
+  if (found.least_share > 0)
+    some += stream_all(" with at least ", found.least_share * 100, " % of the mean load a stage");
+  if (found.linked) some += ", each stage linked to the next by values and gradients";
+  outcome.bound_covers = "all cuts of " + listed_class(in.problem, some);
 }
 
 bool not_below(const Contender& c, const SearchOutcome& outcome) {
@@ -104,13 +109,8 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
           std::ranges::all_of(
               in.built, [](const BuiltPlan& b) { return b.nothing_fits || !b.impossible.empty(); });
   } else {
-    const PlannedSchedule& best = outcome.plans.front();
-    outcome.bound = listed_bound(in, static_cast<double>(best.estimate.count()));
-    add_any_order(in.any_order, best, *outcome.bound);
-    outcome.bound->memory_limit = in.problem.memory_limit;
-    outcome.bound->schedules = in.problem.schedules;
-    if (best.order)
-      for (const AnyOrder& one : in.any_order) outcome.bound->schedules.push_back(one.spec());
+    bound_listed(in, outcome);
+    add_any_order(in.any_order, outcome);
     // The class of the plan may be wider than the listed schedules.
     for (SearchStep& step : history)
       if (step.bound) step.bound = std::min(*step.bound, outcome.bound->time);
@@ -135,28 +135,34 @@ std::string listed_class(const Problem& problem, const std::string& some) {
   return text;
 }
 
-void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule& best,
-                   Bound& bound) {
-  double any = kInfinite;
+void add_any_order(const std::vector<AnyOrder>& any_order, SearchOutcome& outcome) {
+  Bound& bound = *outcome.bound;
+  double any = kInfinite, by_rows = kInfinite;
   std::set<std::string> families;
-  for (const AnyOrder& one : any_order)
-    any = std::min(any, one.bound()), families.insert(one.spec().family);
+  for (const AnyOrder& one : any_order) {
+    any = std::min(any, one.bound()), by_rows = std::min(by_rows, one.bound_by_rows());
+    families.insert(one.spec().family);
+  }
   if (any == kInfinite) return;
   std::string names;
   for (const std::string& name : families) names += (names.empty() ? "" : " and ") + name;
   const Nanoseconds least{static_cast<std::int64_t>(any)};
-  if (best.order) {
-    bound.time = std::min(bound.time, least);
-    bound.covers += ", and any order of any stages that the ranks have in " + names;
-  } else if (least < bound.time) {
-    bound.covers += stream_all("; not ", names,
-                               ", whose orders are built for the costs: no order of the stages "
-                               "that the ranks have there is below ",
-                               to_string(rounded_down(least, 4)));
-  } else {
-    bound.covers +=
-        "; nor is any order of the stages that the ranks have in " + names + " below it";
+  const bool built = outcome.plans.front().order.has_value();
+  outcome.orders_left_out = !built && least < bound.time;
+  if (outcome.orders_left_out) {
+    outcome.bound_covers += stream_all("; not ", names,
+                                       ", whose orders are built for the costs: no order of the "
+                                       "stages that the ranks have there is below ",
+                                       to_string(rounded_down(least, 4)));
+    return;
   }
+  bound.time = std::min(bound.time, least);
+  outcome.bound_covers += ", and any order of any stages that the ranks have in " + names;
+  // A certificate speaks of them only if it then proves no less of the others.
+  if (!built && by_rows < static_cast<double>(bound.time.count()))
+    bound.uncertified = "any order of the stages that the ranks have in " + names;
+  else
+    for (const AnyOrder& one : any_order) bound.schedules.push_back(one.spec());
 }
 
 }  // namespace pfeife

@@ -23,9 +23,9 @@ SearchOutcome joint_outcome(const Searched& searched, std::vector<SearchStep> hi
 /// limits, every stage recomputed": what a bound of listed schedules covers, some of the cuts only.
 std::string listed_class(const Problem& problem, const std::string& some);
 
-/// Makes the bound of the listed schedules that of the class that the best plan is in: those, or
-/// those and any order at all.
-void add_any_order(const std::vector<AnyOrder>& any_order, const PlannedSchedule& best,
-                   Bound& bound);
+/// Sets outcome.bound, of the listed schedules, to the class that the best plan is in: those, or
+/// those and any order at all. Where no order of the stages that the ranks have in `any_order` is
+/// below the bound it covers them in either case; else outcome.orders_left_out.
+void add_any_order(const std::vector<AnyOrder>& any_order, SearchOutcome& outcome);
 
 }  // namespace pfeife

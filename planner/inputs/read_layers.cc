@@ -1,0 +1,61 @@
+#include "planner/inputs/read_layers.h"
+
+#include "planner/cost/grouping.h"
+#include "planner/cost/linear_order.h"
+#include "planner/cost/roofline.h"
+#include "planner/io/model/layer_table.h"
+#include "planner/io/model/pipedream_profile.h"
+#include "planner/io/model/piper_profile.h"
+#include "planner/io/model/profile_file.h"
+#include "planner/io/model/pt2_reader.h"
+#include "planner/ir/node_order.h"
+
+namespace pfeife {
+namespace {
+
+Profile measured_profile(const ModelFiles& files, const Graph& graph, const Training& training,
+                         const DeviceKind& kind) {
+  Profile profile = read_profile(*files.profile, graph);
+  check_profile(profile, *files.profile, training, kind.name);
+  return profile;
+}
+
+Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
+  Graph graph = read_pt2(files.model, files.microbatch_size);
+  std::vector<NodeId> node_order;
+  if (files.order != "captured") {
+    node_order = linear_order(graph, files.order);
+    graph = reordered(graph, node_order);
+  }
+  const Training training{files.precision, files.optimizer, graph.microbatch_size};
+  const FactsByPrecision facts(graph);
+  std::vector<Profile> profiles;
+  for (const DeviceKind& kind : cluster.kinds)
+    profiles.push_back(files.profile ? measured_profile(files, graph, training, kind)
+                                     : roofline_profile(facts, kind, training));
+  Layers layers = layers_from_graph(facts, profiles);
+  layers.order = files.order;
+  layers.node_order = std::move(node_order);
+  return layers;
+}
+
+}  // namespace
+
+Layers read_layers(const ModelFiles& files, const Cluster& cluster) {
+  const ImportOptions options{
+      .device_kinds = cluster.kinds.size(),
+      .training = {files.precision, files.optimizer, files.microbatch_size.value_or(1)}};
+  switch (files.format) {
+    case ModelFormat::Pt2:
+      return read_archive(files, cluster);
+    case ModelFormat::Table:
+      return read_layer_table(files.model, files.skips, options);
+    case ModelFormat::PipeDream:
+      return read_pipedream_profile(files.model, options);
+    case ModelFormat::Piper:
+      return read_piper_profile(files.model, files.time_unit, options);
+  }
+  return {};
+}
+
+}  // namespace pfeife
