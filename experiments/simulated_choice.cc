@@ -132,6 +132,8 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
   for (const PlannedSchedule& plan : plans) {
     Evaluation added = estimated_plan(settled, Origin::Search, kPlanned,
                                       plan_of(plan, devices_of(*settled.config)), false);
+    added.plan.bound = evaluated.search.bound;
+    added.plan.found["candidates"] = std::to_string(evaluated.search.candidates);
     const auto same = [&](const Evaluation& other) {
       return other.plan.schedule == added.plan.schedule &&
              other.plan.partition == added.plan.partition &&
