@@ -60,13 +60,9 @@ std::vector<TaskRecord> RankExecutor::run(std::uint64_t step) {
     }
     while (!contributed_.empty()) finish_reduction(contributed_.begin()->first);
   } catch (const std::exception& error) {
-    const std::string where = running ? " failed at " + to_string(*running) + ": " : " failed: ";
-    const std::string text = reason_of(error);
-    // A failure of another rank comes with its own place.
-    const bool passed_on = text.starts_with("rank ");
-    const std::string reason = passed_on ? text : "rank " + to_string(rank_) + where + text;
-    transport_.stop(reason);
-    throw RuntimeFault(reason);
+    const RankFault fault = rank_fault(error, rank_, running ? to_string(*running) : "");
+    transport_.stop(fault);
+    throw fault;
   }
   return std::move(records_);
 }

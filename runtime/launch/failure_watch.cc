@@ -14,13 +14,12 @@ FailureWatch::~FailureWatch() {
 }
 
 void FailureWatch::watch() {
-  std::string reason;
-  while (reason.empty() && !stopped_)
-    reason = transport_.wait_for_failure(std::chrono::milliseconds(50));
-  if (reason.empty()) reason = transport_.wait_for_failure(std::chrono::milliseconds(0));
-  if (reason.empty()) return;
+  std::optional<RankFault> fault;
+  while (!fault && !stopped_) fault = transport_.wait_for_failure(std::chrono::milliseconds(50));
+  if (!fault) fault = transport_.wait_for_failure(std::chrono::milliseconds(0));
+  if (!fault) return;
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
-  if (transport_.is_lowest_left()) report_(reason);
+  if (transport_.is_lowest_left()) report_(fault->what());
   transport_.say_farewell();
   while (!stopped_ && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -189,8 +189,9 @@ class Joining {
 
   [[noreturn]] void fail_to_reach(std::size_t rank, const std::string& place,
                                   const std::string& why) const {
-    throw RuntimeFault(
-        stream_all("rank ", rank_.value, " ", kCannotConnect, rank, place, ": ", why));
+    throw RankFault(
+        RankId{rank},
+        stream_all("rank ", rank_.value, " cannot connect to rank ", rank, place, ": ", why), true);
   }
   std::string place_of(const Listening& other) const {
     if (other.port == 0) return " on its own host";
@@ -243,7 +244,8 @@ class Joining {
     for (auto& [rank, socket] : joined) {
       const std::string answer = proof(rank, true);
       if (!socket.write_all(answer.data(), answer.size()))
-        throw RuntimeFault(stream_all("rank ", rank, " ", kNoFarewell, " while joining"));
+        throw RankFault(RankId{rank},
+                        stream_all("rank ", rank, " ended without a farewell while joining"), true);
       sockets[rank] = std::move(socket);
     }
   }

@@ -14,7 +14,6 @@
 
 #include "planner/ir/error.h"
 #include "runtime/launch/join.h"
-#include "runtime/transport/reason.h"
 #include "runtime/transport/socket_transport.h"
 
 namespace pfeife {
@@ -132,7 +131,7 @@ class Watch {
     if (!child.running) return;
     const Slot& slot = slots_[r];
     // A rank that failed by itself says so first; what others say after it is a consequence.
-    if (slot.failed.load() != 0) blame(slot.reason);
+    if (slot.failed.load() != 0) blame(slot);
     if (waitpid(child.process, &child.status, WNOHANG) == child.process) {
       child.running = false;
       if (child.ended_by_us) return;
@@ -142,7 +141,7 @@ class Watch {
       else if (WEXITSTATUS(child.status) != 0 && slot.failed.load() == 0)
         blame(stream_all("rank ", r, " ended with code ", WEXITSTATUS(child.status), place(slot)));
       else if (slot.failed.load() != 0)
-        blame(slot.reason);
+        blame(slot);
       else if (slot.finished.load() == 0)
         blame(stream_all("rank ", r, " ended before all was done", place(slot)));
       return;
@@ -164,14 +163,19 @@ class Watch {
     return slot.action[0] == '\0' ? " before its first action"
                                   : " while at " + std::string(slot.action);
   }
-  void blame(const std::string& reason) {
+  /// `gone`: as in RankFault; what tells more replaces it.
+  void blame(const std::string& reason, bool gone = false) {
     if (cause_.empty()) deadline_ = Clock::now() + kGrace;
-    if (cause_.empty() || is_consequence(cause_)) cause_ = reason;
+    if (!cause_.empty() && !only_gone_) return;
+    cause_ = reason;
+    only_gone_ = gone;
   }
+  void blame(const Slot& slot) { blame(slot.reason, slot.only_gone.load() != 0); }
 
   SharedSlots slots_;
   std::vector<Child> children_;
   std::string cause_;
+  bool only_gone_ = false;
   Clock::time_point deadline_;
   Clock::duration passed_{0};  ///< since the last look, as far as this process was awake
 };
@@ -199,8 +203,9 @@ Status::~Status() {
 
 void Status::entering(const std::string& action) { put(slot_.action, sizeof slot_.action, action); }
 
-void Status::failed(const std::string& reason) {
+void Status::failed(const std::string& reason, bool gone) {
   put(slot_.reason, sizeof slot_.reason, reason);
+  slot_.only_gone = gone ? 1 : 0;
   slot_.failed = 1;
 }
 

@@ -20,7 +20,8 @@ class Status {
   Status& operator=(const Status&) = delete;
 
   void entering(const std::string& action);
-  void failed(const std::string& reason);
+  /// `gone`: as in RankFault.
+  void failed(const std::string& reason, bool gone = false);
   /// The rank has done all it was to do.
   void finished();
 

@@ -1,5 +1,6 @@
 #include "runtime/launch/rank_threads.h"
 
+#include <optional>
 #include <thread>
 
 #include "planner/ir/error.h"
@@ -12,7 +13,7 @@ namespace pfeife {
 void run_ranks(std::size_t ranks, at::Device device,
                const std::function<void(RankId, Transport&)>& body) {
   InProcessHub hub(ranks);
-  std::vector<std::string> failures(ranks);
+  std::vector<std::optional<RankFault>> failures(ranks);
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
@@ -26,13 +27,13 @@ void run_ranks(std::size_t ranks, at::Device device,
         body(rank, *transport);
         finish(device);
       } catch (const std::exception& error) {
-        failures[r] = reason_of(error);
-        transport->stop("rank " + to_string(rank) + " failed: " + failures[r]);
+        failures[r] = rank_fault(error, rank);
+        transport->stop(*failures[r]);
       }
     });
   for (std::thread& thread : threads) thread.join();
-  for (const std::string& failure : failures)
-    if (!failure.empty()) throw RuntimeFault(failure);
+  for (const auto& failure : failures)
+    if (failure) throw *failure;
 }
 
 }  // namespace pfeife

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "planner/ir/error.h"
+#include "planner/ir/printable.h"
 #include "runtime/launch/failure_watch.h"
 #include "runtime/launch/join.h"
 #include "runtime/launch/launch.h"
@@ -29,12 +30,9 @@ RankAnswer answer_of(const Body& body, SocketTransport& transport,
     transport.finish();
     return answer;
   } catch (const std::exception& error) {
-    const std::string text = reason_of(error);
-    const std::string reason = text.starts_with("rank ")
-                                   ? text
-                                   : "rank " + to_string(transport.rank()) + " failed: " + text;
-    transport.stop(reason);
-    throw RuntimeFault(reason);
+    const RankFault fault = rank_fault(error, transport.rank());
+    transport.stop(fault);
+    throw fault;
   }
 }
 
@@ -62,6 +60,9 @@ int run_as_child(const RankEnvironment& environment, const LaunchOptions& launch
     else
       status.failed(answer.wrong);
     return answer.wrong.empty() ? 0 : 4;
+  } catch (const RankFault& fault) {
+    status.failed(fault.what(), fault.gone());
+    return 4;
   } catch (const std::exception& error) {
     status.failed(error.what());
     return 4;
@@ -69,7 +70,7 @@ int run_as_child(const RankEnvironment& environment, const LaunchOptions& launch
 }
 
 void report(const LaunchOptions& launch, const std::string& reason) {
-  std::cerr << "pfeife-run: " + reason + "\n" << std::flush;
+  std::cerr << "pfeife-run: " + printable_line(reason) + "\n" << std::flush;
   if (launch.clean_up) launch.clean_up();
 }
 

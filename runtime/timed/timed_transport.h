@@ -24,7 +24,7 @@ class TimedTransport final : public Transport {
   std::size_t ranks() const override { return inner_.ranks(); }
   void send(RankId to, Tag tag, Tensors tensors) override;
   Message receive(RankId from, Tag tag) override;
-  void stop(const std::string& reason) override { inner_.stop(reason); }
+  void stop(const RankFault& fault) override { inner_.stop(fault); }
 
  private:
   Transport& inner_;

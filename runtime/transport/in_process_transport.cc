@@ -12,7 +12,7 @@ class InProcessTransport final : public Transport {
   std::size_t ranks() const override { return hub_.boxes_.size(); }
 
   void send(RankId to, Tag tag, Tensors tensors) override {
-    if (const std::string failure = hub_.failure(); !failure.empty()) throw RuntimeFault(failure);
+    hub_.check();
     InProcessHub::Box& box = hub_.boxes_[to.index()];
     const Nanoseconds time = now();
     {
@@ -28,18 +28,18 @@ class InProcessTransport final : public Transport {
     InProcessHub::Box& box = hub_.boxes_[rank_.index()];
     std::unique_lock lock(box.mutex);
     const std::pair key{from, tag};
-    box.arrived.wait(lock, [&] { return box.messages.contains(key) || !hub_.failure().empty(); });
-    if (const std::string failure = hub_.failure(); !failure.empty()) throw RuntimeFault(failure);
+    box.arrived.wait(lock, [&] { return box.messages.contains(key) || hub_.failed(); });
+    hub_.check();
     InProcessHub::Sent sent = std::move(box.messages.extract(key).mapped());
     lock.unlock();
     sent.message.tensors = sent.handover.receive(std::move(sent.message.tensors));
     return std::move(sent.message);
   }
 
-  void stop(const std::string& reason) override {
+  void stop(const RankFault& fault) override {
     {
       const std::lock_guard lock(hub_.failure_mutex_);
-      if (hub_.failure_.empty()) hub_.failure_ = reason;
+      if (!hub_.failure_) hub_.failure_ = fault;
     }
     for (InProcessHub::Box& box : hub_.boxes_) {
       const std::lock_guard lock(box.mutex);  // or a rank about to wait would miss it
@@ -56,9 +56,14 @@ std::unique_ptr<Transport> InProcessHub::transport(RankId rank) {
   return std::make_unique<InProcessTransport>(*this, rank);
 }
 
-std::string InProcessHub::failure() const {
+void InProcessHub::check() const {
   const std::lock_guard lock(failure_mutex_);
-  return failure_;
+  if (failure_) throw *failure_;
+}
+
+bool InProcessHub::failed() const {
+  const std::lock_guard lock(failure_mutex_);
+  return failure_.has_value();
 }
 
 }  // namespace pfeife

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "runtime/transport/stream_handover.h"
@@ -31,11 +32,12 @@ class InProcessHub {
     std::condition_variable arrived;
     std::map<std::pair<RankId, Tag>, Sent> messages;
   };
-  std::string failure() const;
+  void check() const;  ///< throws the failure, if there is one
+  bool failed() const;
 
   std::vector<Box> boxes_;
   mutable std::mutex failure_mutex_;
-  std::string failure_;
+  std::optional<RankFault> failure_;
 };
 
 }  // namespace pfeife

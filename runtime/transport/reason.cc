@@ -15,12 +15,13 @@ std::string reason_of(const std::exception& error) {
                       text.find("can't allocate memory") != std::string::npos ||
                       text.find("out of memory") != std::string::npos;
   std::ranges::replace(text, '\n', ' ');
-  return memory && !text.starts_with("rank ") ? "out of memory: " + text : text;
+  return memory ? "out of memory: " + text : text;
 }
 
-bool is_consequence(const std::string& reason) {
-  return reason.find(kNoFarewell) != std::string::npos ||
-         reason.find(kCannotConnect) != std::string::npos;
+RankFault rank_fault(const std::exception& error, RankId rank, const std::string& at) {
+  if (const auto* known = dynamic_cast<const RankFault*>(&error)) return *known;
+  return {rank, "rank " + to_string(rank) + " failed" + (at.empty() ? "" : " at " + at) + ": " +
+                    reason_of(error)};
 }
 
 }  // namespace pfeife

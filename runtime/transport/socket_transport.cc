@@ -16,13 +16,14 @@ namespace {
 
 constexpr std::chrono::milliseconds kBeat{250};
 
-enum class FrameKind : std::uint32_t { Message, Stop, Farewell, Beat };
+/// Stop and Gone tell a RankFault, Gone one that says no more than that.
+enum class FrameKind : std::uint32_t { Message, Stop, Gone, Farewell, Beat };
 
 struct FrameHead {
   FrameKind kind = FrameKind::Message;
   std::uint32_t count = 0;  ///< tensors, or bytes of a text
   Tag tag;
-  std::int64_t posted = 0;
+  std::int64_t posted = 0;  ///< of a message; of a failure, the rank
 };
 
 struct TensorHead {
@@ -70,6 +71,12 @@ struct SocketTransport::Outgoing {
   static Outgoing of_text(FrameKind kind, const std::string& text) {
     return {{kind, static_cast<std::uint32_t>(text.size())}, {}, text};
   }
+  static Outgoing of_failure(const RankFault& fault) {
+    Outgoing frame = of_text(fault.gone() ? FrameKind::Gone : FrameKind::Stop, fault.what());
+    frame.head.posted = fault.rank().value;
+    return frame;
+  }
+  bool stops() const { return head.kind == FrameKind::Stop || head.kind == FrameKind::Gone; }
 };
 
 bool SocketTransport::write_frame(const Socket& socket, const Outgoing& frame) {
@@ -117,14 +124,14 @@ void SocketTransport::wait_for_all() {
       if (r != rank_.index() && peers_[r].end == End::None) return false;
     return true;
   };
-  changed_.wait(lock, [&] { return all_ended() || !failure_.empty(); });
+  changed_.wait(lock, [&] { return all_ended() || failure_; });
   changed_.wait_for(lock, kGrace, all_ended);
 }
 
 void SocketTransport::finish() {
   wait_for_all();
   const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) throw RuntimeFault(failure_);
+  if (failure_) throw *failure_;
 }
 
 void SocketTransport::send(RankId to, Tag tag, Tensors tensors) {
@@ -132,7 +139,7 @@ void SocketTransport::send(RankId to, Tag tag, Tensors tensors) {
   for (at::Tensor& tensor : tensors) tensor = sendable(tensor);
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_.empty()) throw RuntimeFault(failure_);
+    if (failure_) throw *failure_;
     if (to == rank_) {
       inbox_[{to, tag}] = {std::move(tensors), Nanoseconds{posted}, now()};
       return;
@@ -146,24 +153,23 @@ Message SocketTransport::receive(RankId from, Tag tag) {
   std::unique_lock lock(mutex_);
   const std::pair key{from, tag};
   const Peer& peer = peers_[from.index()];
-  changed_.wait(lock,
-                [&] { return inbox_.contains(key) || !failure_.empty() || peer.end != End::None; });
-  if (!failure_.empty()) throw RuntimeFault(failure_);
+  changed_.wait(lock, [&] { return inbox_.contains(key) || failure_ || peer.end != End::None; });
+  if (failure_) throw *failure_;
   auto found = inbox_.extract(key);
-  if (!found) throw RuntimeFault("rank " + to_string(from) + " ended before all was done");
+  if (!found) throw RankFault(from, "rank " + to_string(from) + " ended before all was done");
   return std::move(found.mapped());
 }
 
-void SocketTransport::stop(const std::string& reason) { fail(reason); }
+void SocketTransport::stop(const RankFault& fault) { fail(fault); }
 
 void SocketTransport::entering(const std::string& action) {
   const std::lock_guard lock(mutex_);
   action_ = action;
 }
 
-std::string SocketTransport::wait_for_failure(std::chrono::milliseconds patience) {
+std::optional<RankFault> SocketTransport::wait_for_failure(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, patience, [&] { return !failure_.empty(); });
+  changed_.wait_for(lock, patience, [&] { return failure_.has_value(); });
   return failure_;
 }
 
@@ -180,12 +186,12 @@ bool SocketTransport::is_lowest_left() {
 void SocketTransport::say_farewell() { enqueue_for_all({{FrameKind::Farewell}, {}, {}}); }
 
 /// True if this is the first failure. All ranks get to know: not each may have noticed.
-bool SocketTransport::fail(const std::string& reason) {
+bool SocketTransport::fail(const RankFault& fault) {
   const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) return false;
+  if (failure_) return false;
   // Before this rank's own thread can see the failure, and say farewell: nothing follows that.
-  enqueue_for_all(Outgoing::of_text(FrameKind::Stop, reason));
-  failure_ = reason;
+  enqueue_for_all(Outgoing::of_failure(fault));
+  failure_ = fault;
   changed_.notify_all();
   return true;
 }
@@ -198,7 +204,7 @@ void SocketTransport::enqueue_for_all(const Outgoing& frame) {
 void SocketTransport::enqueue(Peer& peer, Outgoing frame) {
   {
     const std::lock_guard lock(peer.mutex);
-    const bool stop = frame.head.kind == FrameKind::Stop;
+    const bool stop = frame.stops();
     const bool farewell = !peer.queue.empty() && peer.queue.back().head.kind == FrameKind::Farewell;
     if (stop) peer.queue.clear();  // nobody waits for these any more
     peer.queue.push_back(std::move(frame));
@@ -233,8 +239,8 @@ void SocketTransport::read_loop(std::size_t peer) {
     while (read_frame(peer)) {
     }
   } catch (const std::exception& error) {  // no memory for what comes
-    fail(stream_all("rank ", rank_.value, " failed to receive from rank ", peer, ": ",
-                    error.what()));
+    fail({rank_, stream_all("rank ", rank_.value, " failed to receive from rank ", peer, ": ",
+                            error.what())});
     end(peer, End::Gone);
   }
 }
@@ -262,7 +268,8 @@ bool SocketTransport::read_frame(std::size_t peer) {
   } else if (good) {
     std::string text(head.count, '\0');
     good = socket.read_all(text.data(), text.size());
-    if (good && head.kind == FrameKind::Stop) fail(text);
+    if (good && (head.kind == FrameKind::Stop || head.kind == FrameKind::Gone))
+      fail({RankId{head.posted}, text, head.kind == FrameKind::Gone});
     const std::lock_guard lock(mutex_);
     if (good && head.kind == FrameKind::Beat) peers_[peer].last_action = text;
   }
@@ -278,13 +285,17 @@ void SocketTransport::end(std::size_t peer, End how) {
   changed_.notify_all();
 }
 
-std::string SocketTransport::what_ended(std::size_t peer, int error) {
+RankFault SocketTransport::what_ended(std::size_t peer, int error) {
   const std::lock_guard lock(mutex_);
   const std::string& action = peers_[peer].last_action;
   const std::string place = action.empty() ? "" : ", last heard of at " + action;
   if (error == EAGAIN)
-    return stream_all("rank ", peer, " stalls: no sign of life for ", kStall.count(), " s", place);
-  return stream_all("rank ", peer, " ", kNoFarewell, place, ": it crashed or was killed");
+    return {RankId{peer}, stream_all("rank ", peer, " stalls: no sign of life for ", kStall.count(),
+                                     " s", place)};
+  return {
+      RankId{peer},
+      stream_all("rank ", peer, " ended without a farewell", place, ": it crashed or was killed"),
+      true};
 }
 
 }  // namespace pfeife

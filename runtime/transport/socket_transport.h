@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -38,18 +39,18 @@ class SocketTransport final : public Transport {
   std::size_t ranks() const override { return peers_.size(); }
   void send(RankId to, Tag tag, Tensors tensors) override;
   Message receive(RankId from, Tag tag) override;
-  void stop(const std::string& reason) override;
+  void stop(const RankFault& fault) override;
 
   /// What this rank is doing, for the others' messages about its end. By any thread.
   void entering(const std::string& action);
-  /// The reason of the failure; waits for one at most `patience`, "" if there was none.
-  std::string wait_for_failure(std::chrono::milliseconds patience);
+  /// The failure; waits for one at most `patience`.
+  std::optional<RankFault> wait_for_failure(std::chrono::milliseconds patience);
   /// After a failure: waits until the lower ranks have said farewell, at most kGrace. True if none
   /// of them is left, so that it is for this rank to report.
   bool is_lowest_left();
   /// Tells the others that nothing follows.
   void say_farewell();
-  /// Says farewell and waits until all others have. RuntimeFault if one failed meanwhile. The
+  /// Says farewell and waits until all others have. RankFault if one failed meanwhile. The
   /// destructor waits, too.
   void finish();
 
@@ -68,7 +69,7 @@ class SocketTransport final : public Transport {
   };
 
   void wait_for_all();
-  bool fail(const std::string& reason);
+  bool fail(const RankFault& fault);
   void enqueue_for_all(const Outgoing& frame);
   static void enqueue(Peer& peer, Outgoing frame);
   static bool write_frame(const Socket& socket, const Outgoing& frame);
@@ -76,7 +77,7 @@ class SocketTransport final : public Transport {
   void read_loop(std::size_t peer);
   bool read_frame(std::size_t peer);
   void end(std::size_t peer, End how);
-  std::string what_ended(std::size_t peer, int error);
+  RankFault what_ended(std::size_t peer, int error);
 
   RankId rank_;
   bool beats_;
@@ -84,7 +85,8 @@ class SocketTransport final : public Transport {
   std::mutex mutex_;
   std::condition_variable changed_;  ///< a message, an end, a failure
   std::map<std::pair<RankId, Tag>, Message> inbox_;
-  std::string failure_, action_;
+  std::optional<RankFault> failure_;
+  std::string action_;
 };
 
 }  // namespace pfeife

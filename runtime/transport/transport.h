@@ -2,8 +2,7 @@
 //
 // Sending never blocks; receiving waits for the one message asked for, whatever else has arrived.
 // Threading: a transport belongs to one rank and is used by its thread, only stop() may be called
-// by any. Once a rank has failed, every call throws RuntimeFault with the reason of the failure, on
-// every rank.
+// by any. Once a rank has failed, every call throws its RankFault, on every rank.
 #pragma once
 
 #include <chrono>
@@ -13,6 +12,7 @@
 #include "planner/ir/ids.h"
 #include "planner/ir/units.h"
 #include "runtime/model/stage.h"
+#include "runtime/transport/reason.h"
 
 namespace pfeife {
 
@@ -40,8 +40,8 @@ class Transport {
   virtual void send(RankId to, Tag tag, Tensors tensors) = 0;
   /// Waits for the message.
   virtual Message receive(RankId from, Tag tag) = 0;
-  /// Makes every call on every rank fail with `reason`, unless one has failed before.
-  virtual void stop(const std::string& reason) = 0;
+  /// Makes every call on every rank fail with `fault`, unless one has failed before.
+  virtual void stop(const RankFault& fault) = 0;
 };
 
 /// The clock of the thread if it has one of its own (virtual_clock.h), else nullptr.

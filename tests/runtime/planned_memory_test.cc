@@ -60,7 +60,7 @@ class CopyingTransport final : public Transport {
             at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options()).copy_(tensor);
     return message;
   }
-  void stop(const std::string& reason) override { under_.stop(reason); }
+  void stop(const RankFault& fault) override { under_.stop(fault); }
 
  private:
   static at::Tensor uncounted(const at::Tensor& tensor) {

@@ -115,7 +115,7 @@ int train_until(const std::string& fault, const std::filesystem::path& save, Lau
           if (fault == "unreachable" && seat.rank == RankId{2} && to_string(cell) == "2F1" &&
               ++forwards == 20) {
             std::this_thread::sleep_for(std::chrono::milliseconds(500));
-            throw RuntimeFault(stream_all("rank 2 ", kCannotConnect, "1"));
+            throw RankFault(RankId{1}, "rank 2 cannot connect to rank 1", true);
           }
           if (seat.rank == RankId{1} && to_string(cell) == "1F2" && ++forwards == 20)
             faults().at(fault)();
