@@ -5,7 +5,6 @@
 #include <boost/program_options.hpp>
 #include <functional>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <thread>
 
@@ -82,8 +81,8 @@ Schedule read_input(const Options& options) {
   const Dialect dialect = options.has("old-dialect") ? Dialect::Old : Dialect::Current;
   const std::string file = options.text("file", "-");
   if (file != "-") return read_schedule_file(file, dialect);
-  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  return read_schedule(text, "standard input", dialect);
+  const TextFile input = read_text_stream(std::cin, "standard input");
+  return read_schedule(input.text, input.name, dialect);
 }
 
 Semantics read_semantics(const Options& options, const char* default_queues) {

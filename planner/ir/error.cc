@@ -3,31 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <numeric>
-#include <string_view>
+
+#include "planner/ir/printable.h"
 
 namespace pfeife {
 
-/// A message with control characters, which a terminal would obey, written as \x1b, and line ends
-/// within quotes, which are those of names, as \n.
-static std::string printable(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string shown;
-  bool in_name = false;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"') in_name = !in_name;
-    if (c == '\n' ? !in_name : byte >= 0x20 && byte != 0x7F)
-      shown += c;
-    else if (c == '\n')
-      shown += "\\n";
-    else
-      shown += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-  }
-  return shown;
-}
-
 std::string to_string(const SourceLocation& where) {
-  std::string text = printable(where.file);
+  std::string text = printable_line(where.file);
   if (where.line > 0) text += ":" + std::to_string(where.line);
   if (where.line > 0 && where.column > 0) text += ":" + std::to_string(where.column);
   return text;

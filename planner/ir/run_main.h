@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "planner/ir/error.h"
+#include "planner/ir/printable.h"
 
 namespace pfeife {
 
@@ -23,8 +24,11 @@ int run_main(const char* program, const Run& run) {
   } catch (const ConfigError& error) {
     std::cerr << program << ": " << error.what() << "\n";
     return 2;
+  } catch (const RuntimeFault& fault) {
+    std::cerr << program << ": " << printable_line(fault.what()) << "\n";
+    return 4;
   } catch (const std::exception& error) {
-    std::cerr << program << ": " << error.what() << "\n";
+    std::cerr << program << ": " << printable(error.what()) << "\n";
     return 4;
   }
 }

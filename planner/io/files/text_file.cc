@@ -10,6 +10,7 @@ namespace pfeife {
 namespace {
 
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
+constexpr const char* kTooLarge = "is larger than the 64 MiB that a text file may have";
 constexpr double kMostMilliseconds = 1e8;
 constexpr double kMostAmount = static_cast<double>(std::int64_t{1} << 44);
 
@@ -34,6 +35,14 @@ void require_plain_text(const TextFile& file) {
   }
 }
 
+/// Without a byte order mark, what some editors put first to say that the rest is UTF-8.
+static TextFile checked(TextFile file) {
+  if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; file.text.starts_with(kMark))
+    file.text.erase(0, kMark.size());
+  require_plain_text(file);
+  return file;
+}
+
 TextFile read_text_file(const std::filesystem::path& path) {
   TextFile file{path.string(), ""};
   std::error_code error;
@@ -42,17 +51,25 @@ TextFile read_text_file(const std::filesystem::path& path) {
                                        ? "is not a file"
                                        : "there is no such file; check the path");
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error || size > kMostBytes)
-    throw ConfigError({file.name}, "is larger than the 64 MiB that a text file may have");
+  if (error || size > kMostBytes) throw ConfigError({file.name}, kTooLarge);
   std::ifstream stream(path, std::ios::binary);
   file.text.resize(size);
   if (!stream.read(file.text.data(), static_cast<std::streamsize>(size)))
     throw ConfigError({file.name}, "cannot be read");
-  // What some editors put first to say that the rest is UTF-8.
-  if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; file.text.starts_with(kMark))
-    file.text.erase(0, kMark.size());
-  require_plain_text(file);
-  return file;
+  return checked(std::move(file));
+}
+
+TextFile read_text_stream(std::istream& stream, const std::string& name) {
+  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  TextFile file{name, ""};
+  for (std::size_t size = 0; stream; size += static_cast<std::size_t>(stream.gcount())) {
+    if (size > kMostBytes) throw ConfigError({name}, kTooLarge);
+    file.text.resize(size + kPiece);
+    stream.read(file.text.data() + size, kPiece);
+    file.text.resize(size + static_cast<std::size_t>(stream.gcount()));
+  }
+  if (stream.bad()) throw ConfigError({name}, "cannot be read");
+  return checked(std::move(file));
 }
 
 std::vector<TextLine> lines_of(std::string_view text) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,9 @@ struct TextFile {
 /// Reads a whole text file, without a byte order mark. ConfigError if it is missing, larger than 64
 /// MiB, or not plain text.
 TextFile read_text_file(const std::filesystem::path& path);
+
+/// The same of a stream, such as standard input, called `name`.
+TextFile read_text_stream(std::istream& stream, const std::string& name);
 
 /// ConfigError at the first byte that is not UTF-8, and at control characters other than tab and
 /// line ends.
