@@ -1,22 +1,38 @@
 #include "experiments/fewest_devices.h"
 
 #include <algorithm>
-#include <map>
 
 #include "experiments/table.h"
 
 namespace pfeife {
 namespace {
 
-/// The name of a case without its devices: equal for cases that differ in those alone.
-std::string others_of(const CaseRecord& record) {
-  const std::string key = "devices=";
-  std::string name = "," + record.name;
-  if (const std::size_t at = name.find("," + key); at != std::string::npos)
-    name.erase(at, name.find(',', at + 1) - at);
-  CaseRecord named;
-  named.name = name.empty() ? "" : name.substr(1);
-  return heading(named);
+/// What a case has besides its devices, by key.
+std::vector<SweptKey> others_of(const CaseRecord& record) {
+  std::vector<SweptKey> others{
+      {"model", record.model},
+      {"cluster", record.cluster},
+      {"microbatches", std::to_string(record.plans.front().row.microbatches)}};
+  others.insert(others.end(), record.swept.begin(), record.swept.end());
+  return others;
+}
+
+/// Cases that differ in their devices alone.
+struct Group {
+  std::vector<SweptKey> others;
+  std::vector<const ResultRow*> rows;
+};
+
+/// "microbatches 4, training.precision fp32": what tells the group from another one.
+std::string name_of(const Group& group, const std::vector<Group>& groups) {
+  std::string name;
+  for (const SweptKey& key : group.others) {
+    const bool alike = std::ranges::all_of(groups, [&](const Group& other) {
+      return std::ranges::find(other.others, key) != other.others.end();
+    });
+    if (!alike) name += (name.empty() ? "" : ", ") + key.key + " " + key.value;
+  }
+  return name.empty() ? "" : name + ": ";
 }
 
 /// Of the plan of a case that has one that fits.
@@ -54,19 +70,19 @@ std::string line_of(std::vector<const ResultRow*> rows, Nanoseconds limit) {
 }  // namespace
 
 std::string fewest_devices(const std::vector<CaseRecord>& cases, Nanoseconds limit) {
-  std::vector<std::string> order;
-  std::map<std::string, std::vector<const ResultRow*>> groups;
+  std::vector<Group> groups;
   for (const CaseRecord& record : cases) {
     if (record.plans.empty()) continue;
-    const std::string others = others_of(record);
-    if (!groups.contains(others)) order.push_back(others);
-    groups[others].push_back(&record.plans.front().row);
+    const std::vector<SweptKey> others = others_of(record);
+    auto group = std::ranges::find(groups, others, &Group::others);
+    if (group == groups.end()) group = groups.insert(groups.end(), {others, {}});
+    group->rows.push_back(&record.plans.front().row);
   }
-  if (order.empty()) return "";
+  if (groups.empty()) return "";
   std::string text =
       "fewest devices for a step below " + milliseconds_text(limit) + " ms, of those tried\n";
-  for (const std::string& others : order)
-    text += "  " + others + (others.empty() ? "" : ": ") + line_of(groups[others], limit) + "\n";
+  for (const Group& group : groups)
+    text += "  " + name_of(group, groups) + line_of(group.rows, limit) + "\n";
   return text;
 }
 

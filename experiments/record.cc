@@ -122,6 +122,7 @@ PlanRecord plan_record(const Evaluation& plan) {
   record.critical_rank = critical_rank(plan.best());
   record.cut_names = plan.plan.cut_modules;
   record.stages = stages_of(plan);
+  record.recomputes = std::ranges::find(plan.plan.recompute, true) != plan.plan.recompute.end();
   record.measured = measured_run(plan);
   return record;
 }

@@ -294,8 +294,7 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
       const bool planned = &plan == &record.plans.front();
       const Line line = line_of(plan, planned, layout.columns, layout.unit);
       text += text_of(line, layout);
-      recomputed = recomputed || (record.plans.size() > 1 &&
-                                  plan.row.knobs.find("recompute=") != std::string::npos);
+      recomputed = recomputed || (record.plans.size() > 1 && plan.recomputes);
       over = over || line.over;
       if (planned)
         text += bound_line(record, above) + (few ? families_line(record) : "") +

@@ -22,6 +22,7 @@ struct PlanRecord {
   RankId critical_rank;                                     ///< of that engine's trace
   std::vector<std::string> cut_names;  ///< [cut] module or layer that it lies after
   std::vector<StageCompute> stages;    ///< [stage], as estimated
+  bool recomputes = false;             ///< some stage computes its forward again in backward
   std::optional<MeasuredRun> measured;
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
 };

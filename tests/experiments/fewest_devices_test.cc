@@ -9,10 +9,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-CaseRecord of(std::size_t devices, int ms, int bound_ms, const std::string& more = "") {
+CaseRecord of(std::size_t devices, int ms, int bound_ms, std::size_t microbatches = 8) {
   CaseRecord record;
-  record.name = "devices=" + std::to_string(devices) + more;
+  record.name = "a case";
   PlanRecord plan;
+  plan.row.microbatches = microbatches;
   plan.row.family = "zb_h1";
   plan.row.devices = devices;
   plan.row.feasible = ms > 0;
@@ -44,12 +45,22 @@ TEST(FewestDevices, MayBeNoneOfThoseTried) {
 }
 
 TEST(FewestDevices, AreOfCasesThatDifferInTheDevicesAlone) {
-  EXPECT_EQ(answer({of(1, 120, 110, ",microbatches=4"), of(1, 90, 80, ",microbatches=2"),
-                    of(2, 70, 60, ",microbatches=4")}),
+  EXPECT_EQ(answer({of(1, 120, 110, 4), of(1, 90, 80, 2), of(2, 70, 60, 4)}),
             "fewest devices for a step below 100.00 ms, of those tried\n"
             "  microbatches 4: 2 devices: 70.000 ms, zb_h1; 1 device: 120.00 ms, and no plan is "
             "below 110.00 ms\n"
             "  microbatches 2: 1 device: 90.000 ms, zb_h1\n");
+}
+
+TEST(FewestDevices, AreNamedByWhatTellsTheCasesApart) {
+  CaseRecord half = of(1, 90, 80), full = of(1, 120, 110);
+  half.swept = {{"training.precision", "bf16_amp"}, {"plan.recompute", "full"}};
+  full.swept = {{"training.precision", "fp32"}, {"plan.recompute", "full"}};
+  EXPECT_EQ(answer({full, half}),
+            "fewest devices for a step below 100.00 ms, of those tried\n"
+            "  training.precision fp32: none of 1 device; 1 device: 120.00 ms, and no plan is "
+            "below 110.00 ms\n"
+            "  training.precision bf16_amp: 1 device: 90.000 ms, zb_h1\n");
 }
 
 class StepBelow : public ProgramTest {};

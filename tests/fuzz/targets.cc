@@ -98,7 +98,9 @@ void read_plan_input(const std::string& input, const path& folder) {
 }
 
 void read_record_input(const std::string& input, const path&) {
-  if (const auto record = case_from_json(input)) PFEIFE_CHECK(!to_json(*record).empty());
+  const auto record = case_from_json(input);
+  if (!record) throw ConfigError({}, "is no record");  // so that the seed has to be one
+  PFEIFE_CHECK(case_from_json(to_json(*record)).has_value());
 }
 
 void read_safetensors_input(const std::string& input, const path& folder) {

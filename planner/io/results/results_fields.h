@@ -94,6 +94,7 @@ void each_field(Plan& plan, const Visit& visit) {
   visit("critical_rank", plan.critical_rank);
   visit("cut_names", plan.cut_names);
   visit("stages", plan.stages);
+  visit("recomputes", plan.recomputes);
   visit("measured", plan.measured);
 }
 
