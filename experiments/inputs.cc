@@ -11,6 +11,7 @@ namespace {
 
 /// Where the order is to be found, one is as good as another to begin with.
 std::string order_of(const CaseConfig& config) {
+  if (config.plan.at_blocks) return kCapturedInBlocks;
   return config.plan.order == "search" ? "captured" : config.plan.order;
 }
 

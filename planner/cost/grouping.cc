@@ -7,6 +7,7 @@
 #include "planner/cost/layer_of_node.h"
 #include "planner/cost/layer_temporary.h"
 #include "planner/cost/local_nodes.h"
+#include "planner/cost/module_borders.h"
 #include "planner/cost/saved.h"
 #include "planner/ir/arguments.h"
 #include "planner/ir/error.h"
@@ -16,8 +17,9 @@ namespace {
 
 class Grouper {
  public:
-  Grouper(const FactsByPrecision& of, const std::vector<Profile>& profiles)
+  Grouper(const FactsByPrecision& of, const std::vector<Profile>& profiles, Grouping grouping)
       : graph_(of.graph),
+        grouping_(grouping),
         profiles_(profiles),
         facts_(of.at(profiles.front().training.precision)),
         plain_(of.at(Precision::Fp32)),
@@ -52,8 +54,8 @@ class Grouper {
   }
 
   void assign_nodes() {
-    const SavedMemory saved = saved_memory(plain_, DeviceType::Gpu);
-    node_layers_ = layer_of_node(facts_, local_, grows_memory(plain_, saved, local_));
+    const std::vector<NodeBorder> borders = module_borders(facts_, local_);
+    node_layers_ = layer_of_node(facts_, local_, ends_of_layers(borders));
     layers_.layers.resize(node_layers_.count);
     for (Layer& layer : layers_.layers) {
       layer.name = "output";
@@ -65,6 +67,21 @@ class Grouper {
       layer.name = graph_.node(n).name;
       layer.module_path = graph_.node(n).module_path;
     }
+    for (const NodeId n : nodes_of(graph_))
+      if (!local_[n.index()] && &at(n) != &layers_.layers.back()) {
+        // What the last of the layer's nodes says stays.
+        at(n).ends_module = borders[n.index()].ended;
+        (&at(n) + 1)->begins_module = borders[n.index()].begun;
+      }
+  }
+
+  /// [node] a layer ends with it.
+  std::vector<bool> ends_of_layers(const std::vector<NodeBorder>& borders) const {
+    if (grouping_ == Grouping::Growth)
+      return grows_memory(plain_, saved_memory(plain_, DeviceType::Gpu), local_);
+    std::vector<bool> ends;
+    for (const NodeBorder& border : borders) ends.push_back(border.between_blocks());
+    return ends;
   }
 
   void add_costs() {
@@ -267,6 +284,7 @@ class Grouper {
   }
 
   const Graph& graph_;
+  const Grouping grouping_;
   const std::vector<Profile>& profiles_;
   const GraphFacts &facts_, &plain_;  // as it runs; in fp32
   std::vector<bool> local_;           // [node]
@@ -277,11 +295,12 @@ class Grouper {
 
 }  // namespace
 
-Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles) {
+Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles,
+                         Grouping grouping) {
   PFEIFE_CHECK(!profiles.empty(), "no profile");
   if (graph.graph.nodes.empty())
     throw ConfigError({graph.graph.name}, "the model computes nothing: its graph has no operators");
-  return Grouper(graph, profiles).group();
+  return Grouper(graph, profiles, grouping).group();
 }
 
 }  // namespace pfeife

@@ -27,10 +27,17 @@
 
 namespace pfeife {
 
+/// What ends a layer.
+enum class Grouping {
+  Growth,  ///< a node that makes the kept bytes grow, as said above
+  Blocks,  ///< a layer is all between two borders of blocks (module_borders.h)
+};
+
 /// The layers of `graph` with the times of one profile per device kind, all of this graph and one
 /// training. Times, kept bytes and parameters of the layers add up to those of the profiles; bytes
 /// are those of the first profile. A parameter that nobody reads goes to the first layer. Linear
 /// but for values that many layers read. ConfigError if the graph has no operators.
-Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles);
+Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles,
+                         Grouping grouping = Grouping::Growth);
 
 }  // namespace pfeife

@@ -23,7 +23,8 @@ Profile measured_profile(const ModelFiles& files, const Graph& graph, const Trai
 Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
   Graph graph = read_pt2(files.model, files.microbatch_size);
   std::vector<NodeId> node_order;
-  if (files.order != "captured") {
+  const bool blocks = files.order == kCapturedInBlocks;
+  if (files.order != "captured" && !blocks) {
     node_order = linear_order(graph, files.order);
     graph = reordered(graph, node_order);
   }
@@ -33,7 +34,7 @@ Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
   for (const DeviceKind& kind : cluster.kinds)
     profiles.push_back(files.profile ? measured_profile(files, graph, training, kind)
                                      : roofline_profile(facts, kind, training));
-  Layers layers = layers_from_graph(facts, profiles);
+  Layers layers = layers_from_graph(facts, profiles, blocks ? Grouping::Blocks : Grouping::Growth);
   layers.order = files.order;
   layers.node_order = std::move(node_order);
   return layers;

@@ -38,6 +38,8 @@ struct Layer {
   Bytes model_input{0};       ///< the model's inputs that it is the first layer to read
   std::string no_cut_after;   ///< why the model must not be cut after this layer; "" = it may
   std::vector<NodeId> nodes;  ///< of the graph, if there is one
+  /// Outermost submodule whose only call ends, or begins, with the layer; "" = none.
+  std::string ends_module, begins_module;
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 

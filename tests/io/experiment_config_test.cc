@@ -335,6 +335,23 @@ TEST_F(ExperimentConfig, OrderOfTheLayersIsNamedOrSearchedOrThePlans) {
                                     "one order; leave this out"));
 }
 
+TEST_F(ExperimentConfig, WhatIsForTorchHasCutsBetweenBlocksAndRecomputesNothing) {
+  const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
+  const PlanSettings torch = read(model + "plan: {for: torch}\n").cases[0].plan;
+  EXPECT_TRUE(torch.for_torch && torch.at_blocks);
+  EXPECT_EQ(torch.recompute, PlanSettings::Recompute::None);
+  EXPECT_THAT(resolved_text(read(model + "plan: {cuts_at: blocks}\n").cases[0]),
+              HasSubstr(", cuts_at: blocks}\n"));
+  EXPECT_THAT(error(model + "plan: {for: torch, recompute: full}\n"),
+              HasSubstr("plan.recompute: the script for torch recomputes nothing; use none"));
+  EXPECT_THAT(error(model + "plan: {for: torch, cuts_at: layers}\n"),
+              HasSubstr("torch cuts a model between its blocks only"));
+  EXPECT_THAT(error(model + "plan: {cuts_at: blocks, order: search}\n"),
+              HasSubstr("leave plan.order out"));
+  EXPECT_THAT(error(kSmallest + "plan: {for: torch}\n"),
+              HasSubstr("plan: a table model has no modules, so no blocks"));
+}
+
 TEST_F(ExperimentConfig, WhatTrainingDoesNotSayIsThePlans) {
   const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
   const auto training = [&](const std::string& rest) {

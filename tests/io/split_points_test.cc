@@ -11,49 +11,55 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// A model with a layer for each module path.
-Layers with_modules(const std::vector<std::string>& paths) {
+/// A layer of a module, which ends one, or begins one.
+struct Part {
+  std::string path, ends, begins;
+};
+Layers with_modules(const std::vector<Part>& parts) {
   Layers layers;
-  for (const std::string& path : paths)
-    layers.layers.push_back(
-        {.name = "n" + std::to_string(layers.layers.size()), .module_path = path});
+  for (const Part& part : parts)
+    layers.layers.push_back({.name = "n" + std::to_string(layers.layers.size()),
+                             .module_path = part.path,
+                             .ends_module = part.ends,
+                             .begins_module = part.begins});
   return layers;
 }
 
-// Worked by hand: two blocks of an attention and a sum, an addition of the model itself, a head.
-// block.1 is not block.10.
-const Layers kModel =
-    with_modules({"embed", "", "block.1.attn", "block.1", "block.10.attn", "block.10", "head"});
+// A block of an attention and a sum, an addition of the model itself, a block of two layers.
+const Layers kModel = with_modules({{"embed", "embed", "embed"},
+                                    {"", "", ""},
+                                    {"block.1.attn", "block.1.attn", "block.1"},
+                                    {"block.1", "block.1", ""},
+                                    {"block.2", "", "block.2"},
+                                    {"block.2", "block.2", ""},
+                                    {"", "", ""}});
 
 TEST(SplitPoints, AreTheEndOfTheModuleOnTheLeftOrTheBeginningOfTheOneOnTheRight) {
-  EXPECT_THAT(split_points(kModel, {{0, 1, 3, 4, 5}}),
-              ElementsAre(SplitPoint{"embed", false, ""}, SplitPoint{"block.1.attn", true, ""},
-                          SplitPoint{"block.1", false, ""}, SplitPoint{"block.10.attn", false, ""},
-                          SplitPoint{"block.10", false, ""}));
+  EXPECT_THAT(split_points(kModel, {{0, 1, 3, 5}}),
+              ElementsAre(SplitPoint{"embed", false, ""}, SplitPoint{"block.1", true, ""},
+                          SplitPoint{"block.1", false, ""}, SplitPoint{"block.2", false, ""}));
+}
+
+TEST(SplitPoints, ASecondCutAtAModuleIsNone) {
+  EXPECT_THAT(split_points(kModel, {{1, 3}})[1].why_not, HasSubstr("another cut at block.1"));
 }
 
 TEST(SplitPoints, InsideOfAModuleThereIsNone) {
-  const auto points = split_points(with_modules({"a", "b", "b", "b.c", "b"}), {{0, 1, 2}});
-  EXPECT_EQ(points[0].module, "a");
-  EXPECT_EQ(points[1].module, "");
-  EXPECT_THAT(points[1].why_not, HasSubstr("inside of b"));
-  EXPECT_EQ(points[2], (SplitPoint{"b.c", true, ""}));
-}
-
-TEST(SplitPoints, AModuleThatIsCalledTwiceIsNone) {
-  EXPECT_EQ(split_points(with_modules({"a", "b", "a", "b"}), {{1}})[0].module, "");
+  EXPECT_EQ(split_points(kModel, {{4}})[0].module, "");
+  EXPECT_THAT(split_points(kModel, {{4}})[0].why_not, HasSubstr("inside of block.2"));
+  EXPECT_THAT(split_points(with_modules({{}, {}}), {{0}})[0].why_not, HasSubstr("no submodule"));
 }
 
 TEST(SplitPoints, ANewOrderHasNone) {
   Layers reordered = kModel;
-  reordered.order = "another";
+  reordered.node_order = {NodeId{1}, NodeId{0}};
   EXPECT_THAT(split_points(reordered, {{0}})[0].why_not, HasSubstr("captured order"));
 }
 
 /// Three stages of two layers, run as 1f1b or with I and W apart; a value leads from each layer to
 /// the next.
 struct Chain {
-  Layers layers = with_modules({"a", "b", "c", "d", "e", "f"});
+  Layers layers = with_modules(std::vector<Part>(6));
   Plan plan;
   explicit Chain(bool split) {
     plan.partition = {{1, 3}};
@@ -116,19 +122,20 @@ TEST(SplitPoints, TheFileHasASplitSpecOnlyIfEveryCutIsOne) {
   plan.model = "m.pt2";
   plan.spec.microbatches = 4;
   plan.partition = {{0, 3}};
+  Layers part_only = kModel;
+  part_only.layers[3].ends_module = part_only.layers[4].begins_module = "";
   plan.placement.rank_of_stage = {RankId{0}, RankId{1}, RankId{0}};
   const auto whole = nlohmann::json::parse(split_points_text(kModel, plan, "s.csv", ""));
   EXPECT_EQ(whole["split_spec"], (nlohmann::json{{"embed", "END"}, {"block.1", "END"}}));
   EXPECT_EQ(whole["rank_of_stage"], (nlohmann::json{0, 1, 0}));
   EXPECT_EQ(whole["schedule"], "s.csv");
   EXPECT_TRUE(whole["schedule_why_not"].is_null());
-  const auto part = nlohmann::json::parse(
-      split_points_text(with_modules({"a", "b", "b", "b", "b"}), plan, "", "a skip"));
+  const auto part = nlohmann::json::parse(split_points_text(part_only, plan, "", "a skip"));
   EXPECT_TRUE(part["split_spec"].is_null());
-  EXPECT_EQ(part["split_points"][0]["module"], "a");
+  EXPECT_EQ(part["split_points"][0]["module"], "embed");
   EXPECT_TRUE(part["split_points"][1]["module"].is_null());
   EXPECT_EQ(part["split_points"][1]["last_operator"], "n3") << "where torch cannot cut, too";
-  EXPECT_EQ(part["split_points"][1]["in_module"], "b");
+  EXPECT_EQ(part["split_points"][1]["in_module"], "block.1");
   EXPECT_TRUE(part["schedule"].is_null());
   EXPECT_EQ(part["schedule_why_not"], "a skip");
 }

@@ -139,6 +139,11 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
   if (config.model.format != ModelFormat::Pt2 && config.plan.order != "captured")
     root.at("plan").at("order").fail("the layers of a " + to_string(config.model.format) +
                                      " model have one order; leave this out");
+  if (config.model.format != ModelFormat::Pt2 && config.plan.at_blocks)
+    throw ConfigError(config.plan.where,
+                      "plan: a " + to_string(config.model.format) +
+                          " model has no modules, so no blocks; take an archive, "
+                          "or leave cuts_at and for out");
   if (const auto baselines = root.find("baselines"))
     config.baselines = family_names(*baselines, rules.families);
   if (const auto simulation = root.find("simulation"))

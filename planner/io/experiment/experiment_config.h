@@ -62,6 +62,8 @@ struct PlanSettings {
   std::vector<DeviceId> devices;   ///< [rank]; empty = rank r on device r
   bool search_devices = false;     ///< which of them runs which rank is to be found
   std::string order = "captured";  ///< of an archive's nodes; "search" = is to be found
+  bool at_blocks = false;          ///< cuts_at: blocks, only between the blocks of an archive
+  bool for_torch = false;          ///< for: torch, only what torch.distributed.pipelining runs
   SourceLocation where, families_where, cuts_where, devices_where, reserve_where;
 };
 

@@ -41,6 +41,16 @@ void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
   plan.devices = device_list(node);
 }
 
+/// What torch runs has cuts between blocks, and recomputes nothing.
+void check_for_torch(const YamlNode& node, PlanSettings& plan) {
+  using Recompute = PlanSettings::Recompute;
+  if (!plan.at_blocks)
+    node.at("cuts_at").fail("torch cuts a model between its blocks only; leave plan.cuts_at out");
+  if (!node.find("recompute")) plan.recompute = Recompute::None;
+  if (plan.recompute != Recompute::None)
+    node.at("recompute").fail("the script for torch recomputes nothing; use none");
+}
+
 void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSettings& plan) {
   if (const auto families = node.find("families")) {
     plan.families_where = families->where();
@@ -78,8 +88,16 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
                                                       {"full", Recompute::Full},
                                                       {"choose", Recompute::Choose}});
   }
+  if (const auto use = node.find("for"))
+    plan.for_torch = use->as_one_of<bool>({{"pfeife", false}, {"torch", true}});
+  plan.at_blocks = plan.for_torch;
+  if (const auto at = node.find("cuts_at"))
+    plan.at_blocks = at->as_one_of<bool>({{"layers", false}, {"blocks", true}});
+  if (plan.for_torch) check_for_torch(node, plan);
+  if (plan.at_blocks && plan.order != "captured")
+    node.at("order").fail("blocks are those of the captured order; leave plan.order out");
   if (!plan.reference) return;
-  for (const char* key : {"families", "cuts", "iterations", "recompute", "order"})
+  for (const char* key : {"families", "cuts", "iterations", "recompute", "order", "cuts_at", "for"})
     if (node.find(key))
       node.fail_at_key(key, std::string("search: reference has its own schedules, cuts and effort; "
                                         "leave plan.") +
@@ -119,7 +137,7 @@ PlanSettings plan_settings(const YamlNode& node, const Path& folder, const Exper
   } else {
     node.refuse_old("loops", "stages_per_rank");
     node.check_keys({"families", "stages_per_rank", "search", "iterations", "reserve", "cuts",
-                     "recompute", "order", "devices", "file", "schedule"});
+                     "recompute", "order", "devices", "file", "schedule", "cuts_at", "for"});
     read_search(node, rules, plan);
   }
   if (const auto reserve = node.find("reserve")) {

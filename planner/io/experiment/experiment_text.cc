@@ -89,7 +89,11 @@ std::string plan_text(const PlanSettings& plan) {
          ", search: planner, iterations: " +
          (plan.iterations == 0 ? "default" : number(plan.iterations)) +
          ", cuts: " + cuts_text(plan) + ", recompute: " + recompute_text(plan.recompute) +
-         (plan.order == "captured" ? "" : ", order: " + plan.order) + reserve + devices + "}";
+         (plan.order == "captured" ? "" : ", order: " + plan.order) +
+         (plan.for_torch   ? ", for: torch"
+          : plan.at_blocks ? ", cuts_at: blocks"
+                           : "") +
+         reserve + devices + "}";
 }
 
 std::string simulation_text(const SimulationSettings& simulation) {

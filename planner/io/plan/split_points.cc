@@ -2,32 +2,17 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <span>
 
 namespace pfeife {
 namespace {
 
-/// The path is that of `module` or of something inside it.
-bool inside(const std::string& path, const std::string& module) {
-  return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
-}
-
-bool any_inside(std::span<const Layer> layers, const std::string& module) {
-  return std::ranges::any_of(layers,
-                             [&](const Layer& layer) { return inside(layer.module_path, module); });
-}
-
-SplitPoint split_point(const std::vector<Layer>& layers, std::size_t cut) {
-  const std::span left = std::span(layers).first(cut + 1),
-                  right = std::span(layers).subspan(cut + 1);
-  const std::string &before = left.back().module_path, &after = right.front().module_path;
-  if (!before.empty() && !any_inside(right, before)) return {before, false, ""};
-  if (!after.empty() && !any_inside(left, after)) return {after, true, ""};
-  if (before.empty() && after.empty())
-    return {"", false, "the layers on both sides are in no submodule"};
+SplitPoint split_point(const Layer& left, const Layer& right) {
+  if (!left.ends_module.empty()) return {left.ends_module, false, ""};
+  if (!right.begins_module.empty()) return {right.begins_module, true, ""};
+  const std::string& within = left.module_path.empty() ? right.module_path : left.module_path;
+  if (within.empty()) return {"", false, "the layers on both sides are in no submodule"};
   return {"", false,
-          "it is inside of " + (before.empty() ? after : before) +
-              ", neither before nor after a call of a submodule"};
+          "it is inside of " + within + ", neither before nor after the only call of a submodule"};
 }
 
 std::vector<std::size_t> stage_of_layer(const Layers& layers, const Partition& partition) {
@@ -60,8 +45,9 @@ std::vector<bool> layers_with_parameters(const Layers& layers) {
 std::vector<SplitPoint> split_points(const Layers& layers, const Partition& partition) {
   std::vector<SplitPoint> points;
   for (const std::int32_t cut : partition.cuts) {
-    SplitPoint point = layers.order == "captured"
-                           ? split_point(layers.layers, static_cast<std::size_t>(cut))
+    const auto at = static_cast<std::size_t>(cut);
+    SplitPoint point = layers.node_order.empty()
+                           ? split_point(layers.layers[at], layers.layers[at + 1])
                            : SplitPoint{"", false, "the layers are not in the captured order"};
     if (!point.module.empty() &&
         std::ranges::find(points, point.module, &SplitPoint::module) != points.end())

@@ -1,9 +1,9 @@
 // split_points.json: a plan for torch.distributed.pipelining, as far as that can have it.
 //
-// torch splits a model before or after a call of a submodule, `pipeline(..., split_spec={path:
-// SplitPoint.END})`, so a cut is expressible where the layer left of it is the last of its module,
-// or the one right of it the first. Modules are those of the layers' last nodes; whether torch then
-// traces the model as it was exported is not known here. A cut anywhere else is told by the last
+// torch splits a model before or after the calls of a submodule, `pipeline(..., split_spec={path:
+// SplitPoint.END})`, so a cut is expressible where a submodule that is called once ends or begins
+// (Layer::ends_module, begins_module); whether torch then traces the model as it was exported is
+// not known here. A cut anywhere else is told by the last
 // operator before it and the submodule ("" = the model itself) in which that is called: there the
 // model would have to be changed so that torch can cut it.
 #pragma once
@@ -24,7 +24,7 @@ struct SplitPoint {
   friend bool operator==(const SplitPoint&, const SplitPoint&) = default;
 };
 
-/// [cut] Linear in layers x cuts.
+/// [cut]
 std::vector<SplitPoint> split_points(const Layers& layers, const Partition& partition);
 
 /// Why torch 2.11 cannot run the plan's schedule on these layers; "" if nothing is known against
