@@ -91,7 +91,7 @@ void check_case(const CaseInputs& inputs) {
                                                         "; reserve less");
   check_durations(*config, *layers, *cluster);
   if (config->plan.source == PlanSettings::Source::Search)
-    check_searched(*config, *layers);
+    searched_schedules(*config, *layers);
   else
     check_given(inputs);
 }

@@ -76,6 +76,11 @@ void Progress::reached(double share) {
   share_ = std::max(share_, share);
 }
 
+void Progress::note(const std::string& sentence) {
+  const std::lock_guard lock(mutex_);
+  if (!silent_ && !sentence.empty()) say((terminal_ ? "\r\033[K" : "") + sentence + "\n");
+}
+
 void Progress::done(const std::string& what) {
   const std::lock_guard lock(mutex_);
   ++finished_;

@@ -34,6 +34,8 @@ class Progress {
   void begin(const std::string& what, const std::string& step, const std::string& remedy = "");
   /// So much of what begin() has said is done, of 1; less than before changes nothing.
   void reached(double share);
+  /// A sentence to be read; "" = none.
+  void note(const std::string& sentence);
   /// A case is done; `what` names it.
   void done(const std::string& what);
 

@@ -53,20 +53,6 @@ std::string impossible_family(const CaseConfig& config,
   return "";
 }
 
-/// Refuses a case whose schedules would fill the memory of a large host, before it does.
-void check_size(const CaseConfig& config, const std::vector<ScheduleSpec>& specs) {
-  constexpr std::size_t kMost = 1'000'000;  // the search holds some 15 kB for each of them
-  std::size_t stages = 0;
-  for (const ScheduleSpec& spec : specs) stages = std::max(stages, spec.stages());
-  if (stages * config.microbatches <= kMost) return;
-  throw ConfigError(
-      config.microbatches_where,
-      number(config.microbatches) + " microbatches through " + number(stages) + " stages are " +
-          number(stages * config.microbatches) + " forward passes a step, more than the " +
-          number(kMost) + " that can be planned; take at most " + number(kMost / stages) +
-          " microbatches (a longer step only repeats itself), or smaller plan.stages_per_rank");
-}
-
 std::vector<std::size_t> stages_per_rank_of(const CaseConfig& config,
                                             const std::optional<Partition>& cuts) {
   return cuts ? std::vector{stages_per_rank_of(*cuts, config)} : config.plan.stages_per_rank;
@@ -186,10 +172,13 @@ std::string uncuttable(const Problem& problem, bool reference) {
 
 }  // namespace
 
-void check_searched(const CaseConfig& config, const Layers& layers) {
+std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& config,
+                                                          const Layers& layers) {
+  std::vector<std::vector<ScheduleSpec>> schedules;
   for (const SettledCase& settled :
        settled_cases(config, layers, [&](const CaseConfig&) { return &layers; }))
-    check_size(settled.config, schedules_of(settled.config, given_cuts(config, layers)));
+    schedules.push_back(schedules_of(settled.config, given_cuts(config, layers)));
+  return schedules;
 }
 
 Problem settled_problem(const CaseInputs& settled, Recompute recompute) {

@@ -7,8 +7,10 @@
 
 namespace pfeife {
 
-/// Refuses schedules and cuts that the case cannot have. Errors: ConfigError.
-void check_searched(const CaseConfig& config, const Layers& layers);
+/// The schedules that are compared in each way to settle what the case leaves open. Errors:
+/// ConfigError if it cannot have these schedules or cuts.
+std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& config,
+                                                          const Layers& layers);
 
 /// Fills in everything of `plans` but the baselines and `digest`. Result: the case with nothing
 /// left open, its config that of `plans.settled`.

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "experiments/case_memory.h"
 #include "experiments/child.h"
 #include "experiments/evaluate.h"
 #include "experiments/measure.h"
@@ -28,13 +29,13 @@ namespace {
 struct OpenCase {
   CaseInputs of;  ///< the config at first
   std::string digest;
+  Bytes memory{0};  ///< of this machine, nearly
 };
 
 EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads,
                                 const std::function<void(double)>& progress) {
-  constexpr std::size_t keep = 5;  // plans among which engines choose
   const auto layers_of = [&](const CaseConfig& config) { return inputs.other_layers(config); };
-  EvaluatedCase evaluated = plan_case(task.of, layers_of, keep, threads, progress);
+  EvaluatedCase evaluated = plan_case(task.of, layers_of, kKeptPlans, threads, progress);
   evaluated.digest = task.digest;
   return evaluated;
 }
@@ -131,6 +132,16 @@ std::vector<FailedCase> compute_apart(std::span<const OpenCase> tasks, Inputs& i
   return failed;
 }
 
+/// How many of the first tasks, at most `most`, have room beside one another.
+std::size_t as_many_as_fit(std::span<const OpenCase> tasks, std::size_t most) {
+  const Bytes available = memory_available();
+  Bytes needed = tasks.front().memory;
+  std::size_t count = 1;
+  while (count < std::min(most, tasks.size()) && needed + tasks[count].memory <= available)
+    needed += tasks[count++].memory;
+  return count;
+}
+
 /// Many cases at a time while they are fast, few when they are slow: a killed run loses about a
 /// second of work.
 std::vector<FailedCase> compute_all(const std::vector<OpenCase>& tasks, Inputs& inputs,
@@ -140,7 +151,7 @@ std::vector<FailedCase> compute_all(const std::vector<OpenCase>& tasks, Inputs& 
       std::ranges::any_of(tasks, [](const OpenCase& t) { return t.of.config->measure; });
   std::size_t batch = slow ? 1 : std::max<std::size_t>(1, options.jobs);
   for (std::size_t begin = 0; begin < tasks.size();) {
-    const std::size_t count = std::min(batch, tasks.size() - begin);
+    const std::size_t count = as_many_as_fit(std::span(tasks).subspan(begin), batch);
     const auto started = std::chrono::steady_clock::now();
     std::ranges::move(
         compute_apart(std::span(tasks).subspan(begin, count), inputs, options, progress),
@@ -167,6 +178,8 @@ std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Input
     task.of.layers = &inputs.layers(*task.of.config);
     task.of.cluster = &inputs.cluster(task.of.config->cluster);
     check_case(task.of);
+    task.memory = memory_needed(task.of, options.jobs);
+    check_memory(*task.of.config, task.memory, memory_available());
   }
   return tasks;
 }
@@ -243,6 +256,8 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
   std::vector<FailedCase> failed;
   {
     Progress progress(tasks.size(), options.quiet);
+    for (const OpenCase& task : tasks)
+      progress.note(memory_note(*task.of.config, task.memory, memory_available()));
     failed = compute_all(tasks, inputs, options, progress);
   }
   SweepResult result{gather(configs, failed, inputs, options), tasks.size() - failed.size(),

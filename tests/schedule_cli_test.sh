@@ -33,6 +33,10 @@ check "a folder has no proof" "neither a plan.yaml nor a certificate.txt" "$("$p
 check "missing plan" "/nowhere.yaml: there is no such file" "$("$program" certify /nowhere.yaml 2>&1)"
 "$program" frobnicate >/dev/null 2>&1; check "unknown verb" 2 $?
 "$program" info /nowhere.csv >/dev/null 2>&1; check "missing file" 2 $?
+check "endless input" "standard input: is larger than the 64 MiB" "$(yes | "$program" lower - 2>&1)"
+yes | "$program" lower - >/dev/null 2>&1; check "endless input" 2 $?
+check "name in a fault" 'cannot write /proc/a\n\x1b[31mb.svg' \
+  "$("$program" generate gpipe --ranks 1 --microbatches 1 | "$program" show - --svg $'/proc/a\n\e[31mb.svg' 2>&1)"
 "$program" --help >/dev/null; check "help" 0 $?
 check "torch output" "0" "$("$program" generate 1f1b --ranks 2 --microbatches 2 | "$program" lower --full --torch | grep -c OPTIMIZER)"
 

@@ -74,6 +74,99 @@ class WithLoss(nn.Module):
         return F.mse_loss(self.net(x), y)
 
 
+class Bottleneck(nn.Module):
+    """As a ResNet's: one activation that is called three times, and a shortcut."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2, self.conv3 = nn.Conv2d(8, 4, 1), nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 8, 1)
+        self.norm1, self.norm2, self.norm3 = nn.GroupNorm(2, 4), nn.GroupNorm(2, 4), nn.GroupNorm(2, 8)
+        self.relu = nn.ReLU()
+
+    def forward(self, x):
+        y = self.relu(self.norm1(self.conv1(x)))
+        y = self.relu(self.norm2(self.conv2(y)))
+        return self.relu(self.norm3(self.conv3(y)) + x)
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.qkv, self.out = nn.LayerNorm(8), nn.Linear(8, 24), nn.Linear(8, 8)
+        self.norm2, self.up, self.down = nn.LayerNorm(8), nn.Linear(8, 32), nn.Linear(32, 8)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm1(x)).chunk(3, dim=-1)
+        x = x + self.out(F.scaled_dot_product_attention(q, k, v))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class Vit(nn.Module):
+    """Patches, a class token, positions, blocks, a head on the token."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 8, 4, stride=4)
+        self.token, self.positions = nn.Parameter(torch.randn(1, 1, 8)), nn.Parameter(torch.randn(1, 5, 8))
+        self.blocks = nn.Sequential(*(Attention() for _ in range(6)))
+        self.norm, self.head = nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], dim=1) + self.positions
+        return self.head(self.norm(self.blocks(x))[:, 0])
+
+
+class Gpt(nn.Module):
+    """The model itself adds, as TinyGpt of the shipped models does; its modules are in a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(32, 8)
+        self.layers = nn.ModuleList(nn.ModuleDict({"norm": nn.LayerNorm(8), "up": nn.Linear(8, 32), "down": nn.Linear(32, 8)})
+                                    for _ in range(6))
+        self.head = nn.Linear(8, 8)
+
+    def forward(self, ids):
+        h = self.tokens(ids)
+        for layer in self.layers:
+            h = h + layer["down"](F.gelu(layer["up"](layer["norm"](h))))
+        return self.head(h)
+
+
+def resnet():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), *(Bottleneck() for _ in range(6)), nn.Flatten(), nn.Linear(512, 8))
+
+
+def resnet_parts(batch):
+    return resnet(), torch.randn(batch, 3, 8, 8), F.mse_loss, torch.randn(batch, 8)
+
+
+def vit_parts(batch):
+    return Vit(), torch.randn(batch, 3, 8, 8), F.mse_loss, torch.randn(batch, 8)
+
+
+def gpt_parts(batch):
+    return Gpt(), torch.randint(32, (batch, 4)), F.mse_loss, torch.randn(batch, 4, 8)
+
+
+def for_export(parts, batch):
+    net, x, _, y = parts(batch)
+    return WithLoss(net), {"x": x, "y": y}
+
+
+def resnet_for_export(batch=4):
+    return for_export(resnet_parts, batch)
+
+
+def vit_for_export(batch=4):
+    return for_export(vit_parts, batch)
+
+
+def gpt_for_export(batch=4):
+    return for_export(gpt_parts, batch)
+
+
 def chain_for_export(batch=4):
     return WithLoss(chain()), {"x": torch.zeros(batch, 8), "y": torch.zeros(batch, 8)}
 
@@ -89,12 +182,12 @@ def chain_parts(batch):
 def residual_parts(batch):
     return residual(), torch.randn(batch, 8), F.mse_loss, torch.randn(batch, 8)
 EOF
-for model in chain residual; do
+for model in chain residual resnet vit gpt; do
   "$python" "$repository/configs/models/export_models.py" --module "$folder/wrapped.py:${model}_for_export" --name $model \
     --out "$folder" > /dev/null
 done
 
-# plan MODEL FAMILY CUTS: a plan of two stages on each of two ranks, in $plan.
+# plan MODEL FAMILY CUTS: a plan of two stages on each of two ranks, in $plan. CUTS may be followed by more keys of it.
 plan() {
   cat > "$folder/wrapped.yaml" << EOF
 version: 1
@@ -105,7 +198,7 @@ plan: {families: [$2], stages_per_rank: 2, cuts: $3}
 baselines: []
 engines: estimate
 EOF
-  plan=$folder/$1,$2,$3
+  plan=$folder/${1##*/},$2,${3//[^a-z0-9]/_}
   "$exp" "$folder/wrapped.yaml" --out "$plan" --quiet > /dev/null
   plan=$(echo "$plan"/*/planned)
 }
@@ -119,7 +212,12 @@ runs() {
 }
 runs chain interleaved_1f1b search
 runs chain zbv_greedy search
+runs chain zb1p search
+runs chain dualpipev search
 runs residual interleaved_1f1b '[10,12,24]'
+# Between blocks a residual is no hindrance, whatever the family.
+for model in residual resnet vit gpt; do runs $model zb1p 'search, for: torch'; done
+runs residual dualpipev 'search, for: torch'
 
 # refused MODEL FAMILY CUTS REASON: there is no schedule, for this reason.
 refused() {
@@ -127,6 +225,8 @@ refused() {
   [[ ! -e $plan/run_in_torch.py && ! -e $plan/schedule_torch.csv ]] || { echo "$*: not refused"; exit 1; }
   grep -q "\"schedule_why_not\": .*$4" "$plan/split_points.json" || { echo "$*: no such reason"; exit 1; }
 }
+plan "$repository/configs/models/tiny_gpt" 1f1b 'search, for: torch'
+grep -q '"schedule_why_not": .*is shared by stages' "$plan/split_points.json" || { echo "tied parameters: not refused"; exit 1; }
 refused residual interleaved_1f1b '[8,10,24]' 'torch sends values to the next stage only'
 refused residual zbv '[9,19,29]' 'has been detached in-place'
 refused residual dualpipev '[9,19,29]' 'has been detached in-place'

@@ -93,6 +93,17 @@ TEST(TorchRefusal, AValueThatPassesOverAStageIsNot) {
   EXPECT_THAT(chain.refusal(), HasSubstr("\"n1\" of stage 0 is read in stage 2: torch sends"));
 }
 
+TEST(TorchRefusal, AParameterThatStagesShareIsNot) {
+  Chain chain(false);
+  chain.layers.parameters[0] = {
+      .name = "tied", .gradient = Bytes{8}, .users = {LayerId{0}, LayerId{1}}};
+  EXPECT_EQ(chain.refusal(), "");  // both in the first stage
+  chain.layers.parameters[0].users = {LayerId{0}, LayerId{5}};
+  EXPECT_THAT(chain.refusal(), HasSubstr("\"tied\" is shared by stages 0 and 2: torch gives each"));
+  chain.layers.parameters[0].gradient = Bytes{0};  // not trained
+  EXPECT_EQ(chain.refusal(), "");
+}
+
 TEST(TorchRefusal, AResidualInItsStageIsNotWhereBackwardIsSplit) {
   for (const bool split : {false, true}) {
     Chain chain(split);

@@ -165,5 +165,43 @@ TEST(Effort, MoreSchedulesToChooseFromAreNeverWorseThanABuiltOneAlone) {
   EXPECT_GT(listed_helps, 5);
 }
 
+// Tables of a few layers, where the effort is enough for every family by itself.
+TEST(Effort, AllFamiliesTogetherAreNeverWorseThanOneOfThem) {
+  std::mt19937 random(91);
+  int fits = 0, together_helps = 0;
+  for (int round = 0; round < 12; ++round) {
+    const std::size_t ranks = 2 + random() % 2, microbatches = 4 + 2 * (random() % 2);
+    RandomShape shape;
+    shape.layers = 7 + random() % 6;
+    shape.skip_share = 0.1;
+    const Instance instance{random_layers(random, shape), random_cluster(random, ranks, true)};
+    const std::vector<std::size_t> stages_per_rank{1, 2};
+    std::vector<std::string> names;
+    for (const Family& family : families()) names.push_back(family.name);
+    Problem problem = instance.problem(search_set(ranks, microbatches, stages_per_rank, names),
+                                       ranks, Bytes{1 << 30});
+    if (round % 2 == 1) {
+      const SearchOutcome free = search(problem, {.iterations = 1});
+      for (Bytes& limit : problem.memory_limit)
+        limit = Bytes{std::ranges::max(free.plans[0].peak_memory).value * 8 / 10};
+    }
+    const SearchOptions options{.seed = random(), .iterations = 20};
+    const SearchOutcome together = search(problem, options);
+    for (const std::string& name : names) {
+      problem.schedules =
+          search_set(ranks, microbatches, stages_per_rank, std::vector<std::string>{name});
+      if (problem.schedules.empty()) continue;
+      const SearchOutcome alone = search(problem, options);
+      if (alone.plans.empty()) continue;
+      ++fits;
+      ASSERT_FALSE(together.plans.empty()) << round << " " << name;
+      EXPECT_LE(together.plans[0].estimate, alone.plans[0].estimate) << round << " " << name;
+      together_helps += together.plans[0].estimate < alone.plans[0].estimate;
+    }
+  }
+  EXPECT_GT(fits, 60);
+  EXPECT_GT(together_helps, 30);
+}
+
 }  // namespace
 }  // namespace pfeife

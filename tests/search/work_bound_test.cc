@@ -42,5 +42,33 @@ TEST(WorkBounds, AreBelowEveryPlanOfEveryOrderOfTheDevices) {
   EXPECT_GT(closest, 0.99);  // on one device the work is nearly all
 }
 
+// Three devices of one kind. One link is slow, and the order of the ranks decides whether it is
+// used: what holds for any order knows of no link.
+TEST(WorkBounds, OfAnyDevicesKnowNoLinks) {
+  Layers layers;
+  for (std::size_t l = 0; l < 3; ++l) {
+    layers.layers.push_back({.times = {{Nanoseconds{10}, Nanoseconds{10}, Nanoseconds{10}}}});
+    if (l < 2) layers.values.push_back({"v", LayerId{l}, {LayerId{l + 1}}, Bytes{1}, Bytes{1}});
+  }
+  Cluster cluster = uniform_cluster(3, {}, {1e12}, Nanoseconds{0});
+  for (const std::size_t pair : {0 * 3 + 1, 1 * 3 + 0})
+    cluster.paths[pair].latency = Nanoseconds{1'000'000};
+  const Problem problem{.layers = layers,
+                        .cluster = cluster,
+                        .schedules = {{"gpipe", 3, 1, 1, {}, {}}},
+                        .device_of_rank = {DeviceId{0}, DeviceId{1}, DeviceId{2}},
+                        .memory_limit = std::vector<Bytes>(3, Bytes{1 << 30})};
+  const auto estimate = [&](std::vector<DeviceId> devices) {
+    const ScheduleSpec& spec = problem.schedules.front();
+    const Placement placement{placement_for(spec).rank_of_stage, std::move(devices)};
+    return evaluate(layers, cluster, generate(spec), placement, {{0, 1}}).estimate.count();
+  };
+  EXPECT_GT(estimate({DeviceId{0}, DeviceId{1}, DeviceId{2}}), 1'000'000);
+  const std::int64_t best = estimate({DeviceId{0}, DeviceId{2}, DeviceId{1}});
+  EXPECT_LT(best, 1000);
+  EXPECT_LE(any_devices_bound(problem), static_cast<double>(best));
+  EXPECT_GE(any_devices_bound(problem), 90.0);  // three stages, F and B each
+}
+
 }  // namespace
 }  // namespace pfeife

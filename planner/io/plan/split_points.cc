@@ -59,6 +59,15 @@ std::vector<SplitPoint> split_points(const Layers& layers, const Partition& part
 
 std::string torch_refusal(const Layers& layers, const Plan& plan) {
   const std::vector<std::size_t> stage = stage_of_layer(layers, plan.partition);
+  for (const LayerParameter& parameter : layers.parameters) {
+    if (parameter.gradient == Bytes{0}) continue;
+    const std::size_t first = stage[parameter.users.front().index()],
+                      last = stage[parameter.users.back().index()];
+    if (first != last)
+      return "parameter \"" + parameter.name + "\" is shared by stages " + std::to_string(first) +
+             " and " + std::to_string(last) +
+             ": torch gives each its own and does not add their gradients; untie it in the model";
+  }
   const std::vector<bool> split = split_backward(plan);
   const std::vector<bool> has_parameters = layers_with_parameters(layers);
   for (const LayerValue& value : layers.values) {

@@ -29,6 +29,7 @@ std::vector<SplitPoint> split_points(const Layers& layers, const Partition& part
 
 /// Why torch 2.11 cannot run the plan's schedule on these layers; "" if nothing is known against
 /// it:
+/// - stages share a parameter: torch does not add its gradients;
 /// - a value is read beyond the stage after its own: torch sends to neighbours only;
 /// - a stage with backward-input apart from backward-weight (not the first, of which torch leaves
 /// the former out) sends

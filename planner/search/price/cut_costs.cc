@@ -27,7 +27,7 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
     narrow_overhead_.push_back({action, action, 0, Program::narrow(step_overhead_[s])});
   }
   const std::size_t positions = static_cast<std::size_t>(model.last()) + 1;
-  known_.resize(placement.stages() * free_positions(positions));
+  known_.resize(placement.stages() * free_positions(placement.stages(), positions));
   double latency = 0, slowness = 0;  // of the worst path, ns and ns a byte
   for (const Path& path : model.cluster().paths) {
     latency = std::max(latency, static_cast<double>(path.latency.count()));
@@ -68,7 +68,7 @@ CutCosts::Latency CutCosts::latency(std::size_t from, std::size_t to,
 
 const CutCosts::Known& CutCosts::neighbour(std::size_t i, const Cuts& cuts) {
   const std::int32_t q = cuts[i], before = cuts[i - 1], after = cuts[i + 1];
-  const std::size_t width = free_positions(longest_message_.size());
+  const std::size_t width = free_positions(placement_.stages(), longest_message_.size());
   Known& known = known_[i * width + static_cast<std::size_t>(q) - i];
   if (known.before != before || known.after != after) renew(known, i, q, before, after);
   return known;

@@ -60,6 +60,12 @@ class CutCosts {
   Latency linked_latency(std::size_t boundary, std::int32_t q, std::int32_t first,
                          std::int32_t last) const;
 
+  /// Bytes that the costs of so many stages hold, nearly, if boundaries have so many positions.
+  static Bytes memory(std::size_t stages, std::size_t positions) {
+    return Bytes{
+        static_cast<std::int64_t>(stages * free_positions(stages, positions) * sizeof(Known))};
+  }
+
   std::size_t kind(std::size_t stage) const { return kind_[stage]; }
   const std::vector<std::size_t>& kinds() const { return kind_; }
   /// Per F and per B or I of a stage, and once a step with its optimizer (ns).
@@ -97,8 +103,8 @@ class CutCosts {
   template <class Visit>
   bool any_skip(const Cuts& cuts, const Visit& visit) const;
   /// Where a boundary may be: stages before it and behind it have a segment each.
-  std::size_t free_positions(std::size_t positions) const {
-    return positions > placement_.stages() ? positions - placement_.stages() : 0;
+  static std::size_t free_positions(std::size_t stages, std::size_t positions) {
+    return positions > stages ? positions - stages : 0;
   }
   /// No skip binds for sure: whatever passes over a stage takes less than the stage itself.
   template <class Number>

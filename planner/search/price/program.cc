@@ -25,6 +25,10 @@ class ProgramBuilder {
     for (const RankId r : placement.rank_of_stage)
       program.rank_of_stage_.push_back(static_cast<std::uint32_t>(r.index()));
     program.sums_begin_ = 6 * stages + 1;
+    std::size_t actions = 0;
+    for (const auto& row : schedule.rows) actions += row.size();
+    program.steps_.reserve(actions);
+    program.origins_.reserve(actions);
     for (auto& made : maker_) made.assign(stages * microbatches_, kNone);
     for (auto& slot : slot_) slot.assign(stages * microbatches_, kNone);
     for (auto& step : program.step_of_) step.assign(stages * microbatches_, kNone);

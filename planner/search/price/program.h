@@ -82,6 +82,11 @@ class Program {
   /// `compute_only` must be free of deadlock on a chain of stages.
   Program(const Schedule& compute_only, const Placement& placement);
 
+  /// Bytes that the program of so many actions holds, nearly.
+  static Bytes memory(std::size_t actions) {
+    return Bytes{static_cast<std::int64_t>(actions * (sizeof(Step) + sizeof(Origin)))};
+  }
+
   std::size_t stages() const { return stages_; }
   std::size_t ranks() const { return stages_of_rank_.size(); }
   std::size_t compute_nodes() const { return steps_.size() - joins_; }
