@@ -5,13 +5,28 @@
 namespace pfeife {
 namespace {
 
+/// [node] true if it writes into what an earlier node made: no cut can lie before it.
+std::vector<bool> changes_result(const GraphFacts& facts) {
+  std::vector<bool> changes(facts.graph.nodes.size(), false);
+  for (const Aliasing::Write& write : facts.aliases.writes)
+    if (facts.graph.value(write.storage).role == ValueRole::Intermediate)
+      changes[write.node.index()] = true;
+  return changes;
+}
+
 /// Layers of the nodes that are not local, and of the others by their position.
-NodeLayers by_position(const std::vector<bool>& local, const std::vector<bool>& grows) {
+NodeLayers by_position(const GraphFacts& facts, const std::vector<bool>& local,
+                       const std::vector<bool>& grows) {
+  const std::vector<bool> changes = changes_result(facts);
   NodeLayers layers;
   std::size_t open = 0;
+  bool just_closed = false;
   for (std::size_t n = 0; n < local.size(); ++n) {
-    layers.layer.push_back(open);
-    if (!local[n] && grows[n]) ++open;
+    const bool joins = just_closed && changes[n] && !local[n];
+    layers.layer.push_back(joins ? open - 1 : open);
+    if (local[n] || joins) continue;
+    just_closed = grows[n];
+    if (grows[n]) ++open;
   }
   layers.count = open + 1;
   return layers;
@@ -21,7 +36,7 @@ NodeLayers by_position(const std::vector<bool>& local, const std::vector<bool>& 
 
 NodeLayers layer_of_node(const GraphFacts& facts, const std::vector<bool>& local,
                          const std::vector<bool>& grows) {
-  NodeLayers layers = by_position(local, grows);
+  NodeLayers layers = by_position(facts, local, grows);
   const std::size_t never = layers.count;
   // First layer in which a value, or any value of a storage, is needed by a later node.
   std::vector<std::size_t> value(facts.graph.values.size(), never), storage = value;

@@ -237,11 +237,12 @@ std::vector<std::size_t> forbidden(const Layers& layers) {
   return list;
 }
 
-// y | y.relu_() z: between them the storage of y is written. After that it only is read.
+// y | o y.relu_() z: between them the storage of y is written. After that it only is read.
 TEST(Cuts, AreForbiddenBetweenAStorageAndItsLastWrite) {
   GraphBuilder g;
   const ValueId x = g.input("x", dense({4, 8})), w = g.parameter("w", dense({8, 8}));
   const ValueId y = g.call("y", "linear", {{"input", x}, {"weight", w}}, dense({4, 8}));
+  g.call("o", "linear", {{"input", x}, {"weight", w}}, dense({4, 8}));
   const ValueId r = g.call("r", "relu_", {{"self", y}}, dense({4, 8}));
   const ValueId z = g.call("z", "linear", {{"input", r}, {"weight", w}}, dense({4, 8}));
   const ValueId u = g.call("u", "gelu", {{"self", z}}, dense({4, 8}));
@@ -249,11 +250,48 @@ TEST(Cuts, AreForbiddenBetweenAStorageAndItsLastWrite) {
   const Graph graph = g.build();
   const Layers made = layers(graph);
   ASSERT_THAT(names(graph, made),
-              ElementsAre(List{"y"}, List{"r", "z"}, List{"u"}, List{"v"}, List{}));
-  EXPECT_THAT(forbidden(made), ElementsAre(0u, 3u));
+              ElementsAre(List{"y"}, List{"o", "r"}, List{"z"}, List{"u"}, List{"v"}, List{}));
+  EXPECT_THAT(forbidden(made), ElementsAre(0u, 4u));
   EXPECT_EQ(made.layers[0].no_cut_after,
             "'r' (aten::relu_) changes 'y' in place, which both sides use");
-  EXPECT_EQ(made.layers[3].no_cut_after, "only the model's result follows");
+  EXPECT_EQ(made.layers[4].no_cut_after, "only the model's result follows");
+}
+
+// The addition and the activation at the end of a residual block change what its last product made:
+// they belong to its layer, and behind it one tensor crosses.
+TEST(Cuts, AreLegalBehindAResidualBlockThatEndsInPlace) {
+  GraphBuilder g;
+  const ValueId data = g.input("data", dense({4, 8})), w = g.parameter("w", dense({8, 8}));
+  const auto linear = [&](const std::string& name, ValueId from) {
+    return g.call(name, "linear", {{"input", from}, {"weight", w}}, dense({4, 8}));
+  };
+  const ValueId x = linear("x", data), a = linear("a", x), b = linear("b", a);
+  const ValueId sum = g.call("sum", "add_", {{"self", b}, {"other", x}}, dense({4, 8}));
+  const ValueId end = g.call("end", "relu_", {{"self", sum}}, dense({4, 8}));
+  const ValueId c = linear("c", end);
+  g.call("out", "add", {{"self", c}, {"other", end}}, dense({4, 8}));
+  const Graph graph = g.build();
+  const Layers made = layers(graph);
+  ASSERT_THAT(names(graph, made)[2], ElementsAre("b", "sum", "end"));
+  EXPECT_EQ(made.layers[2].no_cut_after, "");
+  std::vector<std::string> crossing;
+  for (const LayerValue& value : made.values)
+    if (value.producer.index() <= 2 && value.consumers.back().index() > 2)
+      crossing.push_back(value.name);
+  EXPECT_THAT(crossing, ElementsAre("end"));
+}
+
+// A counter that is written first there: its layer is that of what follows.
+TEST(Cuts, ABufferThatIsWrittenGoesWithItsReader) {
+  GraphBuilder g;
+  const ValueId x = g.input("x", dense({4, 8})), w = g.parameter("w", dense({8, 8}));
+  const ValueId count = g.buffer("count", dense({}));
+  const ValueId y = g.call("y", "linear", {{"input", x}, {"weight", w}}, dense({4, 8}));
+  g.call("counted", "add_", {{"self", count}, {"other", 1.0}}, dense({}));
+  g.call("z", "linear", {{"input", y}, {"weight", w}}, dense({4, 8}));
+  const Graph graph = g.build();
+  const Layers made = layers(graph);
+  EXPECT_THAT(names(graph, made)[0], ElementsAre("y"));
 }
 
 // A buffer that is counted up in the first layer and read in the third: one stage must hold it.
