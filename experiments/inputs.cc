@@ -39,16 +39,24 @@ const Layers& Inputs::layers(const CaseConfig& config) {
                     std::to_string(config.model.time_unit.count()) + "\n" + order_of(config) + "\n";
   if (config.model.skips) key += config.model.skips->path.string();
   if (config.profile) key += "\n" + config.profile->path.string();
+  for (const OperatorCost& cost : config.operators)
+    key += "\n" + cost.op + "\n" + cost.flops + "\n" + cost.bytes;
   const auto found = models_.find(key);
   if (found != models_.end()) return found->second;
   const ModelInput& model = config.model;
   const auto path = [](const std::optional<InputFile>& file) {
     return file ? std::optional(file->path) : std::nullopt;
   };
-  const ModelFiles files{model.file.path,   model.format,         model.time_unit,
-                         path(model.skips), path(config.profile), order_of(config),
-                         config.precision,  config.optimizer,     config.microbatch_size};
-  return models_.emplace(key, read_layers(files, cluster(config.cluster))).first->second;
+  const ModelFiles files{model.file.path,       model.format,         model.time_unit,
+                         path(model.skips),     path(config.profile), order_of(config),
+                         config.precision,      config.optimizer,     config.operators,
+                         config.microbatch_size};
+  try {
+    return models_.emplace(key, read_layers(files, cluster(config.cluster))).first->second;
+  } catch (const ConfigError& error) {
+    if (!error.where().file.empty()) throw;
+    throw ConfigError(config.where, std::string("operators: ") + error.what());
+  }
 }
 
 const Layers* Inputs::other_layers(const CaseConfig& config) {

@@ -149,6 +149,7 @@ PlanFiles files_of(const CaseConfig& config, const std::filesystem::path& cluste
     files.profile = from_folder(config.profile->path);
     files.profile_digest = sha256_file(config.profile->path);
   }
+  files.operators = config.operators;
   return files;
 }
 

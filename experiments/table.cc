@@ -6,6 +6,7 @@
 #include <map>
 
 #include "experiments/table_columns.h"
+#include "planner/cost/uncosted.h"
 #include "planner/ir/round_down.h"
 
 namespace pfeife {
@@ -257,6 +258,16 @@ std::string changes_text(const CaseRecord& record) {
   return text;
 }
 
+/// What has no cost in the models of the cases, each line once.
+std::vector<std::string> uncosted_notes(const std::vector<CaseRecord>& cases) {
+  std::vector<std::string> lines;
+  for (const CaseRecord& record : cases)
+    for (const std::string& note : record.notes)
+      if (note.starts_with(kUncostedNote) && std::ranges::find(lines, note) == lines.end())
+        lines.push_back(note);
+  return lines;
+}
+
 }  // namespace
 
 std::string milliseconds_text(const std::optional<Nanoseconds>& time) {
@@ -302,6 +313,7 @@ std::string results_table(const std::vector<CaseRecord>& cases) {
                 changes_text(record);
     }
   }
+  for (const std::string& note : uncosted_notes(cases)) text += "\n" + note + "\n";
   if (recomputed) text += "\nonly what says recompute= recomputes anything, no baseline does\n";
   return over ? text + "\n! more than the device has\n" : text;
 }

@@ -73,6 +73,13 @@ Memory memory_of(const Node& node, const OperatorTraits* traits) {
   return node.op.ends_with('_') && !node.op.ends_with("__") ? Memory::InPlace : Memory::Fresh;
 }
 
+/// Norms of channels write into buffers that their schema calls inputs.
+bool updates_statistics(const Node& node) {
+  return node.op.find("batch_norm") != std::string::npos
+             ? flag_argument(node, "training", false)
+             : node.op == "aten::instance_norm" && flag_argument(node, "use_input_stats", true);
+}
+
 /// Every tensor of a list goes with the output of the same number, otherwise all with the first.
 ValueId viewed(const std::vector<ValueId>& inputs, std::size_t output, const Node& node) {
   const bool listed = !node.arguments.empty() &&
@@ -93,7 +100,7 @@ Aliasing aliasing(const Graph& graph, const std::vector<const OperatorTraits*>& 
     const NodeId id{n};
     const Memory memory = memory_of(node, traits[n]);
     if (memory == Memory::Fresh) {
-      if (node.op == "aten::batch_norm" && flag_argument(node, "training", false))
+      if (updates_statistics(node))
         for (const char* running : {"running_mean", "running_var"})
           if (const ValueId buffer = tensor_argument(node, running); buffer != kNoValue)
             result.writes.push_back({id, result.storage[buffer.index()]});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/contraction.h"
 #include "planner/cost/running_types.h"
 #include "planner/ir/arguments.h"
 
@@ -9,18 +10,27 @@ namespace pfeife {
 namespace {
 
 /// Whether the node names the tensors that the rules of its row read.
-bool has_operands(const Node& node, OperatorWork work) {
+bool has_operands(const Graph& graph, const Node& node, OperatorWork work) {
   const auto has = [&](const char* name) { return tensor_argument(node, name) != kNoValue; };
   if (node.outputs.empty()) return false;
   switch (work) {
     case OperatorWork::Product:
+    case OperatorWork::OtherProduct:
     case OperatorWork::Convolution:
+    case OperatorWork::OtherConvolution:
       return factors_of(node).left != kNoValue && factors_of(node).right != kNoValue;
+    case OperatorWork::Einsum:
+      return inputs_of(node).size() == 1 || !contractions_of(graph, node).empty();
     case OperatorWork::Attention:
       return has("query") && has("key") && has("value");
+    case OperatorWork::Recurrent:
+      return has("input") || has("data");
     case OperatorWork::LayerNorm:
     case OperatorWork::ChannelNorm:
     case OperatorWork::Lookup:
+    case OperatorWork::Bag:
+    case OperatorWork::Sort:
+    case OperatorWork::Fourier:
       return first_tensor(node) != kNoValue;
     default:
       return true;
@@ -28,9 +38,9 @@ bool has_operands(const Node& node, OperatorWork work) {
 }
 
 /// nullptr also for a call that is none of the operator's schema.
-const OperatorTraits* traits_of(const Node& node) {
+const OperatorTraits* traits_of(const Graph& graph, const Node& node) {
   const OperatorTraits* row = find_operator(node.op);
-  return row != nullptr && has_operands(node, row->work) ? row : nullptr;
+  return row != nullptr && has_operands(graph, node, row->work) ? row : nullptr;
 }
 
 }  // namespace
@@ -41,7 +51,7 @@ GraphFacts::GraphFacts(const Graph& g, Precision precision)
   input_begin_.reserve(g.nodes.size() + 1);
   input_begin_.push_back(0);
   for (const Node& node : g.nodes) {
-    traits.push_back(traits_of(node));
+    traits.push_back(traits_of(g, node));
     const std::vector<ValueId> read = inputs_of(node);
     inputs_.insert(inputs_.end(), read.begin(), read.end());
     input_begin_.push_back(inputs_.size());

@@ -30,34 +30,53 @@ enum class Memory {
 
 /// What it computes; decides time and FLOPs.
 enum class OperatorWork {
-  None,     ///< metadata only
-  Create,   ///< writes its results from nothing (arange, zeros)
-  Stream,   ///< element-wise, copies, reductions: bound by memory
-  Product,  ///< linear, addmm, matmul
-  Convolution,
-  Attention,    ///< scaled_dot_product_attention
-  LayerNorm,    ///< normalises rows: one pass
+  None,              ///< metadata only
+  Create,            ///< writes its results from nothing (arange, zeros)
+  Stream,            ///< element-wise, copies, reductions: bound by memory
+  Product,           ///< linear, addmm, matmul: its weight's gradient can wait for W
+  OtherProduct,      ///< the same, with all gradients in I: baddbmm, cdist, grouped products
+  Einsum,            ///< products of any number of tensors, one after the other
+  Convolution,       ///< its weight's gradient can wait for W
+  OtherConvolution,  ///< the same, with all gradients in I: transposed ones
+  Recurrent,         ///< lstm, gru and their cells: a product a step
+  Attention,         ///< scaled_dot_product_attention
+  LayerNorm,         ///< normalises rows: one pass
   ChannelNorm,  ///< normalises channels or groups: a pass for the statistics, a pass to apply them
   Lookup,       ///< reads rows of a table (embedding, index, gather)
+  Bag,          ///< reads rows of a table and adds them up (embedding_bag)
+  Sort,         ///< orders keys and their positions: some passes over both
+  Fourier,      ///< a pass over the data for each dimension that is transformed
 };
 
 /// What autograd keeps, if the result needs a gradient.
 enum class Keeps {
   Nothing,
-  Input,            ///< first argument
-  InputUnlessMean,  ///< the same, but nothing if the result is one mean a channel
+  Input,                ///< first argument
+  InputCopy,            ///< a copy of the first argument, which is then overwritten
+  RealInput,            ///< the same, unless it is complex
+  InputAndOutput,       ///< first argument and results
+  InputUnlessConstant,  ///< the same of a padding, but nothing if it pads with a number
+  InputUnlessMean,      ///< the same, but nothing if the result is one mean a channel
   Output,
-  OtherOperand,     ///< of two tensors each iff the other needs a gradient (mul)
-  Divisor,          ///< the same, and the divisor always (div)
-  ProductOperands,  ///< the same for products and convolutions; copies that they make of operands
-  Statistics,       ///< input and 8 B per normalised row, group or channel
-  Attention,        ///< fused: q, k, v, mask, output, 4 B a query row
-  Mask,             ///< dropout: its mask
-  LogSoftmax,       ///< cross entropy: fp32 log-softmax and labels
-  BothInputs,       ///< mse
-  Indices,          ///< embedding, index: the indices
-  Condition,        ///< where, masked_fill: the condition
-  InputAndIndices,  ///< max pooling: input and an int64 an output element
+  OtherOperand,      ///< of two tensors each iff the other needs a gradient (mul)
+  Divisor,           ///< the same, and the divisor always (div)
+  ProductOperands,   ///< the same for products and convolutions; copies that they make of operands
+  Gates,             ///< lstm, gru: input, result and what the gates made of each step
+  Statistics,        ///< input and 8 B per normalised row, group or channel
+  RowScale,          ///< the same with 4 B; a CPU keeps the normalised rows as well
+  Attention,         ///< fused: q, k, v, mask, output, 4 B a query row
+  Mask,              ///< dropout: its mask
+  LogSoftmax,        ///< cross entropy: fp32 log-softmax and labels
+  Power,             ///< input; all that it reads and returns if the exponent is a tensor
+  Everything,        ///< all that it reads and returns
+  BothInputs,        ///< all tensors that it reads (mse)
+  Difference,        ///< l1 loss: the difference of its inputs
+  Indices,           ///< embedding, index: the indices
+  IndicesAndSource,  ///< the same, and what is added or copied there
+  OutputIndices,     ///< sort, topk: those that it returns
+  Extremum,          ///< min, max: of two tensors both, of one the result's place
+  Condition,         ///< where, masked_fill: the condition
+  InputAndIndices,   ///< max pooling: input and an int64 an output element
 };
 
 /// What backward does for each operand that needs a gradient (work other than products,
@@ -82,7 +101,7 @@ enum class Autocast {
 enum class Randomness { Never, Always, Dropout };
 
 struct OperatorTraits {
-  std::string_view name;  ///< without "aten::"
+  std::string_view name;  ///< without "aten::"; of other namespaces in full
   Memory memory = Memory::Fresh;
   OperatorWork work = OperatorWork::Stream;
   Keeps keeps = Keeps::Nothing;
@@ -98,6 +117,13 @@ const OperatorTraits* find_operator(const std::string& op);
 
 /// All rows, sorted by name.
 std::span<const OperatorTraits> operator_table();
+
+/// An operator of torch's core set that needs no row, or gets none.
+struct OperatorWithoutRow {
+  std::string_view name;  ///< without "aten::"
+  std::string_view why;
+};
+std::span<const OperatorWithoutRow> operators_without_row();
 
 /// True if the call draws random numbers: by its row, and for dropout by its probability.
 bool draws_random_numbers(const Node& node, const OperatorTraits* traits);

@@ -104,7 +104,7 @@ NodeProfile node_profile(const std::vector<Kernel>& kernels, const Roofline& roo
     Nanoseconds& pass = kernel.pass == Pass::Forward         ? cost.forward
                         : kernel.pass == Pass::BackwardInput ? cost.backward_input
                                                              : cost.backward_weight;
-    pass += roofline.time(kernel);
+    pass += kernel.times * roofline.time(kernel);
   }
   return cost;
 }
@@ -120,11 +120,15 @@ ParameterProfile parameter_profile(const Parameter& parameter, const Training& t
           state_multiple(training.optimizer) * parameter.type.bytes()};
 }
 
-void warn(const GraphFacts& facts, const DeviceKind& device, const Roofline& roofline,
-          Profile& profile) {
+void warn(const GraphFacts& facts, std::span<const OperatorCost> costs, const DeviceKind& device,
+          const Roofline& roofline, Profile& profile) {
+  const auto given = [&](const std::string& op) {
+    return std::ranges::find(costs, op, &OperatorCost::op) != costs.end();
+  };
   std::map<std::string, int> unknown;
   for (std::size_t n = 0; n < facts.graph.nodes.size(); ++n)
-    if (facts.traits[n] == nullptr) ++unknown[facts.graph.nodes[n].op];
+    if (facts.traits[n] == nullptr && !given(facts.graph.nodes[n].op))
+      ++unknown[facts.graph.nodes[n].op];
   for (const auto& [op, count] : unknown)
     profile.warnings.push_back(stream_all(
         "operator ", op, " (", count, count == 1 ? " node" : " nodes",
@@ -164,14 +168,14 @@ Bytes optimizer_traffic(Optimizer optimizer) {
 }
 
 Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
-                         const Training& training) {
+                         const Training& training, std::span<const OperatorCost> costs) {
   const Graph& graph = of.graph;
   PFEIFE_CHECK(training.microbatch_size == graph.microbatch_size, "profile for microbatches of ",
                training.microbatch_size, ", graph for ", graph.microbatch_size);
   const GraphFacts& facts = of.at(training.precision);
   SavedMemory saved = saved_memory(facts, device.type);
   const std::vector<PassBytes> temporary = temporary_bytes(facts, saved);
-  const KernelList kernels(facts, saved, device.type);
+  const KernelList kernels(facts, saved, device.type, costs);
   const Roofline roofline(device, training.precision);
 
   Profile profile;
@@ -191,7 +195,7 @@ Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
   profile.storages = std::move(saved.storages);
   for (const Parameter& parameter : graph.parameters)
     profile.parameters.push_back(parameter_profile(parameter, training, roofline));
-  warn(facts, device, roofline, profile);
+  warn(facts, costs, device, roofline, profile);
   return profile;
 }
 

@@ -17,8 +17,10 @@ namespace pfeife {
 /// graph's. Operators without a row in the table are charged by bytes, and `warnings` names them;
 /// so it does where the device lists no peak for the precision and the nearest one is taken.
 /// ConfigError if it lists none that could serve. Linear.
+/// `costs` of operators go before their rows; ConfigError without a place if a formula does not fit
+/// a node.
 Profile roofline_profile(const FactsByPrecision& graph, const DeviceKind& device,
-                         const Training& training);
+                         const Training& training, std::span<const OperatorCost> costs = {});
 
 /// Bytes that an optimizer step moves for each element of an fp32 parameter.
 Bytes optimizer_traffic(Optimizer optimizer);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/cost/contraction.h"
+#include "planner/cost/recurrent.h"
 #include "planner/ir/arguments.h"
 
 namespace pfeife {
@@ -23,6 +25,11 @@ namespace {
 
 constexpr Bytes kStatistics{8};  // mean and reciprocal deviation, fp32
 constexpr Bytes kFloat{4};
+constexpr std::size_t kPairOfOutputs = 2;  // values and their places
+
+bool is_complex(DType type) {
+  return type == DType::Complex32 || type == DType::Complex64 || type == DType::Complex128;
+}
 
 class Keeper {
  public:
@@ -87,6 +94,20 @@ class Keeper {
         return;
       case Keeps::Input:
         return keep_value(input);
+      case Keeps::InputCopy:
+        return keep_bytes(facts_.bytes(input));
+      case Keeps::RealInput:
+        return is_complex(facts_.types[input.index()]) ? void() : keep_value(input);
+      case Keeps::InputAndOutput:
+        keep_value(input);
+        return keep_value(output);
+      case Keeps::InputUnlessConstant:
+        return pads_with_number(node) ? void() : keep_value(input);
+      case Keeps::Power:
+        return tensor_argument(node, "exponent") == kNoValue ? keep_value(input)
+                                                             : keep_everything();
+      case Keeps::Everything:
+        return keep_everything();
       case Keeps::InputUnlessMean:
         return is_mean(facts_.type(output)) ? void() : keep_value(input);
       case Keeps::Output:
@@ -95,10 +116,17 @@ class Keeper {
       case Keeps::Divisor:
         return keep_factors(node, rule == Keeps::Divisor);
       case Keeps::ProductOperands:
-        return keep_operands(node);
+        return facts_.traits[node_.index()]->work == OperatorWork::Einsum ? keep_contractions(node)
+                                                                          : keep_operands(node);
+      case Keeps::Gates:
+        return keep_gates(node);
       case Keeps::Statistics:
         keep_value(input);
+        if (node.op == "aten::instance_norm" && tensor_argument(node, "weight") != kNoValue)
+          keep_bytes(statistics(node) * kFloat);  // the weight for each sample
         return keep_bytes(statistics(node) * kStatistics);
+      case Keeps::RowScale:
+        return keep_row_scale(node);
       case Keeps::Attention:
         return attention_by_parts(node, device_) ? keep_attention_parts(node)
                                                  : keep_attention(node);
@@ -110,8 +138,17 @@ class Keeper {
       case Keeps::BothInputs:
         for (const ValueId v : facts_.distinct_inputs(node_)) keep_value(v);
         return;
+      case Keeps::Difference:
+        return keep_bytes(facts_.bytes(input));
       case Keeps::Indices:
         return keep_indices(node);
+      case Keeps::IndicesAndSource:
+        keep_indices(node);
+        return keep_value(tensor_argument(node, "source"));
+      case Keeps::OutputIndices:
+        return keep_output_indices(node);
+      case Keeps::Extremum:
+        return keep_extremum(node);
       case Keeps::Condition:
         keep_value(tensor_argument(node, "condition"));
         return keep_value(tensor_argument(node, "mask"));
@@ -127,6 +164,12 @@ class Keeper {
     for (const ValueId v : facts_.node(node_).outputs) keep_value(v);
   }
 
+  /// "reflect" and "replicate" are operators of their own underneath.
+  static bool pads_with_number(const Node& node) {
+    const Argument* mode = node.find("mode");
+    const auto* text = mode ? std::get_if<std::string>(&mode->value) : nullptr;
+    return text == nullptr || (*text != "reflect" && *text != "replicate");
+  }
   /// One value a channel.
   static bool is_mean(const TensorType& pooled) {
     std::int64_t window = 1;
@@ -134,6 +177,12 @@ class Keeper {
     return window == 1;
   }
   Bytes mask(ValueId dropped) const {
+    if (facts_.node(node_).op.find("feature_") != std::string::npos) {  // a number a channel
+      const TensorType& type = facts_.type(dropped);
+      const std::int64_t channels =
+          type.sizes.size() < 2 ? type.elements() : type.sizes[0] * type.sizes[1];
+      return channels * element_size(facts_.types[dropped.index()]);
+    }
     return device_ == DeviceType::Cpu ? facts_.bytes(dropped)
                                       : Bytes{facts_.type(dropped).elements()};
   }
@@ -148,6 +197,8 @@ class Keeper {
   /// Each operand iff the other one needs a gradient.
   void keep_operands(const Node& node) {
     const auto [left, right, bias] = factors_of(node);
+    if (node.op.find("cdist") != std::string::npos) keep_value(node.outputs.front());
+    keep_value(tensor_argument(node, "input2"));  // of bilinear
     const bool left_waits = deferred_to_weight(facts_, node_, left),
                right_waits = deferred_to_weight(facts_, node_, right);
     if (right != kNoValue && needs(right)) keep_value(left, right_waits);
@@ -156,10 +207,81 @@ class Keeper {
       memory_.node_weight_bytes[node_.index()] += facts_.bytes(node.outputs.front());
   }
 
+  /// Of each product of the chain, a factor iff the other one needs a gradient; results in between,
+  /// and operands laid out anew, are the node's own.
+  void keep_contractions(const Node& node) {
+    const std::vector<ValueId> operands = inputs_of(node);
+    std::vector<bool> needed;
+    for (const ValueId v : operands) needed.push_back(needs(v));
+    const Bytes element = element_size(facts_.types[node.outputs.front().index()]);
+    for (const Contraction& product : contractions_of(facts_.graph, node)) {
+      const auto keep_factor = [&](const Contraction::Factor& factor, bool wanted) {
+        if (!wanted) return;
+        const bool own = factor.number >= operands.size();
+        if (own || factor.copied)
+          keep_bytes(factor.elements * element);
+        else
+          keep_value(operands[factor.number]);
+      };
+      const bool left = needed[product.left.number], right = needed[product.right.number];
+      keep_factor(product.left, right);
+      keep_factor(product.right, left);
+      needed.push_back(left || right);
+    }
+  }
+
+  /// What the steps keep where they are computed by parts (what cuDNN reserves is not published,
+  /// and not less): inputs, states before each step, and of an LSTM the four gates and the state's
+  /// tanh, of a GRU its gates, the candidate, its difference to the state and a copy before the
+  /// reset.
+  void keep_gates(const Node& node) {
+    for (const char* name : {"input", "data"}) keep_value(tensor_argument(node, name));
+    if (const Argument* hx = node.find("hx"))
+      if (const auto* states = std::get_if<std::vector<ValueId>>(&hx->value))
+        for (const ValueId v : *states) keep_value(v);
+    keep_value(tensor_argument(node, "hx"));
+    const RecurrentShape shape = recurrent_shape(facts_.graph, node);
+    const std::int64_t later = shape.rows - shape.rows / shape.steps;  // states that steps made
+    std::int64_t elements = 0;
+    for (const RecurrentShape::Cell& cell : shape.cells) {
+      const bool projects = cell.every_step.size() > 1;
+      const std::int64_t state = facts_.type(cell.every_step.front()).sizes[1];
+      if (shape.gates == 4)
+        elements += shape.rows * (projects ? 6 : 5) * cell.width + later * (cell.width + state);
+      else if (shape.gates == 3)
+        elements += shape.rows * 6 * cell.width + later * state;
+      else
+        elements += shape.rows * cell.width;
+      if (!cell.reads_input)  // what the layer before gave; both directions read it
+        elements += shape.rows * facts_.type(cell.from_input).sizes[1] / shape.directions;
+    }
+    keep_bytes(elements * element_size(facts_.types[node.outputs.front().index()]));
+  }
+
+  /// A GPU has a kernel of its own for it.
+  void keep_row_scale(const Node& node) {
+    const ValueId input = first_tensor(node);
+    keep_value(input);
+    keep_bytes(statistics(node) * kFloat);
+    if (device_ == DeviceType::Cpu && tensor_argument(node, "weight") != kNoValue)
+      keep_bytes(facts_.bytes(input));
+  }
+
+  void keep_output_indices(const Node& node) {
+    for (const ValueId v : node.outputs)
+      if (!is_floating(facts_.types[v.index()])) keep_value(v);
+  }
+  void keep_extremum(const Node& node) {
+    if (node.outputs.size() == kPairOfOutputs) return keep_output_indices(node);
+    for (const ValueId v : facts_.distinct_inputs(node_)) keep_value(v);
+    if (node.find("other") == nullptr) keep_value(node.outputs.front());
+  }
+
   void keep_indices(const Node& node) {
     const bool waits = deferred_to_weight(facts_, node_, tensor_argument(node, "weight"));
     for (const ValueId v : facts_.distinct_inputs(node_))
       if (!is_floating(facts_.types[v.index()])) keep_value(v, waits);
+    if (facts_.traits[node_.index()]->work == OperatorWork::Bag) keep_output_indices(node);
     if (waits) memory_.node_weight_bytes[node_.index()] += facts_.bytes(node.outputs.front());
   }
 
@@ -198,9 +320,11 @@ class Keeper {
         for (const std::int64_t size : *sizes) row *= size;
       return input.elements() / std::max<std::int64_t>(row, 1);
     }
-    if (node.find("num_groups") != nullptr)
-      return (input.sizes.empty() ? 1 : input.sizes.front()) *
-             static_cast<std::int64_t>(number_argument(node, "num_groups", 1));
+    const std::int64_t samples = input.sizes.empty() ? 1 : input.sizes.front();
+    for (const char* groups : {"num_groups", "group"})
+      if (node.find(groups) != nullptr)
+        return samples * static_cast<std::int64_t>(number_argument(node, groups, 1));
+    if (node.op == "aten::instance_norm" && input.sizes.size() > 1) return samples * input.sizes[1];
     return input.sizes.size() < 2 ? 1 : input.sizes[1];  // batch norm: channels
   }
 

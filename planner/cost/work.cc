@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/cost/contraction.h"
+#include "planner/cost/recurrent.h"
 #include "planner/ir/arguments.h"
 
 namespace pfeife {
 namespace {
+
+/// Keys of 32 bits, a byte at a time.
+constexpr int kSortPasses = 4;
 
 /// Kernels of one node.
 class NodeKernels {
@@ -21,6 +26,24 @@ class NodeKernels {
         node_(facts.node(n)),
         row_(facts.traits[n.index()]),
         back_(facts.gives_gradient(n)) {}
+
+  /// By what the user says of the operator.
+  std::vector<Kernel> list(const OperatorCost& cost) {
+    const Flops flops{formula_value(cost.flops, facts_.graph, node_)};
+    const Bytes bytes = cost.bytes == "io"
+                            ? facts_.input_bytes(n_) + out()
+                            : Bytes{std::llround(formula_value(cost.bytes, facts_.graph, node_))};
+    const ValueId first = first_tensor(node_);
+    const DType type = first == kNoValue ? DType::Float32 : product_type(first);
+    multiply(Pass::Forward, flops, bytes, 1, type);
+    for (const ValueId v : facts_.distinct_inputs(n_)) {
+      if (!needs(v)) continue;
+      multiply(Pass::BackwardInput, flops, bytes, 1, type);
+      accumulate(v);
+    }
+    list_gradient_sums();
+    return std::move(kernels_);
+  }
 
   std::vector<Kernel> list() {
     if (node_.outputs.empty()) return {};
@@ -43,11 +66,30 @@ class NodeKernels {
       case OperatorWork::Lookup:
         list_lookup();
         break;
+      case OperatorWork::Bag:
+        list_bag();
+        break;
+      case OperatorWork::Sort:
+        for (int pass = 0; pass < kSortPasses; ++pass)
+          move(Pass::Forward, facts_.input_bytes(n_) + out());
+        list_gradients();
+        break;
+      case OperatorWork::Fourier:
+        list_fourier();
+        break;
       case OperatorWork::Product:
+      case OperatorWork::OtherProduct:
         list_product();
         break;
+      case OperatorWork::Einsum:
+        list_einsum();
+        break;
       case OperatorWork::Convolution:
+      case OperatorWork::OtherConvolution:
         list_convolution();
+        break;
+      case OperatorWork::Recurrent:
+        list_recurrent();
         break;
       case OperatorWork::Attention:
         attention_by_parts(node_, device_) ? list_attention_parts() : list_attention();
@@ -61,8 +103,9 @@ class NodeKernels {
  private:
   // ---- bookkeeping ----
   void move(Pass pass, Bytes bytes) { kernels_.push_back({pass, {}, bytes, 1, DType::Float32}); }
-  void multiply(Pass pass, Flops flops, Bytes bytes, double share, DType type) {
-    kernels_.push_back({pass, flops, bytes, share, type});
+  void multiply(Pass pass, Flops flops, Bytes bytes, double share, DType type,
+                std::int64_t times = 1) {
+    kernels_.push_back({pass, flops, bytes, share, type, times});
   }
   bool needs(ValueId v) const { return back_ && facts_.needs_gradient(v); }
   Bytes out() const { return facts_.output_bytes(n_); }
@@ -133,11 +176,13 @@ class NodeKernels {
     switch (row_->keeps) {
       case Keeps::Nothing:
       case Keeps::Indices:
+      case Keeps::OutputIndices:
         return Bytes{0};
       case Keeps::OtherOperand:
       case Keeps::Divisor:
         return factor_beside(v);
       case Keeps::Mask:
+      case Keeps::Difference:
         return saved_bytes();
       case Keeps::LogSoftmax:
         return 2 * saved_bytes();  // and the gradient of the log-softmax
@@ -146,7 +191,14 @@ class NodeKernels {
       case Keeps::Condition:
         return condition();
       case Keeps::BothInputs:
+      case Keeps::Extremum:
         return facts_.input_bytes(n_);
+      case Keeps::Everything:
+        return facts_.input_bytes(n_) + out();
+      case Keeps::IndicesAndSource:
+        return Bytes{0};
+      case Keeps::InputAndOutput:
+        return facts_.read_bytes(first_tensor(node_)) + out();
       case Keeps::Output:
         return out();
       default:
@@ -208,19 +260,83 @@ class NodeKernels {
     accumulate(table);
   }
 
+  /// The rows are read, added up and written as one; their gradients are as for a look-up.
+  void list_bag() {
+    const ValueId table = tensor_argument(node_, "weight");
+    if (table == kNoValue) return list_stream();
+    Bytes indices, rows;
+    for (const ValueId v : facts_.distinct_inputs(n_)) {
+      if (v == table) continue;
+      indices += facts_.read_bytes(v);
+      if (v == tensor_argument(node_, "indices"))
+        rows = facts_.type(v).elements() * extent_from_back(facts_.type(table), 1) *
+               element_size(facts_.types[table.index()]);
+    }
+    const Bytes result = facts_.bytes(node_.outputs.front());
+    move(Pass::Forward, rows + indices + result);
+    if (!needs(table)) return;
+    move(Pass::BackwardInput, facts_.bytes(table));
+    move(Pass::BackwardInput, 2 * rows + result + indices);
+    accumulate(table);
+  }
+
+  // ---- transforms ----
+  /// 5 log2(length) FLOPs an element are less than what its bytes take on any device here.
+  void list_fourier() {
+    std::size_t dimensions = 1;
+    if (node_.op.ends_with("fft2")) dimensions = 2;
+    if (node_.op.ends_with("fftn")) dimensions = facts_.type(node_.outputs.front()).sizes.size();
+    if (const Argument* dim = node_.find("dim"))
+      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&dim->value))
+        dimensions = list->size();
+    for (std::size_t d = 0; d < dimensions; ++d) {
+      move(Pass::Forward, facts_.input_bytes(n_) + out());
+      for (const ValueId v : facts_.distinct_inputs(n_))
+        if (needs(v)) move(Pass::BackwardInput, out() + facts_.bytes(v));
+    }
+  }
+
   // ---- products ----
   void list_product() {
     const auto [left, right, bias] = factors_of(node_);
+    list_factors(left, right, bias, summed(left), product_share(left, right));
+  }
+  /// Terms of the sum that makes one element of the result.
+  double summed(ValueId left) const {
     const TensorType& by = facts_.type(left);
-    const double inner = static_cast<double>(extent_from_back(by, 1));
-    list_factors(left, right, bias, inner, product_share(left, right));
+    const auto last = static_cast<double>(extent_from_back(by, 1));
+    if (node_.op == "aten::addbmm") return last * static_cast<double>(extent_from_back(by, 3));
+    if (node_.op == "aten::bilinear")
+      return last * static_cast<double>(
+                        extent_from_back(facts_.type(tensor_argument(node_, "input2")), 1));
+    if (node_.op == "aten::_grouped_mm") return last / groups_summed(by);
+    if (node_.op != "aten::tensordot") return last;
+    double product = 1;
+    if (const Argument* dims = node_.find("dims_self"))
+      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&dims->value))
+        for (std::int64_t d : *list) {
+          const auto count = static_cast<std::int64_t>(by.sizes.size());
+          if (d < 0) d += count;
+          if (d >= 0 && d < count)
+            product *= static_cast<double>(by.sizes[static_cast<std::size_t>(d)]);
+        }
+    return product;
+  }
+  /// Two matrices make one result a group where the summed dimension is what is grouped.
+  double groups_summed(const TensorType& left) const {
+    const TensorType& result = facts_.type(node_.outputs.front());
+    return left.sizes.size() == 2 && result.sizes.size() == 3
+               ? static_cast<double>(std::max<std::int64_t>(result.sizes[0], 1))
+               : 1;
   }
   /// Batches of small matrices are slower than one large product.
   double product_share(ValueId left, ValueId right) const {
     const TensorType &a = facts_.type(left), &b = facts_.type(right);
     if (a.sizes.size() < 3 || b.sizes.size() < 3) return 1;
-    const std::int64_t smallest =
-        std::min({extent_from_back(a, 2), extent_from_back(a, 1), extent_from_back(b, 1)});
+    return batch_share(
+        std::min({extent_from_back(a, 2), extent_from_back(a, 1), extent_from_back(b, 1)}));
+  }
+  static double batch_share(std::int64_t smallest) {
     const double doublings = std::log2(static_cast<double>(smallest) / 32.0);
     return std::clamp(
         kSmallestBatchShare + (kLargestBatchShare - kSmallestBatchShare) / 2 * doublings,
@@ -231,7 +347,16 @@ class NodeKernels {
     double window = 1;
     for (std::size_t d = 1; d < facts_.type(right).sizes.size(); ++d)
       window *= static_cast<double>(facts_.type(right).sizes[d]);
+    if (transposed()) {  // each element of the input is multiplied by the window
+      const auto in = static_cast<double>(facts_.type(left).elements());
+      window *= in / static_cast<double>(
+                         std::max<std::int64_t>(facts_.type(node_.outputs.front()).elements(), 1));
+    }
     list_factors(left, right, bias, window, kConvolutionShare);
+  }
+  bool transposed() const {
+    return node_.op.find("conv_transpose") != std::string::npos ||
+           flag_argument(node_, "transposed", false);
   }
   /// Forward once, and once more for each factor that needs a gradient.
   void list_factors(ValueId left, ValueId right, ValueId bias, double inner, double share) {
@@ -239,7 +364,7 @@ class NodeKernels {
     const Flops flops{2.0 * elements * inner};
     const Bytes moved = operand(left) + operand(right) + out();
     multiply(Pass::Forward, flops, moved, share, product_type(left));
-    for (const ValueId v : {left, right}) {
+    for (const ValueId v : {left, right, tensor_argument(node_, "input2")}) {
       if (!needs(v)) continue;
       multiply(pass_of(v), flops, moved, share, product_type(left));
       accumulate(v);
@@ -247,6 +372,90 @@ class NodeKernels {
     if (bias == kNoValue || !needs(bias)) return;
     move(pass_of(bias), out() + facts_.bytes(bias));  // the sum over the rows
     accumulate(bias);
+  }
+
+  // ---- einsum ----
+  /// One product after the other; of each, one more for each factor that needs a gradient.
+  void list_einsum() {
+    const std::vector<ValueId> operands = inputs_of(node_);
+    const std::vector<Contraction> products = contractions_of(facts_.graph, node_);
+    if (products.empty()) {
+      move(Pass::Forward, facts_.input_bytes(n_) + out());
+      for (const ValueId v : operands)
+        if (needs(v)) move(Pass::BackwardInput, out() + facts_.bytes(v));
+      return;
+    }
+    const DType type = product_type(operands.front());
+    std::vector<bool> needed;
+    for (const ValueId v : operands) needed.push_back(needs(v));
+    for (const Contraction& product : products) {
+      const Bytes moved =
+          (product.left.elements + product.right.elements + product.result) * element_size(type);
+      const double share =
+          product.smallest_of_batch > 0 ? batch_share(product.smallest_of_batch) : 1;
+      multiply(Pass::Forward, Flops{product.flops}, moved, share, type);
+      for (const Contraction::Factor& factor : {product.left, product.right}) {
+        if (factor.copied)  // read, written
+          move(Pass::Forward, 2 * factor.elements * element_size(type));
+        if (!needed[factor.number]) continue;
+        multiply(Pass::BackwardInput, Flops{product.flops}, moved, share, type);
+        if (factor.number < operands.size()) accumulate(operands[factor.number]);
+      }
+      needed.push_back(needed[product.left.number] || needed[product.right.number]);
+    }
+  }
+
+  // ---- lstm, gru ----
+  /// The input's product is one for all steps; the hidden state's is one a step, each with a kernel
+  /// for the gates. Their weights' gradients are one product for all steps.
+  void list_recurrent() {
+    const RecurrentShape shape = recurrent_shape(facts_.graph, node_);
+    ValueId input = tensor_argument(node_, "input");
+    if (input == kNoValue) input = tensor_argument(node_, "data");
+    const DType type = product_type(input);
+    const bool state_needs = needs_state();
+    for (const RecurrentShape::Cell& cell : shape.cells) {
+      list_weight(cell.from_input, shape.rows, 1, !cell.reads_input || needs(input), type);
+      for (std::size_t i = 0; i < cell.every_step.size(); ++i)
+        list_weight(cell.every_step[i], shape.rows, shape.steps, i > 0 || state_needs, type);
+      // The first state mostly needs no gradient; those that steps made do.
+      if (back_ && !state_needs)
+        list_states(cell.every_step.front(), shape.rows / shape.steps, shape.steps - 1, type);
+      const Bytes step = shape.rows / shape.steps * cell.width * element_size(type);
+      multiply(Pass::Forward, {}, (2 * shape.gates + 2) * step, 1, type, shape.steps);
+      if (back_)
+        multiply(Pass::BackwardInput, {}, (2 * shape.gates + 4) * step, 1, type, shape.steps);
+    }
+    for (const ValueId v : facts_.distinct_inputs(n_))
+      if (needs(v)) accumulate(v);
+  }
+  bool needs_state() const {
+    const Argument* hx = node_.find("hx");
+    const auto* states = hx ? std::get_if<std::vector<ValueId>>(&hx->value) : nullptr;
+    return states ? std::ranges::any_of(*states, [&](ValueId v) { return needs(v); })
+                  : needs(tensor_argument(node_, "hx"));
+  }
+  void list_states(ValueId weight, std::int64_t rows, std::int64_t steps, DType type) {
+    const TensorType& matrix = facts_.type(weight);
+    const Flops flops{2.0 * static_cast<double>(rows) * static_cast<double>(matrix.elements())};
+    const Bytes bytes =
+        (matrix.elements() + rows * (matrix.sizes[0] + matrix.sizes[1])) * element_size(type);
+    if (steps > 0) multiply(Pass::BackwardInput, flops, bytes, 1, type, steps);
+  }
+  void list_weight(ValueId weight, std::int64_t rows, std::int64_t steps, bool input_needs,
+                   DType type) {
+    const TensorType& matrix = facts_.type(weight);
+    const auto flops_of = [&](std::int64_t count) {
+      return Flops{2.0 * static_cast<double>(count) * static_cast<double>(matrix.elements())};
+    };
+    const auto bytes_of = [&](std::int64_t count) {
+      return (matrix.elements() + count * (matrix.sizes[0] + matrix.sizes[1])) * element_size(type);
+    };
+    const std::int64_t part = rows / steps;
+    multiply(Pass::Forward, flops_of(part), bytes_of(part), 1, type, steps);
+    if (back_ && input_needs)
+      multiply(Pass::BackwardInput, flops_of(part), bytes_of(part), 1, type, steps);
+    if (needs(weight)) multiply(Pass::BackwardInput, flops_of(rows), bytes_of(rows), 1, type);
   }
 
   // ---- attention ----
@@ -319,8 +528,9 @@ class NodeKernels {
 
 }  // namespace
 
-KernelList::KernelList(const GraphFacts& facts, const SavedMemory& saved, DeviceType device)
-    : facts_(facts), saved_(saved), device_(device) {
+KernelList::KernelList(const GraphFacts& facts, const SavedMemory& saved, DeviceType device,
+                       std::span<const OperatorCost> costs)
+    : facts_(facts), saved_(saved), device_(device), costs_(costs) {
   last_reader_.resize(facts.graph.values.size());
   for (const NodeId n : nodes_of(facts.graph)) {
     if (!facts.gives_gradient(n)) continue;
@@ -329,7 +539,21 @@ KernelList::KernelList(const GraphFacts& facts, const SavedMemory& saved, Device
 }
 
 std::vector<Kernel> KernelList::of(NodeId n) const {
-  return NodeKernels(facts_, saved_, device_, last_reader_, n).list();
+  NodeKernels kernels(facts_, saved_, device_, last_reader_, n);
+  const auto cost = std::ranges::find(costs_, facts_.node(n).op, &OperatorCost::op);
+  return cost == costs_.end() ? kernels.list() : kernels.list(*cost);
+}
+
+GraphFlops graph_flops(const Graph& graph) {
+  const GraphFacts facts(graph, Precision::Fp32);
+  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
+  const KernelList kernels(facts, saved, DeviceType::Gpu);
+  GraphFlops sum;
+  for (const NodeId n : nodes_of(graph))
+    for (const Kernel& kernel : kernels.of(n))
+      (kernel.pass == Pass::Forward ? sum.forward : sum.backward) +=
+          static_cast<double>(kernel.times) * kernel.flops;
+  return sum;
 }
 
 }  // namespace pfeife

@@ -6,10 +6,12 @@
 // PyTorch's own operators do not fuse.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "planner/cost/graph_facts.h"
 #include "planner/cost/saved.h"
+#include "planner/ir/operator_cost.h"
 
 namespace pfeife {
 
@@ -25,6 +27,7 @@ struct Kernel {
   Bytes bytes{0};
   double share = 1;             ///< of the efficiency of a large square product
   DType type = DType::Float32;  ///< of what is multiplied
+  std::int64_t times = 1;       ///< launched so often, each with these FLOPs and bytes
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
@@ -38,10 +41,12 @@ inline constexpr double kSmallestBatchShare = 0.4, kLargestBatchShare = 0.8;
 /// Attention backward computes the scores again and makes four more products: five for two.
 inline constexpr double kAttentionBackward = 2.5;
 
-/// Finds the kernels of nodes. Borrows both arguments.
+/// Finds the kernels of nodes. Borrows its arguments.
 class KernelList {
  public:
-  KernelList(const GraphFacts& facts, const SavedMemory& saved, DeviceType device);
+  /// `costs` go before the rows of the table.
+  KernelList(const GraphFacts& facts, const SavedMemory& saved, DeviceType device,
+             std::span<const OperatorCost> costs = {});
 
   /// All kernels of node `n`, for one microbatch, in no particular order. Rules:
   /// - a parameter's gradient is added to the sum of the microbatches: two reads and a write;
@@ -55,7 +60,14 @@ class KernelList {
   const GraphFacts& facts_;
   const SavedMemory& saved_;
   DeviceType device_;
+  std::span<const OperatorCost> costs_;
   std::vector<NodeId> last_reader_;  // [value] the last node that hands it a gradient
 };
+
+/// FLOPs of the whole graph.
+struct GraphFlops {
+  Flops forward, backward;  ///< backward: I and W together
+};
+GraphFlops graph_flops(const Graph& graph);
 
 }  // namespace pfeife

@@ -3,6 +3,7 @@
 #include "planner/cost/grouping.h"
 #include "planner/cost/linear_order.h"
 #include "planner/cost/roofline.h"
+#include "planner/cost/uncosted.h"
 #include "planner/io/model/layer_table.h"
 #include "planner/io/model/pipedream_profile.h"
 #include "planner/io/model/piper_profile.h"
@@ -20,6 +21,23 @@ Profile measured_profile(const ModelFiles& files, const Graph& graph, const Trai
   return profile;
 }
 
+/// A plan is worth nothing if the costs of what decides it are not known.
+void note_uncosted(const ModelFiles& files, const Graph& graph, Layers& layers) {
+  std::string deciding;
+  for (const UncostedOperator& uncosted : uncosted_operators(graph, files.operators)) {
+    if (uncosted.decides())
+      deciding += (deciding.empty() ? "" : "\n  ") + to_string(uncosted);
+    else if (uncosted.matters())
+      layers.notes.push_back(std::string(kUncostedNote) + to_string(uncosted));
+  }
+  if (!deciding.empty())
+    throw ConfigError({files.model.string()},
+                      "more than 1 % of the model's work may be in operators of unknown cost "
+                      "(the table of planner/cost has no row for them; a measured profile has "
+                      "their times):\n  " +
+                          deciding);
+}
+
 Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
   Graph graph = read_pt2(files.model, files.microbatch_size);
   std::vector<NodeId> node_order;
@@ -33,8 +51,9 @@ Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
   std::vector<Profile> profiles;
   for (const DeviceKind& kind : cluster.kinds)
     profiles.push_back(files.profile ? measured_profile(files, graph, training, kind)
-                                     : roofline_profile(facts, kind, training));
+                                     : roofline_profile(facts, kind, training, files.operators));
   Layers layers = layers_from_graph(facts, profiles, blocks ? Grouping::Blocks : Grouping::Growth);
+  if (!files.profile) note_uncosted(files, graph, layers);
   layers.order = files.order;
   layers.node_order = std::move(node_order);
   return layers;

@@ -8,6 +8,7 @@
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
 #include "planner/ir/model_format.h"
+#include "planner/ir/operator_cost.h"
 #include "planner/ir/profile.h"
 
 namespace pfeife {
@@ -21,10 +22,14 @@ struct ModelFiles {
   std::string order = "captured";                ///< of an archive's nodes
   Precision precision = Precision::Fp32;
   Optimizer optimizer = Optimizer::Adam;
+  std::vector<OperatorCost> operators;          ///< what the user says that operators cost
   std::optional<std::int64_t> microbatch_size;  ///< none: the archive's own; 1 for the others
 };
 
-/// The layers with the times of every device kind of the cluster. Errors: ConfigError of the file.
+/// The layers with the times of every device kind of the cluster. Where no profile has the times of
+/// operators without a known cost, those that may matter are among the notes. Errors: ConfigError
+/// of the file, also if more than 1 % of the work may be in such operators; one without a place for
+/// `operators` that do not fit the model.
 Layers read_layers(const ModelFiles& files, const Cluster& cluster);
 
 }  // namespace pfeife

@@ -37,13 +37,22 @@ bool flag_argument(const Node& node, const std::string& name, bool otherwise) {
 }
 
 Factors factors_of(const Node& node) {
+  const auto tensor = [&](const char* name) { return tensor_argument(node, name); };
+  if (const ValueId batch1 = tensor("batch1"); batch1 != kNoValue)
+    return {batch1, tensor("batch2"), tensor("self")};
+  if (const ValueId mat = tensor("mat"); mat != kNoValue)
+    return {mat, tensor("vec"), tensor("self")};
+  if (const ValueId x1 = tensor("x1"); x1 != kNoValue) return {x1, tensor("x2"), kNoValue};
+  if (const ValueId input1 = tensor("input1"); input1 != kNoValue)
+    return {input1, tensor("weight"), tensor("bias")};
   const ValueId weight = tensor_argument(node, "weight"), mat1 = tensor_argument(node, "mat1");
   if (weight != kNoValue)
     return {tensor_argument(node, "input"), weight, tensor_argument(node, "bias")};
   if (mat1 != kNoValue) return {mat1, tensor_argument(node, "mat2"), tensor_argument(node, "self")};
-  const ValueId other = tensor_argument(node, "other");
-  return {tensor_argument(node, "self"), other != kNoValue ? other : tensor_argument(node, "mat2"),
-          kNoValue};
+  for (const char* name : {"other", "mat2", "vec", "tensor", "y"})
+    if (const ValueId right = tensor(name); right != kNoValue)
+      return {tensor(name[0] == 'y' ? "x" : "self"), right, kNoValue};
+  return {tensor("self"), kNoValue, kNoValue};
 }
 
 }  // namespace pfeife

@@ -11,6 +11,7 @@
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
 #include "planner/ir/model_format.h"
+#include "planner/ir/operator_cost.h"
 #include "planner/ir/schedule.h"
 
 namespace pfeife {
@@ -51,6 +52,7 @@ struct PlanFiles {
   Nanoseconds time_unit{0};             ///< of a Piper profile
   std::string skips;                    ///< of a layer table; "" = none
   std::string profile, profile_digest;  ///< of an archive; "" = none, times by the roofline
+  std::vector<OperatorCost> operators;  ///< what the user says that operators cost
   friend bool operator==(const PlanFiles&, const PlanFiles&) = default;
 };
 

@@ -40,7 +40,7 @@ struct Costs {
       same(files.profile, sha256_file(folder / files.profile), files.profile_digest);
     layers = read_layers({folder / files.model, files.format, files.time_unit, some(files.skips),
                           some(files.profile), plan.order, plan.training.precision,
-                          plan.training.optimizer, plan.training.microbatch_size},
+                          plan.training.optimizer, files.operators, plan.training.microbatch_size},
                          cluster);
     same(files.model, layers.digest, plan.model_digest);
   }

@@ -29,7 +29,8 @@ TEST(OperatorTable, KnowsOperatorsByNameWithoutOverload) {
 // that works on numbers must say what its backward does if it keeps something for it.
 TEST(OperatorTable, RowsAreConsistent) {
   for (const OperatorTraits& row : operator_table()) {
-    EXPECT_EQ(row.memory == Memory::InPlace, row.name.ends_with('_')) << row.name;
+    EXPECT_EQ(row.memory == Memory::InPlace, row.name.ends_with('_') && !row.name.ends_with("__"))
+        << row.name;
     if (row.memory == Memory::View) {
       EXPECT_EQ(row.work, OperatorWork::None) << row.name;
       EXPECT_EQ(row.keeps, Keeps::Nothing) << row.name;
@@ -40,10 +41,13 @@ TEST(OperatorTable, RowsAreConsistent) {
     if (row.metadata_only) {
       EXPECT_TRUE(row.work == OperatorWork::Create || row.work == OperatorWork::None) << row.name;
     }
-    const bool narrow = row.work == OperatorWork::Product ||
-                        row.work == OperatorWork::Convolution ||
-                        row.work == OperatorWork::Attention;
-    EXPECT_EQ(row.autocast == Autocast::Narrow, narrow) << row.name;
+    const bool product =
+        row.work == OperatorWork::Product || row.work == OperatorWork::Convolution ||
+        row.work == OperatorWork::OtherConvolution || row.work == OperatorWork::Einsum ||
+        row.work == OperatorWork::Recurrent || row.work == OperatorWork::Attention;
+    if (product) {
+      EXPECT_EQ(row.autocast, Autocast::Narrow) << row.name;
+    }
   }
 }
 

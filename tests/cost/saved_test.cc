@@ -41,6 +41,40 @@ Bytes weight_own(const Graph& graph, Precision precision = Precision::Fp32) {
   return saved_memory(facts, DeviceType::Gpu).node_weight_bytes.back();
 }
 
+// silu_ overwrites what its backward needs, so it copies it before; relu_ needs its result.
+TEST(Saved, InPlaceOperatorsThatNeedTheirInputCopyIt) {
+  for (const auto& [op, copied] : {std::pair{"silu_", 64}, {"hardswish_", 64}, {"relu_", 0}}) {
+    Start g(dense({2, 8}));
+    g.call("y", op, {{"self", g.x}}, dense({2, 8}));
+    EXPECT_EQ(own(g.build()), Bytes{copied}) << op;
+  }
+}
+
+// Of (a b) c: a's gradient needs b c, the product of which needs a b: the result in between is kept
+// for c, whose gradient it makes; b is not, as a needs no gradient.
+TEST(Saved, EinsumKeepsTheFactorsOfEachProduct) {
+  GraphBuilder g;
+  const ValueId a = g.input("a", dense({3, 5}));
+  const ValueId b = g.parameter("b", dense({5, 7})), c = g.parameter("c", dense({7, 11}));
+  g.call("y", "einsum",
+         {{"equation", std::string("ij,jk,kl->il")}, {"tensors", std::vector<ValueId>{a, b, c}}},
+         dense({3, 11}));
+  const Graph graph = g.build();
+  EXPECT_THAT(kept(graph), ElementsAre(std::pair{"a", 4 * 15}));
+  EXPECT_EQ(own(graph), Bytes{4 * 21});
+}
+
+TEST(Saved, SortsAndExtremesKeepPlaces) {
+  Start g(dense({2, 8}));
+  g.call_many("y", "topk", {{"self", g.x}, {"k", std::int64_t{3}}},
+              {dense({2, 3}), dense({2, 3}, DType::Int64)});
+  EXPECT_THAT(kept(g.build()), ElementsAre(std::pair{"y.1", 48}));
+  Start h(dense({2, 8}));
+  h.call_many("y", "max", {{"self", h.x}, {"dim", std::int64_t{1}}},
+              {dense({2}), dense({2}, DType::Int64)});
+  EXPECT_THAT(kept(h.build()), ElementsAre(std::pair{"y.1", 16}));
+}
+
 TEST(Saved, NothingWithoutGradient) {
   GraphBuilder g;
   const ValueId x = g.input("x", dense({4})), frozen = g.parameter("frozen", dense({4}), false);

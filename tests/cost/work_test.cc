@@ -34,9 +34,9 @@ Sum last(const Graph& graph, Pass pass, Precision precision = Precision::Fp32,
   Sum sum;
   for (const Kernel& kernel : KernelList(facts, saved, device).of(nodes_of(graph).back()))
     if (kernel.pass == pass) {
-      sum.flops += kernel.flops.value;
-      sum.bytes += kernel.bytes.value;
-      ++sum.kernels;
+      sum.flops += static_cast<double>(kernel.times) * kernel.flops.value;
+      sum.bytes += kernel.times * kernel.bytes.value;
+      sum.kernels += static_cast<int>(kernel.times);
     }
   return sum;
 }
@@ -85,6 +85,110 @@ TEST(Work, ConvolutionByHand) {
     EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{flops, moved, 1}));
     EXPECT_EQ(last(graph, Pass::BackwardWeight), (Sum{flops, moved + 3 * 4 * 8 * seen * 9, 2}));
   }
+}
+
+// 2 images of 4 channels, 8 x 8; each of its 512 numbers is multiplied by a window of 5 x 3 x 3.
+TEST(Work, TransposedConvolutionsMultiplyTheirInput) {
+  Start g(dense({2, 4, 8, 8}));
+  const ValueId w = g.parameter("w", dense({4, 5, 3, 3}));
+  g.call("y", "conv_transpose2d", {{"input", g.x}, {"weight", w}}, dense({2, 5, 10, 10}));
+  const Graph graph = g.build();
+  const double flops = 2.0 * 512 * 45;
+  EXPECT_DOUBLE_EQ(last(graph, Pass::Forward).flops, flops);
+  EXPECT_DOUBLE_EQ(last(graph, Pass::BackwardInput).flops, 2 * flops);
+  EXPECT_EQ(last(graph, Pass::BackwardWeight), Sum{});
+}
+
+// 6 tokens of 4 numbers, sorted by expert; each meets the one matrix [4, 5] of its expert.
+TEST(Work, GroupedProductsMultiplyEachRowOnce) {
+  for (const std::string op : {"_grouped_mm", "transformers::grouped_mm_fallback"}) {
+    Start g(dense({6, 4}));
+    const ValueId w = g.parameter("w", dense({3, 4, 5}));
+    const bool aten = op == "_grouped_mm";
+    g.call("y", op, {{aten ? "self" : "input", g.x}, {aten ? "mat2" : "weight", w}}, dense({6, 5}));
+    Graph graph = g.build();
+    if (!aten) graph.nodes.back().op = op;
+    EXPECT_EQ(last(graph, Pass::Forward).flops, 2 * 6 * 4 * 5) << op;
+    EXPECT_EQ(last(graph, Pass::BackwardInput).flops, 2 * 2 * 6 * 4 * 5) << op;
+  }
+}
+
+// The sum of a, [2, 3, 5] x [2, 5, 7]; a frozen, so the backward is one product for each factor.
+TEST(Work, OtherProductsCountTheTermsOfTheirSums) {
+  Start g(dense({2, 3, 5}));
+  const ValueId a = g.input("a", dense({2, 3, 7}));
+  const ValueId b = g.parameter("b", dense({2, 5, 7}));
+  g.call("y", "baddbmm", {{"self", a}, {"batch1", g.x}, {"batch2", b}}, dense({2, 3, 7}));
+  EXPECT_EQ(last(g.build(), Pass::Forward).flops, 2 * 42 * 5);
+  EXPECT_EQ(last(g.build(), Pass::BackwardInput).flops, 2 * 2 * 42 * 5);
+  Start h(dense({2, 3, 5}));
+  const ValueId c = h.parameter("c", dense({2, 5, 7})), d = h.input("d", dense({3, 7}));
+  h.call("y", "addbmm", {{"self", d}, {"batch1", h.x}, {"batch2", c}}, dense({3, 7}));
+  EXPECT_EQ(last(h.build(), Pass::Forward).flops, 2 * 21 * (2 * 5));
+  Start t(dense({2, 3, 5}));
+  const ValueId e = t.parameter("e", dense({3, 5, 7}));
+  t.call("y", "tensordot",
+         {{"self", t.x}, {"other", e}, {"dims_self", Sizes{-2, -1}}, {"dims_other", Sizes{0, 1}}},
+         dense({2, 7}));
+  EXPECT_EQ(last(t.build(), Pass::Forward).flops, 2 * 14 * 15);
+}
+
+// "bti,hio->bhto": [2, 3, 5] and [4, 5, 6] to [2, 4, 3, 6], 144 sums of 5 terms. The weight is laid
+// out anew (read, written: 2 x 480 B). Backward: the product once for each, and the weight's
+// gradient added to its sum.
+TEST(Work, EinsumIsTheProductThatItMakes) {
+  Start g(dense({2, 3, 5}));
+  const ValueId w = g.parameter("w", dense({4, 5, 6}));
+  g.call("y", "einsum",
+         {{"equation", std::string("bti,hio->bhto")}, {"tensors", std::vector<ValueId>{g.x, w}}},
+         dense({2, 4, 3, 6}));
+  const Graph graph = g.build();
+  const std::int64_t moved = 4 * (30 + 120 + 144);
+  EXPECT_EQ(last(graph, Pass::Forward), (Sum{1440, moved + 2 * 480, 2}));
+  EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{2 * 1440, 2 * moved + 3 * 480, 3}));
+}
+
+// Two layers, 3 steps of 2 samples, 5 inputs, width 4: weights [16, 5], [16, 4], then twice
+// [16, 4]. Forward: each of 6 rows meets each weight. The input needs a gradient, so backward is
+// twice that. Kernels forward: of each layer one product, 3 of the hidden state, 3 for the gates.
+TEST(Work, RecurrentLayersMultiplyEveryWeightInEveryStep) {
+  Start g(dense({3, 2, 5}));
+  std::vector<ValueId> params;
+  for (const std::int64_t inputs : {5, 4})
+    for (const Sizes& sizes : {Sizes{16, inputs}, Sizes{16, 4}, Sizes{16}, Sizes{16}})
+      params.push_back(g.parameter("p" + std::to_string(params.size()), dense(sizes)));
+  const ValueId zero = g.input("zero", dense({2, 2, 4}));
+  g.call_many("y", "lstm",
+              {{"input", g.x},
+               {"hx", std::vector<ValueId>{zero, zero}},
+               {"params", params},
+               {"has_biases", true},
+               {"num_layers", std::int64_t{2}},
+               {"dropout", 0.0},
+               {"train", true},
+               {"bidirectional", false},
+               {"batch_first", false}},
+              {dense({3, 2, 4}), dense({2, 2, 4}), dense({2, 2, 4})});
+  const Graph graph = g.build();
+  const double flops = 2.0 * 6 * (16 * 5 + 3 * 16 * 4);
+  EXPECT_EQ(last(graph, Pass::Forward).flops, flops);
+  EXPECT_EQ(last(graph, Pass::Forward).kernels, 2 * (1 + 3 + 3));
+  // but the first step's state needs no gradient: 2 samples a layer less.
+  EXPECT_EQ(last(graph, Pass::BackwardInput).flops, 2 * flops - 2 * 2.0 * 2 * 16 * 4);
+}
+
+// 3 bags of 4 rows of 8 numbers: 12 rows are read, 3 written.
+TEST(Work, BagsReadAllTheirRows) {
+  GraphBuilder g;
+  const ValueId ids = g.input("ids", dense({12}, DType::Int64));
+  const ValueId offsets = g.input("offsets", dense({3}, DType::Int64));
+  const ValueId table = g.parameter("table", dense({100, 8}));
+  g.call_many("y", "embedding_bag", {{"weight", table}, {"indices", ids}, {"offsets", offsets}},
+              {dense({3, 8}), dense({12}, DType::Int64), dense({3}, DType::Int64),
+               dense({3}, DType::Int64)});
+  const Graph graph = g.build();
+  EXPECT_EQ(last(graph, Pass::Forward), (Sum{0, 12 * 32 + 3 * 32 + 15 * 8, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardWeight), Sum{});
 }
 
 Graph attention(double dropout) {

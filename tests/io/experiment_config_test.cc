@@ -163,6 +163,23 @@ TEST_F(ExperimentConfig, EverySourceOfAPlanIsResolvedToItself) {
   EXPECT_THAT(resolved("{families: all}"), ::testing::StartsWith("{families: [all], "));
 }
 
+TEST_F(ExperimentConfig, OperatorsHaveFormulas) {
+  const std::string begin = "version: 1\nmodel: model.pt2\ncluster: box.yaml\noperators:\n";
+  const Experiment read_one =
+      read(begin + "  my::op: {flops: \"2*m*n*k\"}\n  my::norm: {bytes: in0 + out0}\n");
+  EXPECT_THAT(read_one.cases[0].operators,
+              ElementsAre(OperatorCost{"my::op", "2*m*n*k", "io"},
+                          OperatorCost{"my::norm", "0", "in0 + out0"}));
+  EXPECT_THAT(resolved_text(read_one.cases[0]),
+              HasSubstr("operators: {\"my::op\": {flops: \"2*m*n*k\", bytes: \"io\"}, "));
+  EXPECT_THAT(error(begin + "  my::op: {flops: 2*rows}\n"),
+              HasSubstr("small.yaml:5:19: operators.my::op.flops: \"rows\" is no size"));
+  EXPECT_THAT(error(begin + "  op: {}\n"), HasSubstr("write it as the archive does"));
+  EXPECT_THAT(error(begin + "  my::op: {flop: 1}\n"), HasSubstr("did you mean \"flops\""));
+  EXPECT_THAT(error("version: 1\nmodel: layers.csv\ncluster: box.yaml\noperators: {}\n"),
+              HasSubstr("has times of its own"));
+}
+
 TEST_F(ExperimentConfig, CasesAreTheProductOfAllKeysTheLastFastest) {
   const Experiment experiment =
       read(kSmallest + "cases: {devices: [2, 4], training.precision: [fp32, tf32]}\n");

@@ -1,5 +1,7 @@
 #include "planner/io/experiment/experiment_case.h"
 
+#include "planner/io/model/operator_costs.h"
+
 namespace pfeife {
 namespace {
 
@@ -109,9 +111,10 @@ void read_select_by(const YamlNode& node, CaseConfig& config) {
 }  // namespace
 
 const std::vector<std::string>& experiment_keys() {
-  static const std::vector<std::string> keys{
-      "version", "model",     "skips",      "profile",     "cluster", "training",  "cases",
-      "plan",    "baselines", "simulation", "measurement", "engines", "select_by", "step_below"};
+  static const std::vector<std::string> keys{"version",   "model",     "skips",      "profile",
+                                             "operators", "cluster",   "training",   "cases",
+                                             "plan",      "baselines", "simulation", "measurement",
+                                             "engines",   "select_by", "step_below"};
   return keys;
 }
 
@@ -126,6 +129,12 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
       profile->fail("a " + to_string(config.model.format) +
                     " model has times of its own; leave the profile out");
     config.profile = measured_or_file(*profile, folder);
+  }
+  if (const auto operators = root.find("operators")) {
+    if (config.model.format != ModelFormat::Pt2)
+      operators->fail("a " + to_string(config.model.format) +
+                      " model has times of its own and no operators; leave this out");
+    config.operators = operator_costs(*operators);
   }
   config.cluster = cluster_input(root.at("cluster"), folder);
   if (config.cluster.measured && config.model.format == ModelFormat::Pt2 && !config.profile)

@@ -18,6 +18,7 @@
 #include "planner/ir/error.h"
 #include "planner/ir/ids.h"
 #include "planner/ir/model_format.h"
+#include "planner/ir/operator_cost.h"
 #include "planner/ir/profile.h"
 #include "planner/ir/schedule.h"
 #include "planner/ir/units.h"
@@ -97,6 +98,7 @@ struct CaseConfig {
   std::vector<SweptKey> swept;  ///< besides model, cluster, devices and microbatches
   ModelInput model;
   std::optional<InputFile> profile;
+  std::vector<OperatorCost> operators;  ///< costs of the user's, before those of the table
   InputFile cluster;
   Precision precision = Precision::Fp32;
   Optimizer optimizer = Optimizer::Adam;

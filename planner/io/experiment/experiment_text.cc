@@ -132,6 +132,14 @@ std::string resolved_text(const CaseConfig& config) {
           "}\n";
   if (config.model.skips) text += "skips: " + quoted(config.model.skips->written) + "\n";
   if (config.profile) text += "profile: " + quoted(config.profile->written) + "\n";
+  if (!config.operators.empty()) {
+    const auto entry = [](const OperatorCost& cost) {
+      return quoted(cost.op) + ": {flops: " + quoted(cost.flops) +
+             ", bytes: " + quoted(cost.bytes) + "}";
+    };
+    const std::string entries = list(config.operators, entry);
+    text += "operators: {" + entries.substr(1, entries.size() - 2) + "}\n";
+  }
   text += "cluster: " + cluster_text(config.cluster) + "\n";
   text += "training: {precision: " + to_string(config.precision) +
           ", optimizer: " + to_string(config.optimizer);

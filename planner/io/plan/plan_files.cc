@@ -1,5 +1,7 @@
 #include "planner/io/plan/plan_files.h"
 
+#include "planner/io/model/operator_costs.h"
+
 namespace pfeife {
 
 YamlValue files_value(const PlanFiles& files) {
@@ -12,13 +14,15 @@ YamlValue files_value(const PlanFiles& files) {
     entries.push_back({"profile", yaml_string(files.profile), {}});
     entries.push_back({"profile_digest", yaml_string(files.profile_digest), {}});
   }
+  if (!files.operators.empty())
+    entries.push_back({"operators", operators_value(files.operators), {}});
   entries.push_back({"cluster", yaml_string(files.cluster), {}});
   return yaml_map(std::move(entries));
 }
 
 PlanFiles read_files(const YamlNode& node) {
-  node.check_keys(
-      {"model", "format", "time_unit", "skips", "profile", "profile_digest", "cluster"});
+  node.check_keys({"model", "format", "time_unit", "skips", "profile", "profile_digest",
+                   "operators", "cluster"});
   PlanFiles files{.model = node.at("model").as_string(), .cluster = node.at("cluster").as_string()};
   files.format = node.at("format").as_one_of<ModelFormat>({{"pt2", ModelFormat::Pt2},
                                                            {"table", ModelFormat::Table},
@@ -30,6 +34,7 @@ PlanFiles read_files(const YamlNode& node) {
     files.profile = profile->as_string();
     files.profile_digest = node.at("profile_digest").as_string();
   }
+  if (const auto operators = node.find("operators")) files.operators = operator_costs(*operators);
   return files;
 }
 
