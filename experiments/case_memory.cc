@@ -14,7 +14,7 @@ namespace pfeife {
 namespace {
 
 constexpr Bytes kNoted{std::int64_t{2} << 30};
-/// The simulator's objects for one task: measured, SimGrid 3.32 (configs/REFERENCE.md).
+/// The simulator's objects for one task: an estimate for SimGrid 3.32.
 constexpr Bytes kOfSimulatedTask{4000};
 
 /// The number in a file of one line; nothing where it is "max", or not there.

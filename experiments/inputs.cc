@@ -2,6 +2,7 @@
 
 #include "experiments/measure.h"
 #include "experiments/source_digest.h"
+#include "planner/cost/linear_order.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/digest.h"

@@ -138,15 +138,15 @@ Line line_of(const PlanRecord& plan, bool planned, const std::vector<FigureColum
 }
 
 /// What all lines have in common.
-struct Layout {
+struct TableLayout {
   std::vector<FigureColumn> columns;
   std::vector<std::size_t> widths;  // [column]
   std::size_t name_width = 4;
   MemoryUnit unit;
 };
 
-Layout layout_of(const std::vector<CaseRecord>& cases) {
-  Layout layout{figure_columns(cases), {}, 4, memory_unit(cases)};
+TableLayout layout_of(const std::vector<CaseRecord>& cases) {
+  TableLayout layout{figure_columns(cases), {}, 4, memory_unit(cases)};
   for (const FigureColumn& column : layout.columns)
     layout.widths.push_back(std::max(column.top.size(), column.bottom.size()));
   for (const CaseRecord& record : cases)
@@ -160,7 +160,7 @@ Layout layout_of(const std::vector<CaseRecord>& cases) {
   return layout;
 }
 
-std::string text_of(const Line& line, const Layout& layout) {
+std::string text_of(const Line& line, const TableLayout& layout) {
   std::string text = fmt::format("  {:<{}}", line.name, layout.name_width);
   if (line.figures.empty()) return wrapped(line.memory, text + " ");
   for (std::size_t c = 0; c < line.figures.size(); ++c)
@@ -168,7 +168,7 @@ std::string text_of(const Line& line, const Layout& layout) {
   return text + "  " + line.memory + "\n";
 }
 
-std::string header(const Layout& layout) {
+std::string header(const TableLayout& layout) {
   std::string top = fmt::format("{:<{}}", "", layout.name_width + 2);
   std::string bottom = fmt::format("{:<{}}", "plan", layout.name_width + 2);
   for (std::size_t c = 0; c < layout.columns.size(); ++c) {
@@ -292,7 +292,7 @@ std::string schedule_name(const ResultRow& row) {
 }
 
 std::string results_table(const std::vector<CaseRecord>& cases) {
-  const Layout layout = layout_of(cases);
+  const TableLayout layout = layout_of(cases);
   std::string text = header(layout);
   // Of many cases the page says it.
   const bool few = cases.size() <= kMostExplained;

@@ -284,9 +284,8 @@ int run_certify(const Arguments& arguments) {
   if (!options.read(arguments, "file")) return kFine;
   if (!options.has("file"))
     throw ConfigError({}, "certify needs a file: plan.yaml or certificate.txt");
-  const Judged judged =
-      certify_files(options.text("file"), std::thread::hardware_concurrency(),
-                    [](const std::string& said) { std::cerr << said << "\n"; });
+  const Judged judged = certify_files(options.text("file"), std::thread::hardware_concurrency(),
+                                      [](const std::string& said) { std::cerr << said << "\n"; });
   std::cout << judged.text << "\n";
   return judged.proven ? kFine : kFailed;
 }

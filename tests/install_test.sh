@@ -12,7 +12,7 @@ cat >"$place/project/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.22)
 project(embedder LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
-find_package(pfeife 0.1 REQUIRED)
+find_package(pfeife 0.2 REQUIRED)
 add_executable(embedder main.cc)
 target_link_libraries(embedder PRIVATE pfeife::pfeife_search pfeife::pfeife_io)
 END

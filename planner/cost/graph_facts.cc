@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/cost/contraction.h"
+#include "planner/cost/recurrent.h"
 #include "planner/cost/running_types.h"
 #include "planner/ir/arguments.h"
 
@@ -24,7 +25,7 @@ bool has_operands(const Graph& graph, const Node& node, OperatorWork work) {
     case OperatorWork::Attention:
       return has("query") && has("key") && has("value");
     case OperatorWork::Recurrent:
-      return has("input") || has("data");
+      return !recurrent_shape(graph, node).cells.empty();
     case OperatorWork::LayerNorm:
     case OperatorWork::ChannelNorm:
     case OperatorWork::Lookup:

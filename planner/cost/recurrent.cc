@@ -11,12 +11,13 @@ namespace {
 /// hidden state, and the projection.
 std::vector<ValueId> matrices(const Graph& graph, const Node& node) {
   std::vector<ValueId> found;
-  for (const char* name : {"w_ih", "w_hh"})
-    if (const ValueId v = tensor_argument(node, name); v != kNoValue) found.push_back(v);
+  const auto add = [&](ValueId v) {
+    if (v != kNoValue && graph.value(v).type.sizes.size() == 2) found.push_back(v);
+  };
+  for (const char* name : {"w_ih", "w_hh"}) add(tensor_argument(node, name));
   if (const Argument* list = node.find("params"))
     if (const auto* values = std::get_if<std::vector<ValueId>>(&list->value))
-      for (const ValueId v : *values)
-        if (graph.value(v).type.sizes.size() == 2) found.push_back(v);
+      for (const ValueId v : *values) add(v);
   return found;
 }
 

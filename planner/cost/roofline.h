@@ -6,8 +6,11 @@
 // fitted to a measured model. Not modelled: caches, kernels side by side, the host falling behind.
 #pragma once
 
+#include <span>
+
 #include "planner/cost/graph_facts.h"
 #include "planner/ir/cluster.h"
+#include "planner/ir/operator_cost.h"
 #include "planner/ir/profile.h"
 
 namespace pfeife {

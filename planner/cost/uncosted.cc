@@ -25,9 +25,10 @@ double as_product(const GraphFacts& facts, NodeId n) {
 
 }  // namespace
 
-std::vector<UncostedOperator> uncosted_operators(const Graph& graph,
+std::vector<UncostedOperator> uncosted_operators(const FactsByPrecision& of,
                                                  std::span<const OperatorCost> costs) {
-  const GraphFacts facts(graph, Precision::Fp32);
+  const Graph& graph = of.graph;
+  const GraphFacts& facts = of.at(Precision::Fp32);
   const auto has_cost = [&](NodeId n) {
     return facts.traits[n.index()] != nullptr ||
            std::ranges::find(costs, graph.node(n).op, &OperatorCost::op) != costs.end();

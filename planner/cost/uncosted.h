@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/graph.h"
+#include "planner/cost/graph_facts.h"
 #include "planner/ir/operator_cost.h"
 
 namespace pfeife {
@@ -30,7 +30,7 @@ struct UncostedOperator {
 };
 
 /// By name. Operators in `costs` are not among them. Linear.
-std::vector<UncostedOperator> uncosted_operators(const Graph& graph,
+std::vector<UncostedOperator> uncosted_operators(const FactsByPrecision& graph,
                                                  std::span<const OperatorCost> costs);
 
 /// "my::op (3 nodes, the first is 'op_1' in layers.0) has no cost: ... ", with what to do.

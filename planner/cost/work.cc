@@ -306,9 +306,8 @@ class NodeKernels {
     const TensorType& by = facts_.type(left);
     const auto last = static_cast<double>(extent_from_back(by, 1));
     if (node_.op == "aten::addbmm") return last * static_cast<double>(extent_from_back(by, 3));
-    if (node_.op == "aten::bilinear")
-      return last * static_cast<double>(
-                        extent_from_back(facts_.type(tensor_argument(node_, "input2")), 1));
+    if (const ValueId second = tensor_argument(node_, "input2"); second != kNoValue)  // bilinear
+      return last * static_cast<double>(extent_from_back(facts_.type(second), 1));
     if (node_.op == "aten::_grouped_mm") return last / groups_summed(by);
     if (node_.op != "aten::tensordot") return last;
     double product = 1;
@@ -542,18 +541,6 @@ std::vector<Kernel> KernelList::of(NodeId n) const {
   NodeKernels kernels(facts_, saved_, device_, last_reader_, n);
   const auto cost = std::ranges::find(costs_, facts_.node(n).op, &OperatorCost::op);
   return cost == costs_.end() ? kernels.list() : kernels.list(*cost);
-}
-
-GraphFlops graph_flops(const Graph& graph) {
-  const GraphFacts facts(graph, Precision::Fp32);
-  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
-  const KernelList kernels(facts, saved, DeviceType::Gpu);
-  GraphFlops sum;
-  for (const NodeId n : nodes_of(graph))
-    for (const Kernel& kernel : kernels.of(n))
-      (kernel.pass == Pass::Forward ? sum.forward : sum.backward) +=
-          static_cast<double>(kernel.times) * kernel.flops;
-  return sum;
 }
 
 }  // namespace pfeife

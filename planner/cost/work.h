@@ -64,10 +64,4 @@ class KernelList {
   std::vector<NodeId> last_reader_;  // [value] the last node that hands it a gradient
 };
 
-/// FLOPs of the whole graph.
-struct GraphFlops {
-  Flops forward, backward;  ///< backward: I and W together
-};
-GraphFlops graph_flops(const Graph& graph);
-
 }  // namespace pfeife

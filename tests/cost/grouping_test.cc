@@ -242,15 +242,16 @@ TEST(Cuts, AreForbiddenBetweenAStorageAndItsLastWrite) {
   GraphBuilder g;
   const ValueId x = g.input("x", dense({4, 8})), w = g.parameter("w", dense({8, 8}));
   const ValueId y = g.call("y", "linear", {{"input", x}, {"weight", w}}, dense({4, 8}));
-  g.call("o", "linear", {{"input", x}, {"weight", w}}, dense({4, 8}));
+  const ValueId o = g.call("o", "linear", {{"input", x}, {"weight", w}}, dense({4, 8}));
   const ValueId r = g.call("r", "relu_", {{"self", y}}, dense({4, 8}));
   const ValueId z = g.call("z", "linear", {{"input", r}, {"weight", w}}, dense({4, 8}));
   const ValueId u = g.call("u", "gelu", {{"self", z}}, dense({4, 8}));
-  g.call("v", "mul", {{"self", u}, {"other", r}}, dense({4, 8}));
+  const ValueId s = g.call("s", "add", {{"self", u}, {"other", o}}, dense({4, 8}));
+  g.call("v", "mul", {{"self", s}, {"other", r}}, dense({4, 8}));
   const Graph graph = g.build();
   const Layers made = layers(graph);
   ASSERT_THAT(names(graph, made),
-              ElementsAre(List{"y"}, List{"o", "r"}, List{"z"}, List{"u"}, List{"v"}, List{}));
+              ElementsAre(List{"y"}, List{"o", "r"}, List{"z"}, List{"u"}, List{"s", "v"}, List{}));
   EXPECT_THAT(forbidden(made), ElementsAre(0u, 4u));
   EXPECT_EQ(made.layers[0].no_cut_after,
             "'r' (aten::relu_) changes 'y' in place, which both sides use");

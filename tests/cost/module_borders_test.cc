@@ -112,8 +112,9 @@ TEST(ModuleBorders, OfBlocksEndTheirLayers) {
   kind.memory_bandwidth = {1e12};
   kind.peak = {{"fp32", {1e13}}};
   kind.gemm_efficiency = {{"fp32", {{{Flops{1}, 0.5}}}}};
-  const std::vector<Profile> profiles{roofline_profile(graph, kind, {})};
-  const Layers whole = layers_from_graph(graph, profiles, Grouping::Blocks);
+  const FactsByPrecision facts(graph);
+  const std::vector<Profile> profiles{roofline_profile(facts, kind, {})};
+  const Layers whole = layers_from_graph(facts, profiles, Grouping::Blocks);
   std::vector<std::string> last, end, begin;
   for (const Layer& layer : whole.layers) {
     last.push_back(layer.name);
@@ -125,7 +126,7 @@ TEST(ModuleBorders, OfBlocksEndTheirLayers) {
   EXPECT_THAT(end, ElementsAre("stem", "a", "b", ""));
   EXPECT_THAT(begin, ElementsAre("", "a", "b", ""));
   // What a layer costs is what its nodes cost, however they are grouped.
-  const Layers fine = layers_from_graph(graph, profiles);
+  const Layers fine = layers_from_graph(facts, profiles);
   Nanoseconds of_whole{0}, of_fine{0};
   for (const Layer& layer : whole.layers) of_whole += layer.times[0].forward;
   for (const Layer& layer : fine.layers) of_fine += layer.times[0].forward;

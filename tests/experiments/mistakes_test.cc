@@ -102,11 +102,11 @@ TEST_F(Mistakes, ANumberOfMicrobatchesThatTheFamilyCannotDo) {
                              HasSubstr("interleaved_1f1b"), HasSubstr("4")));
 }
 
-// 8,000,000 microbatches through two stages: terabytes of plans, whatever this machine has.
+// A million microbatches through two and four stages: hundreds of GiB of schedules.
 TEST_F(Mistakes, MoreMicrobatchesThanThisMachineCanHold) {
   const std::string text = message(kGood, 2,
-                                   {"--set", "cases.microbatches=8000000", "--set",
-                                    "plan.stages_per_rank=1", "--set", "plan.iterations=1"});
+                                   {"--set", "cases.microbatches=1000000", "--set",
+                                    "plan.stages_per_rank=[1, 2]", "--set", "plan.iterations=1"});
   EXPECT_THAT(text, HasSubstr(" of this machine's memory, and "));
   EXPECT_THAT(text, HasSubstr("available; take fewer microbatches"));
 }

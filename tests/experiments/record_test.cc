@@ -213,8 +213,9 @@ TEST_F(Record, PlansAreWrittenEachInItsFolder) {
   const bool for_torch = std::filesystem::exists(folder / "planned" / "schedule_torch.csv");
   const bool proof = std::filesystem::exists(folder / "planned" / "certificate.txt");
   std::filesystem::remove_all(folder);
-  EXPECT_EQ(one, searched.plan);
-  EXPECT_EQ(other, given.plan);
+  EXPECT_TRUE(one.files.has_value());
+  EXPECT_EQ(one, all.planned.front().plan);
+  EXPECT_EQ(other, all.baselines.front().plan);
   EXPECT_TRUE(for_torch);
   EXPECT_FALSE(proof);
 }

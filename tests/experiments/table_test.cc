@@ -235,7 +235,7 @@ TEST(Table, SaysThatBaselinesDoNotRecompute) {
   CaseRecord record = example();
   const std::string note = "no baseline does";
   EXPECT_THAT(results_table({record}), Not(HasSubstr(note)));
-  record.plans[0].row.knobs = "recompute=all";
+  record.plans[0].recomputes = true;
   EXPECT_THAT(results_table({record}), HasSubstr(note));
   record.plans.resize(1);
   EXPECT_THAT(results_table({record}), Not(HasSubstr(note)));

@@ -35,9 +35,10 @@ const Layers kModel = with_modules({{"embed", "embed", "embed"},
                                     {"", "", ""}});
 
 TEST(SplitPoints, AreTheEndOfTheModuleOnTheLeftOrTheBeginningOfTheOneOnTheRight) {
-  EXPECT_THAT(split_points(kModel, {{0, 1, 3, 5}}),
+  EXPECT_THAT(split_points(kModel, {{0, 1, 5}}),
               ElementsAre(SplitPoint{"embed", false, ""}, SplitPoint{"block.1", true, ""},
-                          SplitPoint{"block.1", false, ""}, SplitPoint{"block.2", false, ""}));
+                          SplitPoint{"block.2", false, ""}));
+  EXPECT_THAT(split_points(kModel, {{3}}), ElementsAre(SplitPoint{"block.1", false, ""}));
 }
 
 TEST(SplitPoints, ASecondCutAtAModuleIsNone) {
