@@ -51,7 +51,7 @@ std::string plan_section(const PlanRecord& plan, const std::string& timeline, bo
   const std::string times = times_text(plan.row);
   std::string head = "<b>" + escape(plan.row.plan) + (best ? " ★" : "") + "</b>";
   head += escape(times.empty() ? (plan.reason.empty() ? "no plan" : plan.reason) : times);
-  std::string body = term("Schedule", schedule_text(plan.row)) + term("Cuts", cuts_text(plan)) +
+  std::string body = term("Schedule", schedule_name(plan.row)) + term("Cuts", cuts_text(plan)) +
                      term("Not possible", times.empty() ? plan.reason : "");
   if (!body.empty()) body = element("dl", body);
   if (plan.measured && !plan.measured->failure.empty())

@@ -163,12 +163,6 @@ std::optional<Nanoseconds> shown_time(const ResultRow& row, TraceSource engine) 
   return row.estimate ? row.estimate : row.measure;
 }
 
-std::string schedule_text(const ResultRow& row) {
-  std::string text = row.family;
-  if (row.stages_per_rank > 1) text += ", V=" + std::to_string(row.stages_per_rank);
-  return row.knobs.empty() ? text : text + ", " + row.knobs;
-}
-
 std::string step_time_chart(const CaseRecord& report_case) {
   const TraceSource engine = compared_engine(report_case);
   Nanoseconds longest{0};

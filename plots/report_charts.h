@@ -12,8 +12,6 @@ namespace pfeife::plots {
 TraceSource compared_engine(const CaseRecord& report_case);
 /// That engine's time, or the best the row has if that one is absent; nothing without any.
 std::optional<Nanoseconds> shown_time(const ResultRow& row, TraceSource engine);
-/// "looped, V=2, loop_batch=8": what kind of schedule a row is.
-std::string schedule_text(const ResultRow& row);
 
 /// A bar a plan from 0 on, with the estimate, the 95th percentile and the bound marked. "" without
 /// times.

@@ -61,7 +61,7 @@ HtmlCell rate_cell(const std::optional<double>& rate) {
 /// What schedule it is, or why there is none.
 HtmlCell schedule_cell(const PlanRecord& plan) {
   if (plan.row.estimate || plan.row.simulate || plan.row.measure || plan.reason.empty())
-    return text_cell(schedule_text(plan.row));
+    return text_cell(schedule_name(plan.row));
   return {"<span class=\"muted\">" + escape(plan.reason) + "</span>", "", "white-space:normal", ""};
 }
 
@@ -129,7 +129,7 @@ std::string summary_table(const ReportInput& input) {
     } else {
       const PlanRecord& plan = report_case.plans[*best];
       for (HtmlCell& cell : std::vector<HtmlCell>{
-               text_cell(plan.row.plan), text_cell(schedule_text(plan.row)),
+               text_cell(plan.row.plan), text_cell(schedule_name(plan.row)),
                time_cell(plan.row.estimate), time_cell(plan.row.simulate),
                time_cell(plan.row.measure), rate_cell(plan.row.samples_per_s),
                percent_cell(lead(report_case, *best)), gap_cell(plan.row.gap),

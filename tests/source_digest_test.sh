@@ -5,7 +5,7 @@ set -euo pipefail
 script=$1/experiments/cmake/source_digest.cmake
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-for part in planner/ir planner/schedules planner/schedule_tool sim runtime/train experiments plots; do
+for part in planner/ir planner/schedules planner/schedule_tool sim runtime/train experiments/{plans,show} plots; do
   mkdir -p "$folder/tree/$part"
   echo "of $part" >"$folder/tree/$part/a.cc"
 done
@@ -38,6 +38,8 @@ expect planning "a source renamed"
 echo "edited" >>"$folder/tree/runtime/train/a.cc"
 expect runtime "the runtime edited"
 touch "$folder/tree/planner/ir/a.cc"
-echo "edited" | tee -a "$folder/tree/plots/a.cc" >>"$folder/tree/planner/schedule_tool/a.cc"
-expect nothing "drawing and judge edited"
+echo "edited" | tee -a "$folder"/tree/{plots,experiments/show}/a.cc >>"$folder/tree/planner/schedule_tool/a.cc"
+expect nothing "drawing, table and judge edited"
+echo "edited" >>"$folder/tree/experiments/plans/a.cc"
+expect planning "the making of plans edited"
 exit $failed

@@ -13,8 +13,8 @@
 #include <set>
 
 #include "experiments/accuracy_cpu/tables.h"
-#include "experiments/measure.h"
-#include "experiments/measured_inputs.h"
+#include "experiments/measure/measure.h"
+#include "experiments/measure/measured_inputs.h"
 #include "planner/ir/run_main.h"
 #include "planner/schedules/families.h"
 

@@ -1,7 +1,7 @@
 #include "experiments/accuracy_cpu/point.h"
 
-#include "experiments/measure.h"
-#include "experiments/plan_case.h"
+#include "experiments/measure/measure.h"
+#include "experiments/plans/plan_case.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -34,8 +34,8 @@ void predict_pooled(Point& point, const CaseConfig& config, Inputs& inputs) {
 
 void measure(Point& point, const std::filesystem::path& folder) {
   Evaluation& plan = point.first();
-  measure_plan(plan, folder / plan.of.config->name / "planned");
-  if (!plan.measurement) throw RuntimeFault(plan.of.config->name + ": " + plan.measure_failure);
+  measure_plan(plan, folder / plan.inputs.config->name / "planned");
+  if (!plan.measurement) throw RuntimeFault(plan.inputs.config->name + ": " + plan.measure_failure);
   for (const MeasuredStep& step : plan.measurement->steps)
     if (step.counts) point.steps.push_back(step.time);
   point.busy.push_back(busy_time(plan.measurement->trace));

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "experiments/evaluate.h"
-#include "experiments/inputs.h"
-#include "experiments/record.h"
+#include "experiments/inputs/inputs.h"
+#include "experiments/plans/evaluate.h"
+#include "experiments/sweep/record.h"
 
 namespace pfeife {
 

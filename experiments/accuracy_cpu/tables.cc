@@ -6,8 +6,8 @@
 #include <cmath>
 #include <set>
 
-#include "experiments/measure.h"
-#include "experiments/table.h"
+#include "experiments/machine/machine.h"
+#include "experiments/show/table.h"
 #include "planner/ir/jitter.h"
 
 namespace pfeife {
@@ -73,8 +73,8 @@ void print_point(const Point& point) {
   fmt::print(
       "{:<16} {:>2} {:>2} {:>2}  {:<10} {:>8} {:>17} {:>8} {:>17} {:>+6.1f} {:>+6.1f} {:>3}/{:<3} "
       "{:>+7.1f}{}\n",
-      spec.family, spec.stages_per_rank, plan.of.layers->microbatch_size, spec.microbatches, cuts,
-      milliseconds_text(step_time(*plan.simulated)),
+      spec.family, spec.stages_per_rank, plan.inputs.layers->microbatch_size, spec.microbatches,
+      cuts, milliseconds_text(step_time(*plan.simulated)),
       range(plan.simulated_spread->p5, plan.simulated_spread->p95),
       milliseconds_text(measured(point)),
       range(quantile(point.steps, 0.05), quantile(point.steps, 0.95)), 100 * error(plan, point),
@@ -85,11 +85,11 @@ void print_point(const Point& point) {
 /// Only plans of one model for the same samples a step compete.
 bool compete(const Point& a, const Point& b) {
   const auto samples = [](const Point& p) {
-    return p.first().of.layers->microbatch_size *
+    return p.first().inputs.layers->microbatch_size *
            static_cast<std::int64_t>(p.first().plan.spec.microbatches);
   };
   return samples(a) == samples(b) &&
-         a.first().of.config->model.file.path == b.first().of.config->model.file.path;
+         a.first().inputs.config->model.file.path == b.first().inputs.config->model.file.path;
 }
 
 /// Pairs in the same order in both columns, and of those that can be told apart: whose measured
@@ -134,7 +134,7 @@ void print_totals(const char* name, const std::vector<Point>& points, Prediction
 void print_variation(const char* name, const std::vector<Point>& points, Prediction prediction) {
   std::set<std::filesystem::path> shown;
   for (const Point& point : points) {
-    const CaseConfig& config = *prediction(point).of.config;
+    const CaseConfig& config = *prediction(point).inputs.config;
     if (!shown.insert(config.profile->path).second) continue;
     fmt::print(
         "{}, {} samples a microbatch: passes vary by {:.2f} %, steps as a whole by {:.2f} %\n",

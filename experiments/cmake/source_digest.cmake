@@ -15,9 +15,10 @@ function(digest_of name)
 endfunction()
 
 # What only draws, judges or shows is left out.
-digest_of(planning planner/ir planner/io planner/cost planner/inputs planner/schedules planner/search sim experiments)
+digest_of(planning planner/ir planner/io planner/cost planner/inputs planner/schedules planner/search sim
+  experiments/inputs experiments/plans experiments/measure experiments/sweep)
 digest_of(runtime runtime)
-file(WRITE ${OUT}.new "#include \"experiments/source_digest.h\"
+file(WRITE ${OUT}.new "#include \"experiments/inputs/source_digest.h\"
 namespace pfeife {
 const char* planning_sources() { return \"${planning}\"; }
 const char* runtime_sources() { return \"${runtime}\"; }

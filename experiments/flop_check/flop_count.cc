@@ -35,7 +35,7 @@ void count(const std::filesystem::path& archive) {
     ++sum.nodes;
     sum.known = sum.known && facts.traits[n.index()] != nullptr;
     sum.saved += saved.node_bytes[n.index()];
-    for (const Kernel& kernel : kernels.of(n))
+    for (const Kernel& kernel : kernels.at(n))
       (kernel.pass == Pass::Forward ? sum.forward : sum.backward) +=
           static_cast<double>(kernel.times) * kernel.flops;
   }

@@ -13,11 +13,6 @@ namespace pfeife {
 
 namespace {
 
-std::string name_of(const ScheduleSpec& spec) {
-  return spec.family + ", V=" + std::to_string(spec.stages_per_rank) +
-         (knobs(spec).empty() ? "" : ", " + knobs(spec));
-}
-
 /// Judges a schedule with its cuts by our estimate and memory rule.
 Planned judge(const InstanceReader::Instance& instance, const ScheduleSpec& spec,
               const Partition& cuts) {
@@ -25,7 +20,7 @@ Planned judge(const InstanceReader::Instance& instance, const ScheduleSpec& spec
   placement.device_of_rank = instance.device_of_rank;
   const EvaluatedPlan plan =
       evaluate(*instance.layers, *instance.cluster, generate(spec), placement, cuts);
-  Planned planned{true, plan.estimate, name_of(spec)};
+  Planned planned{true, plan.estimate, schedule_name(spec)};
   for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
     planned.fits = planned.fits && plan.peak_memory[r] <= instance.memory_limit[r];
   return planned;
@@ -82,7 +77,7 @@ Comparison compare(const InstanceReader::Instance& instance, std::size_t microba
     result.ours = none(result.proven_infeasible ? "nothing fits (proven)" : "none found");
   } else {
     const PlannedSchedule& best = outcome.plans[0];
-    result.ours = {true, best.estimate, name_of(best.spec)};
+    result.ours = {true, best.estimate, schedule_name(best.spec)};
   }
   result.bound = outcome.bound;
   const auto kind = [&](std::size_t l) -> const LayerTimes& { return layers.layers[l].times[0]; };

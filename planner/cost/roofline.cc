@@ -186,7 +186,7 @@ Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
   profile.origin = "roofline of " + device.name + " in " + to_string(training.precision);
   profile.nodes.reserve(graph.nodes.size());
   for (const NodeId n : nodes_of(graph)) {
-    NodeProfile cost = node_profile(kernels.of(n), roofline);
+    NodeProfile cost = node_profile(kernels.at(n), roofline);
     cost.saved = saved.node_bytes[n.index()];
     cost.weight_saved = saved.node_weight_bytes[n.index()];
     cost.temporary = temporary[n.index()];

@@ -13,7 +13,7 @@ StageBounds::StageBounds(const Layers& layers, const Cluster& cluster, Recompute
     : cluster_(&cluster),
       sums_(std::make_shared<const Sums>(layers, cluster, recompute, temporaries)) {}
 
-StageBounds StageBounds::of(const Placement& placement) const {
+StageBounds StageBounds::for_placement(const Placement& placement) const {
   StageBounds same = *this;
   same.placement_ = &placement;
   return same;

@@ -34,12 +34,13 @@ class StageBounds {
   };
 
   /// Keeps references to layers and cluster. `Full`: every I begins with F again; what of it stays
-  /// away from memory is for the caller to say. Before of(), nothing may be asked about stages, and
-  /// without `temporaries` nothing about these, which take 32 bytes a pair of positions.
+  /// away from memory is for the caller to say. Before for_placement(), nothing may be asked about
+  /// stages, and without `temporaries` nothing about these, which take 32 bytes a pair of
+  /// positions.
   StageBounds(const Layers& layers, const Cluster& cluster, Recompute recompute = Recompute::None,
               bool temporaries = true);
   /// Of the stages of a placement, to which it keeps a reference; nothing is summed again.
-  StageBounds of(const Placement& placement) const;
+  StageBounds for_placement(const Placement& placement) const;
 
   /// The last position.
   std::size_t last() const { return sums_->layer.size() - 1; }

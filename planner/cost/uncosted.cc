@@ -40,7 +40,7 @@ std::vector<UncostedOperator> uncosted_operators(const FactsByPrecision& of,
   double flops = 0, bytes = 0;
   for (const NodeId n : nodes_of(graph)) {
     double moved = 0;
-    for (const Kernel& kernel : kernels.of(n)) {
+    for (const Kernel& kernel : kernels.at(n)) {
       if (kernel.pass != Pass::Forward) continue;
       const auto times = static_cast<double>(kernel.times);
       moved += times * static_cast<double>(kernel.bytes.value);

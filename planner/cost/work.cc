@@ -537,7 +537,7 @@ KernelList::KernelList(const GraphFacts& facts, const SavedMemory& saved, Device
   }
 }
 
-std::vector<Kernel> KernelList::of(NodeId n) const {
+std::vector<Kernel> KernelList::at(NodeId n) const {
   NodeKernels kernels(facts_, saved_, device_, last_reader_, n);
   const auto cost = std::ranges::find(costs_, facts_.node(n).op, &OperatorCost::op);
   return cost == costs_.end() ? kernels.list() : kernels.list(*cost);

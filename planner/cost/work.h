@@ -54,7 +54,7 @@ class KernelList {
   /// - autocast's casts are kernels, of parameters once for each node and microbatch; their
   ///   gradients are cast back;
   /// - an operator without a row reads its inputs and writes its outputs, and backward the reverse.
-  std::vector<Kernel> of(NodeId n) const;
+  std::vector<Kernel> at(NodeId n) const;
 
  private:
   const GraphFacts& facts_;

@@ -40,7 +40,7 @@ struct CertifiedMoment {
 
 /// Of a moment or a path, by its number in the proof: moments first.
 struct CertifiedWeight {
-  std::uint32_t of = 0;
+  std::uint32_t fact = 0;
   std::int64_t weight = 0;
   friend bool operator==(const CertifiedWeight&, const CertifiedWeight&) = default;
 };

@@ -1,6 +1,12 @@
 #include "planner/ir/result.h"
 
+#include "planner/ir/schedule.h"
+
 namespace pfeife {
+
+std::string schedule_name(const ResultRow& row) {
+  return schedule_name(row.family, row.stages_per_rank, row.knobs);
+}
 
 std::string outcome_text(const TriedChange& tried) {
   if (!tried.estimate) return "does not help: " + tried.reason;

@@ -38,6 +38,9 @@ struct ResultRow {
   friend bool operator==(const ResultRow&, const ResultRow&) = default;
 };
 
+/// What the row's schedule is called: "looped, V=2, loop_batch=8".
+std::string schedule_name(const ResultRow& row);
+
 /// A change of a case in which nothing fits, tried: what then fits, or why still nothing does.
 struct TriedChange {
   std::string change;    ///< "6 devices instead of 4"

@@ -104,4 +104,15 @@ std::string knobs(const ScheduleSpec& spec) {
   return text;
 }
 
+std::string schedule_name(const std::string& family, std::size_t stages_per_rank,
+                          const std::string& chosen) {
+  std::string name = family;
+  if (stages_per_rank > 1) name += ", V=" + std::to_string(stages_per_rank);
+  return chosen.empty() ? name : name + ", " + chosen;
+}
+
+std::string schedule_name(const ScheduleSpec& spec) {
+  return schedule_name(spec.family, spec.stages_per_rank, knobs(spec));
+}
+
 }  // namespace pfeife

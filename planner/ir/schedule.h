@@ -100,4 +100,10 @@ struct ScheduleSpec {
 /// "loop_batch=8, prefetch=3": what is chosen besides the stages a rank.
 std::string knobs(const ScheduleSpec& spec);
 
+/// What a schedule is called: "looped, V=2, loop_batch=8, prefetch=3"; a single stage a rank is not
+/// said. `chosen`: its knobs, and what else distinguishes it.
+std::string schedule_name(const std::string& family, std::size_t stages_per_rank,
+                          const std::string& chosen);
+std::string schedule_name(const ScheduleSpec& spec);
+
 }  // namespace pfeife

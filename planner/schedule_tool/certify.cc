@@ -298,7 +298,7 @@ Verdict certify(const Certificate& c, std::size_t threads) {
       require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");
       require(!refusal(proof.spec), "a schedule that there is not");
       const Placement placement{placement_for(proof.spec).rank_of_stage, c.device_of_rank};
-      ProofCheck(c, proof, placement, bounds.of(placement), cuts).check();
+      ProofCheck(c, proof, placement, bounds.for_placement(placement), cuts).check();
     });
   } catch (const ConfigError& error) {
     return {error.what(), 0};

@@ -20,7 +20,7 @@ Flop flops_of(const Graph& graph) {
   const KernelList kernels(facts, saved, DeviceType::Gpu);
   Flop sum;
   for (const NodeId n : nodes_of(graph))
-    for (const Kernel& kernel : kernels.of(n))
+    for (const Kernel& kernel : kernels.at(n))
       (kernel.pass == Pass::Forward ? sum.forward : sum.backward) +=
           static_cast<double>(kernel.times) * kernel.flops.value;
   return sum;

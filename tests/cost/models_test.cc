@@ -42,7 +42,7 @@ double forward_flops(const Graph& graph) {
   const KernelList kernels(facts, saved, DeviceType::Gpu);
   double sum = 0;
   for (const NodeId n : nodes_of(graph))
-    for (const Kernel& kernel : kernels.of(n))
+    for (const Kernel& kernel : kernels.at(n))
       if (kernel.pass == Pass::Forward)
         sum += static_cast<double>(kernel.times) * kernel.flops.value;
   return sum;

@@ -50,7 +50,7 @@ TEST(OperatorCost, OfAProductIsWhatAProductCosts) {
   const GraphFacts facts(graph, Precision::Fp32);
   const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
   const std::vector<OperatorCost> costs{{"aten::my_product", "2*m*n*k", "io"}};
-  const auto kernels = KernelList(facts, saved, DeviceType::Gpu, costs).of(NodeId{2});
+  const auto kernels = KernelList(facts, saved, DeviceType::Gpu, costs).at(NodeId{2});
   ASSERT_THAT(kernels, SizeIs(4));
   double flops = 0;
   for (const Kernel& kernel : kernels) flops += kernel.flops.value;

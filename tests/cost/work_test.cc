@@ -32,7 +32,7 @@ Sum last(const Graph& graph, Pass pass, Precision precision = Precision::Fp32,
   const GraphFacts facts(graph, precision);
   const SavedMemory saved = saved_memory(facts, device);
   Sum sum;
-  for (const Kernel& kernel : KernelList(facts, saved, device).of(nodes_of(graph).back()))
+  for (const Kernel& kernel : KernelList(facts, saved, device).at(nodes_of(graph).back()))
     if (kernel.pass == pass) {
       sum.flops += static_cast<double>(kernel.times) * kernel.flops.value;
       sum.bytes += kernel.times * kernel.bytes.value;
@@ -225,7 +225,7 @@ TEST(Work, BatchesOfSmallProductsReachLess) {
     const Graph graph = g.build();
     const GraphFacts facts(graph, Precision::Fp32);
     const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
-    return KernelList(facts, saved, DeviceType::Gpu).of(NodeId{1}).front().share;
+    return KernelList(facts, saved, DeviceType::Gpu).at(NodeId{1}).front().share;
   };
   EXPECT_DOUBLE_EQ(share(256, 32, 256), 0.4);
   EXPECT_DOUBLE_EQ(share(16, 256, 256), 0.4);
@@ -297,9 +297,9 @@ TEST(Work, AllReadersButTheLastAddTheirGradient) {
   const GraphFacts facts(graph, Precision::Fp32);
   const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
   const KernelList kernels(facts, saved, DeviceType::Gpu);
-  EXPECT_EQ(kernels.of(NodeId{1}).size(), 3u);
-  EXPECT_EQ(kernels.of(NodeId{1}).back().bytes, Bytes{3 * 128});
-  EXPECT_EQ(kernels.of(NodeId{2}).size(), 2u);
+  EXPECT_EQ(kernels.at(NodeId{1}).size(), 3u);
+  EXPECT_EQ(kernels.at(NodeId{1}).back().bytes, Bytes{3 * 128});
+  EXPECT_EQ(kernels.at(NodeId{2}).size(), 2u);
 }
 
 // Layer norm of 4 rows of 8: x and y; backward dy, x, dx and for the parameters dy, x again, then

@@ -1,5 +1,5 @@
 // What a case says of the cuts and of the devices of its plan.
-#include "experiments/case_limits.h"
+#include "experiments/plans/case_limits.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/case_memory.h"
+#include "experiments/plans/case_memory.h"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>

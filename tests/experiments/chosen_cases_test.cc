@@ -1,5 +1,5 @@
 // Which cases a long sweep shows on the screen.
-#include "experiments/chosen_cases.h"
+#include "experiments/show/chosen_cases.h"
 
 #include <gtest/gtest.h>
 

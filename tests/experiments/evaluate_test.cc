@@ -1,10 +1,10 @@
 // Candidates through both engines: the example that configs/two_stage.yaml works out by hand, and
 // schedules that cannot run.
-#include "experiments/evaluate.h"
+#include "experiments/plans/evaluate.h"
 
 #include <gmock/gmock.h>
 
-#include "experiments/plan_case.h"
+#include "experiments/plans/plan_case.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/model/layer_table.h"
 #include "planner/io/plan/schedule_csv.h"

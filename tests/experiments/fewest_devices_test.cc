@@ -1,4 +1,4 @@
-#include "experiments/fewest_devices.h"
+#include "experiments/show/fewest_devices.h"
 
 #include <gmock/gmock.h>
 

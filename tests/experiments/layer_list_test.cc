@@ -1,4 +1,4 @@
-#include "experiments/layer_list.h"
+#include "experiments/show/layer_list.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Why the chosen plan is the plan, where it need not be the fastest by estimate.
-#include "experiments/reasons.h"
+#include "experiments/plans/reasons.h"
 
 #include <gmock/gmock.h>
 

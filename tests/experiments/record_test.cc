@@ -1,5 +1,5 @@
 // From evaluated plans to the record of a case: every figure worked out by hand.
-#include "experiments/record.h"
+#include "experiments/sweep/record.h"
 
 #include <gmock/gmock.h>
 
@@ -45,7 +45,7 @@ class Record : public ::testing::Test {
 
   /// A plan that takes so many ms by the estimate; fits exactly.
   Evaluation plan(const std::string& name, int estimated) const {
-    Evaluation plan{.of = {&config, &layers, &cluster}, .name = name};
+    Evaluation plan{.inputs = {&config, &layers, &cluster}, .name = name};
     plan.plan.spec = {"zb_h1", 2, 4, 1, {}, {}};
     plan.plan.partition.cuts = {1};
     plan.plan.placement = round_robin(2, 2);

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <thread>
 
-#include "experiments/progress.h"
+#include "experiments/show/progress.h"
 #include "planner/io/files/folder_lock.h"
 #include "tests/experiments/program.h"
 

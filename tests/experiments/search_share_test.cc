@@ -1,10 +1,10 @@
 // The share of a case's searches that is done, as a user sees it.
-#include "experiments/search_share.h"
+#include "experiments/plans/search_share.h"
 
 #include <gmock/gmock.h>
 
-#include "experiments/choices.h"
-#include "experiments/progress.h"
+#include "experiments/plans/choices.h"
+#include "experiments/show/progress.h"
 
 namespace pfeife {
 namespace {

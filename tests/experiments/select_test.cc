@@ -1,7 +1,7 @@
 // Plans under jitter, what each way of choosing picks, and the tables for documents.
 #include <gmock/gmock.h>
 
-#include "experiments/table_files.h"
+#include "experiments/show/table_files.h"
 #include "planner/io/results/results.h"
 #include "tests/experiments/program.h"
 

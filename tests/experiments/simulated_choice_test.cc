@@ -1,9 +1,9 @@
 // Plans that are chosen by what is simulated.
-#include "experiments/simulated_choice.h"
+#include "experiments/plans/simulated_choice.h"
 
 #include <gtest/gtest.h>
 
-#include "experiments/plan_case.h"
+#include "experiments/plans/plan_case.h"
 #include "sim/simulator.h"
 #include "tests/search/random_problem.h"
 

@@ -1,11 +1,11 @@
 // The closing table, word for word.
-#include "experiments/table.h"
+#include "experiments/show/table.h"
 
 #include <gmock/gmock.h>
 
 #include <utility>
 
-#include "experiments/table_columns.h"
+#include "experiments/show/table_columns.h"
 
 namespace pfeife {
 namespace {

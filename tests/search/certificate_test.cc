@@ -275,7 +275,8 @@ TEST(Certify, RefusesABoundOfAnyOrderOneNanosecondAboveWhatIsProvable) {
 std::int64_t load(const Instance& instance, const PlannedSchedule& plan, std::size_t stage) {
   const Placement placement{placement_for(plan.spec).rank_of_stage,
                             instance.problem().device_of_rank};
-  const StageBounds bounds = StageBounds(instance.layers, instance.cluster).of(placement);
+  const StageBounds bounds =
+      StageBounds(instance.layers, instance.cluster).for_placement(placement);
   std::vector<std::size_t> ends{0};  // positions
   for (std::size_t q = 1; q <= bounds.last(); ++q)
     if (q == bounds.last() ||

@@ -101,7 +101,8 @@ TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
   for (int round = 0; round < 400; ++round) {
     const Placed p = random_placed(random);
     const auto recompute = static_cast<Recompute>(round % 2);  // none or all
-    const StageBounds bounds = StageBounds(p.layers, p.cluster, recompute).of(p.placement);
+    const StageBounds bounds =
+        StageBounds(p.layers, p.cluster, recompute).for_placement(p.placement);
     const std::vector<bool> recomputed = choices(recompute, p.spec.stages()).front();
     const Schedule schedule = generate(p.spec);
     for_each_partition(p.layers, p.spec.stages(), [&](const Partition& partition) {

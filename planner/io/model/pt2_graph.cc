@@ -113,7 +113,7 @@ class GraphBuilder {
   // value.
   void add_parameter(const std::string& placeholder, const std::string& name) {
     const ParameterId fresh{graph_.parameters.size()};
-    const auto [known, is_new] = parameter_at_.emplace(places_.of(name), fresh);
+    const auto [known, is_new] = parameter_at_.emplace(places_.at(name), fresh);
     if (!is_new) {
       Parameter& parameter = graph_.parameters[known->second.index()];
       parameter.names.push_back(name);

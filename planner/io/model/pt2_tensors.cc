@@ -126,7 +126,7 @@ ParameterPlaces::ParameterPlaces(const Json& weights_config) {
   check_overlaps(place_of_name_);
 }
 
-const std::string& ParameterPlaces::of(const std::string& name) const {
+const std::string& ParameterPlaces::at(const std::string& name) const {
   const auto found = place_of_name_.find(name);
   if (found == place_of_name_.end())
     throw Malformed("parameter '" + name + "' is not among the archive's weights");

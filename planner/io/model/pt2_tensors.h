@@ -28,7 +28,7 @@ class ParameterPlaces {
 
   /// Place of the parameter `name` as text that is equal for tied parameters only. Malformed if
   /// there is none.
-  const std::string& of(const std::string& name) const;
+  const std::string& at(const std::string& name) const;
 
  private:
   std::map<std::string, std::string> place_of_name_;

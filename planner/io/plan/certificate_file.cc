@@ -137,7 +137,7 @@ void describe(Archive& a, CertifiedMoment& moment) {
 }
 template <class Archive>
 void describe(Archive& a, CertifiedWeight& weight) {
-  describe(a, weight.of), describe(a, weight.weight);
+  describe(a, weight.fact), describe(a, weight.weight);
 }
 template <class Archive>
 void describe(Archive& a, CertifiedWeights& weights) {

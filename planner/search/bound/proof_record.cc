@@ -37,16 +37,16 @@ CertifiedProof ProofRecord::proof(const ScheduleSpec& spec, std::int64_t bound) 
       written.stage = 0, written.threshold = 0;
     for (CertifiedWeights& weights : written.weights) {
       const auto is_path = [&](const CertifiedWeight& weight) {
-        return std::holds_alternative<CertifiedPath>(*facts_[weight.of]);
+        return std::holds_alternative<CertifiedPath>(*facts_[weight.fact]);
       };
       if (nothing_fits) std::erase_if(weights, is_path);
       for (CertifiedWeight& weight : weights) {
-        std::uint32_t& known = written_as[weight.of];
+        std::uint32_t& known = written_as[weight.fact];
         if (known == kUnused) {
           known = static_cast<std::uint32_t>(proof.moments.size() + proof.paths.size());
-          proof.paths.push_back(std::get<CertifiedPath>(*facts_[weight.of]));
+          proof.paths.push_back(std::get<CertifiedPath>(*facts_[weight.fact]));
         }
-        weight.of = known;
+        weight.fact = known;
       }
     }
   }

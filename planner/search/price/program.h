@@ -133,10 +133,6 @@ class Program {
   PathCounts<std::int32_t> rank_path(std::size_t rank) const;
   CertifiedPath rank_turns(std::size_t rank) const;
 
-  const std::vector<std::size_t>& optimizer_order(std::size_t rank) const {
-    return stages_of_rank_[rank];
-  }
-
  private:
   struct Step {
     std::uint32_t rank, duration, in, latency, out;

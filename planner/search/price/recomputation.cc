@@ -29,6 +29,11 @@ std::string recomputed_text(const std::vector<bool>& recompute) {
   return "recompute=" + (all ? "all" : list);
 }
 
+std::string knobs(const ScheduleSpec& spec, const std::vector<bool>& recompute) {
+  const std::string text = knobs(spec), recomputed = recomputed_text(recompute);
+  return text + (text.empty() || recomputed.empty() ? "" : ", ") + recomputed;
+}
+
 /// Tries all subsets of a rank's stages, or, of many, one stage more at a time.
 void Recomputation::choose_rank(const CutModel& model, const Cuts& cuts,
                                 const std::vector<double>& forward, std::size_t rank, double margin,

@@ -1,0 +1,94 @@
+#include "experiments/inputs/inputs.h"
+
+#include "experiments/inputs/source_digest.h"
+#include "experiments/machine/machine.h"
+#include "planner/cost/linear_order.h"
+#include "planner/inputs/read_layers.h"
+#include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/files/digest.h"
+
+namespace pfeife {
+namespace {
+
+/// Where the order is to be found, one is as good as another to begin with.
+std::string order_of(const CaseConfig& config) {
+  if (config.plan.at_blocks) return kCapturedInBlocks;
+  return config.plan.order == "search" ? "captured" : config.plan.order;
+}
+
+/// A cluster's file and what is replaced in it.
+std::string key_of(const InputFile& file) {
+  std::string key = file.path.string();
+  for (const auto& [path, value] : file.replaced) key += "\n" + path + ": " + to_text(value);
+  return key;
+}
+
+}  // namespace
+
+const Cluster& Inputs::cluster(const InputFile& file) {
+  const std::string key = key_of(file);
+  const auto found = clusters_.find(key);
+  if (found != clusters_.end()) return found->second;
+  return clusters_.emplace(key, read_cluster(file.path, file.replaced)).first->second;
+}
+
+const Layers& Inputs::layers(const CaseConfig& config) {
+  std::string key = config.model.file.path.string() + "\n" + to_string(config.model.format) + "\n" +
+                    key_of(config.cluster) + "\n" + to_string(config.precision) + "\n" +
+                    to_string(config.optimizer) + "\n" +
+                    std::to_string(config.microbatch_size.value_or(0)) + "\n" +
+                    std::to_string(config.model.time_unit.count()) + "\n" + order_of(config) + "\n";
+  if (config.model.skips) key += config.model.skips->path.string();
+  if (config.profile) key += "\n" + config.profile->path.string();
+  for (const OperatorCost& cost : config.operators)
+    key += "\n" + cost.op + "\n" + cost.flops + "\n" + cost.bytes;
+  const auto found = models_.find(key);
+  if (found != models_.end()) return found->second;
+  const ModelInput& model = config.model;
+  const auto path = [](const std::optional<InputFile>& file) {
+    return file ? std::optional(file->path) : std::nullopt;
+  };
+  const ModelFiles files{model.file.path,       model.format,         model.time_unit,
+                         path(model.skips),     path(config.profile), order_of(config),
+                         config.precision,      config.optimizer,     config.operators,
+                         config.microbatch_size};
+  try {
+    return models_.emplace(key, read_layers(files, cluster(config.cluster))).first->second;
+  } catch (const ConfigError& error) {
+    if (!error.where().file.empty()) throw;
+    throw ConfigError(config.where, std::string("operators: ") + error.what());
+  }
+}
+
+const Layers* Inputs::other_layers(const CaseConfig& config) {
+  // A measured profile is for one size.
+  if (config.model.format != ModelFormat::Pt2 || config.profile) return nullptr;
+  const std::lock_guard lock(other_sizes_);
+  try {
+    return &layers(config);
+  } catch (const ConfigError&) {
+    return nullptr;  // exported for one size
+  }
+}
+
+const std::string& Inputs::file_digest(const std::filesystem::path& file) {
+  const auto found = digests_.find(file);
+  if (found != digests_.end()) return found->second;
+  return digests_.emplace(file, sha256_file(file)).first->second;
+}
+
+std::string Inputs::digest(const CaseConfig& config) {
+  std::string text = "planning " + std::string(planning_sources()) + "\n" + resolved_text(config);
+  const auto add = [&](const std::string& role, const std::filesystem::path& file) {
+    text += role + " " + file_digest(file) + "\n";
+  };
+  add("model", config.model.file.path);
+  if (config.model.skips) add("skips", config.model.skips->path);
+  if (config.profile) add("profile", config.profile->path);
+  add("cluster", config.cluster.path);
+  if (config.plan.file) add("plan", config.plan.file->path);
+  if (config.measure) text += "machine " + machine_line() + "\nruntime " + runtime_sources() + "\n";
+  return sha256(text);
+}
+
+}  // namespace pfeife

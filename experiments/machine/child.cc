@@ -1,0 +1,229 @@
+#include "experiments/machine/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "planner/io/files/atomic_file.h"
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+/// The child that runs now: a signal handler has no other way to know.
+std::atomic<pid_t> running_child{0};
+
+[[noreturn]] void become(const char* program, char* const* words, int log, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(4);
+  const int nothing = open("/dev/null", O_RDONLY);
+  dup2(nothing, STDIN_FILENO);
+  dup2(log, STDOUT_FILENO);
+  dup2(log, STDERR_FILENO);
+  execv(program, words);
+  constexpr char message[] = "cannot be started\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, message, sizeof message - 1);
+  _exit(127);
+}
+
+std::string last_line(const std::filesystem::path& file) {
+  const std::string text = read_file(file);
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "it said nothing";
+  const std::size_t begin = text.find_last_of('\n', end);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+}
+
+std::filesystem::path own_folder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+bool can_run(const std::filesystem::path& program) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(program, error) && access(program.c_str(), X_OK) == 0;
+}
+
+/// What a piece sends: in front of so many bytes.
+enum class Sent : std::uint64_t { Said, Wrong, Fault, Failure };
+struct Header {
+  Sent kind = Sent::Said;
+  std::uint64_t size = 0;
+};
+
+void send(int pipe, Sent kind, const std::string& text) {
+  const Header header{kind, text.size()};
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes += text;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const ssize_t written = write(pipe, bytes.data() + at, bytes.size() - at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) _exit(1);  // nobody listens
+    at += static_cast<std::size_t>(written);
+  }
+}
+
+extern "C" void end_with_child(int number) {
+  stop_child();
+  signal(number, SIG_DFL);
+  raise(number);
+}
+extern "C" void leave_to_parent(int) {}
+
+/// An interrupt from the keyboard reaches all processes; the first of them answers it.
+void become_piece(pid_t parent) {
+  running_child = 0;
+  signal(SIGINT, leave_to_parent);
+  signal(SIGTERM, end_with_child);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+}
+
+/// The life of a piece; never returns.
+[[noreturn]] void do_piece(const std::function<void(const Say&)>& work, int pipe) {
+  std::mutex mutex;
+  try {
+    work([&](const std::string& text) {
+      const std::lock_guard lock(mutex);
+      send(pipe, Sent::Said, text);
+    });
+    _exit(0);
+  } catch (const ConfigError& error) {
+    send(pipe, Sent::Wrong, error.what());
+  } catch (const RuntimeFault& error) {
+    send(pipe, Sent::Fault, error.what());
+  } catch (const std::exception& error) {
+    send(pipe, Sent::Failure, error.what());
+  }
+  _exit(1);
+}
+
+/// Everything that a piece sends until it ends; `hear` gets what it says. Returns what it sent last
+/// if that was an error.
+std::pair<Sent, std::string> listen(int pipe, const Say& hear) {
+  std::string received;
+  std::pair<Sent, std::string> last{Sent::Said, ""};
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const ssize_t count = read(pipe, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return last;
+    received.append(buffer.data(), static_cast<std::size_t>(count));
+    for (Header header; received.size() >= sizeof header;) {
+      std::memcpy(&header, received.data(), sizeof header);
+      if (received.size() - sizeof header < header.size) break;
+      last = {header.kind, received.substr(sizeof header, header.size)};
+      received.erase(0, sizeof header + header.size);
+      if (last.first == Sent::Said) hear(last.second);
+    }
+  }
+}
+
+std::string ending(int status) {
+  if (!WIFSIGNALED(status))
+    return "its process left with code " + std::to_string(WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  return "its process was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) +
+         ")" + (signal == SIGKILL ? ", as by a system that has no memory left" : "");
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  running_child = 0;
+  return status;
+}
+
+}  // namespace
+
+std::string run_apart(const std::function<void(const Say&)>& work, const Say& hear) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0)
+    throw RuntimeFault("no pipe to a child process: " + std::string(std::strerror(errno)));
+  std::fflush(nullptr);  // or the child would write it again
+  const pid_t parent = getpid(), child = fork();
+  const int error = errno;
+  if (child == 0) {
+    become_piece(parent);
+    close(ends[0]);
+    do_piece(work, ends[1]);
+  }
+  running_child = std::max(child, 0);
+  close(ends[1]);
+  if (child < 0) {
+    close(ends[0]);
+    throw RuntimeFault("cannot start a child process: " + std::string(std::strerror(error)));
+  }
+  const auto [kind, text] = listen(ends[0], hear);
+  close(ends[0]);
+  const int status = wait_for(child);
+  if (status == 0) return "";
+  if (kind == Sent::Wrong) throw ConfigError({}, text);
+  if (kind == Sent::Fault) throw RuntimeFault(text);
+  return kind == Sent::Failure ? text : ending(status);
+}
+
+std::filesystem::path find_pfeife_run() {
+  const char* named = std::getenv("PFEIFE_RUN");
+  if (named != nullptr && *named != '\0') {
+    if (can_run(named)) return named;
+    throw ConfigError({"PFEIFE_RUN"}, "is \"" + std::string(named) + "\", which cannot be run");
+  }
+  for (const std::filesystem::path& program :
+       {own_folder() / "pfeife-run", own_folder() / "../runtime/pfeife-run",
+        own_folder() / "../../runtime/pfeife-run"})
+    if (can_run(program)) return program;
+  throw ConfigError({},
+                    "measuring needs pfeife-run, which was not built with this program. Start "
+                    "./pfeife-exp of the repository, which fetches LibTorch and builds it; or "
+                    "build with -DPFEIFE_RUNTIME=ON, or name one with PFEIFE_RUN=...; or leave "
+                    "\"measure\" out of the config");
+}
+
+void run_child(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+               const std::filesystem::path& log) {
+  std::vector<char*> words{const_cast<char*>(program.c_str())};
+  for (const std::string& argument : arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  make_folder(log.parent_path());
+  const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (output < 0) throw RuntimeFault("cannot write " + log.string() + ": " + std::strerror(errno));
+  const pid_t parent = getpid(), child = fork();
+  if (child == 0) become(program.c_str(), words.data(), output, parent);
+  const int error = errno;
+  close(output);
+  if (child < 0)
+    throw RuntimeFault("cannot start " + program.string() + ": " + std::strerror(error));
+  running_child = child;
+  const int status = wait_for(child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  throw RuntimeFault(WIFSIGNALED(status)
+                         ? "pfeife-run was killed by signal " + std::to_string(WTERMSIG(status))
+                         : last_line(log) + " (exit code " + std::to_string(WEXITSTATUS(status)) +
+                               "; all it said is in " + log.string() + ")");
+}
+
+void stop_child() noexcept {
+  const pid_t child = running_child;
+  if (child <= 0) return;
+  kill(child, SIGTERM);
+  waitpid(child, nullptr, 0);
+}
+
+}  // namespace pfeife

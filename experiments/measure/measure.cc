@@ -1,0 +1,65 @@
+#include "experiments/measure/measure.h"
+
+#include <fstream>
+#include <thread>
+
+#include "experiments/machine/child.h"
+#include "experiments/machine/machine.h"
+#include "planner/cost/priced_plan.h"
+
+namespace pfeife {
+namespace {
+
+void check_devices(const CaseConfig& config) {
+  const std::size_t processors = std::thread::hardware_concurrency();
+  if (config.devices > processors)
+    throw ConfigError(config.devices_where,
+                      "\"measure\" runs each of " + std::to_string(config.devices) +
+                          " devices as a process on a processor of its own, and this machine has " +
+                          std::to_string(processors) +
+                          "; ask for fewer devices, or leave "
+                          "\"measure\" out of the engines");
+}
+
+void check_kinds(const CaseConfig& config, const Cluster& cluster) {
+  for (std::size_t d = 0; d < config.devices && d < cluster.devices(); ++d)
+    if (const DeviceKind& kind = cluster.kind(DeviceId{d}); kind.type != DeviceType::Cpu)
+      throw ConfigError(config.measure_where,
+                        "\"measure\" runs on processors of this machine, but \"" +
+                            config.cluster.written + "\" has devices of kind " + kind.name +
+                            "; write \"cluster: measure\", or a cluster of type cpu");
+}
+
+}  // namespace
+
+void check_measurable(const Experiment& experiment, Inputs& inputs) {
+  bool runs = false;
+  for (const CaseConfig& config : experiment.cases) {
+    runs = runs || config.measure || config.cluster.measured ||
+           (config.profile && config.profile->measured);
+    if (!config.measure) continue;
+    check_devices(config);
+    if (!config.cluster.measured) check_kinds(config, inputs.cluster(config.cluster));
+  }
+  if (runs) find_pfeife_run();
+}
+
+void measure_plan(Evaluation& plan, const std::filesystem::path& folder) {
+  const std::filesystem::path result = folder / "measurement.csv";
+  std::error_code ignored;
+  std::filesystem::remove(result, ignored);
+  try {
+    const OtherPrograms others;
+    run_child(find_pfeife_run(),
+              {"train", (folder / "plan.yaml").string(), "--model",
+               plan.inputs.config->model.file.path.string(), "--steps",
+               std::to_string(plan.inputs.config->measurement.steps), "--out", result.string()},
+              folder / "measurement.log");
+    plan.others = others.processors();
+    plan.measurement = read_measurement(result, executed_graph(plan.plan, plan.costs));
+  } catch (const std::exception& error) {
+    plan.measure_failure = error.what();
+  }
+}
+
+}  // namespace pfeife

@@ -1,0 +1,12 @@
+// What a plan is compared with.
+#pragma once
+
+#include "experiments/plans/evaluate.h"
+
+namespace pfeife {
+
+/// A family on equal-time cuts, one stage a device where it allows that, otherwise as few as it
+/// does; with a reason in place of a schedule where it cannot be.
+Evaluation baseline(const std::string& name, const CaseInputs& inputs);
+
+}  // namespace pfeife

@@ -1,0 +1,44 @@
+#include "experiments/plans/case_limits.h"
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+
+std::vector<DeviceId> devices_of(const CaseConfig& config) {
+  std::vector<DeviceId> devices = config.plan.devices;
+  for (std::size_t rank = devices.size(); rank < config.devices; ++rank)
+    devices.emplace_back(static_cast<std::int64_t>(rank));
+  devices.resize(config.devices);
+  return devices;
+}
+
+Bytes memory_limit(const CaseConfig& config, const Cluster& cluster, DeviceId device) {
+  const DeviceKind& kind = cluster.kind(device);
+  return kind.memory - config.plan.reserve.value_or(kind.reserve);
+}
+
+std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster,
+                                 const std::vector<DeviceId>& devices) {
+  std::vector<Bytes> limits;
+  for (const DeviceId device : devices) limits.push_back(memory_limit(config, cluster, device));
+  return limits;
+}
+
+std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster) {
+  return memory_limits(config, cluster, devices_of(config));
+}
+
+std::optional<Partition> given_cuts(const CaseConfig& config, const Layers& layers) {
+  const PlanSettings& plan = config.plan;
+  if (plan.cuts == PlanSettings::Cuts::Search) return std::nullopt;
+  Partition partition{plan.given_cuts};
+  if (plan.cuts == PlanSettings::Cuts::EachLayer)
+    for (std::size_t i = 0; i + 1 < layers.size(); ++i)
+      if (layers.layers[i].no_cut_after.empty())
+        partition.cuts.push_back(static_cast<std::int32_t>(i));
+  if (const std::string reason = illegal_because(layers, partition); !reason.empty())
+    throw ConfigError(plan.cuts_where, "plan.cuts: " + reason);
+  return partition;
+}
+
+}  // namespace pfeife

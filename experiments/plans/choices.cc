@@ -1,0 +1,189 @@
+#include "experiments/plans/choices.h"
+
+#include <algorithm>
+#include <set>
+
+#include "experiments/plans/search_share.h"
+#include "planner/cost/linear_order.h"
+#include "planner/ir/error.h"
+#include "planner/search/choices/device_search.h"
+
+namespace pfeife {
+namespace {
+
+/// Microbatches a step at most where their size is open: more only lengthen the search, as the
+/// bubble is next to nothing by then.
+std::size_t most_microbatches(std::size_t devices) {
+  return std::max<std::size_t>(64, 16 * devices);
+}
+
+/// "1, 2, 4"
+template <class T>
+std::string listed(const std::set<T>& values) {
+  std::string text;
+  for (const T& value : values) text += stream_all(text.empty() ? "" : ", ", value);
+  return text;
+}
+
+std::string devices_text(const std::vector<DeviceId>& devices) {
+  std::string text;
+  for (const DeviceId device : devices) text += (text.empty() ? "" : " ") + to_string(device);
+  return text;
+}
+
+/// "12 microbatches of 16, devices 0 1 3 2": what was open in `config`.
+std::string choice_text(const CaseConfig& open, const CaseConfig& settled) {
+  std::string text;
+  if (open.microbatch_size_open())
+    text = std::to_string(settled.microbatches) +
+           (settled.microbatches == 1 ? " microbatch of " : " microbatches of ") +
+           std::to_string(*settled.microbatch_size);
+  const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
+  if (open.plan.order == "search") add(settled.plan.order + " order");
+  if (open.plan.search_devices) add("devices " + devices_text(settled.plan.devices));
+  return text;
+}
+
+Alternative alternative(const BestAlternative& found, std::size_t problem, std::string choice) {
+  const AlternativeOutcome& one = found.all[problem];
+  Alternative result;
+  result.choice = std::move(choice);
+  if (one.plan) {
+    result.schedule = name_of(*one.plan);
+    result.estimate = one.plan->estimate;
+    result.peak_memory = std::ranges::max(one.plan->peak_memory);
+  }
+  if (one.bound() != kNothingFits) result.bound = one.bound();
+  result.reason = why_not(found, problem);
+  return result;
+}
+
+std::vector<SettledCase> settled_sizes(const CaseConfig& config, const Layers& layers,
+                                       const LayersOf& layers_of,
+                                       const WhyImpossible& why_impossible) {
+  if (!config.microbatch_size_open()) return {{config, &layers}};
+  std::vector<SettledCase> cases;
+  std::string reason = "the model has none of its microbatch sizes";
+  const std::int64_t batch = *config.global_batch;
+  for (std::int64_t size = 1; size <= batch; ++size) {
+    const auto count = static_cast<std::size_t>(batch / size);
+    if (batch % size != 0 || count > most_microbatches(config.devices)) continue;
+    CaseConfig settled = config;
+    settled.microbatch_size = size, settled.microbatches = count;
+    if (const std::string why = why_impossible(settled); !why.empty()) {
+      reason = why;
+    } else if (const Layers* of_size = layers_of(settled)) {
+      cases.push_back({std::move(settled), of_size});
+    }
+  }
+  if (cases.empty())
+    throw ConfigError(config.global_batch_where,
+                      "no microbatch size can be chosen for a global "
+                      "batch of " +
+                          std::to_string(batch) + ": " + reason);
+  return cases;
+}
+
+/// Layers that differ in their order by name alone.
+bool same_layers(const Layers& a, Layers b) {
+  b.order = a.order, b.node_order = a.node_order;
+  return a == b;
+}
+
+}  // namespace
+
+std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
+                                       const LayersOf& layers_of,
+                                       const WhyImpossible& why_impossible) {
+  std::vector<SettledCase> cases = settled_sizes(config, layers, layers_of, why_impossible);
+  if (config.plan.order != "search") return cases;
+  std::vector<SettledCase> ordered;
+  for (SettledCase& one : cases) {
+    const std::size_t first = ordered.size();
+    for (const std::string& order : linear_orders()) {
+      one.config.plan.order = order;
+      const Layers* in_order = layers_of(one.config);
+      const auto known = [&](const SettledCase& other) {
+        return same_layers(*other.layers, *in_order);
+      };
+      if (in_order != nullptr &&
+          std::none_of(ordered.begin() + static_cast<std::ptrdiff_t>(first), ordered.end(), known))
+        ordered.push_back({one.config, in_order});
+    }
+  }
+  return ordered;
+}
+
+/// What the bound of several problems holds for besides the problem of the plan.
+static std::string uncertified_text(const std::set<std::int64_t>& sizes,
+                                    const std::set<std::string>& orders, bool devices_open,
+                                    bool recomputes_more) {
+  std::string text;
+  const auto add = [&](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };
+  if (sizes.size() > 1) add("the other microbatch sizes of the global batch: " + listed(sizes));
+  if (orders.size() > 1) add("the other orders of the layers: " + listed(orders));
+  if (devices_open) add("every order of the devices");
+  if (recomputes_more) add("of some of these only plans that recompute no stage");
+  return text;
+}
+
+SettledSearch search_settled(const std::vector<SettledCase>& cases,
+                             const std::vector<Problem>& problems, const SearchOptions& options,
+                             const Searcher& searcher) {
+  const CaseConfig& first = cases.front().config;
+  const bool devices_open = first.plan.search_devices;
+  SearchShare share(options, devices_open ? most_device_searches(problems.size())
+                                          : most_searches(problems.size()));
+  const Searcher sharing = [&](const Problem& problem, const SearchOptions& of_search) {
+    return share(problem, of_search, searcher);
+  };
+  BestDevices devices;
+  if (devices_open) {
+    devices = search_devices(problems, options, sharing);
+  } else {
+    devices.found = search_alternatives(problems, options, sharing);
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      devices.problems.push_back(problems[i]);
+      devices.origin.push_back(i);
+    }
+  }
+  BestAlternative& found = devices.found;
+  const auto settled = [&](std::size_t problem) {
+    SettledCase one = cases[devices.origin[problem]];
+    if (devices_open) one.config.plan.devices = devices.problems[problem].device_of_rank;
+    return one;
+  };
+  SettledSearch result{settled(found.best), {}, {}};
+  // What differs between the cases was open.
+  CaseConfig open = first;
+  std::set<std::int64_t> sizes;
+  std::set<std::string> orders;
+  for (const SettledCase& one : cases) {
+    sizes.insert(one.config.microbatch_size.value_or(0));
+    orders.insert(one.config.plan.order);
+  }
+  if (sizes.size() > 1) open.microbatch_size.reset();
+  if (orders.size() > 1) open.plan.order = "search";
+  if (found.all.size() > 1) {
+    for (std::size_t i = 0; i < found.all.size(); ++i)
+      result.alternatives.push_back(alternative(found, i, choice_text(open, settled(i).config)));
+    std::ranges::stable_sort(result.alternatives, {}, [](const Alternative& a) {
+      return std::tuple(a.reason.why != Why::Chosen, !a.estimate, a.estimate, a.bound);
+    });
+  }
+  const bool recomputes_more = std::ranges::any_of(found.all, [&](const AlternativeOutcome& one) {
+    return one.recompute == Recompute::None && found.outcome.recompute != Recompute::None;
+  });
+  result.outcome = std::move(found.outcome);
+  if (!result.outcome.bound) return result;
+  Bound& bound = *result.outcome.bound;
+  // The history is of one problem, the bound of all.
+  for (SearchStep& step : result.outcome.history)
+    if (step.bound) step.bound = std::min(*step.bound, bound.time);
+  if (const std::string open_too = uncertified_text(sizes, orders, devices_open, recomputes_more);
+      !open_too.empty())
+    bound.uncertified += (bound.uncertified.empty() ? "" : "; ") + open_too;
+  return result;
+}
+
+}  // namespace pfeife

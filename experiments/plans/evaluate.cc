@@ -1,0 +1,155 @@
+#include "experiments/plans/evaluate.h"
+
+#include <tuple>
+#include <variant>
+
+#include "experiments/plans/case_limits.h"
+#include "planner/cost/jittered.h"
+#include "planner/cost/memory.h"
+#include "planner/cost/priced_plan.h"
+#include "planner/ir/error.h"
+#include "planner/search/price/recomputation.h"
+#include "sim/simulator.h"
+
+namespace pfeife {
+namespace {
+
+/// Estimator and lowering agree that a schedule made by this program can run; a given one was
+/// validated before.
+[[noreturn]] void throw_deadlock(const Evaluation& plan, const char* engine) {
+  throw RuntimeFault("case " + plan.inputs.config->name + ", plan " + plan.name + ": the " +
+                     engine + " finds a deadlock in a schedule that was taken as valid");
+}
+
+Nanoseconds chosen_time(const Evaluation& plan, SelectBy select_by) {
+  if (select_by == SelectBy::P95 && p95(plan)) return *p95(plan);
+  if (select_by != SelectBy::Estimate && plan.simulated) return step_time(*plan.simulated);
+  return step_time(plan.estimated);
+}
+
+Jitter jitter_of(const JitterSettings& settings) {
+  return {.cv = settings.cv, .seed = settings.seed, .drift = settings.drift};
+}
+
+std::optional<Spread> spread(const std::vector<Nanoseconds>& steps) {
+  if (steps.empty()) return std::nullopt;
+  return Spread{quantile(steps, 0.05), quantile(steps, 0.5), quantile(steps, 0.95)};
+}
+
+/// For plan.yaml.
+const char* words(Origin origin) {
+  switch (origin) {
+    case Origin::Search:
+      return "search";
+    case Origin::Reference:
+      return "reference mode";
+    case Origin::PlanFile:
+      return "given plan";
+    case Origin::ScheduleFile:
+      return "given schedule and cuts";
+    case Origin::Baseline:
+      break;
+  }
+  return "equal-time cuts";
+}
+
+/// What the plan is for, in the words of the config.
+void name_inputs(const CaseConfig& config, Origin origin, Plan& plan) {
+  plan.model = config.model.file.written;
+  plan.cluster = config.cluster.written;
+  plan.training = {config.precision, config.optimizer, plan.training.microbatch_size};
+  plan.found = {{"by", words(origin)}, {"program", "pfeife " PFEIFE_VERSION}};
+}
+
+void store(const SimulationResult& result, const DependencyGraph& graph, Evaluation& plan) {
+  if (result.deadlock) throw_deadlock(plan, "simulator");
+  plan.simulated = result.trace;
+  add_memory(*plan.simulated, graph, plan.plan.schedule, plan.costs, plan.plan.placement);
+  plan.simulated_spread = spread(result.repetitions);
+}
+
+}  // namespace
+
+bool Evaluation::fits() const {
+  for (std::size_t rank = 0; rank < plan.peak_memory.size(); ++rank)
+    if (plan.peak_memory[rank] > memory_limit[rank]) return false;
+  return possible();
+}
+
+Evaluation estimated_plan(const CaseInputs& inputs, Origin origin, std::string name, Plan plan,
+                          bool lowered) {
+  Evaluation evaluation{.inputs = inputs, .origin = origin, .name = std::move(name)};
+  const Cluster& cluster = *inputs.cluster;
+  name_inputs(*inputs.config, origin, plan);
+  evaluation.memory_limit = memory_limits(*inputs.config, cluster, plan.placement.device_of_rank);
+  auto priced = priced_plan(std::move(plan), lowered, *inputs.layers, cluster);
+  if (std::holds_alternative<Deadlock>(priced)) throw_deadlock(evaluation, "estimator");
+  auto& [in_full, costs, estimated] = std::get<PricedPlan>(priced);
+  if (const auto& jitter = inputs.config->simulation.jitter)
+    evaluation.estimated_spread =
+        spread(jittered_estimates(executed_graph(in_full, costs), costs, in_full.placement, cluster,
+                                  jitter_of(*jitter), jitter->repetitions));
+  evaluation.plan = std::move(in_full);
+  evaluation.costs = std::move(costs);
+  evaluation.estimated = std::move(estimated);
+  return evaluation;
+}
+
+Evaluation no_plan(const CaseInputs& inputs, Origin origin, std::string name, std::string reason,
+                   const ScheduleSpec& spec) {
+  Evaluation none{
+      .inputs = inputs, .origin = origin, .name = std::move(name), .reason = std::move(reason)};
+  none.plan.spec = spec;
+  none.memory_limit = memory_limits(*inputs.config, *inputs.cluster);
+  return none;
+}
+
+void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers) {
+  std::vector<Evaluation*> chosen;
+  for (Evaluation* plan : plans)
+    if (plan->possible() && plan->inputs.config->simulate) chosen.push_back(plan);
+  if (chosen.empty()) return;
+  std::vector<DependencyGraph> graphs;
+  graphs.reserve(chosen.size());
+  std::vector<SimulationJob> jobs;
+  for (Evaluation* plan : chosen) {
+    const SimulationSettings& settings = plan->inputs.config->simulation;
+    graphs.push_back(dependencies(plan->plan.schedule, stage_graph(plan->costs),
+                                  plan->plan.placement, {settings.queues, settings.links, false}));
+    SimulationJob job{.name = plan->inputs.config->name + ", " + plan->name,
+                      .graph = &graphs.back(),
+                      .costs = &plan->costs,
+                      .placement = &plan->plan.placement,
+                      .cluster = plan->inputs.cluster,
+                      .launch_overhead = settings.launch_overhead,
+                      .jitter = {},
+                      .repetitions = 0,
+                      .trace = true};
+    if (settings.jitter) {
+      job.jitter = jitter_of(*settings.jitter);
+      job.repetitions = settings.jitter->repetitions;
+    }
+    jobs.push_back(job);
+  }
+  const std::vector<SimulationResult> results =
+      simulate_all(jobs, {.workers = workers, .progress = {}});
+  for (std::size_t i = 0; i < chosen.size(); ++i) store(results[i], graphs[i], *chosen[i]);
+}
+
+std::optional<Nanoseconds> p95(const Evaluation& plan) {
+  if (plan.simulated_spread) return plan.simulated_spread->p95;
+  if (plan.estimated_spread) return plan.estimated_spread->p95;
+  return std::nullopt;
+}
+
+std::size_t select(std::span<const Evaluation> planned, SelectBy select_by) {
+  std::size_t best = 0;
+  const auto key = [&](const Evaluation& plan) {
+    return std::tuple(!plan.fits(), chosen_time(plan, select_by));
+  };
+  for (std::size_t i = 1; i < planned.size(); ++i)
+    if (key(planned[i]) < key(planned[best])) best = i;
+  return best;
+}
+
+}  // namespace pfeife

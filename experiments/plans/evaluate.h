@@ -1,0 +1,84 @@
+// A plan of a case and all that is known of it: the one value that the record, the plan's folder,
+// the drawings and the choice among plans are made from.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/io/results/measurement_file.h"
+#include "planner/ir/cluster.h"
+#include "planner/ir/layers.h"
+#include "planner/ir/plan.h"
+#include "planner/ir/stage_costs.h"
+#include "planner/ir/trace.h"
+
+namespace pfeife {
+
+/// How a plan came about.
+enum class Origin { Search, Reference, PlanFile, ScheduleFile, Baseline };
+
+/// Percentiles of the step time of many runs whose durations vary.
+struct Spread {
+  Nanoseconds p5{0}, median{0}, p95{0};
+};
+
+/// What plans of a case are made for. Borrowed: must outlive the plans.
+struct CaseInputs {
+  const CaseConfig* config = nullptr;
+  const Layers* layers = nullptr;
+  const Cluster* cluster = nullptr;
+};
+
+/// Addresses inside are given away: make all, then evaluate.
+struct Evaluation {
+  CaseInputs inputs;
+  Origin origin = Origin::Search;
+  std::string name;    ///< "planned", or the baseline's family; also its folder
+  std::string reason;  ///< why there is no plan; "" if there is
+  Plan plan;           ///< of none the spec alone
+  StageCosts costs;
+  std::vector<Bytes> memory_limit;  ///< [rank]
+  Trace estimated;
+  std::optional<Trace> simulated;
+  std::optional<Spread> estimated_spread, simulated_spread;  ///< with jitter
+  std::optional<Measurement> measurement;
+  double others = 0;            ///< as in MeasuredRun
+  std::string measure_failure;  ///< why there is none; "" if it was not asked for
+
+  bool possible() const { return reason.empty(); }
+  bool fits() const;
+  /// The trace of the best engine present.
+  const Trace& best() const { return measurement ? measurement->trace : predicted(); }
+  /// The trace of the best engine that does not run the plan.
+  const Trace& predicted() const { return simulated ? *simulated : estimated; }
+};
+
+/// The name of the case's own plan, beside its baselines.
+inline constexpr const char* kPlanned = "planned";
+
+/// Prices the choices in `plan` (priced_plan() of planner/cost), with percentiles if the config has
+/// jitter. Errors: RuntimeFault if its schedule cannot run.
+Evaluation estimated_plan(const CaseInputs& inputs, Origin origin, std::string name, Plan plan,
+                          bool lowered);
+
+/// No plan of that name can be; `spec`: the schedule that was asked for.
+Evaluation no_plan(const CaseInputs& inputs, Origin origin, std::string name, std::string reason,
+                   const ScheduleSpec& spec = {});
+
+/// Simulates every possible plan whose config asks for it, with `workers` processes. Errors:
+/// RuntimeFault.
+void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers);
+
+/// The 95th percentile of the best engine that has one.
+std::optional<Nanoseconds> p95(const Evaluation& plan);
+
+/// The one to choose among planned ones by `select_by`; the first of equally good ones. Those
+/// that fit their devices come before those that do not.
+std::size_t select(std::span<const Evaluation> planned, SelectBy select_by);
+
+}  // namespace pfeife

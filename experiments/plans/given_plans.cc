@@ -1,0 +1,96 @@
+#include "experiments/plans/given_plans.h"
+
+#include "experiments/plans/case_limits.h"
+#include "planner/cost/stage_costs.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/plan/schedule_csv.h"
+#include "planner/ir/error.h"
+#include "planner/ir/lower.h"
+#include "planner/ir/validate.h"
+
+namespace pfeife {
+namespace {
+
+struct Given {
+  Plan plan;  ///< its choices
+  Origin origin = Origin::PlanFile;
+  bool lowered = true;
+};
+
+Given read_given_schedule(const CaseInputs& inputs) {
+  const CaseConfig& config = *inputs.config;
+  const InputFile& file = *config.plan.file;
+  Given given{.origin = Origin::ScheduleFile};
+  Plan& plan = given.plan;
+  plan.schedule = read_schedule_file(file.path);
+  given.lowered = has_transfers(plan.schedule);
+  const std::optional<Placement> placement = placement_of(plan.schedule);
+  if (!placement)
+    throw ConfigError(file.where,
+                      "\"" + file.written + "\" has a stage on two ranks, or misses one");
+  plan.partition = *given_cuts(config, *inputs.layers);
+  if (plan.partition.stages() != placement->stages())
+    throw ConfigError(config.plan.cuts_where, "plan.cuts: the cuts make " +
+                                                  std::to_string(plan.partition.stages()) +
+                                                  " stages, \"" + file.written + "\" has " +
+                                                  std::to_string(placement->stages()));
+  plan.spec = {.family = "file",
+               .ranks = plan.schedule.ranks(),
+               .microbatches = microbatch_count(plan.schedule),
+               .stages_per_rank = placement->stages() / plan.schedule.ranks()};
+  plan.placement = *placement;
+  plan.placement.device_of_rank = devices_of(config);
+  return given;
+}
+
+Given read_given_plan(const CaseInputs& inputs) {
+  const Layers& layers = *inputs.layers;
+  const Cluster& cluster = *inputs.cluster;
+  const InputFile& file = *inputs.config->plan.file;
+  Plan plan = read_plan(file.path);
+  if (plan.model_digest != layers.digest)
+    throw ConfigError(file.where, "\"" + file.written + "\" was made for another model (\"" +
+                                      plan.model + "\" with digest " +
+                                      plan.model_digest.substr(0, 12) + "..., this one has " +
+                                      layers.digest.substr(0, 12) + "...)");
+  if (plan.order != layers.order)
+    throw ConfigError(file.where, "\"" + file.written + "\" has its layers in the order \"" +
+                                      plan.order + "\", which this model has not");
+  if (const std::string reason = illegal_because(layers, plan.partition); !reason.empty())
+    throw ConfigError(file.where, "\"" + file.written + "\": " + reason);
+  for (const DeviceId device : plan.placement.device_of_rank)
+    if (device.index() >= cluster.devices())
+      throw ConfigError(file.where, "\"" + file.written + "\" uses device " + to_string(device) +
+                                        ", the cluster has " + std::to_string(cluster.devices()));
+  return {.plan = std::move(plan)};
+}
+
+Given read_given(const CaseInputs& inputs) {
+  return inputs.config->plan.source == PlanSettings::Source::PlanFile ? read_given_plan(inputs)
+                                                                      : read_given_schedule(inputs);
+}
+
+}  // namespace
+
+void check_given(const CaseInputs& inputs) {
+  const Given given = read_given(inputs);
+  const Plan& plan = given.plan;
+  const StageCosts costs =
+      stage_costs(*inputs.layers, plan.partition, plan.placement, *inputs.cluster, plan.recompute);
+  const Requirements needs{stage_graph(costs), plan.spec.microbatches, given.lowered};
+  const std::vector<Violation> violations = validate(plan.schedule, needs);
+  if (violations.empty()) return;
+  const Violation& first = violations.front();
+  const InputFile& file = *inputs.config->plan.file;
+  throw ConfigError(file.where, "\"" + file.written + "\" cannot run: rank " +
+                                    to_string(first.rank) + ", cell " +
+                                    std::to_string(first.position) + ": " + first.message +
+                                    "; see pfeife-schedule validate");
+}
+
+Evaluation given_plan(const CaseInputs& inputs) {
+  Given given = read_given(inputs);
+  return estimated_plan(inputs, given.origin, kPlanned, std::move(given.plan), given.lowered);
+}
+
+}  // namespace pfeife

@@ -1,0 +1,129 @@
+#include "experiments/plans/plan_case.h"
+
+#include <chrono>
+
+#include "experiments/plans/baselines.h"
+#include "experiments/plans/case_limits.h"
+#include "experiments/plans/given_plans.h"
+#include "experiments/plans/searched_plans.h"
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+
+std::vector<std::string> family_list(const PlanSettings& plan) {
+  const bool all = plan.families.front() == "all";
+  if (!all && plan.families.front() != "certified") return plan.families;
+  std::vector<std::string> names;
+  for (const Family& family : families())
+    if (all || family.certified) names.push_back(family.name);
+  return names;
+}
+
+namespace {
+
+/// Times are 64-bit nanoseconds, 292 years: what a slip in a unit can exceed.
+constexpr double kLongestStep = 1e9;  // seconds
+
+/// Seconds of all that a step computes, on the slowest kind of device.
+double seconds_of_work(const CaseConfig& config, const Layers& layers) {
+  const std::size_t microbatches = config.microbatches;
+  double seconds = 0;
+  for (const Layer& layer : layers.layers) {
+    double slowest = 0;
+    for (const LayerTimes& times : layer.times)
+      slowest = std::max(slowest, pfeife::seconds(times.forward) * 2 +
+                                      pfeife::seconds(times.backward_input) +
+                                      pfeife::seconds(times.backward_weight) +
+                                      5 * pfeife::seconds(config.simulation.launch_overhead));
+    seconds += slowest * static_cast<double>(microbatches);
+  }
+  return seconds;
+}
+
+/// Seconds of all that a step may send, over the slowest link.
+double seconds_of_transfers(const CaseConfig& config, const Layers& layers,
+                            const Cluster& cluster) {
+  double slowest = 0, latency = 0;  // seconds a byte, seconds
+  for (const Path& path : cluster.paths) {
+    latency = std::max(latency, pfeife::seconds(path.latency));
+    for (const BandwidthCurve::Point& point : path.bandwidth.points)
+      slowest = std::max(slowest, 1 / point.rate.value);
+  }
+  double seconds = 0;
+  for (const LayerValue& value : layers.values) {
+    const auto bytes = static_cast<double>((value.bytes + value.gradient_bytes).value);
+    seconds += static_cast<double>(config.microbatches * value.consumers.size()) *
+               (bytes * slowest + 2 * latency);
+  }
+  for (const LayerParameter& parameter : layers.parameters)
+    seconds += 2 * static_cast<double>(parameter.gradient.value) * slowest;
+  return seconds;
+}
+
+void check_durations(const CaseConfig& config, const Layers& layers, const Cluster& cluster) {
+  const double transfers = seconds_of_transfers(config, layers, cluster);
+  if (seconds_of_work(config, layers) + transfers < kLongestStep) return;
+  const bool links = transfers > kLongestStep / 2;
+  throw ConfigError(config.where,
+                    std::string("a step could take more than 30 years; check the units of ") +
+                        (links ? "the bandwidths and latencies in \"" + config.cluster.written +
+                                     "\" and of the bytes in \""
+                               : "the times in \"") +
+                        config.model.file.written + "\"");
+}
+
+}  // namespace
+
+void check_case(const CaseInputs& inputs) {
+  const auto& [config, layers, cluster] = inputs;
+  for (const DeviceId device : config->plan.devices)
+    if (device.index() >= cluster->devices())
+      throw ConfigError(config->plan.devices_where,
+                        "plan.devices: device " + to_string(device) +
+                            " is not in the cluster, which has " +
+                            std::to_string(cluster->devices()) + " (0 to " +
+                            std::to_string(cluster->devices() - 1) + ")");
+  for (const DeviceId device : devices_of(*config))
+    if (config->plan.reserve && memory_limit(*config, *cluster, device) <= Bytes{0})
+      throw ConfigError(config->plan.reserve_where, "plan.reserve: it leaves nothing of the " +
+                                                        to_string(cluster->kind(device).memory) +
+                                                        " of device " + to_string(device) +
+                                                        "; reserve less");
+  check_durations(*config, *layers, *cluster);
+  if (config->plan.source == PlanSettings::Source::Search)
+    searched_schedules(*config, *layers);
+  else
+    check_given(inputs);
+}
+
+EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std::size_t keep,
+                        std::size_t threads, const std::function<void(double)>& progress) {
+  EvaluatedCase plans;
+  plans.config = inputs.config;
+  const auto started = std::chrono::steady_clock::now();
+  CaseInputs settled = inputs;
+  if (inputs.config->plan.source == PlanSettings::Source::Search) {
+    settled = search_plans(inputs, layers_of,
+                           {.keep = keep,
+                            .iterations = inputs.config->plan.iterations,
+                            .threads = threads,
+                            .certificate = true,
+                            .progress = progress},
+                           plans);
+  } else {
+    plans.settled = std::make_shared<const CaseConfig>(*inputs.config);
+    settled.config = plans.settled.get();
+    plans.planned.push_back(given_plan(settled));
+  }
+  plans.search.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  for (Evaluation& planned : plans.planned) {
+    planned.plan.bound = plans.search.bound;
+    planned.plan.found["candidates"] = std::to_string(plans.search.candidates);
+  }
+  for (const std::string& name : inputs.config->baselines)
+    plans.baselines.push_back(baseline(name, settled));
+  return plans;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,85 @@
+#include "experiments/plans/reasons.h"
+
+#include <algorithm>
+
+#include "planner/search/price/lack.h"
+#include "planner/search/price/recomputation.h"
+
+namespace pfeife {
+namespace {
+
+/// What the schedule and its recomputation are called in the lists of a record.
+std::string listed_name(const Plan& plan) {
+  return schedule_name(plan.spec.family, plan.spec.stages_per_rank,
+                       knobs(plan.spec, plan.recompute));
+}
+
+/// What the search says of a schedule or an alternative, said of the chosen plan.
+Reason beside_chosen(Reason reason, const std::optional<Nanoseconds>& bound,
+                     const EvaluatedCase& evaluated) {
+  const Evaluation& chosen = evaluated.planned[evaluated.chosen];
+  if (&chosen == &evaluated.planned.front()) return reason;
+  if (bound && *bound >= step_time(chosen.estimated)) return {.why = Why::RuledOut};
+  reason.beside_least = reason.why == Why::RuledOut || reason.why == Why::Slower;
+  return reason;
+}
+
+}  // namespace
+
+std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
+  if (!evaluated.planned.front().possible()) return {};
+  std::vector<SelectBy> ways{SelectBy::Estimate};
+  if (evaluated.planned.front().simulated) ways.push_back(SelectBy::Simulate);
+  if (p95(evaluated.planned.front())) ways.push_back(SelectBy::P95);
+  std::vector<PlanChoice> choices;
+  for (const SelectBy way : ways) {
+    PlanChoice choice{.by = to_string(way), .number = select(evaluated.planned, way)};
+    const Evaluation& plan = evaluated.planned[choice.number];
+    choice.schedule = listed_name(plan.plan);
+    choice.estimate = step_time(plan.estimated);
+    if (plan.simulated) choice.simulate = step_time(*plan.simulated);
+    choice.p95 = p95(plan);
+    choice.used = way == evaluated.config->select_by;
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
+  std::vector<LostSchedule> lost;
+  const Nanoseconds chosen = step_time(evaluated.planned[evaluated.chosen].estimated);
+  // Of a schedule several plans may have been tried.
+  std::vector<ScheduleSpec> named{evaluated.planned[evaluated.chosen].plan.spec};
+  const auto is_new = [&](const ScheduleSpec& spec) {
+    const bool found = std::ranges::find(named, spec) == named.end();
+    if (found) named.push_back(spec);
+    return found;
+  };
+  for (const Evaluation& plan : evaluated.planned)
+    if (is_new(plan.plan.spec))
+      lost.push_back({listed_name(plan.plan), plan.plan.spec.family,
+                      slower_by(step_time(plan.estimated) - chosen), std::nullopt});
+  for (const Rejected& one : evaluated.search.rejected)
+    if (is_new(one.spec))
+      lost.push_back({listed_name({.spec = one.spec}), one.spec.family,
+                      beside_chosen(one.reason, one.bound, evaluated), one.bound});
+  return lost;
+}
+
+std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
+  std::vector<Alternative> judged = evaluated.search.alternatives;
+  const Evaluation& plan = evaluated.planned[evaluated.chosen];
+  if (!plan.possible()) return judged;
+  for (Alternative& one : judged) {
+    if (one.reason.why == Why::Chosen) {
+      one.schedule = listed_name(plan.plan);
+      one.estimate = step_time(plan.estimated);
+      one.peak_memory = std::ranges::max(plan.plan.peak_memory);
+    } else {
+      one.reason = beside_chosen(one.reason, one.bound, evaluated);
+    }
+  }
+  return judged;
+}
+
+}  // namespace pfeife

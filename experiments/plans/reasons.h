@@ -1,0 +1,21 @@
+// Why the chosen plan is the plan: beside what the search says, which compares estimates alone, any
+// of its best plans may be the chosen one.
+#pragma once
+
+#include <vector>
+
+#include "experiments/plans/evaluated_case.h"
+#include "planner/ir/case_record.h"
+
+namespace pfeife {
+
+/// What each way of choosing picks, of the ways for which there are figures.
+std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated);
+
+/// The search's other good plans, and the schedules that it rejected, beside the chosen plan.
+std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated);
+
+/// What the case left open, beside the chosen plan.
+std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated);
+
+}  // namespace pfeife

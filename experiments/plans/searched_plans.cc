@@ -1,0 +1,233 @@
+#include "experiments/plans/searched_plans.h"
+
+#include <algorithm>
+
+#include "experiments/plans/case_limits.h"
+#include "experiments/plans/choices.h"
+#include "experiments/plans/search_share.h"
+#include "planner/schedules/families.h"
+#include "planner/search/choices/advice.h"
+#include "planner/search/orders/pareto.h"
+#include "planner/search/reference/reference.h"
+#include "planner/search/search.h"
+
+namespace pfeife {
+namespace {
+
+std::string number(std::size_t value) { return std::to_string(value); }
+
+/// Stages per rank of given cuts.
+std::size_t stages_per_rank_of(const Partition& partition, const CaseConfig& config) {
+  const std::size_t stages = partition.stages();
+  if (stages % config.devices != 0)
+    throw ConfigError(config.plan.cuts_where, "plan.cuts: the cuts make " + number(stages) +
+                                                  " stages, which " + number(config.devices) +
+                                                  " devices cannot share evenly; a multiple of " +
+                                                  number(config.devices) + " stages is needed");
+  return stages / config.devices;
+}
+
+/// Why a family that is asked for by name has no valid point among `stages_per_rank`; "" if all
+/// have.
+std::string impossible_family(const CaseConfig& config,
+                              const std::vector<std::size_t>& stages_per_rank) {
+  for (const std::string& name : config.plan.families) {
+    if (name == "all" || name == "certified") return "";
+    std::string reason;
+    for (const std::size_t v : stages_per_rank) {
+      const ScheduleSpec spec{.family = name,
+                              .ranks = config.devices,
+                              .microbatches = config.microbatches,
+                              .stages_per_rank = v};
+      const auto refused = refusal(spec);
+      if (!refused) {
+        reason.clear();
+        break;
+      }
+      // A refusal that another number of microbatches would lift says more than one about the
+      // stages_per_rank.
+      if (reason.empty() || refused->microbatches) reason = to_string(*refused, spec);
+    }
+    if (!reason.empty()) return reason;
+  }
+  return "";
+}
+
+std::vector<std::size_t> stages_per_rank_of(const CaseConfig& config,
+                                            const std::optional<Partition>& cuts) {
+  return cuts ? std::vector{stages_per_rank_of(*cuts, config)} : config.plan.stages_per_rank;
+}
+
+std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
+                                       const std::optional<Partition>& cuts) {
+  const std::vector<std::size_t> stages_per_rank = stages_per_rank_of(config, cuts);
+  if (const std::string reason = impossible_family(config, stages_per_rank); !reason.empty())
+    throw ConfigError(config.plan.families_where, "plan.families: " + reason);
+  std::vector<ScheduleSpec> specs =
+      config.plan.reference ? reference_set(config.devices, config.microbatches, stages_per_rank)
+                            : search_set(config.devices, config.microbatches, stages_per_rank,
+                                         family_list(config.plan));
+  if (specs.empty())
+    throw ConfigError(
+        config.plan.where,
+        "plan: no schedule family can do " + number(config.devices) + " devices, " +
+            number(config.microbatches) +
+            " microbatches and these plan.stages_per_rank; add 1 to plan.stages_per_rank");
+  return specs;
+}
+
+/// The same with the memory rule of the reference system: it takes 85 % of a device.
+Problem reference_problem(Problem problem) {
+  problem.memory_rule = MemoryRule::Reference;
+  for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
+    problem.memory_limit[r] =
+        Bytes{problem.cluster.kind(problem.device_of_rank[r]).memory.value / 20 * 17};
+  return problem;
+}
+
+/// True if the best plan is far from the bound, and one that holds twice as much would not fit:
+/// recomputing some stages may then buy more time than it costs. The two shares decide about effort
+/// alone: where they are met, both ways are searched and the faster plan is taken.
+bool memory_may_cost_time(const SearchOutcome& outcome, const Problem& problem) {
+  constexpr double kFarFromBound = 1.1, kHalf = 0.5;
+  const PlannedSchedule& best = outcome.plans.front();
+  if (outcome.bound && static_cast<double>(best.estimate.count()) <
+                           kFarFromBound * static_cast<double>(outcome.bound->time.count()))
+    return false;
+  for (std::size_t r = 0; r < best.peak_memory.size(); ++r)
+    if (static_cast<double>(best.peak_memory[r].value) >
+        kHalf * static_cast<double>(problem.memory_limit[r].value))
+      return true;
+  return false;
+}
+
+/// Searches with the recomputation that the config allows.
+SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
+                            const SearchOptions& options) {
+  using Setting = PlanSettings::Recompute;
+  if (config.plan.reference) return reference_search(reference_problem(given));
+  Problem problem = given;
+  const Setting setting = config.plan.recompute;
+  if (setting == Setting::Full) problem.recompute = Recompute::Full;
+  if (setting == Setting::Choose) problem.recompute = Recompute::Choose;
+  if (setting != Setting::IfNeeded) return search(problem, options);
+  SearchOutcome outcome = search(problem, part_of(options, 0, 0.5));
+  if (!outcome.plans.empty() && !memory_may_cost_time(outcome, problem)) return outcome;
+  problem.recompute = Recompute::Choose;
+  SearchOutcome recomputing = search(problem, part_of(options, 0.5, 1));
+  const std::size_t before = outcome.candidates;
+  outcome.candidates += recomputing.candidates;
+  const bool better = outcome.plans.empty() ||
+                      (!recomputing.plans.empty() &&
+                       recomputing.plans.front().estimate < outcome.plans.front().estimate);
+  if (!better) return outcome;
+  recomputing.candidates += before;
+  for (SearchStep& step : recomputing.history) step.candidates += before;
+  return recomputing;
+}
+/// What search_as_set has tried last if it found nothing.
+Recompute last_tried(const PlanSettings& plan) {
+  switch (plan.recompute) {
+    case PlanSettings::Recompute::None:
+      return Recompute::None;
+    case PlanSettings::Recompute::Full:
+      return Recompute::Full;
+    default:
+      return Recompute::Choose;
+  }
+}
+
+Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
+  const CaseConfig& config = settled.config;
+  const std::optional<Partition> cuts = given_cuts(config, *settled.layers);
+  return {*settled.layers,
+          cluster,
+          schedules_of(config, cuts),
+          devices_of(config),
+          memory_limits(config, cluster),
+          cuts};
+}
+
+/// The ways to settle a case; those that a family named in the config cannot do are left out.
+std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
+                                       const LayersOf& layers_of) {
+  return settled_cases(config, layers, layers_of, [&](const CaseConfig& settled) {
+    return impossible_family(settled, stages_per_rank_of(settled, given_cuts(settled, layers)));
+  });
+}
+
+/// Why nothing was found although no memory is short.
+std::string uncuttable(const Problem& problem, bool reference) {
+  const std::size_t most = most_stages(problem.layers);
+  const bool too_few = std::ranges::all_of(
+      problem.schedules, [&](const ScheduleSpec& spec) { return spec.stages() > most; });
+  if (!too_few)
+    return std::string("no plan found") +
+           (reference ? ": the rule for first cuts of plan.search: reference makes fewer stages of "
+                        "these layers than are needed"
+                      : "");
+  return "no plan found: the model can be cut into " + std::to_string(most) +
+         (most == 1 ? " stage" : " stages") + " at most, and every schedule listed has more";
+}
+
+}  // namespace
+
+std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& config,
+                                                          const Layers& layers) {
+  std::vector<std::vector<ScheduleSpec>> schedules;
+  for (const SettledCase& settled :
+       settled_cases(config, layers, [&](const CaseConfig&) { return &layers; }))
+    schedules.push_back(schedules_of(settled.config, given_cuts(config, layers)));
+  return schedules;
+}
+
+Problem settled_problem(const CaseInputs& settled, Recompute recompute) {
+  Problem problem = problem_of({*settled.config, settled.layers}, *settled.cluster);
+  problem.recompute = recompute;
+  return problem;
+}
+
+CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
+                        const SearchOptions& options, EvaluatedCase& plans) {
+  const CaseConfig& config = *inputs.config;
+  const Cluster& cluster = *inputs.cluster;
+  const std::vector<SettledCase> cases = settled_cases(config, *inputs.layers, layers_of);
+  std::vector<Problem> problems;
+  for (const SettledCase& settled : cases) problems.push_back(problem_of(settled, cluster));
+  SettledSearch found = search_settled(cases, problems, options,
+                                       [&](const Problem& problem, const SearchOptions& of_search) {
+                                         return search_as_set(config, problem, of_search);
+                                       });
+  SearchOutcome& outcome = found.outcome;
+  plans.settled = std::make_shared<const CaseConfig>(found.best.config);
+  const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
+  const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
+  plans.search.alternatives = std::move(found.alternatives);
+  for (const PlannedSchedule& planned : outcome.plans)
+    plans.planned.push_back(estimated_plan(settled, origin, kPlanned,
+                                           plan_of(planned, devices_of(*settled.config)), false));
+  if (outcome.plans.empty()) {
+    Problem problem = problem_of(found.best, cluster);
+    plans.planned.push_back(no_plan(settled, origin, kPlanned,
+                                    outcome.infeasible
+                                        ? shortage(*outcome.infeasible, problem.schedules.size())
+                                        : uncuttable(problem, config.plan.reference)));
+    problem.recompute = last_tried(config.plan);
+    if (!config.plan.reference)
+      plans.search.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
+  }
+  for (const PlannedSchedule& point : outcome.front)
+    plans.search.front.push_back({name_of(point), point.estimate, largest_peak(point)});
+  plans.search.known = std::move(outcome.all);
+  plans.search.recompute = outcome.recompute;
+  plans.search.rejected = std::move(outcome.rejected);
+  plans.search.history = std::move(outcome.history);
+  plans.search.bound = std::move(outcome.bound);
+  plans.search.bound_covers = std::move(outcome.bound_covers);
+  plans.search.orders_left_out = outcome.orders_left_out;
+  plans.search.certificate = std::move(outcome.certificate);
+  plans.search.candidates = outcome.candidates;
+  return settled;
+}
+
+}  // namespace pfeife

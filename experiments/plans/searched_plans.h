@@ -1,0 +1,23 @@
+// Plans that the search finds: the schedules that a config lists, in every way to settle what it
+// leaves open.
+#pragma once
+
+#include "experiments/plans/plan_case.h"
+#include "planner/search/problem.h"
+
+namespace pfeife {
+
+/// The schedules that are compared in each way to settle what the case leaves open. Errors:
+/// ConfigError if it cannot have these schedules or cuts.
+std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& config,
+                                                          const Layers& layers);
+
+/// Fills in everything of `plans` but the baselines and `digest`. Result: the case with nothing
+/// left open, its config that of `plans.settled`.
+CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
+                        const SearchOptions& options, EvaluatedCase& plans);
+
+/// What was searched in a case with nothing left open. Borrows from `settled`.
+Problem settled_problem(const CaseInputs& settled, Recompute recompute);
+
+}  // namespace pfeife

@@ -1,0 +1,87 @@
+#include "experiments/plans/what_would_help.h"
+
+#include <algorithm>
+
+#include "experiments/plans/case_limits.h"
+#include "experiments/plans/plan_case.h"
+#include "planner/schedules/families.h"
+#include "planner/search/choices/advice.h"
+#include "planner/search/price/recomputation.h"
+
+namespace pfeife {
+namespace {
+
+std::string lacks(const Infeasible& infeasible) {
+  return "rank " + to_string(infeasible.rank) + " needs " + to_string(infeasible.needed) +
+         " and has " + to_string(infeasible.available) + ", so it lacks " +
+         to_string(infeasible.lacking());
+}
+
+/// The devices of the case's ranks, then the others; those that the config names are all there are.
+std::vector<DeviceId> all_devices(const CaseConfig& config, const Cluster& cluster) {
+  std::vector<DeviceId> devices = config.plan.devices;
+  for (std::size_t d = devices.size(); config.plan.devices.empty() && d < cluster.devices(); ++d)
+    devices.emplace_back(static_cast<std::int64_t>(d));
+  return devices;
+}
+
+TriedChange tried(const Remedy& remedy) {
+  TriedChange change;
+  change.change = remedy.change;
+  change.devices = remedy.devices, change.microbatches = remedy.microbatches;
+  change.microbatch_size = remedy.microbatch_size;
+  if (remedy.plan) {
+    change.schedule = name_of(*remedy.plan);
+    change.estimate = remedy.plan->estimate;
+    change.peak_memory = *std::ranges::max_element(remedy.plan->peak_memory);
+  } else {
+    change.reason = remedy.lack ? lacks(*remedy.lack) : "the model has too few layers";
+  }
+  return change;
+}
+
+}  // namespace
+
+std::string name_of(const PlannedSchedule& plan) {
+  const ScheduleSpec& spec = plan.spec;
+  return schedule_name(spec.family, spec.stages_per_rank, knobs(spec, plan.recompute));
+}
+
+std::string shortage(const Infeasible& infeasible, std::size_t schedules) {
+  const std::string listed =
+      schedules == 1 ? "the schedule" : "any of the " + std::to_string(schedules) + " schedules";
+  return "no plan fits: " + lacks(infeasible) + " in the best case found (" +
+         schedule_name(infeasible.spec) + "); " +
+         (infeasible.proven
+              ? "proven: no cuts of " + listed + " fit"
+              : "not proven: the search ended before all cuts of " + listed + " were ruled out");
+}
+
+std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem& problem,
+                                         const LayersOf& layers_of, std::size_t threads) {
+  const Cluster& cluster = problem.cluster;
+  Surroundings around;
+  around.schedules = [&](std::size_t ranks, std::size_t microbatches, bool all) {
+    std::vector<std::size_t> stages_per_rank = config.plan.stages_per_rank;
+    if (all) stages_per_rank = {1, 2, 3};
+    return search_set(ranks, microbatches, stages_per_rank,
+                      family_list(all ? PlanSettings{} : config.plan));
+  };
+  around.devices = all_devices(config, cluster);
+  for (const DeviceId device : around.devices)
+    around.memory_limit.push_back(memory_limit(config, cluster, device));
+  around.layers = [&](std::int64_t size) {
+    CaseConfig other = config;
+    other.microbatch_size = size;
+    return layers_of(other);
+  };
+  std::vector<TriedChange> changes;
+  for (const Remedy& remedy : remedies(problem, around, {.threads = threads}))
+    changes.push_back(tried(remedy));
+  // What helps comes first.
+  std::ranges::stable_partition(changes,
+                                [](const TriedChange& c) { return c.estimate.has_value(); });
+  return changes;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,124 @@
+#include "experiments/show/report.h"
+
+#include <algorithm>
+#include <map>
+
+#include "planner/io/files/atomic_file.h"
+#include "plots/report.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::size_t kMostFigureBytes = std::size_t{24} << 20;
+
+/// What all cases have in common, or "" if they differ.
+template <class Text>
+std::string common(const Experiment& experiment, const Text& text) {
+  const std::string first = text(experiment.cases.front());
+  const auto same = [&](const CaseConfig& config) { return text(config) == first; };
+  return std::all_of(experiment.cases.begin(), experiment.cases.end(), same) ? first : "";
+}
+
+std::string model_of(const CaseConfig& config) { return config.model.file.written; }
+std::string cluster_of(const CaseConfig& config) {
+  std::string text =
+      config.cluster.measured ? "this machine's processors, as measured" : config.cluster.written;
+  for (const auto& [path, value] : config.cluster.replaced)
+    text += (&path == &config.cluster.replaced.front().first ? " with " : " and ") + path +
+            (value.kind == YamlValue::Kind::Scalar ? " " + value.text : " replaced");
+  return text;
+}
+std::string precision_of(const CaseConfig& config) { return to_string(config.precision); }
+std::string optimizer_of(const CaseConfig& config) { return to_string(config.optimizer); }
+
+std::string samples_of(const std::vector<CaseRecord>& cases) {
+  std::int64_t size = 0;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans) {
+      if (size != 0 && size != plan.row.microbatch_size) return "";
+      size = plan.row.microbatch_size;
+    }
+  return std::to_string(size) + (size == 1 ? " sample" : " samples") + " a microbatch";
+}
+
+/// The resolved configs of all cases as one text: a line that differs is followed by what else it
+/// is.
+std::string merged_config(const std::vector<CaseRecord>& cases) {
+  std::vector<std::string> keys;
+  std::map<std::string, std::vector<std::string>> lines;
+  for (const CaseRecord& record : cases)
+    for (std::size_t begin = 0, end; begin < record.resolved.size(); begin = end + 1) {
+      end = std::min(record.resolved.find('\n', begin), record.resolved.size());
+      const std::string line = record.resolved.substr(begin, end - begin);
+      const std::string key = line.substr(0, line.find(':'));
+      std::vector<std::string>& known = lines[key];
+      if (known.empty()) keys.push_back(key);
+      if (std::find(known.begin(), known.end(), line) == known.end()) known.push_back(line);
+    }
+  std::string text;
+  for (const std::string& key : keys)
+    for (const std::string& line : lines[key])
+      text += (line == lines[key].front() ? "" : "# or  ") + line + "\n";
+  return text;
+}
+
+/// The timelines of a case's plans, [plan], as long as there is `room` for them on the page.
+std::vector<std::string> timelines_of(const CaseRecord& record, const std::filesystem::path& folder,
+                                      std::size_t& room) {
+  std::vector<std::string> timelines(record.plans.size());
+  for (std::size_t i = 0; i < timelines.size(); ++i) {
+    const ResultRow& row = record.plans[i].row;
+    const std::filesystem::path file = folder / row.plan / "timeline.svg";
+    if (!row.estimate || std::filesystem::file_size(file) > room) continue;
+    timelines[i] = read_file(file);
+    room -= timelines[i].size();
+  }
+  return timelines;
+}
+
+}  // namespace
+
+std::string experiment_summary(const Experiment& experiment, const std::vector<CaseRecord>& cases) {
+  const std::string model = common(experiment, model_of), cluster = common(experiment, cluster_of);
+  std::string text = model;
+  if (!cluster.empty()) text += (text.empty() ? "on " : " on ") + cluster;
+  for (const std::string& part :
+       {common(experiment, precision_of), common(experiment, optimizer_of), samples_of(cases)})
+    if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+std::string experiment_report(const Experiment& experiment, const std::vector<CaseRecord>& cases,
+                              Inputs& inputs, const std::filesystem::path& folder) {
+  ReportInput input;
+  input.title = experiment.name;
+  const std::pair<const char*, std::string> facts[] = {
+      {"Model", common(experiment, model_of)},
+      {"Cluster", common(experiment, cluster_of)},
+      {"Precision", common(experiment, precision_of)},
+      {"Optimizer", common(experiment, optimizer_of)},
+      {"Microbatch", samples_of(cases)},
+      {"Program", "pfeife " PFEIFE_VERSION}};
+  for (const auto& [name, value] : facts)
+    if (!value.empty()) input.facts.emplace_back(name, value);
+  std::size_t room = kMostFigureBytes;
+  input.cases = cases;
+  bool all = true;
+  for (const CaseRecord& record : cases) {
+    input.timelines.push_back(timelines_of(record, folder / record.name, room));
+    for (std::size_t i = 0; i < record.plans.size(); ++i)
+      all = all && (!record.plans[i].row.estimate || !input.timelines.back()[i].empty());
+  }
+  if (!all)
+    input.notes.push_back(
+        "Some timelines would make this page too long; they are timeline.svg in each plan's "
+        "folder.");
+  for (const CaseConfig& config : experiment.cases)
+    if (std::ranges::find(input.clusters, cluster_of(config),
+                          &std::pair<std::string, Cluster>::first) == input.clusters.end())
+      input.clusters.emplace_back(cluster_of(config), inputs.cluster(config.cluster));
+  input.config = merged_config(cases);
+  return report_html(input);
+}
+
+}  // namespace pfeife

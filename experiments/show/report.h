@@ -1,0 +1,25 @@
+// report.html from records and the drawings in the cases' folders: cases of earlier runs need no
+// traces.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/inputs/inputs.h"
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/io/results/results.h"
+
+namespace pfeife {
+
+/// The page for all cases, whose files are in `folder`. Timelines are put in until the page has
+/// about 24 MB; where they are left out, it says so. Errors: ConfigError if a drawing cannot be
+/// read.
+std::string experiment_report(const Experiment& experiment, const std::vector<CaseRecord>& cases,
+                              Inputs& inputs, const std::filesystem::path& folder);
+
+/// What is the same in all cases, for headings: "models/vit_g14.pt2 on clusters/a100.yaml, tf32,
+/// adam, 24 samples a microbatch"; what differs is left out.
+std::string experiment_summary(const Experiment& experiment, const std::vector<CaseRecord>& cases);
+
+}  // namespace pfeife

@@ -1,0 +1,52 @@
+#include "experiments/sweep/old_plans.h"
+
+#include <algorithm>
+
+#include "experiments/sweep/output_digests.h"
+#include "planner/ir/error.h"
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+namespace {
+
+constexpr const char* kEveryPlan[] = {"plan.yaml",         "schedule.csv", "stages.csv",
+                                      "split_points.json", "timeline.svg", "trace.json"};
+constexpr const char* kSomePlans[] = {"schedule_torch.csv", "run_in_torch.py", "measurement.csv",
+                                      "measurement.log"};
+
+void remove_old(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error)
+    throw RuntimeFault("cannot remove " + path.string() + ", which is of an earlier run: " +
+                       error.message() + "; choose another folder with --out");
+}
+
+}  // namespace
+
+std::vector<const char*> plan_files() {
+  std::vector<const char*> files(std::begin(kEveryPlan), std::end(kEveryPlan));
+  files.insert(files.end(), {"schedule_torch.csv", "run_in_torch.py", "measurement.csv"});
+  return files;
+}
+
+void remove_old_plans(const std::filesystem::path& folder, const std::vector<std::string>& kept,
+                      const std::filesystem::path& input) {
+  std::vector<std::string> names{"planned"};
+  for (const Family& family : families()) names.push_back(family.name);  // the baselines'
+  remove_old(folder / kDigestFile);
+  remove_old(folder / "case.json");
+  for (const std::string& name : names) {
+    const std::filesystem::path plan = folder / name;
+    std::error_code error;
+    if (!std::filesystem::is_directory(plan, error)) continue;
+    if (!input.empty() && std::filesystem::equivalent(input.parent_path(), plan, error)) continue;
+    for (const char* file : kSomePlans) remove_old(plan / file);
+    if (std::ranges::find(kept, name) != kept.end()) continue;
+    for (const char* file : kEveryPlan) remove_old(plan / file);
+    remove_old(plan / "certificate.txt");
+    std::filesystem::remove(plan, error);  // stays if there is anything of the user's in it
+  }
+}
+
+}  // namespace pfeife

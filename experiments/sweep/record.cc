@@ -1,0 +1,259 @@
+#include "experiments/sweep/record.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "experiments/plans/reasons.h"
+#include "experiments/show/table.h"
+#include "experiments/sweep/old_plans.h"
+#include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/files/digest.h"
+#include "planner/io/plan/certificate_file.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/plan/schedule_csv.h"
+#include "planner/io/plan/split_points.h"
+#include "planner/io/plan/stage_file.h"
+#include "planner/io/plan/torch_script.h"
+#include "planner/io/results/chrome_trace.h"
+#include "planner/search/price/recomputation.h"
+#include "plots/timeline.h"
+
+namespace pfeife {
+namespace {
+
+void add_rates(const Evaluation& plan, ResultRow& row) {
+  const Trace& best = plan.best();
+  const double step_s = seconds(step_time(best));
+  if (step_s > 0)
+    row.samples_per_s =
+        static_cast<double>(row.microbatches) * static_cast<double>(row.microbatch_size) / step_s;
+  row.bubble = bubble(best);
+}
+
+void add_bound(const Bound& bound, ResultRow& row) {
+  row.lower_bound = bound.time;
+  if (bound.time.count() <= 0) return;
+  const auto gap = [&](Nanoseconds time) {
+    return static_cast<double>((time - bound.time).count()) /
+           static_cast<double>(bound.time.count());
+  };
+  row.gap = gap(*row.estimate);
+  if (row.simulate) row.simulate_gap = gap(*row.simulate);
+}
+
+/// With what did not come from the search, which everything that shows a plan says.
+std::string knobs_of(const Evaluation& plan) {
+  const std::string text = knobs(plan.plan.spec, plan.plan.recompute);
+  const bool given = plan.origin == Origin::PlanFile || plan.origin == Origin::ScheduleFile;
+  if (!given && plan.origin != Origin::Reference) return text;
+  return text + (text.empty() ? "" : ", ") + (given ? "search=none" : "search=reference");
+}
+
+ResultRow row_of(const Evaluation& plan) {
+  const CaseConfig& config = *plan.inputs.config;
+  const ScheduleSpec& spec = plan.plan.spec;
+  ResultRow row;
+  row.case_name = config.name;
+  row.plan = plan.name;
+  row.family = spec.family;
+  row.devices = config.devices;
+  row.microbatches = config.microbatches;
+  row.microbatch_size = plan.inputs.layers->microbatch_size;
+  for (const Bytes limit : plan.memory_limit)
+    if (row.memory_limit.value == 0 || limit < row.memory_limit) row.memory_limit = limit;
+  if (!plan.possible()) return row;
+  row.stages_per_rank = spec.stages_per_rank;
+  row.cuts = plan.plan.partition.cuts;
+  row.knobs = knobs_of(plan);
+  row.estimate = step_time(plan.estimated);
+  if (plan.simulated) row.simulate = step_time(*plan.simulated);
+  if (plan.simulated_spread) row.simulate_p95 = plan.simulated_spread->p95;
+  if (const auto& spread = plan.estimated_spread) {
+    row.estimate_p5 = spread->p5;
+    row.estimate_median = spread->median;
+    row.estimate_p95 = spread->p95;
+  }
+  if (plan.measurement) row.measure = plan.measurement->quantile(0.5);
+  add_rates(plan, row);
+  row.peak_memory = Bytes{0};
+  for (const Bytes peak : plan.plan.peak_memory) row.peak_memory = std::max(*row.peak_memory, peak);
+  row.feasible = plan.fits();
+  return row;
+}
+
+std::optional<MeasuredRun> measured_run(const Evaluation& plan) {
+  constexpr std::size_t kShownActions = 5;
+  if (!plan.measure_failure.empty()) return MeasuredRun{.failure = plan.measure_failure};
+  if (!plan.measurement) return std::nullopt;
+  const Measurement& measurement = *plan.measurement;
+  MeasuredRun run;
+  for (const MeasuredStep& step : measurement.steps) run.steps += step.counts ? 1 : 0;
+  run.others = plan.others;
+  run.p5 = measurement.quantile(0.05);
+  run.p95 = measurement.quantile(0.95);
+  run.peak_memory = measurement.peak_memory;
+  run.furthest = furthest_actions(plan.predicted(), measurement.durations, kShownActions);
+  return run;
+}
+
+std::vector<StageCompute> stages_of(const Evaluation& plan) {
+  std::vector<StageCompute> stages;
+  for (std::size_t s = 0; s < plan.costs.stages.size(); ++s) {
+    const StageCost& cost = plan.costs.stages[s];
+    stages.push_back({plan.plan.placement.rank_of_stage[s], cost.forward,
+                      cost.backward_input + cost.backward_weight});
+  }
+  return stages;
+}
+
+PlanRecord plan_record(const Evaluation& plan) {
+  PlanRecord record;
+  record.row = row_of(plan);
+  record.reason = plan.reason;
+  record.peak_memory = plan.plan.peak_memory;
+  record.memory_limit = plan.memory_limit;
+  if (!plan.possible()) return record;
+  if (const auto& spread = plan.simulated_spread) {
+    record.simulate_p5 = spread->p5;
+    record.simulate_median = spread->median;
+  }
+  for (std::size_t rank = 0; rank < plan.best().ranks; ++rank)
+    record.attribution.push_back(attribution(plan.best(), RankId{rank}));
+  record.critical_rank = critical_rank(plan.best());
+  record.cut_names = plan.plan.cut_modules;
+  record.stages = stages_of(plan);
+  record.recomputes = std::ranges::find(plan.plan.recompute, true) != plan.plan.recompute.end();
+  record.measured = measured_run(plan);
+  return record;
+}
+
+std::vector<Trace> traces_of(const Evaluation& plan) {
+  std::vector<Trace> traces{plan.estimated};
+  if (plan.simulated) traces.push_back(*plan.simulated);
+  if (plan.measurement) traces.push_back(plan.measurement->trace);
+  return traces;
+}
+
+/// The files that the plan's costs are made of; `cluster` = where the cluster's text lies.
+PlanFiles files_of(const CaseConfig& config, const std::filesystem::path& cluster,
+                   const std::filesystem::path& folder) {
+  const auto from_folder = [&](const std::filesystem::path& file) {
+    return std::filesystem::proximate(file, folder).generic_string();
+  };
+  PlanFiles files{.model = from_folder(config.model.file.path),
+                  .cluster = from_folder(cluster),
+                  .format = config.model.format,
+                  .time_unit = config.model.time_unit};
+  if (config.model.skips) files.skips = from_folder(config.model.skips->path);
+  if (config.profile) {
+    files.profile = from_folder(config.profile->path);
+    files.profile_digest = sha256_file(config.profile->path);
+  }
+  files.operators = config.operators;
+  return files;
+}
+
+/// What torch.distributed.pipelining needs to run the plan, or why it cannot.
+void write_for_torch(const std::filesystem::path& folder, const Evaluation& plan) {
+  const char* const name = "schedule_torch.csv";
+  std::string why_not = torch_refusal(*plan.inputs.layers, plan.plan), schedule;
+  try {
+    schedule = write_schedule(plan.plan.schedule, Reader::Torch);
+  } catch (const ConfigError& error) {
+    if (why_not.empty()) why_not = error.what();
+  }
+  const auto points = split_points(*plan.inputs.layers, plan.plan.partition);
+  if (why_not.empty()) {
+    write_file(folder / name, schedule);
+    if (std::ranges::all_of(points, [](const SplitPoint& p) { return p.why_not.empty(); }))
+      write_file(folder / "run_in_torch.py", torch_script());
+  }
+  write_file(folder / "split_points.json", split_points_text(*plan.inputs.layers, plan.plan,
+                                                             why_not.empty() ? name : "", why_not));
+}
+
+void draw(const std::filesystem::path& folder, const Evaluation& plan) {
+  const std::vector<Trace> traces = traces_of(plan);
+  TimelineOptions options;
+  options.title = schedule_name(row_of(plan));
+  options.subtitle = plan.inputs.config->name;
+  options.memory_limits = plan.memory_limit;
+  write_file(folder / "timeline.svg", timeline_svg(traces, options));
+  std::ostringstream trace;
+  write_chrome_trace(trace, traces, options.title + ", " + options.subtitle);
+  write_file(folder / "trace.json", trace.str());
+}
+
+}  // namespace
+
+CaseRecord record_of(const EvaluatedCase& evaluated) {
+  CaseRecord record;
+  record.name = evaluated.config->name;
+  record.model = evaluated.config->model.file.written;
+  record.cluster = evaluated.config->cluster.written;
+  record.swept = evaluated.config->swept;
+  record.digest = evaluated.digest;
+  record.resolved = resolved_text(*evaluated.config);
+  const Evaluation& chosen = evaluated.planned[evaluated.chosen];
+  record.notes = chosen.inputs.layers->notes;
+  record.notes.insert(record.notes.end(), chosen.inputs.cluster->notes.begin(),
+                      chosen.inputs.cluster->notes.end());
+  record.plans.push_back(plan_record(chosen));
+  record.plans.front().row.search_s = evaluated.search.seconds;
+  record.plans.front().row.candidates = evaluated.search.candidates;
+  if (evaluated.search.bound && chosen.possible()) {
+    add_bound(*evaluated.search.bound, record.plans.front().row);
+    record.bound_covers = evaluated.search.bound_covers;
+    record.orders_left_out = evaluated.search.orders_left_out;
+    if (const std::string& other = evaluated.search.bound->uncertified; !other.empty())
+      record.bound_covers += "; besides, without a certificate, " + other;
+  }
+  for (const Evaluation& baseline : evaluated.baselines)
+    record.plans.push_back(plan_record(baseline));
+  record.front = evaluated.search.front;
+  record.alternatives = judged_alternatives(evaluated);
+  record.tried = evaluated.search.tried;
+  record.lost = lost_schedules(evaluated);
+  record.history = evaluated.search.history;
+  record.choices = choices_of(evaluated);
+  return record;
+}
+
+std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated) {
+  std::vector<Evaluation*> plans{&evaluated.planned[evaluated.chosen]};
+  for (Evaluation& baseline : evaluated.baselines) plans.push_back(&baseline);
+  std::erase_if(plans, [](const Evaluation* plan) { return !plan->possible(); });
+  return plans;
+}
+
+void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
+  std::vector<std::string> names;
+  for (const Evaluation* plan : kept_plans(evaluated)) names.push_back(plan->name);
+  const auto& input = evaluated.config->plan.file;
+  remove_old_plans(folder, names, input ? input->path : "");
+  const InputFile& cluster = evaluated.config->cluster;
+  const std::filesystem::path replaced = folder / "cluster.yaml";
+  if (cluster.replaced.empty())
+    std::filesystem::remove(replaced);
+  else
+    write_file(replaced, cluster_text(cluster.path, cluster.replaced));
+  for (Evaluation* plan : kept_plans(evaluated)) {
+    plan->plan.files = files_of(
+        *evaluated.config, cluster.replaced.empty() ? cluster.path : replaced, folder / plan->name);
+    write_plan(folder / plan->name, plan->plan);
+    write_file(folder / plan->name / "stages.csv", stages_text(plan->costs, plan->plan.placement));
+    write_for_torch(folder / plan->name, *plan);
+  }
+  const std::filesystem::path proof = folder / kPlanned / "certificate.txt";
+  if (const auto& certificate = evaluated.search.certificate)
+    write_file(proof, certificate_text(*certificate));
+  else
+    std::filesystem::remove(proof);
+}
+
+void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
+  for (const Evaluation* plan : kept_plans(evaluated)) draw(folder / plan->name, *plan);
+}
+
+}  // namespace pfeife

@@ -1,0 +1,26 @@
+// From evaluated plans to what is kept: the case's record, and the files of each plan.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/plans/evaluated_case.h"
+#include "planner/io/results/results.h"
+
+namespace pfeife {
+
+/// The record of a case: the chosen plan first, then the baselines.
+CaseRecord record_of(const EvaluatedCase& evaluated);
+
+/// The chosen plan and the baselines, those that cannot be left out.
+std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated);
+
+/// Writes FOLDER/<plan>/{plan.yaml, schedule.csv, split_points.json, schedule_torch.csv} of the
+/// kept plans, and certificate.txt, the proof of the bound (or that nothing fits), in
+/// FOLDER/planned; what earlier runs wrote of other plans goes. Errors: RuntimeFault.
+void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated);
+/// Likewise {timeline.svg, trace.json}, with the traces of all engines that ran.
+void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated);
+
+}  // namespace pfeife

@@ -1,0 +1,269 @@
+#include "experiments/sweep/sweep.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <iterator>
+#include <stdexcept>
+
+#include "experiments/machine/child.h"
+#include "experiments/measure/measure.h"
+#include "experiments/plans/case_memory.h"
+#include "experiments/plans/evaluate.h"
+#include "experiments/plans/plan_case.h"
+#include "experiments/plans/simulated_choice.h"
+#include "experiments/show/progress.h"
+#include "experiments/show/report.h"
+#include "experiments/show/table_files.h"
+#include "experiments/sweep/old_plans.h"
+#include "experiments/sweep/output_digests.h"
+#include "experiments/sweep/record.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/files/folder_lock.h"
+#include "planner/ir/parallel.h"
+
+namespace pfeife {
+namespace {
+
+/// A case that is to be computed.
+struct OpenCase {
+  CaseInputs inputs;  ///< the config at first
+  std::string digest;
+  Bytes memory{0};  ///< of this machine, nearly
+};
+
+EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads,
+                                const std::function<void(double)>& progress) {
+  const auto layers_of = [&](const CaseConfig& config) { return inputs.other_layers(config); };
+  EvaluatedCase evaluated = plan_case(task.inputs, layers_of, kKeptPlans, threads, progress);
+  evaluated.digest = task.digest;
+  return evaluated;
+}
+
+/// Runs the case's plans if it asks for that: one after the other, and nothing beside them.
+void measure(EvaluatedCase& evaluated, const std::filesystem::path& out) {
+  if (!evaluated.config->measure) return;
+  for (Evaluation* plan : kept_plans(evaluated))
+    measure_plan(*plan, out / evaluated.config->name / plan->name);
+}
+
+/// What a process that computes some cases tells the one that shows the progress.
+class ProgressFromAfar {
+ public:
+  ProgressFromAfar(const Say& say, std::span<const OpenCase> tasks)
+      : say_(say),
+        name_(tasks.front().inputs.config->name +
+              (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : "")) {}
+  void begin(const std::string& step, const std::string& remedy = "") const {
+    say_(name_ + '\0' + step + '\0' + remedy);
+  }
+  void reached(double share) {
+    const int percent = static_cast<int>(100 * share);
+    if (percent > percent_.exchange(percent)) say_(std::to_string(percent));
+  }
+  static void show(const std::string& said, Progress& progress) {
+    const std::size_t name = said.find('\0');
+    if (name == std::string::npos) return progress.reached(std::stoi(said) / 100.0);
+    const std::size_t step = said.find('\0', name + 1);
+    progress.begin(said.substr(0, name), said.substr(name + 1, step - name - 1),
+                   said.substr(step + 1));
+  }
+
+ private:
+  const Say& say_;
+  std::string name_;
+  std::atomic<int> percent_{0};
+};
+
+/// Plans, simulates and writes some cases, all cores busy; case.json and its digest last.
+void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions& options,
+             const Say& say) {
+  ProgressFromAfar progress(say, tasks);
+  progress.begin("planning", "a smaller plan.iterations is faster");
+  std::vector<EvaluatedCase> cases(tasks.size());
+  std::function<void(double)> share;  // of several cases at a time it would say little
+  if (tasks.size() == 1) share = [&](double done) { progress.reached(done); };
+  const std::size_t threads_each = std::max<std::size_t>(1, options.jobs / tasks.size());
+  parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
+    cases[i] = plan_and_estimate(tasks[i], inputs, threads_each, share);
+  });
+  progress.begin("simulating");
+  try {
+    simulate_cases(cases, options.jobs);
+  } catch (const RuntimeFault& fault) {
+    throw std::runtime_error(fault.what());  // of these cases alone, unlike a full disk
+  }
+  parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
+    write_plans(options.out / tasks[i].inputs.config->name, cases[i]);
+  });
+  for (EvaluatedCase& evaluated : cases) {
+    if (evaluated.config->measure) progress.begin("measuring");
+    measure(evaluated, options.out);
+  }
+  progress.begin("drawing");
+  parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
+    const std::filesystem::path folder = options.out / tasks[i].inputs.config->name;
+    write_drawings(folder, cases[i]);
+    write_file(folder / "case.json", to_json(record_of(cases[i])));
+    std::vector<std::string> files;
+    for (const Evaluation* plan : kept_plans(cases[i]))
+      for (const char* name : plan_files()) files.push_back(plan->name + "/" + name);
+    files.insert(files.end(), {"planned/certificate.txt", "case.json"});
+    write_digests(folder, files);
+  });
+}
+
+/// Computes some cases in a process of their own. If it dies each of them gets another one, so that
+/// only those that make it die have failed. Returns what became of them, a sentence each.
+std::vector<FailedCase> compute_apart(std::span<const OpenCase> tasks, Inputs& inputs,
+                                      const SweepOptions& options, Progress& progress) {
+  const std::string failure =
+      run_apart([&](const Say& say) { compute(tasks, inputs, options, say); },
+                [&](const std::string& said) { ProgressFromAfar::show(said, progress); });
+  std::vector<FailedCase> failed;
+  if (!failure.empty() && tasks.size() > 1) {
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      std::ranges::move(compute_apart(tasks.subspan(i, 1), inputs, options, progress),
+                        std::back_inserter(failed));
+    return failed;
+  }
+  if (!failure.empty()) failed.push_back({tasks.front().inputs.config->name, failure});
+  for (const OpenCase& task : tasks) progress.done(task.inputs.config->name);
+  return failed;
+}
+
+/// How many of the first tasks, at most `most`, have room beside one another.
+std::size_t as_many_as_fit(std::span<const OpenCase> tasks, std::size_t most) {
+  const Bytes available = memory_available();
+  Bytes needed = tasks.front().memory;
+  std::size_t count = 1;
+  while (count < std::min(most, tasks.size()) && needed + tasks[count].memory <= available)
+    needed += tasks[count++].memory;
+  return count;
+}
+
+/// Many cases at a time while they are fast, few when they are slow: a killed run loses about a
+/// second of work.
+std::vector<FailedCase> compute_all(const std::vector<OpenCase>& tasks, Inputs& inputs,
+                                    const SweepOptions& options, Progress& progress) {
+  std::vector<FailedCase> failed;
+  const bool slow =
+      std::ranges::any_of(tasks, [](const OpenCase& t) { return t.inputs.config->measure; });
+  std::size_t batch = slow ? 1 : std::max<std::size_t>(1, options.jobs);
+  for (std::size_t begin = 0; begin < tasks.size();) {
+    const std::size_t count = as_many_as_fit(std::span(tasks).subspan(begin), batch);
+    const auto started = std::chrono::steady_clock::now();
+    std::ranges::move(
+        compute_apart(std::span(tasks).subspan(begin, count), inputs, options, progress),
+        std::back_inserter(failed));
+    if (!slow && std::chrono::steady_clock::now() - started < std::chrono::milliseconds(500))
+      batch = std::min<std::size_t>(2 * batch, 256);
+    begin += count;
+  }
+  return failed;
+}
+
+/// Cases of the shard that have no record yet. All inputs are read here, so that a mistake in one
+/// shows before work begins.
+std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Inputs& inputs,
+                               const SweepOptions& options) {
+  std::vector<OpenCase> tasks;
+  for (const CaseConfig* config : configs) {
+    std::string digest = inputs.digest(*config);
+    const auto known = find_record(options.out / config->name, digest);
+    if (!options.force && known && failures(*known).empty()) continue;
+    tasks.push_back({{.config = config}, std::move(digest)});
+  }
+  for (OpenCase& task : tasks) {
+    task.inputs.layers = &inputs.layers(*task.inputs.config);
+    task.inputs.cluster = &inputs.cluster(task.inputs.config->cluster);
+    check_case(task.inputs);
+    task.memory = memory_needed(task.inputs, options.jobs);
+    check_memory(*task.inputs.config, task.memory, memory_available());
+  }
+  return tasks;
+}
+
+std::vector<CaseRecord> gather(std::span<const CaseConfig* const> configs,
+                               std::span<const FailedCase> failed, Inputs& inputs,
+                               const SweepOptions& options) {
+  std::vector<CaseRecord> records;
+  for (const CaseConfig* config : configs) {
+    if (std::ranges::find(failed, config->name, &FailedCase::name) != failed.end()) continue;
+    const std::filesystem::path folder = options.out / config->name;
+    const std::optional<CaseRecord> record = find_record(folder, inputs.digest(*config));
+    if (!record)
+      throw RuntimeFault(folder.string() + " was changed by another process meanwhile; run again");
+    records.push_back(*record);
+  }
+  return records;
+}
+
+/// Writes what all cases are gathered in, unless it is there already.
+void write_gathered(const Experiment& experiment, const std::vector<CaseRecord>& cases,
+                    Inputs& inputs, const std::filesystem::path& out) {
+  const std::string json = results_json(experiment.name, cases);
+  if (is_undamaged(out, "results.json") && read_file(out / "results.json") == json) return;
+  write_file(out / "results.csv", results_csv(cases));
+  write_file(out / "results.md", markdown_table(cases));
+  write_file(out / "results.tex", latex_table(cases));
+  write_file(out / "report.html", experiment_report(experiment, cases, inputs, out));
+  write_file(out / "results.json", json);
+  write_digests(out, {"report.html", "results.csv", "results.md", "results.tex", "results.json"});
+}
+
+}  // namespace
+
+std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
+                                      const std::string& digest) {
+  std::error_code error;
+  const std::filesystem::path file = folder / "case.json";
+  if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
+  auto record = case_from_json(read_file(file));
+  // What somebody has tidied up, edited or damaged is made again.
+  if (!record || record->digest != digest || !is_undamaged(folder, "case.json"))
+    return std::nullopt;
+  return record;
+}
+
+std::vector<std::string> failures(const CaseRecord& record) {
+  std::vector<std::string> sentences;
+  for (const PlanRecord& plan : record.plans)
+    if (plan.measured && !plan.measured->failure.empty())
+      sentences.push_back("case " + record.name + ", plan " + plan.row.plan +
+                          " was not measured: " + plan.measured->failure);
+  return sentences;
+}
+
+SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptions& options) {
+  std::vector<const CaseConfig*> configs;
+  for (std::size_t i = options.shard; i < experiment.cases.size(); i += options.shards)
+    configs.push_back(&experiment.cases[i]);
+  const std::vector<OpenCase> tasks = tasks_of(configs, inputs, options);
+  const bool whole = options.shards == 1;
+  make_folder(options.out);
+  const FolderLock lock(options.out, whole,
+                        "another pfeife-exp is writing to this folder; wait for it, or choose "
+                        "another one with --out");
+  if (whole) remove_leftovers(options.out);
+  for (const OpenCase& task : tasks) {
+    const std::filesystem::path folder = options.out / task.inputs.config->name;
+    remove_leftovers(folder);
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+      if (entry.is_directory()) remove_leftovers(entry.path());
+  }
+  std::vector<FailedCase> failed;
+  {
+    Progress progress(tasks.size(), options.quiet);
+    for (const OpenCase& task : tasks)
+      progress.note(memory_note(*task.inputs.config, task.memory, memory_available()));
+    failed = compute_all(tasks, inputs, options, progress);
+  }
+  SweepResult result{gather(configs, failed, inputs, options), tasks.size() - failed.size(),
+                     failed};
+  if (whole) write_gathered(experiment, result.cases, inputs, options.out);
+  return result;
+}
+
+}  // namespace pfeife
