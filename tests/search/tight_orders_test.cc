@@ -2,69 +2,31 @@
 // against one built for each of all cuts.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <functional>
 #include <limits>
 
-#include "planner/cost/evaluate.h"
-#include "planner/ir/validate.h"
+#include "planner/cost/stage_costs.h"
 #include "planner/search/cuts/min_max.h"
 #include "planner/search/orders/built_orders.h"
+#include "tests/proofs/one_by_one.h"
 #include "tests/search/built_instance.h"
 
 namespace pfeife {
 namespace {
 
-/// Calls visit(row) for every order of a stage's F, I and W of so many microbatches: first come,
-/// first served in each, as they are all alike.
-void for_each_row(std::size_t stage, std::size_t microbatches,
-                  const std::function<void(const std::vector<Cell>&)>& visit) {
-  const StageId s{stage};
-  std::array<std::int64_t, 3> done{};
-  std::vector<Cell> row;
-  const std::function<void()> extend = [&] {
-    if (row.size() == 3 * microbatches) return visit(row);
-    for (std::size_t part = 0; part < 3; ++part) {
-      if (done[part] == static_cast<std::int64_t>(microbatches)) continue;
-      if (part > 0 && done[part - 1] <= done[part]) continue;
-      const MicrobatchId m{done[part]++};
-      row.emplace_back(part == 0   ? forward(s, m)
-                       : part == 1 ? backward_input(s, m)
-                                   : backward_weight(s, m));
-      extend();
-      row.pop_back(), --done[part];
-    }
-  };
-  extend();
-}
-
-/// The fastest of all orders of F, I and W and all cuts that fit, one stage a rank; `at` the first
-/// of those cuts, empty if nothing fits.
+/// The fastest of all orders and all cuts that fit, one stage a rank; `at` the first of those cuts,
+/// empty if nothing fits.
 Best best_of_all_orders(const Problem& problem, const ScheduleSpec& spec) {
   Best best;
   const Placement placement = placement_for(spec);
-  Schedule schedule;
-  const std::function<void()> extend = [&] {
-    if (schedule.rows.size() == spec.ranks) {
-      // Ranks may wait for each other.
-      if (!validate(schedule, requirements_of(schedule, false)).empty()) return;
-      for_each_partition(problem.layers, spec.ranks, [&](const Partition& cuts) {
-        const EvaluatedPlan plan =
-            evaluate(problem.layers, problem.cluster, schedule, placement, cuts);
-        const auto time = static_cast<double>(plan.estimate.count());
-        if (time < best.time &&
-            std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{}))
-          best.time = time, best.at = {cuts};
-      });
-      return;
-    }
-    for_each_row(schedule.rows.size(), spec.microbatches, [&](const std::vector<Cell>& row) {
-      schedule.rows.push_back(row);
-      extend();
-      schedule.rows.pop_back();
-    });
-  };
-  extend();
+  std::int64_t enough = OneByOne::kNone;
+  for_each_partition(problem.layers, spec.ranks, [&](const Partition& cuts) {
+    const StageCosts costs = stage_costs(problem.layers, cuts, placement, problem.cluster);
+    OneByOne orders(costs, placement, spec.microbatches, problem.memory_limit, 10'000'000);
+    const std::int64_t time = orders.best_below(enough);
+    EXPECT_FALSE(orders.gave_up());
+    if (time != OneByOne::kNone)
+      enough = time, best.time = static_cast<double>(time), best.at = {cuts};
+  });
   return best;
 }
 

@@ -9,6 +9,7 @@
 #include "planner/ir/parallel.h"
 #include "planner/search/cuts/local_search.h"
 #include "planner/search/cuts/min_max.h"
+#include "planner/search/orders/every_order.h"
 
 namespace pfeife {
 namespace {
@@ -86,6 +87,7 @@ class Judge {
     const Problem placed = with_devices(problem_, order);
     double best = std::numeric_limits<double>::infinity();
     for (const PlannedSchedule& plan : plans_) {
+      if (plan.order && !runs_on_a_chain(*plan.order)) continue;
       Candidates candidates = plan.order ? Candidates(model_, placed, plan.spec, *plan.order)
                                          : Candidates(model_, placed, plan.spec);
       best = std::min(best, score(candidates, *model_.cuts(plan.partition)).score);

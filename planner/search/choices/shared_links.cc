@@ -10,6 +10,7 @@
 #include "planner/schedules/families.h"
 #include "planner/search/cuts/cut_moves.h"
 #include "planner/search/orders/built_orders.h"
+#include "planner/search/orders/every_order.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -227,7 +228,8 @@ class SharedLinks {
     std::vector<PlannedSchedule> changed;
     const Placement placement = placement_of(problem_, plan.spec);
     const auto cuts = model.cuts(plan.partition);
-    if (!problem_.cuts && cuts && cuts->size() > 2) {
+    const bool keeps_running = !plan.order || runs_on_a_chain(*plan.order);
+    if (!problem_.cuts && cuts && cuts->size() > 2 && keeps_running) {
       const CutMoves moves(model, placement);
       Random random(options_.seed + round);
       std::set<Cuts> moved;

@@ -139,9 +139,11 @@ void add_any_order(const std::vector<AnyOrder>& any_order, SearchOutcome& outcom
   Bound& bound = *outcome.bound;
   double any = kInfinite, by_rows = kInfinite;
   std::set<std::string> families;
+  bool tried_all = false;
   for (const AnyOrder& one : any_order) {
     any = std::min(any, one.bound()), by_rows = std::min(by_rows, one.bound_by_rows());
     families.insert(one.spec().family);
+    tried_all = tried_all || one.tried_all();
   }
   if (any == kInfinite) return;
   std::string names;
@@ -157,11 +159,16 @@ void add_any_order(const std::vector<AnyOrder>& any_order, SearchOutcome& outcom
     return;
   }
   bound.time = std::min(bound.time, least);
-  outcome.bound_covers += ", and any order of any stages that the ranks have in " + names;
-  // A certificate speaks of them only if it then proves no less of the others.
-  if (!built && by_rows < static_cast<double>(bound.time.count()))
+  const bool proven = by_rows >= static_cast<double>(bound.time.count());
+  if (proven || !tried_all)
+    outcome.bound_covers += ", and any order of any stages that the ranks have in " + names;
+  if (!proven && tried_all)
+    bound.uncertified = stream_all("every order of the stages that the ranks have in ", names,
+                                   ", microbatches in turn (all were tried)");
+  else if (!proven && !built)
     bound.uncertified = "any order of the stages that the ranks have in " + names;
-  else
+  // A certificate speaks of them only if it then proves no less of the others.
+  if (proven || built)
     for (const AnyOrder& one : any_order) bound.schedules.push_back(one.spec());
 }
 

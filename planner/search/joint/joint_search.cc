@@ -66,6 +66,7 @@ SearchOutcome JointSearch::run() {
     bound_any_order();
   }
   begun_ = effort_;
+  try_all_orders();
   report();
   return joint_outcome({problem_, options_, model_, contenders_, built_, any_order_},
                        std::move(history_));

@@ -242,6 +242,8 @@ void add(const BuiltPlan& other, BuiltPlan& result) {
   result.candidates += other.candidates;
 }
 
+void add(const PlannedSchedule& plan, BuiltPlan& result) { keep_better(plan, {}, result); }
+
 bool is_built(const ScheduleSpec& spec) { return family(spec.family).built_for_costs; }
 
 std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& problem,

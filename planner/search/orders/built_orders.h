@@ -27,6 +27,8 @@ struct BuiltPlan {
 
 /// Adds what came of another search for the same schedule.
 void add(const BuiltPlan& other, BuiltPlan& result);
+/// Adds a plan with its order.
+void add(const PlannedSchedule& plan, BuiltPlan& result);
 
 /// An order with the cuts that are best under it: the fastest that fit, or else those that lack
 /// least.
