@@ -92,19 +92,27 @@ PlannedSchedule planned_schedule(const Evaluation& evaluation) {
   return planned;
 }
 
+/// The searched schedule that is the baseline's, whose knobs may be written otherwise; nullptr:
+/// none.
+const ScheduleSpec* searched_as(const ScheduleSpec& baseline, const Problem& problem) {
+  for (const ScheduleSpec& spec : problem.schedules)
+    if (spec == baseline ||
+        (spec.family == baseline.family && spec.stages_per_rank == baseline.stages_per_rank &&
+         !family(spec.family).built_for_costs && generate(spec) == generate(baseline)))
+      return &spec;
+  return nullptr;
+}
+
 /// The baselines that might be the case's own plan.
 std::vector<PlannedSchedule> eligible_baselines(const EvaluatedCase& evaluated,
                                                 const Problem& problem) {
   std::vector<PlannedSchedule> found;
   for (const Evaluation& baseline : evaluated.baselines) {
-    const auto same = [&](const ScheduleSpec& spec) {
-      return spec.family == baseline.plan.spec.family &&
-             spec.stages_per_rank == baseline.plan.spec.stages_per_rank;
-    };
-    const bool listed = std::ranges::any_of(problem.schedules, same);
-    const bool cuts = !problem.cuts || *problem.cuts == baseline.plan.partition;
-    if (baseline.fits() && listed && cuts && problem.recompute != Recompute::Full)
-      found.push_back(planned_schedule(baseline));
+    if (!baseline.fits() || problem.recompute == Recompute::Full ||
+        (problem.cuts && *problem.cuts != baseline.plan.partition))
+      continue;
+    if (const ScheduleSpec* const spec = searched_as(baseline.plan.spec, problem))
+      found.push_back(planned_schedule(baseline)), found.back().spec = *spec;
   }
   return found;
 }

@@ -22,23 +22,24 @@ struct Costs {
 
   Costs(const Plan& plan, const Folder& folder) {
     const PlanFiles& files = *plan.files;
+    const auto path = [&](const std::string& file) { return (folder / file).lexically_normal(); };
     const auto same = [&](const std::string& file, const std::string& digest,
                           const std::string& of_plan) {
       if (digest != of_plan)
-        throw ConfigError({(folder / file).lexically_normal().string()},
+        throw ConfigError({path(file).string()},
                           "is not the file that the plan was made from (another digest)");
     };
     const auto some = [&](const std::string& file) {
-      return file.empty() ? std::nullopt : std::optional(folder / file);
+      return file.empty() ? std::nullopt : std::optional(path(file));
     };
     const auto& known = linear_orders();
     if (files.format == ModelFormat::Pt2 && std::ranges::find(known, plan.order) == known.end())
       throw ConfigError({}, "no order of layers is called '" + plan.order + "'");
-    cluster = read_cluster(folder / files.cluster);
+    cluster = read_cluster(path(files.cluster));
     same(files.cluster, cluster.digest, plan.cluster_digest);
     if (!files.profile.empty())
-      same(files.profile, sha256_file(folder / files.profile), files.profile_digest);
-    layers = read_layers({folder / files.model, files.format, files.time_unit, some(files.skips),
+      same(files.profile, sha256_file(path(files.profile)), files.profile_digest);
+    layers = read_layers({path(files.model), files.format, files.time_unit, some(files.skips),
                           some(files.profile), plan.order, plan.training.precision,
                           plan.training.optimizer, files.operators, plan.training.microbatch_size},
                          cluster);

@@ -58,8 +58,6 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
     return "it is of another model or order";
   if (plan.cluster_digest != c.cluster.digest) return "it is of another cluster";
   if (!plan.bound || plan.bound->schedules.empty()) return "the plan names no bound of schedules";
-  if (std::ranges::find(c.proofs, plan.spec, &CertifiedProof::spec) == c.proofs.end())
-    return "the plan's schedule (" + plan.spec.family + ") is not among those that it covers";
   if (plan.placement.ranks() != placement.ranks() || refusal(plan.spec) ||
       plan.bound->memory_limit.size() != placement.ranks() ||
       plan.placement.rank_of_stage != placement_for(plan.spec).rank_of_stage ||
@@ -98,6 +96,8 @@ std::string unproven(const Certificate& c, const Plan& plan) {
              placement_for(proof.spec).rank_of_stage == placement_for(spec).rank_of_stage;
     });
   };
+  if (std::ranges::find(plan.bound->schedules, plan.spec) == plan.bound->schedules.end())
+    return stream_all("the plan's bound does not cover its own schedule, ", plan.spec.family);
   const auto missing = std::ranges::find_if_not(plan.bound->schedules, proven);
   if (missing != plan.bound->schedules.end())
     return stream_all("the plan's bound also covers ", missing->family, " with ",

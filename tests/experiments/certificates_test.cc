@@ -62,6 +62,32 @@ class Certificates : public ProgramTest {
   }
 };
 
+// plan.yaml names its files from where it lies: they move together, and no working folder matters.
+TEST_F(Certificates, AreProvenWhereverPlanAndFilesAreMovedTogether) {
+  std::filesystem::create_directories(folder_ / "here");
+  for (const char* const file : {"tiny_gpt.pt2", "laptop.yaml"})
+    std::filesystem::rename(folder_ / file, folder_ / "here" / file);
+  write("here/config.yaml",
+        "version: 1\nmodel: tiny_gpt.pt2\ncluster: laptop.yaml\nbaselines: []\n"
+        "cases: {devices: 2, microbatches: 4}\nplan: {families: [1f1b]}\n");
+  const std::filesystem::path plan = "devices=2,microbatches=4/planned/plan.yaml";
+  for (const std::filesystem::path& out :
+       {std::filesystem::path("here/out"), folder_ / "here" / "absolute"})
+    EXPECT_EQ(run({"here/config.yaml", "--out", out.string()}).code, 0);
+  const auto said = [&](const std::filesystem::path& file) {
+    return tool::certify_files(file, 1, [](const std::string&) {});
+  };
+  std::filesystem::rename(folder_ / "here", folder_ / "there");
+  for (const char* const out : {"there/out", "there/absolute"}) {
+    const tool::Judged judged = said(folder_ / out / plan);
+    EXPECT_TRUE(judged.proven) << judged.text;
+  }
+  std::filesystem::rename(folder_ / "there" / "out", folder_ / "alone");
+  const tool::Judged alone = said(folder_ / "alone" / plan);
+  EXPECT_FALSE(alone.proven);
+  EXPECT_THAT(alone.text, ::testing::StartsWith("costs not checked: "));
+}
+
 TEST_F(Certificates, OfCutsAndScheduleAloneProveTheBoundOfThePlan) {
   const Judged found = judged(
       "model: tiny_gpt.pt2\ncluster: laptop.yaml\ncases: {devices: 2, microbatches: 6}\n"

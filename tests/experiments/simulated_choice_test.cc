@@ -93,5 +93,36 @@ TEST_F(SimulatedChoice, NoPlanIsSimulatedSlowerThanABaselineOfItsTable) {
   EXPECT_GT(slower_by_estimate, 0u) << "links that bind nowhere show nothing";
 }
 
+// A plan that came from a baseline is named as the searched point that it is, so that the proof of
+// the bound speaks of it: looped without knobs is looped with the first of its prefetches.
+TEST_F(SimulatedChoice, EveryPlanIsOfAScheduleThatItsBoundCovers) {
+  std::size_t compared = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    RandomShape shape;
+    shape.layers = 8 + random() % 4;
+    const Layers layers = random_layers(random, shape);
+    CaseConfig config;
+    config.devices = 2;
+    config.microbatches = 2 + random() % 6;
+    Cluster cluster = random_hosts(random, config.devices);
+    cluster.kinds[0].memory = Bytes{std::int64_t{1} << 30};
+    config.plan.families = {"looped", "looped_bfs"};
+    config.plan.stages_per_rank = {1, 2};
+    config.plan.iterations = 1;
+    config.baselines = {"looped", "looped_bfs"};
+    config.select_by = SelectBy::P95;
+    const EvaluatedCase found = computed({&config, &layers, &cluster});
+    for (const Evaluation& plan : found.planned) {
+      if (!plan.fits()) continue;
+      ++compared;
+      EXPECT_NE(std::ranges::find(plan.plan.bound->schedules, plan.plan.spec),
+                plan.plan.bound->schedules.end())
+          << plan.plan.spec.family << " " << knobs(plan.plan.spec);
+    }
+  }
+  EXPECT_GT(compared, 20u);
+}
+
 }  // namespace
 }  // namespace pfeife
