@@ -225,7 +225,7 @@ refused() {
   [[ ! -e $plan/run_in_torch.py && ! -e $plan/schedule_torch.csv ]] || { echo "$*: not refused"; exit 1; }
   grep -q "\"schedule_why_not\": .*$4" "$plan/split_points.json" || { echo "$*: no such reason"; exit 1; }
 }
-plan "$repository/configs/models/tiny_gpt" 1f1b 'search, for: torch'
+plan "$repository/configs/models/tiny_gpt" interleaved_1f1b 'search, for: torch'
 grep -q '"schedule_why_not": .*is shared by stages' "$plan/split_points.json" || { echo "tied parameters: not refused"; exit 1; }
 refused residual interleaved_1f1b '[8,10,24]' 'torch sends values to the next stage only'
 refused residual zbv '[9,19,29]' 'has been detached in-place'
