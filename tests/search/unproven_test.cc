@@ -23,6 +23,7 @@ struct Claims {
     plan.bound->memory_limit = certificate.memory_limit;
     for (const CertifiedProof& proof : certificate.proofs)
       plan.bound->schedules.push_back(proof.spec);
+    plan.spec = certificate.proofs[0].spec;
   }
   Plan plan;
   Certificate certificate;
@@ -44,6 +45,11 @@ TEST(Unproven, IsNothingOfAPlanThatClaimsWhatItsCertificateProves) {
             "");
   EXPECT_EQ(unproven_after([](Plan&, Certificate& c) { c.memory_limit[1] = Bytes{10}; }), "");
   EXPECT_EQ(unproven_after([](Plan& p, Certificate&) { p.bound->time = Nanoseconds{99}; }), "");
+}
+
+TEST(Unproven, IsAPlanOfAnotherScheduleThanItsBoundCovers) {
+  EXPECT_THAT(unproven_after([](Plan& p, Certificate&) { p.spec.family = "zb_greedy"; }),
+              HasSubstr("does not cover its own schedule, zb_greedy"));
 }
 
 TEST(Unproven, IsEveryScheduleWithoutAProofOfAllThatItIs) {
