@@ -113,6 +113,9 @@ TEST(Branching, TwoTowersTakeLessThanAChainWould) {
             Nanoseconds{111});
   EXPECT_LE(any.bound(), 111);
   EXPECT_EQ(refused(problem, static_cast<std::int64_t>(any.bound_by_rows()), any.proof()), "");
+  const SearchOutcome outcome = search(problem, {.iterations = 10});
+  EXPECT_EQ(outcome.plans.at(0).estimate, Nanoseconds{111});
+  EXPECT_EQ(outcome.bound->time, Nanoseconds{111});
 }
 
 TEST(Branching, BruteForceIsTheEstimate) {

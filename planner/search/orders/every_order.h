@@ -8,7 +8,8 @@
 
 namespace pfeife {
 
-/// At most two ranks, four stages, three microbatches, and few cuts; memory by lifetimes.
+/// At most two ranks, three microbatches of four stages or two of six, and few cuts; memory by
+/// lifetimes.
 bool may_try_every_order(const CutModel& model, const Problem& problem, const ScheduleSpec& spec);
 
 struct EveryOrder {

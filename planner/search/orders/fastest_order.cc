@@ -369,8 +369,9 @@ class Trial {
 }  // namespace
 
 bool few_orders(const Placement& placement, std::size_t microbatches) {
+  constexpr std::size_t kFew = 12;  // forwards
   return placement.ranks() <= kFewRanks && placement.stages() <= kFewStages &&
-         microbatches <= kFewMicrobatches;
+         microbatches <= kFewMicrobatches && placement.stages() * microbatches <= kFew;
 }
 
 OrderTrial fastest_order(const StageCosts& costs, const Placement& placement,

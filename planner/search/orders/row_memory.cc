@@ -50,7 +50,8 @@ std::uint64_t RowMemory::key(const Progress& done, const Received& received, std
     if (placement_.rank_of_stage[s].index() == rank)
       key = (key << 7) + static_cast<std::uint64_t>(done[s].forward << 5 | done[s].backward << 3 |
                                                     done[s].weight << 1 | done[s].whole);
-  for (std::size_t p = 0; p < costs_.pairs.size(); ++p) key = (key << 2) + received[p];
+  for (std::size_t p = 0; p < costs_.pairs.size(); ++p)
+    if (crosses(costs_.pairs[p])) key = (key << 2) + received[p];
   return key;
 }
 

@@ -20,7 +20,7 @@ struct StageProgress {
 };
 
 /// The sizes that every order is tried for, at most.
-inline constexpr std::size_t kFewRanks = 2, kFewStages = 4, kFewMicrobatches = 3;
+inline constexpr std::size_t kFewRanks = 2, kFewStages = 6, kFewMicrobatches = 3;
 inline constexpr std::size_t kFewPairs = kFewStages * (kFewStages - 1) / 2;
 
 class RowMemory {
