@@ -19,7 +19,7 @@
 #include "planner/schedule_tool/text_table.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
-#include "plots/timeline.h"
+#include "plots/timeline/timeline.h"
 
 namespace po = boost::program_options;
 

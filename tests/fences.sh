@@ -23,6 +23,7 @@ rooms_of() {
     planner/io) echo files/ tensors/ model/ cluster/ plan/ experiment/ results/ ;;
     planner/search) echo problem.h price/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/ ;;
     experiments) echo machine/ inputs/ plans/ measure/ show/ sweep/ ;;
+    plots) echo figure/ timeline/ screen/ report/ ;;
     runtime) echo device/ model/ transport/ launch/ execute/ profile/ train/ timed/ ;;
   esac
 }
@@ -89,7 +90,7 @@ while IFS=: read -r file line header; do
     header=${header//\"/}
     upward=
     [[ \"$header =~ $(own_headers_of "$file") ]] || upward="may not include $header"
-    for folder in planner/io planner/search experiments runtime; do
+    for folder in planner/io planner/search plots experiments runtime; do
       [[ $file == "$folder"/* && $header == "$folder"/* ]] || continue
       (($(level "$folder" "$header") <= $(level "$folder" "$file"))) ||
         upward="may not include $header, which stands in a higher room"

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "planner/io/files/atomic_file.h"
-#include "plots/report.h"
+#include "plots/report/report.h"
 
 namespace pfeife {
 namespace {

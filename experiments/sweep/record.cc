@@ -17,7 +17,7 @@
 #include "planner/io/plan/torch_script.h"
 #include "planner/io/results/chrome_trace.h"
 #include "planner/search/price/recomputation.h"
-#include "plots/timeline.h"
+#include "plots/timeline/timeline.h"
 
 namespace pfeife {
 namespace {

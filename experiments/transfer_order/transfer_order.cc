@@ -11,7 +11,7 @@
 #include "planner/ir/lower.h"
 #include "planner/ir/run_main.h"
 #include "planner/schedules/families.h"
-#include "plots/svg.h"
+#include "plots/figure/svg.h"
 
 namespace pfeife {
 namespace {

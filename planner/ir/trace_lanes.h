@@ -1,5 +1,5 @@
 // Where the events of a trace go when they are drawn: lanes in which no two events overlap.
-// Used by every picture of a trace (plots/timeline.h, planner/io/results/chrome_trace.h).
+// Used by every picture of a trace (plots/timeline/timeline.h, planner/io/results/chrome_trace.h).
 #pragma once
 
 #include <vector>

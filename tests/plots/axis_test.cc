@@ -1,4 +1,4 @@
-#include "plots/axis.h"
+#include "plots/figure/axis.h"
 
 #include <gtest/gtest.h>
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "plots/report_charts.h"
-#include "plots/report_front.h"
-#include "plots/report_search.h"
-#include "plots/theme.h"
-#include "plots/timeline.h"
+#include "plots/figure/theme.h"
+#include "plots/report/charts.h"
+#include "plots/report/front.h"
+#include "plots/report/search.h"
+#include "plots/timeline/timeline.h"
 #include "tests/plots/example_report.h"
 #include "tests/plots/example_traces.h"
 #include "tests/plots/xml.h"

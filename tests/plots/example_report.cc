@@ -1,6 +1,6 @@
 #include "tests/plots/example_report.h"
 
-#include "plots/timeline.h"
+#include "plots/timeline/timeline.h"
 #include "tests/plots/example_traces.h"
 
 namespace pfeife {

@@ -1,7 +1,7 @@
 // A report of made-up figures, for tests.
 #pragma once
 
-#include "plots/report.h"
+#include "plots/report/report.h"
 
 namespace pfeife {
 

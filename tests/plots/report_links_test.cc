@@ -1,8 +1,7 @@
 // What the report says of links, by hand.
-#include "plots/report_links.h"
-
 #include <gtest/gtest.h>
 
+#include "plots/report/links.h"
 #include "tests/plots/table_cells.h"
 
 namespace pfeife {

@@ -1,10 +1,9 @@
 // Figures of the report's tables, by hand.
-#include "plots/report_tables.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plots/report_case.h"
+#include "plots/report/case.h"
+#include "plots/report/tables.h"
 #include "tests/plots/table_cells.h"
 
 namespace pfeife {

@@ -1,4 +1,4 @@
-#include "plots/report.h"
+#include "plots/report/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,12 +7,12 @@
 #include <map>
 #include <random>
 
-#include "plots/report_accuracy.h"
-#include "plots/report_charts.h"
-#include "plots/report_front.h"
-#include "plots/report_search.h"
-#include "plots/report_tables.h"
-#include "plots/theme.h"
+#include "plots/figure/theme.h"
+#include "plots/report/accuracy.h"
+#include "plots/report/charts.h"
+#include "plots/report/front.h"
+#include "plots/report/search.h"
+#include "plots/report/tables.h"
 #include "tests/plots/example_report.h"
 #include "tests/plots/table_cells.h"
 #include "tests/plots/xml.h"

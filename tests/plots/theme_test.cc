@@ -1,4 +1,4 @@
-#include "plots/theme.h"
+#include "plots/figure/theme.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "plots/svg.h"
+#include "plots/figure/svg.h"
 
 namespace pfeife::plots {
 namespace {

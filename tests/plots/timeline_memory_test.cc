@@ -1,10 +1,9 @@
-#include "plots/timeline_memory.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "plots/timeline.h"
+#include "plots/timeline/memory.h"
+#include "plots/timeline/timeline.h"
 #include "tests/plots/example_traces.h"
 #include "tests/plots/xml.h"
 

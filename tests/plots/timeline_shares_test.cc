@@ -1,5 +1,3 @@
-#include "plots/timeline_shares.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -7,6 +5,7 @@
 #include <random>
 #include <sstream>
 
+#include "plots/timeline/shares.h"
 #include "tests/plots/xml.h"
 
 namespace pfeife {

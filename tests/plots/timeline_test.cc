@@ -1,4 +1,4 @@
-#include "plots/timeline.h"
+#include "plots/timeline/timeline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <map>
 #include <random>
 
-#include "plots/theme.h"
-#include "plots/timeline_boxes.h"
-#include "plots/timeline_memory.h"
-#include "plots/timeline_rows.h"
+#include "plots/figure/theme.h"
+#include "plots/timeline/boxes.h"
+#include "plots/timeline/memory.h"
+#include "plots/timeline/rows.h"
 #include "tests/plots/example_traces.h"
 #include "tests/plots/xml.h"
 

@@ -1,0 +1,79 @@
+#include "plots/figure/axis.h"
+
+#include <algorithm>
+
+#include "plots/figure/svg.h"
+
+namespace pfeife::plots {
+namespace {
+
+struct Unit {
+  const char* name;
+  std::int64_t size;
+};
+constexpr Unit kTimeUnits[] = {{"s", 1'000'000'000}, {"ms", 1'000'000}, {"µs", 1'000}, {"ns", 1}};
+constexpr Unit kByteUnits[] = {
+    {"TiB", std::int64_t{1} << 40}, {"GiB", kGiB.value}, {"MiB", kMiB.value}, {"KiB", kKiB.value}};
+
+/// Four digits, and no more than three after the point.
+std::string four_digits(double value) {
+  const double size = value < 0 ? -value : value;
+  return fixed(value, size < 9.9995 ? 3 : size < 99.995 ? 2 : size < 999.95 ? 1 : 0);
+}
+
+}  // namespace
+
+TimeAxis time_axis(Nanoseconds longest, std::size_t most) {
+  const std::int64_t end = std::max<std::int64_t>(1, longest.count());
+  const auto gaps = static_cast<std::int64_t>(std::max<std::size_t>(2, most)) - 1;
+  std::int64_t power = 1, step = 0;
+  while (step == 0) {
+    for (const std::int64_t digit : {1, 2, 5})
+      if (step == 0 && end / (digit * power) <= gaps) step = digit * power;
+    power *= 10;
+  }
+  TimeAxis axis;
+  for (const Unit& unit : kTimeUnits)
+    if (axis.unit.empty() && (end >= unit.size || unit.size == 1)) {
+      axis.unit = unit.name;
+      axis.unit_size = Nanoseconds{unit.size};
+    }
+  for (std::int64_t t = 0; t <= end; t += step) axis.ticks.emplace_back(t);
+  return axis;
+}
+
+std::string exact(Nanoseconds time, const TimeAxis& axis) {
+  const std::int64_t unit = axis.unit_size.count(), ns = time.count(), size = ns < 0 ? -ns : ns;
+  std::string text = (ns < 0 ? "-" : "") + std::to_string(size / unit);
+  std::string rest = std::to_string(unit + size % unit).substr(1);  // with leading zeros
+  while (!rest.empty() && rest.back() == '0') rest.pop_back();
+  return rest.empty() ? text : text + "." + rest;
+}
+
+std::string rounded(Nanoseconds time) {
+  const std::int64_t size = time.count() < 0 ? -time.count() : time.count();
+  for (const Unit& unit : kTimeUnits)
+    if (size >= unit.size && unit.size > 1)
+      return four_digits(static_cast<double>(time.count()) / static_cast<double>(unit.size)) + " " +
+             unit.name;
+  return std::to_string(time.count()) + " ns";
+}
+
+std::string exact_ms(Nanoseconds time) {
+  const std::int64_t ns = time.count(), size = ns < 0 ? -ns : ns, unit = 1'000'000;
+  return (ns < 0 ? "-" : "") + std::to_string(size / unit) + "." +
+         std::to_string(unit + size % unit).substr(1);
+}
+
+std::string percent(double fraction) { return fixed(fraction * 100, 1) + " %"; }
+
+std::string rounded(Bytes bytes) {
+  const std::int64_t size = bytes.value < 0 ? -bytes.value : bytes.value;
+  for (const Unit& unit : kByteUnits)
+    if (size >= unit.size)
+      return four_digits(static_cast<double>(bytes.value) / static_cast<double>(unit.size)) + " " +
+             unit.name;
+  return std::to_string(bytes.value) + " B";
+}
+
+}  // namespace pfeife::plots

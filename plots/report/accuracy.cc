@@ -1,0 +1,105 @@
+#include "plots/report/accuracy.h"
+
+#include <algorithm>
+
+#include "plots/figure/axis.h"
+#include "plots/figure/html.h"
+#include "plots/figure/svg.h"
+
+namespace pfeife::plots {
+namespace {
+
+bool was_measured(const PlanRecord& plan) {
+  return plan.row.measure && plan.measured && plan.measured->failure.empty();
+}
+
+HtmlCell time_cell(const std::optional<Nanoseconds>& time) {
+  if (!time) return {};
+  return {exact_ms(*time), std::to_string(time->count()), "", ""};
+}
+
+/// predicted / measured - 1, with its sign.
+HtmlCell error_cell(double predicted, double measured) {
+  const double error = relative_error(predicted, measured);
+  return {(error < 0 ? "" : "+") + percent(error), fixed(error, 9), "", ""};
+}
+
+HtmlCell error_cell(const std::optional<Nanoseconds>& predicted, Nanoseconds measured) {
+  return predicted ? error_cell(milliseconds(*predicted), milliseconds(measured)) : HtmlCell{};
+}
+
+HtmlCell bytes_cell(Bytes bytes) {
+  return {escape(rounded(bytes)), std::to_string(bytes.value), "",
+          std::to_string(bytes.value) + " bytes"};
+}
+
+HtmlRow row_of(const PlanRecord& plan, std::size_t ranks) {
+  HtmlRow row;
+  row.cells = {
+      {escape(plan.row.plan), "", "", ""},
+      time_cell(plan.row.estimate),
+      time_cell(plan.row.simulate),
+      time_cell(plan.row.measure),
+      time_cell(plan.measured->p5),
+      time_cell(plan.measured->p95),
+      {fixed(plan.measured->others, 1), fixed(plan.measured->others, 9), "",
+       "processors that other programs kept busy meanwhile: above 0.2, the errors are theirs"},
+      error_cell(plan.row.estimate, *plan.row.measure),
+      error_cell(plan.row.simulate, *plan.row.measure)};
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const std::vector<Bytes>& measured = plan.measured->peak_memory;
+    const bool known = r < measured.size() && r < plan.peak_memory.size();
+    row.cells.push_back(known ? bytes_cell(plan.peak_memory[r]) : HtmlCell{});
+    row.cells.push_back(known ? bytes_cell(measured[r]) : HtmlCell{});
+    row.cells.push_back(known ? error_cell(static_cast<double>(plan.peak_memory[r].value),
+                                           static_cast<double>(measured[r].value))
+                              : HtmlCell{});
+  }
+  return row;
+}
+
+}  // namespace
+
+std::string accuracy_table(const CaseRecord& report_case) {
+  std::size_t ranks = 0;
+  std::vector<const PlanRecord*> plans;
+  for (const PlanRecord& plan : report_case.plans)
+    if (was_measured(plan)) {
+      plans.push_back(&plan);
+      ranks = std::max(ranks, plan.measured->peak_memory.size());
+    }
+  if (plans.empty()) return "";
+  std::vector<HtmlColumn> columns{{"Plan"},
+                                  {"Estimated, ms", true},
+                                  {"Simulated, ms", true},
+                                  {"Measured, ms", true},
+                                  {"p5, ms", true},
+                                  {"p95, ms", true},
+                                  {"Other programs, processors", true},
+                                  {"Error of the estimate", true},
+                                  {"Error of the simulation", true}};
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const std::string rank = "Rank " + std::to_string(r) + " peak, ";
+    for (const char* what : {"predicted", "measured", "error"})
+      columns.push_back({rank + what, true});
+  }
+  std::vector<HtmlRow> rows;
+  for (const PlanRecord* plan : plans) rows.push_back(row_of(*plan, ranks));
+  return table(columns, rows);
+}
+
+std::string furthest_table(const PlanRecord& plan) {
+  if (!was_measured(plan) || plan.measured->furthest.empty()) return "";
+  std::vector<HtmlRow> rows;
+  for (const ActionError& error : plan.measured->furthest)
+    rows.push_back({{{std::to_string(error.rank.value), "", "", ""},
+                     {escape(error.action), "", "", ""},
+                     time_cell(error.predicted),
+                     time_cell(error.measured),
+                     error_cell(error.predicted, error.measured)}});
+  return table(
+      {{"Rank"}, {"Action"}, {"Predicted, ms", true}, {"Measured, ms", true}, {"Error", true}},
+      rows);
+}
+
+}  // namespace pfeife::plots

@@ -1,0 +1,16 @@
+// What was predicted against what was measured.
+#pragma once
+
+#include <string>
+
+#include "plots/report/report.h"
+
+namespace pfeife::plots {
+
+/// A row a measured plan: step times, errors, peak memory of each rank predicted and measured. ""
+/// if no plan of the case was measured.
+std::string accuracy_table(const CaseRecord& report_case);
+/// The actions whose duration was furthest from the prediction. "" if the plan was not measured.
+std::string furthest_table(const PlanRecord& plan);
+
+}  // namespace pfeife::plots

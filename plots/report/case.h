@@ -1,0 +1,19 @@
+// The part of the report about one case: charts, tables, and a fold for each plan with its
+// drawings.
+#pragma once
+
+#include <string>
+
+#include "plots/report/report.h"
+
+namespace pfeife::plots {
+
+/// A fold with the anchor `case-NUMBER`; open for the reader if `open`. `timelines`: [plan] SVG, ""
+/// or absent = none.
+std::string case_section(const CaseRecord& report_case, const std::vector<std::string>& timelines,
+                         std::size_t number, bool open);
+
+/// A list of notes, "" without any.
+std::string note_list(const std::vector<std::string>& notes);
+
+}  // namespace pfeife::plots

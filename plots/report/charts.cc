@@ -1,0 +1,258 @@
+#include "plots/report/charts.h"
+
+#include <algorithm>
+
+#include "plots/figure/axis.h"
+#include "plots/figure/svg.h"
+
+namespace pfeife::plots {
+namespace {
+
+constexpr double kWidth = 560, kWideWidth = 1100, kLabels = 150, kFigures = 84, kBar = 18,
+                 kRowHeight = 26, kFoot = 24;
+constexpr Color kOther{0xb9, 0xc3, 0xce};  ///< bars of the plans that are not best
+
+/// Horizontal bars from 0 on, a row a plan.
+struct Bars {
+  double left = kLabels, right = 0, bottom = 0;
+  TimeAxis axis;
+  double pixels_per_ns = 0;
+
+  double x(Nanoseconds time) const {
+    return left + static_cast<double>(time.count()) * pixels_per_ns;
+  }
+  double top(std::size_t row) const { return 4 + kRowHeight * static_cast<double>(row); }
+};
+
+Bars bars_for(double width, std::size_t rows, Nanoseconds longest) {
+  Bars bars;
+  bars.right = width - kFigures;
+  bars.bottom = bars.top(rows);
+  bars.axis = time_axis(longest, static_cast<std::size_t>((bars.right - bars.left) / 60));
+  bars.pixels_per_ns =
+      (bars.right - bars.left) / static_cast<double>(std::max(longest, Nanoseconds{1}).count());
+  return bars;
+}
+
+void draw_axis(Svg& svg, const Bars& bars) {
+  for (const Nanoseconds tick : bars.axis.ticks) {
+    svg.line(bars.x(tick), 0, bars.x(tick), bars.bottom, kRule, " stroke-width=\"0.6\"");
+    svg.text(bars.x(tick), bars.bottom + 14, exact(tick, bars.axis),
+             {.size = 10, .anchor = Anchor::Middle, .color = kMuted});
+  }
+  svg.text(bars.right + 12, bars.bottom + 14, bars.axis.unit, {.size = 10, .color = kMuted});
+}
+
+void draw_label(Svg& svg, const Bars& bars, std::size_t row, const std::string& text, bool bold) {
+  svg.text(bars.left - 8, bars.top(row) + kBar / 2 + 4, shortened(text, 11.5, bars.left - 14),
+           {.size = 11.5, .anchor = Anchor::End, .bold = bold});
+}
+
+/// Estimate, 95th percentile and bound, over the bar of the row.
+void draw_marks(Svg& svg, const Bars& bars, std::size_t row, const ResultRow& result) {
+  const double top = bars.top(row), middle = top + kBar / 2;
+  if (result.simulate_p95 && result.simulate) {
+    const double from = bars.x(*result.simulate), to = bars.x(*result.simulate_p95);
+    svg.line(from, middle, to, middle, kInk);
+    svg.line(to, middle - 4, to, middle + 4, kInk);
+  }
+  if (result.estimate) {
+    const double x = bars.x(*result.estimate);
+    svg.line(x, top + 1, x, top + kBar - 1, kInk, " stroke-width=\"2\"");
+  }
+  if (result.lower_bound) {
+    const double x = bars.x(*result.lower_bound);
+    svg.line(x, top - 3, x, top + kBar + 3, kAlarm,
+             " stroke-width=\"1.5\" stroke-dasharray=\"3 2\"");
+  }
+}
+
+void draw_step(Svg& svg, const Bars& bars, std::size_t row, const PlanRecord& plan,
+               TraceSource engine, bool best) {
+  const auto time = shown_time(plan.row, engine);
+  draw_label(svg, bars, row, plan.row.plan, best);
+  const double baseline = bars.top(row) + kBar / 2 + 4;
+  if (!time) {
+    svg.text(bars.left + 4, baseline, shortened(plan.reason, 10.5, bars.right - bars.left),
+             {.size = 10.5, .color = kMuted});
+    return;
+  }
+  const Color color = best ? fill(Paint::Forward) : plan.row.feasible ? kOther : kIdle;
+  svg.rect(bars.left, bars.top(row), bars.x(*time) - bars.left, kBar, color,
+           plan.row.feasible ? "" : " stroke=\"" + hex(kAlarm) + "\" stroke-dasharray=\"3 2\"");
+  if (!plan.row.feasible)
+    svg.text(bars.left + 5, baseline, "does not fit", {.size = 10, .color = kAlarm});
+  draw_marks(svg, bars, row, plan.row);
+  svg.text(kWidth - 4, baseline, rounded(*time), {.size = 11, .anchor = Anchor::End, .bold = best});
+}
+
+/// One stacked bar.
+void draw_causes(Svg& svg, const Bars& bars, std::size_t row, const Attribution& whole) {
+  const double top = bars.top(row), total = static_cast<double>(whole.total().count());
+  Nanoseconds done{0};
+  for (const Cause& cause : causes(whole)) {
+    const double left = bars.x(done), right = bars.x(done + cause.time);
+    done += cause.time;
+    if (cause.time <= Nanoseconds{0}) continue;
+    svg.open_group(" class=\"cause\"");
+    svg.raw("<title>" + escape(cause.name + ", " + exact_ms(cause.time)) + " ms</title>\n");
+    svg.rect(left, top, right - left, kBar, cause.fill);
+    const std::string share = percent(static_cast<double>(cause.time.count()) / total);
+    if (text_width(share, 10) + 6 <= right - left)
+      svg.text((left + right) / 2, top + kBar / 2 + 3.6, share,
+               {.size = 10, .anchor = Anchor::Middle});
+    svg.close_group();
+  }
+}
+
+/// The stages of a rank, one after the other: forward, then backward; the fainter the later.
+void draw_stages(Svg& svg, const Bars& bars, std::size_t row,
+                 const std::vector<std::pair<std::size_t, StageCompute>>& stages) {
+  Nanoseconds done{0};
+  for (std::size_t k = 0; k < stages.size(); ++k) {
+    const auto& [number, stage] = stages[k];
+    svg.open_group(" class=\"stage\"");
+    svg.raw("<title>" +
+            escape("stage " + std::to_string(number) + ", forward " + exact_ms(stage.forward) +
+                   " ms, backward " + exact_ms(stage.backward) + " ms") +
+            "</title>\n");
+    for (const auto& [time, paint] :
+         {std::pair{stage.forward, Paint::Forward}, {stage.backward, Paint::Backward}}) {
+      svg.rect(bars.x(done), bars.top(row), bars.x(done + time) - bars.x(done), kBar,
+               fill(paint, k, stages.size()),
+               " stroke=\"" + hex(kPaper) + "\" stroke-width=\"0.5\"");
+      done += time;
+    }
+    svg.close_group();
+  }
+}
+
+/// A box and a name, and the next to the right; returns where that begins.
+double draw_entry(Svg& svg, double x, double baseline, Color fill, const std::string& name) {
+  svg.rect(x, baseline - 9, 14, 11, fill);
+  svg.text(x + 19, baseline, name, {.size = 10.5});
+  return x + 19 + text_width(name, 10.5) + 8;
+}
+
+void draw_cause_legend(Svg& svg, double baseline) {
+  double x = kLabels;
+  for (const Cause& cause : causes(Attribution{}))
+    x = draw_entry(svg, x, baseline, cause.fill, cause.name);
+}
+
+}  // namespace
+
+TraceSource compared_engine(const CaseRecord& report_case) {
+  const auto fits = [](const PlanRecord& plan) { return plan.row.feasible; };
+  const bool any_fits = std::ranges::any_of(report_case.plans, fits);
+  bool any = false, measured = true, simulated = true;
+  for (const PlanRecord& plan : report_case.plans) {
+    if (!shown_time(plan.row, TraceSource::Estimated) || (any_fits && !fits(plan))) continue;
+    any = true;
+    measured = measured && plan.row.measure;
+    simulated = simulated && plan.row.simulate;
+  }
+  if (any && measured) return TraceSource::Measured;
+  return any && simulated ? TraceSource::Simulated : TraceSource::Estimated;
+}
+
+std::optional<Nanoseconds> shown_time(const ResultRow& row, TraceSource engine) {
+  if (engine == TraceSource::Measured && row.measure) return row.measure;
+  if (engine == TraceSource::Estimated && row.estimate) return row.estimate;
+  if (row.simulate) return row.simulate;
+  return row.estimate ? row.estimate : row.measure;
+}
+
+std::string step_time_chart(const CaseRecord& report_case) {
+  const TraceSource engine = compared_engine(report_case);
+  Nanoseconds longest{0};
+  for (const PlanRecord& plan : report_case.plans)
+    for (const auto& time :
+         {shown_time(plan.row, engine), plan.row.estimate, plan.row.simulate_p95})
+      if (time) longest = std::max(longest, *time);
+  if (longest == Nanoseconds{0}) return "";
+  const Bars bars = bars_for(kWidth, report_case.plans.size(), longest);
+  Svg svg;
+  draw_axis(svg, bars);
+  const auto best = best_plan(report_case);
+  for (std::size_t i = 0; i < report_case.plans.size(); ++i)
+    draw_step(svg, bars, i, report_case.plans[i], engine, best == i);
+  return inline_svg(svg.document(kWidth, bars.bottom + kFoot, "step time, " + report_case.name));
+}
+
+std::string stage_chart(const PlanRecord& plan) {
+  std::vector<std::vector<std::pair<std::size_t, StageCompute>>> ranks;
+  std::vector<Nanoseconds> load;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const StageCompute& stage = plan.stages[s];
+    ranks.resize(std::max(ranks.size(), stage.rank.index() + 1));
+    load.resize(ranks.size());
+    ranks[stage.rank.index()].emplace_back(s, stage);
+    load[stage.rank.index()] += stage.forward + stage.backward;
+  }
+  if (ranks.empty()) return "";
+  Nanoseconds total{0};
+  for (const Nanoseconds time : load) total += time;
+  const Nanoseconds mean = total / static_cast<std::int64_t>(load.size());
+  const Bars bars = bars_for(kWideWidth, ranks.size(), std::ranges::max(load));
+  Svg svg;
+  draw_axis(svg, bars);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    draw_label(svg, bars, r, "rank " + std::to_string(r), false);
+    draw_stages(svg, bars, r, ranks[r]);
+    svg.text(kWideWidth - 4, bars.top(r) + kBar / 2 + 4, rounded(load[r]), {.anchor = Anchor::End});
+  }
+  svg.line(bars.x(mean), 0, bars.x(mean), bars.bottom, kInk,
+           " stroke-width=\"1.5\" stroke-dasharray=\"4 3\"");
+  const double baseline = bars.bottom + 34;
+  double x = draw_entry(svg, kLabels, baseline, fill(Paint::Forward), "forward");
+  x = draw_entry(svg, x, baseline, fill(Paint::Backward), "backward");
+  if (plan.stages.size() > ranks.size())
+    svg.text(x, baseline, "paler = later stage of the rank", {.size = 10.5});
+  return inline_svg(svg.document(kWideWidth, baseline + 10, "work of each rank, " + plan.row.plan));
+}
+
+std::string step_time_legend() {
+  Svg svg;
+  double x = 0;
+  const auto entry = [&](const std::string& text) {
+    svg.text(x + 22, 13, text, {.size = 11});
+    x += 22 + text_width(text, 11) + 16;
+  };
+  svg.rect(x, 3, 16, 12, fill(Paint::Forward));
+  entry("best plan");
+  svg.rect(x, 3, 16, 12, kOther);
+  entry("other plans");
+  svg.line(x + 8, 2, x + 8, 16, kInk, " stroke-width=\"2\"");
+  entry("estimated");
+  svg.line(x, 9, x + 14, 9, kInk).line(x + 14, 5, x + 14, 13, kInk);
+  entry("up to the 95th percentile");
+  svg.line(x + 8, 1, x + 8, 17, kAlarm, " stroke-width=\"1.5\" stroke-dasharray=\"3 2\"");
+  entry("lower bound");
+  return inline_svg(svg.document(x, 20, "legend"));
+}
+
+std::string attribution_chart(const CaseRecord& report_case) {
+  std::vector<const PlanRecord*> plans;
+  Nanoseconds longest{0};
+  for (const PlanRecord& plan : report_case.plans) {
+    if (plan.critical_rank.index() >= plan.attribution.size()) continue;
+    plans.push_back(&plan);
+    longest = std::max(longest, plan.attribution[plan.critical_rank.index()].total());
+  }
+  if (plans.empty()) return "";
+  const Bars bars = bars_for(kWideWidth, plans.size(), longest);
+  Svg svg;
+  draw_axis(svg, bars);
+  for (std::size_t row = 0; row < plans.size(); ++row) {
+    const Attribution& whole = plans[row]->attribution[plans[row]->critical_rank.index()];
+    draw_label(svg, bars, row, plans[row]->row.plan, false);
+    draw_causes(svg, bars, row, whole);
+    svg.text(kWideWidth - 4, bars.top(row) + kBar / 2 + 4, rounded(whole.total()),
+             {.anchor = Anchor::End});
+  }
+  draw_cause_legend(svg, bars.bottom + 36);
+  return inline_svg(svg.document(kWideWidth, bars.bottom + 48, "attribution, " + report_case.name));
+}
+
+}  // namespace pfeife::plots

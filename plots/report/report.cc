@@ -1,0 +1,187 @@
+#include "plots/report/report.h"
+
+#include "plots/figure/html.h"
+#include "plots/figure/svg.h"
+#include "plots/report/case.h"
+#include "plots/report/charts.h"
+#include "plots/report/links.h"
+#include "plots/report/style.h"
+#include "plots/report/tables.h"
+
+namespace pfeife {
+namespace {
+
+using namespace plots;
+
+/// Which figures occur: only those are explained.
+struct Present {
+  bool simulated = false, jitter = false, measured = false, bound = false;
+};
+
+Present present_in(const ReportInput& input) {
+  Present present;
+  for (const CaseRecord& report_case : input.cases)
+    for (const PlanRecord& plan : report_case.plans) {
+      present.simulated |= plan.row.simulate.has_value();
+      present.jitter |= plan.row.simulate_p95 || plan.row.estimate_p95;
+      present.measured |= plan.row.measure.has_value();
+      present.bound |= plan.row.lower_bound.has_value();
+    }
+  return present;
+}
+
+std::string term(const char* name, const char* text) {
+  return element("dt", escape(name)) + element("dd", escape(text));
+}
+
+/// How each figure was obtained.
+std::string definitions(const Present& present) {
+  std::string out = term("Step time",
+                         "From the start of the first action to the end of the last: all "
+                         "microbatches forward and backward, gradient "
+                         "reductions and the optimizer step.") +
+                    term("Estimated",
+                         "Calculated, not run: the longest path through everything that waits for "
+                         "something else. A transfer takes latency "
+                         "plus bytes over bandwidth however many there are at once, and starts as "
+                         "soon as its value is there; "
+                         "starting an action costs nothing.");
+  if (present.simulated)
+    out += term("Simulated",
+                "Calculated by discrete events on a model of the cluster: transfers wait their "
+                "turn and share the links "
+                "they cross, and starting an action costs time, as the configuration below says.");
+  if (present.jitter)
+    out +=
+        term("p5, median, p95",
+             "Percentiles of the step over repetitions in which the durations vary by chance; the "
+             "same variation for estimate and simulation.");
+  if (present.measured)
+    out +=
+        term("Measured",
+             "Run on devices and timed there, the median of the steps that count; with the peaks "
+             "of memory beside it the only figure here that is an observation.") +
+        term("Error", "Predicted over measured, less one.");
+  out += term("Samples/s",
+              "Microbatches times microbatch size over the step time, measured if there is one, "
+              "else simulated, else estimated.") +
+         term("Bubble",
+              "The share of all ranks' step in which they run neither forward nor backward.") +
+         term("Peak memory",
+              "Calculated from the order of actions alone: parameters, gradients and optimizer "
+              "state throughout, what is saved for "
+              "the backward pass as long as it is needed, buffers of transfers, temporaries. A "
+              "plan fits if no rank "
+              "exceeds its device's memory less the reserve.");
+  if (present.bound)
+    out += term(
+        "Lower bound, gap",
+        "No plan of the class named with the case has a smaller estimated step; the gap is the "
+        "plan's step over the bound, "
+        "less one. It says how good the search was, not how good the model of the hardware is.");
+  out += term("Where time goes",
+              "The critical rank is the one that ends last. Each nanosecond of its step has one "
+              "cause, so the parts add up to the step: "
+              "computing; waiting for another rank's computation; for a transfer under way; for a "
+              "transfer that waits its turn "
+              "in a queue; launching; reductions; the optimizer.") +
+         term("Best",
+              "The fastest plan that fits, by measured time if all plans that fit have one, else "
+              "by simulated, else by estimated time.");
+  return element("dl", out, " class=\"terms\"");
+}
+
+std::string fact_list(const ReportInput& input) {
+  std::string facts;
+  for (const auto& [name, value] : input.facts)
+    facts += element("dt", escape(name)) + element("dd", escape(value));
+  return facts.empty() ? "" : element("dl", facts);
+}
+
+std::string section(const char* id, const char* title, const std::string& content) {
+  return element("section",
+                 element("h2", escape(title), " id=\"" + std::string(id) + "\"") + content);
+}
+
+std::string step_time_section(const ReportInput& input) {
+  std::string cards;
+  for (const CaseRecord& report_case : input.cases) {
+    const std::string chart = step_time_chart(report_case);
+    if (chart.empty()) continue;
+    const std::string what = report_case.name + ", " + to_string(compared_engine(report_case));
+    cards += element("figure", element("figcaption", escape(what)) + chart);
+  }
+  if (cards.empty()) return "";
+  return section("times", "Step time by plan",
+                 step_time_legend() + element("div", cards, " class=\"cards\""));
+}
+
+/// One table a cluster; nothing for single devices.
+std::string links_section(const ReportInput& input) {
+  std::string tables;
+  for (const auto& [name, cluster] : input.clusters) {
+    const std::string links = links_table(cluster);
+    if (!links.empty()) tables += element("h3", escape(name)) + links;
+  }
+  if (tables.empty()) return "";
+  return section("links", "Links between devices",
+                 element("p",
+                         "Bandwidth of large messages and latency of one transfer alone on its "
+                         "path, as the estimate takes them. Rank r runs on device r unless "
+                         "plan.devices says otherwise.",
+                         " class=\"muted\"") +
+                     tables);
+}
+
+std::string body(const ReportInput& input) {
+  std::string out = element("header", element("h1", escape(input.title)) + fact_list(input));
+  out += element("nav",
+                 "<a href=\"#best\">Best plans</a><a href=\"#times\">Step times</a>"
+                 "<a href=\"#results\">All results</a><a href=\"#cases\">Cases and timelines</a>"
+                 "<a href=\"#links\">Links</a><a href=\"#how\">How the figures were obtained</a><a "
+                 "href=\"#config\">Configuration</a>");
+  out += note_list(input.notes);
+  out += section("best", "Best plan of each case", summary_table(input));
+  out += step_time_section(input);
+  out += section("results", "All results",
+                 element("p", "★ marks the best plan of a case. Click a heading to sort.",
+                         " class=\"muted\"") +
+                     results_table(input));
+  std::string cases;
+  for (std::size_t i = 0; i < input.cases.size(); ++i)
+    cases += case_section(
+        input.cases[i],
+        i < input.timelines.size() ? input.timelines[i] : std::vector<std::string>{}, i, i == 0);
+  out += section("cases", "Cases and timelines", cases);
+  out += links_section(input);
+  out += section("how", "How the figures were obtained", definitions(present_in(input)));
+  out += section("config", "Configuration, resolved", element("pre", escape(input.config)));
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::size_t> best_plan(const CaseRecord& report_case) {
+  const TraceSource engine = compared_engine(report_case);
+  std::optional<std::size_t> best;
+  std::optional<Nanoseconds> fastest;
+  for (std::size_t i = 0; i < report_case.plans.size(); ++i) {
+    const auto time = shown_time(report_case.plans[i].row, engine);
+    if (!report_case.plans[i].row.feasible || !time || (fastest && *time >= *fastest)) continue;
+    best = i;
+    fastest = time;
+  }
+  return best;
+}
+
+std::string report_html(const ReportInput& input) {
+  std::string head =
+      "<meta charset=\"utf-8\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n";
+  head += element("title", escape(input.title));
+  head += element("style", report_style());
+  return "<!doctype html>\n<html lang=\"en\">\n" + element("head", head) +
+         element("body", body(input) + element("script", report_script())) + "</html>\n";
+}
+
+}  // namespace pfeife

@@ -1,0 +1,109 @@
+#include "plots/report/style.h"
+
+#include "plots/figure/theme.h"
+
+namespace pfeife::plots {
+
+std::string report_style() {
+  const std::string ink = hex(kInk), muted = hex(kMuted), rule = hex(kRule), idle = hex(kIdle);
+  const std::string best = hex(mix(fill(Paint::Forward), kPaper, 0.75));
+  return "body{font:15px/1.5 " + std::string(kFonts) + ";color:" + ink +
+         ";background:" + hex(kPaper) +
+         ";max-width:1330px;margin:0 auto;padding:24px 28px 60px}\n"
+         "h1{font-size:26px;line-height:1.25;margin:0 0 4px}\n"
+         "h2{font-size:19px;margin:40px 0 10px;padding-top:10px;border-top:1px solid " +
+         rule +
+         "}\n"
+         "h3{font-size:15px;margin:22px 0 6px}\n"
+         "p{margin:6px 0;max-width:75ch}\n"
+         "a{color:inherit}\n"
+         "nav a{margin-right:18px}\n"
+         "nav{margin:12px 0}\n"
+         "dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 18px;margin:10px 0}\n"
+         "dt{color:" +
+         muted +
+         "}\n"
+         "dd{margin:0;overflow-wrap:anywhere}\n"
+         "dl.terms{grid-template-columns:minmax(130px,max-content) minmax(0,85ch);gap:7px 18px}\n"
+         "dl.terms dt{color:inherit;font-weight:bold}\n"
+         ".muted{color:" +
+         muted +
+         "}\n"
+         ".alarm{color:" +
+         hex(kAlarm) +
+         ";font-weight:bold}\n"
+         ".notes{border-left:4px solid " +
+         hex(fill(Paint::Backward)) +
+         ";padding:2px 14px;margin-top:14px;margin-bottom:14px}\n"
+         ".notes ul{margin:4px 0;padding-left:18px}\n"
+         ".wide{overflow-x:auto;margin-top:8px;margin-bottom:8px}\n"
+         "table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}\n"
+         "th,td{padding:4px 7px;text-align:left;border-bottom:1px solid " +
+         rule +
+         ";white-space:nowrap}\n"
+         "th{white-space:normal;vertical-align:bottom;border-bottom:2px solid " +
+         muted +
+         "}\n"
+         "th.number,td.number{text-align:right}\n"
+         "th button{all:unset;cursor:pointer;font-weight:bold}\n"
+         "th button:hover,th button:focus-visible{text-decoration:underline}\n"
+         "th[aria-sort=ascending] button::after{content:' ▲';font-size:9px}\n"
+         "th[aria-sort=descending] button::after{content:' ▼';font-size:9px}\n"
+         "tr.best td{background:" +
+         best +
+         "}\n"
+         "figure{margin:0}\n"
+         "details{border:1px solid " +
+         rule +
+         ";border-radius:4px;margin:10px 0}\n"
+         "details>*{margin-left:14px;margin-right:14px}\n"
+         "details>summary{margin:0;padding:8px 14px;cursor:pointer;background:" +
+         idle +
+         "}\n"
+         "details details>summary{background:none}\n"
+         "summary b{margin-right:10px}\n"
+         ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(540px,1fr));"
+         "gap:18px 24px}\n"
+         "figcaption{font-weight:bold;font-size:13.5px;margin-bottom:2px}\n"
+         "svg{max-width:100%;height:auto;display:block}\n"
+         "pre{background:" +
+         idle +
+         ";padding:12px 14px;overflow-x:auto;font-size:12.5px;line-height:1.4}\n"
+         "@media print{body{max-width:none;padding:0;font-size:11px}nav{display:none}"
+         "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}"
+         "table{font-size:8.5px}th,td{padding:2px 5px;white-space:normal}"
+         ".wide,pre{overflow:visible}pre{white-space:pre-wrap}"
+         "figure,tr{break-inside:avoid}@page{size:landscape;margin:12mm}}\n";
+}
+
+std::string report_script() {
+  return R"js(
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0];
+  table.querySelectorAll("th").forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const up = head.getAttribute("aria-sort") !== "ascending";
+      table.querySelectorAll("th").forEach(other => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const key = row => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
+      const compare = (a, b) => {
+        const x = key(a), y = key(b);
+        if (x === "" || y === "") return (x === "") - (y === "");  // nothing comes last, both ways
+        const order = isNaN(x) || isNaN(y) ? x.localeCompare(y, undefined, {numeric: true}) : x - y;
+        return up ? order : -order;
+      };
+      body.append(...[...body.rows].sort(compare));
+    });
+  });
+}
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details")) part.open = true;
+});
+)js";
+}
+
+}  // namespace pfeife::plots

@@ -1,0 +1,67 @@
+// Where everything in a timeline is: pure geometry, nothing is written here.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "planner/ir/trace_lanes.h"
+#include "plots/figure/axis.h"
+#include "plots/timeline/timeline.h"
+
+namespace pfeife::plots {
+
+/// From time to pixels. Positions are rounded to hundredths once, so that boxes that touch in time
+/// touch on paper and never overlap.
+struct TimeScale {
+  Nanoseconds origin{0};
+  double left = 0;
+  double pixels_per_ns = 0;
+
+  std::int64_t hundredths_at(Nanoseconds time) const;
+  double x(Nanoseconds time) const { return static_cast<double>(hundredths_at(time)) / 100; }
+};
+
+/// The vertical extent of one rank's row.
+struct Row {
+  double compute_top = 0, compute_height = 0;              ///< height of one lane
+  double communication_top = 0, communication_height = 0;  ///< height of one lane
+  double bottom = 0;
+
+  double top(const LaneItem& item, bool communication) const;
+};
+
+/// One trace in the picture.
+struct Panel {
+  const Trace* trace = nullptr;
+  std::string name;
+  std::vector<RankLanes> lanes;              ///< [rank]
+  std::vector<std::vector<StageId>> stages;  ///< [rank] sorted
+  std::vector<Row> rows;                     ///< [rank]
+  std::vector<double> memory_tops;           ///< [rank]; empty = no memory is drawn
+  double memory_height = 0;                  ///< of one rank's strip
+  double top = 0, rows_bottom = 0, bottom = 0;
+  Nanoseconds end{0};  ///< of the trace, on its own clock
+  TimeScale scale;
+};
+
+struct TimelineLayout {
+  double width = 0, height = 0;
+  double labels_left = 0, plot_left = 0, plot_right = 0;
+  double bubble_right = 0, peak_right = 0;  ///< right edges of the columns at the side
+  double legend_top = 0;
+  std::size_t shades = 1;  ///< largest number of stages on a rank
+  TimeAxis axis;
+  std::vector<Panel> panels;
+};
+
+/// `legend_lines`: lines of text to keep free for the legend.
+TimelineLayout timeline_layout(std::span<const Trace> traces, const TimelineOptions& options,
+                               std::size_t legend_lines);
+
+/// "stage 3", "stages 3, 11".
+std::string stage_list(std::span<const StageId> stages);
+
+constexpr double kStageList = 9;    ///< font size of that list, pixels
+constexpr double kLegendLine = 18;  ///< height of a line of the legend
+
+}  // namespace pfeife::plots
