@@ -11,14 +11,13 @@
 
 #include "experiments/inputs/inputs.h"
 #include "experiments/machine/child.h"
+#include "experiments/machine/terminal.h"
 #include "experiments/measure/measure.h"
 #include "experiments/measure/measured_inputs.h"
 #include "experiments/show/accuracy.h"
-#include "experiments/show/chosen_cases.h"
 #include "experiments/show/fewest_devices.h"
 #include "experiments/show/layer_list.h"
 #include "experiments/show/report.h"
-#include "experiments/show/table.h"
 #include "experiments/sweep/sweep.h"
 #include "planner/cost/linear_order.h"
 #include "planner/io/files/command_line.h"
@@ -26,6 +25,10 @@
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/run_main.h"
 #include "planner/schedules/families.h"
+#include "plots/screen/columns.h"
+#include "plots/screen/grid.h"
+#include "plots/screen/shown_cases.h"
+#include "plots/screen/table.h"
 
 namespace pfeife {
 namespace {
@@ -36,9 +39,16 @@ struct CommandLine {
   std::string config;
   std::vector<std::string> settings;
   SweepOptions sweep;
-  bool list = false, asks_if_it_measures = false;
+  bool list = false, verbose = false, asks_if_it_measures = false;
   std::string layers;  // "table", "csv"; "" = are not asked for
 };
+
+/// "a, b, c".
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
 
 po::options_description described_options() {
   po::options_description options("Options");
@@ -54,6 +64,10 @@ po::options_description described_options() {
       "layers", po::value<std::string>()->implicit_value("table")->value_name("table|csv"),
       "list the layers of the first case's model, between which cuts lie, then stop")(
       "force", "compute cases again that are there already")(
+      "columns", po::value<std::string>()->value_name("A,B,..."),
+      ("columns of the table and of results.tex, of: " + listed(column_names())).c_str())(
+      "verbose",
+      "below the table why each plan is the plan, what its bound covers, less memory, each device")(
       "quiet", "no progress on standard error")("version", "print the version, then stop")(
       "help", "print this, then stop");
   return options;
@@ -86,6 +100,19 @@ std::size_t read_jobs(int jobs) {
   return static_cast<std::size_t>(jobs);
 }
 
+std::vector<std::string> read_columns(const std::string& text) {
+  const std::vector<std::string> known = column_names();
+  std::vector<std::string> columns;
+  for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
+    end = std::min(text.find(',', begin), text.size());
+    columns.push_back(text.substr(begin, end - begin));
+    if (std::ranges::find(known, columns.back()) == known.end())
+      throw ConfigError({"--columns " + text, 0, 0},
+                        "unknown column '" + columns.back() + "'; use " + listed(known));
+  }
+  return columns;
+}
+
 std::string read_layers(const std::string& form) {
   if (form != "table" && form != "csv")
     throw ConfigError({"--layers=" + form, 0, 0}, "expected table or csv");
@@ -111,6 +138,9 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
   if (found.contains("shard")) read_shard(found["shard"].as<std::string>(), line.sweep);
   line.list = found.contains("list");
   if (found.contains("layers")) line.layers = read_layers(found["layers"].as<std::string>());
+  line.verbose = found.contains("verbose");
+  if (found.contains("columns"))
+    line.sweep.columns = read_columns(found["columns"].as<std::string>());
   line.asks_if_it_measures = found.contains("measures");
   line.sweep.force = found.contains("force");
   line.sweep.quiet = found.contains("quiet");
@@ -176,14 +206,10 @@ int exit_code(const SweepResult& result) {
 
 /// The rank of a given plan that lacks most, and how much.
 std::string lack_of(const PlanRecord& plan) {
-  std::size_t worst = 0;
-  const auto lack = [&](std::size_t rank) {
-    return plan.peak_memory[rank] - plan.memory_limit[rank];
-  };
-  for (std::size_t rank = 1; rank < plan.peak_memory.size(); ++rank)
-    if (lack(rank) > lack(worst)) worst = rank;
-  return fmt::format("the plan does not fit: rank {} needs {} and has {}", worst,
-                     to_string(plan.peak_memory[worst]), to_string(plan.memory_limit[worst]));
+  const auto rank = lacks_most(plan);
+  if (!rank) return "the plan does not fit";
+  return fmt::format("the plan does not fit: rank {} needs {} and has {}", *rank,
+                     to_string(plan.peak_memory[*rank]), to_string(plan.memory_limit[*rank]));
 }
 
 /// Why nothing fits, and what would help: of the first case, which says enough.
@@ -195,6 +221,31 @@ std::string reasons(const SweepResult& result) {
   for (const TriedChange& tried : record.tried)
     if (tried.estimate) text += "  would help: " + tried.change + ": " + outcome_text(tried) + "\n";
   return text;
+}
+
+/// The table and what belongs to it, on standard output.
+void print_results(const Experiment& experiment, const SweepResult& result,
+                   const CommandLine& line) {
+  const std::size_t width = output_width();
+  const ShownCases shown =
+      line.verbose ? ShownCases{result.cases, ""} : cases_to_show(result.cases);
+  const ScreenOptions options{.width = width,
+                              .colour = output_has_colours(),
+                              .verbose = line.verbose,
+                              .chosen_only = !shown.summary.empty(),
+                              .columns = line.sweep.columns,
+                              .report = (line.sweep.out / "report.html").string()};
+  std::cout << wrapped(experiment.name + ": " + experiment_summary(experiment, result.cases), width,
+                       "", "  ")
+            << screen_table(shown.cases, options);
+  if (!shown.summary.empty())
+    std::cout << wrapped(
+        shown.summary + "; all are in " + (line.sweep.out / "results.csv").string(), width);
+  if (const std::string accuracy = accuracy_table(shown.cases, width, line.verbose);
+      !accuracy.empty())
+    std::cout << "\n" << accuracy;
+  if (experiment.step_below)
+    std::cout << "\n" << fewest_devices(result.cases, *experiment.step_below, width);
 }
 
 int run(int argc, char** argv) {
@@ -225,16 +276,7 @@ int run(int argc, char** argv) {
   make_measured_inputs(experiment, inputs, line->sweep.force, line->sweep.quiet);
   use_measured_variation(experiment);
   const SweepResult result = sweep(experiment, inputs, line->sweep);
-  const std::vector<CaseRecord> shown = cases_to_show(result.cases);
-  std::cout << experiment.name << ": " << experiment_summary(experiment, result.cases) << "\n\n"
-            << results_table(shown);
-  if (const std::string accuracy = accuracy_table(shown); !accuracy.empty())
-    std::cout << "\n" << accuracy;
-  if (experiment.step_below)
-    std::cout << "\n" << fewest_devices(result.cases, *experiment.step_below);
-  if (shown.size() < result.cases.size())
-    fmt::print("\n{} of {} cases: those with the most samples/s. All are in {}\n", shown.size(),
-               result.cases.size(), (line->sweep.out / "results.csv").string());
+  print_results(experiment, result, *line);
   std::cout.flush();  // a log may take both: what follows does not break into the table
   for (const CaseRecord& record : result.cases)
     for (const std::string& failure : failures(record))

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "experiments/machine/machine.h"
-#include "experiments/show/table.h"
 #include "planner/ir/jitter.h"
+#include "plots/screen/columns.h"
 
 namespace pfeife {
 namespace {

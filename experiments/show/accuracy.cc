@@ -3,53 +3,65 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "experiments/machine/machine.h"
-#include "experiments/show/table.h"
+#include "plots/screen/columns.h"
+#include "plots/screen/grid.h"
+#include "plots/screen/rows.h"
 
 namespace pfeife {
 namespace {
 
 bool was_measured(const PlanRecord& plan) { return plan.row.measure && plan.measured; }
 
-std::string name_of(const PlanRecord& plan, const CaseRecord& record) {
-  return (&plan == &record.plans.front() ? "planned: " : "") + schedule_name(plan.row);
-}
-
 bool is_disturbed(const PlanRecord& plan) { return plan.measured->others >= kTooBusy; }
 
 /// What the mark of a disturbed row means; "" if there is none.
-std::string disturbance(const std::vector<CaseRecord>& cases) {
+std::string disturbance(const std::vector<CaseRecord>& cases, std::size_t width) {
   double most = 0;
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans)
       if (was_measured(plan)) most = std::max(most, plan.measured->others);
   const std::string warning = busy_warning(most);
   if (warning.empty()) return "";
-  return "\n! DISTURBED: " + warning +
-         ", at most; the measured times are too long, and the errors are no errors of\n  the "
-         "prediction. Measure again on an idle machine (--force)\n";
+  return wrapped("! DISTURBED: " + warning +
+                     ", at most; the measured times are too long, and the errors are no errors of "
+                     "the prediction. Measure again on an idle machine (--force)",
+                 width, "", "  ");
 }
 
-std::string signed_percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
+std::string signed_percent(double fraction) { return fmt::format("{:+.1f} %", 100 * fraction); }
 
 std::string error_of(const std::optional<Nanoseconds>& predicted, const PlanRecord& plan) {
-  if (!predicted) return "-";
+  if (!predicted) return "";
   return signed_percent(relative_error(milliseconds(*predicted), milliseconds(*plan.row.measure)));
 }
 
-/// "12.34/12.30 +0.3" of each rank.
-std::string peaks_of(const PlanRecord& plan) {
+double peak_error(const PlanRecord& plan, std::size_t rank) {
+  return relative_error(static_cast<double>(plan.peak_memory.at(rank).value),
+                        static_cast<double>(plan.measured->peak_memory[rank].value));
+}
+
+/// The largest, with its sign.
+std::string worst_peak_error(const PlanRecord& plan) {
+  if (plan.measured->peak_memory.empty()) return "";
+  double worst = 0;
+  for (std::size_t r = 0; r < plan.measured->peak_memory.size(); ++r)
+    if (std::abs(peak_error(plan, r)) > std::abs(worst)) worst = peak_error(plan, r);
+  return signed_percent(worst);
+}
+
+/// "rank 0 12.34 of 12.30 MiB": predicted and counted.
+std::string peaks_of(const PlanRecord& plan, std::size_t width) {
   constexpr double kMiBytes = 1024.0 * 1024;
-  std::string text;
-  for (std::size_t r = 0; r < plan.measured->peak_memory.size(); ++r) {
-    const auto predicted = static_cast<double>(plan.peak_memory.at(r).value),
-               measured = static_cast<double>(plan.measured->peak_memory[r].value);
-    text += fmt::format("  {:>16} {:>6}",
-                        fmt::format("{:.2f}/{:.2f}", predicted / kMiBytes, measured / kMiBytes),
-                        signed_percent(relative_error(predicted, measured)));
-  }
-  return text.empty() ? "  not counted" : text;
+  std::string text = plan_name(plan) + ": peak memory predicted of counted, MiB:";
+  for (std::size_t r = 0; r < plan.measured->peak_memory.size(); ++r)
+    text += fmt::format(" {:.2f}/{:.2f} ({})",
+                        static_cast<double>(plan.peak_memory.at(r).value) / kMiBytes,
+                        static_cast<double>(plan.measured->peak_memory[r].value) / kMiBytes,
+                        signed_percent(peak_error(plan, r)));
+  return plan.measured->peak_memory.empty() ? "" : wrapped(text, width, "  ", "      ");
 }
 
 std::string actions_of(const PlanRecord& plan) {
@@ -57,7 +69,7 @@ std::string actions_of(const PlanRecord& plan) {
       fmt::format("  furthest from their prediction ({}), median of {} steps:\n",
                   plan.row.simulate ? "simulated" : "estimated", plan.measured->steps);
   for (const ActionError& error : plan.measured->furthest)
-    text += fmt::format("    rank {:<3} {:<18} predicted {:>10} ms, measured {:>10} ms, {:>7} %\n",
+    text += fmt::format("    rank {:<3} {:<15} {:>9} ms, measured {:>9} ms, {:>9}\n",
                         error.rank.value, error.action, milliseconds_text(error.predicted),
                         milliseconds_text(error.measured),
                         signed_percent(relative_error(milliseconds(error.predicted),
@@ -67,37 +79,44 @@ std::string actions_of(const PlanRecord& plan) {
 
 }  // namespace
 
-std::string accuracy_table(const std::vector<CaseRecord>& cases) {
-  std::size_t width = 4;
-  bool any = false;
-  for (const CaseRecord& record : cases)
-    for (const PlanRecord& plan : record.plans)
-      if (was_measured(plan)) any = true, width = std::max(width, name_of(plan, record).size());
-  if (!any) return "";
-  std::string text = fmt::format(
-      "accuracy, error = predicted / measured - 1\n\n"
-      "{0:<{1}}    step, ms   step, ms   step, ms      p5 to p95   error, %   error, %  peak "
-      "memory "
-      "of each rank, MiB\n"
-      "{2:<{1}}   estimated  simulated   measured       measured  estimated  simulated  "
-      "predicted/measured, error %\n",
-      "", width + 2, "plan");
-  for (const CaseRecord& record : cases) {
-    text += "\n" + heading(record) + "\n";
-    for (const PlanRecord& plan : record.plans) {
-      if (!was_measured(plan)) continue;
-      text += fmt::format(
-          "{}{:<{}}  {:>10} {:>10} {:>10}  {:>13}  {:>9}  {:>9}{}\n",
-          is_disturbed(plan) ? "! " : "  ", name_of(plan, record), width,
-          milliseconds_text(plan.row.estimate), milliseconds_text(plan.row.simulate),
-          milliseconds_text(plan.row.measure),
-          milliseconds_text(plan.measured->p5) + "-" + milliseconds_text(plan.measured->p95),
-          error_of(plan.row.estimate, plan), error_of(plan.row.simulate, plan), peaks_of(plan));
+std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t width, bool verbose) {
+  std::vector<GridColumn> columns{{"D"},           {"N"},          {"plan", false, 24},
+                                  {"measured ms"}, {"p5 to p95"},  {"estimate"},
+                                  {"simulation"},  {"peak memory"}};
+  const std::vector<Key> keys = keys_of(cases);
+  std::vector<GridRow> rows;
+  std::string details;
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    bool first = true;
+    for (const PlanRecord* plan : plans_in_order(cases[c])) {
+      if (!was_measured(*plan)) continue;
+      rows.push_back(
+          {{{first ? keys[0].values[c] : ""},
+            {first ? keys[1].values[c] : ""},
+            {plan_name(*plan) + (plan == &cases[c].plans.front() ? " *" : "") +
+             (is_disturbed(*plan) ? " !" : "")},
+            {milliseconds_text(plan->row.measure)},
+            {milliseconds_text(plan->measured->p5) + "-" + milliseconds_text(plan->measured->p95)},
+            {error_of(plan->row.estimate, *plan)},
+            {error_of(plan->row.simulate, *plan)},
+            {worst_peak_error(*plan)}}});
+      if (first && verbose) details += "\n" + wrapped(heading(cases[c]), width);
+      if (verbose) details += peaks_of(*plan, width) + actions_of(*plan);
+      first = false;
     }
-    if (!record.plans.empty() && was_measured(record.plans.front()))
-      text += actions_of(record.plans.front());
   }
-  return text + disturbance(cases);
+  if (rows.empty()) return "";
+  const auto is_empty = [&](std::size_t column) {
+    return std::ranges::all_of(rows,
+                               [&](const GridRow& row) { return row.cells[column].text.empty(); });
+  };
+  for (std::size_t c = columns.size(); c-- > 0;) {
+    if (!is_empty(c)) continue;
+    columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(c));
+    for (GridRow& row : rows) row.cells.erase(row.cells.begin() + static_cast<std::ptrdiff_t>(c));
+  }
+  return "errors, predicted / measured - 1\n\n" + grid_text(columns, rows, false) +
+         disturbance(cases, width) + details;
 }
 
 }  // namespace pfeife

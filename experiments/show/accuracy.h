@@ -8,9 +8,11 @@
 
 namespace pfeife {
 
-/// For each case a line a measured plan: step time and peak memory of each rank, estimated,
-/// simulated, measured, and the errors (predicted / measured - 1); then the actions of the planned
-/// one whose duration was furthest from the prediction. "" if nothing was measured. ASCII.
-std::string accuracy_table(const std::vector<CaseRecord>& cases);
+/// A row a measured plan: its measured step, and the errors of estimate, simulation and peak memory
+/// (predicted / measured - 1; of memory that of the rank that is furthest off). `verbose`: the
+/// peaks of each rank and the actions whose duration was furthest from the prediction, too. "" if
+/// nothing was measured. ASCII.
+std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t width = 80,
+                           bool verbose = false);
 
 }  // namespace pfeife

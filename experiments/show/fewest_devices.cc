@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "experiments/show/table.h"
+#include "plots/screen/columns.h"
+#include "plots/screen/grid.h"
 
 namespace pfeife {
 namespace {
@@ -36,9 +37,8 @@ std::string name_of(const Group& group, const std::vector<Group>& groups) {
 }
 
 /// Of the plan of a case that has one that fits.
-std::optional<Nanoseconds> step_of(const ResultRow& row) {
-  if (!row.feasible) return std::nullopt;
-  return row.measure ? row.measure : row.simulate ? row.simulate : row.estimate;
+std::optional<Nanoseconds> step_that_fits(const ResultRow& row) {
+  return row.feasible ? step_of(row) : std::nullopt;
 }
 
 std::string devices_text(std::size_t devices) {
@@ -47,8 +47,8 @@ std::string devices_text(std::size_t devices) {
 
 std::string why_not(const ResultRow& row, Nanoseconds limit) {
   const std::string who = devices_text(row.devices) + ": ";
-  if (!step_of(row)) return who + "no plan fits";
-  const std::string time = milliseconds_text(step_of(row)) + " ms";
+  if (!step_that_fits(row)) return who + "no plan fits";
+  const std::string time = milliseconds_text(step_that_fits(row)) + " ms";
   if (row.lower_bound && *row.lower_bound >= limit)
     return who + time + ", and no plan is below " + milliseconds_text(row.lower_bound) + " ms";
   return who + time + " is the best found; not proven that none is shorter";
@@ -57,19 +57,20 @@ std::string why_not(const ResultRow& row, Nanoseconds limit) {
 std::string line_of(std::vector<const ResultRow*> rows, Nanoseconds limit) {
   std::ranges::sort(rows, {}, &ResultRow::devices);
   const auto found = std::ranges::find_if(
-      rows, [&](const ResultRow* row) { return step_of(*row).value_or(limit) < limit; });
+      rows, [&](const ResultRow* row) { return step_that_fits(*row).value_or(limit) < limit; });
   std::string text =
       "none of " + devices_text(rows.back()->devices) + (rows.size() > 1 ? " and fewer" : "");
   if (found != rows.end())
-    text = devices_text((*found)->devices) + ": " + milliseconds_text(step_of(**found)) + " ms, " +
-           schedule_name(**found);
+    text = devices_text((*found)->devices) + ": " + milliseconds_text(step_that_fits(**found)) +
+           " ms, " + schedule_name(**found);
   if (found != rows.begin()) text += "; " + why_not(**std::prev(found), limit);
   return text;
 }
 
 }  // namespace
 
-std::string fewest_devices(const std::vector<CaseRecord>& cases, Nanoseconds limit) {
+std::string fewest_devices(const std::vector<CaseRecord>& cases, Nanoseconds limit,
+                           std::size_t width) {
   std::vector<Group> groups;
   for (const CaseRecord& record : cases) {
     if (record.plans.empty()) continue;
@@ -82,7 +83,7 @@ std::string fewest_devices(const std::vector<CaseRecord>& cases, Nanoseconds lim
   std::string text =
       "fewest devices for a step below " + milliseconds_text(limit) + " ms, of those tried\n";
   for (const Group& group : groups)
-    text += "  " + name_of(group, groups) + line_of(group.rows, limit) + "\n";
+    text += wrapped(name_of(group, groups) + line_of(group.rows, limit), width, "  ", "      ");
   return text;
 }
 

@@ -11,6 +11,7 @@ namespace pfeife {
 /// Of cases that differ in the number of devices alone, a line: the fewest with which the planned
 /// step of the best engine present is shorter than `limit`, and why the next fewer do not do (a
 /// bound above the limit proves it). "" without cases.
-std::string fewest_devices(const std::vector<CaseRecord>& cases, Nanoseconds limit);
+std::string fewest_devices(const std::vector<CaseRecord>& cases, Nanoseconds limit,
+                           std::size_t width = 80);
 
 }  // namespace pfeife

@@ -1,21 +1,15 @@
 #include "experiments/show/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "experiments/machine/terminal.h"
+#include "plots/screen/grid.h"
+
 namespace pfeife {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-std::size_t terminal_width() {
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
-}
 
 std::string rounded(double seconds) {
   return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60);
@@ -29,21 +23,30 @@ std::string share_text(double share) {
   return fmt::format(", {} %", std::min(99, static_cast<int>(100 * share)));
 }
 
-std::string progress_bar(std::size_t finished, std::size_t total,
-                         std::chrono::duration<double> elapsed, const std::string& what,
+void TimeLeft::reached(double share, Seconds elapsed) {
+  if (share <= share_) return;
+  share_ = share, told_ = elapsed;
+  left_ = elapsed * (1 - std::min(share, 1.0)) / share;
+}
+
+std::optional<TimeLeft::Seconds> TimeLeft::at(Seconds elapsed) const {
+  const Seconds left = left_ - (elapsed - told_);
+  if (share_ == 0 || left.count() < 1) return std::nullopt;
+  return left;
+}
+
+std::string progress_bar(std::size_t finished, std::size_t total, TimeLeft::Seconds elapsed,
+                         std::optional<TimeLeft::Seconds> left, const std::string& what,
                          std::size_t width) {
-  constexpr std::size_t kBar = 24;
-  const std::size_t filled = kBar * finished / total;
-  std::string line =
-      fmt::format("[{:#<{}}{:.<{}}] {}/{} cases", "", filled, "", kBar - filled, finished, total);
-  if (elapsed.count() >= 1) line += ", " + rounded(elapsed.count());
-  const double left = finished == 0 ? 0
-                                    : elapsed.count() / static_cast<double>(finished) *
-                                          static_cast<double>(total - finished);
-  if (elapsed.count() >= 2 && left >= 1) line += ", " + rounded(left) + " left";
-  if (!what.empty()) line += "  " + what;
-  line.resize(std::min(line.size(), width - 1));
-  return line;
+  std::string figures = fmt::format(" {}/{} cases", finished, total);
+  if (elapsed.count() >= 1) figures += ", " + rounded(elapsed.count());
+  if (elapsed.count() >= 2 && left) figures += ", " + rounded(left->count()) + " left";
+  const std::size_t bar = width >= 76 ? 24 : 8;
+  const std::size_t filled = bar * finished / total;
+  std::string line = fmt::format("[{:#<{}}{:.<{}}]{}", "", filled, "", bar - filled, figures);
+  const std::size_t room = width - 1 > line.size() + 2 ? width - 1 - line.size() - 2 : 0;
+  if (!what.empty() && room > 2) line += "  " + clipped(what, room);
+  return clipped(line, width - 1);
 }
 
 Progress::Progress(std::size_t total, bool quiet)
@@ -62,18 +65,27 @@ Progress::~Progress() {
   if (terminal_) say("\r\033[K");
 }
 
-void Progress::begin(const std::string& what, const std::string& step, const std::string& remedy) {
+void Progress::begin(const std::string& what, std::size_t cases, const Step& step) {
   const std::lock_guard lock(mutex_);
-  step_ = what + ": " + step;
-  remedy_ = remedy;
+  what_ = what, at_once_ = cases, step_ = step;
   share_ = 0;
   step_started_ = Clock::now();
+  judge();
   if (!silent_ && terminal_ && Clock::now() - drawn_ >= std::chrono::milliseconds(50)) draw();
 }
 
 void Progress::reached(double share) {
   const std::lock_guard lock(mutex_);
-  share_ = std::max(share_, share);
+  if (share <= share_) return;
+  share_ = share;
+  judge();
+}
+
+/// What is done of everything, told to the forecast.
+void Progress::judge() {
+  const double of_case = step_.from + (step_.to - step_.from) * share_;
+  const double done = static_cast<double>(finished_) + of_case * static_cast<double>(at_once_);
+  left_.reached(done / static_cast<double>(total_), Clock::now() - started_);
 }
 
 void Progress::note(const std::string& sentence) {
@@ -84,7 +96,9 @@ void Progress::note(const std::string& sentence) {
 void Progress::done(const std::string& what) {
   const std::lock_guard lock(mutex_);
   ++finished_;
+  at_once_ -= at_once_ > 0 ? 1 : 0;
   if (silent_) return;
+  judge();
   if (!terminal_) {
     // Thousands of small cases: a line for each hundredth is enough.
     if (total_ <= 100 || finished_ * 100 / total_ != (finished_ - 1) * 100 / total_)
@@ -112,12 +126,15 @@ void Progress::tick(const std::stop_token& stop) {
 
 std::string Progress::at() const {
   const bool slow = Clock::now() - step_started_ >= std::chrono::minutes(1);
-  return step_ + share_text(share_) + (slow && !remedy_.empty() ? " (" + remedy_ + ")" : "");
+  std::string text = what_.empty() ? "" : what_ + ": " + step_.name + share_text(share_);
+  if (slow && *step_.remedy != 0) text += std::string(" (") + step_.remedy + ")";
+  return text;
 }
 
 void Progress::draw() const {
+  const auto elapsed = Clock::now() - started_;
   say("\r\033[K" +
-      progress_bar(finished_, total_, Clock::now() - started_, at(), terminal_width()));
+      progress_bar(finished_, total_, elapsed, left_.at(elapsed), at(), error_width()));
 }
 
 /// In one call, without a lock that a process forked meanwhile would inherit.

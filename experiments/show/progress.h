@@ -6,19 +6,43 @@
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 namespace pfeife {
 
+/// How long work will take that was equally fast so far. While nothing is done the time left falls
+/// with the clock, and is never more than it was.
+class TimeLeft {
+ public:
+  using Seconds = std::chrono::duration<double>;
+  /// So much of the work, of 1, is done by then; less than before changes nothing.
+  void reached(double share, Seconds elapsed);
+  /// Nothing before there is something to judge by, and once the forecast has run out.
+  std::optional<Seconds> at(Seconds elapsed) const;
+
+ private:
+  double share_ = 0;
+  Seconds left_{0}, told_{0};  ///< as it was when `share_` was reached
+};
+
 /// The bar on a terminal `width` characters wide: how many cases are finished, the time so far and
-/// the time left (none before there is something to judge by), and `what` is being computed.
-std::string progress_bar(std::size_t finished, std::size_t total,
-                         std::chrono::duration<double> elapsed, const std::string& what,
+/// the time left, and `what` is being computed. Where there is too little room the bar gets
+/// shorter, and `what` ends in "..".
+std::string progress_bar(std::size_t finished, std::size_t total, TimeLeft::Seconds elapsed,
+                         std::optional<TimeLeft::Seconds> left, const std::string& what,
                          std::size_t width);
 
 /// ", 42 %" of a step that is not over: 99 % at most; nothing of 0.
 std::string share_text(double share);
+
+/// A part of the work on a case: from which share of it to which.
+struct Step {
+  const char* name;
+  double from, to;
+  const char* remedy = "";  ///< what makes it shorter
+};
 
 class Progress {
  public:
@@ -29,9 +53,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();
 
-  /// Work begins on what is named so; `step` says which part of it. `remedy`, what makes the step
-  /// shorter, is shown once it has taken a minute.
-  void begin(const std::string& what, const std::string& step, const std::string& remedy = "");
+  /// A step begins for so many cases at a time, which are named so. Its remedy is shown once it
+  /// has taken a minute.
+  void begin(const std::string& what, std::size_t cases, const Step& step);
   /// So much of what begin() has said is done, of 1; less than before changes nothing.
   void reached(double share);
   /// A sentence to be read; "" = none.
@@ -40,22 +64,24 @@ class Progress {
   void done(const std::string& what);
 
  private:
+  using Clock = std::chrono::steady_clock;
   void tick(const std::stop_token& stop);
+  void judge();
   std::string at() const;
   void draw() const;
   void say(const std::string& text) const;
 
   const std::size_t total_;
   const bool silent_, terminal_;
-  const std::chrono::steady_clock::time_point started_;
+  const Clock::time_point started_;
   std::mutex mutex_;
   std::condition_variable_any stopped_;
-  std::size_t finished_ = 0;
-  std::string step_;  ///< what is being computed, and which part of it
-  std::string remedy_;
+  std::size_t finished_ = 0, at_once_ = 1;
+  std::string what_;  ///< is being computed
+  Step step_{"", 0, 0};
   double share_ = 0;  ///< of the step that is done, if known
-  std::chrono::steady_clock::time_point step_started_;
-  std::chrono::steady_clock::time_point drawn_;
+  TimeLeft left_;
+  Clock::time_point step_started_, drawn_;
   std::jthread ticker_;  ///< last: it reads the others
 };
 

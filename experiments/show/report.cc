@@ -19,10 +19,14 @@ std::string common(const Experiment& experiment, const Text& text) {
   return std::all_of(experiment.cases.begin(), experiment.cases.end(), same) ? first : "";
 }
 
-std::string model_of(const CaseConfig& config) { return config.model.file.written; }
+std::string model_of(const CaseConfig& config) {
+  return std::filesystem::path(config.model.file.written).filename().string();
+}
+/// The cluster file and what is replaced in it.
 std::string cluster_of(const CaseConfig& config) {
-  std::string text =
-      config.cluster.measured ? "this machine's processors, as measured" : config.cluster.written;
+  std::string text = config.cluster.measured
+                         ? "this machine's processors, as measured"
+                         : std::filesystem::path(config.cluster.written).stem().string();
   for (const auto& [path, value] : config.cluster.replaced)
     text += (&path == &config.cluster.replaced.front().first ? " with " : " and ") + path +
             (value.kind == YamlValue::Kind::Scalar ? " " + value.text : " replaced");
@@ -80,10 +84,9 @@ std::vector<std::string> timelines_of(const CaseRecord& record, const std::files
 
 std::string experiment_summary(const Experiment& experiment, const std::vector<CaseRecord>& cases) {
   const std::string model = common(experiment, model_of), cluster = common(experiment, cluster_of);
-  std::string text = model;
-  if (!cluster.empty()) text += (text.empty() ? "on " : " on ") + cluster;
-  for (const std::string& part :
-       {common(experiment, precision_of), common(experiment, optimizer_of), samples_of(cases)})
+  std::string text;
+  for (const std::string& part : {model, cluster, common(experiment, precision_of),
+                                  common(experiment, optimizer_of), samples_of(cases)})
     if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
   return text;
 }

@@ -18,8 +18,8 @@ namespace pfeife {
 std::string experiment_report(const Experiment& experiment, const std::vector<CaseRecord>& cases,
                               Inputs& inputs, const std::filesystem::path& folder);
 
-/// What is the same in all cases, for headings: "models/vit_g14.pt2 on clusters/a100.yaml, tf32,
-/// adam, 24 samples a microbatch"; what differs is left out.
+/// What is the same in all cases, for headings: "vit_g14.pt2, a100_sxm4_40gb_x8, tf32, adam,
+/// 24 samples a microbatch"; what differs is left out.
 std::string experiment_summary(const Experiment& experiment, const std::vector<CaseRecord>& cases);
 
 }  // namespace pfeife

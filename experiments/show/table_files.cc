@@ -1,42 +1,61 @@
 #include "experiments/show/table_files.h"
 
+#include <algorithm>
 #include <string_view>
 
-#include "experiments/show/table.h"
-#include "experiments/show/table_columns.h"
+#include "plots/screen/columns.h"
+#include "plots/screen/rows.h"
 
 namespace pfeife {
 namespace {
 
 /// Texts, not yet escaped; the first `words` columns are words, the others figures.
+struct Row {
+  std::vector<std::string> cells;
+  bool best = false;      ///< the fastest of its case that fits
+  std::size_t plans = 0;  ///< of the case, in its first row; 0 in the others
+};
 struct Grid {
-  std::size_t words = 3;
+  std::size_t keys = 0, words = 0;
   std::vector<std::string> head;
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Row> rows;
+  bool lacks = false;  ///< some plan does not fit
+  std::string engines, memory_unit;
 };
 
-Grid grid_of(const std::vector<CaseRecord>& cases) {
-  const std::vector<FigureColumn> columns = figure_columns(cases);
-  const MemoryUnit unit = memory_unit(cases);
-  bool all_fit = true;
-  for (const CaseRecord& record : cases)
-    for (const PlanRecord& plan : record.plans) all_fit = all_fit && plan.row.feasible;
+/// The fastest of those that fit; nullptr if none does.
+const PlanRecord* fastest(const CaseRecord& record) {
+  const PlanRecord* best = nullptr;
+  for (const PlanRecord& plan : record.plans)
+    if (plan.row.feasible && step_of(plan.row) &&
+        (best == nullptr || *step_of(plan.row) < *step_of(best->row)))
+      best = &plan;
+  return best;
+}
+
+Grid grid_of(const std::vector<CaseRecord>& cases, const std::vector<std::string>& names) {
+  const TableFacts facts = table_facts(cases);
+  const std::vector<Column> columns = columns_of(cases, facts, names);
+  const std::vector<Key> keys = keys_of(cases);
   Grid grid;
-  grid.head = {"case", "plan", "schedule"};
-  for (const FigureColumn& column : columns) grid.head.push_back(column.top + " " + column.bottom);
-  grid.head.push_back(std::string("estimated peak memory, ") + unit.name);
-  grid.head.push_back(std::string("limit, ") + unit.name);
-  if (!all_fit) grid.head.push_back("fits");
-  for (const CaseRecord& record : cases)
-    for (const PlanRecord& plan : record.plans) {
-      std::vector<std::string> row{heading(record), plan.row.plan,
-                                   plan.row.estimate ? schedule_name(plan.row) : "none"};
-      for (const FigureColumn& column : columns) row.push_back(column.text(plan));
-      row.push_back(plan.row.peak_memory ? unit.text(*plan.row.peak_memory) : "-");
-      row.push_back(unit.text(plan.row.memory_limit));
-      if (!all_fit) row.push_back(plan.row.feasible ? "yes" : "no");
+  grid.engines = engines_text(cases);
+  grid.memory_unit = facts.memory.name;
+  for (const Key& key : keys) grid.head.push_back(key.head);
+  grid.keys = keys.size();
+  grid.head.push_back("plan");
+  grid.words = grid.head.size();
+  for (const Column& column : columns) grid.head.push_back(column.head);
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    const std::vector<const PlanRecord*> plans = plans_in_order(cases[c]);
+    for (const PlanRecord* plan : plans) {
+      Row row{{}, plan == fastest(cases[c]), plan == plans.front() ? plans.size() : 0};
+      for (const Key& key : keys) row.cells.push_back(key.values[c]);
+      row.cells.push_back(plan_name(*plan));
+      for (const Column& column : columns) row.cells.push_back(column.text(facts, cases[c], *plan));
+      grid.lacks = grid.lacks || lacks_most(*plan);
       grid.rows.push_back(std::move(row));
     }
+  }
   return grid;
 }
 
@@ -95,31 +114,83 @@ std::string latex(const std::string& text) {
   return out;
 }
 
-template <class Escape>
-std::string line(const std::vector<std::string>& cells, const Escape& escape, const char* between) {
+/// The cells of a row; a figure with " !" behind it lacks memory.
+std::string latex_line(const Grid& grid, const Row& row) {
   std::string text;
-  for (const std::string& cell : cells) text += (&cell == &cells[0] ? "" : between) + escape(cell);
-  return text;
+  for (std::size_t c = 0; c < row.cells.size(); ++c) {
+    std::string cell = row.cells[c];
+    const bool lacks = c >= grid.words && cell.ends_with(" !");
+    if (lacks) cell.resize(cell.size() - 2);
+    std::string written = latex(cell);
+    if (lacks) written += "$^\\dagger$";
+    if (row.best && c + 1 >= grid.words && c <= grid.words && !written.empty())
+      written = "\\textbf{" + written + "}";
+    if (c < grid.keys)
+      written = row.plans == 0 ? ""
+                : row.plans == 1
+                    ? written
+                    : "\\multirow{" + std::to_string(row.plans) + "}{*}{" + written + "}";
+    text += (c > 0 ? " & " : "") + written;
+  }
+  return text + " \\\\\n";
+}
+
+/// Points that the table takes in type of 10 points: 5 a character, 12 between two columns.
+std::size_t points_wide(const Grid& grid) {
+  std::size_t points = 0;
+  for (std::size_t c = 0; c < grid.head.size(); ++c) {
+    std::size_t most = grid.head[c].size();
+    for (const Row& row : grid.rows) most = std::max(most, row.cells[c].size());
+    points += 5 * most + 12;
+  }
+  return points;
+}
+
+std::string advice(std::size_t points) {
+  constexpr std::size_t kColumn = 241, kPage = 505;  // of a page of two columns, in points
+  const std::string width = "about " + std::to_string(points) + " pt wide in 10 pt type: ";
+  if (points <= kColumn) return width + "fits a column (table)";
+  if (points <= kPage) return width + "use table*";
+  return width + "too wide for table*, choose fewer columns with --columns";
 }
 
 }  // namespace
 
-std::string markdown_table(const std::vector<CaseRecord>& cases) {
-  const Grid grid = grid_of(cases);
-  std::string text = "| " + line(grid.head, markdown, " | ") + " |\n|";
+std::string markdown_table(const std::vector<CaseRecord>& cases,
+                           const std::vector<std::string>& columns) {
+  const Grid grid = grid_of(cases, columns);
+  const auto line = [](const std::vector<std::string>& cells) {
+    std::string text = "|";
+    for (const std::string& cell : cells) text += " " + markdown(cell) + " |";
+    return text + "\n";
+  };
+  std::string text = line(grid.head) + "|";
   for (std::size_t c = 0; c < grid.head.size(); ++c) text += c < grid.words ? "---|" : "---:|";
   text += "\n";
-  for (const auto& row : grid.rows) text += "| " + line(row, markdown, " | ") + " |\n";
-  return text;
+  for (const Row& row : grid.rows) text += line(row.cells);
+  text += "\n" + markdown(grid.engines);
+  if (grid.lacks) text += "; !: " + grid.memory_unit + " over the limit, does not fit";
+  return text + "\n";
 }
 
-std::string latex_table(const std::vector<CaseRecord>& cases) {
-  const Grid grid = grid_of(cases);
-  std::string text = "\\begin{tabular}{" + std::string(grid.words, 'l') +
-                     std::string(grid.head.size() - grid.words, 'r') + "}\n\\hline\n";
-  text += line(grid.head, latex, " & ") + " \\\\\n\\hline\n";
-  for (const auto& row : grid.rows) text += line(row, latex, " & ") + " \\\\\n";
-  return text + "\\hline\n\\end{tabular}\n";
+std::string latex_table(const std::vector<CaseRecord>& cases,
+                        const std::vector<std::string>& columns) {
+  const Grid grid = grid_of(cases, columns);
+  std::string text = "% \\usepackage{booktabs,multirow}; " + advice(points_wide(grid)) + "\n% " +
+                     grid.engines + "; bold: the fastest plan that fits\n" + "\\begin{tabular}{" +
+                     std::string(grid.words, 'l') +
+                     std::string(grid.head.size() - grid.words, 'r') + "}\n\\toprule\n";
+  for (std::size_t c = 0; c < grid.head.size(); ++c)
+    text += (c > 0 ? " & " : "") + latex(grid.head[c]);
+  text += " \\\\\n";
+  for (const Row& row : grid.rows)
+    text += (row.plans > 0 ? "\\midrule\n" : "") + latex_line(grid, row);
+  text += "\\bottomrule\n";
+  if (grid.lacks)
+    text += "\\multicolumn{" + std::to_string(grid.head.size()) +
+            "}{l}{\\footnotesize $\\dagger$ " + grid.memory_unit +
+            " over the limit, does not fit}\\\\\n";
+  return text + "\\end{tabular}\n";
 }
 
 }  // namespace pfeife

@@ -9,10 +9,15 @@
 
 namespace pfeife {
 
-/// A table of GitHub's kind of Markdown. Why a plan is not there, results.json says.
-std::string markdown_table(const std::vector<CaseRecord>& cases);
+/// A table of GitHub's kind of Markdown. Why a plan is not there, results.json says. `columns`:
+/// names of columns (plots/screen/columns.h), empty = the usual ones.
+std::string markdown_table(const std::vector<CaseRecord>& cases,
+                           const std::vector<std::string>& columns = {});
 
-/// A LaTeX tabular for \input; needs no package.
-std::string latex_table(const std::vector<CaseRecord>& cases);
+/// A LaTeX tabular for \input, which needs booktabs and multirow: the plans of a case grouped, of
+/// the fastest that fits the step in bold. Its first line says whether it fits a column of text or
+/// asks for table*.
+std::string latex_table(const std::vector<CaseRecord>& cases,
+                        const std::vector<std::string>& columns = {});
 
 }  // namespace pfeife

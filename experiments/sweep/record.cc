@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "experiments/plans/reasons.h"
-#include "experiments/show/table.h"
 #include "experiments/sweep/old_plans.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/atomic_file.h"
@@ -47,7 +46,8 @@ std::string knobs_of(const Evaluation& plan) {
   const std::string text = knobs(plan.plan.spec, plan.plan.recompute);
   const bool given = plan.origin == Origin::PlanFile || plan.origin == Origin::ScheduleFile;
   if (!given && plan.origin != Origin::Reference) return text;
-  return text + (text.empty() ? "" : ", ") + (given ? "search=none" : "search=reference");
+  const std::string mark = given ? "search=none" : "search=reference";
+  return text.empty() ? mark : mark + ", " + text;  // in front: the ends of long names are cut
 }
 
 ResultRow row_of(const Evaluation& plan) {
@@ -197,6 +197,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   record.resolved = resolved_text(*evaluated.config);
   const Evaluation& chosen = evaluated.planned[evaluated.chosen];
   record.notes = chosen.inputs.layers->notes;
+  record.uncosted = chosen.inputs.layers->uncosted;
   record.notes.insert(record.notes.end(), chosen.inputs.cluster->notes.begin(),
                       chosen.inputs.cluster->notes.end());
   record.plans.push_back(plan_record(chosen));

@@ -1,6 +1,7 @@
 #include "experiments/sweep/sweep.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <iterator>
@@ -47,30 +48,39 @@ void measure(EvaluatedCase& evaluated, const std::filesystem::path& out) {
     measure_plan(*plan, out / evaluated.config->name / plan->name);
 }
 
+/// The parts of the work on a case, and about which share of its time each takes.
+enum : std::size_t { kPlanning, kSimulating, kMeasuring, kDrawing };
+constexpr std::array kSteps{Step{"planning", 0, 0.85, "a smaller plan.iterations is faster"},
+                            Step{"simulating", 0.85, 0.9}, Step{"measuring", 0.9, 0.95},
+                            Step{"drawing", 0.95, 1}};
+
 /// What a process that computes some cases tells the one that shows the progress.
 class ProgressFromAfar {
  public:
   ProgressFromAfar(const Say& say, std::span<const OpenCase> tasks)
       : say_(say),
+        cases_(tasks.size()),
         name_(tasks.front().inputs.config->name +
               (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : "")) {}
-  void begin(const std::string& step, const std::string& remedy = "") const {
-    say_(name_ + '\0' + step + '\0' + remedy);
+  /// The step of that number in kSteps.
+  void begin(std::size_t step) const {
+    say_(std::to_string(step) + ' ' + std::to_string(cases_) + ' ' + name_);
   }
   void reached(double share) {
     const int percent = static_cast<int>(100 * share);
     if (percent > percent_.exchange(percent)) say_(std::to_string(percent));
   }
   static void show(const std::string& said, Progress& progress) {
-    const std::size_t name = said.find('\0');
-    if (name == std::string::npos) return progress.reached(std::stoi(said) / 100.0);
-    const std::size_t step = said.find('\0', name + 1);
-    progress.begin(said.substr(0, name), said.substr(name + 1, step - name - 1),
-                   said.substr(step + 1));
+    const std::size_t cases = said.find(' ');
+    if (cases == std::string::npos) return progress.reached(std::stoi(said) / 100.0);
+    const std::size_t name = said.find(' ', cases + 1);
+    progress.begin(said.substr(name + 1), std::stoul(said.substr(cases + 1)),
+                   kSteps.at(std::stoul(said)));
   }
 
  private:
   const Say& say_;
+  std::size_t cases_;
   std::string name_;
   std::atomic<int> percent_{0};
 };
@@ -79,7 +89,7 @@ class ProgressFromAfar {
 void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions& options,
              const Say& say) {
   ProgressFromAfar progress(say, tasks);
-  progress.begin("planning", "a smaller plan.iterations is faster");
+  progress.begin(kPlanning);
   std::vector<EvaluatedCase> cases(tasks.size());
   std::function<void(double)> share;  // of several cases at a time it would say little
   if (tasks.size() == 1) share = [&](double done) { progress.reached(done); };
@@ -87,7 +97,7 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
     cases[i] = plan_and_estimate(tasks[i], inputs, threads_each, share);
   });
-  progress.begin("simulating");
+  progress.begin(kSimulating);
   try {
     simulate_cases(cases, options.jobs);
   } catch (const RuntimeFault& fault) {
@@ -97,10 +107,10 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
     write_plans(options.out / tasks[i].inputs.config->name, cases[i]);
   });
   for (EvaluatedCase& evaluated : cases) {
-    if (evaluated.config->measure) progress.begin("measuring");
+    if (evaluated.config->measure) progress.begin(kMeasuring);
     measure(evaluated, options.out);
   }
-  progress.begin("drawing");
+  progress.begin(kDrawing);
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
     const std::filesystem::path folder = options.out / tasks[i].inputs.config->name;
     write_drawings(folder, cases[i]);
@@ -201,12 +211,16 @@ std::vector<CaseRecord> gather(std::span<const CaseConfig* const> configs,
 
 /// Writes what all cases are gathered in, unless it is there already.
 void write_gathered(const Experiment& experiment, const std::vector<CaseRecord>& cases,
-                    Inputs& inputs, const std::filesystem::path& out) {
+                    Inputs& inputs, const std::filesystem::path& out,
+                    const std::vector<std::string>& columns) {
   const std::string json = results_json(experiment.name, cases);
-  if (is_undamaged(out, "results.json") && read_file(out / "results.json") == json) return;
+  const std::string tex = latex_table(cases, columns);
+  if (is_undamaged(out, "results.json") && read_file(out / "results.json") == json &&
+      read_file(out / "results.tex") == tex)
+    return;
   write_file(out / "results.csv", results_csv(cases));
-  write_file(out / "results.md", markdown_table(cases));
-  write_file(out / "results.tex", latex_table(cases));
+  write_file(out / "results.md", markdown_table(cases, columns));
+  write_file(out / "results.tex", tex);
   write_file(out / "report.html", experiment_report(experiment, cases, inputs, out));
   write_file(out / "results.json", json);
   write_digests(out, {"report.html", "results.csv", "results.md", "results.tex", "results.json"});
@@ -262,7 +276,7 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
   }
   SweepResult result{gather(configs, failed, inputs, options), tasks.size() - failed.size(),
                      failed};
-  if (whole) write_gathered(experiment, result.cases, inputs, options.out);
+  if (whole) write_gathered(experiment, result.cases, inputs, options.out, options.columns);
   return result;
 }
 

@@ -20,8 +20,9 @@ struct SweepOptions {
   std::size_t jobs = 1;   ///< processes and threads at once
   std::size_t shard = 0;  ///< of `shards`, from 0: cases with number % shards == shard
   std::size_t shards = 1;
-  bool force = false;  ///< compute again what is there
-  bool quiet = false;  ///< no progress
+  bool force = false;                ///< compute again what is there
+  bool quiet = false;                ///< no progress
+  std::vector<std::string> columns;  ///< of results.md and results.tex; empty = the usual ones
 };
 
 /// A case whose process died, or met a defect. Nothing is kept of it; the next call tries again.

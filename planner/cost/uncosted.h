@@ -35,7 +35,5 @@ std::vector<UncostedOperator> uncosted_operators(const FactsByPrecision& graph,
 
 /// "my::op (3 nodes, the first is 'op_1' in layers.0) has no cost: ... ", with what to do.
 std::string to_string(const UncostedOperator& uncosted);
-/// How such a line begins where it is among the notes of a model.
-inline constexpr std::string_view kUncostedNote = "no cost: ";
 
 }  // namespace pfeife

@@ -28,7 +28,7 @@ void note_uncosted(const ModelFiles& files, const Graph& graph, Layers& layers) 
     if (uncosted.decides())
       deciding += (deciding.empty() ? "" : "\n  ") + to_string(uncosted);
     else if (uncosted.matters())
-      layers.notes.push_back(std::string(kUncostedNote) + to_string(uncosted));
+      layers.uncosted.push_back(to_string(uncosted));
   }
   if (!deciding.empty())
     throw ConfigError({files.model.string()},

@@ -97,7 +97,8 @@ struct Layers {
   std::vector<LayerValue> values;
   std::vector<LayerStorage> storages;
   std::vector<LayerParameter> parameters;
-  std::vector<std::string> notes;  ///< where the figures come from, warnings; shown in the report
+  std::vector<std::string> notes;     ///< where the figures come from; shown in the report
+  std::vector<std::string> uncosted;  ///< a sentence for each operator without a cost
 
   std::size_t size() const { return layers.size(); }
   friend bool operator==(const Layers&, const Layers&) = default;

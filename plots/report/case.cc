@@ -95,7 +95,9 @@ std::string case_section(const CaseRecord& report_case, const std::vector<std::s
   head += best ? escape("best: " + report_case.plans[*best].row.plan + ", " +
                         times_text(report_case.plans[*best].row))
                : "<span class=\"alarm\">no plan fits</span>";
-  std::string body = note_list(report_case.notes);
+  std::vector<std::string> notes = report_case.notes;
+  for (const std::string& line : report_case.uncosted) notes.push_back("no cost: " + line);
+  std::string body = note_list(notes);
   if (const std::string tried = tried_table(report_case); !tried.empty())
     body += heading("What would help") + tried;
   if (const std::string chart = attribution_chart(report_case); !chart.empty())

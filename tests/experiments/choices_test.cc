@@ -23,10 +23,10 @@ TEST_F(Choices, TheBestMicrobatchSizeOfAGlobalBatchIsFound) {
   write("open.yaml",
         "version: 1\nmodel: tiny_gpt.pt2\ncluster: laptop.yaml\ntraining: {global_batch: 12}\n"
         "plan: {families: certified, stages_per_rank: [1, 2]}\nbaselines: [1f1b]\n");
-  const Outcome outcome = run({"open.yaml", "--out", "open"});
+  const Outcome outcome = run({"open.yaml", "--out", "open", "--verbose"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("    chosen: " + result("open", "planned", "microbatches") +
-                                     " microbatch"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("  chosen: " + result("open", "planned", "microbatches") + " microbatch"));
   double best = 1e9;
   std::string best_size;
   for (const char* size : {"1", "2", "3", "4", "6", "12"}) {
@@ -71,7 +71,7 @@ TEST_F(Choices, TheOrderOfTheLayersIsPartOfThePlan) {
   const std::string head =
       "version: 1\nmodel: tiny_convnet.pt2\ncluster: laptop.yaml\nbaselines: []\n";
   write("open.yaml", head + "plan: {families: [1f1b, zb_h1], order: search}\n");
-  const Outcome outcome = run({"open.yaml", "--out", "open"});
+  const Outcome outcome = run({"open.yaml", "--out", "open", "--verbose"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   double best = 1e9;
   for (const char* order : {"captured", "depth_first", "least_live"}) {
@@ -106,10 +106,10 @@ TEST_F(Choices, RanksAreMatchedToDevices) {
         "version: 1\nmodel: layers.csv\ncluster: 3090_x8.yaml\nbaselines: [1f1b]\n"
         "cases: {devices: 4, microbatches: 4}\nplan: {families: 1f1b, stages_per_rank: 1, devices: "
         "search}\n");
-  const Outcome outcome = run({"open.yaml", "--out", "out"});
+  const Outcome outcome = run({"open.yaml", "--out", "out", "--verbose"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("    chosen: devices 0 2 3 1: "));
-  EXPECT_THAT(outcome.out, HasSubstr("    not:    devices 0 1 2 3: "));
+  EXPECT_THAT(outcome.out, HasSubstr("  chosen: devices 0 2 3 1: "));
+  EXPECT_THAT(outcome.out, HasSubstr("  not: devices 0 1 2 3: "));
   EXPECT_THAT(read("out/report.html"), HasSubstr("What the case left open"));
   EXPECT_THAT(read("out/devices=4,microbatches=4/planned/plan.yaml"),
               HasSubstr("device_of_rank: [0, 2, 3, 1]"));
@@ -128,10 +128,10 @@ TEST_F(Choices, WhereNothingFitsTheOrderOfDevicesThatLacksLeastHasNoTime) {
         "version: 1\nmodel: layers.csv\ncluster: 3090_x8.yaml\nbaselines: []\n"
         "cases: {devices: 3, microbatches: 4}\nplan: {families: 1f1b, stages_per_rank: 1, devices: "
         "search}\n");
-  const Outcome outcome = run({"open.yaml", "--out", "out"});
+  const Outcome outcome = run({"open.yaml", "--out", "out", "--verbose"});
   EXPECT_EQ(outcome.code, 3) << outcome.err;
   EXPECT_THAT(outcome.out,
-              ::testing::ContainsRegex("    chosen: devices [0-2 ]+: closest to fitting\n"));
+              ::testing::ContainsRegex("  chosen: devices [0-2 ]+: closest to fitting\n"));
   EXPECT_THAT(read("out/report.html"), HasSubstr("closest to fitting"));
 }
 

@@ -24,7 +24,7 @@ CaseRecord of(std::size_t devices, int ms, int bound_ms, std::size_t microbatche
 }
 
 std::string answer(const std::vector<CaseRecord>& cases) {
-  return fewest_devices(cases, Nanoseconds{100'000'000});
+  return fewest_devices(cases, Nanoseconds{100'000'000}, 200);
 }
 
 TEST(FewestDevices, AreTheFirstWhoseStepIsShorterWithTheReasonWhyNotFewer) {

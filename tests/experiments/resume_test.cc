@@ -191,22 +191,47 @@ TEST_F(Sweep, ListsWhatIsDoneAndWhatIsToDo) {
 }
 
 TEST(ProgressBar, ShowsTheTimeTheRestAndTheCaseAndKeepsToTheLine) {
-  using std::chrono::duration;
-  EXPECT_EQ(progress_bar(0, 4, duration<double>(0.2), "a", 80),
+  using Seconds = TimeLeft::Seconds;
+  EXPECT_EQ(progress_bar(0, 4, Seconds(0.2), {}, "a", 80),
             "[........................] 0/4 cases  a");
-  EXPECT_EQ(progress_bar(0, 4, duration<double>(12), "a", 80),
+  EXPECT_EQ(progress_bar(0, 4, Seconds(12), {}, "a", 80),
             "[........................] 0/4 cases, 12 s  a");
-  EXPECT_EQ(progress_bar(1, 4, duration<double>(40), "a and 1 more", 80),
+  EXPECT_EQ(progress_bar(1, 4, Seconds(40), Seconds(120), "a and 1 more", 80),
             "[######..................] 1/4 cases, 40 s, 2 min left  a and 1 more");
-  EXPECT_EQ(progress_bar(4, 4, duration<double>(600), "a", 44),
-            "[########################] 4/4 cases, 10 mi");
+  EXPECT_EQ(progress_bar(4, 4, Seconds(600), {}, "a long name of a case: planning", 50),
+            "[########] 4/4 cases, 10 min  a long name of a ..");
+  for (std::size_t width = 20; width < 120; ++width)
+    EXPECT_LT(
+        progress_bar(7, 100, Seconds(600), Seconds(9000), std::string(200, 'x'), width).size(),
+        width);
+}
+
+// A tenth in 30 s: 270 s are left, a second later 269, whatever comes meanwhile that is no
+// progress; a half after 100 s: 100 are left.
+TEST(TimeLeft, FallsWithTheClockWhileNothingIsDone) {
+  using Seconds = TimeLeft::Seconds;
+  TimeLeft left;
+  EXPECT_FALSE(left.at(Seconds(5)));
+  left.reached(0.1, Seconds(30));
+  EXPECT_NEAR(left.at(Seconds(30))->count(), 270, 1e-9);
+  double before = 270;
+  for (int second = 31; second < 299; ++second) {
+    left.reached(0.1, Seconds(second));
+    EXPECT_LT(left.at(Seconds(second))->count(), before);
+    before = left.at(Seconds(second))->count();
+  }
+  EXPECT_FALSE(left.at(Seconds(300))) << "it took longer than was thought";
+  TimeLeft faster;
+  faster.reached(0.1, Seconds(30));
+  faster.reached(0.5, Seconds(100));
+  EXPECT_NEAR(faster.at(Seconds(100))->count(), 100, 1e-9);
 }
 
 TEST_F(Sweep, QuietSaysNothingButTheTable) {
   const Outcome outcome =
       run({"sweep.yaml", "--out", "out", "--set", "cases.training.microbatch_size=7", "--quiet"});
   EXPECT_EQ(outcome.err, "");
-  EXPECT_THAT(outcome.out, HasSubstr("training.microbatch_size 7"));
+  EXPECT_THAT(outcome.out, HasSubstr("gpipe"));
 }
 
 TEST_F(Sweep, ALogOfBothOutputsEndsWithTheClosingLine) {
@@ -214,7 +239,7 @@ TEST_F(Sweep, ALogOfBothOutputsEndsWithTheClosingLine) {
       "cd '" + folder_.string() + "' && " + PFEIFE_EXP + " sweep.yaml --out out > both.txt 2>&1";
   EXPECT_EQ(std::system(command.c_str()), 0);
   const std::string text = read("both.txt");
-  EXPECT_LT(text.find("those with the most samples/s"), text.find("cases computed in"));
+  EXPECT_LT(text.find("all are in out/results.csv"), text.find("cases computed in"));
   EXPECT_NE(text.find("cases computed in"), std::string::npos);
 }
 

@@ -182,6 +182,7 @@ void each_field(Record& record, const Visit& visit) {
   visit("digest", record.digest);
   visit("config", record.resolved);
   visit("notes", record.notes);
+  visit("uncosted", record.uncosted);
   visit("bound_covers", record.bound_covers);
   visit("orders_left_out", record.orders_left_out);
   visit("plans", record.plans);

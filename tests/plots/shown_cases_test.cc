@@ -1,5 +1,5 @@
 // Which cases a long sweep shows on the screen.
-#include "experiments/show/chosen_cases.h"
+#include "plots/screen/shown_cases.h"
 
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@ CaseRecord case_of(const std::string& name, double samples_per_s, bool feasible 
   return record;
 }
 
-std::vector<std::string> names(const std::vector<CaseRecord>& cases) {
+std::vector<std::string> names(const ShownCases& shown) {
   std::vector<std::string> found;
-  for (const CaseRecord& record : cases) found.push_back(record.name);
+  for (const CaseRecord& record : shown.cases) found.push_back(record.name);
   return found;
 }
 
@@ -35,11 +35,14 @@ std::vector<CaseRecord> product(int devices, int microbatches, int sizes) {
   return cases;
 }
 
-TEST(ChosenCases, AFewAreAllShown) {
-  EXPECT_EQ(names(cases_to_show(product(2, 4, 3))), names(product(2, 4, 3)));
+TEST(ShownCases, AFewAreAllShown) {
+  const ShownCases few = cases_to_show(product(2, 4, 1));
+  EXPECT_EQ(names(few), names({product(2, 4, 1), ""}));
+  EXPECT_EQ(few.summary, "");
+  EXPECT_EQ(names(cases_to_show(product(2, 4, 3))), names({product(2, 4, 3), ""}));
 }
 
-TEST(ChosenCases, OfManyTheBestOfEachValueOfTheFirstKeys) {
+TEST(ShownCases, OfManyTheBestOfEachValueOfTheFirstKeys) {
   // 3 x 5 x 4 = 60 cases: 15 pairs of the first two keys, the second size is best of each.
   std::vector<std::string> expected;
   for (int d = 1; d <= 3; ++d)
@@ -55,14 +58,29 @@ TEST(ChosenCases, OfManyTheBestOfEachValueOfTheFirstKeys) {
   EXPECT_EQ(names(cases_to_show(product(4, 10, 5))), expected);
 }
 
-TEST(ChosenCases, OfOneKeyWithManyValuesTheBestInTheirOrder) {
-  const auto shown = cases_to_show(product(100, 1, 1));
-  ASSERT_EQ(shown.size(), 24U);
-  EXPECT_EQ(shown.front().name, "devices=77,microbatches=1,size=1");
-  EXPECT_EQ(shown.back().name, "devices=100,microbatches=1,size=1");
+TEST(ShownCases, WhatIsLeftOutIsSaid) {
+  std::vector<CaseRecord> cases = product(3, 5, 4);
+  EXPECT_EQ(cases_to_show(cases).summary,
+            "15 of 60 cases: of each devices, microbatches the case with the most samples/s");
+  for (CaseRecord& record : cases) record.plans.resize(2);
+  EXPECT_EQ(cases_to_show(cases).summary,
+            "15 of 60 cases: of each devices, microbatches the case with the most samples/s; of "
+            "each the chosen plan, without its baselines");
+  cases.resize(9);
+  EXPECT_EQ(cases_to_show(cases).summary,
+            "9 cases; of each the chosen plan, without its baselines");
+  EXPECT_EQ(cases_to_show(product(100, 1, 1)).summary,
+            "36 of 100 cases: those with the most samples/s");
 }
 
-TEST(ChosenCases, WhatDoesNotFitStandsOnlyForGroupsWhereNothingDoes) {
+TEST(ShownCases, OfOneKeyWithManyValuesTheBestInTheirOrder) {
+  const auto shown = cases_to_show(product(100, 1, 1));
+  ASSERT_EQ(shown.cases.size(), 36U);
+  EXPECT_EQ(shown.cases.front().name, "devices=65,microbatches=1,size=1");
+  EXPECT_EQ(shown.cases.back().name, "devices=100,microbatches=1,size=1");
+}
+
+TEST(ShownCases, WhatDoesNotFitStandsOnlyForGroupsWhereNothingDoes) {
   std::vector<CaseRecord> cases;
   for (int n = 1; n <= 30; ++n)
     for (const char* devices : {"devices=2", "devices=4"})
@@ -73,12 +91,12 @@ TEST(ChosenCases, WhatDoesNotFitStandsOnlyForGroupsWhereNothingDoes) {
 }
 
 // Folders keep the names of cases apart; that this ends does not hang on them.
-TEST(ChosenCases, OfEqualNamesTheBestIsShown) {
+TEST(ShownCases, OfEqualNamesTheBestIsShown) {
   std::vector<CaseRecord> cases;
-  for (int i = 0; i < 30; ++i) cases.push_back(case_of("devices=2,microbatches=4", i % 20));
+  for (int i = 0; i < 40; ++i) cases.push_back(case_of("devices=2,microbatches=4", i % 20));
   const auto shown = cases_to_show(cases);
-  ASSERT_EQ(shown.size(), 1U);
-  EXPECT_EQ(shown[0].plans[0].row.samples_per_s, 19);
+  ASSERT_EQ(shown.cases.size(), 1U);
+  EXPECT_EQ(shown.cases[0].plans[0].row.samples_per_s, 19);
 }
 
 }  // namespace

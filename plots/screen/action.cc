@@ -1,0 +1,119 @@
+#include "plots/screen/action.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "planner/ir/decimals.h"
+#include "plots/screen/columns.h"
+#include "plots/screen/grid.h"
+
+namespace pfeife {
+namespace {
+
+constexpr double kApart = 0.01;       ///< of estimate and simulation
+constexpr std::size_t kMostTold = 2;  ///< cases of one kind
+
+/// Sentences about one case.
+struct Told {
+  std::string who;
+  std::vector<std::string> sentences;
+};
+
+/// The rank of a plan that lacks most, and how much.
+std::string lack_of(const PlanRecord& plan, std::size_t rank) {
+  return "rank " + std::to_string(rank) + " needs " + to_string(plan.peak_memory[rank]) +
+         " and has " + to_string(plan.memory_limit[rank]);
+}
+
+std::vector<std::string> nothing_fits(const CaseRecord& record) {
+  if (record.plans.empty() || record.plans.front().row.feasible) return {};
+  const PlanRecord& plan = record.plans.front();
+  const auto rank = lacks_most(plan);
+  std::vector<std::string> sentences{!plan.row.estimate ? plan.reason
+                                     : rank ? "the plan does not fit: " + lack_of(plan, *rank)
+                                            : "the plan does not fit"};
+  for (const TriedChange& tried : record.tried)
+    if (tried.estimate)
+      sentences.push_back("would help: " + tried.change + ": " + outcome_text(tried));
+  if (sentences.size() == 1 && !record.tried.empty())
+    sentences.push_back("none of " + std::to_string(record.tried.size()) +
+                        " changes that were tried would help");
+  return sentences;
+}
+
+std::vector<std::string> engines_apart(const CaseRecord& record) {
+  if (record.plans.empty()) return {};
+  const ResultRow& row = record.plans.front().row;
+  if (!row.estimate || !row.simulate || row.simulate->count() == 0) return {};
+  const double apart =
+      static_cast<double>(row.estimate->count()) / static_cast<double>(row.simulate->count()) - 1;
+  if (std::abs(apart) <= kApart) return {};
+  return {"the plan's estimate, " + milliseconds_text(row.estimate) + " ms, is " +
+          fixed(100 * std::abs(apart), 1) + " % " + (apart > 0 ? "above" : "below") +
+          " its simulation"};
+}
+
+/// The first cases of which `say` says something.
+std::string told(const std::vector<CaseRecord>& cases, std::size_t width,
+                 std::vector<std::string> (*say)(const CaseRecord&), const std::string& others) {
+  std::string text;
+  std::size_t count = 0;
+  for (const CaseRecord& record : cases) {
+    const std::vector<std::string> sentences = say(record);
+    if (sentences.empty() || ++count > kMostTold) continue;
+    std::string first = cases.size() > 1 ? heading(record) + ": " : "";
+    for (const std::string& sentence : sentences) {
+      text +=
+          wrapped(first + sentence, width, first.empty() && cases.size() > 1 ? "  " : "", "    ");
+      first.clear();
+    }
+  }
+  if (count > kMostTold)
+    text += "and " + std::to_string(count - kMostTold) + " more cases " + others + "\n";
+  return text;
+}
+
+std::string uncosted_lines(const std::vector<CaseRecord>& cases, std::size_t width) {
+  std::vector<std::string> said;
+  std::string text;
+  for (const CaseRecord& record : cases)
+    for (const std::string& line : record.uncosted) {
+      if (std::ranges::find(said, line) != said.end()) continue;
+      said.push_back(line);
+      text += wrapped("no cost: " + line, width, "", "    ");
+    }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> other_choices(const CaseRecord& record) {
+  const auto used = std::ranges::find(record.choices, true, &PlanChoice::used);
+  if (used == record.choices.end()) return {};
+  std::map<std::size_t, std::string> lines;  // by plan
+  for (const PlanChoice& choice : record.choices)
+    if (choice.number != used->number) {
+      std::string& line = lines[choice.number];
+      line += (line.empty() ? "select_by " : " or ") + choice.by;
+    }
+  std::vector<std::string> sentences;
+  for (const auto& [number, line] : lines) {
+    const PlanChoice& choice = *std::ranges::find(record.choices, number, &PlanChoice::number);
+    std::string text = line + " picks " + choice.schedule + ", " +
+                       milliseconds_text(choice.estimate) + " ms estimated";
+    if (choice.simulate) text += ", " + milliseconds_text(choice.simulate) + " ms simulated";
+    if (choice.p95) text += ", p95 " + milliseconds_text(choice.p95) + " ms";
+    sentences.push_back(text);
+  }
+  return sentences;
+}
+
+std::string action_text(const std::vector<CaseRecord>& cases, std::size_t width) {
+  return told(cases, width, nothing_fits, "that nothing fits") +
+         told(cases, width, other_choices, "in which select_by picks another plan") +
+         told(cases, width, engines_apart, "with estimate and simulation more than 1 % apart") +
+         uncosted_lines(cases, width);
+}
+
+}  // namespace pfeife

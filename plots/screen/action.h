@@ -1,0 +1,21 @@
+// What in the results asks the reader to do something.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/ir/case_record.h"
+
+namespace pfeife {
+
+/// A line or a few for each case that nothing fits (why, and what would help), in which another way
+/// of choosing picks another plan, or in which estimate and simulation differ by more than 1 %; of
+/// each kind the first cases, and how many more there are. Operators without a cost. "" if there is
+/// nothing to do.
+std::string action_text(const std::vector<CaseRecord>& cases, std::size_t width);
+
+/// What another way of choosing would pick, a sentence a plan: "select_by simulate picks gpipe,
+/// 22.000 ms estimated".
+std::vector<std::string> other_choices(const CaseRecord& record);
+
+}  // namespace pfeife

@@ -1,0 +1,249 @@
+#include "plots/screen/columns.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "planner/ir/decimals.h"
+#include "planner/ir/error.h"
+#include "planner/ir/result_engine.h"
+#include "planner/ir/round_down.h"
+
+namespace pfeife {
+namespace {
+
+std::string time_text(const TableFacts& facts, const std::optional<Nanoseconds>& time) {
+  return time ? fixed(milliseconds(*time), facts.time_decimals) : "";
+}
+
+/// The step of the plan that speed-ups are over.
+std::optional<Nanoseconds> step_beside(const TableFacts& facts, const CaseRecord& record) {
+  if (facts.beside.empty()) return std::nullopt;
+  const auto plan = std::ranges::find_if(
+      record.plans, [&](const PlanRecord& one) { return one.row.plan == facts.beside; });
+  return plan == record.plans.end() ? std::nullopt : step_of(plan->row);
+}
+
+std::string speed_up(const TableFacts& facts, const CaseRecord& record, const PlanRecord& plan) {
+  const auto beside = step_beside(facts, record), step = step_of(plan.row);
+  if (!beside || !step || step->count() == 0) return "";
+  return fixed(static_cast<double>(beside->count()) / static_cast<double>(step->count()), 2) + "x";
+}
+
+std::string peak(const TableFacts& facts, const CaseRecord&, const PlanRecord& plan) {
+  if (!plan.row.peak_memory) return "";
+  const auto rank = lacks_most(plan);
+  if (!rank) return facts.memory.text(*plan.row.peak_memory);
+  return "+" + facts.memory.lack_text(plan.peak_memory[*rank] - plan.memory_limit[*rank]) + " !";
+}
+
+/// One figure a rank, "!" at those that lack memory; of many ranks the least and the most.
+std::string each_device(const TableFacts& facts, const CaseRecord&, const PlanRecord& plan) {
+  constexpr std::size_t kMostShown = 8;
+  const std::vector<Bytes>& peaks = plan.peak_memory;
+  const auto shown = [&](std::size_t rank) {
+    const bool over = rank < plan.memory_limit.size() && peaks[rank] > plan.memory_limit[rank];
+    return facts.memory.text(peaks[rank]) + (over ? "!" : "");
+  };
+  if (peaks.size() > kMostShown) {
+    const auto [least, most] = std::ranges::minmax_element(peaks);
+    const auto rank = [&](auto at) { return static_cast<std::size_t>(at - peaks.begin()); };
+    return shown(rank(least)) + " to " + shown(rank(most)) + " (rank " +
+           std::to_string(rank(most)) + ")";
+  }
+  std::string text;
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank)
+    text += (rank > 0 ? " " : "") + shown(rank);
+  return text;
+}
+
+std::optional<Nanoseconds> p95_of(const ResultRow& row) {
+  return row.simulate_p95 ? row.simulate_p95 : row.estimate_p95;
+}
+
+std::string bound_text(const TableFacts& facts, const ResultRow& row) {
+  if (!row.lower_bound) return "";
+  if (row.lower_bound == row.estimate) return time_text(facts, row.lower_bound);
+  double place = 1e6;
+  for (int d = facts.time_decimals; d > 0; --d) place /= 10;
+  const double below = std::floor(static_cast<double>(row.lower_bound->count()) / place) * place;
+  return time_text(facts, Nanoseconds{static_cast<std::int64_t>(below)});
+}
+
+using Facts = const TableFacts&;
+using Record = const CaseRecord&;
+using Plan = const PlanRecord&;
+
+const std::array kColumns{
+    Column{"step", "step ms", [](Facts f, Record, Plan p) { return time_text(f, step_of(p.row)); }},
+    Column{"p95", "p95 ms", [](Facts f, Record, Plan p) { return time_text(f, p95_of(p.row)); }},
+    Column{"samples", "samples/s",
+           [](Facts f, Record, Plan p) {
+             return p.row.samples_per_s ? fixed(*p.row.samples_per_s, f.rate_decimals) : "";
+           }},
+    Column{"vs", "vs", speed_up},
+    Column{"bubble", "bubble",
+           [](Facts, Record, Plan p) {
+             return p.row.bubble ? fixed(100 * *p.row.bubble, 1) + " %" : "";
+           }},
+    Column{"peak", "peak", peak},
+    Column{"gap", "gap",
+           [](Facts, Record, Plan p) {
+             return gap_of(p.row) ? gap_text(*gap_of(p.row)) : std::string();
+           }},
+    Column{"estimate", "estimated ms",
+           [](Facts f, Record, Plan p) { return time_text(f, p.row.estimate); }},
+    Column{"simulate", "simulated ms",
+           [](Facts f, Record, Plan p) { return time_text(f, p.row.simulate); }},
+    Column{"measure", "measured ms",
+           [](Facts f, Record, Plan p) { return time_text(f, p.row.measure); }},
+    Column{"bound", "bound ms", [](Facts f, Record, Plan p) { return bound_text(f, p.row); }},
+    Column{"limit", "limit",
+           [](Facts f, Record, Plan p) {
+             return p.row.memory_limit.value > 0 ? f.memory.text(p.row.memory_limit) : "";
+           }},
+    Column{"devices", "each device", each_device}};
+
+/// Decimals that give the smallest of the figures four digits, and no figure more than eight.
+int decimals_for(double least, double most) {
+  if (least <= 0 || most <= 0) return 1;
+  const int for_least = 3 - static_cast<int>(std::floor(std::log10(least) + 1e-9));
+  const int for_most = 7 - static_cast<int>(std::floor(std::log10(most) + 1e-9));
+  return std::clamp(std::min(for_least, for_most), 0, 5);
+}
+
+template <class Visit>
+void each_plan(std::span<const CaseRecord> cases, const Visit& visit) {
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans) visit(plan);
+}
+
+struct Range {
+  double least = 0, most = 0;
+  void add(double value) {
+    least = least == 0 ? value : std::min(least, value);
+    most = std::max(most, value);
+  }
+  int decimals() const { return decimals_for(least, most); }
+};
+
+/// 1f1b where it is among the plans, else the first baseline that has a time.
+std::string plan_beside(std::span<const CaseRecord> cases) {
+  std::string first;
+  for (const CaseRecord& record : cases)
+    for (std::size_t i = 1; i < record.plans.size(); ++i) {
+      if (!step_of(record.plans[i].row)) continue;
+      const std::string& name = record.plans[i].row.plan;
+      if (name == "1f1b") return name;
+      if (first.empty()) first = name;
+    }
+  return first;
+}
+
+}  // namespace
+
+std::string MemoryUnit::text(Bytes amount) const {
+  return fixed(static_cast<double>(amount.value) / bytes, 1);
+}
+
+std::string MemoryUnit::lack_text(Bytes amount) const {
+  const double lack = static_cast<double>(amount.value) / bytes;
+  return lack < 0.05 ? "<0.1" : fixed(lack, 1);
+}
+
+MemoryUnit memory_unit(Bytes amount) {
+  const auto unit = [](Bytes size, const char* name) {
+    return MemoryUnit{static_cast<double>(size.value), name};
+  };
+  if (amount >= kGiB) return unit(kGiB, "GiB");
+  return amount >= kMiB ? unit(kMiB, "MiB") : unit(kKiB, "KiB");
+}
+
+MemoryUnit memory_unit(std::span<const CaseRecord> cases) {
+  std::optional<Bytes> least;
+  each_plan(cases, [&](const PlanRecord& plan) {
+    if (plan.row.peak_memory && (!least || *plan.row.peak_memory < *least))
+      least = plan.row.peak_memory;
+  });
+  return memory_unit(least.value_or(kMiB));
+}
+
+TableFacts table_facts(std::span<const CaseRecord> cases) {
+  TableFacts facts{memory_unit(cases), plan_beside(cases)};
+  Range times, rates;
+  each_plan(cases, [&](const PlanRecord& plan) {
+    if (const auto step = step_of(plan.row)) times.add(milliseconds(*step));
+    if (plan.row.samples_per_s) rates.add(*plan.row.samples_per_s);
+  });
+  facts.time_decimals = times.decimals();
+  facts.rate_decimals = rates.decimals();
+  return facts;
+}
+
+std::vector<std::string> column_names() {
+  std::vector<std::string> names;
+  for (const Column& column : kColumns) names.push_back(column.name);
+  return names;
+}
+
+std::vector<Column> columns_of(std::span<const CaseRecord> cases, const TableFacts& facts,
+                               std::span<const std::string> names) {
+  static constexpr const char* kUsual[] = {"step", "p95", "samples", "vs", "bubble", "peak", "gap"};
+  std::vector<std::string> wanted(names.begin(), names.end());
+  if (wanted.empty()) wanted.assign(std::begin(kUsual), std::end(kUsual));
+  std::vector<Column> columns;
+  for (const std::string& name : wanted) {
+    const auto column = std::ranges::find(kColumns, name, &Column::name);
+    PFEIFE_CHECK(column != kColumns.end(), "no column ", name);
+    bool filled = !names.empty();
+    for (const CaseRecord& record : cases)
+      for (const PlanRecord& plan : record.plans)
+        filled = filled || !column->text(facts, record, plan).empty();
+    if (!filled) continue;
+    columns.push_back(*column);
+    if (name == "vs") columns.back().head += " " + facts.beside;
+    if (name == "peak" || name == "limit" || name == "devices")
+      columns.back().head += std::string(" ") + facts.memory.name;
+  }
+  return columns;
+}
+
+std::optional<Nanoseconds> step_of(const ResultRow& row) {
+  return row.measure ? row.measure : row.simulate ? row.simulate : row.estimate;
+}
+
+std::optional<double> gap_of(const ResultRow& row) {
+  return row.simulate_gap ? row.simulate_gap : row.gap;
+}
+
+std::optional<std::size_t> lacks_most(const PlanRecord& plan) {
+  std::optional<std::size_t> worst;
+  const auto lack = [&](std::size_t rank) {
+    return plan.peak_memory[rank] - plan.memory_limit[rank];
+  };
+  for (std::size_t r = 0; r < std::min(plan.peak_memory.size(), plan.memory_limit.size()); ++r)
+    if (lack(r) > Bytes{0} && (!worst || lack(r) > lack(*worst))) worst = r;
+  return worst;
+}
+
+std::string milliseconds_text(const std::optional<Nanoseconds>& time) {
+  return time ? fixed(milliseconds(*time), table_decimals(*time)) : "-";
+}
+
+std::string heading(const CaseRecord& record) {
+  std::string text = record.name;
+  for (std::size_t at = 0; (at = text.find(',', at)) != std::string::npos; at += 2)
+    text.replace(at, 1, ", ");
+  for (std::size_t at = 0; (at = text.find('=', at)) != std::string::npos; at += 1)
+    text.replace(at, 1, " ");
+  return text;
+}
+
+std::string engines_text(std::span<const CaseRecord> cases) {
+  std::vector<ResultRow> rows;
+  each_plan(cases, [&](const PlanRecord& plan) { rows.push_back(plan.row); });
+  const std::string engine = engine_text(rows);
+  return engine == "best engine" ? "times of the best engine that ran" : "times " + engine;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,61 @@
+// The figures of a plan that tables show, on the screen and in files: columns and units.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/ir/case_record.h"
+
+namespace pfeife {
+
+struct MemoryUnit {
+  double bytes = 1;
+  const char* name = "B";
+  /// The amount without the unit, one decimal.
+  std::string text(Bytes amount) const;
+  /// What is missing, one decimal, never 0: "<0.1" of less than that.
+  std::string lack_text(Bytes amount) const;
+};
+/// The largest of GiB, MiB and KiB that is not more than the amount; KiB of less.
+MemoryUnit memory_unit(Bytes amount);
+/// One unit for the peaks of all cases: that of the smallest, which would be lost in a larger one.
+MemoryUnit memory_unit(std::span<const CaseRecord> cases);
+
+/// What all rows of a table have in common.
+struct TableFacts {
+  MemoryUnit memory;
+  std::string beside;     ///< the plan that speed-ups are over: "1f1b"; "" = there are none
+  int time_decimals = 1;  ///< of ms: four digits of the shortest step
+  int rate_decimals = 1;  ///< of samples/s: four digits of the lowest
+};
+TableFacts table_facts(std::span<const CaseRecord> cases);
+
+struct Column {
+  std::string name;  ///< what --columns calls it
+  std::string head;  ///< "step ms"
+  /// "" if the plan has no such figure.
+  std::string (*text)(const TableFacts&, const CaseRecord&, const PlanRecord&);
+};
+
+/// Names of all columns there are.
+std::vector<std::string> column_names();
+/// The columns of those names, in that order; of an empty list the usual ones that any plan fills:
+/// step, p95 (with jitter), samples, vs, bubble, peak, gap. Every name is of column_names().
+std::vector<Column> columns_of(std::span<const CaseRecord> cases, const TableFacts& facts,
+                               std::span<const std::string> names = {});
+
+/// The step time of the plan's best engine.
+std::optional<Nanoseconds> step_of(const ResultRow& row);
+/// How far the step that counts is above the bound, as a fraction.
+std::optional<double> gap_of(const ResultRow& row);
+/// The rank that lacks most memory; nothing if all have enough.
+std::optional<std::size_t> lacks_most(const PlanRecord& plan);
+/// Five digits at least, so that plans which differ little can be told apart; "-" for nothing.
+std::string milliseconds_text(const std::optional<Nanoseconds>& time);
+/// "devices=4,microbatches=8" to "devices 4, microbatches 8".
+std::string heading(const CaseRecord& record);
+/// "times simulated", "times of the best engine that ran".
+std::string engines_text(std::span<const CaseRecord> cases);
+
+}  // namespace pfeife

@@ -1,0 +1,137 @@
+#include "plots/screen/details.h"
+
+#include <algorithm>
+
+#include "planner/ir/decimals.h"
+#include "planner/ir/round_down.h"
+#include "plots/screen/action.h"
+#include "plots/screen/grid.h"
+
+namespace pfeife {
+namespace {
+
+/// How far the plan is from its bound, and what that covers.
+std::string bound_sentence(const CaseRecord& record) {
+  const ResultRow& row = record.plans.front().row;
+  if (!row.lower_bound || !row.gap) return "";
+  std::string text =
+      "bound " + milliseconds_text(bound_in_tables(*row.lower_bound, row.estimate)) + " ms (gap ";
+  if (row.simulate_gap) text += gap_text(*row.simulate_gap) + " % simulated, ";
+  text += gap_text(*row.gap) + " % estimated";
+  if (*row.gap == 0 && !record.orders_left_out) text += ": optimal";
+  return text + ") of " + record.bound_covers;
+}
+
+/// Why each other family is not the plan, those with the same reason together: of its schedules
+/// the one that came closest.
+std::string families_sentence(const CaseRecord& record) {
+  constexpr std::size_t kMostShown = 4;  // reasons
+  const bool planned = record.plans.front().row.estimate.has_value();
+  std::vector<std::string> seen;
+  if (planned) seen.push_back(record.plans.front().row.family);
+  struct Group {
+    Reason reason;
+    std::string said, families;
+    bool several = false;
+  };
+  std::vector<Group> groups;
+  for (const LostSchedule& lost : record.lost) {
+    if (std::ranges::find(seen, lost.family) != seen.end()) continue;
+    seen.push_back(lost.family);
+    const std::string said = to_string(lost.reason);
+    const auto same = std::ranges::find(groups, said, &Group::said);
+    if (same == groups.end())
+      groups.push_back({lost.reason, said, lost.family});
+    else
+      same->families += ", " + lost.family, same->several = true;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostShown); ++i) {
+    const Group& group = groups[i];
+    text += (i > 0 ? "; " : "") + group.families + ": " +
+            to_string(group.reason, std::nullopt, group.several);
+  }
+  if (groups.size() > kMostShown) text += "; others are in report.html";
+  return text.empty() ? "" : (planned ? "other families: " : "families: ") + text;
+}
+
+/// Plans that need less memory than the one shown: of a front that may be long, each with a
+/// twentieth less than the one before. Where the time is the same in the digits shown the last is.
+std::string front_sentence(const CaseRecord& record, const MemoryUnit& unit) {
+  constexpr std::size_t kMostShown = 3;
+  struct Shown {
+    std::string memory, more;
+  };
+  const ResultRow& plan = record.plans.front().row;
+  if (!plan.estimate || !plan.peak_memory) return "";
+  std::vector<Shown> points;
+  Bytes last = *plan.peak_memory;
+  for (const FrontPoint& point : record.front) {
+    if (20 * point.peak_memory.value > 19 * last.value) continue;
+    const double more =
+        static_cast<double>(point.estimate.count()) / static_cast<double>(plan.estimate->count()) -
+        1;
+    last = point.peak_memory;
+    const Shown shown{unit.text(last), (more < 0 ? "" : "+") + fixed(100 * more, 1)};
+    if (!points.empty() && points.back().more == shown.more) points.pop_back();
+    points.push_back(shown);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < points.size() && i < kMostShown; ++i)
+    text +=
+        (i > 0 ? ", " : "") + points[i].memory + " " + unit.name + " at " + points[i].more + " %";
+  if (text.empty()) return "";
+  return "less memory: " + text + (points.size() > kMostShown ? ", ..." : "");
+}
+
+/// What the case leaves open and how it was settled: the choice and the next best.
+std::vector<std::string> alternatives_sentences(const CaseRecord& record) {
+  constexpr std::size_t kMostShown = 4;
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < std::min(record.alternatives.size(), kMostShown); ++i) {
+    const Alternative& one = record.alternatives[i];
+    const bool chosen = one.reason.why == Why::Chosen;
+    const std::string what = !chosen         ? to_string(one.reason, one.bound)
+                             : !one.estimate ? "closest to fitting"
+                                             : milliseconds_text(one.estimate) + " ms estimated";
+    sentences.push_back((chosen ? "chosen: " : "not: ") + one.choice + ": " + what);
+  }
+  if (record.alternatives.size() > kMostShown)
+    sentences.push_back("and " + std::to_string(record.alternatives.size() - kMostShown) +
+                        " more, in report.html");
+  return sentences;
+}
+
+/// "zb_greedy, V=3: 35.6 33.9 34.9 36.7": every rank.
+std::string memory_sentence(const PlanRecord& plan, const MemoryUnit& unit) {
+  std::string text = (plan.row.family.empty() ? plan.row.plan : schedule_name(plan.row)) + ":";
+  if (!plan.row.estimate) return text + " " + plan.reason;
+  for (std::size_t r = 0; r < plan.peak_memory.size(); ++r) {
+    const bool over = r < plan.memory_limit.size() && plan.peak_memory[r] > plan.memory_limit[r];
+    text += " " + unit.text(plan.peak_memory[r]);
+    if (over) text += "(+" + unit.lack_text(plan.peak_memory[r] - plan.memory_limit[r]) + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string details_text(const CaseRecord& record, const MemoryUnit& unit, std::size_t width) {
+  std::string text = wrapped(heading(record), width);
+  if (record.plans.empty()) return text;
+  std::vector<std::string> sentences{bound_sentence(record), families_sentence(record)};
+  std::ranges::copy(other_choices(record), std::back_inserter(sentences));
+  sentences.push_back(front_sentence(record, unit));
+  std::ranges::copy(alternatives_sentences(record), std::back_inserter(sentences));
+  for (const TriedChange& tried : record.tried)
+    sentences.push_back((tried.estimate ? "would help: " : "tried: ") + tried.change + ": " +
+                        outcome_text(tried));
+  for (const std::string& sentence : sentences)
+    if (!sentence.empty()) text += wrapped(sentence, width, "  ", "      ");
+  text += std::string("  estimated peak memory of each device, ") + unit.name + "\n";
+  for (const PlanRecord& plan : record.plans)
+    text += wrapped(memory_sentence(plan, unit), width, "    ", "        ");
+  return text;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,84 @@
+#include "plots/screen/rows.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "plots/screen/columns.h"
+
+namespace pfeife {
+namespace {
+
+/// "training.precision" to "precision"; the most frequent one is a letter, as D and N are.
+std::string head_of(const std::string& path) {
+  if (path == "training.microbatch_size") return kMicrobatchSize;
+  const std::size_t dot = path.rfind('.');
+  return path.substr(dot == std::string::npos ? 0 : dot + 1);
+}
+
+std::string count_text(std::size_t count) { return count > 0 ? std::to_string(count) : ""; }
+
+}  // namespace
+
+bool Key::varies() const {
+  return std::ranges::any_of(values, [&](const auto& v) { return v != values.front(); });
+}
+
+std::size_t Key::width() const {
+  std::size_t width = head.size();
+  for (const std::string& value : values) width = std::max(width, value.size());
+  return width;
+}
+
+std::string stem(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
+  return name.substr(0, name.rfind('.'));
+}
+
+std::vector<Key> keys_of(const std::vector<CaseRecord>& cases) {
+  std::vector<Key> keys{{"D", {}}, {"N", {}}, {"model", {}, false}, {"cluster", {}, false}};
+  std::vector<std::string> paths(keys.size());
+  for (const CaseRecord& record : cases)
+    for (const SweptKey& swept : record.swept)
+      if (std::ranges::find(paths, swept.key) == paths.end()) {
+        paths.push_back(swept.key);
+        keys.push_back({head_of(swept.key), {}, swept.key == "training.microbatch_size"});
+      }
+  for (const CaseRecord& record : cases) {
+    const ResultRow row = record.plans.empty() ? ResultRow{} : record.plans.front().row;
+    keys[0].values.push_back(count_text(row.devices));
+    keys[1].values.push_back(count_text(row.microbatches));
+    keys[2].values.push_back(stem(record.model));
+    keys[3].values.push_back(stem(record.cluster));
+    for (std::size_t k = 4; k < keys.size(); ++k) {
+      const auto swept = std::ranges::find(record.swept, paths[k], &SweptKey::key);
+      keys[k].values.push_back(swept == record.swept.end() ? "" : swept->value);
+    }
+  }
+  std::vector<Key> telling{keys[0], keys[1]};
+  for (std::size_t k = 2; k < keys.size(); ++k)
+    if (keys[k].varies()) telling.push_back(std::move(keys[k]));
+  return telling;
+}
+
+std::vector<const PlanRecord*> plans_in_order(const CaseRecord& record, bool chosen_only) {
+  std::vector<const PlanRecord*> plans;
+  for (const PlanRecord& plan : record.plans)
+    if (plans.empty() || !chosen_only) plans.push_back(&plan);
+  if (plans.empty()) return plans;
+  const auto rank = [](const PlanRecord* plan) {
+    const auto step = step_of(plan->row);
+    return std::tuple(!step, lacks_most(*plan).has_value(), step.value_or(Nanoseconds{0}));
+  };
+  std::ranges::stable_sort(plans.begin() + 1, plans.end(), {}, rank);
+  return plans;
+}
+
+std::string plan_name(const PlanRecord& plan) {
+  std::string name = plan.row.estimate ? schedule_name(plan.row) : plan.row.plan;
+  if (name.empty()) name = plan.row.plan;
+  for (std::size_t at = 0; (at = name.find(", ", at)) != std::string::npos;) name.erase(at, 1);
+  return name;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,110 @@
+#include "plots/screen/shown_cases.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace pfeife {
+namespace {
+
+constexpr std::size_t kMostInFull = 8;  ///< cases with all their plans
+constexpr std::size_t kMostShown = 36;  ///< lines, one a case
+
+/// "devices=4,microbatches=8,..." up to its n-th comma.
+std::string first_keys(const std::string& name, std::size_t n) {
+  std::size_t end = 0;
+  for (; n > 0 && end != std::string::npos; --n) end = name.find(',', end == 0 ? 0 : end + 1);
+  return name.substr(0, end);
+}
+
+/// "devices, microbatches": the first n keys of a case's name.
+std::string names_of_keys(const std::string& name, std::size_t n) {
+  std::string keys;
+  const std::string text = first_keys(name, n) + ",";
+  for (std::size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+    end = text.find(',', begin);
+    keys += (keys.empty() ? "" : ", ") + text.substr(begin, text.find('=', begin) - begin);
+  }
+  return keys;
+}
+
+/// Of the name that has most.
+std::size_t number_of_keys(const std::vector<CaseRecord>& cases) {
+  std::ptrdiff_t commas = 0;
+  for (const CaseRecord& record : cases)
+    commas = std::max(commas, std::ranges::count(record.name, ','));
+  return static_cast<std::size_t>(commas) + 1;
+}
+
+double worth(const CaseRecord& record) {
+  if (record.plans.empty() || !record.plans.front().row.feasible) return -1;
+  return record.plans.front().row.samples_per_s.value_or(0);
+}
+
+/// [group] number of its best case; of equals the first.
+std::map<std::string, std::size_t> best_of_groups(const std::vector<CaseRecord>& cases,
+                                                  std::size_t keys) {
+  std::map<std::string, std::size_t> best;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto [at, added] = best.try_emplace(first_keys(cases[i].name, keys), i);
+    if (!added && worth(cases[i]) > worth(cases[at->second])) at->second = i;
+  }
+  return best;
+}
+
+/// Numbers of the cases that are shown, and by what rule.
+struct Choice {
+  std::vector<std::size_t> numbers;
+  std::string rule;
+};
+
+Choice choose(const std::vector<CaseRecord>& cases) {
+  Choice choice;
+  if (cases.size() <= kMostShown) {
+    choice.numbers.resize(cases.size());
+    std::iota(choice.numbers.begin(), choice.numbers.end(), std::size_t{0});
+    return choice;
+  }
+  std::size_t used = 1;
+  std::map<std::string, std::size_t> best = best_of_groups(cases, used);
+  for (std::size_t keys = 2; keys <= number_of_keys(cases); ++keys) {
+    std::map<std::string, std::size_t> finer = best_of_groups(cases, keys);
+    if (finer.size() > kMostShown || finer.size() == cases.size()) break;
+    best = std::move(finer), used = keys;
+  }
+  for (const auto& [group, number] : best) choice.numbers.push_back(number);
+  std::ranges::sort(choice.numbers);
+  choice.rule =
+      "of each " + names_of_keys(cases.front().name, used) + " the case with the most samples/s";
+  if (choice.numbers.size() > kMostShown) {
+    std::ranges::stable_sort(choice.numbers, std::greater{},
+                             [&](std::size_t i) { return worth(cases[i]); });
+    choice.numbers.resize(kMostShown);
+    std::ranges::sort(choice.numbers);
+    choice.rule = "those with the most samples/s";
+  }
+  return choice;
+}
+
+}  // namespace
+
+ShownCases cases_to_show(const std::vector<CaseRecord>& cases) {
+  if (cases.size() <= kMostInFull) return {cases, ""};
+  const Choice choice = choose(cases);
+  ShownCases shown;
+  std::size_t left_out = 0;  // plans
+  for (const std::size_t i : choice.numbers) {
+    shown.cases.push_back(cases[i]);
+    std::vector<PlanRecord>& plans = shown.cases.back().plans;
+    left_out += plans.size() > 1 ? plans.size() - 1 : 0;
+  }
+  const std::string all = std::to_string(cases.size());
+  if (!choice.rule.empty())
+    shown.summary = std::to_string(choice.numbers.size()) + " of " + all + " cases: " + choice.rule;
+  if (left_out > 0)
+    shown.summary += (shown.summary.empty() ? all + " cases" : "") +
+                     std::string("; of each the chosen plan, without its baselines");
+  return shown;
+}
+
+}  // namespace pfeife

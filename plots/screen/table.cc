@@ -1,0 +1,208 @@
+#include "plots/screen/table.h"
+
+#include <algorithm>
+
+#include "plots/screen/action.h"
+#include "plots/screen/columns.h"
+#include "plots/screen/details.h"
+#include "plots/screen/grid.h"
+#include "plots/screen/rows.h"
+
+namespace pfeife {
+namespace {
+
+constexpr double kFarFromBound = 0.05;
+constexpr std::size_t kWide = 120;      ///< from here on each device's memory is shown
+constexpr std::size_t kLeastName = 20;  ///< characters for a plan's name, or a column gives way
+
+/// "zb_greedy V=3 *", with knobs as far as there is room.
+std::string marked_name(const PlanRecord& plan, bool chosen) {
+  return plan_name(plan) + (chosen ? " *" : "");
+}
+
+/// The name in so many characters; its mark is kept.
+std::string fitting_name(const std::string& name, std::size_t most) {
+  const bool marked = name.ends_with(" *");
+  if (name.size() <= most || !marked) return clipped(name, most);
+  return clipped(name.substr(0, name.size() - 2), std::max<std::size_t>(most, 4) - 2) + " *";
+}
+
+struct Table {
+  std::vector<GridColumn> columns;
+  std::vector<GridRow> rows;
+  std::size_t name = 0;  ///< which column has the plans' names
+};
+
+/// The columns of `keys` stand in front; the others are headings.
+Table table_of(const std::vector<CaseRecord>& cases, const std::vector<Key>& keys,
+               const std::vector<Key>& headings, const std::vector<Column>& columns,
+               const TableFacts& facts, const ScreenOptions& options) {
+  Table table;
+  for (const Key& key : keys) table.columns.push_back({key.head, key.number});
+  table.name = table.columns.size();
+  table.columns.push_back({"plan", false});
+  for (const Column& column : columns)
+    table.columns.push_back({column.head, column.name != "devices"});
+  // Room for a reason, where no plan has figures.
+  if (columns.empty()) table.columns.insert(table.columns.end(), 2, {"", false});
+  std::string above;
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    std::string heading;
+    for (const Key& key : headings)
+      heading += (heading.empty() ? "" : ", ") + key.head + " " + key.values[c];
+    if (heading != above) table.rows.push_back({{{heading}}});
+    above = heading;
+    bool first = true;
+    for (const PlanRecord* plan : plans_in_order(cases[c], options.chosen_only)) {
+      const bool chosen = !options.chosen_only && plan == &cases[c].plans.front();
+      GridRow row;
+      row.look = lacks_most(*plan) || !step_of(plan->row) ? Look::DoesNotFit
+                 : chosen && plan->row.feasible           ? Look::Chosen
+                                                          : Look::Plain;
+      for (const Key& key : keys) row.cells.push_back({first ? key.values[c] : ""});
+      first = false;
+      row.cells.push_back({marked_name(*plan, chosen)});
+      if (!step_of(plan->row)) {
+        row.cells.push_back({plan->reason});
+      } else {
+        for (const Column& column : columns) {
+          const bool far = column.name == "gap" && gap_of(plan->row).value_or(0) > kFarFromBound;
+          row.cells.push_back(
+              {column.text(facts, cases[c], *plan), far ? Look::FarFromBound : Look::Plain});
+        }
+      }
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return table;
+}
+
+std::size_t width_of(const Table& table) { return grid_width(table.columns, table.rows); }
+
+/// Gives the names of the plans the room that the other columns leave, and cuts reasons to it.
+void fit(Table& table, std::size_t width) {
+  const std::size_t whole = width_of(table);
+  std::size_t longest = table.columns[table.name].head.size();
+  for (const GridRow& row : table.rows)
+    if (row.cells.size() > table.name)
+      longest = std::max(longest, row.cells[table.name].text.size());
+  const std::size_t others = whole > longest ? whole - longest : 0;
+  const std::size_t most = width > others + kLeastName ? width - others : kLeastName;
+  for (GridRow& row : table.rows) {
+    if (row.cells.size() > table.name)
+      row.cells[table.name].text = fitting_name(row.cells[table.name].text, most);
+    if (row.cells.size() == 1) row.cells[0].text = clipped(row.cells[0].text, width - 1);
+  }
+  for (GridRow& row : table.rows) {
+    if (row.cells.size() != table.name + 2) continue;
+    // A reason stands behind the name, up to the end of the line.
+    Table upto{{table.columns.begin(),
+                table.columns.begin() + static_cast<std::ptrdiff_t>(table.name + 1)},
+               {}};
+    for (const GridRow& one : table.rows)
+      if (one.cells.size() > table.name)
+        upto.rows.push_back(
+            {{one.cells.begin(), one.cells.begin() + static_cast<std::ptrdiff_t>(table.name + 1)}});
+    const std::size_t used = width_of(upto) + 2;
+    row.cells.back().text = clipped(row.cells.back().text, width > used ? width - used : 0);
+  }
+}
+
+/// Columns that give way where the names would have too little room, the first first.
+void drop_until_it_fits(std::vector<Column>& columns, std::size_t keys, std::size_t width,
+                        const std::vector<CaseRecord>& cases, const TableFacts& facts) {
+  std::size_t longest = 4;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans)
+      longest = std::max(longest, marked_name(plan, &plan == &record.plans.front()).size());
+  const auto width_of_all = [&] {
+    std::size_t used = keys + std::min(longest, kLeastName);
+    for (const Column& column : columns) {
+      std::vector<GridRow> rows;
+      for (const CaseRecord& record : cases)
+        for (const PlanRecord& plan : record.plans)
+          rows.push_back({{{column.text(facts, record, plan)}}});
+      used += grid_width({{column.head, column.name != "devices"}}, rows) + 2;
+    }
+    return used;
+  };
+  for (const char* name : {"devices", "p95", "bubble", "samples", "vs"})
+    if (width_of_all() > width)
+      std::erase_if(columns, [&](const Column& column) { return column.name == name; });
+}
+
+std::string limits_text(const std::vector<CaseRecord>& cases) {
+  std::optional<Bytes> least, most;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans)
+      for (const Bytes limit : plan.memory_limit) {
+        least = std::min(least.value_or(limit), limit);
+        most = std::max(most.value_or(limit), limit);
+      }
+  if (!least) return "";
+  const MemoryUnit unit = memory_unit(*least);  // devices may have gigabytes, a model kilobytes
+  return "; memory limit " + (*least == *most ? "" : unit.text(*least) + " to ") +
+         unit.text(*most) + " " + unit.name;
+}
+
+/// What the letters and marks mean, those that are there.
+std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>& keys,
+                   const std::vector<Column>& columns, const TableFacts& facts,
+                   const ScreenOptions& options) {
+  bool lacks = false, gaps = false, recomputes = false, several = false;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord* plan : plans_in_order(record, options.chosen_only)) {
+      several = several || plan != &record.plans.front();
+      lacks = lacks || lacks_most(*plan);
+      recomputes = recomputes || plan->recomputes;
+      gaps = gaps || gap_of(plan->row);
+    }
+  const bool has_gap = std::ranges::find(columns, "gap", &Column::name) != columns.end();
+  std::string text = "D devices, N microbatches";
+  if (std::ranges::find(keys, kMicrobatchSize, &Key::head) != keys.end())
+    text += ", b samples a microbatch";
+  if (!options.chosen_only) text += ", * planned";
+  if (lacks) text += std::string(", ! ") + facts.memory.name + " over the limit";
+  if (gaps && has_gap) text += ", gap: % over the bound";
+  text = wrapped(text, options.width);
+  if (recomputes && several)
+    text += "only what says recompute= recomputes anything, no baseline does\n";
+  return text;
+}
+
+}  // namespace
+
+std::string screen_table(const std::vector<CaseRecord>& cases, const ScreenOptions& options) {
+  if (cases.empty()) return "no case has been computed\n";
+  const TableFacts facts = table_facts(cases);
+  std::vector<std::string> names = options.columns;
+  std::vector<Column> columns = columns_of(cases, facts, names);
+  if (names.empty() && options.width >= kWide)
+    for (const Column& column : columns_of(cases, facts, std::vector<std::string>{"devices"}))
+      columns.push_back(column);
+  std::vector<Key> keys = keys_of(cases), headings;
+  std::size_t others = 0;
+  for (std::size_t k = 2; k < keys.size(); ++k) others += keys[k].width() + 2;
+  if (others > options.width / 4) {
+    headings.assign(keys.begin() + 2, keys.end());
+    keys.resize(2);
+  }
+  others = 0;
+  for (const Key& key : keys) others += key.width() + 2;
+  drop_until_it_fits(columns, others, options.width, cases, facts);
+  Table table = table_of(cases, keys, headings, columns, facts, options);
+  fit(table, options.width);
+  std::string text = wrapped(engines_text(cases) + limits_text(cases), options.width) + "\n" +
+                     grid_text(table.columns, table.rows, options.colour) + "\n" +
+                     legend(cases, keys, columns, facts, options);
+  if (const std::string action = action_text(cases, options.width); !action.empty())
+    text += "\n" + action;
+  if (options.verbose)
+    for (const CaseRecord& record : cases)
+      text += "\n" + details_text(record, facts.memory, options.width);
+  if (!options.report.empty() && !options.verbose)
+    text += wrapped("why, less memory, each device: --verbose or " + options.report, options.width);
+  return text;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,27 @@
+// The closing table: what each plan does in each case, for a terminal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/ir/case_record.h"
+
+namespace pfeife {
+
+struct ScreenOptions {
+  std::size_t width = 80;            ///< characters of a line
+  bool colour = false;               ///< bold, red and yellow
+  bool verbose = false;              ///< every plan in full, and why it is the plan
+  bool chosen_only = false;          ///< of each case the chosen plan
+  std::vector<std::string> columns;  ///< names of column_names(); empty = the usual ones
+  std::string report;                ///< where the rest is to be read; "" = not said
+};
+
+/// A row a plan, the chosen one first, then the baselines, the fastest first and behind them those
+/// that do not fit; below it what asks for action: cases that nothing fits, and what would help;
+/// other ways of choosing that pick other plans; estimates and simulations that differ; operators
+/// without a cost. Rows are never broken: long names of plans are cut. From 120 characters on the
+/// memory of each device is a column. ASCII, and with `colour` a terminal's codes.
+std::string screen_table(const std::vector<CaseRecord>& cases, const ScreenOptions& options);
+
+}  // namespace pfeife
