@@ -45,19 +45,19 @@ Paint paint(const Event& event) {
 namespace {
 
 struct Look {
-  Color fill;
+  Color fill, pale;  ///< of the first and of the last stage of a rank
   std::string_view letter, name;
 };
 constexpr std::array<Look, kPaints> kLooks{{
-    {{0x82, 0xb4, 0xf4}, "F", "forward"},
-    {{0xe0, 0x74, 0x3c}, "B", "backward"},
-    {{0xfa, 0xe7, 0x5f}, "I", "backward, inputs"},
-    {{0x5c, 0xc0, 0x88}, "W", "backward, weights"},
-    {{0xa2, 0x74, 0xf6}, "FB", "overlapped"},
-    {{0xcf, 0xd3, 0xd8}, "opt", "optimizer"},
-    {{0xc9, 0x7a, 0x9c}, "red", "gradient reduction"},
-    {{0xa6, 0xc1, 0xe6}, "F", "value sent"},
-    {{0xd9, 0xa8, 0x78}, "B", "gradient sent"},
+    {{0x68, 0xa0, 0xe3}, {0x87, 0xb3, 0xe9}, "F", "forward"},
+    {{0xcd, 0x4e, 0x29}, {0xd4, 0x68, 0x49}, "B", "backward"},
+    {{0xef, 0xc2, 0x3b}, {0xf6, 0xdc, 0x90}, "I", "backward, inputs"},
+    {{0x23, 0x60, 0x3c}, {0x37, 0x6e, 0x4e}, "W", "backward, weights"},
+    {{0x7f, 0x49, 0xbf}, {0x8d, 0x5c, 0xc6}, "FB", "overlapped"},
+    {{0x30, 0x35, 0x3e}, {0x30, 0x35, 0x3e}, "opt", "optimizer"},
+    {{0xac, 0x49, 0x7d}, {0xac, 0x49, 0x7d}, "red", "gradient reduction"},
+    {{0xbd, 0xa2, 0xd9}, {0xd2, 0xbf, 0xe6}, "F", "transfer of a value"},
+    {{0x97, 0x6e, 0xc7}, {0xa9, 0x87, 0xd1}, "B", "transfer of a gradient"},
 }};
 
 const Look& look(Paint paint) { return kLooks[static_cast<std::size_t>(paint)]; }
@@ -66,9 +66,26 @@ const Look& look(Paint paint) { return kLooks[static_cast<std::size_t>(paint)]; 
 
 Color fill(Paint paint, std::size_t shade, std::size_t shades) {
   if (shades <= 1) return look(paint).fill;
-  constexpr double palest = 0.62;  // more, and the palest shade is hard to tell from an idle lane
-  const double step = palest / static_cast<double>(shades - 1);
-  return mix(look(paint).fill, kPaper, step * static_cast<double>(std::min(shade, shades - 1)));
+  return mix(look(paint).fill, look(paint).pale,
+             static_cast<double>(std::min(shade, shades - 1)) / static_cast<double>(shades - 1));
+}
+
+double luminance(Color color) {
+  const auto linear = [](std::uint8_t channel) {
+    const double c = channel / 255.0;
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * linear(color.red) + 0.7152 * linear(color.green) + 0.0722 * linear(color.blue);
+}
+
+double contrast(Color a, Color b) {
+  const auto [low, high] = std::minmax({luminance(a), luminance(b)});
+  return (high + 0.05) / (low + 0.05);
+}
+
+Color ink_on(Color ground) {
+  constexpr Color kBlack{0, 0, 0};
+  return contrast(kBlack, ground) >= contrast(kPaper, ground) ? kBlack : kPaper;
 }
 
 std::string letter(Paint paint) { return std::string(look(paint).letter); }
@@ -76,12 +93,12 @@ std::string name(Paint paint) { return std::string(look(paint).name); }
 
 std::vector<Cause> causes(const Attribution& a) {
   return {{"compute", a.compute, look(Paint::Forward).fill},
-          {"waiting for other ranks", a.dependency_wait, look(Paint::Optimizer).fill},
-          {"exposed transfer", a.exposed_transfer, look(Paint::Backward).fill},
-          {"waiting in a queue", a.queue_wait, look(Paint::BackwardInput).fill},
-          {"launch", a.launch, look(Paint::Overlap).fill},
+          {"waiting for other ranks", a.dependency_wait, kWaiting},
+          {"exposed transfer", a.exposed_transfer, look(Paint::SendBackward).fill},
+          {"waiting in a queue", a.queue_wait, look(Paint::SendForward).fill},
+          {"launch", a.launch, kLaunch},
           {"reduction", a.reduction, look(Paint::Reduction).fill},
-          {"optimizer", a.optimizer, look(Paint::BackwardWeight).fill}};
+          {"optimizer", a.optimizer, look(Paint::Optimizer).fill}};
 }
 
 /// Advance of a character in units of the font size: not less than in any font of kFonts.

@@ -1,9 +1,11 @@
 // Colours, fonts and text metrics: the one place where the look of timelines and reports is
 // decided.
 //
-// Fills were chosen so that any two differ by at least 13 (CIE76) in normal, deuteranopic,
-// protanopic and tritanopic sight (Machado et al. 2009, severity 1), forward and backward also in
-// grey, and so that ink on any of them has a contrast of at least 4.5 (WCAG 2.1 AA).
+// One colour, one meaning, in every picture. Fills were chosen so that any two of a lane differ by
+// at least 13 (CIE76) in normal, deuteranopic, protanopic and tritanopic sight (Machado et al.
+// 2009, severity 1); so that optimizer, W, B, F, I and idle, from dark to light, have a contrast of
+// at least 1.5 in grey, and of 1.2 from the palest shade of one to the next; and so that what is
+// written on any of them has a contrast of at least 4.5 (WCAG 2.1 AA).
 #pragma once
 
 #include <cstdint>
@@ -25,13 +27,16 @@ std::string hex(Color color);
 Color mix(Color a, Color b, double amount);
 
 constexpr Color kPaper{0xff, 0xff, 0xff};
-constexpr Color kInk{0x1b, 0x1f, 0x24};     ///< text
-constexpr Color kMuted{0x57, 0x60, 0x6a};   ///< secondary text
-constexpr Color kRule{0xd0, 0xd7, 0xde};    ///< grid lines, frames
-constexpr Color kIdle{0xee, 0xf0, 0xf2};    ///< a lane where nothing runs: the bubble
-constexpr Color kAlarm{0xb4, 0x23, 0x18};   ///< limits, what exceeds them
-constexpr Color kMemory{0x8f, 0xb0, 0xc9};  ///< memory that comes and goes
-constexpr Color kHeld{0x5b, 0x82, 0xa1};    ///< memory held throughout
+constexpr Color kEdge{0xff, 0xff, 0xfe};     ///< between boxes that touch; in dark mode, too
+constexpr Color kInk{0x1b, 0x1f, 0x24};      ///< text
+constexpr Color kMuted{0x57, 0x60, 0x6a};    ///< secondary text
+constexpr Color kRule{0xd0, 0xd7, 0xde};     ///< grid lines, frames
+constexpr Color kIdle{0xf1, 0xf3, 0xf5};     ///< a lane where nothing runs: the bubble
+constexpr Color kWaiting{0xd7, 0xdd, 0xe4};  ///< idle, in bars that stand on paper
+constexpr Color kLaunch{0x8a, 0x93, 0x9e};   ///< launch overhead
+constexpr Color kAlarm{0xb4, 0x23, 0x18};    ///< limits, what exceeds them
+constexpr Color kMemory{0x8f, 0xb0, 0xc9};   ///< memory that comes and goes
+constexpr Color kHeld{0x5b, 0x82, 0xa1};     ///< memory held throughout
 
 /// What an event is, as far as its colour and letter go.
 enum class Paint {
@@ -49,6 +54,11 @@ constexpr std::size_t kPaints = 9;
 Paint paint(const Event& event);
 /// Fill of the stage that is number `shade` of its rank's `shades`; the first is the strongest.
 Color fill(Paint paint, std::size_t shade = 0, std::size_t shades = 1);
+/// Black or white: what can be read on it.
+Color ink_on(Color ground);
+/// Relative luminance, 0 to 1, and contrast ratio, 1 to 21 (WCAG 2.1, section 1.4.3).
+double luminance(Color color);
+double contrast(Color a, Color b);
 /// "F", "B", "I", "W", "FB", "opt", "red": what boxes are labelled with. Transfers have the letter
 /// of what made the value.
 std::string letter(Paint paint);

@@ -40,9 +40,12 @@ void for_each_box(const Panel& panel, RankId rank, Visitor&& visit) {
   for (const LaneItem& item : lanes.communication) visit(box_of(panel, rank, item, true));
 }
 
+bool fits(const Event& event, const LabelStyle& style, double width, double height) {
+  return text_width(label(event, style.letters), style.size) + 0.8 <= width &&
+         style.size + 1 <= height;
+}
 bool fits(const Box& box, const LabelStyle& style) {
-  return text_width(label(*box.event, style.letters), style.size) + 0.8 <= box.width() &&
-         style.size + 1 <= box.height;
+  return fits(*box.event, style, box.width(), box.height);
 }
 
 constexpr double kLargest = 12, kSmallest = 7, kSmallestNumber = 6;
@@ -60,14 +63,6 @@ LabelStyle best_style(std::span<const Box> boxes, double largest) {
       if (room > 0 && room >= kMost * total) return {size, letters};
     }
   return {};
-}
-
-/// The label of a box: as its kind has it, or without letters if that is too wide, or nothing.
-std::string fitting_label(const Box& box, const LabelStyle& style) {
-  for (const bool letters : {true, false})
-    if (letters <= style.letters && fits(box, {style.size, letters}))
-      return label(*box.event, letters);
-  return "";
 }
 
 std::string describe(const Event& event) {
@@ -112,7 +107,7 @@ void draw_group(Svg& svg, const TimelineLayout& layout, const Panel& panel, cons
   for (const Box& box : boxes) typical += box.width() / static_cast<double>(boxes.size());
   const double line = is_communication(look.paint) ? 0.4 : std::clamp(typical * 0.08, 0.15, 0.8);
   svg.open_group(" class=\"" + std::string(look.guest ? "guest" : "boxes") + "\" fill=\"" +
-                 hex(fill(look.paint, look.shade, layout.shades)) + "\" stroke=\"" + hex(kPaper) +
+                 hex(fill(look.paint, look.shade, layout.shades)) + "\" stroke=\"" + hex(kEdge) +
                  "\" stroke-width=\"" + coordinate(line) + "\"");
   for (const Box& box : boxes)
     svg.raw("<rect x=\"" + hundredths(box.left) + "\" y=\"" + coordinate(box.top) + "\" width=\"" +
@@ -122,6 +117,15 @@ void draw_group(Svg& svg, const TimelineLayout& layout, const Panel& panel, cons
 }
 
 }  // namespace
+
+std::string fitting_label(const Event& event, const LabelStyle& style, double width,
+                          double height) {
+  if (style.size == 0) return "";
+  for (const bool letters : {true, false})
+    if (letters <= style.letters && fits(event, {style.size, letters}, width, height))
+      return label(event, letters);
+  return "";
+}
 
 std::string label(const Event& event, bool letters) {
   const auto* action = std::get_if<Action>(&event.cell);
@@ -177,9 +181,12 @@ void draw_boxes(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
   for (const auto& [look, boxes] : groups) {
     const LabelStyle& style = styles[static_cast<std::size_t>(look.paint)];
     if (style.size == 0 || look.guest) continue;
-    svg.open_group(" font-size=\"" + coordinate(style.size) + "\" text-anchor=\"middle\"");
+    svg.open_group(" class=\"labels\" fill=\"" +
+                   hex(ink_on(fill(look.paint, look.shade, layout.shades))) + "\" font-size=\"" +
+                   coordinate(style.size) + "\" text-anchor=\"middle\"");
     for (const Box& box : boxes)
-      if (const std::string text = fitting_label(box, style); !text.empty())
+      if (const std::string text = fitting_label(*box.event, style, box.width(), box.height);
+          !text.empty())
         svg.raw("<text x=\"" + coordinate(static_cast<double>(box.left + box.right) / 200) +
                 "\" y=\"" + coordinate(box.top + box.height / 2 + style.size * 0.36) + "\">" +
                 escape(text) + "</text>\n");

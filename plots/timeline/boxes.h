@@ -15,6 +15,10 @@ struct LabelStyle {
 /// [paint] The largest style that fits most boxes of its kind; one size for all computations.
 std::vector<LabelStyle> label_styles(const Panel& panel);
 
+/// The label of a box of that size in pixels: as its kind has it, or without letters if that is too
+/// wide, or nothing.
+std::string fitting_label(const Event& event, const LabelStyle& style, double width, double height);
+
 /// "F12", or "12" without letters; "F4B3" and "4/3" for an overlap; "opt", "red".
 std::string label(const Event& event, bool letters);
 /// Number of the event's stage among the stages of its rank; 0 for events without one stage.

@@ -72,6 +72,17 @@ void place_rows(Panel& panel, bool memory) {
   panel.bottom = y + kAxisFoot;
 }
 
+/// Room for the names of the ranks and their stages: what they need, but not too much.
+double label_width(const TimelineLayout& layout) {
+  double width = 54;
+  for (const Panel& panel : layout.panels)
+    for (const auto& stages : panel.stages)
+      width = std::max(width, text_width(stage_list(stages), kStageList));
+  return std::min(width, 130.0);
+}
+
+}  // namespace
+
 Panel open_panel(const Trace& trace) {
   Panel panel;
   panel.trace = &trace;
@@ -85,17 +96,6 @@ Panel open_panel(const Trace& trace) {
   }
   return panel;
 }
-
-/// Room for the names of the ranks and their stages: what they need, but not too much.
-double label_width(const TimelineLayout& layout) {
-  double width = 54;
-  for (const Panel& panel : layout.panels)
-    for (const auto& stages : panel.stages)
-      width = std::max(width, text_width(stage_list(stages), kStageList));
-  return std::min(width, 130.0);
-}
-
-}  // namespace
 
 std::string stage_list(std::span<const StageId> stages) {
   std::string text = stages.size() == 1 ? "stage " : "stages ";

@@ -54,6 +54,9 @@ struct TimelineLayout {
   std::vector<Panel> panels;
 };
 
+/// A panel of the trace that is not placed yet: lanes, stages, start and end.
+Panel open_panel(const Trace& trace);
+
 /// `legend_lines`: lines of text to keep free for the legend.
 TimelineLayout timeline_layout(std::span<const Trace> traces, const TimelineOptions& options,
                                std::size_t legend_lines);

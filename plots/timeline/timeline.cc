@@ -27,8 +27,9 @@ std::string swatch(Paint paint, std::size_t shades) {
   const double width = shades == 1 ? 20 : 15;
   for (std::size_t k = 0; k < shades; ++k)
     svg.rect(static_cast<double>(k) * width, -6.5, width, 13, fill(paint, k, shades));
-  svg.text(static_cast<double>(shades) * width / 2, 3.5, letter(paint),
-           {.size = 9.5, .anchor = Anchor::Middle});
+  svg.text(
+      static_cast<double>(shades) * width / 2, 3.5, letter(paint),
+      {.size = 9.5, .anchor = Anchor::Middle, .color = ink_on(fill(paint, shades / 2, shades))});
   return svg.body();
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "plots/figure/theme.h"
 #include "tests/plots/example_traces.h"
 
 namespace pfeife {
@@ -53,11 +54,12 @@ TEST(ChromeTrace, RanksAreProcessesWithNamedThreads) {
       threads[{event["pid"], event["tid"]}] = event["args"]["name"];
   }
   EXPECT_EQ(processes,
-            (std::map<int, std::string>{{0, "estimated: rank 0"}, {1, "estimated: rank 1"}}));
+            (std::map<int, std::string>{
+                {1, "estimated: rank 0"}, {2, "estimated: rank 1"}, {3, "estimated: links"}}));
   EXPECT_EQ(
       threads,
       (std::map<std::pair<int, int>, std::string>{
-          {{0, 0}, "compute"}, {{0, 1}, "transfer"}, {{1, 0}, "compute"}, {{1, 1}, "transfer"}}));
+          {{1, 1}, "compute"}, {{1, 2}, "transfer"}, {{2, 1}, "compute"}, {{2, 2}, "transfer"}}));
 }
 
 TEST(ChromeTrace, SlicesOfAThreadNeverOverlap) {
@@ -118,10 +120,85 @@ TEST(ChromeTrace, MemoryIsACounterOfEachRank) {
   const Trace trace = example_trace({});
   std::vector<std::int64_t> bytes;
   for (const json& counter : phase(written(trace), "C"))
-    if (counter["pid"] == 1) bytes.push_back(counter["args"]["bytes"]);
+    if (counter["pid"] == 2 && counter["name"] == "memory")
+      bytes.push_back(counter["args"]["bytes"]);
   std::vector<std::int64_t> expected;
   for (const MemorySample& sample : trace.memory[1]) expected.push_back(sample.bytes.value);
   EXPECT_EQ(bytes, expected);
+}
+
+// Perfetto takes thread 0 for the idle one, and before August 2025 merged processes 0 and 1.
+TEST(ChromeTrace, ProcessesAndThreadsCountFromOne) {
+  const std::vector<Trace> traces{example_trace({.ranks = 3}), example_trace({})};
+  for (const json& event : written(traces)["traceEvents"]) {
+    const bool named = event["ph"] == "M", slice = event["ph"] == "X";
+    EXPECT_GE(event["pid"], 1) << event;
+    EXPECT_GE(event.value("tid", 1), 1) << event;
+    EXPECT_TRUE(event.contains("name")) << event;
+    EXPECT_TRUE(named || event["ts"] >= 0) << event;
+    EXPECT_TRUE(!slice || event["dur"] >= 0) << event;
+  }
+}
+
+// 1F1B on two ranks: rank 0 has two microbatches in flight from the second forward on, rank 1 one.
+TEST(ChromeTrace, MicrobatchesInFlightAreACounterThatEndsAtNothing) {
+  std::map<int, std::pair<int, int>> most_and_last;  // by process
+  for (const json& counter : phase(written(example_trace({})), "C")) {
+    if (counter["name"] != "microbatches in flight") continue;
+    auto& [most, last] = most_and_last[counter["pid"]];
+    last = counter["args"]["microbatches"];
+    most = std::max(most, last);
+  }
+  EXPECT_EQ(most_and_last, (std::map<int, std::pair<int, int>>{{1, {2, 0}}, {2, {1, 0}}}));
+}
+
+// Each of the four values takes 0.1 ms from rank 0 to rank 1, and each gradient back.
+TEST(ChromeTrace, TransfersUnderWayAreACounterOfEachLink) {
+  std::map<std::string, double> busy, since;  // us, by link
+  for (const json& counter : phase(written(example_trace({})), "C")) {
+    if (!counter["args"].contains("transfers")) continue;
+    const std::string link = counter["name"];
+    if (counter["args"]["transfers"] == 1)
+      since[link] = counter["ts"];
+    else
+      busy[link] += counter["ts"].get<double>() - since[link];
+  }
+  ASSERT_EQ(busy.size(), 2U);
+  EXPECT_NEAR(busy["rank 0 to 1"], 400, 1e-6);
+  EXPECT_NEAR(busy["rank 1 to 0"], 400, 1e-6);
+}
+
+// The reserved colours of chrome://tracing (catapult, color_scheme.html) that are not for warnings.
+TEST(ChromeTrace, ColoursAreTheReservedOnesNearestToThePalette) {
+  const std::map<std::string, plots::Color> reserved{{"rail_response", {67, 135, 253}},
+                                                     {"rail_animation", {244, 74, 63}},
+                                                     {"rail_idle", {238, 142, 0}},
+                                                     {"rail_load", {13, 168, 97}},
+                                                     {"good", {0, 125, 0}},
+                                                     {"black", {0, 0, 0}},
+                                                     {"grey", {221, 221, 221}},
+                                                     {"olive", {100, 100, 0}},
+                                                     {"generic_work", {125, 125, 125}},
+                                                     {"vsync_highlight_color", {0, 0, 255}}};
+  const auto nearest = [&](plots::Paint paint) {
+    const plots::Color wanted = plots::fill(paint);
+    const auto distance = [&](const auto& one) {
+      const auto square = [](int a, int b) { return (a - b) * (a - b); };
+      return square(one.second.red, wanted.red) + square(one.second.green, wanted.green) +
+             square(one.second.blue, wanted.blue);
+    };
+    return std::ranges::min_element(reserved, {}, distance)->first;
+  };
+  std::map<std::string, std::string> found;
+  for (const bool split : {false, true})
+    for (const json& slice : phase(written(example_trace({.split = split})), "X"))
+      if (slice.contains("cname"))
+        found[slice["name"].get<std::string>().substr(1, 1)] = slice["cname"];
+  EXPECT_EQ(found, (std::map<std::string, std::string>{{"F", nearest(plots::Paint::Forward)},
+                                                       {"B", nearest(plots::Paint::Backward)},
+                                                       {"I", nearest(plots::Paint::BackwardInput)},
+                                                       {"W", nearest(plots::Paint::BackwardWeight)},
+                                                       {"O", "black"}}));
 }
 
 TEST(ChromeTrace, SeveralTracesHaveProcessesAndFlowsOfTheirOwn) {
@@ -133,7 +210,7 @@ TEST(ChromeTrace, SeveralTracesHaveProcessesAndFlowsOfTheirOwn) {
   EXPECT_EQ(uses.size(), 16u);  // 2 x (4 forwards + 4 gradients), each number once
   int last = 0;
   for (const json& slice : phase(file, "X")) last = std::max(last, slice["pid"].get<int>());
-  EXPECT_EQ(last, 3);
+  EXPECT_EQ(last, 5);  // ranks 1, 2, links 3; ranks 4, 5
 }
 
 TEST(ChromeTrace, OfTooManyEventsTheFirstAndTheLastAreWritten) {

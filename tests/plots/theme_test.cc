@@ -11,21 +11,6 @@
 namespace pfeife::plots {
 namespace {
 
-/// Relative luminance, 0 to 1.
-double luminance(Color color) {
-  const auto linear = [](std::uint8_t channel) {
-    const double c = channel / 255.0;
-    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
-  };
-  return 0.2126 * linear(color.red) + 0.7152 * linear(color.green) + 0.0722 * linear(color.blue);
-}
-
-/// Contrast ratio, 1 to 21 (WCAG 2.1, section 1.4.3).
-double contrast(Color a, Color b) {
-  const auto [low, high] = std::minmax({luminance(a), luminance(b)});
-  return (high + 0.05) / (low + 0.05);
-}
-
 using Triple = std::array<double, 3>;
 using Matrix = std::array<Triple, 3>;
 
@@ -83,17 +68,36 @@ TEST(Theme, FillsOfOneLaneDifferForEverySight) {
               << name(lane[i]) << " and " << name(lane[j]) << ", sight " << &sight - kSights.data();
 }
 
-TEST(Theme, ForwardAndBackwardDifferInGrey) {
-  const Matrix normal = kSights[0];
-  EXPECT_GE(lab(fill(Paint::Forward), normal)[0] - lab(fill(Paint::Backward), normal)[0], 10);
+// From dark to light. Paper is the ground of legends, idle that of the rows.
+TEST(Theme, WhatRanksDoDiffersInGrey) {
+  const std::vector<Paint> dark_to_light{Paint::Optimizer, Paint::BackwardWeight, Paint::Backward,
+                                         Paint::Forward, Paint::BackwardInput};
+  for (std::size_t i = 0; i < dark_to_light.size(); ++i) {
+    const bool last = i + 1 == dark_to_light.size();
+    const Color next = last ? kIdle : fill(dark_to_light[i + 1]);
+    EXPECT_LT(luminance(fill(dark_to_light[i])), luminance(next));
+    EXPECT_GE(contrast(fill(dark_to_light[i]), next), 1.5) << name(dark_to_light[i]);
+    EXPECT_GE(contrast(fill(dark_to_light[i], 3, 4), next), 1.2) << name(dark_to_light[i]);
+  }
+  for (const Paint sent : {Paint::SendForward, Paint::SendBackward})
+    EXPECT_GE(contrast(fill(sent, 3, 4), mix(kIdle, kPaper, 0.5)), 1.5);
+  EXPECT_GE(contrast(fill(Paint::SendForward), fill(Paint::SendBackward)), 1.5);
 }
 
-TEST(Theme, InkIsReadableOnEveryFillAndShade) {
+TEST(Theme, WhatIsWrittenIsReadableOnEveryFillAndShade) {
   for (std::size_t p = 0; p < kPaints; ++p)
-    for (std::size_t shade = 0; shade < 4; ++shade)
-      EXPECT_GE(contrast(kInk, fill(static_cast<Paint>(p), shade, 4)), 4.5)
+    for (std::size_t shade = 0; shade < 4; ++shade) {
+      const Color ground = fill(static_cast<Paint>(p), shade, 4);
+      EXPECT_GE(contrast(ink_on(ground), ground), 4.5)
           << name(static_cast<Paint>(p)) << " " << shade;
+    }
   for (const Color text : {kInk, kMuted, kAlarm}) EXPECT_GE(contrast(text, kPaper), 4.5);
+}
+
+// Machado's matrices leave white as it is; the luminance of green is by definition 0.7152.
+TEST(Theme, LuminanceIsThatOfTheStandard) {
+  EXPECT_NEAR(luminance({0, 255, 0}), 0.7152, 1e-12);
+  for (const Matrix& sight : kSights) EXPECT_NEAR(lab(kPaper, sight)[0], 100, 0.01);
 }
 
 TEST(Theme, ContrastOfBlackAndWhiteIs21) {
@@ -103,8 +107,8 @@ TEST(Theme, ContrastOfBlackAndWhiteIs21) {
 
 TEST(Theme, LaterStagesArePaler) {
   for (std::size_t shade = 1; shade < 3; ++shade)
-    EXPECT_GT(contrast(kInk, fill(Paint::Forward, shade, 3)),
-              contrast(kInk, fill(Paint::Forward, shade - 1, 3)));
+    EXPECT_GT(luminance(fill(Paint::Forward, shade, 3)),
+              luminance(fill(Paint::Forward, shade - 1, 3)));
   EXPECT_EQ(fill(Paint::Forward, 0, 3), fill(Paint::Forward));
 }
 

@@ -31,6 +31,8 @@ class Elements {
     first_ = false;
     return out_;
   }
+  /// Of the element that was begun last.
+  std::ostream& more() { return out_; }
 
  private:
   std::ostream& out_;
@@ -53,9 +55,35 @@ std::string category(const Event& event) {
   return action->op == Op::Forward ? "forward" : "backward";
 }
 
-/// Which thread of which process an event is drawn on.
+/// Which thread of which process an event is drawn on; both count from 1, because viewers take 0
+/// for the idle thread.
 struct Track {
-  std::size_t process = 0, thread = 0;
+  std::size_t process = 1, thread = 1;
+};
+
+/// The reserved colour of chrome://tracing that is nearest to that of the pictures; "" = any.
+const char* reserved_color(const Event& event) {
+  if (event.kind == TaskKind::Optimizer) return "black";
+  const auto* action = std::get_if<Action>(&event.cell);
+  if (event.kind != TaskKind::Compute || action == nullptr) return "";
+  switch (action->op) {
+    case Op::Forward:
+      return "rail_response";
+    case Op::Backward:
+      return "rail_animation";
+    case Op::BackwardInput:
+      return "rail_idle";
+    case Op::BackwardWeight:
+      return "good";
+    default:
+      return "";
+  }
+}
+
+/// A figure that changes by so much at a time.
+struct Change {
+  Nanoseconds time;
+  int by = 0;
 };
 
 /// What happens in a trace from `from` until before `to` is not written.
@@ -94,11 +122,13 @@ class Writer {
   std::size_t write() {
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       write_names(r);
-      for (const LaneItem& item : rows_[r].compute) write_slice(r, item, item.lane);
+      for (const LaneItem& item : rows_[r].compute) write_slice(r, item, 1 + item.lane);
       for (const LaneItem& item : rows_[r].communication)
-        write_slice(r, item, rows_[r].compute_lanes + item.lane);
+        write_slice(r, item, 1 + rows_[r].compute_lanes + item.lane);
       write_memory(r);
+      write_in_flight(r);
     }
+    write_links();
     for (std::size_t i = 0; i < trace_.events.size(); ++i) write_flow(i);
     write_left_out();
     return flow_;
@@ -131,12 +161,12 @@ class Writer {
   }
   void write_names(std::size_t rank) {
     const std::size_t process = first_process_ + rank;
-    write_name("process", {process, 0}, prefix_ + "rank " + std::to_string(rank));
+    write_name("process", {process, 1}, prefix_ + "rank " + std::to_string(rank));
     const RankLanes& row = rows_[rank];
     for (std::size_t lane = 0; lane < row.compute_lanes; ++lane)
-      write_name("thread", {process, lane}, numbered("compute", lane));
+      write_name("thread", {process, 1 + lane}, numbered("compute", lane));
     for (std::size_t lane = 0; lane < row.communication_lanes; ++lane)
-      write_name("thread", {process, row.compute_lanes + lane}, numbered("transfer", lane));
+      write_name("thread", {process, 1 + row.compute_lanes + lane}, numbered("transfer", lane));
   }
   static std::string numbered(const std::string& name, std::size_t lane) {
     return lane == 0 ? name : name + " " + std::to_string(lane + 1);
@@ -149,8 +179,10 @@ class Writer {
     if (!item.guest) tracks_[item.event] = track;
     elements_.next() << R"({"ph":"X",)" << place(track) << R"(,"ts":)" << time(event.start)
                      << R"(,"dur":)" << microseconds(event.end - event.start) << R"(,"name":)"
-                     << quoted(to_string(event.cell)) << R"(,"cat":")" << category(event)
-                     << R"(","args":{)" << arguments(event) << "}}";
+                     << quoted(to_string(event.cell)) << R"(,"cat":")" << category(event) << "\"";
+    if (const char* color = reserved_color(event); *color != 0)
+      elements_.more() << R"(,"cname":")" << color << "\"";
+    elements_.more() << R"(,"args":{)" << arguments(event) << "}}";
   }
   std::string arguments(const Event& event) const {
     std::string text = "\"action\":" + quoted(to_string(event.cell));
@@ -175,11 +207,60 @@ class Writer {
                          << R"(,"args":{"bytes":)" << sample.bytes.value << "}}";
   }
 
+  /// A counter of the process that starts at 0.
+  void write_counter(std::size_t process, const std::string& name, const char* unit,
+                     std::vector<Change> changes) {
+    std::ranges::stable_sort(changes, {}, &Change::time);
+    int now = 0;
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      now += changes[i].by;
+      const bool last = i + 1 == changes.size() || changes[i + 1].time != changes[i].time;
+      if (last && !left_out_.contains(changes[i].time))
+        elements_.next() << R"({"ph":"C","pid":)" << process << R"(,"name":)" << quoted(name)
+                         << R"(,"ts":)" << time(changes[i].time) << R"(,"args":{")" << unit
+                         << "\":" << now << "}}";
+    }
+  }
+
+  /// Microbatches of the rank's stages whose forward has begun and whose backward has not ended (of
+  /// a split one, whose I has not).
+  void write_in_flight(std::size_t rank) {
+    std::vector<Change> changes;
+    for (const LaneItem& item : rows_[rank].compute) {
+      const Event& event = trace_.events[item.event];
+      if (item.guest || event.kind != TaskKind::Compute) continue;
+      for_each_action(event.cell, [&](const Action& action) {
+        if (action.op == Op::Forward) changes.push_back({event.start, 1});
+        if (makes_input_gradient(action.op)) changes.push_back({event.end, -1});
+      });
+    }
+    write_counter(first_process_ + rank, "microbatches in flight", "microbatches", changes);
+  }
+
+  /// Transfers under way from each rank to each other one, as counters of a process behind the
+  /// ranks'.
+  void write_links() {
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<Change>> links;
+    for (const Event& event : trace_.events)
+      if (event.kind == TaskKind::Transfer) {
+        auto& changes = links[{event.rank.index(), event.peer.index()}];
+        changes.push_back({event.start, 1});
+        changes.push_back({event.end, -1});
+      }
+    if (links.empty()) return;
+    const std::size_t process = first_process_ + rows_.size();
+    write_name("process", {process, 1}, prefix_ + "links");
+    for (const auto& [ends, changes] : links)
+      write_counter(process,
+                    "rank " + std::to_string(ends.first) + " to " + std::to_string(ends.second),
+                    "transfers", changes);
+  }
+
   void write_left_out() {
     const auto count = std::ranges::count_if(
         trace_.events, [&](const Event& event) { return left_out_.contains(event.start); });
     if (count > 0)
-      elements_.next() << R"({"ph":"i","s":"g","pid":)" << first_process_ << R"(,"tid":0,"ts":)"
+      elements_.next() << R"({"ph":"i","s":"g","pid":)" << first_process_ << R"(,"tid":1,"ts":)"
                        << time(left_out_.from) << R"(,"name":"left out: )" << count
                        << R"( events until )" << time(left_out_.to) << R"( us"})";
   }
@@ -226,11 +307,11 @@ void write_chrome_trace(std::ostream& out, std::span<const Trace> traces, const 
   out << "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"title\":" << quoted(title)
       << "},\n\"traceEvents\":[";
   Elements elements(out);
-  std::size_t process = 0, flow = 1;
+  std::size_t process = 1, flow = 1;
   for (const Trace& trace : traces) {
     const std::string prefix = to_string(trace.source) + ": ";
     flow = Writer(elements, trace, left_out(trace, most_events), prefix, process, flow).write();
-    process += trace.ranks;
+    process += trace.ranks + 1;  // the links'
   }
   out << "\n]}\n";
 }
