@@ -9,7 +9,7 @@
 namespace pfeife {
 namespace {
 
-constexpr std::size_t kMostFigureBytes = std::size_t{24} << 20;
+constexpr std::size_t kMostFigureBytes = std::size_t{3} << 20;
 
 /// What all cases have in common, or "" if they differ.
 template <class Text>
@@ -66,18 +66,32 @@ std::string merged_config(const std::vector<CaseRecord>& cases) {
   return text;
 }
 
-/// The timelines of a case's plans, [plan], as long as there is `room` for them on the page.
-std::vector<std::string> timelines_of(const CaseRecord& record, const std::filesystem::path& folder,
-                                      std::size_t& room) {
-  std::vector<std::string> timelines(record.plans.size());
-  for (std::size_t i = 0; i < timelines.size(); ++i) {
-    const ResultRow& row = record.plans[i].row;
-    const std::filesystem::path file = folder / row.plan / "timeline.svg";
-    if (!row.estimate || std::filesystem::file_size(file) > room) continue;
-    timelines[i] = read_file(file);
-    room -= timelines[i].size();
+/// The drawing, if there is one and `room` for it on the page; "" otherwise.
+std::string drawing(const std::filesystem::path& file, std::size_t& room) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(file, error);
+  if (error || size > room) return "";
+  room -= static_cast<std::size_t>(size);
+  return read_file(file);
+}
+
+/// The drawings of all cases while there is room: the cases' own first, then the timelines of the
+/// chosen plans, then those of the others.
+void add_drawings(ReportInput& input, const std::filesystem::path& folder) {
+  std::size_t room = kMostFigureBytes;
+  input.drawings.resize(input.cases.size());
+  for (std::size_t c = 0; c < input.cases.size(); ++c) {
+    input.drawings[c].plans = drawing(folder / input.cases[c].name / "plans.svg", room);
+    input.drawings[c].rank_times = drawing(folder / input.cases[c].name / "rank_times.svg", room);
+    input.drawings[c].timelines.resize(input.cases[c].plans.size());
   }
-  return timelines;
+  for (const bool chosen : {true, false})
+    for (std::size_t c = 0; c < input.cases.size(); ++c)
+      for (std::size_t i = 0; i < input.cases[c].plans.size(); ++i)
+        if ((i == 0) == chosen && input.cases[c].plans[i].row.estimate)
+          input.drawings[c].timelines[i] = drawing(
+              folder / input.cases[c].name / input.cases[c].plans[i].row.plan / "timeline.svg",
+              room);
 }
 
 }  // namespace
@@ -104,18 +118,8 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
       {"Program", "pfeife " PFEIFE_VERSION}};
   for (const auto& [name, value] : facts)
     if (!value.empty()) input.facts.emplace_back(name, value);
-  std::size_t room = kMostFigureBytes;
   input.cases = cases;
-  bool all = true;
-  for (const CaseRecord& record : cases) {
-    input.timelines.push_back(timelines_of(record, folder / record.name, room));
-    for (std::size_t i = 0; i < record.plans.size(); ++i)
-      all = all && (!record.plans[i].row.estimate || !input.timelines.back()[i].empty());
-  }
-  if (!all)
-    input.notes.push_back(
-        "Some timelines would make this page too long; they are timeline.svg in each plan's "
-        "folder.");
+  add_drawings(input, folder);
   for (const CaseConfig& config : experiment.cases)
     if (std::ranges::find(input.clusters, cluster_of(config),
                           &std::pair<std::string, Cluster>::first) == input.clusters.end())

@@ -12,9 +12,9 @@
 
 namespace pfeife {
 
-/// The page for all cases, whose files are in `folder`. Timelines are put in until the page has
-/// about 24 MB; where they are left out, it says so. Errors: ConfigError if a drawing cannot be
-/// read.
+/// The page for all cases, whose files are in `folder`. Drawings are put in until they have 3 MiB,
+/// those of the cases before the timelines of single plans; of the others there are links. Errors:
+/// ConfigError if a drawing cannot be read.
 std::string experiment_report(const Experiment& experiment, const std::vector<CaseRecord>& cases,
                               Inputs& inputs, const std::filesystem::path& folder);
 

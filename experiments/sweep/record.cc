@@ -16,6 +16,8 @@
 #include "planner/io/plan/torch_script.h"
 #include "planner/io/results/chrome_trace.h"
 #include "planner/search/price/recomputation.h"
+#include "plots/timeline/plans.h"
+#include "plots/timeline/rank_times.h"
 #include "plots/timeline/timeline.h"
 
 namespace pfeife {
@@ -173,13 +175,33 @@ void write_for_torch(const std::filesystem::path& folder, const Evaluation& plan
                                                              why_not.empty() ? name : "", why_not));
 }
 
+/// Both predictions look the same: no event is shifted by more than a pixel in a thousand of the
+/// step.
+bool look_alike(const Trace& a, const Trace& b) {
+  const Nanoseconds pixel = step_time(b) / 1000;
+  const auto is_near = [&](Nanoseconds x, Nanoseconds y) {
+    return x - y <= pixel && y - x <= pixel;
+  };
+  return std::ranges::equal(a.events, b.events, [&](const Event& x, const Event& y) {
+    return is_near(x.start, y.start) && is_near(x.end, y.end);
+  });
+}
+
+/// The traces of a plan that are worth a panel each.
+std::vector<Trace> drawn_traces(const Evaluation& plan) {
+  std::vector<Trace> traces = traces_of(plan);
+  if (traces.size() > 1 && plan.simulated && look_alike(traces[0], traces[1]))
+    traces.erase(traces.begin());
+  return traces;
+}
+
 void draw(const std::filesystem::path& folder, const Evaluation& plan) {
   const std::vector<Trace> traces = traces_of(plan);
   TimelineOptions options;
   options.title = schedule_name(row_of(plan));
   options.subtitle = plan.inputs.config->name;
   options.memory_limits = plan.memory_limit;
-  write_file(folder / "timeline.svg", timeline_svg(traces, options));
+  write_file(folder / "timeline.svg", timeline_svg(drawn_traces(plan), options));
   std::ostringstream trace;
   write_chrome_trace(trace, traces, options.title + ", " + options.subtitle);
   write_file(folder / "trace.json", trace.str());
@@ -254,7 +276,21 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
 }
 
 void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
-  for (const Evaluation* plan : kept_plans(evaluated)) draw(folder / plan->name, *plan);
+  std::vector<ComparedPlan> plans;
+  for (const Evaluation* plan : kept_plans(evaluated)) {
+    draw(folder / plan->name, *plan);
+    const std::string name = schedule_name(row_of(*plan));
+    plans.push_back(
+        {plan->name == kPlanned ? "planned: " + name : name, plan->best(), plan->fits()});
+  }
+  if (plans.empty()) return;
+  std::ranges::stable_sort(plans.begin() + 1, plans.end(), {}, [](const ComparedPlan& plan) {
+    return std::pair(!plan.fits, step_time(plan.trace));
+  });
+  PlansOptions options{.title = evaluated.config->name};
+  if (evaluated.search.bound) options.bound = evaluated.search.bound->time;
+  write_file(folder / "plans.svg", plans_svg(plans, options));
+  write_file(folder / "rank_times.svg", rank_times_svg(plans, options.width));
 }
 
 }  // namespace pfeife

@@ -59,12 +59,6 @@ std::string rounded(Nanoseconds time) {
   return std::to_string(time.count()) + " ns";
 }
 
-std::string exact_ms(Nanoseconds time) {
-  const std::int64_t ns = time.count(), size = ns < 0 ? -ns : ns, unit = 1'000'000;
-  return (ns < 0 ? "-" : "") + std::to_string(size / unit) + "." +
-         std::to_string(unit + size % unit).substr(1);
-}
-
 std::string percent(double fraction) { return fixed(fraction * 100, 1) + " %"; }
 
 std::string rounded(Bytes bytes) {

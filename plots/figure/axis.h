@@ -21,8 +21,6 @@ TimeAxis time_axis(Nanoseconds longest, std::size_t most);
 std::string exact(Nanoseconds time, const TimeAxis& axis);
 /// "123.4 ms": four digits, for headings.
 std::string rounded(Nanoseconds time);
-/// Milliseconds to the nanosecond with six decimals, for tables: "12.345678".
-std::string exact_ms(Nanoseconds time);
 /// "22.2 %", of a fraction.
 std::string percent(double fraction);
 /// "12.35 GiB": four digits.

@@ -85,7 +85,7 @@ double contrast(Color a, Color b) {
 
 Color ink_on(Color ground) {
   constexpr Color kBlack{0, 0, 0};
-  return contrast(kBlack, ground) >= contrast(kPaper, ground) ? kBlack : kPaper;
+  return contrast(kBlack, ground) >= contrast(kEdge, ground) ? kBlack : kEdge;
 }
 
 std::string letter(Paint paint) { return std::string(look(paint).letter); }

@@ -27,7 +27,7 @@ std::string hex(Color color);
 Color mix(Color a, Color b, double amount);
 
 constexpr Color kPaper{0xff, 0xff, 0xff};
-constexpr Color kEdge{0xff, 0xff, 0xfe};     ///< between boxes that touch; in dark mode, too
+constexpr Color kEdge{0xff, 0xff, 0xfe};     ///< white in dark mode, too: between boxes, on them
 constexpr Color kInk{0x1b, 0x1f, 0x24};      ///< text
 constexpr Color kMuted{0x57, 0x60, 0x6a};    ///< secondary text
 constexpr Color kRule{0xd0, 0xd7, 0xde};     ///< grid lines, frames

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/ir/round_down.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"
@@ -15,7 +16,7 @@ bool was_measured(const PlanRecord& plan) {
 
 HtmlCell time_cell(const std::optional<Nanoseconds>& time) {
   if (!time) return {};
-  return {exact_ms(*time), std::to_string(time->count()), "", ""};
+  return {fixed(milliseconds(*time), table_decimals(*time)), std::to_string(time->count()), "", ""};
 }
 
 /// predicted / measured - 1, with its sign.

@@ -15,10 +15,35 @@ namespace {
 
 std::string heading(const std::string& text) { return element("h3", escape(text)); }
 
-std::string figure(const std::string& timeline) {
-  if (timeline.empty()) return "";
-  return element("figure", element("figcaption", "Timeline") +
-                               element("div", inline_svg(timeline), " class=\"wide\""));
+std::string figure(const std::string& drawing) {
+  if (drawing.empty()) return "";
+  return element("figure", element("div", inline_svg(drawing), " class=\"wide\""));
+}
+
+/// The path as a part of an address: what has a meaning there is written as bytes.
+std::string address(const std::string& path) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/=,";
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string text;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (kPlain.find(c) != std::string_view::npos)
+      text += c;
+    else
+      text += std::string("%") + kDigits[byte >> 4] + kDigits[byte & 15];
+  }
+  return text;
+}
+
+/// To the files of a plan.
+std::string file_links(const CaseRecord& report_case, const PlanRecord& plan) {
+  std::string links;
+  for (const char* file : {"plan.yaml", "schedule.csv", "timeline.svg", "trace.json"})
+    links += (links.empty() ? "" : ", ") + std::string("<a href=\"") +
+             address("./" + report_case.name + "/" + plan.row.plan + "/" + file) + "\">" + file +
+             "</a>";
+  return links;
 }
 
 std::string term(const std::string& name, const std::string& text) {
@@ -46,13 +71,14 @@ std::string times_text(const ResultRow& row) {
   return text;
 }
 
-std::string plan_section(const PlanRecord& plan, const std::string& timeline, bool best,
-                         bool open) {
+std::string plan_section(const CaseRecord& report_case, const PlanRecord& plan,
+                         const std::string& timeline, bool best, bool open) {
   const std::string times = times_text(plan.row);
   std::string head = "<b>" + escape(plan.row.plan) + (best ? " ★" : "") + "</b>";
   head += escape(times.empty() ? (plan.reason.empty() ? "no plan" : plan.reason) : times);
   std::string body = term("Schedule", schedule_name(plan.row)) + term("Cuts", cuts_text(plan)) +
                      term("Not possible", times.empty() ? plan.reason : "");
+  if (!times.empty()) body += element("dt", "Files") + element("dd", file_links(report_case, plan));
   if (!body.empty()) body = element("dl", body);
   if (plan.measured && !plan.measured->failure.empty())
     body += element("p", escape("Not measured: " + plan.measured->failure), " class=\"alarm\"");
@@ -66,7 +92,8 @@ std::string plan_section(const PlanRecord& plan, const std::string& timeline, bo
   if (!plan.attribution.empty())
     body += heading("Where the time of each rank goes, " + to_string(engine_of(plan.row))) +
             attribution_table(plan);
-  return element("details", element("summary", head) + body, open ? " open=\"\"" : "");
+  return element("details", element("summary", head) + body,
+                 std::string(best ? " class=\"best\"" : "") + (open ? " open=\"\"" : ""));
 }
 
 /// ", simulated": whose times the attributions of a case's plans are.
@@ -88,7 +115,7 @@ std::string note_list(const std::vector<std::string>& notes) {
   return items.empty() ? "" : element("div", element("ul", items), " class=\"notes\"");
 }
 
-std::string case_section(const CaseRecord& report_case, const std::vector<std::string>& timelines,
+std::string case_section(const CaseRecord& report_case, const CaseDrawings& drawings,
                          std::size_t number, bool open) {
   const auto best = best_plan(report_case);
   std::string head = "<b>" + escape(report_case.name) + "</b>";
@@ -100,7 +127,11 @@ std::string case_section(const CaseRecord& report_case, const std::vector<std::s
   std::string body = note_list(notes);
   if (const std::string tried = tried_table(report_case); !tried.empty())
     body += heading("What would help") + tried;
-  if (const std::string chart = attribution_chart(report_case); !chart.empty())
+  if (!drawings.plans.empty())
+    body += heading("All plans on one time axis") + figure(drawings.plans);
+  if (!drawings.rank_times.empty())
+    body += heading("Where the time of each rank goes") + figure(drawings.rank_times);
+  else if (const std::string chart = attribution_chart(report_case); !chart.empty())
     body += heading("Where the time of the critical rank goes" + sources_text(report_case)) +
             element("div", chart, " class=\"wide\"");
   if (const std::string accuracy = accuracy_table(report_case); !accuracy.empty())
@@ -121,7 +152,8 @@ std::string case_section(const CaseRecord& report_case, const std::vector<std::s
             element("div", front, " class=\"wide\"");
   body += heading("Plans");
   for (std::size_t i = 0; i < report_case.plans.size(); ++i)
-    body += plan_section(report_case.plans[i], i < timelines.size() ? timelines[i] : "", best == i,
+    body += plan_section(report_case, report_case.plans[i],
+                         i < drawings.timelines.size() ? drawings.timelines[i] : "", best == i,
                          open && best == i);
   if (const std::string lost = lost_table(report_case); !lost.empty())
     body += element(

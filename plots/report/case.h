@@ -8,9 +8,9 @@
 
 namespace pfeife::plots {
 
-/// A fold with the anchor `case-NUMBER`; open for the reader if `open`. `timelines`: [plan] SVG, ""
-/// or absent = none.
-std::string case_section(const CaseRecord& report_case, const std::vector<std::string>& timelines,
+/// A fold with the anchor `case-NUMBER`; open for the reader if `open`. Links lead to
+/// the files of its plans, in folders beside the page.
+std::string case_section(const CaseRecord& report_case, const CaseDrawings& drawings,
                          std::size_t number, bool open);
 
 /// A list of notes, "" without any.

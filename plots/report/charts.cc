@@ -8,9 +8,8 @@
 namespace pfeife::plots {
 namespace {
 
-constexpr double kWidth = 560, kWideWidth = 1100, kLabels = 150, kFigures = 84, kBar = 18,
-                 kRowHeight = 26, kFoot = 24;
-constexpr Color kOther{0xb9, 0xc3, 0xce};  ///< bars of the plans that are not best
+constexpr double kWideWidth = 1100, kLabels = 150, kFigures = 84, kBar = 18, kRowHeight = 26,
+                 kFoot = 24;
 
 /// Horizontal bars from 0 on, a row a plan.
 struct Bars {
@@ -48,44 +47,6 @@ void draw_label(Svg& svg, const Bars& bars, std::size_t row, const std::string& 
            {.size = 11.5, .anchor = Anchor::End, .bold = bold});
 }
 
-/// Estimate, 95th percentile and bound, over the bar of the row.
-void draw_marks(Svg& svg, const Bars& bars, std::size_t row, const ResultRow& result) {
-  const double top = bars.top(row), middle = top + kBar / 2;
-  if (result.simulate_p95 && result.simulate) {
-    const double from = bars.x(*result.simulate), to = bars.x(*result.simulate_p95);
-    svg.line(from, middle, to, middle, kInk);
-    svg.line(to, middle - 4, to, middle + 4, kInk);
-  }
-  if (result.estimate) {
-    const double x = bars.x(*result.estimate);
-    svg.line(x, top + 1, x, top + kBar - 1, kInk, " stroke-width=\"2\"");
-  }
-  if (result.lower_bound) {
-    const double x = bars.x(*result.lower_bound);
-    svg.line(x, top - 3, x, top + kBar + 3, kAlarm,
-             " stroke-width=\"1.5\" stroke-dasharray=\"3 2\"");
-  }
-}
-
-void draw_step(Svg& svg, const Bars& bars, std::size_t row, const PlanRecord& plan,
-               TraceSource engine, bool best) {
-  const auto time = shown_time(plan.row, engine);
-  draw_label(svg, bars, row, plan.row.plan, best);
-  const double baseline = bars.top(row) + kBar / 2 + 4;
-  if (!time) {
-    svg.text(bars.left + 4, baseline, shortened(plan.reason, 10.5, bars.right - bars.left),
-             {.size = 10.5, .color = kMuted});
-    return;
-  }
-  const Color color = best ? fill(Paint::Forward) : plan.row.feasible ? kOther : kIdle;
-  svg.rect(bars.left, bars.top(row), bars.x(*time) - bars.left, kBar, color,
-           plan.row.feasible ? "" : " stroke=\"" + hex(kAlarm) + "\" stroke-dasharray=\"3 2\"");
-  if (!plan.row.feasible)
-    svg.text(bars.left + 5, baseline, "does not fit", {.size = 10, .color = kAlarm});
-  draw_marks(svg, bars, row, plan.row);
-  svg.text(kWidth - 4, baseline, rounded(*time), {.size = 11, .anchor = Anchor::End, .bold = best});
-}
-
 /// One stacked bar.
 void draw_causes(Svg& svg, const Bars& bars, std::size_t row, const Attribution& whole) {
   const double top = bars.top(row), total = static_cast<double>(whole.total().count());
@@ -95,12 +56,12 @@ void draw_causes(Svg& svg, const Bars& bars, std::size_t row, const Attribution&
     done += cause.time;
     if (cause.time <= Nanoseconds{0}) continue;
     svg.open_group(" class=\"cause\"");
-    svg.raw("<title>" + escape(cause.name + ", " + exact_ms(cause.time)) + " ms</title>\n");
+    svg.raw("<title>" + escape(cause.name + ", " + rounded(cause.time)) + "</title>\n");
     svg.rect(left, top, right - left, kBar, cause.fill);
     const std::string share = percent(static_cast<double>(cause.time.count()) / total);
     if (text_width(share, 10) + 6 <= right - left)
       svg.text((left + right) / 2, top + kBar / 2 + 3.6, share,
-               {.size = 10, .anchor = Anchor::Middle});
+               {.size = 10, .anchor = Anchor::Middle, .color = ink_on(cause.fill)});
     svg.close_group();
   }
 }
@@ -113,8 +74,8 @@ void draw_stages(Svg& svg, const Bars& bars, std::size_t row,
     const auto& [number, stage] = stages[k];
     svg.open_group(" class=\"stage\"");
     svg.raw("<title>" +
-            escape("stage " + std::to_string(number) + ", forward " + exact_ms(stage.forward) +
-                   " ms, backward " + exact_ms(stage.backward) + " ms") +
+            escape("stage " + std::to_string(number) + ", forward " + rounded(stage.forward) +
+                   ", backward " + rounded(stage.backward)) +
             "</title>\n");
     for (const auto& [time, paint] :
          {std::pair{stage.forward, Paint::Forward}, {stage.backward, Paint::Backward}}) {
@@ -163,23 +124,6 @@ std::optional<Nanoseconds> shown_time(const ResultRow& row, TraceSource engine) 
   return row.estimate ? row.estimate : row.measure;
 }
 
-std::string step_time_chart(const CaseRecord& report_case) {
-  const TraceSource engine = compared_engine(report_case);
-  Nanoseconds longest{0};
-  for (const PlanRecord& plan : report_case.plans)
-    for (const auto& time :
-         {shown_time(plan.row, engine), plan.row.estimate, plan.row.simulate_p95})
-      if (time) longest = std::max(longest, *time);
-  if (longest == Nanoseconds{0}) return "";
-  const Bars bars = bars_for(kWidth, report_case.plans.size(), longest);
-  Svg svg;
-  draw_axis(svg, bars);
-  const auto best = best_plan(report_case);
-  for (std::size_t i = 0; i < report_case.plans.size(); ++i)
-    draw_step(svg, bars, i, report_case.plans[i], engine, best == i);
-  return inline_svg(svg.document(kWidth, bars.bottom + kFoot, "step time, " + report_case.name));
-}
-
 std::string stage_chart(const PlanRecord& plan) {
   std::vector<std::vector<std::pair<std::size_t, StageCompute>>> ranks;
   std::vector<Nanoseconds> load;
@@ -210,26 +154,6 @@ std::string stage_chart(const PlanRecord& plan) {
   if (plan.stages.size() > ranks.size())
     svg.text(x, baseline, "paler = later stage of the rank", {.size = 10.5});
   return inline_svg(svg.document(kWideWidth, baseline + 10, "work of each rank, " + plan.row.plan));
-}
-
-std::string step_time_legend() {
-  Svg svg;
-  double x = 0;
-  const auto entry = [&](const std::string& text) {
-    svg.text(x + 22, 13, text, {.size = 11});
-    x += 22 + text_width(text, 11) + 16;
-  };
-  svg.rect(x, 3, 16, 12, fill(Paint::Forward));
-  entry("best plan");
-  svg.rect(x, 3, 16, 12, kOther);
-  entry("other plans");
-  svg.line(x + 8, 2, x + 8, 16, kInk, " stroke-width=\"2\"");
-  entry("estimated");
-  svg.line(x, 9, x + 14, 9, kInk).line(x + 14, 5, x + 14, 13, kInk);
-  entry("up to the 95th percentile");
-  svg.line(x + 8, 1, x + 8, 17, kAlarm, " stroke-width=\"1.5\" stroke-dasharray=\"3 2\"");
-  entry("lower bound");
-  return inline_svg(svg.document(x, 20, "legend"));
 }
 
 std::string attribution_chart(const CaseRecord& report_case) {

@@ -1,4 +1,5 @@
-// The charts of the report, one a case: step times, and where the time of the critical rank goes.
+// The charts of the report, one a case: where the time of the critical rank goes, and the work of
+// each rank.
 #pragma once
 
 #include <string>
@@ -13,15 +14,10 @@ TraceSource compared_engine(const CaseRecord& report_case);
 /// That engine's time, or the best the row has if that one is absent; nothing without any.
 std::optional<Nanoseconds> shown_time(const ResultRow& row, TraceSource engine);
 
-/// A bar a plan from 0 on, with the estimate, the 95th percentile and the bound marked. "" without
-/// times.
-std::string step_time_chart(const CaseRecord& report_case);
 /// A stacked bar a plan. "" if no plan has an attribution.
 std::string attribution_chart(const CaseRecord& report_case);
 /// A bar a rank, of what its stages compute for one microbatch, with a line at the mean of the
 /// ranks. "" without stages.
 std::string stage_chart(const PlanRecord& plan);
-/// What the marks of step_time_chart() mean.
-std::string step_time_legend();
 
 }  // namespace pfeife::plots

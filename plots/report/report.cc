@@ -6,6 +6,7 @@
 #include "plots/report/charts.h"
 #include "plots/report/links.h"
 #include "plots/report/style.h"
+#include "plots/report/sweep.h"
 #include "plots/report/tables.h"
 
 namespace pfeife {
@@ -103,19 +104,6 @@ std::string section(const char* id, const char* title, const std::string& conten
                  element("h2", escape(title), " id=\"" + std::string(id) + "\"") + content);
 }
 
-std::string step_time_section(const ReportInput& input) {
-  std::string cards;
-  for (const CaseRecord& report_case : input.cases) {
-    const std::string chart = step_time_chart(report_case);
-    if (chart.empty()) continue;
-    const std::string what = report_case.name + ", " + to_string(compared_engine(report_case));
-    cards += element("figure", element("figcaption", escape(what)) + chart);
-  }
-  if (cards.empty()) return "";
-  return section("times", "Step time by plan",
-                 step_time_legend() + element("div", cards, " class=\"cards\""));
-}
-
 /// One table a cluster; nothing for single devices.
 std::string links_section(const ReportInput& input) {
   std::string tables;
@@ -136,13 +124,14 @@ std::string links_section(const ReportInput& input) {
 std::string body(const ReportInput& input) {
   std::string out = element("header", element("h1", escape(input.title)) + fact_list(input));
   out += element("nav",
-                 "<a href=\"#best\">Best plans</a><a href=\"#times\">Step times</a>"
+                 "<a href=\"#best\">Best plans</a><a href=\"#sweep\">Sweep</a>"
                  "<a href=\"#results\">All results</a><a href=\"#cases\">Cases and timelines</a>"
                  "<a href=\"#links\">Links</a><a href=\"#how\">How the figures were obtained</a><a "
                  "href=\"#config\">Configuration</a>");
   out += note_list(input.notes);
   out += section("best", "Best plan of each case", summary_table(input));
-  out += step_time_section(input);
+  if (const std::string charts = sweep_charts(input.cases); !charts.empty())
+    out += section("sweep", "Along the sweep", charts);
   out += section("results", "All results",
                  element("p", "★ marks the best plan of a case. Click a heading to sort.",
                          " class=\"muted\"") +
@@ -150,8 +139,7 @@ std::string body(const ReportInput& input) {
   std::string cases;
   for (std::size_t i = 0; i < input.cases.size(); ++i)
     cases += case_section(
-        input.cases[i],
-        i < input.timelines.size() ? input.timelines[i] : std::vector<std::string>{}, i, i == 0);
+        input.cases[i], i < input.drawings.size() ? input.drawings[i] : CaseDrawings{}, i, i == 0);
   out += section("cases", "Cases and timelines", cases);
   out += links_section(input);
   out += section("how", "How the figures were obtained", definitions(present_in(input)));
@@ -177,6 +165,7 @@ std::optional<std::size_t> best_plan(const CaseRecord& report_case) {
 std::string report_html(const ReportInput& input) {
   std::string head =
       "<meta charset=\"utf-8\"/>\n"
+      "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n";
   head += element("title", escape(input.title));
   head += element("style", report_style());

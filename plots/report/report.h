@@ -16,13 +16,19 @@
 
 namespace pfeife {
 
+/// Documents of plans_svg(), rank_times_svg() and timeline_svg(), which go in as they are; "" or
+/// absent = none.
+struct CaseDrawings {
+  std::string plans, rank_times;
+  std::vector<std::string> timelines;  ///< [plan]
+};
+
 struct ReportInput {
   std::string title;
   std::vector<std::pair<std::string, std::string>> facts;  ///< model, cluster, version, ...
   std::vector<std::string> notes;                          ///< warnings about the whole experiment
   std::vector<CaseRecord> cases;
-  /// [case][plan] a document of timeline_svg(), which goes in as it is; "" or absent = none.
-  std::vector<std::vector<std::string>> timelines;
+  std::vector<CaseDrawings> drawings;                     ///< [case]; may be shorter
   std::vector<std::pair<std::string, Cluster>> clusters;  ///< and how they are called
   std::string config;                                     ///< the resolved configuration, as text
 };

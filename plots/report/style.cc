@@ -4,11 +4,39 @@
 
 namespace pfeife::plots {
 
+namespace {
+
+/// What is paper, ink or rule in light mode, in the page and in its drawings, whose colours are
+/// attributes; fills that mean something stay, and so does what is written on them.
+std::string dark_style() {
+  struct Pair {
+    Color light, dark;
+  };
+  const Pair pairs[] = {{kPaper, {0x16, 0x1a, 0x20}}, {kInk, {0xe6, 0xe9, 0xed}},
+                        {kMuted, {0xa3, 0xac, 0xb6}}, {kRule, {0x3a, 0x42, 0x4c}},
+                        {kIdle, {0x2a, 0x30, 0x38}},  {mix(kIdle, kPaper, 0.5), {0x20, 0x25, 0x2c}},
+                        {kAlarm, {0xff, 0x8a, 0x7a}}};
+  std::string css;
+  for (const auto& [light, dark] : pairs)
+    css += "svg[fill=\"" + hex(light) + "\"],svg [fill=\"" + hex(light) + "\"]{fill:" + hex(dark) +
+           "}svg [stroke=\"" + hex(light) + "\"]{stroke:" + hex(dark) + "}";
+  const std::string ink = hex(pairs[1].dark), rule = hex(pairs[3].dark), idle = hex(pairs[4].dark);
+  return "@media (prefers-color-scheme:dark){@media not print{" + css + "body{color:" + ink +
+         ";background:" + hex(pairs[0].dark) + "}h2{border-color:" + rule +
+         "}details,th,td{border-color:" + rule + "}details>summary,pre{background:" + idle +
+         "}dt,.muted{color:" + hex(pairs[2].dark) + "}.alarm{color:" + hex(pairs[6].dark) +
+         "}tr.best td{background:#23344d}" +
+         "td[style]{background-blend-mode:multiply;color:#111}}}\n";
+}
+
+}  // namespace
+
 std::string report_style() {
   const std::string ink = hex(kInk), muted = hex(kMuted), rule = hex(kRule), idle = hex(kIdle);
   const std::string best = hex(mix(fill(Paint::Forward), kPaper, 0.75));
-  return "body{font:15px/1.5 " + std::string(kFonts) + ";color:" + ink +
-         ";background:" + hex(kPaper) +
+  return ":root{color-scheme:light dark}\n"
+         "body{font:15px/1.5 " +
+         std::string(kFonts) + ";color:" + ink + ";background:" + hex(kPaper) +
          ";max-width:1330px;margin:0 auto;padding:24px 28px 60px}\n"
          "h1{font-size:26px;line-height:1.25;margin:0 0 4px}\n"
          "h2{font-size:19px;margin:40px 0 10px;padding-top:10px;border-top:1px solid " +
@@ -62,17 +90,24 @@ std::string report_style() {
          "}\n"
          "details details>summary{background:none}\n"
          "summary b{margin-right:10px}\n"
-         ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(540px,1fr));"
-         "gap:18px 24px}\n"
+         ".multiples{display:grid;grid-template-columns:repeat(auto-fill,minmax(260px,320px));"
+         "gap:6px 14px}\n"
          "figcaption{font-weight:bold;font-size:13.5px;margin-bottom:2px}\n"
          "svg{max-width:100%;height:auto;display:block}\n"
          "pre{background:" +
          idle +
          ";padding:12px 14px;overflow-x:auto;font-size:12.5px;line-height:1.4}\n"
+         "@media (max-width:700px){body{padding:12px 10px "
+         "40px}dl,dl.terms{grid-template-columns:1fr}"
+         "details>*{margin-left:6px;margin-right:6px}nav a{display:inline-block;margin-right:12px}"
+         ".wide svg{min-width:640px}}\n" +
+         dark_style() +
          "@media print{body{max-width:none;padding:0;font-size:11px}nav{display:none}"
          "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}"
          "table{font-size:8.5px}th,td{padding:2px 5px;white-space:normal}"
          ".wide,pre{overflow:visible}pre{white-space:pre-wrap}"
+         "h2,h3,summary,figcaption{break-after:avoid}#cases details details:not(.best),#config,"
+         "#config+pre{display:none}"
          "figure,tr{break-inside:avoid}@page{size:landscape;margin:12mm}}\n";
 }
 
@@ -101,8 +136,17 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("details")) part.open = true;
+  for (const part of document.querySelectorAll("#cases > details, details.best")) part.open = true;
 });
+// A link to what lies in a fold opens it.
+const unfold = () => {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let part = target; part; part = part.parentElement)
+    if (part.tagName === "DETAILS") part.open = true;
+  if (target) target.scrollIntoView();
+};
+addEventListener("hashchange", unfold);
+unfold();
 )js";
 }
 

@@ -18,7 +18,7 @@ HtmlCell text_cell(const std::string& text) { return {escape(text), "", "", ""};
 HtmlCell time_cell(const std::optional<Nanoseconds>& time) {
   if (!time) return {};
   return {fixed(milliseconds(*time), table_decimals(*time)), std::to_string(time->count()), "",
-          exact_ms(*time) + " ms"};
+          std::to_string(time->count()) + " ns"};
 }
 
 HtmlCell number_cell(const std::optional<double>& value, int decimals) {
@@ -36,7 +36,7 @@ HtmlCell bound_cell(const std::optional<Nanoseconds>& bound,
                     const std::optional<Nanoseconds>& step) {
   if (!bound) return {};
   HtmlCell cell = time_cell(bound_in_tables(*bound, step));
-  cell.value = std::to_string(bound->count()), cell.hint = exact_ms(*bound) + " ms";
+  cell.value = std::to_string(bound->count()), cell.hint = std::to_string(bound->count()) + " ns";
   return cell;
 }
 
@@ -213,9 +213,9 @@ std::string attribution_table(const PlanRecord& plan) {
     row.cells.push_back(
         {std::to_string(r) + (row.marked ? " <b>critical</b>" : ""), std::to_string(r), "", ""});
     for (const Cause& cause : causes(plan.attribution[r]))
-      row.cells.push_back({exact_ms(cause.time), std::to_string(cause.time.count()), "", ""});
+      row.cells.push_back(time_cell(cause.time));
     const Nanoseconds total = plan.attribution[r].total();
-    row.cells.push_back({exact_ms(total), std::to_string(total.count()), "", ""});
+    row.cells.push_back(time_cell(total));
     rows.push_back(std::move(row));
   }
   return table(columns, rows);

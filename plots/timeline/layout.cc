@@ -117,10 +117,11 @@ double Row::top(const LaneItem& item, bool communication) const {
 TimelineLayout timeline_layout(std::span<const Trace> traces, const TimelineOptions& options,
                                std::size_t legend_lines) {
   TimelineLayout layout;
-  layout.width = std::max(480, options.width);
+  layout.width = std::max(kLeastWidth, options.width);
+  layout.figures = options.width >= 480;
   layout.peak_right = layout.width - kMargin;
-  layout.bubble_right = layout.peak_right - kPeakColumn;
-  layout.plot_right = layout.bubble_right - kBubbleColumn;
+  layout.bubble_right = layout.peak_right - (layout.figures ? kPeakColumn : 0);
+  layout.plot_right = layout.bubble_right - (layout.figures ? kBubbleColumn : 22);
   layout.legend_top =
       kMargin + (options.title.empty() ? 0 : 22) + (options.subtitle.empty() ? 0 : 20);
 
@@ -132,9 +133,10 @@ TimelineLayout timeline_layout(std::span<const Trace> traces, const TimelineOpti
     for (const auto& stages : panel.stages) layout.shades = std::max(layout.shades, stages.size());
   }
   layout.labels_left = kMargin + kMarker;
-  layout.plot_left = layout.labels_left + label_width(layout) + 8;
+  layout.plot_left = layout.labels_left + (layout.figures ? label_width(layout) : 40) + 8;
   const double plot_width = layout.plot_right - layout.plot_left;
-  layout.axis = time_axis(longest, static_cast<std::size_t>(plot_width / 70));
+  layout.axis =
+      time_axis(longest, static_cast<std::size_t>(plot_width / (layout.figures ? 70 : 40)));
 
   double y = layout.legend_top + static_cast<double>(legend_lines) * kLegendLine + 4;
   for (std::size_t i = 0; i < layout.panels.size(); ++i) {

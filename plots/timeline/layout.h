@@ -49,6 +49,7 @@ struct TimelineLayout {
   double labels_left = 0, plot_left = 0, plot_right = 0;
   double bubble_right = 0, peak_right = 0;  ///< right edges of the columns at the side
   double legend_top = 0;
+  bool figures = true;     ///< columns of them at the side
   std::size_t shades = 1;  ///< largest number of stages on a rank
   TimeAxis axis;
   std::vector<Panel> panels;
@@ -64,6 +65,7 @@ TimelineLayout timeline_layout(std::span<const Trace> traces, const TimelineOpti
 /// "stage 3", "stages 3, 11".
 std::string stage_list(std::span<const StageId> stages);
 
+constexpr int kLeastWidth = 240;    ///< pixels of a timeline
 constexpr double kStageList = 9;    ///< font size of that list, pixels
 constexpr double kLegendLine = 18;  ///< height of a line of the legend
 

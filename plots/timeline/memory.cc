@@ -44,9 +44,10 @@ void draw_strip(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
            "rank " + to_string(rank), {.size = size});
   if (rank.index() < panel.trace->memory.size()) {
     draw_curve(svg, layout, panel, rank, strip);
-    svg.text(layout.peak_right, strip.top + strip.height / 2 + size * 0.36,
-             rounded(peak_memory(*panel.trace, rank)),
-             {.size = size, .anchor = Anchor::End, .color = kMuted});
+    if (layout.figures)
+      svg.text(layout.peak_right, strip.top + strip.height / 2 + size * 0.36,
+               rounded(peak_memory(*panel.trace, rank)),
+               {.size = size, .anchor = Anchor::End, .color = kMuted});
   }
   svg.line(left, bottom, right, bottom, kMuted, " stroke-width=\"0.6\"");
   if (rank.index() >= options.memory_limits.size()) return;
@@ -54,7 +55,7 @@ void draw_strip(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
   if (limit > strip.full) return;
   svg.line(left, strip.y(limit), right, strip.y(limit), kAlarm,
            " class=\"limit\" stroke-width=\"1\" stroke-dasharray=\"5 3\"");
-  if (rank.index() == 0 || limit != options.memory_limits[rank.index() - 1])
+  if (layout.figures && (rank.index() == 0 || limit != options.memory_limits[rank.index() - 1]))
     svg.text(layout.plot_right + 6, strip.y(limit) + 3.5, "≤ " + rounded(limit),
              {.size = 9, .color = kAlarm});
 }

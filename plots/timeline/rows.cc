@@ -14,7 +14,7 @@ void draw_names(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
   const double left = layout.labels_left, room = layout.plot_left - left - 6;
   const double height = row.bottom - row.compute_top;
   const auto& stages = panel.stages[rank.index()];
-  const bool two_lines = height >= 26 && !stages.empty();
+  const bool two_lines = height >= 26 && !stages.empty() && layout.figures;
   const double size = std::min(11.5, height);
   const double baseline = row.compute_top + (two_lines ? 11 : height / 2 + size * 0.36);
   if (critical)
@@ -29,6 +29,7 @@ void draw_names(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
 
 void draw_figures(Svg& svg, const TimelineLayout& layout, const Panel& panel, RankId rank,
                   const TimelineOptions& options) {
+  if (!layout.figures) return;
   const Row& row = panel.rows[rank.index()];
   const double height = row.communication_top - row.compute_top, size = std::min(11.0, height);
   const double baseline = row.compute_top + height / 2 + size * 0.36;

@@ -110,7 +110,9 @@ void draw_head(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
     facts += ", peak memory " + rounded(peak);
   }
   const double left = 14 + text_width(source, 13) * 1.06 + 10;
-  svg.text(left, baseline, shortened(facts, 12, layout.plot_right - left), {.size = 12});
+  const double end = layout.figures ? layout.plot_right : layout.width - 14;
+  svg.text(left, baseline, shortened(facts, 12, end - left), {.size = 12});
+  if (!layout.figures) return;
   const double head = panel.top + 31;
   svg.text(layout.bubble_right, head, "bubble",
            {.size = 10, .anchor = Anchor::End, .color = kMuted});
@@ -135,8 +137,9 @@ std::string timeline_svg(std::span<const Trace> traces, const TimelineOptions& o
   const TimelineLayout draft = timeline_layout(traces, options, 1);
   const auto entries =
       legend(traces, draft.shades, std::ranges::any_of(draft.panels, is_dense), options);
-  const auto line_of = break_lines(entries, std::max(480, options.width) - 28.0);
-  const TimelineLayout layout = timeline_layout(traces, options, line_of.back() + 1);
+  const auto line_of = break_lines(entries, std::max(kLeastWidth, options.width) - 28.0);
+  const TimelineLayout layout =
+      timeline_layout(traces, options, options.legend ? line_of.back() + 1 : 0);
 
   Svg svg;
   if (!options.title.empty())
@@ -144,7 +147,7 @@ std::string timeline_svg(std::span<const Trace> traces, const TimelineOptions& o
   if (!options.subtitle.empty())
     svg.text(14, layout.legend_top - 7, shortened(options.subtitle, 11, layout.width - 28),
              {.color = kMuted});
-  draw_legend(svg, layout, entries, line_of);
+  if (options.legend) draw_legend(svg, layout, entries, line_of);
   for (const Panel& panel : layout.panels) {
     svg.open_group(" class=\"" + to_string(panel.trace->source) + "\"");
     draw_head(svg, layout, panel);

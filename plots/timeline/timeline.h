@@ -19,9 +19,10 @@ struct TimelineOptions {
   std::vector<std::string>
       names;  ///< [trace] what tells it from the others; may be shorter or empty
   std::vector<Bytes> memory_limits;  ///< [rank]; empty = no limit is drawn
-  int width = 1200;                  ///< pixels, at least 480
-  bool memory = true;                ///< draw the memory of each rank, where a trace has it
-  bool critical_path = true;         ///< draw the chain of events that the step waited for
+  int width = 1200;  ///< pixels (of 1/96 inch), at least 240; below 480 without figures at the side
+  bool memory = true;         ///< draw the memory of each rank, where a trace has it
+  bool critical_path = true;  ///< draw the chain of events that the step waited for
+  bool legend = true;
 };
 
 /// An SVG document: the traces below each other on one time axis, each from its own first event.

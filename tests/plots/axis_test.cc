@@ -41,8 +41,6 @@ TEST(Figures, HaveFourDigitsOrAllOfThem) {
   EXPECT_EQ(rounded(Nanoseconds{225'900'000}), "225.9 ms");
   EXPECT_EQ(rounded(Nanoseconds{999'990}), "1000 µs");
   EXPECT_EQ(rounded(Nanoseconds{12}), "12 ns");
-  EXPECT_EQ(exact_ms(Nanoseconds{12'345'678}), "12.345678");
-  EXPECT_EQ(exact_ms(Nanoseconds{-5}), "-0.000005");
   EXPECT_EQ(percent(0.2222), "22.2 %");
   EXPECT_EQ(rounded(Bytes{std::int64_t{38} << 30}), "38.00 GiB");
   EXPECT_EQ(rounded(Bytes{512}), "512 B");

@@ -102,9 +102,8 @@ TEST(Drawing, TextsOfChartsLieOnNothingElseThatIsWritten) {
                          {"1f1b", Nanoseconds{2'000'000}, Bytes{2 << 20}},
                          {"gpipe", Nanoseconds{3'000'000}, Bytes{1 << 20}}};
     for (const std::string& chart :
-         {plots::step_time_chart(report_case), plots::attribution_chart(report_case),
-          plots::search_chart(report_case), plots::stage_chart(report_case.plans[0]),
-          plots::front_chart(report_case)})
+         {plots::attribution_chart(report_case), plots::search_chart(report_case),
+          plots::stage_chart(report_case.plans[0]), plots::front_chart(report_case)})
       expect_readable(chart);
   }
 }

@@ -52,7 +52,7 @@ ReportInput example_report() {
       "version: 1\nmodel: models/vit_g14.pt2\ncases: {devices: [2, 4], microbatches: [8]}\n";
   for (const std::size_t devices : {std::size_t{2}, std::size_t{4}}) {
     CaseRecord report_case;
-    std::vector<std::string>& timelines = input.timelines.emplace_back();
+    std::vector<std::string>& timelines = input.drawings.emplace_back().timelines;
     report_case.name = "devices=" + std::to_string(devices) + ",microbatches=8";
     const Bytes limit{(devices == 2 ? 38 : 9) * kGiB.value};
     Example example{.ranks = devices, .microbatches = 8, .forward = Nanoseconds{41'234'567}};

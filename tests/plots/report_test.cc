@@ -12,6 +12,7 @@
 #include "plots/report/charts.h"
 #include "plots/report/front.h"
 #include "plots/report/search.h"
+#include "plots/report/sweep.h"
 #include "plots/report/tables.h"
 #include "tests/plots/example_report.h"
 #include "tests/plots/table_cells.h"
@@ -138,7 +139,7 @@ TEST(Report, PlansAreComparedByTheBestEngineThatAllThatFitHave) {
   EXPECT_EQ(best_plan(report_case), 1u);
 }
 
-TEST(Report, AttributionIsExactInTheTableAndToScaleInTheChart) {
+TEST(Report, AttributionHasFiveDigitsInTheTableAndIsToScaleInTheChart) {
   PlanRecord plan;
   plan.row.plan = "p";
   plan.attribution = {{Nanoseconds{1'000'000}, Nanoseconds{2'000'001}, Nanoseconds{0},
@@ -146,9 +147,8 @@ TEST(Report, AttributionIsExactInTheTableAndToScaleInTheChart) {
                       {Nanoseconds{6'000'001}}};
   const auto rows = cells(plots::attribution_table(plan));
   ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[1],
-            (std::vector<std::string>{"0 critical", "1.000000", "2.000001", "0.000000", "0.000000",
-                                      "0.000000", "0.000000", "3.000000", "6.000001"}));
+  EXPECT_EQ(rows[1], (std::vector<std::string>{"0 critical", "1.0000", "2.0000", "0.0000", "0.0000",
+                                               "0.0000", "0.0000", "3.0000", "6.0000"}));
   EXPECT_EQ(rows[2].front(), "1");
   const XmlElement chart = parse_xml(plots::attribution_chart({.plans = {plan}}));
   const auto bars = by_class(chart, "cause");
@@ -182,20 +182,50 @@ TEST(Report, ALongScheduleIsNamedInFullBesideTheFront) {
   EXPECT_THAT(plots::front_chart(report_case), HasSubstr(name));
 }
 
-TEST(Report, StepTimesAreBarsFromZero) {
-  const CaseRecord report_case = example_report().cases[0];
-  const XmlElement chart = parse_xml(plots::step_time_chart(report_case));
-  std::vector<double> widths;
-  for (const XmlElement* rect : by_name(chart, "rect"))
-    if (rect->number("height") == 18) widths.push_back(rect->number("width"));
-  ASSERT_EQ(widths.size(), 3u);
-  const auto time = [&](std::size_t i) {
-    return static_cast<double>(report_case.plans[i].row.simulate->count());
-  };
-  EXPECT_NEAR(widths[0] / widths[1], time(0) / time(1), 1e-3);
-  EXPECT_NEAR(widths[0] / widths[2], time(0) / time(2), 1e-3);
-  EXPECT_LE(150 + widths[1], 560 - 84);  // the longest stays between the names and the figures
-  EXPECT_GT(150 + widths[1], 560 - 94);
+// 2 and 4 microbatches: two points of each plan's line; the bound of 20 and 40 ms allows 100
+// samples/s, of which 10 ms of a plan that does not fit are 400 and hollow.
+TEST(Report, ASweepIsALineAScheduleOverWhatVaries) {
+  std::vector<CaseRecord> cases;
+  EXPECT_EQ(plots::sweep_charts(cases), "");
+  for (const std::size_t n : {2U, 4U}) {
+    CaseRecord record;
+    record.name = "n=" + std::to_string(n);
+    for (const char* name : {"planned", "1f1b"}) {
+      PlanRecord plan;
+      plan.row.plan = plan.row.family = name;
+      plan.row.devices = 2, plan.row.microbatches = n, plan.row.microbatch_size = 1;
+      plan.row.estimate = Nanoseconds{25'000'000};
+      plan.row.feasible = std::string(name) == "planned" || n == 4;
+      plan.row.samples_per_s = 40.0 * static_cast<double>(n);
+      if (plan.row.plan == "planned")
+        plan.row.lower_bound = Nanoseconds{static_cast<std::int64_t>(n) * 10'000'000};
+      record.plans.push_back(plan);
+    }
+    cases.push_back(record);
+  }
+  const XmlElement root = parse_xml("<p>" + plots::sweep_charts(cases) + "</p>");
+  std::size_t marks = 0, hollow = 0;
+  for (const XmlElement* path : by_name(root, "path"))
+    if (!path->children.empty()) {
+      ++marks;
+      hollow += path->attribute("fill") == plots::hex(plots::kPaper) ? 1 : 0;
+    }
+  EXPECT_EQ(marks, 4U);
+  EXPECT_EQ(hollow, 1U);
+  EXPECT_EQ(by_class(root, "dashed").size(), 1U);
+  EXPECT_THAT(all_text(root), HasSubstr("microbatches"));
+  cases[1].plans[0].row.microbatches = 2;  // nothing varies
+  EXPECT_EQ(plots::sweep_charts(cases), "");
+}
+
+TEST(Report, LinksLeadToTheFilesOfEveryPlanAndToEveryCase) {
+  ReportInput input = example_report();
+  input.cases[0].name = "cluster=a b,50%";
+  const std::string html = report_html(input);
+  for (const char* file : {"plan.yaml", "schedule.csv", "timeline.svg", "trace.json"})
+    EXPECT_THAT(html, HasSubstr("href=\"./cluster=a%20b,50%25/1f1b/" + std::string(file) + "\""));
+  EXPECT_THAT(html, HasSubstr("href=\"#case-1\""));
+  EXPECT_THAT(html, HasSubstr("id=\"case-1\""));
 }
 
 TEST(Report, PeaksAboveTheirLimitStandOut) {
@@ -230,8 +260,8 @@ TEST(Report, WorkOfRanksIsToScaleAndTheLineIsItsMean) {
     right = boxes[1]->number("x") + boxes[1]->number("width");
   }
   ASSERT_EQ(width.size(), 3u);
-  const double stage1 = width["stage 1, forward 4.000000 ms, backward 10.000000 ms"];
-  EXPECT_NEAR(width["stage 0, forward 1.000000 ms, backward 2.000000 ms"] / stage1, 3.0 / 14, 1e-3);
+  const double stage1 = width["stage 1, forward 4.000 ms, backward 10.00 ms"];
+  EXPECT_NEAR(width["stage 0, forward 1.000 ms, backward 2.000 ms"] / stage1, 3.0 / 14, 1e-3);
   EXPECT_NEAR(right - left, stage1, 0.05);
   const XmlElement* mean = by_name(drawing, "line").back();
   EXPECT_NEAR((mean->number("x1") - left) / stage1, 12.0 / 14, 1e-3);

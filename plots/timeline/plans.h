@@ -1,0 +1,32 @@
+// Several plans of one case on one time axis, one above the other, with the bound that none of them
+// can be below.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/ir/trace.h"
+
+namespace pfeife {
+
+struct ComparedPlan {
+  std::string name;  ///< "zb_greedy, V=3"
+  Trace trace;
+  bool fits = true;
+};
+
+struct PlansOptions {
+  std::string title;                 ///< "" = none
+  std::optional<Nanoseconds> bound;  ///< of the first plan
+  int width = 1200;                  ///< pixels, at least 320
+  bool legend = true;
+};
+
+/// An SVG document with a row a rank and plan, true to one scale; what is sent and memory are left
+/// to timeline.h. Boxes of one kind are one path without tooltips: about 25 bytes a box. Equal
+/// input gives equal bytes.
+std::string plans_svg(std::span<const ComparedPlan> plans, const PlansOptions& options);
+
+}  // namespace pfeife

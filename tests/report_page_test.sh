@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# The report in a browser: pages of 6 and of 32 cases have no error on the console, their tables sort, a link to a case
+# opens it, and every link to a file leads to one. Skipped (77) where there is no chromium.
+# Usage: tests/report_page_test.sh PFEIFE_EXP REPOSITORY
+set -euo pipefail
+pfeife_exp=$(realpath "$1") root=$(realpath "$2")
+browser=
+for name in chromium chromium-browser google-chrome; do
+  command -v "$name" >/dev/null && browser=$name && break
+done
+[[ -n $browser ]] || { echo "skipped: no chromium here (Debian package chromium)" && exit 77; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+{
+  echo name,forward_ms,backward_input_ms,backward_weight_ms,output_bytes,parameter_bytes,saved_bytes,weight_saved_bytes,temporary_bytes
+  for layer in a b c d e f g h; do echo "$layer,1,1,1,1000,1000000,100000,1000,0"; done
+} >layers.csv
+# config NAME CASES: a sweep of the layers above.
+config() {
+  printf '%s\n' "version: 1" "model: layers.csv" "cluster: $root/configs/clusters/3090_x8.yaml" \
+    "cases: $2" "plan: {families: [1f1b, interleaved_1f1b], stages_per_rank: [1, 2]}" "baselines: [1f1b, gpipe]" >"$1.yaml"
+}
+config six '{devices: [2, 4], microbatches: [2, 4, 8]}'
+config many '{devices: [2, 4], microbatches: [2, 4, 8, 16], training.microbatch_size: [1, 2, 3, 4]}'
+
+# What a reader does; the result is the text of an element of the page.
+actions='<script>
+addEventListener("load", async () => {
+  const wrong = [], check = (holds, what) => holds || wrong.push(what);
+  const table = document.querySelector("#results").parentElement.querySelector("table");
+  const column = [...table.querySelectorAll("th")].findIndex(head => head.textContent.startsWith("Estimated, ms"));
+  const values = () => [...table.tBodies[0].rows].map(row => Number(row.cells[column].dataset.value));
+  const sorted = sign => values().every((value, i, all) => i === 0 || sign * (value - all[i - 1]) >= 0);
+  const button = table.querySelectorAll("th button")[column];
+  button.click();
+  check(sorted(1), "rising");
+  button.click();
+  check(sorted(-1), "falling");
+  const cases = [...document.querySelectorAll("#cases ~ details")];
+  check(cases.length === Number(document.body.dataset.cases), "cases " + cases.length);
+  check(cases[0].open && !cases[3].open, "the first case alone is open");
+  location.hash = "#" + cases[3].id;
+  await new Promise(resolve => setTimeout(resolve, 200));
+  check(cases[3].open, "a link to a case opens it");
+  for (const link of document.querySelectorAll("a[href^=\"#\"]"))
+    check(document.getElementById(link.getAttribute("href").slice(1)), "no target of " + link.href);
+  for (const fold of document.querySelectorAll("details")) fold.querySelector("summary").click();
+  check(!cases[3].open, "a fold closes");
+  document.body.append(Object.assign(document.createElement("p"), {textContent: "CHECKED: " + (wrong.join("; ") || "fine")}));
+});
+</script>'
+
+failed=0
+# try NAME CASES MOST_BYTES
+try() {
+  "$pfeife_exp" "$1.yaml" --out "$1" --quiet >/dev/null
+  local page=$1/report.html size link
+  size=$(stat -c %s "$page")
+  echo "$1: $size bytes"
+  ((size < $3)) || { echo "$1: the page is larger than $3 bytes" && failed=1; }
+  while read -r link; do
+    [[ -e $1/$(printf '%b' "${link//%/\\x}") ]] || { echo "$1: no file $link" && failed=1; }
+  done < <(grep -oE 'href="\./[^"]*"' "$page" | sed -E 's/^href="(.*)"$/\1/' | sort -u)
+  (($(grep -cE 'href="\./[^"]*plan\.yaml"' "$page") > 0)) || { echo "$1: no links to files" && failed=1; }
+  sed -e "s/<body>/<body data-cases=\"$2\">/" "$page" >"$1/acted.html"
+  printf '%s' "$actions" >>"$1/acted.html"
+  timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
+    --user-data-dir="$folder/profile" --host-resolver-rules='MAP * ~NOTFOUND' --enable-logging=stderr --v=0 \
+    --virtual-time-budget=5000 --dump-dom "file://$folder/$1/acted.html" >dom.txt 2>log.txt || { echo "$1: the browser failed" && tail -5 log.txt && failed=1; }
+  grep -E 'CONSOLE' log.txt && failed=1
+  grep -oE 'CHECKED: [^<]*' dom.txt | tail -1 | grep -v 'textContent' | tee said.txt || true
+  grep -qx 'CHECKED: fine' said.txt || { echo "$1: not as it should be" && failed=1; }
+}
+try six 6 5000000
+try many 32 5000000
+exit $failed
