@@ -2,7 +2,14 @@
 // standard output, so that verbs pipe: pfeife-schedule generate zbv --ranks 4 --microbatches 8 |
 // pfeife-schedule lower - | ... This file reads the command line; what the verbs do is in
 // planner/schedule_tool.
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <boost/program_options.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -12,6 +19,7 @@
 #include "planner/io/files/command_line.h"
 #include "planner/io/files/text_file.h"
 #include "planner/io/plan/schedule_csv.h"
+#include "planner/io/results/chrome_trace_reader.h"
 #include "planner/ir/error.h"
 #include "planner/ir/run_main.h"
 #include "planner/schedule_tool/argument_text.h"
@@ -250,6 +258,95 @@ int run_time(const Arguments& arguments) {
   return kFine;
 }
 
+void add_drawing_options(Options& options) {
+  options.add()("title", po::value<std::string>(), "above the picture (default: the file's name)")(
+      "width", po::value<std::string>()->value_name("3.3in"),
+      "width in in, cm, mm, pt or px (default: 1200px)")("no-legend", "no legend")(
+      "pdf", po::value<std::string>()->value_name("FILE"),
+      "a PDF besides, by rsvg-convert, inkscape or cairosvg");
+}
+
+/// "3.3in" to pixels of 1/96 inch.
+int read_width(const std::string& text) {
+  const std::pair<const char*, double> units[] = {
+      {"in", 96}, {"cm", 96 / 2.54}, {"mm", 96 / 25.4}, {"pt", 96 / 72.0}, {"px", 1}};
+  for (const auto& [unit, pixels] : units) {
+    double value = 0;
+    int end = 0;
+    const std::string form = std::string("%lf") + unit + "%n";
+    if (std::sscanf(text.c_str(), form.c_str(), &value, &end) == 1 &&
+        static_cast<std::size_t>(end) == text.size() && value * pixels >= 240 &&
+        value * pixels <= 20'000)
+      return static_cast<int>(value * pixels + 0.5);
+  }
+  throw ConfigError({}, "--width " + text +
+                            ": expected 2.5in to 200in, for example 3.3in, 84mm or "
+                            "1200px");
+}
+
+TimelineOptions read_drawing(const Options& options, const std::string& title) {
+  TimelineOptions drawing{.title = options.text("title", title)};
+  if (options.has("width")) drawing.width = read_width(options.text("width"));
+  drawing.legend = !options.has("no-legend");
+  return drawing;
+}
+
+/// The first converter that is installed makes a PDF of the SVG.
+void write_pdf(const std::string& svg, const std::string& pdf) {
+  const std::vector<std::vector<std::string>> converters{
+      {"rsvg-convert", "--format=pdf", "--output=" + pdf, svg},
+      {"inkscape", "--export-filename=" + pdf, svg},
+      {"cairosvg", "--output", pdf, svg}};
+  for (std::vector<std::string> command : converters) {
+    std::vector<char*> arguments;
+    for (std::string& word : command) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    pid_t child = 0;
+    if (posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ) != 0)
+      continue;
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (status == 0) return;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 127)
+      throw RuntimeFault(command[0] + " made no PDF of " + svg);
+  }
+  throw RuntimeFault(
+      "no converter to PDF here: install rsvg-convert (librsvg2-bin), inkscape or cairosvg");
+}
+
+void write_drawing(const Options& options, const Trace& trace, const TimelineOptions& drawing) {
+  write_file(options.text("svg"), timeline_svg(trace, drawing));
+  if (options.has("pdf")) write_pdf(options.text("svg"), options.text("pdf"));
+}
+
+TraceSource read_engine(const std::string& name) {
+  for (const TraceSource source :
+       {TraceSource::Estimated, TraceSource::Simulated, TraceSource::Measured})
+    if (name == to_string(source)) return source;
+  throw ConfigError({}, "--engine " + name + ": use estimated, simulated or measured");
+}
+
+int run_draw(const Arguments& arguments) {
+  Options options("draw FOLDER|TRACE.json --svg FILE [options]",
+                  "Draws a plan that pfeife-exp has written, from the trace.json of its folder.");
+  options.add()("svg", po::value<std::string>()->value_name("FILE"), "the picture")(
+      "engine", po::value<std::string>()->value_name("ENGINE"),
+      "estimated, simulated or measured (default: simulated)")("memory",
+                                                               "the memory of each rank below");
+  add_drawing_options(options);
+  if (!options.read(arguments, "file")) return kFine;
+  if (!options.has("file") || !options.has("svg"))
+    throw ConfigError({}, "draw needs a plan's folder and --svg FILE");
+  std::filesystem::path file = options.text("file");
+  if (std::filesystem::is_directory(file)) file /= "trace.json";
+  TimelineOptions drawing = read_drawing(options, "");
+  drawing.memory = options.has("memory");
+  write_drawing(options, read_trace(file, read_engine(options.text("engine", "simulated"))),
+                drawing);
+  return kFine;
+}
+
 int run_show(const Arguments& arguments) {
   Options options(
       "show [FILE|-] [options]",
@@ -259,10 +356,12 @@ int run_show(const Arguments& arguments) {
   add_semantics_options(options);
   options.add()("svg", po::value<std::string>()->value_name("FILE"),
                 "write a timeline under the given costs");
+  add_drawing_options(options);
   if (!options.read(arguments, "file")) return kFine;
   const Schedule schedule = read_input(options);
   if (!options.has("svg")) {
-    for (const char* needless : {"costs", "queues", "blocking"})
+    for (const char* needless :
+         {"costs", "queues", "blocking", "title", "width", "no-legend", "pdf"})
       if (options.has(needless))
         throw ConfigError({}, std::string("--") + needless + " has a meaning with --svg only");
     std::cout << grid_text(schedule);
@@ -270,7 +369,7 @@ int run_show(const Arguments& arguments) {
   }
   const Timing timing =
       time_schedule(schedule, read_costs(options), read_semantics(options, "none"), {});
-  write_file(options.text("svg"), timeline_svg(timing.trace, {.title = options.text("file", "-")}));
+  write_drawing(options, timing.trace, read_drawing(options, options.text("file", "-")));
   return kFine;
 }
 
@@ -300,6 +399,7 @@ constexpr Verb kVerbs[] = {
     {"lower", "add transfers, reductions, optimizer steps", run_lower},
     {"validate", "what is wrong, where, and why", run_validate},
     {"show", "a grid in the terminal, or SVG", run_show},
+    {"draw", "a timeline of a plan that pfeife-exp has written", run_draw},
     {"info", "actions, bubble, microbatches in flight", run_info},
     {"time", "step time and its causes under given costs", run_time},
     {"certify", "check the proof that came with a plan", run_certify},

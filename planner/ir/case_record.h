@@ -45,13 +45,13 @@ struct SweptKey {
 
 struct CaseRecord {
   std::string name;
-  std::string model, cluster;      ///< files, as the config names them
-  std::vector<SweptKey> swept;     ///< besides model, cluster, devices and microbatches
-  std::string digest;              ///< of everything that decides the case
-  std::string resolved;            ///< the case as YAML, defaults written out
+  std::string model, cluster;         ///< files, as the config names them
+  std::vector<SweptKey> swept;        ///< besides model, cluster, devices and microbatches
+  std::string digest;                 ///< of everything that decides the case
+  std::string resolved;               ///< the case as YAML, defaults written out
   std::vector<std::string> notes;     ///< where figures come from, warnings
   std::vector<std::string> uncosted;  ///< a sentence for each operator without a cost
-  std::vector<PlanRecord> plans;   ///< the planned one first
+  std::vector<PlanRecord> plans;      ///< the planned one first
   std::vector<LostSchedule> lost;
   std::vector<SearchStep> history;        ///< of the search
   std::vector<PlanChoice> choices;        ///< what each way of choosing among its best plans picks

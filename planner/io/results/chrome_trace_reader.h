@@ -18,4 +18,8 @@ struct ActionTimes {
 /// no trace file.
 ActionTimes read_action_times(const std::filesystem::path& file, TraceSource source);
 
+/// The trace of one source as it was written: events, memory, what each waited for (parties of a
+/// reduction: the ranks that show it). Errors: ConfigError as above, and if events were left out.
+Trace read_trace(const std::filesystem::path& file, TraceSource source);
+
 }  // namespace pfeife
