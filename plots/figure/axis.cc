@@ -1,6 +1,7 @@
 #include "plots/figure/axis.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plots/figure/svg.h"
 
@@ -57,6 +58,17 @@ std::string rounded(Nanoseconds time) {
       return four_digits(static_cast<double>(time.count()) / static_cast<double>(unit.size)) + " " +
              unit.name;
   return std::to_string(time.count()) + " ns";
+}
+
+double tick_step(double range) {
+  const double most = range / 4 * 1.000001, power = std::pow(10, std::floor(std::log10(most)));
+  for (const double digit : {5.0, 2.0})
+    if (digit * power <= most) return digit * power;
+  return power;
+}
+
+int tick_decimals(double step) {
+  return step >= 1 ? 0 : static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
 }
 
 std::string percent(double fraction) { return fixed(fraction * 100, 1) + " %"; }

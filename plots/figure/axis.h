@@ -21,6 +21,10 @@ TimeAxis time_axis(Nanoseconds longest, std::size_t most);
 std::string exact(Nanoseconds time, const TimeAxis& axis);
 /// "123.4 ms": four digits, for headings.
 std::string rounded(Nanoseconds time);
+/// The largest 1, 2 or 5 x 10^k that is at most a quarter of the range (> 0): at least four ticks.
+double tick_step(double range);
+/// Decimals that such a step needs: 0.05 -> 2, 20 -> 0.
+int tick_decimals(double step);
 /// "22.2 %", of a fraction.
 std::string percent(double fraction);
 /// "12.35 GiB": four digits.

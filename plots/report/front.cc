@@ -76,6 +76,46 @@ class Numbers {
   std::vector<Spot> taken_;
 };
 
+/// Round amounts of memory, and times over the fastest plan's.
+void draw_ticks(Svg& svg, const std::vector<FrontPoint>& front, const Scale& x, const Scale& y,
+                double bottom) {
+  const double unit =
+      number(front.back().peak_memory) >= number(kGiB) ? number(kGiB) : number(kMiB);
+  const double memory = std::max(1e-3, (x.high - x.low) / unit), m = tick_step(memory);
+  for (double tick = std::ceil(x.low / unit / m) * m; tick * unit <= x.high; tick += m) {
+    const double px = x(tick * unit);
+    svg.line(px, kTop, px, bottom, kRule, " stroke-width=\"0.6\"");
+    svg.text(px, bottom + 15, fixed(tick, std::max(1, tick_decimals(m))),
+             {.size = 10, .anchor = Anchor::Middle, .color = kMuted});
+  }
+  const double fastest = number(front.front().estimate);
+  const double over = std::max(1e-4, 100 * (y.high - y.low) / fastest), t = tick_step(over);
+  for (double tick = 0; tick <= over; tick += t) {
+    const double py = y(y.low + tick / 100 * fastest);
+    svg.line(kLeft, py, kRight, py, kRule, " stroke-width=\"0.6\"");
+    svg.text(kLeft - 6, py + 3.5, "+" + fixed(tick, tick_decimals(t)) + " %",
+             {.size = 10, .anchor = Anchor::End, .color = kMuted});
+  }
+}
+
+/// Baselines as hollow diamonds, and the memory limit, where they lie within the axes.
+void draw_baselines(Svg& svg, const CaseRecord& report_case, const Scale& x, const Scale& y) {
+  const auto inside = [](const Scale& scale, double value) {
+    return scale.low <= value && value <= scale.high;
+  };
+  for (std::size_t i = 0; i < report_case.plans.size(); ++i) {
+    const ResultRow& row = report_case.plans[i].row;
+    if (i == 0 && inside(x, number(row.memory_limit)))
+      svg.line(x(number(row.memory_limit)), kTop, x(number(row.memory_limit)), y(y.low), kAlarm,
+               " stroke-width=\"1.2\" stroke-dasharray=\"5 3\"");
+    if (i == 0 || !row.estimate || !row.peak_memory) continue;
+    const double time = number(*row.estimate), memory = number(*row.peak_memory);
+    if (!inside(x, memory) || !inside(y, time)) continue;
+    svg.path("M" + coordinate(x(memory)) + " " + coordinate(y(time) - 5) + "l5 5l-5 5l-5-5z",
+             " fill=\"" + hex(kPaper) + "\" stroke=\"" + hex(kInk) + "\"");
+  }
+}
+
 /// One number for each run of points that are too close to have one each: "4", "5-9".
 void write_numbers(Svg& svg, const std::vector<Mark>& marks, double bottom) {
   constexpr double kClose = 12;
@@ -103,16 +143,12 @@ std::string front_chart(const CaseRecord& report_case) {
   const Scale y{number(front.front().estimate), number(front.back().estimate), bottom, kTop};
   Svg svg;
   svg.line(kLeft, bottom, kRight, bottom, kMuted).line(kLeft, kTop, kLeft, bottom, kMuted);
-  for (const FrontPoint* end : {&front.front(), &front.back()}) {
-    const double px = x(number(end->peak_memory)), py = y(number(end->estimate));
-    svg.line(px, kTop, px, bottom, kRule, " stroke-width=\"0.6\"");
-    svg.line(kLeft, py, kRight, py, kRule, " stroke-width=\"0.6\"");
-    svg.text(px, bottom + 15, rounded(end->peak_memory),
-             {.size = 10, .anchor = Anchor::Middle, .color = kMuted});
-    svg.text(kLeft - 6, py + 3.5, rounded(end->estimate),
-             {.size = 10, .anchor = Anchor::End, .color = kMuted});
-  }
-  svg.text((kLeft + kRight) / 2, bottom + 31, "largest peak memory",
+  draw_ticks(svg, front, x, y, bottom);
+  draw_baselines(svg, report_case, x, y);
+  svg.text((kLeft + kRight) / 2, bottom + 31,
+           "largest peak memory, " +
+               std::string(number(front.back().peak_memory) >= number(kGiB) ? "GiB" : "MiB") +
+               "; time over the fastest; diamonds: baselines",
            {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted});
   std::string steps;
   for (std::size_t i = 0; i < front.size(); ++i) {

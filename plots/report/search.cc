@@ -13,17 +13,23 @@ namespace {
 
 constexpr double kWidth = 760, kHeight = 236, kLeft = 76, kRight = 560, kTop = 12, kBottom = 190;
 
-/// Candidates on a logarithmic axis, times on a linear one.
+/// How far above and below the best plan the axis goes: what is further stands at its end.
+constexpr double kFurthest = 0.25;
+
+/// Candidates on a logarithmic axis; times, over the best plan's, on a linear one that outliers do
+/// not stretch.
 struct Plane {
   double first = 0, last = 1;  // log10 of candidates
-  double low = 0, high = 1;    // ns
+  double best = 1;             // ns
+  double low = 0, high = 0;    // over the best, less one
 
   double x(double candidates) const {
     return kLeft + (kRight - kLeft) * (std::log10(candidates) - first) / (last - first);
   }
-  double y(Nanoseconds time) const {
-    return kBottom - (kBottom - kTop) *
-                         (0.05 + 0.9 * (static_cast<double>(time.count()) - low) / (high - low));
+  double y(Nanoseconds time) const { return at(static_cast<double>(time.count()) / best - 1); }
+  double at(double over) const {
+    const double inside = std::clamp(over, low, high);
+    return kBottom - (kBottom - kTop) * (0.05 + 0.9 * (inside - low) / (high - low));
   }
 };
 
@@ -35,12 +41,15 @@ Plane plane_of(const std::vector<SearchStep>& history) {
   Plane plane;
   plane.first = std::floor(std::log10(count_of(history.front())));
   plane.last = std::max(plane.first + 1, std::log10(count_of(history.back())));
-  std::vector<double> times;
+  plane.best = static_cast<double>(std::max<std::int64_t>(1, history.back().best->count()));
   for (const SearchStep& step : history)
     for (const auto& time : {step.best, step.bound})
-      if (time) times.push_back(static_cast<double>(time->count()));
-  plane.low = std::ranges::min(times);
-  plane.high = std::max(plane.low + 1, std::ranges::max(times));
+      if (time) {
+        const double over = static_cast<double>(time->count()) / plane.best - 1;
+        plane.low = std::max(-kFurthest, std::min(plane.low, over));
+        plane.high = std::min(kFurthest, std::max(plane.high, over));
+      }
+  if (plane.high - plane.low < 1e-4) plane.high = plane.low + 1e-4;
   return plane;
 }
 
@@ -55,10 +64,13 @@ void draw_axes(Svg& svg, const Plane& plane) {
   }
   svg.text((kLeft + kRight) / 2, kBottom + 31, "candidates evaluated: work, not seconds",
            {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted});
-  for (const double time : {plane.low, plane.high}) {
-    const Nanoseconds at{static_cast<std::int64_t>(time)};
-    svg.line(kLeft, plane.y(at), kRight, plane.y(at), kRule, " stroke-width=\"0.6\"");
-    svg.text(kLeft - 6, plane.y(at) + 3.5, rounded(at),
+  const double step = tick_step(100 * (plane.high - plane.low));
+  for (double tick = std::ceil(100 * plane.low / step) * step; tick <= 100 * plane.high * 1.000001;
+       tick += step) {
+    const double y = plane.at(tick / 100);
+    svg.line(kLeft, y, kRight, y, kRule, " stroke-width=\"0.6\"");
+    svg.text(kLeft - 6, y + 3.5,
+             (tick > step / 2 ? "+" : "") + fixed(tick, tick_decimals(step)) + " %",
              {.size = 10, .anchor = Anchor::End, .color = kMuted});
   }
 }
@@ -89,7 +101,7 @@ std::string search_chart(const CaseRecord& report_case) {
   draw_steps(svg, plane, history, &SearchStep::bound,
              "\"" + hex(kAlarm) + "\" stroke-dasharray=\"4 3\"");
   const double best = plane.y(*end.best);
-  svg.text(kRight + 10, best + 3.5, "best estimate " + rounded(*end.best), {.size = 10.5});
+  svg.text(kRight + 10, best + 3.5, "0: best estimate " + rounded(*end.best), {.size = 10.5});
   if (end.bound) {
     const Nanoseconds shown = end.bound == end.best ? *end.bound : rounded_down(*end.bound, 4);
     svg.text(kRight + 10, std::max(plane.y(*end.bound) + 3.5, best + 18),

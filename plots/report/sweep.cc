@@ -124,17 +124,7 @@ struct Plane {
   double y(double value) const { return kBottom - (kBottom - kTop - 6) * value / top; }
 };
 
-/// 1, 2 or 5 x 10^k, so that about four of it are `top`.
-double tick_step(double top) {
-  const double rough = top / 4, power = std::pow(10, std::floor(std::log10(rough)));
-  for (const double digit : {1.0, 2.0, 5.0})
-    if (digit * power >= rough * 0.999) return digit * power;
-  return 10 * power;
-}
-
-std::string tick_text(double value, double step) {
-  return fixed(value, step >= 1 ? 0 : static_cast<int>(std::ceil(-std::log10(step) - 1e-9)));
-}
+std::string tick_text(double value, double step) { return fixed(value, tick_decimals(step)); }
 
 void draw_axes(Svg& svg, const Plane& plane, const Axis& axis) {
   const double step = tick_step(plane.top);
