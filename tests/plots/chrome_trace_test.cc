@@ -130,9 +130,11 @@ TEST(ChromeTrace, MemoryIsACounterOfEachRank) {
 // Perfetto takes thread 0 for the idle one, and before August 2025 merged processes 0 and 1.
 TEST(ChromeTrace, ProcessesAndThreadsCountFromOne) {
   const std::vector<Trace> traces{example_trace({.ranks = 3}), example_trace({})};
-  for (const json& event : written(traces)["traceEvents"]) {
+  const json file = written(traces);
+  ASSERT_FALSE(file["traceEvents"].empty());
+  for (const json& event : file["traceEvents"]) {
     const bool named = event["ph"] == "M", slice = event["ph"] == "X";
-    EXPECT_GE(event["pid"], 1) << event;
+    EXPECT_GE(event["pid"].get<int>(), 1) << event;
     EXPECT_GE(event.value("tid", 1), 1) << event;
     EXPECT_TRUE(event.contains("name")) << event;
     EXPECT_TRUE(named || event["ts"] >= 0) << event;
