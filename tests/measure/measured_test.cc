@@ -56,9 +56,9 @@ class Measured : public ProgramTest {
 };
 
 TEST_F(Measured, EveryFileSaysWhatWasMeasured) {
-  const Outcome outcome = run({"m.yaml"});
+  const Outcome outcome = run({"m.yaml", "--verbose"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("accuracy, error = predicted / measured - 1"));
+  EXPECT_THAT(outcome.out, HasSubstr("errors, predicted / measured - 1"));
   EXPECT_THAT(outcome.out, HasSubstr("furthest from their prediction (simulated)"));
   const std::string csv = read("results/m/results.csv");
   for (const char* plan : {"planned", "gpipe"}) {

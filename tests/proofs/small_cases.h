@@ -51,7 +51,7 @@ struct SmallCase {
 inline std::vector<SmallCase> small_cases() {
   std::vector<SmallCase> cases{{"chain", chain()},       {"tight", chain()},
                                {"choose", chain()},      {"given", chain()},
-                               {"towers", towers(1, 4)}, {"any_order", towers(3, 1)}};
+                               {"towers", towers(1, 4)}, {"any_order", towers(1, 4)}};
   cases[1].of.memory = 0.85;
   cases[2].of.memory = 0.7, cases[2].of.recompute = Recompute::Choose;
   cases[3].of.cuts = Partition{{2}};
