@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/ir/error.h"
+#include "planner/schedules/looped.h"
 
 namespace pfeife {
 
@@ -120,12 +121,14 @@ std::vector<ScheduleSpec> knob_grid(const Family& known, ScheduleSpec spec) {
     batches.clear();
     for (const std::size_t b : loop_batches(spec.ranks, spec.microbatches)) batches.emplace_back(b);
   }
-  for (const auto& batch : batches)
-    for (std::size_t p = 0; p < (known.takes_prefetch ? spec.ranks : 1); ++p) {
-      spec.loop_batch = batch;
+  for (const auto& batch : batches) {
+    spec.loop_batch = batch;
+    const std::size_t prefetches = known.takes_prefetch ? distinct_prefetches(spec) : 1;
+    for (std::size_t p = 0; p < prefetches; ++p) {
       if (known.takes_prefetch) spec.prefetch = {p};
       grid.push_back(spec);
     }
+  }
   return grid;
 }
 

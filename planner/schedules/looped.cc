@@ -62,6 +62,14 @@ Schedule looped_schedule(const ScheduleSpec& spec) {
   return schedule;
 }
 
+std::size_t distinct_prefetches(const ScheduleSpec& spec) {
+  // Rank D - 1 - k has early + k + min(k, P) of its V N forwards before the first backward. P + 1
+  // instead of P is one more for k > P, if rank k = P + 1, which has fewest of them, has one left.
+  const std::size_t forwards = spec.stages_per_rank * spec.microbatches;
+  const std::size_t early = (spec.stages_per_rank - 1) * loop_batch(spec) + 1;
+  return forwards > early ? std::min(spec.ranks, 1 + (forwards - early) / 2) : 1;
+}
+
 /// The rule at the head of this file holds: a scalar prefetch, D <= B_l <= N.
 static bool has_rule(const ScheduleSpec& spec) {
   return spec.prefetch.size() <= 1 && spec.ranks <= loop_batch(spec) &&

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "planner/io/plan/schedule_csv.h"
 #include "planner/schedules/families.h"
 #include "planner/schedules/runnable.h"
 #include "tests/schedules/oracle_csv.h"
@@ -138,6 +139,22 @@ TEST(Interleaved, IsLoopedWithLoopBatchDAndPrefetchDMinusOneWhereDDividesN) {
         EXPECT_EQ(megatron, generate(looped_point(d, n, v, d, {d - 1})))
             << d << " " << n << " " << v;
       }
+}
+
+TEST(Looped, DistinctPrefetchesAreThoseThatMakeOtherSchedules) {
+  for (std::size_t d = 1; d <= 7; ++d)
+    for (std::size_t n = 1; n <= 9; ++n)
+      for (std::size_t v = 1; v <= 3; ++v)
+        for (std::size_t batch = 1; batch <= 9; ++batch) {
+          ScheduleSpec spec{"looped", d, n, v, batch, {0}};
+          std::set<std::string> made;
+          for (std::size_t p = 0; p < d; ++p) {
+            spec.prefetch = {p};
+            made.insert(write_schedule(looped_schedule(spec)));
+            EXPECT_EQ(made.size(), std::min(p + 1, distinct_prefetches(spec)))
+                << d << " " << n << " " << v << " " << batch << " " << p;
+          }
+        }
 }
 
 }  // namespace
