@@ -8,14 +8,17 @@
 namespace pfeife {
 namespace {
 
-/// Where the library is: beside the programs as they are installed (bin, lib/pfeife), else where it
-/// was built.
-std::filesystem::path engine_file() {
+/// The library beside the programs as they are installed (bin, lib/pfeife), else where the program
+/// that embeds this one was told to look when it was linked, else where it was built.
+void* open_engine() {
   const std::filesystem::path built = PFEIFE_ENGINE_FILE;
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
   const auto installed = program.parent_path().parent_path() / "lib" / "pfeife" / built.filename();
-  return !error && std::filesystem::exists(installed, error) ? installed : built;
+  // They stay open: callbacks point into them.
+  for (const std::filesystem::path& file : {installed, built.filename(), built})
+    if (void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  return nullptr;
 }
 
 RunEngine* load() {
@@ -23,8 +26,7 @@ RunEngine* load() {
     throw RuntimeFault(
         "this program was built without the simulator: install SimGrid 3.32 (Debian: "
         "libsimgrid-dev) and build again");
-  const std::filesystem::path file = engine_file();
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays: callbacks point into it
+  void* library = open_engine();
   void* run = library != nullptr ? dlsym(library, "pfeife_run_engine") : nullptr;
   if (run == nullptr)
     throw RuntimeFault("the simulator's engine cannot be loaded: " + std::string(dlerror()));

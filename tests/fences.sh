@@ -22,7 +22,7 @@ rooms_of() {
   case $1 in
     planner/io) echo files/ tensors/ model/ cluster/ plan/ experiment/ results/ ;;
     planner/search) echo problem.h price/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/ ;;
-    experiments) echo machine/ inputs/ plans/ measure/ show/ sweep/ ;;
+    experiments) echo machine/ inputs/ plans/ pfeife. measure/ show/ sweep/ ;;
     plots) echo figure/ timeline/ screen/ report/ ;;
     runtime) echo device/ model/ transport/ launch/ execute/ profile/ train/ timed/ ;;
   esac

@@ -1,32 +1,42 @@
 #!/usr/bin/env bash
-# A project that embeds the planner: installs a build, finds it as a package, and plans a pipeline.
+# A program of somebody else's: installs a build, builds README's program outside the tree, by CMake and by pkg-config, and
+# runs it.
 # Usage: tests/install_test.sh BUILD_FOLDER
 set -euo pipefail
 build=$(cd "${1:?usage: tests/install_test.sh BUILD_FOLDER}" && pwd)
+readme=$(cd "$(dirname "$0")/.." && pwd)/README.md
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
+prefix=$place/installed
 
-cmake --install "$build" --prefix "$place/installed" --component embed >/dev/null
+cmake --install "$build" --prefix "$prefix" >/dev/null
 mkdir "$place/project"
+sed -n '/^```cpp$/,/^```$/p' "$readme" | sed '/^```/d' >"$place/project/main.cc"
+(($(wc -l <"$place/project/main.cc") <= 40)) || { echo "README's program has more than 40 lines" && exit 1; }
 cat >"$place/project/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.22)
 project(embedder LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
 find_package(pfeife 0.2 REQUIRED)
 add_executable(embedder main.cc)
-target_link_libraries(embedder PRIVATE pfeife::pfeife_search pfeife::pfeife_io)
+target_link_libraries(embedder PRIVATE pfeife::pfeife)
 END
-cat >"$place/project/main.cc" <<'END'
-#include <cstdio>
-#include "planner/io/plan/schedule_csv.h"
-#include "planner/schedules/families.h"
-int main() {
-  const pfeife::ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 2};
-  std::fputs(pfeife::write_schedule(pfeife::generate(spec)).c_str(), stdout);
-}
-END
-cmake -S "$place/project" -B "$place/project/build" -DCMAKE_PREFIX_PATH="$place/installed" >/dev/null
+cmake -S "$place/project" -B "$place/project/build" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$place/project/build" >/dev/null
-found=$("$place/project/build/embedder")
-expected=$'0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1'
-[[ $found == "$expected" ]] || { printf 'expected\n%s\nfound\n%s\n' "$expected" "$found" && exit 1; }
+cd "$place/project"
+build/embedder "$prefix/share/pfeife/configs" >said || { cat said && exit 1; }
+for file in timeline.svg plan/plan.yaml plan/schedule.csv plan/certificate.txt; do
+  [[ -s $file ]] || { echo "the program did not write $file" && exit 1; }
+done
+grep -q '^1f1b .* s$' said && grep -q '^no plan is faster than' said || { cat said && exit 1; }
+"$prefix/bin/pfeife-schedule" certify plan >/dev/null
+
+flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs pfeife)
+# shellcheck disable=SC2086
+c++ -std=c++20 main.cc $flags -o by_pkg_config
+ldd by_pkg_config >/dev/null
+
+# The programs, moved elsewhere with what they need: also the simulator.
+mv "$prefix" "$place/moved"
+"$place/moved/bin/pfeife-exp" "$place/moved/share/pfeife/configs/two_stage.yaml" --out "$place/out" >said
+grep -q simulated said || { cat said && exit 1; }

@@ -3,14 +3,12 @@
 #include "experiments/inputs/source_digest.h"
 #include "experiments/machine/machine.h"
 #include "planner/cost/linear_order.h"
-#include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/digest.h"
 
 namespace pfeife {
 namespace {
 
-/// Where the order is to be found, one is as good as another to begin with.
 std::string order_of(const CaseConfig& config) {
   if (config.plan.at_blocks) return kCapturedInBlocks;
   return config.plan.order == "search" ? "captured" : config.plan.order;
@@ -24,6 +22,16 @@ std::string key_of(const InputFile& file) {
 }
 
 }  // namespace
+
+ModelFiles model_files(const CaseConfig& config) {
+  const ModelInput& model = config.model;
+  const auto path = [](const std::optional<InputFile>& file) {
+    return file ? std::optional(file->path) : std::nullopt;
+  };
+  return {model.file.path,      model.format,          model.time_unit,  path(model.skips),
+          path(config.profile), order_of(config),      config.precision, config.optimizer,
+          config.operators,     config.microbatch_size};
+}
 
 const Cluster& Inputs::cluster(const InputFile& file) {
   const std::string key = key_of(file);
@@ -44,16 +52,9 @@ const Layers& Inputs::layers(const CaseConfig& config) {
     key += "\n" + cost.op + "\n" + cost.flops + "\n" + cost.bytes;
   const auto found = models_.find(key);
   if (found != models_.end()) return found->second;
-  const ModelInput& model = config.model;
-  const auto path = [](const std::optional<InputFile>& file) {
-    return file ? std::optional(file->path) : std::nullopt;
-  };
-  const ModelFiles files{model.file.path,       model.format,         model.time_unit,
-                         path(model.skips),     path(config.profile), order_of(config),
-                         config.precision,      config.optimizer,     config.operators,
-                         config.microbatch_size};
   try {
-    return models_.emplace(key, read_layers(files, cluster(config.cluster))).first->second;
+    return models_.emplace(key, read_layers(model_files(config), cluster(config.cluster)))
+        .first->second;
   } catch (const ConfigError& error) {
     if (!error.where().file.empty()) throw;
     throw ConfigError(config.where, std::string("operators: ") + error.what());

@@ -7,11 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "planner/inputs/read_layers.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
 
 namespace pfeife {
+
+/// The files that a case's layers are made of. Where the order of its nodes is to be found, one is
+/// as good as another to begin with.
+ModelFiles model_files(const CaseConfig& config);
 
 class Inputs {
  public:

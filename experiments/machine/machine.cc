@@ -1,14 +1,16 @@
 #include "experiments/machine/machine.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <fstream>
+#include <iomanip>
 #include <sstream>
 #include <thread>
+
+#include "planner/ir/error.h"
 
 namespace pfeife {
 namespace {
@@ -75,8 +77,8 @@ double OtherPrograms::processors() const {
 
 std::string busy_warning(double processors) {
   if (processors < kTooBusy) return "";
-  return fmt::format("other programs kept {:.1f} of {} processors busy", processors,
-                     std::thread::hardware_concurrency());
+  return stream_all("other programs kept ", std::fixed, std::setprecision(1), processors, " of ",
+                    std::thread::hardware_concurrency(), " processors busy");
 }
 
 }  // namespace pfeife

@@ -3,17 +3,12 @@
 #include <algorithm>
 #include <sstream>
 
+#include "experiments/plans/plan_folder.h"
 #include "experiments/plans/reasons.h"
 #include "experiments/sweep/old_plans.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/atomic_file.h"
-#include "planner/io/files/digest.h"
 #include "planner/io/plan/certificate_file.h"
-#include "planner/io/plan/plan_file.h"
-#include "planner/io/plan/schedule_csv.h"
-#include "planner/io/plan/split_points.h"
-#include "planner/io/plan/stage_file.h"
-#include "planner/io/plan/torch_script.h"
 #include "planner/io/results/chrome_trace.h"
 #include "planner/search/price/recomputation.h"
 #include "plots/timeline/plans.h"
@@ -137,44 +132,6 @@ std::vector<Trace> traces_of(const Evaluation& plan) {
   return traces;
 }
 
-/// The files that the plan's costs are made of; `cluster` = where the cluster's text lies.
-PlanFiles files_of(const CaseConfig& config, const std::filesystem::path& cluster,
-                   const std::filesystem::path& folder) {
-  const auto from_folder = [&](const std::filesystem::path& file) {
-    return std::filesystem::proximate(file, folder).generic_string();
-  };
-  PlanFiles files{.model = from_folder(config.model.file.path),
-                  .cluster = from_folder(cluster),
-                  .format = config.model.format,
-                  .time_unit = config.model.time_unit};
-  if (config.model.skips) files.skips = from_folder(config.model.skips->path);
-  if (config.profile) {
-    files.profile = from_folder(config.profile->path);
-    files.profile_digest = sha256_file(config.profile->path);
-  }
-  files.operators = config.operators;
-  return files;
-}
-
-/// What torch.distributed.pipelining needs to run the plan, or why it cannot.
-void write_for_torch(const std::filesystem::path& folder, const Evaluation& plan) {
-  const char* const name = "schedule_torch.csv";
-  std::string why_not = torch_refusal(*plan.inputs.layers, plan.plan), schedule;
-  try {
-    schedule = write_schedule(plan.plan.schedule, Reader::Torch);
-  } catch (const ConfigError& error) {
-    if (why_not.empty()) why_not = error.what();
-  }
-  const auto points = split_points(*plan.inputs.layers, plan.plan.partition);
-  if (why_not.empty()) {
-    write_file(folder / name, schedule);
-    if (std::ranges::all_of(points, [](const SplitPoint& p) { return p.why_not.empty(); }))
-      write_file(folder / "run_in_torch.py", torch_script());
-  }
-  write_file(folder / "split_points.json", split_points_text(*plan.inputs.layers, plan.plan,
-                                                             why_not.empty() ? name : "", why_not));
-}
-
 /// Both predictions look the same: no event is shifted by more than a pixel in a thousand of the
 /// step.
 bool look_alike(const Trace& a, const Trace& b) {
@@ -261,12 +218,11 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
     std::filesystem::remove(replaced);
   else
     write_file(replaced, cluster_text(cluster.path, cluster.replaced));
+  const PlanFiles files =
+      plan_files(*evaluated.config, cluster.replaced.empty() ? cluster.path : replaced);
   for (Evaluation* plan : kept_plans(evaluated)) {
-    plan->plan.files = files_of(
-        *evaluated.config, cluster.replaced.empty() ? cluster.path : replaced, folder / plan->name);
-    write_plan(folder / plan->name, plan->plan);
-    write_file(folder / plan->name / "stages.csv", stages_text(plan->costs, plan->plan.placement));
-    write_for_torch(folder / plan->name, *plan);
+    plan->plan.files = seen_from(files, folder / plan->name);
+    write_plan_folder(folder / plan->name, plan->plan, plan->costs, *plan->inputs.layers);
   }
   const std::filesystem::path proof = folder / kPlanned / "certificate.txt";
   if (const auto& certificate = evaluated.search.certificate)

@@ -77,6 +77,7 @@ struct Path {
 
 struct Cluster {
   std::string name;
+  std::string file;    ///< the path that it was read by; "" = it is no file's as it stands
   std::string digest;  ///< SHA-256 of the file's bytes
   std::vector<DeviceKind> kinds;
   std::vector<std::size_t> kind_of_device;  ///< [device] index into kinds

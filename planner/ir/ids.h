@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -44,10 +43,3 @@ using LayerId = Id<struct LayerTag>;  ///< a layer of Layers: the unit between c
 using TaskId = Id<struct TaskTag>;    ///< a task of a DependencyGraph
 
 }  // namespace pfeife
-
-template <class Tag>
-struct std::hash<pfeife::Id<Tag>> {
-  std::size_t operator()(pfeife::Id<Tag> id) const noexcept {
-    return std::hash<std::int32_t>{}(id.value);
-  }
-};

@@ -129,6 +129,7 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
 Cluster read_cluster(const std::filesystem::path& file, const Replaced& replaced) {
   const YamlDocument document = with_replaced(file, replaced);
   Cluster cluster = read_document(document);
+  if (replaced.empty()) cluster.file = file.string();
   cluster.digest = replaced.empty() ? sha256_file(file) : sha256(document.text());
   return cluster;
 }

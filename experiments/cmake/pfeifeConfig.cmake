@@ -1,0 +1,13 @@
+# The installed library, and what it needs besides: find_package(pfeife), then link pfeife::pfeife.
+include(CMakeFindDependencyMacro)
+find_dependency(yaml-cpp)
+find_dependency(nlohmann_json)
+find_dependency(OpenSSL COMPONENTS Crypto)
+find_dependency(PkgConfig)
+if(NOT TARGET PkgConfig::LIBZIP)
+  pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
+endif()
+include(${CMAKE_CURRENT_LIST_DIR}/pfeifeTargets.cmake)
+# The simulator's engine is loaded when a simulation needs it.
+get_filename_component(pfeife_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+target_link_options(pfeife::pfeife INTERFACE "-Wl,-rpath,${pfeife_prefix}/lib/pfeife")

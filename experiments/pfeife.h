@@ -1,0 +1,147 @@
+// Pfeife in a program of your own: a model and a cluster go in; a plan comes out that can be
+// simulated, drawn, saved and, from its folder, run (pfeife-run) and judged (pfeife-schedule
+// certify).
+//
+//   #include <pfeife/pfeife.h>
+//   using namespace pfeife;
+//
+//   const Cluster cluster = load_cluster("a100_sxm4_40gb_x8.yaml");
+//   const Planned planned = plan(load_model("vit_g14.pt2"), cluster,
+//                                {.devices = 4, .microbatches = 8, .precision = Precision::Tf32});
+//   write_timeline(simulate(planned.best(), cluster), "timeline.svg");
+//   save(planned, "plan");
+//   std::puts(certify("plan").text.c_str());
+//
+// Errors of the user's files and wishes are ConfigError, with file and line where there is one;
+// what fails on the way is RuntimeFault (planner/ir/error.h). Equal input gives equal results.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "planner/cost/priced_plan.h"
+#include "planner/ir/case_record.h"
+#include "planner/ir/certificate.h"
+#include "planner/ir/cluster.h"
+#include "planner/ir/error.h"
+#include "planner/ir/layers.h"
+#include "planner/ir/model_format.h"
+#include "planner/ir/plan.h"
+#include "planner/ir/profile.h"
+#include "planner/ir/result.h"
+#include "planner/ir/trace.h"
+
+namespace pfeife {
+
+/// What a file does not say of itself.
+struct ModelOptions {
+  std::optional<ModelFormat> format;             ///< none: .pt2 is an archive, .csv a layer table
+  Nanoseconds time_unit{0};                      ///< what the times of a Piper profile count
+  std::optional<std::filesystem::path> skips;    ///< of a layer table
+  std::optional<std::filesystem::path> profile;  ///< measured times of an archive's operators
+};
+
+/// What is to be cut: a model's file, from which layers with costs follow for each cluster and
+/// precision, or such layers themselves.
+struct Model {
+  std::filesystem::path file;  ///< absolute; empty = `layers`
+  ModelOptions options;
+  /// With times for every device kind of the clusters that they are planned for.
+  std::shared_ptr<const Layers> layers;
+};
+
+/// A model's file: an archive of torch.export, a layer table, a published profile. Read by plan().
+/// Errors: ConfigError if it is not there, or if its format does not follow from its name.
+Model load_model(const std::filesystem::path& file, const ModelOptions& options = {});
+/// Layers at hand.
+Model model_of(Layers layers);
+
+/// A cluster's file (configs/clusters/README.md). Cluster is a plain value; uniform_cluster() makes
+/// a simple one.
+Cluster load_cluster(const std::filesystem::path& file);
+
+/// What a plan is asked for. Every default is that of pfeife-exp's configs (configs/REFERENCE.md).
+struct PlanOptions {
+  std::size_t devices = 0;  ///< the cluster's first so many; 0 = all
+  std::size_t microbatches = 8;
+  std::optional<std::int64_t> microbatch_size;  ///< samples; none = the model file's own
+  Precision precision = Precision::Fp32;
+  Optimizer optimizer = Optimizer::Adam;
+  std::vector<std::string> families{"all"};  ///< names of planner/schedules/families.h
+  std::vector<std::size_t> stages_per_rank{1, 2, 3};
+  std::vector<std::string> baselines;  ///< families to compare with, on cuts of equal time
+  std::optional<Bytes> reserve;        ///< of every device's memory; none = as its kind says
+  /// The simulator chooses among the search's plans; false: the estimate does.
+  bool simulate = true;
+  std::size_t iterations = 0;  ///< effort, about ms of branch and bound on one core; 0 = 500
+  std::size_t threads = 1;
+  std::function<void(double fraction)> progress;  ///< told the share of the search that is done
+  std::stop_token stop;                           ///< when asked, plan() soon throws Stopped
+};
+
+/// plan() was asked to stop.
+struct Stopped : std::exception {
+  const char* what() const noexcept override { return "stopped"; }
+};
+
+/// A schedule on its cuts, beside others.
+struct Contestant {
+  std::string name;    ///< "planned", or a baseline's family
+  std::string reason;  ///< why there is no such plan; "" = there is
+  PricedPlan priced;   ///< choices, costs, estimate; empty without a plan
+  std::optional<Trace> simulated;
+  bool fits = false;  ///< into the memory of its devices
+};
+
+/// What planning came to.
+struct Planned {
+  std::vector<Contestant> contestants;  ///< the planned one, then the baselines as listed
+  std::vector<Bytes> memory_limit;      ///< [rank]
+  std::optional<Bound> bound;           ///< no plan of what it covers has a smaller estimate
+  std::string bound_covers;             ///< in words
+  std::vector<LostSchedule> lost;       ///< other schedules, and why they are not the plan
+  std::vector<FrontPoint> front;        ///< plans between which time and memory can be traded
+  std::vector<TriedChange> tried;       ///< if nothing fits: which changes would help
+  std::shared_ptr<const Certificate> certificate;  ///< proves the bound; may be empty
+  std::size_t candidates = 0;                      ///< plans that the search evaluated
+
+  /// Where the costs came from.
+  std::shared_ptr<const Layers> layers;
+  std::optional<PlanFiles> files;  ///< absolute paths; none if model or cluster is no file
+
+  bool found() const { return contestants.front().reason.empty(); }
+  /// The planned one. Errors: RuntimeFault with the reason if nothing fits.
+  const PricedPlan& best() const;
+};
+
+/// Chooses cuts, schedule and order together. Errors: ConfigError for what cannot be planned,
+/// Stopped.
+Planned plan(const Model& model, const Cluster& cluster, const PlanOptions& options = {});
+
+/// The step on links that are shared, by the simulator (SimGrid). Errors: RuntimeFault, also where
+/// there is no simulator.
+Trace simulate(const PricedPlan& priced, const Cluster& cluster);
+
+/// The plan's step as a picture, true to scale. SVG.
+void write_timeline(const Trace& trace, const std::filesystem::path& file);
+
+/// Writes the planned one into a folder: plan.yaml, schedule.csv, stages.csv, certificate.txt, and
+/// what torch.distributed.pipelining needs. The folder is then what pfeife-run, pfeife-schedule and
+/// a config's `plan: {file: ...}` take.
+void save(const Planned& planned, const std::filesystem::path& folder);
+
+/// What the judge, who shares no code with the search, says of a saved plan.
+struct Judgement {
+  std::string text;
+  bool proven = false;  ///< all that the plan says, of costs computed anew from its files
+};
+/// Errors: ConfigError, also for what is refused.
+Judgement certify(const std::filesystem::path& folder, std::size_t threads = 1);
+
+}  // namespace pfeife

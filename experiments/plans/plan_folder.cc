@@ -1,0 +1,67 @@
+#include "experiments/plans/plan_folder.h"
+
+#include <algorithm>
+
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/files/digest.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/plan/schedule_csv.h"
+#include "planner/io/plan/split_points.h"
+#include "planner/io/plan/stage_file.h"
+#include "planner/io/plan/torch_script.h"
+
+namespace pfeife {
+namespace {
+
+/// What torch.distributed.pipelining needs to run the plan, or why it cannot.
+void write_for_torch(const std::filesystem::path& folder, const Plan& plan, const Layers& layers) {
+  const char* const name = "schedule_torch.csv";
+  std::string why_not = torch_refusal(layers, plan), schedule;
+  try {
+    schedule = write_schedule(plan.schedule, Reader::Torch);
+  } catch (const ConfigError& error) {
+    if (why_not.empty()) why_not = error.what();
+  }
+  const auto points = split_points(layers, plan.partition);
+  if (why_not.empty()) {
+    write_file(folder / name, schedule);
+    if (std::ranges::all_of(points, [](const SplitPoint& p) { return p.why_not.empty(); }))
+      write_file(folder / "run_in_torch.py", torch_script());
+  }
+  write_file(folder / "split_points.json",
+             split_points_text(layers, plan, why_not.empty() ? name : "", why_not));
+}
+
+}  // namespace
+
+PlanFiles plan_files(const CaseConfig& config, const std::filesystem::path& cluster) {
+  const auto absolute = [](const std::filesystem::path& file) {
+    return file.empty() ? "" : std::filesystem::absolute(file).generic_string();
+  };
+  PlanFiles files{.model = absolute(config.model.file.path),
+                  .cluster = absolute(cluster),
+                  .format = config.model.format,
+                  .time_unit = config.model.time_unit};
+  if (config.model.skips) files.skips = absolute(config.model.skips->path);
+  if (config.profile) {
+    files.profile = absolute(config.profile->path);
+    files.profile_digest = sha256_file(config.profile->path);
+  }
+  files.operators = config.operators;
+  return files;
+}
+
+PlanFiles seen_from(PlanFiles files, const std::filesystem::path& folder) {
+  for (std::string* file : {&files.model, &files.cluster, &files.skips, &files.profile})
+    if (!file->empty()) *file = std::filesystem::proximate(*file, folder).generic_string();
+  return files;
+}
+
+void write_plan_folder(const std::filesystem::path& folder, const Plan& plan,
+                       const StageCosts& costs, const Layers& layers) {
+  write_plan(folder, plan);
+  write_file(folder / "stages.csv", stages_text(costs, plan.placement));
+  write_for_torch(folder, plan, layers);
+}
+
+}  // namespace pfeife
