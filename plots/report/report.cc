@@ -105,46 +105,51 @@ std::string section(const char* id, const char* title, const std::string& conten
 }
 
 /// One table a cluster; nothing for single devices.
-std::string links_section(const ReportInput& input) {
+std::string links_tables(const ReportInput& input) {
   std::string tables;
   for (const auto& [name, cluster] : input.clusters) {
     const std::string links = links_table(cluster);
     if (!links.empty()) tables += element("h3", escape(name)) + links;
   }
   if (tables.empty()) return "";
-  return section("links", "Links between devices",
-                 element("p",
-                         "Bandwidth of large messages and latency of one transfer alone on its "
-                         "path, as the estimate takes them. Rank r runs on device r unless "
-                         "plan.devices says otherwise.",
-                         " class=\"muted\"") +
-                     tables);
+  return element(
+             "p",
+             "Bandwidth of large messages and latency of one transfer alone on its path, as the "
+             "estimate takes them. Rank r runs on device r unless plan.devices says otherwise.",
+             " class=\"muted\"") +
+         tables;
 }
 
+struct Section {
+  const char* id;
+  const char* title;
+  std::string content;  ///< "" = there is no such section
+};
+
 std::string body(const ReportInput& input) {
-  std::string out = element("header", element("h1", escape(input.title)) + fact_list(input));
-  out += element("nav",
-                 "<a href=\"#best\">Best plans</a><a href=\"#sweep\">Sweep</a>"
-                 "<a href=\"#results\">All results</a><a href=\"#cases\">Cases and timelines</a>"
-                 "<a href=\"#links\">Links</a><a href=\"#how\">How the figures were obtained</a><a "
-                 "href=\"#config\">Configuration</a>");
-  out += note_list(input.notes);
-  out += section("best", "Best plan of each case", summary_table(input));
-  if (const std::string charts = sweep_charts(input.cases); !charts.empty())
-    out += section("sweep", "Along the sweep", charts);
-  out += section("results", "All results",
-                 element("p", "★ marks the best plan of a case. Click a heading to sort.",
-                         " class=\"muted\"") +
-                     results_table(input));
   std::string cases;
   for (std::size_t i = 0; i < input.cases.size(); ++i)
     cases += case_section(
         input.cases[i], i < input.drawings.size() ? input.drawings[i] : CaseDrawings{}, i, i == 0);
-  out += section("cases", "Cases and timelines", cases);
-  out += links_section(input);
-  out += section("how", "How the figures were obtained", definitions(present_in(input)));
-  out += section("config", "Configuration, resolved", element("pre", escape(input.config)));
-  return out;
+  const Section sections[] = {
+      {"best", "Best plan of each case", summary_table(input)},
+      {"sweep", "Along the sweep", sweep_charts(input.cases)},
+      {"results", "All results",
+       element("p", "★ marks the best plan of a case. Click a heading to sort.",
+               " class=\"muted\"") +
+           results_table(input)},
+      {"cases", "Cases and timelines", std::move(cases)},
+      {"links", "Links between devices", links_tables(input)},
+      {"how", "How the figures were obtained", definitions(present_in(input))},
+      {"config", "Configuration, resolved", element("pre", escape(input.config))}};
+  std::string links, text;
+  for (const auto& [id, title, content] : sections) {
+    if (content.empty()) continue;
+    links += element("a", title, stream_all(" href=\"#", id, "\""));
+    text += section(id, title, content);
+  }
+  return element("header", element("h1", escape(input.title)) + fact_list(input)) +
+         element("nav", links) + note_list(input.notes) + text;
 }
 
 }  // namespace

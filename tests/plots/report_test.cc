@@ -228,6 +228,21 @@ TEST(Report, LinksLeadToTheFilesOfEveryPlanAndToEveryCase) {
   EXPECT_THAT(html, HasSubstr("id=\"case-1\""));
 }
 
+TEST(Report, LinksWithinThePageLeadSomewhere) {
+  for (const bool of_one_case : {false, true}) {
+    ReportInput input = example_report();
+    if (of_one_case) input.cases.resize(1);
+    const std::string html = report_html(input), href = "href=\"#";
+    std::size_t links = 0;
+    for (std::size_t at = 0; (at = html.find(href, at)) != std::string::npos; ++links) {
+      at += href.size();
+      const std::string id = html.substr(at, html.find('"', at) - at);
+      EXPECT_THAT(html, HasSubstr(" id=\"" + id + "\""));
+    }
+    EXPECT_GT(links, 4U);
+  }
+}
+
 TEST(Report, PeaksAboveTheirLimitStandOut) {
   const auto rows = cells(plots::memory_table(example_report().cases[1]));
   ASSERT_EQ(rows.size(), 4u);  // the plan that does not exist has no row
