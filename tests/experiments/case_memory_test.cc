@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include <cstdio>
+
+#include "tests/experiments/program.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
@@ -78,6 +81,31 @@ TEST(CaseMemory, ThatIsAvailableIsWithinTheProcesssOwnLimit) {
   EXPECT_GT(memory_available(), Bytes{0});
   EXPECT_LE(memory_available(), Bytes{64 * kGiB});
   setrlimit(RLIMIT_AS, &before);
+}
+
+class MemoryTaken : public ProgramTest {};
+
+// The largest process of a case that plans and simulates, as the system counted it.
+TEST_F(MemoryTaken, IsNearlyTheForecast) {
+  std::string table =
+      "name,forward_ms,backward_input_ms,backward_weight_ms,output_bytes,parameter_bytes,"
+      "saved_bytes,weight_saved_bytes,temporary_bytes\n";
+  for (int l = 0; l < 96; ++l) table += "l" + std::to_string(l) + ",1,1,1,8,8,8,8,8\n";
+  write("layers.csv", table);
+  write("large.yaml", "version: 1\nmodel: layers.csv\ncluster: {file: " +
+                          (configs() / "clusters/a100_4x8.yaml").string() +
+                          "}\ncases: {devices: 32, microbatches: 256}\nbaselines: []\n"
+                          "plan: {families: [1f1b], stages_per_rank: [1], iterations: 1}\n");
+  ASSERT_EQ(run({"large.yaml", "--jobs", "1"}).code, 0);
+  rusage used{};
+  getrusage(RUSAGE_CHILDREN, &used);
+  CaseConfig config = config_of(32, 256);
+  config.simulate = true;
+  const double forecast = static_cast<double>(needed(config, 96, 1).value);
+  const double taken = 1024 * static_cast<double>(used.ru_maxrss);
+  EXPECT_GT(forecast, taken);
+  EXPECT_LT(forecast, 3 * taken);  // not all that may be kept is
+  std::printf("forecast %.0f MiB, taken %.0f MiB\n", forecast / (1 << 20), taken / (1 << 20));
 }
 
 }  // namespace
