@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "plots/figure/axis.h"
 #include "plots/timeline/rank_times.h"
 #include "tests/plots/example_traces.h"
 #include "tests/plots/table_cells.h"
@@ -117,6 +118,9 @@ TEST(RankTimes, ABarARankIsToScale) {
   const double steps =
       2 * (milliseconds(step_time(plans[0].trace)) + milliseconds(step_time(plans[1].trace)));
   EXPECT_NEAR(widths, (1200 - 12 - 34 - 12 - 80) * steps / longest, 1);
+  for (const ComparedPlan& plan : plans)
+    EXPECT_THAT(all_text(root), HasSubstr(to_string(plan.trace.source) + " " +
+                                          plots::rounded(step_time(plan.trace))));
 }
 
 }  // namespace
