@@ -170,6 +170,13 @@ std::string uncuttable(const Problem& problem, bool reference) {
          (most == 1 ? " stage" : " stages") + " at most, and every schedule listed has more";
 }
 
+/// Without what the class has none of: no schedule is listed where all orders are built for costs.
+std::string without_empty_lists(std::string covers) {
+  const std::string none = ", 0 listed schedules in their placements";
+  if (const auto at = covers.find(none); at != std::string::npos) covers.erase(at, none.size());
+  return covers;
+}
+
 }  // namespace
 
 std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& config,
@@ -223,7 +230,7 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   plans.search.rejected = std::move(outcome.rejected);
   plans.search.history = std::move(outcome.history);
   plans.search.bound = std::move(outcome.bound);
-  plans.search.bound_covers = std::move(outcome.bound_covers);
+  plans.search.bound_covers = without_empty_lists(std::move(outcome.bound_covers));
   plans.search.orders_left_out = outcome.orders_left_out;
   plans.search.certificate = std::move(outcome.certificate);
   plans.search.candidates = outcome.candidates;

@@ -12,6 +12,7 @@ namespace pfeife {
 namespace {
 
 constexpr double kApart = 0.01;       ///< of estimate and simulation
+constexpr double kWorthIt = 0.01;     ///< another choice gains as much by its own measure
 constexpr std::size_t kMostTold = 2;  ///< cases of one kind
 
 /// Sentences about one case.
@@ -86,6 +87,26 @@ std::string uncosted_lines(const std::vector<CaseRecord>& cases, std::size_t wid
   return text;
 }
 
+/// What one way of choosing looks at.
+std::optional<Nanoseconds> looked_at(const std::string& by, const PlanChoice& choice) {
+  return by == "p95" ? choice.p95 : by == "simulate" ? choice.simulate : choice.estimate;
+}
+
+/// What other_choices() says of those that pick a plan notably better by the figure they look at.
+std::vector<std::string> choices_that_matter(const CaseRecord& record) {
+  const auto used = std::ranges::find(record.choices, true, &PlanChoice::used);
+  if (used == record.choices.end()) return {};
+  CaseRecord kept;
+  for (const PlanChoice& choice : record.choices) {
+    const auto own = looked_at(choice.by, choice), instead = looked_at(choice.by, *used);
+    const bool small = own && instead &&
+                       static_cast<double>((*instead - *own).count()) <
+                           kWorthIt * static_cast<double>(own->count());
+    if (choice.used || !small) kept.choices.push_back(choice);
+  }
+  return other_choices(kept);
+}
+
 }  // namespace
 
 std::vector<std::string> other_choices(const CaseRecord& record) {
@@ -111,7 +132,7 @@ std::vector<std::string> other_choices(const CaseRecord& record) {
 
 std::string action_text(const std::vector<CaseRecord>& cases, std::size_t width) {
   return told(cases, width, nothing_fits, "that nothing fits") +
-         told(cases, width, other_choices, "in which select_by picks another plan") +
+         told(cases, width, choices_that_matter, "in which select_by picks another plan") +
          told(cases, width, engines_apart, "with estimate and simulation more than 1 % apart") +
          uncosted_lines(cases, width);
 }

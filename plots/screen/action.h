@@ -9,9 +9,9 @@
 namespace pfeife {
 
 /// A line or a few for each case that nothing fits (why, and what would help), in which another way
-/// of choosing picks another plan, or in which estimate and simulation differ by more than 1 %; of
-/// each kind the first cases, and how many more there are. Operators without a cost. "" if there is
-/// nothing to do.
+/// of choosing picks a plan that is at least 1 % better by the figure it chooses by, or in which
+/// estimate and simulation differ by more than 1 %; of each kind the first cases, and how many more
+/// there are. Operators without a cost. "" if there is nothing to do.
 std::string action_text(const std::vector<CaseRecord>& cases, std::size_t width);
 
 /// What another way of choosing would pick, a sentence a plan: "select_by simulate picks gpipe,

@@ -141,7 +141,7 @@ std::string limits_text(const std::vector<CaseRecord>& cases) {
       }
   if (!least) return "";
   const MemoryUnit unit = memory_unit(*least);  // devices may have gigabytes, a model kilobytes
-  return "; memory limit " + (*least == *most ? "" : unit.text(*least) + " to ") +
+  return "; peak memory estimated, limit " + (*least == *most ? "" : unit.text(*least) + " to ") +
          unit.text(*most) + " " + unit.name;
 }
 
@@ -163,7 +163,7 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
     text += ", b samples a microbatch";
   if (!options.chosen_only) text += ", * planned";
   if (lacks) text += std::string(", ! ") + facts.memory.name + " over the limit";
-  if (gaps && has_gap) text += ", gap: % over the bound";
+  if (gaps && has_gap) text += ", gap: % over the bound on estimates";
   text = wrapped(text, options.width);
   if (recomputes && several)
     text += "only what says recompute= recomputes anything, no baseline does\n";
