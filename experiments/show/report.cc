@@ -83,6 +83,8 @@ void add_drawings(ReportInput& input, const std::filesystem::path& folder) {
   for (std::size_t c = 0; c < input.cases.size(); ++c) {
     input.drawings[c].plans = drawing(folder / input.cases[c].name / "plans.svg", room);
     input.drawings[c].rank_times = drawing(folder / input.cases[c].name / "rank_times.svg", room);
+    input.drawings[c].memory = drawing(folder / input.cases[c].name / "memory.svg", room);
+    input.drawings[c].partition = drawing(folder / input.cases[c].name / "partition.svg", room);
     input.drawings[c].timelines.resize(input.cases[c].plans.size());
   }
   for (const bool chosen : {true, false})

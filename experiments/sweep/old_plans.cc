@@ -35,7 +35,9 @@ void remove_old_plans(const std::filesystem::path& folder, const std::vector<std
   std::vector<std::string> names{"planned"};
   for (const Family& family : families()) names.push_back(family.name);  // the baselines'
   remove_old(folder / kDigestFile);
-  for (const char* file : {"case.json", "plans.svg", "rank_times.svg"}) remove_old(folder / file);
+  for (const char* file :
+       {"case.json", "plans.svg", "rank_times.svg", "memory.svg", "partition.svg"})
+    remove_old(folder / file);
   for (const std::string& name : names) {
     const std::filesystem::path plan = folder / name;
     std::error_code error;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "experiments/plans/layer_ribbon.h"
+#include "experiments/plans/memory_contents.h"
 #include "experiments/plans/plan_folder.h"
 #include "experiments/plans/reasons.h"
 #include "experiments/sweep/old_plans.h"
@@ -11,6 +13,8 @@
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/results/chrome_trace.h"
 #include "planner/search/price/recomputation.h"
+#include "plots/timeline/memory_bars.h"
+#include "plots/timeline/partition.h"
 #include "plots/timeline/plans.h"
 #include "plots/timeline/rank_times.h"
 #include "plots/timeline/timeline.h"
@@ -233,11 +237,13 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
 
 void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
   std::vector<ComparedPlan> plans;
+  std::vector<PlanMemory> memory;
   for (const Evaluation* plan : kept_plans(evaluated)) {
     draw(folder / plan->name, *plan);
-    const std::string name = schedule_name(row_of(*plan));
-    plans.push_back(
-        {plan->name == kPlanned ? "planned: " + name : name, plan->best(), plan->fits()});
+    const std::string schedule = schedule_name(row_of(*plan));
+    const std::string name = plan->name == kPlanned ? "planned: " + schedule : schedule;
+    plans.push_back({name, plan->best(), plan->fits()});
+    memory.push_back({name, memory_contents(plan->plan, plan->costs), plan->memory_limit});
   }
   if (plans.empty()) return;
   std::ranges::stable_sort(plans.begin() + 1, plans.end(), {}, [](const ComparedPlan& plan) {
@@ -247,6 +253,11 @@ void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluate
   if (evaluated.search.bound) options.bound = evaluated.search.bound->time;
   write_file(folder / "plans.svg", plans_svg(plans, options));
   write_file(folder / "rank_times.svg", rank_times_svg(plans, options.width));
+  write_file(folder / "memory.svg", memory_bars_svg(memory, options.width));
+  const Evaluation& first = *kept_plans(evaluated).front();
+  Ribbon ribbon = layer_ribbon(*first.inputs.layers, *first.inputs.cluster, first.plan);
+  ribbon.name = plans.front().name;
+  write_file(folder / "partition.svg", partition_svg(ribbon, options.width));
 }
 
 }  // namespace pfeife

@@ -118,8 +118,8 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
     std::vector<std::string> files;
     for (const Evaluation* plan : kept_plans(cases[i]))
       for (const char* name : plan_files()) files.push_back(plan->name + "/" + name);
-    files.insert(files.end(),
-                 {"planned/certificate.txt", "plans.svg", "rank_times.svg", "case.json"});
+    files.insert(files.end(), {"planned/certificate.txt", "plans.svg", "rank_times.svg",
+                               "memory.svg", "partition.svg", "case.json"});
     write_digests(folder, files);
   });
 }

@@ -136,8 +136,13 @@ std::string case_section(const CaseRecord& report_case, const CaseDrawings& draw
             element("div", chart, " class=\"wide\"");
   if (const std::string accuracy = accuracy_table(report_case); !accuracy.empty())
     body += heading("Accuracy: predicted against measured") + accuracy;
-  if (const std::string memory = memory_table(report_case); !memory.empty())
+  if (!drawings.memory.empty())
+    body +=
+        heading("What fills each rank's memory at its peak, estimated") + figure(drawings.memory);
+  else if (const std::string memory = memory_table(report_case); !memory.empty())
     body += heading("Estimated peak memory of each device, as a share of its limit") + memory;
+  if (!drawings.partition.empty())
+    body += heading("Which layers each rank has; lines: cuts") + figure(drawings.partition);
   if (!report_case.bound_covers.empty())
     body += heading("What the lower bound covers") + element("p", escape(report_case.bound_covers));
   if (const std::string search = search_chart(report_case); !search.empty())
