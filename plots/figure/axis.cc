@@ -60,6 +60,13 @@ std::string rounded(Nanoseconds time) {
   return std::to_string(time.count()) + " ns";
 }
 
+std::string rounded(Nanoseconds time, const TimeAxis& axis) {
+  if (axis.unit_size == Nanoseconds{1}) return std::to_string(time.count()) + " ns";
+  return four_digits(static_cast<double>(time.count()) /
+                     static_cast<double>(axis.unit_size.count())) +
+         " " + axis.unit;
+}
+
 double tick_step(double range) {
   const double most = range / 4 * 1.000001, power = std::pow(10, std::floor(std::log10(most)));
   for (const double digit : {5.0, 2.0})
@@ -71,15 +78,44 @@ int tick_decimals(double step) {
   return step >= 1 ? 0 : static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
 }
 
+std::vector<double> linear_ticks(double low, double high) {
+  std::vector<double> ticks;
+  if (!(high > low)) return {low};
+  const double step = tick_step(high - low), last = high + step * 1e-6;
+  for (double n = std::ceil(low / step - 1e-6); n * step <= last; ++n) ticks.push_back(n * step);
+  return ticks;
+}
+
+std::vector<double> log_ticks(double low, double high) {
+  const bool many = high / low > 10000;
+  std::vector<double> ticks;
+  for (double power = std::floor(std::log10(low)); std::pow(10, power) <= high; ++power)
+    for (const double digit : {1.0, 2.0, 5.0}) {
+      const double tick = digit * std::pow(10, power);
+      if (tick >= low && tick <= high && (digit == 1 || !many)) ticks.push_back(tick);
+    }
+  return ticks;
+}
+
+double reach(std::vector<double> distances, double least) {
+  std::erase_if(distances, [](double distance) { return distance <= 0; });
+  if (distances.empty()) return least;
+  std::ranges::sort(distances);
+  const double median = distances[(distances.size() - 1) / 2];
+  return std::max(least, std::min(distances.back(), 4 * median));
+}
+
 std::string percent(double fraction) { return fixed(fraction * 100, 1) + " %"; }
 
-std::string rounded(Bytes bytes) {
-  const std::int64_t size = bytes.value < 0 ? -bytes.value : bytes.value;
+std::string rounded(Bytes bytes, Bytes scale) {
+  const std::int64_t size = scale.value < 0 ? -scale.value : scale.value;
   for (const Unit& unit : kByteUnits)
     if (size >= unit.size)
       return four_digits(static_cast<double>(bytes.value) / static_cast<double>(unit.size)) + " " +
              unit.name;
   return std::to_string(bytes.value) + " B";
 }
+
+std::string rounded(Bytes bytes) { return rounded(bytes, bytes); }
 
 }  // namespace pfeife::plots

@@ -21,13 +21,26 @@ TimeAxis time_axis(Nanoseconds longest, std::size_t most);
 std::string exact(Nanoseconds time, const TimeAxis& axis);
 /// "123.4 ms": four digits, for headings.
 std::string rounded(Nanoseconds time);
+/// "0.123 ms": four digits, at most three after the point, in the axis' unit.
+std::string rounded(Nanoseconds time, const TimeAxis& axis);
 /// The largest 1, 2 or 5 x 10^k that is at most a quarter of the range (> 0): at least four ticks.
 double tick_step(double range);
 /// Decimals that such a step needs: 0.05 -> 2, 20 -> 0.
 int tick_decimals(double step);
+/// Ticks tick_step(high - low) apart within [low, high].
+std::vector<double> linear_ticks(double low, double high);
+/// Ticks of a logarithmic axis within [low, high], low > 0: 1, 2 and 5 x 10^k, of more than four
+/// decades 10^k. At least four if high / low >= 50.
+std::vector<double> log_ticks(double low, double high);
+/// How far an axis goes on one side, of the distances that it shows: four times the median of those
+/// that are not 0, at least `least`, and no further than the furthest. So an outlier does not
+/// squash the rest: it stands at the end.
+double reach(std::vector<double> distances, double least);
 /// "22.2 %", of a fraction.
 std::string percent(double fraction);
 /// "12.35 GiB": four digits.
 std::string rounded(Bytes bytes);
+/// The same in the unit that `scale` would be written in.
+std::string rounded(Bytes bytes, Bytes scale);
 
 }  // namespace pfeife::plots

@@ -1,6 +1,7 @@
 #include "plots/report/accuracy.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "planner/ir/round_down.h"
 #include "plots/figure/axis.h"
@@ -9,10 +10,6 @@
 
 namespace pfeife::plots {
 namespace {
-
-bool was_measured(const PlanRecord& plan) {
-  return plan.row.measure && plan.measured && plan.measured->failure.empty();
-}
 
 HtmlCell time_cell(const std::optional<Nanoseconds>& time) {
   if (!time) return {};
@@ -61,6 +58,10 @@ HtmlRow row_of(const PlanRecord& plan, std::size_t ranks) {
 
 }  // namespace
 
+bool was_measured(const PlanRecord& plan) {
+  return plan.row.measure && plan.measured && plan.measured->failure.empty();
+}
+
 std::string accuracy_table(const CaseRecord& report_case) {
   std::size_t ranks = 0;
   std::vector<const PlanRecord*> plans;
@@ -101,6 +102,44 @@ std::string furthest_table(const PlanRecord& plan) {
   return table(
       {{"Rank"}, {"Action"}, {"Predicted, ms", true}, {"Measured, ms", true}, {"Error", true}},
       rows);
+}
+
+std::string furthest_table(const std::vector<CaseRecord>& cases) {
+  constexpr std::size_t kShown = 5;
+  struct Found {
+    const CaseRecord* record;
+    const PlanRecord* plan;
+    ActionError error;
+    Nanoseconds distance() const {
+      return std::max(error.predicted - error.measured, error.measured - error.predicted);
+    }
+  };
+  std::vector<Found> found;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans)
+      if (was_measured(plan))
+        for (const ActionError& error : plan.measured->furthest)
+          found.push_back({&record, &plan, error});
+  if (found.empty()) return "";
+  std::ranges::stable_sort(found, std::greater{}, &Found::distance);
+  found.resize(std::min(found.size(), kShown));
+  std::vector<HtmlRow> rows;
+  for (const auto& [record, plan, error] : found)
+    rows.push_back({{{escape(record->name), "", "", ""},
+                     {escape(plan->row.plan), "", "", ""},
+                     {std::to_string(error.rank.value), "", "", ""},
+                     {escape(error.action), "", "", ""},
+                     time_cell(error.predicted),
+                     time_cell(error.measured),
+                     error_cell(error.predicted, error.measured)}});
+  return table({{"Case"},
+                {"Plan"},
+                {"Rank"},
+                {"Action"},
+                {"Predicted, ms", true},
+                {"Measured, ms", true},
+                {"Error", true}},
+               rows);
 }
 
 }  // namespace pfeife::plots

@@ -144,7 +144,8 @@ std::string stage_chart(const PlanRecord& plan) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     draw_label(svg, bars, r, "rank " + std::to_string(r), false);
     draw_stages(svg, bars, r, ranks[r]);
-    svg.text(kWideWidth - 4, bars.top(r) + kBar / 2 + 4, rounded(load[r]), {.anchor = Anchor::End});
+    svg.text(kWideWidth - 4, bars.top(r) + kBar / 2 + 4, rounded(load[r], bars.axis),
+             {.anchor = Anchor::End});
   }
   svg.line(bars.x(mean), 0, bars.x(mean), bars.bottom, kInk,
            " stroke-width=\"1.5\" stroke-dasharray=\"4 3\"");
@@ -172,7 +173,7 @@ std::string attribution_chart(const CaseRecord& report_case) {
     const Attribution& whole = plans[row]->attribution[plans[row]->critical_rank.index()];
     draw_label(svg, bars, row, plans[row]->row.plan, false);
     draw_causes(svg, bars, row, whole);
-    svg.text(kWideWidth - 4, bars.top(row) + kBar / 2 + 4, rounded(whole.total()),
+    svg.text(kWideWidth - 4, bars.top(row) + kBar / 2 + 4, rounded(whole.total(), bars.axis),
              {.anchor = Anchor::End});
   }
   draw_cause_legend(svg, bars.bottom + 36);

@@ -10,14 +10,16 @@
 namespace pfeife::plots {
 namespace {
 
-constexpr double kWidth = 1000, kLeft = 76, kRight = 420, kTop = 12, kBottom = 214, kBelow = 36,
+constexpr double kWidth = 1000, kLeft = 76, kRight = 420, kTop = 18, kBottom = 220, kBelow = 36,
                  kLine = 13;
 
-/// Maps [low, high] to pixels, with a margin on both sides.
+/// Maps [low, high] to pixels, with a margin on both sides; what is beyond stands at the end.
 struct Scale {
   double low = 0, high = 1, from = 0, to = 1;
+  bool contains(double value) const { return low <= value && value <= high; }
   double operator()(double value) const {
-    return from + (to - from) * (0.05 + 0.9 * (value - low) / std::max(high - low, 1.0));
+    const double inside = std::clamp(value, low, std::max(low, high));
+    return from + (to - from) * (0.05 + 0.9 * (inside - low) / std::max(high - low, 1.0));
   }
 };
 
@@ -76,50 +78,96 @@ class Numbers {
   std::vector<Spot> taken_;
 };
 
+/// A plan that is not the search's.
+struct Baseline {
+  const ResultRow* row = nullptr;
+  double time = 0, memory = 0;
+};
+
+std::vector<Baseline> baselines_of(const CaseRecord& report_case) {
+  std::vector<Baseline> found;
+  for (std::size_t i = 1; i < report_case.plans.size(); ++i)
+    if (const ResultRow& row = report_case.plans[i].row; row.estimate && row.peak_memory)
+      found.push_back({&row, number(*row.estimate), number(*row.peak_memory)});
+  return found;
+}
+
+double limit_of(const CaseRecord& report_case) {
+  return report_case.plans.empty() ? 0 : number(report_case.plans.front().row.memory_limit);
+}
+
+/// From the smallest to the largest memory, baselines and limit among them, unless they are half as
+/// much again as the front needs.
+Scale memory_scale(const CaseRecord& report_case, const std::vector<Baseline>& baselines) {
+  const std::vector<FrontPoint>& front = report_case.front;
+  Scale x{number(front.back().peak_memory), number(front.front().peak_memory), kLeft, kRight};
+  const double most = 1.5 * x.high;
+  const auto add = [&](double memory) {
+    if (memory > most || memory <= 0) return;
+    x.low = std::min(x.low, memory), x.high = std::max(x.high, memory);
+  };
+  for (const Baseline& baseline : baselines) add(baseline.memory);
+  add(limit_of(report_case));
+  return x;
+}
+
+/// From the fastest on, as far as outliers do not squash the rest.
+Scale time_scale(const CaseRecord& report_case, const std::vector<Baseline>& baselines,
+                 double bottom) {
+  double fastest = number(report_case.front.front().estimate);
+  for (const Baseline& baseline : baselines) fastest = std::min(fastest, baseline.time);
+  std::vector<double> over;
+  for (const FrontPoint& point : report_case.front)
+    over.push_back(number(point.estimate) - fastest);
+  for (const Baseline& baseline : baselines) over.push_back(baseline.time - fastest);
+  return {fastest, fastest + reach(over, 0.002 * fastest), bottom, kTop};
+}
+
 /// Round amounts of memory, and times over the fastest plan's.
-void draw_ticks(Svg& svg, const std::vector<FrontPoint>& front, const Scale& x, const Scale& y,
+void draw_ticks(Svg& svg, const Scale& x, const Scale& y, double fastest, double unit,
                 double bottom) {
-  const double unit =
-      number(front.back().peak_memory) >= number(kGiB) ? number(kGiB) : number(kMiB);
-  const double memory = std::max(1e-3, (x.high - x.low) / unit), m = tick_step(memory);
-  for (double tick = std::ceil(x.low / unit / m) * m; tick * unit <= x.high; tick += m) {
+  const double m = tick_step(std::max(1e-3, (x.high - x.low) / unit));
+  for (const double tick : linear_ticks(x.low / unit, x.high / unit)) {
     const double px = x(tick * unit);
     svg.line(px, kTop, px, bottom, kRule, " stroke-width=\"0.6\"");
     svg.text(px, bottom + 15, fixed(tick, std::max(1, tick_decimals(m))),
              {.size = 10, .anchor = Anchor::Middle, .color = kMuted});
   }
-  const double fastest = number(front.front().estimate);
-  const double over = std::max(1e-4, 100 * (y.high - y.low) / fastest), t = tick_step(over);
-  for (double tick = 0; tick <= over; tick += t) {
-    const double py = y(y.low + tick / 100 * fastest);
+  const auto over = [&](double time) { return 100 * (time / fastest - 1); };
+  const double t = tick_step(over(y.high) - over(y.low));
+  for (const double tick : linear_ticks(over(y.low), over(y.high))) {
+    const double py = y(fastest * (1 + tick / 100));
     svg.line(kLeft, py, kRight, py, kRule, " stroke-width=\"0.6\"");
-    svg.text(kLeft - 6, py + 3.5, "+" + fixed(tick, tick_decimals(t)) + " %",
+    svg.text(kLeft - 6, py + 3.5, (tick > -t / 2 ? "+" : "") + fixed(tick, tick_decimals(t)) + " %",
              {.size = 10, .anchor = Anchor::End, .color = kMuted});
   }
 }
 
-/// Baselines as hollow diamonds, and the memory limit, where they lie within the axes.
-void draw_baselines(Svg& svg, const CaseRecord& report_case, const Scale& x, const Scale& y) {
-  const auto inside = [](const Scale& scale, double value) {
-    return scale.low <= value && value <= scale.high;
-  };
-  for (std::size_t i = 0; i < report_case.plans.size(); ++i) {
-    const ResultRow& row = report_case.plans[i].row;
-    if (i == 0 && inside(x, number(row.memory_limit)))
-      svg.line(x(number(row.memory_limit)), kTop, x(number(row.memory_limit)), y(y.low), kAlarm,
-               " stroke-width=\"1.2\" stroke-dasharray=\"5 3\"");
-    if (i == 0 || !row.estimate || !row.peak_memory) continue;
-    const double time = number(*row.estimate), memory = number(*row.peak_memory);
-    if (!inside(x, memory) || !inside(y, time)) continue;
-    svg.path("M" + coordinate(x(memory)) + " " + coordinate(y(time) - 5) + "l5 5l-5 5l-5-5z",
-             " fill=\"" + hex(kPaper) + "\" stroke=\"" + hex(kInk) + "\"");
-  }
+/// The limit as a line, or its amount at the edge if it is far.
+void draw_limit(Svg& svg, const Scale& x, double limit, const std::string& amount, double bottom) {
+  if (limit <= 0) return;
+  if (x.contains(limit))
+    svg.line(x(limit), kTop, x(limit), bottom, kAlarm,
+             " class=\"limit\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"");
+  const std::string where = x.contains(limit) ? "" : limit > x.high ? " →" : " ←";
+  svg.text(x.contains(limit) ? x(limit) : kRight, kTop - 4, "limit " + amount + where,
+           {.size = 10, .anchor = Anchor::End, .color = kAlarm});
+}
+
+/// "a", "b", ...: the names of baselines beside their diamonds.
+std::string letter_of(std::size_t baseline) {
+  return std::string(1, static_cast<char>('a' + baseline % 26));
+}
+
+void draw_diamond(Svg& svg, double x, double y, const std::string& said) {
+  svg.raw("<path class=\"baseline\" d=\"M0-5l5 5l-5 5l-5-5z\" transform=\"translate(" +
+          coordinate(x) + " " + coordinate(y) + ")\" fill=\"" + hex(kPaper) + "\" stroke=\"" +
+          hex(kInk) + "\"><title>" + escape(said) + "</title></path>\n");
 }
 
 /// One number for each run of points that are too close to have one each: "4", "5-9".
-void write_numbers(Svg& svg, const std::vector<Mark>& marks, double bottom) {
+void write_numbers(Svg& svg, const std::vector<Mark>& marks, Numbers& numbers) {
   constexpr double kClose = 12;
-  Numbers numbers(bottom);
   for (std::size_t first = 0, next; first < marks.size(); first = next) {
     for (next = first + 1; next < marks.size(); ++next)
       if (std::abs(marks[next].x - marks[first].x) >= kClose ||
@@ -136,18 +184,23 @@ void write_numbers(Svg& svg, const std::vector<Mark>& marks, double bottom) {
 std::string front_chart(const CaseRecord& report_case) {
   const std::vector<FrontPoint>& front = report_case.front;
   if (front.size() < 2) return "";
+  const std::vector<Baseline> baselines = baselines_of(report_case);
   // As high as its lines of text.
-  const double bottom = std::max(kBottom, kTop + kLine * static_cast<double>(front.size()));
+  const double lines = static_cast<double>(front.size() + baselines.size());
+  const double bottom = std::max(kBottom, kTop + kLine * lines);
   // The fastest needs most memory, so it is on the right.
-  const Scale x{number(front.back().peak_memory), number(front.front().peak_memory), kLeft, kRight};
-  const Scale y{number(front.front().estimate), number(front.back().estimate), bottom, kTop};
+  const Scale x = memory_scale(report_case, baselines);
+  const Scale y = time_scale(report_case, baselines, bottom);
+  const double fastest = number(front.front().estimate);
+  const Bytes least = x.low >= number(kGiB) ? kGiB : kMiB;
+  const TimeAxis unit = time_axis(front.front().estimate, 2);
   Svg svg;
   svg.line(kLeft, bottom, kRight, bottom, kMuted).line(kLeft, kTop, kLeft, bottom, kMuted);
-  draw_ticks(svg, front, x, y, bottom);
-  draw_baselines(svg, report_case, x, y);
+  draw_ticks(svg, x, y, fastest, number(least), bottom);
+  draw_limit(svg, x, limit_of(report_case),
+             rounded(Bytes{static_cast<std::int64_t>(limit_of(report_case))}, least), bottom);
   svg.text((kLeft + kRight) / 2, bottom + 31,
-           "largest peak memory, " +
-               std::string(number(front.back().peak_memory) >= number(kGiB) ? "GiB" : "MiB") +
+           "largest peak memory, " + std::string(least == kGiB ? "GiB" : "MiB") +
                "; time over the fastest; diamonds: baselines",
            {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted});
   std::string steps;
@@ -157,22 +210,35 @@ std::string front_chart(const CaseRecord& report_case) {
     steps += i == 0 ? "M" + px + " " + py : "V" + py + "H" + px;
   }
   svg.path(steps, " fill=\"none\" stroke=\"" + hex(kHeld) + "\" stroke-width=\"1.5\"");
-  const double line = std::min(18.0, (bottom - kTop) / static_cast<double>(front.size()));
+  const double line = std::min(18.0, (bottom - kTop) / lines);
+  std::size_t row = 0;
+  const auto list = [&](const std::string& text) {
+    svg.text(kRight + 22, kTop + 10 + line * static_cast<double>(row++),
+             shortened(text, 10.5, kWidth - kRight - 26), {.size = 10.5});
+  };
   std::vector<Mark> marks;
   for (std::size_t i = 0; i < front.size(); ++i) {
     const FrontPoint& point = front[i];
     const double px = x(number(point.peak_memory)), py = y(number(point.estimate));
-    const std::string label = std::to_string(i + 1);
     svg.rect(px - 4, py - 4, 8, 8, is_plan(point, report_case) ? fill(Paint::Forward) : kHeld);
     marks.push_back({px, py});
-    const double baseline = kTop + 10 + line * static_cast<double>(i);
-    svg.text(kRight + 22, baseline,
-             shortened(label + "  " + rounded(point.estimate) + ", " + rounded(point.peak_memory) +
-                           ": " + point.schedule,
-                       10.5, kWidth - kRight - 26),
-             {.size = 10.5});
+    list(std::to_string(i + 1) + (y.contains(number(point.estimate)) ? "  " : "↑ ") +
+         rounded(point.estimate, unit) + ", " + rounded(point.peak_memory, least) + ": " +
+         point.schedule);
   }
-  write_numbers(svg, marks, bottom);
+  Numbers numbers(bottom);
+  write_numbers(svg, marks, numbers);
+  for (std::size_t i = 0; i < baselines.size(); ++i) {
+    const Baseline& baseline = baselines[i];
+    const Mark at{x(baseline.memory), y(baseline.time)};
+    const std::string beyond = std::string(y.contains(baseline.time) ? "" : "↑") +
+                               (x.contains(baseline.memory) ? "" : "→");
+    const std::string said = rounded(*baseline.row->estimate, unit) + ", " +
+                             rounded(*baseline.row->peak_memory, least) + ": " + baseline.row->plan;
+    draw_diamond(svg, at.x, at.y, said);
+    numbers.write(svg, at, letter_of(i));
+    list(letter_of(i) + (beyond.empty() ? "  " : beyond + " ") + said);
+  }
   return inline_svg(svg.document(kWidth, bottom + kBelow, "time and memory, " + report_case.name));
 }
 

@@ -2,9 +2,11 @@
 
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"
+#include "plots/report/accuracy.h"
 #include "plots/report/case.h"
 #include "plots/report/charts.h"
 #include "plots/report/links.h"
+#include "plots/report/scatter.h"
 #include "plots/report/style.h"
 #include "plots/report/sweep.h"
 #include "plots/report/tables.h"
@@ -120,6 +122,19 @@ std::string links_tables(const ReportInput& input) {
          tables;
 }
 
+/// Of what was measured: step times, and the actions that were furthest off.
+std::string accuracy_part(const std::vector<CaseRecord>& cases) {
+  const std::string chart = accuracy_scatter(cases);
+  if (chart.empty()) return "";
+  const std::string furthest = furthest_table(cases);
+  return element("figure", element("div", chart, " class=\"wide\"")) +
+         (furthest.empty() ? ""
+                           : element("h3",
+                                     "The five actions furthest from their prediction, in "
+                                     "time; median of the measured steps") +
+                                 furthest);
+}
+
 struct Section {
   const char* id;
   const char* title;
@@ -134,6 +149,7 @@ std::string body(const ReportInput& input) {
   const Section sections[] = {
       {"best", "Best plan of each case", summary_table(input)},
       {"sweep", "Along the sweep", sweep_charts(input.cases)},
+      {"accuracy", "Predicted against measured", accuracy_part(input.cases)},
       {"results", "All results",
        element("p", "★ marks the best plan of a case. Click a heading to sort.",
                " class=\"muted\"") +

@@ -13,11 +13,14 @@ namespace {
 
 constexpr double kWidth = 760, kHeight = 236, kLeft = 76, kRight = 560, kTop = 12, kBottom = 190;
 
-/// How far above and below the best plan the axis goes: what is further stands at its end.
-constexpr double kFurthest = 0.25;
+/// A figure that does not change: a baseline.
+struct Level {
+  std::string name;
+  Nanoseconds time{0};
+};
 
 /// Candidates on a logarithmic axis; times, over the best plan's, on a linear one that outliers do
-/// not stretch.
+/// not stretch: what is further stands at its end.
 struct Plane {
   double first = 0, last = 1;  // log10 of candidates
   double best = 1;             // ns
@@ -37,19 +40,36 @@ double count_of(const SearchStep& step) {
   return static_cast<double>(std::max<std::size_t>(step.candidates, 1));
 }
 
-Plane plane_of(const std::vector<SearchStep>& history) {
+std::vector<Level> baselines_of(const CaseRecord& report_case) {
+  std::vector<Level> levels;
+  for (std::size_t i = 1; i < report_case.plans.size(); ++i)
+    if (const ResultRow& row = report_case.plans[i].row; row.estimate)
+      levels.push_back({row.plan, *row.estimate});
+  return levels;
+}
+
+Plane plane_of(const std::vector<SearchStep>& history, const std::vector<Level>& baselines) {
+  constexpr double kLeast = 0.002;
   Plane plane;
   plane.first = std::floor(std::log10(count_of(history.front())));
   plane.last = std::max(plane.first + 1, std::log10(count_of(history.back())));
   plane.best = static_cast<double>(std::max<std::int64_t>(1, history.back().best->count()));
+  std::vector<double> above, below;
+  const auto add = [&](Nanoseconds time) {
+    const double over = static_cast<double>(time.count()) / plane.best - 1;
+    (over >= 0 ? above : below).push_back(std::abs(over));
+  };
   for (const SearchStep& step : history)
     for (const auto& time : {step.best, step.bound})
-      if (time) {
-        const double over = static_cast<double>(time->count()) / plane.best - 1;
-        plane.low = std::max(-kFurthest, std::min(plane.low, over));
-        plane.high = std::min(kFurthest, std::max(plane.high, over));
-      }
-  if (plane.high - plane.low < 1e-4) plane.high = plane.low + 1e-4;
+      if (time) add(*time);
+  for (const Level& level : baselines) add(level.time);
+  plane.high = reach(above, kLeast);
+  if (!below.empty()) {
+    // The last bound always has its place.
+    const auto last = history.back().bound;
+    const double gap = last ? 1 - static_cast<double>(last->count()) / plane.best : 0;
+    plane.low = -std::max(gap, reach(below, kLeast));
+  }
   return plane;
 }
 
@@ -65,8 +85,7 @@ void draw_axes(Svg& svg, const Plane& plane) {
   svg.text((kLeft + kRight) / 2, kBottom + 31, "candidates evaluated: work, not seconds",
            {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted});
   const double step = tick_step(100 * (plane.high - plane.low));
-  for (double tick = std::ceil(100 * plane.low / step) * step; tick <= 100 * plane.high * 1.000001;
-       tick += step) {
+  for (const double tick : linear_ticks(100 * plane.low, 100 * plane.high)) {
     const double y = plane.at(tick / 100);
     svg.line(kLeft, y, kRight, y, kRule, " stroke-width=\"0.6\"");
     svg.text(kLeft - 6, y + 3.5,
@@ -88,25 +107,60 @@ void draw_steps(Svg& svg, const Plane& plane, const std::vector<SearchStep>& his
   if (!path.empty()) svg.path(path, " fill=\"none\" stroke-width=\"1.8\" stroke=" + stroke);
 }
 
+struct Note {
+  double y = 0;
+  std::string text;
+  Color color = kInk;
+};
+
+/// What the lines are, beside their ends and clear of each other.
+void draw_notes(Svg& svg, std::vector<Note> notes) {
+  constexpr double kLine = 14;
+  std::ranges::stable_sort(notes, {}, &Note::y);
+  double next = kTop + 4;
+  for (Note& note : notes) next = (note.y = std::max(note.y, next)) + kLine;
+  double most = kBottom + kLine;
+  for (std::size_t i = notes.size(); i-- > 0;)
+    most = (notes[i].y = std::min(notes[i].y, most - kLine));
+  for (const Note& note : notes)
+    svg.text(kRight + 10, note.y + 3.5, shortened(note.text, 10.5, kWidth - kRight - 14),
+             {.size = 10.5, .color = note.color});
+}
+
+/// "1f1b +36.2 %", with an arrow if it is beyond the axis.
+Note note_of(const Plane& plane, const Level& level) {
+  const double over = static_cast<double>(level.time.count()) / plane.best - 1;
+  const std::string beyond = over > plane.high ? "↑ " : over < plane.low ? "↓ " : "";
+  return {plane.y(level.time), beyond + level.name + " " + (over < 0 ? "" : "+") + percent(over),
+          kMuted};
+}
+
 }  // namespace
 
 std::string search_chart(const CaseRecord& report_case) {
   const std::vector<SearchStep>& history = report_case.history;
   if (history.empty() || !history.back().best) return "";
-  const Plane plane = plane_of(history);
+  const std::vector<Level> baselines = baselines_of(report_case);
+  const Plane plane = plane_of(history, baselines);
   const SearchStep& end = history.back();
+  const TimeAxis unit = time_axis(*end.best, 2);
   Svg svg;
   draw_axes(svg, plane);
+  std::vector<Note> notes;
+  for (const Level& level : baselines) {
+    svg.line(kLeft, plane.y(level.time), kRight, plane.y(level.time), kMuted,
+             " class=\"baseline\" stroke-dasharray=\"1 3\"");
+    notes.push_back(note_of(plane, level));
+  }
   draw_steps(svg, plane, history, &SearchStep::best, "\"" + hex(kHeld) + "\"");
   draw_steps(svg, plane, history, &SearchStep::bound,
              "\"" + hex(kAlarm) + "\" stroke-dasharray=\"4 3\"");
-  const double best = plane.y(*end.best);
-  svg.text(kRight + 10, best + 3.5, "0: best estimate " + rounded(*end.best), {.size = 10.5});
+  notes.push_back({plane.y(*end.best), "0: best estimate " + rounded(*end.best, unit)});
   if (end.bound) {
     const Nanoseconds shown = end.bound == end.best ? *end.bound : rounded_down(*end.bound, 4);
-    svg.text(kRight + 10, std::max(plane.y(*end.bound) + 3.5, best + 18),
-             "lower bound " + rounded(shown), {.size = 10.5, .color = kAlarm});
+    notes.push_back({plane.y(*end.bound), "lower bound " + rounded(shown, unit), kAlarm});
   }
+  draw_notes(svg, std::move(notes));
   return inline_svg(svg.document(kWidth, kHeight, "search, " + report_case.name));
 }
 

@@ -130,6 +130,8 @@ TimelineLayout timeline_layout(std::span<const Trace> traces, const TimelineOpti
     layout.panels.push_back(open_panel(trace));
     const Panel& panel = layout.panels.back();
     longest = std::max(longest, panel.end - panel.scale.origin);
+    for (std::size_t r = 0; r < trace.memory.size(); ++r)
+      layout.largest_peak = std::max(layout.largest_peak, peak_memory(trace, RankId{r}));
     for (const auto& stages : panel.stages) layout.shades = std::max(layout.shades, stages.size());
   }
   layout.labels_left = kMargin + kMarker;

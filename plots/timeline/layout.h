@@ -52,6 +52,7 @@ struct TimelineLayout {
   bool figures = true;     ///< columns of them at the side
   std::size_t shades = 1;  ///< largest number of stages on a rank
   TimeAxis axis;
+  Bytes largest_peak{1};  ///< in whose unit all memory is written
   std::vector<Panel> panels;
 };
 

@@ -70,7 +70,7 @@ void draw_bar(Svg& svg, const MemoryContents& rank, const Scale& scale, double t
             hex(content.fill) + "\" stroke=\"" + hex(kEdge) + "\" stroke-width=\"0.6\"><title>" +
             escape(who + content.name + ", " + rounded(bytes) + ", " + share) +
             "</title></rect>\n");
-    const std::string figure = rounded(bytes);
+    const std::string figure = rounded(bytes, scale.full);
     if (height >= 12 && text_width(figure, 9.5) + 6 <= wide)
       svg.text(from + wide / 2, top + height / 2 + 3.4, figure,
                {.size = 9.5, .anchor = Anchor::Middle, .color = ink_on(content.fill)});
@@ -150,9 +150,10 @@ std::string memory_bars_svg(std::span<const PlanMemory> plans, int width) {
         bars.line(scale.x(plan.limits[r]), y - 1, scale.x(plan.limits[r]), y + height + 1, kAlarm,
                   " class=\"limit\" stroke-width=\"1.4\" stroke-dasharray=\"4 2\"");
       if (height >= 8)
-        bars.text(whole - kMargin, base,
-                  (total > scale.full ? "… " : "") + rounded(total) + (over ? " !" : ""),
-                  {.size = text, .anchor = Anchor::End, .color = over ? kAlarm : kInk});
+        bars.text(
+            whole - kMargin, base,
+            (total > scale.full ? "… " : "") + rounded(total, scale.full) + (over ? " !" : ""),
+            {.size = text, .anchor = Anchor::End, .color = over ? kAlarm : kInk});
       y += height + gap;
     }
     y += kGap;

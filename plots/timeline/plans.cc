@@ -80,9 +80,9 @@ void draw_compact(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
 void draw_plan(Svg& svg, const TimelineLayout& layout, const Panel& panel,
                const ComparedPlan& plan) {
   const double baseline = panel.top + 13;
-  const std::string facts = to_string(plan.trace.source) + " " + rounded(step_time(plan.trace)) +
-                            ", bubble " + percent(bubble(plan.trace)) +
-                            (plan.fits ? "" : ", does not fit");
+  const std::string facts = to_string(plan.trace.source) + " " +
+                            rounded(step_time(plan.trace), layout.axis) + ", bubble " +
+                            percent(bubble(plan.trace)) + (plan.fits ? "" : ", does not fit");
   const double room = layout.plot_right - kMargin;
   const std::string name = shortened(plan.name, 12.5, room * 0.5);
   svg.text(kMargin, baseline, name, {.size = 12.5, .bold = true});
@@ -176,7 +176,7 @@ std::string plans_svg(std::span<const ComparedPlan> plans, const PlansOptions& o
     svg.line(x, top + 13, x, y - kGap + 4, kInk,
              " class=\"bound\" stroke-width=\"1.4\" stroke-dasharray=\"5 3\"");
     svg.text(std::min(x, layout.plot_right), top + 9,
-             "no plan is below " + rounded(rounded_down(*options.bound, 4)),
+             "no plan is below " + rounded(rounded_down(*options.bound, 4), layout.axis),
              {.size = 10.5, .anchor = Anchor::End});
   }
   draw_axis(svg, layout, axis, y - kGap + 4);

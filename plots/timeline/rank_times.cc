@@ -132,12 +132,13 @@ std::string rank_times_svg(std::span<const ComparedPlan> plans, int width) {
   }
   y += kLegend + 4;
   const double pixels = (right - left) / static_cast<double>(longest.count());
+  const TimeAxis unit = time_axis(longest, 2);
   for (std::size_t p = 0; p < plans.size(); ++p) {
     const double height = row_height(plans[p].trace.ranks), gap = height >= 8 ? 2 : 0.5;
     svg.text(kMargin, y + 13, shortened(plans[p].name, 11.5, right - kMargin - 40),
              {.size = 11.5, .bold = true});
     svg.text(whole - kMargin, y + 13,
-             to_string(plans[p].trace.source) + " " + rounded(step_time(plans[p].trace)),
+             to_string(plans[p].trace.source) + " " + rounded(step_time(plans[p].trace), unit),
              {.size = 11, .anchor = Anchor::End});
     y += kHead;
     for (std::size_t r = 0; r < bars[p].size(); ++r) {

@@ -102,12 +102,13 @@ void draw_head(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
   const double baseline = panel.top + 16, room = layout.plot_right - 14;
   source = shortened(source, 13, room * 0.6);
   svg.text(14, baseline, source, {.size = 13, .bold = true});
-  std::string facts = "step " + rounded(step_time(trace)) + ", bubble " + percent(bubble(trace));
+  std::string facts =
+      "step " + rounded(step_time(trace), layout.axis) + ", bubble " + percent(bubble(trace));
   if (!panel.memory_tops.empty()) {
     Bytes peak;
     for (std::size_t r = 0; r < trace.ranks; ++r)
       peak = std::max(peak, peak_memory(trace, RankId{r}));
-    facts += ", peak memory " + rounded(peak);
+    facts += ", peak memory " + rounded(peak, layout.largest_peak);
   }
   const double left = 14 + text_width(source, 13) * 1.06 + 10;
   const double end = layout.figures ? layout.plot_right : layout.width - 14;

@@ -46,5 +46,31 @@ TEST(Figures, HaveFourDigitsOrAllOfThem) {
   EXPECT_EQ(rounded(Bytes{512}), "512 B");
 }
 
+TEST(Figures, AreWrittenInTheUnitOfTheirAxis) {
+  EXPECT_EQ(rounded(Nanoseconds{912'345}, time_axis(Nanoseconds{15'900'000}, 10)), "0.912 ms");
+  EXPECT_EQ(rounded(Bytes{std::int64_t{512} << 20}, kGiB), "0.500 GiB");
+}
+
+TEST(Ticks, OfALinearAxisAreRoundAndWithinIt) {
+  EXPECT_EQ(linear_ticks(3, 21), (std::vector<double>{4, 6, 8, 10, 12, 14, 16, 18, 20}));
+  EXPECT_EQ(linear_ticks(7, 7), std::vector<double>{7});
+}
+
+TEST(Ticks, OfALogarithmicAxisAreFourAtLeastFromAFactorOf50On) {
+  EXPECT_EQ(log_ticks(0.9, 55), (std::vector<double>{1, 2, 5, 10, 20, 50}));
+  EXPECT_EQ(log_ticks(1, 20'000), (std::vector<double>{1, 10, 100, 1000, 10'000}));
+  for (double low = 1; low < 10; low *= 1.01)
+    for (const double factor : {50.0, 9999.0, 10'001.0})
+      EXPECT_GE(log_ticks(low, factor * low).size(), 4u) << low << " " << factor;
+}
+
+// The median of 1, 2, 3 and 1000 is 2 (the lower of the middle ones): up to 8.
+TEST(Reach, IsFourTimesTheMedianAndNotAboveTheFurthest) {
+  EXPECT_EQ(reach({0, 3, 1000, 1, 2}, 0.5), 8);
+  EXPECT_EQ(reach({1, 2, 3}, 0.5), 3);
+  EXPECT_EQ(reach({0.1}, 0.5), 0.5);
+  EXPECT_EQ(reach({}, 0.5), 0.5);
+}
+
 }  // namespace
 }  // namespace pfeife::plots
