@@ -2,12 +2,7 @@
 // standard output, so that verbs pipe: pfeife-schedule generate zbv --ranks 4 --microbatches 8 |
 // pfeife-schedule lower - | ... This file reads the command line; what the verbs do is in
 // planner/schedule_tool.
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <boost/program_options.hpp>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -17,6 +12,7 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
+#include "planner/io/files/pdf.h"
 #include "planner/io/files/text_file.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/io/results/chrome_trace_reader.h"
@@ -263,7 +259,7 @@ void add_drawing_options(Options& options) {
       "width", po::value<std::string>()->value_name("3.3in"),
       "width in in, cm, mm, pt or px (default: 1200px)")("no-legend", "no legend")(
       "pdf", po::value<std::string>()->value_name("FILE"),
-      "a PDF besides, by rsvg-convert, inkscape or cairosvg");
+      "a PDF besides, by rsvg-convert, inkscape, cairosvg or chromium");
 }
 
 /// "3.3in" to pixels of 1/96 inch.
@@ -291,33 +287,11 @@ TimelineOptions read_drawing(const Options& options, const std::string& title) {
   return drawing;
 }
 
-/// The first converter that is installed makes a PDF of the SVG.
-void write_pdf(const std::string& svg, const std::string& pdf) {
-  const std::vector<std::vector<std::string>> converters{
-      {"rsvg-convert", "--format=pdf", "--output=" + pdf, svg},
-      {"inkscape", "--export-filename=" + pdf, svg},
-      {"cairosvg", "--output", pdf, svg}};
-  for (std::vector<std::string> command : converters) {
-    std::vector<char*> arguments;
-    for (std::string& word : command) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    pid_t child = 0;
-    if (posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ) != 0)
-      continue;
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (status == 0) return;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 127)
-      throw RuntimeFault(command[0] + " made no PDF of " + svg);
-  }
-  throw RuntimeFault(
-      "no converter to PDF here: install rsvg-convert (librsvg2-bin), inkscape or cairosvg");
-}
-
 void write_drawing(const Options& options, const Trace& trace, const TimelineOptions& drawing) {
   write_file(options.text("svg"), timeline_svg(trace, drawing));
-  if (options.has("pdf")) write_pdf(options.text("svg"), options.text("pdf"));
+  if (options.has("pdf"))
+    std::cerr << options.text("pdf") << " made by "
+              << write_pdf(options.text("svg"), options.text("pdf")) << "\n";
 }
 
 TraceSource read_engine(const std::string& name) {

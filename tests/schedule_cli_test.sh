@@ -37,6 +37,25 @@ check "endless input" "standard input: is larger than the 64 MiB" "$(yes | "$pro
 yes | "$program" lower - >/dev/null 2>&1; check "endless input" 2 $?
 check "name in a fault" 'cannot write /proc/a\n\x1b[31mb.svg' \
   "$("$program" generate gpipe --ranks 1 --microbatches 1 | "$program" show - --svg $'/proc/a\n\e[31mb.svg' 2>&1)"
+# Pictures at the printed size; a PDF says who made it, or what to install; a browser's has one page of that size.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$program" generate 1f1b --ranks 2 --microbatches 2 >"$folder/s.csv"
+"$program" show "$folder/s.csv" --svg "$folder/s.svg" --width 3.3in --no-legend --title 'a & b'; check "width" 0 $?
+check "width" ' width="317"' "$(head -1 "$folder/s.svg")"
+check "title" 'a &amp; b' "$(cat "$folder/s.svg")"
+check "no legend" 0 "$(grep -c 'critical path' "$folder/s.svg")"
+check "no converter" "install rsvg-convert" "$(PATH= "$program" show "$folder/s.csv" --svg "$folder/s.svg" --pdf "$folder/s.pdf" 2>&1)"
+for converter in rsvg-convert inkscape cairosvg chromium; do
+  where=$(command -v $converter) || continue
+  mkdir "$folder/$converter"
+  printf '#!/bin/sh\nPATH=%s exec %s "$@"\n' "$PATH" "$where" >"$folder/$converter/$converter"
+  chmod +x "$folder/$converter/$converter"
+  said=$(PATH=$folder/$converter "$program" show "$folder/s.csv" --svg "$folder/s.svg" --width 3.3in --pdf "$folder/$converter.pdf" 2>&1)
+  check "$converter" "$converter.pdf made by $converter" "$said"
+  check "$converter" "%PDF" "$(head -c 4 "$folder/$converter.pdf")"
+  check "$converter" "MediaBox" "$(tr -d '\0' <"$folder/$converter.pdf" | grep -a -o MediaBox | head -1)"
+done
 "$program" --help >/dev/null; check "help" 0 $?
 check "torch output" "0" "$("$program" generate 1f1b --ranks 2 --microbatches 2 | "$program" lower --full --torch | grep -c OPTIMIZER)"
 
