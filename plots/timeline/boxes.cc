@@ -48,20 +48,25 @@ bool fits(const Box& box, const LabelStyle& style) {
   return fits(*box.event, style, box.width(), box.height);
 }
 
-constexpr double kLargest = 12, kSmallest = 7, kSmallestNumber = 6;
-constexpr double kMost = 0.75;  ///< share of a kind's time whose boxes must have room
+constexpr double kLargest = 12, kSmallest = 7, kSmallestNumber = 6.5;
+/// Share of a kind's time whose boxes must have room, and at the smallest size.
+constexpr double kMost = 0.75, kLeastShare = 0.5;
 
 /// The best style for boxes of one kind: letters before size, size before nothing.
 LabelStyle best_style(std::span<const Box> boxes, double largest) {
   double total = 0;
   for (const Box& box : boxes) total += box.width();
+  const auto share = [&](const LabelStyle& style) {
+    double room = 0;
+    for (const Box& box : boxes)
+      if (fits(box, style)) room += box.width();
+    return total > 0 ? room / total : 0;
+  };
   for (const bool letters : {true, false})
-    for (double size = largest; size >= (letters ? kSmallest : kSmallestNumber); size -= 0.5) {
-      double room = 0;
-      for (const Box& box : boxes)
-        if (fits(box, {size, letters})) room += box.width();
-      if (room > 0 && room >= kMost * total) return {size, letters};
-    }
+    for (double size = largest; size >= (letters ? kSmallest : kSmallestNumber); size -= 0.5)
+      if (share({size, letters}) >= kMost) return {size, letters};
+  // The first ten microbatches may have room where later ones, of two digits, have none.
+  if (share({kSmallestNumber, false}) >= kLeastShare) return {kSmallestNumber, false};
   return {};
 }
 

@@ -120,7 +120,8 @@ TimelineLayout timeline_layout(std::span<const Trace> traces, const TimelineOpti
   layout.width = std::max(kLeastWidth, options.width);
   layout.figures = options.width >= 480;
   layout.peak_right = layout.width - kMargin;
-  layout.bubble_right = layout.peak_right - (layout.figures ? kPeakColumn : 0);
+  const bool peaks = layout.figures && std::ranges::any_of(traces, has_memory);
+  layout.bubble_right = layout.peak_right - (peaks ? kPeakColumn : 0);
   layout.plot_right = layout.bubble_right - (layout.figures ? kBubbleColumn : 22);
   layout.legend_top =
       kMargin + (options.title.empty() ? 0 : 22) + (options.subtitle.empty() ? 0 : 20);

@@ -39,7 +39,7 @@ std::vector<LegendEntry> legend(std::span<const Trace> traces, std::size_t shade
   bool launches = false, waits = false;
   for (const Trace& trace : traces)
     for (const Event& event : trace.events) {
-      present[static_cast<std::size_t>(paint(event))] = true;
+      if (event.end > event.start) present[static_cast<std::size_t>(paint(event))] = true;
       launches = launches || event.launch > Nanoseconds{0};
       waits = waits || event.waited_for.has_value();
     }

@@ -157,6 +157,31 @@ TEST(Drawing, TheLegendOfATimelineNamesWhatIsThere) {
   EXPECT_THAT(named(), Not(Contains("paler = later stage of the rank")));
   trace = example_trace({.stages_per_rank = 2});
   EXPECT_THAT(named(), Contains("paler = later stage of the rank"));
+  // Transfers that take no time have no box.
+  EXPECT_THAT(named(), Contains("transfer of a value"));
+  for (Event& event : trace.events)
+    if (event.kind == TaskKind::Transfer) event.end = event.start;
+  EXPECT_THAT(named(), Not(Contains("transfer of a value")));
+}
+
+// 8 ranks and 16 microbatches: at a page's width every box has its label, in a column of a paper
+// those of the longer backwards that have one digit.
+TEST(Drawing, BoxesOf8x16AreLabelledWhereThereIsRoom) {
+  Example example{.ranks = 8, .microbatches = 16};
+  example.forward = Nanoseconds{1'000'000}, example.backward = Nanoseconds{2'000'000};
+  example.transfer = example.optimizer = Nanoseconds{0};
+  const auto labels = [&](int width) {
+    std::size_t count = 0;
+    const XmlElement drawing =
+        parse_xml(timeline_svg(example_trace(example), {.width = width, .memory = false}));
+    for (const XmlElement* group : by_class(drawing, "labels")) {
+      EXPECT_GE(group->number("font-size"), 6.5) << width;  // 5 points
+      count += group->children.size();
+    }
+    return count;
+  };
+  EXPECT_GE(labels(1200), 2u * 8 * 16);
+  EXPECT_GE(labels(317), 8u * 10);
 }
 
 }  // namespace
