@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The report in a browser: pages of 6 and of 32 cases have no error on the console, their tables sort, a link to a case
-# opens it, and every link to a file leads to one. Skipped (77) where there is no chromium.
+# opens it, and every link to a file leads to one; six cases print on at most 15 pages; nothing is wider than its window,
+# of a phone, too. Skipped (77) where there is no chromium.
 # Usage: tests/report_page_test.sh PFEIFE_EXP REPOSITORY
 set -euo pipefail
 pfeife_exp=$(realpath "$1") root=$(realpath "$2")
@@ -40,6 +41,7 @@ addEventListener("load", async () => {
   check(sorted(-1), "falling");
   const cases = [...document.querySelectorAll("#cases ~ details")];
   check(cases.length === Number(document.body.dataset.cases), "cases " + cases.length);
+  check(document.documentElement.scrollWidth <= innerWidth, "the page is wider than its window");
   check(cases[0].open && !cases[3].open, "the first case alone is open");
   location.hash = "#" + cases[3].id;
   await new Promise(resolve => setTimeout(resolve, 200));
@@ -75,4 +77,12 @@ try() {
 }
 try six 6 5000000
 try many 32 5000000
+
+# On paper: the best plan of each case, opened; no page more than 15.
+timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
+  --user-data-dir="$folder/profile" --no-pdf-header-footer --print-to-pdf=six.pdf "file://$folder/six/report.html" 2>log.txt ||
+  { echo "printing failed" && tail -5 log.txt && failed=1; }
+pages=$(grep -a -o '/Type */Page\b' six.pdf | wc -l)
+echo "six cases print on $pages pages"
+((pages >= 6 && pages <= 15)) || { echo "expected 6 to 15 pages" && failed=1; }
 exit $failed

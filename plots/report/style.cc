@@ -20,6 +20,7 @@ std::string dark_style() {
   for (const auto& [light, dark] : pairs)
     css += "svg[fill=\"" + hex(light) + "\"],svg [fill=\"" + hex(light) + "\"]{fill:" + hex(dark) +
            "}svg [stroke=\"" + hex(light) + "\"]{stroke:" + hex(dark) + "}";
+  css += "svg [fill=\"" + hex(fill(Paint::Optimizer)) + "\"]{stroke:" + hex(pairs[2].dark) + "}";
   const std::string ink = hex(pairs[1].dark), rule = hex(pairs[3].dark), idle = hex(pairs[4].dark);
   return "@media (prefers-color-scheme:dark){@media not print{" + css + "body{color:" + ink +
          ";background:" + hex(pairs[0].dark) + "}h2{border-color:" + rule +
@@ -66,7 +67,7 @@ std::string report_style() {
          ".notes ul{margin:4px 0;padding-left:18px}\n"
          ".wide{overflow-x:auto;margin-top:8px;margin-bottom:8px}\n"
          "table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}\n"
-         "th,td{padding:4px 7px;text-align:left;border-bottom:1px solid " +
+         "th,td{padding:4px 5px;text-align:left;border-bottom:1px solid " +
          rule +
          ";white-space:nowrap}\n"
          "th{white-space:normal;vertical-align:bottom;border-bottom:2px solid " +
@@ -92,6 +93,7 @@ std::string report_style() {
          "summary b{margin-right:10px}\n"
          ".multiples{display:grid;grid-template-columns:repeat(auto-fill,minmax(260px,320px));"
          "gap:6px 14px}\n"
+         ".legend{display:flex;flex-wrap:wrap;gap:2px 14px}\n"
          "figcaption{font-weight:bold;font-size:13.5px;margin-bottom:2px}\n"
          "svg{max-width:100%;height:auto;display:block}\n"
          "pre{background:" +
@@ -100,7 +102,9 @@ std::string report_style() {
          "@media (max-width:700px){body{padding:12px 10px "
          "40px}dl,dl.terms{grid-template-columns:1fr}"
          "details>*{margin-left:6px;margin-right:6px}nav a{display:inline-block;margin-right:12px}"
-         ".wide svg{min-width:640px}}\n" +
+         "}\n"
+         // At its own size, with letters that can be read, and scrolled.
+         "@media screen and (max-width:1000px){.wide svg{max-width:none}}\n" +
          dark_style() +
          "@media print{body{max-width:none;padding:0;font-size:11px}nav{display:none}"
          "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}"

@@ -240,28 +240,29 @@ std::string picture(const std::vector<CaseRecord>& cases, const Axis& axis, cons
   return inline_svg(svg.document(kWidth, kHeight, std::string(figure.title) + ", " + facet.name));
 }
 
+/// A drawing for each entry, so that they wrap.
 std::string legend(const std::vector<std::string>& names, bool dashed) {
-  Svg svg;
-  double x = 4;
-  const auto entry = [&](const std::string& text) {
-    svg.text(x + 26, 13, text);
-    x += 26 + text_width(text, 11) + 14;
+  std::string entries;
+  const auto entry = [&](Svg svg, const std::string& text) {
+    svg.text(26, 13, text);
+    entries += inline_svg(svg.document(26 + text_width(text, 11) + 4, 20, text));
+  };
+  const auto mark = [](Color fill, Color stroke) {
+    return " transform=\"translate(11 9)\" fill=\"" + hex(fill) + "\" stroke=\"" + hex(stroke) +
+           "\"";
   };
   for (std::size_t n = 0; n < names.size(); ++n) {
     const LineLook look = look_of(n);
-    svg.line(x, 9, x + 22, 9, look.color, " stroke-width=\"1.6\"");
-    svg.path(look.mark, " transform=\"translate(" + coordinate(x + 11) + " 9)\" fill=\"" +
-                            hex(look.color) + "\"");
-    entry(names[n]);
+    Svg svg;
+    svg.line(0, 9, 22, 9, look.color, " stroke-width=\"1.6\"");
+    svg.path(look.mark, mark(look.color, look.color));
+    entry(svg, names[n]);
   }
-  if (dashed) {
-    svg.line(x, 9, x + 22, 9, kAlarm, " stroke-width=\"1.4\" stroke-dasharray=\"5 3\"");
-    entry("bound, or memory limit");
-  }
-  svg.path(look_of(0).mark, " transform=\"translate(" + coordinate(x + 11) + " 9)\" fill=\"" +
-                                hex(kPaper) + "\" stroke=\"" + hex(kMuted) + "\"");
-  entry("hollow: does not fit");
-  return inline_svg(svg.document(x, 20, "legend"));
+  if (dashed)
+    entry(Svg().line(0, 9, 22, 9, kAlarm, " stroke-width=\"1.4\" stroke-dasharray=\"5 3\""),
+          "bound, or memory limit");
+  entry(Svg().path(look_of(0).mark, mark(kPaper, kMuted)), "hollow: does not fit");
+  return element("div", entries, " class=\"legend\"");
 }
 
 }  // namespace
