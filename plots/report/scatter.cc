@@ -95,7 +95,7 @@ void draw_axes(Svg& svg, const Scale& scale, const TimeAxis& unit) {
 
 void draw_mark(Svg& svg, double x, double y, bool simulated, const std::string& said) {
   const std::string color = hex(kHeld);
-  const char* shape = simulated ? "M-4-4h8v8h-8z" : "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z";
+  const char* shape = simulated ? "M-3-3h6v6h-6z" : "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0-12 0z";
   svg.raw("<path class=\"predicted\" d=\"" + std::string(shape) + "\" transform=\"translate(" +
           coordinate(x) + " " + coordinate(y) + ")\" fill=\"" + (simulated ? color : hex(kPaper)) +
           "\" stroke=\"" + color + "\" stroke-width=\"1.5\"><title>" + escape(said) +
