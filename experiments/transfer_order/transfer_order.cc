@@ -12,6 +12,7 @@
 #include "planner/ir/run_main.h"
 #include "planner/schedules/families.h"
 #include "plots/figure/svg.h"
+#include "plots/figure/theme.h"
 
 namespace pfeife {
 namespace {
@@ -103,49 +104,94 @@ std::string csv(const std::vector<Result>& results) {
 
 // The figure: a row a point, a column a setting; the bar is the time lost, the pale end that at the
 // longer transfer.
-constexpr double kLabels = 190, kColumn = 200, kRow = 26, kHead = 68, kBar = 9,
-                 kFullScale = 1.5;  // 150 % lost
-constexpr plots::Color kTorch{0xa8, 0x5f, 0x3a}, kReady{0x2f, 0x6f, 0xa8};
+constexpr double kMargin = 12, kLabels = 230, kColumn = 186, kRow = 26, kHead = 92, kBand = 24,
+                 kBar = 9, kFullScale = 1.5;  // 150 % lost
+constexpr plots::Color kReady = plots::kSeries[0], kTorch = plots::kSeries[1];
+
+plots::Color pale(plots::Color color) { return plots::mix(color, plots::kPaper, 0.6); }
+
+double column_left(std::size_t setting) {
+  return kLabels + kColumn * static_cast<double>(setting - 1);
+}
+/// Pixels of a loss, without those beyond the scale.
+double length(double lost) { return (kColumn - 46) * std::min(lost, kFullScale) / kFullScale; }
 
 void draw_bar(plots::Svg& svg, const Result& r, std::size_t column, double top) {
-  const double left = kLabels + kColumn * static_cast<double>(column - 1), width = kColumn - 50;
-  const double lost = std::min(r.slowdown[column] - 1, kFullScale);
+  const double left = column_left(column), lost = r.slowdown[column] - 1;
   const bool ready = r.order == TransferOrder::Ready, longer = r.transfer == kTransfers.back();
   const plots::Color color = ready ? kReady : kTorch;
   const double y = top + (ready ? kBar + 1 : 0);
-  svg.rect(left, y, width * lost / kFullScale, kBar,
-           longer ? plots::mix(color, plots::kPaper, 0.6) : color);
-  if (longer)
-    svg.text(left + width * lost / kFullScale + 4, y + kBar - 1,
-             fixed(100 * (r.slowdown[column] - 1), 1) + " %", {.size = 9, .color = plots::kMuted});
+  svg.rect(left, y, length(lost), kBar, longer ? pale(color) : color);
+  if (longer && lost >= 0.0005)
+    svg.text(left + length(lost) + 4, y + kBar - 1, fixed(100 * lost, 1) + " %",
+             {.size = 9, .color = plots::kMuted});
+}
+
+void draw_legend(plots::Svg& svg, double baseline) {
+  double x = kMargin;
+  for (const auto& [name, color] :
+       {std::pair{"torch's placement", kTorch}, {"ready order", kReady}}) {
+    svg.rect(x, baseline - 9, 14, 11, color).rect(x + 14, baseline - 9, 14, 11, pale(color));
+    svg.text(x + 33, baseline, name, {.size = 10.5});
+    x += 33 + plots::text_width(name, 10.5) + 14;
+  }
+  svg.text(x, baseline, "strong: transfers of 5 % of F, pale: of 20 %", {.size = 10.5});
+}
+
+/// Ticks of every setting, as lines from `top` to `bottom`.
+void draw_axes(plots::Svg& svg, double top, double bottom) {
+  for (std::size_t s = 1; s < kSettings.size(); ++s) {
+    svg.text(column_left(s), kHead - 12, kSettings[s].name, {.bold = true});
+    for (const int lost : {0, 50, 100, 150}) {
+      const double x = column_left(s) + length(lost / 100.0);
+      svg.line(x, top, x, bottom, lost == 0 ? plots::kMuted : plots::kRule,
+               " stroke-width=\"0.7\"");
+      svg.text(x, bottom + 14, std::to_string(lost) + (lost == 150 ? " %" : ""),
+               {.size = 10, .anchor = plots::Anchor::Middle, .color = plots::kMuted});
+    }
+  }
+}
+
+void draw_name(plots::Svg& svg, const Point& p, double baseline) {
+  svg.text(kMargin, baseline, p.family);
+  const std::pair<const char*, std::size_t> figures[] = {
+      {"D ", p.ranks}, {"N ", p.microbatches}, {"V ", p.stages_per_rank}};
+  double right = kLabels - 88;
+  for (const auto& [name, value] : figures) {
+    svg.text(right, baseline, name + std::to_string(value),
+             {.size = 10.5, .anchor = plots::Anchor::End, .color = plots::kMuted});
+    right += 36;
+  }
 }
 
 std::string figure(const std::vector<Result>& results) {
   plots::Svg svg;
-  const double width = kLabels + kColumn * static_cast<double>(kSettings.size() - 1);
-  const double height = kHead + kRow * static_cast<double>(kPoints.size()) + 10;
-  svg.text(10, 20, "Time lost to the order of transfers, over free queues",
+  const std::size_t torch_tables = static_cast<std::size_t>(
+      std::ranges::count_if(kPoints, [](const Point& p) { return p.ranks < 8; }));
+  const double bottom = kHead + 2 * kBand + kRow * static_cast<double>(kPoints.size());
+  svg.text(kMargin, 24, "Time lost to the order of transfers, over free queues, estimated",
            {.size = 14, .bold = true});
-  svg.text(10, 38,
-           "upper bar: torch's placement, lower bar: ready order; strong: transfer = 5 % of F, "
-           "pale: 20 %",
-           {.size = 11, .color = plots::kMuted});
-  for (std::size_t s = 1; s < kSettings.size(); ++s)
-    svg.text(kLabels + kColumn * static_cast<double>(s - 1), 58, kSettings[s].name, {.bold = true});
+  draw_legend(svg, 48);
+  draw_axes(svg, kHead, bottom);
+  double top = kHead;
   for (std::size_t i = 0; i < kPoints.size(); ++i) {
-    const double top = kHead + kRow * static_cast<double>(i);
+    if (i == 0 || i == torch_tables) {
+      svg.text(kMargin, top + 16, i == 0 ? "torch's own tables" : "at sizes of use",
+               {.size = 10.5, .color = plots::kMuted, .bold = true});
+      top += kBand;
+    }
     const Point& p = kPoints[i];
-    svg.text(10, top + 13,
-             std::string(p.family) + "  D=" + std::to_string(p.ranks) + " N=" +
-                 std::to_string(p.microbatches) + " V=" + std::to_string(p.stages_per_rank));
+    draw_name(svg, p, top + 13);
     for (std::size_t s = 1; s < kSettings.size(); ++s)
       for (const bool longer : {true, false})  // the strong bar over the pale one
         for (const Result& r : results)
           if (r.point.family == p.family && r.point.ranks == p.ranks &&
               (r.transfer == kTransfers.back()) == longer)
             draw_bar(svg, r, s, top);
+    top += kRow;
   }
-  return svg.document(width, height, "Time lost to the order of transfers");
+  return svg.document(column_left(kSettings.size()) + 8, bottom + 24,
+                      "Time lost to the order of transfers");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 // written on any of them has a contrast of at least 4.5 (WCAG 2.1 AA).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -37,6 +38,15 @@ constexpr Color kLaunch{0x8a, 0x93, 0x9e};   ///< launch overhead
 constexpr Color kAlarm{0xb4, 0x23, 0x18};    ///< limits, what exceeds them
 constexpr Color kMemory{0x8f, 0xb0, 0xc9};   ///< memory that comes and goes
 constexpr Color kHeld{0x5b, 0x82, 0xa1};     ///< memory held throughout
+
+/// Lines and bars that stand for schedules or ways of doing something, not for events: each has a
+/// contrast of at least 3 to the paper (WCAG 2.1, section 1.4.11), the dark one, too.
+constexpr std::array<Color, 6> kSeries{{{0x2f, 0x7f, 0xe0},
+                                        {0xb4, 0x5f, 0x06},
+                                        {0x0b, 0x7a, 0x75},
+                                        {0xc2, 0x48, 0x9c},
+                                        {0x76, 0x80, 0x8c},
+                                        {0x8d, 0x7c, 0x10}}};
 
 /// What an event is, as far as its colour and letter go.
 enum class Paint {

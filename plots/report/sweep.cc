@@ -102,14 +102,14 @@ struct LineLook {
   const char* mark;  ///< path around 0 0
 };
 LineLook look_of(std::size_t line) {
-  static constexpr std::array<LineLook, 6> kLooks{
-      {{{0x2f, 0x7f, 0xe0}, "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"},
-       {{0xb4, 0x5f, 0x06}, "M-3.5-3.5h7v7h-7z"},
-       {{0x0b, 0x7a, 0x75}, "M0-4.5l4.5 8h-9z"},
-       {{0xc2, 0x48, 0x9c}, "M0-5l5 5l-5 5l-5-5z"},
-       {{0x76, 0x80, 0x8c}, "M0 4.5l-4.5-8h9z"},
-       {{0x8d, 0x7c, 0x10}, "M-4.5-1.5h3v-3h3v3h3v3h-3v3h-3v-3h-3z"}}};
-  return kLooks[line % kLooks.size()];
+  static constexpr std::array<const char*, kSeries.size()> kMarks{
+      "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+      "M-3.5-3.5h7v7h-7z",
+      "M0-4.5l4.5 8h-9z",
+      "M0-5l5 5l-5 5l-5-5z",
+      "M0 4.5l-4.5-8h9z",
+      "M-4.5-1.5h3v-3h3v3h3v3h-3v3h-3v-3h-3z"};
+  return {kSeries[line % kSeries.size()], kMarks[line % kMarks.size()]};
 }
 
 struct Plane {

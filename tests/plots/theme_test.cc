@@ -95,6 +95,14 @@ TEST(Theme, WhatIsWrittenIsReadableOnEveryFillAndShade) {
 }
 
 // Machado's matrices leave white as it is; the luminance of green is by definition 0.7152.
+TEST(Theme, LinesAndBarsOfSeriesStandOutFromLightAndDarkPaper) {
+  constexpr Color kDarkPaper{0x16, 0x1a, 0x20};
+  for (const Color color : kSeries) {
+    EXPECT_GE(contrast(color, kPaper), 3) << hex(color);
+    EXPECT_GE(contrast(color, kDarkPaper), 3) << hex(color);
+  }
+}
+
 TEST(Theme, LuminanceIsThatOfTheStandard) {
   EXPECT_NEAR(luminance({0, 255, 0}), 0.7152, 1e-12);
   for (const Matrix& sight : kSights) EXPECT_NEAR(lab(kPaper, sight)[0], 100, 0.01);
