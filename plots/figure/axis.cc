@@ -22,6 +22,12 @@ std::string four_digits(double value) {
   return fixed(value, size < 9.9995 ? 3 : size < 99.995 ? 2 : size < 999.95 ? 1 : 0);
 }
 
+/// The same, with a fourth digit after the point of less than 1: what the axis' unit is too large
+/// for.
+std::string four_digits_of_axis(double value) {
+  return value > -0.99995 && value < 0.99995 ? fixed(value, 4) : four_digits(value);
+}
+
 }  // namespace
 
 TimeAxis time_axis(Nanoseconds longest, std::size_t most) {
@@ -62,8 +68,8 @@ std::string rounded(Nanoseconds time) {
 
 std::string rounded(Nanoseconds time, const TimeAxis& axis) {
   if (axis.unit_size == Nanoseconds{1}) return std::to_string(time.count()) + " ns";
-  return four_digits(static_cast<double>(time.count()) /
-                     static_cast<double>(axis.unit_size.count())) +
+  return four_digits_of_axis(static_cast<double>(time.count()) /
+                             static_cast<double>(axis.unit_size.count())) +
          " " + axis.unit;
 }
 
@@ -111,8 +117,9 @@ std::string rounded(Bytes bytes, Bytes scale) {
   const std::int64_t size = scale.value < 0 ? -scale.value : scale.value;
   for (const Unit& unit : kByteUnits)
     if (size >= unit.size)
-      return four_digits(static_cast<double>(bytes.value) / static_cast<double>(unit.size)) + " " +
-             unit.name;
+      return four_digits_of_axis(static_cast<double>(bytes.value) /
+                                 static_cast<double>(unit.size)) +
+             " " + unit.name;
   return std::to_string(bytes.value) + " B";
 }
 

@@ -21,7 +21,7 @@ TimeAxis time_axis(Nanoseconds longest, std::size_t most);
 std::string exact(Nanoseconds time, const TimeAxis& axis);
 /// "123.4 ms": four digits, for headings.
 std::string rounded(Nanoseconds time);
-/// "0.123 ms": four digits, at most three after the point, in the axis' unit.
+/// "0.9123 ms", "12.35 ms": four digits, at most four after the point, in the axis' unit.
 std::string rounded(Nanoseconds time, const TimeAxis& axis);
 /// The largest 1, 2 or 5 x 10^k that is at most a quarter of the range (> 0): at least four ticks.
 double tick_step(double range);

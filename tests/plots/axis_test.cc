@@ -47,8 +47,8 @@ TEST(Figures, HaveFourDigitsOrAllOfThem) {
 }
 
 TEST(Figures, AreWrittenInTheUnitOfTheirAxis) {
-  EXPECT_EQ(rounded(Nanoseconds{912'345}, time_axis(Nanoseconds{15'900'000}, 10)), "0.912 ms");
-  EXPECT_EQ(rounded(Bytes{std::int64_t{512} << 20}, kGiB), "0.500 GiB");
+  EXPECT_EQ(rounded(Nanoseconds{912'345}, time_axis(Nanoseconds{15'900'000}, 10)), "0.9123 ms");
+  EXPECT_EQ(rounded(Bytes{std::int64_t{512} << 20}, kGiB), "0.5000 GiB");
 }
 
 TEST(Ticks, OfALinearAxisAreRoundAndWithinIt) {
