@@ -48,6 +48,8 @@ addEventListener("load", async () => {
   check(cases[3].open, "a link to a case opens it");
   for (const link of document.querySelectorAll("a[href^=\"#\"]"))
     check(document.getElementById(link.getAttribute("href").slice(1)), "no target of " + link.href);
+  dispatchEvent(new Event("beforeprint"));
+  check(cases.every(one => one.open && one.querySelector("details.best").open), "printing opens the best plan of each case");
   for (const fold of document.querySelectorAll("details")) fold.querySelector("summary").click();
   check(!cases[3].open, "a fold closes");
   document.body.append(Object.assign(document.createElement("p"), {textContent: "CHECKED: " + (wrong.join("; ") || "fine")}));

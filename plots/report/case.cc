@@ -20,6 +20,11 @@ std::string figure(const std::string& drawing) {
   return element("figure", element("div", inline_svg(drawing), " class=\"wide\""));
 }
 
+/// What is read on the screen and not printed.
+std::string on_screen(const std::string& content) {
+  return content.empty() ? "" : element("div", content, " class=\"on-screen\"");
+}
+
 /// The path as a part of an address: what has a meaning there is written as bytes.
 std::string address(const std::string& path) {
   constexpr std::string_view kPlain =
@@ -83,15 +88,17 @@ std::string plan_section(const CaseRecord& report_case, const PlanRecord& plan,
   if (plan.measured && !plan.measured->failure.empty())
     body += element("p", escape("Not measured: " + plan.measured->failure), " class=\"alarm\"");
   body += figure(timeline);
+  std::string more;
   if (const std::string furthest = furthest_table(plan); !furthest.empty())
-    body +=
+    more +=
         heading("Actions furthest from their prediction, median of the measured steps") + furthest;
   if (const std::string stages = stage_chart(plan); !stages.empty())
-    body += heading("What each rank computes for one microbatch, estimated; dashed: their mean") +
+    more += heading("What each rank computes for one microbatch, estimated; dashed: their mean") +
             element("div", stages, " class=\"wide\"");
   if (!plan.attribution.empty())
-    body += heading("Where the time of each rank goes, " + to_string(engine_of(plan.row))) +
+    more += heading("Where the time of each rank goes, " + to_string(engine_of(plan.row))) +
             attribution_table(plan);
+  body += on_screen(more);
   return element("details", element("summary", head) + body,
                  std::string(best ? " class=\"best\"" : "") + (open ? " open=\"\"" : ""));
 }
@@ -127,44 +134,52 @@ std::string case_section(const CaseRecord& report_case, const CaseDrawings& draw
   std::string body = note_list(notes);
   if (const std::string tried = tried_table(report_case); !tried.empty())
     body += heading("What would help") + tried;
-  if (!drawings.plans.empty())
-    body += heading("All plans on one time axis") + figure(drawings.plans);
+  const auto timeline = [&](std::size_t plan) {
+    return plan < drawings.timelines.size() ? drawings.timelines[plan] : "";
+  };
+  // The best plan alone is printed: its timeline if there is one.
+  if (!drawings.plans.empty()) {
+    const std::string plans = heading("All plans on one time axis") + figure(drawings.plans);
+    body += best && !timeline(*best).empty() ? on_screen(plans) : plans;
+  }
+  std::string times;
   if (!drawings.rank_times.empty())
-    body += heading("Where the time of each rank goes") + figure(drawings.rank_times);
+    times = heading("Where the time of each rank goes") + figure(drawings.rank_times);
   else if (const std::string chart = attribution_chart(report_case); !chart.empty())
-    body += heading("Where the time of the critical rank goes" + sources_text(report_case)) +
+    times = heading("Where the time of the critical rank goes" + sources_text(report_case)) +
             element("div", chart, " class=\"wide\"");
+  body += on_screen(times);
   if (const std::string accuracy = accuracy_table(report_case); !accuracy.empty())
     body += heading("Accuracy: predicted against measured") + accuracy;
+  std::string more;
   if (!drawings.memory.empty())
-    body +=
+    more +=
         heading("What fills each rank's memory at its peak, estimated") + figure(drawings.memory);
   else if (const std::string memory = memory_table(report_case); !memory.empty())
-    body += heading("Estimated peak memory of each device, as a share of its limit") + memory;
+    more += heading("Estimated peak memory of each device, as a share of its limit") + memory;
   if (!drawings.partition.empty())
-    body += heading("Which layers each rank has; lines: cuts") + figure(drawings.partition);
+    more += heading("Which layers each rank has; lines: cuts") + figure(drawings.partition);
   if (!report_case.bound_covers.empty())
-    body += heading("What the lower bound covers") + element("p", escape(report_case.bound_covers));
+    more += heading("What the lower bound covers") + element("p", escape(report_case.bound_covers));
   if (const std::string search = search_chart(report_case); !search.empty())
-    body += heading("The search: best estimate and lower bound over its work") +
+    more += heading("The search: best estimate and lower bound over its work") +
             element("div", search, " class=\"wide\"");
   if (const std::string choices = choices_table(report_case); !choices.empty())
-    body += heading("What each way of choosing among the search's best plans picks") + choices;
+    more += heading("What each way of choosing among the search's best plans picks") + choices;
   if (const std::string open = alternatives_table(report_case); !open.empty())
-    body += heading("What the case left open") + open;
+    more += heading("What the case left open") + open;
   if (const std::string front = front_chart(report_case); !front.empty())
-    body += heading("Estimated time against memory: the plans found that no other beats in both") +
+    more += heading("Estimated time against memory: the plans found that no other beats in both") +
             element("div", front, " class=\"wide\"");
-  body += heading("Plans");
+  body += on_screen(more + heading("Plans"));
   for (std::size_t i = 0; i < report_case.plans.size(); ++i)
-    body += plan_section(report_case, report_case.plans[i],
-                         i < drawings.timelines.size() ? drawings.timelines[i] : "", best == i,
-                         open && best == i);
+    body +=
+        plan_section(report_case, report_case.plans[i], timeline(i), best == i, open && best == i);
   if (const std::string lost = lost_table(report_case); !lost.empty())
-    body += element(
+    body += on_screen(element(
         "details", element("summary", "<b>Other schedules</b>" +
                                           std::to_string(report_case.lost.size()) + " considered") +
-                       lost);
+                       lost));
   return element("details", element("summary", head) + body,
                  " id=\"case-" + std::to_string(number) + "\"" + (open ? " open=\"\"" : ""));
 }

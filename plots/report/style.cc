@@ -108,11 +108,17 @@ std::string report_style() {
          dark_style() +
          "@media print{body{max-width:none;padding:0;font-size:11px}nav{display:none}"
          "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}"
-         "table{font-size:8.5px}th,td{padding:2px 5px;white-space:normal}"
+         "table{font-size:8.5px}th,td{padding:2px "
+         "5px;white-space:normal}td.number{white-space:nowrap}"
          ".wide,pre{overflow:visible}pre{white-space:pre-wrap}"
-         "h2,h3,summary,figcaption{break-after:avoid}#cases details details:not(.best),#config,"
-         "#config+pre{display:none}"
-         "figure,tr{break-inside:avoid}@page{size:landscape;margin:12mm}}\n";
+         "h2,h3,summary,figcaption,p.muted{break-after:avoid}#cases~details "
+         "details:not(.best),#config,"
+         "#config+pre,.on-screen{display:none}"
+         "h2{margin:16px 0 6px;padding-top:6px}h3{margin:8px 0 3px}"
+         ".multiples{grid-template-columns:repeat(4,1fr);gap:2px 8px}"
+         "figure svg{max-height:112mm}.multiples svg{max-height:34mm}"
+         "details>summary{padding:3px 8px}details>*{margin-left:6px;margin-right:6px}"
+         "figure,tr,p,#cases~details{break-inside:avoid}@page{size:landscape;margin:12mm}}\n";
 }
 
 std::string report_script() {
@@ -140,7 +146,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("#cases > details, details.best")) part.open = true;
+  for (const part of document.querySelectorAll("#cases ~ details, details.best")) part.open = true;
 });
 // A link to what lies in a fold opens it.
 const unfold = () => {
