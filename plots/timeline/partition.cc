@@ -111,11 +111,12 @@ std::string partition_svg(const Ribbon& ribbon, int width) {
   Bytes held{0}, saved{0};
   for (const RibbonLayer& layer : ribbon.layers)
     time += layer.time, held += layer.held, saved += layer.saved;
+  const Bytes most = std::max(held, saved);
   Svg svg;
   svg.text(kMargin, 15, shortened(ribbon.name, 11.5, whole / 3), {.size = 11.5, .bold = true});
   svg.text(right, 15,
            std::to_string(ribbon.layers.size()) + " layers, estimated " + rounded(time) +
-               " a microbatch; " + rounded(held) + " held, " + rounded(saved) +
+               " a microbatch; " + rounded(held, most) + " held, " + rounded(saved, most) +
                " saved a microbatch",
            {.size = 10.5, .anchor = Anchor::End, .color = kMuted});
   double y = kHead + 6;

@@ -76,6 +76,11 @@ TEST(Partition, LayersAreAsWideAsTheirTimeAndAsTheirMemoryAndLookLikeTheirRank) 
             "rank 1, stage 1: layer 1, block & more, 2.000 ms; 1.000 GiB held, 1.000 GiB saved a "
             "microbatch");
   EXPECT_EQ(by_class(root, "cut").size(), 4U);
+  Ribbon small = ribbon();
+  small.layers = {{"a", 0, Nanoseconds{1'000'000}, gib(3), Bytes{kGiB.value / 4}}};
+  EXPECT_THAT(all_text(parse_xml(partition_svg(small, 1000))),
+              HasSubstr("3.000 GiB held, 0.2500 GiB saved"))
+      << "one unit";
 }
 
 TEST(Partition, ThinLayersAreDrawnTogetherAndNoneIsLost) {
