@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The report in a browser: pages of 6 and of 32 cases have no error on the console, their tables sort, a link to a case
-# opens it, and every link to a file leads to one; six cases print on at most 15 pages; nothing is wider than its window,
-# of a phone, too. Skipped (77) where there is no chromium.
+# opens it, and every link to a file leads to one; six cases print on at most 15 pages; nothing is wider than its window
+# of 500 pixels, the narrowest that a browser makes; a chart has one unit, no figure six decimals. Skipped (77) where there
+# is no chromium.
 # Usage: tests/report_page_test.sh PFEIFE_EXP REPOSITORY
 set -euo pipefail
 pfeife_exp=$(realpath "$1") root=$(realpath "$2")
@@ -42,12 +43,24 @@ addEventListener("load", async () => {
   const cases = [...document.querySelectorAll("#cases ~ details")];
   check(cases.length === Number(document.body.dataset.cases), "cases " + cases.length);
   check(document.documentElement.scrollWidth <= innerWidth, "the page is wider than its window");
+  check(innerWidth <= 500, "the window has " + innerWidth);
   check(cases[0].open && !cases[3].open, "the first case alone is open");
   location.hash = "#" + cases[3].id;
   await new Promise(resolve => setTimeout(resolve, 200));
   check(cases[3].open, "a link to a case opens it");
   for (const link of document.querySelectorAll("a[href^=\"#\"]"))
     check(document.getElementById(link.getAttribute("href").slice(1)), "no target of " + link.href);
+  for (const chart of document.querySelectorAll("svg")) {
+    const said = [...chart.querySelectorAll("text")].map(text => text.textContent);
+    for (const units of [/\d (ns|µs|ms|s)(?![a-z])/, /\d ([KMGT]iB)/]) {
+      const found = new Set();
+      for (const text of said) for (const match of text.matchAll(new RegExp(units, "g"))) found.add(match[1]);
+      check(found.size <= 1, "units " + [...found] + " in one chart: " + said[0]);
+    }
+    check(!said.some(text => /\d\.\d{6}/.test(text)), "six decimals in " + said[0]);
+  }
+  for (const cell of document.querySelectorAll("td"))
+    check(!/\d\.\d{6}/.test(cell.textContent), "six decimals in " + cell.textContent);
   dispatchEvent(new Event("beforeprint"));
   check(cases.every(one => one.open && one.querySelector("details.best").open), "printing opens the best plan of each case");
   for (const fold of document.querySelectorAll("details")) fold.querySelector("summary").click();
@@ -72,7 +85,7 @@ try() {
   printf '%s' "$actions" >>"$1/acted.html"
   timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
     --user-data-dir="$folder/profile" --host-resolver-rules='MAP * ~NOTFOUND' --enable-logging=stderr --v=0 \
-    --virtual-time-budget=5000 --dump-dom "file://$folder/$1/acted.html" >dom.txt 2>log.txt || { echo "$1: the browser failed" && tail -5 log.txt && failed=1; }
+    --window-size=500,900 --virtual-time-budget=5000 --dump-dom "file://$folder/$1/acted.html" >dom.txt 2>log.txt || { echo "$1: the browser failed" && tail -5 log.txt && failed=1; }
   grep -E 'CONSOLE' log.txt && failed=1
   grep -oE 'CHECKED: [^<]*' dom.txt | tail -1 | grep -v 'textContent' | tee said.txt || true
   grep -qx 'CHECKED: fine' said.txt || { echo "$1: not as it should be" && failed=1; }
