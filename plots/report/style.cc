@@ -90,7 +90,7 @@ std::string report_style() {
          idle +
          "}\n"
          "details details>summary{background:none}\n"
-         "summary b{margin-right:10px}\n"
+         "summary b{margin-right:10px;overflow-wrap:anywhere}\n"
          ".multiples{display:grid;grid-template-columns:repeat(auto-fill,minmax(260px,320px));"
          "gap:6px 14px}\n"
          ".legend{display:flex;flex-wrap:wrap;gap:2px 14px}\n"
