@@ -23,8 +23,9 @@ struct Row {
     back = returned > 0 ? stages - returned : stages;
     high = stages - none;
   }
-  /// The stage that the first microbatch comes to, or comes back to.
-  std::size_t stage() const { return std::min(come, back); }
+  /// The stage that the first microbatch comes to, or comes back to. After all stages it turns
+  /// around in the last.
+  std::size_t stage(std::size_t stages) const { return std::min({come, back, stages - 1}); }
   bool comes_back(std::size_t s) const { return s > back; }
   /// It takes time to come there: else the rank may begin at once, wherever.
   bool takes_a_way(std::size_t stages) const { return skip < come || back < stages; }
@@ -56,8 +57,8 @@ std::vector<RowStage> row_stages(const CertifiedPath& path, const ScheduleSpec& 
     of.up = row.skip < s && s <= row.come;
     of.back = row.comes_back(s) || (0 < s && s <= row.leave);
     // All of it comes after the microbatch has come, and before it leaves.
-    if (row.takes_a_way(stages) && (forward || input))
-      row.stage() <= s ? need_forward(row.stage(), s) : need_back(row.stage(), s);
+    if (const std::size_t at = row.stage(stages); row.takes_a_way(stages) && (forward || input))
+      at <= s ? need_forward(at, s) : need_back(at, s);
     if (row.leave > 0 && (forward || input))
       row.leave <= s ? need_back(s, row.leave) : need_forward(s, row.leave);
   }
