@@ -148,25 +148,25 @@ void add_any_order(const std::vector<AnyOrder>& any_order, SearchOutcome& outcom
   if (any == kInfinite) return;
   std::string names;
   for (const std::string& name : families) names += (names.empty() ? "" : " and ") + name;
+  const std::string orders = "every action order of " + names + "'s placements";
   const Nanoseconds least{static_cast<std::int64_t>(any)};
   const bool built = outcome.plans.front().order.has_value();
   outcome.orders_left_out = !built && least < bound.time;
   if (outcome.orders_left_out) {
     outcome.bound_covers += stream_all("; not ", names,
-                                       ", whose orders are built for the costs: no order of the "
-                                       "stages that the ranks have there is below ",
+                                       ", whose orders are built for the costs: no action "
+                                       "order of its placements is below ",
                                        to_string(rounded_down(least, 4)));
     return;
   }
   bound.time = std::min(bound.time, least);
   const bool proven = by_rows >= static_cast<double>(bound.time.count());
   if (proven || !tried_all)
-    outcome.bound_covers += ", and any order of any stages that the ranks have in " + names;
+    outcome.bound_covers += ", and " + orders;
   if (!proven && tried_all)
-    bound.uncertified = stream_all("every order of the stages that the ranks have in ", names,
-                                   ", microbatches in turn (all were tried)");
+    bound.uncertified = orders + ", microbatches in turn (all were tried)";
   else if (!proven && !built)
-    bound.uncertified = "any order of the stages that the ranks have in " + names;
+    bound.uncertified = orders;
   // A certificate speaks of them only if it then proves no less of the others.
   if (proven || built)
     for (const AnyOrder& one : any_order) bound.schedules.push_back(one.spec());
