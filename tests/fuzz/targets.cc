@@ -7,17 +7,20 @@
 
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/experiment/experiment_config.h"
+#include "planner/io/files/digest.h"
 #include "planner/io/model/layer_table.h"
 #include "planner/io/model/pipedream_profile.h"
 #include "planner/io/model/piper_profile.h"
 #include "planner/io/model/pt2_reader.h"
 #include "planner/io/model/pt2_weights.h"
+#include "planner/io/plan/certificate_file.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/io/results/results.h"
 #include "planner/io/tensors/checkpoint_file.h"
 #include "planner/io/tensors/npy_header.h"
 #include "planner/io/tensors/safetensors.h"
+#include "planner/schedule_tool/certify.h"
 #include "tests/fuzz/invariants.h"
 
 namespace pfeife {
@@ -97,6 +100,15 @@ void read_plan_input(const std::string& input, const path& folder) {
   read_plan(written(folder, "plan.yaml", input));
 }
 
+/// Under a digest that makes it look sound, it is judged, too.
+void judge_certificate_input(const std::string& input, const path&) {
+  const std::size_t end = input.find('\n');
+  if (end == std::string::npos || end < 64) throw ConfigError({}, "no first line");
+  const std::string body = input.substr(end + 1);
+  tool::certify(
+      read_certificate_text(input.substr(0, end - 64) + sha256(body) + "\n" + body, "fuzz"), 1);
+}
+
 void read_record_input(const std::string& input, const path&) {
   const auto record = case_from_json(input);
   if (!record) throw ConfigError({}, "is no record");  // so that the seed has to be one
@@ -169,6 +181,12 @@ const std::vector<FuzzTarget>& fuzz_targets() {
        {"tests/fuzz/seeds/experiment.yaml"},
        800},
       {"plan", InputKind::Text, read_plan_input, {"tests/fuzz/seeds/plan.yaml"}, 800},
+      {"certificate",
+       InputKind::Text,
+       judge_certificate_input,
+       {"tests/fuzz/seeds/certificate.txt", "tests/fuzz/seeds/certificate_any_order.txt",
+        "tests/fuzz/seeds/certificate_zero_bubble.txt"},
+       50000},
       {"case_record", InputKind::Json, read_record_input, {"tests/fuzz/seeds/record.json"}, 1500},
       {"safetensors",
        InputKind::Text,

@@ -19,6 +19,42 @@ static bool takes_longer_for_more(const BandwidthCurve& curve) {
          std::ranges::adjacent_find(curve.points, out_of_order) == curve.points.end();
 }
 
+/// Whether all times of a step or all bytes together may be 2^53 or more, whatever the cuts: else
+/// nothing that is computed of them runs over.
+static bool is_too_large(const Certificate& c) {
+  double passes = 2, time = 0, bytes = 0, sent = 0, slowest = 1e9, latency = 0;
+  const auto ns = [](auto... times) { return (static_cast<double>(times.count()) + ...); };
+  const auto size = [](auto... all) { return (static_cast<double>(all.value) + ...); };
+  for (const CertifiedProof& proof : c.proofs)
+    passes = std::max(passes, 2.0 * static_cast<double>(proof.spec.microbatches));
+  for (const Layer& l : c.layers.layers) {
+    for (const LayerTimes& t : l.times)
+      time += ns(t.forward, t.backward_input, t.backward_weight, t.optimizer);
+    bytes += size(l.saved, l.weight_saved, l.temporary.forward, l.temporary.backward,
+                  l.temporary.input, l.temporary.weight);
+  }
+  for (const LayerStorage& s : c.layers.storages) bytes += size(s.bytes);
+  for (const LayerParameter& p : c.layers.parameters) {
+    bytes += size(p.bytes, p.gradient, p.state);
+    for (const Nanoseconds t : p.optimizer) time += ns(t);
+  }
+  for (const Path& path : c.cluster.paths) {
+    latency = std::max(latency, ns(path.latency));
+    for (const BandwidthCurve::Point& point : path.bandwidth.points)
+      slowest = std::min(slowest, point.rate.value);
+  }
+  for (const LayerValue& v : c.layers.values) {
+    const double messages = static_cast<double>(v.consumers.size());
+    sent += messages * size(v.bytes, v.gradient_bytes);
+    time += messages * (latency + (v.transfer_time ? ns(*v.transfer_time) : 0));
+  }
+  for (const DeviceKind& kind : c.cluster.kinds)
+    time += static_cast<double>(c.layers.size()) * ns(kind.stage_overhead) +
+            ns(kind.iteration_overhead);
+  time += sent / slowest * 1e9;
+  return !(std::max(time, bytes + sent) * passes < 9007199254740992.0);
+}
+
 std::string problem_fault(const Certificate& c) {
   const auto count = static_cast<std::int64_t>(c.layers.size());
   const auto wrong = [&](const std::vector<LayerId>& ids) {
@@ -62,6 +98,7 @@ std::string problem_fault(const Certificate& c) {
     if (d.value < 0 || d.index() >= devices) return "a rank without a device";
   if (c.memory_limit.size() != c.device_of_rank.size()) return "a rank without a memory limit";
   if (c.recompute > Recompute::Choose) return "a way to recompute that there is not";
+  if (is_too_large(c)) return "times or bytes of 2^53 or more together";
   return "";
 }
 

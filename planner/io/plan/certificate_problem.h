@@ -9,7 +9,8 @@
 namespace pfeife {
 
 /// What is wrong: a number that points to nothing, a negative amount, a link on which more bytes
-/// take less time. "" = nothing. Says nothing of the proofs.
+/// take less time, so much time or so many bytes that sums may run over. "" = nothing. Says nothing
+/// of the proofs.
 std::string problem_fault(const Certificate& certificate);
 
 }  // namespace pfeife

@@ -161,8 +161,7 @@ void add_any_order(const std::vector<AnyOrder>& any_order, SearchOutcome& outcom
   }
   bound.time = std::min(bound.time, least);
   const bool proven = by_rows >= static_cast<double>(bound.time.count());
-  if (proven || !tried_all)
-    outcome.bound_covers += ", and " + orders;
+  if (proven || !tried_all) outcome.bound_covers += ", and " + orders;
   if (!proven && tried_all)
     bound.uncertified = orders + ", microbatches in turn (all were tried)";
   else if (!proven && !built)
