@@ -35,13 +35,25 @@ as_root() {
   fi
 }
 
+# What those may do who have no right to install packages, or another system.
+say_own_folder() {
+  say "Without root: put the libraries into a folder of your own and name it, CMAKE_PREFIX_PATH=FOLDER; what is missing"
+  say "there is then said. For example:"
+  say "  conda create -p FOLDER -c conda-forge cxx-compiler cmake ninja yaml-cpp nlohmann_json fmt libboost-devel openssl pkg-config libzip"
+}
+
 # require_packages PACKAGE...: installs what is missing, after saying so. Where it cannot, prints the exact command and
-# ends the script with exit code 2.
+# ends the script with exit code 2. Who names a folder of libraries in CMAKE_PREFIX_PATH needs no packages.
 require_packages() {
+  if [[ -n ${CMAKE_PREFIX_PATH:-} ]] && command -v cmake >/dev/null && command -v c++ >/dev/null; then
+    say "pfeife: no packages are installed, libraries are looked for in CMAKE_PREFIX_PATH=$CMAKE_PREFIX_PATH and here"
+    return 0
+  fi
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     command -v cmake >/dev/null && command -v c++ >/dev/null && return 0  # another system, already prepared
     say "pfeife: this is not a Debian or Ubuntu system. Install what these Debian packages hold, then try again:"
     say "  $*"
+    say_own_folder
     exit 2
   fi
   local missing
@@ -54,6 +66,7 @@ require_packages() {
   if ((status == 126)); then
     say "pfeife: no right to install packages here. Have this run as root, then try again:"
     say "  apt-get update && $command"
+    say_own_folder
     exit 2
   fi
   if ! { as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive $command -qq; } </dev/null >&2; then

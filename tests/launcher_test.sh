@@ -58,8 +58,13 @@ if as_user || ((${#runner[@]} > 0)); then
   SUDO_REFUSED=1 launch "${runner[@]}" "$repository/pfeife-exp" a.yaml
   check "without the right to install, the exit code is 2" [ "$code" = 2 ]
   check "the exact command is printed" grep -q "apt-get install -y --no-install-recommends g++ cmake" "$place/err"
+  check "and what to do without root" grep -q "CMAKE_PREFIX_PATH=FOLDER" "$place/err"
   check "nothing is installed" not called "apt-get install"
   check "nothing is built" not called "^cmake"
+  CMAKE_PREFIX_PATH=/a/folder SUDO_REFUSED=1 launch "${runner[@]}" "$repository/pfeife-exp" a.yaml
+  check "libraries in a folder need no packages" called "cmake -S"
+  check "and none is installed" not called "apt-get"
+  rm -rf "$repository/build"
 fi
 
 # The right is there.
