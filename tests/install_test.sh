@@ -34,7 +34,7 @@ grep -q '^1f1b .* s$' said && grep -q '^no plan is faster than' said || { cat sa
 flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs pfeife)
 # shellcheck disable=SC2086
 c++ -std=c++20 main.cc $flags -o by_pkg_config
-ldd by_pkg_config >/dev/null
+rm -rf plan && ./by_pkg_config "$prefix/share/pfeife/configs" >/dev/null && [[ -s plan/plan.yaml ]]
 
 # The programs, moved elsewhere with what they need: also the simulator.
 mv "$prefix" "$place/moved"

@@ -17,8 +17,8 @@ PlanFiles plan_files(const CaseConfig& config, const std::filesystem::path& clus
 PlanFiles seen_from(PlanFiles files, const std::filesystem::path& folder);
 
 /// Writes plan.yaml, schedule.csv, stages.csv and split_points.json, and, where
-/// torch.distributed.pipelining can run the plan, schedule_torch.csv and run_in_torch.py. Errors:
-/// RuntimeFault.
+/// torch.distributed.pipelining can run the plan, schedule_torch.csv and run_in_torch.py. What
+/// another plan had left there beside those goes, its certificate too. Errors: RuntimeFault.
 void write_plan_folder(const std::filesystem::path& folder, const Plan& plan,
                        const StageCosts& costs, const Layers& layers);
 

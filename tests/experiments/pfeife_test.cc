@@ -56,6 +56,13 @@ TEST_F(Pfeife, LayersAndClustersMadeInCode) {
   const Planned planned = plan(two_layers(us(1), us(2)), two_devices(),
                                {.microbatches = 1, .stages_per_rank = {1}, .simulate = false});
   ASSERT_TRUE(planned.found());
+  save(planned, folder_ / "saved");
+  write("saved/run_in_torch.py", "of another plan");
+  Planned unproven = planned;
+  unproven.certificate.reset();
+  save(unproven, folder_ / "saved");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "saved/certificate.txt"));
+  EXPECT_THAT(read("saved/run_in_torch.py"), Not(HasSubstr("of another plan")));
   EXPECT_EQ(step_time(planned.best().estimated), us(1 + 1 + 2 + 2 + 1 + 2));
   EXPECT_EQ(planned.bound->time, us(9));
   EXPECT_FALSE(planned.files);
