@@ -5,6 +5,7 @@
 #include "planner/io/plan/plan_file.h"
 #include "planner/schedule_tool/certify.h"
 #include "tests/experiments/program.h"
+#include "tests/support/golden_message.h"
 
 namespace pfeife {
 namespace {
@@ -152,7 +153,7 @@ TEST_F(Certificates, OfGivenCutsAreOfTheseCuts) {
   EXPECT_THAT(tool::disagreement(found.certificate, other), HasSubstr("cuts"));
   Certificate more = found.certificate;
   ++more.bound;
-  EXPECT_THAT(tool::certify(more).refusal, HasSubstr("faster than the bound"));
+  EXPECT_MESSAGE(tool::certify(more).refusal);
 }
 
 // T5 has a decoder that waits for the encoder alone: a stage of few layers may send nothing on.
@@ -166,7 +167,7 @@ TEST_F(Certificates, MayBeOfLinkedStagesOnly) {
   EXPECT_THAT(tool::summary(found.certificate, {}, nullptr), HasSubstr(linked));
   Certificate all = found.certificate;
   for (CertifiedProof& proof : all.proofs) proof.linked = false;
-  EXPECT_THAT(tool::certify(all).refusal, HasSubstr("faster cuts"));
+  EXPECT_MESSAGE(tool::certify(all).refusal);
 }
 
 // Where several problems were open, the certificate is of the plan's own, and the plan says of what

@@ -8,6 +8,7 @@
 #include "planner/io/model/profile_file.h"
 #include "planner/io/model/pt2_reader.h"
 #include "tests/experiments/program.h"
+#include "tests/support/golden_message.h"
 
 namespace pfeife {
 namespace {
@@ -53,34 +54,22 @@ TEST_F(Mistakes, NoneInTheConfigThatTheOthersAreMadeFrom) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
-TEST_F(Mistakes, UnknownKey) {
-  EXPECT_THAT(
-      message(std::string(kGood) + "plans: {}\n", 2),
-      StartsWith("pfeife-exp: bad.yaml:5:1: unknown key \"plans\"; did you mean \"plan\"?"));
-}
+TEST_F(Mistakes, UnknownKey) { EXPECT_MESSAGE(message(std::string(kGood) + "plans: {}\n", 2)); }
 
 TEST_F(Mistakes, UnknownKeyOfAList) {
-  EXPECT_THAT(message(std::string(kGood) + "plan: {familes: [1f1b]}\n", 2),
-              StartsWith("pfeife-exp: bad.yaml:5:8: plan: unknown key \"familes\"; did you mean "
-                         "\"families\"?"));
+  EXPECT_MESSAGE(message(std::string(kGood) + "plan: {familes: [1f1b]}\n", 2));
 }
 
 TEST_F(Mistakes, MissingUnit) {
-  EXPECT_THAT(
-      message(std::string(kGood) + "plan: {reserve: 2}\n", 2),
-      testing::AllOf(StartsWith("pfeife-exp: bad.yaml:5:17: plan.reserve:"), HasSubstr("GiB")));
+  EXPECT_MESSAGE(message(std::string(kGood) + "plan: {reserve: 2}\n", 2));
 }
 
 TEST_F(Mistakes, WrongType) {
-  EXPECT_THAT(message(std::string(kGood) + "baselines: {gpipe: yes}\n", 2),
-              StartsWith("pfeife-exp: bad.yaml:5:12: baselines:"));
+  EXPECT_MESSAGE(message(std::string(kGood) + "baselines: {gpipe: yes}\n", 2));
 }
 
 TEST_F(Mistakes, MissingFile) {
-  EXPECT_THAT(message("version: 1\nmodel: layer.csv\ncluster: laptop.yaml\n", 2),
-              StartsWith("pfeife-exp: bad.yaml:2:8: model: there is no file \"layer.csv\" (paths "
-                         "are relative to the "
-                         "config's folder); did you mean \"layers.csv\"?"));
+  EXPECT_MESSAGE(message("version: 1\nmodel: layer.csv\ncluster: laptop.yaml\n", 2));
   EXPECT_THAT(run({"nowhere.yaml"}).err,
               StartsWith("pfeife-exp: nowhere.yaml: there is no such file"));
 }
@@ -89,17 +78,15 @@ TEST_F(Mistakes, TruncatedArchive) {
   std::filesystem::copy_file(configs() / "models" / "tiny_gpt.pt2", folder_ / "half.pt2");
   std::filesystem::resize_file(folder_ / "half.pt2",
                                std::filesystem::file_size(folder_ / "half.pt2") / 2);
-  EXPECT_THAT(message("version: 1\nmodel: half.pt2\ncluster: laptop.yaml\n", 2),
-              StartsWith("pfeife-exp: half.pt2: "));
+  EXPECT_MESSAGE(message("version: 1\nmodel: half.pt2\ncluster: laptop.yaml\n", 2));
 }
 
 TEST_F(Mistakes, ANumberOfMicrobatchesThatTheFamilyCannotDo) {
-  EXPECT_THAT(message("version: 1\nmodel: layers.csv\ncluster: laptop.yaml\ncases: {devices: 2, "
-                      "microbatches: 5}\n"
-                      "plan: {families: interleaved_1f1b}\n",
-                      2),
-              testing::AllOf(StartsWith("pfeife-exp: bad.yaml:5:18: plan.families: "),
-                             HasSubstr("interleaved_1f1b"), HasSubstr("4")));
+  EXPECT_MESSAGE(
+      message("version: 1\nmodel: layers.csv\ncluster: laptop.yaml\ncases: {devices: 2, "
+              "microbatches: 5}\n"
+              "plan: {families: interleaved_1f1b}\n",
+              2));
 }
 
 // A million microbatches through two and four stages: hundreds of GiB of schedules.
@@ -125,11 +112,9 @@ TEST_F(Mistakes, ACutThroughAnInPlacePair) {
   while (cut < layers.size() && layers.layers[cut].no_cut_after.empty()) ++cut;
   ASSERT_LT(cut, layers.size()) << "resnet50 has in-place operators";
   std::filesystem::copy_file(configs() / "models" / "resnet50.pt2", folder_ / "resnet50.pt2");
-  EXPECT_THAT(message("version: 1\nmodel: resnet50.pt2\ncluster: laptop.yaml\nplan: {cuts: [" +
-                          std::to_string(cut) + "]}\n",
-                      2),
-              testing::AllOf(StartsWith("pfeife-exp: bad.yaml:4:14: plan.cuts: "),
-                             HasSubstr(std::to_string(cut))));
+  EXPECT_MESSAGE(message("version: 1\nmodel: resnet50.pt2\ncluster: laptop.yaml\nplan: {cuts: [" +
+                             std::to_string(cut) + "]}\n",
+                         2));
 }
 
 TEST_F(Mistakes, AStepOfCenturies) {
@@ -142,8 +127,7 @@ TEST_F(Mistakes, AStepOfCenturies) {
         "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes,weight_saved_"
         "bytes,temporary_bytes\n"
         "a,1,1,1000000000000,0,0,0,0\nb,1,1,8,0,0,0,0\n");
-  EXPECT_THAT(message("version: 1\nmodel: huge.csv\ncluster: slow.yaml\n", 2),
-              testing::AllOf(HasSubstr("more than 30 years"), HasSubstr("\"slow.yaml\"")));
+  EXPECT_MESSAGE(message("version: 1\nmodel: huge.csv\ncluster: slow.yaml\n", 2));
 }
 
 TEST_F(Mistakes, ASpeedThatTheRooflineNeeds) {
@@ -152,22 +136,20 @@ TEST_F(Mistakes, ASpeedThatTheRooflineNeeds) {
         "2}]\nlinks: [{name: wire, between: [[0, 1]], bandwidth: 1 GB/s, latency: 1 us}]\nroutes: "
         "[{over: wire}]\n");
   std::filesystem::copy_file(configs() / "models" / "tiny_gpt.pt2", folder_ / "tiny_gpt.pt2");
-  EXPECT_THAT(message("version: 1\nmodel: tiny_gpt.pt2\ncluster: plain.yaml\n", 2),
-              testing::AllOf(HasSubstr("device kind 'k'"), HasSubstr("memory_bandwidth: ")));
+  EXPECT_MESSAGE(message("version: 1\nmodel: tiny_gpt.pt2\ncluster: plain.yaml\n", 2));
   write("table.yaml", "version: 1\nmodel: layers.csv\ncluster: plain.yaml\n");
   EXPECT_EQ(run({"table.yaml", "--out", "table"}).code, 0) << "a table has times of its own";
 }
 
 TEST_F(Mistakes, ASkipThatPointsBackwards) {
   write("skips.csv", "value,from,to,bytes\nx,c,a,1000\n");
-  EXPECT_THAT(message("version: 1\nmodel: layers.csv\nskips: skips.csv\ncluster: laptop.yaml\n", 2),
-              StartsWith("pfeife-exp: skips.csv:2"));
+  EXPECT_MESSAGE(
+      message("version: 1\nmodel: layers.csv\nskips: skips.csv\ncluster: laptop.yaml\n", 2));
 }
 
 TEST_F(Mistakes, AProfileWhereTheTableHasTimesAlready) {
   write("profile.yaml", "version: 1\n");
-  EXPECT_THAT(message(std::string(kGood) + "profile: profile.yaml\n", 2),
-              StartsWith("pfeife-exp: bad.yaml:5:10: profile: a table model has times of its own"));
+  EXPECT_MESSAGE(message(std::string(kGood) + "profile: profile.yaml\n", 2));
 }
 
 // A profile made by the roofline is one like any other: the same times come out of the file.
@@ -192,35 +174,25 @@ TEST_F(Mistakes, AProfileOfOtherTrainingIsRefusedAndOneThatFitsIsUsed) {
 }
 
 TEST_F(Mistakes, CutsThatTheDevicesCannotShare) {
-  EXPECT_THAT(message(std::string(kGood) + "plan: {cuts: [0, 1]}\n", 2),
-              StartsWith("pfeife-exp: bad.yaml:5:14: plan.cuts: the cuts make 3 stages, which 2 "
-                         "devices cannot share"));
-  EXPECT_THAT(message(std::string(kGood) + "plan: {cuts: [9]}\n", 2),
-              StartsWith("pfeife-exp: bad.yaml:5:14: plan.cuts: "));
+  EXPECT_MESSAGE(message(std::string(kGood) + "plan: {cuts: [0, 1]}\n", 2));
+  EXPECT_MESSAGE(message(std::string(kGood) + "plan: {cuts: [9]}\n", 2));
 }
 
 TEST_F(Mistakes, AScheduleThatForgetsAForward) {
   const std::string config =
       "version: 1\nmodel: layers.csv\ncluster: laptop.yaml\nplan: {schedule: own.csv, cuts: [1]}\n";
   write("own.csv", "0F0,0B0,0B1\n1F0,1B0,1F1,1B1\n");
-  EXPECT_THAT(message(config, 2),
-              testing::AllOf(StartsWith("pfeife-exp: bad.yaml:4:18: \"own.csv\" cannot run: "),
-                             HasSubstr("stage 0 lacks F of microbatch 1")));
+  EXPECT_MESSAGE(message(config, 2));
   write("own.csv", "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n");
-  EXPECT_THAT(message(config, 2),
-              StartsWith("pfeife-exp: bad.yaml:4:18: \"own.csv\" cannot run: "));
+  EXPECT_MESSAGE(message(config, 2));
 }
 
 TEST_F(Mistakes, RanksOnDevicesThatDoNotExist) {
-  EXPECT_THAT(message(std::string(kGood) + "plan: {devices: [0, 7]}\n", 2),
-              StartsWith("pfeife-exp: bad.yaml:5:17: plan.devices: device 7 is not in the cluster, "
-                         "which has 2 (0 to 1)"));
+  EXPECT_MESSAGE(message(std::string(kGood) + "plan: {devices: [0, 7]}\n", 2));
 }
 
 TEST_F(Mistakes, AReserveThatLeavesNothing) {
-  EXPECT_THAT(
-      message(std::string(kGood) + "plan: {reserve: 4 GiB}\n", 2),
-      StartsWith("pfeife-exp: bad.yaml:5:17: plan.reserve: it leaves nothing of the 4 GiB"));
+  EXPECT_MESSAGE(message(std::string(kGood) + "plan: {reserve: 4 GiB}\n", 2));
 }
 
 // Expected, not wrong: the case is shown, and says which rank lacks how much.

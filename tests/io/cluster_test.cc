@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/ir/error.h"
+#include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
@@ -12,7 +14,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 Cluster shipped(const std::string& name) {
   return read_cluster(std::string(PFEIFE_SOURCE_DIR) + "/configs/clusters/" + name + ".yaml");
@@ -133,10 +134,23 @@ TEST(ShippedClusters, AnyKeyOfAFileMayBeReplacedByItsPath) {
   EXPECT_EQ(path(after, 0, 1), path(before, 0, 1));
   EXPECT_EQ(after.kinds[0].memory, 80 * kGiB);
   EXPECT_NE(after.digest, before.digest);
-  EXPECT_THAT(pfeife::message_of([&] {
-                read_cluster(file, {{"links.nick.bandwidth", yaml_scalar("12 GB/s")}});
-              }),
-              HasSubstr("there is no item named \"nick\""));
+  EXPECT_MESSAGE(pfeife::message_of([&] {
+    read_cluster(file, {{"links.nick.bandwidth", yaml_scalar("12 GB/s")}});
+  }));
+}
+
+TEST(ShippedClusters, TheReadmesTwoHostsShareTheirCards) {
+  std::ifstream in(std::string(PFEIFE_SOURCE_DIR) + "/configs/clusters/README.md");
+  const std::string page(std::istreambuf_iterator<char>(in), {});
+  const std::size_t begin = page.find("devices: [{kind: rtx4090"), end = page.find("```", begin);
+  ASSERT_NE(begin, std::string::npos);
+  std::string head = kHead;
+  head.replace(head.find("{k:"), 3, "{rtx4090:");
+  const Cluster cluster = parse_cluster(head + page.substr(begin, end - begin), "README");
+  EXPECT_THAT(way(cluster, 0, 1), ElementsAre("pcie[0].up", "pcie[1].down"));
+  EXPECT_THAT(way(cluster, 0, 2),
+              ElementsAre("pcie[0].up", "nic[0].up", "nic[1].down", "pcie[2].down"));
+  EXPECT_EQ(path(cluster, 1, 3).latency, Nanoseconds{100'000});
 }
 
 TEST(ShippedClusters, NodesAreJoinedByTheNicsOnly) {
@@ -214,8 +228,7 @@ TEST(ClusterLinks, APathNarrowedToOneRateHasOnePoint) {
 
 TEST(ClusterLinks, ALinkOfGroupsJoinsNoDeviceThatIsInNone) {
   const std::string groups = "links: [{name: g, per: [[0], [1]], bandwidth: 1 GB/s, latency: 1 us}";
-  EXPECT_THAT(link_error(3, groups + "]\nroutes: [{over: g}]"),
-              HasSubstr("no route connects device 0 with device 2"));
+  EXPECT_MESSAGE(link_error(3, groups + "]\nroutes: [{over: g}]"));
   const Cluster cluster = with_links(
       3, groups +
              ", {name: d, per: device, bandwidth: 1 GB/s, latency: 1 us}]\nroutes: [{over: g}, "
@@ -241,25 +254,18 @@ TEST(ClusterErrors, AreSaidAtThePlace) {
             "c.yaml:1:1: no route connects device 0 with device 1; add one, the last may be a link "
             "`per: device` that joins all");
   const std::string port = "links: [{name: p, per: device, bandwidth: 1 GB/s}]\n";
-  EXPECT_THAT(link_error(2, port + "routes: [{over: q}]"),
-              StartsWith("c.yaml:6:17: routes[0].over: found \"q\""));
-  EXPECT_THAT(link_error(2, port + "routes: [{over: p}]"), HasSubstr("has a latency"));
-  EXPECT_THAT(link_error(2, port), HasSubstr("the link \"p\" is in no route"));
-  EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwidth: 46}]"),
-              StartsWith("c.yaml:5:43: links[0].bandwidth: expected a bandwidth such as"));
-  EXPECT_THAT(
+  EXPECT_MESSAGE(link_error(2, port + "routes: [{over: q}]"));
+  EXPECT_MESSAGE(link_error(2, port + "routes: [{over: p}]"));
+  EXPECT_MESSAGE(link_error(2, port));
+  EXPECT_MESSAGE(link_error(2, "links: [{name: p, per: device, bandwidth: 46}]"));
+  EXPECT_MESSAGE(link_error(
+      2, "links: [{name: p, per: device, bandwidth: [[1 KiB, 1 GB/s], [4 KiB, 5 GB/s]]}]"));
+  EXPECT_MESSAGE(link_error(2, "links: [{name: p, per: device, bandwith: 1 GB/s}]"));
+  EXPECT_MESSAGE(link_error(2, "links: [{name: p, per: device, bandwidth: [[1 KiB, 1 GB/s, 2]]}]"));
+  EXPECT_MESSAGE(
       link_error(2,
-                 "links: [{name: p, per: device, bandwidth: [[1 KiB, 1 GB/s], [4 KiB, 5 GB/s]]}]"),
-      ::testing::AllOf(StartsWith("c.yaml:5:"),
-                       HasSubstr("a message of 4 KiB would take less time than one of 1 KiB")));
-  EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwith: 1 GB/s}]"),
-              HasSubstr("unknown key \"bandwith\"; did you mean \"bandwidth\"?"));
-  EXPECT_THAT(link_error(2, "links: [{name: p, per: device, bandwidth: [[1 KiB, 1 GB/s, 2]]}]"),
-              HasSubstr("expected [size, rate]"));
-  EXPECT_THAT(link_error(2,
-                         "links: [{name: p, per: device, bandwidth: 1 GB/s}, {name: p, per: node, "
-                         "bandwidth: 1 GB/s}]\ndevices_per_node: 1"),
-              StartsWith("c.yaml:5:59: links[1].name: there is another link of this name"));
+                 "links: [{name: p, per: device, bandwidth: 1 GB/s}, {name: p, per: node, "
+                 "bandwidth: 1 GB/s}]\ndevices_per_node: 1"));
 }
 
 // The port joins all four devices, so nothing is left for the network card.
@@ -297,7 +303,7 @@ TEST(ClusterErrors, DevicesAndGroupsAreChecked) {
   EXPECT_THAT(per("dvice"), HasSubstr("allowed: device"));
   EXPECT_THAT(per("device, between: [[0, 1]]"), HasSubstr("one of `between"));
   EXPECT_THAT(per("[[0, 1]], within: node"), HasSubstr("only a link `per: device`"));
-  EXPECT_THAT(link_error(3, "devices_per_node: 2"), HasSubstr("do not fill nodes of 2"));
+  EXPECT_MESSAGE(link_error(3, "devices_per_node: 2"));
 }
 
 TEST(ClusterErrors, KindsAreChecked) {
@@ -321,14 +327,12 @@ TEST(ClusterErrors, KindsAreChecked) {
   EXPECT_THAT(kind(base + "memory_efficiency: 1.1"), HasSubstr("memory_efficiency: expected"));
   EXPECT_THAT(kind(curve + "0.7}"), HasSubstr("[[2.1 GFLOP, 0.73]]"));
   EXPECT_EQ(kind(curve + "[[1 GFLOP, 1]]}"), "");
-  EXPECT_THAT(error_of(kHead + "devices: [{kind: kk}]"), HasSubstr("did you mean \"k\"?"));
-  EXPECT_THAT(error_of(kHead + "devices: []"), HasSubstr("no device"));
-  EXPECT_THAT(error_of(kHead + "devices: [{kind: k, count: 0}]"), HasSubstr("from 1 to"));
-  EXPECT_THAT(error_of(kHead + "devices: [{kind: k, count: 1000}, {kind: k, count: 1000}]"),
-              HasSubstr("may have 1024 devices"));
-  EXPECT_THAT(error_of("version: 2"),
-              HasSubstr("this program reads version 1, found 2; take a newer pfeife"));
-  EXPECT_THAT(error_of(""), HasSubstr("expected a map"));
+  EXPECT_MESSAGE(error_of(kHead + "devices: [{kind: kk}]"));
+  EXPECT_MESSAGE(error_of(kHead + "devices: []"));
+  EXPECT_MESSAGE(error_of(kHead + "devices: [{kind: k, count: 0}]"));
+  EXPECT_MESSAGE(error_of(kHead + "devices: [{kind: k, count: 1000}, {kind: k, count: 1000}]"));
+  EXPECT_MESSAGE(error_of("version: 2"));
+  EXPECT_MESSAGE(error_of(""));
 }
 
 }  // namespace

@@ -7,13 +7,13 @@
 #include <fstream>
 #include <functional>
 
+#include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -99,52 +99,34 @@ TEST(LayerTable, SkipsOfOneValueMeetInOneValue) {
 }
 
 TEST(LayerTable, MistakesAreToldWithTheirPlace) {
-  EXPECT_THAT(message_of_table(""), HasSubstr("dir/three.csv: is empty"));
-  EXPECT_THAT(message_of_table(kHeader), HasSubstr("has no rows"));
-  EXPECT_THAT(message_of_table("name,forwrd_ms\na,1\n"),
-              AllOf(HasSubstr(
-                  "dir/three.csv:1:6: unknown column 'forwrd_ms', did you mean 'forward_ms'?")));
-  EXPECT_THAT(message_of_table("name;forward_ms\na;1\n"), HasSubstr("separated by commas"));
-  EXPECT_THAT(message_of_table("name,forward_ms\na,1\n"),
-              HasSubstr("'backward_input_ms' is missing"));
-  EXPECT_THAT(message_of_table("name,name\na,1\n"),
-              HasSubstr("dir/three.csv:1:6: column 'name' is there twice"));
-  EXPECT_THAT(message_of_table("name,forward_ms,backward_ms,backward_input_ms\na,1,1,1\n"),
-              HasSubstr("give either"));
+  EXPECT_MESSAGE(message_of_table(""));
+  EXPECT_MESSAGE(message_of_table(kHeader));
+  EXPECT_MESSAGE(message_of_table("name,forwrd_ms\na,1\n"));
+  EXPECT_MESSAGE(message_of_table("name;forward_ms\na;1\n"));
+  EXPECT_MESSAGE(message_of_table("name,forward_ms\na,1\n"));
+  EXPECT_MESSAGE(message_of_table("name,name\na,1\n"));
+  EXPECT_MESSAGE(message_of_table("name,forward_ms,backward_ms,backward_input_ms\na,1,1,1\n"));
   const std::string header = kHeader;
-  EXPECT_THAT(message_of_table(header + "a,1,2\n"),
-              HasSubstr("dir/three.csv:2: this row has 3 cells, the header has 9"));
-  EXPECT_THAT(
-      message_of_table(header + "a,1,-2,3,100,10,40,5,7\n"),
-      AllOf(HasSubstr("dir/three.csv:2:5: backward_input_ms is '-2'"), HasSubstr("not negative")));
-  EXPECT_THAT(message_of_table(header + "a,1,nan,3,100,10,40,5,7\n"), HasSubstr("'nan'"));
-  EXPECT_THAT(message_of_table(header + "a,1,1e999,3,100,10,40,5,7\n"), HasSubstr("'1e999'"));
-  EXPECT_THAT(message_of_table(header + "a,1,1e12,3,100,10,40,5,7\n"),
-              HasSubstr("between 0 and 1e8 milliseconds"));
-  EXPECT_THAT(message_of_table(header + "a,1,2 ms,3,100,10,40,5,7\n"), HasSubstr("without unit"));
-  EXPECT_THAT(message_of_table(header + "a,1,2,3,1e18,10,40,5,7\n"),
-              HasSubstr("dir/three.csv:2:9: output_bytes"));
-  EXPECT_THAT(message_of_table(header + "a,1,2,3,0,0,0,0,0\na,1,2,3,0,0,0,0,0\n"),
-              HasSubstr("dir/three.csv:3:1: two layers are named 'a'"));
-  EXPECT_THAT(message_of_table(header + ",1,2,3,0,0,0,0,0\n"), HasSubstr("needs a name"));
-  EXPECT_THAT(message_of_table(header + "\"a,1,2,3,0,0,0,0,0\n"),
-              HasSubstr("a quote is not closed"));
-  EXPECT_THAT(message_of_table(header + "\"a\"x,1,2,3,0,0,0,0,0\n"),
-              HasSubstr("after a quoted cell"));
-  EXPECT_THAT(message_of_table(header + "a\xff,1,2,3,0,0,0,0,0\n"),
-              HasSubstr("dir/three.csv:2:2: byte 255"));
+  EXPECT_MESSAGE(message_of_table(header + "a,1,2\n"));
+  EXPECT_MESSAGE(message_of_table(header + "a,1,-2,3,100,10,40,5,7\n"));
+  EXPECT_MESSAGE(message_of_table(header + "a,1,nan,3,100,10,40,5,7\n"));
+  EXPECT_MESSAGE(message_of_table(header + "a,1,1e999,3,100,10,40,5,7\n"));
+  EXPECT_MESSAGE(message_of_table(header + "a,1,1e12,3,100,10,40,5,7\n"));
+  EXPECT_MESSAGE(message_of_table(header + "a,1,2 ms,3,100,10,40,5,7\n"));
+  EXPECT_MESSAGE(message_of_table(header + "a,1,2,3,1e18,10,40,5,7\n"));
+  EXPECT_MESSAGE(message_of_table(header + "a,1,2,3,0,0,0,0,0\na,1,2,3,0,0,0,0,0\n"));
+  EXPECT_MESSAGE(message_of_table(header + ",1,2,3,0,0,0,0,0\n"));
+  EXPECT_MESSAGE(message_of_table(header + "\"a,1,2,3,0,0,0,0,0\n"));
+  EXPECT_MESSAGE(message_of_table(header + "\"a\"x,1,2,3,0,0,0,0,0\n"));
+  EXPECT_MESSAGE(message_of_table(header + "a\xff,1,2,3,0,0,0,0,0\n"));
 }
 
 TEST(LayerTable, MistakesInSkipsAreToldWithTheirPlace) {
-  EXPECT_THAT(message_of_skips("value,from,to,bytes\nh,c,a,7\n"),
-              AllOf(HasSubstr("skips.csv:2:5: the skip 'h' points backwards, from 'c' to 'a'")));
-  EXPECT_THAT(message_of_skips("value,from,to,bytes\nh,b,b,7\n"), HasSubstr("points backwards"));
-  EXPECT_THAT(message_of_skips("value,from,to,bytes\nh,a,d,7\n"),
-              HasSubstr("skips.csv:2:5: there is no layer 'd'"));
-  EXPECT_THAT(message_of_skips("value,from,to,bytes\nh,a,b,7\nh,a,c,8\n"),
-              HasSubstr("other bytes further up"));
-  EXPECT_THAT(message_of_skips("value,from,to,byte\nh,a,b,7\n"),
-              HasSubstr("did you mean 'bytes'?"));
+  EXPECT_MESSAGE(message_of_skips("value,from,to,bytes\nh,c,a,7\n"));
+  EXPECT_MESSAGE(message_of_skips("value,from,to,bytes\nh,b,b,7\n"));
+  EXPECT_MESSAGE(message_of_skips("value,from,to,bytes\nh,a,d,7\n"));
+  EXPECT_MESSAGE(message_of_skips("value,from,to,bytes\nh,a,b,7\nh,a,c,8\n"));
+  EXPECT_MESSAGE(message_of_skips("value,from,to,byte\nh,a,b,7\n"));
 }
 
 TEST(LayerTable, IsReadFromFiles) {
@@ -156,12 +138,9 @@ TEST(LayerTable, IsReadFromFiles) {
   std::ofstream(path) << "\xEF\xBB\xBF" << kHeader << "a,1,2,3,1,1,1,1,1\n";
   EXPECT_EQ(read_layer_table(path, std::nullopt).size(), 1u);
   std::ofstream(path) << "\xEF\xBB\xBFnmae\na\n";
-  EXPECT_THAT(message_of([&] { read_layer_table(path, std::nullopt); }),
-              HasSubstr(":1:1: unknown column 'nmae', did you mean 'name'?"));
-  EXPECT_THAT(message_of([] { read_layer_table("no/such.csv", std::nullopt); }),
-              HasSubstr("no/such.csv: there is no such file"));
-  EXPECT_THAT(message_of([] { read_layer_table(testing::TempDir(), std::nullopt); }),
-              HasSubstr("is not a file"));
+  EXPECT_MESSAGE(message_of([&] { read_layer_table(path, std::nullopt); }));
+  EXPECT_MESSAGE(message_of([] { read_layer_table("no/such.csv", std::nullopt); }));
+  EXPECT_MESSAGE(message_of([] { read_layer_table(testing::TempDir(), std::nullopt); }));
 }
 
 }  // namespace

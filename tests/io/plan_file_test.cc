@@ -8,6 +8,7 @@
 #include "planner/io/files/digest.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
+#include "tests/support/golden_message.h"
 
 namespace pfeife {
 namespace {
@@ -102,8 +103,7 @@ TEST_F(PlanFile, KeepsTheSchedulesAndLimitsThatItsBoundCovers) {
   for (const char* wrong : {"looped", "looped, 12", "looped, V=", "looped, V=x", "looped, V=12, 3",
                             "looped, V=12, prefetch=1,x", "looped, V=12, loop_batch="}) {
     write_file(folder_ / "plan.yaml", text);
-    EXPECT_THAT(error_after("looped, V=12, prefetch=1,20", wrong),
-                HasSubstr("expected a schedule"));
+    EXPECT_MESSAGE(error_after("looped, V=12, prefetch=1,20", wrong));
   }
 }
 
@@ -116,8 +116,8 @@ TEST_F(PlanFile, KeepsTheOrderOfTheNodes) {
   write_plan(folder_, plan);
   EXPECT_THAT(read_file(folder_ / "plan.yaml"), HasSubstr("node_order: \"0-2 5 4 3 6-7\"\n"));
   EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
-  EXPECT_THAT(error_after("0-2 5", "0-2 5-"), HasSubstr("found \"5-\""));
-  EXPECT_THAT(error_after("0-2 5-", "2-0 5"), HasSubstr("found \"2-0\""));
+  EXPECT_MESSAGE(error_after("0-2 5", "0-2 5-"));
+  EXPECT_MESSAGE(error_after("0-2 5-", "2-0 5"));
 }
 
 TEST_F(PlanFile, IsWrittenForPeople) {
@@ -174,59 +174,44 @@ found:
 
 TEST_F(PlanFile, RefusesAScheduleThatIsNotItsOwn) {
   write_file(folder_ / "schedule.csv", "0F0\n");
-  EXPECT_THAT(error_after("", ""),
-              HasSubstr("is not the schedule that this plan was written with"));
+  EXPECT_MESSAGE(error_after("", ""));
 }
 
 TEST_F(PlanFile, RefusesPartsThatDoNotFitTogether) {
-  EXPECT_THAT(
-      error_after("cuts: [3]", "cuts: [3, 5]"),
-      testing::AllOf(HasSubstr("plan.yaml:25:"), HasSubstr("places 2 stages, but 2 cuts make 3")));
+  EXPECT_MESSAGE(error_after("cuts: [3]", "cuts: [3, 5]"));
 }
 
 TEST_F(PlanFile, RefusesListsOfOtherLengthsThanItsCutsAndStages) {
-  EXPECT_THAT(error_after("cut_nodes: [17]", "cut_nodes: [17, 19]"),
-              HasSubstr("cut_nodes: expected one node for each cut"));
+  EXPECT_MESSAGE(error_after("cut_nodes: [17]", "cut_nodes: [17, 19]"));
   EXPECT_THAT(error_after("cut_nodes: [17, 19]", "cut_nodes: [17]"), "no error");
-  EXPECT_THAT(error_after("recompute: [false, false]", "recompute: [true]"),
-              HasSubstr("recompute: expected one value for each of 2 stages"));
+  EXPECT_MESSAGE(error_after("recompute: [false, false]", "recompute: [true]"));
 }
 
 TEST_F(PlanFile, RefusesVersionsThatItDoesNotKnow) {
-  EXPECT_THAT(error_after("version: 3", "version: 4"),
-              HasSubstr("plan.yaml:1:10: version: this program reads version 3, found 4; take a "
-                        "newer pfeife"));
-  EXPECT_THAT(error_after("version: 4", "version: 1"),
-              HasSubstr("found 1; make the file again with this program"));
+  EXPECT_MESSAGE(error_after("version: 3", "version: 4"));
+  EXPECT_MESSAGE(error_after("version: 4", "version: 1"));
 }
 
 TEST_F(PlanFile, SaysTheNewNameOfAnOldKey) {
-  EXPECT_THAT(error_after("stages_per_rank: 1", "loops: 1"),
-              HasSubstr("\"loops\" is called \"stages_per_rank\" now"));
+  EXPECT_MESSAGE(error_after("stages_per_rank: 1", "loops: 1"));
 }
 
 TEST_F(PlanFile, RefusesOtherNumbersOfMicrobatches) {
-  EXPECT_THAT(error_after("microbatches: 1", "microbatches: 2"),
-              HasSubstr("plan.yaml:13:15: microbatches: the schedule has 1"));
+  EXPECT_MESSAGE(error_after("microbatches: 1", "microbatches: 2"));
 }
 
 TEST_F(PlanFile, RefusesStagesOnOtherRanks) {
-  EXPECT_THAT(error_after("rank_of_stage: [0, 1]", "rank_of_stage: [1, 0]"),
-              HasSubstr("on other ranks"));
-  EXPECT_THAT(error_after("rank_of_stage: [1, 0]", "rank_of_stage: [0, 2]"),
-              HasSubstr("plan.yaml:25:22"));
+  EXPECT_MESSAGE(error_after("rank_of_stage: [0, 1]", "rank_of_stage: [1, 0]"));
+  EXPECT_MESSAGE(error_after("rank_of_stage: [1, 0]", "rank_of_stage: [0, 2]"));
 }
 
 TEST_F(PlanFile, RefusesStagesARankThatThePlacementHasNotAndADeviceForTwoRanks) {
-  EXPECT_THAT(error_after("stages_per_rank: 1", "stages_per_rank: 2"),
-              HasSubstr("schedule.stages_per_rank: the placement has 1"));
-  EXPECT_THAT(error_after("device_of_rank: [1, 0]", "device_of_rank: [1, 1]"),
-              HasSubstr("placement.device_of_rank[1]: device 1 runs another rank already"));
+  EXPECT_MESSAGE(error_after("stages_per_rank: 1", "stages_per_rank: 2"));
+  EXPECT_MESSAGE(error_after("device_of_rank: [1, 0]", "device_of_rank: [1, 1]"));
 }
 
 TEST_F(PlanFile, RefusesASchedulePathThatLeavesTheFolder) {
-  EXPECT_THAT(error_after("file: \"schedule.csv\"", "file: \"../schedule.csv\""),
-              HasSubstr("beside the plan"));
+  EXPECT_MESSAGE(error_after("file: \"schedule.csv\"", "file: \"../schedule.csv\""));
 }
 
 }  // namespace

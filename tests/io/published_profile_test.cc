@@ -5,13 +5,13 @@
 
 #include "planner/io/model/pipedream_profile.h"
 #include "planner/io/model/piper_profile.h"
+#include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
 using testing::HasSubstr;
 
 const std::string kFolder = PFEIFE_SOURCE_DIR "/configs/profiles/";
@@ -112,25 +112,16 @@ TEST(PipeDreamProfile, MistakesAreToldWithTheirPlace) {
     text.replace(text.find(from), from.size(), to);
     return message_of([&] { layers_of_pipedream({"d.txt", text}); });
   };
-  EXPECT_THAT(message("\tnode1 -- node3", "\tnode1 -- node9"),
-              HasSubstr("d.txt:8:11: this node is nowhere"));
-  EXPECT_THAT(message("\tnode1 -- node3", "\tnode3 -- node2"), HasSubstr("in a circle"));
-  EXPECT_THAT(message("node2 -- LSTM", "node3 -- LSTM"),
-              HasSubstr("d.txt:3:1: node3 is there twice"));
-  EXPECT_THAT(message("forward_compute_time=3.000", "forward_compute_time=-3"),
-              AllOf(HasSubstr("d.txt:3:"), HasSubstr("'-3'")));
-  EXPECT_THAT(message("[20.0; 30.0]", "[20.0; x]"),
-              HasSubstr("d.txt:3:106: activation_size is 'x'"));
-  EXPECT_THAT(message("[20.0; 30.0]", "[20.0; 30.0"), HasSubstr("'[' is not closed"));
-  EXPECT_THAT(message("parameter_size=8.000", "parameter=8"),
-              HasSubstr("'parameter_size=' is missing"));
-  EXPECT_THAT(message("node1 -- Input0", "nodex -- Input0"),
-              HasSubstr("d.txt:4:1: expected a node"));
-  EXPECT_THAT(message_of([] {
-                layers_of_pipedream({"d.txt", "hello\n"});
-              }),
-              HasSubstr("d.txt:1:1: expected"));
-  EXPECT_THAT(message_of([] { layers_of_pipedream({"d.txt", "\n"}); }), HasSubstr("holds no node"));
+  EXPECT_MESSAGE(message("\tnode1 -- node3", "\tnode1 -- node9"));
+  EXPECT_MESSAGE(message("\tnode1 -- node3", "\tnode3 -- node2"));
+  EXPECT_MESSAGE(message("node2 -- LSTM", "node3 -- LSTM"));
+  EXPECT_MESSAGE(message("forward_compute_time=3.000", "forward_compute_time=-3"));
+  EXPECT_MESSAGE(message("[20.0; 30.0]", "[20.0; x]"));
+  EXPECT_MESSAGE(message("[20.0; 30.0]", "[20.0; 30.0"));
+  EXPECT_MESSAGE(message("parameter_size=8.000", "parameter=8"));
+  EXPECT_MESSAGE(message("node1 -- Input0", "nodex -- Input0"));
+  EXPECT_MESSAGE(message_of([] { layers_of_pipedream({"d.txt", "hello\n"}); }));
+  EXPECT_MESSAGE(message_of([] { layers_of_pipedream({"d.txt", "\n"}); }));
 }
 
 TEST(PiperProfile, SumsAreThoseOfTheFiles) {
@@ -172,16 +163,15 @@ TEST(PiperProfile, MistakesAreToldWithTheirPlace) {
     text.replace(text.find(from), from.size(), to);
     return message_of([&] { layers_of_piper({"p.json", text}, 1s); });
   };
-  EXPECT_THAT(message("\"destId\": 7", "\"destId\": 8"),
-              HasSubstr("p.json: edge 0: there is no node of id 8"));
-  EXPECT_THAT(message("\"destId\": 7", "\"destId\": 3"), HasSubstr("in a circle"));
-  EXPECT_THAT(message("\"id\": 3", "\"id\": 7"), HasSubstr("node 1: id 7 is there twice"));
-  EXPECT_THAT(message("\"1\": [", "\"2\": ["), HasSubstr("node 0: has no figures for degree 1"));
-  EXPECT_THAT(message("\"vanilla\"", "\"x\""), HasSubstr("node 0: has no variant 'vanilla'"));
-  EXPECT_THAT(message("0.3", "-0.3"), HasSubstr("node 0: timePerSample is -300"));
-  EXPECT_THAT(message("0.3", "\"0.3\""), HasSubstr("expected a finite number"));
-  EXPECT_THAT(message("{\"nodes\"", "{\"knots\""), HasSubstr("key 'nodes' is missing"));
-  EXPECT_THAT(message("\"edges\": [", "\"edges\": [["), HasSubstr("p.json: "));
+  EXPECT_MESSAGE(message("\"destId\": 7", "\"destId\": 8"));
+  EXPECT_MESSAGE(message("\"destId\": 7", "\"destId\": 3"));
+  EXPECT_MESSAGE(message("\"id\": 3", "\"id\": 7"));
+  EXPECT_MESSAGE(message("\"1\": [", "\"2\": ["));
+  EXPECT_MESSAGE(message("\"vanilla\"", "\"x\""));
+  EXPECT_MESSAGE(message("0.3", "-0.3"));
+  EXPECT_MESSAGE(message("0.3", "\"0.3\""));
+  EXPECT_MESSAGE(message("{\"nodes\"", "{\"knots\""));
+  EXPECT_MESSAGE(message("\"edges\": [", "\"edges\": [["));
 }
 
 }  // namespace

@@ -8,11 +8,10 @@
 #include <fstream>
 
 #include "planner/ir/error.h"
+#include "tests/support/golden_message.h"
 
 namespace pfeife {
 namespace {
-
-using ::testing::HasSubstr;
 
 /// What reading a file with this header and `bytes` bytes of tensors says; "" = accepted.
 std::string refusal(const std::string& json, std::size_t bytes) {
@@ -41,12 +40,12 @@ std::string two(const char* first, const char* second) {
 TEST(Safetensors, TensorsMustFillTheFileWithoutGapsAndOverlaps) {
   EXPECT_EQ(refusal(two("[0, 8]", "[8, 16]"), 16), "");
   EXPECT_EQ(refusal(two("[8, 16]", "[0, 8]"), 16), "");
-  EXPECT_THAT(refusal(two("[0, 8]", "[4, 12]"), 16), HasSubstr("'b' does not follow"));
-  EXPECT_THAT(refusal(two("[0, 8]", "[0, 8]"), 16), HasSubstr("does not follow"));
-  EXPECT_THAT(refusal(two("[0, 8]", "[12, 20]"), 20), HasSubstr("'b' does not follow"));
-  EXPECT_THAT(refusal(two("[0, 8]", "[8, 12]"), 12), HasSubstr("not what its shape needs"));
-  EXPECT_THAT(refusal(two("[0, 8]", "[8, 16]"), 15), HasSubstr("it was cut off, or is damaged"));
-  EXPECT_THAT(refusal(two("[0, 8]", "[8, 16]"), 17), HasSubstr("damaged"));
+  EXPECT_MESSAGE(refusal(two("[0, 8]", "[4, 12]"), 16));
+  EXPECT_MESSAGE(refusal(two("[0, 8]", "[0, 8]"), 16));
+  EXPECT_MESSAGE(refusal(two("[0, 8]", "[12, 20]"), 20));
+  EXPECT_MESSAGE(refusal(two("[0, 8]", "[8, 12]"), 12));
+  EXPECT_MESSAGE(refusal(two("[0, 8]", "[8, 16]"), 15));
+  EXPECT_MESSAGE(refusal(two("[0, 8]", "[8, 16]"), 17));
 }
 
 }  // namespace

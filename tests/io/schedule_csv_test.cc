@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "planner/ir/error.h"
+#include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
-
-using ::testing::HasSubstr;
 
 std::string message_of(const std::string& text, Dialect dialect = Dialect::Current) {
   return pfeife::message_of([&] { read_schedule(text, "my.csv", dialect); });
@@ -29,14 +28,12 @@ TEST(ScheduleCsv, BlankCellsAreIdle) {
 }
 
 TEST(ScheduleCsv, WrongCellsAreNamedByRowAndColumn) {
-  EXPECT_THAT(message_of("0F0,0B0\n1F0,1X0\n"),
-              HasSubstr("my.csv:2:5: row 2, cell 2: '1X0' is not an action"));
-  EXPECT_THAT(message_of("rank0,rank1\n0F0\n"),
-              HasSubstr("my.csv:1:1: row 1, cell 1: 'rank0' is not an action"));
-  EXPECT_THAT(message_of("0F0\n\n1F0\n"), HasSubstr("my.csv:2:1: row 2 is empty"));
-  EXPECT_THAT(message_of(""), HasSubstr("my.csv: the schedule is empty"));
-  EXPECT_THAT(message_of("0F0, 0B0\n"), HasSubstr("my.csv:1:5"));
-  EXPECT_THAT(message_of("0BW0\n"), HasSubstr("--old-dialect"));
+  EXPECT_MESSAGE(message_of("0F0,0B0\n1F0,1X0\n"));
+  EXPECT_MESSAGE(message_of("rank0,rank1\n0F0\n"));
+  EXPECT_MESSAGE(message_of("0F0\n\n1F0\n"));
+  EXPECT_MESSAGE(message_of(""));
+  EXPECT_MESSAGE(message_of("0F0, 0B0\n"));
+  EXPECT_MESSAGE(message_of("0BW0\n"));
 }
 
 TEST(ScheduleCsv, OldDialectIsReadIntoTodaysLetters) {
@@ -57,7 +54,7 @@ TEST(ScheduleCsv, ForTorchOptimizerStepsAreLeftOutAndSkipsRefused) {
     write_schedule(read_schedule("0F0\n1F0,1SKIP_SEND_F0>3\n", "a"), Reader::Torch);
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("row 2, cell 2: 1SKIP_SEND_F0>3 is a skip"));
+    EXPECT_MESSAGE(error.what());
   }
 }
 

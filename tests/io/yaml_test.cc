@@ -4,6 +4,7 @@
 #include <random>
 
 #include "planner/io/files/yaml_document.h"
+#include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
@@ -12,7 +13,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::StartsWith;
 
 std::string parse_error(const std::string& text) {
   return message_of([&] { YamlDocument::parse(text, "f.yaml"); });
@@ -33,8 +33,7 @@ TEST(Yaml, TypedGettersRefuseOtherTypesAtThePlace) {
   const YamlNode root = document.root();
   EXPECT_EQ(message_of([&] { root.at("n").as_int(); }),
             "f.yaml:1:4: n: expected a whole number, found \"x\"");
-  EXPECT_THAT(message_of([&] { root.at("quoted").as_int(); }),
-              HasSubstr("write it without quotes"));
+  EXPECT_MESSAGE(message_of([&] { root.at("quoted").as_int(); }));
   EXPECT_EQ(message_of([&] { root.at("range").as_int(0, 5); }),
             "f.yaml:3:8: range: expected a whole number from 0 to 5, found \"7\"");
   EXPECT_EQ(message_of([&] { root.at("range").as_int(8); }),
@@ -45,15 +44,11 @@ TEST(Yaml, TypedGettersRefuseOtherTypesAtThePlace) {
             "f.yaml:4:7: flag: expected true or false, found \"yes\"");
   EXPECT_EQ(message_of([&] { root.at("list").as_string(); }),
             "f.yaml:5:7: list: expected a word or text, found a sequence");
-  EXPECT_THAT(
-      message_of([&] { root.at("rate").as_bytes_per_second(); }),
-      StartsWith("f.yaml:6:7: rate: expected a bandwidth such as \"300 GB/s\", found \"46\", "
-                 "a number without a unit; units allowed: B/s,"));
-  EXPECT_THAT(message_of([&] { root.at("empty").as_string(); }), HasSubstr("found nothing"));
-  EXPECT_THAT(message_of([&] { root.at("zero").as_bytes_per_second(); }),
-              HasSubstr("a bandwidth must be from 1 KB/s to 1e9 GB/s, found \"0 GB/s\""));
-  EXPECT_THAT(message_of([&] { root.at("n").items(); }), HasSubstr("expected a sequence"));
-  EXPECT_THAT(message_of([&] { root.at("n").find("x"); }), HasSubstr("expected a map"));
+  EXPECT_MESSAGE(message_of([&] { root.at("rate").as_bytes_per_second(); }));
+  EXPECT_MESSAGE(message_of([&] { root.at("empty").as_string(); }));
+  EXPECT_MESSAGE(message_of([&] { root.at("zero").as_bytes_per_second(); }));
+  EXPECT_MESSAGE(message_of([&] { root.at("n").items(); }));
+  EXPECT_MESSAGE(message_of([&] { root.at("n").find("x"); }));
 }
 
 TEST(Yaml, UnknownAndMissingKeys) {
@@ -82,29 +77,28 @@ TEST(Yaml, WordsOfAList) {
 }
 
 TEST(Yaml, WhatIsNotPlainDataIsRefused) {
-  EXPECT_THAT(parse_error("a: &x 1\nb: *x\n"), StartsWith("f.yaml:1:4: anchors"));
-  EXPECT_THAT(parse_error("a: *x\n"), StartsWith("f.yaml:1:4:"));
-  EXPECT_THAT(parse_error("a: !!binary abc\n"), StartsWith("f.yaml:1:4: tags"));
+  EXPECT_MESSAGE(parse_error("a: &x 1\nb: *x\n"));
+  EXPECT_MESSAGE(parse_error("a: *x\n"));
+  EXPECT_MESSAGE(parse_error("a: !!binary abc\n"));
   EXPECT_EQ(parse_error("a: 1\nb: 2\na: 3\n"),
             "f.yaml:3:1: the key \"a\" is here twice; remove one");
-  EXPECT_THAT(parse_error("{a: 1, a: 2}"), HasSubstr("twice"));
-  EXPECT_THAT(parse_error("a: 1\n---\nb: 2\n"), StartsWith("f.yaml:3:1: text after the end"));
-  EXPECT_THAT(parse_error("? [1]\n: 2\n"), HasSubstr("a key must be a word"));
-  EXPECT_THAT(parse_error("a: [1, 2\n"), HasSubstr("not valid YAML"));
-  EXPECT_THAT(parse_error("a: 1\n\tb: 2\n"),
-              AllOf(HasSubstr("f.yaml:2:"), HasSubstr("; there are tabs in it")));
+  EXPECT_MESSAGE(parse_error("{a: 1, a: 2}"));
+  EXPECT_MESSAGE(parse_error("a: 1\n---\nb: 2\n"));
+  EXPECT_MESSAGE(parse_error("? [1]\n: 2\n"));
+  EXPECT_MESSAGE(parse_error("a: [1, 2\n"));
+  EXPECT_MESSAGE(parse_error("a: 1\n\tb: 2\n"));
   EXPECT_THAT(parse_error("a: 1\n b: 2\n"), AllOf(HasSubstr("f.yaml:2:"), Not(HasSubstr("tabs"))));
-  EXPECT_THAT(parse_error(std::string("a: 1\n\x04 b: 2\n")), StartsWith("f.yaml:2:1: a control"));
-  EXPECT_THAT(parse_error(std::string("a: \0b\n", 6)), StartsWith("f.yaml:1:4: a control"));
-  EXPECT_THAT(parse_error("\x7f"), StartsWith("f.yaml:1:1: a control character (code 127)"));
-  EXPECT_THAT(parse_error("a: \xff\n"), StartsWith("f.yaml:1:4: a byte that is not UTF-8"));
-  EXPECT_THAT(parse_error(": 1\n"), HasSubstr("a key is missing here"));
+  EXPECT_MESSAGE(parse_error(std::string("a: 1\n\x04 b: 2\n")));
+  EXPECT_MESSAGE(parse_error(std::string("a: \0b\n", 6)));
+  EXPECT_MESSAGE(parse_error("\x7f"));
+  EXPECT_MESSAGE(parse_error("a: \xff\n"));
+  EXPECT_MESSAGE(parse_error(": 1\n"));
 }
 
 // A character is one column, however many bytes it has.
 TEST(Yaml, LinesOfOtherSystemsAndOtherScriptsKeepTheirPlaces) {
   EXPECT_EQ(YamlDocument::parse("a: 1\r\nb: 2\r\n", "f.yaml").root().at("b").as_int(), 2);
-  EXPECT_THAT(parse_error("a: 1\r\n\u00e4\u20ac\U0001f600 \xff"), StartsWith("f.yaml:2:5: a byte"));
+  EXPECT_MESSAGE(parse_error("a: 1\r\n\u00e4\u20ac\U0001f600 \xff"));
 }
 
 TEST(Yaml, DeepNestingIsAnErrorNotAStackOverflow) {
@@ -113,7 +107,7 @@ TEST(Yaml, DeepNestingIsAnErrorNotAStackOverflow) {
     while (text.size() < 400'000) text += piece;
     EXPECT_NE(parse_error(text), "") << piece;
   }
-  EXPECT_THAT(parse_error(std::string(65, '[') + std::string(65, ']')), HasSubstr("64 levels"));
+  EXPECT_MESSAGE(parse_error(std::string(65, '[') + std::string(65, ']')));
   EXPECT_EQ(parse_error(std::string(64, '[') + std::string(64, ']')), "");
 }
 
@@ -146,13 +140,10 @@ TEST(Yaml, AmountsThatNoDeviceHasAreRefused) {
       "f.yaml");
   const YamlNode root = document.root();
   for (const char* rate : {"slow", "fast"})
-    EXPECT_THAT(message_of([&] { root.at(rate).as_bytes_per_second(); }),
-                HasSubstr("a bandwidth must be from 1 KB/s to 1e9 GB/s"));
+    EXPECT_MESSAGE(message_of([&] { root.at(rate).as_bytes_per_second(); }));
   for (const char* speed : {"lazy", "busy"})
-    EXPECT_THAT(message_of([&] { root.at(speed).as_flops_per_second(); }),
-                HasSubstr("a speed must be from 1 KFLOP/s to 1e9 TFLOP/s"));
-  EXPECT_THAT(message_of([&] { root.at("late").as_duration(); }),
-              HasSubstr("a time must be at most 100000 s"));
+    EXPECT_MESSAGE(message_of([&] { root.at(speed).as_flops_per_second(); }));
+  EXPECT_MESSAGE(message_of([&] { root.at("late").as_duration(); }));
   EXPECT_EQ(root.at("least").as_bytes_per_second().value, 1000);
 }
 
@@ -162,7 +153,7 @@ TEST(YamlSet, APathIsAtMost64KeysAndALongSettingIsShownInPart) {
   for (int k = 1; k < 64; ++k) path += ".k";
   document.set(path + "=1");
   const std::string message = message_of([&] { document.set(path + ".k=1"); });
-  EXPECT_THAT(message, HasSubstr("a path of more than 64 keys"));
+  EXPECT_MESSAGE(message);
   for (int k = 0; k < 50000; ++k) path += ".k";
   EXPECT_LT(message_of([&] { document.set(path + "=1"); }).size(), 400U);
 }
@@ -188,12 +179,11 @@ TEST(YamlSet, ErrorsAreLocatedAtTheSetting) {
   EXPECT_EQ(message_of([&] { document.root().at("a").at("b").as_int(); }),
             "--set a.b=x: a.b: expected a whole number, found \"x\"");
   document.set("a.z=1");
-  EXPECT_THAT(message_of([&] { document.root().at("a").check_keys({"b"}); }),
-              StartsWith("--set a.z=1: a: unknown key \"z\""));
-  EXPECT_THAT(message_of([&] { document.set("a.b"); }), HasSubstr("found no \"=\""));
-  EXPECT_THAT(message_of([&] { document.set("a.b.c=1"); }), HasSubstr("which is no map"));
-  EXPECT_THAT(message_of([&] { document.set("l[1]=1"); }), HasSubstr("no item [1]"));
-  EXPECT_THAT(message_of([&] { document.set("a.b=[1"); }), StartsWith("--set a.b=[1: a key must"));
+  EXPECT_MESSAGE(message_of([&] { document.root().at("a").check_keys({"b"}); }));
+  EXPECT_MESSAGE(message_of([&] { document.set("a.b"); }));
+  EXPECT_MESSAGE(message_of([&] { document.set("a.b.c=1"); }));
+  EXPECT_MESSAGE(message_of([&] { document.set("l[1]=1"); }));
+  EXPECT_MESSAGE(message_of([&] { document.set("a.b=[1"); }));
   for (const char* bad :
        {"=1", ".a=1", "a.=1", "a..b=1", "l[x]=1", "l[=1", "a]=1", "\"a=1", "l[-1]=2"})
     EXPECT_THAT(message_of([&] { document.set(bad); }), HasSubstr("--set")) << bad;

@@ -6,49 +6,35 @@
 
 #include "planner/ir/error.h"
 #include "planner/schedules/runnable.h"
+#include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
-
-using ::testing::HasSubstr;
 
 std::string message_of(const ScheduleSpec& spec) {
   return pfeife::message_of([&] { generate(spec); });
 }
 
 TEST(Families, UnknownNamesGetTheNearestSpelling) {
-  EXPECT_THAT(message_of({.family = "gpip"}), HasSubstr("did you mean gpipe?"));
-  EXPECT_THAT(message_of({.family = "interleaved1f1b"}),
-              HasSubstr("did you mean interleaved_1f1b?"));
+  EXPECT_MESSAGE(message_of({.family = "gpip"}));
+  EXPECT_MESSAGE(message_of({.family = "interleaved1f1b"}));
 }
 
 TEST(Families, PointsOutsideAreRefusedWithTheNearestValidOne) {
-  EXPECT_THAT(message_of({.family = "gpipe", .ranks = 2, .microbatches = 4, .stages_per_rank = 2}),
-              HasSubstr("nearest valid number of stages a rank: 1"));
-  EXPECT_THAT(
-      message_of(
-          {.family = "interleaved_1f1b", .ranks = 4, .microbatches = 9, .stages_per_rank = 2}),
-      HasSubstr("nearest valid number of microbatches: 8"));
-  EXPECT_THAT(message_of({.family = "looped_bfs", .ranks = 4, .microbatches = 9}),
-              HasSubstr("number of stages a rank: 2"));
-  EXPECT_THAT(message_of({.family = "looped",
-                          .ranks = 8,
-                          .microbatches = 10,
-                          .stages_per_rank = 2,
-                          .prefetch = {5}}),
-              HasSubstr("prefetch up to 3 works; nearest valid number of microbatches: 9"));
-  EXPECT_THAT(message_of({.family = "gpipe", .ranks = 0}), HasSubstr("1 or more"));
-  EXPECT_THAT(message_of({.family = "gpipe", .ranks = 2, .loop_batch = 2}),
-              HasSubstr("has no loop batch"));
-  EXPECT_THAT(message_of({.family = "gpipe", .ranks = 2, .prefetch = {1}}),
-              HasSubstr("has no prefetch"));
-  EXPECT_THAT(message_of({.family = "1f1b", .ranks = 3, .prefetch = {1, 1}}),
-              HasSubstr("one for each of the 3 ranks"));
-  EXPECT_THAT(
-      message_of(
-          {.family = "gpipe", .ranks = std::size_t{1} << 40, .microbatches = std::size_t{1} << 40}),
-      HasSubstr("more than"));
+  EXPECT_MESSAGE(
+      message_of({.family = "gpipe", .ranks = 2, .microbatches = 4, .stages_per_rank = 2}));
+  EXPECT_MESSAGE(message_of(
+      {.family = "interleaved_1f1b", .ranks = 4, .microbatches = 9, .stages_per_rank = 2}));
+  EXPECT_MESSAGE(message_of({.family = "looped_bfs", .ranks = 4, .microbatches = 9}));
+  EXPECT_MESSAGE(message_of(
+      {.family = "looped", .ranks = 8, .microbatches = 10, .stages_per_rank = 2, .prefetch = {5}}));
+  EXPECT_MESSAGE(message_of({.family = "gpipe", .ranks = 0}));
+  EXPECT_MESSAGE(message_of({.family = "gpipe", .ranks = 2, .loop_batch = 2}));
+  EXPECT_MESSAGE(message_of({.family = "gpipe", .ranks = 2, .prefetch = {1}}));
+  EXPECT_MESSAGE(message_of({.family = "1f1b", .ranks = 3, .prefetch = {1, 1}}));
+  EXPECT_MESSAGE(message_of(
+      {.family = "gpipe", .ranks = std::size_t{1} << 40, .microbatches = std::size_t{1} << 40}));
 }
 
 /// Calls `visit` with every accepted point of D <= 8, N <= 12, V <= 4 of every family without its

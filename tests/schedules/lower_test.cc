@@ -7,6 +7,7 @@
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
+#include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
@@ -127,8 +128,7 @@ TEST(Lower, CyclicOrdersAreToldWithTheWaitingActions) {
       lower(cyclic, costs_of(2, 0), round_robin(2, 2), {.transfers = order});
       FAIL();
     } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(),
-                  HasSubstr("rank 0 waits at 0B0 for 1B0\n  rank 1 waits at 1F1 for 0F1"));
+      EXPECT_MESSAGE(error.what());
     }
   }
 }
@@ -136,21 +136,14 @@ TEST(Lower, CyclicOrdersAreToldWithTheWaitingActions) {
 TEST(Lower, WrongInputIsRefused) {
   const StageCosts costs = costs_of(2, 0);
   const Placement placement = round_robin(2, 2);
-  EXPECT_THAT(message_of("0F0,0F0\n1F0,1B0\n", costs, placement),
-              HasSubstr("0F0 is there a second time"));
-  EXPECT_THAT(message_of("0F0,0B0,0I0\n1F0,1B0\n", costs, placement),
-              HasSubstr("0I0 is there a second time"));
-  EXPECT_THAT(message_of("0F0,0SEND_F0\n1F0,1B0\n", costs, placement),
-              HasSubstr("has transfers already"));
-  EXPECT_THAT(message_of("0F0,1F0\n1B0,0B0\n", costs, placement),
-              HasSubstr("1F0: stage 1 is placed on rank 1"));
-  EXPECT_THAT(message_of("0F0,2F0\n1F0,1B0\n", costs, placement),
-              HasSubstr("there are only 2 stages"));
-  EXPECT_THAT(message_of("0F0\n1F0\n0F1\n", costs, placement), HasSubstr("a placement on 2"));
-  EXPECT_THAT(message_of("0F0,0B0\n1F0,1F999999\n", costs, placement),
-              HasSubstr("forwards are missing"));
-  EXPECT_THAT(message_of("0F0,0B0\n1F0,1F1\n", costs, placement),
-              HasSubstr("rank 1 waits at 1F1 for 0F1"));
+  EXPECT_MESSAGE(message_of("0F0,0F0\n1F0,1B0\n", costs, placement));
+  EXPECT_MESSAGE(message_of("0F0,0B0,0I0\n1F0,1B0\n", costs, placement));
+  EXPECT_MESSAGE(message_of("0F0,0SEND_F0\n1F0,1B0\n", costs, placement));
+  EXPECT_MESSAGE(message_of("0F0,1F0\n1B0,0B0\n", costs, placement));
+  EXPECT_MESSAGE(message_of("0F0,2F0\n1F0,1B0\n", costs, placement));
+  EXPECT_MESSAGE(message_of("0F0\n1F0\n0F1\n", costs, placement));
+  EXPECT_MESSAGE(message_of("0F0,0B0\n1F0,1F999999\n", costs, placement));
+  EXPECT_MESSAGE(message_of("0F0,0B0\n1F0,1F1\n", costs, placement));
   // Only those that wait are named.
   const std::string one = message_of("0F0,0F1\n1B0,1F0,1F1,1B1\n", costs, placement);
   EXPECT_THAT(one, HasSubstr("rank 1 waits at 1B0 for 1F0"));

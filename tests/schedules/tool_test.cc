@@ -7,6 +7,7 @@
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/verbs.h"
+#include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife::tool {
@@ -23,17 +24,15 @@ TEST(Costs, KeysListsAndTheirMistakes) {
   const StageCosts stages = stage_costs_of(costs, 2);
   EXPECT_EQ(stages.stages[1].backward(), nanoseconds_from_ms(20));
   EXPECT_EQ(stages.pairs[0].backward_time, nanoseconds_from_ms(1));
-  EXPECT_THAT(message_of([] { parse_costs("f=1,transfr=2"); }),
-              HasSubstr("did you mean transfer?"));
-  EXPECT_THAT(message_of([] { parse_costs("f"); }), HasSubstr("key=value"));
-  EXPECT_THAT(message_of([] { parse_costs("f=-1"); }), HasSubstr("'f=-1': a number from 0"));
-  EXPECT_THAT(message_of([] { parse_costs("f=nan"); }), HasSubstr("a number from 0"));
-  EXPECT_THAT(message_of([] { parse_costs("f=1,"); }), HasSubstr("key=value"));
+  EXPECT_MESSAGE(message_of([] { parse_costs("f=1,transfr=2"); }));
+  EXPECT_MESSAGE(message_of([] { parse_costs("f"); }));
+  EXPECT_MESSAGE(message_of([] { parse_costs("f=-1"); }));
+  EXPECT_MESSAGE(message_of([] { parse_costs("f=nan"); }));
+  EXPECT_MESSAGE(message_of([] { parse_costs("f=1,"); }));
   EXPECT_EQ(parse_ms("--launch", "0.5"), 0.5);
   EXPECT_EQ(message_of([] { parse_ms("--launch", "1 us"); }),
             "--launch: '1 us': a number from 0 to 1e9 is expected, in ms");
-  EXPECT_THAT(message_of([] { stage_costs_of(parse_costs("f=1:2"), 3); }),
-              HasSubstr("2 values for 3 stages"));
+  EXPECT_MESSAGE(message_of([] { stage_costs_of(parse_costs("f=1:2"), 3); }));
 }
 
 TEST(BackwardPasses, SplitAndMergeUndoEachOther) {
@@ -70,8 +69,7 @@ TEST(Time, PfeifesFigureTwo) {
 }
 
 TEST(Time, AWrongScheduleIsRefusedWithTheGrid) {
-  EXPECT_THAT(message_of([] { time_schedule(rows("0F0,0B0\n1F0\n"), {}, {}, {}); }),
-              HasSubstr(">(end)<"));
+  EXPECT_MESSAGE(message_of([] { time_schedule(rows("0F0,0B0\n1F0\n"), {}, {}, {}); }));
 }
 
 TEST(Lower, SkipsAndTiesOfTheCommandLine) {
@@ -82,8 +80,7 @@ TEST(Lower, SkipsAndTiesOfTheCommandLine) {
   EXPECT_THAT(write_schedule(lowered), HasSubstr("0SKIP_SEND_F0>2"));
   EXPECT_THAT(write_schedule(lowered), HasSubstr("2REDUCE_GRAD,2OPTIMIZER_STEP"));
   request.tied = {{StageId{0}, StageId{9}}};
-  EXPECT_THAT(message_of([&] { lower_schedule(rows("0F0,0B0\n1F0,1B0\n2F0,2B0\n"), request); }),
-              HasSubstr("--tied: there is no stage 9, only 3"));
+  EXPECT_MESSAGE(message_of([&] { lower_schedule(rows("0F0,0B0\n1F0,1B0\n2F0,2B0\n"), request); }));
 }
 
 TEST(Info, CountsOfASmallSchedule) {
@@ -101,8 +98,7 @@ TEST(Generate, TakesTheFewestLoopsOfTheFamilyUnlessTold) {
   EXPECT_EQ(stage_count(build_schedule(
                 completed({.family = "zbv_greedy", .ranks = 2, .microbatches = 2}, false), {}, {})),
             4u);
-  EXPECT_THAT(message_of([&] { generate_schedule(spec, true); }),
-              HasSubstr("nearest valid number of stages a rank: 2"));
+  EXPECT_MESSAGE(message_of([&] { generate_schedule(spec, true); }));
 }
 
 }  // namespace
