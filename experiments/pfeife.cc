@@ -49,7 +49,8 @@ CaseConfig case_of(const Model& model, const Cluster& cluster, const PlanOptions
   config.plan.stages_per_rank = options.stages_per_rank;
   config.plan.reserve = options.reserve;
   config.plan.iterations = options.iterations;
-  config.baselines = options.baselines;
+  config.baselines.clear();
+  for (const std::string& family : options.baselines) config.baselines.push_back({family});
   config.simulate = options.simulate;
   config.select_by = options.simulate ? SelectBy::Simulate : SelectBy::Estimate;
   return config;

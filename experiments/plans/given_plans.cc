@@ -1,6 +1,7 @@
 #include "experiments/plans/given_plans.h"
 
 #include "experiments/plans/case_limits.h"
+#include "planner/cost/recomputed_layers.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
@@ -58,6 +59,9 @@ Given read_given_plan(const CaseInputs& inputs) {
                                       plan.order + "\", which this model has not");
   if (const std::string reason = illegal_because(layers, plan.partition); !reason.empty())
     throw ConfigError(file.where, "\"" + file.written + "\": " + reason);
+  if (const std::string reason = illegal_because(layers, plan.partition, plan.blocks);
+      !reason.empty())
+    throw ConfigError(file.where, "\"" + file.written + "\": " + reason);
   for (const DeviceId device : plan.placement.device_of_rank)
     if (device.index() >= cluster.devices())
       throw ConfigError(file.where, "\"" + file.written + "\" uses device " + to_string(device) +
@@ -75,8 +79,8 @@ Given read_given(const CaseInputs& inputs) {
 void check_given(const CaseInputs& inputs) {
   const Given given = read_given(inputs);
   const Plan& plan = given.plan;
-  const StageCosts costs =
-      stage_costs(*inputs.layers, plan.partition, plan.placement, *inputs.cluster, plan.recompute);
+  const StageCosts costs = stage_costs(*inputs.layers, plan.partition, plan.placement,
+                                       *inputs.cluster, plan.recompute, plan.blocks);
   const Requirements needs{stage_graph(costs), plan.spec.microbatches, given.lowered};
   const std::vector<Violation> violations = validate(plan.schedule, needs);
   if (violations.empty()) return;

@@ -121,8 +121,8 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
     planned.plan.bound = plans.search.bound;
     planned.plan.found["candidates"] = std::to_string(plans.search.candidates);
   }
-  for (const std::string& name : inputs.config->baselines)
-    plans.baselines.push_back(baseline(name, settled));
+  for (const BaselineSettings& one : inputs.config->baselines)
+    plans.baselines.push_back(baseline(one, settled));
   return plans;
 }
 

@@ -5,6 +5,7 @@
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/choices.h"
 #include "experiments/plans/search_share.h"
+#include "planner/cost/blocks.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
 #include "planner/search/orders/pareto.h"
@@ -85,20 +86,27 @@ Problem reference_problem(Problem problem) {
   return problem;
 }
 
-/// True if the best plan is far from the bound, and one that holds twice as much would not fit:
-/// recomputing some stages may then buy more time than it costs. The two shares decide about effort
-/// alone: where they are met, both ways are searched and the faster plan is taken.
-bool memory_may_cost_time(const SearchOutcome& outcome, const Problem& problem) {
+/// True if a plan that holds twice as much as the best one would not fit, and that one is far from
+/// the bound, or a little search that may recompute stages (as `recomputing` may) finds a faster
+/// one: recomputing some stages may then buy more time than it costs. Shares and effort decide
+/// about effort alone: where they say so, both ways are searched and the faster plan is taken.
+bool memory_may_cost_time(const SearchOutcome& outcome, const Problem& recomputing,
+                          const SearchOptions& options) {
   constexpr double kFarFromBound = 1.1, kHalf = 0.5;
+  constexpr std::size_t kLittleEffort = 30;
   const PlannedSchedule& best = outcome.plans.front();
-  if (outcome.bound && static_cast<double>(best.estimate.count()) <
-                           kFarFromBound * static_cast<double>(outcome.bound->time.count()))
-    return false;
+  bool may_bind = false;
   for (std::size_t r = 0; r < best.peak_memory.size(); ++r)
-    if (static_cast<double>(best.peak_memory[r].value) >
-        kHalf * static_cast<double>(problem.memory_limit[r].value))
-      return true;
-  return false;
+    may_bind = may_bind || static_cast<double>(best.peak_memory[r].value) >
+                               kHalf * static_cast<double>(recomputing.memory_limit[r].value);
+  if (!may_bind) return false;
+  if (!outcome.bound || static_cast<double>(best.estimate.count()) >=
+                            kFarFromBound * static_cast<double>(outcome.bound->time.count()))
+    return true;
+  SearchOptions little{.keep = 1, .iterations = kLittleEffort, .threads = options.threads};
+  if (options.iterations != 0) little.iterations = std::min(little.iterations, options.iterations);
+  const SearchOutcome found = search(recomputing, little);
+  return !found.plans.empty() && found.plans.front().estimate < best.estimate;
 }
 
 /// Searches with the recomputation that the config allows.
@@ -107,13 +115,11 @@ SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
   using Setting = PlanSettings::Recompute;
   if (config.plan.reference) return reference_search(reference_problem(given));
   Problem problem = given;
-  const Setting setting = config.plan.recompute;
-  if (setting == Setting::Full) problem.recompute = Recompute::Full;
-  if (setting == Setting::Choose) problem.recompute = Recompute::Choose;
-  if (setting != Setting::IfNeeded) return search(problem, options);
+  allow(config.plan.recompute, problem);
+  if (config.plan.recompute != Setting::IfNeeded) return search(problem, options);
   SearchOutcome outcome = search(problem, part_of(options, 0, 0.5));
-  if (!outcome.plans.empty() && !memory_may_cost_time(outcome, problem)) return outcome;
   problem.recompute = Recompute::Choose;
+  if (!outcome.plans.empty() && !memory_may_cost_time(outcome, problem, options)) return outcome;
   SearchOutcome recomputing = search(problem, part_of(options, 0.5, 1));
   const std::size_t before = outcome.candidates;
   outcome.candidates += recomputing.candidates;
@@ -132,6 +138,9 @@ Recompute last_tried(const PlanSettings& plan) {
       return Recompute::None;
     case PlanSettings::Recompute::Full:
       return Recompute::Full;
+    case PlanSettings::Recompute::Blocks:
+    case PlanSettings::Recompute::Attention:
+      return Recompute::Blocks;
     default:
       return Recompute::Choose;
   }
@@ -188,8 +197,19 @@ std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& conf
   return schedules;
 }
 
+void allow(PlanSettings::Recompute recompute, Problem& problem) {
+  using Setting = PlanSettings::Recompute;
+  if (recompute == Setting::Full) problem.recompute = Recompute::Full;
+  if (recompute == Setting::Choose) problem.recompute = Recompute::Choose;
+  if (recompute != Setting::Blocks && recompute != Setting::Attention) return;
+  problem.recompute = Recompute::Blocks;
+  problem.blocks = recompute == Setting::Blocks ? model_blocks(problem.layers)
+                                                : attention_blocks(problem.layers);
+}
+
 Problem settled_problem(const CaseInputs& settled, Recompute recompute) {
   Problem problem = problem_of({*settled.config, settled.layers}, *settled.cluster);
+  allow(settled.config->plan.recompute, problem);
   problem.recompute = recompute;
   return problem;
 }
@@ -219,6 +239,7 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                                     outcome.infeasible
                                         ? shortage(*outcome.infeasible, problem.schedules.size())
                                         : uncuttable(problem, config.plan.reference)));
+    allow(config.plan.recompute, problem);
     problem.recompute = last_tried(config.plan);
     if (!config.plan.reference)
       plans.search.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);

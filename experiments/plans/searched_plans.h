@@ -17,6 +17,9 @@ std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& conf
 CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                         const SearchOptions& options, EvaluatedCase& plans);
 
+/// Allows the problem to recompute what is set; of IfNeeded nothing.
+void allow(PlanSettings::Recompute recompute, Problem& problem);
+
 /// What was searched in a case with nothing left open. Borrows from `settled`.
 Problem settled_problem(const CaseInputs& settled, Recompute recompute);
 

@@ -32,8 +32,8 @@ Simulated prepare(const CaseInputs& inputs, const PlannedSchedule& planned) {
   const Plan plan = plan_of(planned, devices_of(*inputs.config));
   Simulated one;
   one.placement = plan.placement;
-  one.costs =
-      stage_costs(*inputs.layers, plan.partition, plan.placement, *inputs.cluster, plan.recompute);
+  one.costs = stage_costs(*inputs.layers, plan.partition, plan.placement, *inputs.cluster,
+                          plan.recompute, plan.blocks);
   const Schedule lowered = lower(plan.schedule, one.costs, plan.placement);
   const StageGraph stages = stage_graph(one.costs);
   const auto alone = estimate(dependencies(lowered, stages, plan.placement, {}), one.costs,
@@ -84,6 +84,7 @@ PlannedSchedule planned_schedule(const Evaluation& evaluation) {
                           .recompute = {}};
   if (std::ranges::find(plan.recompute, true) != plan.recompute.end())
     planned.recompute = plan.recompute;
+  planned.blocks = plan.blocks;
   if (family(plan.spec.family).built_for_costs) {
     planned.order = plan.schedule;
     for (std::vector<Cell>& row : planned.order->rows)
@@ -108,6 +109,11 @@ std::vector<PlannedSchedule> eligible_baselines(const EvaluatedCase& evaluated,
                                                 const Problem& problem) {
   std::vector<PlannedSchedule> found;
   for (const Evaluation& baseline : evaluated.baselines) {
+    const Plan& plan = baseline.plan;
+    const bool by_stage = std::ranges::find(plan.recompute, true) != plan.recompute.end();
+    if ((!plan.blocks.empty() && problem.recompute != Recompute::Blocks) ||
+        (by_stage && problem.recompute != Recompute::Choose))
+      continue;
     if (!baseline.fits() || problem.recompute == Recompute::Full ||
         (problem.cuts && *problem.cuts != baseline.plan.partition))
       continue;
@@ -145,7 +151,7 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
     const auto same = [&](const Evaluation& other) {
       return other.plan.schedule == added.plan.schedule &&
              other.plan.partition == added.plan.partition &&
-             other.plan.recompute == added.plan.recompute;
+             other.plan.recompute == added.plan.recompute && other.plan.blocks == added.plan.blocks;
     };
     if (std::ranges::none_of(evaluated.planned, same))
       evaluated.planned.push_back(std::move(added));

@@ -44,7 +44,7 @@ TriedChange tried(const Remedy& remedy) {
 
 std::string name_of(const PlannedSchedule& plan) {
   const ScheduleSpec& spec = plan.spec;
-  return schedule_name(spec.family, spec.stages_per_rank, knobs(spec, plan.recompute));
+  return schedule_name(spec.family, spec.stages_per_rank, knobs(spec, plan.recompute, plan.blocks));
 }
 
 std::string shortage(const Infeasible& infeasible, std::size_t schedules) {

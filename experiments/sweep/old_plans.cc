@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "experiments/sweep/output_digests.h"
+#include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 
@@ -33,7 +34,11 @@ std::vector<const char*> plan_files() {
 void remove_old_plans(const std::filesystem::path& folder, const std::vector<std::string>& kept,
                       const std::filesystem::path& input) {
   std::vector<std::string> names{"planned"};
-  for (const Family& family : families()) names.push_back(family.name);  // the baselines'
+  using Recompute = PlanSettings::Recompute;  // the baselines'
+  for (const Family& family : families())
+    for (const Recompute recompute : {Recompute::None, Recompute::Full, Recompute::Choose,
+                                      Recompute::Blocks, Recompute::Attention})
+      names.push_back(BaselineSettings{family.name, recompute}.name());
   remove_old(folder / kDigestFile);
   for (const char* file :
        {"case.json", "plans.svg", "rank_times.svg", "memory.svg", "partition.svg"})

@@ -44,7 +44,7 @@ void add_bound(const Bound& bound, ResultRow& row) {
 
 /// With what did not come from the search, which everything that shows a plan says.
 std::string knobs_of(const Evaluation& plan) {
-  const std::string text = knobs(plan.plan.spec, plan.plan.recompute);
+  const std::string text = knobs(plan.plan.spec, plan.plan.recompute, plan.plan.blocks);
   const bool given = plan.origin == Origin::PlanFile || plan.origin == Origin::ScheduleFile;
   if (!given && plan.origin != Origin::Reference) return text;
   const std::string mark = given ? "search=none" : "search=reference";
@@ -124,7 +124,8 @@ PlanRecord plan_record(const Evaluation& plan) {
   record.critical_rank = critical_rank(plan.best());
   record.cut_names = plan.plan.cut_modules;
   record.stages = stages_of(plan);
-  record.recomputes = std::ranges::find(plan.plan.recompute, true) != plan.plan.recompute.end();
+  record.recomputes = !plan.plan.blocks.empty() ||
+                      std::ranges::find(plan.plan.recompute, true) != plan.plan.recompute.end();
   record.measured = measured_run(plan);
   return record;
 }

@@ -21,13 +21,14 @@ struct EvaluatedPlan {
 };
 
 /// Lowers `compute_only` for the costs of `partition`, estimates it with free queues and delay
-/// links, and takes the peak memory of every rank by `rule`; the stages of `recompute` are
-/// recomputed (empty = none). The schedule must be acyclic
-/// (ConfigError by lower() otherwise).
+/// links, and takes the peak memory of every rank by `rule`; the stages of `recompute` and the
+/// `blocks` are recomputed (empty = none). The schedule must be acyclic (ConfigError by lower()
+/// otherwise).
 EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
                        const Placement& placement, const Partition& partition,
                        MemoryRule rule = MemoryRule::Lifetimes,
-                       const std::vector<bool>& recompute = {});
+                       const std::vector<bool>& recompute = {},
+                       const std::vector<LayerRange>& blocks = {});
 /// The same of a schedule that is `lowered` already, for these costs, by MemoryRule::Lifetimes.
 EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement);
 

@@ -33,6 +33,22 @@ std::vector<std::int32_t> cut_nodes(const Layers& layers, const Partition& parti
   return nodes;
 }
 
+/// The nodes of each block, as cut_nodes() counts them.
+std::vector<NodeRange> block_nodes(const Layers& layers, const std::vector<LayerRange>& blocks) {
+  const auto last_node = [&](LayerId l) {
+    while (l.value >= 0 && layers.layers[l.index()].nodes.empty()) --l.value;
+    return l.value < 0 ? -1 : layers.layers[l.index()].nodes.back().value;
+  };
+  std::vector<NodeRange> nodes;
+  for (const LayerRange& block : blocks) {
+    const NodeRange range{block.first.value == 0 ? -1 : last_node(LayerId{block.first.value - 1}),
+                          last_node(block.last)};
+    if (range.last < 0) return {};
+    nodes.push_back(range);
+  }
+  return nodes;
+}
+
 void name_cuts(Plan& plan, const Layers& layers, const Cluster& cluster) {
   plan.model_digest = layers.digest;
   plan.cluster_digest = cluster.digest;
@@ -41,6 +57,7 @@ void name_cuts(Plan& plan, const Layers& layers, const Cluster& cluster) {
   plan.training.microbatch_size = layers.microbatch_size;
   plan.cut_modules = cut_modules(layers, plan.partition);
   plan.cut_nodes = cut_nodes(layers, plan.partition);
+  plan.block_nodes = block_nodes(layers, plan.blocks);
 }
 
 }  // namespace
@@ -49,7 +66,8 @@ std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const La
                                                const Cluster& cluster) {
   name_cuts(plan, layers, cluster);
   plan.recompute.resize(plan.partition.stages(), false);
-  StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute);
+  StageCosts costs =
+      stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute, plan.blocks);
   if (!lowered) plan.schedule = lower(plan.schedule, costs, plan.placement);
   const DependencyGraph graph = executed_graph(plan, costs);
   auto outcome = estimate(graph, costs);

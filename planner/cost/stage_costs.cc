@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "planner/cost/recomputed_layers.h"
 #include "planner/cost/stage_temporary.h"
 #include "planner/cost/timed_message.h"
 #include "planner/ir/error.h"
@@ -224,7 +225,11 @@ class Collector {
 }  // namespace
 
 StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
-                       const Cluster& cluster, const std::vector<bool>& recompute) {
+                       const Cluster& cluster, const std::vector<bool>& recompute,
+                       const std::vector<LayerRange>& blocks) {
+  if (!blocks.empty())
+    return stage_costs(recomputed_layers(layers, partition, blocks), partition, placement, cluster,
+                       recompute);
   return Collector(layers, partition, placement, cluster, recompute).collect();
 }
 

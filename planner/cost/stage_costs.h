@@ -16,8 +16,10 @@ namespace pfeife {
 ///
 /// A stage of `recompute` ([stage]; empty = none) keeps only what it receives and what it reads of
 /// the model's inputs from F to B or I, which begins with the layers' forward again; what F would
-/// save then exists within that action, and within F at most.
+/// save then exists within that action, and within F at most. Layers of `blocks` are recomputed
+/// block by block (recomputed_layers.h).
 StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
-                       const Cluster& cluster, const std::vector<bool>& recompute = {});
+                       const Cluster& cluster, const std::vector<bool>& recompute = {},
+                       const std::vector<LayerRange>& blocks = {});
 
 }  // namespace pfeife

@@ -6,6 +6,15 @@
 
 namespace pfeife {
 
+std::string to_string(const std::vector<LayerRange>& ranges) {
+  std::string text;
+  for (const LayerRange& range : ranges) {
+    text += (text.empty() ? "" : " ") + to_string(range.first);
+    if (range.last != range.first) text += "-" + to_string(range.last);
+  }
+  return text;
+}
+
 std::string illegal_because(const Layers& layers, const Partition& partition) {
   for (std::size_t i = 0; i < partition.cuts.size(); ++i) {
     const std::int32_t cut = partition.cuts[i];

@@ -120,6 +120,14 @@ struct Partition {
   friend auto operator<=>(const Partition&, const Partition&) = default;
 };
 
+/// Neighbouring layers, `last` one of them.
+struct LayerRange {
+  LayerId first, last;
+  friend auto operator<=>(const LayerRange&, const LayerRange&) = default;
+};
+/// "3-9 12": ranges as text, for people.
+std::string to_string(const std::vector<LayerRange>& ranges);
+
 /// Why `partition` is not a legal one of `layers`: out of order, out of range, through an in-place
 /// pair. "" = it is.
 std::string illegal_because(const Layers& layers, const Partition& partition);

@@ -16,11 +16,24 @@
 
 namespace pfeife {
 
-/// Which stages compute their forward again in backward instead of keeping what it saves.
+/// What computes its forward again in backward instead of keeping what it saves.
 enum class Recompute : std::uint8_t {
   None,
   Full,    ///< every stage
   Choose,  ///< each stage for itself, where memory needs it
+  Blocks,  ///< any blocks of layers, where memory needs it, or stages as in Choose
+};
+
+/// What is recomputed is part of the choice.
+inline bool is_chosen(Recompute recompute) {
+  return recompute == Recompute::Choose || recompute == Recompute::Blocks;
+}
+
+/// Nodes of a recomputed block, by their positions in the order: those behind `before` (-1 = from
+/// the first on) up to `last`.
+struct NodeRange {
+  std::int32_t before = -1, last = -1;
+  friend bool operator==(const NodeRange&, const NodeRange&) = default;
 };
 
 /// A lower bound on the estimate, and the plans that it holds for: all that fit, of these schedules
@@ -72,10 +85,14 @@ struct Plan {
   std::vector<std::int32_t> cut_nodes;
   ScheduleSpec spec;
   Placement placement;
-  Schedule schedule;               ///< lowered
-  std::vector<bool> recompute;     ///< [stage]
-  Nanoseconds estimate{0};         ///< predicted step
-  std::vector<Bytes> peak_memory;  ///< [rank] predicted
+  Schedule schedule;            ///< lowered
+  std::vector<bool> recompute;  ///< [stage]
+  /// Blocks that are recomputed, each by itself and within a stage that `recompute` does not have;
+  /// sorted.
+  std::vector<LayerRange> blocks = {};
+  std::vector<NodeRange> block_nodes = {};  ///< [block] what executing needs; empty without a graph
+  Nanoseconds estimate{0};                  ///< predicted step
+  std::vector<Bytes> peak_memory;           ///< [rank] predicted
   std::optional<Bound> bound;
   std::optional<PlanFiles> files;
   std::map<std::string, std::string> found;  ///< how: versions, seed, candidates

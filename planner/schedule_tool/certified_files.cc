@@ -1,6 +1,7 @@
 // Whether a certificate and a plan are of the costs that the files named by the plan make.
 #include "planner/cost/linear_order.h"
 #include "planner/cost/priced_plan.h"
+#include "planner/cost/recomputed_layers.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
@@ -51,10 +52,11 @@ struct Costs {
 std::string other_plan(const Plan& plan, const Layers& layers, const Cluster& cluster) {
   for (const DeviceId device : plan.placement.device_of_rank)
     if (device.index() >= cluster.devices()) return "a device that the cluster does not have";
-  if (const std::string reason = illegal_because(layers, plan.partition); !reason.empty())
-    return reason;
+  const std::string illegal = illegal_because(layers, plan.partition) +
+                              illegal_because(layers, plan.partition, plan.blocks);
+  if (!illegal.empty()) return illegal;
   const StageCosts costs =
-      stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute);
+      stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute, plan.blocks);
   const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});
   if (!wrong.empty()) return "its schedule is wrong: " + wrong.front().message;
   const auto priced = priced_plan(plan, true, layers, cluster);

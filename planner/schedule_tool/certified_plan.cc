@@ -68,6 +68,7 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
       (c.recompute == Recompute::Full &&
        recomputed < static_cast<std::ptrdiff_t>(placement.stages())))
     return "it recomputes other stages";
+  if (!plan.blocks.empty()) return "it recomputes blocks of layers, of which nothing is proven";
   const StageCosts costs =
       stage_costs(c.layers, plan.partition, placement, c.cluster, plan.recompute);
   const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});
@@ -102,6 +103,8 @@ std::string unproven(const Certificate& c, const Plan& plan) {
   if (missing != plan.bound->schedules.end())
     return stream_all("the plan's bound also covers ", missing->family, " with ",
                       missing->stages_per_rank, " stages a rank, of which nothing is proven");
+  if (plan.bound->recompute == Recompute::Blocks)
+    return "the plan's bound also covers plans that recompute blocks of layers";
   if (c.recompute != plan.bound->recompute && c.recompute != Recompute::Choose)
     return "the plan's bound also covers plans that recompute other stages";
   if (!std::ranges::equal(plan.bound->memory_limit, c.memory_limit, std::ranges::less_equal{}))

@@ -28,6 +28,9 @@ struct Problem {
   std::optional<Partition> cuts;    ///< given cuts: only schedules are chosen
   MemoryRule memory_rule = MemoryRule::Lifetimes;
   Recompute recompute = Recompute::None;
+  /// Of Recompute::Blocks: what may be recomputed by itself; sorted, none overlaps another. A cut
+  /// inside of one makes two of it.
+  std::vector<LayerRange> blocks = {};
 };
 
 struct SearchOptions {
@@ -48,6 +51,7 @@ struct PlannedSchedule {
   std::vector<bool> recompute;     ///< [stage]; empty = none
   /// Compute-only, of a family that builds it for the costs; else spec says it.
   std::optional<Schedule> order = std::nullopt;
+  std::vector<LayerRange> blocks = {};  ///< recomputed, as Plan::blocks
   friend bool operator==(const PlannedSchedule&, const PlannedSchedule&) = default;
 };
 

@@ -18,8 +18,10 @@ static SearchOutcome search_cuts(const Problem& problem, const SearchOptions& op
 }
 
 SearchOutcome search(const Problem& problem, const SearchOptions& options) {
+  SearchOptions settled = options;
+  if (problem.recompute == Recompute::Blocks) settled.certificate = false;  // none speaks of blocks
   SearchOutcome outcome =
-      problem.cuts ? choose_schedule(problem, options, search) : search_cuts(problem, options);
+      problem.cuts ? choose_schedule(problem, settled, search) : search_cuts(problem, settled);
   outcome.recompute = problem.recompute;
   return outcome;
 }
@@ -32,6 +34,7 @@ Plan plan_of(const PlannedSchedule& planned, const std::vector<DeviceId>& device
   plan.placement.device_of_rank = device_of_rank;
   plan.schedule = planned.order ? *planned.order : generate(planned.spec);
   plan.recompute = planned.recompute;
+  plan.blocks = planned.blocks;
   return plan;
 }
 

@@ -149,12 +149,13 @@ std::string limits_text(const std::vector<CaseRecord>& cases) {
 std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>& keys,
                    const std::vector<Column>& columns, const TableFacts& facts,
                    const ScreenOptions& options) {
-  bool lacks = false, gaps = false, recomputes = false, several = false;
+  bool lacks = false, gaps = false, recomputes = false, others_do = false, several = false;
   for (const CaseRecord& record : cases)
     for (const PlanRecord* plan : plans_in_order(record, options.chosen_only)) {
       several = several || plan != &record.plans.front();
       lacks = lacks || lacks_most(*plan);
       recomputes = recomputes || plan->recomputes;
+      others_do = others_do || (plan->recomputes && plan != &record.plans.front());
       gaps = gaps || gap_of(plan->row);
     }
   const bool has_gap = std::ranges::find(columns, "gap", &Column::name) != columns.end();
@@ -166,7 +167,8 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
   if (gaps && has_gap) text += ", gap: % over the bound on estimates";
   text = wrapped(text, options.width);
   if (recomputes && several)
-    text += "only what says recompute= recomputes anything, no baseline does\n";
+    text += std::string("only what says recompute= recomputes anything") +
+            (others_do ? "\n" : ", no baseline does\n");
   return text;
 }
 

@@ -123,7 +123,7 @@ TEST_F(TwoStages, APlanSaysWhatItIsForAndHowItWasFound) {
 TEST_F(TwoStages, TheBoundIsOfTheSearchsPlanAlone) {
   config.plan.families = {"gpipe"};
   config.plan.stages_per_rank = {1};
-  config.baselines = {"1f1b"};
+  config.baselines = {{"1f1b"}};
   const EvaluatedCase found = plan_case(inputs(), {}, 1, 1);
   const Plan &planned = found.planned.at(0).plan, &baseline = found.baselines.at(0).plan;
   ASSERT_TRUE(planned.bound);

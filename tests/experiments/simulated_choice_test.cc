@@ -73,7 +73,8 @@ TEST_F(SimulatedChoice, NoPlanIsSimulatedSlowerThanABaselineOfItsTable) {
         Bytes{random() % 2 == 0 ? std::int64_t{1} << 30
                                 : static_cast<std::int64_t>(4000 + random() % 6000)};
     config.plan.iterations = 1 + random() % 2;
-    config.baselines = {"gpipe", "1f1b", "interleaved_1f1b", "looped_bfs", "zbv", "zb_greedy"};
+    config.baselines = {{"gpipe"},      {"1f1b"}, {"interleaved_1f1b"},
+                        {"looped_bfs"}, {"zbv"},  {"zb_greedy"}};
     config.simulation.launch_overhead = Nanoseconds{random() % 20};
     config.simulation.queues = static_cast<Queues>(random() % 4);
     config.select_by = SelectBy::Simulate;
@@ -110,7 +111,7 @@ TEST_F(SimulatedChoice, EveryPlanIsOfAScheduleThatItsBoundCovers) {
     config.plan.families = {"looped", "looped_bfs"};
     config.plan.stages_per_rank = {1, 2};
     config.plan.iterations = 1;
-    config.baselines = {"looped", "looped_bfs"};
+    config.baselines = {{"looped"}, {"looped_bfs"}};
     config.select_by = SelectBy::P95;
     const EvaluatedCase found = computed({&config, &layers, &cluster});
     for (const Evaluation& plan : found.planned) {

@@ -331,6 +331,29 @@ TEST_F(ExperimentConfig, OrderOfTheLayersIsNamedOrSearchedOrThePlans) {
   EXPECT_MESSAGE(error(kSmallest + "plan: {order: search}\n"));
 }
 
+TEST_F(ExperimentConfig, BaselinesMayRecomputeToo) {
+  const CaseConfig config =
+      read(
+          kSmallest +
+          "baselines: [1f1b, {family: 1f1b, recompute: blocks}, {family: gpipe, recompute: full}]\n"
+          "plan: {recompute: attention}\n")
+          .cases.at(0);
+  ASSERT_EQ(config.baselines.size(), 3u);
+  EXPECT_EQ(config.baselines[0].name(), "1f1b");
+  EXPECT_EQ(config.baselines[1].name(), "1f1b_blocks");
+  EXPECT_EQ(config.baselines[2].name(), "gpipe_full");
+  EXPECT_EQ(config.plan.recompute, PlanSettings::Recompute::Attention);
+  EXPECT_THAT(resolved_text(config),
+              ::testing::AllOf(
+                  HasSubstr("baselines: [1f1b, {family: 1f1b, recompute: blocks}, {family: gpipe, "
+                            "recompute: full}]\n"),
+                  HasSubstr("recompute: attention")));
+  EXPECT_THAT(error(kSmallest + "baselines: [{family: 1f1b, recompute: if_needed}]\n"),
+              HasSubstr("recompute"));
+  EXPECT_THAT(error(kSmallest + "baselines: [1f1b, {family: 1f1b}]\n"),
+              HasSubstr("\"1f1b\" is here twice"));
+}
+
 TEST_F(ExperimentConfig, WhatIsForTorchHasCutsBetweenBlocksAndRecomputesNothing) {
   const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
   const PlanSettings torch = read(model + "plan: {for: torch}\n").cases[0].plan;

@@ -187,6 +187,24 @@ TEST_F(PlanFile, RefusesListsOfOtherLengthsThanItsCutsAndStages) {
   EXPECT_MESSAGE(error_after("recompute: [false, false]", "recompute: [true]"));
 }
 
+TEST_F(PlanFile, NamesTheLayersAndNodesOfRecomputedBlocks) {
+  Plan plan = example();
+  plan.blocks = {{LayerId{0}, LayerId{1}}, {LayerId{4}, LayerId{4}}};
+  plan.block_nodes = {{-1, 9}, {17, 20}};
+  write_plan(folder_, plan);
+  EXPECT_THAT(read_file(folder_ / "plan.yaml"),
+              HasSubstr("recompute: [false, false]\nrecompute_blocks:"));
+  Plan read = read_plan(folder_ / "plan.yaml");
+  EXPECT_EQ(read.blocks, plan.blocks);
+  EXPECT_EQ(read.block_nodes, plan.block_nodes);
+  EXPECT_EQ(plan_text(read, ""), plan_text(plan, ""));
+  EXPECT_THAT(error_after("cuts: [3]", "cuts: [0]"),
+              HasSubstr("the cut 0 goes through the block of layers 0-1"));
+  EXPECT_THAT(error_after("cuts: [0]", "cuts: [3]"), "no error");
+  EXPECT_THAT(error_after("recompute: [false, false]", "recompute: [true, false]"),
+              HasSubstr("all of the stage of layers 0-1 is recomputed already"));
+}
+
 TEST_F(PlanFile, RefusesVersionsThatItDoesNotKnow) {
   EXPECT_MESSAGE(error_after("version: 3", "version: 4"));
   EXPECT_MESSAGE(error_after("version: 4", "version: 1"));

@@ -53,6 +53,22 @@ TEST(SplitPoints, InsideOfAModuleThereIsNone) {
   EXPECT_THAT(split_points(with_modules({{}, {}}), {{0}})[0].why_not, HasSubstr("no submodule"));
 }
 
+TEST(SplitPoints, NameTheModulesToWrapForRecomputation) {
+  Plan plan;
+  plan.partition = {{3}};
+  const auto modules = [&](int first, int last) {
+    plan.blocks = {{LayerId{first}, LayerId{last}}};
+    return nlohmann::json::parse(split_points_text(kModel, plan, "", "none"))["recompute"][0];
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(modules(2, 3)["modules"], Names{"block.1"});
+  EXPECT_EQ(modules(4, 5)["layers"], (std::vector{4, 5}));
+  EXPECT_EQ(modules(2, 5)["modules"], (Names{"block.1", "block.2"})) << "the list is no module";
+  EXPECT_EQ(modules(2, 2)["modules"], Names{"block.1.attn"});
+  EXPECT_EQ(modules(4, 4)["modules"], Names{});
+  EXPECT_EQ(modules(4, 4)["why_not"], "some of it is in no submodule of its own");
+}
+
 TEST(SplitPoints, ANewOrderHasNone) {
   Layers reordered = kModel;
   reordered.node_order = {NodeId{1}, NodeId{0}};

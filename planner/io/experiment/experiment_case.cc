@@ -154,7 +154,7 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
                           " model has no modules, so no blocks; take an archive, "
                           "or leave cuts_at and for out");
   if (const auto baselines = root.find("baselines"))
-    config.baselines = family_names(*baselines, rules.families);
+    config.baselines = baseline_settings(*baselines, rules.families);
   if (const auto simulation = root.find("simulation"))
     config.simulation = simulation_settings(*simulation);
   if (const auto engines = root.find("engines")) read_engines(*engines, config);

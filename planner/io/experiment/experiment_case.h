@@ -43,6 +43,9 @@ ModelInput model_input(const YamlNode& root, const std::filesystem::path& folder
 /// Names of schedule families, each once.
 std::vector<std::string> family_names(const YamlNode& node,
                                       const std::vector<std::string>& families);
+/// The baselines that `node` names: families, or maps of a family and what it recomputes.
+std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
+                                                const std::vector<std::string>& families);
 /// `plan`.
 PlanSettings plan_settings(const YamlNode& node, const std::filesystem::path& folder,
                            const ExperimentRules& rules);

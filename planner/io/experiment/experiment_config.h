@@ -48,7 +48,8 @@ struct ModelInput {
 struct PlanSettings {
   enum class Source { Search, PlanFile, ScheduleFile };
   enum class Cuts { Search, EachLayer, Given };
-  enum class Recompute { None, IfNeeded, Full, Choose };
+  /// Blocks: those of the model, each for itself; Attention: those alone that attend.
+  enum class Recompute { None, IfNeeded, Full, Choose, Blocks, Attention };
 
   Source source = Source::Search;
   std::optional<InputFile> file;  ///< plan.yaml or schedule.csv
@@ -67,6 +68,17 @@ struct PlanSettings {
   bool for_torch = false;          ///< for: torch, only what torch.distributed.pipelining runs
   SourceLocation where, families_where, cuts_where, devices_where, reserve_where;
 };
+
+/// A family that the plan is compared with, on cuts of equal time.
+struct BaselineSettings {
+  std::string family;
+  PlanSettings::Recompute recompute = PlanSettings::Recompute::None;
+
+  std::string name() const;  ///< "1f1b", "1f1b_blocks"
+  friend bool operator==(const BaselineSettings&, const BaselineSettings&) = default;
+};
+/// "none", "if_needed": as a config writes it.
+std::string to_string(PlanSettings::Recompute recompute);
 
 /// Random variation of durations (planner/ir/jitter.h), over so many runs; of the estimate and of
 /// the simulation.
@@ -107,7 +119,7 @@ struct CaseConfig {
   std::size_t devices = 1;                      ///< D, the first so many of the cluster
   std::size_t microbatches = 8;                 ///< N; 0 if the microbatch size is open
   PlanSettings plan;
-  std::vector<std::string> baselines{"gpipe", "1f1b", "interleaved_1f1b"};
+  std::vector<BaselineSettings> baselines{{"gpipe"}, {"1f1b"}, {"interleaved_1f1b"}};
   SimulationSettings simulation;
   bool simulate = true;
   bool measure = false;

@@ -41,6 +41,16 @@ void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
   plan.devices = device_list(node);
 }
 
+/// `if_needed`: may be said, too.
+PlanSettings::Recompute read_recompute(const YamlNode& node, bool if_needed) {
+  using Recompute = PlanSettings::Recompute;
+  std::vector<std::pair<std::string, Recompute>> words;
+  for (const Recompute one : {Recompute::None, Recompute::IfNeeded, Recompute::Full,
+                              Recompute::Choose, Recompute::Blocks, Recompute::Attention})
+    if (if_needed || one != Recompute::IfNeeded) words.emplace_back(to_string(one), one);
+  return node.as_one_of<Recompute>(words);
+}
+
 /// What torch runs has cuts between blocks, and recomputes nothing.
 void check_for_torch(const YamlNode& node, PlanSettings& plan) {
   using Recompute = PlanSettings::Recompute;
@@ -82,11 +92,7 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
     plan.order = order->as_one_of<std::string>(words);
   }
   if (const auto recompute = node.find("recompute")) {
-    using Recompute = PlanSettings::Recompute;
-    plan.recompute = recompute->as_one_of<Recompute>({{"none", Recompute::None},
-                                                      {"if_needed", Recompute::IfNeeded},
-                                                      {"full", Recompute::Full},
-                                                      {"choose", Recompute::Choose}});
+    plan.recompute = read_recompute(*recompute, true);
   }
   if (const auto use = node.find("for"))
     plan.for_torch = use->as_one_of<bool>({{"pfeife", false}, {"torch", true}});
@@ -117,6 +123,28 @@ std::vector<std::string> family_names(const YamlNode& node,
       item.fail("\"" + names.back() + "\" is here twice");
   }
   return names;
+}
+
+std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
+                                                const std::vector<std::string>& families) {
+  std::vector<std::pair<std::string, std::string>> words;
+  for (const std::string& family : families) words.emplace_back(family, family);
+  std::vector<BaselineSettings> baselines;
+  for (const YamlNode& item : node.items_or_self()) {
+    BaselineSettings baseline;
+    if (item.is_map()) {
+      item.check_keys({"family", "recompute"});
+      baseline.family = item.at("family").as_one_of<std::string>(words);
+      if (const auto recompute = item.find("recompute"))
+        baseline.recompute = read_recompute(*recompute, false);
+    } else {
+      baseline.family = item.as_one_of<std::string>(words);
+    }
+    if (std::ranges::find(baselines, baseline) != baselines.end())
+      item.fail("\"" + baseline.name() + "\" is here twice");
+    baselines.push_back(std::move(baseline));
+  }
+  return baselines;
 }
 
 PlanSettings plan_settings(const YamlNode& node, const Path& folder, const ExperimentRules& rules) {

@@ -41,18 +41,10 @@ std::string cuts_text(const PlanSettings& plan) {
   return "";
 }
 
-std::string recompute_text(PlanSettings::Recompute recompute) {
-  switch (recompute) {
-    case PlanSettings::Recompute::None:
-      return "none";
-    case PlanSettings::Recompute::IfNeeded:
-      return "if_needed";
-    case PlanSettings::Recompute::Full:
-      return "full";
-    case PlanSettings::Recompute::Choose:
-      return "choose";
-  }
-  return "";
+/// "1f1b", or "{family: 1f1b, recompute: blocks}".
+std::string baseline_text(const BaselineSettings& baseline) {
+  if (baseline.recompute == PlanSettings::Recompute::None) return baseline.family;
+  return "{family: " + baseline.family + ", recompute: " + to_string(baseline.recompute) + "}";
 }
 
 std::string cluster_text(const InputFile& cluster) {
@@ -88,7 +80,7 @@ std::string plan_text(const PlanSettings& plan) {
          ", stages_per_rank: " + list(plan.stages_per_rank, number) +
          ", search: planner, iterations: " +
          (plan.iterations == 0 ? "default" : number(plan.iterations)) +
-         ", cuts: " + cuts_text(plan) + ", recompute: " + recompute_text(plan.recompute) +
+         ", cuts: " + cuts_text(plan) + ", recompute: " + to_string(plan.recompute) +
          (plan.order == "captured" ? "" : ", order: " + plan.order) +
          (plan.for_torch   ? ", for: torch"
           : plan.at_blocks ? ", cuts_at: blocks"
@@ -109,6 +101,28 @@ std::string simulation_text(const SimulationSettings& simulation) {
 }
 
 }  // namespace
+
+std::string to_string(PlanSettings::Recompute recompute) {
+  switch (recompute) {
+    case PlanSettings::Recompute::None:
+      return "none";
+    case PlanSettings::Recompute::IfNeeded:
+      return "if_needed";
+    case PlanSettings::Recompute::Full:
+      return "full";
+    case PlanSettings::Recompute::Choose:
+      return "choose";
+    case PlanSettings::Recompute::Blocks:
+      return "blocks";
+    case PlanSettings::Recompute::Attention:
+      return "attention";
+  }
+  return "";
+}
+
+std::string BaselineSettings::name() const {
+  return recompute == PlanSettings::Recompute::None ? family : family + "_" + to_string(recompute);
+}
 
 std::string to_string(SelectBy select_by) {
   switch (select_by) {
@@ -150,7 +164,7 @@ std::string resolved_text(const CaseConfig& config) {
     text += ", microbatches: [" + number(config.microbatches) + "]";
   text += "}\n";
   text += "plan: " + plan_text(config.plan) + "\n";
-  text += "baselines: " + joined(config.baselines) + "\n";
+  text += "baselines: " + list(config.baselines, baseline_text) + "\n";
   text += "simulation: " + simulation_text(config.simulation) + "\n";
   text += std::string("engines: [estimate") + (config.simulate ? ", simulate" : "") +
           (config.measure ? ", measure" : "") + "]\n";

@@ -8,8 +8,10 @@
 namespace pfeife {
 namespace {
 
-const std::vector<std::pair<std::string, Recompute>> kRecompute{
-    {"none", Recompute::None}, {"full", Recompute::Full}, {"choose", Recompute::Choose}};
+const std::vector<std::pair<std::string, Recompute>> kRecompute{{"none", Recompute::None},
+                                                                {"full", Recompute::Full},
+                                                                {"choose", Recompute::Choose},
+                                                                {"blocks", Recompute::Blocks}};
 
 template <class T, class Make>
 YamlValue list(const std::vector<T>& values, const Make& make) {

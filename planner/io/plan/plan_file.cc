@@ -154,6 +154,61 @@ void read_predicted(const YamlNode& node, Plan& plan) {
     plan.peak_memory.push_back(item.as_bytes());
 }
 
+YamlValue blocks_value(const Plan& plan) {
+  std::vector<YamlValue> items;
+  for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
+    const auto pair = [](std::int64_t first, std::int64_t last) {
+      return yaml_sequence({number(first), number(last)});
+    };
+    Entries entries{{"layers", pair(plan.blocks[b].first.value, plan.blocks[b].last.value), {}}};
+    if (!plan.block_nodes.empty())
+      entries.push_back(
+          {"nodes", pair(plan.block_nodes[b].before + 1, plan.block_nodes[b].last), {}});
+    items.push_back(yaml_map(std::move(entries)));
+  }
+  return yaml_sequence(std::move(items));
+}
+
+void read_blocks(const YamlNode& node, Plan& plan) {
+  const auto pair = [](const YamlNode& of) {
+    std::vector<std::int32_t> numbers;
+    for (const YamlNode& item : of.items())
+      numbers.push_back(static_cast<std::int32_t>(item.as_int(0, 1'000'000'000)));
+    if (numbers.size() != 2 || numbers[0] > numbers[1])
+      of.fail("expected the first and the last, such as [3, 9]");
+    return numbers;
+  };
+  for (const YamlNode& item : node.items()) {
+    item.check_keys({"layers", "nodes"});
+    const std::vector<std::int32_t> layers = pair(item.at("layers"));
+    plan.blocks.push_back({LayerId{layers[0]}, LayerId{layers[1]}});
+    if (const auto nodes = item.find("nodes")) {
+      const std::vector<std::int32_t> range = pair(*nodes);
+      plan.block_nodes.push_back({range[0] - 1, range[1]});
+    }
+  }
+}
+
+/// Each is within a stage and behind the one before it.
+void check_blocks(const YamlNode& node, const Plan& plan) {
+  for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
+    const LayerRange& block = plan.blocks[b];
+    const std::string name = to_string(std::vector{block});
+    if (b > 0 && plan.blocks[b - 1].last >= block.first)
+      node.fail("the block of layers " + name + " must lie behind the one before it");
+    std::size_t stage = 0;
+    for (const std::int32_t cut : plan.partition.cuts) {
+      if (block.first.value <= cut && cut < block.last.value)
+        node.fail("the cut " + std::to_string(cut) + " goes through the block of layers " + name);
+      stage += cut < block.first.value ? 1 : 0;
+    }
+    if (stage < plan.recompute.size() && plan.recompute[stage])
+      node.fail("all of the stage of layers " + name + " is recomputed already");
+  }
+  if (!plan.block_nodes.empty() && plan.block_nodes.size() != plan.blocks.size())
+    node.fail("expected nodes of each block, or of none");
+}
+
 /// The parts of a plan that must fit together.
 void check_agreement(const YamlNode& root, const Plan& plan) {
   const auto text = [](std::size_t n) { return std::to_string(n); };
@@ -178,6 +233,7 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
   if (const auto nodes = root.find("cut_nodes");
       nodes && plan.cut_nodes.size() != plan.partition.cuts.size())
     nodes->fail("expected one node for each cut");
+  if (!plan.blocks.empty()) check_blocks(root.at("recompute_blocks"), plan);
   if (plan.recompute.size() != stages)
     root.at("recompute").fail("expected one value for each of " + text(stages) + " stages");
 }
@@ -200,12 +256,16 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
   if (!plan.cut_nodes.empty()) entries.push_back({"cut_nodes", list(plan.cut_nodes, number), {}});
   if (!plan.node_order.empty())
     entries.push_back({"node_order", yaml_string(order_text(plan.node_order)), {}});
-  const Entries rest{
+  const Entries choices{
       {"schedule", schedule_value(plan, schedule_digest), {}},
       {"placement", placement_value(plan.placement), {}},
       {"recompute",
        list(plan.recompute, [](bool on) { return yaml_scalar(on ? "true" : "false"); }),
        {}},
+  };
+  entries.insert(entries.end(), choices.begin(), choices.end());
+  if (!plan.blocks.empty()) entries.push_back({"recompute_blocks", blocks_value(plan), {}});
+  const Entries rest{
       {"predicted",
        yaml_map({{"step", yaml_amount(plan.estimate), {}},
                  {"peak_memory",
@@ -233,7 +293,7 @@ Plan read_plan(const std::filesystem::path& file) {
   root.check_version(kVersion);
   root.check_keys({"version", "model", "cluster", "order", "training", "microbatches", "cuts",
                    "cut_modules", "cut_nodes", "node_order", "schedule", "placement", "recompute",
-                   "predicted", "files", "bound", "found"});
+                   "recompute_blocks", "predicted", "files", "bound", "found"});
   Plan plan;
   read_file_and_digest(root.at("model"), plan.model, plan.model_digest);
   read_file_and_digest(root.at("cluster"), plan.cluster, plan.cluster_digest);
@@ -251,6 +311,7 @@ Plan read_plan(const std::filesystem::path& file) {
   plan.schedule = read_schedule(root.at("schedule"), file.parent_path());
   for (const YamlNode& item : root.at("recompute").items())
     plan.recompute.push_back(item.as_bool());
+  if (const auto blocks = root.find("recompute_blocks")) read_blocks(*blocks, plan);
   read_predicted(root.at("predicted"), plan);
   if (const auto files = root.find("files")) plan.files = read_files(*files);
   if (const auto bound = root.find("bound")) plan.bound = read_bound(*bound, plan.spec);

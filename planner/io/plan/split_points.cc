@@ -93,6 +93,43 @@ std::string torch_refusal(const Layers& layers, const Plan& plan) {
   return "";
 }
 
+namespace {
+
+/// Does `path` name the module or something in it?
+bool is_in(const std::string& path, const std::string& module) {
+  return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
+}
+
+/// The outermost modules that lie in the block with all their layers; empty if some layer of the
+/// block is in none.
+std::vector<std::string> modules_of(const Layers& layers, const LayerRange& block) {
+  std::vector<std::string> modules;
+  const auto inside = [&](std::size_t l) {
+    return block.first.index() <= l && l <= block.last.index();
+  };
+  for (std::size_t l = block.first.index(); inside(l); ++l) {
+    const std::string& path = layers.layers[l].module_path;
+    if (!modules.empty() && is_in(path, modules.back())) continue;
+    std::string found;
+    for (std::size_t end = path.find('.'); found.empty() && !path.empty();
+         end = path.find('.', end + 1)) {
+      const std::string module = path.substr(0, end);
+      // A list of modules has no operators, and is never called.
+      bool whole = std::ranges::any_of(
+          layers.layers, [&](const Layer& other) { return other.module_path == module; });
+      for (std::size_t other = 0; whole && other < layers.size(); ++other)
+        whole = inside(other) || !is_in(layers.layers[other].module_path, module);
+      if (whole) found = module;
+      if (end == std::string::npos) break;
+    }
+    if (found.empty()) return {};
+    modules.push_back(std::move(found));
+  }
+  return modules;
+}
+
+}  // namespace
+
 std::string split_points_text(const Layers& layers, const Plan& plan, const std::string& schedule,
                               const std::string& why_not) {
   using Json = nlohmann::ordered_json;
@@ -122,6 +159,13 @@ std::string split_points_text(const Layers& layers, const Plan& plan, const std:
       json["split_spec"] = nullptr;
     else if (!json["split_spec"].is_null())
       json["split_spec"][point.module] = name(point);
+  }
+  for (const LayerRange& block : plan.blocks) {
+    const std::vector<std::string> modules = modules_of(layers, block);
+    json["recompute"].push_back(
+        {{"layers", {block.first.value, block.last.value}},
+         {"modules", modules},
+         {"why_not", modules.empty() ? Json("some of it is in no submodule of its own") : Json()}});
   }
   json["schedule"] = or_null(schedule);
   json["schedule_why_not"] = or_null(why_not);

@@ -6,6 +6,7 @@
 // not known here. A cut anywhere else is told by the last
 // operator before it and the submodule ("" = the model itself) in which that is called: there the
 // model would have to be changed so that torch can cut it.
+// Recomputed blocks come with the modules to wrap for that, where they are whole modules.
 #pragma once
 
 #include <string>

@@ -64,7 +64,8 @@ double any_devices_bound(const Problem& problem) {
     Cluster cluster = problem.cluster;
     std::ranges::fill(cluster.paths, Path{});  // without links: a transfer takes no time
     return work_bound({problem.layers, cluster, problem.schedules, problem.device_of_rank,
-                       problem.memory_limit, problem.cuts, problem.memory_rule, problem.recompute});
+                       problem.memory_limit, problem.cuts, problem.memory_rule, problem.recompute,
+                       problem.blocks});
   }
   double least = std::numeric_limits<double>::infinity();
   for (const ScheduleSpec& spec : problem.schedules)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/blocks.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
@@ -71,7 +72,8 @@ class Adviser {
                      surroundings_.memory_limit.begin() + static_cast<std::ptrdiff_t>(ranks)},
                     std::nullopt,
                     problem_.memory_rule,
-                    problem_.recompute};
+                    problem_.recompute,
+                    &layers == &problem_.layers ? problem_.blocks : model_blocks(layers)};
     return problem;
   }
 

@@ -59,7 +59,8 @@ class Alternatives {
   void forget(std::size_t i) {
     all_[i].listed = all_[i].any_order =
         Nanoseconds{static_cast<std::int64_t>(work_bound(problems_[i]))};
-    if (problems_[i].recompute == Recompute::Full) all_[i].recompute = Recompute::Full;
+    all_[i].recompute =
+        problems_[i].recompute == Recompute::None ? Recompute::Choose : problems_[i].recompute;
   }
 
   /// Takes what a search has found. A bound holds for the plans of the schedules that are listed,

@@ -75,8 +75,8 @@ class SharedLinks {
 
   Weighed weigh(PlannedSchedule plan) const {
     const Placement placement = placement_of(problem_, plan.spec);
-    const StageCosts costs =
-        stage_costs(problem_.layers, plan.partition, placement, problem_.cluster, plan.recompute);
+    const StageCosts costs = stage_costs(problem_.layers, plan.partition, placement,
+                                         problem_.cluster, plan.recompute, plan.blocks);
     Weighed one{std::move(plan)};
     one.bound = one.plan.estimate;
     one.busiest = busiest_link(costs, placement, problem_.cluster, one.plan.spec.microbatches);
@@ -171,7 +171,8 @@ class SharedLinks {
         for (BandwidthCurve::Point& point : path.bandwidth.points) point.rate.value /= slower;
       const Problem problem{
           problem_.layers,       cluster,       problem_.schedules,   problem_.device_of_rank,
-          problem_.memory_limit, problem_.cuts, problem_.memory_rule, problem_.recompute};
+          problem_.memory_limit, problem_.cuts, problem_.memory_rule, problem_.recompute,
+          problem_.blocks};
       SearchOptions brief = options_;
       brief.certificate = false, brief.progress = {};
       if (brief.iterations == 0 || brief.iterations > kLittleEffort)
@@ -185,9 +186,10 @@ class SharedLinks {
     std::vector<char> fits(plans.size());
     parallel_for(plans.size(), options_.threads, [&](std::size_t i) {
       PlannedSchedule& plan = plans[i];
-      const EvaluatedPlan priced = evaluate(
-          problem_.layers, problem_.cluster, plan.order ? *plan.order : generate(plan.spec),
-          placement_of(problem_, plan.spec), plan.partition, problem_.memory_rule, plan.recompute);
+      const EvaluatedPlan priced = evaluate(problem_.layers, problem_.cluster,
+                                            plan.order ? *plan.order : generate(plan.spec),
+                                            placement_of(problem_, plan.spec), plan.partition,
+                                            problem_.memory_rule, plan.recompute, plan.blocks);
       plan.estimate = priced.estimate;
       plan.peak_memory = priced.peak_memory;
       fits[i] = std::ranges::equal(plan.peak_memory, problem_.memory_limit, std::less_equal{});

@@ -53,7 +53,8 @@ void prove(const Problem& problem, const Tried& tried, const std::vector<EveryOr
                  problem.memory_limit,
                  problem.cuts,
                  problem.memory_rule,
-                 problem.recompute};
+                 problem.recompute,
+                 problem.blocks};
   std::vector<AnyOrder> any_order;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < tried.size(); ++i) {

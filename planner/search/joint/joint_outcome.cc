@@ -132,6 +132,8 @@ std::string listed_class(const Problem& problem, const std::string& some) {
                  " in their placements, within the memory limits");
   if (problem.recompute == Recompute::Full) text += ", every stage recomputed";
   if (problem.recompute == Recompute::Choose) text += ", any choice of recomputed stages";
+  if (problem.recompute == Recompute::Blocks)
+    text += ", any choice of recomputed blocks (without a certificate)";
   return text;
 }
 

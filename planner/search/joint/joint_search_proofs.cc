@@ -21,7 +21,7 @@ constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the 
 
 double spent(const Contender& c) {
   if (!c.proof) return 0;
-  const double search = c.candidates->is_large() ? c.candidates->work() : 0;
+  const double search = c.candidates->is_slow() ? c.candidates->work() : 0;
   return search + c.proof->work() + static_cast<double>(c.proof->nodes()) * kNodeOverhead;
 }
 

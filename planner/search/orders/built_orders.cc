@@ -222,7 +222,8 @@ class SingleMicrobatch {
                 problem_.memory_limit,
                 problem_.cuts,
                 problem_.memory_rule,
-                problem_.recompute};
+                problem_.recompute,
+                problem_.blocks};
     for (Bytes& limit : one.memory_limit) limit += more;
     return search(one, {.keep = 1, .iterations = effort});
   }
@@ -321,7 +322,7 @@ void BuiltSearch::work(const std::vector<Partition>& starts, std::size_t effort,
   best_ = std::move(run).found();
   if (anew) begin_anew(builder, effort, seed);
   if (!result_.plan) try_one_by_one(builder, effort, seed);
-  if (!result_.plan && problem_.recompute == Recompute::Choose)
+  if (!result_.plan && is_chosen(problem_.recompute))
     work_without_recomputation(starts, effort, seed);
 }
 

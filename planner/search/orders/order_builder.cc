@@ -35,7 +35,7 @@ std::unique_ptr<Candidates> OrderBuilder::build(const Cuts& cuts) const {
   std::vector<bool> recompute(stages, problem_.recompute == Recompute::Full);
   std::vector<bool> full(stages, false);  // stages of ranks that have been too full
   auto best = build_for(cuts, recompute, full);
-  if (problem_.recompute != Recompute::Choose) return best;
+  if (!is_chosen(problem_.recompute)) return best;
   std::vector<std::vector<bool>> others{full, std::vector<bool>(stages, true)};
   if (full == recompute || full == others[1]) others.erase(others.begin());
   for (const std::vector<bool>& other : others)
@@ -47,7 +47,8 @@ std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::
                                                    std::uint64_t seed) const {
   std::optional<Order> start = order_of(from.schedule());
   if (!from.best() || !start) return nullptr;
-  const StageCosts costs = this->costs(from.best_cuts(), from.best()->recompute);
+  const StageCosts costs =
+      this->costs(from.best_cuts(), from.best()->recompute, from.best()->blocks);
   const Fits fits = [&](const Order& order) {
     const Schedule lowered = lower(schedule_of(order), costs, placement_);
     const std::vector<Bytes> peak = peak_memory(lowered, costs, placement_);
@@ -60,9 +61,10 @@ std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::
   return judged(from.best_cuts(), schedule_of(better.order));
 }
 
-StageCosts OrderBuilder::costs(const Cuts& cuts, const std::vector<bool>& recompute) const {
+StageCosts OrderBuilder::costs(const Cuts& cuts, const std::vector<bool>& recompute,
+                               const std::vector<LayerRange>& blocks) const {
   return stage_costs(model_.layers(), model_.partition(cuts), placement_, model_.cluster(),
-                     recompute);
+                     recompute, blocks);
 }
 
 std::vector<Bytes> OrderBuilder::rooms(const StageCosts& costs) const {
@@ -92,7 +94,7 @@ std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
     auto candidates = judged(
         cuts, schedule_of(
                   zero_bubble_order(costs, placement_, spec_.microbatches, room, options_).order));
-    const bool done = candidates->best() && problem_.recompute != Recompute::Choose;
+    const bool done = candidates->best() && !is_chosen(problem_.recompute);
     if (done || attempt == kFits) return candidates;
     const EvaluatedPlan plan =
         evaluate(model_.layers(), model_.cluster(), candidates->schedule(), placement_,

@@ -22,6 +22,7 @@ Placement placed(const Problem& problem, const ScheduleSpec& spec) {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 LiveMemory::Stages counted(Recompute recompute) {
+  if (recompute == Recompute::Blocks) return LiveMemory::Stages::Blocks;
   return recompute == Recompute::None ? LiveMemory::Stages::Kept : LiveMemory::Stages::Recomputed;
 }
 
@@ -50,13 +51,18 @@ Candidates::Candidates(const CutModel& model, const Problem& problem, const Sche
       best_time_(std::numeric_limits<double>::infinity()) {
   if (problem.recompute == Recompute::Choose)
     recomputation_.emplace(*schedule_, placement_, problem.memory_limit);
+  above_choice_.assign(placement_.ranks(), 0.0);
+  if (problem.recompute == Recompute::Blocks)
+    block_choice_.emplace(model, *schedule_, placement_, problem.memory_limit, problem.blocks);
 }
 
 Schedule Candidates::schedule() const { return schedule_ ? *schedule_ : generate(spec_); }
 
-CutCosts::Priced Candidates::price(const Cuts& cuts, const std::vector<bool>* recompute) {
+CutCosts::Priced Candidates::price(const Cuts& cuts, const std::vector<bool>* recompute,
+                                   const std::vector<double>* again) {
   ++evaluated_;
-  const CutCosts::Priced priced = costs_.price(cuts, program_, durations_.data(), 1, recompute);
+  const CutCosts::Priced priced =
+      costs_.price(cuts, program_, durations_.data(), 1, recompute, again);
   program_.complete(durations_.data(), 1);
   return priced;
 }
@@ -65,24 +71,30 @@ std::vector<bool> Candidates::recomputed(const std::vector<bool>& chosen) const 
   return problem_.recompute == Recompute::Full ? std::vector<bool>(stages(), true) : chosen;
 }
 
-EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const {
+EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& recompute,
+                                    const std::vector<LayerRange>& blocks) const {
   ++judged_;
-  return evaluate(model_.layers(), model_.cluster(), schedule_ ? *schedule_ : generate(spec_),
-                  placement_, model_.partition(cuts), problem_.memory_rule, recomputed(recompute));
+  return evaluate(blocks.empty() ? model_.layers() : block_choice_->layers(), model_.cluster(),
+                  schedule_ ? *schedule_ : generate(spec_), placement_, model_.partition(cuts),
+                  problem_.memory_rule, recomputed(recompute), blocks);
 }
 
 double Candidates::work() const {
   const auto nodes = static_cast<double>(program_.compute_nodes());
   return static_cast<double>(evaluated_) * (0.4 * nodes + 40.0 * static_cast<double>(stages())) +
-         static_cast<double>(judged_) * 1500.0 * nodes +
+         static_cast<double>(judged_) *
+             (1500.0 * nodes +
+              (block_choice_ ? 1000.0 * static_cast<double>(model_.layers().size()) : 0)) +
+         static_cast<double>(chosen_) * 3000.0 * static_cast<double>(live_.ranks()) +
          static_cast<double>(weighed_) *
              (20.0 * static_cast<double>(stages()) + 1.5 * static_cast<double>(live_.numbers()));
 }
 
 double Candidates::time(const Cuts& cuts) { return time_with(cuts, nullptr); }
 
-double Candidates::time_with(const Cuts& cuts, const std::vector<bool>* recompute) {
-  const CutCosts::Priced priced = price(cuts, recompute);
+double Candidates::time_with(const Cuts& cuts, const std::vector<bool>* recompute,
+                             const std::vector<double>* again) {
+  const CutCosts::Priced priced = price(cuts, recompute, again);
   if (priced.exact) return program_.makespan(durations_, ends_, priced.tail);
   ++judged_;
   return program_.makespan(durations_, ends_, priced.tail, costs_.skips(cuts));
@@ -90,6 +102,19 @@ double Candidates::time_with(const Cuts& cuts, const std::vector<bool>* recomput
 
 double Candidates::weigh(const Cuts& cuts, double time) {
   if (const double much = excess(cuts); much > 0) return kTooFull + much;
+  if (block_choice_) {
+    ++chosen_;
+    const BlockChoice::Choice choice =
+        block_choice_->choose(model_, cuts, costs_.kinds(), above_choice_);
+    if (!choice.fits) {
+      double much = 1;
+      for (std::size_t r = 0; r < choice.peak.size(); ++r)
+        much += std::max(0.0, choice.peak[r] + above_choice_[r] -
+                                  static_cast<double>(problem_.memory_limit[r].value));
+      return kTooFull + much;
+    }
+    return choice.blocks.empty() ? time : time_with(cuts, nullptr, &choice.again);
+  }
   if (!recomputation_) return time;
   const Recomputation::Choice choice =
       recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
@@ -181,13 +206,15 @@ bool Candidates::fits(const EvaluatedPlan& plan) const {
   return true;
 }
 
-bool Candidates::keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute) {
+bool Candidates::keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute,
+                      std::vector<LayerRange> blocks) {
   const auto time = static_cast<double>(plan.estimate.count());
   if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) return false;
   if (problem_.recompute == Recompute::Full) recompute.assign(stages(), true);
   if (std::ranges::find(recompute, true) == recompute.end()) recompute.clear();
   best_ = PlannedSchedule{spec_, model_.partition(cuts), plan.estimate, std::move(plan.peak_memory),
                           std::move(recompute)};
+  best_->blocks = std::move(blocks);
   best_cuts_ = cuts, best_time_ = time;
   return true;
 }
@@ -206,10 +233,11 @@ bool Candidates::refuse(const Cuts& cuts, const EvaluatedPlan& plan) {
 }
 
 void Candidates::join(Candidates& copy) {
-  if (copy.judged_ > 0) above_bound_ = copy.above_bound_;
+  if (copy.judged_ > 0) above_bound_ = copy.above_bound_, above_choice_ = copy.above_choice_;
   evaluated_ += std::exchange(copy.evaluated_, 0);
   judged_ += std::exchange(copy.judged_, 0);
   weighed_ += std::exchange(copy.weighed_, 0);
+  chosen_ += std::exchange(copy.chosen_, 0);
   unsure_ = std::min(unsure_, copy.unsure_);
   refused_.merge(copy.refused_);
   known_.learn(copy.known_);
@@ -219,8 +247,8 @@ void Candidates::join(Candidates& copy) {
 }
 
 void Candidates::follow(const Candidates& original) {
-  evaluated_ = judged_ = weighed_ = 0;
-  above_bound_ = original.above_bound_;
+  evaluated_ = judged_ = weighed_ = chosen_ = 0;
+  above_bound_ = original.above_bound_, above_choice_ = original.above_choice_;
   refused_ = original.refused_, known_ = original.known_;
   closest_ = original.closest_, unsure_ = original.unsure_;
   best_ = original.best_, best_time_ = original.best_time_, best_cuts_ = original.best_cuts_;
@@ -230,6 +258,7 @@ bool Candidates::offer(const Cuts& cuts, double time) {
   if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) return false;
   if (refused_.contains(cuts)) return false;
   if (recomputation_) return offer_recomputed(cuts);
+  if (block_choice_) return offer_blocks(cuts, time);
   if (refuse_known(cuts)) return false;
   EvaluatedPlan plan = evaluated(cuts, {});
   PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
@@ -326,6 +355,67 @@ bool Candidates::try_all_choices(const Cuts& cuts, const std::vector<bool>& forc
     if (fits(plan)) {
       fit = true;
       kept = keep(cuts, std::move(plan), tried) || kept;
+    } else {
+      last = std::move(plan);
+    }
+  }
+  if (judged && !fit) return refuse(cuts, *last);
+  refused_.insert(cuts);  // nothing better comes of them
+  return kept;
+}
+
+/// Chooses blocks, judges them, and chooses again with what the memory rule said of them, until it
+/// says nothing new. A better choice may exist; no faster one than without any.
+bool Candidates::offer_blocks(const Cuts& cuts, double time) {
+  constexpr std::size_t kAllChoices = 6;  // blocks
+  constexpr int kTries = 4;
+  if (surely_too_full(cuts))
+    return refuse(cuts, evaluated(cuts, {}, block_choice_->all(model_, cuts)));
+  if (const auto all = block_choice_->all(model_, cuts); all.size() <= kAllChoices)
+    return try_all_blocks(cuts, all);
+  unsure_ = std::min(unsure_, time);
+  std::set<std::vector<LayerRange>> judged;
+  std::optional<EvaluatedPlan> too_full;
+  bool kept = false, fit = false;
+  for (int tried = 0; tried < kTries; ++tried) {
+    const BlockChoice::Choice choice =
+        block_choice_->choose(model_, cuts, costs_.kinds(), above_choice_);
+    ++chosen_;
+    if (!judged.insert(choice.blocks).second) break;
+    if (choice.fits && time_with(cuts, nullptr, &choice.again) >= best_time_) break;
+    EvaluatedPlan plan = evaluated(cuts, {}, choice.blocks);
+    for (std::size_t r = 0; r < choice.peak.size(); ++r)
+      above_choice_[r] = static_cast<double>(plan.peak_memory[r].value) - choice.peak[r];
+    if (fits(plan)) {
+      fit = true;
+      kept = keep(cuts, std::move(plan), {}, choice.blocks) || kept;
+    } else {
+      too_full = std::move(plan);
+      if (!choice.fits) break;
+    }
+  }
+  if (!fit && too_full) return refuse(cuts, *too_full);
+  refused_.insert(cuts);  // nothing better comes of them
+  return kept;
+}
+
+bool Candidates::try_all_blocks(const Cuts& cuts, const std::vector<LayerRange>& blocks) {
+  bool kept = false, fit = false, judged = false;
+  std::optional<EvaluatedPlan> last;
+  for (std::size_t subset = 0; subset < std::size_t{1} << blocks.size(); ++subset) {
+    std::vector<LayerRange> tried;
+    for (std::size_t b = 0; b < blocks.size(); ++b)
+      if ((subset >> b & 1U) != 0) tried.push_back(blocks[b]);
+    const BlockChoice::Choice choice = block_choice_->of(model_, cuts, costs_.kinds(), tried);
+    const double time = time_with(cuts, nullptr, &choice.again);
+    if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) continue;
+    EvaluatedPlan plan = evaluated(cuts, {}, tried);
+    PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
+                 time, " ns, the estimator at ", plan.estimate.count());
+    judged = true;
+    if (fits(plan)) {
+      fit = true;
+      kept = keep(cuts, std::move(plan), {}, std::move(tried)) || kept;
     } else {
       last = std::move(plan);
     }

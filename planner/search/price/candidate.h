@@ -6,6 +6,7 @@
 #include <set>
 
 #include "planner/cost/evaluate.h"
+#include "planner/search/price/block_choice.h"
 #include "planner/search/price/cut_costs.h"
 #include "planner/search/price/known_stages.h"
 #include "planner/search/price/live_memory.h"
@@ -34,7 +35,7 @@ class Candidates {
   const std::vector<Bytes>& memory_limit() const { return problem_.memory_limit; }
   std::size_t stages() const { return placement_.stages(); }
 
-  /// Step time (ns), exact; of Recompute::Choose without any recomputation.
+  /// Step time (ns), exact; of Recompute::Choose and Blocks without any recomputation.
   double time(const Cuts& cuts);
   /// The same for many; out[i] belongs to cuts[i]. Times of `enough` or more may be too small: only
   /// that they are not below it is sure.
@@ -45,6 +46,8 @@ class Candidates {
   void search_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& exact);
   double search_time(const Cuts& cuts);
   bool is_large() const { return program_.compute_nodes() > kLarge; }
+  /// Most of the work on a proof may be theirs.
+  bool is_slow() const { return is_large() || block_choice_; }
   /// The path that makes time(cuts) as long as it is (reductions and skips left out).
   PathCounts<std::int32_t> critical_path(const Cuts& cuts);
   /// The turns of the path that critical_path has just given.
@@ -68,8 +71,8 @@ class Candidates {
   double best_time() const { return best_time_; }
   /// The refused cuts that lack least.
   const std::optional<Infeasible>& closest() const { return closest_; }
-  /// Recompute::Choose: no choice for cuts that were offered is faster than this, or than
-  /// best_time(); infinite if what was chosen is known to be best.
+  /// Recompute::Choose and Blocks: no choice for cuts that were offered is faster than this, or
+  /// than best_time(); infinite if what was chosen is known to be best.
   double unsure() const { return unsure_; }
 
   /// A copy works for another thread. Takes what it has found since it was made, or since the last
@@ -83,21 +86,27 @@ class Candidates {
 
  private:
   static constexpr std::size_t kLarge = 4096;  ///< compute nodes
-  CutCosts::Priced price(const Cuts& cuts, const std::vector<bool>* recompute = nullptr);
+  CutCosts::Priced price(const Cuts& cuts, const std::vector<bool>* recompute = nullptr,
+                         const std::vector<double>* again = nullptr);
   void lane_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& exact,
                   bool link);
   template <class Number>
   void price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>& lanes, char* exact,
                    char* hopeless, bool link);
-  double time_with(const Cuts& cuts, const std::vector<bool>* recompute);
+  double time_with(const Cuts& cuts, const std::vector<bool>* recompute,
+                   const std::vector<double>* again = nullptr);
   std::vector<bool> recomputed(const std::vector<bool>& chosen) const;
-  EvaluatedPlan evaluated(const Cuts& cuts, const std::vector<bool>& recompute) const;
+  EvaluatedPlan evaluated(const Cuts& cuts, const std::vector<bool>& recompute,
+                          const std::vector<LayerRange>& blocks = {}) const;
   bool fits(const EvaluatedPlan& plan) const;
-  bool keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute);
+  bool keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute,
+            std::vector<LayerRange> blocks = {});
   bool refuse(const Cuts& cuts, const EvaluatedPlan& plan);
   bool refuse_known(const Cuts& cuts);
   bool offer_recomputed(const Cuts& cuts);
   bool try_all_choices(const Cuts& cuts, const std::vector<bool>& forced);
+  bool offer_blocks(const Cuts& cuts, double time);
+  bool try_all_blocks(const Cuts& cuts, const std::vector<LayerRange>& blocks);
 
   const CutModel& model_;
   const Problem& problem_;
@@ -110,6 +119,8 @@ class Candidates {
   mutable PeakMemo peaks_;
   KnownStages known_;
   std::optional<Recomputation> recomputation_;  // of Recompute::Choose
+  std::optional<BlockChoice> block_choice_;     // of Recompute::Blocks
+  std::vector<double> above_choice_;            // [rank] exact peak - BlockChoice's, last judged
   std::vector<double> durations_, ends_;
   Program::Lanes<double> lanes_;
   Program::Lanes<Program::Narrow> narrow_lanes_;
@@ -124,6 +135,7 @@ class Candidates {
   std::size_t evaluated_ = 0;
   mutable std::size_t judged_ = 0;   // in full
   mutable std::size_t weighed_ = 0;  // by excess()
+  std::size_t chosen_ = 0;           // blocks of cuts
 };
 
 }  // namespace pfeife

@@ -142,7 +142,8 @@ CutCosts::Latency CutCosts::linked_latency(std::size_t i, std::int32_t q, std::i
 }
 
 void CutCosts::price_works(const Cuts& cuts, const Program& program, double* durations,
-                           std::size_t stride, const std::vector<bool>* recompute) const {
+                           std::size_t stride, const std::vector<bool>* recompute,
+                           const std::vector<double>* again) const {
   for (std::size_t s = 0; s < program.stages(); ++s) {
     const auto begin = static_cast<std::size_t>(cuts[s]),
                end = static_cast<std::size_t>(cuts[s + 1]);
@@ -155,6 +156,7 @@ void CutCosts::price_works(const Cuts& cuts, const Program& program, double* dur
         sum(Work::BackwardInput) + action_overhead_[s];
     if (recompute && (*recompute)[s])
       durations[program.work(Work::BackwardInput, s) * stride] += sum(Work::Forward);
+    if (again) durations[program.work(Work::BackwardInput, s) * stride] += (*again)[s];
     durations[program.work(Work::BackwardWeight, s) * stride] = sum(Work::BackwardWeight);
     durations[program.work(Work::Optimizer, s) * stride] = sum(Work::Optimizer) + step_overhead_[s];
   }
@@ -218,8 +220,9 @@ CutCosts::Priced CutCosts::price_rest(const Cuts& cuts, const Program& program, 
 }
 
 CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, double* durations,
-                                 std::size_t stride, const std::vector<bool>* recompute) {
-  price_works(cuts, program, durations, stride, recompute);
+                                 std::size_t stride, const std::vector<bool>* recompute,
+                                 const std::vector<double>* again) {
+  price_works(cuts, program, durations, stride, recompute, again);
   return price_rest(cuts, program, durations, stride);
 }
 CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program,

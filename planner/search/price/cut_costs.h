@@ -23,9 +23,11 @@ class CutCosts {
     const ReductionTail* tail = nullptr;  ///< if stages share parameters; valid until destruction
   };
   /// Writes durations[index * stride] for all base indices of `program` (not what
-  /// Program::complete adds). The stages of `recompute`, if it is given, are recomputed.
+  /// Program::complete adds). The stages of `recompute`, if it is given, are recomputed. B and I
+  /// of a stage take `again` ([stage], ns) more, if that is given.
   Priced price(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
-               const std::vector<bool>* recompute = nullptr);
+               const std::vector<bool>* recompute = nullptr,
+               const std::vector<double>* again = nullptr);
   /// Messages between stages of different ranks that are not neighbours.
   std::vector<SkipTransfer> skips(const Cuts& cuts) const;
   /// The same as price() in 32 bits; only if is_narrow().
@@ -91,7 +93,7 @@ class CutCosts {
   void renew(Known& known, std::size_t boundary, std::int32_t q, std::int32_t before,
              std::int32_t after);
   void price_works(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
-                   const std::vector<bool>* recompute) const;
+                   const std::vector<bool>* recompute, const std::vector<double>* again) const;
   void price_works(const Cuts& cuts, const Program& program, Program::Narrow* durations,
                    std::size_t stride) const;
   /// What is left when the works of stages are priced.

@@ -43,6 +43,7 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
         std::ranges::fill(moment.saved, 0);
         if (restores) moment.saved[running] = 1;
       }
+      if (which == Stages::Blocks) std::ranges::fill(moment.saved, 0);
       keep_largest(moments_[r], moment);
       ++now.action;
     };

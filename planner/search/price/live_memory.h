@@ -24,8 +24,9 @@ struct LiveMoment {
 class LiveMemory {
  public:
   /// Kept: nothing is recomputed. Recomputed: whatever stages are, it is no less than this.
-  /// Either: asked with peak(..., recompute).
-  enum class Stages { Kept, Recomputed, Either };
+  /// Either: asked with peak(..., recompute). Blocks: no less than this, whatever layers are
+  /// recomputed.
+  enum class Stages { Kept, Recomputed, Either, Blocks };
   LiveMemory(const Schedule& compute_only, const Placement& placement, Stages which = Stages::Kept);
 
   std::size_t ranks() const { return stages_.size(); }

@@ -29,8 +29,13 @@ std::string recomputed_text(const std::vector<bool>& recompute) {
   return "recompute=" + (all ? "all" : list);
 }
 
-std::string knobs(const ScheduleSpec& spec, const std::vector<bool>& recompute) {
-  const std::string text = knobs(spec), recomputed = recomputed_text(recompute);
+std::string knobs(const ScheduleSpec& spec, const std::vector<bool>& recompute,
+                  const std::vector<LayerRange>& blocks) {
+  const std::string text = knobs(spec);
+  std::string recomputed = recomputed_text(recompute);
+  if (!blocks.empty())
+    recomputed =
+        "recompute=" + std::to_string(blocks.size()) + (blocks.size() == 1 ? " block" : " blocks");
   return text + (text.empty() || recomputed.empty() ? "" : ", ") + recomputed;
 }
 

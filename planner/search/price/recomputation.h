@@ -13,8 +13,9 @@ namespace pfeife {
 
 /// "recompute=all", "recompute=0-2 7" (stages), or "" if none is.
 std::string recomputed_text(const std::vector<bool>& recompute);
-/// What is chosen besides the stages a rank: "prefetch=3, recompute=0".
-std::string knobs(const ScheduleSpec& spec, const std::vector<bool>& recompute);
+/// What is chosen besides the stages a rank: "prefetch=3, recompute=0", "recompute=12 blocks".
+std::string knobs(const ScheduleSpec& spec, const std::vector<bool>& recompute,
+                  const std::vector<LayerRange>& blocks = {});
 
 class Recomputation {
  public:

@@ -1,0 +1,21 @@
+// What may be recomputed by itself: the blocks of a model, or its attention.
+#pragma once
+
+#include "planner/ir/layers.h"
+
+namespace pfeife {
+
+/// Layers one after the other, all of them, none twice, with legal cuts between: where the modules'
+/// paths have numbers (layers.3.mlp, h.11.attn), a border is where the path up to the first of them
+/// changes; else after every layer behind which one value is all that passes. Sorted.
+std::vector<LayerRange> model_blocks(const Layers& layers);
+
+/// Layers one after the other of a module that has `attn` or `attention` in its name, where cuts
+/// before and behind them are legal. Sorted; none in a table without modules.
+std::vector<LayerRange> attention_blocks(const Layers& layers);
+
+/// `blocks` with those in two that a cut goes through.
+std::vector<LayerRange> cut_blocks(const std::vector<LayerRange>& blocks,
+                                   const Partition& partition);
+
+}  // namespace pfeife
