@@ -1,5 +1,6 @@
 #include "runtime/plan_request.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "planner/io/files/atomic_file.h"
@@ -35,6 +36,20 @@ Graph graph_with_digest(const std::filesystem::path& path, const Plan& plan,
   return reordered(graph, plan.node_order);
 }
 
+/// Blocks begin and end where the model may be cut.
+void check_blocks(const Pipeline& pipeline, const std::vector<NodeRange>& blocks,
+                  const std::filesystem::path& file) {
+  if (blocks.empty()) return;
+  const std::vector<NodeId> legal = legal_cuts(pipeline.graph, pipeline.effects);
+  const auto last = static_cast<std::int32_t>(pipeline.graph.nodes.size()) - 1;
+  for (const NodeRange& block : blocks)
+    for (const std::int32_t node : {block.before, block.last})
+      if (node >= 0 && node != last && !std::ranges::binary_search(legal, NodeId{node}))
+        throw ConfigError(
+            {file.string()},
+            "recompute_blocks: the model must not be cut after node " + std::to_string(node));
+}
+
 std::vector<NodeId> node_list(const std::string& text) {
   std::vector<NodeId> nodes;
   std::istringstream words(text);
@@ -66,12 +81,17 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
       request.model.empty() ? model_of(plan, file) : std::filesystem::path(request.model);
   allow_tf32(plan.training.precision == Precision::Tf32);
   rank.recompute = plan.recompute;
+  if (plan.block_nodes.size() != plan.blocks.size())
+    throw ConfigError({file.string()}, "does not name the graph nodes of its recomputed blocks");
+  rank.blocks = plan.block_nodes;
   if (plan.training.precision == Precision::Bf16Amp) rank.autocast = at::kBFloat16;
   rank.optimizer.kind = plan.training.optimizer;
   std::vector<NodeId> cuts;
   for (const std::int32_t n : plan.cut_nodes) cuts.emplace_back(n);
-  return {make_pipeline(graph_with_digest(model, plan, file), cuts, plan.schedule, plan.placement),
-          WeightSource(model, rank.seed), rank, plan};
+  Pipeline pipeline =
+      make_pipeline(graph_with_digest(model, plan, file), cuts, plan.schedule, plan.placement);
+  check_blocks(pipeline, rank.blocks, file);
+  return {std::move(pipeline), WeightSource(model, rank.seed), rank, plan};
 }
 
 Executable executable_of_parts(const PlanRequest& request, const RankOptions& rank) {

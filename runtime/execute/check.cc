@@ -94,7 +94,7 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   report.broken_edge = broken_edge(pipeline.tasks, report.trace);
   const Pipeline unsplit = unsplit_pipeline(pipeline.graph, pipeline.microbatches);
   RankOptions plain = quiet;
-  plain.recompute.clear();
+  plain.recompute.clear(), plain.blocks.clear();
   std::map<ParameterId, at::Tensor> expected;
   std::vector<double> losses;
   run_ranks(1, options.placing.device, [&](RankId zero, Transport& alone) {

@@ -86,6 +86,7 @@ RankPipeline::Stages RankPipeline::make_stages(bool training) {
                      .plain_backward = pipeline_.plain_backward,
                      .recompute = training && !options_.recompute.empty() &&
                                   options_.recompute.at(s.index()),
+                     .blocks = training ? options_.blocks : std::vector<NodeRange>{},
                      .autocast = options_.autocast,
                      .defer_batch_norm = options_.defer_batch_norm,
                      .training = training,

@@ -17,6 +17,7 @@ namespace pfeife {
 struct RankOptions {
   Placing placing;
   std::vector<bool> recompute;             ///< [stage]; empty = none
+  std::vector<NodeRange> blocks = {};      ///< recomputed, each within a stage
   std::optional<at::ScalarType> autocast;  ///< the forward's products run in it
   /// step() answers with when each action ran. On an accelerator the host then waits for the device
   /// after each action; else step() returns when all is given to the device, and answers nothing.

@@ -1,6 +1,9 @@
 #include "runtime/model/graph_stage.h"
 
+#include <torch/csrc/autograd/functions/utils.h>
+
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "planner/ir/error.h"
@@ -108,8 +111,11 @@ void GraphStage::add_size(const Graph& resized, const std::vector<NodeEffects>& 
   std::vector<ValueId> received;
   for (const auto& crossings : from_)
     for (const Crossing& c : crossings) received.push_back(c.value);
-  programs_[resized.microbatch_size] =
+  const StageProgram& program = programs_[resized.microbatch_size] =
       compile_stage(resized, effects, slice_, received, sent_, options_);
+  std::vector<ValueId> needed = sent_;
+  needed.insert(needed.end(), slice_.outputs.begin(), slice_.outputs.end());
+  blocks_[resized.microbatch_size] = program_blocks(resized, program, options_.blocks, needed);
 }
 
 void GraphStage::begin(const StepInputs& inputs) {
@@ -177,29 +183,110 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m, bool ag
   }
 }
 
+void GraphStage::run_instruction(const Instruction& instruction, MicrobatchId m, bool again) {
+  const NodeId node{instruction.node};
+  if (observer_) observer_->before_node(node);
+  try {
+    execute(instruction, m, again);
+  } catch (const c10::Error& error) {
+    throw RuntimeFault("node '" + graph_.nodes[instruction.node].name + "' (" +
+                       graph_.nodes[instruction.node].op + "): " + error.what_without_backtrace());
+  }
+  if (observer_) observer_->made(node, instruction.outputs, values_);
+  if (!again)
+    for (const ValueId v : kept_)
+      if (std::ranges::find(instruction.outputs, v) != instruction.outputs.end())
+        outputs_[{m, v}] = result_of(values_[v.index()]);
+  for (const ValueId v : instruction.last_uses) values_[v.index()].reset();
+  if (observer_) observer_->after_node(node);
+}
+
+namespace {
+
+/// The history of what a block makes: its backward runs the block again.
+struct BlockNode : torch::autograd::Node {
+  using Run = std::function<torch::autograd::variable_list(const torch::autograd::variable_list&)>;
+  Run run;
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    return run(gradients);
+  }
+  void release_variables() override { run = nullptr; }
+};
+
+}  // namespace
+
+/// Runs a block without history, and gives what it makes one that knows its inputs alone.
+void GraphStage::run_block(const ProgramBlock& block, MicrobatchId m, const Flight& flight) {
+  std::vector<at::Tensor> inputs;
+  for (const ValueId v : block.inputs) inputs.push_back(values_[v.index()]);
+  {
+    const at::NoGradGuard no_history;
+    for (std::size_t i = block.begin; i < block.end; ++i)
+      run_instruction((*flight.program)[i], m, /*again=*/false);
+  }
+  if (options_.autocast) at::autocast::clear_cache();  // casts without history
+  const auto node = std::shared_ptr<BlockNode>(new BlockNode, torch::autograd::deleteNode);
+  node->set_next_edges(torch::autograd::collect_next_edges(inputs));
+  for (const ValueId v : block.outputs) {
+    at::Tensor& value = values_[v.index()];
+    value = value.detach();
+    if (graph_.value(v).requires_grad) torch::autograd::set_history(value, node);
+  }
+  node->run = [this, &block, m, inputs](const torch::autograd::variable_list& gradients) {
+    return run_block_backward(block, m, inputs, gradients);
+  };
+}
+
+/// `gradients`: of those outputs that take one. Result: [input].
+torch::autograd::variable_list GraphStage::run_block_backward(
+    const ProgramBlock& block, MicrobatchId m, const std::vector<at::Tensor>& inputs,
+    const torch::autograd::variable_list& gradients) {
+  std::vector<at::Tensor> leaves;
+  torch::autograd::edge_list roots;
+  {
+    const at::AutoGradMode history(true);
+    const AutocastScope autocast(options_.autocast, options_.placing.device.type());
+    fill_values(m, *backward_, /*again=*/true);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      leaves.push_back(inputs[i].detach().set_requires_grad(inputs[i].requires_grad()));
+      values_[block.inputs[i].index()] = leaves.back();
+    }
+    for (std::size_t i = block.begin; i < block.end; ++i)
+      run_instruction((*backward_->program)[i], m, /*again=*/true);
+  }
+  torch::autograd::variable_list root_gradients;
+  std::size_t next = 0;
+  for (const ValueId v : block.outputs) {
+    if (!graph_.value(v).requires_grad) continue;
+    const at::Tensor& gradient = gradients[next++];
+    const torch::autograd::Edge root = history_of(values_[v.index()]);
+    if (gradient.defined() && root.is_valid())
+      roots.push_back(root), root_gradients.push_back(gradient);
+  }
+  for (at::Tensor& value : values_) value.reset();
+  if (!roots.empty())
+    torch::autograd::Engine::get_default_engine().execute(roots, root_gradients, false, false,
+                                                          true);
+  torch::autograd::variable_list back;
+  for (at::Tensor& leaf : leaves)
+    back.push_back(leaf.requires_grad() ? std::move(leaf.mutable_grad()) : at::Tensor());
+  return back;
+}
+
 /// Returns what leaves the stage: [sent value], then the loss if it is made here.
 std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history,
                                               bool again) {
   const at::AutoGradMode history(with_history);
   const AutocastScope autocast(options_.autocast, options_.placing.device.type());
   fill_values(m, flight, again);
-  for (const Instruction& instruction : *flight.program) {
-    const NodeId node{instruction.node};
-    if (observer_) observer_->before_node(node);
-    try {
-      execute(instruction, m, again);
-    } catch (const c10::Error& error) {
-      throw RuntimeFault("node '" + graph_.nodes[instruction.node].name + "' (" +
-                         graph_.nodes[instruction.node].op +
-                         "): " + error.what_without_backtrace());
+  auto block = flight.blocks->begin();
+  for (std::size_t i = 0; i < flight.program->size();) {
+    if (with_history && block != flight.blocks->end() && block->begin == i) {
+      run_block(*block, m, flight);
+      i = (block++)->end;
+    } else {
+      run_instruction((*flight.program)[i++], m, again);
     }
-    if (observer_) observer_->made(node, instruction.outputs, values_);
-    if (!again)
-      for (const ValueId v : kept_)
-        if (std::ranges::find(instruction.outputs, v) != instruction.outputs.end())
-          outputs_[{m, v}] = result_of(values_[v.index()]);
-    for (const ValueId v : instruction.last_uses) values_[v.index()].reset();
-    if (observer_) observer_->after_node(node);
   }
   std::vector<at::Tensor> made;
   flight.roots.clear();
@@ -239,6 +326,7 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   const std::int64_t samples = inputs_->samples_of(m, graph_);
   if (samples == 0) return forward_nothing(m);
   flight.program = &entry(programs_, samples, "no program for this microbatch size");
+  flight.blocks = &entry(blocks_, samples, "no program for this microbatch size");
   for (std::size_t s = 0; s < from_.size(); ++s) {
     Tensors leaves;
     for (std::size_t c = 0; c < from_[s].size(); ++c)
@@ -247,7 +335,7 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
     flight.received.push_back(std::move(leaves));
   }
   const bool history = options_.training && !options_.recompute;
-  if (options_.recompute)
+  if (options_.recompute || (history && !flight.blocks->empty()))
     for (const ValueId b : slice_.written_buffers)
       flight.buffers[b] = tensors_.buffers.at(b).clone();
   const std::vector<at::Tensor> made = run_nodes(m, flight, history, /*again=*/false);
@@ -302,6 +390,7 @@ PerStage GraphStage::run_backward(MicrobatchId m, const PerStage& gradients) {
     root_gradients.push_back(at::full_like(losses_.at(m), inputs_->loss_scale.at(m.index())));
   }
   flight.roots.clear();
+  backward_ = &flight;
   if (!roots.empty())
     torch::autograd::Engine::get_default_engine().execute(roots, root_gradients, false, false,
                                                           true);

@@ -77,7 +77,8 @@ class GraphStage final : public Stage {
  private:
   /// A microbatch between its forward and its backward.
   struct Flight {
-    const StageProgram* program = nullptr;     ///< none: no samples
+    const StageProgram* program = nullptr;  ///< none: no samples
+    const std::vector<ProgramBlock>* blocks = nullptr;
     PerStage received;                         ///< leaves
     std::vector<torch::autograd::Edge> roots;  ///< [sent value] its history; not its bytes
     torch::autograd::Edge loss_root;
@@ -85,6 +86,11 @@ class GraphStage final : public Stage {
   };
 
   std::vector<at::Tensor> run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again);
+  void run_instruction(const Instruction& instruction, MicrobatchId m, bool again);
+  void run_block(const ProgramBlock& block, MicrobatchId m, const Flight& flight);
+  torch::autograd::variable_list run_block_backward(
+      const ProgramBlock& block, MicrobatchId m, const std::vector<at::Tensor>& inputs,
+      const torch::autograd::variable_list& gradients);
   void let_go_of_received(Flight& flight) const;
   void execute(const Instruction& instruction, MicrobatchId m, bool again);
   void fill_values(MicrobatchId m, const Flight& flight, bool again);
@@ -101,6 +107,7 @@ class GraphStage final : public Stage {
   std::vector<std::vector<Crossing>> from_, to_;   ///< [source], [destination]
   std::vector<ValueId> sent_;                      ///< values that leave the stage, sorted
   std::map<std::int64_t, StageProgram> programs_;  ///< by samples a microbatch
+  std::map<std::int64_t, std::vector<ProgramBlock>> blocks_;  ///< of the same
   std::optional<ValueId> loss_value_;
   std::vector<ValueId> kept_;
   StageObserver* observer_ = nullptr;
@@ -109,6 +116,7 @@ class GraphStage final : public Stage {
   const StepInputs* inputs_ = nullptr;
   std::vector<at::Tensor> values_;  ///< [value] during a forward
   std::map<MicrobatchId, Flight> flights_;
+  const Flight* backward_ = nullptr;  ///< whose backward runs
   std::map<MicrobatchId, c10::intrusive_ptr<WeightQueue>> queues_;
   std::map<MicrobatchId, at::Tensor> losses_;
   std::map<std::pair<MicrobatchId, ValueId>, at::Tensor> outputs_;

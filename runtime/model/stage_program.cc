@@ -1,5 +1,6 @@
 #include "runtime/model/stage_program.h"
 
+#include <algorithm>
 #include <set>
 
 namespace pfeife {
@@ -95,6 +96,51 @@ StageProgram compile_stage(const Graph& graph, const std::vector<NodeEffects>& e
   needed.insert(slice.outputs.begin(), slice.outputs.end());
   find_last_uses(program, std::move(needed));
   return program;
+}
+
+namespace {
+
+template <class Visit>
+void each_operand(const Instruction& instruction, const Visit& visit) {
+  for (const auto& hole : instruction.call.holes) visit(hole.value);
+  for (const auto& hole : instruction.call.list_holes)
+    for (const auto& v : hole.values)
+      if (v) visit(*v);
+}
+
+ProgramBlock program_block(const Graph& graph, const StageProgram& program, std::size_t begin,
+                           std::size_t end, const std::vector<ValueId>& needed) {
+  std::set<ValueId> made, inputs, outputs;
+  for (std::size_t i = begin; i < end; ++i) {
+    each_operand(program[i], [&](ValueId v) {
+      if (graph.value(v).role == ValueRole::Intermediate && !made.contains(v)) inputs.insert(v);
+    });
+    made.insert(program[i].outputs.begin(), program[i].outputs.end());
+  }
+  const auto read = [&](ValueId v) {
+    if (made.contains(v)) outputs.insert(v);
+  };
+  for (std::size_t i = end; i < program.size(); ++i) each_operand(program[i], read);
+  for (const ValueId v : needed) read(v);
+  return {begin, end, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}};
+}
+
+}  // namespace
+
+std::vector<ProgramBlock> program_blocks(const Graph& graph, const StageProgram& program,
+                                         std::span<const NodeRange> blocks,
+                                         const std::vector<ValueId>& needed) {
+  std::vector<ProgramBlock> found;
+  for (const NodeRange& block : blocks) {
+    const auto node = [](const Instruction& one) { return static_cast<std::int64_t>(one.node); };
+    const auto begin = std::ranges::upper_bound(program, std::int64_t{block.before}, {}, node);
+    const auto end = std::ranges::upper_bound(program, std::int64_t{block.last}, {}, node);
+    if (begin < end)
+      found.push_back(program_block(graph, program,
+                                    static_cast<std::size_t>(begin - program.begin()),
+                                    static_cast<std::size_t>(end - program.begin()), needed));
+  }
+  return found;
 }
 
 std::vector<c10::IValue> arguments(const Instruction& instruction,

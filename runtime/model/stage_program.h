@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/ir/plan.h"
 #include "runtime/model/batch_statistics.h"
 #include "runtime/model/graph_split.h"
 #include "runtime/model/split_backward.h"
@@ -16,6 +17,7 @@ struct StageOptions {
   bool split_backward = false;  ///< I and W will be asked for
   bool plain_backward = false;  ///< nothing of split_backward.h in B: autograd's functions alone
   bool recompute = false;       ///< F keeps only its inputs; B or I computes it again
+  std::vector<NodeRange> blocks = {};      ///< B or I computes each of them again, by itself
   std::optional<at::ScalarType> autocast;  ///< the forward runs under LibTorch's autocast to it
   bool defer_batch_norm = false;           ///< running statistics of a step's whole batch
   bool training = true;    ///< false: no gradients, dropout off, statistics as they are
@@ -35,6 +37,19 @@ struct Instruction {
   std::vector<ValueId> last_uses;  ///< values nobody reads afterwards
 };
 using StageProgram = std::vector<Instruction>;
+
+/// Instructions [begin, end) of a program that B or I runs again.
+struct ProgramBlock {
+  std::size_t begin = 0, end = 0;
+  std::vector<ValueId> inputs;   ///< made before it or received: what it keeps; sorted
+  std::vector<ValueId> outputs;  ///< made in it and read behind it; sorted
+};
+
+/// Those of `blocks` that have instructions in the program, in order. `needed`: values that stay
+/// after the last node.
+std::vector<ProgramBlock> program_blocks(const Graph& graph, const StageProgram& program,
+                                         std::span<const NodeRange> blocks,
+                                         const std::vector<ValueId>& needed);
 
 /// The program of a stage of `graph`, which is bound to some size of microbatches. `received` and
 /// `sent`: values that come from and go to other stages; what is needed after the last node stays.

@@ -57,6 +57,31 @@ TEST_P(Features, RecomputationOfStagesChangesNothing) {
   }
 }
 
+// Blocks between all legal cuts, and every other one of them: within a stage and up to its ends.
+TEST_P(Features, RecomputingBlocksChangesNothing) {
+  const Model model(GetParam());
+  const Outcome whole = run(model.unsplit(4), model.source);
+  for (const ScheduleSpec& spec : different_points()) {
+    const Pipeline pipeline = model.pipeline(spec);
+    const std::vector<NodeId> borders = legal_cuts(pipeline.graph, pipeline.effects);
+    for (const std::size_t each : {1, 2, 3}) {
+      RunOptions options;
+      std::int32_t before = -1;
+      for (std::size_t b = 0; b < borders.size(); ++b) {
+        const bool cut = std::ranges::any_of(pipeline.split.stages, [&](const StageSlice& slice) {
+          return slice.nodes.back() == borders[b];
+        });
+        if (b % each != 0 && !cut) continue;
+        if (each != 2 || b % 4 == 0) options.rank.blocks.push_back({before, borders[b].value});
+        before = borders[b].value;
+      }
+      options.rank.blocks.push_back(
+          {before, static_cast<std::int32_t>(pipeline.graph.nodes.size()) - 1});
+      expect_same(pipeline, run(pipeline, model.source, options), whole, 1e-12, name_of(spec));
+    }
+  }
+}
+
 // bf16 has 8 bits: a rounding is at most 2^-9 = 0.2 %. Where a weight is used twice or a value has
 // several readers, the unsplit model adds their gradients in bf16, a pipeline some of them in
 // float32; a few such roundings, carried through the layers below, stay under 5 %.
