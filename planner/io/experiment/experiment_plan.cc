@@ -132,7 +132,7 @@ std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
   std::vector<BaselineSettings> baselines;
   for (const YamlNode& item : node.items_or_self()) {
     BaselineSettings baseline;
-    if (item.is_map()) {
+    if (item.is_map() && !node.is_map()) {
       item.check_keys({"family", "recompute"});
       baseline.family = item.at("family").as_one_of<std::string>(words);
       if (const auto recompute = item.find("recompute"))
