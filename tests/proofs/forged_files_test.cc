@@ -409,7 +409,7 @@ TEST_F(Forgery, FiguresOfThePlan) {
 }
 
 TEST_F(Forgery, SizesThatDoNotFitInMemory) {
-  EXPECT_EQ(after([](Plan&, Certificate& c) { c.proofs[0].spec.microbatches = 1'000'000'000; }),
+  EXPECT_EQ(after([](Plan&, Certificate& c) { c.proofs[0].spec.microbatches = 50'000'000; }),
             "refused");
   EXPECT_THAT(why_, HasSubstr("more than the 4 GiB"));
   EXPECT_EQ(
