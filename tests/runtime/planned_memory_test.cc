@@ -6,8 +6,12 @@
 // message when it asks for it. The step's inputs are there throughout and left out on both sides.
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "planner/cost/blocks.h"
 #include "planner/cost/grouping.h"
 #include "planner/cost/memory.h"
+#include "planner/cost/priced_plan.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/ir/lower.h"
 #include "planner/schedules/zb_greedy.h"
@@ -148,10 +152,10 @@ Schedule received_when_needed(Schedule lowered) {
 }
 
 /// [rank] by how much the second step's peak is above what is there between steps.
-std::vector<Bytes> measured(const Model& model, const Pipeline& pipeline) {
+std::vector<Bytes> measured(const Model& model, const Pipeline& pipeline,
+                            const RankOptions& options) {
   std::vector<Bytes> above(pipeline.ranks());
   RandomTurns turns;
-  const RankOptions options;
   run_ranks(pipeline.ranks(), options.placing.device, [&](RankId rank, Transport& under) {
     CopyingTransport transport(under);
     RankPipeline own(pipeline, rank, model.source, options, turns, transport);
@@ -172,9 +176,60 @@ bool has_split_backward(const Schedule& schedule) {
   return found;
 }
 
+/// What is recomputed of the stages that `cuts` make.
+using Recomputes = std::function<Plan(const Layers& layers, const Partition& cuts)>;
+
+/// A schedule, planned and run.
+struct Compared {
+  struct Rank {
+    Bytes fixed{0};              ///< there all the time: parameters, gradients, optimizer state
+    Bytes planned{0}, found{0};  ///< highest, besides
+    double ratio() const {
+      return static_cast<double>((fixed + planned).value) /
+             static_cast<double>((fixed + found).value);
+    }
+  };
+  std::vector<Rank> ranks;
+  bool split_backward = false;
+};
+
+Compared compare(const Model& model, const Layers& layers, const ScheduleSpec& spec,
+                 const Recomputes& recomputes) {
+  const Cluster cluster = uniform_cluster(spec.ranks, DeviceKind{}, {1e9}, {});
+  const Placement placement = placement_for(spec);
+  const EvenCuts cuts(layers, placement.stages());
+  Plan plan = recomputes(layers, cuts.partition);
+  const StageCosts costs = with_unit_times(
+      stage_costs(layers, cuts.partition, placement, cluster, plan.recompute, plan.blocks));
+  const Schedule schedule =
+      family(spec.family).built_for_costs
+          ? schedule_of(zero_bubble_order(costs, placement, spec.microbatches, {}).order)
+          : generate(spec);
+  const Schedule lowered = received_when_needed(lower(schedule, costs, placement));
+  plan.partition = cuts.partition, plan.spec = spec, plan.placement = placement;
+  plan.schedule = schedule;
+  const auto priced = priced_plan(plan, /*lowered=*/false, layers, cluster);
+  RankOptions options;
+  options.recompute = plan.recompute;
+  options.blocks = std::get<PricedPlan>(priced).plan.block_nodes;
+  const std::vector<Bytes> found =
+      measured(model, make_pipeline(model.graph, cuts.nodes, schedule, placement), options);
+  Compared compared{.split_backward = has_split_backward(schedule)};
+  for (std::size_t r = 0; r < spec.ranks; ++r) {
+    const MemoryCurve curve = memory(lowered, RankId{r}, costs, placement);
+    compared.ranks.push_back({curve.fixed, curve.peak() - curve.fixed, found[r]});
+  }
+  return compared;
+}
+
+std::string told(const Compared::Rank& rank) {
+  return to_string(rank.planned) + " planned, " + to_string(rank.found) + " found, besides " +
+         to_string(rank.fixed);
+}
+
 struct Within {
   std::string model;
-  double share;
+  double share, recomputed;
 };
 class PlannedMemory : public ::testing::TestWithParam<Within> {};
 
@@ -184,38 +239,51 @@ TEST_P(PlannedMemory, IsThatOfTheAllocator) {
   const Layers layers = profiled(model, GetParam().model);
   std::size_t split = 0;
   for (const ScheduleSpec& spec : testing::accepted_points({1, 2}, {4}, {1, 2, 3})) {
-    const Cluster cluster = uniform_cluster(spec.ranks, DeviceKind{}, {1e9}, {});
-    const Placement placement = placement_for(spec);
-    const EvenCuts cuts(layers, placement.stages());
-    const StageCosts costs =
-        with_unit_times(stage_costs(layers, cuts.partition, placement, cluster));
-    const Schedule schedule =
-        family(spec.family).built_for_costs
-            ? schedule_of(zero_bubble_order(costs, placement, spec.microbatches, {}).order)
-            : generate(spec);
-    const Schedule lowered = received_when_needed(lower(schedule, costs, placement));
-    const std::vector<Bytes> found =
-        measured(model, make_pipeline(model.graph, cuts.nodes, schedule, placement));
-    for (std::size_t r = 0; r < spec.ranks; ++r) {
-      const MemoryCurve curve = memory(lowered, RankId{r}, costs, placement);
-      const Bytes whole = curve.fixed + found[r];
-      EXPECT_NEAR(static_cast<double>(curve.peak().value) / static_cast<double>(whole.value), 1,
-                  GetParam().share)
-          << testing::name_of(spec) << " rank " << r << ": "
-          << to_string(curve.peak() - curve.fixed) << " planned, " << to_string(found[r])
-          << " found, besides " << to_string(curve.fixed);
-    }
-    split += has_split_backward(schedule) ? 1 : 0;
+    const Compared compared = compare(model, layers, spec, [](auto&&...) { return Plan{}; });
+    for (const Compared::Rank& rank : compared.ranks)
+      EXPECT_NEAR(rank.ratio(), 1, GetParam().share)
+          << testing::name_of(spec) << ": " << told(rank);
+    split += compared.split_backward;
   }
   EXPECT_GT(split, 0U);
 }
 
+Plan whole_stages(const Layers&, const Partition& cuts) {
+  Plan plan;
+  plan.recompute.assign(cuts.stages(), true);
+  return plan;
+}
+Plan all_blocks(const Layers& layers, const Partition& cuts) {
+  Plan plan;
+  plan.recompute.assign(cuts.stages(), false);
+  plan.blocks = cut_blocks(model_blocks(layers), cuts);
+  return plan;
+}
+
+TEST_P(PlannedMemory, OfRecomputedStagesAndBlocksIsThatOfTheAllocator) {
+  count_allocations();
+  const Model model(GetParam().model);
+  const Layers layers = profiled(model, GetParam().model);
+  for (const ScheduleSpec& spec : testing::accepted_points({1, 2}, {4}, {1, 2}))
+    for (const bool blocks : {false, true}) {
+      const Compared compared = compare(model, layers, spec, blocks ? all_blocks : whole_stages);
+      for (const Compared::Rank& rank : compared.ranks)
+        EXPECT_NEAR(rank.ratio(), 1, GetParam().recomputed)
+            << testing::name_of(spec) << (blocks ? ", blocks: " : ", stages: ") << told(rank);
+    }
+}
+
 // What is off in the last two is one feature map (4.5 KiB of 90 to 140): the gradient of a skip
 // is part of the gradient that the stage received (tiny_unet); why in tiny_convnet is not known.
+// Recomputed, that map is a larger share of what is left. What is planned too much besides, up to
+// 1.2 KiB of tiny_shared and 6.2 KiB of tiny_convnet, goes in a forward that keeps nothing before
+// its end, where all that it makes is planned to live at once.
 INSTANTIATE_TEST_SUITE_P(Models, PlannedMemory,
-                         ::testing::Values(Within{"tiny_mlp", 0.02}, Within{"tiny_gpt", 0.02},
-                                           Within{"tiny_shared", 0.02}, Within{"tiny_unet", 0.025},
-                                           Within{"tiny_convnet", 0.05}),
+                         ::testing::Values(Within{"tiny_mlp", 0.02, 0.02},
+                                           Within{"tiny_gpt", 0.02, 0.03},
+                                           Within{"tiny_shared", 0.02, 0.08},
+                                           Within{"tiny_unet", 0.025, 0.045},
+                                           Within{"tiny_convnet", 0.05, 0.09}),
                          [](const auto& info) { return info.param.model; });
 
 }  // namespace
