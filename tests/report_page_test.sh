@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The report in a browser: pages of 6 and of 32 cases have no error on the console, their tables sort, a link to a case
-# opens it, and every link to a file leads to one; six cases print on at most 15 pages; nothing is wider than its window
-# of 500 pixels, the narrowest that a browser makes; a chart has one unit, no figure six decimals. Skipped (77) where there
-# is no chromium.
+# opens it, and every link to a file leads to one; six cases print on at most 15 pages, nothing torn from its heading;
+# nothing is wider than its window of 500 pixels, the narrowest that a browser makes; a chart has one unit, no figure six
+# decimals. Skipped (77) where there is no chromium or no pdftotext.
 # Usage: tests/report_page_test.sh PFEIFE_EXP REPOSITORY
 set -euo pipefail
 pfeife_exp=$(realpath "$1") root=$(realpath "$2")
@@ -11,6 +11,7 @@ for name in chromium chromium-browser google-chrome; do
   command -v "$name" >/dev/null && browser=$name && break
 done
 [[ -n $browser ]] || { echo "skipped: no chromium here (Debian package chromium)" && exit 77; }
+command -v pdftotext >/dev/null || { echo "skipped: no pdftotext here (Debian package poppler-utils)" && exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -44,7 +45,7 @@ addEventListener("load", async () => {
   check(cases.length === Number(document.body.dataset.cases), "cases " + cases.length);
   check(document.documentElement.scrollWidth <= innerWidth, "the page is wider than its window");
   check(innerWidth <= 500, "the window has " + innerWidth);
-  check(cases[0].open && !cases[3].open, "the first case alone is open");
+  check(!cases.some(one => one.open), "cases are folded");
   location.hash = "#" + cases[3].id;
   await new Promise(resolve => setTimeout(resolve, 200));
   check(cases[3].open, "a link to a case opens it");
@@ -100,4 +101,19 @@ timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-us
 pages=$(grep -a -o '/Type */Page\b' six.pdf | wc -l)
 echo "six cases print on $pages pages"
 ((pages >= 6 && pages <= 15)) || { echo "expected 6 to 15 pages" && failed=1; }
+# A heading stays with what it heads, and a plan with its timeline.
+pdftotext -layout six.pdf six.txt
+grep -oE '<h[23][^>]*>[^<]*' six/report.html | sed -E 's/^[^>]*>//; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' | sort -u >headings.txt
+awk -v RS='\f' -v FS='\n' '
+  FILENAME == "headings.txt" { for (i = 1; i <= NF; ++i) heading[$i] = 1; next }
+  {
+    for (last = NF; last > 0 && $last ~ /^ *$/; --last) continue
+    text = $last
+    gsub(/^ +| +$/, "", text)
+    if (text in heading) print "page " FNR " ends with the heading " text
+    if (/★ *(estimated|simulated)/) timelines += /rank 0/
+  }
+  END { if (timelines != 6) print timelines + 0 " of 6 plans stand on one page with their timeline" }
+' headings.txt six.txt >torn.txt
+[[ ! -s torn.txt ]] || { cat torn.txt && failed=1; }
 exit $failed

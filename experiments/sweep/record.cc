@@ -137,12 +137,12 @@ std::vector<Trace> traces_of(const Evaluation& plan) {
   return traces;
 }
 
-/// Both predictions look the same: no event is shifted by more than a pixel in a thousand of the
-/// step.
+/// Both predictions look the same: no event is shifted by more than 0.5 % of the step, which two
+/// pictures side by side do not show.
 bool look_alike(const Trace& a, const Trace& b) {
-  const Nanoseconds pixel = step_time(b) / 1000;
+  const Nanoseconds visible = step_time(b) / 200;
   const auto is_near = [&](Nanoseconds x, Nanoseconds y) {
-    return x - y <= pixel && y - x <= pixel;
+    return x - y <= visible && y - x <= visible;
   };
   return std::ranges::equal(a.events, b.events, [&](const Event& x, const Event& y) {
     return is_near(x.start, y.start) && is_near(x.end, y.end);

@@ -77,13 +77,15 @@ std::string times_text(const ResultRow& row) {
 }
 
 std::string plan_section(const CaseRecord& report_case, const PlanRecord& plan,
-                         const std::string& timeline, bool best, bool open) {
+                         const std::string& timeline, bool best) {
   const std::string times = times_text(plan.row);
   std::string head = "<b>" + escape(plan.row.plan) + (best ? " ★" : "") + "</b>";
   head += escape(times.empty() ? (plan.reason.empty() ? "no plan" : plan.reason) : times);
   std::string body = term("Schedule", schedule_name(plan.row)) + term("Cuts", cuts_text(plan)) +
                      term("Not possible", times.empty() ? plan.reason : "");
-  if (!times.empty()) body += element("dt", "Files") + element("dd", file_links(report_case, plan));
+  if (!times.empty())
+    body += element("dt", "Files", " class=\"on-screen\"") +
+            element("dd", file_links(report_case, plan), " class=\"on-screen\"");
   if (!body.empty()) body = element("dl", body);
   if (plan.measured && !plan.measured->failure.empty())
     body += element("p", escape("Not measured: " + plan.measured->failure), " class=\"alarm\"");
@@ -100,7 +102,7 @@ std::string plan_section(const CaseRecord& report_case, const PlanRecord& plan,
             attribution_table(plan);
   body += on_screen(more);
   return element("details", element("summary", head) + body,
-                 std::string(best ? " class=\"best\"" : "") + (open ? " open=\"\"" : ""));
+                 best ? " class=\"best\" open=\"\"" : "");
 }
 
 /// ", simulated": whose times the attributions of a case's plans are.
@@ -173,8 +175,7 @@ std::string case_section(const CaseRecord& report_case, const CaseDrawings& draw
             element("div", front, " class=\"wide\"");
   body += on_screen(more + heading("Plans"));
   for (std::size_t i = 0; i < report_case.plans.size(); ++i)
-    body +=
-        plan_section(report_case, report_case.plans[i], timeline(i), best == i, open && best == i);
+    body += plan_section(report_case, report_case.plans[i], timeline(i), best == i);
   if (const std::string lost = lost_table(report_case); !lost.empty())
     body += on_screen(element(
         "details", element("summary", "<b>Other schedules</b>" +

@@ -144,8 +144,9 @@ struct Section {
 std::string body(const ReportInput& input) {
   std::string cases;
   for (std::size_t i = 0; i < input.cases.size(); ++i)
-    cases += case_section(
-        input.cases[i], i < input.drawings.size() ? input.drawings[i] : CaseDrawings{}, i, i == 0);
+    cases +=
+        case_section(input.cases[i], i < input.drawings.size() ? input.drawings[i] : CaseDrawings{},
+                     i, input.cases.size() == 1);
   const Section sections[] = {
       {"best", "Best plan of each case", summary_table(input)},
       {"sweep", "Along the sweep", sweep_charts(input.cases)},
