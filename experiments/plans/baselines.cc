@@ -1,10 +1,10 @@
 #include "experiments/plans/baselines.h"
 
+#include "experiments/plans/baseline_cuts.h"
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/searched_plans.h"
 #include "planner/cost/blocks.h"
 #include "planner/schedules/families.h"
-#include "planner/search/cuts/min_max.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -19,47 +19,61 @@ void recompute_all(const Problem& problem, PlannedSchedule& planned) {
     planned.recompute.assign(planned.partition.stages(), true);
 }
 
+/// The schedule that is asked for, with as few stages a rank as the family takes where that is
+/// open.
+ScheduleSpec spec_of(const BaselineSettings& settings, const CaseConfig& config) {
+  ScheduleSpec spec{.family = settings.family,
+                    .ranks = config.devices,
+                    .microbatches = config.microbatches,
+                    .stages_per_rank = settings.stages_per_rank.value_or(1),
+                    .loop_batch = settings.loop_batch,
+                    .prefetch = settings.prefetch};
+  const auto refused = refusal(spec);
+  if (refused && refused->stages_per_rank && !settings.stages_per_rank)
+    spec.stages_per_rank = *refused->stages_per_rank;
+  return spec;
+}
+
 }  // namespace
 
 Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) {
   const CaseConfig& config = *inputs.config;
-  const std::string name = settings.name();
-  // One stage a device where the family allows it, otherwise as few as it does.
-  ScheduleSpec spec{.family = settings.family,
-                    .ranks = config.devices,
-                    .microbatches = config.microbatches,
-                    .stages_per_rank = 1};
-  auto refused = refusal(spec);
-  if (refused && refused->stages_per_rank) {
-    spec.stages_per_rank = *refused->stages_per_rank;
-    refused = refusal(spec);
-  }
+  const ScheduleSpec spec = spec_of(settings, config);
   const auto impossible = [&](const std::string& reason) {
-    return no_plan(inputs, Origin::Baseline, name, "not possible: " + reason, spec);
+    return no_plan(inputs, Origin::Baseline, settings.name(), "not possible: " + reason, spec);
   };
-  if (refused) return impossible(to_string(*refused, spec));
+  if (const auto refused = refusal(spec)) return impossible(to_string(*refused, spec));
   const std::vector<DeviceId> devices = devices_of(config);
   Placement placement = placement_for(spec);
   placement.device_of_rank = devices;
-  const auto cuts = equal_time_cuts(*inputs.layers, placement, *inputs.cluster);
-  if (!cuts)
-    return impossible("the model cannot be cut into " + std::to_string(spec.stages()) + " stages");
-  PlannedSchedule planned{.spec = spec, .partition = *cuts};
+  const Layers layers = cut_where(settings, *inputs.layers);
+  const bool searched = settings.cuts == BaselineSettings::Cuts::Search;
+  PlannedSchedule planned{.spec = spec};
+  if (!searched) {
+    const BaselineCuts cuts = baseline_cuts(settings, layers, placement, *inputs.cluster);
+    if (!cuts.refusal.empty()) return impossible(cuts.refusal);
+    planned.partition = cuts.partition;
+  }
   const bool built = family(settings.family).built_for_costs;
-  if (built || settings.recompute != PlanSettings::Recompute::None) {
+  if (searched || built || settings.recompute != PlanSettings::Recompute::None) {
     Problem problem{
-        *inputs.layers, *inputs.cluster, {spec}, devices, memory_limits(config, *inputs.cluster),
-        *cuts};
+        layers, *inputs.cluster, {spec}, devices, memory_limits(config, *inputs.cluster)};
+    if (!searched) problem.cuts = planned.partition;
     allow(settings.recompute, problem);
-    SearchOutcome outcome = search(problem, {.keep = 1});
+    SearchOutcome outcome = search(problem, {.keep = 1, .iterations = config.plan.iterations});
     if (!outcome.plans.empty())
       planned = std::move(outcome.plans.front());
+    else if (searched)
+      return impossible("no cuts were found that fit into the memory");
     else if (built)
-      return impossible("no order fits into the memory on equal-time cuts");
+      return impossible("no order fits into the memory on these cuts");
     else
       recompute_all(problem, planned);
   }
-  return estimated_plan(inputs, Origin::Baseline, name, plan_of(planned, devices), false);
+  Evaluation evaluation =
+      estimated_plan(inputs, Origin::Baseline, settings.name(), plan_of(planned, devices), false);
+  evaluation.plan.found["by"] = cuts_in_words(settings);
+  return evaluation;
 }
 
 }  // namespace pfeife

@@ -48,9 +48,9 @@ const char* words(Origin origin) {
     case Origin::ScheduleFile:
       return "given schedule and cuts";
     case Origin::Baseline:
-      break;
+      return "baseline";
   }
-  return "equal-time cuts";
+  return "";
 }
 
 /// What the plan is for, in the words of the config.

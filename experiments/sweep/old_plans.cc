@@ -1,9 +1,9 @@
 #include "experiments/sweep/old_plans.h"
 
 #include <algorithm>
+#include <set>
 
 #include "experiments/sweep/output_digests.h"
-#include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 
@@ -23,6 +23,18 @@ void remove_old(const std::filesystem::path& path) {
                        error.message() + "; choose another folder with --out");
 }
 
+/// The folders that plans of an earlier run may have: of the families, and those that the list of
+/// its files names.
+std::set<std::string> plan_names(const std::filesystem::path& folder) {
+  std::set<std::string> names{"planned"};
+  for (const Family& family : families()) names.insert(family.name);
+  for (const std::string& file : digested_files(folder)) {
+    const std::filesystem::path plan = std::filesystem::path(file).parent_path();
+    if (!plan.empty() && plan == plan.filename() && plan != "..") names.insert(plan.string());
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<const char*> plan_files() {
@@ -33,12 +45,7 @@ std::vector<const char*> plan_files() {
 
 void remove_old_plans(const std::filesystem::path& folder, const std::vector<std::string>& kept,
                       const std::filesystem::path& input) {
-  std::vector<std::string> names{"planned"};
-  using Recompute = PlanSettings::Recompute;  // the baselines'
-  for (const Family& family : families())
-    for (const Recompute recompute : {Recompute::None, Recompute::Full, Recompute::Choose,
-                                      Recompute::Blocks, Recompute::Attention})
-      names.push_back(BaselineSettings{family.name, recompute}.name());
+  const std::set<std::string> names = plan_names(folder);
   remove_old(folder / kDigestFile);
   for (const char* file :
        {"case.json", "plans.svg", "rank_times.svg", "memory.svg", "partition.svg"})

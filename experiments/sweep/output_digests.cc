@@ -26,6 +26,20 @@ void write_digests(const std::filesystem::path& folder, const std::vector<std::s
   write_file(folder / kDigestFile, text);
 }
 
+std::vector<std::string> digested_files(const std::filesystem::path& folder) {
+  std::vector<std::string> files;
+  if (!is_file(folder / kDigestFile)) return files;
+  try {
+    const std::string text = read_file(folder / kDigestFile);
+    for (const TextLine& line : lines_of(text))
+      if (line.text.size() > kDigits + kBetween.size())
+        files.emplace_back(line.text.substr(kDigits + kBetween.size()));
+  } catch (const ConfigError&) {  // cannot be read
+    files.clear();
+  }
+  return files;
+}
+
 bool is_undamaged(const std::filesystem::path& folder, const std::string& last) {
   if (!is_file(folder / kDigestFile)) return false;
   try {

@@ -14,6 +14,9 @@ constexpr const char* kDigestFile = "files.sha256";
 /// Writes the list of those of `files`, paths within `folder`, that exist. Errors: RuntimeFault.
 void write_digests(const std::filesystem::path& folder, const std::vector<std::string>& files);
 
+/// The files of the list, as write_digests() was given them; empty without a list that can be read.
+std::vector<std::string> digested_files(const std::filesystem::path& folder);
+
 /// There is a list that ends with `last`, and every file of it has the bytes that it had.
 bool is_undamaged(const std::filesystem::path& folder, const std::string& last);
 

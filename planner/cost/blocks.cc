@@ -36,6 +36,8 @@ std::vector<std::size_t> passing(const Layers& layers) {
 
 }  // namespace
 
+bool in_numbered_module(const Layer& layer) { return !up_to(layer.module_path, is_number).empty(); }
+
 std::vector<LayerRange> model_blocks(const Layers& layers) {
   std::vector<std::string> block;  // [layer]
   for (const Layer& layer : layers.layers) block.push_back(up_to(layer.module_path, is_number));

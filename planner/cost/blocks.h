@@ -5,6 +5,9 @@
 
 namespace pfeife {
 
+/// The layer is in a module whose path has a number (layers.3.mlp).
+bool in_numbered_module(const Layer& layer);
+
 /// Layers one after the other, all of them, none twice, with legal cuts between: where the modules'
 /// paths have numbers (layers.3.mlp, h.11.attn), a border is where the path up to the first of them
 /// changes; else after every layer behind which one value is all that passes. Sorted.

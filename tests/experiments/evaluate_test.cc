@@ -117,7 +117,6 @@ TEST_F(TwoStages, APlanSaysWhatItIsForAndHowItWasFound) {
   EXPECT_EQ(by(Origin::Reference), "reference mode");
   EXPECT_EQ(by(Origin::PlanFile), "given plan");
   EXPECT_EQ(by(Origin::ScheduleFile), "given schedule and cuts");
-  EXPECT_EQ(by(Origin::Baseline), "equal-time cuts");
 }
 
 TEST_F(TwoStages, TheBoundIsOfTheSearchsPlanAlone) {

@@ -306,6 +306,19 @@ TEST_F(Sweep, PlansThatACaseNoLongerHasGoAndNothingElseDoes) {
   EXPECT_TRUE(again == both);
 }
 
+TEST_F(Sweep, ABaselineThatIsRenamedLeavesNothingBehind) {
+  const auto plan = [&](const std::string& name) {
+    return run({"sweep.yaml", "--out", "out", "--set", "cases.training.microbatch_size=7", "--set",
+                "baselines=[{family: 1f1b, cuts: equal_layers, name: " + name + "}]"});
+  };
+  const std::filesystem::path folder = "out/devices=2,microbatches=2,training.microbatch_size=7";
+  EXPECT_THAT(plan("Megatron").out, HasSubstr(" Megatron "));
+  EXPECT_TRUE(files(folder).contains("Megatron/plan.yaml"));
+  ASSERT_EQ(plan("ours").code, 0);
+  EXPECT_TRUE(files(folder).contains("ours/plan.yaml"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / folder / "Megatron"));
+}
+
 /// A plan that is the input of the next run is not taken from under it.
 TEST_F(Sweep, APlanThatIsGivenStaysWhereItIs) {
   const std::string one = "cases.training.microbatch_size=7";

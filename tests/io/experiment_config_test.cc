@@ -354,6 +354,26 @@ TEST_F(ExperimentConfig, BaselinesMayRecomputeToo) {
               HasSubstr("\"1f1b\" is here twice"));
 }
 
+TEST_F(ExperimentConfig, BaselinesAreNamedAndCutAsOthersMakeThem) {
+  const std::string written =
+      "baselines: [{family: 1f1b, name: \"DeepSpeed\", cuts: equal_parameters, cuts_at: blocks}, "
+      "{family: looped, cuts: search, stages_per_rank: 2, loop_batch: 4, prefetch: [1, 0]}, "
+      "{family: gpipe, cuts: [0, 2]}, {family: gpipe, cuts: equal_layers, recompute: full}]\n";
+  const CaseConfig config = read(kSmallest + written).cases.at(0);
+  ASSERT_EQ(config.baselines.size(), 4u);
+  EXPECT_EQ(config.baselines[0].name(), "DeepSpeed");
+  EXPECT_EQ(config.baselines[1].name(), "looped_search");
+  EXPECT_EQ(config.baselines[1].prefetch, (std::vector<std::size_t>{1, 0}));
+  EXPECT_EQ(config.baselines[2].given_cuts, (std::vector<std::int32_t>{0, 2}));
+  EXPECT_EQ(config.baselines[3].name(), "gpipe_equal_layers_full");
+  EXPECT_THAT(resolved_text(config), HasSubstr(written)) << "what is written is read again";
+  for (const char* wrong :
+       {"{family: 1f1b, name: a/b}", "{family: 1f1b, name: planned}", "{family: 1f1b, cuts: fair}",
+        "{family: 1f1b, cuts: [2, 1]}", "{family: 1f1b, cuts: equal_layers, cuts_at: blocks}",
+        "{family: 1f1b, cut: search}", "{name: mine}"})
+    EXPECT_MESSAGE(error(kSmallest + "baselines: [" + wrong + "]\n"));
+}
+
 TEST_F(ExperimentConfig, WhatIsForTorchHasCutsBetweenBlocksAndRecomputesNothing) {
   const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
   const PlanSettings torch = read(model + "plan: {for: torch}\n").cases[0].plan;

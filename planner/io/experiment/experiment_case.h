@@ -43,9 +43,15 @@ ModelInput model_input(const YamlNode& root, const std::filesystem::path& folder
 /// Names of schedule families, each once.
 std::vector<std::string> family_names(const YamlNode& node,
                                       const std::vector<std::string>& families);
-/// The baselines that `node` names: families, or maps of a family and what it recomputes.
+/// Cut candidates, increasing.
+std::vector<std::int32_t> cut_list(const YamlNode& node);
+/// `if_needed`: may be said, too.
+PlanSettings::Recompute recompute_setting(const YamlNode& node, bool if_needed);
+/// The baselines that `node` names: families, or maps of a family and how it is used.
 std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
                                                 const std::vector<std::string>& families);
+/// One of them as a config writes it.
+std::string baseline_text(const BaselineSettings& baseline);
 /// `plan`.
 PlanSettings plan_settings(const YamlNode& node, const std::filesystem::path& folder,
                            const ExperimentRules& rules);

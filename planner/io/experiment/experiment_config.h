@@ -69,14 +69,27 @@ struct PlanSettings {
   SourceLocation where, families_where, cuts_where, devices_where, reserve_where;
 };
 
-/// A family that the plan is compared with, on cuts of equal time.
+/// What the plan is compared with: a schedule on cuts that another system, or the user, would make.
 struct BaselineSettings {
+  /// EqualTime: the slowest stage as fast as possible; EqualParameters: the largest number of bytes
+  /// of parameters as small as possible; EqualLayers: equal numbers of a model's blocks.
+  enum class Cuts { EqualTime, EqualParameters, EqualLayers, Search, Given };
+
   std::string family;
   PlanSettings::Recompute recompute = PlanSettings::Recompute::None;
+  std::string called;  ///< by the user; "" = after what it is
+  Cuts cuts = Cuts::EqualTime;
+  std::vector<std::int32_t> given_cuts;
+  bool at_blocks = false;                      ///< cuts_at: blocks
+  std::optional<std::size_t> stages_per_rank;  ///< absent = as few as the family takes
+  std::optional<std::size_t> loop_batch;       ///< as in ScheduleSpec
+  std::vector<std::size_t> prefetch;           ///< as in ScheduleSpec
 
-  std::string name() const;  ///< "1f1b", "1f1b_blocks"
+  /// `called`, or what differs from the default: "1f1b", "1f1b_equal_layers_blocks". Its folder.
+  std::string name() const;
   friend bool operator==(const BaselineSettings&, const BaselineSettings&) = default;
 };
+std::string to_string(BaselineSettings::Cuts cuts);
 /// "none", "if_needed": as a config writes it.
 std::string to_string(PlanSettings::Recompute recompute);
 

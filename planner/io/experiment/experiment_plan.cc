@@ -10,16 +10,6 @@ namespace {
 
 using Path = std::filesystem::path;
 
-std::vector<std::int32_t> cut_list(const YamlNode& node) {
-  std::vector<std::int32_t> cuts;
-  for (const YamlNode& item : node.items()) {
-    cuts.push_back(static_cast<std::int32_t>(item.as_int(0, 1'000'000)));
-    if (cuts.size() > 1 && cuts[cuts.size() - 2] >= cuts.back())
-      item.fail("cuts must increase from left to right");
-  }
-  return cuts;
-}
-
 void read_cuts(const YamlNode& node, PlanSettings& plan) {
   plan.cuts_where = node.where();
   if (node.is_sequence()) {
@@ -39,16 +29,6 @@ void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
   }
   if (!node.is_sequence()) node.fail("expected the device of each rank, such as [0, 1], or search");
   plan.devices = device_list(node);
-}
-
-/// `if_needed`: may be said, too.
-PlanSettings::Recompute read_recompute(const YamlNode& node, bool if_needed) {
-  using Recompute = PlanSettings::Recompute;
-  std::vector<std::pair<std::string, Recompute>> words;
-  for (const Recompute one : {Recompute::None, Recompute::IfNeeded, Recompute::Full,
-                              Recompute::Choose, Recompute::Blocks, Recompute::Attention})
-    if (if_needed || one != Recompute::IfNeeded) words.emplace_back(to_string(one), one);
-  return node.as_one_of<Recompute>(words);
 }
 
 /// What torch runs has cuts between blocks, and recomputes nothing.
@@ -92,7 +72,7 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
     plan.order = order->as_one_of<std::string>(words);
   }
   if (const auto recompute = node.find("recompute")) {
-    plan.recompute = read_recompute(*recompute, true);
+    plan.recompute = recompute_setting(*recompute, true);
   }
   if (const auto use = node.find("for"))
     plan.for_torch = use->as_one_of<bool>({{"pfeife", false}, {"torch", true}});
@@ -112,6 +92,25 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
 
 }  // namespace
 
+std::vector<std::int32_t> cut_list(const YamlNode& node) {
+  std::vector<std::int32_t> cuts;
+  for (const YamlNode& item : node.items()) {
+    cuts.push_back(static_cast<std::int32_t>(item.as_int(0, 1'000'000)));
+    if (cuts.size() > 1 && cuts[cuts.size() - 2] >= cuts.back())
+      item.fail("cuts must increase from left to right");
+  }
+  return cuts;
+}
+
+PlanSettings::Recompute recompute_setting(const YamlNode& node, bool if_needed) {
+  using Recompute = PlanSettings::Recompute;
+  std::vector<std::pair<std::string, Recompute>> words;
+  for (const Recompute one : {Recompute::None, Recompute::IfNeeded, Recompute::Full,
+                              Recompute::Choose, Recompute::Blocks, Recompute::Attention})
+    if (if_needed || one != Recompute::IfNeeded) words.emplace_back(to_string(one), one);
+  return node.as_one_of<Recompute>(words);
+}
+
 std::vector<std::string> family_names(const YamlNode& node,
                                       const std::vector<std::string>& families) {
   std::vector<std::pair<std::string, std::string>> words;
@@ -123,28 +122,6 @@ std::vector<std::string> family_names(const YamlNode& node,
       item.fail("\"" + names.back() + "\" is here twice");
   }
   return names;
-}
-
-std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
-                                                const std::vector<std::string>& families) {
-  std::vector<std::pair<std::string, std::string>> words;
-  for (const std::string& family : families) words.emplace_back(family, family);
-  std::vector<BaselineSettings> baselines;
-  for (const YamlNode& item : node.items_or_self()) {
-    BaselineSettings baseline;
-    if (item.is_map() && !node.is_map()) {
-      item.check_keys({"family", "recompute"});
-      baseline.family = item.at("family").as_one_of<std::string>(words);
-      if (const auto recompute = item.find("recompute"))
-        baseline.recompute = read_recompute(*recompute, false);
-    } else {
-      baseline.family = item.as_one_of<std::string>(words);
-    }
-    if (std::ranges::find(baselines, baseline) != baselines.end())
-      item.fail("\"" + baseline.name() + "\" is here twice");
-    baselines.push_back(std::move(baseline));
-  }
-  return baselines;
 }
 
 PlanSettings plan_settings(const YamlNode& node, const Path& folder, const ExperimentRules& rules) {

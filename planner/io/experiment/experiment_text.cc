@@ -41,12 +41,6 @@ std::string cuts_text(const PlanSettings& plan) {
   return "";
 }
 
-/// "1f1b", or "{family: 1f1b, recompute: blocks}".
-std::string baseline_text(const BaselineSettings& baseline) {
-  if (baseline.recompute == PlanSettings::Recompute::None) return baseline.family;
-  return "{family: " + baseline.family + ", recompute: " + to_string(baseline.recompute) + "}";
-}
-
 std::string cluster_text(const InputFile& cluster) {
   if (cluster.replaced.empty()) return quoted(cluster.written);
   const auto entry = [](const auto& key_and_value) {
@@ -118,10 +112,6 @@ std::string to_string(PlanSettings::Recompute recompute) {
       return "attention";
   }
   return "";
-}
-
-std::string BaselineSettings::name() const {
-  return recompute == PlanSettings::Recompute::None ? family : family + "_" + to_string(recompute);
 }
 
 std::string to_string(SelectBy select_by) {

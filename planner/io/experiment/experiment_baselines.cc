@@ -1,0 +1,128 @@
+// `baselines` of an experiment: what the plan is compared with.
+#include <algorithm>
+
+#include "planner/io/experiment/experiment_case.h"
+
+namespace pfeife {
+namespace {
+
+using Cuts = BaselineSettings::Cuts;
+using Recompute = PlanSettings::Recompute;
+
+/// A name that can be a folder's.
+std::string read_name(const YamlNode& node) {
+  const std::string name = node.as_string();
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '+' || c == '.';
+  };
+  if (name.empty() || name.size() > 40 || name.front() == '.' ||
+      !std::ranges::all_of(name, plain) || name == "planned")
+    node.fail("\"" + name +
+              "\" names a folder: use up to 40 letters, digits, and \"_-+.\", none of the last at "
+              "the start, and not \"planned\"");
+  return name;
+}
+
+void read_cuts(const YamlNode& node, BaselineSettings& baseline) {
+  if (node.is_sequence()) {
+    baseline.cuts = Cuts::Given;
+    baseline.given_cuts = cut_list(node);
+    return;
+  }
+  std::vector<std::pair<std::string, Cuts>> words;
+  for (const Cuts one : {Cuts::EqualTime, Cuts::EqualParameters, Cuts::EqualLayers, Cuts::Search})
+    words.emplace_back(to_string(one), one);
+  baseline.cuts = node.as_one_of<Cuts>(words);
+}
+
+BaselineSettings read_baseline(const YamlNode& node,
+                               const std::vector<std::pair<std::string, std::string>>& families) {
+  node.check_keys({"family", "name", "cuts", "cuts_at", "recompute", "stages_per_rank",
+                   "loop_batch", "prefetch"});
+  BaselineSettings baseline{node.at("family").as_one_of<std::string>(families)};
+  if (const auto name = node.find("name")) baseline.called = read_name(*name);
+  if (const auto cuts = node.find("cuts")) read_cuts(*cuts, baseline);
+  if (const auto at = node.find("cuts_at"))
+    baseline.at_blocks = at->as_one_of<bool>({{"layers", false}, {"blocks", true}});
+  if (baseline.at_blocks && (baseline.cuts == Cuts::Given || baseline.cuts == Cuts::EqualLayers))
+    node.fail_at_key("cuts_at", "these cuts are at given places; leave cuts_at out");
+  if (const auto recompute = node.find("recompute"))
+    baseline.recompute = recompute_setting(*recompute, false);
+  if (const auto stages = node.find("stages_per_rank"))
+    baseline.stages_per_rank = stages->as_count(1, 1000);
+  if (const auto batch = node.find("loop_batch")) baseline.loop_batch = batch->as_count(1);
+  if (const auto prefetch = node.find("prefetch"))
+    for (const YamlNode& item : prefetch->items_or_self())
+      baseline.prefetch.push_back(static_cast<std::size_t>(item.as_int(0, 1'000'000)));
+  return baseline;
+}
+
+}  // namespace
+
+std::string to_string(Cuts cuts) {
+  switch (cuts) {
+    case Cuts::EqualTime:
+      return "equal_time";
+    case Cuts::EqualParameters:
+      return "equal_parameters";
+    case Cuts::EqualLayers:
+      return "equal_layers";
+    case Cuts::Search:
+      return "search";
+    case Cuts::Given:
+      return "given";
+  }
+  return "";
+}
+
+std::string BaselineSettings::name() const {
+  if (!called.empty()) return called;
+  std::string text = family;
+  if (cuts != Cuts::EqualTime) text += "_" + to_string(cuts);
+  if (recompute != Recompute::None) text += "_" + to_string(recompute);
+  return text;
+}
+
+std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
+                                                const std::vector<std::string>& families) {
+  std::vector<std::pair<std::string, std::string>> words;
+  for (const std::string& family : families) words.emplace_back(family, family);
+  std::vector<BaselineSettings> baselines;
+  for (const YamlNode& item : node.items_or_self()) {
+    BaselineSettings one = item.is_map() && !node.is_map()
+                               ? read_baseline(item, words)
+                               : BaselineSettings{item.as_one_of<std::string>(words)};
+    const auto is_called_so = [&](const BaselineSettings& other) {
+      return other.name() == one.name();
+    };
+    if (std::ranges::any_of(baselines, is_called_so))
+      item.fail("\"" + one.name() + "\" is here twice; a name of its own tells one from the other");
+    baselines.push_back(std::move(one));
+  }
+  return baselines;
+}
+
+std::string baseline_text(const BaselineSettings& baseline) {
+  if (baseline == BaselineSettings{baseline.family}) return baseline.family;
+  const auto list = [](const auto& numbers) {
+    std::string text;
+    for (const auto number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+    return "[" + text + "]";
+  };
+  std::string text = "{family: " + baseline.family;
+  if (!baseline.called.empty()) text += ", name: \"" + baseline.called + "\"";
+  if (baseline.cuts == Cuts::Given)
+    text += ", cuts: " + list(baseline.given_cuts);
+  else if (baseline.cuts != Cuts::EqualTime)
+    text += ", cuts: " + to_string(baseline.cuts);
+  if (baseline.at_blocks) text += ", cuts_at: blocks";
+  if (baseline.recompute != Recompute::None)
+    text += ", recompute: " + to_string(baseline.recompute);
+  if (baseline.stages_per_rank)
+    text += ", stages_per_rank: " + std::to_string(*baseline.stages_per_rank);
+  if (baseline.loop_batch) text += ", loop_batch: " + std::to_string(*baseline.loop_batch);
+  if (!baseline.prefetch.empty()) text += ", prefetch: " + list(baseline.prefetch);
+  return text + "}";
+}
+
+}  // namespace pfeife
