@@ -72,7 +72,7 @@ std::string to_string(const UncostedOperator& uncosted) {
       uncosted.op, " (", uncosted.nodes, uncosted.nodes == 1 ? " node, '" : " nodes, the first '",
       uncosted.first, "'", uncosted.module_path.empty() ? "" : " in " + uncosted.module_path,
       ") is charged by its bytes, ", fixed(100 * uncosted.of_bytes, 1), " % of all",
-      uncosted.of_flops > 0 ? "; were it a product with its parameters, it were " +
+      uncosted.of_flops > 0 ? "; as a product with its parameters it would be " +
                                   fixed(100 * uncosted.of_flops, 1) + " % of the FLOPs"
                             : "",
       "; say what it costs under `operators`: {", uncosted.op,
