@@ -64,11 +64,10 @@ BaselineCuts baseline_cuts(const BaselineSettings& settings, const Layers& layer
                            const Placement& placement, const Cluster& cluster) {
   if (settings.cuts == Cuts::Given)
     return given_cuts({settings.given_cuts}, layers, placement.stages());
-  const auto cuts = settings.cuts == Cuts::EqualParameters
-                        ? equal_parameter_cuts(layers, placement.stages())
-                    : settings.cuts == Cuts::EqualLayers
-                        ? equal_layer_cuts(layers, placement.stages())
-                        : equal_time_cuts(layers, placement, cluster);
+  const auto cuts =
+      settings.cuts == Cuts::EqualParameters ? equal_parameter_cuts(layers, placement.stages())
+      : settings.cuts == Cuts::EqualLayers   ? equal_layer_cuts(layers, placement.stages())
+                                             : equal_time_cuts(layers, placement, cluster);
   if (cuts) return {*cuts, ""};
   return {{},
           "the model cannot be cut into " + std::to_string(placement.stages()) + " stages" +
