@@ -119,7 +119,7 @@ std::string report_style() {
          "figure svg{max-height:112mm}.multiples svg{max-height:34mm}"
          "details>summary{padding:3px 8px}details>*{margin-left:6px;margin-right:6px}"
          // A case begins a page, and its plan stands on one page with the timeline.
-         "#cases,#cases~details~details{break-before:page}details.best svg{max-height:130mm}"
+         "#cases,#cases~details~details{break-before:page}"
          ".best dl{font-size:8.5px;margin:4px 0}"
          "figure,tr,p,details.best{break-inside:avoid}@page{size:landscape;margin:12mm}}\n";
 }
