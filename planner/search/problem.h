@@ -29,7 +29,8 @@ struct Problem {
   MemoryRule memory_rule = MemoryRule::Lifetimes;
   Recompute recompute = Recompute::None;
   /// Of Recompute::Blocks: what may be recomputed by itself; sorted, none overlaps another. A cut
-  /// inside of one makes two of it.
+  /// inside of one makes two of it. If every layer is in one, stages may be recomputed as a whole,
+  /// as with Choose.
   std::vector<LayerRange> blocks = {};
 };
 

@@ -24,6 +24,9 @@ BlockChoice::BlockChoice(const CutModel& model, const Schedule& compute_only,
     : live_(compute_only, placement), blocks_(blocks) {
   for (const Bytes limit : memory_limit) limit_.push_back(number(limit));
   const Layers& layers = model.layers();
+  std::size_t covered = 0;
+  for (const LayerRange& block : blocks) covered += block.last.index() - block.first.index() + 1;
+  are_all_ = covered == layers.size();
   Layers bare = layers;
   for (Layer& layer : bare.layers)
     layer.name.clear(), layer.module_path.clear(), layer.ends_module.clear(),

@@ -34,6 +34,8 @@ class BlockChoice {
             std::vector<LayerRange> blocks) const;
   /// Those of the model without what costs nothing: names, nodes, notes.
   const Layers& layers() const { return *layers_; }
+  /// The blocks are all of the model: its stages may be recomputed as a whole.
+  bool are_all() const { return are_all_; }
   /// All blocks of the cuts, each by itself.
   std::vector<LayerRange> all(const CutModel& model, const Cuts& cuts) const;
 
@@ -66,6 +68,7 @@ class BlockChoice {
   LiveMemory live_;
   std::vector<double> limit_;  // [rank]
   std::vector<LayerRange> blocks_;
+  bool are_all_ = false;
   std::shared_ptr<const Layers> layers_;
   std::vector<std::size_t> layer_;            // [position] layers before it
   std::vector<std::vector<double>> forward_;  // [kind][layers before] ns

@@ -49,11 +49,11 @@ Candidates::Candidates(const CutModel& model, const Problem& problem, const Sche
       above_bound_(placement_.ranks(), 0.0),
       unsure_(std::numeric_limits<double>::infinity()),
       best_time_(std::numeric_limits<double>::infinity()) {
-  if (problem.recompute == Recompute::Choose)
-    recomputation_.emplace(*schedule_, placement_, problem.memory_limit);
-  above_choice_.assign(placement_.ranks(), 0.0);
+  above_choice_.assign(placement_.ranks(), 0.0), above_stages_ = above_choice_;
   if (problem.recompute == Recompute::Blocks)
     block_choice_.emplace(model, *schedule_, placement_, problem.memory_limit, problem.blocks);
+  if (problem.recompute == Recompute::Choose || (block_choice_ && block_choice_->are_all()))
+    recomputation_.emplace(*schedule_, placement_, problem.memory_limit);
 }
 
 Schedule Candidates::schedule() const { return schedule_ ? *schedule_ : generate(spec_); }
@@ -102,23 +102,34 @@ double Candidates::time_with(const Cuts& cuts, const std::vector<bool>* recomput
 
 double Candidates::weigh(const Cuts& cuts, double time) {
   if (const double much = excess(cuts); much > 0) return kTooFull + much;
-  if (block_choice_) {
-    ++chosen_;
-    const BlockChoice::Choice choice =
-        block_choice_->choose(model_, cuts, costs_.kinds(), above_choice_);
-    if (!choice.fits) {
-      double much = 1;
-      for (std::size_t r = 0; r < choice.peak.size(); ++r)
-        much += std::max(0.0, choice.peak[r] + above_choice_[r] -
-                                  static_cast<double>(problem_.memory_limit[r].value));
-      return kTooFull + much;
-    }
-    return choice.blocks.empty() ? time : time_with(cuts, nullptr, &choice.again);
-  }
-  if (!recomputation_) return time;
-  const Recomputation::Choice choice =
-      recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
+  if (block_choice_) return weigh_blocks(cuts, time);
+  return recomputation_ ? weigh_stages(cuts, time) : time;
+}
+
+double Candidates::weigh_stages(const Cuts& cuts, double time) {
+  const Recomputation::Choice choice = choose_stages(cuts);
   return choice.any() ? time_with(cuts, &choice.chosen) : time;
+}
+
+double Candidates::weigh_blocks(const Cuts& cuts, double time) {
+  ++chosen_;
+  const BlockChoice::Choice choice =
+      block_choice_->choose(model_, cuts, costs_.kinds(), above_choice_);
+  if (choice.fits) return choice.blocks.empty() ? time : time_with(cuts, nullptr, &choice.again);
+  double much = 1;
+  for (std::size_t r = 0; r < choice.peak.size(); ++r)
+    much += std::max(0.0, choice.peak[r] + above_choice_[r] -
+                              static_cast<double>(problem_.memory_limit[r].value));
+  return kTooFull + much;
+}
+
+/// [rank] What the exact rule was found to add to the stages' choice.
+std::vector<double>& Candidates::above_stages() {
+  return block_choice_ ? above_stages_ : above_bound_;
+}
+
+Recomputation::Choice Candidates::choose_stages(const Cuts& cuts) {
+  return recomputation_->choose(model_, cuts, costs_.kinds(), above_stages());
 }
 
 void Candidates::times(std::span<const Cuts> cuts, std::vector<double>& out, double enough) {
@@ -233,7 +244,10 @@ bool Candidates::refuse(const Cuts& cuts, const EvaluatedPlan& plan) {
 }
 
 void Candidates::join(Candidates& copy) {
-  if (copy.judged_ > 0) above_bound_ = copy.above_bound_, above_choice_ = copy.above_choice_;
+  if (copy.judged_ > 0) {
+    above_bound_ = copy.above_bound_;
+    above_choice_ = copy.above_choice_, above_stages_ = copy.above_stages_;
+  }
   evaluated_ += std::exchange(copy.evaluated_, 0);
   judged_ += std::exchange(copy.judged_, 0);
   weighed_ += std::exchange(copy.weighed_, 0);
@@ -248,7 +262,8 @@ void Candidates::join(Candidates& copy) {
 
 void Candidates::follow(const Candidates& original) {
   evaluated_ = judged_ = weighed_ = chosen_ = 0;
-  above_bound_ = original.above_bound_, above_choice_ = original.above_choice_;
+  above_bound_ = original.above_bound_;
+  above_choice_ = original.above_choice_, above_stages_ = original.above_stages_;
   refused_ = original.refused_, known_ = original.known_;
   closest_ = original.closest_, unsure_ = original.unsure_;
   best_ = original.best_, best_time_ = original.best_time_, best_cuts_ = original.best_cuts_;
@@ -257,8 +272,11 @@ void Candidates::follow(const Candidates& original) {
 bool Candidates::offer(const Cuts& cuts, double time) {
   if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) return false;
   if (refused_.contains(cuts)) return false;
+  if (block_choice_) {
+    const bool kept = recomputation_ && offer_recomputed(cuts);
+    return offer_blocks(cuts, time) || kept;
+  }
   if (recomputation_) return offer_recomputed(cuts);
-  if (block_choice_) return offer_blocks(cuts, time);
   if (refuse_known(cuts)) return false;
   EvaluatedPlan plan = evaluated(cuts, {});
   PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
@@ -297,7 +315,7 @@ bool Candidates::refuse_known(const Cuts& cuts) {
 /// better one may exist: unsure_ remembers how good it may be.
 bool Candidates::offer_recomputed(const Cuts& cuts) {
   constexpr std::size_t kAllChoices = 6;  // stages
-  Recomputation::Choice choice = recomputation_->choose(model_, cuts, costs_.kinds(), above_bound_);
+  Recomputation::Choice choice = choose_stages(cuts);
   if (!choice.possible) return refuse(cuts, evaluated(cuts, std::vector<bool>(stages(), true)));
   const double least = time_with(cuts, &choice.forced);
   if (least > best_time_ || (least == best_time_ && cuts >= best_cuts_)) return false;
@@ -323,8 +341,8 @@ bool Candidates::offer_recomputed(const Cuts& cuts) {
     bool more = false;
     for (std::size_t r = 0; r < plan.peak_memory.size(); ++r) {
       if (plan.peak_memory[r] <= problem_.memory_limit[r]) continue;
-      above_bound_[r] = static_cast<double>(plan.peak_memory[r].value) -
-                        recomputation_->peak(model_, cuts, r, chosen);
+      above_stages()[r] = static_cast<double>(plan.peak_memory[r].value) -
+                          recomputation_->peak(model_, cuts, r, chosen);
       const auto& local = live_.stages(r);
       const auto next = std::ranges::find_if(local, [&](std::size_t s) { return !chosen[s]; });
       if (next != local.end()) chosen[*next] = more = true;

@@ -95,6 +95,10 @@ class Candidates {
                    char* hopeless, bool link);
   double time_with(const Cuts& cuts, const std::vector<bool>* recompute,
                    const std::vector<double>* again = nullptr);
+  double weigh_stages(const Cuts& cuts, double time);
+  double weigh_blocks(const Cuts& cuts, double time);
+  std::vector<double>& above_stages();
+  Recomputation::Choice choose_stages(const Cuts& cuts);
   std::vector<bool> recomputed(const std::vector<bool>& chosen) const;
   EvaluatedPlan evaluated(const Cuts& cuts, const std::vector<bool>& recompute,
                           const std::vector<LayerRange>& blocks = {}) const;
@@ -118,9 +122,10 @@ class Candidates {
   LiveMemory live_;
   mutable PeakMemo peaks_;
   KnownStages known_;
-  std::optional<Recomputation> recomputation_;  // of Recompute::Choose
+  std::optional<Recomputation> recomputation_;  // of Recompute::Choose, and of Blocks that are all
   std::optional<BlockChoice> block_choice_;     // of Recompute::Blocks
   std::vector<double> above_choice_;            // [rank] exact peak - BlockChoice's, last judged
+  std::vector<double> above_stages_;            // [rank] of Blocks: the same of Recomputation's
   std::vector<double> durations_, ends_;
   Program::Lanes<double> lanes_;
   Program::Lanes<Program::Narrow> narrow_lanes_;
