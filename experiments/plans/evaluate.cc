@@ -5,6 +5,7 @@
 
 #include "experiments/plans/case_limits.h"
 #include "planner/cost/jittered.h"
+#include "planner/cost/link_load.h"
 #include "planner/cost/memory.h"
 #include "planner/cost/priced_plan.h"
 #include "planner/ir/error.h"
@@ -65,6 +66,8 @@ void store(const SimulationResult& result, const DependencyGraph& graph, Evaluat
   if (result.deadlock) throw_deadlock(plan, "simulator");
   plan.simulated = result.trace;
   add_memory(*plan.simulated, graph, plan.plan.schedule, plan.costs, plan.plan.placement);
+  if (graph.semantics.links == Links::Shared)
+    add_link_loads(*plan.simulated, plan.costs, plan.plan.placement, *plan.inputs.cluster);
   plan.simulated_spread = spread(result.repetitions);
 }
 

@@ -8,6 +8,7 @@
 
 #include "experiments/plans/evaluate.h"
 #include "planner/ir/certificate.h"
+#include "planner/ir/link_load.h"
 #include "planner/ir/result.h"
 #include "planner/search/problem.h"
 
@@ -40,6 +41,7 @@ struct EvaluatedCase {
   std::vector<Evaluation> baselines;  ///< in the order of the config
   std::size_t chosen = 0;             ///< of `planned`
   SearchFindings search;
+  std::optional<FasterLinks> faster_links;  ///< of the chosen plan, simulated with shared links
 };
 
 }  // namespace pfeife

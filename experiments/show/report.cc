@@ -85,6 +85,7 @@ void add_drawings(ReportInput& input, const std::filesystem::path& folder) {
     input.drawings[c].rank_times = drawing(folder / input.cases[c].name / "rank_times.svg", room);
     input.drawings[c].memory = drawing(folder / input.cases[c].name / "memory.svg", room);
     input.drawings[c].partition = drawing(folder / input.cases[c].name / "partition.svg", room);
+    input.drawings[c].links = drawing(folder / input.cases[c].name / "links.svg", room);
     input.drawings[c].timelines.resize(input.cases[c].plans.size());
   }
   for (const bool chosen : {true, false})

@@ -48,7 +48,7 @@ void remove_old_plans(const std::filesystem::path& folder, const std::vector<std
   const std::set<std::string> names = plan_names(folder);
   remove_old(folder / kDigestFile);
   for (const char* file :
-       {"case.json", "plans.svg", "rank_times.svg", "memory.svg", "partition.svg"})
+       {"case.json", "plans.svg", "rank_times.svg", "memory.svg", "partition.svg", "links.svg"})
     remove_old(folder / file);
   for (const std::string& name : names) {
     const std::filesystem::path plan = folder / name;

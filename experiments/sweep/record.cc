@@ -8,11 +8,13 @@
 #include "experiments/plans/plan_folder.h"
 #include "experiments/plans/reasons.h"
 #include "experiments/sweep/old_plans.h"
+#include "planner/cost/link_load.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/results/chrome_trace.h"
 #include "planner/search/price/recomputation.h"
+#include "plots/timeline/link_loads.h"
 #include "plots/timeline/memory_bars.h"
 #include "plots/timeline/partition.h"
 #include "plots/timeline/plans.h"
@@ -130,6 +132,14 @@ PlanRecord plan_record(const Evaluation& plan) {
   return record;
 }
 
+std::optional<LinksRecord> links_of(const EvaluatedCase& evaluated) {
+  if (!evaluated.faster_links) return std::nullopt;
+  const Evaluation& plan = evaluated.planned[evaluated.chosen];
+  return LinksRecord{.links = link_uses(*plan.simulated),
+                     .slowed = slowed_messages(*plan.simulated, plan.costs),
+                     .faster = *evaluated.faster_links};
+}
+
 std::vector<Trace> traces_of(const Evaluation& plan) {
   std::vector<Trace> traces{plan.estimated};
   if (plan.simulated) traces.push_back(*plan.simulated);
@@ -202,6 +212,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   record.lost = lost_schedules(evaluated);
   record.history = evaluated.search.history;
   record.choices = choices_of(evaluated);
+  record.links = links_of(evaluated);
   return record;
 }
 
@@ -259,6 +270,11 @@ void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluate
   Ribbon ribbon = layer_ribbon(*first.inputs.layers, *first.inputs.cluster, first.plan);
   ribbon.name = plans.front().name;
   write_file(folder / "partition.svg", partition_svg(ribbon, options.width));
+  const std::filesystem::path links = folder / "links.svg";
+  if (evaluated.faster_links)
+    write_file(links, link_loads_svg(*first.simulated, options.width));
+  else
+    std::filesystem::remove(links);
 }
 
 }  // namespace pfeife

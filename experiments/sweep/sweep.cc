@@ -11,6 +11,7 @@
 #include "experiments/measure/measure.h"
 #include "experiments/plans/case_memory.h"
 #include "experiments/plans/evaluate.h"
+#include "experiments/plans/faster_links.h"
 #include "experiments/plans/plan_case.h"
 #include "experiments/plans/simulated_choice.h"
 #include "experiments/show/progress.h"
@@ -100,6 +101,7 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   progress.begin(kSimulating);
   try {
     simulate_cases(cases, options.jobs);
+    simulate_faster_links(cases, options.jobs);
   } catch (const RuntimeFault& fault) {
     throw std::runtime_error(fault.what());  // of these cases alone, unlike a full disk
   }
@@ -119,7 +121,7 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
     for (const Evaluation* plan : kept_plans(cases[i]))
       for (const char* name : plan_files()) files.push_back(plan->name + "/" + name);
     files.insert(files.end(), {"planned/certificate.txt", "plans.svg", "rank_times.svg",
-                               "memory.svg", "partition.svg", "case.json"});
+                               "memory.svg", "partition.svg", "links.svg", "case.json"});
     write_digests(folder, files);
   });
 }

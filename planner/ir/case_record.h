@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/ir/accuracy.h"
+#include "planner/ir/link_load.h"
 #include "planner/ir/reason.h"
 #include "planner/ir/result.h"
 #include "planner/ir/trace.h"
@@ -58,6 +59,7 @@ struct CaseRecord {
   std::vector<FrontPoint> front;          ///< of the best plans of all schedules, the fastest first
   std::vector<Alternative> alternatives;  ///< of what the case leaves open; the chosen one first
   std::vector<TriedChange> tried;         ///< if nothing fits: what would help, and what would not
+  std::optional<LinksRecord> links;       ///< of the chosen plan, simulated with shared links
   std::string bound_covers;               ///< what the lower bound holds for; "" = none
   bool orders_left_out = false;           ///< orders built for the costs may be below the bound
   friend bool operator==(const CaseRecord&, const CaseRecord&) = default;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/ir/dependency_graph.h"
+#include "planner/ir/link_load.h"
 
 namespace pfeife {
 
@@ -41,6 +42,7 @@ struct Trace {
   std::size_t ranks = 0;
   std::vector<Event> events;                      ///< event i = task i of the DependencyGraph
   std::vector<std::vector<MemorySample>> memory;  ///< [rank], times never decrease; may be empty
+  std::vector<LinkLoad> links;  ///< of a simulation with shared links; may be empty
   friend bool operator==(const Trace&, const Trace&) = default;
 };
 

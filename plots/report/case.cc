@@ -7,6 +7,7 @@
 #include "plots/report/accuracy.h"
 #include "plots/report/charts.h"
 #include "plots/report/front.h"
+#include "plots/report/link_loads.h"
 #include "plots/report/search.h"
 #include "plots/report/tables.h"
 
@@ -161,6 +162,7 @@ std::string case_section(const CaseRecord& report_case, const CaseDrawings& draw
     more += heading("Estimated peak memory of each device, as a share of its limit") + memory;
   if (!drawings.partition.empty())
     more += heading("Which layers each rank has; lines: cuts") + figure(drawings.partition);
+  if (report_case.links) more += links_section(*report_case.links, drawings.links);
   if (!report_case.bound_covers.empty())
     more += heading("What the lower bound covers") + element("p", escape(report_case.bound_covers));
   if (const std::string search = search_chart(report_case); !search.empty())

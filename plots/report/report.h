@@ -16,10 +16,10 @@
 
 namespace pfeife {
 
-/// Documents of plans_svg(), rank_times_svg(), memory_bars_svg(), partition_svg() and
-/// timeline_svg(), which go in as they are; "" or absent = none.
+/// Documents of plans_svg(), rank_times_svg(), memory_bars_svg(), partition_svg(), link_loads_svg()
+/// and timeline_svg(), which go in as they are; "" or absent = none.
 struct CaseDrawings {
-  std::string plans, rank_times, memory, partition;
+  std::string plans, rank_times, memory, partition, links;
   std::vector<std::string> timelines;  ///< [plan]
 };
 

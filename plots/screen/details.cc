@@ -6,6 +6,7 @@
 #include "planner/ir/round_down.h"
 #include "plots/screen/action.h"
 #include "plots/screen/grid.h"
+#include "plots/screen/links.h"
 
 namespace pfeife {
 namespace {
@@ -123,6 +124,8 @@ std::string details_text(const CaseRecord& record, const MemoryUnit& unit, std::
   std::ranges::copy(other_choices(record), std::back_inserter(sentences));
   sentences.push_back(front_sentence(record, unit));
   std::ranges::copy(alternatives_sentences(record), std::back_inserter(sentences));
+  if (record.links)
+    std::ranges::copy(links_sentences(*record.links), std::back_inserter(sentences));
   for (const TriedChange& tried : record.tried)
     sentences.push_back((tried.estimate ? "would help: " : "tried: ") + tried.change + ": " +
                         outcome_text(tried));

@@ -8,8 +8,8 @@
 namespace pfeife {
 
 /// The case's heading, and below it the chosen plan in full: its bound and what that covers, why
-/// other families lost, plans that need less memory, what was left open, what was tried; the memory
-/// of each device of every plan; why there is no plan.
+/// other families lost, plans that need less memory, what was left open, what links cost, what was
+/// tried; the memory of each device of every plan; why there is no plan.
 std::string details_text(const CaseRecord& record, const MemoryUnit& unit, std::size_t width);
 
 }  // namespace pfeife

@@ -187,7 +187,7 @@ void RankExecutor::finish_reduction(TaskId id) {
 
 Trace measured_trace(const DependencyGraph& graph,
                      std::span<const std::vector<TaskRecord>> records) {
-  Trace trace{TraceSource::Measured, graph.ranks, {}, {}};
+  Trace trace{.source = TraceSource::Measured, .ranks = graph.ranks};
   Nanoseconds first = Nanoseconds::max();
   std::vector<int> seen(graph.size());
   for (const Task& task : graph.tasks)

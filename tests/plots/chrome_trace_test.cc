@@ -170,6 +170,22 @@ TEST(ChromeTrace, TransfersUnderWayAreACounterOfEachLink) {
   EXPECT_NEAR(busy["rank 1 to 0"], 400, 1e-6);
 }
 
+// Where the trace knows how full links are, that is the counter, in percent, at the end nothing.
+TEST(ChromeTrace, TheLoadOfEachLinkIsACounterWhereItIsKnown) {
+  Trace trace = example_trace({.source = TraceSource::Simulated});
+  trace.links = {{.link = "nic[0].up",
+                  .capacity = {3.125e9},
+                  .samples = {{Nanoseconds{1000}, 0.5}, {Nanoseconds{3000}, 0}}}};
+  std::vector<std::pair<double, double>> loads;
+  for (const json& counter : phase(written(trace), "C")) {
+    EXPECT_FALSE(counter["args"].contains("transfers"));
+    if (!counter["args"].contains("load")) continue;
+    EXPECT_EQ(counter["name"], "nic[0].up, % of 3.13 GB/s");
+    loads.emplace_back(counter["ts"], counter["args"]["load"]);
+  }
+  EXPECT_EQ(loads, (std::vector<std::pair<double, double>>{{1, 50}, {3, 0}}));
+}
+
 // The reserved colours of chrome://tracing (catapult, color_scheme.html) that are not for warnings.
 TEST(ChromeTrace, ColoursAreTheReservedOnesNearestToThePalette) {
   const std::map<std::string, plots::Color> reserved{{"rail_response", {67, 135, 253}},

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "planner/ir/decimals.h"
 #include "planner/ir/trace_lanes.h"
 
 namespace pfeife {
@@ -237,9 +238,10 @@ class Writer {
     write_counter(first_process_ + rank, "microbatches in flight", "microbatches", changes);
   }
 
-  /// Transfers under way from each rank to each other one, as counters of a process behind the
-  /// ranks'.
+  /// Counters of a process behind the ranks': how full each link is, where the trace knows; else
+  /// the transfers under way from each rank to each other one.
   void write_links() {
+    if (!trace_.links.empty()) return write_loads();
     std::map<std::pair<std::size_t, std::size_t>, std::vector<Change>> links;
     for (const Event& event : trace_.events)
       if (event.kind == TaskKind::Transfer) {
@@ -254,6 +256,20 @@ class Writer {
       write_counter(process,
                     "rank " + std::to_string(ends.first) + " to " + std::to_string(ends.second),
                     "transfers", changes);
+  }
+
+  void write_loads() {
+    const std::size_t process = first_process_ + rows_.size();
+    write_name("process", {process, 1}, prefix_ + "links");
+    for (const LinkLoad& link : trace_.links) {
+      const std::string name =
+          link.link + ", % of " + fixed(link.capacity.value / 1e9, 2) + " GB/s";
+      for (const LoadSample& sample : link.samples)
+        if (!left_out_.contains(sample.time))
+          elements_.next() << R"({"ph":"C","pid":)" << process << R"(,"name":)" << quoted(name)
+                           << R"(,"ts":)" << time(sample.time) << R"(,"args":{"load":)"
+                           << fixed(100 * sample.share, 1) << "}}";
+    }
   }
 
   void write_left_out() {

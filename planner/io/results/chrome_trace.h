@@ -2,9 +2,9 @@
 //
 // One process a rank, with a thread for computation and as many for communication as there are
 // transfers at the same time; arrows (flow events) from the computation that makes a value over its
-// transfer to the one that uses it; counters of memory, of microbatches in flight and of transfers
-// under way on each link. Processes and threads count from 1. Values handed over within a rank have
-// no arrow.
+// transfer to the one that uses it; counters of memory, of microbatches in flight and of links: how
+// full each is in a simulation that shares them, else how many transfers are under way. Processes
+// and threads count from 1. Values handed over within a rank have no arrow.
 #pragma once
 
 #include <ostream>

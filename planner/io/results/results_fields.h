@@ -173,6 +173,40 @@ void each_field(Swept& swept, const Visit& visit) {
   visit("value", swept.value);
 }
 
+template <Is<LinkUse> Use, class Visit>
+void each_field(Use& use, const Visit& visit) {
+  visit("link", use.link);
+  visit("bytes_per_s", use.capacity);
+  visit("bytes", use.bytes);
+  visit("mean_load_fraction", use.mean_load);
+  visit("slowed_ms", use.slowed);
+}
+
+template <Is<SlowedMessages> Slowed, class Visit>
+void each_field(Slowed& slowed, const Visit& visit) {
+  visit("from_stage", slowed.from);
+  visit("to_stage", slowed.to);
+  visit("messages", slowed.count);
+  visit("alone_ms", slowed.alone);
+  visit("mean_ms", slowed.mean);
+  visit("longest_ms", slowed.longest);
+}
+
+template <Is<FasterLinks> Faster, class Visit>
+void each_field(Faster& faster, const Visit& visit) {
+  visit("now_ms", faster.now);
+  visit("unshared_ms", faster.unshared);
+  visit("twice_ms", faster.twice);
+  visit("instant_ms", faster.instant);
+}
+
+template <Is<LinksRecord> Links, class Visit>
+void each_field(Links& links, const Visit& visit) {
+  visit("loads", links.links);
+  visit("slowed", links.slowed);
+  visit("other_networks", links.faster);
+}
+
 template <Is<CaseRecord> Record, class Visit>
 void each_field(Record& record, const Visit& visit) {
   visit("case", record.name);
@@ -192,6 +226,7 @@ void each_field(Record& record, const Visit& visit) {
   visit("front", record.front);
   visit("alternatives", record.alternatives);
   visit("tried", record.tried);
+  visit("links", record.links);
 }
 
 }  // namespace pfeife

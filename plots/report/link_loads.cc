@@ -1,0 +1,70 @@
+#include "plots/report/link_loads.h"
+
+#include "plots/figure/axis.h"
+#include "plots/figure/html.h"
+#include "plots/figure/svg.h"
+#include "plots/screen/links.h"
+
+namespace pfeife::plots {
+namespace {
+
+const std::string kNoHelp = "a faster network would not help: by less than 1 % of the step";
+
+HtmlCell time_cell(Nanoseconds time) {
+  return {rounded(time), std::to_string(time.count()), "", std::to_string(time.count()) + " ns"};
+}
+
+std::string loads_table(const LinksRecord& links) {
+  std::vector<HtmlRow> rows;
+  for (const LinkUse& use : links.links)
+    rows.push_back({{{escape(use.link), "", "", ""},
+                     {percent(use.mean_load), fixed(use.mean_load, 9), "", ""},
+                     {fixed(use.capacity / 1e9, 2), fixed(use.capacity, 0), "", ""},
+                     {escape(rounded(use.bytes)), std::to_string(use.bytes.value), "", ""},
+                     time_cell(use.slowed)}});
+  return table({{"Link"},
+                {"Mean load", true},
+                {"Capacity GB/s", true},
+                {"Sent", true},
+                {"Slows its transfers by", true}},
+               rows);
+}
+
+std::string slowed_table(const LinksRecord& links) {
+  std::vector<HtmlRow> rows;
+  for (const SlowedMessages& one : links.slowed)
+    rows.push_back({{{std::to_string(one.from) + " → " + std::to_string(one.to),
+                      std::to_string(one.from), "", ""},
+                     {std::to_string(one.count), "", "", ""},
+                     time_cell(one.alone),
+                     time_cell(one.mean),
+                     time_cell(one.longest),
+                     time_cell(static_cast<std::int64_t>(one.count) * (one.mean - one.alone))}});
+  return table({{"Stages"},
+                {"Messages", true},
+                {"Each alone (estimated)", true},
+                {"Simulated, mean", true},
+                {"Simulated, longest", true},
+                {"Longer by, in all", true}},
+               rows);
+}
+
+}  // namespace
+
+std::string links_section(const LinksRecord& links, const std::string& drawing) {
+  const std::string faster = faster_network_sentence(links);
+  std::string items;
+  for (const std::string& sentence : {sharing_sentence(links), faster.empty() ? kNoHelp : faster})
+    if (!sentence.empty()) items += element("li", escape(sentence));
+  std::string text = element("h3", "How full each link is, simulated") +
+                     element("div", element("ul", items), " class=\"notes\"");
+  text += drawing.empty()
+              ? loads_table(links)
+              : element("figure", element("div", inline_svg(drawing), " class=\"wide\""));
+  if (!links.slowed.empty())
+    text += element("h3", "Messages that last longer than alone, because links are shared") +
+            slowed_table(links);
+  return text;
+}
+
+}  // namespace pfeife::plots
