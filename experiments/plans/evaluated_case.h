@@ -25,6 +25,8 @@ struct SearchFindings {
   std::vector<PlannedSchedule> known;
   Recompute recompute = Recompute::None;  ///< SearchOutcome::recompute
   std::optional<Bound> bound;
+  /// No plan that `bound` covers is simulated faster, links being shared; no certificate says it.
+  std::optional<Nanoseconds> links_bound;
   std::string bound_covers;      ///< what it holds for, in words
   bool orders_left_out = false;  ///< SearchOutcome::orders_left_out
   /// Proves the bound, or what of it is of the plan's own problem; may be empty.

@@ -11,6 +11,7 @@
 #include "planner/ir/lower.h"
 #include "planner/ir/parallel.h"
 #include "planner/schedules/families.h"
+#include "planner/search/bound/link_bound.h"
 #include "planner/search/choices/shared_links.h"
 #include "sim/simulator.h"
 
@@ -139,6 +140,8 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
   SharedLinksOutcome found = fastest_with_shared_links(
       problem, std::move(evaluated.search.known), baselines,
       {.keep = kKept, .iterations = config.plan.iterations, .threads = workers}, simulator);
+  if (found.links_bind && evaluated.search.bound && evaluated.search.alternatives.empty())
+    evaluated.search.links_bound = shared_links_bound(problem, evaluated.search.bound->linked);
   std::vector<PlannedSchedule> plans;
   for (TimedPlan& one : found.plans) plans.push_back(std::move(one.plan));
   if (config.select_by == SelectBy::P95)  // by which a baseline may be better than these

@@ -33,15 +33,16 @@ void add_rates(const Evaluation& plan, ResultRow& row) {
   row.bubble = bubble(best);
 }
 
-void add_bound(const Bound& bound, ResultRow& row) {
+/// `links_bound`: of the simulation, where the search has one.
+void add_bound(const Bound& bound, const std::optional<Nanoseconds>& links_bound, ResultRow& row) {
   row.lower_bound = bound.time;
   if (bound.time.count() <= 0) return;
-  const auto gap = [&](Nanoseconds time) {
-    return static_cast<double>((time - bound.time).count()) /
-           static_cast<double>(bound.time.count());
+  const auto gap = [](Nanoseconds time, Nanoseconds over) {
+    return static_cast<double>((time - over).count()) / static_cast<double>(over.count());
   };
-  row.gap = gap(*row.estimate);
-  if (row.simulate) row.simulate_gap = gap(*row.simulate);
+  row.gap = gap(*row.estimate, bound.time);
+  if (row.simulate)
+    row.simulate_gap = gap(*row.simulate, std::max(bound.time, links_bound.value_or(bound.time)));
 }
 
 /// With what did not come from the search, which everything that shows a plan says.
@@ -198,7 +199,8 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   record.plans.front().row.search_s = evaluated.search.seconds;
   record.plans.front().row.candidates = evaluated.search.candidates;
   if (evaluated.search.bound && chosen.possible()) {
-    add_bound(*evaluated.search.bound, record.plans.front().row);
+    record.links_bound = evaluated.search.links_bound;
+    add_bound(*evaluated.search.bound, record.links_bound, record.plans.front().row);
     record.bound_covers = evaluated.search.bound_covers;
     record.orders_left_out = evaluated.search.orders_left_out;
     if (const std::string& other = evaluated.search.bound->uncertified; !other.empty())

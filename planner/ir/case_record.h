@@ -60,8 +60,10 @@ struct CaseRecord {
   std::vector<Alternative> alternatives;  ///< of what the case leaves open; the chosen one first
   std::vector<TriedChange> tried;         ///< if nothing fits: what would help, and what would not
   std::optional<LinksRecord> links;       ///< of the chosen plan, simulated with shared links
-  std::string bound_covers;               ///< what the lower bound holds for; "" = none
-  bool orders_left_out = false;           ///< orders built for the costs may be below the bound
+  /// No plan that the lower bound covers is simulated faster, transfers sharing links.
+  std::optional<Nanoseconds> links_bound;
+  std::string bound_covers;      ///< what the lower bound holds for; "" = none
+  bool orders_left_out = false;  ///< orders built for the costs may be below the bound
   friend bool operator==(const CaseRecord&, const CaseRecord&) = default;
 };
 

@@ -81,7 +81,9 @@ std::string definitions(const Present& present) {
         "Lower bound, gap",
         "No plan of the class named with the case has a smaller estimated step; the gap is the "
         "plan's step over the bound, "
-        "less one. It says how good the search was, not how good the model of the hardware is.");
+        "less one. It says how good the search was, not how good the model of the hardware is. "
+        "Where shared links bind, the gap of the simulated step is over a bound that knows of "
+        "them.");
   out += term("Where time goes",
               "The critical rank is the one that ends last. Each nanosecond of its step has one "
               "cause, so the parts add up to the step: "

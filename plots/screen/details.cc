@@ -11,6 +11,12 @@
 namespace pfeife {
 namespace {
 
+/// A bound that knows of links says more than the one that does not.
+bool worth_saying(Nanoseconds with_links, Nanoseconds without) {
+  constexpr double kMore = 1.001;
+  return static_cast<double>(with_links.count()) > kMore * static_cast<double>(without.count());
+}
+
 /// How far the plan is from its bound, and what that covers.
 std::string bound_sentence(const CaseRecord& record) {
   const ResultRow& row = record.plans.front().row;
@@ -20,7 +26,12 @@ std::string bound_sentence(const CaseRecord& record) {
   if (row.simulate_gap) text += gap_text(*row.simulate_gap) + " % simulated, ";
   text += gap_text(*row.gap) + " % estimated";
   if (*row.gap == 0 && !record.orders_left_out) text += ": optimal";
-  return text + ") of " + record.bound_covers;
+  text += ") of " + record.bound_covers;
+  if (record.links_bound && worth_saying(*record.links_bound, *row.lower_bound))
+    text += "; none of them is simulated below " +
+            milliseconds_text(bound_in_tables(*record.links_bound, row.simulate)) +
+            " ms, because links are shared (no certificate says this)";
+  return text;
 }
 
 /// Why each other family is not the plan, those with the same reason together: of its schedules

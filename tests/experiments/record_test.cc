@@ -118,6 +118,22 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   EXPECT_THAT(record.notes, ElementsAre("of the model", "of the cluster"));
 }
 
+// No step is simulated below 10 ms: 12 are 20 % over that. The estimate knows nothing of links. A
+// bound of links that says less than the other one changes nothing.
+TEST_F(Record, TheGapOfTheSimulationIsOverTheBoundThatKnowsOfLinks) {
+  Evaluation both = plan("planned", 10);
+  both.simulated = trace({{0, 6}, {2, 12}});
+  EvaluatedCase all = evaluated({both});
+  all.search.bound = Bound{milliseconds{8}};
+  all.search.links_bound = milliseconds{10};
+  CaseRecord record = record_of(all);
+  EXPECT_DOUBLE_EQ(record.plans.at(0).row.simulate_gap.value(), 0.2);
+  EXPECT_DOUBLE_EQ(record.plans.at(0).row.gap.value(), 0.25);
+  EXPECT_EQ(record.links_bound, milliseconds{10});
+  all.search.links_bound = milliseconds{6};
+  EXPECT_DOUBLE_EQ(record_of(all).plans.at(0).row.simulate_gap.value(), 0.5);
+}
+
 TEST_F(Record, NothingIsDividedByNothing) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
   all.search.bound = Bound{milliseconds{8}};

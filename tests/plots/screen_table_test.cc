@@ -255,6 +255,20 @@ std::string below(const CaseRecord& record) {
   return text.substr(first, text.find("  estimated peak memory of each") - first);
 }
 
+TEST(ScreenDetails, ABoundThatKnowsOfLinksIsNamedWhereItSaysMore) {
+  CaseRecord record = example();
+  ResultRow& row = record.plans.front().row;
+  row.lower_bound = *row.estimate, row.gap = row.simulate_gap = 0.1;
+  record.bound_covers = "all cuts";
+  record.links_bound = *row.lower_bound + Nanoseconds{1};
+  EXPECT_THAT(below(record), Not(HasSubstr("because links are shared")));
+  record.links_bound = 2 * *row.lower_bound;
+  row.simulate = 3 * *row.lower_bound;
+  EXPECT_THAT(below(record),
+              HasSubstr("of all cuts; none of them is simulated below " +
+                        milliseconds_text(record.links_bound) + " ms, because links are shared"));
+}
+
 // 21.105 ms is 0.5 % more than 21. Each needs a twentieth less than the one before; of those that
 // take as long, to the digits shown, the last is; the plan itself is not.
 TEST(ScreenDetails, LessMemoryForMoreTimeInALine) {

@@ -227,6 +227,7 @@ void each_field(Record& record, const Visit& visit) {
   visit("alternatives", record.alternatives);
   visit("tried", record.tried);
   visit("links", record.links);
+  visit("links_lower_bound_ms", record.links_bound);
 }
 
 }  // namespace pfeife

@@ -6,17 +6,11 @@
 #include <limits>
 
 #include "planner/schedules/families.h"
-#include "planner/search/bound/path_master.h"
+#include "planner/search/bound/row_game.h"
 #include "planner/search/bound/segment_bound.h"
 
 namespace pfeife {
 namespace {
-
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr std::size_t kPrograms = 60;  ///< dynamic programs over cuts at most
-constexpr double kCloseEnough = 1e-4;  ///< of the bound
-constexpr double kTolerance = 1e-7;    ///< of the master, in units of the bound
-constexpr std::size_t kPivots = 4000;  ///< of one game
 
 /// fastest_times() on the devices of the ranks.
 std::vector<double> fastest(const CutModel& model, const Problem& problem,
@@ -109,33 +103,6 @@ double simple_bound(const CutModel& model, const Problem& problem, const Schedul
   return low;
 }
 
-/// Weights of rows whose smallest weighted mean over all cuts is as large as can be: a game of rows
-/// against mixtures of cuts, which the cuts that answer best join one by one.
-std::vector<double> best_weights(AnyOrderRows& rows) {
-  std::vector<double> weights(rows.size(), 1.0 / static_cast<double>(rows.size())), best = weights;
-  CutBound::Minimum minimum = rows.minimum(weights);
-  const double unit = std::max(1.0, minimum.scaled);
-  double least = minimum.scaled;
-  PathMaster master(0, 1);
-  for (std::size_t k = 0; k < kPrograms; ++k) {
-    std::vector<double> lengths = rows.lengths(minimum.cuts);
-    for (double& length : lengths) length /= unit;
-    master.add_stage(k == 0 ? std::span<const double>() : lengths, 0, 1);
-    if (k == 0) {
-      for (const double& length : lengths) master.add({&length, 1}, 0);
-      master.enter_path(0);
-    }
-    master.solve(
-        kTolerance, kPivots, [&] { return master.most_violated(kTolerance); }, [] {});
-    std::ranges::fill(weights, 0.0);
-    for (const auto& [row, weight] : master.weights()) weights[row] = weight;
-    minimum = rows.minimum(weights);
-    if (minimum.scaled > least) least = minimum.scaled, best = weights;
-    if (master.value() * unit <= least * (1 + kCloseEnough)) break;
-  }
-  return best;
-}
-
 /// What heaviest_segment says, as a certificate has it: one stage or another ends behind the
 /// segment and begins before it; whichever does, its rank's rows alone are long enough.
 std::vector<CertifiedNode> whichever_stage_has(
@@ -168,11 +135,10 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
     if (first_.size() > row.rank) continue;  // the rows of a rank begin with its first stage
     first_.push_back(row), first[p] = 1;
   }
-  std::vector<double> weights = best_weights(rows);
-  const double most = rows.most_weight();
+  const std::vector<double> weights = whole_weights(rows);
   double sum = 0;
   for (std::size_t p = 0; p < weights.size(); ++p) {
-    sum += weights[p] = std::round(weights[p] * most);
+    sum += weights[p];
     if (weights[p] == 0) continue;
     rows_.push_back(rows.row(p));
     weights_.push_back(static_cast<std::int64_t>(weights[p]));

@@ -59,6 +59,21 @@ bool AnyOrderRows::all_forward() const {
   return std::ranges::all_of(waits_, &CutCosts::Waits::forward);
 }
 
+bool AnyOrderRows::is_chain() const {
+  return all_forward() && std::ranges::all_of(waits_, &CutCosts::Waits::backward);
+}
+
+void AnyOrderRows::add(PathCounts<std::int32_t> counts, double constant) {
+  cut_bound_.count_missing_as_nothing();
+  longest_messages_ = 0;
+  for (std::size_t s = 1; s < placement_.stages(); ++s) {
+    const CutCosts::Latency most = cut_bound_.most_latency(s);
+    longest_messages_ += most.forward + most.backward;
+  }
+  counts_.push_back(std::move(counts));
+  constants_.push_back(constant);
+}
+
 std::vector<double> AnyOrderRows::lengths(const Cuts& cuts) const {
   const std::size_t stages = placement_.stages();
   std::array<std::vector<double>, kWorks> time;
@@ -73,8 +88,9 @@ std::vector<double> AnyOrderRows::lengths(const Cuts& cuts) const {
     forward[s] = std::max(0.0, latency.forward), backward[s] = std::max(0.0, latency.backward);
   }
   std::vector<double> found;
-  for (const PathCounts<std::int32_t>& counts : counts_) {
-    double length = 0;
+  for (std::size_t p = 0; p < counts_.size(); ++p) {
+    const PathCounts<std::int32_t>& counts = counts_[p];
+    double length = constants_[p];
     for (std::size_t s = 0; s < stages; ++s) {
       for (std::size_t w = 0; w < kWorks; ++w) length += counts.work[w][s] * time[w][s];
       length += counts.forward[s] * forward[s] + counts.backward[s] * backward[s];
@@ -89,6 +105,7 @@ CutBound::Minimum AnyOrderRows::minimum(const std::vector<double>& weights) {
   double constant = 0;
   for (std::size_t p = 0; p < weights.size(); ++p) {
     if (weights[p] == 0) continue;
+    constant += weights[p] * constants_[p];
     for (std::size_t s = 0; s < placement_.stages(); ++s) {
       for (std::size_t w = 0; w < kWorks; ++w) {
         sum.work[w][s] += weights[p] * counts_[p].work[w][s];
@@ -121,7 +138,7 @@ double AnyOrderRows::around_segment(std::int32_t segment) {
         !cut_bound_.enter(region))
       continue;
     double longest = 0;
-    std::vector<double> weights(rows_.size(), 0);
+    std::vector<double> weights(counts_.size(), 0);
     for (const std::size_t p : rows_around(s)) {
       weights[p] = 1;
       longest = std::max(longest, minimum(weights).scaled);
@@ -136,7 +153,7 @@ double AnyOrderRows::around_segment(std::int32_t segment) {
 double AnyOrderRows::most_weight() const {
   double longest = 0;
   for (std::size_t s = 0; s < placement_.stages(); ++s) {
-    double sum = 0;
+    double sum = longest_messages_;
     for (std::size_t w = 0; w < kWorks; ++w)
       sum += model_.time(costs_.kind(s), static_cast<Work>(w)).back() + overhead(w, s);
     longest = std::max(longest, sum);
@@ -196,6 +213,7 @@ void AnyOrderRows::add(AnyOrderRow row) {
   if (row.leave > 0) weight[0] = optimizer[0] = 1;
   rows_.push_back(row);
   counts_.push_back(std::move(counts));
+  constants_.push_back(0);
 }
 
 }  // namespace pfeife

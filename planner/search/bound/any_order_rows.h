@@ -52,7 +52,12 @@ class AnyOrderRows {
   bool any_cuts() const { return any_cuts_; }
   /// Every stage surely waits for the one before it.
   bool all_forward() const;
-  std::size_t size() const { return rows_.size(); }
+  /// Likewise, and every stage on its way back for the one behind it.
+  bool is_chain() const;
+  /// A further row, which no certificate can say and row() does not know; a message that may not
+  /// exist counts nothing in it. `constant`: ns on top.
+  void add(PathCounts<std::int32_t> counts, double constant);
+  std::size_t size() const { return counts_.size(); }
   const AnyOrderRow& row(std::size_t number) const { return rows_[number]; }
 
   /// [row] its length (ns) for the cuts.
@@ -83,6 +88,8 @@ class AnyOrderRows {
   std::vector<CutCosts::Waits> waits_;  // [boundary]
   std::vector<AnyOrderRow> rows_;
   std::vector<PathCounts<std::int32_t>> counts_;  // [row]
+  std::vector<double> constants_;                 // [row]
+  double longest_messages_ = 0;                   // of the further rows, of one microbatch, ns
 };
 
 }  // namespace pfeife

@@ -209,4 +209,19 @@ std::vector<std::int32_t> CutBound::positions(std::size_t i) const {
   return found;
 }
 
+void CutBound::count_missing_as_nothing() {
+  for (auto& boundaries : latency_)
+    for (std::vector<double>& latencies : boundaries)
+      for (double& latency : latencies) latency = std::max(0.0, latency);
+}
+
+CutCosts::Latency CutBound::most_latency(std::size_t i) const {
+  CutCosts::Latency most{0, 0};
+  for (std::int32_t q = region_.first[i]; q <= region_.last[i]; ++q) {
+    most.forward = std::max(most.forward, latency_[0][i][at(q)]);
+    most.backward = std::max(most.backward, latency_[1][i][at(q)]);
+  }
+  return most;
+}
+
 }  // namespace pfeife

@@ -58,6 +58,8 @@ class CutBound {
   bool always_linked() const;
   /// Latencies surely paid in the present region; called where it has become much smaller.
   void refresh_latencies();
+  /// From now until they are refreshed, latencies of transfers that may not exist are 0.
+  void count_missing_as_nothing();
   /// The transfer exists for all cuts of the region at the last refresh.
   bool always_forward(std::size_t boundary) const { return always_sent_[0][boundary]; }
   bool always_backward(std::size_t boundary) const { return always_sent_[1][boundary]; }
@@ -71,6 +73,8 @@ class CutBound {
   }
   /// Smallest sure latency over the region's positions of the boundary.
   CutCosts::Latency least_latency(std::size_t boundary) const;
+  /// Largest one, 0 at least.
+  CutCosts::Latency most_latency(std::size_t boundary) const;
 
   /// The minimum over the region, in ns times the sum of weights, and cuts that attain it. nullopt:
   /// the region is empty. `constant` = what the paths cost besides work and latencies.

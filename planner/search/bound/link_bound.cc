@@ -1,0 +1,112 @@
+#include "planner/search/bound/link_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "planner/schedules/families.h"
+#include "planner/search/bound/row_game.h"
+
+namespace pfeife {
+namespace {
+
+/// The boundaries whose messages have a link as the narrowest on their way.
+struct Crossed {
+  std::vector<std::size_t> forward, backward;
+  Nanoseconds latency{0};  ///< of all these messages of one microbatch
+};
+
+void add_narrowest(const Cluster& cluster, const Path& path, std::size_t boundary,
+                   std::vector<std::size_t> Crossed::*way, std::map<std::size_t, Crossed>& links) {
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (const std::size_t link : path.links)
+    narrowest = std::min(narrowest, cluster.links[link].bandwidth.value);
+  for (const std::size_t link : path.links) {
+    if (cluster.links[link].bandwidth.value > narrowest) continue;
+    (links[link].*way).push_back(boundary);
+    links[link].latency += std::max(path.latency, Nanoseconds{1});
+  }
+}
+
+std::map<std::size_t, Crossed> crossed_links(const Problem& problem, const ScheduleSpec& spec) {
+  const Placement placement{placement_for(spec).rank_of_stage, problem.device_of_rank};
+  std::map<std::size_t, Crossed> links;
+  for (std::size_t s = 1; s < placement.stages(); ++s) {
+    const DeviceId before = placement.device(StageId{s - 1}), behind = placement.device(StageId{s});
+    add_narrowest(problem.cluster, problem.cluster.path(before, behind), s, &Crossed::forward,
+                  links);
+    add_narrowest(problem.cluster, problem.cluster.path(behind, before), s, &Crossed::backward,
+                  links);
+  }
+  return links;
+}
+
+/// Forward through stages [0, end), backward through [begin, S), each once, with the messages
+/// between them and, forward, the one to `end`; if stage `begin` > 0 waits for them all.
+void add_way(std::size_t end, std::size_t begin, PathCounts<std::int32_t>& counts) {
+  const std::size_t stages = counts.forward.size();
+  for (std::size_t s = 0; s < end; ++s) ++counts.work[0][s];
+  for (std::size_t s = 1; s < end; ++s) ++counts.forward[s];
+  for (std::size_t s = begin; s < stages; ++s) ++counts.work[1][s];
+  for (std::size_t s = begin + 1; s < stages; ++s) ++counts.backward[s];
+}
+
+/// What the first message over the link waits for, and what waits for the last one.
+void add_ends(const Crossed& link, PathCounts<std::int32_t>& counts) {
+  const std::size_t stages = counts.forward.size();
+  if (!link.forward.empty())
+    add_way(link.forward.front(), stages, counts);
+  else
+    add_way(stages, link.backward.back(), counts);
+  const std::size_t last = link.backward.empty() ? stages : link.backward.front();
+  if (link.backward.empty()) {
+    for (std::size_t s = link.forward.back(); s < stages; ++s) ++counts.work[0][s];
+    for (std::size_t s = link.forward.back() + 1; s < stages; ++s) ++counts.forward[s];
+  }
+  for (std::size_t s = 0; s < last; ++s) ++counts.work[1][s];
+  for (std::size_t s = 1; s < last; ++s) ++counts.backward[s];
+  ++counts.work[2][0], ++counts.work[3][0];
+}
+
+/// Adds a row for each link that neighbouring stages send over.
+void add_link_rows(const Problem& problem, const ScheduleSpec& spec, AnyOrderRows& rows) {
+  const auto n = static_cast<std::int32_t>(spec.microbatches);
+  for (const auto& [number, link] : crossed_links(problem, spec)) {
+    PathCounts<std::int32_t> counts(spec.stages());
+    if (rows.is_chain()) add_ends(link, counts);
+    for (const std::size_t s : link.forward) counts.forward[s] += n;
+    for (const std::size_t s : link.backward) counts.backward[s] += n;
+    rows.add(std::move(counts), -static_cast<double>(n * link.latency.count()));
+  }
+}
+
+}  // namespace
+
+double shared_links_bound(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+                          bool linked) {
+  AnyOrderRows rows(model, problem, spec,
+                    {.least_load = std::vector<std::int64_t>(spec.stages()), .linked = linked});
+  if (!rows.any_cuts()) return std::numeric_limits<double>::infinity();
+  add_link_rows(problem, spec, rows);
+  const std::vector<double> weights = whole_weights(rows);
+  double sum = 0;
+  for (const double weight : weights) sum += weight;
+  return sum > 0 ? std::floor(rows.minimum(weights).scaled / sum) : 0;
+}
+
+Nanoseconds shared_links_bound(const Problem& problem, bool linked) {
+  const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
+                       problem.recompute == Recompute::Full);
+  std::map<std::pair<std::vector<RankId>, std::size_t>, double> known;  // by placement
+  for (const ScheduleSpec& spec : problem.schedules) {
+    if (spec.stages() > static_cast<std::size_t>(model.last())) continue;  // it has no cuts
+    double& bound = known[{placement_for(spec).rank_of_stage, spec.microbatches}];
+    if (bound == 0) bound = shared_links_bound(model, problem, spec, linked);
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [placement, bound] : known) least = std::min(least, bound);
+  return Nanoseconds{std::isfinite(least) ? static_cast<std::int64_t>(least) : 0};
+}
+
+}  // namespace pfeife

@@ -1,0 +1,101 @@
+// The bound that knows of shared links, against simulations of all cuts.
+#include "planner/search/bound/link_bound.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/cost/stage_costs.h"
+#include "planner/ir/lower.h"
+#include "planner/schedules/zb_greedy.h"
+#include "planner/search/bound/any_order.h"
+#include "sim/simulator.h"
+#include "tests/experiments/random_hosts.h"
+
+namespace pfeife {
+namespace {
+
+/// A small model on four devices of two hosts.
+struct SmallCase {
+  explicit SmallCase(unsigned seed) : random(seed) {
+    RandomShape shape;
+    shape.layers = 6 + random() % 2;
+    shape.two_kinds = false;
+    shape.skip_share = seed % 3 == 0 ? 0.5 : 0;
+    layers = random_layers(random, shape);
+    cluster = random_hosts(random, 4);
+    microbatches = 1 + random() % 5;
+  }
+  Problem problem() const {
+    return {.layers = layers,
+            .cluster = cluster,
+            .schedules = {{"gpipe", 4, microbatches},
+                          {"1f1b", 4, microbatches},
+                          {"zb_greedy", 4, microbatches}},
+            .device_of_rank = {DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}},
+            .memory_limit = std::vector<Bytes>(4, Bytes{1 << 30}),
+            .cuts = std::nullopt};
+  }
+  Nanoseconds simulated(const Partition& cuts, const Schedule& order) const {
+    Placement placement = round_robin(4, 4);
+    placement.device_of_rank = problem().device_of_rank;
+    const StageCosts costs = stage_costs(layers, cuts, placement, cluster);
+    const DependencyGraph graph = dependencies(lower(order, costs, placement), stage_graph(costs),
+                                               placement, {Queues::None, Links::Shared, false});
+    return step_time(std::get<Trace>(simulate(graph, costs, placement, cluster)));
+  }
+
+  std::mt19937 random;
+  Layers layers;
+  Cluster cluster;
+  std::size_t microbatches = 1;
+};
+
+class LinkBound : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!simulator_available()) GTEST_SKIP() << "built without SimGrid";
+  }
+};
+
+TEST_F(LinkBound, NoPlanIsSimulatedFasterAndItIsOftenAboveTheBoundWithoutLinks) {
+  std::size_t checked = 0, above = 0;
+  double tightest = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const SmallCase small(seed);
+    const Problem problem = small.problem();
+    const CutModel model(small.layers, small.cluster, MemoryRule::Lifetimes);
+    const double bound = shared_links_bound(model, problem, problem.schedules[0]);
+    above += bound > AnyOrder(model, problem, problem.schedules[0]).bound();
+    for_each_partition(small.layers, 4, [&](const Partition& cuts) {
+      const StageCosts costs = stage_costs(small.layers, cuts, round_robin(4, 4), small.cluster);
+      for (const Schedule& order :
+           {generate(problem.schedules[0]), generate(problem.schedules[1]),
+            schedule_of(
+                zero_bubble_order(costs, round_robin(4, 4), small.microbatches, {}, {.moves = 10})
+                    .order)}) {
+        const auto time = static_cast<double>(small.simulated(cuts, order).count());
+        ASSERT_GE(time, bound) << "seed " << seed;
+        tightest = std::max(tightest, bound / time);
+        ++checked;
+      }
+    });
+  }
+  EXPECT_GT(checked, 500u);
+  EXPECT_GE(above, 5u);
+  EXPECT_GT(tightest, 0.97);
+}
+
+TEST_F(LinkBound, OfSeveralPlacementsIsTheLeast) {
+  const SmallCase small(1);
+  Problem problem = small.problem();
+  const CutModel model(small.layers, small.cluster, MemoryRule::Lifetimes);
+  const double one = shared_links_bound(model, problem, problem.schedules[0]);
+  EXPECT_EQ(shared_links_bound(problem, false).count(), static_cast<std::int64_t>(one));
+  const ScheduleSpec many{"gpipe", 4, 9};  // more microbatches: a placement of its own
+  problem.schedules = {many};
+  EXPECT_GT(shared_links_bound(problem, false).count(), static_cast<std::int64_t>(one));
+  problem.schedules = {many, {"gpipe", 4, small.microbatches}};
+  EXPECT_EQ(shared_links_bound(problem, false).count(), static_cast<std::int64_t>(one));
+}
+
+}  // namespace
+}  // namespace pfeife
