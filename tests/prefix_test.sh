@@ -30,6 +30,7 @@ if [[ ${1:-} != --inside ]]; then
     cp -P "/usr/${link#"$place/prefix/"}".* "$(dirname "$link")/"
   done
   sed -i "s|^prefix=/usr|prefix=$place/prefix|" "$place"/prefix/lib/*/pkgconfig/*.pc
+  rm "$place"/prefix/lib/*/pkgconfig/simgrid.pc  # SimGrid is nowhere
   "${spaces[@]}" "$0" --inside "$place" "${1:-}"
   exit
 fi
@@ -65,6 +66,10 @@ for found in yaml-cpp_DIR nlohmann_json_DIR fmt_DIR Boost_DIR OPENSSL_INCLUDE_DI
   grep -q "^$found:PATH=$prefix/" "$place/build/CMakeCache.txt" || { echo "$found is not of the folder" && exit 1; }
 done
 if [[ ${3:-} == --build ]]; then
-  cmake --build "$place/build" --parallel "$(nproc)" --target pfeife-exp pfeife-schedule >"$place/said" 2>&1 || { tail -n 40 "$place/said" && exit 1; }
-  "$place/build/experiments/pfeife-exp" configs/two_stage.yaml --set engines=[estimate] --out "$place/out"
+  cmake --build "$place/build" --parallel "$(nproc)" --target pfeife-exp pfeife-schedule >"$place/said" 2>&1 || { grep -E -A 8 ' error |error:|undefined|\*\*\*' "$place/said" | head -n 60 && exit 1; }
+  program=$place/build/experiments/pfeife-exp
+  "$program" configs/two_stage.yaml --set engines=[estimate] --out "$place/out"
+  if "$program" configs/two_stage.yaml --out "$place/simulated" >"$place/said" 2>&1 || ! grep -q libsimgrid-dev "$place/said"; then
+    cat "$place/said" && echo "simulating without SimGrid does not say what to install" && exit 1
+  fi
 fi

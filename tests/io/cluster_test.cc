@@ -13,7 +13,6 @@ namespace pfeife {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 Cluster shipped(const std::string& name) {
   return read_cluster(std::string(PFEIFE_SOURCE_DIR) + "/configs/clusters/" + name + ".yaml");
@@ -287,22 +286,22 @@ TEST(ClusterErrors, DevicesAndGroupsAreChecked) {
   const auto between = [](const std::string& pairs) {
     return link_error(3, "links: [{name: p, between: " + pairs + ", bandwidth: 1 GB/s}]");
   };
-  EXPECT_THAT(between("[[0, 3]]"), HasSubstr("expected a whole number from 0 to 2, found \"3\""));
-  EXPECT_THAT(between("[[1, 1]]"), HasSubstr("two different devices"));
-  EXPECT_THAT(between("[[0, 1], [1, 0]]"), HasSubstr("twice"));
-  EXPECT_THAT(between("[[0, 1, 2]]"), HasSubstr("a pair of devices"));
-  EXPECT_THAT(between("[0, 1]"), HasSubstr("expected a sequence"));
+  EXPECT_MESSAGE(between("[[0, 3]]"));
+  EXPECT_MESSAGE(between("[[1, 1]]"));
+  EXPECT_MESSAGE(between("[[0, 1], [1, 0]]"));
+  EXPECT_MESSAGE(between("[[0, 1, 2]]"));
+  EXPECT_MESSAGE(between("[0, 1]"));
   const auto per = [](const std::string& groups) {
     return link_error(3, "links: [{name: p, per: " + groups + ", bandwidth: 1 GB/s}]");
   };
-  EXPECT_THAT(per("[[0, 1], [1, 2]]"), HasSubstr("device 1 is in a group already"));
-  EXPECT_THAT(per("[[0-3]]"), HasSubstr("within 0-2"));
-  EXPECT_THAT(per("[[2-1]]"), HasSubstr("within 0-2"));
-  EXPECT_THAT(per("[[99999999999999999999-1]]"), HasSubstr("within 0-2"));
-  EXPECT_THAT(per("node"), HasSubstr("devices_per_node"));
-  EXPECT_THAT(per("dvice"), HasSubstr("allowed: device"));
-  EXPECT_THAT(per("device, between: [[0, 1]]"), HasSubstr("one of `between"));
-  EXPECT_THAT(per("[[0, 1]], within: node"), HasSubstr("only a link `per: device`"));
+  EXPECT_MESSAGE(per("[[0, 1], [1, 2]]"));
+  EXPECT_MESSAGE(per("[[0-3]]"));
+  EXPECT_MESSAGE(per("[[2-1]]"));
+  EXPECT_MESSAGE(per("[[99999999999999999999-1]]"));
+  EXPECT_MESSAGE(per("node"));
+  EXPECT_MESSAGE(per("dvice"));
+  EXPECT_MESSAGE(per("device, between: [[0, 1]]"));
+  EXPECT_MESSAGE(per("[[0, 1]], within: node"));
   EXPECT_MESSAGE(link_error(3, "devices_per_node: 2"));
 }
 
@@ -311,21 +310,21 @@ TEST(ClusterErrors, KindsAreChecked) {
     return error_of("version: 1\nname: x\ndevice_kinds: {k: {" + text +
                     "}}\ndevices: [{kind: k}]\n");
   };
-  EXPECT_THAT(kind("reserve: 0 GiB"), HasSubstr("\"memory\" is missing"));
+  EXPECT_MESSAGE(kind("reserve: 0 GiB"));
   EXPECT_EQ(kind("memory: 1 GiB"), "") << "what layer tables need";
-  EXPECT_THAT(kind("memory: 1 GiB, reserve: 1 GiB"), HasSubstr("leaves nothing"));
+  EXPECT_MESSAGE(kind("memory: 1 GiB, reserve: 1 GiB"));
   const std::string base = "memory: 1 GiB, memory_bandwidth: 1 GB/s, ";
-  EXPECT_THAT(kind(base + "peak: {fp23: 1 TFLOP/s}"), HasSubstr("did you mean \"fp32\"?"));
-  EXPECT_THAT(kind(base + "peak: {}"), HasSubstr("at least one of fp32"));
+  EXPECT_MESSAGE(kind(base + "peak: {fp23: 1 TFLOP/s}"));
+  EXPECT_MESSAGE(kind(base + "peak: {}"));
   const std::string curve = base + "peak: {fp32: 1 TFLOP/s}, gemm_efficiency: {fp32: ";
-  EXPECT_THAT(kind(curve + "[[2 GFLOP, 1], [1 GFLOP, 1]]}"), HasSubstr("must grow"));
-  EXPECT_THAT(kind(curve + "[[2 GFLOP, 0]]}"), HasSubstr("above 0"));
-  EXPECT_THAT(kind(curve + "[[0 GFLOP, 1]]}"), HasSubstr("the work must be above 0"));
-  EXPECT_THAT(kind(curve + "[[1 GFLOP, 1, 1]]}"), HasSubstr("expected [work, fraction]"));
-  EXPECT_THAT(kind(curve + "[]}"), HasSubstr("at least one point"));
-  EXPECT_THAT(kind(base + "memory_efficiency: 0"), HasSubstr("the fraction must be above 0"));
-  EXPECT_THAT(kind(base + "memory_efficiency: 1.1"), HasSubstr("memory_efficiency: expected"));
-  EXPECT_THAT(kind(curve + "0.7}"), HasSubstr("[[2.1 GFLOP, 0.73]]"));
+  EXPECT_MESSAGE(kind(curve + "[[2 GFLOP, 1], [1 GFLOP, 1]]}"));
+  EXPECT_MESSAGE(kind(curve + "[[2 GFLOP, 0]]}"));
+  EXPECT_MESSAGE(kind(curve + "[[0 GFLOP, 1]]}"));
+  EXPECT_MESSAGE(kind(curve + "[[1 GFLOP, 1, 1]]}"));
+  EXPECT_MESSAGE(kind(curve + "[]}"));
+  EXPECT_MESSAGE(kind(base + "memory_efficiency: 0"));
+  EXPECT_MESSAGE(kind(base + "memory_efficiency: 1.1"));
+  EXPECT_MESSAGE(kind(curve + "0.7}"));
   EXPECT_EQ(kind(curve + "[[1 GFLOP, 1]]}"), "");
   EXPECT_MESSAGE(error_of(kHead + "devices: [{kind: kk}]"));
   EXPECT_MESSAGE(error_of(kHead + "devices: []"));
