@@ -38,9 +38,22 @@ std::unique_ptr<Candidates> OrderBuilder::build(const Cuts& cuts) const {
   if (!is_chosen(problem_.recompute)) return best;
   std::vector<std::vector<bool>> others{full, std::vector<bool>(stages, true)};
   if (full == recompute || full == others[1]) others.erase(others.begin());
-  for (const std::vector<bool>& other : others)
+  for (const std::vector<bool>& other : others) {
+    if (load(cuts, other) >= best->best_time()) continue;
     if (auto built = build_for(cuts, other, full); better(*built, *best)) best = std::move(built);
+  }
   return best;
+}
+
+/// ns that the busiest rank computes in a step: no order of them is faster.
+double OrderBuilder::load(const Cuts& cuts, const std::vector<bool>& recompute) const {
+  const StageCosts costs = this->costs(cuts, recompute);
+  std::vector<Nanoseconds> of_rank(placement_.ranks());
+  for (std::size_t s = 0; s < costs.stages.size(); ++s)
+    of_rank[placement_.rank_of_stage[s].index()] +=
+        costs.stages[s].forward + costs.stages[s].backward();
+  return static_cast<double>(std::ranges::max(of_rank).count()) *
+         static_cast<double>(spec_.microbatches);
 }
 
 std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::size_t moves,

@@ -39,6 +39,7 @@ class OrderBuilder {
   std::unique_ptr<Candidates> judged(const Cuts& cuts, Schedule order) const;
 
  private:
+  double load(const Cuts& cuts, const std::vector<bool>& recompute) const;
   std::unique_ptr<Candidates> build_for(const Cuts& cuts, const std::vector<bool>& recompute,
                                         std::vector<bool>& full) const;
 
