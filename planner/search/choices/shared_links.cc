@@ -1,6 +1,7 @@
 #include "planner/search/choices/shared_links.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "planner/cost/evaluate.h"
@@ -52,6 +53,10 @@ class SharedLinks {
               static_cast<double>(options.iterations > 0 ? options.iterations : kDefaultEffort)) {}
 
   SharedLinksOutcome run(std::vector<PlannedSchedule> known, std::vector<PlannedSchedule> asked) {
+    for (const PlannedSchedule& plan : known) {
+      Nanoseconds& least = estimates_.try_emplace(plan.spec, plan.estimate).first->second;
+      least = std::min(least, plan.estimate);
+    }
     time(weighed(std::move(asked)));
     time_pool(weighed(std::move(known)));
     SharedLinksOutcome outcome;
@@ -162,17 +167,35 @@ class SharedLinks {
            static_cast<double>(best_time().count()) > kBinds * static_cast<double>(alone.count());
   }
 
-  /// What the search finds if all links are slower: it then prefers cuts that little crosses, and
-  /// schedules that wait less for transfers.
+  /// Schedules of which a plan is known whose estimate is below the best time. The others would
+  /// need better cuts than the search found for them, and luck with links besides.
+  std::vector<ScheduleSpec> promising() const {
+    std::vector<ScheduleSpec> schedules = problem_.schedules;
+    std::erase_if(schedules, [&, best = best_time()](const ScheduleSpec& spec) {
+      const auto known = estimates_.find(spec);
+      return known == estimates_.end() || known->second >= best;
+    });
+    return schedules;
+  }
+
+  /// What the search finds for them if all links are slower: it then prefers cuts that little
+  /// crosses, and schedules that wait less for transfers.
   void search_slower_links() {
     for (const double slower : {2.0, 4.0}) {
+      const std::vector<ScheduleSpec> schedules = promising();
+      if (schedules.empty()) return;
       Cluster cluster = problem_.cluster;
       for (Path& path : cluster.paths)
         for (BandwidthCurve::Point& point : path.bandwidth.points) point.rate.value /= slower;
-      const Problem problem{
-          problem_.layers,       cluster,       problem_.schedules,   problem_.device_of_rank,
-          problem_.memory_limit, problem_.cuts, problem_.memory_rule, problem_.recompute,
-          problem_.blocks};
+      const Problem problem{problem_.layers,
+                            cluster,
+                            schedules,
+                            problem_.device_of_rank,
+                            problem_.memory_limit,
+                            problem_.cuts,
+                            problem_.memory_rule,
+                            problem_.recompute,
+                            problem_.blocks};
       SearchOptions brief = options_;
       brief.certificate = false, brief.progress = {};
       if (brief.iterations == 0 || brief.iterations > kLittleEffort)
@@ -261,7 +284,8 @@ class SharedLinks {
   const Problem& problem_;
   const SearchOptions& options_;
   const LinkSimulator& simulator_;
-  double left_, spent_ = 0;  // tasks
+  double left_, spent_ = 0;                        // tasks
+  std::map<ScheduleSpec, Nanoseconds> estimates_;  // the least of known plans
   std::vector<Timed> timed_;
 };
 
