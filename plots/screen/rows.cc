@@ -76,7 +76,8 @@ std::vector<const PlanRecord*> plans_in_order(const CaseRecord& record, bool cho
 
 std::string plan_name(const PlanRecord& plan) {
   const ResultRow& row = plan.row;
-  if (row.estimate && row.plan != "planned" && row.plan != row.family)  // as the user calls it
+  const bool called = !row.plan.empty() && row.plan != "planned" && row.plan != row.family;
+  if (row.estimate && called)
     return row.plan + (row.stages_per_rank > 1 ? " V=" + std::to_string(row.stages_per_rank) : "");
   std::string name = plan.row.estimate ? schedule_name(plan.row) : plan.row.plan;
   if (name.empty()) name = plan.row.plan;
