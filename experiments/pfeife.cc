@@ -8,6 +8,7 @@
 #include "experiments/plans/plan_folder.h"
 #include "experiments/plans/reasons.h"
 #include "experiments/plans/simulated_choice.h"
+#include "planner/cost/link_load.h"
 #include "planner/cost/memory.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
@@ -149,6 +150,7 @@ Trace simulate(const PricedPlan& priced, const Cluster& cluster) {
     throw RuntimeFault("the plan's schedule cannot run: it deadlocks");
   Trace trace = std::move(std::get<Trace>(result));
   add_memory(trace, graph, plan.schedule, priced.costs, plan.placement);
+  add_link_loads(trace, priced.costs, plan.placement, cluster);
   return trace;
 }
 
