@@ -1,6 +1,7 @@
 #include "planner/ir/dependency_graph.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -31,7 +32,7 @@ class Connector {
   }
 
   /// The tasks of a rank in the order in which they hold it: compute and optimizer, and transfers
-  /// if they block.
+  /// and reductions if they block. A reduction that blocks holds a rank at its last REDUCE_GRAD.
   void connect_rank_order() {
     std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> held(
         graph_.ranks);  // [rank] (position, task)
@@ -42,17 +43,21 @@ class Connector {
         held[task.rank.index()].push_back({task.position, t});
       if (blocks) held[task.peer.index()].push_back({task.peer_position, t});
     }
+    if (graph_.semantics.blocking) {
+      std::map<std::pair<std::size_t, std::uint32_t>, std::uint32_t>
+          last;  // (rank, task): position
+      for (const ReductionParty& party : made_.reductions)
+        last[{party.rank.index(), party.task}] = party.position;
+      for (const auto& [party, position] : last)
+        held[party.first].push_back({position, party.second});
+    }
     for (auto& row : held) {
       std::sort(row.begin(), row.end());
       for (std::size_t i = 1; i < row.size(); ++i)
         connect(row[i - 1].second, row[i].second, EdgeKind::RankOrder);
     }
-    for (const ReductionParty& party : made_.reductions) {
-      const auto& row = held[party.rank.index()];
-      const auto after =
-          std::lower_bound(row.begin(), row.end(), std::pair{party.position, std::uint32_t{0}});
-      if (after != row.begin()) connect(std::prev(after)->second, party.task, EdgeKind::Data);
-    }
+    for (const ReductionParty& party : made_.reductions)
+      connect(made_.last_gradient[party.stage.index()], party.task, EdgeKind::Data);
   }
 
   void connect_data() {

@@ -10,9 +10,9 @@
 //    forward, W for its I;
 //  - transfer: waits for the compute that made the value; then, by Semantics::queues, for the
 //    transfer before it in each queue it is in. Queue order = order of SEND and RECV in the rows;
-//  - blocking: SEND and RECV take their place in rank order, on both ranks;
-//  - a reduction waits for every compute before its REDUCE_GRAD on each of its ranks; it does not
-//    hold the rank; the optimizer step of a stage waits for the reduction that touches it.
+//  - blocking: SEND, RECV and a reduction (a rank's last REDUCE_GRAD of it) stand in rank order;
+//  - a reduction waits for the last weight gradient of each of its stages, and holds no rank unless
+//    it blocks; the optimizer step of a stage waits for the reduction that touches it.
 // Edges that rank order already implies are left out. A cycle is a deadlock and is data, not an
 // error: see TaskOrder::blocked.
 #pragma once

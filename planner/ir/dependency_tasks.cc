@@ -58,6 +58,7 @@ class TaskBuilder {
                  stages.stages);
     built_.forward.assign(stages.stages * built_.microbatches, kNoTask);
     built_.backward = built_.forward;
+    built_.last_gradient.assign(stages.stages, kNoTask);
     for (auto& sent : built_.transfer)
       sent.assign(stages.edges.size() * built_.microbatches, kNoTask);
     index_components();
@@ -116,6 +117,7 @@ class TaskBuilder {
       built_.forward[built_.place(action.stage, *action.microbatch)] = task;
     if (makes_input_gradient(action.op))
       built_.backward[built_.place(action.stage, *action.microbatch)] = task;
+    if (makes_weight_gradient(action.op)) built_.last_gradient[action.stage.index()] = task;
   }
   /// The task that the rank of a cell runs by itself; transfers and reductions have several
   /// parties.
@@ -192,7 +194,7 @@ class TaskBuilder {
                                   {}});
         auto& parties = built_.tasks[at->second].parties;
         if (parties.empty() || parties.back() != rank) parties.push_back(rank);
-        built_.reductions.push_back({at->second, rank, p});
+        built_.reductions.push_back({at->second, rank, p, action->stage});
       }
     for (std::size_t s = 0; s < stages_.stages; ++s)
       built_.reduction.push_back(component_[s] == kNoTask || !task_of.contains(component_[s])

@@ -16,6 +16,7 @@ struct ReductionParty {
   std::uint32_t task;
   RankId rank;
   std::uint32_t position;
+  StageId stage;
 };
 
 /// Tasks and slots as DependencyGraph has them, and the task that does each thing (kNoTask if none
@@ -27,6 +28,7 @@ struct DependencyTasks {
   std::vector<std::uint32_t> forward, backward;  ///< [stage * microbatches + m]; B or I
   std::vector<std::uint32_t> transfer[2];        ///< [direction][edge * microbatches + m]
   std::vector<std::uint32_t> reduction;          ///< [stage]
+  std::vector<std::uint32_t> last_gradient;      ///< [stage] last B or W in the row of its rank
   std::vector<ReductionParty> reductions;        ///< in row order
 
   std::size_t place(StageId stage, MicrobatchId m) const {

@@ -85,6 +85,10 @@ class Explanation {
   /// The item as it stands in a rank's row.
   Place place_at(Item item, std::uint32_t rank) const {
     const Entry& entry = execution_.entry(item);
+    Place last = entry.place;  // of a reduction: where it holds the rank
+    for (const Place party : entry.parties)
+      if (party.rank == rank) last = party;
+    if (!entry.parties.empty()) return last;
     return entry.received && entry.received->rank == rank ? *entry.received : entry.place;
   }
   std::string text_at(Item item, std::uint32_t rank) const {
@@ -107,9 +111,12 @@ std::string Explanation::sentence(const Wait& wait) const {
   const Entry& entry = execution_.entry(wait.item);
   const Entry& other = execution_.entry(wait.on);
   const std::uint32_t rank = entry.place.rank;
-  if (entry.role == Role::Reduction)
-    return "the reduction of " + cell_text(wait.item) + " waits for " +
-           text_at(wait.on, other.place.rank) + " on " + rank_text(other.place.rank);
+  if (entry.role == Role::Reduction) {
+    const std::uint32_t at = wait.line ? execution_.owner(*wait.line) : other.place.rank;
+    return "the reduction of " + text_at(wait.item, wait.line ? at : rank) + " waits for " +
+           text_at(wait.on, at) + (wait.line ? " before it in the row of " : " on ") +
+           rank_text(at);
+  }
   if (entry.role == Role::Transfer) {
     const std::uint32_t receiver = entry.received->rank;
     const std::string moves = cargo(wait.item) + " to " + rank_text(receiver);
@@ -179,8 +186,9 @@ std::string remedy(const Reading& reading, const Semantics& semantics,
   return "";
 }
 
-std::string setting(const Semantics& semantics) {
-  if (semantics.blocking) return "blocking SEND and RECV";
+std::string setting(const Semantics& semantics, bool reduces) {
+  if (semantics.blocking)
+    return reduces ? "blocking SEND, RECV and REDUCE_GRAD" : "blocking SEND and RECV";
   return semantics.queues == Queues::None ? "free transfers"
                                           : to_string(semantics.queues) + " queues";
 }
@@ -193,7 +201,9 @@ void judge_deadlock(const Reading& reading, const Semantics& semantics, Findings
   const Explanation explanation(reading, semantics, execution);
   const std::vector<Wait> circle = explanation.circle();
   std::string message = "deadlock";
-  if (reading.required.lowered) message += " with " + setting(semantics);
+  const bool reduces = std::ranges::any_of(
+      circle, [&](const Wait& wait) { return execution.entry(wait.item).role == Role::Reduction; });
+  if (reading.required.lowered) message += " with " + setting(semantics, reduces);
   Place first = execution.entry(circle.front().item).place;
   for (std::size_t i = 0; i < circle.size(); ++i) {
     message += (i == 0 ? ": " : "; ") + explanation.sentence(circle[i]);

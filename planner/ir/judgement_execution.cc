@@ -18,6 +18,7 @@ Execution::Execution(const Reading& reading, const Semantics& semantics)
   index_ties();
   add_cells();
   add_transfers();
+  add_reductions();
   stand_in_line();
   add_needs();
 }
@@ -69,6 +70,15 @@ void Execution::index_ties() {
     for (const StageId s : tie) tied_[s.index()] = true;
 }
 
+void Execution::add_reductions() {
+  for (const auto& [group, item] : reduction_) {
+    std::map<std::uint32_t, Place> last;  // [rank]
+    for (const Place party : items_[item].parties) last[party.rank] = party;
+    if (semantics_.blocking)
+      for (const auto& [rank, place] : last) item_at(place) = item;
+  }
+}
+
 void Execution::add_cells() {
   for (std::uint32_t r = 0; r < reading_.schedule.ranks(); ++r)
     for (std::uint32_t p = 0; p < reading_.schedule.rows[r].size(); ++p) {
@@ -78,12 +88,12 @@ void Execution::add_cells() {
           std::holds_alternative<Overlap>(there) || (action && is_compute(action->op));
       if (computes || (action && action->op == Op::OptimizerStep)) {
         item_at({r, p}) = static_cast<Item>(items_.size());
-        items_.push_back({computes ? Role::Compute : Role::Optimizer, {r, p}, {}, {}, {}});
+        items_.push_back({computes ? Role::Compute : Role::Optimizer, {r, p}, {}, {}, {}, {}});
       } else if (action && action->op == Op::ReduceGrad && tied_[action->stage.index()]) {
         const auto [at, added] =
             reduction_.try_emplace(group_[action->stage.index()], static_cast<Item>(items_.size()));
-        if (added) items_.push_back({Role::Reduction, {r, p}, {}, {}, {}});
-        parties_.push_back({at->second, {r, p}});
+        if (added) items_.push_back({Role::Reduction, {r, p}, {}, {}, {}, {}});
+        items_[at->second].parties.push_back({r, p});
       }
     }
 }
@@ -92,7 +102,7 @@ void Execution::add_transfers() {
   for (const Passage& p : reading_.passages) {
     transfer_.push_back(static_cast<Item>(items_.size()));
     item_at(*p.sent) = item_at(*p.received) = static_cast<Item>(items_.size());
-    items_.push_back({Role::Transfer, *p.sent, *p.received, {}, {}});
+    items_.push_back({Role::Transfer, *p.sent, *p.received, {}, {}, {}});
   }
 }
 
@@ -142,7 +152,9 @@ void Execution::need(Item item, const std::optional<Place>& place) {
 void Execution::add_needs() {
   for (std::uint32_t r = 0; r < item_at_.size(); ++r)
     for (std::uint32_t p = 0; p < item_at_[r].size(); ++p)
-      if (const Item item = item_at_[r][p]; item != kNoItem && items_[item].role != Role::Transfer)
+      if (const Item item = item_at_[r][p];
+          item != kNoItem &&
+          (items_[item].role == Role::Compute || items_[item].role == Role::Optimizer))
         for_each_action(cell({r, p}), [&](const Action& a) { add_needs_of(a, item); });
   for (std::size_t i = 0; i < reading_.passages.size(); ++i) {
     const Passage& p = reading_.passages[i];
@@ -151,15 +163,13 @@ void Execution::add_needs() {
     const Life* maker = reading_.life((onward ? edge.from : edge.to).index(), p.microbatch);
     need(transfer_[i], onward ? maker->forward : maker->gradient());
   }
-  for (const auto& [reduction, place] : parties_) {  // the last item that holds the rank before
-    for (std::uint32_t p = place.position; p-- > 0;) {
-      const Item item = item_at_[place.rank][p];
-      if (item == kNoItem || (items_[item].role == Role::Transfer && !semantics_.blocking))
-        continue;
-      items_[reduction].needs.push_back(item);
-      break;
+  for (const auto& [group, item] : reduction_)
+    for (const Place party : items_[item].parties) {
+      std::optional<Place> last;  // weight gradient of the stage
+      for (const Life& life : reading_.lives_of(std::get<Action>(cell(party)).stage.index()))
+        last = std::max(last, life.last());
+      need(item, last);
     }
-  }
 }
 
 void Execution::add_needs_of(const Action& a, Item item) {

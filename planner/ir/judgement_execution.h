@@ -1,9 +1,10 @@
 // A schedule's rows executed without time. Internal to planner/ir, of judge_deadlock().
 //
 // An item is a compute cell, an optimizer step, a transfer or a reduction. Items stand in lines:
-// the line of a rank (what holds it, in row order) and, if transfers queue, the lines of its
-// queues. An item runs once it is first in all its lines and everything it needs has run. Whatever
-// is left over then waits for something left over, so there is a circle.
+// the line of a rank (what holds it, in row order; a reduction that blocks holds each of its ranks
+// at the last of its REDUCE_GRADs there) and, if transfers queue, the lines of its queues. An item
+// runs once it is first in all its lines and everything it needs has run. Whatever is left over
+// then waits for something left over, so there is a circle.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ struct Entry {
   Role role = Role::Compute;
   Place place;                    ///< of a transfer: the SEND
   std::optional<Place> received;  ///< of a transfer: the RECV
+  std::vector<Place> parties;     ///< of a reduction: its REDUCE_GRADs, sorted
   std::vector<Line> lines;
   std::vector<Item> needs;
 };
@@ -57,6 +59,7 @@ class Execution {
   void index_ties();
   void add_cells();
   void add_transfers();
+  void add_reductions();
   std::optional<Line> queue_at(std::uint32_t rank, std::uint32_t other, bool sends);
   void stand_in_line();
   void stand_in_line(Item item, Place place);
@@ -76,11 +79,10 @@ class Execution {
   std::vector<std::vector<Item>> item_at_;                 // [rank][position]
   std::vector<std::vector<std::uint32_t>> into_, out_of_;  // [stage] edges
   std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, Line> queue_;
-  std::vector<Item> transfer_;                   // [passage]
-  std::map<std::uint32_t, Item> reduction_;      // [group]
-  std::vector<std::pair<Item, Place>> parties_;  // reduction, its REDUCE_GRAD
-  std::vector<std::uint32_t> group_;             // [stage]
-  std::vector<bool> tied_;                       // [stage]
+  std::vector<Item> transfer_;               // [passage]
+  std::map<std::uint32_t, Item> reduction_;  // [group]
+  std::vector<std::uint32_t> group_;         // [stage]
+  std::vector<bool> tied_;                   // [stage]
   std::vector<std::vector<Item>> users_;
   std::vector<std::size_t> missing_,
       first_;  // [item] needs that have not run; [line] its first item

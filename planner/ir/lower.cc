@@ -98,10 +98,11 @@ Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Plac
   Schedule schedule = compute_only;
   if (!(torch && options.keep_idle)) drop_idle(schedule);
   if (options.unshard) lowering::add_unshard_reshard(schedule);
-  if (options.reduce_grad != ReduceGrad::None)
-    lowering::add_reduce_grad(schedule, context, options.reduce_grad == ReduceGrad::EveryStage);
-  schedule = torch ? lowering::add_transfers_torch(schedule, context)
-                   : lowering::add_transfers_ready(schedule, context);
+  if (options.reduce_grad == ReduceGrad::EveryStage)
+    lowering::add_untied_reduce_grad(schedule, context);
+  const bool reduce = options.reduce_grad != ReduceGrad::None;
+  schedule = torch ? lowering::add_transfers_torch(schedule, context, reduce)
+                   : lowering::add_transfers_ready(schedule, context, reduce);
   if (options.optimizer_step) lowering::add_optimizer_steps(schedule, context);
   return schedule;
 }

@@ -1,22 +1,24 @@
-// SEND and RECV by the time their values are ready.
+// SEND and RECV by the time their values are ready, REDUCE_GRAD of stages that share parameters by
+// the time their gradients are.
 //
 // The compute-only schedule is run with links that never contend, and everything that happens is
 // put into one list: an action at the time it starts, a transfer at the time its value is made,
-// SEND and RECV side by side. Every rank's row is what that list says about the rank.
+// SEND and RECV side by side, a reduction at the time its last gradient is made, all its
+// REDUCE_GRADs side by side. Every rank's row is what that list says about the rank.
 //
-// No deadlock, whatever the queues and whether transfers block or not. Take any moment of an
-// execution and the first entry x of the list that has not been executed. What x waits for is:
-// entries before it in a row (rank order, blocking), transfers before it in a queue (queues follow
-// the rows, the rows follow the list), the actions that make its inputs (in the list before it,
-// because the run executed them first), and its partner (the same entry). All of these come before
-// x in the list, so they are done, and x can go. So something can always go until everything is
-// done.
+// No deadlock, whatever the queues and whether transfers and reductions block or not. Take any
+// moment of an execution and the first entry x of the list that has not been executed. What x waits
+// for is: entries before it in a row (rank order, blocking), transfers before it in a queue (queues
+// follow the rows, the rows follow the list), the actions that make its inputs (in the list before
+// it, because the run executed them first), and its partners (the same entry). All of these come
+// before x in the list, so they are done, and x can go. So something can always go until everything
+// is done.
 //
 // Why this order is fast: a queue in the order of readiness never lets a transfer wait for one that
 // is not there yet. Transfers that take no time are run as if they took a 1024th of a nanosecond:
-// then values made earlier go first, as they would with any real link. Ties go to transfers before
-// actions (an action may need the value, no transfer needs the action), then to the lower sender,
-// its position, the lower edge.
+// then values made earlier go first, as they would with any real link. Ties go to transfers, then
+// reductions, then actions (an action may need the value, no transfer needs the action), then to
+// the lower sender, its position, the lower edge.
 #include <algorithm>
 #include <cmath>
 #include <queue>
@@ -34,8 +36,10 @@ constexpr std::int64_t kTicks = 1024;  // a nanosecond, as the run below counts 
 
 class FreeRun {
  public:
-  FreeRun(const Schedule& schedule, const Context& context)
+  FreeRun(const Schedule& schedule, const Context& context, bool reduce)
       : schedule_(schedule), context_(context), ranks_(schedule.ranks()) {
+    if (reduce) reductions_.emplace(schedule, context);
+    gradient_ready_.assign(context.stages.stages, 0);
     result_.rows.resize(schedule.ranks());
     for (std::size_t r = 0; r < schedule.ranks(); ++r)
       result_.rows[r].reserve(3 * schedule.rows[r].size());
@@ -49,10 +53,16 @@ class FreeRun {
     while (!entries_.empty()) {
       const Entry entry = entries_.top();
       entries_.pop();
-      if (entry.transfer)
-        pass_on(entry);
-      else
-        execute(entry);
+      switch (entry.kind) {
+        case Kind::Transfer:
+          pass_on(entry);
+          break;
+        case Kind::Reduction:
+          for (const StageId s : *entry.reduced) append(s, stage_action(Op::ReduceGrad, s));
+          break;
+        case Kind::Cell:
+          execute(entry);
+      }
     }
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (ranks_[r].next < schedule_.rows[r].size()) report();
@@ -60,19 +70,22 @@ class FreeRun {
   }
 
  private:
-  /// An entry of the list to come: the next cell of a rank, or a transfer whose value is made.
+  enum class Kind : std::uint8_t { Transfer, Reduction, Cell };
+  /// An entry of the list to come: the next cell of a rank, a transfer whose value is made, or a
+  /// reduction whose gradients are.
   struct Entry {
     std::int64_t time = 0;  ///< in ticks
-    bool transfer = false;
-    std::uint32_t rank = 0;      ///< of the cell; the sender
-    std::uint32_t position = 0;  ///< of the cell; of the sender's cell
+    Kind kind = Kind::Cell;
+    std::uint32_t rank = 0;      ///< of the cell; the sender; where the last gradient is made
+    std::uint32_t position = 0;  ///< of the cell; of the sender's cell; of the last gradient
     std::uint32_t edge = 0;
     Direction direction = Direction::Forward;
     MicrobatchId microbatch;
+    const std::vector<StageId>* reduced = nullptr;
 
     bool operator>(const Entry& other) const { return order() > other.order(); }
-    std::tuple<std::int64_t, bool, std::uint32_t, std::uint32_t, std::uint32_t> order() const {
-      return {time, !transfer, rank, position, edge};
+    std::tuple<std::int64_t, Kind, std::uint32_t, std::uint32_t, std::uint32_t> order() const {
+      return {time, kind, rank, position, edge};
     }
   };
   struct Rank {
@@ -136,13 +149,36 @@ class FreeRun {
   void hand_on(const Action& a, const Entry& entry, std::int64_t end) {
     if (is_compute(a.op) && a.op != Op::BackwardWeight)
       done_[a.op == Op::Forward ? 0 : 1][cell_key(a)] = end;
-    for_each_message_made(
-        a, context_.stages, context_.edges, [&](std::uint32_t e, StageId, Direction direction) {
-          if (context_.crosses(context_.stages.edges[e]))
-            entries_.push({end, true, entry.rank, entry.position, e, direction, *a.microbatch});
-          else
-            arrival_[way(direction)][edge_key(e, *a.microbatch)] = end;
-        });
+    for_each_message_made(a, context_.stages, context_.edges,
+                          [&](std::uint32_t e, StageId, Direction direction) {
+                            if (context_.crosses(context_.stages.edges[e]))
+                              entries_.push({.time = end,
+                                             .kind = Kind::Transfer,
+                                             .rank = entry.rank,
+                                             .position = entry.position,
+                                             .edge = e,
+                                             .direction = direction,
+                                             .microbatch = *a.microbatch});
+                            else
+                              arrival_[way(direction)][edge_key(e, *a.microbatch)] = end;
+                          });
+    if (reductions_ && makes_weight_gradient(a.op)) reduce_after(a, entry, end);
+  }
+
+  void reduce_after(const Action& a, const Entry& entry, std::int64_t end) {
+    gradient_ready_[a.stage.index()] = end;
+    const std::vector<StageId>* stages = reductions_->completed_by(a);
+    if (!stages) return;
+    for (const StageId s : *stages) end = std::max(end, gradient_ready_[s.index()]);
+    entries_.push({.time = end,
+                   .kind = Kind::Reduction,
+                   .rank = entry.rank,
+                   .position = entry.position,
+                   .reduced = stages});
+  }
+
+  void append(StageId stage, const Action& action) {
+    result_.rows[context_.rank(stage).index()].emplace_back(action);
   }
 
   void pass_on(const Entry& entry) {
@@ -150,13 +186,12 @@ class FreeRun {
     const StagePair& pair = context_.costs.pairs[entry.edge];
     const bool onward = entry.direction == Direction::Forward;
     const StageId from = onward ? edge.from : edge.to, to = onward ? edge.to : edge.from;
-    const std::size_t receiver = context_.rank(to).index();
-    result_.rows[entry.rank].emplace_back(send(from, to, entry.microbatch, entry.direction));
-    result_.rows[receiver].emplace_back(recv(to, from, entry.microbatch, entry.direction));
+    append(from, send(from, to, entry.microbatch, entry.direction));
+    append(to, recv(to, from, entry.microbatch, entry.direction));
     const Nanoseconds time = onward ? pair.forward_time : pair.backward_time;
     arrival_[way(entry.direction)][edge_key(entry.edge, entry.microbatch)] =
         entry.time + std::max<std::int64_t>(1, kTicks * time.count());
-    release(receiver);
+    release(context_.rank(to).index());
   }
 
   std::int64_t duration(const Cell& cell) const {
@@ -190,12 +225,14 @@ class FreeRun {
   std::vector<std::int64_t> done_[2];     // F, B or I: [stage * microbatches + microbatch] end
   std::vector<std::int64_t> arrival_[2];  // values, gradients: [edge * microbatches + microbatch]
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> entries_;
+  std::optional<TiedReductions> reductions_;
+  std::vector<std::int64_t> gradient_ready_;  // [stage] end of its last weight gradient so far
 };
 
 }  // namespace
 
-Schedule add_transfers_ready(const Schedule& schedule, const Context& context) {
-  return FreeRun(schedule, context).run();
+Schedule add_transfers_ready(const Schedule& schedule, const Context& context, bool reduce) {
+  return FreeRun(schedule, context, reduce).run();
 }
 
 }  // namespace pfeife::lowering

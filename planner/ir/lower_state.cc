@@ -86,7 +86,7 @@ void add_unshard_reshard(Schedule& schedule) {
       row = with_unshard_reshard(row);
 }
 
-void add_reduce_grad(Schedule& schedule, const Context& context, bool all) {
+void add_untied_reduce_grad(Schedule& schedule, const Context& context) {
   const std::set<StageId> tied = tied_stages(context);
   std::vector<std::size_t> done(context.stages.stages, 0);
   for (auto& row : schedule.rows) {
@@ -97,7 +97,7 @@ void add_reduce_grad(Schedule& schedule, const Context& context, bool all) {
       std::vector<StageId> complete;
       for_each_action(cell, [&](const Action& a) {
         if (makes_weight_gradient(a.op) && ++done[a.stage.index()] == context.microbatches &&
-            !has.contains(a.stage) && (all || tied.contains(a.stage)))
+            !has.contains(a.stage) && !tied.contains(a.stage))
           complete.push_back(a.stage);
       });
       result.push_back(std::move(cell));

@@ -13,8 +13,9 @@ namespace {
 
 class TorchPlacement {
  public:
-  TorchPlacement(const Schedule& schedule, const Context& context)
+  TorchPlacement(const Schedule& schedule, const Context& context, bool reduce)
       : schedule_(schedule), context_(context), next_(schedule.ranks(), 0) {
+    if (reduce) reductions_.emplace(schedule, context);
     result_.rows.resize(schedule.ranks());
     for (auto& made : made_) made.assign(context.stages.stages * context.microbatches, false);
   }
@@ -74,6 +75,10 @@ class TorchPlacement {
                             result_.rows[context_.rank(to).index()].emplace_back(
                                 recv(to, a.stage, *a.microbatch, direction));
                           });
+    if (!reductions_) return;
+    if (const auto* stages = reductions_->completed_by(a))
+      for (const StageId s : *stages)
+        result_.rows[context_.rank(s).index()].emplace_back(stage_action(Op::ReduceGrad, s));
   }
   static std::size_t way(Direction direction) { return direction == Direction::Forward ? 0 : 1; }
 
@@ -93,12 +98,13 @@ class TorchPlacement {
   Schedule result_;
   std::vector<std::size_t> next_;  // [rank]
   std::vector<bool> made_[2];      // values, gradients: [stage * microbatches + microbatch]
+  std::optional<TiedReductions> reductions_;
 };
 
 }  // namespace
 
-Schedule add_transfers_torch(const Schedule& schedule, const Context& context) {
-  return TorchPlacement(schedule, context).run();
+Schedule add_transfers_torch(const Schedule& schedule, const Context& context, bool reduce) {
+  return TorchPlacement(schedule, context, reduce).run();
 }
 
 }  // namespace pfeife::lowering

@@ -77,7 +77,7 @@ enum class Links {
 struct Semantics {
   Queues queues = Queues::None;
   Links links = Links::Delay;
-  bool blocking = false;  ///< SEND and RECV hold their rank until the transfer is done
+  bool blocking = false;  ///< SEND, RECV and REDUCE_GRAD hold their rank until they are done
 
   friend bool operator==(const Semantics&, const Semantics&) = default;
 };

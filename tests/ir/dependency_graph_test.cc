@@ -165,6 +165,18 @@ TEST(DependencyGraph, ReductionOfTiedStagesWaitsForBothAndOptimizerForIt) {
             ns{10 + 21});  // 0F0 in front; 1SEND_B0 and 0B0 before the reduction
 }
 
+// Rank 1 made its gradient at 31 and sent 1B0, [31, 32). Where reductions block it stands at
+// REDUCE_GRAD until 69, and 2F0 comes after that, though nothing else keeps it.
+TEST(DependencyGraph, ABlockingReductionHoldsItsRanks) {
+  const Schedule schedule = rows(
+      {"0F0 0SEND_F0 0RECV_B0 0B0 0REDUCE_GRAD", "1RECV_F0 1F0 1B0 1SEND_B0 1REDUCE_GRAD 2F0 2B0"});
+  StageCosts costs = uniform_costs(3, ns{10}, ns{20}, ns{0}, ns{1});
+  costs.pairs.pop_back();  // stage 2 reads nothing
+  costs.reductions.push_back({{StageId{0}, StageId{1}}, Bytes{8}, ns{7}});
+  EXPECT_EQ(find(run(schedule, costs), "2F0").start, ns{10 + 1 + 10 + 20});
+  EXPECT_EQ(find(run(schedule, costs, {.blocking = true}), "2F0").start, ns{62 + 7});
+}
+
 // 0 and 1 share a parameter, 2 and 3 another, 1 and 3 a third: all four wait for one another.
 TEST(DependencyGraph, StagesThatAreTiedThroughOthersReduceTogether) {
   StageCosts costs = uniform_costs(4, ns{10}, ns{20}, ns{0}, ns{1});
@@ -195,8 +207,8 @@ TEST(DependencyGraph, AStageThatIsNotTiedReducesNothing) {
   ASSERT_EQ(reduction.kind, TaskKind::Reduction);
   EXPECT_EQ(std::ranges::count(trace.events, TaskKind::Reduction, &Event::kind), 1);
   EXPECT_THAT(reduction.parties, ::testing::ElementsAre(RankId{0}, RankId{1}));
-  EXPECT_EQ(reduction.start, ns{3 * 10 + 3 * 20 + 2});
-  EXPECT_EQ(find(trace, "0OPTIMIZER_STEP").start, reduction.start);  // waits for nobody
+  EXPECT_EQ(reduction.start, ns{3 * 10 + 2 * 20 + 2});  // when 1B0 is done, beside 0B0
+  EXPECT_EQ(find(trace, "0OPTIMIZER_STEP").start, ns{3 * 10 + 3 * 20 + 2});  // waits for nobody
 }
 
 // F and B of two stages, a transfer each way, two steps; overlaps of stages, whichever the

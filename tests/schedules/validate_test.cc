@@ -281,6 +281,22 @@ TEST(Validate, AReductionCanBePartOfACircle) {
   EXPECT_THAT(found, ::testing::Contains(HasSubstr("the reduction of 0REDUCE_GRAD waits for")));
 }
 
+// Rank 1 reduces before it sends what rank 0 needs to be ready for the same reduction.
+TEST(Validate, ABlockingReductionBeforeWhatItsPartnerNeedsIsADeadlock) {
+  Requirements required{chain(2), 1, true};
+  required.stages.tied = {{StageId{0}, StageId{1}}};
+  const Schedule schedule = read_schedule(
+      "0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n1RECV_F0,1F0,1B0,1REDUCE_GRAD,1SEND_B0\n", "test");
+  EXPECT_THAT(
+      verdict(schedule, required),
+      ElementsAre("0:4 deadlock with blocking SEND, RECV and REDUCE_GRAD: "
+                  "the reduction of 0REDUCE_GRAD waits for 0RECV_B0 before it in the row of "
+                  "rank 0; rank 0 waits to receive 1B0 from rank 1, but rank 1 is at "
+                  "1REDUCE_GRAD before 1SEND_B0 in its row; "
+                  "move 1SEND_B0 before 1REDUCE_GRAD in the row of rank 1"));
+  EXPECT_TRUE(validate(schedule, required, {.queues = Queues::Pair}).empty());
+}
+
 TEST(Validate, SkipsNeedAValueThatFlows) {
   const Schedule schedule =
       read_schedule("0F0,0SKIP_SEND_F0>2,0B0\n1F0,1B0\n2SKIP_RECV_F0<0,2F0,2B0\n", "test");

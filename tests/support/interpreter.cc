@@ -29,6 +29,8 @@ class Machine {
         busy_(schedule.ranks(), false) {
     for (std::size_t r = 0; r < schedule.ranks(); ++r)
       for (std::size_t p = 0; p < schedule.rows[r].size(); ++p) issue({r, p});
+    for (const auto& [group, parties] : reductions_)
+      for (const Stand& holder : holders(parties)) holds_.insert(holder);
     for (std::size_t r = 0; r < schedule.ranks(); ++r) skip_what_does_not_hold(r);
   }
 
@@ -52,11 +54,24 @@ class Machine {
   };
 
   const Cell& cell(const Stand& s) const { return schedule_.rows[s.rank][s.position]; }
-  static bool holds_rank(const Cell& c, bool blocking) {
-    if (std::holds_alternative<Overlap>(c)) return true;
+  static bool computes(const Cell& c) {
     const auto* a = std::get_if<Action>(&c);
-    return a &&
-           (is_compute(a->op) || a->op == Op::OptimizerStep || (blocking && is_transfer(a->op)));
+    return std::holds_alternative<Overlap>(c) ||
+           (a && (is_compute(a->op) || a->op == Op::OptimizerStep));
+  }
+  bool holds_rank(const Stand& at) const {
+    if (computes(cell(at))) return true;
+    const auto* a = std::get_if<Action>(&cell(at));
+    if (!a || !semantics_.blocking) return false;
+    return is_transfer(a->op) || (a->op == Op::ReduceGrad && holds_.contains(at));
+  }
+  /// Where a blocking reduction holds its ranks: the last REDUCE_GRAD of each.
+  static std::vector<Stand> holders(const std::vector<Stand>& parties) {
+    std::map<std::size_t, Stand> last;
+    for (const Stand& party : parties) last[party.rank] = party;
+    std::vector<Stand> found;
+    for (const auto& [rank, party] : last) found.push_back(party);
+    return found;
   }
   Parcel parcel_of(const Action& a) const {
     const StageId from = a.op == Op::Send ? a.stage : *a.peer,
@@ -66,7 +81,12 @@ class Machine {
 
   // --- issuing: everything finds its queue before time starts
   void issue(Stand at) {
-    if (holds_rank(cell(at), false)) all_.insert(at);
+    if (computes(cell(at))) all_.insert(at);
+    for_each_action(cell(at), [&](const Action& a) {
+      if (a.op == Op::Backward || a.op == Op::BackwardWeight)
+        gradients_[a.stage].insert(
+            {a.stage, *a.microbatch, a.op == Op::Backward ? Op::BackwardInput : a.op});
+    });
     const auto* action = std::get_if<Action>(&cell(at));
     if (!action) return;
     const Action& a = *action;
@@ -134,15 +154,13 @@ class Machine {
 
   // --- computing
   void skip_what_does_not_hold(std::size_t r) {
-    while (counter_[r] < schedule_.rows[r].size() &&
-           !holds_rank(schedule_.rows[r][counter_[r]], semantics_.blocking))
-      ++counter_[r];
+    while (counter_[r] < schedule_.rows[r].size() && !holds_rank({r, counter_[r]})) ++counter_[r];
   }
   bool start_cell(std::size_t r) {
     if (busy_[r] || counter_[r] == schedule_.rows[r].size()) return false;
     const Stand at{r, counter_[r]};
     const auto* action = std::get_if<Action>(&cell(at));
-    if (action && is_transfer(action->op)) return false;  // blocking: start_transfer looks for it
+    if (!computes(cell(at))) return false;  // blocking: its own start_... looks for it
     bool ready = true;
     Nanoseconds duration{0};
     for_each_action(cell(at), [&](const Action& a) {
@@ -187,6 +205,11 @@ class Machine {
     if (action && action->op == Op::Send) return finish_transfer(parcel_of(*action));
     if (action && action->op == Op::ReduceGrad) {
       reduced_.insert(tie(action->stage));
+      if (semantics_.blocking)
+        for (const Stand& holder : holders(reductions_.at(tie(action->stage)))) {
+          busy_[holder.rank] = false;
+          advance(holder.rank);
+        }
       return;
     }
     for_each_action(cell(item), [&](const Action& a) { deliver(a); });
@@ -246,7 +269,13 @@ class Machine {
   bool start_reduction(const std::set<StageId>& group, const std::vector<Stand>& parties) {
     if (outcome_.ran.contains(parties.front())) return false;
     for (const Stand& party : parties)
-      if (counter_[party.rank] < party.position) return false;
+      for (const auto& gradient : gradients_[std::get<Action>(cell(party)).stage])
+        if (!computed_.contains(gradient)) return false;
+    if (semantics_.blocking) {
+      for (const Stand& holder : holders(parties))
+        if (counter_[holder.rank] != holder.position || busy_[holder.rank]) return false;
+      for (const Stand& holder : holders(parties)) busy_[holder.rank] = true;
+    }
     Nanoseconds duration{0};
     for (const StageReduction& r : costs_.reductions)
       if (group.contains(r.stages.front())) duration += r.time;
@@ -266,6 +295,8 @@ class Machine {
   std::map<Parcel, Ends> posted_;
   std::map<std::tuple<std::size_t, std::size_t, bool>, std::vector<Parcel>> queues_;
   std::map<std::set<StageId>, std::vector<Stand>> reductions_;
+  std::set<Stand> holds_;  // REDUCE_GRADs that hold their rank if they block
+  std::map<StageId, std::set<std::tuple<StageId, MicrobatchId, Op>>> gradients_;
   std::set<std::set<StageId>> reduced_;
   std::set<std::tuple<StageId, MicrobatchId, Op>> computed_;
   std::set<std::pair<std::size_t, Parcel>> here_;  // rank, parcel

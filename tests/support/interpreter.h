@@ -4,7 +4,9 @@
 // The hosts issue everything at once. A rank computes its cells one after the other, each as soon
 // as the values it needs have reached the rank. A transfer starts when its value is made and it is
 // first in the queues of both ranks; a blocking SEND or RECV keeps its rank until the transfer is
-// over. Time jumps from one end to the next.
+// over. A reduction starts when all weight gradients of its stages are made; a blocking one also
+// waits until each rank is at the last of its REDUCE_GRADs, and keeps the ranks until it is over.
+// Time jumps from one end to the next.
 #pragma once
 
 #include <map>
