@@ -20,6 +20,7 @@
 #include "planner/ir/run_main.h"
 #include "planner/schedule_tool/argument_text.h"
 #include "planner/schedule_tool/certify.h"
+#include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/text_table.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
@@ -255,9 +256,11 @@ int run_time(const Arguments& arguments) {
 }
 
 void add_drawing_options(Options& options) {
-  options.add()("title", po::value<std::string>(), "above the picture (default: the file's name)")(
+  options.add()("title", po::value<std::string>(),
+                "above the picture (show: else the file's name)")(
       "width", po::value<std::string>()->value_name("3.3in"),
       "width in in, cm, mm, pt or px (default: 1200px)")("no-legend", "no legend")(
+      "no-critical-path", "no line along what the step waited for")(
       "pdf", po::value<std::string>()->value_name("FILE"),
       "a PDF besides, by rsvg-convert, inkscape, cairosvg or chromium");
 }
@@ -284,6 +287,7 @@ TimelineOptions read_drawing(const Options& options, const std::string& title) {
   TimelineOptions drawing{.title = options.text("title", title)};
   if (options.has("width")) drawing.width = read_width(options.text("width"));
   drawing.legend = !options.has("no-legend");
+  drawing.critical_path = !options.has("no-critical-path");
   return drawing;
 }
 
@@ -329,21 +333,24 @@ int run_show(const Arguments& arguments) {
   add_cost_options(options);
   add_semantics_options(options);
   options.add()("svg", po::value<std::string>()->value_name("FILE"),
-                "write a timeline under the given costs");
+                "write a timeline under the given costs")(
+      "memory", "how many microbatches each rank has in flight");
   add_drawing_options(options);
   if (!options.read(arguments, "file")) return kFine;
   const Schedule schedule = read_input(options);
   if (!options.has("svg")) {
     for (const char* needless :
-         {"costs", "queues", "blocking", "title", "width", "no-legend", "pdf"})
+         {"costs", "queues", "blocking", "title", "width", "no-legend", "no-critical-path", "pdf"})
       if (options.has(needless))
         throw ConfigError({}, std::string("--") + needless + " has a meaning with --svg only");
-    std::cout << grid_text(schedule);
+    std::cout << grid_text(schedule, options.has("memory"));
     return kFine;
   }
-  const Timing timing =
-      time_schedule(schedule, read_costs(options), read_semantics(options, "none"), {});
-  write_drawing(options, timing.trace, read_drawing(options, options.text("file", "-")));
+  Timing timing = time_schedule(schedule, read_costs(options), read_semantics(options, "none"), {});
+  const std::string file = options.text("file", "-");
+  TimelineOptions drawing = read_drawing(options, file == "-" ? "" : file);
+  if ((drawing.counts = options.has("memory"))) timing.trace.memory = in_flight(timing.trace);
+  write_drawing(options, timing.trace, drawing);
   return kFine;
 }
 

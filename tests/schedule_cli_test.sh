@@ -45,6 +45,11 @@ trap 'rm -rf "$folder"' EXIT
 check "width" ' width="317"' "$(head -1 "$folder/s.svg")"
 check "title" 'a &amp; b' "$(cat "$folder/s.svg")"
 check "no legend" 0 "$(grep -c 'critical path' "$folder/s.svg")"
+check "no critical path" 0 "$("$program" show "$folder/s.csv" --svg "$folder/s.svg" --no-critical-path && grep -c 'critical path' "$folder/s.svg")"
+"$program" show "$folder/s.csv" --svg "$folder/s.svg" --memory; check "memory of a schedule" 0 $?
+check "memory of a schedule" "at most 2 microbatches in flight" "$(cat "$folder/s.svg")"
+check "memory of a schedule" "in flight" "$("$program" show "$folder/s.csv" --memory | head -1)"
+check "no title of standard input" 0 "$("$program" show - --svg "$folder/s.svg" <"$folder/s.csv" && grep -c '>-<' "$folder/s.svg")"
 check "no converter" "install rsvg-convert" "$(PATH= "$program" show "$folder/s.csv" --svg "$folder/s.svg" --pdf "$folder/s.pdf" 2>&1)"
 for converter in rsvg-convert inkscape cairosvg chromium; do
   where=$(command -v $converter) || continue

@@ -1,6 +1,7 @@
 #include "planner/schedule_tool/lifetimes.h"
 
 #include <algorithm>
+#include <map>
 
 namespace pfeife::tool {
 
@@ -16,6 +17,23 @@ Holdings peak_holdings(const Schedule& schedule, RankId rank) {
       most_for_weight = std::max(most_for_weight, for_weight);
     });
   return {static_cast<std::size_t>(most_in_flight), static_cast<std::size_t>(most_for_weight)};
+}
+
+std::vector<std::vector<MemorySample>> in_flight(const Trace& trace) {
+  std::vector<std::map<Nanoseconds, std::int64_t>> changes(trace.ranks);
+  for (const Event& event : trace.events)
+    if (event.kind == TaskKind::Compute)
+      for_each_action(event.cell, [&](const Action& a) {
+        if (a.op == Op::Forward) ++changes[event.rank.index()][event.start];
+        if (makes_input_gradient(a.op)) --changes[event.rank.index()][event.end];
+      });
+  std::vector<std::vector<MemorySample>> samples(trace.ranks);
+  for (std::size_t r = 0; r < trace.ranks; ++r) {
+    Bytes now{0};
+    for (const auto& [time, change] : changes[r])
+      if (change != 0) samples[r].push_back({time, now = now + Bytes{change}});
+  }
+  return samples;
 }
 
 }  // namespace pfeife::tool

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "planner/ir/schedule.h"
+#include "planner/ir/trace.h"
 
 namespace pfeife::tool {
 
@@ -16,5 +17,9 @@ struct Holdings {
 
 /// The highest counts over the row of `rank`.
 Holdings peak_holdings(const Schedule& schedule, RankId rank);
+
+/// [rank] The stage-microbatches in flight over time, one a byte: from the start of F to the end of
+/// B or I. For drawings of schedules, of which nobody knows bytes.
+std::vector<std::vector<MemorySample>> in_flight(const Trace& trace);
 
 }  // namespace pfeife::tool

@@ -1,6 +1,7 @@
 // The grid: what every rank does in each unit of time.
 #include <algorithm>
 
+#include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/text_table.h"
 #include "planner/schedule_tool/verbs.h"
 
@@ -22,7 +23,7 @@ std::string cell_text(const Cell& cell, bool with_stage) {
 
 }  // namespace
 
-std::string grid_text(const Schedule& schedule) {
+std::string grid_text(const Schedule& schedule, bool held) {
   const Timing timing = time_schedule(schedule, {}, {}, {});
   const bool with_stage = !one_stage_each(schedule);
   const auto unit = nanoseconds_from_ms(1).count();
@@ -44,6 +45,14 @@ std::string grid_text(const Schedule& schedule) {
     for (std::size_t t = 1; t <= steps; ++t) width = std::max(width, row[t].size());
   for (auto& text : rows[0])
     if (&text != &rows[0][0]) text.resize(width, ' ');
+  if (held) {
+    rows[0].insert(rows[0].end(), {"in flight", "I to W"});
+    for (std::size_t r = 0; r < schedule.ranks(); ++r) {
+      const Holdings most = peak_holdings(schedule, RankId{r});
+      rows[r + 1].push_back(std::to_string(most.in_flight));
+      rows[r + 1].push_back(std::to_string(most.for_weight));
+    }
+  }
   return text_table(rows, false);
 }
 

@@ -45,8 +45,9 @@ std::string violations_text(const Schedule& schedule, const Semantics& semantics
 std::string info_text(const Schedule& schedule);
 
 /// The schedule as a grid: ranks as rows, columns of one unit of time (F = 1, B = 2, I = W = 1,
-/// free transfers).
-std::string grid_text(const Schedule& schedule);
+/// free transfers). `held`: behind each row, how many microbatches it has in flight at most, and
+/// between I and W.
+std::string grid_text(const Schedule& schedule, bool held = false);
 
 /// A schedule that ran, and what came of it.
 struct Timing {

@@ -23,7 +23,7 @@ Heights heights_for(std::size_t ranks) {
 
 constexpr double kMarker = 12;  // in front of the critical rank
 constexpr double kMargin = 14, kBubbleColumn = 58, kPeakColumn = 74;
-constexpr double kPanelHead = 38, kAxisFoot = 30, kPanelGap = 14, kMemoryHead = 22;
+constexpr double kPanelHead = 38, kPanelGap = 14, kMemoryHead = 22;
 
 std::vector<std::vector<StageId>> stages_of(const Trace& trace) {
   std::vector<std::set<StageId>> seen(trace.ranks);
@@ -97,6 +97,10 @@ Panel open_panel(const Trace& trace) {
   return panel;
 }
 
+std::string amount(const TimelineLayout& layout, Bytes memory) {
+  return layout.counts ? std::to_string(memory.value) : rounded(memory, layout.largest_peak);
+}
+
 std::string stage_list(std::span<const StageId> stages) {
   std::string text = stages.size() == 1 ? "stage " : "stages ";
   for (std::size_t i = 0; i < stages.size(); ++i)
@@ -119,6 +123,7 @@ TimelineLayout timeline_layout(std::span<const Trace> traces, const TimelineOpti
   TimelineLayout layout;
   layout.width = std::max(kLeastWidth, options.width);
   layout.figures = options.width >= 480;
+  layout.counts = options.counts;
   layout.peak_right = layout.width - kMargin;
   const bool peaks = layout.figures && std::ranges::any_of(traces, has_memory);
   layout.bubble_right = layout.peak_right - (peaks ? kPeakColumn : 0);

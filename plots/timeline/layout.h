@@ -50,6 +50,7 @@ struct TimelineLayout {
   double bubble_right = 0, peak_right = 0;  ///< right edges of the columns at the side
   double legend_top = 0;
   bool figures = true;     ///< columns of them at the side
+  bool counts = false;     ///< memory is in microbatches
   std::size_t shades = 1;  ///< largest number of stages on a rank
   TimeAxis axis;
   Bytes largest_peak{1};  ///< in whose unit all memory is written
@@ -63,9 +64,13 @@ Panel open_panel(const Trace& trace);
 TimelineLayout timeline_layout(std::span<const Trace> traces, const TimelineOptions& options,
                                std::size_t legend_lines);
 
+/// "12.35 GiB" in the unit of the largest peak, or "12".
+std::string amount(const TimelineLayout& layout, Bytes memory);
+
 /// "stage 3", "stages 3, 11".
 std::string stage_list(std::span<const StageId> stages);
 
+constexpr double kAxisFoot = 30;    ///< below rows and memory, for the axis
 constexpr int kLeastWidth = 240;    ///< pixels of a timeline
 constexpr double kStageList = 9;    ///< font size of that list, pixels
 constexpr double kLegendLine = 18;  ///< height of a line of the legend

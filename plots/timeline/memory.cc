@@ -46,7 +46,7 @@ void draw_strip(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
     draw_curve(svg, layout, panel, rank, strip);
     if (layout.figures)
       svg.text(layout.peak_right, strip.top + strip.height / 2 + size * 0.36,
-               rounded(peak_memory(*panel.trace, rank), layout.largest_peak),
+               amount(layout, peak_memory(*panel.trace, rank)),
                {.size = size, .anchor = Anchor::End, .color = kMuted});
   }
   svg.line(left, bottom, right, bottom, kMuted, " stroke-width=\"0.6\"");
@@ -56,16 +56,17 @@ void draw_strip(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
   svg.line(left, strip.y(limit), right, strip.y(limit), kAlarm,
            " class=\"limit\" stroke-width=\"1\" stroke-dasharray=\"5 3\"");
   if (layout.figures && (rank.index() == 0 || limit != options.memory_limits[rank.index() - 1]))
-    svg.text(layout.plot_right + 6, strip.y(limit) + 3.5,
-             "≤ " + rounded(limit, layout.largest_peak), {.size = 9, .color = kAlarm});
+    svg.text(layout.plot_right + 6, strip.y(limit) + 3.5, "≤ " + amount(layout, limit),
+             {.size = 9, .color = kAlarm});
 }
 
 std::string heading(const TimelineLayout& layout, const Panel& panel,
                     const TimelineOptions& options, Bytes full) {
-  std::string text = "memory, each strip from 0 to " + rounded(full, layout.largest_peak);
+  std::string text = std::string(layout.counts ? "microbatches in flight" : "memory") +
+                     ", each strip from 0 to " + amount(layout, full);
   if (!options.memory_limits.empty()) {
     const Bytes limit = std::ranges::min(options.memory_limits);
-    if (limit > full) text += " (limit " + rounded(limit, layout.largest_peak) + ", far above)";
+    if (limit > full) text += " (limit " + amount(layout, limit) + ", far above)";
   }
   return panel.trace->memory.empty() ? "" : text;
 }
@@ -107,7 +108,6 @@ std::vector<MemoryPoint> memory_points(std::span<const MemorySample> samples,
 
 void draw_memory(Svg& svg, const TimelineLayout& layout, const Panel& panel,
                  const TimelineOptions& options) {
-  if (panel.memory_tops.empty()) return;
   const Bytes full = memory_top(*panel.trace, options.memory_limits);
   svg.text(layout.plot_left, panel.memory_tops.front() - 6, heading(layout, panel, options, full),
            {.size = 10, .color = kMuted});

@@ -40,7 +40,7 @@ void draw_figures(Svg& svg, const TimelineLayout& layout, const Panel& panel, Ra
   const Bytes peak = peak_memory(*panel.trace, rank);
   const bool over =
       rank.index() < options.memory_limits.size() && peak > options.memory_limits[rank.index()];
-  svg.text(layout.peak_right, baseline, rounded(peak, layout.largest_peak),
+  svg.text(layout.peak_right, baseline, amount(layout, peak),
            {.size = size, .anchor = Anchor::End, .color = over ? kAlarm : kInk, .bold = over});
 }
 

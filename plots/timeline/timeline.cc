@@ -108,7 +108,8 @@ void draw_head(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
     Bytes peak;
     for (std::size_t r = 0; r < trace.ranks; ++r)
       peak = std::max(peak, peak_memory(trace, RankId{r}));
-    facts += ", peak memory " + rounded(peak, layout.largest_peak);
+    facts += layout.counts ? ", at most " + amount(layout, peak) + " microbatches in flight"
+                           : ", peak memory " + amount(layout, peak);
   }
   const double left = 14 + text_width(source, 13) * 1.06 + 10;
   const double end = layout.figures ? layout.plot_right : layout.width - 14;
@@ -118,7 +119,8 @@ void draw_head(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
   svg.text(layout.bubble_right, head, "bubble",
            {.size = 10, .anchor = Anchor::End, .color = kMuted});
   if (!trace.memory.empty())
-    svg.text(layout.peak_right, head, "peak", {.size = 10, .anchor = Anchor::End, .color = kMuted});
+    svg.text(layout.peak_right, head, layout.counts ? "in flight" : "peak",
+             {.size = 10, .anchor = Anchor::End, .color = kMuted});
 }
 
 void draw_axis(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
@@ -153,9 +155,17 @@ std::string timeline_svg(std::span<const Trace> traces, const TimelineOptions& o
     svg.open_group(" class=\"" + to_string(panel.trace->source) + "\"");
     draw_head(svg, layout, panel);
     if (!panel.rows.empty()) draw_rows(svg, layout, panel, options);
-    draw_memory(svg, layout, panel, options);
+    // Whoever has little room may leave the strips out and move what is below them up: the report,
+    // when it is printed.
+    if (!panel.memory_tops.empty()) {
+      svg.open_group(" class=\"strips\" data-height=\"" +
+                     coordinate(panel.bottom - kAxisFoot - panel.rows_bottom) + "\"");
+      draw_memory(svg, layout, panel, options);
+      svg.close_group();
+    }
+    svg.open_group(" class=\"axis\"");
     draw_axis(svg, layout, panel);
-    svg.close_group();
+    svg.close_group().close_group();
   }
   const std::string what = options.title.empty() ? "pipeline timeline" : options.title;
   return svg.document(layout.width, layout.height, what);

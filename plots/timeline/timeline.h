@@ -21,6 +21,7 @@ struct TimelineOptions {
   std::vector<Bytes> memory_limits;  ///< [rank]; empty = no limit is drawn
   int width = 1200;  ///< pixels (of 1/96 inch), at least 240; below 480 without figures at the side
   bool memory = true;         ///< draw the memory of each rank, where a trace has it
+  bool counts = false;        ///< its bytes are microbatches in flight, and are called so
   bool critical_path = true;  ///< draw the chain of events that the step waited for
   bool legend = true;
 };

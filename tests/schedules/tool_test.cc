@@ -7,6 +7,7 @@
 #include "planner/ir/error.h"
 #include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/verbs.h"
+#include "planner/schedules/families.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 
@@ -51,6 +52,38 @@ TEST(BackwardPasses, OnlyNeighboursOfOneCellMerge) {
 TEST(Holdings, BetweenForwardAndBackwardAndBetweenIAndW) {
   const Schedule schedule = rows("0F0,0F1,0I0,0F2,0I1,0W0,0I2,0W1,0W2\n");
   EXPECT_EQ(peak_holdings(schedule, RankId{0}), (Holdings{2, 2}));
+}
+
+// By hand: 1F1B on two ranks, F 1, B 2. The last rank always has one in flight.
+TEST(Holdings, OverTimeAreThoseOfTheOrder) {
+  const Schedule schedule = rows("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  const auto over_time = in_flight(time_schedule(schedule, {}, {}, {}).trace);
+  const auto at = [](int ms, std::int64_t count) {
+    return MemorySample{std::chrono::milliseconds{ms}, Bytes{count}};
+  };
+  EXPECT_EQ(over_time[0], (std::vector{at(0, 1), at(1, 2), at(6, 1), at(9, 0)}));
+  EXPECT_EQ(over_time[1], (std::vector{at(1, 1), at(7, 0)}));
+}
+
+TEST(Holdings, OfEveryFamilyPeakOverTimeAsInTheOrder) {
+  for (const Family& family : families()) {
+    const Schedule schedule = generate_schedule(
+        {.family = family.name, .ranks = 4, .microbatches = 8}, /*stages_per_rank_given=*/false);
+    Trace trace = time_schedule(schedule, {}, {}, {}).trace;
+    trace.memory = in_flight(trace);
+    for (std::size_t r = 0; r < 4; ++r) {
+      EXPECT_EQ(peak_memory(trace, RankId{r}).value,
+                static_cast<std::int64_t>(peak_holdings(schedule, RankId{r}).in_flight))
+          << family.name << " rank " << r;
+      EXPECT_EQ(trace.memory[r].back().bytes, Bytes{0}) << family.name;
+    }
+  }
+}
+
+TEST(Grid, SaysBehindARowWhatItHoldsIfAsked) {
+  EXPECT_EQ(grid_text(rows("0F0,0F1,0I0,0I1,0W0,0W1\n"), true),
+            "        0                   5   in flight  I to W\n"
+            "rank 0  F0  F1  I0  I1  W0  W1  2          2\n");
 }
 
 TEST(Grid, OneForwardOneBackwardOnTwoRanks) {
