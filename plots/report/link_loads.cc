@@ -1,5 +1,6 @@
 #include "plots/report/link_loads.h"
 
+#include "planner/ir/round_down.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"
@@ -11,7 +12,8 @@ namespace {
 const std::string kNoHelp = "a faster network would not help: by less than 1 % of the step";
 
 HtmlCell time_cell(Nanoseconds time) {
-  return {rounded(time), std::to_string(time.count()), "", std::to_string(time.count()) + " ns"};
+  return {fixed(milliseconds(time), table_decimals(time)), std::to_string(time.count()), "",
+          std::to_string(time.count()) + " ns"};
 }
 
 std::string loads_table(const LinksRecord& links) {
@@ -26,7 +28,7 @@ std::string loads_table(const LinksRecord& links) {
                 {"Mean load", true},
                 {"Capacity GB/s", true},
                 {"Sent", true},
-                {"Slows its transfers by", true}},
+                {"Slows its transfers by, ms", true}},
                rows);
 }
 
@@ -42,10 +44,10 @@ std::string slowed_table(const LinksRecord& links) {
                      time_cell(static_cast<std::int64_t>(one.count) * (one.mean - one.alone))}});
   return table({{"Stages"},
                 {"Messages", true},
-                {"Each alone (estimated)", true},
-                {"Simulated, mean", true},
-                {"Simulated, longest", true},
-                {"Longer by, in all", true}},
+                {"Each alone (estimated), ms", true},
+                {"Simulated mean, ms", true},
+                {"Simulated longest, ms", true},
+                {"Longer in all by, ms", true}},
                rows);
 }
 

@@ -62,16 +62,15 @@ void draw_load(Svg& svg, const LinkLoad& link, const Plane& plane, double top, d
   svg.path(data, " class=\"load\" fill=\"" + hex(kSeries[0]) + "\"");
 }
 
-/// "73.1 % of 3.125 GB/s; costs 1.203 s".
-std::string figures(const LinkLoad& link, const Plane& plane) {
+/// "73.1 % of 3.12 GB/s, slows by 1.203 s", in the axis' unit; nothing of what that shows as 0.
+std::string figures(const LinkLoad& link, const Plane& plane, const TimeAxis& axis) {
   std::string text =
       percent(mean_load(link, plane)) + " of " + fixed(link.capacity.value / 1e9, 2) + " GB/s";
-  if (link.slowed >= Nanoseconds{1000}) text += ", slows by " + rounded(link.slowed);
+  if (20'000 * link.slowed >= axis.unit_size) text += ", slows by " + rounded(link.slowed, axis);
   return text;
 }
 
-void draw_axis(Svg& svg, const Plane& plane, double y) {
-  const TimeAxis axis = time_axis(plane.end - plane.begin, 12);
+void draw_axis(Svg& svg, const Plane& plane, const TimeAxis& axis, double y) {
   svg.line(plane.left, y, plane.right, y, kMuted, " stroke-width=\"0.8\"");
   for (const Nanoseconds tick : axis.ticks) {
     const double x = plane.x(plane.begin + tick);
@@ -100,6 +99,7 @@ std::string link_loads_svg(const Trace& trace, int width) {
                            [&](const LinkLoad* link) { return mean_load(*link, plane); });
   const std::size_t left_out = links.size() - std::min(links.size(), kMostRows);
   links.resize(links.size() - left_out);
+  const TimeAxis axis = time_axis(plane.end - plane.begin, 12);
   Svg svg;
   const double height = row_height(links.size());
   std::string head = "share of each link's capacity that is taken, each row from 0 to 100 %";
@@ -111,10 +111,10 @@ std::string link_loads_svg(const Trace& trace, int width) {
     draw_load(svg, *link, plane, y, height);
     svg.text(plane.left - 8, y + height / 2 + 3.6, shortened(link->link, 10.5, labels),
              {.size = 10.5, .anchor = Anchor::End});
-    svg.text(plane.right + 8, y + height / 2 + 3.6, figures(*link, plane), {.size = 10.5});
+    svg.text(plane.right + 8, y + height / 2 + 3.6, figures(*link, plane, axis), {.size = 10.5});
     y += height + 4;
   }
-  draw_axis(svg, plane, y);
+  draw_axis(svg, plane, axis, y);
   return svg.document(whole, y + kFoot, "load of each link");
 }
 

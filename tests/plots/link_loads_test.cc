@@ -46,6 +46,15 @@ TEST(LinkLoadsSvg, DrawsTheFullestFirstAndSaysHowFullItIs) {
   EXPECT_EQ(link_loads_svg({}, 1200), "");
 }
 
+// A chart has one unit: microseconds beside an axis of milliseconds are parts of one.
+TEST(LinkLoadsSvg, TimesAreInTheUnitOfTheAxis) {
+  Trace trace = loaded();
+  trace.links[0].slowed = std::chrono::microseconds{17};
+  EXPECT_THAT(link_loads_svg(trace, 1200), HasSubstr("10.0 % of 2.00 GB/s, slows by 0.0170 ms<"));
+  trace.links[0].slowed = Nanoseconds{49};
+  EXPECT_THAT(link_loads_svg(trace, 1200), HasSubstr("10.0 % of 2.00 GB/s<"));
+}
+
 // Half of the plot is empty, then the area goes up to the row's top.
 TEST(LinkLoadsSvg, TheAreaBeginsWhereTheLoadDoes) {
   const std::string data =
