@@ -37,19 +37,20 @@ std::string peak(const TableFacts& facts, const CaseRecord&, const PlanRecord& p
   return "+" + facts.memory.lack_text(plan.peak_memory[*rank] - plan.memory_limit[*rank]) + " !";
 }
 
-/// One figure a rank, "!" at those that lack memory; of many ranks the least and the most.
-std::string each_device(const TableFacts& facts, const CaseRecord&, const PlanRecord& plan) {
-  constexpr std::size_t kMostShown = 8;
+/// One figure a rank, of those that lack memory what they lack; of more ranks than `most` the least
+/// and the most.
+std::string each_device(const TableFacts& facts, const PlanRecord& plan, std::size_t most) {
   const std::vector<Bytes>& peaks = plan.peak_memory;
   const auto shown = [&](std::size_t rank) {
     const bool over = rank < plan.memory_limit.size() && peaks[rank] > plan.memory_limit[rank];
-    return facts.memory.text(peaks[rank]) + (over ? "!" : "");
+    return over ? "+" + facts.memory.lack_text(peaks[rank] - plan.memory_limit[rank]) + "!"
+                : facts.memory.text(peaks[rank]);
   };
-  if (peaks.size() > kMostShown) {
-    const auto [least, most] = std::ranges::minmax_element(peaks);
+  if (peaks.size() > most) {
+    const auto [least, largest] = std::ranges::minmax_element(peaks);
     const auto rank = [&](auto at) { return static_cast<std::size_t>(at - peaks.begin()); };
-    return shown(rank(least)) + " to " + shown(rank(most)) + " (rank " +
-           std::to_string(rank(most)) + ")";
+    return shown(rank(least)) + " to " + shown(rank(largest)) + " (rank " +
+           std::to_string(rank(largest)) + ")";
   }
   std::string text;
   for (std::size_t rank = 0; rank < peaks.size(); ++rank)
@@ -102,7 +103,7 @@ const std::array kColumns{
            [](Facts f, Record, Plan p) {
              return p.row.memory_limit.value > 0 ? f.memory.text(p.row.memory_limit) : "";
            }},
-    Column{"devices", "each device", each_device}};
+    Column{"devices", "each device", [](Facts f, Record, Plan p) { return each_device(f, p, 8); }}};
 
 /// Decimals that give the smallest of the figures four digits, and no figure more than eight.
 int decimals_for(double least, double most) {
@@ -206,6 +207,11 @@ std::vector<Column> columns_of(std::span<const CaseRecord> cases, const TableFac
       columns.back().head += std::string(" ") + facts.memory.name;
   }
   return columns;
+}
+
+std::string each_device_briefly(const TableFacts& facts, const CaseRecord&,
+                                const PlanRecord& plan) {
+  return each_device(facts, plan, 4);
 }
 
 std::optional<Nanoseconds> step_of(const ResultRow& row) {

@@ -45,6 +45,11 @@ std::vector<std::string> column_names();
 std::vector<Column> columns_of(std::span<const CaseRecord> cases, const TableFacts& facts,
                                std::span<const std::string> names = {});
 
+/// The text of the column "devices" where there is less room: of more than four ranks the least and
+/// the most.
+std::string each_device_briefly(const TableFacts& facts, const CaseRecord& record,
+                                const PlanRecord& plan);
+
 /// The step time of the plan's best engine.
 std::optional<Nanoseconds> step_of(const ResultRow& row);
 /// How far the step that counts is above the bound, as a fraction.

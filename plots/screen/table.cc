@@ -109,25 +109,31 @@ void fit(Table& table, std::size_t width) {
 }
 
 /// Columns that give way where the names would have too little room, the first first.
-void drop_until_it_fits(std::vector<Column>& columns, std::size_t keys, std::size_t width,
-                        const std::vector<CaseRecord>& cases, const TableFacts& facts) {
+void drop_until_it_fits(std::vector<Column>& columns, std::size_t keys,
+                        const std::vector<CaseRecord>& cases, const TableFacts& facts,
+                        const ScreenOptions& options) {
   std::size_t longest = 4;
   for (const CaseRecord& record : cases)
-    for (const PlanRecord& plan : record.plans)
-      longest = std::max(longest, marked_name(plan, &plan == &record.plans.front()).size());
+    for (const PlanRecord* plan : plans_in_order(record, options.chosen_only)) {
+      const bool chosen = !options.chosen_only && plan == &record.plans.front();
+      longest = std::max(longest, marked_name(*plan, chosen).size());
+    }
   const auto width_of_all = [&] {
     std::size_t used = keys + std::min(longest, kLeastName);
     for (const Column& column : columns) {
       std::vector<GridRow> rows;
       for (const CaseRecord& record : cases)
-        for (const PlanRecord& plan : record.plans)
-          rows.push_back({{{column.text(facts, record, plan)}}});
+        for (const PlanRecord* plan : plans_in_order(record, options.chosen_only))
+          rows.push_back({{{column.text(facts, record, *plan)}}});
       used += grid_width({{column.head, column.name != "devices"}}, rows) + 2;
     }
     return used;
   };
+  for (Column& column : columns)
+    if (column.name == "devices" && width_of_all() > options.width)
+      column.text = each_device_briefly;
   for (const char* name : {"devices", "p95", "bubble", "samples", "vs"})
-    if (width_of_all() > width)
+    if (width_of_all() > options.width)
       std::erase_if(columns, [&](const Column& column) { return column.name == name; });
 }
 
@@ -191,7 +197,7 @@ std::string screen_table(const std::vector<CaseRecord>& cases, const ScreenOptio
   }
   others = 0;
   for (const Key& key : keys) others += key.width() + 2;
-  drop_until_it_fits(columns, others, options.width, cases, facts);
+  drop_until_it_fits(columns, others, cases, facts, options);
   Table table = table_of(cases, keys, headings, columns, facts, options);
   fit(table, options.width);
   std::string text = wrapped(engines_text(cases) + limits_text(cases), options.width) + "\n" +

@@ -175,6 +175,20 @@ TEST(ScreenTable, SpeedUpsAreOver1f1bOrTheFirstBaseline) {
   EXPECT_THAT(screen_table(cases, {}), Not(HasSubstr("vs ")));
 }
 
+TEST(ScreenTable, EachOfEightDevicesOrTheLeastAndTheMostOfThem) {
+  CaseRecord record = screen_example()[0];
+  record.plans.resize(1);
+  record.plans[0].peak_memory = {gib(30), gib(31), gib(32), gib(36.7),
+                                 gib(33), gib(34), gib(35), gib(36)};
+  record.plans[0].memory_limit.assign(8, gib(38));
+  EXPECT_THAT(screen_table({record}, {.width = 160}),
+              HasSubstr("  30.0 31.0 32.0 36.7 33.0 34.0 35.0 36.0\n"));
+  EXPECT_THAT(screen_table({record}, {.width = 120}), HasSubstr("  30.0 31.0 32.0 36.7"));
+  record.plans.push_back(simulated("looped", 2, 1000, 1, 0.1, std::vector<double>(8, 20)));
+  record.plans[1].row.knobs = "loop_batch=8, prefetch=3";
+  EXPECT_THAT(screen_table({record}, {.width = 120}), HasSubstr("  30.0 to 36.7 (rank 3)\n"));
+}
+
 // 38.01 of 38 GiB: 0.01 are missing, which must not read as nothing.
 TEST(ScreenTable, WhatIsMissingIsShownHoweverLittleItIs) {
   std::vector<CaseRecord> cases = screen_example();
