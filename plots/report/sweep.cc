@@ -10,6 +10,7 @@
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"
+#include "plots/report/sweep_figures.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/rows.h"
 
@@ -55,47 +56,6 @@ std::optional<Axis> longest_axis(const std::vector<Key>& keys) {
   return best;
 }
 
-/// What one figure shows of a plan.
-struct Figure {
-  const char* title;
-  std::optional<double> (*value)(const PlanRecord&);
-  std::optional<double> (*dashed)(const PlanRecord&);  ///< bound or limit
-  const char* dashed_name;
-};
-
-double gib(Bytes bytes) {
-  return static_cast<double>(bytes.value) / static_cast<double>(kGiB.value);
-}
-
-const std::array kFigures{
-    Figure{"samples/s", [](const PlanRecord& p) { return p.row.samples_per_s; },
-           [](const PlanRecord& p) -> std::optional<double> {
-             if (!p.row.lower_bound || p.row.lower_bound->count() == 0) return std::nullopt;
-             return static_cast<double>(p.row.microbatches) *
-                    static_cast<double>(p.row.microbatch_size) / seconds(*p.row.lower_bound);
-           },
-           "bound"},
-    Figure{"bubble, %",
-           [](const PlanRecord& p) {
-             return p.row.bubble ? std::optional(100 * *p.row.bubble) : std::nullopt;
-           },
-           nullptr, ""},
-    Figure{"gap to the bound, %",
-           [](const PlanRecord& p) {
-             const auto gap = gap_of(p.row);
-             return gap ? std::optional(100 * *gap) : std::nullopt;
-           },
-           nullptr, ""},
-    Figure{"largest peak memory, GiB",
-           [](const PlanRecord& p) {
-             return p.row.peak_memory ? std::optional(gib(*p.row.peak_memory)) : std::nullopt;
-           },
-           [](const PlanRecord& p) -> std::optional<double> {
-             if (p.row.memory_limit.value == 0) return std::nullopt;
-             return gib(p.row.memory_limit);
-           },
-           "limit"}};
-
 /// How the line of a plan looks: a colour, a mark and a dash, so that no two need their colours.
 struct LineLook {
   Color color;
@@ -111,6 +71,8 @@ LineLook look_of(std::size_t line) {
       "M-4.5-1.5h3v-3h3v3h3v3h-3v3h-3v-3h-3z"};
   return {kSeries[line % kSeries.size()], kMarks[line % kMarks.size()]};
 }
+
+constexpr double kHeadroom = 1.05;  ///< of an axis over the largest figure
 
 struct Plane {
   double low = 0, high = 1, top = 1;  ///< x from low to high, y from 0 to top
@@ -195,21 +157,21 @@ std::string line_name(const PlanRecord& plan, const CaseRecord& record) {
 }
 
 /// Largest figure of all cases: one scale for all pictures of a figure.
-double top_of(const std::vector<CaseRecord>& cases, const Figure& figure) {
+double top_of(const std::vector<CaseRecord>& cases, const SweepFigure& figure) {
   double top = 0;
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
       top = std::max(top, figure.value(plan).value_or(0));
       // A limit far above everything would flatten the lines.
-      if (const auto at = figure.dashed != nullptr ? figure.dashed(plan) : std::nullopt)
+      if (const auto at = figure.dashed ? figure.dashed(plan) : std::nullopt)
         if (*at < 2 * top) top = std::max(top, *at);
     }
   return top;
 }
 
 std::string picture(const std::vector<CaseRecord>& cases, const Axis& axis, const Facet& facet,
-                    const Figure& figure, const std::vector<std::string>& names, double top) {
-  Plane plane{*axis.distinct.begin(), *axis.distinct.rbegin(), top * 1.05};
+                    const SweepFigure& figure, const std::vector<std::string>& names, double top) {
+  Plane plane{*axis.distinct.begin(), *axis.distinct.rbegin(), top * kHeadroom};
   plane.logarithmic = plane.low > 0 && plane.high / plane.low >= 8;
   Svg svg;
   draw_axes(svg, plane, axis);
@@ -224,7 +186,7 @@ std::string picture(const std::vector<CaseRecord>& cases, const Axis& axis, cons
                                        name + " (" + schedule_name(plan.row) + "), " +
                                            cases[c].name + ": " + fixed(*value, 1) +
                                            (plan.row.feasible ? "" : ", does not fit")};
-      if (const auto at = figure.dashed != nullptr ? figure.dashed(plan) : std::nullopt)
+      if (const auto at = figure.dashed ? figure.dashed(plan) : std::nullopt)
         dashed[axis.values[c]] = *at;
     }
   std::string path;
@@ -237,11 +199,29 @@ std::string picture(const std::vector<CaseRecord>& cases, const Axis& axis, cons
                        "\" stroke-width=\"1.4\" stroke-dasharray=\"5 3\"");
   for (std::size_t n = names.size(); n-- > 0;)  // the planned one on top
     if (lines.contains(names[n])) draw_line(svg, plane, lines[names[n]], look_of(n));
-  return inline_svg(svg.document(kWidth, kHeight, std::string(figure.title) + ", " + facet.name));
+  return inline_svg(svg.document(kWidth, kHeight, figure.title + ", " + facet.name));
 }
 
-/// A drawing for each entry, so that they wrap.
-std::string legend(const std::vector<std::string>& names, bool dashed) {
+/// "bound, or memory limit": what is dashed in any of the pictures.
+std::string dashed_names(const std::vector<CaseRecord>& cases,
+                         const std::vector<SweepFigure>& figures) {
+  std::string names;
+  for (const SweepFigure& figure : figures) {
+    if (!figure.dashed) continue;
+    const double top = top_of(cases, figure) * kHeadroom;
+    const auto drawn = [&](const PlanRecord& plan) {
+      return figure.dashed(plan).value_or(top + 1) <= top;
+    };
+    if (std::ranges::any_of(cases, [&](const CaseRecord& record) {
+          return std::ranges::any_of(record.plans, drawn);
+        }))
+      names += (names.empty() ? "" : ", or ") + std::string(figure.dashed_name);
+  }
+  return names;
+}
+
+/// A drawing for each entry, so that they wrap. `dashed`: "" = nothing is.
+std::string legend(const std::vector<std::string>& names, const std::string& dashed, bool hollow) {
   std::string entries;
   const auto entry = [&](Svg svg, const std::string& text) {
     svg.text(26, 13, text);
@@ -258,10 +238,10 @@ std::string legend(const std::vector<std::string>& names, bool dashed) {
     svg.path(look.mark, mark(look.color, look.color));
     entry(svg, names[n]);
   }
-  if (dashed)
+  if (!dashed.empty())
     entry(Svg().line(0, 9, 22, 9, kAlarm, " stroke-width=\"1.4\" stroke-dasharray=\"5 3\""),
-          "bound, or memory limit");
-  entry(Svg().path(look_of(0).mark, mark(kPaper, kMuted)), "hollow: does not fit");
+          dashed);
+  if (hollow) entry(Svg().path(look_of(0).mark, mark(kPaper, kMuted)), "hollow: does not fit");
   return element("div", entries, " class=\"legend\"");
 }
 
@@ -273,17 +253,19 @@ std::string sweep_charts(const std::vector<CaseRecord>& cases) {
   const std::optional<Axis> axis = longest_axis(keys);
   if (!axis) return "";
   std::vector<std::string> names;
-  bool dashed = false;
+  bool hollow = false;
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
+      if (!step_of(plan.row)) continue;
       const std::string name = line_name(plan, record);
-      if (step_of(plan.row) && std::ranges::find(names, name) == names.end()) names.push_back(name);
-      dashed = dashed || plan.row.lower_bound || plan.row.memory_limit.value > 0;
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+      hollow = hollow || !plan.row.feasible;
     }
+  const std::vector<SweepFigure> figures = sweep_figures(cases);
   const std::vector<Facet> facets = facets_of(keys, *axis, cases.size());
-  std::string out = legend(names, dashed), row;
+  std::string out = legend(names, dashed_names(cases, figures), hollow), row;
   const bool one = facets.size() == 1;
-  for (const Figure& figure : kFigures) {
+  for (const SweepFigure& figure : figures) {
     const double top = top_of(cases, figure);
     if (top <= 0) continue;
     std::string cards;

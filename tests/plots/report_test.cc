@@ -21,6 +21,7 @@
 namespace pfeife {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -214,6 +215,12 @@ TEST(Report, ASweepIsALineAScheduleOverWhatVaries) {
   EXPECT_EQ(hollow, 1U);
   EXPECT_EQ(by_class(root, "dashed").size(), 1U);
   EXPECT_THAT(all_text(root), HasSubstr("microbatches"));
+  // The legend lists what is there.
+  EXPECT_THAT(all_text(root), AllOf(HasSubstr("bound"), Not(HasSubstr("memory limit")),
+                                    HasSubstr("hollow: does not fit")));
+  for (CaseRecord& record : cases)
+    for (PlanRecord& plan : record.plans) plan.row.feasible = true, plan.row.lower_bound.reset();
+  EXPECT_THAT(plots::sweep_charts(cases), AllOf(Not(HasSubstr("hollow")), Not(HasSubstr("bound"))));
   cases[1].plans[0].row.microbatches = 2;  // nothing varies
   EXPECT_EQ(plots::sweep_charts(cases), "");
 }
