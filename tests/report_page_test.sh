@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The report in a browser: pages of 6 and of 32 cases have no error on the console, their tables sort, a link to a case
-# opens it, and every link to a file leads to one; six cases print on at most 15 pages, nothing torn from its heading;
-# nothing is wider than its window of 500 pixels, the narrowest that a browser makes; a chart has one unit, no figure six
-# decimals. Skipped (77) where there is no chromium or no pdftotext.
+# opens it, and every link to a file leads to one; six cases print on at most 15 pages, nothing torn from its heading, in
+# type of at least 4 points; nothing is wider than its window of 500 pixels, the narrowest that a browser makes; a chart has
+# one unit, no figure six decimals. Skipped (77) where there is no chromium or no pdftotext.
 # Usage: tests/report_page_test.sh PFEIFE_EXP REPOSITORY
 set -euo pipefail
 pfeife_exp=$(realpath "$1") root=$(realpath "$2")
@@ -62,8 +62,17 @@ addEventListener("load", async () => {
   }
   for (const cell of document.querySelectorAll("td"))
     check(!/\d\.\d{6}/.test(cell.textContent), "six decimals in " + cell.textContent);
+  for (const one of document.querySelectorAll("svg")) one.dataset.height = one.viewBox.baseVal.height;
   dispatchEvent(new Event("beforeprint"));
   check(cases.every(one => one.open && one.querySelector("details.best").open), "printing opens the best plan of each case");
+  const drawings = [...document.querySelectorAll("details.best svg")].filter(one => one.querySelector(".strips"));
+  const strips = one => [...one.querySelectorAll(".strips")].some(part => part.style.display !== "none");
+  check(drawings.every(one => one.viewBox.baseVal.height < 0.45 * one.viewBox.baseVal.width || !strips(one)),
+    "a drawing that is too high is printed with its strips of memory");
+  dispatchEvent(new Event("afterprint"));
+  check(drawings.length > 0 && drawings.every(one =>
+    strips(one) && one.viewBox.baseVal.height === Number(one.dataset.height)),
+    "the drawings are as before after printing");
   for (const fold of document.querySelectorAll("details")) fold.querySelector("summary").click();
   check(!cases[3].open, "a fold closes");
   document.body.append(Object.assign(document.createElement("p"), {textContent: "CHECKED: " + (wrong.join("; ") || "fine")}));
@@ -116,4 +125,9 @@ awk -v RS='\f' -v FS='\n' '
   END { if (timelines != 6) print timelines + 0 " of 6 cases stand on one page with plan and timeline" }
 ' headings.txt six.txt >torn.txt
 [[ ! -s torn.txt ]] || { cat torn.txt && failed=1; }
+# What is written in boxes can be read: a box of text around type of 4 points is 4.6 high.
+pdftotext -bbox six.pdf six.html
+awk -F'"' '/<word/ && $9 ~ /^>[FB]?[0-9]+</ { height = $8 - $4; if (height < 4.6) ++small; ++all }
+  END { print all + 0 " labels and figures printed, " small + 0 " too small"; exit !(all > 100 && small + 0 == 0) }' six.html ||
+  { echo "labels of boxes are printed too small" && failed=1; }
 exit $failed

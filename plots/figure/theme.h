@@ -39,6 +39,19 @@ constexpr Color kAlarm{0xb4, 0x23, 0x18};    ///< limits, what exceeds them
 constexpr Color kMemory{0x8f, 0xb0, 0xc9};   ///< memory that comes and goes
 constexpr Color kHeld{0x5b, 0x82, 0xa1};     ///< memory held throughout
 
+constexpr Color kDarkPaper{0x16, 0x1a, 0x20};
+
+/// Greys of idle time in bars, from light to dark: each has a contrast of at least 1.2 to the next,
+/// the first to paper, the last to kLaunch. `dark`: on dark paper, from dark to light; both carry
+/// black letters.
+struct IdleGrey {
+  Color light, dark;
+};
+constexpr IdleGrey kCoolDown{{0xe6, 0xe9, 0xed}, {0x75, 0x7c, 0x86}};
+constexpr IdleGrey kWarmUp{{0xd0, 0xd5, 0xdb}, {0x8b, 0x92, 0x9c}};
+constexpr IdleGrey kSteadyState{{0xb9, 0xbf, 0xc6}, {0xa2, 0xa9, 0xb2}};
+constexpr IdleGrey kImbalance{{0xa3, 0xa9, 0xb0}, {0xba, 0xc0, 0xc8}};
+
 /// Lines and bars that stand for schedules or ways of doing something, not for events: each has a
 /// contrast of at least 3 to the paper (WCAG 2.1, section 1.4.11), the dark one, too.
 constexpr std::array<Color, 6> kSeries{{{0x2f, 0x7f, 0xe0},

@@ -12,10 +12,18 @@ std::string dark_style() {
   struct Pair {
     Color light, dark;
   };
-  const Pair pairs[] = {{kPaper, {0x16, 0x1a, 0x20}}, {kInk, {0xe6, 0xe9, 0xed}},
-                        {kMuted, {0xa3, 0xac, 0xb6}}, {kRule, {0x3a, 0x42, 0x4c}},
-                        {kIdle, {0x2a, 0x30, 0x38}},  {mix(kIdle, kPaper, 0.5), {0x20, 0x25, 0x2c}},
-                        {kAlarm, {0xff, 0x8a, 0x7a}}};
+  const Pair pairs[] = {{kPaper, kDarkPaper},
+                        {kInk, {0xe6, 0xe9, 0xed}},
+                        {kMuted, {0xa3, 0xac, 0xb6}},
+                        {kRule, {0x3a, 0x42, 0x4c}},
+                        {kIdle, {0x2a, 0x30, 0x38}},
+                        {mix(kIdle, kPaper, 0.5), {0x20, 0x25, 0x2c}},
+                        {kAlarm, {0xff, 0x8a, 0x7a}},
+                        {kWaiting, {0x98, 0xa0, 0xaa}},
+                        {kCoolDown.light, kCoolDown.dark},
+                        {kWarmUp.light, kWarmUp.dark},
+                        {kSteadyState.light, kSteadyState.dark},
+                        {kImbalance.light, kImbalance.dark}};
   std::string css;
   for (const auto& [light, dark] : pairs)
     css += "svg[fill=\"" + hex(light) + "\"],svg [fill=\"" + hex(light) + "\"]{fill:" + hex(dark) +
@@ -67,7 +75,7 @@ std::string report_style() {
          ".notes ul{margin:4px 0;padding-left:18px}\n"
          ".wide{overflow-x:auto;margin-top:8px;margin-bottom:8px}\n"
          "table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}\n"
-         "th,td{padding:4px 5px;text-align:left;border-bottom:1px solid " +
+         "th,td{padding:4px 4px;text-align:left;border-bottom:1px solid " +
          rule +
          ";white-space:nowrap}\n"
          "th{white-space:normal;vertical-align:bottom;border-bottom:2px solid " +
@@ -118,8 +126,9 @@ std::string report_style() {
          ".multiples{grid-template-columns:repeat(4,1fr);gap:2px 8px}"
          "figure svg{max-height:112mm}.multiples svg{max-height:34mm}"
          "details>summary{padding:3px 8px}details>*{margin-left:6px;margin-right:6px}"
-         // A case begins a page, and its plan stands on one page with the timeline.
-         "#cases,#cases~details~details{break-before:page}"
+         // The large table begins a page, and so does a case; its plan stands on one page with the
+         // timeline.
+         "#results,#cases,#cases~details~details{break-before:page}"
          ".best dl{font-size:8.5px;margin:4px 0}"
          "figure,tr,p,details.best{break-inside:avoid}@page{size:landscape;margin:12mm}}\n";
 }
@@ -148,9 +157,30 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+// A drawing that would be shrunk to the height of a page loses its strips of memory for the print.
+const rows = drawing => {
+  const box = drawing.viewBox.baseVal, whole = box.height;
+  if (whole < 0.45 * box.width) return () => {};
+  const moved = [...drawing.querySelectorAll(".strips")].flatMap(strips => {
+    const panel = strips.parentNode, axis = panel.querySelector(".axis");
+    panel.style.transform = `translateY(${box.height - whole}px)`;
+    axis.style.transform = `translateY(${-strips.dataset.height}px)`;
+    strips.style.display = "none";
+    box.height -= strips.dataset.height;
+    return [panel, axis, strips];
+  });
+  drawing.setAttribute("height", box.height);
+  return () => {
+    moved.forEach(part => part.removeAttribute("style"));
+    drawing.setAttribute("height", box.height = whole);
+  };
+};
+let printed = [];
 addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("#cases ~ details, details.best")) part.open = true;
+  printed = [...document.querySelectorAll("details.best svg")].map(rows);
 });
+addEventListener("afterprint", () => printed.forEach(restore => restore()));
 // A link to what lies in a fold opens it.
 const unfold = () => {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));

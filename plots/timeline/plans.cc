@@ -102,14 +102,25 @@ void draw_plan(Svg& svg, const TimelineLayout& layout, const Panel& panel,
   for (std::size_t r = 0; r < panel.rows.size(); ++r) draw_shares(svg, layout, panel, RankId{r});
 }
 
+/// [paint] Does some plan spend so much time on it that it can be seen: 1/10,000 of its step?
+std::array<bool, kPaints> visible(std::span<const ComparedPlan> plans) {
+  std::array<bool, kPaints> visible{};
+  for (const ComparedPlan& plan : plans) {
+    std::array<Nanoseconds, kPaints> spent{};
+    for (const Event& event : plan.trace.events)
+      if (event.kind == TaskKind::Compute || event.kind == TaskKind::Optimizer)
+        spent[static_cast<std::size_t>(paint(event))] += event.end - event.start;
+    const auto least = step_time(plan.trace) * static_cast<std::int64_t>(plan.trace.ranks);
+    for (std::size_t p = 0; p < kPaints; ++p)
+      visible[p] = visible[p] || (spent[p].count() > 0 && 10'000 * spent[p] >= least);
+  }
+  return visible;
+}
+
 /// Boxes and names of what there is, in one or more lines from `top` on; returns where they end.
 double draw_legend(Svg& svg, std::span<const ComparedPlan> plans, std::size_t shades, double top,
                    double width) {
-  std::array<bool, kPaints> present{};
-  for (const ComparedPlan& plan : plans)
-    for (const Event& event : plan.trace.events)
-      if (event.kind == TaskKind::Compute || event.kind == TaskKind::Optimizer)
-        present[static_cast<std::size_t>(paint(event))] = true;
+  const std::array<bool, kPaints> present = visible(plans);
   double x = kMargin, y = top;
   const auto entry = [&](Color color, const std::string& text) {
     const double wide = 19 + text_width(text, 10.5) + 12;

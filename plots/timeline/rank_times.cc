@@ -97,10 +97,10 @@ std::vector<Cause> rank_times(const Trace& trace, RankId rank) {
   causes.push_back({"launch", whole.launch, kLaunch});
   causes.push_back({"transfer", whole.exposed_transfer, fill(Paint::SendBackward)});
   causes.push_back({"waiting in a queue", whole.queue_wait, fill(Paint::SendForward)});
-  causes.push_back({"idle: imbalance", imbalance, mix(kWaiting, kInk, 0.3)});
-  causes.push_back({"idle: warm-up", warm_up, mix(kWaiting, kPaper, 0.2)});
-  causes.push_back({"idle: steady state", waits, mix(kWaiting, kInk, 0.14)});
-  causes.push_back({"idle: cool-down", cool_down, mix(kWaiting, kPaper, 0.6)});
+  causes.push_back({"idle: imbalance", imbalance, kImbalance.light});
+  causes.push_back({"idle: warm-up", warm_up, kWarmUp.light});
+  causes.push_back({"idle: steady state", waits, kSteadyState.light});
+  causes.push_back({"idle: cool-down", cool_down, kCoolDown.light});
   return causes;
 }
 

@@ -16,6 +16,7 @@ namespace pfeife {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 std::vector<ComparedPlan> two_plans() {
   return {{"fast", example_trace({}), true},
@@ -66,6 +67,15 @@ TEST(Plans, TheBoundIsALineAtItsTime) {
   };
   EXPECT_NEAR(at(step) - at(step / 2), at(step / 2) - at(Nanoseconds{0}), 0.02);
   EXPECT_TRUE(by_class(parse_xml(plans_svg(two_plans(), {})), "bound").empty());
+}
+
+TEST(Plans, TheLegendNamesWhatCanBeSeen) {
+  std::vector<ComparedPlan> plans = two_plans();
+  EXPECT_THAT(plans_svg(plans, {}), HasSubstr("optimizer"));
+  for (ComparedPlan& plan : plans)
+    for (Event& event : plan.trace.events)
+      if (event.kind == TaskKind::Optimizer) event.end = event.start + Nanoseconds{100};
+  EXPECT_THAT(plans_svg(plans, {}), Not(HasSubstr("optimizer")));
 }
 
 TEST(Plans, AreSmallerThanTimelinesAndEqualForEqualInput) {

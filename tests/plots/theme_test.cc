@@ -96,11 +96,28 @@ TEST(Theme, WhatIsWrittenIsReadableOnEveryFillAndShade) {
 
 // Machado's matrices leave white as it is; the luminance of green is by definition 0.7152.
 TEST(Theme, LinesAndBarsOfSeriesStandOutFromLightAndDarkPaper) {
-  constexpr Color kDarkPaper{0x16, 0x1a, 0x20};
   for (const Color color : kSeries) {
     EXPECT_GE(contrast(color, kPaper), 3) << hex(color);
     EXPECT_GE(contrast(color, kDarkPaper), 3) << hex(color);
   }
+}
+
+TEST(Theme, GreysOfIdleTimeDifferAndCarryLettersOnLightAndDarkPaper) {
+  constexpr Color kBlack{0, 0, 0};
+  const IdleGrey greys[] = {kCoolDown, kWarmUp, kSteadyState, kImbalance};
+  Color light = kPaper, dark = kDarkPaper;
+  for (const IdleGrey& grey : greys) {
+    EXPECT_GE(contrast(grey.light, light), 1.2) << hex(grey.light);
+    EXPECT_GE(contrast(grey.dark, dark), 1.2) << hex(grey.dark);
+    EXPECT_LT(luminance(grey.light), luminance(light));
+    EXPECT_GT(luminance(grey.dark), luminance(dark));
+    EXPECT_EQ(ink_on(grey.light), kBlack);
+    EXPECT_GE(contrast(kBlack, grey.light), 4.5);
+    EXPECT_GE(contrast(kBlack, grey.dark), 4.5);
+    light = grey.light, dark = grey.dark;
+  }
+  EXPECT_GE(contrast(kImbalance.light, kLaunch), 1.2);
+  EXPECT_GE(contrast(kCoolDown.dark, kDarkPaper), 3);
 }
 
 TEST(Theme, LuminanceIsThatOfTheStandard) {
