@@ -11,8 +11,12 @@
 namespace pfeife {
 namespace {
 
+/// "40 s", "2:05 min", "3:20 h": fine enough to be seen passing.
 std::string rounded(double seconds) {
-  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60);
+  const auto whole = static_cast<long>(seconds + 0.5);
+  if (whole < 90) return fmt::format("{} s", whole);
+  if (whole < 90 * 60) return fmt::format("{}:{:02} min", whole / 60, whole % 60);
+  return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
 }
 
 }  // namespace
@@ -37,7 +41,7 @@ std::optional<TimeLeft::Seconds> TimeLeft::at(Seconds elapsed) const {
 
 std::string progress_bar(std::size_t finished, std::size_t total, TimeLeft::Seconds elapsed,
                          std::optional<TimeLeft::Seconds> left, const std::string& what,
-                         std::size_t width) {
+                         const std::string& doing, std::size_t width) {
   std::string figures = fmt::format(" {}/{} cases", finished, total);
   if (elapsed.count() >= 1) figures += ", " + rounded(elapsed.count());
   if (elapsed.count() >= 2 && left) figures += ", " + rounded(left->count()) + " left";
@@ -45,7 +49,13 @@ std::string progress_bar(std::size_t finished, std::size_t total, TimeLeft::Seco
   const std::size_t filled = bar * finished / total;
   std::string line = fmt::format("[{:#<{}}{:.<{}}]{}", "", filled, "", bar - filled, figures);
   const std::size_t room = width - 1 > line.size() + 2 ? width - 1 - line.size() - 2 : 0;
-  if (!what.empty() && room > 2) line += "  " + clipped(what, room);
+  constexpr std::size_t kLeastName = 6;
+  std::string at = what;
+  if (!doing.empty()) {
+    const std::size_t behind = doing.size() + 2;
+    at = clipped(what, room > behind + kLeastName ? room - behind : kLeastName) + ": " + doing;
+  }
+  if (!what.empty() && room > 2) line += "  " + clipped(at, room);
   return clipped(line, width - 1);
 }
 
@@ -117,16 +127,17 @@ void Progress::tick(const std::stop_token& stop) {
     if (terminal_) {
       draw();
     } else if (const auto elapsed = Clock::now() - started_; elapsed >= pause) {
-      say(fmt::format("[{}/{}] after {}: {}\n", finished_, total_,
-                      rounded(std::chrono::duration<double>(elapsed).count()), at()));
+      say(fmt::format("[{}/{}] after {}: {}{}{}\n", finished_, total_,
+                      rounded(std::chrono::duration<double>(elapsed).count()), what_,
+                      what_.empty() ? "" : ": ", doing()));
     }
     if (stopped_.wait_for(lock, stop, pause, [] { return false; }) || stop.stop_requested()) return;
   }
 }
 
-std::string Progress::at() const {
+std::string Progress::doing() const {
   const bool slow = Clock::now() - step_started_ >= std::chrono::minutes(1);
-  std::string text = what_.empty() ? "" : what_ + ": " + step_.name + share_text(share_);
+  std::string text = step_.name + share_text(share_);
   if (slow && *step_.remedy != 0) text += std::string(" (") + step_.remedy + ")";
   return text;
 }
@@ -134,7 +145,7 @@ std::string Progress::at() const {
 void Progress::draw() const {
   const auto elapsed = Clock::now() - started_;
   say("\r\033[K" +
-      progress_bar(finished_, total_, elapsed, left_.at(elapsed), at(), error_width()));
+      progress_bar(finished_, total_, elapsed, left_.at(elapsed), what_, doing(), error_width()));
 }
 
 /// In one call, without a lock that a process forked meanwhile would inherit.

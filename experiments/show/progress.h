@@ -28,11 +28,11 @@ class TimeLeft {
 };
 
 /// The bar on a terminal `width` characters wide: how many cases are finished, the time so far and
-/// the time left, and `what` is being computed. Where there is too little room the bar gets
-/// shorter, and `what` ends in "..".
+/// the time left, `what` is being computed and what is `doing` to it. Where there is too little
+/// room the bar gets shorter, and `what` ends in "..": what moves is seen longest.
 std::string progress_bar(std::size_t finished, std::size_t total, TimeLeft::Seconds elapsed,
                          std::optional<TimeLeft::Seconds> left, const std::string& what,
-                         std::size_t width);
+                         const std::string& doing, std::size_t width);
 
 /// ", 42 %" of a step that is not over: 99 % at most; nothing of 0.
 std::string share_text(double share);
@@ -67,7 +67,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   void tick(const std::stop_token& stop);
   void judge();
-  std::string at() const;
+  std::string doing() const;
   void draw() const;
   void say(const std::string& text) const;
 

@@ -19,7 +19,7 @@ struct Grid {
   std::size_t keys = 0, words = 0;
   std::vector<std::string> head;
   std::vector<Row> rows;
-  bool lacks = false;  ///< some plan does not fit
+  bool lacks = false;  ///< some figure says how much memory a plan lacks
   std::string engines, memory_unit;
 };
 
@@ -32,6 +32,8 @@ const PlanRecord* fastest(const CaseRecord& record) {
       best = &plan;
   return best;
 }
+
+bool lack_is_in(const std::string& cell) { return cell.find('!') != std::string::npos; }
 
 Grid grid_of(const std::vector<CaseRecord>& cases, const std::vector<std::string>& names) {
   const TableFacts facts = table_facts(cases);
@@ -52,7 +54,8 @@ Grid grid_of(const std::vector<CaseRecord>& cases, const std::vector<std::string
       for (const Key& key : keys) row.cells.push_back(key.values[c]);
       row.cells.push_back(plan_name(*plan));
       for (const Column& column : columns) row.cells.push_back(column.text(facts, cases[c], *plan));
-      grid.lacks = grid.lacks || lacks_most(*plan);
+      grid.lacks =
+          grid.lacks || std::any_of(row.cells.begin() + grid.words, row.cells.end(), lack_is_in);
       grid.rows.push_back(std::move(row));
     }
   }
@@ -114,7 +117,8 @@ std::string latex(const std::string& text) {
   return out;
 }
 
-/// The cells of a row; a figure with " !" behind it lacks memory.
+/// The cells of a row; a figure with " !" behind it, or one of several with "!", lacks memory. The
+/// mark takes no room, so that figures stay aligned.
 std::string latex_line(const Grid& grid, const Row& row) {
   std::string text;
   for (std::size_t c = 0; c < row.cells.size(); ++c) {
@@ -122,7 +126,10 @@ std::string latex_line(const Grid& grid, const Row& row) {
     const bool lacks = c >= grid.words && cell.ends_with(" !");
     if (lacks) cell.resize(cell.size() - 2);
     std::string written = latex(cell);
-    if (lacks) written += "$^\\dagger$";
+    if (lacks) written += "\\rlap{$^\\dagger$}";
+    if (c >= grid.words)
+      for (std::size_t at = 0; (at = written.find('!', at)) != std::string::npos;)
+        written.replace(at, 1, "$^\\dagger$");
     if (row.best && c + 1 >= grid.words && c <= grid.words && !written.empty())
       written = "\\textbf{" + written + "}";
     if (c < grid.keys)

@@ -252,23 +252,25 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
 void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
   std::vector<ComparedPlan> plans;
   std::vector<PlanMemory> memory;
-  for (const Evaluation* plan : kept_plans(evaluated)) {
+  std::vector<Evaluation*> kept = kept_plans(evaluated);
+  if (kept.empty()) return;
+  // The order of the screen's table: the plan, then what fits, the fastest first.
+  std::ranges::stable_sort(kept.begin() + 1, kept.end(), {}, [](const Evaluation* plan) {
+    return std::pair(!plan->fits(), step_time(plan->best()));
+  });
+  for (const Evaluation* plan : kept) {
     draw(folder / plan->name, *plan);
     const std::string schedule = schedule_name(row_of(*plan));
     const std::string name = plan->name == kPlanned ? "planned: " + schedule : schedule;
     plans.push_back({name, plan->best(), plan->fits()});
     memory.push_back({name, memory_contents(plan->plan, plan->costs), plan->memory_limit});
   }
-  if (plans.empty()) return;
-  std::ranges::stable_sort(plans.begin() + 1, plans.end(), {}, [](const ComparedPlan& plan) {
-    return std::pair(!plan.fits, step_time(plan.trace));
-  });
   PlansOptions options{.title = evaluated.config->name};
   if (evaluated.search.bound) options.bound = evaluated.search.bound->time;
   write_file(folder / "plans.svg", plans_svg(plans, options));
   write_file(folder / "rank_times.svg", rank_times_svg(plans, options.width));
   write_file(folder / "memory.svg", memory_bars_svg(memory, options.width));
-  const Evaluation& first = *kept_plans(evaluated).front();
+  const Evaluation& first = *kept.front();
   Ribbon ribbon = layer_ribbon(*first.inputs.layers, *first.inputs.cluster, first.plan);
   ribbon.name = plans.front().name;
   write_file(folder / "partition.svg", partition_svg(ribbon, options.width));

@@ -18,9 +18,9 @@ namespace {
 /// What is wrong with a tabular, by LaTeX's rules; "" if nothing is.
 std::string fault(const std::string& text) {
   static const std::set<std::string> known{
-      "begin",           "end",      "toprule",     "midrule",        "bottomrule",
-      "multirow",        "textbf",   "multicolumn", "dagger",         "footnotesize",
-      "textasciicircum", "textless", "textgreater", "textasciitilde", "textbackslash"};
+      "begin",    "end",         "toprule",        "midrule",      "bottomrule", "multirow",
+      "textbf",   "multicolumn", "dagger",         "footnotesize", "rlap",       "textasciicircum",
+      "textless", "textgreater", "textasciitilde", "textbackslash"};
   std::vector<std::string> environments;
   int depth = 0;
   bool math = false;

@@ -192,18 +192,24 @@ TEST_F(Sweep, ListsWhatIsDoneAndWhatIsToDo) {
 
 TEST(ProgressBar, ShowsTheTimeTheRestAndTheCaseAndKeepsToTheLine) {
   using Seconds = TimeLeft::Seconds;
-  EXPECT_EQ(progress_bar(0, 4, Seconds(0.2), {}, "a", 80),
+  EXPECT_EQ(progress_bar(0, 4, Seconds(0.2), {}, "a", "", 80),
             "[........................] 0/4 cases  a");
-  EXPECT_EQ(progress_bar(0, 4, Seconds(12), {}, "a", 80),
-            "[........................] 0/4 cases, 12 s  a");
-  EXPECT_EQ(progress_bar(1, 4, Seconds(40), Seconds(120), "a and 1 more", 80),
-            "[######..................] 1/4 cases, 40 s, 2 min left  a and 1 more");
-  EXPECT_EQ(progress_bar(4, 4, Seconds(600), {}, "a long name of a case: planning", 50),
-            "[########] 4/4 cases, 10 min  a long name of a ..");
+  EXPECT_EQ(progress_bar(0, 4, Seconds(12), {}, "a", "planning", 80),
+            "[........................] 0/4 cases, 12 s  a: planning");
+  EXPECT_EQ(progress_bar(1, 4, Seconds(40), Seconds(125), "a and 1 more", "planning, 30 %", 80),
+            "[######..................] 1/4 cases, 40 s, 2:05 min left  a an..: planning, 30 %");
+  EXPECT_EQ(progress_bar(2, 4, Seconds(89.4), Seconds(89.5), "a", "", 80),
+            "[############............] 2/4 cases, 89 s, 1:30 min left  a");
+  EXPECT_EQ(progress_bar(4, 4, Seconds(12'000), {}, "a long name of a case", "planning", 60),
+            "[########] 4/4 cases, 3:20 h  a long name of a..: planning");
+  EXPECT_EQ(progress_bar(4, 4, Seconds(600), {}, "a long name of a case", "planning", 40),
+            "[########] 4/4 cases, 10:00 min  a lo..");
   for (std::size_t width = 20; width < 120; ++width)
-    EXPECT_LT(
-        progress_bar(7, 100, Seconds(600), Seconds(9000), std::string(200, 'x'), width).size(),
-        width);
+    for (const char* doing : {"", "planning, 30 % (a smaller plan.iterations is faster)"})
+      EXPECT_LT(
+          progress_bar(7, 100, Seconds(600), Seconds(9000), std::string(200, 'x'), doing, width)
+              .size(),
+          width);
 }
 
 // A tenth in 30 s: 270 s are left, a second later 269, whatever comes meanwhile that is no

@@ -140,7 +140,8 @@ TEST(TableFiles, LatexGroupsThePlansOfACaseAndMarksTheBestAndWhatDoesNotFit) {
             "(table)\n% times estimated; bold: the fastest plan that fits\n"
             "\\begin{tabular}{lllrr}\n\\toprule\nD & N & plan & step ms & peak GiB \\\\\n"
             "\\midrule\n\\multirow{2}{*}{2} & \\multirow{2}{*}{4} & \\textbf{zb\\_h1} & "
-            "\\textbf{20.00} & 3.0 \\\\\n &  & 1f1b & 10.00 & +1.0$^\\dagger$ \\\\\n\\bottomrule\n"
+            "\\textbf{20.00} & 3.0 \\\\\n &  & 1f1b & 10.00 & +1.0\\rlap{$^\\dagger$} "
+            "\\\\\n\\bottomrule\n"
             "\\multicolumn{5}{l}{\\footnotesize $\\dagger$ GiB over the limit, does not fit}\\\\\n"
             "\\end{tabular}\n");
 }
