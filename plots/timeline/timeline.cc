@@ -104,15 +104,18 @@ void draw_head(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
   svg.text(14, baseline, source, {.size = 13, .bold = true});
   std::string facts =
       "step " + rounded(step_time(trace), layout.axis) + ", bubble " + percent(bubble(trace));
+  std::string memory;
   if (!panel.memory_tops.empty()) {
     Bytes peak;
     for (std::size_t r = 0; r < trace.ranks; ++r)
       peak = std::max(peak, peak_memory(trace, RankId{r}));
-    facts += layout.counts ? ", at most " + amount(layout, peak) + " microbatches in flight"
+    memory = layout.counts ? ", at most " + amount(layout, peak) + " microbatches in flight"
                            : ", peak memory " + amount(layout, peak);
   }
   const double left = 14 + text_width(source, 13) * 1.06 + 10;
   const double end = layout.figures ? layout.plot_right : layout.width - 14;
+  // Whole, or not at all: above the strips stands what they reach to.
+  if (text_width(facts + memory, 12) <= end - left) facts += memory;
   svg.text(left, baseline, shortened(facts, 12, end - left), {.size = 12});
   if (!layout.figures) return;
   const double head = panel.top + 31;

@@ -139,6 +139,8 @@ TEST(Drawing, TheHeadOfATimelineSaysWhatItIsOf) {
   EXPECT_THAT(named({.memory = false}), Contains(testing::StartsWith("step 15.90 ms, bubble ")));
   EXPECT_THAT(named({.names = {"plan A"}}), Contains("plan A, estimated"));
   EXPECT_THAT(named({}), Contains(testing::ContainsRegex("peak memory [0-9.]+ GiB")));
+  // In a column of a paper what has no room is left out, not cut.
+  EXPECT_THAT(named({.width = 317}), testing::Each(Not(testing::HasSubstr("…"))));
 }
 
 TEST(Drawing, TheLegendOfATimelineNamesWhatIsThere) {
