@@ -51,6 +51,7 @@ constexpr IdleGrey kCoolDown{{0xe6, 0xe9, 0xed}, {0x75, 0x7c, 0x86}};
 constexpr IdleGrey kWarmUp{{0xd0, 0xd5, 0xdb}, {0x8b, 0x92, 0x9c}};
 constexpr IdleGrey kSteadyState{{0xb9, 0xbf, 0xc6}, {0xa2, 0xa9, 0xb2}};
 constexpr IdleGrey kImbalance{{0xa3, 0xa9, 0xb0}, {0xba, 0xc0, 0xc8}};
+constexpr Color kDarkLaunch{0xdf, 0xe3, 0xe8};  ///< kLaunch on dark paper
 
 /// Lines and bars that stand for schedules or ways of doing something, not for events: each has a
 /// contrast of at least 3 to the paper (WCAG 2.1, section 1.4.11), the dark one, too.

@@ -19,6 +19,7 @@ std::string dark_style() {
                         {kIdle, {0x2a, 0x30, 0x38}},
                         {mix(kIdle, kPaper, 0.5), {0x20, 0x25, 0x2c}},
                         {kAlarm, {0xff, 0x8a, 0x7a}},
+                        {kLaunch, kDarkLaunch},
                         {kWaiting, {0x98, 0xa0, 0xaa}},
                         {kCoolDown.light, kCoolDown.dark},
                         {kWarmUp.light, kWarmUp.dark},
@@ -128,7 +129,7 @@ std::string report_style() {
          "details>summary{padding:3px 8px}details>*{margin-left:6px;margin-right:6px}"
          // The large table begins a page, and so does a case; its plan stands on one page with the
          // timeline.
-         "#results,#cases,#cases~details~details{break-before:page}"
+         "#results,#links,#cases,#cases~details~details{break-before:page}"
          ".best dl{font-size:8.5px;margin:4px 0}"
          "figure,tr,p,details.best{break-inside:avoid}@page{size:landscape;margin:12mm}}\n";
 }

@@ -117,6 +117,7 @@ TEST(Theme, GreysOfIdleTimeDifferAndCarryLettersOnLightAndDarkPaper) {
     light = grey.light, dark = grey.dark;
   }
   EXPECT_GE(contrast(kImbalance.light, kLaunch), 1.2);
+  EXPECT_GE(contrast(kImbalance.dark, kDarkLaunch), 1.2);
   EXPECT_GE(contrast(kCoolDown.dark, kDarkPaper), 3);
 }
 
