@@ -53,7 +53,7 @@ std::string progress_bar(std::size_t finished, std::size_t total, TimeLeft::Seco
   std::string at = what;
   if (!doing.empty()) {
     const std::size_t behind = doing.size() + 2;
-    at = clipped(what, room > behind + kLeastName ? room - behind : kLeastName) + ": " + doing;
+    at = room < behind + kLeastName ? doing : clipped(what, room - behind) + ": " + doing;
   }
   if (!what.empty() && room > 2) line += "  " + clipped(at, room);
   return clipped(line, width - 1);

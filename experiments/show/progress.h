@@ -29,7 +29,7 @@ class TimeLeft {
 
 /// The bar on a terminal `width` characters wide: how many cases are finished, the time so far and
 /// the time left, `what` is being computed and what is `doing` to it. Where there is too little
-/// room the bar gets shorter, and `what` ends in "..": what moves is seen longest.
+/// room the bar gets shorter, and `what` ends in ".." or is left out: what moves is seen longest.
 std::string progress_bar(std::size_t finished, std::size_t total, TimeLeft::Seconds elapsed,
                          std::optional<TimeLeft::Seconds> left, const std::string& what,
                          const std::string& doing, std::size_t width);

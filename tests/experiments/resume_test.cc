@@ -197,13 +197,13 @@ TEST(ProgressBar, ShowsTheTimeTheRestAndTheCaseAndKeepsToTheLine) {
   EXPECT_EQ(progress_bar(0, 4, Seconds(12), {}, "a", "planning", 80),
             "[........................] 0/4 cases, 12 s  a: planning");
   EXPECT_EQ(progress_bar(1, 4, Seconds(40), Seconds(125), "a and 1 more", "planning, 30 %", 80),
-            "[######..................] 1/4 cases, 40 s, 2:05 min left  a an..: planning, 30 %");
+            "[######..................] 1/4 cases, 40 s, 2:05 min left  planning, 30 %");
   EXPECT_EQ(progress_bar(2, 4, Seconds(89.4), Seconds(89.5), "a", "", 80),
             "[############............] 2/4 cases, 89 s, 1:30 min left  a");
   EXPECT_EQ(progress_bar(4, 4, Seconds(12'000), {}, "a long name of a case", "planning", 60),
-            "[########] 4/4 cases, 3:20 h  a long name of a..: planning");
+            "[########] 4/4 cases, 3:20 h  a long name of a ..: planning");
   EXPECT_EQ(progress_bar(4, 4, Seconds(600), {}, "a long name of a case", "planning", 40),
-            "[########] 4/4 cases, 10:00 min  a lo..");
+            "[########] 4/4 cases, 10:00 min  plan..");
   for (std::size_t width = 20; width < 120; ++width)
     for (const char* doing : {"", "planning, 30 % (a smaller plan.iterations is faster)"})
       EXPECT_LT(
