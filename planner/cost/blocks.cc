@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <map>
+#include <tuple>
+
+#include "planner/cost/repetition.h"
 
 namespace pfeife {
 namespace {
@@ -34,6 +38,51 @@ std::vector<std::size_t> passing(const Layers& layers) {
   return count;
 }
 
+/// [layer] the same number for layers that do the same: by name without digits, and all bytes.
+std::vector<std::size_t> kinds(const Layers& layers) {
+  std::vector<std::vector<Bytes>> kept(layers.size());
+  for (const LayerStorage& storage : layers.storages)
+    for (const LayerId l : storage.savers) kept[l.index()].push_back(storage.bytes);
+  using Look = std::tuple<std::string, Bytes, Bytes, Bytes, Bytes, Bytes, std::vector<Bytes>>;
+  std::map<Look, std::size_t> seen;
+  std::vector<std::size_t> kind;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const Layer& layer = layers.layers[l];
+    std::string name = layer.name;
+    std::erase_if(name, [](unsigned char c) { return std::isdigit(c); });
+    std::ranges::sort(kept[l]);
+    const Look look{name,
+                    layer.saved,
+                    layer.weight_saved,
+                    layer.temporary.forward,
+                    layer.temporary.input,
+                    layer.temporary.weight,
+                    kept[l]};
+    kind.push_back(seen.try_emplace(look, seen.size()).first->second);
+  }
+  return kind;
+}
+
+/// Where pieces of layers that are repeated begin and end, counted from the place where the fewest
+/// values pass. Nothing if less than half of the layers are repetitions of a piece of several.
+void add_repeated(const Layers& layers, const std::vector<std::size_t>& values,
+                  std::vector<bool>& border) {
+  const std::vector<std::size_t> kind = kinds(layers);
+  const auto run = longest_repetition(kind);
+  if (!run || run->period == 1 || 2 * run->period * run->times < layers.size()) return;
+  const auto passing_behind = [&](std::size_t piece) { return values[piece + run->period - 1]; };
+  std::size_t first = run->first;
+  for (std::size_t l = first + 1; l < run->first + run->period; ++l)
+    if (passing_behind(l) < passing_behind(first)) first = l;
+  if (first > 0) border[first - 1] = true;
+  std::size_t end = run->first + run->period * run->times;
+  while (end < kind.size() && kind[end] == kind[end - run->period]) ++end;
+  for (std::size_t piece = first; piece + run->period <= end; piece += run->period) {
+    for (std::size_t l = piece; l + 1 < piece + run->period; ++l) border[l] = false;
+    border[piece + run->period - 1] = true;
+  }
+}
+
 }  // namespace
 
 bool in_numbered_module(const Layer& layer) { return !up_to(layer.module_path, is_number).empty(); }
@@ -43,14 +92,15 @@ std::vector<LayerRange> model_blocks(const Layers& layers) {
   for (const Layer& layer : layers.layers) block.push_back(up_to(layer.module_path, is_number));
   const bool numbered = std::ranges::any_of(block, [](const auto& path) { return !path.empty(); });
   const std::vector<std::size_t> values = passing(layers);
+  std::vector<bool> border(layers.size());  // [layer] behind it
+  for (std::size_t l = 0; l + 1 < layers.size(); ++l)
+    border[l] = numbered ? block[l] != block[l + 1] : values[l] == 1;
+  if (!numbered) add_repeated(layers, values, border);
   std::vector<LayerRange> found;
   LayerId first{0};
   for (LayerId l{0}; l.index() < layers.size(); ++l.value) {
-    const std::size_t at = l.index();
-    const bool last = at + 1 == layers.size();
-    const bool border = last || (layers.layers[at].no_cut_after.empty() &&
-                                 (numbered ? block[at] != block[at + 1] : values[at] == 1));
-    if (!border) continue;
+    const bool last = l.index() + 1 == layers.size();
+    if (!last && (!border[l.index()] || !layers.layers[l.index()].no_cut_after.empty())) continue;
     found.push_back({first, l});
     first = LayerId{l.value + 1};
   }

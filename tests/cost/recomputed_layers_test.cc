@@ -9,6 +9,7 @@
 #include "planner/cost/blocks.h"
 #include "planner/cost/evaluate.h"
 #include "planner/cost/memory.h"
+#include "planner/cost/repetition.h"
 #include "planner/cost/stage_costs.h"
 #include "planner/schedules/families.h"
 
@@ -369,6 +370,66 @@ TEST(Blocks, AreWhereNumberedModulesChangeOrOneValuePasses) {
                   {"b", LayerId{1}, {LayerId{2}, LayerId{3}}, Bytes{1}, {}, {}},
                   {"c", LayerId{2}, {LayerId{3}}, Bytes{1}, {}, {}}};
   EXPECT_EQ(model_blocks(table), (std::vector{range(0, 0), range(1, 1), range(2, 3)}));
+}
+
+/// Layers named by their operators, each of which hands one value to the next.
+Layers flat(const std::vector<std::string>& names) {
+  Layers layers;
+  for (std::size_t l = 0; l < names.size(); ++l) {
+    layers.layers.emplace_back().name = names[l] + "_" + std::to_string(l);
+    if (l > 0) layers.values.push_back({names[l], LayerId{l - 1}, {LayerId{l}}, Bytes{1}, {}, {}});
+  }
+  return layers;
+}
+
+// A flat function: embedding, three times (norm, mix, norm, up, down), head. Without numbered
+// modules the piece that is repeated is a block, whatever its digits.
+TEST(Blocks, AreTheRepeatedPieceWhereNoModuleIsNumbered) {
+  const auto range = [](int a, int b) { return LayerRange{LayerId{a}, LayerId{b}}; };
+  std::vector<std::string> names{"embed"};
+  for (int block = 0; block < 3; ++block)
+    for (const char* name : {"norm", "mix", "scale", "up", "down"}) names.push_back(name);
+  names.push_back("head");
+  Layers layers = flat(names);
+  const std::vector blocks{range(0, 0), range(1, 5), range(6, 10), range(11, 15), range(16, 16)};
+  EXPECT_EQ(model_blocks(layers), blocks);
+
+  // The same operator of another size is another one: no two pieces are equal.
+  for (const int changed : {3, 8, 13}) layers.layers[changed].saved = Bytes{changed};
+  EXPECT_EQ(model_blocks(layers).size(), layers.size());
+  for (const int changed : {3, 8, 13}) layers.layers[changed].saved = Bytes{};
+
+  // Another "down" in front: the stretch begins there. Each norm's value is added in "down", so
+  // that one value passes behind that alone.
+  names[0] = "down";
+  Layers skips = flat(names);
+  for (const std::size_t norm : {1, 6, 11}) skips.values[norm].consumers.emplace_back(norm + 4);
+  EXPECT_EQ(model_blocks(skips), blocks);
+
+  layers.layers[5].no_cut_after = "in-place pair";
+  EXPECT_EQ(model_blocks(layers),
+            (std::vector{range(0, 0), range(1, 10), range(11, 15), range(16, 16)}));
+}
+
+// By trying all stretches: whether a stretch is equal pieces, and none is longer, or as long with a
+// shorter piece.
+TEST(Repetition, IsTheLongestOfAllStretches) {
+  std::mt19937 draw(7);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::vector<std::size_t> sequence(1 + draw() % 14);
+    for (std::size_t& element : sequence) element = draw() % (2 + trial % 2);
+    std::optional<Repetition> best;
+    for (std::size_t period = 1; period <= sequence.size(); ++period)
+      for (std::size_t first = 0; first < sequence.size(); ++first)
+        for (std::size_t times = 2; first + times * period <= sequence.size(); ++times) {
+          bool equal = true;
+          for (std::size_t i = first; i + period < first + times * period; ++i)
+            equal = equal && sequence[i] == sequence[i + period];
+          if (equal && (!best || times * period > best->times * best->period))
+            best = {first, period, times};
+        }
+    EXPECT_EQ(longest_repetition(sequence), best) << ::testing::PrintToString(sequence);
+  }
 }
 
 }  // namespace
