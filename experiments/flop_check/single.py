@@ -170,5 +170,4 @@ REASONS = {
     "take_along_dim": "kept: the indices, repeated to the size of the tensor",
     "cosine_similarity": "kept: composed of operators that keep both vectors several times",
     "nll_loss": "kept: a scalar",
-    "lstm_both_ways": "kept: the states of one more step",
 }

@@ -16,6 +16,7 @@ bool has_operands(const Graph& graph, const Node& node, OperatorWork work) {
   if (node.outputs.empty()) return false;
   switch (work) {
     case OperatorWork::Product:
+    case OperatorWork::GroupedProduct:
     case OperatorWork::OtherProduct:
     case OperatorWork::Convolution:
     case OperatorWork::OtherConvolution:

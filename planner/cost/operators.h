@@ -34,8 +34,9 @@ enum class OperatorWork {
   Create,            ///< writes its results from nothing (arange, zeros)
   Stream,            ///< element-wise, copies, reductions: bound by memory
   Product,           ///< linear, addmm, matmul: its weight's gradient can wait for W
-  OtherProduct,      ///< the same, with all gradients in I: baddbmm, cdist, grouped products
-  Einsum,            ///< products of any number of tensors, one after the other
+  GroupedProduct,    ///< the products of experts: the same, also of a parameter's view
+  OtherProduct,      ///< with all gradients in I: baddbmm, cdist, bilinear
+  Einsum,            ///< products of any number of tensors; of two, a weight's gradient can wait
   Convolution,       ///< its weight's gradient can wait for W
   OtherConvolution,  ///< the same, with all gradients in I: transposed ones
   Recurrent,         ///< lstm, gru and their cells: a product a step

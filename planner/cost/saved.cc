@@ -5,16 +5,43 @@
 #include "planner/cost/contraction.h"
 #include "planner/cost/recurrent.h"
 #include "planner/ir/arguments.h"
+#include "planner/ir/product_gradients.h"
 
 namespace pfeife {
 
+namespace {
+
+/// Two operands whose gradients are einsums, too.
+bool splits(const Node& einsum) {
+  const Argument* equation = einsum.find("equation");
+  const auto* text = equation ? std::get_if<std::string>(&equation->value) : nullptr;
+  return text != nullptr && einsum_gradients(*text).has_value();
+}
+
+}  // namespace
+
 bool deferred_to_weight(const GraphFacts& facts, NodeId n, ValueId v) {
   const OperatorTraits* row = facts.traits[n.index()];
-  if (row == nullptr || v == kNoValue || !facts.needs_gradient(v)) return false;
-  if (facts.graph.value(v).role != ValueRole::Parameter) return false;
-  const bool table =
-      row->work == OperatorWork::Lookup && tensor_argument(facts.node(n), "weight") == v;
-  return table || row->work == OperatorWork::Product || row->work == OperatorWork::Convolution;
+  if (row == nullptr || !facts.needs_gradient(v) || !facts.is_parameter(v)) return false;
+  const bool itself = facts.graph.value(v).role == ValueRole::Parameter;
+  switch (row->work) {
+    case OperatorWork::Lookup:
+      return itself && tensor_argument(facts.node(n), "weight") == v;
+    case OperatorWork::Product:
+    case OperatorWork::Convolution:
+      return itself;
+    case OperatorWork::GroupedProduct:
+      return parameter_behind(facts.graph, v) != kNoValue;
+    case OperatorWork::Einsum:
+      return itself && splits(facts.node(n));
+    default:
+      break;
+  }
+  if (!facts.is_view(n)) return false;  // a view on the way to one of those waits with it
+  const ValueId seen = facts.node(n).outputs.front();
+  const auto reader = sole_reader(facts.graph, seen);
+  return reader && parameter_behind(facts.graph, seen) == v &&
+         deferred_to_weight(facts, *reader, seen);
 }
 
 bool attention_by_parts(const Node& node, DeviceType device) {
@@ -215,32 +242,44 @@ class Keeper {
     for (const ValueId v : operands) needed.push_back(needs(v));
     const Bytes element = element_size(facts_.types[node.outputs.front().index()]);
     for (const Contraction& product : contractions_of(facts_.graph, node)) {
-      const auto keep_factor = [&](const Contraction::Factor& factor, bool wanted) {
+      const auto waits = [&](const Contraction::Factor& factor) {
+        return factor.number < operands.size() &&
+               deferred_to_weight(facts_, node_, operands[factor.number]);
+      };
+      const auto keep_factor = [&](const Contraction::Factor& factor, bool wanted, bool weight) {
         if (!wanted) return;
         const bool own = factor.number >= operands.size();
-        if (own || factor.copied)
-          keep_bytes(factor.elements * element);
-        else
-          keep_value(operands[factor.number]);
+        if (!own && !factor.copied) return keep_value(operands[factor.number], weight);
+        keep_bytes(factor.elements * element);
+        if (weight) memory_.node_weight_bytes[node_.index()] += factor.elements * element;
       };
       const bool left = needed[product.left.number], right = needed[product.right.number];
-      keep_factor(product.left, right);
-      keep_factor(product.right, left);
+      const bool left_waits = waits(product.left), right_waits = waits(product.right);
+      keep_factor(product.left, right, right_waits);
+      keep_factor(product.right, left, left_waits);
       needed.push_back(left || right);
+      if (left_waits || right_waits)
+        memory_.node_weight_bytes[node_.index()] += facts_.bytes(node.outputs.front());
     }
   }
 
   /// What the steps keep where they are computed by parts (what cuDNN reserves is not published,
-  /// and not less): inputs, states before each step, and of an LSTM the four gates and the state's
-  /// tanh, of a GRU its gates, the candidate, its difference to the state and a copy before the
-  /// reset.
+  /// and not less): inputs (of samples first, a copy each direction on a CPU), states before each
+  /// step, and of an LSTM the four gates and the state's tanh, of a GRU its gates, the candidate,
+  /// its difference to the state and a copy before the reset.
   void keep_gates(const Node& node) {
-    for (const char* name : {"input", "data"}) keep_value(tensor_argument(node, name));
+    const RecurrentShape shape = recurrent_shape(facts_.graph, node);
+    const bool turned = device_ == DeviceType::Cpu && flag_argument(node, "batch_first", false) &&
+                        shape.steps > 1 && shape.rows > shape.steps;
+    for (const char* name : {"input", "data"})
+      if (const ValueId v = tensor_argument(node, name); turned && v != kNoValue)
+        keep_bytes(shape.directions * facts_.bytes(v));
+      else
+        keep_value(v);
     if (const Argument* hx = node.find("hx"))
       if (const auto* states = std::get_if<std::vector<ValueId>>(&hx->value))
         for (const ValueId v : *states) keep_value(v);
     keep_value(tensor_argument(node, "hx"));
-    const RecurrentShape shape = recurrent_shape(facts_.graph, node);
     const std::int64_t later = shape.rows - shape.rows / shape.steps;  // states that steps made
     std::int64_t elements = 0;
     for (const RecurrentShape::Cell& cell : shape.cells) {
@@ -300,7 +339,8 @@ class Keeper {
     keep_bytes(queries.elements() / extent_from_back(queries, 1) * kFloat);
   }
 
-  /// Softmax of the scores, dropout's mask, the dropped softmax; scaled query and key; the value.
+  /// Softmax of the scores, dropout's mask, the dropped softmax; scaled query and key; the value,
+  /// or a copy of it if its heads are no batch of matrices.
   void keep_attention_parts(const Node& node) {
     const ValueId query = tensor_argument(node, "query"), key = tensor_argument(node, "key");
     const Bytes element =
@@ -308,7 +348,13 @@ class Keeper {
     const TensorType &q = facts_.type(query), &k = facts_.type(key);
     const std::int64_t scores = q.elements() / extent_from_back(q, 1) * extent_from_back(k, 2);
     keep_bytes((q.elements() + k.elements() + 3 * scores) * element);
-    keep_value(tensor_argument(node, "value"));
+    const ValueId value = tensor_argument(node, "value");
+    const TensorType& v = facts_.type(value);
+    const std::int64_t rows = extent_from_back(v, 2), depth = extent_from_back(v, 1);
+    if (viewable(v, {v.elements() / (rows * depth), rows, depth}))
+      keep_value(value);
+    else
+      keep_bytes(v.elements() * element);
   }
 
   /// Number of (mean, deviation) pairs of a norm.

@@ -25,7 +25,8 @@ struct SavedMemory {
 /// Autocast: what is kept is the cast copy, one for each node that reads the tensor, but one for
 /// all nodes that read a parameter (autocast's cache): a storage whose `value` is the parameter.
 /// Weight half: W of a product, convolution or embedding with a trainable table needs the operand
-/// that multiplies, and the incoming gradient. Gradients of all other parameters (norms, scales,
+/// that multiplies, and the incoming gradient; so does W of grouped products and of einsums of two
+/// (product_gradients.h). Gradients of all other parameters (norms, scales,
 /// added positions) are made together with dI.
 SavedMemory saved_memory(const GraphFacts& facts, DeviceType device);
 

@@ -78,6 +78,7 @@ class NodeKernels {
         list_fourier();
         break;
       case OperatorWork::Product:
+      case OperatorWork::GroupedProduct:
       case OperatorWork::OtherProduct:
         list_product();
         break;
@@ -397,8 +398,10 @@ class NodeKernels {
         if (factor.copied)  // read, written
           move(Pass::Forward, 2 * factor.elements * element_size(type));
         if (!needed[factor.number]) continue;
-        multiply(Pass::BackwardInput, Flops{product.flops}, moved, share, type);
-        if (factor.number < operands.size()) accumulate(operands[factor.number]);
+        const bool own = factor.number >= operands.size();
+        multiply(own ? Pass::BackwardInput : pass_of(operands[factor.number]), Flops{product.flops},
+                 moved, share, type);
+        if (!own) accumulate(operands[factor.number]);
       }
       needed.push_back(needed[product.left.number] || needed[product.right.number]);
     }

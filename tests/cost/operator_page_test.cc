@@ -30,6 +30,7 @@ std::string forward_text(const OperatorTraits& row) {
                  ? "bytes read and written"
                  : "nothing if it is a view, else bytes read and written";
     case OperatorWork::Product:
+    case OperatorWork::GroupedProduct:
     case OperatorWork::OtherProduct:
       return "2 x elements of the result x terms summed for each";
     case OperatorWork::Einsum:
@@ -59,11 +60,13 @@ std::string forward_text(const OperatorTraits& row) {
 std::string backward_text(const OperatorTraits& row) {
   switch (row.work) {
     case OperatorWork::Product:
+    case OperatorWork::GroupedProduct:
     case OperatorWork::Convolution:
       return "as forward for each factor; a parameter's in W";
+    case OperatorWork::Einsum:
+      return "as forward for each factor; of two, a parameter's in W";
     case OperatorWork::OtherProduct:
     case OperatorWork::OtherConvolution:
-    case OperatorWork::Einsum:
     case OperatorWork::Recurrent:
       return "as forward for each factor, all in I";
     case OperatorWork::Attention:

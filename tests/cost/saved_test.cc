@@ -40,6 +40,11 @@ Bytes weight_own(const Graph& graph, Precision precision = Precision::Fp32) {
   const GraphFacts facts(graph, precision);
   return saved_memory(facts, DeviceType::Gpu).node_weight_bytes.back();
 }
+/// Nodes whose W needs the (only) storage that is kept.
+std::size_t weight_savers(const Graph& graph) {
+  const GraphFacts facts(graph, Precision::Fp32);
+  return saved_memory(facts, DeviceType::Gpu).storages.at(0).weight_savers.size();
+}
 
 // silu_ overwrites what its backward needs, so it copies it before; relu_ needs its result.
 TEST(Saved, InPlaceOperatorsThatNeedTheirInputCopyIt) {
@@ -62,6 +67,54 @@ TEST(Saved, EinsumKeepsTheFactorsOfEachProduct) {
   const Graph graph = g.build();
   EXPECT_THAT(kept(graph), ElementsAre(std::pair{"a", 4 * 15}));
   EXPECT_EQ(own(graph), Bytes{4 * 21});
+}
+
+// W of the experts' matrices needs the rows, and the gradient of the result: 6 x 5 floats.
+TEST(Saved, GroupedProductsAndEinsumsLeaveTheirWeightsToW) {
+  Start g(dense({6, 4}));
+  const ValueId w = g.parameter("w", dense({3, 4, 5}));
+  g.call("y", "_grouped_mm", {{"self", g.x}, {"mat2", w}}, dense({6, 5}));
+  const Graph grouped = g.build();
+  EXPECT_THAT(kept(grouped), ElementsAre(std::pair{"x", 96}));
+  EXPECT_EQ(weight_savers(grouped), 1u);
+  EXPECT_EQ(weight_own(grouped), Bytes{120});
+  Start e(dense({6, 4}));
+  const ValueId v = e.parameter("v", dense({4, 5}));
+  e.call("y", "einsum",
+         {{"equation", std::string("ti,io->to")}, {"tensors", std::vector<ValueId>{e.x, v}}},
+         dense({6, 5}));
+  const Graph einsum = e.build();
+  EXPECT_THAT(kept(einsum), ElementsAre(std::pair{"x", 96}));
+  EXPECT_EQ(weight_savers(einsum), 1u);
+  EXPECT_EQ(weight_own(einsum), Bytes{120});
+}
+
+// 5 steps of 2 samples of 8 numbers, samples first: on a CPU each direction keeps its own copy in
+// the order of the steps (320 B). 5 gates and states of 16 numbers a step (320 B) each direction.
+TEST(Saved, RecurrentLayersTurnTheirInputAroundForEachDirection) {
+  for (const bool both : {false, true}) {
+    Start g(dense({2, 5, 8}));
+    std::vector<ValueId> params;
+    for (int direction = 0; direction < (both ? 2 : 1); ++direction)
+      for (const Sizes& sizes : {Sizes{16, 8}, Sizes{16, 16}})
+        params.push_back(g.parameter("p" + std::to_string(params.size()), dense(sizes)));
+    const ValueId zero = g.input("zero", dense({both ? 2 : 1, 2, 16}));
+    g.call_many("y", "rnn_tanh",
+                {{"input", g.x},
+                 {"hx", zero},
+                 {"params", params},
+                 {"has_biases", false},
+                 {"num_layers", std::int64_t{1}},
+                 {"dropout", 0.0},
+                 {"train", true},
+                 {"bidirectional", both},
+                 {"batch_first", true}},
+                {dense({2, 5, both ? 32 : 16}), dense({both ? 2 : 1, 2, 16})});
+    const Graph graph = g.build();
+    const std::int64_t directions = both ? 2 : 1;
+    EXPECT_EQ(own(graph, Precision::Fp32, DeviceType::Cpu), Bytes{directions * (320 + 640)});
+    EXPECT_EQ(own(graph, Precision::Fp32, DeviceType::Gpu), Bytes{directions * 640});
+  }
 }
 
 TEST(Saved, SortsAndExtremesKeepPlaces) {
@@ -225,6 +278,26 @@ TEST(Saved, AttentionWithDropoutKeepsItsScoresOnACpuOnly) {
   EXPECT_THAT(kept(graph, Precision::Fp32, DeviceType::Cpu), ElementsAre(std::pair{"value", 480}));
   EXPECT_EQ(own(graph, Precision::Fp32, DeviceType::Cpu), Bytes{2 * 480 + 3 * 600});
   EXPECT_EQ(kept(graph, Precision::Fp32, DeviceType::Gpu).size(), 4u);
+}
+
+// The value as GPT-2 has it: a third of one projection, its heads turned in front. The product by
+// parts copies it, and the projection (3 x 480 B) goes.
+TEST(Saved, AttentionByPartsKeepsACopyOfAValueWhoseHeadsAreNoBatch) {
+  Start g(dense({2, 5, 36}));
+  const ValueId all = g.call("all", "neg", {{"self", g.x}}, dense({2, 5, 36}));
+  const ValueId third = g.call("third", "slice", {{"self", all}, {"dim", std::int64_t{2}}},
+                               strided({2, 5, 12}, {180, 36, 1}));
+  const ValueId heads =
+      g.call("heads", "view", {{"self", third}}, strided({2, 5, 3, 4}, {180, 36, 4, 1}));
+  const ValueId value =
+      g.call("value", "transpose", {{"self", heads}}, strided({2, 3, 5, 4}, {180, 4, 36, 1}));
+  g.call("y", "scaled_dot_product_attention",
+         {{"query", value}, {"key", value}, {"value", value}, {"dropout_p", 0.1}},
+         dense({2, 3, 5, 4}));
+  const Graph graph = g.build();
+  EXPECT_THAT(kept(graph, Precision::Fp32, DeviceType::Cpu), IsEmpty());
+  EXPECT_EQ(own(graph, Precision::Fp32, DeviceType::Cpu), Bytes{3 * 480 + 3 * 600});
+  EXPECT_THAT(kept(graph), ElementsAre(std::pair{"all", 1440}, std::pair{"y", 480}));
 }
 
 TEST(Saved, LossesKeepLogSoftmaxOrBothInputs) {

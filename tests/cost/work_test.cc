@@ -26,19 +26,24 @@ void PrintTo(const Sum& sum, std::ostream* out) {
   *out << sum.flops << " FLOP, " << sum.bytes << " B, " << sum.kernels << " kernels";
 }
 
-/// The kernels of the last node of a graph, added up.
-Sum last(const Graph& graph, Pass pass, Precision precision = Precision::Fp32,
-         DeviceType device = DeviceType::Gpu) {
+/// The kernels of a node, added up.
+Sum at(const Graph& graph, NodeId node, Pass pass, Precision precision = Precision::Fp32,
+       DeviceType device = DeviceType::Gpu) {
   const GraphFacts facts(graph, precision);
   const SavedMemory saved = saved_memory(facts, device);
   Sum sum;
-  for (const Kernel& kernel : KernelList(facts, saved, device).at(nodes_of(graph).back()))
+  for (const Kernel& kernel : KernelList(facts, saved, device).at(node))
     if (kernel.pass == pass) {
       sum.flops += static_cast<double>(kernel.times) * kernel.flops.value;
       sum.bytes += kernel.times * kernel.bytes.value;
       sum.kernels += static_cast<int>(kernel.times);
     }
   return sum;
+}
+/// Those of the last node.
+Sum last(const Graph& graph, Pass pass, Precision precision = Precision::Fp32,
+         DeviceType device = DeviceType::Gpu) {
+  return at(graph, nodes_of(graph).back(), pass, precision, device);
 }
 
 // y [10, 6] = x [10, 4] w^T [4, 6] + b. One product: 2 x 10 x 6 x 4 = 480 FLOP over x, w, y =
@@ -109,7 +114,28 @@ TEST(Work, GroupedProductsMultiplyEachRowOnce) {
     Graph graph = g.build();
     if (!aten) graph.nodes.back().op = op;
     EXPECT_EQ(last(graph, Pass::Forward).flops, 2 * 6 * 4 * 5) << op;
-    EXPECT_EQ(last(graph, Pass::BackwardInput).flops, 2 * 2 * 6 * 4 * 5) << op;
+    // One product each for the rows (in I) and the matrices (in W), whose gradient is added up.
+    EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{240, 4 * (24 + 60 + 30), 1})) << op;
+    EXPECT_EQ(last(graph, Pass::BackwardWeight), (Sum{240, 4 * (24 + 60 + 30) + 3 * 240, 2})) << op;
+  }
+}
+
+// The experts' matrices as torch has them, [3, 5, 4], transposed before the product: W has the
+// product, and with the view the sum over the microbatches. Read twice, the view's gradient is one
+// of two that I must add.
+TEST(Work, GroupedProductsOfATransposedParameterLeaveItToW) {
+  for (const bool twice : {false, true}) {
+    Start g(dense({6, 4}));
+    const ValueId w = g.parameter("w", dense({3, 5, 4}));
+    const ValueId turned = g.call(
+        "turned", "transpose", {{"self", w}, {"dim0", std::int64_t{1}}, {"dim1", std::int64_t{2}}},
+        strided({3, 4, 5}, {20, 1, 4}));
+    if (twice) g.call("again", "neg", {{"self", turned}}, dense({3, 4, 5}));
+    g.call("y", "_grouped_mm", {{"self", g.x}, {"mat2", turned}}, dense({6, 5}));
+    const Graph graph = g.build();
+    EXPECT_EQ(last(graph, Pass::BackwardWeight).flops, twice ? 0 : 240);
+    EXPECT_EQ(at(graph, NodeId{1}, Pass::BackwardWeight), twice ? Sum{} : (Sum{0, 3 * 240, 1}));
+    EXPECT_EQ(at(graph, NodeId{1}, Pass::BackwardInput), twice ? (Sum{0, 3 * 240, 1}) : Sum{});
   }
 }
 
@@ -134,8 +160,8 @@ TEST(Work, OtherProductsCountTheTermsOfTheirSums) {
 }
 
 // "bti,hio->bhto": [2, 3, 5] and [4, 5, 6] to [2, 4, 3, 6], 144 sums of 5 terms. The weight is laid
-// out anew (read, written: 2 x 480 B). Backward: the product once for each, and the weight's
-// gradient added to its sum.
+// out anew (read, written: 2 x 480 B). Backward: the product once for each, the weight's and its
+// sum in W.
 TEST(Work, EinsumIsTheProductThatItMakes) {
   Start g(dense({2, 3, 5}));
   const ValueId w = g.parameter("w", dense({4, 5, 6}));
@@ -145,7 +171,19 @@ TEST(Work, EinsumIsTheProductThatItMakes) {
   const Graph graph = g.build();
   const std::int64_t moved = 4 * (30 + 120 + 144);
   EXPECT_EQ(last(graph, Pass::Forward), (Sum{1440, moved + 2 * 480, 2}));
-  EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{2 * 1440, 2 * moved + 3 * 480, 3}));
+  EXPECT_EQ(last(graph, Pass::BackwardInput), (Sum{1440, moved, 1}));
+  EXPECT_EQ(last(graph, Pass::BackwardWeight), (Sum{1440, moved + 3 * 480, 2}));
+}
+
+// Three operands are two products, of which the second has the first one's result: all in I.
+TEST(Work, EinsumsOfThreeLeaveNothingToW) {
+  Start g(dense({2, 3}));
+  const ValueId v = g.parameter("v", dense({3, 4})), w = g.parameter("w", dense({4, 5}));
+  g.call("y", "einsum",
+         {{"equation", std::string("bi,ij,jk->bk")}, {"tensors", std::vector<ValueId>{g.x, v, w}}},
+         dense({2, 5}));
+  EXPECT_EQ(last(g.build(), Pass::BackwardInput).flops, 2 * (48 + 80));
+  EXPECT_EQ(last(g.build(), Pass::BackwardWeight), Sum{});
 }
 
 // Two layers, 3 steps of 2 samples, 5 inputs, width 4: weights [16, 5], [16, 4], then twice
