@@ -5,46 +5,7 @@
 namespace pfeife {
 namespace {
 
-using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::Function;
-using torch::autograd::variable_list;
-using Maybe = std::optional<Tensor>;  // an undefined tensor is no argument of a Function
-using Queue = c10::intrusive_ptr<WeightQueue>;
-
-/// Where a node's weight gradients wait; without a queue they do not.
-struct Place {
-  NodeId node;
-  Queue queue;
-};
-void remember(AutogradContext* context, const Place& place) {
-  if (!place.queue) return;
-  context->saved_data["queue"] = c10::IValue::make_capsule(place.queue);
-  context->saved_data["node"] = place.node.value;
-}
-bool waits(const AutogradContext* context) { return context->saved_data.count("queue") != 0; }
-/// Computes now if there is no queue.
-template <class Compute>
-void defer(AutogradContext* context, std::initializer_list<Tensor> kept, Compute compute) {
-  if (!waits(context)) return compute();
-  const auto queue =
-      c10::static_intrusive_pointer_cast<WeightQueue>(context->saved_data["queue"].toCapsule());
-  queue->pending.push_back({NodeId{context->saved_data["node"].toInt()}, kept, std::move(compute)});
-}
-
-/// What multiplies `gradient`, in its type. Without history: where W waits with it, history would
-/// keep the leaf at its other end.
-Tensor operand(const Tensor& saved, const Tensor& gradient) {
-  return saved.detach().to(gradient.scalar_type());
-}
-
-void add_gradient(Tensor parameter, const Tensor& gradient) {
-  const Tensor as_parameter = gradient.to(parameter.scalar_type());
-  if (parameter.grad().defined())
-    parameter.mutable_grad().add_(as_parameter);
-  else
-    parameter.mutable_grad() = as_parameter.detach();
-}
+using namespace deferring;
 
 /// Adds a b, in one pass over the gradient where there is one already: no product to keep and read
 /// again.
@@ -182,11 +143,10 @@ std::vector<std::int64_t> per_dimension(const c10::IValue& list, std::size_t dim
 }
 
 bool is_trainable(const Graph& graph, const Node& node, const char* argument) {
-  const Argument* actual = node.find(argument);
-  const auto* id = actual ? std::get_if<ValueId>(&actual->value) : nullptr;
-  if (id == nullptr) return false;
-  const Value& value = graph.value(*id);
-  return value.parameter && graph.parameters[value.parameter->index()].trainable;
+  const ValueId value = tensor_argument(node, argument);
+  if (value == kNoValue) return false;
+  const auto parameter = graph.value(value).parameter;
+  return parameter && graph.parameters[parameter->index()].trainable;
 }
 bool is_absent_or_parameter(const Graph& graph, const Node& node, const char* argument) {
   const Argument* actual = node.find(argument);
@@ -213,33 +173,37 @@ void WeightQueue::run(StageObserver* observer) {
   pending.clear();
 }
 
-std::optional<DeferredKind> deferred_kind(const Graph& graph, const Node& node) {
+std::optional<Deferral> deferred_kind(const Graph& graph, const Node& node) {
   const bool plain = node.overload.empty();
   if (node.op == "aten::linear" && is_trainable(graph, node, "weight") &&
       is_absent_or_parameter(graph, node, "bias"))
-    return DeferredKind::Linear;
+    return Deferral{DeferredKind::Linear};
   if (node.op == "aten::addmm" && plain && is_trainable(graph, node, "mat2") &&
       is_absent_or_parameter(graph, node, "self") && !node.find("beta") && !node.find("alpha"))
-    return DeferredKind::Addmm;
+    return Deferral{DeferredKind::Addmm};
   if ((node.op == "aten::matmul" || node.op == "aten::mm") && is_trainable(graph, node, "other") &&
       dimensions(graph, node, "other") == 2)
-    return DeferredKind::Matmul;
+    return Deferral{DeferredKind::Matmul};
   const bool convolution =
       node.op == "aten::conv1d" || node.op == "aten::conv2d" || node.op == "aten::conv3d";
   if (convolution && plain && is_trainable(graph, node, "weight") &&
       is_absent_or_parameter(graph, node, "bias") &&
       dimensions(graph, node, "input") == dimensions(graph, node, "weight"))
-    return DeferredKind::Convolution;
+    return Deferral{DeferredKind::Convolution};
   if (node.op == "aten::embedding" && is_trainable(graph, node, "weight"))
-    return DeferredKind::Embedding;
+    return Deferral{DeferredKind::Embedding};
+  if (const auto waiting = waiting_operands(graph, node); waiting.left || waiting.right)
+    return Deferral{DeferredKind::Einsum, waiting};
+  if (const auto weight = grouped_weight(graph, node); weight != GroupedWeight::None)
+    return Deferral{DeferredKind::GroupedProduct, {}, weight};
   return {};
 }
 
-void call_deferred(DeferredKind kind, NodeId node, torch::jit::Stack& stack, const Queue& queue) {
+void call_deferred(const Deferral& how, NodeId node, torch::jit::Stack& stack, const Queue& queue) {
   const auto& a = stack;
   const Place place{node, queue};
   Tensor result;
-  switch (kind) {
+  switch (how.kind) {
     case DeferredKind::Linear:
       result = DeferredLinear::apply(a[0].toTensor(), a[1].toTensor(), tensor_or_none(a[2]), place);
       break;
@@ -261,6 +225,12 @@ void call_deferred(DeferredKind kind, NodeId node, torch::jit::Stack& stack, con
     case DeferredKind::Embedding:
       result = DeferredEmbedding::apply(a[0].toTensor(), a[1].toTensor(), a[2].toInt(),
                                         a[3].toBool(), place);
+      break;
+    case DeferredKind::Einsum:
+      result = deferred_einsum(stack, how.waiting, place);
+      break;
+    case DeferredKind::GroupedProduct:
+      result = deferred_grouped_product(stack, how.grouped, place);
       break;
   }
   stack.clear();

@@ -30,7 +30,7 @@ struct Instruction {
   std::uint64_t node = 0;
   bool random = false;
   bool returns_list = false;
-  std::optional<DeferredKind> deferred;
+  std::optional<Deferral> deferred;
   std::optional<BatchNormArguments> batch_norm;  ///< whose statistics are deferred
   bool counts_batches = false;  ///< batch norm's counter, once a step where statistics are deferred
   std::vector<ValueId> outputs;

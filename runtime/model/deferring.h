@@ -1,0 +1,56 @@
+// For backward functions that leave a weight's gradient to a queue. Internal to split_backward.cc
+// and split_products.cc.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
+#include "runtime/model/weight_queue.h"
+
+namespace pfeife::deferring {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+using Maybe = std::optional<Tensor>;  // an undefined tensor is no argument of a Function
+using Queue = c10::intrusive_ptr<WeightQueue>;
+
+/// Where a node's weight gradients wait; without a queue they do not.
+struct Place {
+  NodeId node;
+  Queue queue;
+};
+inline void remember(AutogradContext* context, const Place& place) {
+  if (!place.queue) return;
+  context->saved_data["queue"] = c10::IValue::make_capsule(place.queue);
+  context->saved_data["node"] = place.node.value;
+}
+inline bool waits(const AutogradContext* context) {
+  return context->saved_data.count("queue") != 0;
+}
+/// Computes now if there is no queue.
+template <class Compute>
+void defer(AutogradContext* context, std::initializer_list<Tensor> kept, Compute compute) {
+  if (!waits(context)) return compute();
+  const auto queue =
+      c10::static_intrusive_pointer_cast<WeightQueue>(context->saved_data["queue"].toCapsule());
+  queue->pending.push_back({NodeId{context->saved_data["node"].toInt()}, kept, std::move(compute)});
+}
+
+/// What multiplies `gradient`, in its type. Without history: where W waits with it, history would
+/// keep the leaf at its other end.
+inline Tensor operand(const Tensor& saved, const Tensor& gradient) {
+  return saved.detach().to(gradient.scalar_type());
+}
+
+inline void add_gradient(Tensor parameter, const Tensor& gradient) {
+  const Tensor as_parameter = gradient.to(parameter.scalar_type());
+  if (parameter.grad().defined())
+    parameter.mutable_grad().add_(as_parameter);
+  else
+    parameter.mutable_grad() = as_parameter.detach();
+}
+
+}  // namespace pfeife::deferring
