@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/cost/graph_builder.h"
 
 namespace pfeife {
@@ -114,6 +116,34 @@ TEST(Saved, RecurrentLayersTurnTheirInputAroundForEachDirection) {
     const std::int64_t directions = both ? 2 : 1;
     EXPECT_EQ(own(graph, Precision::Fp32, DeviceType::Cpu), Bytes{directions * (320 + 640)});
     EXPECT_EQ(own(graph, Precision::Fp32, DeviceType::Gpu), Bytes{directions * 640});
+  }
+}
+
+// 5 steps of 2 samples of 8 numbers, width 16: torch's saved_tensors_hooks count 4,800 B of each,
+// the first states (128 B each) among them, and 1,088 B of a layer without gates.
+TEST(Saved, RecurrentLayersKeepWhatTheirGatesMade) {
+  for (const auto& [op, gates, states, counted] :
+       {std::tuple{"lstm", 4, 2, 4800}, {"gru", 3, 1, 4800}, {"rnn_tanh", 1, 1, 1088}}) {
+    Start g(dense({2, 5, 8}));
+    std::vector<ValueId> params{g.parameter("a", dense({16 * gates, 8})),
+                                g.parameter("b", dense({16 * gates, 16}))};
+    std::vector<ValueId> hx;
+    for (int i = 0; i < states; ++i) hx.push_back(g.input("state", dense({1, 2, 16})));
+    g.call_many("y", op,
+                {states > 1 ? Argument{"hx", hx} : Argument{"hx", hx[0]},
+                 {"input", g.x},
+                 {"params", params},
+                 {"has_biases", false},
+                 {"num_layers", std::int64_t{1}},
+                 {"dropout", 0.0},
+                 {"train", true},
+                 {"bidirectional", false},
+                 {"batch_first", true}},
+                {dense({2, 5, 16}), dense({1, 2, 16})});
+    const Graph graph = g.build();
+    const Bytes first_states{
+        128 * static_cast<std::int64_t>(kept(graph, Precision::Fp32, DeviceType::Cpu).size())};
+    EXPECT_EQ(own(graph, Precision::Fp32, DeviceType::Cpu) + first_states, Bytes{counted}) << op;
   }
 }
 

@@ -120,6 +120,15 @@ TEST(Work, GroupedProductsMultiplyEachRowOnce) {
   }
 }
 
+// The gradient of the matrices: what is grouped is the sum, [4, 6] x [6, 5] to a [4, 5] for each of
+// 3 groups, so that every one of the 6 terms is in one group: 2 x 4 x 6 x 5.
+TEST(Work, GroupedProductsMaySumOverWhatIsGrouped) {
+  Start g(dense({4, 6}));
+  const ValueId gradient = g.input("gradient", dense({6, 5}));
+  g.call("y", "_grouped_mm", {{"self", g.x}, {"mat2", gradient}}, dense({3, 4, 5}));
+  EXPECT_EQ(last(g.build(), Pass::Forward).flops, 2 * 4 * 6 * 5);
+}
+
 // The experts' matrices as torch has them, [3, 5, 4], transposed before the product: W has the
 // product, and with the view the sum over the microbatches. Read twice, the view's gradient is one
 // of two that I must add.
@@ -211,6 +220,11 @@ TEST(Work, RecurrentLayersMultiplyEveryWeightInEveryStep) {
   const double flops = 2.0 * 6 * (16 * 5 + 3 * 16 * 4);
   EXPECT_EQ(last(graph, Pass::Forward).flops, flops);
   EXPECT_EQ(last(graph, Pass::Forward).kernels, 2 * (1 + 3 + 3));
+  // Bytes: weights, what they read and make; gates: 4 x 4 numbers of 2 samples read and written,
+  // two states.
+  const std::int64_t products =
+      (16 * 5 + 6 * (16 + 5)) + (16 * 4 + 6 * (16 + 4)) + 2 * 3 * (16 * 4 + 2 * (16 + 4));
+  EXPECT_EQ(last(graph, Pass::Forward).bytes, 4 * (products + 2 * 3 * (2 * 4 + 2) * 2 * 4));
   // but the first step's state needs no gradient: 2 samples a layer less.
   EXPECT_EQ(last(graph, Pass::BackwardInput).flops, 2 * flops - 2 * 2.0 * 2 * 16 * 4);
 }
