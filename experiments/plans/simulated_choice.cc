@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "experiments/plans/case_limits.h"
+#include "experiments/plans/message_orders.h"
 #include "experiments/plans/searched_plans.h"
 #include "planner/cost/estimator.h"
 #include "planner/cost/stage_costs.h"
@@ -136,12 +137,14 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
   const std::vector<PlannedSchedule> baselines = eligible_baselines(evaluated, problem);
   const LinkSimulator simulator{
       [&](std::span<const PlannedSchedule> plans) { return step_times(settled, plans, workers); },
-      config.simulation.links};
+      config.simulation.links, config.simulation.queues};
   SharedLinksOutcome found = fastest_with_shared_links(
       problem, std::move(evaluated.search.known), baselines,
       {.keep = kKept, .iterations = config.plan.iterations, .threads = workers}, simulator);
   if (found.links_bind && evaluated.search.bound && evaluated.search.alternatives.empty())
-    evaluated.search.links_bound = shared_links_bound(problem, evaluated.search.bound->linked);
+    evaluated.search.links_bound =
+        shared_links_bound(problem, {config.simulation.queues, config.simulation.links, false},
+                           evaluated.search.bound->linked);
   std::vector<PlannedSchedule> plans;
   for (TimedPlan& one : found.plans) plans.push_back(std::move(one.plan));
   if (config.select_by == SelectBy::P95)  // by which a baseline may be better than these
@@ -176,6 +179,7 @@ void simulate_cases(std::span<EvaluatedCase> cases, std::size_t workers) {
     for (Evaluation& plan : evaluated.baselines) plans.push_back(&plan);
   }
   simulate_plans(plans, workers);
+  order_messages(cases, workers);
   for (EvaluatedCase& evaluated : cases)
     evaluated.chosen = select(evaluated.planned, evaluated.config->select_by);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "planner/ir/error.h"
@@ -75,6 +76,12 @@ struct SocketTransport::Outgoing {
     Outgoing frame = of_text(fault.gone() ? FrameKind::Gone : FrameKind::Stop, fault.what());
     frame.head.posted = fault.rank().value;
     return frame;
+  }
+  /// Of messages that wait the one whose SEND the row has first goes first: the graph numbers them
+  /// so.
+  bool goes_before(const Outgoing& other) const {
+    return head.kind == FrameKind::Message && other.head.kind == FrameKind::Message &&
+           head.tag < other.head.tag;
   }
   bool stops() const { return head.kind == FrameKind::Stop || head.kind == FrameKind::Gone; }
 };
@@ -207,7 +214,9 @@ void SocketTransport::enqueue(Peer& peer, Outgoing frame) {
     const bool stop = frame.stops();
     const bool farewell = !peer.queue.empty() && peer.queue.back().head.kind == FrameKind::Farewell;
     if (stop) peer.queue.clear();  // nobody waits for these any more
-    peer.queue.push_back(std::move(frame));
+    auto turn = peer.queue.end();
+    while (turn != peer.queue.begin() && frame.goes_before(*std::prev(turn))) --turn;
+    peer.queue.insert(turn, std::move(frame));
     if (stop && farewell) peer.queue.push_back({{FrameKind::Farewell}, {}, {}});  // ends the writer
   }
   peer.more.notify_one();

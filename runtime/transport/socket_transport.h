@@ -1,7 +1,8 @@
 // Messages between processes: a socket for each pair of ranks, with one thread that writes and one
-// that reads: sending never blocks the rank, and messages arrive while it computes. A rank that
-// goes away without a farewell makes every call on the others fail; without a launcher of ours that
-// watches the ranks, so does one that gives no sign of life.
+// that reads: sending never blocks the rank, and messages arrive while it computes. Of messages
+// that wait for the writer the one with the least tag goes first. A rank that goes away without a
+// farewell makes every call on the others fail; without a launcher of ours that watches the ranks,
+// so does one that gives no sign of life.
 #pragma once
 
 #include <condition_variable>

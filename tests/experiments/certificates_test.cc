@@ -1,8 +1,10 @@
 // The certificates that pfeife-exp writes, judged with the plans that lie beside them.
 #include <gmock/gmock.h>
 
+#include "planner/cost/stage_costs.h"
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/plan/plan_file.h"
+#include "planner/ir/message_order.h"
 #include "planner/schedule_tool/certify.h"
 #include "tests/experiments/program.h"
 #include "tests/support/golden_message.h"
@@ -40,6 +42,16 @@ class Certificates : public ProgramTest {
     EXPECT_TRUE(said.proven) << said.text;
     return judged(read_plan(planned / "plan.yaml"), read_certificate(planned / "certificate.txt"));
   }
+  /// As if messages took much longer than the actions.
+  static Schedule with_slow_messages(const Plan& plan, const Certificate& certificate) {
+    const StageGraph stages = stage_graph(stage_costs(
+        certificate.layers, plan.partition, plan.placement, certificate.cluster, plan.recompute));
+    std::vector<Nanoseconds> lengths;
+    for (const Task& task : dependencies(plan.schedule, stages, plan.placement, {}).tasks)
+      lengths.emplace_back(task.kind == TaskKind::Transfer ? 1000 : 1);
+    return with_message_order(plan.schedule, stages, plan.placement, lengths, Queues::Pair,
+                              MessageRule::BackwardFirst);
+  }
   static Judged judged(const Plan& plan, const Certificate& certificate) {
     EXPECT_EQ(tool::disagreement(certificate, plan), "");
     EXPECT_EQ(tool::certify(certificate).refusal, "");
@@ -57,6 +69,10 @@ class Certificates : public ProgramTest {
     Plan lazy = plan;  // the last rank leaves out its first action
     lazy.schedule.rows.back().erase(lazy.schedule.rows.back().begin());
     EXPECT_THAT(tool::disagreement(certificate, lazy), HasSubstr("its schedule is wrong"));
+    Plan ordered = plan;
+    ordered.schedule = with_slow_messages(plan, certificate);
+    EXPECT_NE(ordered.schedule, plan.schedule);
+    EXPECT_EQ(tool::disagreement(certificate, ordered), "");
     EXPECT_THAT(tool::summary(certificate, {}, &plan),
                 HasSubstr(std::to_string(plan.spec.microbatches) + " microbatch"));
     return {plan, certificate};

@@ -23,6 +23,8 @@ struct SmallCase {
     layers = random_layers(random, shape);
     cluster = random_hosts(random, 4);
     microbatches = 1 + random() % 5;
+    semantics = {static_cast<Queues>(seed % 4), seed % 5 == 0 ? Links::Delay : Links::Shared,
+                 false};
   }
   Problem problem() const {
     return {.layers = layers,
@@ -38,8 +40,8 @@ struct SmallCase {
     Placement placement = round_robin(4, 4);
     placement.device_of_rank = problem().device_of_rank;
     const StageCosts costs = stage_costs(layers, cuts, placement, cluster);
-    const DependencyGraph graph = dependencies(lower(order, costs, placement), stage_graph(costs),
-                                               placement, {Queues::None, Links::Shared, false});
+    const DependencyGraph graph =
+        dependencies(lower(order, costs, placement), stage_graph(costs), placement, semantics);
     return step_time(std::get<Trace>(simulate(graph, costs, placement, cluster)));
   }
 
@@ -47,6 +49,7 @@ struct SmallCase {
   Layers layers;
   Cluster cluster;
   std::size_t microbatches = 1;
+  Semantics semantics;
 };
 
 class LinkBound : public ::testing::Test {
@@ -63,7 +66,7 @@ TEST_F(LinkBound, NoPlanIsSimulatedFasterAndItIsOftenAboveTheBoundWithoutLinks) 
     const SmallCase small(seed);
     const Problem problem = small.problem();
     const CutModel model(small.layers, small.cluster, MemoryRule::Lifetimes);
-    const double bound = shared_links_bound(model, problem, problem.schedules[0]);
+    const double bound = shared_links_bound(model, problem, problem.schedules[0], small.semantics);
     above += bound > AnyOrder(model, problem, problem.schedules[0]).bound();
     for_each_partition(small.layers, 4, [&](const Partition& cuts) {
       const StageCosts costs = stage_costs(small.layers, cuts, round_robin(4, 4), small.cluster);
@@ -88,13 +91,16 @@ TEST_F(LinkBound, OfSeveralPlacementsIsTheLeast) {
   const SmallCase small(1);
   Problem problem = small.problem();
   const CutModel model(small.layers, small.cluster, MemoryRule::Lifetimes);
-  const double one = shared_links_bound(model, problem, problem.schedules[0]);
-  EXPECT_EQ(shared_links_bound(problem, false).count(), static_cast<std::int64_t>(one));
+  const double one = shared_links_bound(model, problem, problem.schedules[0], small.semantics);
+  EXPECT_EQ(shared_links_bound(problem, small.semantics, false).count(),
+            static_cast<std::int64_t>(one));
   const ScheduleSpec many{"gpipe", 4, 9};  // more microbatches: a placement of its own
   problem.schedules = {many};
-  EXPECT_GT(shared_links_bound(problem, false).count(), static_cast<std::int64_t>(one));
+  EXPECT_GT(shared_links_bound(problem, small.semantics, false).count(),
+            static_cast<std::int64_t>(one));
   problem.schedules = {many, {"gpipe", 4, small.microbatches}};
-  EXPECT_EQ(shared_links_bound(problem, false).count(), static_cast<std::int64_t>(one));
+  EXPECT_EQ(shared_links_bound(problem, small.semantics, false).count(),
+            static_cast<std::int64_t>(one));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "experiments/plans/plan_case.h"
+#include "planner/cost/memory.h"
+#include "planner/ir/validate.h"
 #include "sim/simulator.h"
 #include "tests/experiments/random_hosts.h"
 
@@ -58,6 +60,62 @@ TEST_F(SimulatedChoice, NoPlanIsSimulatedSlowerThanABaselineOfItsTable) {
   }
   EXPECT_GT(compared, 15u);
   EXPECT_GT(slower_by_estimate, 0u) << "links that bind nowhere show nothing";
+}
+
+/// The plan with its messages in the order of lower(), simulated.
+Evaluation in_first_order(const Evaluation& plan) {
+  Plan choices = plan.plan;
+  for (std::vector<Cell>& row : choices.schedule.rows)
+    std::erase_if(row, [](const Cell& cell) {
+      const auto* action = std::get_if<Action>(&cell);
+      return action != nullptr && !is_compute(action->op);
+    });
+  Evaluation before =
+      estimated_plan(plan.inputs, plan.origin, plan.name, std::move(choices), false);
+  Evaluation* const one = &before;
+  simulate_plans(std::span(&one, 1), 1);
+  return before;
+}
+
+TEST_F(SimulatedChoice, AnOrderOfMessagesIsKeptOnlyIfThePlanIsSimulatedFasterWithIt) {
+  std::size_t kept = 0, left = 0;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    std::mt19937 random(seed);
+    RandomShape shape;
+    shape.layers = 12 + random() % 8;
+    const Layers layers = random_layers(random, shape);
+    CaseConfig config;
+    config.name = "seed " + std::to_string(seed);
+    config.devices = 4;
+    config.microbatches = 4 + random() % 5;
+    Cluster cluster = random_hosts(random, config.devices);
+    cluster.kinds[0].memory =
+        Bytes{random() % 2 == 0 ? std::int64_t{1} << 30
+                                : static_cast<std::int64_t>(6000 + random() % 6000)};
+    config.plan.iterations = 1;
+    config.simulation.queues = static_cast<Queues>(random() % 4);
+    config.select_by = SelectBy::Simulate;
+    const EvaluatedCase found = computed({&config, &layers, &cluster});
+    for (const Evaluation& plan : found.planned) {
+      if (!plan.possible()) continue;
+      const Evaluation before = in_first_order(plan);
+      EXPECT_EQ(plan.plan.estimate, before.plan.estimate);
+      if (!plan.plan.found.contains("messages")) {
+        EXPECT_EQ(plan.plan.schedule, before.plan.schedule) << config.name;
+        ++left;
+        continue;
+      }
+      ++kept;
+      EXPECT_LT(step_time(*plan.simulated), step_time(*before.simulated)) << config.name;
+      EXPECT_TRUE(plan.fits()) << config.name;
+      EXPECT_TRUE(
+          validate(plan.plan.schedule, {stage_graph(plan.costs), config.microbatches}).empty());
+      EXPECT_EQ(plan.plan.peak_memory,
+                peak_memory(plan.plan.schedule, plan.costs, plan.plan.placement));
+    }
+  }
+  EXPECT_GT(kept, 5u);
+  EXPECT_GT(left, 5u);
 }
 
 // A plan that came from a baseline is named as the searched point that it is, so that the proof of

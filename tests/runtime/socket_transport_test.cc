@@ -54,6 +54,29 @@ TEST(SocketTransport, TheReasonComesBeforeTheFarewell) {
   }
 }
 
+// Nobody reads at first, so all but the first message wait: more than a socket holds is ahead.
+TEST(SocketTransport, OfMessagesThatWaitTheLeastTagGoesFirst) {
+  auto [zero_to_one, one_to_zero] = connected();
+  std::vector<Socket> to_one, to_zero;
+  to_one.emplace_back(), to_one.push_back(std::move(zero_to_one));
+  to_zero.push_back(std::move(one_to_zero)), to_zero.emplace_back();
+  std::optional<SocketTransport> zero(std::in_place, RankId{0}, std::move(to_one), false);
+  zero->send(RankId{1}, {1, 0, 0}, {at::zeros({1 << 22})});
+  for (const Tag tag : {Tag{2, 1, 0}, Tag{1, 9, 0}, Tag{1, 5, 0}, Tag{1, 7, 0}, Tag{2, 0, 0}})
+    zero->send(RankId{1}, tag, {at::zeros({1 << 16})});
+  std::optional<SocketTransport> one(std::in_place, RankId{1}, std::move(to_zero), false);
+  Nanoseconds before{0};
+  for (const Tag tag :
+       {Tag{1, 0, 0}, Tag{1, 5, 0}, Tag{1, 7, 0}, Tag{1, 9, 0}, Tag{2, 0, 0}, Tag{2, 1, 0}}) {
+    const Nanoseconds arrived = one->receive(RankId{0}, tag).arrived;
+    EXPECT_LT(before, arrived) << tag.step << " " << tag.task;
+    before = arrived;
+  }
+  std::thread ends([&] { zero.reset(); });  // each waits for the other's farewell
+  one.reset();
+  ends.join();
+}
+
 TEST(SocketTransport, TheThreadThatComputesGivesWayToThoseThatMoveMessages) {
   auto [zero_to_one, one_to_zero] = connected();
   std::vector<Socket> to_one, to_zero;

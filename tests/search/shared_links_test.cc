@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "planner/cost/stage_costs.h"
+#include "planner/search/choices/sent_time.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {
@@ -53,6 +54,22 @@ TEST(BusiestLink, IsWhatItCarriesOverItsSpeedInAllMicrobatches) {
     pair.backward_time = transfer_time(path, pair.gradient_bytes);
   }
   EXPECT_EQ(busiest_link(costs, placement, cluster, 1), Nanoseconds{800});
+}
+
+// Stages 0 1 2 on ranks 0 1 0. Forward 0 -> 1 takes 5, 1 -> 2 takes 3, back 2 -> 1 takes 4 and 1 ->
+// 0 nothing, in all microbatches.
+TEST(FullestQueue, IsWhatItsMessagesTakeOneAfterTheOther) {
+  Placement placement = round_robin(3, 2);
+  StageCosts costs;
+  costs.stages.resize(3);
+  costs.pairs = {{StageId{0}, StageId{1}, Bytes{1}, Bytes{0}, Nanoseconds{5}, Nanoseconds{0}},
+                 {StageId{1}, StageId{2}, Bytes{1}, Bytes{1}, Nanoseconds{3}, Nanoseconds{4}}};
+  EXPECT_EQ(fullest_queue(costs, placement, Queues::None, 3), Nanoseconds{0});
+  EXPECT_EQ(fullest_queue(costs, placement, Queues::Edge, 3), Nanoseconds{3 * (5 + 4)});
+  EXPECT_EQ(fullest_queue(costs, placement, Queues::Pair, 3), Nanoseconds{3 * (5 + 3 + 4)});
+  placement = round_robin(3, 3);  // rank 1 has all of them
+  EXPECT_EQ(fullest_queue(costs, placement, Queues::Pair, 3), Nanoseconds{3 * (3 + 4)});
+  EXPECT_EQ(fullest_queue(costs, placement, Queues::Rank, 3), Nanoseconds{3 * (5 + 3 + 4)});
 }
 
 /// A random problem on two hosts, and a simulator that knows nothing but a plan's bounds and a

@@ -9,6 +9,7 @@
 #include "planner/ir/error.h"
 #include "planner/ir/parallel.h"
 #include "planner/schedules/families.h"
+#include "planner/search/choices/sent_time.h"
 #include "planner/search/cuts/cut_moves.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/orders/every_order.h"
@@ -33,7 +34,7 @@ constexpr double kPricing = 0.125;         ///< of the time of a simulation
 struct Weighed {
   PlannedSchedule plan;
   Nanoseconds bound{0};
-  Nanoseconds busiest{0};  ///< of the links
+  Nanoseconds busiest{0};  ///< of the links, and of the queues
   double tasks = 0;        ///< about how many a step has
 };
 
@@ -84,8 +85,10 @@ class SharedLinks {
                                          problem_.cluster, plan.recompute, plan.blocks);
     Weighed one{std::move(plan)};
     one.bound = one.plan.estimate;
-    one.busiest = busiest_link(costs, placement, problem_.cluster, one.plan.spec.microbatches);
-    if (simulator_.links == Links::Shared) one.bound = std::max(one.bound, one.busiest);
+    const std::size_t microbatches = one.plan.spec.microbatches;
+    const Nanoseconds queue = fullest_queue(costs, placement, simulator_.queues, microbatches);
+    one.busiest = std::max(busiest_link(costs, placement, problem_.cluster, microbatches), queue);
+    one.bound = std::max(one.bound, simulator_.links == Links::Shared ? one.busiest : queue);
     one.tasks = static_cast<double>(one.plan.spec.microbatches *
                                     (3 * costs.stages.size() + 2 * costs.pairs.size()));
     return one;
@@ -297,27 +300,6 @@ SharedLinksOutcome fastest_with_shared_links(const Problem& problem,
                                              const SearchOptions& options,
                                              const LinkSimulator& simulator) {
   return SharedLinks(problem, options, simulator).run(std::move(known), std::move(asked));
-}
-
-Nanoseconds busiest_link(const StageCosts& costs, const Placement& placement,
-                         const Cluster& cluster, std::size_t microbatches) {
-  std::vector<double> busy(cluster.links.size());  // ns a microbatch
-  const auto add = [&](StageId from, StageId to, Bytes bytes, Nanoseconds time) {
-    const Path& path = cluster.path(placement.device(from), placement.device(to));
-    if (path.links.empty() || bytes.value <= 0) return;
-    double narrowest = cluster.links[path.links.front()].bandwidth.value;
-    for (const std::size_t link : path.links)
-      narrowest = std::min(narrowest, cluster.links[link].bandwidth.value);
-    for (const std::size_t link : path.links)
-      busy[link] += static_cast<double>((time - std::min(time, path.latency)).count()) * narrowest /
-                    cluster.links[link].bandwidth.value;
-  };
-  for (const StagePair& pair : costs.pairs) {
-    add(pair.from, pair.to, pair.bytes, pair.forward_time);
-    add(pair.to, pair.from, pair.gradient_bytes, pair.backward_time);
-  }
-  const double most = busy.empty() ? 0 : std::ranges::max(busy);
-  return Nanoseconds{static_cast<std::int64_t>(most * static_cast<double>(microbatches))};
 }
 
 }  // namespace pfeife

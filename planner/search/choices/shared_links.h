@@ -2,8 +2,9 @@
 // alone, cannot tell.
 //
 // The times come from the caller, who has a simulator; the search knows none. Every time is taken
-// to be at least the plan's estimate and, where links are shared, what the plan sends over any of
-// them at its full speed: a plan that by these bounds is no faster than the best one is not timed.
+// to be at least the plan's estimate, what all messages of a queue take, and, where links are
+// shared, what the plan sends over any of them at its full speed: a plan that by these bounds is no
+// faster than the best one is not timed.
 #pragma once
 
 #include <functional>
@@ -27,6 +28,7 @@ struct LinkSimulator {
   /// [plan] The same for equal plans. Not called in several threads at once.
   std::function<std::vector<StepTime>(std::span<const PlannedSchedule>)> times;
   Links links = Links::Shared;
+  Queues queues = Queues::None;
 };
 
 struct TimedPlan {
@@ -51,10 +53,5 @@ SharedLinksOutcome fastest_with_shared_links(const Problem& problem,
                                              std::vector<PlannedSchedule> asked,
                                              const SearchOptions& options,
                                              const LinkSimulator& simulator);
-
-/// How long the busiest link takes for all that a step sends over it, at full speed: no step with
-/// shared links is shorter.
-Nanoseconds busiest_link(const StageCosts& costs, const Placement& placement,
-                         const Cluster& cluster, std::size_t microbatches);
 
 }  // namespace pfeife
