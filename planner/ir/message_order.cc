@@ -10,15 +10,13 @@
 namespace pfeife {
 namespace {
 
-bool is_transfer_cell(const Cell& cell) {
-  const auto* action = std::get_if<Action>(&cell);
-  return action != nullptr && is_transfer(action->op);
-}
-
 /// The rows of a schedule, filled in the order in which tasks start.
 class Rows {
  public:
-  explicit Rows(const Schedule& lowered) : lowered_(lowered), next_(lowered.ranks(), 0) {
+  Rows(const Schedule& lowered, const DependencyGraph& graph)
+      : lowered_(lowered), graph_(graph), next_(lowered.ranks(), 0) {
+    for (const DurationSlot& slot : graph.slots)
+      reduced_.insert(reduced_.end(), slot.stages.begin(), slot.stages.end());
     filled_.rows.resize(lowered.ranks());
     for (std::size_t r = 0; r < lowered.ranks(); ++r)
       filled_.rows[r].reserve(lowered.rows[r].size());
@@ -28,7 +26,9 @@ class Rows {
     if (task.kind == TaskKind::Transfer) {
       append(task.rank, task.position);
       append(task.peer, task.peer_position);
-    } else if (task.kind != TaskKind::Reduction) {
+    } else if (task.kind == TaskKind::Reduction) {
+      for (const RankId rank : task.parties) reduce(rank, graph_.slots[task.slot].stages);
+    } else {
       fill(task.rank.index(), task.position + 1);
     }
   }
@@ -42,14 +42,29 @@ class Rows {
   void append(RankId rank, std::size_t position) {
     filled_.rows[rank.index()].push_back(lowered_.rows[rank.index()][position]);
   }
-  /// All before `end` but transfers.
+  static bool reduces(const Cell& cell, const std::vector<StageId>& stages) {
+    const auto* action = std::get_if<Action>(&cell);
+    return action != nullptr && action->op == Op::ReduceGrad &&
+           std::ranges::find(stages, action->stage) != stages.end();
+  }
+  /// What a reduction has in a row.
+  void reduce(RankId rank, const std::vector<StageId>& stages) {
+    for (const Cell& cell : lowered_.rows[rank.index()])
+      if (reduces(cell, stages)) filled_.rows[rank.index()].push_back(cell);
+  }
+  /// All before `end` but what is in several rows.
   void fill(std::size_t rank, std::size_t end) {
-    for (; next_[rank] < end; ++next_[rank])
-      if (const Cell& cell = lowered_.rows[rank][next_[rank]]; !is_transfer_cell(cell))
-        filled_.rows[rank].push_back(cell);
+    for (; next_[rank] < end; ++next_[rank]) {
+      const Cell& cell = lowered_.rows[rank][next_[rank]];
+      const auto* action = std::get_if<Action>(&cell);
+      const bool transfer = action != nullptr && is_transfer(action->op);
+      if (!transfer && !reduces(cell, reduced_)) filled_.rows[rank].push_back(cell);
+    }
   }
 
   const Schedule& lowered_;
+  const DependencyGraph& graph_;
+  std::vector<StageId> reduced_;   // by some reduction
   std::vector<std::size_t> next_;  // [rank] cell that is looked at next
   Schedule filled_;
 };
@@ -75,7 +90,7 @@ class QueuedRun {
   }
 
   Schedule run(const Schedule& lowered) {
-    Rows rows(lowered);
+    Rows rows(lowered, graph_);
     for (std::uint32_t t = 0; t < graph_.size(); ++t)
       if (waits_[t] == 0) release(t);
     std::size_t started = 0;

@@ -5,10 +5,10 @@
 // (lower.h). Where links are slow, messages wait, and another one may go first. The schedule is run
 // with transfers of given lengths, one at a time in each queue; a rule says which of those that
 // wait goes next, and none is held back for one that is still to come. Everything that happens is
-// put into one list, at the time at which it starts, SEND and RECV side by side; every row is what
-// that list says about its rank. So no order deadlocks, whatever the queues and whether transfers
-// block or not: the proof of lower_ready.cc holds of any such list. How links share their bandwidth
-// is known here by the given lengths alone.
+// put into one list, at the time at which it starts, SEND and RECV side by side, and so all
+// REDUCE_GRAD of a reduction; every row is what that list says about its rank. So no order
+// deadlocks, whatever the queues and whether transfers block or not: the proof of lower_ready.cc
+// holds of any such list. How links share their bandwidth is known here by the given lengths alone.
 #pragma once
 
 #include <span>
@@ -28,8 +28,8 @@ inline constexpr MessageRule kMessageRules[] = {MessageRule::FirstReady, Message
 std::string to_string(MessageRule rule);
 
 /// The same actions with SEND and RECV in the order of `rule`. `lengths`: [task of the schedule's
-/// DependencyGraph] how long it takes. Nothing else changes its place beside the actions that
-/// compute. The schedule must be valid. Time: tasks times the messages that wait at once.
+/// DependencyGraph] how long it takes. Besides, REDUCE_GRAD changes its place. The schedule must be
+/// valid. Time: tasks times the messages that wait at once.
 Schedule with_message_order(const Schedule& lowered, const StageGraph& stages,
                             const Placement& placement, std::span<const Nanoseconds> lengths,
                             Queues queues, MessageRule rule);

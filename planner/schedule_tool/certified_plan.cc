@@ -49,12 +49,13 @@ std::vector<DeviceId> numbered(const std::vector<DeviceId>& device_of_rank) {
   return numbers;
 }
 
-/// The rows less SEND and RECV, whose order is the plan's to choose: the estimate has none.
+/// The rows less SEND, RECV and REDUCE_GRAD, whose order is the plan's to choose: the estimate has
+/// none.
 Schedule without_messages(Schedule schedule) {
   for (std::vector<Cell>& row : schedule.rows)
     std::erase_if(row, [](const Cell& cell) {
       const auto* action = std::get_if<Action>(&cell);
-      return action != nullptr && is_transfer(action->op);
+      return action != nullptr && (is_transfer(action->op) || action->op == Op::ReduceGrad);
     });
   return schedule;
 }

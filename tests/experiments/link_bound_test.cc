@@ -87,6 +87,31 @@ TEST_F(LinkBound, NoPlanIsSimulatedFasterAndItIsOftenAboveTheBoundWithoutLinks) 
   EXPECT_GT(tightest, 0.97);
 }
 
+// A hundred microbatches whose messages take longest of all: side by side if links delay alone, one
+// after the other if they are shared or queue up.
+TEST_F(LinkBound, IsNotOfMessagesThatMayOverlap) {
+  SmallCase small(1);
+  small.microbatches = 100;
+  for (Path& path : small.cluster.paths)
+    for (BandwidthCurve::Point& point : path.bandwidth.points) point.rate.value /= 100;
+  for (Link& link : small.cluster.links) link.bandwidth.value /= 100;
+  const Problem problem = small.problem();
+  const CutModel model(small.layers, small.cluster, MemoryRule::Lifetimes);
+  const auto bound = [&](const Semantics& semantics) {
+    return shared_links_bound(model, problem, problem.schedules[0], semantics);
+  };
+  small.semantics = {Queues::None, Links::Delay, false};
+  Nanoseconds fastest = Nanoseconds::max();
+  for_each_partition(small.layers, 4, [&](const Partition& cuts) {
+    fastest = std::min(fastest, small.simulated(cuts, generate(problem.schedules[0])));
+  });
+  const auto time = static_cast<double>(fastest.count());
+  EXPECT_LE(bound(small.semantics), time);
+  EXPECT_GT(bound({Queues::None, Links::Shared, false}), time);
+  EXPECT_GT(bound({Queues::Pair, Links::Delay, false}), time);
+  EXPECT_GT(bound({Queues::Rank, Links::Delay, false}), bound({Queues::Pair, Links::Delay, false}));
+}
+
 TEST_F(LinkBound, OfSeveralPlacementsIsTheLeast) {
   const SmallCase small(1);
   Problem problem = small.problem();

@@ -68,12 +68,12 @@ TEST(MessageOrder, GradientsThatOvertakeAValueSaveItsTransfer) {
             "1OPTIMIZER_STEP\n");
 }
 
-/// Without SEND and RECV.
+/// Without SEND, RECV and REDUCE_GRAD.
 Schedule without_messages(Schedule schedule) {
   for (std::vector<Cell>& row : schedule.rows)
     std::erase_if(row, [](const Cell& cell) {
       const auto* action = std::get_if<Action>(&cell);
-      return action != nullptr && is_transfer(action->op);
+      return action != nullptr && (is_transfer(action->op) || action->op == Op::ReduceGrad);
     });
   return schedule;
 }
