@@ -45,6 +45,7 @@ own_headers_of() {
     planner/io/*) echo '^"planner/(ir|io)/' ;;
     planner/schedules/*) echo '^"planner/(ir|schedules)/' ;;
     planner/cost/*) echo '^"planner/(ir|cost)/' ;;
+    planner/mesh/*) echo '^"planner/(ir|schedules|cost|mesh)/' ;;
     planner/inputs/*) echo '^"planner/(ir|io|cost|inputs)/' ;;
     planner/search/*) echo '^"planner/(ir|schedules|cost|search)/' ;;
     planner/schedule_tool/*) echo '^"planner/(ir|io|cost|inputs|schedules|schedule_tool)/' ;;  # judges what the search says

@@ -17,9 +17,8 @@ namespace {
 
 class Grouper {
  public:
-  Grouper(const FactsByPrecision& of, const std::vector<Profile>& profiles, Grouping grouping)
+  Grouper(const FactsByPrecision& of, const std::vector<Profile>& profiles)
       : graph_(of.graph),
-        grouping_(grouping),
         profiles_(profiles),
         facts_(of.at(profiles.front().training.precision)),
         plain_(of.at(Precision::Fp32)),
@@ -30,11 +29,20 @@ class Grouper {
                    "profile of another graph");
   }
 
-  Layers group() {
+  Layers group(Grouping grouping) {
+    const std::vector<NodeBorder> borders = module_borders(facts_, local_);
+    return group(ends_of_layers(grouping, borders), borders);
+  }
+  Layers group(const std::vector<bool>& ends) {
+    return group(ends, module_borders(facts_, local_));
+  }
+
+ private:
+  Layers group(const std::vector<bool>& ends, const std::vector<NodeBorder>& borders) {
     layers_.name = graph_.name;
     layers_.digest = graph_.digest;
     layers_.microbatch_size = graph_.microbatch_size;
-    assign_nodes();
+    assign_nodes(ends, borders);
     add_costs();
     add_model_inputs();
     add_values();
@@ -46,16 +54,14 @@ class Grouper {
     return std::move(layers_);
   }
 
- private:
   LayerId layer(NodeId n) const { return LayerId{node_layers_.layer[n.index()]}; }
   Layer& at(NodeId n) { return layers_.layers[node_layers_.layer[n.index()]]; }
   bool reads_contents(NodeId n) const {
     return !facts_.traits[n.index()] || !facts_.traits[n.index()]->metadata_only;
   }
 
-  void assign_nodes() {
-    const std::vector<NodeBorder> borders = module_borders(facts_, local_);
-    node_layers_ = layer_of_node(facts_, local_, ends_of_layers(borders));
+  void assign_nodes(const std::vector<bool>& ends, const std::vector<NodeBorder>& borders) {
+    node_layers_ = layer_of_node(facts_, local_, ends);
     layers_.layers.resize(node_layers_.count);
     for (Layer& layer : layers_.layers) {
       layer.name = "output";
@@ -76,8 +82,9 @@ class Grouper {
   }
 
   /// [node] a layer ends with it.
-  std::vector<bool> ends_of_layers(const std::vector<NodeBorder>& borders) const {
-    if (grouping_ == Grouping::Growth)
+  std::vector<bool> ends_of_layers(Grouping grouping,
+                                   const std::vector<NodeBorder>& borders) const {
+    if (grouping == Grouping::Growth)
       return grows_memory(plain_, saved_memory(plain_, DeviceType::Gpu), local_);
     std::vector<bool> ends;
     for (const NodeBorder& border : borders) ends.push_back(border.between_blocks());
@@ -284,7 +291,6 @@ class Grouper {
   }
 
   const Graph& graph_;
-  const Grouping grouping_;
   const std::vector<Profile>& profiles_;
   const GraphFacts &facts_, &plain_;  // as it runs; in fp32
   std::vector<bool> local_;           // [node]
@@ -295,12 +301,25 @@ class Grouper {
 
 }  // namespace
 
-Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles,
-                         Grouping grouping) {
+namespace {
+
+Grouper grouper(const FactsByPrecision& graph, const std::vector<Profile>& profiles) {
   PFEIFE_CHECK(!profiles.empty(), "no profile");
   if (graph.graph.nodes.empty())
     throw ConfigError({graph.graph.name}, "the model computes nothing: its graph has no operators");
-  return Grouper(graph, profiles, grouping).group();
+  return Grouper(graph, profiles);
+}
+
+}  // namespace
+
+Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles,
+                         Grouping grouping) {
+  return grouper(graph, profiles).group(grouping);
+}
+
+Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles,
+                         const std::vector<bool>& ends) {
+  return grouper(graph, profiles).group(ends);
 }
 
 }  // namespace pfeife

@@ -39,5 +39,8 @@ enum class Grouping {
 /// but for values that many layers read. ConfigError if the graph has no operators.
 Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles,
                          Grouping grouping = Grouping::Growth);
+/// The same with layers that end where `ends` [node] says, and after the last node.
+Layers layers_from_graph(const FactsByPrecision& graph, const std::vector<Profile>& profiles,
+                         const std::vector<bool>& ends);
 
 }  // namespace pfeife

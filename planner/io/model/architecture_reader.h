@@ -1,0 +1,18 @@
+// An architecture file: a transformer by its figures. The keys are explained in
+// configs/architectures/README.md.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "planner/ir/architecture.h"
+
+namespace pfeife {
+
+/// Errors: ConfigError with the place, for unknown keys and for figures that do not fit each other.
+Architecture read_architecture(const std::filesystem::path& file);
+/// Likewise from text; `file` is the name for messages.
+Architecture parse_architecture(std::string_view text, const std::string& file);
+
+}  // namespace pfeife

@@ -1,0 +1,40 @@
+// How long collectives take on a network of two levels: within a host, and between hosts.
+//
+// Within a host, a measured table of two group sizes says what a ring of another size takes: a base
+// and 2 (k - 1) steps, both of the bytes that a step sends (a k-th of the message). Without a
+// table, the port's latency and bandwidth do. Between hosts, a group reduces within each host,
+// among hosts, and spreads the result within each host; the parts of a message flow one after the
+// other, so that the slower level decides, and latencies add up. Among hosts, ring or tree,
+// whichever is faster. Not modelled: contention with other groups beyond each device's share of the
+// NIC.
+#pragma once
+
+#include "planner/ir/mesh.h"
+#include "planner/ir/network.h"
+
+namespace pfeife {
+
+enum class CollectiveKind { AllReduce, ReduceScatter, AllGather, AllToAll };
+
+/// A group of devices, alike on each of its hosts.
+struct GroupShape {
+  std::int64_t ranks = 1;
+  std::int64_t per_host = 1;  ///< of its ranks in one host
+  std::int64_t hosts() const { return ranks / per_host; }
+  friend bool operator==(const GroupShape&, const GroupShape&) = default;
+};
+
+/// The shape of the groups along `axes`. ConfigError without a place if groups lie on hosts in
+/// different ways: a representative cannot stand for all of them.
+GroupShape group_shape(const Mesh& mesh, const std::vector<Axis>& axes,
+                       std::int64_t devices_per_host);
+
+/// `bytes`: of the whole message, as each rank has it before an all-reduce or reduce-scatter, or
+/// an all-to-all, and after an all-gather. 0 for a group of one.
+Nanoseconds collective_time(CollectiveKind kind, Bytes bytes, const GroupShape& group,
+                            const Network& network);
+
+/// One message between two devices: of one host, or of two.
+Nanoseconds message_time(Bytes bytes, bool same_host, const Network& network);
+
+}  // namespace pfeife

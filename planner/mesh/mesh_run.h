@@ -1,0 +1,44 @@
+// A training run on a mesh: what is divided, by how much, in which order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/ir/architecture.h"
+#include "planner/ir/layers.h"
+#include "planner/ir/mesh.h"
+
+namespace pfeife {
+
+enum class Recomputation {
+  None,
+  Attention,  ///< scores, softmax, dropout, context of each layer
+  Full,       ///< each layer; its input is kept
+};
+
+struct MeshRun {
+  Architecture architecture;
+  Mesh mesh;
+  std::int64_t global_batch = 1;     ///< sequences a step
+  std::int64_t microbatch_size = 1;  ///< sequences
+  std::string schedule = "1f1b";     ///< a family that needs no costs
+  std::int64_t stages_per_rank = 1;
+  Recomputation recomputation = Recomputation::None;
+  bool sequence_parallel = false;
+  /// ZeRO: 0 all-reduces gradients; 1 divides the optimizer's state over dp, 2 gradients, too.
+  int zero = 0;
+  DType type = DType::Float16;
+  std::int64_t gradient_bytes = 2;  ///< an element, as gradients are reduced
+
+  std::int64_t microbatches() const;  ///< of each pipeline
+};
+
+/// Refuses a run that cannot be divided: ConfigError without a place, that names what does not
+/// divide what, and the nearest sizes that do.
+void check_run(const MeshRun& run);
+
+/// [stage] transformer layers. Equally many; or one less in the first and the last stage, for the
+/// embedding and the head, where that divides. ConfigError if neither does.
+std::vector<std::int64_t> layers_of_stages(const MeshRun& run);
+
+}  // namespace pfeife

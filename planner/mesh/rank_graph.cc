@@ -1,0 +1,319 @@
+#include "planner/mesh/rank_graph.h"
+
+#include "planner/mesh/graph_writer.h"
+
+namespace pfeife {
+namespace {
+
+/// Activations are [sequence, microbatch, ...], so that a part of the sequence is a part of memory.
+class RankGraphWriter {
+ public:
+  RankGraphWriter(const Architecture& of, const Mesh& mesh, const RankOptions& options)
+      : of_(of),
+        tp_(mesh.size(Axis::Tensor)),
+        cp_(mesh.size(Axis::Context)),
+        ep_(mesh.experts),
+        sp_(options.sequence_parallel && tp_ > 1),
+        batch_(options.microbatch_size),
+        sequence_(of.sequence / cp_),
+        part_(sp_ ? sequence_ / tp_ : sequence_),
+        heads_(of.heads / tp_),
+        kv_heads_(of.kv_heads < tp_ ? 1 : of.kv_heads / tp_),
+        writer_(of.name, options.type) {}
+
+  RankGraph written() {
+    ValueId x = write_embedding();
+    for (std::int64_t layer = 0; layer < of_.layers; ++layer) x = write_layer(x, layer);
+    const ValueId loss = write_head(x);
+    made_.graph = writer_.finish(loss, batch_);
+    return std::move(made_);
+  }
+
+ private:
+  void end_piece(PieceKind kind, std::int64_t layer) {
+    made_.pieces.push_back({kind, layer, writer_.last()});
+  }
+  Sizes tokens(std::int64_t width) const { return {part_, batch_, width}; }  // between blocks
+  Sizes full(std::int64_t width) const { return {sequence_, batch_, width}; }
+
+  // ---- collectives ----
+  ValueId collective(const char* name, ValueId v, const char* axis, Sizes result) {
+    return writer_.call(name + std::to_string(writer_.last().value + 1),
+                        std::string("pfeife::") + name, {{"input", v}, {"axis", std::string(axis)}},
+                        std::move(result));
+  }
+  /// Into the part of a block that is divided by columns.
+  ValueId enter_columns(ValueId x) {
+    if (tp_ == 1) return x;
+    const char* name = sp_ ? "all_gather" : "all_reduce_gradient";
+    return collective(name, x, "tp", full(of_.hidden));
+  }
+  /// Out of the part that is divided by rows.
+  ValueId leave_rows(ValueId y) {
+    if (tp_ == 1) return y;
+    return collective(sp_ ? "reduce_scatter" : "all_reduce", y, "tp", tokens(of_.hidden));
+  }
+
+  // ---- small operators ----
+  ValueId norm(const std::string& name, ValueId x) {
+    const bool centred = of_.norm == NormKind::Layer;
+    std::vector<Argument> arguments = {
+        {"input", x},
+        {"normalized_shape", Sizes{of_.hidden}},
+        {"weight", writer_.parameter(name + ".weight", {of_.hidden})}};
+    if (centred) arguments.push_back({"bias", writer_.parameter(name + ".bias", {of_.hidden})});
+    return writer_.call(name, centred ? "aten::layer_norm" : "aten::rms_norm", std::move(arguments),
+                        writer_.type(x).sizes);
+  }
+  ValueId linear(const std::string& name, ValueId x, std::int64_t out) {
+    Sizes sizes = writer_.type(x).sizes;
+    const std::int64_t in = sizes.back();
+    sizes.back() = out;
+    std::vector<Argument> arguments = {{"input", x},
+                                       {"weight", writer_.parameter(name + ".weight", {out, in})}};
+    if (of_.bias) arguments.push_back({"bias", writer_.parameter(name + ".bias", {out})});
+    return writer_.call(name, "aten::linear", std::move(arguments), std::move(sizes));
+  }
+  ValueId dropout(const std::string& name, ValueId x) {
+    if (of_.dropout == 0) return x;
+    return writer_.call(name, "aten::dropout", {{"input", x}, {"p", of_.dropout}, {"train", true}},
+                        writer_.type(x).sizes);
+  }
+  ValueId add(const std::string& name, ValueId a, ValueId b) {
+    return writer_.call(name, "aten::add", {{"self", a}, {"other", b}}, writer_.type(a).sizes);
+  }
+
+  // ---- embedding ----
+  ValueId write_embedding() {
+    writer_.enter("embedding");
+    const ValueId ids = writer_.input("ids", {sequence_, batch_}, DType::Int64);
+    embedding_ = writer_.parameter("weight", {of_.vocabulary / tp_, of_.hidden});
+    ValueId x = writer_.call("words", "aten::embedding", {{"weight", embedding_}, {"indices", ids}},
+                             full(of_.hidden));
+    x = leave_rows(x);
+    if (of_.position == PositionKind::Learned) {
+      const ValueId where = writer_.input("positions", {part_, 1}, DType::Int64);
+      const ValueId table = writer_.parameter("positions", {of_.sequence, of_.hidden});
+      const ValueId position =
+          writer_.call("position", "aten::embedding", {{"weight", table}, {"indices", where}},
+                       Sizes{part_, 1, of_.hidden});
+      x = add("sum", x, position);
+    }
+    x = dropout("dropout", x);
+    end_piece(PieceKind::Embedding, 0);
+    return x;
+  }
+
+  // ---- attention ----
+  struct Projected {
+    ValueId query, key, value;  // [sequence, batch, heads, head size]
+  };
+  ValueId write_layer(ValueId x, std::int64_t layer) {
+    const std::string path = "layers." + std::to_string(layer);
+    writer_.enter(path + ".before");
+    const ValueId normed = enter_columns(norm("norm", x));
+    const Projected projected = project(normed);
+    end_piece(PieceKind::BeforeAttention, layer);
+
+    writer_.enter(path + ".attention");
+    const ValueId context = of_.attention == AttentionKind::Plain ? plain_attention(projected)
+                                                                  : fused_attention(projected);
+    end_piece(PieceKind::Attention, layer);
+
+    writer_.enter(path + ".after");
+    ValueId y = linear("projection", context, of_.hidden);
+    x = add("residual", dropout("dropout", leave_rows(y)), x);
+    const ValueId second = norm("norm", x);
+    y = of_.experts > 0 ? experts(second) : feed_forward(second);
+    x = add("residual_2", dropout("dropout_2", y), x);
+    end_piece(PieceKind::AfterAttention, layer);
+    return x;
+  }
+
+  /// One product for all three; parts of its result are views.
+  Projected project(ValueId normed) {
+    const std::int64_t size = of_.head_size, width = (heads_ + 2 * kv_heads_) * size;
+    const ValueId together = linear("qkv", normed, width);
+    const Sizes strides = {batch_ * width, width, size, 1};
+    const TensorType all = {writer_.element(), {sequence_, batch_, heads_, size}, strides, 0};
+    TensorType few = all;
+    few.sizes[2] = kv_heads_;
+    const std::vector<ValueId> parts =
+        writer_.call_many("split", "aten::split_with_sizes", {{"self", together}}, {all, few, few});
+    Projected made{parts[0], parts[1], parts[2]};
+    if (of_.position == PositionKind::Rotary) {
+      made.query = rotate("query", made.query);
+      made.key = rotate("key", made.key);
+    }
+    return made;
+  }
+  /// As one fused kernel: a product with a table and another one with its turned halves, both read
+  /// and written once.
+  ValueId rotate(const std::string& name, ValueId v) {
+    return writer_.call("rotate_" + name, "pfeife::rotate", {{"input", v}}, writer_.type(v).sizes);
+  }
+
+  /// [batch x heads, sequence, head size], without a copy.
+  ValueId by_head(ValueId v) {
+    const TensorType& type = writer_.type(v);
+    const Sizes& strides = type.strides;
+    return writer_.view(v, "aten::transpose", {batch_ * heads_, sequence_, of_.head_size},
+                        {strides[2], strides[0], strides[3]});
+  }
+  ValueId plain_attention(const Projected& from) {
+    const ValueId query = by_head(from.query), key = by_head(from.key), value = by_head(from.value);
+    const Sizes square = {batch_ * heads_, sequence_, sequence_};
+    const Sizes& strides = writer_.type(key).strides;
+    const ValueId turned =
+        writer_.view(key, "aten::transpose", {batch_ * heads_, of_.head_size, sequence_},
+                     {strides[0], strides[2], strides[1]});
+    ValueId scores =
+        writer_.call("scores", "aten::bmm", {{"self", query}, {"mat2", turned}}, square);
+    // Scale, mask and softmax are one kernel of its own.
+    scores = writer_.call("softmax", "aten::softmax", {{"self", scores}, {"dim", std::int64_t{-1}}},
+                          square);
+    scores = dropout("dropout", scores);
+    const ValueId context =
+        writer_.call("context", "aten::bmm", {{"self", scores}, {"mat2", value}},
+                     Sizes{batch_ * heads_, sequence_, of_.head_size});
+    return merge_heads(context);
+  }
+  /// [sequence, batch, heads x head size] from [batch, heads, sequence, head size]: a copy.
+  ValueId merge_heads(ValueId context) {
+    const std::int64_t size = of_.head_size;
+    const ValueId turned =
+        writer_.view(context, "aten::transpose", {sequence_, batch_, heads_, size},
+                     {size, heads_ * sequence_ * size, sequence_ * size, 1});
+    return writer_.call("merged", "aten::reshape", {{"self", turned}}, full(heads_ * size));
+  }
+  ValueId fused_attention(const Projected& from) {
+    const auto outward = [&](ValueId v, std::int64_t heads, std::int64_t sequence) {
+      const Sizes& strides = writer_.type(v).strides;
+      return writer_.view(v, "aten::transpose", {batch_, heads, sequence, of_.head_size},
+                          {strides[1], strides[2], strides[0], strides[3]});
+    };
+    ValueId key = from.key, value = from.value;
+    if (cp_ > 1) {
+      const Sizes whole = {of_.sequence, batch_, kv_heads_, of_.head_size};
+      key = collective("all_gather", key, "cp", whole);
+      value = collective("all_gather", value, "cp", whole);
+    }
+    const ValueId context = writer_.call("sdpa", "aten::scaled_dot_product_attention",
+                                         {{"query", outward(from.query, heads_, sequence_)},
+                                          {"key", outward(key, kv_heads_, of_.sequence)},
+                                          {"value", outward(value, kv_heads_, of_.sequence)},
+                                          {"is_causal", true}},
+                                         Sizes{batch_, heads_, sequence_, of_.head_size});
+    return merge_heads(context);
+  }
+
+  // ---- feed-forward ----
+  ValueId feed_forward(ValueId normed) {
+    const ValueId x = enter_columns(normed);
+    const ValueId inner = activate(linear("up", x, of_.feed_forward / tp_), x);
+    return leave_rows(linear("down", inner, of_.hidden));
+  }
+  ValueId activate(ValueId up, ValueId x) {
+    const Sizes sizes = writer_.type(up).sizes;
+    if (of_.activation == Activation::Gelu)
+      return writer_.call("gelu", "aten::gelu", {{"self", up}}, sizes);
+    const ValueId gate = linear("gate", x, of_.feed_forward / tp_);
+    const ValueId bent = writer_.call("silu", "aten::silu", {{"self", gate}}, sizes);
+    return writer_.call("product", "aten::mul", {{"self", bent}, {"other", up}}, sizes);
+  }
+
+  /// Tokens go to the ranks of their experts, through grouped products, and back. Each expert gets
+  /// as many.
+  ValueId experts(ValueId normed) {
+    const ValueId x = enter_columns(normed);
+    const std::int64_t rows = sequence_ * batch_, copies = rows * of_.top_k;
+    const std::int64_t here = of_.experts / ep_, inner = of_.feed_forward / tp_;
+    const ValueId flat = writer_.view(x, "aten::view", {rows, of_.hidden}, {of_.hidden, 1});
+    const ValueId gates = writer_.call(
+        "gates", "aten::softmax",
+        {{"self", linear_without_bias("router", flat, of_.experts)}, {"dim", std::int64_t{-1}}},
+        Sizes{rows, of_.experts});
+    const std::vector<ValueId> best =
+        writer_.call_many("best", "aten::topk", {{"self", gates}, {"k", of_.top_k}},
+                          {dense_tensor({rows, of_.top_k}, writer_.element()),
+                           dense_tensor({rows, of_.top_k}, DType::Int64)});
+    ValueId sent = writer_.call("dispatch", "aten::index_select",
+                                {{"self", flat}, {"dim", std::int64_t{0}}, {"index", best[1]}},
+                                Sizes{copies, of_.hidden});
+    if (ep_ > 1) sent = collective("all_to_all", sent, "ep", {copies, of_.hidden});
+    const auto grouped = [&](const char* name, ValueId v, std::int64_t in, std::int64_t out) {
+      const ValueId weight = writer_.parameter(std::string("experts.") + name, {here, in, out});
+      return writer_.call(name, "aten::_grouped_mm", {{"self", v}, {"mat2", weight}},
+                          Sizes{copies, out});
+    };
+    ValueId y = grouped("up", sent, of_.hidden, inner);
+    const Sizes wide = {copies, inner};
+    if (of_.activation == Activation::Gelu) {
+      y = writer_.call("gelu", "aten::gelu", {{"self", y}}, wide);
+    } else {
+      const ValueId gate = grouped("gate", sent, of_.hidden, inner);
+      const ValueId bent = writer_.call("silu", "aten::silu", {{"self", gate}}, wide);
+      y = writer_.call("product", "aten::mul", {{"self", bent}, {"other", y}}, wide);
+    }
+    y = grouped("down", y, inner, of_.hidden);
+    if (ep_ > 1) y = collective("all_to_all", y, "ep", {copies, of_.hidden});
+    const ValueId scale = writer_.view(best[0], "aten::view", {copies, 1}, {1, 1});
+    y = writer_.call("weighted", "aten::mul", {{"self", y}, {"other", scale}},
+                     Sizes{copies, of_.hidden});
+    const ValueId apart =
+        writer_.view(y, "aten::view", {sequence_, batch_, of_.top_k, of_.hidden},
+                     {batch_ * of_.top_k * of_.hidden, of_.top_k * of_.hidden, of_.hidden, 1});
+    y = writer_.call("combine", "aten::sum", {{"self", apart}, {"dim", Sizes{2}}},
+                     full(of_.hidden));
+    return leave_rows(y);
+  }
+  ValueId linear_without_bias(const std::string& name, ValueId x, std::int64_t out) {
+    const std::int64_t in = writer_.type(x).sizes.back();
+    return writer_.call(name, "aten::linear",
+                        {{"input", x}, {"weight", writer_.parameter(name + ".weight", {out, in})}},
+                        Sizes{writer_.type(x).sizes.front(), out});
+  }
+
+  // ---- head ----
+  ValueId write_head(ValueId x) {
+    writer_.enter("head");
+    x = enter_columns(norm("norm", x));
+    const std::int64_t words = of_.vocabulary / tp_, rows = sequence_ * batch_;
+    const ValueId table =
+        of_.tied_embedding ? embedding_ : writer_.parameter("weight", {words, of_.hidden});
+    const ValueId logits =
+        writer_.call("logits", "aten::linear", {{"input", x}, {"weight", table}}, full(words));
+    const TensorType wide = dense_tensor({rows, words}, DType::Float32);
+    const ValueId flat = writer_.view(logits, "aten::view", {rows, words}, {words, 1});
+    const ValueId exact = writer_.call("exact", "aten::_to_copy", {{"self", flat}}, wide);
+    const ValueId labels = writer_.input("labels", {rows}, DType::Int64);
+    const ValueId loss =
+        writer_.call("loss", "aten::cross_entropy_loss", {{"self", exact}, {"target", labels}},
+                     dense_tensor({}, DType::Float32));
+    end_piece(PieceKind::Head, 0);
+    return loss;
+  }
+
+  const Architecture& of_;
+  const std::int64_t tp_, cp_, ep_;
+  const bool sp_;
+  const std::int64_t batch_, sequence_, part_, heads_, kv_heads_;
+  GraphWriter writer_;
+  ValueId embedding_;
+  RankGraph made_;
+};
+
+}  // namespace
+
+RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankOptions& options) {
+  return RankGraphWriter(of, mesh, options).written();
+}
+
+std::string collective_axis(const Node& node) {
+  if (!node.op.starts_with("pfeife::")) return "";
+  const Argument* axis = node.find("axis");
+  const auto* name = axis ? std::get_if<std::string>(&axis->value) : nullptr;
+  return name ? *name : "";
+}
+
+}  // namespace pfeife

@@ -1,0 +1,48 @@
+// The graph that one rank of a mesh runs, from a transformer's figures: operators at local shapes,
+// and collectives as nodes among them.
+//
+// All of the model's layers are in it: the pipeline cuts it later. Collectives are operators of
+// planner/cost/operators.h: pfeife::all_reduce (its gradient passes), pfeife::all_reduce_gradient
+// (its value passes), pfeife::all_gather and pfeife::reduce_scatter (each the other's gradient),
+// pfeife::all_to_all; the argument `axis` names the mesh axis ("tp", "cp", "ep"). Not modelled: the
+// two numbers a token that the ranks of a divided vocabulary exchange for the loss; experts with
+// more tokens than others.
+#pragma once
+
+#include <vector>
+
+#include "planner/ir/architecture.h"
+#include "planner/ir/graph.h"
+#include "planner/ir/mesh.h"
+
+namespace pfeife {
+
+struct RankOptions {
+  std::int64_t microbatch_size = 1;  ///< sequences
+  bool sequence_parallel = false;    ///< norms and dropout on a tp-th of the sequence
+  DType type = DType::Float16;       ///< of parameters and activations
+};
+
+/// What a range of layers is for.
+enum class PieceKind { Embedding, BeforeAttention, Attention, AfterAttention, Head };
+
+/// Nodes [first, last] of a piece; pieces follow one another, and a cut may be behind each.
+struct Piece {
+  PieceKind kind;
+  std::int64_t layer = 0;  ///< of the transformer; 0 for embedding and head
+  NodeId last;
+};
+
+struct RankGraph {
+  Graph graph;
+  std::vector<Piece> pieces;
+};
+
+/// Nodes are in modules "embedding", "layers.3.before", "layers.3.attention", "layers.3.after",
+/// "head". The mesh must divide the architecture: check_mesh(). Linear in the layers.
+RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankOptions& options);
+
+/// A collective node's axis: "tp", "cp" or "ep"; "" = the node is no collective.
+std::string collective_axis(const Node& node);
+
+}  // namespace pfeife
