@@ -14,6 +14,7 @@
 #include "experiments/machine/terminal.h"
 #include "experiments/measure/measure.h"
 #include "experiments/measure/measured_inputs.h"
+#include "experiments/plans/fit.h"
 #include "experiments/show/accuracy.h"
 #include "experiments/show/fewest_devices.h"
 #include "experiments/show/layer_list.h"
@@ -41,6 +42,7 @@ struct CommandLine {
   SweepOptions sweep;
   bool list = false, verbose = false, asks_if_it_measures = false;
   std::string layers;  // "table", "csv"; "" = are not asked for
+  std::string fit;     // a file of measured steps; "" = nothing is to be fitted
 };
 
 /// "a, b, c".
@@ -63,7 +65,9 @@ po::options_description described_options() {
       "list", "list the cases and whether they are computed already, then stop")(
       "layers", po::value<std::string>()->implicit_value("table")->value_name("table|csv"),
       "list the layers of the first case's model, between which cuts lie, then stop")(
-      "force", "compute cases again that are there already")(
+      "fit", po::value<std::string>()->value_name("ROWS.csv"),
+      "find the calibration with which the plans in ROWS.csv (case, plan, step_ms) take as long as "
+      "was measured, print it, then stop")("force", "compute cases again that are there already")(
       "columns", po::value<std::string>()->value_name("A,B,..."),
       ("columns of the table and of results.tex, of: " + listed(column_names())).c_str())(
       "verbose",
@@ -141,6 +145,7 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
   line.verbose = found.contains("verbose");
   if (found.contains("columns"))
     line.sweep.columns = read_columns(found["columns"].as<std::string>());
+  if (found.contains("fit")) line.fit = found["fit"].as<std::string>();
   line.asks_if_it_measures = found.contains("measures");
   line.sweep.force = found.contains("force");
   line.sweep.quiet = found.contains("quiet");
@@ -158,6 +163,11 @@ ExperimentRules rules(Inputs& inputs) {
   rules.devices = [&inputs](const InputFile& cluster) -> std::size_t {
     if (cluster.measured) return std::max(1U, std::thread::hardware_concurrency());
     return inputs.cluster(cluster).devices();
+  };
+  rules.device_kinds = [&inputs](const InputFile& cluster) {
+    std::vector<std::string> names;
+    for (const DeviceKind& kind : inputs.cluster(cluster).kinds) names.push_back(kind.name);
+    return names;
   };
   rules.ranks_and_microbatches = [](const PlanSettings& plan) {
     const Schedule schedule = plan.source == PlanSettings::Source::PlanFile
@@ -268,6 +278,11 @@ int run(int argc, char** argv) {
     const Cluster& cluster = inputs.cluster(config.cluster);
     std::cout << (line->layers == "csv" ? layers_csv(layers, cluster)
                                         : layer_table(layers, cluster));
+    return 0;
+  }
+  if (!line->fit.empty()) {
+    const std::vector<MeasuredRow> rows = read_measured_rows(line->fit);
+    std::cout << to_text(rows, fit_calibration(experiment.cases, rows, inputs, line->sweep.jobs));
     return 0;
   }
   check_measurable(experiment, inputs);

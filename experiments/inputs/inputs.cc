@@ -21,6 +21,20 @@ std::string key_of(const InputFile& file) {
   return key;
 }
 
+/// What the layers of a case are made from.
+std::string layers_key(const CaseConfig& config) {
+  std::string key = config.model.file.path.string() + "\n" + to_string(config.model.format) + "\n" +
+                    key_of(config.cluster) + "\n" + to_string(config.precision) + "\n" +
+                    to_string(config.optimizer) + "\n" +
+                    std::to_string(config.microbatch_size.value_or(0)) + "\n" +
+                    std::to_string(config.model.time_unit.count()) + "\n" + order_of(config) + "\n";
+  if (config.model.skips) key += config.model.skips->path.string();
+  if (config.profile) key += "\n" + config.profile->path.string();
+  for (const OperatorCost& cost : config.operators)
+    key += "\n" + cost.op + "\n" + cost.flops + "\n" + cost.bytes;
+  return key;
+}
+
 }  // namespace
 
 ModelFiles model_files(const CaseConfig& config) {
@@ -41,15 +55,7 @@ const Cluster& Inputs::cluster(const InputFile& file) {
 }
 
 const Layers& Inputs::layers(const CaseConfig& config) {
-  std::string key = config.model.file.path.string() + "\n" + to_string(config.model.format) + "\n" +
-                    key_of(config.cluster) + "\n" + to_string(config.precision) + "\n" +
-                    to_string(config.optimizer) + "\n" +
-                    std::to_string(config.microbatch_size.value_or(0)) + "\n" +
-                    std::to_string(config.model.time_unit.count()) + "\n" + order_of(config) + "\n";
-  if (config.model.skips) key += config.model.skips->path.string();
-  if (config.profile) key += "\n" + config.profile->path.string();
-  for (const OperatorCost& cost : config.operators)
-    key += "\n" + cost.op + "\n" + cost.flops + "\n" + cost.bytes;
+  const std::string key = layers_key(config);
   const auto found = models_.find(key);
   if (found != models_.end()) return found->second;
   try {
@@ -70,6 +76,13 @@ const Layers* Inputs::other_layers(const CaseConfig& config) {
   } catch (const ConfigError&) {
     return nullptr;  // exported for one size
   }
+}
+
+const ModelWork* Inputs::work(const CaseConfig& config) {
+  const std::lock_guard lock(other_sizes_);
+  const auto [found, is_new] = work_.try_emplace(layers_key(config));
+  if (is_new) found->second = model_work(model_files(config));
+  return found->second ? &*found->second : nullptr;
 }
 
 const std::string& Inputs::file_digest(const std::filesystem::path& file) {

@@ -30,6 +30,10 @@ class Inputs {
   /// size: only archives with a symbolic batch do. May be called from several threads.
   const Layers* other_layers(const CaseConfig& config);
 
+  /// What the model of a case computes; nullptr of one that only has times. May be called from
+  /// several threads.
+  const ModelWork* work(const CaseConfig& config);
+
   /// SHA-256 of everything that decides a case: the resolved config, the bytes of every file,
   /// the sources of this program (source_digest.h).
   std::string digest(const CaseConfig& config);
@@ -37,9 +41,10 @@ class Inputs {
  private:
   const std::string& file_digest(const std::filesystem::path& file);
 
-  std::mutex other_sizes_;                   // of layers_of
-  std::map<std::string, Cluster> clusters_;  // by file and what is replaced
-  std::map<std::string, Layers> models_;     // by what they are made from
+  std::mutex other_sizes_;                                // of layers_of
+  std::map<std::string, Cluster> clusters_;               // by file and what is replaced
+  std::map<std::string, Layers> models_;                  // by what they are made from
+  std::map<std::string, std::optional<ModelWork>> work_;  // likewise
   std::map<std::filesystem::path, std::string> digests_;
 };
 

@@ -32,6 +32,9 @@ struct CaseInputs {
   const CaseConfig* config = nullptr;
   const Layers* layers = nullptr;
   const Cluster* cluster = nullptr;
+  /// If they are others: those that the plan is made for (plan_with: published).
+  const Layers* published_layers = nullptr;
+  const Cluster* published_cluster = nullptr;
 };
 
 /// Addresses inside are given away: make all, then evaluate.

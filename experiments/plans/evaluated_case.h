@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/plans/evaluate.h"
+#include "planner/inputs/read_layers.h"
 #include "planner/ir/certificate.h"
 #include "planner/ir/link_load.h"
 #include "planner/ir/result.h"
@@ -43,6 +44,8 @@ struct EvaluatedCase {
   std::vector<Evaluation> baselines;  ///< in the order of the config
   std::size_t chosen = 0;             ///< of `planned`
   SearchFindings search;
+  const ModelWork* work = nullptr;          ///< of a microbatch; nullptr = not known
+  const Cluster* published = nullptr;       ///< the cluster before calibration; nullptr = not known
   std::optional<FasterLinks> faster_links;  ///< of the chosen plan, simulated with shared links
 };
 

@@ -28,7 +28,8 @@ void save_nothing(StageCosts& costs) {
   }
 }
 
-MemoryContents contents_of(const Plan& plan, RankId rank, StageCosts costs) {
+MemoryContents contents_of(const Plan& plan, RankId rank, StageCosts costs,
+                           const std::vector<Bytes>& copies) {
   const auto at = highest_cell(memory(plan.schedule, rank, costs, plan.placement));
   MemoryContents found;
   Bytes left = level(plan, rank, costs, at);
@@ -44,6 +45,9 @@ MemoryContents contents_of(const Plan& plan, RankId rank, StageCosts costs) {
   };
   found.temporary = without_each([](StageCost& s) { s.temporary = {}, s.recomputed = Bytes{0}; });
   found.held_for_weights = without_each([](StageCost& s) { s.weight_saved = Bytes{0}; });
+  found.autocast_copies = without([&](StageCosts& all) {
+    for (std::size_t s = 0; s < copies.size(); ++s) all.stages[s].saved -= copies[s];
+  });
   found.saved = without(save_nothing);
   found.optimizer = without_each([](StageCost& s) { s.optimizer_state = Bytes{0}; });
   found.gradients = without_each([](StageCost& s) { s.gradients = Bytes{0}; });
@@ -54,10 +58,11 @@ MemoryContents contents_of(const Plan& plan, RankId rank, StageCosts costs) {
 
 }  // namespace
 
-std::vector<MemoryContents> memory_contents(const Plan& plan, const StageCosts& costs) {
+std::vector<MemoryContents> memory_contents(const Plan& plan, const StageCosts& costs,
+                                            const std::vector<Bytes>& copies) {
   std::vector<MemoryContents> ranks;
   for (std::size_t r = 0; r < plan.schedule.ranks(); ++r)
-    ranks.push_back(contents_of(plan, RankId{r}, costs));
+    ranks.push_back(contents_of(plan, RankId{r}, costs, copies));
   return ranks;
 }
 

@@ -3,16 +3,18 @@
 
 #include <vector>
 
+#include "planner/ir/memory_contents.h"
 #include "planner/ir/plan.h"
 #include "planner/ir/stage_costs.h"
-#include "plots/timeline/memory_bars.h"
 
 namespace pfeife {
 
 /// [rank] at the first cell where the rank's memory is at its highest. Each term is what the memory
 /// rule gives less with it than without it, in the order of MemoryContents from the last to the
 /// first, so that the terms add up to the plan's peak: a storage that several terms share counts
-/// for the first of them. The plan's schedule must be lowered.
-std::vector<MemoryContents> memory_contents(const Plan& plan, const StageCosts& costs);
+/// for the first of them. The plan's schedule must be lowered. `copies`: [stage] what of `saved` is
+/// autocast's copies of parameters; empty = nothing.
+std::vector<MemoryContents> memory_contents(const Plan& plan, const StageCosts& costs,
+                                            const std::vector<Bytes>& copies = {});
 
 }  // namespace pfeife

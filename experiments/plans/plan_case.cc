@@ -21,6 +21,34 @@ std::vector<std::string> family_list(const PlanSettings& plan) {
 
 namespace {
 
+/// The plan as it is, with the costs of `calibrated` in place of those that it was made for.
+Evaluation priced_again(Evaluation made, const CaseInputs& calibrated) {
+  if (!made.possible()) {
+    made.inputs = calibrated;
+    return made;
+  }
+  auto found = std::move(made.plan.found);
+  Evaluation priced =
+      estimated_plan(calibrated, made.origin, made.name, std::move(made.plan), true);
+  priced.plan.found = std::move(found);
+  return priced;
+}
+
+/// Keeps what was found with published figures, the choice among plans included, and prices it with
+/// calibrated ones. The bound is of the published figures, so it says nothing of these.
+void calibrate(const CaseInputs& given, EvaluatedCase& plans, const LayersOf& layers_of) {
+  const Layers* sized = layers_of(*plans.settled);  // size and order as they were settled
+  const CaseInputs calibrated{plans.settled.get(), sized ? sized : given.layers, given.cluster};
+  plans.planned.resize(1);
+  for (std::vector<Evaluation>* some : {&plans.planned, &plans.baselines})
+    for (Evaluation& one : *some) one = priced_again(std::move(one), calibrated);
+  plans.planned.front().plan.bound.reset();
+  plans.search.bound.reset();
+  plans.search.bound_covers.clear();
+  plans.search.certificate.reset();
+  plans.search.known.clear();
+}
+
 /// Times are 64-bit nanoseconds, 292 years: what a slip in a unit can exceed.
 constexpr double kLongestStep = 1e9;  // seconds
 
@@ -75,7 +103,8 @@ void check_durations(const CaseConfig& config, const Layers& layers, const Clust
 }  // namespace
 
 void check_case(const CaseInputs& inputs) {
-  const auto& [config, layers, cluster] = inputs;
+  const CaseConfig* const config = inputs.config;
+  const Cluster* const cluster = inputs.cluster;
   for (const DeviceId device : config->plan.devices)
     if (device.index() >= cluster->devices())
       throw ConfigError(config->plan.devices_where,
@@ -89,9 +118,9 @@ void check_case(const CaseInputs& inputs) {
                                                         to_string(cluster->kind(device).memory) +
                                                         " of device " + to_string(device) +
                                                         "; reserve less");
-  check_durations(*config, *layers, *cluster);
+  check_durations(*config, *inputs.layers, *cluster);
   if (config->plan.source == PlanSettings::Source::Search)
-    searched_schedules(*config, *layers);
+    searched_schedules(*config, *inputs.layers);
   else
     check_given(inputs);
 }
@@ -100,10 +129,17 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
                         std::size_t threads, const std::function<void(double)>& progress) {
   EvaluatedCase plans;
   plans.config = inputs.config;
+  const bool published = inputs.published_cluster != nullptr;
+  const LayersOf layers_of_plan = [&](const CaseConfig& config) {
+    CaseConfig of_plan = config;
+    if (published) of_plan.cluster = *config.published_cluster;
+    return layers_of(of_plan);
+  };
   const auto started = std::chrono::steady_clock::now();
   CaseInputs settled = inputs;
+  if (published) settled = {inputs.config, inputs.published_layers, inputs.published_cluster};
   if (inputs.config->plan.source == PlanSettings::Source::Search) {
-    settled = search_plans(inputs, layers_of,
+    settled = search_plans(settled, layers_of_plan,
                            {.keep = keep,
                             .iterations = inputs.config->plan.iterations,
                             .threads = threads,
@@ -123,6 +159,7 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
   }
   for (const BaselineSettings& one : inputs.config->baselines)
     plans.baselines.push_back(baseline(one, settled));
+  if (published) calibrate(inputs, plans, layers_of);
   return plans;
 }
 

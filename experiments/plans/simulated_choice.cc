@@ -125,12 +125,12 @@ std::vector<PlannedSchedule> eligible_baselines(const EvaluatedCase& evaluated,
   return found;
 }
 
-/// Nothing if the case simulates nothing, has a given plan or one of reference mode, or if nothing
-/// fits.
+/// Nothing if the case simulates nothing, has a given plan, one of reference mode or one made with
+/// other figures, or if nothing fits.
 void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
   const CaseConfig& config = *evaluated.config;
   if (!config.simulate || config.plan.source != PlanSettings::Source::Search ||
-      config.plan.reference || !evaluated.planned.front().possible())
+      config.plan.reference || config.plan_published || !evaluated.planned.front().possible())
     return;
   const CaseInputs settled = evaluated.planned.front().inputs;
   const Problem problem = settled_problem(settled, evaluated.search.recompute);

@@ -22,17 +22,22 @@ std::string common(const Experiment& experiment, const Text& text) {
 std::string model_of(const CaseConfig& config) {
   return std::filesystem::path(config.model.file.written).filename().string();
 }
-/// The cluster file and what is replaced in it.
+/// The cluster file and what is replaced in it, calibration apart.
 std::string cluster_of(const CaseConfig& config) {
-  std::string text = config.cluster.measured
-                         ? "this machine's processors, as measured"
-                         : std::filesystem::path(config.cluster.written).stem().string();
-  for (const auto& [path, value] : config.cluster.replaced)
-    text += (&path == &config.cluster.replaced.front().first ? " with " : " and ") + path +
+  const InputFile& cluster = config.published_cluster ? *config.published_cluster : config.cluster;
+  std::string text = cluster.measured ? "this machine's processors, as measured"
+                                      : std::filesystem::path(cluster.written).stem().string();
+  for (const auto& [path, value] : cluster.replaced)
+    text += (&path == &cluster.replaced.front().first ? " with " : " and ") + path +
             (value.kind == YamlValue::Kind::Scalar ? " " + value.text : " replaced");
   return text;
 }
 std::string precision_of(const CaseConfig& config) { return to_string(config.precision); }
+/// "" if nothing is calibrated.
+std::string calibrated_as(const CaseConfig& config) {
+  const std::string text = calibration_text(config);
+  return text.empty() ? "" : "calibrated: " + text;
+}
 std::string optimizer_of(const CaseConfig& config) { return to_string(config.optimizer); }
 
 std::string samples_of(const std::vector<CaseRecord>& cases) {
@@ -102,8 +107,9 @@ void add_drawings(ReportInput& input, const std::filesystem::path& folder) {
 std::string experiment_summary(const Experiment& experiment, const std::vector<CaseRecord>& cases) {
   const std::string model = common(experiment, model_of), cluster = common(experiment, cluster_of);
   std::string text;
-  for (const std::string& part : {model, cluster, common(experiment, precision_of),
-                                  common(experiment, optimizer_of), samples_of(cases)})
+  for (const std::string& part :
+       {model, cluster, common(experiment, precision_of), common(experiment, optimizer_of),
+        samples_of(cases), common(experiment, calibrated_as)})
     if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
   return text;
 }
@@ -118,6 +124,7 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
       {"Precision", common(experiment, precision_of)},
       {"Optimizer", common(experiment, optimizer_of)},
       {"Microbatch", samples_of(cases)},
+      {"Calibration", common(experiment, calibration_text)},
       {"Program", "pfeife " PFEIFE_VERSION}};
   for (const auto& [name, value] : facts)
     if (!value.empty()) input.facts.emplace_back(name, value);

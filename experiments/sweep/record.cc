@@ -5,6 +5,7 @@
 
 #include "experiments/plans/layer_ribbon.h"
 #include "experiments/plans/memory_contents.h"
+#include "experiments/plans/plan_figures.h"
 #include "experiments/plans/plan_folder.h"
 #include "experiments/plans/reasons.h"
 #include "experiments/sweep/old_plans.h"
@@ -111,13 +112,14 @@ std::vector<StageCompute> stages_of(const Evaluation& plan) {
   return stages;
 }
 
-PlanRecord plan_record(const Evaluation& plan) {
+PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated) {
   PlanRecord record;
   record.row = row_of(plan);
   record.reason = plan.reason;
   record.peak_memory = plan.plan.peak_memory;
   record.memory_limit = plan.memory_limit;
   if (!plan.possible()) return record;
+  record.figures = figures_of(plan, evaluated);
   if (const auto& spread = plan.simulated_spread) {
     record.simulate_p5 = spread->p5;
     record.simulate_median = spread->median;
@@ -187,6 +189,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   record.name = evaluated.config->name;
   record.model = evaluated.config->model.file.written;
   record.cluster = evaluated.config->cluster.written;
+  record.calibration = calibration_text(*evaluated.config);
   record.swept = evaluated.config->swept;
   record.digest = evaluated.digest;
   record.resolved = resolved_text(*evaluated.config);
@@ -195,7 +198,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   record.uncosted = chosen.inputs.layers->uncosted;
   record.notes.insert(record.notes.end(), chosen.inputs.cluster->notes.begin(),
                       chosen.inputs.cluster->notes.end());
-  record.plans.push_back(plan_record(chosen));
+  record.plans.push_back(plan_record(chosen, evaluated));
   record.plans.front().row.search_s = evaluated.search.seconds;
   record.plans.front().row.candidates = evaluated.search.candidates;
   if (evaluated.search.bound && chosen.possible()) {
@@ -207,7 +210,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
       record.bound_covers += "; besides, without a certificate, " + other;
   }
   for (const Evaluation& baseline : evaluated.baselines)
-    record.plans.push_back(plan_record(baseline));
+    record.plans.push_back(plan_record(baseline, evaluated));
   record.front = evaluated.search.front;
   record.alternatives = judged_alternatives(evaluated);
   record.tried = evaluated.search.tried;
@@ -263,7 +266,9 @@ void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluate
     const std::string schedule = schedule_name(row_of(*plan));
     const std::string name = plan->name == kPlanned ? "planned: " + schedule : schedule;
     plans.push_back({name, plan->best(), plan->fits()});
-    memory.push_back({name, memory_contents(plan->plan, plan->costs), plan->memory_limit});
+    memory.push_back(
+        {name, memory_contents(plan->plan, plan->costs, autocast_copies(*plan, evaluated.work)),
+         plan->memory_limit});
   }
   PlansOptions options{.title = evaluated.config->name};
   if (evaluated.search.bound) options.bound = evaluated.search.bound->time;

@@ -31,7 +31,8 @@ namespace {
 struct OpenCase {
   CaseInputs inputs;  ///< the config at first
   std::string digest;
-  Bytes memory{0};  ///< of this machine, nearly
+  const Cluster* published = nullptr;  ///< not calibrated
+  Bytes memory{0};                     ///< of this machine, nearly
 };
 
 EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads,
@@ -39,6 +40,8 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
   const auto layers_of = [&](const CaseConfig& config) { return inputs.other_layers(config); };
   EvaluatedCase evaluated = plan_case(task.inputs, layers_of, kKeptPlans, threads, progress);
   evaluated.digest = task.digest;
+  evaluated.work = inputs.work(*evaluated.settled);
+  evaluated.published = task.published;
   return evaluated;
 }
 
@@ -185,11 +188,19 @@ std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Input
     std::string digest = inputs.digest(*config);
     const auto known = find_record(options.out / config->name, digest);
     if (!options.force && known && failures(*known).empty()) continue;
-    tasks.push_back({{.config = config}, std::move(digest)});
+    tasks.push_back({.inputs = {.config = config}, .digest = std::move(digest)});
   }
   for (OpenCase& task : tasks) {
     task.inputs.layers = &inputs.layers(*task.inputs.config);
     task.inputs.cluster = &inputs.cluster(task.inputs.config->cluster);
+    CaseConfig published = *task.inputs.config;
+    published.cluster = published.published_cluster.value_or(published.cluster);
+    task.published = &inputs.cluster(published.cluster);
+    if (published.plan_published) {
+      task.inputs.published_layers = &inputs.layers(published);
+      task.inputs.published_cluster = task.published;
+    }
+    if (!published.microbatch_size_open()) inputs.work(*task.inputs.config);  // once for all cases
     check_case(task.inputs);
     task.memory = memory_needed(task.inputs, options.jobs);
     check_memory(*task.inputs.config, task.memory, memory_available());

@@ -3,7 +3,9 @@
 #include "planner/cost/grouping.h"
 #include "planner/cost/linear_order.h"
 #include "planner/cost/roofline.h"
+#include "planner/cost/saved.h"
 #include "planner/cost/uncosted.h"
+#include "planner/cost/work.h"
 #include "planner/io/model/layer_table.h"
 #include "planner/io/model/pipedream_profile.h"
 #include "planner/io/model/piper_profile.h"
@@ -38,14 +40,28 @@ void note_uncosted(const ModelFiles& files, const Graph& graph, Layers& layers) 
                           deciding);
 }
 
-Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
+struct OrderedGraph {
+  Graph graph;
+  std::vector<NodeId> node_order;  ///< empty = as captured
+};
+
+OrderedGraph read_ordered(const ModelFiles& files) {
   Graph graph = read_pt2(files.model, files.microbatch_size);
-  std::vector<NodeId> node_order;
+  if (files.order == "captured" || files.order == kCapturedInBlocks) return {std::move(graph), {}};
+  std::vector<NodeId> order = linear_order(graph, files.order);
+  return {reordered(graph, order), std::move(order)};
+}
+
+/// Fused attention computes its scores again in backward.
+double share_that_counts(const std::string& op, const Kernel& kernel) {
+  const bool again =
+      op.find("scaled_dot_product_attention") != std::string::npos && kernel.pass != Pass::Forward;
+  return again ? 2 / kAttentionBackward : 1;
+}
+
+Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
+  auto [graph, node_order] = read_ordered(files);
   const bool blocks = files.order == kCapturedInBlocks;
-  if (files.order != "captured" && !blocks) {
-    node_order = linear_order(graph, files.order);
-    graph = reordered(graph, node_order);
-  }
   const Training training{files.precision, files.optimizer, graph.microbatch_size};
   const FactsByPrecision facts(graph);
   std::vector<Profile> profiles;
@@ -60,6 +76,23 @@ Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
 }
 
 }  // namespace
+
+std::optional<ModelWork> model_work(const ModelFiles& files) {
+  if (files.format != ModelFormat::Pt2) return std::nullopt;
+  const Graph graph = read_ordered(files).graph;
+  const FactsByPrecision by_precision(graph);
+  const GraphFacts& facts = by_precision.at(files.precision);
+  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
+  const KernelList kernels(facts, saved, DeviceType::Gpu, files.operators);
+  ModelWork work;
+  for (const NodeId n : nodes_of(graph))
+    for (const Kernel& kernel : kernels.at(n))
+      work.flops.value += static_cast<double>(kernel.times) * kernel.flops.value *
+                          share_that_counts(graph.node(n).op, kernel);
+  for (const SavedStorage& storage : saved.storages)
+    work.autocast_copy.push_back(graph.value(storage.value).role == ValueRole::Parameter);
+  return work;
+}
 
 Layers read_layers(const ModelFiles& files, const Cluster& cluster) {
   const ImportOptions options{

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
@@ -25,6 +26,15 @@ struct ModelFiles {
   std::vector<OperatorCost> operators;          ///< what the user says that operators cost
   std::optional<std::int64_t> microbatch_size;  ///< none: the archive's own; 1 for the others
 };
+
+/// What a microbatch of an archive is, whatever runs it.
+struct ModelWork {
+  Flops flops;  ///< forward and backward; what backward computes again does not count
+  /// [Layers::storages] true: autocast's 16-bit copies of a parameter.
+  std::vector<bool> autocast_copy;
+};
+/// Nothing of a model that is no archive. Errors: as read_layers.
+std::optional<ModelWork> model_work(const ModelFiles& files);
 
 /// The layers with the times of every device kind of the cluster. Where no profile has the times of
 /// operators without a known cost, those that may matter are among the notes. Errors: ConfigError

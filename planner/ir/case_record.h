@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/ir/accuracy.h"
+#include "planner/ir/figures.h"
 #include "planner/ir/link_load.h"
 #include "planner/ir/reason.h"
 #include "planner/ir/result.h"
@@ -16,6 +17,7 @@ namespace pfeife {
 /// One plan in one case, with what the table and the report show besides the line of results.csv.
 struct PlanRecord {
   ResultRow row;
+  PlanFigures figures;
   std::string reason;                            ///< why there is no such plan; "" if there is
   std::vector<Bytes> peak_memory, memory_limit;  ///< [rank]
   std::optional<Nanoseconds> simulate_p5, simulate_median;  ///< with jitter
@@ -47,6 +49,7 @@ struct SweptKey {
 struct CaseRecord {
   std::string name;
   std::string model, cluster;         ///< files, as the config names them
+  std::string calibration;            ///< what is not as published, in words; "" = nothing
   std::vector<SweptKey> swept;        ///< besides model, cluster, devices and microbatches
   std::string digest;                 ///< of everything that decides the case
   std::string resolved;               ///< the case as YAML, defaults written out

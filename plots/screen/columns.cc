@@ -58,6 +58,26 @@ std::string each_device(const TableFacts& facts, const PlanRecord& plan, std::si
   return text;
 }
 
+/// One figure a rank; of many ranks the least and the most.
+std::string rank_texts(const MemoryUnit& unit, const std::vector<Bytes>& ranks) {
+  constexpr std::size_t kMostShown = 8;
+  if (ranks.size() > kMostShown) {
+    const auto [least, most] = std::ranges::minmax_element(ranks);
+    return unit.text(*least) + " to " + unit.text(*most);
+  }
+  std::string text;
+  for (const Bytes bytes : ranks) text += (text.empty() ? "" : " ") + unit.text(bytes);
+  return text;
+}
+
+/// A term of the memory of each rank at its peak.
+template <Bytes MemoryContents::*Term>
+std::string term_text(const TableFacts& facts, const CaseRecord&, const PlanRecord& plan) {
+  std::vector<Bytes> ranks;
+  for (const MemoryContents& rank : plan.figures.memory) ranks.push_back(rank.*Term);
+  return rank_texts(facts.memory, ranks);
+}
+
 std::optional<Nanoseconds> p95_of(const ResultRow& row) {
   return row.simulate_p95 ? row.simulate_p95 : row.estimate_p95;
 }
@@ -103,7 +123,32 @@ const std::array kColumns{
            [](Facts f, Record, Plan p) {
              return p.row.memory_limit.value > 0 ? f.memory.text(p.row.memory_limit) : "";
            }},
-    Column{"devices", "each device", [](Facts f, Record, Plan p) { return each_device(f, p, 8); }}};
+    Column{"devices", "each device", [](Facts f, Record, Plan p) { return each_device(f, p, 8); }},
+    Column{"span", "span ms", [](Facts f, Record, Plan p) { return time_text(f, p.figures.span); }},
+    Column{"no_optimizer", "without optimizer ms",
+           [](Facts f, Record, Plan p) { return time_text(f, p.figures.without_optimizer); }},
+    Column{"tflops", "TFLOP/s a device",
+           [](Facts, Record, Plan p) {
+             return p.figures.rate ? fixed(p.figures.rate->value / 1e12, 1) : "";
+           }},
+    Column{"mfu", "MFU",
+           [](Facts, Record, Plan p) {
+             return p.figures.utilization ? fixed(100 * *p.figures.utilization, 1) + " %" : "";
+           }},
+    Column{"reference_peak", "peak by reference rule",
+           [](Facts f, Record, Plan p) { return rank_texts(f.memory, p.figures.reference_peak); }},
+    Column{"parameters", "parameters", term_text<&MemoryContents::parameters>},
+    Column{"gradients", "gradients", term_text<&MemoryContents::gradients>},
+    Column{"optimizer", "optimizer", term_text<&MemoryContents::optimizer>},
+    Column{"saved", "saved", term_text<&MemoryContents::saved>},
+    Column{"copies", "autocast copies", term_text<&MemoryContents::autocast_copies>},
+    Column{"buffers", "buffers", term_text<&MemoryContents::buffers>},
+    Column{"temporary", "temporary", term_text<&MemoryContents::temporary>}};
+
+/// Columns in the table's unit of memory.
+constexpr std::array kInMemoryUnit{"peak",       "limit",     "devices",   "reference_peak",
+                                   "parameters", "gradients", "optimizer", "saved",
+                                   "copies",     "buffers",   "temporary"};
 
 /// Decimals that give the smallest of the figures four digits, and no figure more than eight.
 int decimals_for(double least, double most) {
@@ -203,7 +248,7 @@ std::vector<Column> columns_of(std::span<const CaseRecord> cases, const TableFac
     if (!filled) continue;
     columns.push_back(*column);
     if (name == "vs") columns.back().head += " " + facts.beside;
-    if (name == "peak" || name == "limit" || name == "devices")
+    if (std::ranges::find(kInMemoryUnit, name) != kInMemoryUnit.end())
       columns.back().head += std::string(" ") + facts.memory.name;
   }
   return columns;

@@ -26,6 +26,7 @@ std::vector<Content> contents() {
           {"gradients", &MemoryContents::gradients, fill(Paint::Reduction)},
           {"optimizer", &MemoryContents::optimizer, fill(Paint::Optimizer)},
           {"saved for backward", &MemoryContents::saved, kMemory},
+          {"autocast copies", &MemoryContents::autocast_copies, fill(Paint::Forward)},
           {"held for W", &MemoryContents::held_for_weights, fill(Paint::BackwardWeight)},
           {"buffers", &MemoryContents::buffers, fill(Paint::SendForward)},
           {"temporary", &MemoryContents::temporary, kWaiting}};

@@ -6,23 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/units.h"
+#include "planner/ir/memory_contents.h"
 #include "plots/figure/theme.h"
 
 namespace pfeife {
-
-/// The terms of a rank's peak, which add up to it exactly.
-struct MemoryContents {
-  Bytes parameters{0}, gradients{0}, optimizer{0};  ///< held throughout
-  Bytes saved{0};                                   ///< from forward to backward
-  Bytes held_for_weights{0};                        ///< from I to W
-  Bytes buffers{0};  ///< received and not used yet, made and not sent yet
-  Bytes temporary{0};
-  Bytes total() const {
-    return parameters + gradients + optimizer + saved + held_for_weights + buffers + temporary;
-  }
-  friend bool operator==(const MemoryContents&, const MemoryContents&) = default;
-};
 
 struct PlanMemory {
   std::string name;                   ///< "zb_greedy, V=3"

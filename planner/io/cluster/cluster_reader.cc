@@ -45,11 +45,19 @@ std::map<std::string, T> read_by_precision(const YamlNode& node, Read read) {
   return values;
 }
 
+/// Makes every time of the roofline `factor` times as long.
+void slow_down(double factor, DeviceKind& kind) {
+  kind.memory_bandwidth.value /= factor;
+  for (auto& [precision, peak] : kind.peak) peak.value /= factor;
+  kind.kernel_overhead = nanoseconds_from_seconds(seconds(kind.kernel_overhead) * factor);
+}
+
 /// The speeds may be missing: models that bring their own times need none, and the roofline says
 /// what it lacks.
 DeviceKind read_kind(const std::string& name, const YamlNode& node) {
   node.check_keys({"type", "memory", "reserve", "memory_bandwidth", "memory_efficiency", "peak",
-                   "gemm_efficiency", "kernel_overhead", "stage_overhead", "iteration_overhead"});
+                   "gemm_efficiency", "kernel_overhead", "stage_overhead", "iteration_overhead",
+                   "compute_factor"});
   DeviceKind kind;
   kind.name = name;
   if (const auto type = node.find("type")) kind.type = type->as_one_of(kDeviceTypes);
@@ -74,6 +82,8 @@ DeviceKind read_kind(const std::string& name, const YamlNode& node) {
   if (const auto time = node.find("stage_overhead")) kind.stage_overhead = time->as_duration();
   if (const auto time = node.find("iteration_overhead"))
     kind.iteration_overhead = time->as_duration();
+  if (const auto factor = node.find("compute_factor"))
+    slow_down(factor->as_double(0.01, 100), kind);
   return kind;
 }
 

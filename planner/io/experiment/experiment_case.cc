@@ -111,10 +111,10 @@ void read_select_by(const YamlNode& node, CaseConfig& config) {
 }  // namespace
 
 const std::vector<std::string>& experiment_keys() {
-  static const std::vector<std::string> keys{"version",   "model",     "skips",      "profile",
-                                             "operators", "cluster",   "training",   "cases",
-                                             "plan",      "baselines", "simulation", "measurement",
-                                             "engines",   "select_by", "step_below"};
+  static const std::vector<std::string> keys{
+      "version",  "model",     "skips",      "profile",     "operators",  "cluster",
+      "training", "cases",     "plan",       "baselines",   "simulation", "measurement",
+      "engines",  "select_by", "step_below", "calibration", "plan_with"};
   return keys;
 }
 
@@ -145,6 +145,7 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
   if (config.plan.source == PlanSettings::Source::PlanFile && rules.training_of_plan)
     take_training(rules.training_of_plan(config.plan), config);
   if (const auto training = root.find("training")) read_training(*training, config);
+  if (const auto node = root.find("calibration")) read_calibrations(*node, rules, config);
   if (config.model.format != ModelFormat::Pt2 && config.plan.order != "captured")
     root.at("plan").at("order").fail("the layers of a " + to_string(config.model.format) +
                                      " model have one order; leave this out");
@@ -165,7 +166,9 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
       config.measurement.steps = steps->as_count(3, 100'000);
   }
   if (config.simulate && !config.plan.reference) config.select_by = SelectBy::Simulate;
-  if (const auto select = root.find("select_by")) read_select_by(*select, config);
+  const auto select = root.find("select_by");
+  if (select) read_select_by(*select, config);
+  if (const auto with = root.find("plan_with")) read_plan_with(*with, select.has_value(), config);
   return config;
 }
 

@@ -52,6 +52,12 @@ std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
                                                 const std::vector<std::string>& families);
 /// One of them as a config writes it.
 std::string baseline_text(const BaselineSettings& baseline);
+/// `calibration`, once model, profile, cluster and precision are known.
+void read_calibrations(const YamlNode& node, const ExperimentRules& rules, CaseConfig& config);
+/// `plan_with`, once all but the size of the case is known.
+void read_plan_with(const YamlNode& node, bool select_by_given, CaseConfig& config);
+/// Both as a config writes them; "" = nothing is calibrated.
+std::string calibrations_yaml(const CaseConfig& config);
 /// `plan`.
 PlanSettings plan_settings(const YamlNode& node, const std::filesystem::path& folder,
                            const ExperimentRules& rules);

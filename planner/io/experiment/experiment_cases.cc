@@ -70,7 +70,7 @@ void refuse_lists_outside_cases(const YamlNode& root) {
           node.path() + ": [...]}");
   };
   if (const auto plan = root.find("plan")) plan->refuse_old("loops", "stages_per_rank");
-  for (const char* key : {"cluster", "profile", "select_by"})
+  for (const char* key : {"cluster", "profile", "select_by", "plan_with"})
     if (const auto node = root.find(key)) refuse(*node);
   for (const char* section : {"training", "simulation", "plan", "measurement"}) {
     const auto node = root.find(section);

@@ -114,6 +114,15 @@ struct MeasurementSettings {
   std::size_t steps = 12;  ///< training steps, of which the first two only warm up
 };
 
+/// What makes published figures those of a system that was measured.
+struct Calibration {
+  std::string device_kind;             ///< that it holds for; "" = every one
+  std::optional<Precision> precision;  ///< likewise
+  std::optional<double> compute;       ///< every time made from published figures is multiplied
+  std::optional<Nanoseconds> stage_overhead;  ///< of each forward and backward of a stage
+  std::string origin;                         ///< where it comes from, in the user's words
+};
+
 enum class SelectBy { Estimate, Simulate, P95 };
 std::string to_string(SelectBy select_by);
 
@@ -123,8 +132,11 @@ struct CaseConfig {
   std::vector<SweptKey> swept;  ///< besides model, cluster, devices and microbatches
   ModelInput model;
   std::optional<InputFile> profile;
-  std::vector<OperatorCost> operators;  ///< costs of the user's, before those of the table
-  InputFile cluster;
+  std::vector<OperatorCost> operators;         ///< costs of the user's, before those of the table
+  InputFile cluster;                           ///< calibrated, by replaced values
+  std::vector<Calibration> calibrations;       ///< the first that fits a device kind holds for it
+  std::optional<InputFile> published_cluster;  ///< not calibrated; absent = `cluster` is not
+  bool plan_published = false;  ///< plan_with: published, the plan is made for that one
   Precision precision = Precision::Fp32;
   Optimizer optimizer = Optimizer::Adam;
   std::optional<std::int64_t> microbatch_size;  ///< absent = the archive's own; 1 for layer tables
@@ -166,6 +178,8 @@ struct ExperimentRules {
   std::function<std::string(const PlanSettings& plan)> order_of_plan;
   /// What plan.file was made for; empty = the defaults.
   std::function<Training(const PlanSettings& plan)> training_of_plan;
+  /// Names of the device kinds in a cluster file; empty = none can be calibrated.
+  std::function<std::vector<std::string>(const InputFile& cluster)> device_kinds;
 };
 
 /// Reads an experiment, applies `settings` ("key.path=value" each, as given to --set), and expands
@@ -176,6 +190,10 @@ Experiment read_experiment(const std::filesystem::path& file,
 /// The case as YAML with every default written out: equal text = equal case. Part of its digest and
 /// of the report.
 std::string resolved_text(const CaseConfig& config);
+
+/// "compute x 1.033, 3 ms a stage execution (table 1)": what is calibrated, for people; "" =
+/// nothing is.
+std::string calibration_text(const CaseConfig& config);
 
 /// `text` made fit to be a folder's name: other characters than letters, digits and "._+=,-" become
 /// "_", as does a dot at the beginning.

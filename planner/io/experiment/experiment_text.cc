@@ -144,7 +144,8 @@ std::string resolved_text(const CaseConfig& config) {
     const std::string entries = list(config.operators, entry);
     text += "operators: {" + entries.substr(1, entries.size() - 2) + "}\n";
   }
-  text += "cluster: " + cluster_text(config.cluster) + "\n";
+  text += "cluster: " + cluster_text(config.published_cluster.value_or(config.cluster)) + "\n";
+  text += calibrations_yaml(config);
   text += "training: {precision: " + to_string(config.precision) +
           ", optimizer: " + to_string(config.optimizer);
   if (config.microbatch_size) text += ", microbatch_size: " + number(*config.microbatch_size);

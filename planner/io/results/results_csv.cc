@@ -28,6 +28,46 @@ std::string cell(const std::vector<std::int32_t>& cuts) {
   return out;
 }
 
+std::string cell(const std::optional<FlopsPerSecond>& rate) {
+  return rate ? fixed(rate->value, 0) : "";
+}
+std::string cell(const std::vector<Bytes>& ranks) {
+  std::string out;
+  for (const Bytes bytes : ranks) out += (out.empty() ? "" : " ") + cell(bytes);
+  return out;
+}
+
+/// One field of each rank's memory in each column.
+template <class Visit>
+void each_column(const std::vector<MemoryContents>& ranks, const Visit& visit) {
+  std::size_t number = 0;
+  const MemoryContents names;
+  each_field(names, [&](const std::string& name, const Bytes&) {
+    std::vector<Bytes> column;
+    for (const MemoryContents& rank : ranks) {
+      std::size_t at = 0;
+      each_field(rank, [&](const char*, const Bytes& bytes) {
+        if (at++ == number) column.push_back(bytes);
+      });
+    }
+    visit(name + "_of_rank", column);
+    ++number;
+  });
+}
+
+/// `visit(name, text)` for every column of the figures.
+template <class Visit>
+void each_cell(const PlanFigures& figures, const Visit& visit) {
+  each_field(figures, [&](const std::string& name, const auto& field) {
+    if constexpr (std::same_as<std::remove_cvref_t<decltype(field)>, std::vector<MemoryContents>>)
+      each_column(field, [&](const std::string& column, const std::vector<Bytes>& ranks) {
+        visit(column, cell(ranks));
+      });
+    else
+      visit(name, cell(field));
+  });
+}
+
 /// The column after which those of the case itself stand: files and swept keys.
 constexpr const char* kLastName = "plan";
 
@@ -55,18 +95,21 @@ std::string results_csv(const std::vector<CaseRecord>& cases) {
   each_field(names, [&](const std::string& name, const auto&) {
     add(name);
     if (name != kLastName) return;
-    for (const char* column : {"model", "cluster"}) add(column);
+    for (const char* column : {"model", "cluster", "calibration"}) add(column);
     for (const std::string& key : swept) add(cell(key));
   });
+  each_cell({}, [&](const std::string& name, const std::string&) { add(name); });
   end_line();
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
       each_field(plan.row, [&](const std::string& name, const auto& field) {
         add(cell(field));
         if (name != kLastName) return;
-        for (const std::string& file : {record.model, record.cluster}) add(cell(file));
+        for (const std::string& text : {record.model, record.cluster, record.calibration})
+          add(cell(text));
         for (const std::string& key : swept) add(cell(value_of(record, key)));
       });
+      each_cell(plan.figures, [&](const std::string&, const std::string& text) { add(text); });
       end_line();
     }
   return text;

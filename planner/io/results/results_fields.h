@@ -44,6 +44,30 @@ void each_field(Row& row, const Visit& visit) {
   visit("estimate_p95_ms", row.estimate_p95);
 }
 
+/// What fills a rank's memory.
+template <Is<MemoryContents> Contents, class Visit>
+void each_field(Contents& contents, const Visit& visit) {
+  visit("parameters_bytes", contents.parameters);
+  visit("gradients_bytes", contents.gradients);
+  visit("optimizer_bytes", contents.optimizer);
+  visit("saved_bytes", contents.saved);
+  visit("autocast_copies_bytes", contents.autocast_copies);
+  visit("held_for_weights_bytes", contents.held_for_weights);
+  visit("buffers_bytes", contents.buffers);
+  visit("temporary_bytes", contents.temporary);
+}
+
+/// In results.csv the terms of `memory_of_rank` are a column each.
+template <Is<PlanFigures> Figures, class Visit>
+void each_field(Figures& figures, const Visit& visit) {
+  visit("span_ms", figures.span);
+  visit("without_optimizer_ms", figures.without_optimizer);
+  visit("flops_per_s_of_device", figures.rate);
+  visit("model_flops_utilization", figures.utilization);
+  visit("reference_peak_bytes_of_rank", figures.reference_peak);
+  visit("memory_of_rank", figures.memory);
+}
+
 /// The terms of an attribution.
 template <Is<Attribution> A, class Visit>
 void each_field(A& attribution, const Visit& visit) {
@@ -85,6 +109,7 @@ void each_field(Stage& stage, const Visit& visit) {
 template <Is<PlanRecord> Plan, class Visit>
 void each_field(Plan& plan, const Visit& visit) {
   each_field(plan.row, visit);
+  each_field(plan.figures, visit);
   visit("reason", plan.reason);
   visit("peak_memory_bytes_of_rank", plan.peak_memory);
   visit("memory_limit_bytes_of_rank", plan.memory_limit);
@@ -212,6 +237,7 @@ void each_field(Record& record, const Visit& visit) {
   visit("case", record.name);
   visit("model", record.model);
   visit("cluster", record.cluster);
+  visit("calibration", record.calibration);
   visit("swept", record.swept);
   visit("digest", record.digest);
   visit("config", record.resolved);

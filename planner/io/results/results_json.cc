@@ -32,6 +32,7 @@ Json json_of(const std::vector<T>& values);
 // out.
 Json json_of(Nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
 Json json_of(Bytes bytes) { return bytes.value; }
+Json json_of(FlopsPerSecond rate) { return rate.value; }
 Json json_of(RankId rank) { return rank.value; }
 Json json_of(bool value) { return value ? 1 : 0; }
 Json json_of(Why why) {
@@ -70,6 +71,7 @@ void read(const Json& json, std::vector<T>& values);
 
 void read(const Json& json, Nanoseconds& time) { time = nanoseconds_from_ms(json.get<double>()); }
 void read(const Json& json, Bytes& bytes) { bytes = Bytes{json.get<std::int64_t>()}; }
+void read(const Json& json, FlopsPerSecond& rate) { rate.value = json.get<double>(); }
 void read(const Json& json, RankId& rank) { rank = RankId{json.get<std::int32_t>()}; }
 void read(const Json& json, bool& value) { value = json.get<int>() == 1; }
 void read(const Json& json, Why& why) {

@@ -1,0 +1,18 @@
+// Figures of merit of an evaluated plan.
+#pragma once
+
+#include <vector>
+
+#include "experiments/plans/evaluated_case.h"
+#include "planner/ir/figures.h"
+
+namespace pfeife {
+
+/// [stage] bytes that it keeps a microbatch as autocast's copies of parameters; empty = not known.
+std::vector<Bytes> autocast_copies(const Evaluation& plan, const ModelWork* work);
+
+/// Of a plan of `evaluated` that is possible. Utilization is of the peak that the case's precision
+/// has on each device, where all list one.
+PlanFigures figures_of(const Evaluation& plan, const EvaluatedCase& evaluated);
+
+}  // namespace pfeife
