@@ -66,7 +66,8 @@ po::options_description described_options() {
       "layers", po::value<std::string>()->implicit_value("table")->value_name("table|csv"),
       "list the layers of the first case's model, between which cuts lie, then stop")(
       "fit", po::value<std::string>()->value_name("ROWS.csv"),
-      "find the calibration with which the plans in ROWS.csv (case, plan, step_ms) take as long as "
+      "find the calibration with which the plans in ROWS.csv (case, plan, step_ms or "
+      "without_optimizer_ms) take as long as "
       "was measured, print it, then stop")("force", "compute cases again that are there already")(
       "columns", po::value<std::string>()->value_name("A,B,..."),
       ("columns of the table and of results.tex, of: " + listed(column_names())).c_str())(

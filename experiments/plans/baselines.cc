@@ -5,6 +5,7 @@
 #include "experiments/plans/searched_plans.h"
 #include "planner/cost/blocks.h"
 #include "planner/schedules/families.h"
+#include "planner/search/reference/reference.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -47,7 +48,8 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
   Placement placement = placement_for(spec);
   placement.device_of_rank = devices;
   const Layers layers = cut_where(settings, *inputs.layers);
-  const bool searched = settings.cuts == BaselineSettings::Cuts::Search;
+  const bool as_reference = settings.cuts == BaselineSettings::Cuts::Reference;
+  const bool searched = settings.cuts == BaselineSettings::Cuts::Search || as_reference;
   PlannedSchedule planned{.spec = spec};
   if (!searched) {
     const BaselineCuts cuts = baseline_cuts(settings, layers, placement, *inputs.cluster);
@@ -60,7 +62,9 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
         layers, *inputs.cluster, {spec}, devices, memory_limits(config, *inputs.cluster)};
     if (!searched) problem.cuts = planned.partition;
     allow(settings.recompute, problem);
-    SearchOutcome outcome = search(problem, {.keep = 1, .iterations = config.plan.iterations});
+    SearchOutcome outcome =
+        as_reference ? reference_search(reference_problem(problem))
+                     : search(problem, {.keep = 1, .iterations = config.plan.iterations});
     if (!outcome.plans.empty())
       planned = std::move(outcome.plans.front());
     else if (searched)

@@ -9,6 +9,7 @@
 #include "experiments/plans/simulated_choice.h"
 #include "planner/io/files/csv_table.h"
 #include "planner/ir/decimals.h"
+#include "planner/ir/figures.h"
 
 namespace pfeife {
 namespace {
@@ -77,7 +78,9 @@ class Plans {
     for (Evaluation& plan : plans) all.push_back(&plan);
     simulate_plans(all, threads_);
     std::vector<Nanoseconds> times;
-    for (const Evaluation& plan : plans) times.push_back(step_time(plan.best()));
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      times.push_back(rows_[i].without_optimizer ? step_without_optimizer(plans[i].best())
+                                                 : step_time(plans[i].best()));
     return times;
   }
 
@@ -122,13 +125,19 @@ struct Open {
   bool compute = true, overhead = true;
 };
 
-Open open_of(std::span<const CaseConfig> cases, std::size_t rows, Point& start) {
-  Open open{.overhead = rows > 1};
-  for (const Calibration& given : cases.front().calibrations) {
+/// Of one row: the factor, or the overhead if the config gives the factor.
+Open open_of(const CaseConfig& config, std::size_t rows, Point& start) {
+  Open open;
+  for (const Calibration& given : config.calibrations) {
     if (given.compute) open.compute = false, start.compute = *given.compute;
     if (given.stage_overhead)
       open.overhead = false, start.overhead = seconds(*given.stage_overhead);
   }
+  if (!open.compute && !open.overhead)
+    throw ConfigError(config.where,
+                      "calibration gives compute and stage_overhead, so nothing is left to fit; "
+                      "leave one of them out");
+  if (rows == 1 && open.compute) open.overhead = false;
   return open;
 }
 
@@ -164,14 +173,16 @@ Point change(const std::vector<double>& now, const std::vector<double>& by_facto
 
 std::vector<MeasuredRow> read_measured_rows(const std::filesystem::path& file) {
   const CsvTable table = CsvTable::parse(read_text_file(file));
-  table.check_columns({"case", "plan", "step_ms"});
+  const bool whole = table.has("step_ms");
+  const std::string column = whole ? "step_ms" : "without_optimizer_ms";
+  table.check_columns({"case", "plan", column});
   std::vector<MeasuredRow> rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
-    const CsvCell& step = table.at(i, "step_ms");
-    const Nanoseconds time = nanoseconds_from_ms(number_of(step, "step_ms"));
-    if (time.count() == 0) throw ConfigError(step.where, "step_ms: a step takes longer than 0");
-    rows.push_back(
-        {table.at(i, "case").text, table.at(i, "plan").text, time, table.at(i, "case").where});
+    const CsvCell& step = table.at(i, column);
+    const Nanoseconds time = nanoseconds_from_ms(number_of(step, column));
+    if (time.count() == 0) throw ConfigError(step.where, column + ": a step takes longer than 0");
+    rows.push_back({table.at(i, "case").text, table.at(i, "plan").text, time, !whole,
+                    table.at(i, "case").where});
   }
   if (rows.empty()) throw ConfigError(table.where(), "there is no row to fit to");
   return rows;
@@ -181,7 +192,7 @@ Fitted fit_calibration(std::span<const CaseConfig> cases, std::span<const Measur
                        Inputs& inputs, std::size_t threads) {
   Plans plans(cases, rows, inputs, threads);
   Point at;
-  const Open open = open_of(cases, rows.size(), at);
+  const Open open = open_of(cases.front(), rows.size(), at);
   for (int round = 0; round < kRounds; ++round) {
     const std::vector<double> now = errors(plans, rows, at);
     const Point by = change(now, errors(plans, rows, {at.compute + kFactorStep, at.overhead}),

@@ -17,10 +17,11 @@ namespace pfeife {
 struct MeasuredRow {
   std::string case_name, plan;
   Nanoseconds step{0};
+  bool without_optimizer = false;  ///< `step` ends with the last backward
   SourceLocation where;
 };
 
-/// Columns: case, plan, step_ms. Errors: ConfigError.
+/// Columns: case, plan, and step_ms or without_optimizer_ms. Errors: ConfigError.
 std::vector<MeasuredRow> read_measured_rows(const std::filesystem::path& file);
 
 struct Fitted {

@@ -77,15 +77,6 @@ std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
   return specs;
 }
 
-/// The same with the memory rule of the reference system: it takes 85 % of a device.
-Problem reference_problem(Problem problem) {
-  problem.memory_rule = MemoryRule::Reference;
-  for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
-    problem.memory_limit[r] =
-        Bytes{problem.cluster.kind(problem.device_of_rank[r]).memory.value / 20 * 17};
-  return problem;
-}
-
 /// True if a plan that holds twice as much as the best one would not fit, and that one is far from
 /// the bound, or a little search that may recompute stages (as `recomputing` may) finds a faster
 /// one: recomputing some stages may then buy more time than it costs. Shares and effort decide
@@ -211,6 +202,14 @@ Problem settled_problem(const CaseInputs& settled, Recompute recompute) {
   Problem problem = problem_of({*settled.config, settled.layers}, *settled.cluster);
   allow(settled.config->plan.recompute, problem);
   problem.recompute = recompute;
+  return problem;
+}
+
+Problem reference_problem(Problem problem) {
+  problem.memory_rule = MemoryRule::Reference;
+  for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
+    problem.memory_limit[r] =
+        Bytes{problem.cluster.kind(problem.device_of_rank[r]).memory.value / 20 * 17};
   return problem;
 }
 

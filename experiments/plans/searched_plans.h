@@ -20,6 +20,9 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
 /// Allows the problem to recompute what is set; of IfNeeded nothing.
 void allow(PlanSettings::Recompute recompute, Problem& problem);
 
+/// The same with the memory rule of the reference system: it takes 85 % of a device.
+Problem reference_problem(Problem problem);
+
 /// What was searched in a case with nothing left open. Borrows from `settled`.
 Problem settled_problem(const CaseInputs& settled, Recompute recompute);
 

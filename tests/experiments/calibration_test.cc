@@ -96,6 +96,12 @@ TEST_F(CalibrationTest, FitFindsTheFiguresThatTheRowsWereMadeWith) {
   const Outcome given =
       run({"small.yaml", "--fit", "rows.csv", "--set", "calibration={stage_overhead: 0.2 ms}"});
   EXPECT_THAT(given.out, HasSubstr("calibration: {compute: 1.2500"));
+  const Outcome overhead =
+      run({"small.yaml", "--fit", "rows.csv", "--set", "calibration={compute: 1.25}"});
+  EXPECT_THAT(overhead.out, HasSubstr("stage_overhead: 0.2000 ms"));
+  const Outcome nothing = run({"small.yaml", "--fit", "rows.csv", "--set",
+                               "calibration={compute: 1.25, stage_overhead: 0.2 ms}"});
+  EXPECT_THAT(nothing.err, HasSubstr("nothing is left to fit"));
 }
 
 TEST_F(CalibrationTest, MistakesSayWhereTheyAreAndWhatWouldDo) {

@@ -43,6 +43,10 @@ class ExperimentConfig : public ::testing::Test {
                                 .training_of_plan =
                                     [](const PlanSettings&) {
                                       return Training{Precision::Tf32, Optimizer::Sgd, 24};
+                                    },
+                                .device_kinds =
+                                    [](const InputFile&) {
+                                      return std::vector<std::string>{"fast", "slow"};
                                     }};
     return read_experiment(folder_ / "small.yaml", settings, rules);
   }
@@ -372,6 +376,28 @@ TEST_F(ExperimentConfig, BaselinesAreNamedAndCutAsOthersMakeThem) {
         "{family: 1f1b, cuts: [2, 1]}", "{family: 1f1b, cuts: equal_layers, cuts_at: blocks}",
         "{family: 1f1b, cut: search}", "{name: mine}"})
     EXPECT_MESSAGE(error(kSmallest + "baselines: [" + wrong + "]\n"));
+}
+
+TEST_F(ExperimentConfig, ACalibrationReplacesKeysOfTheDeviceKindsThatItFits) {
+  const std::string archive = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
+  const std::string written =
+      "calibration: [{device_kind: \"slow\", precision: fp32, compute: 1.25, origin: \"a table\"}, "
+      "{stage_overhead: 3000000 ns}]\nplan_with: published\n";
+  const CaseConfig config = read(archive + written).cases.at(0);
+  std::vector<std::string> replaced;
+  for (const auto& [path, value] : config.cluster.replaced)
+    replaced.push_back(path + " " + value.text);
+  EXPECT_THAT(replaced, ElementsAre("device_kinds.fast.stage_overhead 3000000 ns",
+                                    "device_kinds.slow.compute_factor 1.25"));
+  EXPECT_TRUE(config.published_cluster->replaced.empty());
+  EXPECT_TRUE(config.plan_published);
+  EXPECT_EQ(config.select_by, SelectBy::Estimate);
+  EXPECT_EQ(
+      calibration_text(config),
+      "slow: compute x 1.25 (a table); 3 ms a stage execution; planned with published figures");
+  EXPECT_THAT(resolved_text(config), HasSubstr("cluster: \"box.yaml\"\n" + written))
+      << "what is written is read again";
+  EXPECT_EQ(calibration_text(read(archive).cases.at(0)), "");
 }
 
 TEST_F(ExperimentConfig, WhatIsForTorchHasCutsBetweenBlocksAndRecomputesNothing) {

@@ -30,7 +30,8 @@ void read_cuts(const YamlNode& node, BaselineSettings& baseline) {
     return;
   }
   std::vector<std::pair<std::string, Cuts>> words;
-  for (const Cuts one : {Cuts::EqualTime, Cuts::EqualParameters, Cuts::EqualLayers, Cuts::Search})
+  for (const Cuts one :
+       {Cuts::EqualTime, Cuts::EqualParameters, Cuts::EqualLayers, Cuts::Search, Cuts::Reference})
     words.emplace_back(to_string(one), one);
   baseline.cuts = node.as_one_of<Cuts>(words);
 }
@@ -48,6 +49,8 @@ BaselineSettings read_baseline(const YamlNode& node,
     node.fail_at_key("cuts_at", "these cuts are at given places; leave cuts_at out");
   if (const auto recompute = node.find("recompute"))
     baseline.recompute = recompute_setting(*recompute, false);
+  if (baseline.cuts == Cuts::Reference && baseline.recompute != Recompute::None)
+    node.fail_at_key("recompute", "reference mode knows no recomputation; leave recompute out");
   if (const auto stages = node.find("stages_per_rank"))
     baseline.stages_per_rank = stages->as_count(1, 1000);
   if (const auto batch = node.find("loop_batch")) baseline.loop_batch = batch->as_count(1);
@@ -69,6 +72,8 @@ std::string to_string(Cuts cuts) {
       return "equal_layers";
     case Cuts::Search:
       return "search";
+    case Cuts::Reference:
+      return "reference";
     case Cuts::Given:
       return "given";
   }

@@ -72,8 +72,9 @@ struct PlanSettings {
 /// What the plan is compared with: a schedule on cuts that another system, or the user, would make.
 struct BaselineSettings {
   /// EqualTime: the slowest stage as fast as possible; EqualParameters: the largest number of bytes
-  /// of parameters as small as possible; EqualLayers: equal numbers of a model's blocks.
-  enum class Cuts { EqualTime, EqualParameters, EqualLayers, Search, Given };
+  /// of parameters as small as possible; EqualLayers: equal numbers of a model's blocks; Reference:
+  /// those that reference mode finds for the schedule.
+  enum class Cuts { EqualTime, EqualParameters, EqualLayers, Search, Reference, Given };
 
   std::string family;
   PlanSettings::Recompute recompute = PlanSettings::Recompute::None;
