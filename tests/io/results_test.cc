@@ -30,6 +30,13 @@ CaseRecord example() {
                  .feasible = true,
                  .search_s = 0.25,
                  .candidates = 7};
+  planned.figures = {.span = Nanoseconds{840000000},
+                     .without_optimizer = Nanoseconds{830000000},
+                     .rate = FlopsPerSecond{1.5e12},
+                     .utilization = 0.25,
+                     .reference_peak = {Bytes{1100}, Bytes{1050}},
+                     .memory = {{.parameters = Bytes{1}, .saved = Bytes{2}, .buffers = Bytes{3}},
+                                {.parameters = Bytes{4}, .autocast_copies = Bytes{5}}}};
   planned.peak_memory = {Bytes{1000}, Bytes{900}};
   planned.memory_limit = {Bytes{2000}, Bytes{2000}};
   planned.attribution = {{.compute = Nanoseconds{800000000}, .launch = Nanoseconds{50169339}}};
@@ -54,6 +61,7 @@ CaseRecord example() {
       .name = "devices=2,microbatches=3",
       .model = "models/a, b.pt2",
       .cluster = "box.yaml",
+      .calibration = "compute x 2, 3 ms a stage execution",
       .swept = {{"training.precision", "tf32"}, {"plan.stages_per_rank", "[1, 2]"}},
       .digest = "abc",
       .resolved = "version: 1\n",
@@ -83,22 +91,29 @@ CaseRecord example() {
 }
 
 TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
-  EXPECT_EQ(
-      results_csv({example()}),
-      "case,plan,model,cluster,training.precision,plan.stages_per_rank,family,devices,microbatches,"
-      "microbatch_size,"
-      "stages_per_rank,cuts,knobs,"
-      "estimate_ms,simulate_ms,simulate_p95_ms,measure_ms,samples_per_s,bubble_fraction,"
-      "lower_bound_ms,gap_fraction,simulate_gap_fraction,"
-      "peak_memory_bytes,memory_limit_bytes,feasible,"
-      "search_s,candidates,estimate_p5_ms,estimate_median_ms,estimate_p95_ms\n"
-      "\"devices=2,microbatches=3\",planned,\"models/a, b.pt2\",box.yaml,tf32,"
-      "\"[1, 2]\",looped,2,3,4,1,1 5,prefetch=1,850.169338,"
-      "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7,800.000001,,"
-      "900.000000\n"
-      "\"devices=2,microbatches=3\",interleaved_1f1b,\"models/a, b.pt2\",box.yaml,tf32,"
-      "\"[1, 2]\",interleaved_1f1b,0,0,0,0,,,,,,,,,,,,,0,"
-      "0,0.000,0,,,\n");
+  EXPECT_EQ(results_csv({example()}),
+            "case,plan,model,cluster,calibration,training.precision,plan.stages_per_rank,family,"
+            "devices,microbatches,"
+            "microbatch_size,"
+            "stages_per_rank,cuts,knobs,"
+            "estimate_ms,simulate_ms,simulate_p95_ms,measure_ms,samples_per_s,bubble_fraction,"
+            "lower_bound_ms,gap_fraction,simulate_gap_fraction,"
+            "peak_memory_bytes,memory_limit_bytes,feasible,"
+            "search_s,candidates,estimate_p5_ms,estimate_median_ms,estimate_p95_ms,"
+            "span_ms,without_optimizer_ms,flops_per_s_of_device,model_flops_utilization,"
+            "reference_peak_bytes_of_rank,parameters_bytes_of_rank,gradients_bytes_of_rank,"
+            "optimizer_bytes_of_rank,saved_bytes_of_rank,autocast_copies_bytes_of_rank,"
+            "held_for_weights_bytes_of_rank,buffers_bytes_of_rank,temporary_bytes_of_rank\n"
+            "\"devices=2,microbatches=3\",planned,\"models/a, b.pt2\",box.yaml,"
+            "\"compute x 2, 3 ms a stage execution\",tf32,"
+            "\"[1, 2]\",looped,2,3,4,1,1 5,prefetch=1,850.169338,"
+            "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,2000,1,0.250,7,800.000001,,"
+            "900.000000,840.000000,830.000000,1500000000000,0.250000,1100 1050,"
+            "1 4,0 0,0 0,2 0,0 5,0 0,3 0,0 0\n"
+            "\"devices=2,microbatches=3\",interleaved_1f1b,\"models/a, b.pt2\",box.yaml,"
+            "\"compute x 2, 3 ms a stage execution\",tf32,"
+            "\"[1, 2]\",interleaved_1f1b,0,0,0,0,,,,,,,,,,,,,0,"
+            "0,0.000,0,,,,,,,,,,,,,,,,\n");
 }
 
 TEST(Results, ACaseReadsBackFromItsJsonToTheNanosecond) {
