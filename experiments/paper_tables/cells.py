@@ -50,6 +50,12 @@ class Table:
             table, group, cell, system, unit, published, f"{ours:.4g}" if ours else "", calibration,
             f"{error:.1f}" if error is not None else "", role, note])))
 
+    def calibration(self, found: Calibration) -> None:
+        """What was fitted."""
+        self.add("calibration", found.origin, "compute", "", "factor", "", found.compute, role="fitted")
+        if found.overhead_ms:
+            self.add("calibration", found.origin, "stage_overhead", "", "ms", "", found.overhead_ms, role="fitted")
+
 
 def table1(runs: Runs, table: Table) -> Calibration:
     def step(cell, size, system):
@@ -63,6 +69,8 @@ def table1(runs: Runs, table: Table) -> Calibration:
     a = runs.fit("table1_vit.yaml", "A", wide, [(*cell, "planned", step(cell, 24, "pfeife")) for cell in (first, last)])
     b = runs.fit("table1_vit.yaml", "B", [*wide, f"calibration={{compute: {k.compute}}}"],
                  [(*first, "planned", step(first, 24, "pfeife"))])
+    for found in (k, a, b):
+        table.calibration(found)
     for calibration in (Calibration(), k, a, b):
         name = calibration.origin
         plans = {}
@@ -105,6 +113,7 @@ def table2(runs: Runs, table: Table, overhead: Calibration) -> None:
     for precision, name in (("fp16_amp", "FP16"), ("tf32", "FP32")):
         settings = [f"training.precision={precision}", f"calibration={{stage_overhead: {overhead.overhead_ms} ms}}"]
         fits[name] = runs.fit("table2.yaml", name, settings, [(2, 2, "planned", 2000 / float(one[name]))])
+        table.calibration(fits[name])
     for column, precision, times in (("FP16", "fp16_amp", 1), ("FP16_x2", "fp16_amp", 2), ("FP32", "tf32", 1)):
         calibrations = (Calibration(), fits[column.removesuffix("_x2")])
         for calibration in calibrations:
@@ -195,7 +204,9 @@ def add_row_of_table5(table: Table, model: str, row: dict, plan: dict, calibrati
 def table5(runs: Runs, table: Table) -> None:
     for name, (model, config) in TABLE5.items():
         rows = rows_of_table5(name)
-        for calibration in (Calibration(), fit_table5(runs, name)):
+        k = fit_table5(runs, name)
+        table.calibration(k)
+        for calibration in (Calibration(), k):
             extra = calibration.settings() + (["plan_with=published"] if calibration.origin else [])
             plans = {}
             for d in (2, 4, 8):
@@ -212,6 +223,7 @@ def figure5(runs: Runs, table: Table) -> None:
     """Time over the cut; the minima of the paper are cuts of its own graph of 407 nodes."""
     entries = ", ".join(f"{{name: cut_{cut}, family: looped, cuts: [{cut}], stages_per_rank: 1, prefetch: 1}}" for cut in FIGURE5_CUTS)
     k = runs.fit("figure5.yaml", "figure 5", [], [(2, 2, "planned", 498.7)], "without_optimizer_ms")
+    table.calibration(k)
     plans = runs.cases("figure5.yaml", "figure5", [f"baselines=[{entries}]", *k.settings(), "plan_with=published"])
     published = {2: (("238", "245"), "498.7"), 3: (("238",), "629.4"), 4: (("225", "229"), "789.8")}
     lines = []

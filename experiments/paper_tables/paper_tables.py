@@ -24,7 +24,7 @@ def texts(rows: list[dict]) -> dict[Path, str]:
     readme = (HERE / "README.md").read_text()
     head, rest = readme.split(BEGIN)
     return {HERE / "tables.md": markdown(rows, CALIBRATED_ON),
-            HERE / "README.md": head + BEGIN + "\n" + headlines(rows) + "\n" + END + rest.split(END)[1]}
+            HERE / "README.md": head + BEGIN + "\n" + headlines(rows, CALIBRATED_ON) + "\n" + END + rest.split(END)[1]}
 
 
 def write_texts(rows: list[dict]) -> None:
@@ -73,6 +73,8 @@ def main() -> int:
     rows = compute(names, Runs(options.program, options.out))
     file = HERE / "tables.csv"
     known = list(csv.DictReader(open(file))) if file.is_file() else []
+    fitted = {(row["table"], row["group"]) for row in rows if row["table"] == "calibration"}
+
     def computed(row):
         return ("figures" if row["table"].startswith("figure") else f"table{row['table']}") in names
 
@@ -81,7 +83,7 @@ def main() -> int:
         for sentence in wrong:
             print(sentence, file=sys.stderr)
         return 1 if wrong else 0
-    rows = sorted([r for r in known if not computed(r)] + rows, key=lambda row: row["table"])
+    rows = sorted([r for r in known if not computed(r) and (r["table"], r["group"]) not in fitted] + rows, key=lambda row: row["table"])
     with open(file, "w") as out:
         writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
         writer.writeheader()

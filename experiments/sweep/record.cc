@@ -264,7 +264,8 @@ void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluate
   for (const Evaluation* plan : kept) {
     draw(folder / plan->name, *plan);
     const std::string schedule = schedule_name(row_of(*plan));
-    const std::string name = plan->name == kPlanned ? "planned: " + schedule : schedule;
+    const bool says_more = plan->name != plan->plan.spec.family;
+    const std::string name = says_more ? plan->name + ": " + schedule : schedule;
     plans.push_back({name, plan->best(), plan->fits()});
     memory.push_back(
         {name, memory_contents(plan->plan, plan->costs, autocast_copies(*plan, evaluated.work)),
