@@ -135,6 +135,13 @@ TEST_F(Baselines, ReferenceCutsAreThoseOfThePapersFigure) {
         {"p", Bytes{1}, Bytes{1}, Bytes{0}, {LayerId{l}}, {Nanoseconds{0}}});
   }
   layers.values.clear(), layers.storages.clear();
+  for (std::size_t l = 0; l + 1 < 15; ++l)
+    layers.values.push_back({.name = "v",
+                             .producer = LayerId{l},
+                             .consumers = {LayerId{l + 1}},
+                             .bytes = Bytes{1},
+                             .gradient_bytes = Bytes{1},
+                             .transfer_time = Nanoseconds{0}});
   config.devices = config.microbatches = 3;
   for (const auto& [prefetch, step] : {std::pair{0U, 72}, std::pair{1U, 69}}) {
     const Evaluation made = make({.family = "looped",
