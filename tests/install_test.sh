@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A program of somebody else's: installs a build, builds README's program outside the tree, by CMake and by pkg-config, and
-# runs it.
+# runs it. The public headers (pfeife.h, those that it includes, the schedule families) open with an example that compiles.
 # Usage: tests/install_test.sh BUILD_FOLDER
 set -euo pipefail
 build=$(cd "${1:?usage: tests/install_test.sh BUILD_FOLDER}" && pwd)
@@ -35,6 +35,20 @@ flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs pfeife)
 # shellcheck disable=SC2086
 c++ -std=c++20 main.cc $flags -o by_pkg_config
 rm -rf plan && ./by_pkg_config "$prefix/share/pfeife/configs" >/dev/null && [[ -s plan/plan.yaml ]]
+
+headers=$prefix/include/pfeife
+{
+  printf '%s\n' '#include <cstdio>' '#include <pfeife/pfeife.h>' '#include "planner/schedules/families.h"'
+  while read -r header; do
+    # `//   code` above #pragma once.
+    example=$(sed -n '/^#pragma once/q; s,^//   \([^#]\),\1,p' "$headers/$header")
+    [[ $example ]] || { echo "$header does not open with an example" >&2 && exit 1; }
+    printf 'void in_%s(pfeife::Model model, pfeife::Cluster cluster, pfeife::Planned planned, pfeife::Trace trace) {\n' "${header//[^a-z]/_}"
+    printf 'using namespace pfeife;\n{\n%s\n}\n}\n' "$example"
+  done < <(echo pfeife.h && echo planner/schedules/families.h && sed -n 's,^#include "\(.*\)",\1,p' "$headers/pfeife.h")
+} >examples.cc
+# shellcheck disable=SC2086
+c++ -std=c++20 -fsyntax-only examples.cc $flags
 
 # The programs, moved elsewhere with what they need: also the simulator.
 mv "$prefix" "$place/moved"

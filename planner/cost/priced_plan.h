@@ -1,4 +1,6 @@
 // A plan in full: from the choices that make it one to its transfers, costs, estimate and memory.
+//   write_timeline(planned.best().estimated, "estimated.svg");
+//   write_timeline(simulate(planned.best(), cluster), "simulated.svg");
 #pragma once
 
 #include <variant>

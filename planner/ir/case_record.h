@@ -1,4 +1,4 @@
-// What is kept of a case and of its plans: what tables and the report show.
+//   for (const LostSchedule& one : planned.lost) std::puts(one.schedule.c_str());  // all of a case
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// Devices and the links between them, resolved: every ordered pair of devices has its path.
-// YAML is read in planner/io/cluster/cluster_reader.h. Not modelled: protocols, copies through the
-// host, collectives.
+// Devices and the links between them, resolved: every ordered pair of devices has its path. Not
+// modelled: protocols, copies through the host, collectives.
+//   Cluster four = uniform_cluster(4, {.memory = 24 * kGiB}, {20e9}, Nanoseconds{5000});
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// The three kinds of failure that are exceptions. Expected outcomes (violations, infeasible plans)
-// are values instead.
+// Failures that are exceptions; expected outcomes (violations, infeasible plans) are values.
+//   try { plan(model, cluster); } catch (const ConfigError& error) { std::puts(error.what()); }
 #pragma once
 
 #include <sstream>

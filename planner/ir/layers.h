@@ -1,10 +1,10 @@
 // The model as the planner sees it: a linear order of layers with costs, and the values that pass
-// between them.
-//
-// A layer is what lies between two neighbouring cut candidates: a group of graph nodes, a row of a
-// layer table, a node of a published profile. Cut candidate i lies after layer i. Everything that
-// comes in (graph and profile, table, published profile) becomes this; everything after it (costs,
-// search) reads only this.
+// between them. A layer is what lies between two neighbouring cut candidates: a group of graph
+// nodes, a row of a layer table, a node of a published profile. Cut candidate i lies after layer i.
+//   const LayerTimes times{.forward = Nanoseconds{1000}, .backward_input = Nanoseconds{2000}};
+//   Layers two{.name = "two", .digest = std::string(64, '0')};
+//   two.layers = {{.name = "first", .times = {times}}, {.name = "second", .times = {times}}};
+//   plan(model_of(two), uniform_cluster(2, {.memory = kGiB}, {1e9}, Nanoseconds{0}));
 #pragma once
 
 #include <optional>

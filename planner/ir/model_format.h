@@ -1,4 +1,4 @@
-// What a model's file may be.
+//   load_model("vgg16.graph.txt", {.format = ModelFormat::PipeDream});  // what a file may be
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A plan: everything needed to run a pipeline, as a plain value. Written and read by
-// planner/io/plan/plan_file.h.
+// A plan: everything needed to run a pipeline, as a plain value.
+//   for (const auto cut : planned.best().plan.partition.cuts) std::printf("cut after %d\n", cut);
 #pragma once
 
 #include <cstdint>

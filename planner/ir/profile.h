@@ -1,4 +1,4 @@
-// What each node of a graph costs on one kind of device, and where each figure comes from.
+//   plan(model, cluster, {.precision = Precision::Bf16Amp});  // how a step is done; costs of nodes
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// One line of results.csv: what one plan does in one case. Column meanings: FORMATS in
-// configs/REFERENCE.md.
+// A line of results.csv (columns: configs/REFERENCE.md), and what is found beside a plan.
+//   for (const FrontPoint& point : planned.front) std::puts(to_string(point.peak_memory).c_str());
 #pragma once
 
 #include <optional>

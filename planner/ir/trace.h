@@ -1,5 +1,5 @@
-// What happened or will happen when a plan runs: the common answer of estimator, simulator and
-// runtime.
+// What happened or will happen when a plan runs: of the estimator, the simulator, the runtime.
+//   std::printf("%s, %.1f %% idle\n", to_string(step_time(trace)).c_str(), 100 * bubble(trace));
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The schedule families by name: what exists, what they accept, the schedules they make, the grid a
-// search tries.
+// The schedule families by name: what exists, what they accept, the schedules they make.
+//   Schedule rows = generate({.family = "1f1b", .ranks = 4, .microbatches = 8});
 #pragma once
 
 #include <span>
