@@ -66,7 +66,10 @@ for found in yaml-cpp_DIR nlohmann_json_DIR fmt_DIR Boost_DIR OPENSSL_INCLUDE_DI
   grep -q "^$found:PATH=$prefix/" "$place/build/CMakeCache.txt" || { echo "$found is not of the folder" && exit 1; }
 done
 if [[ ${3:-} == --build ]]; then
-  cmake --build "$place/build" --parallel "$(nproc)" --target pfeife-exp pfeife-schedule >"$place/said" 2>&1 || { grep -E -A 8 ' error |error:|undefined|\*\*\*' "$place/said" | head -n 60 && exit 1; }
+  cmake --build "$place/build" --parallel "$(nproc)" --target pfeife-exp pfeife-schedule >"$place/said" 2>&1 || {
+    grep -E -A 8 ' error |error:|undefined|\*\*\*' "$place/said" | head -n 60 || tail -n 20 "$place/said"
+    echo "it does not build" && exit 1
+  }
   program=$place/build/experiments/pfeife-exp
   "$program" configs/two_stage.yaml --set engines=[estimate] --out "$place/out"
   if "$program" configs/two_stage.yaml --out "$place/simulated" >"$place/said" 2>&1 || ! grep -q libsimgrid-dev "$place/said"; then
