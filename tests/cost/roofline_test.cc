@@ -6,14 +6,19 @@
 
 #include "planner/ir/error.h"
 #include "tests/cost/graph_builder.h"
+#include "tests/support/golden_message.h"
 
 namespace pfeife {
 namespace {
 
+/// The one message that there should be.
+std::string only(const std::vector<std::string>& messages) {
+  EXPECT_EQ(messages.size(), 1u);
+  return messages.empty() ? "" : messages.front();
+}
+
 using testing::dense;
-using ::testing::ElementsAre;
 using testing::GraphBuilder;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::linear_graph;
 using testing::Start;
@@ -135,8 +140,7 @@ TEST(Roofline, ADeviceWithoutAnyCurveHasTheDefaultAndSaysSo) {
                                          {Precision::Fp32, Optimizer::Adam, 1});
   EXPECT_LT(costs.nodes[1].forward, Nanoseconds{694'000 + 1000 + 1000});
   EXPECT_GT(costs.nodes[1].forward, Nanoseconds{680'000});
-  EXPECT_THAT(costs.warnings,
-              ElementsAre(HasSubstr("lists no gemm_efficiency: a default is used")));
+  EXPECT_MESSAGE(only(costs.warnings));
 }
 
 // gelu needs x [4, 8] and keeps it; nothing else lives beside y: 128 B. On the way back the
@@ -154,13 +158,10 @@ TEST(Roofline, UnknownOperatorsAndMissingPeaksAreNamed) {
   const ValueId y = g.call("y", "no_such_operator", {{"self", g.x}}, dense({4}));
   g.call("z", "no_such_operator", {{"self", y}}, dense({4}));
   const Graph graph = g.build();
-  EXPECT_THAT(profile(graph, Precision::Tf32).warnings,
-              ElementsAre(HasSubstr("aten::no_such_operator (2 nodes)")));
+  EXPECT_MESSAGE(only(profile(graph, Precision::Tf32).warnings));
   EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Tf32).warnings, IsEmpty());
-  EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Bf16Amp).warnings,
-              ElementsAre(HasSubstr("no peak for bf16_amp: that of tf32 is used")));
-  EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Fp16Amp).warnings,
-              ElementsAre(HasSubstr("no peak for fp16_amp: that of tf32 is used")));
+  EXPECT_MESSAGE(only(profile(linear_graph(4, 4, 4).graph, Precision::Bf16Amp).warnings));
+  EXPECT_MESSAGE(only(profile(linear_graph(4, 4, 4).graph, Precision::Fp16Amp).warnings));
   DeviceKind no_fp32 = device();
   no_fp32.peak = {{"bf16", {1e14}}};
   EXPECT_THROW(roofline_profile(linear_graph(4, 4, 4).graph, no_fp32, {}), ConfigError);

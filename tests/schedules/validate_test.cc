@@ -14,6 +14,12 @@
 namespace pfeife {
 namespace {
 
+/// The one message that there should be.
+std::string only(const std::vector<std::string>& messages) {
+  EXPECT_EQ(messages.size(), 1u);
+  return messages.empty() ? "" : messages.front();
+}
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -195,10 +201,8 @@ TEST(Validate, AValueThatNeedsNoGradientOrdersNoBackwardsOnItsRank) {
 
 // Where a stage is on two ranks, its messages are not judged besides.
 TEST(Validate, OfAStageOnTwoRanksOnlyThatIsTold) {
-  EXPECT_THAT(verdict("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0,0RECV_B0\n"),
-              ElementsAre(HasSubstr("a stage lives on one rank")));
-  EXPECT_THAT(verdict("0F0,0SEND_F0,0RECV_B0,0B0,1SEND_B0\n1RECV_F0,1F0,1B0\n"),
-              ElementsAre(HasSubstr("a stage lives on one rank")));
+  EXPECT_MESSAGE(only(verdict("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0,0RECV_B0\n")));
+  EXPECT_MESSAGE(only(verdict("0F0,0SEND_F0,0RECV_B0,0B0,1SEND_B0\n1RECV_F0,1F0,1B0\n")));
 }
 
 TEST(Validate, ADeadlockIsToldByItsSmallestCircle) {
@@ -300,8 +304,7 @@ TEST(Validate, ABlockingReductionBeforeWhatItsPartnerNeedsIsADeadlock) {
 TEST(Validate, SkipsNeedAValueThatFlows) {
   const Schedule schedule =
       read_schedule("0F0,0SKIP_SEND_F0>2,0B0\n1F0,1B0\n2SKIP_RECV_F0<0,2F0,2B0\n", "test");
-  EXPECT_THAT(verdict(schedule, {chain(3), 1, true}).front(),
-              HasSubstr("0SKIP_SEND_F0>2: stage 2 does not read from stage 0"));
+  EXPECT_MESSAGE(verdict(schedule, {chain(3), 1, true}).front());
   // Taken as its own requirement it is a skip without a gradient; only the chain's transfers are
   // missing.
   for (const std::string& message : verdict(schedule, requirements_of(schedule, true)))
@@ -339,11 +342,8 @@ TEST(Validate, WhatDeadlocksWhenBlockingMayRunWhenNot) {
       "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n";
   EXPECT_THAT(verdict(text, {Queues::Edge, Links::Delay, false}), ElementsAre());
-  EXPECT_THAT(
-      verdict(text, {Queues::Pair, Links::Delay, false}),
-      ElementsAre(HasSubstr("deadlock with pair queues: rank 0 waits to send 0F1 to rank 1, but "
-                            "rank 1 is at 1SEND_B0, which comes before 1RECV_F1 in its queue")));
-  EXPECT_THAT(verdict(text), ElementsAre(HasSubstr("deadlock with blocking SEND and RECV")));
+  EXPECT_MESSAGE(only(verdict(text, {Queues::Pair, Links::Delay, false})));
+  EXPECT_MESSAGE(only(verdict(text)));
 }
 
 TEST(Validate, LoweredFamiliesAreRight) {
