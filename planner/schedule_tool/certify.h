@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "planner/cost/stage_bounds.h"
+#include "planner/inputs/plan_inputs.h"
 #include "planner/ir/certificate.h"
 #include "planner/ir/plan.h"
 
@@ -30,6 +31,9 @@ Verdict certify(const Certificate& certificate, std::size_t threads = 1);
 bool looks_at_memory(const Certificate& certificate);
 /// About the memory that certify() takes, beside the certificate itself.
 Bytes certify_memory(const Certificate& certificate, std::size_t threads);
+
+/// What the files that a plan names make otherwise than it says; "" = nothing.
+std::string other_plan(const Plan& plan, const PlanInputs& inputs);
 
 /// What the files that a plan names say of it and of its certificate, computed from them anew.
 struct FromFiles {

@@ -1,0 +1,43 @@
+#include "planner/inputs/plan_inputs.h"
+
+#include <algorithm>
+
+#include "planner/cost/linear_order.h"
+#include "planner/inputs/read_layers.h"
+#include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/files/digest.h"
+#include "planner/ir/error.h"
+
+namespace pfeife {
+
+PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folder) {
+  if (!plan.files) throw ConfigError({}, "plan.yaml names no files");
+  const PlanFiles& files = *plan.files;
+  const auto path = [&](const std::string& file) { return (folder / file).lexically_normal(); };
+  const auto same = [&](const std::string& file, const std::string& digest,
+                        const std::string& of_plan) {
+    if (digest != of_plan)
+      throw ConfigError({path(file).string()},
+                        "is not the file that the plan was made from (another digest)");
+  };
+  const auto some = [&](const std::string& file) {
+    return file.empty() ? std::nullopt : std::optional(path(file));
+  };
+  const auto& known = linear_orders();
+  if (files.format == ModelFormat::Pt2 && std::ranges::find(known, plan.order) == known.end())
+    throw ConfigError({}, "no order of layers is called '" + plan.order + "'");
+  PlanInputs inputs;
+  inputs.cluster = read_cluster(path(files.cluster));
+  same(files.cluster, inputs.cluster.digest, plan.cluster_digest);
+  if (!files.profile.empty())
+    same(files.profile, sha256_file(path(files.profile)), files.profile_digest);
+  inputs.layers =
+      read_layers({path(files.model), files.format, files.time_unit, some(files.skips),
+                   some(files.profile), plan.order, plan.training.precision,
+                   plan.training.optimizer, files.operators, plan.training.microbatch_size},
+                  inputs.cluster);
+  same(files.model, inputs.layers.digest, plan.model_digest);
+  return inputs;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,21 @@
+// From a plan to what its costs are made of: the files that plan.yaml names.
+#pragma once
+
+#include <filesystem>
+
+#include "planner/ir/cluster.h"
+#include "planner/ir/layers.h"
+#include "planner/ir/plan.h"
+
+namespace pfeife {
+
+struct PlanInputs {
+  Cluster cluster;
+  Layers layers;
+};
+
+/// Reads the files that `plan.files` names from `folder`, the plan's. Errors: ConfigError if the
+/// plan names none, if one is not there, or if it is not the one that the plan was made from.
+PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folder);
+
+}  // namespace pfeife
