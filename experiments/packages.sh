@@ -4,7 +4,7 @@
 # What ./pfeife-exp needs.
 build_packages=(
   g++ cmake ninja-build pkg-config
-  libyaml-cpp-dev nlohmann-json3-dev libzip-dev libssl-dev
+  libyaml-cpp-dev nlohmann-json3-dev libzip-dev zlib1g-dev libssl-dev
   libboost-program-options-dev libfmt-dev libsimgrid-dev
 )
 # What tests/run needs besides (python3-venv: LibTorch comes as a Python package; Clp: an oracle for linear programs;
@@ -40,7 +40,7 @@ as_root() {
 say_own_folder() {
   say "Without root: put the libraries into a folder of your own and name it, CMAKE_PREFIX_PATH=FOLDER; what is missing"
   say "there is then said. For example:"
-  say "  conda create -p FOLDER -c conda-forge cxx-compiler cmake ninja yaml-cpp nlohmann_json fmt libboost-devel openssl pkg-config libzip"
+  say "  conda create -p FOLDER -c conda-forge cxx-compiler cmake ninja yaml-cpp nlohmann_json fmt libboost-devel openssl pkg-config libzip zlib"
 }
 
 # require_packages PACKAGE...: installs what is missing, after saying so. Where it cannot, prints the exact command and

@@ -20,7 +20,7 @@ includes() {
 # not named (doors, programs) stand above all of them.
 rooms_of() {
   case $1 in
-    planner/io) echo files/ tensors/ model/ cluster/ plan/ experiment/ results/ ;;
+    planner/io) echo files/ tensors/ model/ cluster/ plan/ experiment/ results/ traces/ ;;
     planner/search) echo problem.h price/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/ ;;
     experiments) echo machine/ inputs/ plans/ pfeife. measure/ show/ sweep/ ;;
     plots) echo figure/ timeline/ screen/ report/ ;;
@@ -62,7 +62,7 @@ own_headers_of() {
 home_of() {
   case $1 in
     nlohmann/json_fwd.hpp) echo '^planner/io/|^tests/' ;;  # declares the type only; headers that readers share
-    yaml-cpp/* | nlohmann/* | openssl/* | zip.h) echo '^planner/io/.*\.cc$|^tests/' ;;
+    yaml-cpp/* | nlohmann/* | openssl/* | zip.h | zlib.h) echo '^planner/io/.*\.cc$|^tests/' ;;
     simgrid/* | xbt/* | xbt.h) echo '^sim/' ;;
     torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) echo '^runtime/|^tests/(runtime|gpu)/' ;;
     boost/program_options*) echo '^planner/io/files/command_line\.h$|main' ;;  # only mains include that

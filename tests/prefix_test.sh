@@ -9,7 +9,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 # libboost1.74-dev and such hold what libboost-program-options-dev only depends on.
 packages() {
   dpkg-query -W -f='${Package}\n' 2>/dev/null |
-    grep -E '^(libyaml-cpp-dev|nlohmann-json3-dev|libzip-dev|libssl-dev|libboost.*-dev|libfmt-dev|libsimgrid-dev)$'
+    grep -E '^(libyaml-cpp-dev|nlohmann-json3-dev|libzip-dev|zlib1g-dev|libssl-dev|libboost.*-dev|libfmt-dev|libsimgrid-dev)$'
 }
 
 if [[ ${1:-} != --inside ]]; then
@@ -49,7 +49,7 @@ unset CMAKE_PREFIX_PATH
 if cmake -S . -B "$place/none" "${options[@]}" >"$place/said" 2>&1; then
   echo "it configures although nothing is there" && exit 1
 fi
-for name in yaml-cpp nlohmann_json fmt Boost.Program_options OpenSSL libzip; do
+for name in yaml-cpp nlohmann_json fmt Boost.Program_options OpenSSL libzip zlib; do
   grep -q "^ *$name: " "$place/said" || { cat "$place/said" && echo "$name is missing, but that is not said" && exit 1; }
 done
 grep -q 'CMAKE_PREFIX_PATH=FOLDER' "$place/said"

@@ -1,0 +1,173 @@
+#include "planner/io/traces/profiler_events.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "planner/io/traces/inflated_stream.h"
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+constexpr double kMostMicroseconds = 9e15;  // about 285 years: fits into nanoseconds
+
+/// Microseconds as they are written, "4651776373057.819", to nanoseconds: a double has no room for
+/// those of a clock that counts from 1970.
+std::optional<Nanoseconds> exact_nanoseconds(const std::string& text) {
+  std::size_t at = text.starts_with('-') ? 1 : 0;
+  const bool negative = at == 1;
+  std::int64_t value = 0;
+  int decimals = -1;
+  for (; at < text.size(); ++at) {
+    if (text[at] == '.' && decimals < 0) {
+      decimals = 0;
+    } else if (text[at] >= '0' && text[at] <= '9') {
+      if (decimals == 3) continue;
+      value = value * 10 + (text[at] - '0');
+      if (decimals >= 0) ++decimals;
+      if (value > 900'000'000'000'000'000) return std::nullopt;
+    } else {  // an exponent
+      const double number = std::strtod(text.c_str(), nullptr);
+      if (!(std::abs(number) < kMostMicroseconds)) return std::nullopt;
+      return Nanoseconds{std::llround(number * 1000)};
+    }
+  }
+  for (decimals = std::max(decimals, 0); decimals < 3; ++decimals) value *= 10;
+  return Nanoseconds{negative ? -value : value};
+}
+
+/// Follows the parser through the file. Objects and arrays are counted by their depth; the events
+/// are at `event_depth_`: in the root, or in its "traceEvents".
+class EventHandler : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  EventHandler(std::string file, std::istream& stream,
+               const std::function<void(const ProfilerEvent&)>& visit)
+      : file_(std::move(file)), stream_(stream), visit_(visit) {}
+
+  const ProfilerHead& head() const { return head_; }
+  bool has_events() const { return has_events_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t value) override { return number(std::to_string(value)); }
+  bool number_unsigned(number_unsigned_t value) override { return number(std::to_string(value)); }
+  bool number_float(number_float_t, const string_t& text) override { return number(text); }
+  bool binary(binary_t&) override { return true; }
+
+  bool string(string_t& value) override {
+    if (in_event()) {
+      if (key_ == "ph")
+        event_.phase = value.size() == 1 ? value[0] : 0;
+      else if (key_ == "name")
+        event_.name = std::move(value);
+      else if (key_ == "cat")
+        event_.category = std::move(value);
+      else if (key_ == "ts" || key_ == "dur")
+        return number(value);
+    } else if (in_arguments()) {
+      if (key_ == "action")
+        event_.action = std::move(value);
+      else if (key_ == "name")
+        event_.label = std::move(value);
+    }
+    return true;
+  }
+
+  bool start_object(std::size_t) override {
+    ++depth_;
+    if (depth_ == event_depth_) event_ = {};
+    if (depth_ == event_depth_ + 1) arguments_ = key_ == "args";
+    if (depth_ == 2 && event_depth_ != 2) section_ = key_;
+    return shallow();
+  }
+  bool key(string_t& value) override {
+    key_ = std::move(value);
+    return true;
+  }
+  bool end_object() override {
+    if (depth_ == event_depth_) visit_(event_), has_events_ = true;
+    if (depth_ == event_depth_ + 1) arguments_ = false;
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    ++depth_;
+    if (depth_ == 1 || (depth_ == 2 && key_ == "traceEvents")) event_depth_ = depth_ + 1;
+    return shallow();
+  }
+  bool end_array() override {
+    if (depth_ + 1 == event_depth_) event_depth_ = kNever;
+    --depth_;
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
+    const bool ends = stream_.rdbuf()->sgetc() == std::istream::traits_type::eof();
+    throw ConfigError({file_}, ends ? "the file ends in the middle of a trace; was the program "
+                                      "that wrote it stopped?"
+                                    : "is no JSON at byte " + std::to_string(position) +
+                                          ": expected a Chrome trace as torch.profiler exports it");
+  }
+
+ private:
+  static constexpr int kNever = 1000, kDeepest = 64;
+
+  bool in_event() const { return depth_ == event_depth_; }
+  bool in_arguments() const { return arguments_ && depth_ == event_depth_ + 1; }
+  bool shallow() const {
+    if (depth_ > kDeepest) throw ConfigError({file_}, "is nested too deeply for a trace");
+    return true;
+  }
+
+  /// A whole number that is no time.
+  std::int64_t integer(const std::string& text) const {
+    return text.size() < 18 ? std::strtoll(text.c_str(), nullptr, 10) : -1;
+  }
+  Nanoseconds time(const std::string& text) const {
+    const auto value = exact_nanoseconds(text);
+    if (!value) throw ConfigError({file_}, "a time of " + text + " us");
+    return *value;
+  }
+  bool number(const std::string& text) {
+    if (in_event()) {
+      if (key_ == "ts")
+        event_.start = time(text);
+      else if (key_ == "dur")
+        event_.duration = time(text);
+      else if (key_ == "pid")
+        event_.process = integer(text);
+      else if (key_ == "tid")
+        event_.thread = integer(text);
+    } else if (depth_ == 1 && key_ == "baseTimeNanoseconds") {
+      head_.base = Nanoseconds{std::strtoll(text.c_str(), nullptr, 10)};
+    } else if (depth_ == 2 && section_ == "distributedInfo" && key_ == "rank") {
+      head_.rank = integer(text);
+    }
+    return true;
+  }
+
+  std::string file_;
+  std::istream& stream_;
+  const std::function<void(const ProfilerEvent&)>& visit_;
+  ProfilerHead head_;
+  ProfilerEvent event_;
+  std::string key_, section_;
+  int depth_ = 0, event_depth_ = kNever;
+  bool arguments_ = false, has_events_ = false;
+};
+
+}  // namespace
+
+ProfilerHead read_profiler_events(const std::filesystem::path& file,
+                                  const std::function<void(const ProfilerEvent&)>& visit) {
+  const auto stream = open_inflated(file);
+  EventHandler handler(file.string(), *stream, visit);
+  nlohmann::json::sax_parse(*stream, &handler);
+  if (!handler.has_events())
+    throw ConfigError({file.string()},
+                      "has no \"traceEvents\": expected a Chrome trace as torch.profiler's "
+                      "export_chrome_trace writes it");
+  return handler.head();
+}
+
+}  // namespace pfeife
