@@ -16,6 +16,7 @@
 #include "experiments/measure/measured_inputs.h"
 #include "experiments/plans/fit.h"
 #include "experiments/show/accuracy.h"
+#include "experiments/show/comparison.h"
 #include "experiments/show/fewest_devices.h"
 #include "experiments/show/layer_list.h"
 #include "experiments/show/report.h"
@@ -79,13 +80,15 @@ po::options_description described_options() {
 }
 
 void print_help(const po::options_description& options) {
-  std::cout << "Usage: pfeife-exp CONFIG.yaml [OPTION...]\n\n"
-               "Plans, estimates, simulates and measures the pipelines that CONFIG.yaml asks for, "
-               "prints a table, and writes\n"
-               "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
-               "Every key of a config is described in configs/REFERENCE.md.\n\n"
-            << options
-            << "\nExit codes: 0 fine, 2 wrong input, 3 no case has a plan, 4 a run failed.\n";
+  std::cout
+      << "Usage: pfeife-exp CONFIG.yaml [OPTION...]\n"
+         "       pfeife-exp compare PLAN TRACES...\n\n"
+         "Plans, estimates, simulates and measures the pipelines that CONFIG.yaml asks for, "
+         "prints a table, and writes\n"
+         "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
+         "compare: a plan beside torch.profiler's traces of a run of it, and why it was slower.\n"
+         "Every key of a config is described in configs/REFERENCE.md.\n\n"
+      << options << "\nExit codes: 0 fine, 2 wrong input, 3 no case has a plan, 4 a run failed.\n";
 }
 
 /// "2/8" to part 1 (from 0) of 8.
@@ -259,7 +262,21 @@ void print_results(const Experiment& experiment, const SweepResult& result,
     std::cout << "\n" << fewest_devices(result.cases, *experiment.step_below, width);
 }
 
+/// `pfeife-exp compare PLAN TRACES...`
+int compare(const std::vector<std::string>& arguments) {
+  if (arguments.size() < 2 || std::ranges::any_of(arguments, [](const std::string& word) {
+        return word.starts_with("--");
+      }))
+    throw ConfigError({},
+                      "which plan, and which traces? Usage: pfeife-exp compare PLAN TRACES...: "
+                      "plan.yaml or its folder, then a trace of each rank or a folder of them");
+  const std::vector<std::filesystem::path> traces(arguments.begin() + 1, arguments.end());
+  std::cout << comparison_text(compare_with_traces(arguments[0], traces), output_width());
+  return 0;
+}
+
 int run(int argc, char** argv) {
+  if (argc > 1 && argv[1] == std::string_view("compare")) return compare({argv + 2, argv + argc});
   const auto started = std::chrono::steady_clock::now();
   std::optional<CommandLine> line = read_command_line(argc, argv);
   if (!line) return 0;

@@ -36,21 +36,6 @@ double gather_loss(const std::optional<double>& made_here, RankId rank, std::uin
   return loss;
 }
 
-/// [event] median duration over the traces of steps that count.
-std::vector<Nanoseconds> median_durations(const std::vector<Trace>& traces,
-                                          const std::vector<MeasuredStep>& steps) {
-  std::vector<Nanoseconds> medians;
-  for (std::size_t e = 0; e < traces.front().events.size(); ++e) {
-    std::vector<Nanoseconds> times;
-    for (std::size_t i = 0; i < traces.size(); ++i)
-      if (steps[i].counts) times.push_back(traces[i].events[e].end - traces[i].events[e].start);
-    const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
-    std::ranges::nth_element(times, middle);
-    medians.push_back(*middle);
-  }
-  return medians;
-}
-
 Bytes bytes_of(const at::Tensor& tensor) {
   return Bytes{static_cast<std::int64_t>(tensor.storage().nbytes())};
 }

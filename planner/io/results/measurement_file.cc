@@ -132,6 +132,20 @@ std::size_t median_step(const std::vector<MeasuredStep>& steps) {
   return order.at((order.size() - 1) / 2);
 }
 
+std::vector<Nanoseconds> median_durations(const std::vector<Trace>& traces,
+                                          const std::vector<MeasuredStep>& steps) {
+  std::vector<Nanoseconds> medians;
+  for (std::size_t e = 0; e < traces.front().events.size(); ++e) {
+    std::vector<Nanoseconds> times;
+    for (std::size_t i = 0; i < traces.size(); ++i)
+      if (steps[i].counts) times.push_back(traces[i].events[e].end - traces[i].events[e].start);
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
+    std::ranges::nth_element(times, middle);
+    medians.push_back(*middle);
+  }
+  return medians;
+}
+
 std::string measurement_text(const Measurement& measurement) {
   std::string text = "step,counts,time_ns,loss\n";
   for (std::size_t i = 0; i < measurement.steps.size(); ++i) {

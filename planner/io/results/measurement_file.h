@@ -35,6 +35,10 @@ struct Measurement {
 /// Which step has the median time: the nearest rank among those that count, the earlier of equals.
 std::size_t median_step(const std::vector<MeasuredStep>& steps);
 
+/// [event] the median duration (the lower of two) over those of the steps' traces that count.
+std::vector<Nanoseconds> median_durations(const std::vector<Trace>& traces,
+                                          const std::vector<MeasuredStep>& steps);
+
 std::string measurement_text(const Measurement& measurement);
 
 /// Reads a measurement of a plan whose tasks are `graph`. Errors: ConfigError with the place: other

@@ -1,0 +1,114 @@
+#include "experiments/measure/compared.h"
+
+#include <algorithm>
+#include <map>
+
+#include "planner/cost/priced_plan.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/results/chrome_trace_reader.h"
+#include "planner/io/traces/profile_reader.h"
+#include "planner/ir/trace_waits.h"
+#include "planner/schedule_tool/certify.h"
+
+namespace pfeife {
+namespace {
+
+using std::filesystem::path;
+
+path plan_file(const path& named) {
+  const path file = std::filesystem::is_directory(named) ? named / "plan.yaml" : named;
+  if (!std::filesystem::exists(file)) throw ConfigError({file.string()}, "there is no such plan");
+  return file;
+}
+
+bool is_trace(const path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(".json") || name.ends_with(".json.gz");
+}
+
+std::vector<path> trace_files(std::span<const path> named) {
+  std::vector<path> files;
+  for (const path& one : named) {
+    if (!std::filesystem::is_directory(one)) {
+      files.push_back(one);
+      continue;
+    }
+    const std::size_t before = files.size();
+    for (const auto& entry : std::filesystem::directory_iterator(one))
+      if (is_trace(entry.path())) files.push_back(entry.path());
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+    if (files.size() == before)
+      throw ConfigError({one.string()}, "has no files that end in .json or .json.gz");
+  }
+  return files;
+}
+
+/// The plan with its costs, as the files make it that it names.
+PricedPlan priced(const Plan& plan, const path& file) {
+  const PlanInputs inputs = read_plan_inputs(plan, file.parent_path());
+  if (const std::string other = tool::other_plan(plan, inputs); !other.empty())
+    throw ConfigError({file.string()},
+                      "the plan is not of the files that it names: " + other + "; plan again");
+  return std::get<PricedPlan>(priced_plan(plan, true, inputs.layers, inputs.cluster));
+}
+
+/// The simulated trace beside the plan, in the order of tasks; none if it is not whole.
+std::optional<Trace> simulated_beside(const path& plan, const DependencyGraph& graph) {
+  const path file = plan.parent_path() / "trace.json";
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  Trace read;
+  try {
+    read = read_trace(file, TraceSource::Simulated);
+  } catch (const ConfigError&) {
+    return std::nullopt;  // not simulated, or events were left out
+  }
+  std::map<std::pair<RankId, Cell>, const Event*> events;
+  for (const Event& event : read.events) events[{event.rank, event.cell}] = &event;
+  Trace trace{.source = read.source, .ranks = graph.ranks};
+  for (const Task& task : graph.tasks) {
+    const auto event = events.find({task.rank, task.cell});
+    if (event == events.end()) return std::nullopt;
+    trace.events.push_back(*event->second);
+    trace.events.back().waited_for.reset();
+  }
+  return trace;
+}
+
+Measurement measurement_of(const ObservedRun& run) {
+  Measurement measurement;
+  for (const Trace& step : run.steps) measurement.steps.push_back({true, step_time(step), 0});
+  measurement.trace = run.steps[median_step(measurement.steps)];
+  measurement.durations = median_durations(run.steps, measurement.steps);
+  return measurement;
+}
+
+}  // namespace
+
+Comparison compare_with_traces(const path& named, std::span<const path> traces) {
+  const path file = plan_file(named);
+  Comparison comparison{.plan = read_plan(file)};
+  const PricedPlan known = priced(comparison.plan, file);
+  const DependencyGraph graph = executed_graph(known.plan, known.costs);
+  comparison.estimated = known.estimated;
+  comparison.simulated = simulated_beside(file, graph);
+  std::vector<ObservedRank> ranks;
+  for (const path& trace : trace_files(traces)) {
+    for (ObservedRank& rank : read_profile(trace, comparison.files.size()))
+      ranks.push_back(std::move(rank));
+    comparison.files.push_back(trace.string());
+  }
+  comparison.run = observed_run(graph, comparison.predicted(), ranks);
+  comparison.measurement = measurement_of(comparison.run);
+  comparison.run.steps.clear();
+  if (!comparison.run.optimizer) {
+    comparison.estimated = without_optimizer(graph, comparison.estimated);
+    if (comparison.simulated)
+      *comparison.simulated = without_optimizer(graph, *comparison.simulated);
+  }
+  explain_waits(graph, comparison.estimated);
+  if (comparison.simulated) explain_waits(graph, *comparison.simulated);
+  comparison.lost = lost_time(graph, comparison.predicted(), comparison.measurement.trace);
+  return comparison;
+}
+
+}  // namespace pfeife
