@@ -132,8 +132,7 @@ class Grouper {
   }
   static void sort_unique(std::vector<LayerId>& list) {
     std::ranges::sort(list);
-    const auto repeated = std::ranges::unique(list);
-    list.erase(repeated.begin(), repeated.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
   }
 
   void add_values() {

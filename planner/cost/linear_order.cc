@@ -25,8 +25,7 @@ struct Dependencies {
     for (auto* lists : {&before, &after})
       for (std::vector<NodeId>& list : *lists) {
         std::ranges::sort(list);
-        const auto repeated = std::ranges::unique(list);
-        list.erase(repeated.begin(), repeated.end());
+        list.erase(std::unique(list.begin(), list.end()), list.end());
       }
   }
 

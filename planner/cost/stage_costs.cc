@@ -168,8 +168,8 @@ class Collector {
     }
     for (auto& [name, reduction] : merged) {
       std::ranges::sort(reduction.stages);
-      const auto repeated = std::ranges::unique(reduction.stages);
-      reduction.stages.erase(repeated.begin(), repeated.end());
+      reduction.stages.erase(std::unique(reduction.stages.begin(), reduction.stages.end()),
+                             reduction.stages.end());
       costs_.reductions.push_back(std::move(reduction));
     }
   }

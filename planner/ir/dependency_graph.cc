@@ -1,6 +1,7 @@
 #include "planner/ir/dependency_graph.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -151,7 +152,7 @@ class Connector {
   struct Link {
     std::uint32_t to, from;
     EdgeKind kind;
-    friend auto operator<=>(const Link& a, const Link& b) {
+    friend std::strong_ordering operator<=>(const Link& a, const Link& b) {
       return std::tuple{a.to, a.kind, a.from} <=> std::tuple{b.to, b.kind, b.from};
     }
   };

@@ -177,15 +177,16 @@ const Life* Reading::life(std::size_t stage, std::size_t microbatch) const {
 }
 
 std::span<const Life> Reading::lives_of(std::size_t stage) const {
-  const auto found = std::ranges::equal_range(lives, stage, {}, &Life::stage);
-  return {found.begin(), found.end()};
+  return {std::ranges::lower_bound(lives, stage, {}, &Life::stage),
+          std::ranges::upper_bound(lives, stage, {}, &Life::stage)};
 }
 
 static std::tuple<std::size_t, Direction> way(const Passage& p) { return {p.edge, p.direction}; }
 
 std::span<const Passage> Reading::passages_of(std::size_t edge, Direction direction) const {
-  const auto found = std::ranges::equal_range(passages, std::tuple{edge, direction}, {}, way);
-  return {found.begin(), found.end()};
+  const std::tuple sought{edge, direction};
+  return {std::ranges::lower_bound(passages, sought, {}, way),
+          std::ranges::upper_bound(passages, sought, {}, way)};
 }
 
 const Passage* Reading::passage(std::size_t edge, Direction direction,

@@ -118,7 +118,8 @@ void add_optimizer_steps(Schedule& schedule, const Context& context) {
       });
     std::ranges::reverse(stages);
     // A stage that waits for a reduction would hold up those that do not.
-    std::ranges::stable_partition(stages, [&](StageId s) { return !tied.contains(s); });
+    std::stable_partition(stages.begin(), stages.end(),
+                          [&](StageId s) { return !tied.contains(s); });
     for (const StageId s : stages) row.emplace_back(stage_action(Op::OptimizerStep, s));
   }
 }

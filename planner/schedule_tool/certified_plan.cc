@@ -43,7 +43,7 @@ std::string left_out(const Certificate& c, const Bound& bound) {
 std::vector<DeviceId> numbered(const std::vector<DeviceId>& device_of_rank) {
   std::vector<DeviceId> devices = device_of_rank, numbers;
   std::ranges::sort(devices);
-  devices.erase(std::ranges::unique(devices).begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   for (const DeviceId device : device_of_rank)
     numbers.emplace_back(std::ranges::find(devices, device) - devices.begin());
   return numbers;

@@ -8,12 +8,12 @@
 #include "experiments/plans/baseline_cuts.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "tests/experiments/program.h"
+#include "tests/support/golden_message.h"
 
 namespace pfeife {
 namespace {
 
 using Cuts = BaselineSettings::Cuts;
-using ::testing::HasSubstr;
 
 /// An embedding, twelve numbered blocks of two layers, a head that shares the embedding's table.
 Layers transformer() {
@@ -159,10 +159,8 @@ TEST_F(Baselines, ReferenceCutsAreThoseOfThePapersFigure) {
 TEST_F(Baselines, GivenCutsMustFitTheSchedule) {
   EXPECT_THAT(cuts({.family = "gpipe", .cuts = Cuts::Given, .given_cuts = {3, 9, 20}}),
               testing::ElementsAre(3, 9, 20));
-  EXPECT_THAT(make({.family = "gpipe", .cuts = Cuts::Given, .given_cuts = {3, 9}}).reason,
-              HasSubstr("these cuts make 3 stages; the schedule has 4"));
-  EXPECT_THAT(make({.family = "gpipe", .cuts = Cuts::Given, .given_cuts = {3, 9, 90}}).reason,
-              HasSubstr("90"));
+  EXPECT_MESSAGE(make({.family = "gpipe", .cuts = Cuts::Given, .given_cuts = {3, 9}}).reason);
+  EXPECT_MESSAGE(make({.family = "gpipe", .cuts = Cuts::Given, .given_cuts = {3, 9, 90}}).reason);
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 #include "planner/search/proof/branch_and_bound.h"
 #include "tests/proofs/all_orders.h"
 #include "tests/proofs/branching_layers.h"
-#include "tests/proofs/instances.h"
 #include "tests/proofs/one_by_one.h"
 #include "tests/search/random_problem.h"
+#include "tests/support/instances.h"
 
 namespace pfeife {
 namespace {

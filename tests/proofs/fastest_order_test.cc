@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "planner/cost/stage_costs.h"
-#include "tests/proofs/instances.h"
 #include "tests/proofs/one_by_one.h"
 #include "tests/search/random_problem.h"
+#include "tests/support/instances.h"
 
 namespace pfeife {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "planner/cost/stage_costs.h"
 #include "planner/search/search.h"
-#include "tests/proofs/instances.h"
 #include "tests/proofs/one_by_one.h"
 #include "tests/search/random_problem.h"
+#include "tests/support/instances.h"
 
 namespace pfeife {
 namespace {

@@ -15,6 +15,7 @@
 #include "planner/search/cuts/min_max.h"
 #include "tests/search/as_told.h"
 #include "tests/search/built_instance.h"
+#include "tests/support/instances.h"
 
 namespace pfeife {
 namespace {
@@ -24,7 +25,8 @@ SearchOptions small() { return {.iterations = 30}; }
 TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
   std::mt19937 random(23);
   int built_best = 0, feasible = 0, folded = 0;
-  for (int round = 0; round < 60; ++round) {
+  const auto rounds = static_cast<int>(instances(24));
+  for (int round = 0; round < rounds; ++round) {
     const BuiltInstance instance = random_built_instance(random, 8 + random() % 8, round % 2 == 0);
     std::vector<ScheduleSpec> listed;
     for (int k = 0; k < 3; ++k)
@@ -48,15 +50,16 @@ TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
     ASSERT_TRUE(with.bound);
     EXPECT_LE(with.bound->time, with.plans[0].estimate);
   }
-  EXPECT_GT(feasible, 30);
-  EXPECT_GT(built_best, 10);
-  EXPECT_GT(folded, 10);
+  EXPECT_GT(feasible, rounds / 2);
+  EXPECT_GT(built_best, rounds / 6);
+  EXPECT_GT(folded, rounds / 6);
 }
 
 TEST(BuiltOrders, OfRecomputedStagesAreWhatTheySayAndFitWhereOthersDoNot) {
   std::mt19937 random(29);
   int more = 0, choices = 0;
-  for (int round = 0; round < 40; ++round) {
+  const auto rounds = static_cast<int>(instances(40));
+  for (int round = 0; round < rounds; ++round) {
     const BuiltInstance instance = random_built_instance(random, 8 + random() % 4, true);
     Problem problem =
         instance.problem({round % 3 == 0 ? instance.folded() : instance.built(1 + random() % 2)});
@@ -162,7 +165,8 @@ TEST(BuiltOrders, OfTooManyStagesDoNotLowerTheBound) {
 TEST(BuiltOrders, NothingFitsIsProvenWhereEvenOneMicrobatchDoesNot) {
   std::mt19937 random(41);
   int proven = 0, missed = 0, found = 0;
-  for (int round = 0; round < 160; ++round) {
+  const auto rounds = static_cast<int>(instances(60));
+  for (int round = 0; round < rounds; ++round) {
     const BuiltInstance instance = random_built_instance(random, 6, true);
     const ScheduleSpec spec = instance.built(1);
     const SearchOutcome outcome = search(instance.problem({spec}), small());
@@ -195,8 +199,8 @@ TEST(BuiltOrders, NothingFitsIsProvenWhereEvenOneMicrobatchDoesNot) {
     }
   }
   EXPECT_LT(missed * 3, proven);
-  EXPECT_GT(proven, 10);
-  EXPECT_GT(found, 10);
+  EXPECT_GT(proven, rounds / 16);
+  EXPECT_GT(found, rounds / 16);
 }
 
 /// All rows in the order of one microbatch, then the next: no order holds less.
@@ -215,7 +219,8 @@ Schedule one_by_one(const BuiltInstance& instance) {
 TEST(BuiltOrders, WhatIsSaidToLackIsTheLeastOfAllCuts) {
   std::mt19937 random(47);
   int compared = 0, near = 0;
-  for (int round = 0; round < 160; ++round) {
+  const auto rounds = static_cast<int>(instances(60));
+  for (int round = 0; round < rounds; ++round) {
     const BuiltInstance instance = random_built_instance(random, 9, true);
     const ScheduleSpec spec = instance.built(1);
     const ScheduleSpec gpipe{"gpipe", instance.ranks, instance.microbatches, 1, {}, {}};
@@ -234,7 +239,7 @@ TEST(BuiltOrders, WhatIsSaidToLackIsTheLeastOfAllCuts) {
     near += lack.value <= least + least / 50;
     ++compared;
   }
-  EXPECT_GT(compared, 30);
+  EXPECT_GT(compared, rounds / 6);
   EXPECT_GE(near * 20, compared * 19);
 }
 

@@ -8,6 +8,7 @@
 #include "planner/schedules/families.h"
 #include "planner/search/search.h"
 #include "tests/search/random_problem.h"
+#include "tests/support/instances.h"
 
 namespace pfeife {
 namespace {
@@ -47,7 +48,8 @@ std::vector<std::pair<std::size_t, std::optional<Nanoseconds>>> steps(
 TEST(Effort, MoreIsNeverWorseAndBeginsWithWhatLessDoes) {
   std::mt19937 random(71);
   int better = 0, late = 0, built = 0, longer = 0;
-  for (int round = 0; round < 12; ++round) {
+  const std::size_t rounds = instances(6);
+  for (std::size_t round = 0; round < rounds; ++round) {
     const std::size_t ranks = 3 + random() % 2, microbatches = 4 + random() % 3;
     RandomShape shape;
     shape.layers = 40;
@@ -85,10 +87,10 @@ TEST(Effort, MoreIsNeverWorseAndBeginsWithWhatLessDoes) {
       built += more.plans[0].order.has_value();
     }
   }
-  EXPECT_GT(better, 2);
+  EXPECT_GT(better, 1);
   EXPECT_GT(late, 0);
-  EXPECT_GT(built, 20);
-  EXPECT_GT(longer, 40);
+  EXPECT_GT(built, 10);
+  EXPECT_GT(longer, 20);
 }
 
 /// All families, one and two stages a rank.
@@ -132,7 +134,8 @@ TEST(Effort, EndsWhenNothingIsProvenToFit) {
 TEST(Effort, MoreSchedulesToChooseFromAreNeverWorseThanABuiltOneAlone) {
   std::mt19937 random(72);
   int fits = 0, listed_helps = 0;
-  for (int round = 0; round < 24; ++round) {
+  const std::size_t rounds = instances(9);
+  for (std::size_t round = 0; round < rounds; ++round) {
     const std::size_t ranks = 3 + random() % 2, microbatches = 4 + random() % 3;
     RandomShape shape;
     shape.layers = 40;
@@ -161,8 +164,8 @@ TEST(Effort, MoreSchedulesToChooseFromAreNeverWorseThanABuiltOneAlone) {
       listed_helps += together.plans[0].estimate < alone.plans[0].estimate;
     }
   }
-  EXPECT_GT(fits, 30);
-  EXPECT_GT(listed_helps, 5);
+  EXPECT_GT(fits, 10);
+  EXPECT_GT(listed_helps, 1);
 }
 
 // Tables of a few layers, where the effort is enough for every family by itself.

@@ -8,8 +8,6 @@
 namespace pfeife {
 namespace {
 
-using ::testing::HasSubstr;
-
 /// A plan and a certificate that claims as much. Nothing but their claims is looked at here.
 struct Claims {
   Claims() {
@@ -85,12 +83,9 @@ TEST(Unproven, IsToldWithWhatThePlanSaysIsNotCertified) {
             std::string::npos);
   claims.plan.bound->uncertified = "the other microbatch sizes of the global batch: 1, 2";
   EXPECT_EQ(tool::unproven(claims.certificate, claims.plan), "");
-  EXPECT_THAT(tool::summary(claims.certificate, {}, &claims.plan),
-              HasSubstr("\nnot certified: that the plan's bound, 100 ns, holds for the other "
-                        "microbatch sizes of the global batch: 1, 2"));
+  EXPECT_MESSAGE(tool::summary(claims.certificate, {}, &claims.plan));
   claims.certificate.bound = 99;
-  EXPECT_THAT(tool::summary(claims.certificate, {}, &claims.plan),
-              HasSubstr("\nNOT PROVEN: the plan's bound is 1 ns higher"));
+  EXPECT_MESSAGE(tool::summary(claims.certificate, {}, &claims.plan));
 }
 
 TEST(Unproven, IsEveryChoiceOfRecomputedStagesThatTheProofsLeaveOut) {

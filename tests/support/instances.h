@@ -1,4 +1,4 @@
-// How many random instances a test of this program looks at.
+// How many random instances a test looks at.
 #pragma once
 
 #include <cstdlib>

@@ -14,7 +14,7 @@ std::vector<OperatorCost> operator_costs(const YamlNode& node) {
                                  name);
     entry.check_keys({"flops", "bytes"});
     OperatorCost cost{.op = name};
-    const auto formula = [&](const char* key, std::string& text) {
+    const auto formula = [&, &entry = entry](const char* key, std::string& text) {
       const auto found = entry.find(key);
       if (!found) return;
       text = found->as_string();

@@ -63,8 +63,7 @@ void add_values(Layers& layers, const ProfileGraph& graph,
   for (auto& [key, readers] : readers_of) {
     const auto& [from, output, bytes] = key;
     std::ranges::sort(readers);
-    const auto repeated = std::ranges::unique(readers);
-    readers.erase(repeated.begin(), repeated.end());
+    readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
     layers.values.push_back(
         {layers.layers[from].name, LayerId{from}, readers, bytes, bytes, std::nullopt});
   }
