@@ -191,6 +191,12 @@ class Assembly {
     }
   }
 
+  /// When task `t` had what it reads: an overlap may begin before what its later parts wait for.
+  Nanoseconds had_all(std::size_t t, std::size_t k) const {
+    const bool parts = std::holds_alternative<Overlap>(graph_.tasks[t].cell);
+    return parts ? seen_[t][k].end : seen_[t][k].start;
+  }
+
   std::size_t clock_of(RankId rank) const { return ranks_[rank.index()]->clock; }
 
   /// When transfer `t` of step k was posted, by its sender's clock.
@@ -207,7 +213,7 @@ class Assembly {
       if (task.kind != TaskKind::Transfer || maker == kNone || reader == kNone) continue;
       for (std::size_t k = first; k < last; ++k)
         messages.push_back(
-            {clock_of(task.rank), clock_of(task.peer), posted(t, k), seen_[reader][k].start});
+            {clock_of(task.rank), clock_of(task.peer), posted(t, k), had_all(reader, k)});
     }
     std::optional<std::size_t> unbounded;
     auto offsets = clock_offsets(clocks_, messages, unbounded);
@@ -266,7 +272,11 @@ class Assembly {
     }
     if (reader == kNone) return;
     const std::size_t busy = around_[reader].before;
-    const Nanoseconds read = seen_[reader][k].start + receiver;
+    const Nanoseconds read = had_all(reader, k) + receiver;
+    if (std::holds_alternative<Overlap>(graph_.tasks[reader].cell)) {
+      event.end = std::clamp(event.end, event.start, std::max(event.start, read));
+      return;
+    }
     if (busy == kNone || seen_[busy][k].end + receiver < event.end)
       event.end = std::max(event.start, read);
   }

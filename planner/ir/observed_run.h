@@ -23,9 +23,10 @@ struct ObservedRun {
 /// Finds the tasks of `graph` among the actions: the k-th occurrence of each is in step k. A
 /// transfer begins when it was posted, or else when its value was made; it ends when its receiver
 /// went on. But if the receiver was busy until then, nobody saw it arrive: then it takes as long as
-/// `predicted`, or until the receiver could look. Errors: ConfigError naming file, rank and action:
-/// ranks that are missing or twice there, actions of another plan, in another order, or not
-/// equally often, and messages that contradict one another.
+/// `predicted`, or until the receiver could look; and what an overlap reads, as long as
+/// `predicted`, or until the overlap ends. Errors: ConfigError naming file, rank and action: ranks
+/// that are missing or twice there, actions of another plan, in another order, or not equally
+/// often, and messages that contradict one another.
 ObservedRun observed_run(const DependencyGraph& graph, const Trace& predicted,
                          std::span<const ObservedRank> ranks);
 
