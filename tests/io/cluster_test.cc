@@ -46,13 +46,14 @@ std::string link_error(int devices, const std::string& rest) {
 
 TEST(ShippedClusters, AllAreReadAndConnected) {
   const std::vector<std::pair<std::string, std::size_t>> sizes = {
-      {"3090_x8", 8},      {"a100_sxm4_40gb_x8", 8},
-      {"h200_x8", 8},      {"a100_4x8", 32},
-      {"laptop", 2},       {"a100_sxm4_80gb_x8", 8},
-      {"h100_sxm_x8", 8},  {"rtx4090_x8", 8},
-      {"l40s_x8", 8},      {"a10_x4", 4},
-      {"v100_sxm2_x8", 8}, {"v100_pcie_x8", 8},
-      {"p40_x8", 8},       {"a10_2x4_ethernet", 8}};
+      {"3090_x8", 8},        {"a100_sxm4_40gb_x8", 8},
+      {"h200_x8", 8},        {"a100_4x8", 32},
+      {"laptop", 2},         {"a100_sxm4_80gb_x8", 8},
+      {"h100_sxm_x8", 8},    {"rtx4090_x8", 8},
+      {"l40s_x8", 8},        {"a10_x4", 4},
+      {"v100_sxm2_x8", 8},   {"v100_pcie_x8", 8},
+      {"p40_x8", 8},         {"a10_2x4_ethernet", 8},
+      {"h100_sxm_hosts", 8}, {"a100_sxm4_80gb_hosts", 8}};
   std::size_t files = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(PFEIFE_SOURCE_DIR) + "/configs/clusters"))
