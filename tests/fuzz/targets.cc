@@ -20,6 +20,7 @@
 #include "planner/io/tensors/checkpoint_file.h"
 #include "planner/io/tensors/npy_header.h"
 #include "planner/io/tensors/safetensors.h"
+#include "planner/io/traces/profile_reader.h"
 #include "planner/schedule_tool/certify.h"
 #include "tests/fuzz/invariants.h"
 
@@ -144,6 +145,14 @@ void read_checkpoint_input(const std::string& input, const path& folder) {
   PFEIFE_CHECK(read_checkpoint_info(again) == info);
 }
 
+void read_profile_input(const std::string& input, const path& folder) {
+  for (const ObservedRank& rank : read_profile(written(folder, "rank0.json", input), 0))
+    for (const ObservedAction& action : rank.actions) {
+      PFEIFE_CHECK(action.start <= action.end);
+      PFEIFE_CHECK(action.busy <= action.end - action.start);
+    }
+}
+
 }  // namespace
 
 const std::vector<FuzzTarget>& fuzz_targets() {
@@ -204,6 +213,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
        read_checkpoint_input,
        {"tests/fuzz/seeds/checkpoint.json"},
        1000},
+      {"profile", InputKind::Json, read_profile_input, {"tests/fuzz/seeds/profile.json"}, 3000},
   };
   return kTargets;
 }

@@ -176,8 +176,20 @@ TEST_F(ProfileReader, SaysWhatIsWrongWithAFile) {
   EXPECT_MESSAGE(refusal(torch(range("aten::mm", "10", "1", "cpu_op"))));
   EXPECT_MESSAGE(refusal(torch(range("0F0", "10", "-1"))));
   EXPECT_MESSAGE(refusal(torch(range("0F0", "1e30", "1"))));
+  EXPECT_MESSAGE(refusal(torch(range("0F0", "10", "1e15"))));
+  EXPECT_MESSAGE(refusal(torch(range("0F0", "3900000000000000.000", "1"))));
+  EXPECT_MESSAGE(refusal(torch(range("0F0", "99999999999999999999", "1"))));
   EXPECT_MESSAGE(refusal(torch(range("0F0", "10", "1") + "," + range("k", "10", "1", "kernel"))));
   EXPECT_MESSAGE(refusal(write("a.json", std::string(100, '['))));
+}
+
+// Before torch 2.4 times counted from 1970.
+TEST_F(ProfileReader, TimesSince1970AreExact) {
+  const auto ranks =
+      read_profile(write("rank0.json",
+                         R"({"traceEvents": [)" + range("0F0", "1700000000123456.789", "1") + "]}"),
+                   0);
+  EXPECT_EQ(ranks[0].actions[0].start, ns{1700000000123456789});
 }
 
 TEST(BusyTimes, AreCoveredOnceWhateverTheOrder) {

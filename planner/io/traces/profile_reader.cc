@@ -90,7 +90,10 @@ class Profile {
                          "(experiments/torch_traces/README.md)"
                        : "has kernels, but no ranges of actions on the device "
                          "(gpu_user_annotation); record with ProfilerActivity.CUDA and CPU");
-    for (ObservedAction& action : rank.actions) action.start += head.base, action.end += head.base;
+    for (ObservedAction& action : rank.actions) {
+      action.start += head.base, action.end += head.base;
+      check_time(action);
+    }
     return {std::move(rank)};
   }
 
@@ -102,6 +105,9 @@ class Profile {
   };
 
   void see(const ProfilerEvent& event, Interval time) {
+    constexpr Nanoseconds kLongest{100'000'000'000'000'000};
+    if (event.duration > kLongest)
+      throw ConfigError({file_}, "'" + event.name + "' lasts for more than three years");
     if (event.duration < Nanoseconds{0})
       throw ConfigError({file_}, "'" + event.name + "' ends before it begins");
     if (!event.action.empty()) return see_ours(event, time);
@@ -113,6 +119,13 @@ class Profile {
       const bool device = event.category == "gpu_user_annotation";
       (device ? on_device_ : ranges_).push_back({*cell, time, event.thread});
     }
+  }
+
+  /// Differences of any two times must fit into 64 bits.
+  void check_time(const ObservedAction& action) const {
+    constexpr Nanoseconds kMost{4'000'000'000'000'000'000};
+    if (action.start < -kMost || action.end > kMost)
+      throw ConfigError({file_}, to_string(action.cell) + " has a time beyond the year 2096");
   }
 
   void see_ours(const ProfilerEvent& event, Interval time) {

@@ -9,7 +9,9 @@
 namespace pfeife {
 namespace {
 
-constexpr double kMostMicroseconds = 9e15;  // about 285 years: fits into nanoseconds
+constexpr double kMostMicroseconds = 4e15;  // 126 years, in nanoseconds less than half of 64 bits
+
+constexpr std::int64_t kMost = 4'000'000'000'000'000'000;
 
 /// Microseconds as they are written, "4651776373057.819", to nanoseconds: a double has no room for
 /// those of a clock that counts from 1970.
@@ -25,14 +27,15 @@ std::optional<Nanoseconds> exact_nanoseconds(const std::string& text) {
       if (decimals == 3) continue;
       value = value * 10 + (text[at] - '0');
       if (decimals >= 0) ++decimals;
-      if (value > 900'000'000'000'000'000) return std::nullopt;
+      if (value > 400'000'000'000'000'000 && (decimals != 3 || value > kMost)) return std::nullopt;
     } else {  // an exponent
       const double number = std::strtod(text.c_str(), nullptr);
       if (!(std::abs(number) < kMostMicroseconds)) return std::nullopt;
       return Nanoseconds{std::llround(number * 1000)};
     }
   }
-  for (decimals = std::max(decimals, 0); decimals < 3; ++decimals) value *= 10;
+  for (decimals = std::max(decimals, 0); decimals < 3; ++decimals)
+    if ((value *= 10) > kMost) return std::nullopt;
   return Nanoseconds{negative ? -value : value};
 }
 
@@ -139,6 +142,8 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
       else if (key_ == "tid")
         event_.thread = integer(text);
     } else if (depth_ == 1 && key_ == "baseTimeNanoseconds") {
+      if (std::abs(std::strtod(text.c_str(), nullptr)) > static_cast<double>(kMost))
+        throw ConfigError({file_}, "a baseTimeNanoseconds of " + text);
       head_.base = Nanoseconds{std::strtoll(text.c_str(), nullptr, 10)};
     } else if (depth_ == 2 && section_ == "distributedInfo" && key_ == "rank") {
       head_.rank = integer(text);
