@@ -1,0 +1,67 @@
+// pfeife-exp compare, on traces that torch wrote.
+#include <gmock/gmock.h>
+
+#include <regex>
+
+#include "tests/experiments/program.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Compare : public ProgramTest {
+ protected:
+  Compare() {
+    std::filesystem::copy_file(configs() / "clusters/laptop.yaml", folder_ / "laptop.yaml");
+    std::string table =
+        "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes,weight_saved_bytes,"
+        "temporary_bytes\n";
+    for (int layer = 0; layer < 4; ++layer)
+      table += "block" + std::to_string(layer) + ",0.5,1,1000,1000,1000,0,0\n";
+    write("blocks.csv", table);
+    write("run.yaml",
+          "version: 1\nmodel: blocks.csv\ncluster: laptop.yaml\n"
+          "cases: {devices: 2, microbatches: 4}\nbaselines: []\n"
+          "plan: {schedule: " +
+              (traces_ / "schedule.csv").string() + ", cuts: [0, 1, 2]}\n");
+  }
+
+  std::filesystem::path traces_ =
+      std::filesystem::path(PFEIFE_SOURCE_DIR) / "tests/data/torch_traces/zbv";
+};
+
+TEST_F(Compare, SaysWhatTheRunLostAndTheLossesAddUp) {
+  ASSERT_EQ(run({"run.yaml"}).code, 0);
+  const std::string plan = "results/run/devices=2,microbatches=4/planned";
+  const Outcome outcome = run({"compare", plan, traces_.string()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("longer than simulated ("));
+  EXPECT_THAT(outcome.out, HasSubstr("errors, predicted / measured - 1"));
+  EXPECT_THAT(outcome.out, HasSubstr("rank1.json.gz: "));
+  const std::regex row(
+      R"(\n(\w+ \w+|gaps between operators|measured - simulated) +(-?\d+) +(-?\d+) +(-?\d+))");
+  std::int64_t sum = 0, total = 0;
+  for (std::sregex_iterator at(outcome.out.begin(), outcome.out.end(), row), end; at != end; ++at) {
+    const std::int64_t all = std::stoll((*at)[4]);
+    EXPECT_EQ(std::stoll((*at)[2]) + std::stoll((*at)[3]), all);
+    (((*at)[1] == "measured - simulated") ? total : sum) += all;
+  }
+  EXPECT_GT(total, 0);
+  EXPECT_EQ(sum, total);
+}
+
+TEST_F(Compare, RefusesWhatCannotBeCompared) {
+  EXPECT_EQ(run({"compare"}).code, 2);
+  const Outcome none = run({"compare", "nowhere", traces_.string()});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("nowhere: there is no such plan"));
+  ASSERT_EQ(run({"run.yaml"}).code, 0);
+  const Outcome half = run({"compare", "results/run/devices=2,microbatches=4/planned",
+                            (traces_ / "rank0.json.gz").string()});
+  EXPECT_EQ(half.code, 2);
+  EXPECT_THAT(half.err, HasSubstr("no trace is of rank 1; the plan has 2 ranks"));
+}
+
+}  // namespace
+}  // namespace pfeife
