@@ -15,13 +15,15 @@ bool has_transfers_or_steps(const Schedule& schedule) {
   return lowered;
 }
 
+/// Every row may be issued as it stands, on any transport: also where SEND, RECV and REDUCE_GRAD
+/// wait for their partners.
 void require_right(const Pipeline& pipeline) {
   if (pipeline.stages.stages != stage_count(pipeline.schedule))
     throw ConfigError({"schedule"}, stream_all("has ", stage_count(pipeline.schedule),
                                                " stages, the cuts make ", pipeline.stages.stages));
   const auto violations =
       validate(pipeline.schedule, {pipeline.stages, pipeline.microbatches, /*lowered=*/true},
-               {.queues = Queues::None, .links = Links::Delay, .blocking = false});
+               {.queues = Queues::None, .links = Links::Delay, .blocking = true});
   if (violations.empty()) return;
   const Violation& first = violations.front();
   throw ConfigError(

@@ -30,7 +30,7 @@ TEST_P(RandomSchedule, IsRefusedBeforeItStartsOrGivesTheGradientsOfTheUnsplitMod
   std::map<std::size_t, Outcome> whole;
   for (const std::size_t n : {1, 2, 3, 4}) whole[n] = run(model.unsplit(n), model.source);
   int accepted = 0, refused = 0;
-  for (std::uint64_t seed = 0; accepted < kAccepted && seed < 2 * kAccepted; ++seed) {
+  for (std::uint64_t seed = 0; accepted < kAccepted && seed < 3 * kAccepted; ++seed) {
     std::mt19937_64 random(seed);
     const auto cuts = random_cuts(model, random);
     const std::size_t count = cuts.size() + 1;
