@@ -79,8 +79,8 @@ std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem
   for (const Remedy& remedy : remedies(problem, around, {.threads = threads}))
     changes.push_back(tried(remedy));
   // What helps comes first.
-  std::ranges::stable_partition(changes,
-                                [](const TriedChange& c) { return c.estimate.has_value(); });
+  std::stable_partition(changes.begin(), changes.end(),
+                        [](const TriedChange& c) { return c.estimate.has_value(); });
   return changes;
 }
 

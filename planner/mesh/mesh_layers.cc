@@ -72,8 +72,7 @@ void keep_parts(Profile& profile, const Graph& graph) {
   const auto merge = [](std::vector<NodeId>& into, const std::vector<NodeId>& more) {
     into.insert(into.end(), more.begin(), more.end());
     std::ranges::sort(into);
-    const auto repeated = std::ranges::unique(into);
-    into.erase(repeated.begin(), repeated.end());
+    into.erase(std::unique(into.begin(), into.end()), into.end());
   };
   const std::vector<SavedStorage> before = profile.storages;
   for (const SavedStorage& storage : before) {

@@ -46,9 +46,9 @@ FromFiles compare_with_files(const Certificate& c, const Plan& plan,
                         costs->cluster, plan.placement.device_of_rank, c.memory_limit, c.recompute);
   anew.bound = c.bound, anew.proofs = c.proofs;
   if (certificate_text(anew) != certificate_text(c))
-    return {"",
-            "it is of other costs or legal cuts than the files make that the plan names (by this "
-            "program)"};
+    return {
+        "",
+        "its costs or legal cuts are not those that this program computes from the plan's files"};
   return {};
 }
 

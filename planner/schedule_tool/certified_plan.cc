@@ -113,8 +113,8 @@ std::string unproven(const Certificate& c, const Plan& plan) {
     return stream_all("the plan's bound does not cover its own schedule, ", plan.spec.family);
   const auto missing = std::ranges::find_if_not(plan.bound->schedules, proven);
   if (missing != plan.bound->schedules.end())
-    return stream_all("the plan's bound also covers ", missing->family, " with ",
-                      missing->stages_per_rank, " stages a rank, of which nothing is proven");
+    return stream_all("the plan's bound also covers ", missing->family,
+                      ", V=", missing->stages_per_rank, ", of which nothing is proven");
   if (plan.bound->recompute == Recompute::Blocks)
     return "the plan's bound also covers plans that recompute blocks of layers";
   if (c.recompute != plan.bound->recompute && c.recompute != Recompute::Choose)

@@ -228,7 +228,7 @@ class ProofCheck {
     std::vector<Sums> before(stages_ + 1, Sums(n + 1, kNever)), behind = before;
     before[0][0] = behind[stages_][n] = 0;
     for (std::size_t s = 0; s < stages_; ++s) {
-      for (std::size_t k = 0; k < kAmounts; ++k)
+      for (std::size_t k = 0; k < StageBounds::kAmounts; ++k)
         for (std::size_t q = 0; q <= n && y[s][k] != 0; ++q) {
           const Big until = y[s][k] * bounds_.until(q, s, k);
           end[s][q] += until, begin[s][q] += y[s][k] * bounds_.once(s, k) - until;

@@ -40,7 +40,8 @@ std::string claim_text(const Certificate& certificate, const Verdict& verdict) {
   const auto any_order = std::ranges::count(certificate.proofs, true, &CertifiedProof::any_order);
   const ScheduleSpec& spec = certificate.proofs.front().spec;
   return stream_all(
-      bound_text(certificate.bound), ": ", certificate.proofs.size(), " schedules of ",
+      bound_text(certificate.bound), ": ", certificate.proofs.size(),
+      certificate.proofs.size() == 1 ? " schedule of " : " schedules of ",
       microbatches_text(spec.microbatches), " on ", spec.ranks,
       spec.ranks == 1 ? " device, " : " devices, ",
       given ? "the only legal cuts of the " : "all legal cuts of the ", certificate.layers.order,

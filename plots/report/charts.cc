@@ -8,8 +8,7 @@
 namespace pfeife::plots {
 namespace {
 
-constexpr double kWideWidth = 1100, kLabels = 150, kFigures = 84, kBar = 18, kRowHeight = 26,
-                 kFoot = 24;
+constexpr double kWideWidth = 1100, kLabels = 150, kFigures = 84, kBar = 18, kRowHeight = 26;
 
 /// Horizontal bars from 0 on, a row a plan.
 struct Bars {

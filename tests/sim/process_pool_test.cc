@@ -91,6 +91,7 @@ TEST(ProcessPool, AnExceptionInAWorkerComesThroughWithItsMessage) {
     return std::string("x");
   };
   EXPECT_EQ(fault(work), "piece 4 failed: out of luck");
+  work.workers = 1;
   work.run = [](std::size_t) -> std::string { _exit(3); };
   EXPECT_MESSAGE(fault(work));
 }

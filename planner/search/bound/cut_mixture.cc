@@ -117,7 +117,7 @@ bool CutMixture::price_limit() {
   const auto worst = std::ranges::max_element(mean_);
   if (worst == mean_.end() || *worst <= kTolerance * unit_) return false;
   const auto& [rank, moment] = limits_[static_cast<std::size_t>(worst - mean_.begin())];
-  const auto same = [&](const Row& row) { return row.row.moment == moment; };
+  const auto same = [&moment = moment](const Row& row) { return row.row.moment == moment; };
   if (std::ranges::any_of(rows_, same)) return false;
   add_row(weigher_.limit(rank, *moment), 0);
   return true;

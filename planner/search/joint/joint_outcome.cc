@@ -19,7 +19,8 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 void bound_listed(const Searched& in, SearchOutcome& outcome) {
   const auto best = static_cast<double>(outcome.plans.front().estimate.count());
   const double least = std::min(best, least_bound(in.contenders));
-  Bound& found = outcome.bound.emplace(Nanoseconds{static_cast<std::int64_t>(least)});
+  Bound& found =
+      outcome.bound.emplace(Bound{.time = Nanoseconds{static_cast<std::int64_t>(least)}});
   for (const Contender& c : in.contenders)
     if (c.proof) found.least_share = std::max(found.least_share, c.proof->least_share());
   found.linked = linked_only(in.contenders);

@@ -1,7 +1,6 @@
 #include "planner/search/orders/built_orders.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 
 #include "planner/ir/error.h"
@@ -27,7 +26,6 @@ constexpr std::size_t kRules = 16;        ///< of the grid at least
 constexpr std::size_t kTurns = 7000;      ///< that annealing with new orders decides, of effort 1
 constexpr std::size_t kMoved = 10000;     ///< actions of orders whose memory is exact, of effort 1
 constexpr std::int64_t kLackSteps = 256;  ///< the least lack is known to such a part
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Takes a plan if it is the best so far, or smaller than those that are as fast, and the least bad
 /// failure.
