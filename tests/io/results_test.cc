@@ -137,6 +137,11 @@ TEST(Results, WhatIsNoRecordIsNoCase) {
   std::string strange = text;
   strange.replace(strange.find("lacks_memory"), 5, "tacks");
   EXPECT_EQ(case_from_json(strange), std::nullopt) << "a reason of an unknown kind";
+  std::string endless = text;
+  const std::string time = "\"slower_ms\": 1.2e-05";  // twelve nanoseconds
+  ASSERT_NE(endless.find(time), std::string::npos);
+  endless.replace(endless.find(time), time.size(), "\"slower_ms\": -1e300");
+  EXPECT_EQ(case_from_json(endless), std::nullopt) << "a time that no 64 bits hold";
 }
 
 }  // namespace

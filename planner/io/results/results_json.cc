@@ -1,6 +1,7 @@
 // Records as JSON, and back. Fields and their names: results_fields.h.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "planner/io/results/results_fields.h"
@@ -69,7 +70,12 @@ void read(const Json& json, std::optional<T>& value);
 template <class T>
 void read(const Json& json, std::vector<T>& values);
 
-void read(const Json& json, Nanoseconds& time) { time = nanoseconds_from_ms(json.get<double>()); }
+void read(const Json& json, Nanoseconds& time) {
+  constexpr double kMost = 1e12;  // ms, of either sign: also sums and negatives stay in 64 bits
+  const double ms = json.get<double>();
+  if (!(std::abs(ms) <= kMost)) throw NoRecord{};
+  time = nanoseconds_from_ms(ms);
+}
 void read(const Json& json, Bytes& bytes) { bytes = Bytes{json.get<std::int64_t>()}; }
 void read(const Json& json, FlopsPerSecond& rate) { rate.value = json.get<double>(); }
 void read(const Json& json, RankId& rank) { rank = RankId{json.get<std::int32_t>()}; }
