@@ -76,7 +76,7 @@ class Profile {
 
   std::vector<ObservedRank> ranks(const ProfilerHead& head, std::size_t clock) {
     if (!ours_.empty()) return our_ranks(clock);
-    ObservedRank rank{.file = file_, .clock = clock, .rank = RankId{rank_of(head)}};
+    ObservedRank rank{.file = file_, .clock = clock, .rank = checked(rank_of(head))};
     for (const Range& range : on_device_) add_on_device(range, rank);
     std::set<Cell> shown;
     for (const ObservedAction& action : rank.actions) shown.insert(action.cell);
@@ -144,6 +144,13 @@ class Profile {
     see(begun, {*begun.start, *event.start});
   }
 
+  RankId checked(std::size_t rank) const {
+    constexpr std::size_t kMost = 1'000'000;
+    if (rank < kMost) return RankId{rank};
+    throw ConfigError({file_}, "is of rank " + std::to_string(rank) + ", there are no more than " +
+                                   std::to_string(kMost) + " ranks");
+  }
+
   std::size_t rank_of(const ProfilerHead& head) const {
     if (head.rank && *head.rank >= 0) return static_cast<std::size_t>(*head.rank);
     const std::string name = std::filesystem::path(file_).filename().string();
@@ -186,7 +193,7 @@ class Profile {
       if (!name.starts_with(prefix)) continue;
       std::size_t rank = 0;
       std::from_chars(name.data() + prefix.size(), name.data() + name.size(), rank);
-      ranks.push_back({file_, clock, RankId{rank}, std::move(actions)});
+      ranks.push_back({file_, clock, checked(rank), std::move(actions)});
     }
     if (ranks.empty()) throw ConfigError({file_}, "has no measured ranks, only what was predicted");
     return ranks;
