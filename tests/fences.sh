@@ -16,60 +16,63 @@ includes() {
     sed -E 's/^([^:]+:[0-9]+):[^<"]*(<([^>]+)>|("[^"]+)").*/\1:\3\4/'
 }
 
+# This and the three functions below answer in REPLY: a subshell for each include would take most of the time.
 # The rooms of a folder, the lowest first: a room includes itself and those before it. Files beside the rooms that are
 # not named (doors, programs) stand above all of them.
 rooms_of() {
   case $1 in
-    planner/io) echo files/ tensors/ model/ cluster/ plan/ experiment/ results/ traces/ ;;
-    planner/search) echo problem.h price/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/ ;;
-    experiments) echo machine/ inputs/ plans/ pfeife. measure/ show/ sweep/ ;;
-    plots) echo figure/ timeline/ screen/ report/ ;;
-    runtime) echo device/ model/ transport/ launch/ execute/ profile/ train/ timed/ ;;
+    planner/io) REPLY='files/ tensors/ model/ cluster/ plan/ experiment/ results/ traces/' ;;
+    planner/search) REPLY='problem.h price/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/' ;;
+    experiments) REPLY='machine/ inputs/ plans/ pfeife. measure/ show/ sweep/' ;;
+    plots) REPLY='figure/ timeline/ screen/ report/' ;;
+    runtime) REPLY='device/ model/ transport/ launch/ execute/ profile/ train/ timed/' ;;
   esac
 }
 
 # level FOLDER FILE: the number of the file's room in that folder.
 level() {
   local room number=0
-  for room in $(rooms_of "$1"); do
-    [[ $2 == "$1/$room"* ]] && echo $number && return
+  rooms_of "$1"
+  for room in $REPLY; do
+    [[ $2 == "$1/$room"* ]] && REPLY=$number && return
     number=$((number + 1))
   done
-  echo 99
+  REPLY=99
 }
 
 # The folders whose headers a file may include, its own and those below it: a regular expression for what stands in quotes.
 own_headers_of() {
   case $1 in
-    planner/ir/*) echo '^"planner/ir/' ;;
-    planner/io/*) echo '^"planner/(ir|io)/' ;;
-    planner/schedules/*) echo '^"planner/(ir|schedules)/' ;;
-    planner/cost/*) echo '^"planner/(ir|cost)/' ;;
-    planner/mesh/*) echo '^"planner/(ir|schedules|cost|mesh)/' ;;
-    planner/inputs/*) echo '^"planner/(ir|io|cost|inputs)/' ;;
-    planner/search/*) echo '^"planner/(ir|schedules|cost|search)/' ;;
-    planner/schedule_tool/*) echo '^"planner/(ir|io|cost|inputs|schedules|schedule_tool)/' ;;  # judges what the search says
-    planner/pfeife_schedule.cc) echo '^"(planner|plots)/' ;;  # a main: it wires
-    sim/*) echo '^"(sim|planner/ir|planner/io)/' ;;
-    runtime/*) echo '^"(runtime|planner/ir|planner/io)/' ;;
-    plots/*) echo '^"(plots|planner/ir)/' ;;
-    experiments/*) echo '^"(planner|sim|plots|experiments)/' ;;
-    *) echo '^"(planner|sim|plots|experiments|runtime|tests)/' ;;
+    planner/ir/*) REPLY='^"planner/ir/' ;;
+    planner/io/*) REPLY='^"planner/(ir|io)/' ;;
+    planner/schedules/*) REPLY='^"planner/(ir|schedules)/' ;;
+    planner/cost/*) REPLY='^"planner/(ir|cost)/' ;;
+    planner/mesh/*) REPLY='^"planner/(ir|schedules|cost|mesh)/' ;;
+    planner/inputs/*) REPLY='^"planner/(ir|io|cost|inputs)/' ;;
+    planner/search/*) REPLY='^"planner/(ir|schedules|cost|search)/' ;;
+    planner/schedule_tool/*) REPLY='^"planner/(ir|io|cost|inputs|schedules|schedule_tool)/' ;;  # judges what the search says
+    planner/pfeife_schedule.cc) REPLY='^"(planner|plots)/' ;;  # a main: it wires
+    sim/*) REPLY='^"(sim|planner/ir|planner/io)/' ;;
+    runtime/*) REPLY='^"(runtime|planner/ir|planner/io)/' ;;
+    plots/*) REPLY='^"(plots|planner/ir)/' ;;
+    experiments/*) REPLY='^"(planner|sim|plots|experiments)/' ;;
+    *) REPLY='^"(planner|sim|plots|experiments|runtime|tests)/' ;;
   esac
 }
 
 # Where a third-party header may be: a regular expression for the file; empty for the standard library.
 home_of() {
   case $1 in
-    nlohmann/json_fwd.hpp) echo '^planner/io/|^tests/' ;;  # declares the type only; headers that readers share
-    yaml-cpp/* | nlohmann/* | openssl/* | zip.h | zlib.h) echo '^planner/io/.*\.cc$|^tests/' ;;
-    simgrid/* | xbt/* | xbt.h) echo '^sim/' ;;
-    torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) echo '^runtime/|^tests/(runtime|gpu)/' ;;
-    boost/program_options*) echo '^planner/io/files/command_line\.h$|main' ;;  # only mains include that
-    fmt/*) echo '^planner/io/|main|^experiments/' ;;
-    gtest/* | gmock/* | benchmark/* | coin/*) echo '^tests/' ;;
-    unistd.h | sched.h | dlfcn.h | fcntl.h | signal.h | malloc.h | sys/* | netdb.h | netinet/* | poll.h | spawn.h | immintrin.h) echo '^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
-    */* | *.h) echo 'nowhere' ;;
+    nlohmann/json_fwd.hpp) REPLY='^planner/io/|^tests/' ;;  # declares the type only; headers that readers share
+    yaml-cpp/* | nlohmann/* | openssl/* | zip.h | zlib.h) REPLY='^planner/io/.*\.cc$|^tests/' ;;
+    simgrid/* | xbt/* | xbt.h) REPLY='^sim/' ;;
+    torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) REPLY='^runtime/|^tests/(runtime|gpu)/' ;;
+    boost/program_options*) REPLY='^planner/io/files/command_line\.h$|main' ;;  # only mains include that
+    fmt/*) REPLY='^planner/io/|main|^experiments/' ;;
+    gtest/* | gmock/* | benchmark/* | coin/*) REPLY='^tests/' ;;
+    unistd.h | sched.h | dlfcn.h | fcntl.h | signal.h | malloc.h | sys/* | netdb.h | netinet/* | poll.h | spawn.h | immintrin.h) REPLY='^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
+    */* | *.h) REPLY='nowhere' ;;
+    *) REPLY= ;;
   esac
 }
 
@@ -90,10 +93,13 @@ while IFS=: read -r file line header; do
   if [[ $header == \"* ]]; then
     header=${header//\"/}
     upward=
-    [[ \"$header =~ $(own_headers_of "$file") ]] || upward="may not include $header"
+    own_headers_of "$file"
+    [[ \"$header =~ $REPLY ]] || upward="may not include $header"
     for folder in planner/io planner/search plots experiments runtime; do
       [[ $file == "$folder"/* && $header == "$folder"/* ]] || continue
-      (($(level "$folder" "$header") <= $(level "$folder" "$file"))) ||
+      level "$folder" "$file" && above=$REPLY
+      level "$folder" "$header"
+      ((REPLY <= above)) ||
         upward="may not include $header, which stands in a higher room"
     done
     if [[ -n $upward ]]; then
@@ -104,7 +110,8 @@ while IFS=: read -r file line header; do
     fi
     continue
   fi
-  home=$(home_of "$header")
+  home_of "$header"
+  home=$REPLY
   [[ -z $home || $file =~ $home ]] && continue
   [[ $home == *main* ]] && grep -qE '^int main\(' "$file" && continue
   breach "$file:$line" "may not include <$header>"
