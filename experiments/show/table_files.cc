@@ -55,7 +55,8 @@ Grid grid_of(const std::vector<CaseRecord>& cases, const std::vector<std::string
       row.cells.push_back(plan_name(*plan));
       for (const Column& column : columns) row.cells.push_back(column.text(facts, cases[c], *plan));
       grid.lacks =
-          grid.lacks || std::any_of(row.cells.begin() + grid.words, row.cells.end(), lack_is_in);
+          grid.lacks || std::any_of(row.cells.begin() + static_cast<std::ptrdiff_t>(grid.words),
+                                    row.cells.end(), lack_is_in);
       grid.rows.push_back(std::move(row));
     }
   }
