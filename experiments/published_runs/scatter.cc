@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "plots/figure/axis.h"
-#include "plots/figure/svg.h"
+#include "plots/figure/predicted_axes.h"
 
 namespace pfeife::published {
 namespace {
@@ -30,23 +30,10 @@ Scale scale_of(std::span<const Series> series) {
 }
 
 void draw_axes(Svg& svg, const Scale& scale) {
-  for (const double tick : log_ticks(scale.low, scale.high)) {
-    const std::string text = hundredths(std::llround(tick * 100));
-    svg.line(scale.x(tick), kTop, scale.x(tick), kBottom, kRule, " stroke-width=\"0.6\"")
-        .line(kLeft, scale.y(tick), kRight, scale.y(tick), kRule, " stroke-width=\"0.6\"");
-    svg.text(scale.x(tick), kBottom + 15, text,
-             {.size = 10, .anchor = Anchor::Middle, .color = kMuted});
-    svg.text(kLeft - 6, scale.y(tick) + 3.5, text,
-             {.size = 10, .anchor = Anchor::End, .color = kMuted});
-  }
-  svg.line(kLeft, kBottom, kRight, kBottom, kMuted).line(kLeft, kTop, kLeft, kBottom, kMuted);
-  svg.text((kLeft + kRight) / 2, kBottom + 32, "measured step, s",
-           {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted});
-  const std::string turned = coordinate((kTop + kBottom) / 2);
-  svg.open_group(" transform=\"rotate(-90 14 " + turned + ")\"")
-      .text(14, (kTop + kBottom) / 2, "estimated step, s",
-            {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted})
-      .close_group();
+  std::vector<PredictedTick> ticks;
+  for (const double tick : log_ticks(scale.low, scale.high))
+    ticks.push_back({scale.share(tick), hundredths(std::llround(tick * 100))});
+  draw_predicted_axes(svg, {kLeft, kRight, kTop, kBottom, "s", "estimated"}, ticks);
 }
 
 void draw_mark(Svg& svg, double x, double y, Color color) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plots/figure/axis.h"
+#include "plots/figure/predicted_axes.h"
 #include "plots/figure/svg.h"
 #include "plots/figure/theme.h"
 #include "plots/report/accuracy.h"
@@ -73,24 +74,13 @@ void draw_axes(Svg& svg, const Scale& scale, const TimeAxis& unit) {
   const double size = static_cast<double>(unit.unit_size.count());
   const std::vector<double> ticks = ticks_of(scale, size);
   const double step = scale.logarithmic ? 1 : ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
+  std::vector<PredictedTick> shown;
   for (const double tick : ticks) {
     const Nanoseconds time{std::llround(tick * size)};
     const std::string text = fixed(tick, tick_decimals(std::min(step, tick > 0 ? tick : 1)));
-    svg.line(scale.x(time), kTop, scale.x(time), kBottom, kRule, " stroke-width=\"0.6\"")
-        .line(kLeft, scale.y(time), kRight, scale.y(time), kRule, " stroke-width=\"0.6\"");
-    svg.text(scale.x(time), kBottom + 15, text,
-             {.size = 10, .anchor = Anchor::Middle, .color = kMuted});
-    svg.text(kLeft - 6, scale.y(time) + 3.5, text,
-             {.size = 10, .anchor = Anchor::End, .color = kMuted});
+    shown.push_back({scale.share(time), text});
   }
-  svg.line(kLeft, kBottom, kRight, kBottom, kMuted).line(kLeft, kTop, kLeft, kBottom, kMuted);
-  svg.text((kLeft + kRight) / 2, kBottom + 32, "measured step, " + unit.unit,
-           {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted});
-  const std::string turned = coordinate((kTop + kBottom) / 2);
-  svg.open_group(" transform=\"rotate(-90 14 " + turned + ")\"")
-      .text(14, (kTop + kBottom) / 2, "predicted step, " + unit.unit,
-            {.size = 10.5, .anchor = Anchor::Middle, .color = kMuted})
-      .close_group();
+  draw_predicted_axes(svg, {kLeft, kRight, kTop, kBottom, unit.unit, "predicted"}, shown);
 }
 
 void draw_mark(Svg& svg, double x, double y, bool simulated, const std::string& said) {

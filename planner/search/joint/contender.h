@@ -44,7 +44,7 @@ struct Contender {
   /// Descends, judges, and again: what the exact memory rule refuses, Candidates::excess knows
   /// better the next time.
   void descend_and_offer(const Cuts& cuts);
-  /// The same from what the proof came near to, if that is better than the start, or from that.
+  /// The same from the cuts nearest to the proof (BranchAndBound::nearest), if they beat the start.
   void descend_from_nearest();
 
  private:
