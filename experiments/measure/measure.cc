@@ -1,11 +1,13 @@
 #include "experiments/measure/measure.h"
 
+#include <algorithm>
 #include <fstream>
 #include <thread>
 
 #include "experiments/machine/child.h"
 #include "experiments/machine/machine.h"
 #include "planner/cost/priced_plan.h"
+#include "planner/io/files/atomic_file.h"
 
 namespace pfeife {
 namespace {
@@ -29,6 +31,37 @@ void check_kinds(const CaseConfig& config, const Cluster& cluster) {
                             config.cluster.written + "\" has devices of kind " + kind.name +
                             "; write \"cluster: measure\", or a cluster of type cpu");
 }
+
+bool is_known(std::span<const Measurement> rounds, double goal) {
+  std::vector<double> medians;
+  for (const Measurement& round : rounds)
+    medians.push_back(static_cast<double>(round.step().count()));
+  const auto found = median_interval(std::move(medians));
+  return found && found->half_width() < goal;
+}
+
+/// The rounds of one plan.
+struct Rounds {
+  Evaluation* plan = nullptr;
+  std::filesystem::path folder;
+  std::vector<Measurement> measured;
+  double others = 0;
+
+  bool failed() const { return !plan->measure_failure.empty(); }
+  void run() {
+    measure_plan(*plan, folder);
+    if (failed()) return;
+    measured.push_back(std::move(*plan->measurement));
+    others += plan->others;
+  }
+  void join() const {
+    plan->measurement.reset();
+    if (failed()) return;
+    plan->others = others / static_cast<double>(measured.size());
+    plan->measurement = joined(measured);
+    write_file(folder / "measurement.csv", measurement_text(*plan->measurement));
+  }
+};
 
 }  // namespace
 
@@ -60,6 +93,24 @@ void measure_plan(Evaluation& plan, const std::filesystem::path& folder) {
   } catch (const std::exception& error) {
     plan.measure_failure = error.what();
   }
+}
+
+void measure_in_rounds(std::span<Evaluation* const> plans, const std::filesystem::path& case_folder,
+                       const std::function<void(double)>& progress) {
+  if (plans.empty()) return;
+  const MeasurementSettings& settings = plans.front()->inputs.config->measurement;
+  std::vector<Rounds> all;
+  for (Evaluation* plan : plans) all.push_back({plan, case_folder / plan->name, {}, 0});
+  for (std::size_t round = 0; round < settings.rounds; ++round) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (Rounds& next = all[(round + i) % all.size()]; !next.failed()) next.run();
+    if (progress) progress(static_cast<double>(round + 1) / static_cast<double>(settings.rounds));
+    if (std::ranges::all_of(all, [&](const Rounds& one) {
+          return one.failed() || is_known(one.measured, settings.interval);
+        }))
+      break;
+  }
+  for (const Rounds& one : all) one.join();
 }
 
 }  // namespace pfeife

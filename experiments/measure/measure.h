@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <span>
 
 #include "experiments/inputs/inputs.h"
 #include "experiments/plans/evaluate.h"
@@ -13,8 +15,17 @@ namespace pfeife {
 /// with devices that are no processors. Errors: ConfigError.
 void check_measurable(const Experiment& experiment, Inputs& inputs);
 
-/// Trains FOLDER/plan.yaml for the config's number of steps, leaves measurement.csv in FOLDER, and
-/// fills plan.measured and plan.measurement; if the run failed, plan.measure_failure says why.
+/// One round of one plan: trains FOLDER/plan.yaml for the config's number of steps, leaves
+/// measurement.csv in FOLDER, and fills plan.measurement and plan.others; if the run failed,
+/// plan.measure_failure says why.
 void measure_plan(Evaluation& plan, const std::filesystem::path& folder);
+
+/// Plans of one case, in CASE/<plan>, take turns in rounds (what disturbs the machine for a while
+/// then falls on all of them) until every median is known as well as the config asks, or for as
+/// many rounds as it allows. The first of a round is another one each time. Fills what measure_plan
+/// fills, from all rounds together; a plan of which one run fails has no measurement. The intervals
+/// are looked at after each round, which makes them a little narrower than one look would.
+void measure_in_rounds(std::span<Evaluation* const> plans, const std::filesystem::path& case_folder,
+                       const std::function<void(double)>& progress = {});
 
 }  // namespace pfeife

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "experiments/machine/machine.h"
+#include "planner/ir/measured_pairs.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/grid.h"
 #include "plots/screen/rows.h"
@@ -28,6 +30,55 @@ std::string disturbance(const std::vector<CaseRecord>& cases, std::size_t width)
   return wrapped("! DISTURBED: " + warning +
                      ", at most; the measured times are too long, and the errors are no errors of "
                      "the prediction. Measure again on an idle machine (--force)",
+                 width, "", "  ");
+}
+
+std::string half_width_of(const MeasuredRun& run) {
+  const auto found = median_interval(run);
+  if (!found) return "";
+  return fmt::format("{:.1f} %{}", 100 * found->half_width(), misses_goal(run) ? " ?" : "");
+}
+
+/// "a faster than b: 3.1 +- 0.8 %", of plans that follow each other in the measured order, or of
+/// all. "" without rounds.
+std::string pairs_of(const CaseRecord& record, std::size_t width, bool all) {
+  const std::vector<MeasuredPair> pairs = measured_pairs(record);
+  std::string text;
+  std::size_t apart = 0, right = 0;
+  std::set<std::size_t> shown;
+  for (const MeasuredPair& pair : pairs) {
+    apart += pair.apart() ? 1 : 0;
+    right += pair.apart() && pair.predicted ? 1 : 0;
+    if (!shown.insert(pair.faster).second && !all) continue;
+    const std::string by = fmt::format("{:.1f} +- {:.1f} %", 100 * pair.longer.median,
+                                       50 * (pair.longer.high - pair.longer.low));
+    const std::string faster = plan_name(record.plans[pair.faster]),
+                      slower = plan_name(record.plans[pair.slower]);
+    text += wrapped(pair.apart() ? faster + " is faster than " + slower + ": " + by
+                                 : faster + " and " + slower + " are not told apart: " + by,
+                    width, "  ", "      ");
+  }
+  if (apart > 0)
+    text += wrapped(fmt::format("{} of {} pairs are told apart, {} of these in the predicted order",
+                                apart, pairs.size(), right),
+                    width, "  ", "      ");
+  return text;
+}
+
+/// Medians that are not known as well as they were to be; "" if all are.
+std::string missed_goals(const std::vector<CaseRecord>& cases, std::size_t width) {
+  std::size_t rounds = 0;
+  double goal = 0;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans)
+      if (was_measured(plan) && misses_goal(*plan.measured)) {
+        rounds = std::max(rounds, plan.measured->rounds.size());
+        goal = plan.measured->interval_goal;
+      }
+  if (rounds == 0) return "";
+  return wrapped(fmt::format("? the median is not known to {:.1f} % after {} rounds: raise "
+                             "measurement.rounds, or measure on a quieter machine",
+                             100 * goal, rounds),
                  width, "", "  ");
 }
 
@@ -81,11 +132,11 @@ std::string actions_of(const PlanRecord& plan) {
 
 std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t width, bool verbose) {
   std::vector<GridColumn> columns{{"D"},           {"N"},          {"plan", false, 24},
-                                  {"measured ms"}, {"p5 to p95"},  {"estimate"},
-                                  {"simulation"},  {"peak memory"}};
+                                  {"measured ms"}, {"+-"},         {"p5 to p95"},
+                                  {"estimate"},    {"simulation"}, {"peak memory"}};
   const std::vector<Key> keys = keys_of(cases);
   std::vector<GridRow> rows;
-  std::string details;
+  std::string pairs, details;
   for (std::size_t c = 0; c < cases.size(); ++c) {
     bool first = true;
     for (const PlanRecord* plan : plans_in_order(cases[c])) {
@@ -96,6 +147,7 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t wid
             {plan_name(*plan) + (plan == &cases[c].plans.front() ? " *" : "") +
              (is_disturbed(*plan) ? " !" : "")},
             {milliseconds_text(plan->row.measure)},
+            {half_width_of(*plan->measured)},
             {milliseconds_text(plan->measured->p5) + "-" + milliseconds_text(plan->measured->p95)},
             {error_of(plan->row.estimate, *plan)},
             {error_of(plan->row.simulate, *plan)},
@@ -104,6 +156,8 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t wid
       if (verbose) details += peaks_of(*plan, width) + actions_of(*plan);
       first = false;
     }
+    if (const std::string found = pairs_of(cases[c], width, verbose); !found.empty())
+      pairs += "\n" + wrapped(heading(cases[c]), width) + found;
   }
   if (rows.empty()) return "";
   const auto is_empty = [&](std::size_t column) {
@@ -116,7 +170,7 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t wid
     for (GridRow& row : rows) row.cells.erase(row.cells.begin() + static_cast<std::ptrdiff_t>(c));
   }
   return "errors, predicted / measured - 1\n\n" + grid_text(columns, rows, false) +
-         disturbance(cases, width) + details;
+         missed_goals(cases, width) + disturbance(cases, width) + pairs + details;
 }
 
 }  // namespace pfeife

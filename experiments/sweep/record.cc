@@ -79,7 +79,7 @@ ResultRow row_of(const Evaluation& plan) {
     row.estimate_median = spread->median;
     row.estimate_p95 = spread->p95;
   }
-  if (plan.measurement) row.measure = plan.measurement->quantile(0.5);
+  if (plan.measurement) row.measure = plan.measurement->step();
   add_rates(plan, row);
   row.peak_memory = Bytes{0};
   for (const Bytes peak : plan.plan.peak_memory) row.peak_memory = std::max(*row.peak_memory, peak);
@@ -97,6 +97,9 @@ std::optional<MeasuredRun> measured_run(const Evaluation& plan) {
   run.others = plan.others;
   run.p5 = measurement.quantile(0.05);
   run.p95 = measurement.quantile(0.95);
+  run.rounds = measurement.round_medians();
+  if (const MeasurementSettings& asked = plan.inputs.config->measurement; asked.rounds > 1)
+    run.interval_goal = asked.interval;
   run.peak_memory = measurement.peak_memory;
   run.furthest = furthest_actions(plan.predicted(), measurement.durations, kShownActions);
   return run;

@@ -45,11 +45,11 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
   return evaluated;
 }
 
-/// Runs the case's plans if it asks for that: one after the other, and nothing beside them.
-void measure(EvaluatedCase& evaluated, const std::filesystem::path& out) {
-  if (!evaluated.config->measure) return;
-  for (Evaluation* plan : kept_plans(evaluated))
-    measure_plan(*plan, out / evaluated.config->name / plan->name);
+/// Runs the case's plans if it asks for that: one at a time, and nothing beside them.
+void measure(EvaluatedCase& evaluated, const std::filesystem::path& out,
+             const std::function<void(double)>& progress) {
+  if (evaluated.config->measure)
+    measure_in_rounds(kept_plans(evaluated), out / evaluated.config->name, progress);
 }
 
 /// The parts of the work on a case, and about which share of its time each takes.
@@ -113,7 +113,7 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   });
   for (EvaluatedCase& evaluated : cases) {
     if (evaluated.config->measure) progress.begin(kMeasuring);
-    measure(evaluated, options.out);
+    measure(evaluated, options.out, share);
   }
   progress.begin(kDrawing);
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {

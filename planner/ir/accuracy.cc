@@ -6,6 +6,18 @@
 
 namespace pfeife {
 
+std::optional<MedianInterval> median_interval(const MeasuredRun& run) {
+  std::vector<double> times;
+  for (const Nanoseconds round : run.rounds) times.push_back(static_cast<double>(round.count()));
+  return median_interval(std::move(times));
+}
+
+bool misses_goal(const MeasuredRun& run) {
+  if (run.rounds.size() < 2 || run.interval_goal <= 0) return false;
+  const auto found = median_interval(run);
+  return !found || found->half_width() >= run.interval_goal;
+}
+
 double relative_error(double predicted, double measured) {
   return measured > 0 ? predicted / measured - 1 : 0;
 }

@@ -1,10 +1,12 @@
 // How far a prediction was from what happened.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "planner/ir/median_interval.h"
 #include "planner/ir/trace.h"
 
 namespace pfeife {
@@ -23,10 +25,18 @@ struct MeasuredRun {
   std::size_t steps = 0;  ///< that count
   double others = 0;      ///< processors that other programs kept busy meanwhile
   Nanoseconds p5{0}, p95{0};
-  std::vector<Bytes> peak_memory;     ///< [rank]; empty = not counted
+  std::vector<Nanoseconds> rounds;  ///< [round] the median of its steps
+  double interval_goal = 0;         ///< half width that the median's interval was to have, a share
+  std::vector<Bytes> peak_memory;   ///< [rank]; empty = not counted
   std::vector<ActionError> furthest;  ///< from the prediction, the furthest first
   friend bool operator==(const MeasuredRun&, const MeasuredRun&) = default;
 };
+
+/// Where the median of rounds lies with 95 %. None of fewer than six rounds.
+std::optional<MedianInterval> median_interval(const MeasuredRun& run);
+
+/// Rounds were asked for, and their median is not known as well as it was to be.
+bool misses_goal(const MeasuredRun& run);
 
 /// predicted / measured - 1: above 0 if the prediction was too long (or too much). 0 if nothing was
 /// measured.

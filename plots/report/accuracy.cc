@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "planner/ir/measured_pairs.h"
 #include "planner/ir/round_down.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
@@ -31,6 +32,16 @@ HtmlCell bytes_cell(Bytes bytes) {
           std::to_string(bytes.value) + " bytes"};
 }
 
+/// Half of the interval's width.
+HtmlCell interval_cell(const MeasuredRun& run) {
+  const auto found = median_interval(run);
+  if (!found) return {};
+  return {"&plusmn;" + percent(found->half_width()) + (misses_goal(run) ? " !" : ""),
+          fixed(found->half_width(), 9), "",
+          "with 95 %: from " + fixed(found->low / 1e6, 3) + " to " + fixed(found->high / 1e6, 3) +
+              " ms" + (misses_goal(run) ? "; asked for were " + percent(run.interval_goal) : "")};
+}
+
 HtmlRow row_of(const PlanRecord& plan, std::size_t ranks) {
   HtmlRow row;
   row.cells = {
@@ -40,6 +51,8 @@ HtmlRow row_of(const PlanRecord& plan, std::size_t ranks) {
       time_cell(plan.row.measure),
       time_cell(plan.measured->p5),
       time_cell(plan.measured->p95),
+      interval_cell(*plan.measured),
+      {std::to_string(plan.measured->rounds.size()), "", "", ""},
       {fixed(plan.measured->others, 1), fixed(plan.measured->others, 9), "",
        "processors that other programs kept busy meanwhile: above 0.2, the errors are theirs"},
       error_cell(plan.row.estimate, *plan.row.measure),
@@ -77,6 +90,8 @@ std::string accuracy_table(const CaseRecord& report_case) {
                                   {"Measured, ms", true},
                                   {"p5, ms", true},
                                   {"p95, ms", true},
+                                  {"Median known to", true},
+                                  {"Rounds", true},
                                   {"Other programs, processors", true},
                                   {"Error of the estimate", true},
                                   {"Error of the simulation", true}};
@@ -88,6 +103,23 @@ std::string accuracy_table(const CaseRecord& report_case) {
   std::vector<HtmlRow> rows;
   for (const PlanRecord* plan : plans) rows.push_back(row_of(*plan, ranks));
   return table(columns, rows);
+}
+
+std::string pairs_table(const CaseRecord& report_case) {
+  std::vector<HtmlRow> rows;
+  for (const MeasuredPair& pair : measured_pairs(report_case)) {
+    const double half = (pair.longer.high - pair.longer.low) / 2;
+    rows.push_back({{{escape(report_case.plans[pair.faster].row.plan), "", "", ""},
+                     {escape(report_case.plans[pair.slower].row.plan), "", "", ""},
+                     {percent(pair.longer.median) + " &plusmn; " + percent(half),
+                      fixed(pair.longer.median, 9), "",
+                      "with 95 %: from " + percent(pair.longer.low) + " to " +
+                          percent(pair.longer.high) + ", round by round"},
+                     {pair.apart() ? "yes" : "no", "", "", ""},
+                     {pair.predicted ? "yes" : "no", "", "", ""}}});
+  }
+  if (rows.empty()) return "";
+  return table({{"Faster"}, {"Than"}, {"By", true}, {"Told apart"}, {"As predicted"}}, rows);
 }
 
 std::string furthest_table(const PlanRecord& plan) {

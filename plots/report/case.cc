@@ -153,7 +153,7 @@ std::string case_section(const CaseRecord& report_case, const CaseDrawings& draw
             element("div", chart, " class=\"wide\"");
   body += on_screen(times);
   if (const std::string accuracy = accuracy_table(report_case); !accuracy.empty())
-    body += heading("Accuracy: predicted against measured") + accuracy;
+    body += heading("Accuracy: predicted against measured") + accuracy + pairs_table(report_case);
   std::string more;
   if (!drawings.memory.empty())
     more +=

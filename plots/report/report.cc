@@ -63,7 +63,8 @@ std::string definitions(const Present& present) {
     out +=
         term("Measured",
              "Run on devices and timed there, the median of the steps that count; with the peaks "
-             "of memory beside it the only figure here that is an observation.") +
+             "of memory beside it the only figure here that is an observation. Of several rounds, "
+             "the median of theirs, and the half width of the interval that has it with 95 %.") +
         term("Error", "Predicted over measured, less one.");
   out += term("Samples/s",
               "Microbatches times microbatch size over the step time, measured if there is one, "

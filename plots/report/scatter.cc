@@ -18,6 +18,7 @@ struct Point {
   Nanoseconds measured, p5, p95, predicted;
   bool simulated = false;
   std::string said;
+  std::optional<MedianInterval> interval;  ///< of the measured median, in ns
 };
 
 /// The same for both directions, in ns.
@@ -42,7 +43,8 @@ std::vector<Point> points_of(const std::vector<CaseRecord>& cases) {
       const auto add = [&](const std::optional<Nanoseconds>& predicted, bool simulated) {
         if (predicted)
           points.push_back({*plan.row.measure, plan.measured->p5, plan.measured->p95, *predicted,
-                            simulated, record.name + ", " + plan.row.plan});
+                            simulated, record.name + ", " + plan.row.plan,
+                            median_interval(*plan.measured)});
       };
       add(plan.row.estimate, false);
       add(plan.row.simulate, true);
@@ -105,6 +107,11 @@ void draw_legend(Svg& svg, const std::vector<Point>& points) {
   svg.line(x, y - 4, x + 16, y - 4, kInk, " stroke-width=\"1.2\"");
   svg.text(x + 24, y, "p5 to p95 measured", {.size = 10.5});
   y += 18;
+  if (std::ranges::any_of(points, [](const Point& p) { return p.interval.has_value(); })) {
+    svg.line(x, y - 4, x + 16, y - 4, kInk, " stroke-width=\"4\"");
+    svg.text(x + 24, y, "95 % of the median", {.size = 10.5});
+    y += 18;
+  }
   svg.line(x, y - 4, x + 16, y - 4, kMuted, " stroke-width=\"1.2\" stroke-dasharray=\"4 3\"");
   svg.text(x + 24, y, "no error", {.size = 10.5});
 }
@@ -124,6 +131,11 @@ std::string accuracy_scatter(const std::vector<CaseRecord>& cases) {
     if (point.p5 > Nanoseconds{0} && point.p95 >= point.p5)
       svg.line(scale.x(point.p5), scale.y(point.predicted), scale.x(point.p95),
                scale.y(point.predicted), kInk, " class=\"spread\" stroke-width=\"1.2\"");
+  for (const Point& point : points)
+    if (point.interval)
+      svg.line(scale.x(Nanoseconds{std::llround(point.interval->low)}), scale.y(point.predicted),
+               scale.x(Nanoseconds{std::llround(point.interval->high)}), scale.y(point.predicted),
+               kInk, " class=\"interval\" stroke-width=\"4\"");
   for (const Point& point : points) {
     const double error = relative_error(static_cast<double>(point.predicted.count()),
                                         static_cast<double>(point.measured.count()));

@@ -291,12 +291,15 @@ TEST_F(ExperimentConfig, MeasuredInputsAreMadeLater) {
       read(text + "profile: measure\nengines: [measure]\nmeasurement: {steps: 5}\n").cases[0];
   EXPECT_TRUE(config.cluster.measured && config.profile->measured && config.measure);
   EXPECT_EQ(config.measurement.steps, 5u);
-  EXPECT_THAT(resolved_text(config), HasSubstr("engines: [estimate, measure]\n"
-                                               "measurement: {steps: 5}\n"));
+  EXPECT_THAT(resolved_text(config),
+              HasSubstr("engines: [estimate, measure]\n"
+                        "measurement: {steps: 5, rounds: 15, interval: 0.02}\n"));
   EXPECT_MESSAGE(error(text));
   EXPECT_MESSAGE(
       error(text + "profile: measure\nengines: [measure]\ntraining: {precision: tf32}\n"));
   EXPECT_MESSAGE(error(text + "profile: measure\nmeasurement: {steps: 2}\n"));
+  EXPECT_MESSAGE(error(text + "profile: measure\nmeasurement: {rounds: 0}\n"));
+  EXPECT_MESSAGE(error(text + "profile: measure\nmeasurement: {interval: 2 %}\n"));
 }
 
 // Of global batch, microbatches and their size two say the third.

@@ -90,6 +90,42 @@ TEST_F(MeasurementFile, ReadsWhatItWrites) {
     }
 }
 
+/// The small measurement with its counting steps at these times.
+Measurement round_of(const DependencyGraph& graph, std::vector<std::int64_t> ms, int peak) {
+  Measurement round = small_measurement(graph);
+  for (std::size_t i = 0; i < ms.size(); ++i)
+    round.steps[i + 1].time = Nanoseconds{ms[i] * 1'000'000};
+  round.peak_memory[1] = Bytes{peak};
+  round.trace.events.front().end += Nanoseconds{ms[1]};
+  round.durations.front() = Nanoseconds{ms[1]};
+  return round;
+}
+
+// Medians of the rounds: 6, 20, 8, 7; of these the lower of the middle two is 7, of the last round.
+// All steps together would have their median at 8.
+TEST_F(MeasurementFile, RoundsAreJoinedByTheirMedians) {
+  const std::vector<Measurement> rounds{
+      round_of(graph_, {5, 6, 7}, 10), round_of(graph_, {20, 20, 20}, 30),
+      round_of(graph_, {8, 8, 9}, 20), round_of(graph_, {7, 7, 90}, 20)};
+  const Measurement all = joined(rounds);
+  EXPECT_EQ(all.steps.size(), 16u);
+  EXPECT_THAT(all.round_medians(),
+              ::testing::ElementsAre(Nanoseconds{6'000'000}, Nanoseconds{20'000'000},
+                                     Nanoseconds{8'000'000}, Nanoseconds{7'000'000}));
+  EXPECT_EQ(all.step(), Nanoseconds{7'000'000});
+  EXPECT_EQ(all.quantile(0.5), Nanoseconds{8'000'000});
+  EXPECT_EQ(all.trace, rounds[3].trace);
+  EXPECT_THAT(all.peak_memory, ::testing::ElementsAre(Bytes{123}, Bytes{30}));
+  EXPECT_EQ(all.durations.front(), Nanoseconds{7}) << "of 6, 20, 8 and 7";
+  EXPECT_EQ(measurement_text(read(measurement_text(all))), measurement_text(all));
+  EXPECT_EQ(measurement_text(joined(std::span(rounds).first(1))), measurement_text(rounds[0]));
+}
+
+TEST_F(MeasurementFile, RoundsAreNumberedInTheirOrder) {
+  EXPECT_MESSAGE(error(replaced("-0.25,0", "-0.25,2")));
+  EXPECT_MESSAGE(error(replaced("0,0,9000000,0.5,0", "0,0,9000000,0.5,1")));
+}
+
 // Saved again by a spreadsheet or an editor.
 TEST_F(MeasurementFile, MoreEmptyLinesBetweenTablesAndAtTheEndMeanNothing) {
   const std::string text = measurement_text(small_measurement(graph_));
@@ -108,7 +144,7 @@ TEST_F(MeasurementFile, MistakesHaveTheirPlace) {
   EXPECT_MESSAGE(error(replaced("time_ns", "time")));
   EXPECT_MESSAGE(error(replaced(",9000000,", ",x,")));
   EXPECT_MESSAGE(error(replaced("peak_memory_bytes", "peak")));
-  EXPECT_MESSAGE(error("step,counts,time_ns,loss\n0,1,5,0\n"));
+  EXPECT_MESSAGE(error("step,counts,time_ns,loss,round\n0,1,5,0,0\n"));
   EXPECT_MESSAGE(error(replaced(",-0.25", ",low")));
   EXPECT_MESSAGE(error(replaced(",-0.25", ",-0.25x")));
   EXPECT_MESSAGE(error(replaced(",-0.25", ",1e999")));
@@ -118,8 +154,8 @@ TEST_F(MeasurementFile, MistakesHaveTheirPlace) {
 }
 
 TEST_F(MeasurementFile, OfAnotherVersionIsRefusedWithTheRemedy) {
-  EXPECT_MESSAGE(error(replaced("format_version\n1", "format_version\n2")));
-  EXPECT_MESSAGE(error(replaced("\nformat_version\n1\n", "")));
+  EXPECT_MESSAGE(error(replaced("format_version\n2", "format_version\n1")));
+  EXPECT_MESSAGE(error(replaced("\nformat_version\n2\n", "")));
 }
 
 TEST_F(MeasurementFile, PeaksAreOfEveryRankOrOfNone) {

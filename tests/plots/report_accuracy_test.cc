@@ -83,6 +83,23 @@ TEST(AccuracyScatter, RightPredictionsLieOnTheLineAndBarsReachFromP5ToP95) {
   EXPECT_EQ(plots::accuracy_scatter({CaseRecord{}}), "");
 }
 
+// Six rounds say that the median is between the fastest and the slowest of them.
+TEST(AccuracyScatter, AThickBarIsTheIntervalOfTheMedian) {
+  CaseRecord record;
+  record.plans = {measured(10'000, 10'000), measured(20'000, 20'000)};
+  EXPECT_TRUE(by_class(parse_xml(plots::accuracy_scatter({record})), "interval").empty());
+  for (const int us : {9'900, 10'000, 10'000, 10'000, 10'000, 10'300})
+    record.plans[0].measured->rounds.push_back(Nanoseconds{1000 * us});
+  const XmlElement drawing = parse_xml(plots::accuracy_scatter({record}));
+  const auto bars = by_class(drawing, "interval");
+  ASSERT_EQ(bars.size(), 1u);
+  const std::vector<Spot> marks = moved(drawing, "predicted");
+  const double per_ms = (marks[1].x - marks[0].x) / 10;
+  EXPECT_NEAR(bars[0]->number("x1"), marks[0].x - 0.1 * per_ms, 0.05);
+  EXPECT_NEAR(bars[0]->number("x2"), marks[0].x + 0.3 * per_ms, 0.05);
+  EXPECT_THAT(all_text(drawing), HasSubstr("95 % of the median"));
+}
+
 // From 10 us to 1 s: each decade takes as much room.
 TEST(AccuracyScatter, TimesOfManyMagnitudesAreLogarithmicInOneUnit) {
   CaseRecord record;

@@ -161,9 +161,13 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
   if (const auto engines = root.find("engines")) read_engines(*engines, config);
   check_measure(config);
   if (const auto measurement = root.find("measurement")) {
-    measurement->check_keys({"steps"});
+    measurement->check_keys({"steps", "rounds", "interval"});
     if (const auto steps = measurement->find("steps"))
       config.measurement.steps = steps->as_count(3, 100'000);
+    if (const auto rounds = measurement->find("rounds"))
+      config.measurement.rounds = rounds->as_count(1, 999);
+    if (const auto interval = measurement->find("interval"))
+      config.measurement.interval = interval->as_double(0, 1);
   }
   if (config.simulate && !config.plan.reference) config.select_by = SelectBy::Simulate;
   const auto select = root.find("select_by");

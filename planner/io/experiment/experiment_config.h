@@ -112,7 +112,9 @@ struct SimulationSettings {
 
 /// How plans are run on this machine.
 struct MeasurementSettings {
-  std::size_t steps = 12;  ///< training steps, of which the first two only warm up
+  std::size_t steps = 12;   ///< training steps of a round, of which the first two only warm up
+  std::size_t rounds = 15;  ///< in which the plans of a case take turns, at most; 1: no intervals
+  double interval = 0.02;  ///< enough are those that know every median so well: half width, a share
 };
 
 /// What makes published figures those of a system that was measured.

@@ -159,7 +159,9 @@ std::string resolved_text(const CaseConfig& config) {
   text += "simulation: " + simulation_text(config.simulation) + "\n";
   text += std::string("engines: [estimate") + (config.simulate ? ", simulate" : "") +
           (config.measure ? ", measure" : "") + "]\n";
-  if (config.measure) text += "measurement: {steps: " + number(config.measurement.steps) + "}\n";
+  if (const MeasurementSettings& runs = config.measurement; config.measure)
+    text += "measurement: {steps: " + number(runs.steps) + ", rounds: " + number(runs.rounds) +
+            ", interval: " + number(runs.interval) + "}\n";
   return text + "select_by: " + to_string(config.select_by) + "\n";
 }
 

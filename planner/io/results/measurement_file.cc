@@ -12,7 +12,7 @@
 namespace pfeife {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 std::vector<std::size_t> counting_by_time(const std::vector<MeasuredStep>& steps) {
   std::vector<std::size_t> order;
@@ -20,6 +20,12 @@ std::vector<std::size_t> counting_by_time(const std::vector<MeasuredStep>& steps
     if (steps[i].counts) order.push_back(i);
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return steps[i].time; });
   return order;
+}
+
+Nanoseconds lower_median(std::vector<Nanoseconds> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
+  std::ranges::nth_element(times, middle);
+  return *middle;
 }
 
 std::string exact(double value) {
@@ -43,6 +49,19 @@ double loss_at(const CsvTable& table, std::size_t row) {
   if (error != std::errc{} || at != end)
     throw ConfigError(cell.where, "loss is '" + cell.text + "', which is no number");
   return value;
+}
+
+/// That of the step before, or the next one.
+std::size_t round_at(const CsvTable& table, std::size_t row,
+                     const std::vector<MeasuredStep>& before) {
+  const std::int64_t round = whole(table, row, "round");
+  const std::int64_t last = before.empty() ? -1 : static_cast<std::int64_t>(before.back().round);
+  if (round != last + 1 && (before.empty() || round != last))
+    throw ConfigError(table.at(row, "round").where,
+                      stream_all("found round ", round, ", expected ",
+                                 before.empty() ? "" : std::to_string(last) + " or ", last + 1,
+                                 "; rounds are numbered from 0 in the order of the steps"));
+  return static_cast<std::size_t>(round);
 }
 
 /// The tables of the file, each with its place in it kept by empty lines.
@@ -77,10 +96,10 @@ void check_version(const CsvTable& table) {
 }
 
 void read_steps(const CsvTable& table, Measurement& measurement) {
-  table.check_columns({"step", "counts", "time_ns", "loss"});
+  table.check_columns({"step", "counts", "time_ns", "loss", "round"});
   for (std::size_t row = 0; row < table.rows(); ++row)
-    measurement.steps.push_back(
-        {whole(table, row, "counts") != 0, time_at(table, row, "time_ns"), loss_at(table, row)});
+    measurement.steps.push_back({whole(table, row, "counts") != 0, time_at(table, row, "time_ns"),
+                                 loss_at(table, row), round_at(table, row, measurement.steps)});
   if (std::ranges::none_of(measurement.steps, &MeasuredStep::counts))
     throw ConfigError(table.where(), "no step counts; train for more steps");
 }
@@ -127,6 +146,42 @@ Nanoseconds Measurement::quantile(double p) const {
   return steps[order.at(rank > 0 ? rank - 1 : 0)].time;
 }
 
+std::vector<Nanoseconds> Measurement::round_medians() const {
+  std::vector<std::vector<MeasuredStep>> rounds;
+  for (const MeasuredStep& step : steps) {
+    if (step.round >= rounds.size()) rounds.resize(step.round + 1);
+    rounds[step.round].push_back(step);
+  }
+  std::vector<Nanoseconds> medians;
+  for (const std::vector<MeasuredStep>& round : rounds)
+    medians.push_back(round[median_step(round)].time);
+  return medians;
+}
+
+Nanoseconds Measurement::step() const { return lower_median(round_medians()); }
+
+Measurement joined(std::span<const Measurement> rounds) {
+  Measurement all = rounds.front();
+  std::vector<Nanoseconds> medians{all.step()};
+  for (std::size_t r = 1; r < rounds.size(); ++r) {
+    for (MeasuredStep step : rounds[r].steps) {
+      step.round = r;
+      all.steps.push_back(step);
+    }
+    for (std::size_t rank = 0; rank < all.peak_memory.size(); ++rank)
+      all.peak_memory[rank] = std::max(all.peak_memory[rank], rounds[r].peak_memory[rank]);
+    medians.push_back(rounds[r].step());
+  }
+  const auto typical = std::ranges::find(medians, lower_median(medians)) - medians.begin();
+  all.trace = rounds[static_cast<std::size_t>(typical)].trace;
+  for (std::size_t e = 0; e < all.durations.size(); ++e) {
+    std::vector<Nanoseconds> times;
+    for (const Measurement& round : rounds) times.push_back(round.durations[e]);
+    all.durations[e] = lower_median(std::move(times));
+  }
+  return all;
+}
+
 std::size_t median_step(const std::vector<MeasuredStep>& steps) {
   const std::vector<std::size_t> order = counting_by_time(steps);
   return order.at((order.size() - 1) / 2);
@@ -139,19 +194,17 @@ std::vector<Nanoseconds> median_durations(const std::vector<Trace>& traces,
     std::vector<Nanoseconds> times;
     for (std::size_t i = 0; i < traces.size(); ++i)
       if (steps[i].counts) times.push_back(traces[i].events[e].end - traces[i].events[e].start);
-    const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
-    std::ranges::nth_element(times, middle);
-    medians.push_back(*middle);
+    medians.push_back(lower_median(std::move(times)));
   }
   return medians;
 }
 
 std::string measurement_text(const Measurement& measurement) {
-  std::string text = "step,counts,time_ns,loss\n";
+  std::string text = "step,counts,time_ns,loss,round\n";
   for (std::size_t i = 0; i < measurement.steps.size(); ++i) {
     const MeasuredStep& step = measurement.steps[i];
     text += std::to_string(i) + (step.counts ? ",1," : ",0,") + std::to_string(step.time.count()) +
-            "," + exact(step.loss) + "\n";
+            "," + exact(step.loss) + "," + std::to_string(step.round) + "\n";
   }
   text += "\nrank,peak_memory_bytes\n";
   for (std::size_t r = 0; r < measurement.peak_memory.size(); ++r)

@@ -95,6 +95,8 @@ void each_field(Run& run, const Visit& visit) {
   visit("other_programs_processors", run.others);
   visit("p5_ms", run.p5);
   visit("p95_ms", run.p95);
+  visit("median_ms_of_round", run.rounds);
+  visit("interval_goal_fraction", run.interval_goal);
   visit("peak_memory_bytes_of_rank", run.peak_memory);
   visit("furthest_actions", run.furthest);
 }
