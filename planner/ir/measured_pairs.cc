@@ -25,7 +25,9 @@ std::vector<MeasuredPair> measured_pairs(const CaseRecord& record) {
   for (std::size_t i = 0; i < order.size(); ++i)
     for (std::size_t j = i + 1; j < order.size(); ++j) {
       MeasuredPair pair{.faster = order[i], .slower = order[j]};
-      const auto rounds = [&](std::size_t p) { return std::span(record.plans[p].measured->rounds); };
+      const auto rounds = [&](std::size_t p) {
+        return std::span(record.plans[p].measured->rounds);
+      };
       if (rounds(pair.faster).size() != rounds(pair.slower).size()) continue;
       auto longer = paired_difference(rounds(pair.faster), rounds(pair.slower));
       if (longer && longer->median < 0) {  // the medians say otherwise: rounds differed
