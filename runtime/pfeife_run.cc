@@ -116,6 +116,9 @@ void describe_train(Options& known) {
   describe_plan(known);
   known.add_options()("steps", value<int>(), "default 10")(
       "out", value<std::string>(), "measurement.csv: time and loss of each step, and a trace")(
+      "traces", value<std::string>(),
+      "folder for rank0.json, ...: the steps that count in torch.profiler's format, for "
+      "`pfeife-exp compare` and tools that read it")(
       "timed", value<std::string>()->implicit_value(""),
       "[=trace.json] waits as long as each action is estimated to take instead of computing; "
       "default: the trace beside the plan")(
@@ -138,6 +141,7 @@ int run_train(const Given& given, const std::vector<std::string>& arguments) {
        .launch = launch_options(given, arguments),
        .steps = at_least_one(given, "steps", 10),
        .out = get<std::string>(given, "out", ""),
+       .traces = get<std::string>(given, "traces", ""),
        .timed = find<std::string>(given, "timed"),
        .data = get<std::string>(given, "data", ""),
        .save = get<std::string>(given, "save", ""),

@@ -5,6 +5,7 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/folder_lock.h"
 #include "planner/io/results/chrome_trace_reader.h"
+#include "planner/io/results/profiler_trace.h"
 #include "planner/ir/error.h"
 #include "runtime/device/counting_allocator.h"
 #include "runtime/device/rank_memory.h"
@@ -170,6 +171,13 @@ int train_on_data(const TrainRequest& request, Executable& run) {
   });
 }
 
+/// rank0.json, rank1.json, ...
+void write_traces(const std::filesystem::path& folder, const std::vector<Trace>& steps) {
+  make_folder(folder);
+  for (std::size_t r = 0; r < steps.front().ranks; ++r)
+    write_file(folder / ("rank" + std::to_string(r) + ".json"), profiler_trace(steps, RankId{r}));
+}
+
 }  // namespace
 
 int train_verb(TrainRequest request) {
@@ -177,17 +185,22 @@ int train_verb(TrainRequest request) {
   Executable run = read_executable(request.what);
   set_update(request, run.rank);
   const at::Device device = request.launch.device = run.rank.placing.device;
+  if (!request.traces.empty() && (request.timed || request.trains()))
+    throw ConfigError(
+        {"--traces"},
+        "is of timed steps on synthetic data: leave out --timed, --data, --save and --resume");
   if (request.timed && request.trains())
     throw ConfigError({"--timed"}, "computes nothing: leave out --data, --save and --resume");
   if (request.timed) return train_timed(request, run);
   if (request.trains()) return train_on_data(request, run);
   return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
-    const Measurement measured =
+    const auto [measured, steps] =
         measure_steps(run.pipeline, seat.rank, run.source, run.rank, request.steps,
                       /*count_memory=*/!request.launch.threads || !device.is_cpu(), seat.turns,
                       seat.entering, seat.transport);
     if (seat.rank != RankId{0}) return RankAnswer{};
     if (!request.out.empty()) write_file(request.out, measurement_text(measured));
+    if (!request.traces.empty()) write_traces(request.traces, steps);
     const double samples = static_cast<double>(run.pipeline.microbatches) *
                            static_cast<double>(run.pipeline.graph.microbatch_size);
     return RankAnswer{summary(measured, samples) + to_string(allocator_statistics(device)), ""};

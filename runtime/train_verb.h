@@ -13,7 +13,8 @@ struct TrainRequest {
   PlanRequest what;
   LaunchOptions launch;
   int steps = 10;
-  std::string out;  ///< measurement.csv; "" = none
+  std::string out;     ///< measurement.csv; "" = none
+  std::string traces;  ///< folder of a trace of each rank in torch.profiler's format; "" = none
   /// Waits as long as this trace.json's estimated actions instead of computing; "" = the one beside
   /// the plan.
   std::optional<std::string> timed;

@@ -69,10 +69,10 @@ std::vector<Bytes> gather_peaks(Bytes peak, RankId rank, Transport& transport) {
 
 }  // namespace
 
-Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSource& source,
-                          const RankOptions& options, int steps, bool count_memory,
-                          RandomTurns& turns, const std::function<void(const Cell&)>& entering,
-                          Transport& transport) {
+MeasuredTraining measure_steps(const Pipeline& pipeline, RankId rank, const WeightSource& source,
+                               const RankOptions& options, int steps, bool count_memory,
+                               RandomTurns& turns, const std::function<void(const Cell&)>& entering,
+                               Transport& transport) {
   RankMemory memory(options.placing.device);
   const Bytes before = memory.allocated().now;
   RankPipeline rank_pipeline(pipeline, rank, source, options, turns, transport);
@@ -97,10 +97,13 @@ Measurement measure_steps(const Pipeline& pipeline, RankId rank, const WeightSou
     measured.steps.push_back({counts, step_time(traces.back()), loss});
   }
   if (count_memory) measured.peak_memory = gather_peaks(peak, rank, transport);
-  if (traces.empty()) return measured;
+  if (traces.empty()) return {std::move(measured), {}};
   measured.trace = traces[median_step(measured.steps)];
   measured.durations = median_durations(traces, measured.steps);
-  return measured;
+  std::vector<Trace> counting;
+  for (std::size_t i = 0; i < traces.size(); ++i)
+    if (measured.steps[i].counts) counting.push_back(std::move(traces[i]));
+  return {std::move(measured), std::move(counting)};
 }
 
 std::string summary(const Measurement& measurement, double samples) {

@@ -154,9 +154,10 @@ void probe_ranks(const Probe& probe) {
   RandomTurns turns;
   Measurement measured;
   run_ranks(probe.ranks, probe.device, [&](RankId r, Transport& transport) {
-    Measurement own = measure_steps(planned.pipeline, r, model.source, rank, 2 + probe.repetitions,
-                                    /*count_memory=*/true, turns, {}, transport);
-    if (r == RankId{0}) measured = std::move(own);
+    MeasuredTraining own =
+        measure_steps(planned.pipeline, r, model.source, rank, 2 + probe.repetitions,
+                      /*count_memory=*/true, turns, {}, transport);
+    if (r == RankId{0}) measured = std::move(own.measurement);
   });
   answer["memory"] = {{"planned", values(planned.memory)},
                       {"measured", values(measured.peak_memory)}};
