@@ -16,12 +16,14 @@
 #include "experiments/measure/measured_inputs.h"
 #include "experiments/plans/fit.h"
 #include "experiments/show/accuracy.h"
+#include "experiments/show/calibration.h"
 #include "experiments/show/comparison.h"
 #include "experiments/show/fewest_devices.h"
 #include "experiments/show/layer_list.h"
 #include "experiments/show/report.h"
 #include "experiments/sweep/sweep.h"
 #include "planner/cost/linear_order.h"
+#include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
@@ -82,7 +84,8 @@ po::options_description described_options() {
 void print_help(const po::options_description& options) {
   std::cout
       << "Usage: pfeife-exp CONFIG.yaml [OPTION...]\n"
-         "       pfeife-exp compare PLAN TRACES...\n\n"
+         "       pfeife-exp compare PLAN TRACES...\n"
+         "       pfeife-exp calibrate PLAN TRACES... --out FOLDER\n\n"
          "Plans, estimates, simulates and measures the pipelines that CONFIG.yaml asks for, "
          "prints a table, and writes\n"
          "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
@@ -275,7 +278,34 @@ int compare(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+/// `pfeife-exp calibrate PLAN TRACES... --out FOLDER`
+int calibrate(std::vector<std::string> arguments) {
+  std::filesystem::path out;
+  if (const auto option = std::ranges::find(arguments, "--out");
+      option != arguments.end() && option + 1 != arguments.end()) {
+    out = *(option + 1);
+    arguments.erase(option, option + 2);
+  }
+  if (out.empty() || arguments.size() < 2 ||
+      std::ranges::any_of(arguments,
+                          [](const std::string& word) { return word.starts_with("--"); }))
+    throw ConfigError({},
+                      "which plan, which traces, and where to? Usage: pfeife-exp calibrate PLAN "
+                      "TRACES... --out FOLDER: as compare; FOLDER gets profile.yaml, cluster.yaml");
+  const std::vector<std::filesystem::path> traces(arguments.begin() + 1, arguments.end());
+  const Calibrated calibrated = calibrate_by_traces(arguments[0], traces);
+  make_folder(out);
+  if (calibrated.profile) write_file(out / "profile.yaml", calibrated.profile->text);
+  if (!calibrated.cluster.empty()) write_file(out / "cluster.yaml", calibrated.cluster);
+  std::cout << calibration_text(calibrated, output_width()) << "\nin " << out.string() << ":"
+            << (calibrated.profile ? " profile.yaml" : "")
+            << (calibrated.cluster.empty() ? "" : " cluster.yaml") << "\n";
+  return 0;
+}
+
 int run(int argc, char** argv) {
+  if (argc > 1 && argv[1] == std::string_view("calibrate"))
+    return calibrate({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view("compare")) return compare({argv + 2, argv + argc});
   const auto started = std::chrono::steady_clock::now();
   std::optional<CommandLine> line = read_command_line(argc, argv);

@@ -44,8 +44,7 @@ std::vector<path> trace_files(std::span<const path> named) {
 }
 
 /// The plan with its costs, as the files make it that it names.
-PricedPlan priced(const Plan& plan, const path& file) {
-  const PlanInputs inputs = read_plan_inputs(plan, file.parent_path());
+PricedPlan priced(const Plan& plan, const PlanInputs& inputs, const path& file) {
   if (const std::string other = tool::other_plan(plan, inputs); !other.empty())
     throw ConfigError({file.string()},
                       "the plan is not of the files that it names: " + other + "; plan again");
@@ -84,20 +83,32 @@ Measurement measurement_of(const ObservedRun& run) {
 
 }  // namespace
 
-Comparison compare_with_traces(const path& named, std::span<const path> traces) {
-  const path file = plan_file(named);
-  Comparison comparison{.plan = read_plan(file)};
-  const PricedPlan known = priced(comparison.plan, file);
-  const DependencyGraph graph = executed_graph(known.plan, known.costs);
-  comparison.estimated = known.estimated;
-  comparison.simulated = simulated_beside(file, graph);
+RunOfPlan run_of_plan(const path& named, std::span<const path> traces) {
+  RunOfPlan of{.file = plan_file(named)};
+  const Plan plan = read_plan(of.file);
+  of.inputs = read_plan_inputs(plan, of.file.parent_path());
+  of.known = priced(plan, of.inputs, of.file);
+  of.known.plan.files = plan.files;
+  of.graph = executed_graph(of.known.plan, of.known.costs);
+  of.simulated = simulated_beside(of.file, of.graph);
   std::vector<ObservedRank> ranks;
   for (const path& trace : trace_files(traces)) {
-    for (ObservedRank& rank : read_profile(trace, comparison.files.size()))
+    for (ObservedRank& rank : read_profile(trace, of.files.size()))
       ranks.push_back(std::move(rank));
-    comparison.files.push_back(trace.string());
+    of.files.push_back(trace.string());
   }
-  comparison.run = observed_run(graph, comparison.predicted(), ranks);
+  of.run = observed_run(of.graph, of.predicted(), ranks);
+  return of;
+}
+
+Comparison compare_with_traces(const path& named, std::span<const path> traces) {
+  RunOfPlan of = run_of_plan(named, traces);
+  Comparison comparison{.plan = std::move(of.known.plan),
+                        .estimated = std::move(of.known.estimated),
+                        .simulated = std::move(of.simulated),
+                        .files = std::move(of.files),
+                        .run = std::move(of.run)};
+  const DependencyGraph& graph = of.graph;
   comparison.measurement = measurement_of(comparison.run);
   comparison.run.steps.clear();
   if (!comparison.run.optimizer) {

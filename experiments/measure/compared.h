@@ -7,10 +7,30 @@
 #include <vector>
 
 #include "experiments/plans/evaluate.h"
+#include "planner/cost/priced_plan.h"
+#include "planner/inputs/plan_inputs.h"
 #include "planner/ir/lost_time.h"
 #include "planner/ir/observed_run.h"
 
 namespace pfeife {
+
+/// A plan with what it was made from, and the steps of a run of it.
+struct RunOfPlan {
+  std::filesystem::path file;  ///< plan.yaml
+  PlanInputs inputs;
+  PricedPlan known;
+  DependencyGraph graph;           ///< task i = event i of every trace
+  std::optional<Trace> simulated;  ///< as the plan's folder has it
+  std::vector<std::string> files;  ///< [clock]
+  ObservedRun run;
+
+  const Trace& predicted() const { return simulated ? *simulated : known.estimated; }
+};
+
+/// Reads a plan (plan.yaml or its folder) and the traces of its ranks: files of a profiler, or
+/// folders of such, a file a rank, or a trace.json of ours. Errors: ConfigError.
+RunOfPlan run_of_plan(const std::filesystem::path& plan,
+                      std::span<const std::filesystem::path> traces);
 
 struct Comparison {
   Plan plan;
@@ -24,9 +44,8 @@ struct Comparison {
   const Trace& predicted() const { return simulated ? *simulated : estimated; }
 };
 
-/// Reads a plan (plan.yaml or its folder) and the traces of its ranks: files of a profiler, or
-/// folders of such, a file a rank, or a trace.json of ours. Without optimizer steps in the traces,
-/// predictions are without them, too. Errors: ConfigError.
+/// Without optimizer steps in the traces, predictions are without them, too. Errors: as
+/// run_of_plan.
 Comparison compare_with_traces(const std::filesystem::path& plan,
                                std::span<const std::filesystem::path> traces);
 

@@ -117,6 +117,7 @@ def run(rank: int, options, name: str, folder: Path) -> None:
     for _ in range(2):
         step()
     with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=1, active=options.steps),
+                 record_shapes=True,
                  on_trace_ready=lambda p: p.export_chrome_trace(f"{folder}/rank{rank}.json.gz")) as profiler:
         for _ in range(1 + options.steps):
             step()

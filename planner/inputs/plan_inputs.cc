@@ -3,12 +3,24 @@
 #include <algorithm>
 
 #include "planner/cost/linear_order.h"
-#include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/digest.h"
 #include "planner/ir/error.h"
 
 namespace pfeife {
+
+ModelFiles model_files(const Plan& plan, const std::filesystem::path& folder) {
+  const PlanFiles& files = *plan.files;
+  const auto path = [&](const std::string& file) { return (folder / file).lexically_normal(); };
+  const auto some = [&](const std::string& file) {
+    return file.empty() ? std::nullopt : std::optional(path(file));
+  };
+  return {path(files.model),       files.format,
+          files.time_unit,         some(files.skips),
+          some(files.profile),     plan.order,
+          plan.training.precision, plan.training.optimizer,
+          files.operators,         plan.training.microbatch_size};
+}
 
 PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folder) {
   if (!plan.files) throw ConfigError({}, "plan.yaml names no files");
@@ -20,9 +32,6 @@ PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folde
       throw ConfigError({path(file).string()},
                         "is not the file that the plan was made from (another digest)");
   };
-  const auto some = [&](const std::string& file) {
-    return file.empty() ? std::nullopt : std::optional(path(file));
-  };
   const auto& known = linear_orders();
   if (files.format == ModelFormat::Pt2 && std::ranges::find(known, plan.order) == known.end())
     throw ConfigError({}, "no order of layers is called '" + plan.order + "'");
@@ -31,11 +40,7 @@ PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folde
   same(files.cluster, inputs.cluster.digest, plan.cluster_digest);
   if (!files.profile.empty())
     same(files.profile, sha256_file(path(files.profile)), files.profile_digest);
-  inputs.layers =
-      read_layers({path(files.model), files.format, files.time_unit, some(files.skips),
-                   some(files.profile), plan.order, plan.training.precision,
-                   plan.training.optimizer, files.operators, plan.training.microbatch_size},
-                  inputs.cluster);
+  inputs.layers = read_layers(model_files(plan, folder), inputs.cluster);
   same(files.model, inputs.layers.digest, plan.model_digest);
   return inputs;
 }

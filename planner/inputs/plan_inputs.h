@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "planner/inputs/read_layers.h"
 #include "planner/ir/cluster.h"
 #include "planner/ir/layers.h"
 #include "planner/ir/plan.h"
@@ -13,6 +14,9 @@ struct PlanInputs {
   Cluster cluster;
   Layers layers;
 };
+
+/// The model's, of a plan in `folder` that names its files.
+ModelFiles model_files(const Plan& plan, const std::filesystem::path& folder);
 
 /// Reads the files that `plan.files` names from `folder`, the plan's. Errors: ConfigError if the
 /// plan names none, if one is not there, or if it is not the one that the plan was made from.

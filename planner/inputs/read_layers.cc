@@ -59,19 +59,28 @@ double share_that_counts(const std::string& op, const Kernel& kernel) {
   return again ? 2 / kAttentionBackward : 1;
 }
 
+Profile profile_of(const ModelFiles& files, const FactsByPrecision& facts, const DeviceKind& kind) {
+  const Training training{files.precision, files.optimizer, facts.graph.microbatch_size};
+  return files.profile ? measured_profile(files, facts.graph, training, kind)
+                       : roofline_profile(facts, kind, training, files.operators);
+}
+
+Layers grouped(const FactsByPrecision& facts, const std::vector<Profile>& profiles,
+               const std::string& order, std::vector<NodeId> node_order) {
+  Layers layers = layers_from_graph(
+      facts, profiles, order == kCapturedInBlocks ? Grouping::Blocks : Grouping::Growth);
+  layers.order = order;
+  layers.node_order = std::move(node_order);
+  return layers;
+}
+
 Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
   auto [graph, node_order] = read_ordered(files);
-  const bool blocks = files.order == kCapturedInBlocks;
-  const Training training{files.precision, files.optimizer, graph.microbatch_size};
   const FactsByPrecision facts(graph);
   std::vector<Profile> profiles;
-  for (const DeviceKind& kind : cluster.kinds)
-    profiles.push_back(files.profile ? measured_profile(files, graph, training, kind)
-                                     : roofline_profile(facts, kind, training, files.operators));
-  Layers layers = layers_from_graph(facts, profiles, blocks ? Grouping::Blocks : Grouping::Growth);
+  for (const DeviceKind& kind : cluster.kinds) profiles.push_back(profile_of(files, facts, kind));
+  Layers layers = grouped(facts, profiles, files.order, std::move(node_order));
   if (!files.profile) note_uncosted(files, graph, layers);
-  layers.order = files.order;
-  layers.node_order = std::move(node_order);
   return layers;
 }
 
@@ -92,6 +101,16 @@ std::optional<ModelWork> model_work(const ModelFiles& files) {
   for (const SavedStorage& storage : saved.storages)
     work.autocast_copy.push_back(graph.value(storage.value).role == ValueRole::Parameter);
   return work;
+}
+
+GraphProfile graph_profile(const ModelFiles& files, const DeviceKind& kind) {
+  auto [graph, node_order] = read_ordered(files);
+  Profile profile = profile_of(files, graph, kind);
+  return {std::move(graph), std::move(node_order), std::move(profile)};
+}
+
+Layers layers_of(const GraphProfile& of, const std::string& order) {
+  return grouped(of.graph, {of.profile}, order, of.node_order);
 }
 
 Layers read_layers(const ModelFiles& files, const Cluster& cluster) {

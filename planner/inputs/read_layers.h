@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/ir/cluster.h"
+#include "planner/ir/graph.h"
 #include "planner/ir/layers.h"
 #include "planner/ir/model_format.h"
 #include "planner/ir/operator_cost.h"
@@ -35,6 +36,17 @@ struct ModelWork {
 };
 /// Nothing of a model that is no archive. Errors: as read_layers.
 std::optional<ModelWork> model_work(const ModelFiles& files);
+
+/// An archive in a linear order, and what its nodes cost on one kind of device.
+struct GraphProfile {
+  Graph graph;
+  std::vector<NodeId> node_order;  ///< numbers as captured; empty = that order
+  Profile profile;
+};
+/// Of an archive. Errors: as read_layers.
+GraphProfile graph_profile(const ModelFiles& files, const DeviceKind& kind);
+/// The layers of a cluster of this one kind; `order` is the name of the linear order.
+Layers layers_of(const GraphProfile& of, const std::string& order);
 
 /// The layers with the times of every device kind of the cluster. Where no profile has the times of
 /// operators without a known cost, those that may matter are among the notes. Errors: ConfigError

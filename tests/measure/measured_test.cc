@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "experiments/measure/compared.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/results/measurement_file.h"
 #include "planner/io/results/results.h"
@@ -189,6 +190,29 @@ TEST_F(Measured, ThePlanRunsByItself) {
                               " --fp64 >" + (folder_ / "check.txt").string() + " 2>&1";
   EXPECT_EQ(std::system(command.c_str()), 0) << read("check.txt");
   EXPECT_THAT(read("check.txt"), HasSubstr("equal those of the unsplit model"));
+}
+
+// The same steps as measurement.csv and as ranges of torch.profiler, which compare reads.
+TEST_F(Measured, TracesInTorchsFormatSayWhatTheMeasurementSays) {
+  ASSERT_EQ(run({"m.yaml", "--set", "engines=[estimate]"}).code, 0);
+  const std::filesystem::path plan = folder_ / "results/m" / kCase / "planned";
+  const std::string command = std::string(PFEIFE_RUN) + " train " + (plan / "plan.yaml").string() +
+                              " --model " + (folder_ / "models/tiny_gpt.pt2").string() +
+                              " --steps 7 --out " + (folder_ / "m.csv").string() + " --traces " +
+                              (folder_ / "traces").string() + " >" +
+                              (folder_ / "train.txt").string() + " 2>&1";
+  ASSERT_EQ(std::system(command.c_str()), 0) << read("train.txt");
+  const std::vector<std::filesystem::path> traces{folder_ / "traces"};
+  const RunOfPlan of = run_of_plan(plan, traces);
+  const Measurement measured = read_measurement(folder_ / "m.csv", of.graph);
+  const Comparison comparison = compare_with_traces(plan, traces);
+  EXPECT_EQ(comparison.measurement.steps.size(), 5u);
+  EXPECT_EQ(comparison.measurement.step(), measured.step());
+  EXPECT_EQ(comparison.measurement.durations, measured.durations);
+  for (std::size_t e = 0; e < measured.trace.events.size(); ++e) {
+    const Event &read = comparison.measurement.trace.events[e], &written = measured.trace.events[e];
+    EXPECT_EQ(read.end - read.start, written.end - written.start) << to_string(written.cell);
+  }
 }
 
 TEST_F(Measured, WithoutPfeifeRunItSaysWhatToDoBeforeAnythingStarts) {

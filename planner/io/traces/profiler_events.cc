@@ -72,6 +72,8 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
         event_.action = std::move(value);
       else if (key_ == "name")
         event_.label = std::move(value);
+    } else if (in_list(1) && key_ == "Input type") {
+      if (event_.type.empty()) event_.type = std::move(value);
     }
     return true;
   }
@@ -96,6 +98,8 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override {
     ++depth_;
     if (depth_ == 1 || (depth_ == 2 && key_ == "traceEvents")) event_depth_ = depth_ + 1;
+    if (in_list(2) && key_ == "Input Dims" && event_.dims.size() < kMostDims)
+      event_.dims.emplace_back();
     return shallow();
   }
   bool end_array() override {
@@ -114,8 +118,11 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   static constexpr int kNever = 1000, kDeepest = 64;
+  static constexpr std::size_t kMostDims = 16;
 
   bool in_event() const { return depth_ == event_depth_; }
+  /// In a list of the arguments, so many brackets deep.
+  bool in_list(int brackets) const { return arguments_ && depth_ == event_depth_ + 1 + brackets; }
   bool in_arguments() const { return arguments_ && depth_ == event_depth_ + 1; }
   bool shallow() const {
     if (depth_ > kDeepest) throw ConfigError({file_}, "is nested too deeply for a trace");
@@ -141,6 +148,11 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
         event_.process = integer(text);
       else if (key_ == "tid")
         event_.thread = integer(text);
+    } else if (in_arguments() && key_ == "External id") {
+      event_.external = integer(text);
+    } else if (in_list(2) && key_ == "Input Dims") {
+      if (!event_.dims.empty() && event_.dims.back().size() < kMostDims)
+        event_.dims.back().push_back(integer(text));
     } else if (depth_ == 1 && key_ == "baseTimeNanoseconds") {
       if (std::abs(std::strtod(text.c_str(), nullptr)) > static_cast<double>(kMost))
         throw ConfigError({file_}, "a baseTimeNanoseconds of " + text);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "planner/ir/units.h"
 
@@ -21,6 +22,9 @@ struct ProfilerEvent {
   std::int64_t process = -1, thread = -1;  ///< -1 where they are no numbers
   std::string action;                      ///< args.action: what pfeife writes
   std::string label;                       ///< args.name of metadata
+  std::int64_t external = -1;              ///< args["External id"]: an operator and its kernels
+  std::vector<std::vector<std::int64_t>> dims;  ///< args["Input Dims"]; empty where no tensor is
+  std::string type;                             ///< the first of args["Input type"]
 };
 
 /// What stands around the events.

@@ -1,0 +1,241 @@
+#include "experiments/measure/calibrated.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "planner/cost/priced_plan.h"
+#include "planner/inputs/plan_inputs.h"
+#include "planner/inputs/read_layers.h"
+#include "planner/io/model/profile_file.h"
+
+namespace pfeife {
+namespace {
+
+enum Part : std::size_t { kForward, kInput, kWeight, kOptimizer, kParts };
+
+/// What a stage's actions take, [stage][part].
+using Times = std::vector<std::array<double, kParts>>;
+
+double middle(std::vector<double> values) {
+  std::ranges::sort(values);
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+/// The parts of an action.
+std::vector<Part> parts_of(Op op) {
+  switch (op) {
+    case Op::Forward:
+      return {kForward};
+    case Op::BackwardInput:
+      return {kInput};
+    case Op::BackwardWeight:
+      return {kWeight};
+    case Op::Backward:
+      return {kInput, kWeight};
+    case Op::OptimizerStep:
+      return {kOptimizer};
+    default:
+      return {};
+  }
+}
+
+/// As predicted, without what the device adds to each action.
+Times predicted_times(const StageCosts& costs, const Placement& placement, const DeviceKind& kind) {
+  Times times;
+  std::vector<bool> seen(placement.ranks());
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const StageCost& cost = costs.stages[s];
+    const std::size_t rank = placement.rank_of_stage[s].index();
+    const Nanoseconds once = seen[rank] ? Nanoseconds{0} : kind.iteration_overhead;
+    seen[rank] = true;
+    const auto ns = [](Nanoseconds time) { return static_cast<double>(time.count()); };
+    times.push_back({ns(cost.forward - kind.stage_overhead),
+                     ns(cost.backward_input - kind.stage_overhead), ns(cost.backward_weight),
+                     ns(cost.optimizer - once)});
+  }
+  return times;
+}
+
+/// Overheads that are in the measured time of these parts.
+double overhead_of(const std::vector<Part>& parts, const DeviceKind& kind) {
+  const bool some = std::ranges::find(parts, kWeight) == parts.begin() && parts.size() == 1;
+  const bool optimizer = parts.front() == kOptimizer;
+  return some || optimizer ? 0 : static_cast<double>(kind.stage_overhead.count());
+}
+
+/// [stage][part] measured over predicted, from the even steps.
+Times measured_ratios(const DependencyGraph& graph, const ObservedRun& run, const Times& predicted,
+                      const DeviceKind& kind) {
+  // [stage][part][step]: the sum of ratios, and how many.
+  struct Sum {
+    double ratios = 0, count = 0;
+  };
+  std::vector<std::array<std::map<std::size_t, Sum>, kParts>> sums(predicted.size());
+  for (std::size_t k = 0; k < run.steps.size(); k += 2)
+    for (std::size_t t = 0; t < graph.size(); ++t) {
+      const Task& task = graph.tasks[t];
+      if (task.kind == TaskKind::Optimizer ? !run.optimizer : task.kind != TaskKind::Compute)
+        continue;
+      const Event& event = run.steps[k].events[t];
+      double time = static_cast<double>((event.end - event.start).count()), all = 0;
+      std::vector<std::pair<std::size_t, Part>> parts;
+      for_each_action(task.cell, [&](const Action& action) {
+        const std::vector<Part> some = parts_of(action.op);
+        if (!some.empty()) time -= overhead_of(some, kind);
+        for (const Part part : some) {
+          parts.emplace_back(action.stage.index(), part);
+          all += predicted[action.stage.index()][part];
+        }
+      });
+      if (all <= 0) continue;
+      for (const auto& [stage, part] : parts) {
+        Sum& sum = sums[stage][part][k];
+        sum.ratios += std::max(time, 0.0) / all, ++sum.count;
+      }
+    }
+  Times ratios;
+  for (const auto& of_stage : sums) {
+    auto& stage = ratios.emplace_back();
+    for (std::size_t part = 0; part < kParts; ++part) {
+      std::vector<double> means;
+      for (const auto& [step, sum] : of_stage[part]) means.push_back(sum.ratios / sum.count);
+      stage[part] = means.empty() ? 1 : middle(std::move(means));
+    }
+  }
+  return ratios;
+}
+
+Nanoseconds scaled(Nanoseconds time, double ratio) {
+  return Nanoseconds{std::llround(static_cast<double>(time.count()) * ratio)};
+}
+
+void scale(Profile& profile, const Layers& layers, const Partition& partition,
+           const Times& ratios) {
+  for (std::size_t s = 0; s < ratios.size(); ++s)
+    for (std::size_t l = partition.begin(s); l < partition.end(s, layers.size()); ++l)
+      for (const NodeId n : layers.layers[l].nodes) {
+        NodeProfile& node = profile.nodes[n.index()];
+        node.forward = scaled(node.forward, ratios[s][kForward]);
+        node.backward_input = scaled(node.backward_input, ratios[s][kInput]);
+        node.backward_weight = scaled(node.backward_weight, ratios[s][kWeight]);
+        node.forward_spread = node.backward_input_spread = node.backward_weight_spread = {};
+      }
+  for (std::size_t p = 0; p < layers.parameters.size(); ++p) {
+    std::size_t stage = 0;
+    if (!layers.parameters[p].users.empty())
+      while (layers.parameters[p].users.front().index() >= partition.end(stage, layers.size()))
+        ++stage;
+    ParameterProfile& parameter = profile.parameters[p];
+    parameter.optimizer = scaled(parameter.optimizer, ratios[stage][kOptimizer]);
+  }
+}
+
+Nanoseconds compute_of(const Trace& trace) {
+  Nanoseconds sum{0};
+  for (const Event& event : trace.events)
+    if (event.kind == TaskKind::Compute || event.kind == TaskKind::Optimizer)
+      sum += event.end - event.start;
+  return sum;
+}
+
+Nanoseconds median_of_odd(const std::vector<Trace>& steps, Nanoseconds (*figure)(const Trace&)) {
+  std::vector<double> values;
+  for (std::size_t k = 1; k < steps.size(); k += 2)
+    values.push_back(static_cast<double>(figure(steps[k]).count()));
+  return Nanoseconds{std::llround(middle(std::move(values)))};
+}
+
+const DeviceKind& only_kind(const RunOfPlan& of, const std::filesystem::path& file) {
+  const Cluster& cluster = of.inputs.cluster;
+  if (cluster.kinds.size() != 1)
+    throw ConfigError({file.string()},
+                      "the plan's cluster has several kinds of devices; a profile is of one");
+  return cluster.kinds.front();
+}
+
+CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& files,
+                                     const DeviceKind& kind) {
+  const Plan& plan = of.known.plan;
+  GraphProfile found = graph_profile(files, kind);
+  const Times predicted = predicted_times(of.known.costs, plan.placement, kind);
+  const Times ratios = measured_ratios(of.graph, of.run, predicted, kind);
+  scale(found.profile, of.inputs.layers, plan.partition, ratios);
+  CalibratedProfile calibrated{.steps = (of.run.steps.size() + 1) / 2,
+                               .held_out = of.run.steps.size() / 2};
+  found.profile.origin =
+      fmt::format("{}; then by {} measured steps of {} stages, from traces: {}",
+                  found.profile.origin, calibrated.steps, ratios.size(), of.files.front());
+  found.profile.source = FigureSource::Measured;
+  found.profile.variation.reset();
+  calibrated.text = profile_text(found.profile, found.graph);
+  const auto whole = [&](const Trace& trace) {
+    return of.run.optimizer ? trace : without_optimizer(of.graph, trace);
+  };
+  const Trace before = whole(of.known.estimated);
+  const Layers layers = layers_of(found, plan.order);
+  const Trace after =
+      whole(std::get<PricedPlan>(priced_plan(plan, true, layers, of.inputs.cluster)).estimated);
+  calibrated.step_before = step_time(before), calibrated.compute_before = compute_of(before);
+  calibrated.step_after = step_time(after), calibrated.compute_after = compute_of(after);
+  calibrated.step = median_of_odd(of.run.steps, [](const Trace& t) { return step_time(t); });
+  calibrated.compute = median_of_odd(of.run.steps, compute_of);
+  return calibrated;
+}
+
+void add_curves(const RunOfPlan& of, const DeviceKind& kind, const std::filesystem::path& cluster,
+                Calibrated& calibrated) {
+  std::map<std::string, std::vector<ObservedProduct>> products;
+  for (const std::string& file : of.files)
+    for (ObservedProduct& product : read_products(file))
+      products[product.precision].push_back(std::move(product));
+  std::string note = "gemm_efficiency from traces of a run, ";
+  for (const auto& [precision, some] : products) {
+    // Products of floats run in TF32 if the plan does.
+    const bool tf32 = precision == "fp32" && of.known.plan.training.precision == Precision::Tf32;
+    const std::string key = tf32 ? "tf32" : precision;
+    if (!kind.peak.contains(key)) continue;
+    const auto found = calibrated_curve(some, key, kind);
+    if (!found) continue;
+    note += fmt::format("{}{}: {} products of {} steps, {:+.1f} % on {} steps held out",
+                        calibrated.curves.empty() ? "" : "; ", key, found->products, found->steps,
+                        100 * found->after, found->held_out);
+    calibrated.curves.emplace(key, *found);
+  }
+  if (!calibrated.curves.empty())
+    calibrated.cluster = calibrated_cluster(cluster, kind.name, calibrated.curves, note);
+}
+
+}  // namespace
+
+Calibrated calibrate_by_traces(const std::filesystem::path& named,
+                               std::span<const std::filesystem::path> traces) {
+  const RunOfPlan of = run_of_plan(named, traces);
+  const Plan& plan = of.known.plan;
+  const DeviceKind& kind = only_kind(of, of.file);
+  if (!plan.blocks.empty() || std::ranges::find(plan.recompute, true) != plan.recompute.end())
+    throw ConfigError({of.file.string()},
+                      "the plan recomputes, so that a backward contains a forward; calibrate by a "
+                      "run without recomputation");
+  if (of.run.steps.size() < 2)
+    throw ConfigError({of.files.front()},
+                      "has one step; calibration holds out every other one: record at least two");
+  Calibrated calibrated{.kind = kind.name};
+  const ModelFiles files = model_files(plan, of.file.parent_path());
+  if (files.format == ModelFormat::Pt2) calibrated.profile = calibrated_profile(of, files, kind);
+  add_curves(of, kind, (of.file.parent_path() / plan.files->cluster).lexically_normal(),
+             calibrated);
+  if (!calibrated.profile && calibrated.curves.empty())
+    throw ConfigError(
+        {of.files.front()},
+        fmt::format(
+            "the plan's model is no graph, so that the operators' own sizes are needed, and "
+            "the traces have no matrix products with shapes in a precision that {} lists; "
+            "record with profile(..., record_shapes=True) and call its step()",
+            kind.name));
+  return calibrated;
+}
+
+}  // namespace pfeife

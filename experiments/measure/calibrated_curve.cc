@@ -1,0 +1,106 @@
+#include "experiments/measure/calibrated_curve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "planner/io/cluster/cluster_reader.h"
+
+namespace pfeife {
+namespace {
+
+constexpr double kLeastFraction = 1e-6, kMostFraction = 1.5;  // what a cluster file may have
+
+struct Bucket {
+  double work = 0, seconds = 0, log_work = 0, count = 0;
+};
+
+/// Without the overhead, of which an operator so short has none.
+double seconds_of_work(Nanoseconds time, Nanoseconds overhead) {
+  return seconds(std::max(time - overhead, time / 10));
+}
+
+EfficiencyCurve curve_of(std::span<const ObservedProduct> products, FlopsPerSecond peak,
+                         Nanoseconds overhead) {
+  std::map<long, Bucket> buckets;
+  for (const ObservedProduct& product : products) {
+    Bucket& bucket = buckets[std::lround(2 * std::log2(product.work.value))];
+    bucket.work += product.work.value;
+    bucket.seconds += seconds_of_work(product.time, overhead);
+    bucket.log_work += std::log(product.work.value);
+    ++bucket.count;
+  }
+  EfficiencyCurve curve;
+  for (const auto& [size, bucket] : buckets)
+    curve.points.push_back(
+        {Flops{std::round(std::exp(bucket.log_work / bucket.count))},
+         std::clamp(bucket.work / bucket.seconds / peak.value, kLeastFraction, kMostFraction)});
+  return curve;
+}
+
+double seconds_of(const ObservedProduct& product, const EfficiencyCurve& curve, FlopsPerSecond peak,
+                  Nanoseconds overhead) {
+  return product.work.value / (peak.value * curve.at(product.work)) + seconds(overhead);
+}
+
+double error_of(std::span<const ObservedProduct> products, const EfficiencyCurve& curve,
+                FlopsPerSecond peak, Nanoseconds overhead) {
+  double predicted = 0, measured = 0;
+  for (const ObservedProduct& product : products) {
+    predicted += seconds_of(product, curve, peak, overhead);
+    measured += seconds(product.time);
+  }
+  return predicted / measured - 1;
+}
+
+}  // namespace
+
+std::optional<CalibratedCurve> calibrated_curve(std::span<const ObservedProduct> products,
+                                                const std::string& precision,
+                                                const DeviceKind& kind) {
+  std::vector<ObservedProduct> fit, held_out;
+  std::set<std::size_t> steps, other_steps;
+  for (const ObservedProduct& product : products) {
+    (product.step % 2 == 0 ? fit : held_out).push_back(product);
+    (product.step % 2 == 0 ? steps : other_steps).insert(product.step);
+  }
+  if (fit.empty() || held_out.empty()) return std::nullopt;
+  const FlopsPerSecond peak = kind.peak.at(precision);
+  CalibratedCurve found{.curve = curve_of(fit, peak, kind.kernel_overhead),
+                        .products = fit.size(),
+                        .steps = steps.size(),
+                        .held_out = other_steps.size()};
+  EfficiencyCurve known{{{Flops{1}, 1}}};
+  if (const auto listed = kind.gemm_efficiency.find(precision);
+      listed != kind.gemm_efficiency.end())
+    known = listed->second;
+  found.before = error_of(held_out, known, peak, kind.kernel_overhead);
+  found.after = error_of(held_out, found.curve, peak, kind.kernel_overhead);
+  return found;
+}
+
+std::string calibrated_cluster(const std::filesystem::path& cluster, const std::string& kind,
+                               const std::map<std::string, CalibratedCurve>& curves,
+                               const std::string& note) {
+  Replaced replaced;
+  for (const auto& [precision, found] : curves) {
+    std::vector<YamlValue> points;
+    for (const EfficiencyCurve::Point& point : found.curve.points)
+      points.push_back(
+          yaml_sequence({yaml_scalar(fmt::format("{:.9f} GFLOP", point.work.value / 1e9)),
+                         yaml_scalar(fmt::format("{:.6f}", point.fraction))}));
+    replaced.emplace_back("device_kinds." + kind + ".gemm_efficiency." + precision,
+                          yaml_sequence(std::move(points)));
+  }
+  std::vector<YamlValue> notes;
+  for (const std::string& line : read_cluster(cluster).notes) notes.push_back(yaml_string(line));
+  notes.push_back(yaml_string(note));
+  replaced.emplace_back("notes", yaml_sequence(std::move(notes)));
+  const std::string text = cluster_text(cluster, replaced);
+  parse_cluster(text, cluster.string());
+  return text;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,214 @@
+// pfeife-exp calibrate: runs whose times are known, since they were made up.
+#include "experiments/measure/calibrated.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "planner/cost/estimator.h"
+#include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/results/profiler_trace.h"
+#include "planner/ir/error.h"
+#include "tests/experiments/program.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A device of 100 GFLOP/s that takes 5 us for an operator: half of the peak for 1 GFLOP, a tenth
+// for 1 MFLOP. Steps 1 and 3 are 10 % slower, less the overhead.
+TEST(CalibratedCurve, FindsTheEfficiencyThatTheProductsWereMadeWith) {
+  const DeviceKind kind{.name = "d",
+                        .peak = {{"fp32", FlopsPerSecond{100e9}}},
+                        .gemm_efficiency = {{"fp32", {{{Flops{1e6}, 1}}}}},
+                        .kernel_overhead = Nanoseconds{5000}};
+  std::vector<ObservedProduct> products;
+  for (const std::size_t step : {0, 1, 2, 3})
+    for (int i = 0; i < 4; ++i) {
+      const std::int64_t slower = step % 2 == 1 ? 11 : 10;
+      products.push_back({step, "fp32", Flops{1e9}, Nanoseconds{2'000'000 * slower + 5000}});
+      products.push_back({step, "fp32", Flops{1e6}, Nanoseconds{10'000 * slower + 5000}});
+    }
+  const auto found = calibrated_curve(products, "fp32", kind);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->curve.points.size(), 2u);
+  EXPECT_EQ(found->curve.points[0].work, Flops{1e6});
+  EXPECT_NEAR(found->curve.points[0].fraction, 0.1, 1e-9);
+  EXPECT_EQ(found->curve.points[1].work, Flops{1e9});
+  EXPECT_NEAR(found->curve.points[1].fraction, 0.5, 1e-9);
+  EXPECT_EQ(found->steps, 2u);
+  EXPECT_EQ(found->products, 16u);
+  EXPECT_NEAR(found->after, (20.1 + 0.01) / (22.11 + 0.01) - 1, 1e-6);
+  EXPECT_NEAR(found->before, (10.01 + 0.01 + 0.01) / (22.11 + 0.01) - 1, 1e-3);
+  products.resize(8);
+  EXPECT_FALSE(calibrated_curve(products, "fp32", kind)) << "no step is left to judge it";
+}
+
+class Calibrate : public ProgramTest {
+ protected:
+  Calibrate() {
+    for (const char* name : {"models/tiny_gpt.pt2", "clusters/laptop.yaml"}) {
+      std::filesystem::create_directories((folder_ / name).parent_path());
+      std::filesystem::copy_file(configs() / name, folder_ / name);
+    }
+    write("c.yaml", kConfig);
+  }
+  std::filesystem::path folder() const { return folder_ / "results/c" / kCase / "planned"; }
+
+  /// Traces of steps of the plan that take as long as estimated with these costs.
+  void write_run(const std::vector<StageCosts>& steps) const {
+    std::vector<Trace> traces;
+    for (const StageCosts& costs : steps)
+      traces.push_back(std::get<Trace>(estimate(plan().graph, costs)));
+    for (const Trace& trace : traces) ASSERT_EQ(trace.ranks, 2u);
+    for (std::size_t r = 0; r < 2; ++r)
+      write("traces/rank" + std::to_string(r) + ".json", profiler_trace(traces, RankId{r}));
+  }
+  /// The plan beside a run of it: that of a trace.json, which is as estimated.
+  struct Known {
+    PricedPlan known;
+    DependencyGraph graph;
+    PlanInputs inputs;
+  };
+  Known plan() const {
+    const Plan read = read_plan(folder() / "plan.yaml");
+    Known of{.inputs = read_plan_inputs(read, folder())};
+    of.known = std::get<PricedPlan>(priced_plan(read, true, of.inputs.layers, of.inputs.cluster));
+    of.graph = executed_graph(of.known.plan, of.known.costs);
+    return of;
+  }
+
+  static constexpr const char* kCase = "devices=2,microbatches=4";
+  static constexpr const char* kConfig =
+      "version: 1\nmodel: models/tiny_gpt.pt2\ncluster: clusters/laptop.yaml\n"
+      "cases: {devices: 2, microbatches: 4}\nplan: {families: [zbv]}\nbaselines: []\n"
+      "engines: [estimate]\n";
+};
+
+Nanoseconds times(Nanoseconds time, double factor) {
+  return Nanoseconds{std::llround(static_cast<double>(time.count()) * factor)};
+}
+
+/// A machine where every stage's actions take another multiple of what was predicted.
+StageCosts slower(StageCosts costs, double factor) {
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    StageCost& stage = costs.stages[s];
+    const double own = factor * (1 + 0.5 * static_cast<double>(s));
+    stage.forward = times(stage.forward, own);
+    stage.backward_input = times(stage.backward_input, 1.2 * own);
+    stage.backward_weight = times(stage.backward_weight, 0.7 * own);
+    stage.optimizer = times(stage.optimizer, 3);
+  }
+  return costs;
+}
+
+// Then the profile predicts the very step, and so does an experiment that is given it: but for the
+// rounding of each node's time.
+TEST_F(Calibrate, AProfilePredictsTheRunThatItWasMadeOf) {
+  ASSERT_EQ(run({"c.yaml"}).code, 0);
+  const Known of = plan();
+  const StageCosts costs = slower(of.known.costs, 2);
+  const Nanoseconds step = step_time(std::get<Trace>(estimate(of.graph, costs)));
+  std::filesystem::create_directory(folder_ / "traces");
+  write_run({costs, costs, costs, costs});
+  const std::vector<std::filesystem::path> traces{folder_ / "traces"};
+  const Calibrated found = calibrate_by_traces(folder(), traces);
+  ASSERT_TRUE(found.profile);
+  EXPECT_EQ(found.profile->step, step);
+  EXPECT_EQ(found.profile->step_before, step_time(of.known.estimated));
+  const double rounding = 1e-3 * static_cast<double>(step.count());
+  EXPECT_NEAR(static_cast<double>((found.profile->step_after - step).count()), 0, rounding);
+  EXPECT_GT(static_cast<double>((step - found.profile->step_before).count()), 100 * rounding);
+
+  const Outcome outcome =
+      run({"calibrate", folder().string(), (folder_ / "traces").string(), "--out", "found"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("profile: from 2 steps, judged by 2 others"));
+  std::string config = std::string(kConfig) + "profile: found/profile.yaml\n";
+  config.replace(config.find("{families: [zbv]}"), 17,
+                 "{file: \"" + (folder() / "plan.yaml").string() + "\"}");
+  write("again.yaml", config);
+  const Outcome again = run({"again.yaml"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_NEAR(std::stod(result("results/again", "planned", "estimate_ms")),
+              milliseconds(found.profile->step_after), 1e-6);
+}
+
+// Even steps make the profile, odd ones, a fifth slower, judge it.
+TEST_F(Calibrate, StepsThatMadeAProfileDoNotJudgeIt) {
+  ASSERT_EQ(run({"c.yaml"}).code, 0);
+  const Known of = plan();
+  std::filesystem::create_directory(folder_ / "traces");
+  write_run({slower(of.known.costs, 1), slower(of.known.costs, 1.2), slower(of.known.costs, 1)});
+  const std::vector<std::filesystem::path> traces{folder_ / "traces"};
+  const Calibrated found = calibrate_by_traces(folder(), traces);
+  EXPECT_EQ(found.profile->steps, 2u);
+  EXPECT_EQ(found.profile->held_out, 1u);
+  const double error =
+      milliseconds(found.profile->compute_after) / milliseconds(found.profile->compute) - 1;
+  EXPECT_LT(error, -0.1) << "optimizer steps are as long, the rest is a fifth longer";
+  EXPECT_GT(error, 1 / 1.2 - 1 - 1e-3);
+}
+
+TEST_F(Calibrate, RefusesWhatTellsTooLittle) {
+  EXPECT_EQ(run({"calibrate"}).code, 2);
+  ASSERT_EQ(run({"c.yaml"}).code, 0);
+  std::filesystem::create_directory(folder_ / "traces");
+  write_run({plan().known.costs});
+  const Outcome one =
+      run({"calibrate", folder().string(), (folder_ / "traces").string(), "--out", "found"});
+  EXPECT_EQ(one.code, 2);
+  EXPECT_THAT(one.err, HasSubstr("has one step; calibration holds out every other one"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "found"));
+}
+
+/// A model without a graph, whose traces have the sizes of its operators.
+TEST_F(Calibrate, WithoutAGraphShapesMakeTheCurvesOfACluster) {
+  std::string table =
+      "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes,weight_saved_bytes,"
+      "temporary_bytes\na,0.5,1,1000,1000,1000,0,0\nb,0.5,1,1000,1000,1000,0,0\n";
+  write("blocks.csv", table);
+  write("c.yaml",
+        "version: 1\nmodel: blocks.csv\ncluster: clusters/laptop.yaml\n"
+        "cases: {devices: 2, microbatches: 4}\nplan: {families: [gpipe]}\nbaselines: []\n"
+        "engines: [estimate]\n");
+  ASSERT_EQ(run({"c.yaml"}).code, 0);
+  const StageCosts costs = plan().known.costs;
+  std::filesystem::create_directory(folder_ / "traces");
+  write_run({costs, costs});
+  const auto calibrate = [&] {
+    return run({"calibrate", folder().string(), (folder_ / "traces").string(), "--out", "found"});
+  };
+  const Outcome none = calibrate();
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("record_shapes=True"));
+  // A product of 2 MFLOP in 45 us in each step: 40 us of work are 50 GFLOP/s, all of the peak.
+  std::string trace = read("traces/rank0.json");
+  const double second =
+      1e-3 * static_cast<double>((step_time(std::get<Trace>(estimate(plan().graph, costs))) +
+                                  Nanoseconds{1'000'000})
+                                     .count());
+  for (const double start : {0.0, second})
+    trace.insert(trace.rfind("\n]"),
+                 ",\n{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"pid\": 1, "
+                 "\"tid\": 1, \"ts\": " +
+                     std::to_string(start) +
+                     ", \"dur\": 45, \"args\": {\"Input Dims\": [[100, 100], [100, 100]], "
+                     "\"Input type\": [\"float\", \"float\"]}}");
+  write("traces/rank0.json", trace);
+  const Outcome outcome = calibrate();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Cluster cluster = read_cluster(folder_ / "found/cluster.yaml");
+  const EfficiencyCurve& curve = cluster.kinds[0].gemm_efficiency.at("fp32");
+  ASSERT_EQ(curve.points.size(), 1u);
+  EXPECT_NEAR(curve.points[0].work.value, 2e6, 1);
+  EXPECT_NEAR(curve.points[0].fraction, 1, 1e-6);
+  EXPECT_THAT(cluster.notes.back(), HasSubstr("fp32: 1 products of 1 steps, +0.0 % on 1 steps"));
+  EXPECT_EQ(cluster.notes.size(), read_cluster(folder_ / "clusters/laptop.yaml").notes.size() + 1);
+}
+
+}  // namespace
+}  // namespace pfeife
