@@ -27,22 +27,49 @@ RankExecutor::RankExecutor(const DependencyGraph& graph, const Placement& placem
   for (std::size_t t = 0; t < graph.size(); ++t) {
     const Task& task = graph.tasks[t];
     const bool computes = task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer;
-    if (computes && task.rank == rank_) order_.push_back(TaskId{t});
+    if (computes && task.rank == rank_) order_.push_back({task.position, Doing::Run, TaskId{t}});
+  }
+  transport.keeps_rows() ? order_with_row() : order_without_row();
+  std::ranges::stable_sort(order_, {}, &Entry::position);
+}
+
+void RankExecutor::order_with_row() {
+  std::map<StageId, std::uint32_t> reduced;  // last REDUCE_GRAD of a stage
+  for (std::uint32_t p = 0; p < work_.row.size(); ++p)
+    for_each_action(work_.row[p], [&](const Action& action) {
+      if (action.op == Op::ReduceGrad) reduced[action.stage] = p;
+    });
+  for (std::size_t t = 0; t < graph_.size(); ++t) {
+    const Task& task = graph_.tasks[t];
     if (task.kind == TaskKind::Transfer && task.rank == rank_)
-      for (const Edge& edge : graph.edges_into(TaskId{t})) sends_[edge.from].push_back(TaskId{t});
-    if (task.kind != TaskKind::Reduction ||
-        std::ranges::find(task.parties, rank_) == task.parties.end())
+      order_.push_back({task.position, Doing::Send, TaskId{t}});
+    if (task.kind == TaskKind::Transfer && task.peer == rank_)
+      order_.push_back({task.peer_position, Doing::Expect, TaskId{t}});
+    if (task.kind != TaskKind::Reduction || !std::ranges::binary_search(task.parties, rank_))
+      continue;
+    std::uint32_t last = 0;
+    for (const StageId s : graph_.slots[task.slot].stages)
+      if (is_mine(s)) last = std::max(last, reduced.at(s));
+    order_.push_back({last, Doing::Reduce, TaskId{t}});
+  }
+}
+
+void RankExecutor::order_without_row() {
+  for (std::size_t t = 0; t < graph_.size(); ++t) {
+    const Task& task = graph_.tasks[t];
+    if (task.kind == TaskKind::Transfer && task.rank == rank_)
+      for (const Edge& edge : graph_.edges_into(TaskId{t})) sends_[edge.from].push_back(TaskId{t});
+    if (task.kind != TaskKind::Reduction || !std::ranges::binary_search(task.parties, rank_))
       continue;
     std::optional<TaskId> last;
-    for (const Edge& edge : graph.edges_into(TaskId{t}))
-      if (const Task& before = graph.tasks[edge.from.index()]; before.rank == rank_)
-        if (!last || graph.tasks[last->index()].position < before.position) last = edge.from;
+    for (const Edge& edge : graph_.edges_into(TaskId{t}))
+      if (const Task& before = graph_.tasks[edge.from.index()]; before.rank == rank_)
+        if (!last || graph_.tasks[last->index()].position < before.position) last = edge.from;
     if (last)
       completes_[*last].push_back(TaskId{t});
     else
       at_start_.push_back(TaskId{t});
   }
-  std::ranges::sort(order_, {}, [&](TaskId t) { return graph_.tasks[t.index()].position; });
 }
 
 std::vector<TaskRecord> RankExecutor::run(std::uint64_t step) {
@@ -53,18 +80,45 @@ std::vector<TaskRecord> RankExecutor::run(std::uint64_t step) {
   const Cell* running = nullptr;
   try {
     for (const TaskId t : at_start_) contribute(t);
-    for (const TaskId t : order_) {
-      running = &graph_.tasks[t.index()].cell;
-      if (work_.entering) work_.entering(*running);
-      run_task(t);
+    for (const Entry& entry : order_) {
+      running = &graph_.tasks[entry.task.index()].cell;
+      perform(entry);
     }
     while (!contributed_.empty()) finish_reduction(contributed_.begin()->first);
+    transport_.end_step();
   } catch (const std::exception& error) {
     const RankFault fault = rank_fault(error, rank_, running ? to_string(*running) : "");
     transport_.stop(fault);
     throw fault;
   }
   return std::move(records_);
+}
+
+void RankExecutor::perform(const Entry& entry) {
+  const Task& task = graph_.tasks[entry.task.index()];
+  switch (entry.doing) {
+    case Doing::Run:
+      if (work_.entering) work_.entering(task.cell);
+      return run_task(entry.task);
+    case Doing::Send: {
+      const Action& sent = std::get<Action>(task.cell);
+      auto value = inbox_.extract({sent.stage, *sent.peer, *sent.microbatch, sent.direction});
+      PFEIFE_CHECK(value, to_string(sent), " has nothing to send");
+      return transport_.send_in_row(task.peer, tag_of(step_, entry.task), form_of(sent),
+                                    std::move(value.mapped()));
+    }
+    case Doing::Expect:
+      return transport_.expect(task.rank, tag_of(step_, entry.task),
+                               form_of(std::get<Action>(task.cell)));
+    case Doing::Reduce:
+      contributed_[entry.task] = now();
+      return transport_.add_up(task.parties, tag_of(step_, entry.task), work_.summand(task));
+  }
+}
+
+Form RankExecutor::form_of(const Action& sent) const {
+  return {sent.stage, *sent.peer, sent.direction == Direction::Forward,
+          work_.samples ? work_.samples(*sent.microbatch) : 0};
 }
 
 void RankExecutor::run_task(TaskId id) {
@@ -142,7 +196,7 @@ void RankExecutor::hand_on(TaskId task, const Action& action, PerStage out) {
   const std::vector<StageId>& others = onward ? stage.destinations() : stage.sources();
   std::map<StageId, Tensors> remote;
   for (std::size_t i = 0; i < others.size(); ++i) {
-    if (is_mine(others[i]))
+    if (is_mine(others[i]) || transport_.keeps_rows())
       inbox_[{action.stage, others[i], *action.microbatch,
               onward ? Direction::Forward : Direction::Backward}] = std::move(out[i]);
     else
@@ -172,6 +226,12 @@ void RankExecutor::finish_reduction(TaskId id) {
   const auto contributed = contributed_.find(id);
   if (contributed == contributed_.end()) return;  // finished for another stage already
   const Task& reduction = graph_.tasks[id.index()];
+  if (transport_.keeps_rows()) {
+    work_.take_sum(reduction, transport_.sum(tag_of(step_, id)));
+    records_.push_back({id, contributed->second, now()});
+    contributed_.erase(contributed);
+    return;
+  }
   std::map<RankId, Tensors> parts;
   Nanoseconds end = contributed->second;
   for (const RankId other : reduction.parties) {

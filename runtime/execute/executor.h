@@ -3,8 +3,10 @@
 // There is no schedule logic here: order and waits are those of the graph. A transfer is handed to
 // the transport as soon as its value exists and never holds the rank; a reduction is handed over
 // when the rank's part of it is ready and waited for only by what waits for it in the graph.
-// Graphs with queue edges or blocking transfers are not executed: a real transport keeps no order
-// between messages that the ranks could wait for.
+// A transport that keeps rows gets each SEND, RECV and reduction where the rank's row has it, not
+// earlier: whatever order it adds then only makes a rank wait for earlier cells of its own row.
+// Graphs with queue edges or blocking transfers are not executed: order and waits of queues are the
+// transport's.
 #pragma once
 
 #include <functional>
@@ -32,6 +34,12 @@ struct RankWork {
   std::function<Tensors(const Task&, RankId other)> contribution;
   /// All parts of the other parties are there.
   std::function<void(const Task&, const std::map<RankId, Tensors>&)> reduce;
+  /// For transports that keep rows: the rank's lowered row, samples of a microbatch, what the rank
+  /// adds to a reduction, and the sum.
+  std::vector<Cell> row = {};
+  std::function<std::int64_t(MicrobatchId)> samples = {};
+  std::function<Tensors(const Task&)> summand = {};
+  std::function<void(const Task&, Tensors)> take_sum = {};
   std::function<void(StageId)> optimizer_step;
   /// Waits until the device has done what the rank gave it, after each action: so records say when
   /// an action ended. Empty where work is done when the call returns, or where nobody asks when; a
@@ -59,10 +67,21 @@ class RankExecutor {
     friend auto operator<=>(const Route&, const Route&) = default;
   };
 
+  enum class Doing { Run, Send, Expect, Reduce };
+  struct Entry {  // of the row
+    std::uint32_t position = 0;
+    Doing doing = Doing::Run;
+    TaskId task;
+  };
+
+  void order_with_row();
+  void order_without_row();
+  void perform(const Entry& entry);
   void run_task(TaskId task);
   void receive_for(TaskId task);
   PerStage receive_from(const std::vector<StageId>& others, const Action& action);
   PerStage perform(const Action& action, const PerStage& in);
+  Form form_of(const Action& sent) const;
   void hand_on(TaskId task, const Action& action, PerStage out);
   void contribute(TaskId reduction);
   void finish_reduction(TaskId reduction);
@@ -73,13 +92,14 @@ class RankExecutor {
   RankId rank_;
   RankWork work_;
   Transport& transport_;
-  std::vector<TaskId> order_;                        ///< own compute and optimizer tasks
+  std::vector<Entry> order_;  ///< own tasks; with rows, also transfers and reductions
   std::map<TaskId, std::vector<TaskId>> sends_;      ///< own task -> transfers of what it makes
   std::map<TaskId, std::vector<TaskId>> completes_;  ///< own task -> reductions it readies
   std::vector<TaskId> at_start_;                     ///< reductions that wait for nothing here
 
   std::uint64_t step_ = 0;
-  std::map<Route, Tensors> inbox_;             ///< received, or made by another stage of this rank
+  /// Received, made by another stage of this rank, or made here for a SEND to come.
+  std::map<Route, Tensors> inbox_;
   std::map<TaskId, Nanoseconds> contributed_;  ///< reductions under way
   std::vector<TaskRecord> records_;
 };

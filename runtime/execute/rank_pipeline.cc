@@ -58,6 +58,18 @@ std::vector<bool> split_stages(const Pipeline& pipeline) {
   return splits;
 }
 
+Exchanges exchanges_of(const Pipeline& pipeline) {
+  Exchanges exchanges;
+  for (const Task& task : pipeline.tasks.tasks) {
+    if (task.kind == TaskKind::Transfer) exchanges.messages.insert({task.rank, task.peer});
+    if (task.kind == TaskKind::Reduction) exchanges.sums.insert(task.parties);
+  }
+  exchanges.name = [&pipeline](std::uint32_t task) {
+    return task < pipeline.tasks.size() ? to_string(pipeline.tasks.tasks[task].cell) : "";
+  };
+  return exchanges;
+}
+
 }  // namespace
 
 RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
@@ -73,7 +85,9 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
       shared_(pipeline, rank, tensors_),
       stages_(make_stages(/*training=*/true)),
       executor_(std::make_unique<RankExecutor>(pipeline.tasks, pipeline.placement, rank, work(),
-                                               transport)) {}
+                                               transport)) {
+  if (transport.keeps_rows()) transport.prepare(exchanges_of(pipeline));
+}
 
 RankPipeline::Stages RankPipeline::make_stages(bool training) {
   const std::vector<bool> splits = split_stages(pipeline_);
@@ -99,6 +113,10 @@ RankWork RankPipeline::work() {
   for (const auto& [s, stage] : stages_) work.stages[s] = stage.get();
   work.contribution = [this](const Task& t, RankId other) { return shared_.part_for(t, other); };
   work.reduce = [this](const Task& t, const auto& parts) { shared_.add_up(t, parts); };
+  work.row = pipeline_.schedule.rows[rank_.index()];
+  work.samples = [this](MicrobatchId m) { return samples_.at(m.index()); };
+  work.summand = [this](const Task& t) { return shared_.summand(t, options_.placing); };
+  work.take_sum = [this](const Task& t, const Tensors& sums) { shared_.take_sum(t, sums); };
   work.optimizer_step = [this](StageId s) {
     if (options_.optimizer.clip_norm <= 0) update_stage(s);  // clipping needs all gradients
   };
@@ -117,6 +135,9 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
   if (!options_.update) shared_.begin_step();  // an update leaves zeros, which add nothing
   updated_.clear();
   loss_scale_ = inputs.loss_scale;
+  samples_.clear();
+  for (std::size_t m = 0; m < pipeline_.microbatches; ++m)
+    samples_.push_back(inputs.samples_of(MicrobatchId{m}, pipeline_.graph));
   if (options_.update) ++updates_;
   std::vector<TaskRecord> records = executor_->run(++calls_);
   if (runs_ahead()) records.clear();  // of when work was given to the device

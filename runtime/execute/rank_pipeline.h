@@ -88,6 +88,7 @@ class RankPipeline {
   std::int64_t updates_ = 0;
   std::map<std::int64_t, Graph> resized_;  ///< the graph for other microbatch sizes
   std::vector<double> loss_scale_;         ///< of the last step
+  std::vector<std::int64_t> samples_;      ///< of its microbatches
   std::uint64_t calls_ = 0;                ///< steps and evaluations: tells their messages apart
   std::function<void(const Cell&)> entering_;
   std::map<StageId, bool> updated_;

@@ -64,15 +64,55 @@ void SharedGradients::add_up(const Task& reduction, const std::map<RankId, Tenso
     for (std::size_t i = 0; i < shared.size(); ++i) by_parameter[shared[i]][other] = tensors[i];
   }
   for (auto& [p, of_rank] : by_parameter) {
-    at::Tensor& parameter = tensors_.parameters.at(p);
-    of_rank[rank_] = parameter.grad();
+    of_rank[rank_] = tensors_.parameters.at(p).grad();
     at::Tensor sum;
     for (const auto& [rank, gradient] : of_rank)
       if (gradient.defined()) sum = sum.defined() ? sum.add_(gradient) : gradient.clone();
-    if (const auto before = earlier_.extract(p))
-      sum = sum.defined() ? before.mapped() + sum : before.mapped();
-    parameter.mutable_grad() = sum;
+    put(p, sum);
   }
+}
+
+void SharedGradients::put(ParameterId parameter, at::Tensor sum) {
+  if (const auto before = earlier_.extract(parameter))
+    sum = sum.defined() ? before.mapped() + sum : before.mapped();
+  tensors_.parameters.at(parameter).mutable_grad() = std::move(sum);
+}
+
+std::vector<ParameterId> SharedGradients::held_by_several(const Task& reduction) const {
+  const auto& stages = pipeline_.tasks.slots[reduction.slot].stages;
+  std::vector<ParameterId> shared;
+  for (std::size_t p = 0; p < pipeline_.graph.parameters.size(); ++p) {
+    const ParameterId id{p};
+    const bool here = std::ranges::any_of(stages, [&](StageId s) {
+      return std::ranges::binary_search(pipeline_.split.stages[s.index()].parameters, id);
+    });
+    if (here && pipeline_.graph.parameters[p].trainable &&
+        std::ranges::count_if(reduction.parties, [&](RankId r) { return uses(r, id); }) > 1)
+      shared.push_back(id);
+  }
+  return shared;
+}
+
+Tensors SharedGradients::summand(const Task& reduction, const Placing& placing) const {
+  Tensors summands;
+  for (const ParameterId p : held_by_several(reduction)) {
+    const auto held = tensors_.parameters.find(p);
+    if (held != tensors_.parameters.end() && held->second.grad().defined()) {
+      summands.push_back(held->second.grad().contiguous());
+      continue;
+    }
+    const TensorType& type = pipeline_.graph.parameters[p.index()].type;
+    summands.push_back(at::zeros(
+        type.sizes,
+        at::TensorOptions().dtype(placed_type(type.dtype, placing)).device(placing.device)));
+  }
+  return summands;
+}
+
+void SharedGradients::take_sum(const Task& reduction, const Tensors& sums) {
+  const std::vector<ParameterId> shared = held_by_several(reduction);
+  for (std::size_t i = 0; i < shared.size(); ++i)
+    if (tensors_.parameters.contains(shared[i])) put(shared[i], sums.at(i));
 }
 
 /// Of the gradients that no rank below this one holds.

@@ -24,6 +24,10 @@ class SharedGradients {
   Tensors part_for(const Task& reduction, RankId other) const;
   /// Adds the parts of all parties up in order of ranks: equal bits everywhere.
   void add_up(const Task& reduction, const std::map<RankId, Tensors>& parts);
+  /// The same where the transport adds up: what this rank adds, in order of the parameters that
+  /// several parties hold; and the sum.
+  Tensors summand(const Task& reduction, const Placing& placing) const;
+  void take_sum(const Task& reduction, const Tensors& sums);
   /// Scales all gradients so that their norm over the whole model is at most `limit`. Every rank
   /// must call it at the same `step`; a parameter that several ranks hold counts once.
   void clip(double limit, std::uint64_t step, Transport& transport);
@@ -31,6 +35,8 @@ class SharedGradients {
  private:
   bool uses(RankId rank, ParameterId parameter) const;
   std::vector<ParameterId> shared_in(const Task& reduction, RankId other) const;
+  std::vector<ParameterId> held_by_several(const Task& reduction) const;
+  void put(ParameterId parameter, at::Tensor sum);
   double squared_norm() const;
 
   const Pipeline& pipeline_;

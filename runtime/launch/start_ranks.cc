@@ -20,13 +20,24 @@ namespace {
 using Body = std::function<RankAnswer(const RankSeat&)>;
 
 /// What `body` answers; a failure stops all ranks and is thrown with the rank's name.
-RankAnswer answer_of(const Body& body, SocketTransport& transport,
+RankAnswer answer_of(const Body& body, const LaunchOptions& launch, SocketTransport& transport,
                      const std::function<void(const std::string&)>& entering) {
   RandomTurns turns;
+  const auto run = [&](Transport& over) {
+    return body({over.rank(), over, turns, [&](const Cell& cell) { entering(to_string(cell)); }});
+  };
   try {
     SocketTransport::compute_behind_transfers();
-    RankAnswer answer = body(
-        {transport.rank(), transport, turns, [&](const Cell& cell) { entering(to_string(cell)); }});
+    RankAnswer answer;
+    if (launch.card_each) {
+      const DeviceThread place(launch.device);
+      NcclTransport cards(transport, open_nccl(), launch.device,
+                          {launch.card, launch.nccl_deadline});
+      answer = run(cards);
+      cards.finish();
+    } else {
+      answer = run(transport);
+    }
     transport.finish();
     return answer;
   } catch (const std::exception& error) {
@@ -52,8 +63,8 @@ int run_as_child(const RankEnvironment& environment, const LaunchOptions& launch
     const auto meeting = meeting_in_slots(slots);
     const auto transport = join_by_sockets(*meeting, environment.rank, environment.ranks,
                                            join_options(environment, launch));
-    const RankAnswer answer =
-        answer_of(body, *transport, [&](const std::string& cell) { status.entering(cell); });
+    const RankAnswer answer = answer_of(body, launch, *transport,
+                                        [&](const std::string& cell) { status.entering(cell); });
     if (environment.rank == RankId{0}) std::cout << answer.text << std::flush;
     if (answer.wrong.empty())
       status.finished();
@@ -91,8 +102,8 @@ int run_among_others(const RankEnvironment& environment, const LaunchOptions& la
   }
   try {
     const FailureWatch watch(*transport, report_failure);
-    const RankAnswer answer =
-        answer_of(body, *transport, [&](const std::string& cell) { transport->entering(cell); });
+    const RankAnswer answer = answer_of(
+        body, launch, *transport, [&](const std::string& cell) { transport->entering(cell); });
     if (environment.rank == RankId{0}) std::cout << answer.text << std::flush;
     if (answer.wrong.empty()) return 0;
     report_failure(answer.wrong);
@@ -126,16 +137,15 @@ int run_as_threads(std::size_t ranks, at::Device device, const Body& body) {
 
 int start_ranks(std::size_t ranks, const LaunchOptions& launch, const Body& body) {
   at::set_num_threads(launch.kernel_threads);
-  if (!launch.device.is_cpu()) {
-    if (rank_environment())
-      throw ConfigError(
-          {"--device"},
-          "ranks on an accelerator are threads of one process: leave the launcher out");
+  if (launch.card_each) {
+    open_nccl();  // or say why not before anything starts
+  } else if (!launch.device.is_cpu()) {
     return run_as_threads(ranks, launch.device, body);
   }
   if (const auto environment = rank_environment())
     return run_as_rank(ranks, *environment, launch, body);
-  if (launch.threads || ranks == 1) return run_as_threads(ranks, launch.device, body);
+  if (!launch.card_each && (launch.threads || ranks == 1))
+    return run_as_threads(ranks, launch.device, body);
   const std::string failure = run_local_ranks(ranks, launch.arguments);
   if (failure.empty()) return 0;
   if (launch.clean_up) launch.clean_up();

@@ -8,7 +8,7 @@
 
 #include "planner/ir/action.h"
 #include "runtime/model/graph_stage.h"
-#include "runtime/transport/transport.h"
+#include "runtime/transport/nccl_transport.h"
 
 namespace pfeife {
 
@@ -16,9 +16,13 @@ struct LaunchOptions {
   std::vector<std::string> arguments;  ///< of this process: those that it starts get the same
   bool threads = false;                ///< ranks as threads of this process
   int kernel_threads = 1;              ///< of each rank
-  at::Device device = at::kCPU;        ///< shared by all ranks, which are threads if it is no CPU
-  bool tcp = false;                    ///< TCP also between ranks of one host
-  std::chrono::seconds patience{60};   ///< for all ranks to be there
+  /// Shared by all ranks, which are threads if it is no CPU; with `card_each` that of this rank.
+  at::Device device = at::kCPU;
+  bool card_each = false;  ///< a process and a card a rank, NCCL between them
+  std::string card;        ///< then: which card this is, for all hosts
+  std::chrono::milliseconds nccl_deadline = NcclOptions{}.deadline;
+  bool tcp = false;                   ///< TCP also between ranks of one host
+  std::chrono::seconds patience{60};  ///< for all ranks to be there
   /// Called once after a failure, in the process that reports it.
   std::function<void()> clean_up;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planner/ir/error.h"
+#include "runtime/device/device.h"
 #include "runtime/model/operators.h"
 #include "runtime/transport/reason.h"
 
@@ -30,7 +31,15 @@ struct FrameHead {
 struct TensorHead {
   std::int32_t type = -1;  ///< -1: undefined
   std::int32_t dimensions = 0;
+  std::int64_t on_device = 0;
 };
+
+std::vector<bool> on_devices(const Tensors& tensors) {
+  std::vector<bool> found;
+  for (const at::Tensor& tensor : tensors)
+    found.push_back(tensor.defined() && !tensor.device().is_cpu());
+  return found;
+}
 
 /// The same values in a dense storage, strides kept where possible: kernels then do the same work.
 at::Tensor sendable(const at::Tensor& tensor) {
@@ -39,19 +48,21 @@ at::Tensor sendable(const at::Tensor& tensor) {
   return here.is_non_overlapping_and_dense() ? here : here.contiguous();
 }
 
-bool write_tensor(const Socket& socket, const at::Tensor& tensor) {
+bool write_tensor(const Socket& socket, const at::Tensor& tensor, bool on_device) {
   TensorHead head;
   if (!tensor.defined()) return socket.write_all(&head, sizeof head);
-  head = {static_cast<std::int32_t>(tensor.scalar_type()), static_cast<std::int32_t>(tensor.dim())};
+  head = {static_cast<std::int32_t>(tensor.scalar_type()), static_cast<std::int32_t>(tensor.dim()),
+          on_device};
   const auto extent = sizeof(std::int64_t) * static_cast<std::size_t>(tensor.dim());
   return socket.write_all(&head, sizeof head) && socket.write_all(tensor.sizes().data(), extent) &&
          socket.write_all(tensor.strides().data(), extent) &&
          socket.write_all(tensor.const_data_ptr(), tensor.nbytes());
 }
 
-bool read_tensor(const Socket& socket, at::Tensor& tensor) {
+bool read_tensor(const Socket& socket, at::Tensor& tensor, std::vector<bool>& on_device) {
   TensorHead head;
   if (!socket.read_all(&head, sizeof head)) return false;
+  on_device.push_back(head.on_device != 0);
   if (head.type < 0) return true;
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(head.dimensions)), strides(sizes);
   const std::size_t extent = sizes.size() * sizeof(std::int64_t);
@@ -68,6 +79,7 @@ struct SocketTransport::Outgoing {
   FrameHead head;
   Tensors tensors;
   std::string text;
+  std::vector<bool> on_device = {};  ///< as the tensors were handed over
 
   static Outgoing of_text(FrameKind kind, const std::string& text) {
     return {{kind, static_cast<std::uint32_t>(text.size())}, {}, text};
@@ -89,7 +101,8 @@ struct SocketTransport::Outgoing {
 bool SocketTransport::write_frame(const Socket& socket, const Outgoing& frame) {
   bool good = socket.write_all(&frame.head, sizeof frame.head) &&
               socket.write_all(frame.text.data(), frame.text.size());
-  for (const at::Tensor& tensor : frame.tensors) good = good && write_tensor(socket, tensor);
+  for (std::size_t i = 0; i < frame.tensors.size(); ++i)
+    good = good && write_tensor(socket, frame.tensors[i], frame.on_device[i]);
   return good;
 }
 
@@ -143,17 +156,19 @@ void SocketTransport::finish() {
 
 void SocketTransport::send(RankId to, Tag tag, Tensors tensors) {
   const std::int64_t posted = now().count();
+  std::vector<bool> on_device = on_devices(tensors);
   for (at::Tensor& tensor : tensors) tensor = sendable(tensor);
   {
     const std::lock_guard lock(mutex_);
     if (failure_) throw *failure_;
     if (to == rank_) {
-      inbox_[{to, tag}] = {std::move(tensors), Nanoseconds{posted}, now()};
+      inbox_[{to, tag}] = {{std::move(tensors), Nanoseconds{posted}, now()}, std::move(on_device)};
       return;
     }
   }
   const auto count = static_cast<std::uint32_t>(tensors.size());
-  enqueue(peers_[to.index()], {{FrameKind::Message, count, tag, posted}, std::move(tensors), {}});
+  enqueue(peers_[to.index()],
+          {{FrameKind::Message, count, tag, posted}, std::move(tensors), {}, std::move(on_device)});
 }
 
 Message SocketTransport::receive(RankId from, Tag tag) {
@@ -164,7 +179,12 @@ Message SocketTransport::receive(RankId from, Tag tag) {
   if (failure_) throw *failure_;
   auto found = inbox_.extract(key);
   if (!found) throw RankFault(from, "rank " + to_string(from) + " ended before all was done");
-  return std::move(found.mapped());
+  lock.unlock();
+  Arrived& arrived = found.mapped();
+  for (std::size_t i = 0; i < arrived.on_device.size(); ++i)
+    if (at::Tensor& tensor = arrived.message.tensors[i]; arrived.on_device[i] && tensor.defined())
+      tensor = copied_ahead(tensor, device_, tensor.scalar_type());
+  return std::move(arrived.message);
 }
 
 void SocketTransport::stop(const RankFault& fault) { fail(fault); }
@@ -266,12 +286,13 @@ bool SocketTransport::read_frame(std::size_t peer) {
     return false;
   }
   if (good && head.kind == FrameKind::Message) {
-    Message message{Tensors(head.count), Nanoseconds{head.posted}, {}};
-    for (at::Tensor& tensor : message.tensors) good = good && read_tensor(socket, tensor);
+    Arrived arrived{{Tensors(head.count), Nanoseconds{head.posted}, {}}, {}};
+    for (at::Tensor& tensor : arrived.message.tensors)
+      good = good && read_tensor(socket, tensor, arrived.on_device);
     if (good) {
-      message.arrived = now();
+      arrived.message.arrived = now();
       const std::lock_guard lock(mutex_);
-      inbox_[{from, head.tag}] = std::move(message);
+      inbox_[{from, head.tag}] = std::move(arrived);
       changed_.notify_all();
     }
   } else if (good) {

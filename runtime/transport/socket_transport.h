@@ -31,6 +31,9 @@ class SocketTransport final : public Transport {
   SocketTransport(RankId rank, std::vector<Socket> sockets, bool beats);
   ~SocketTransport() override;
 
+  /// Tensors that were on a sender's device arrive on this one, by way of the host. Before any use.
+  void place_on(at::Device device) { device_ = device; }
+
   /// From now on the calling thread, and those that it starts, give way to the threads that move
   /// messages (2 on the scale of nice): where every processor computes, a message that has come
   /// would wait for the end of a time slice, some milliseconds.
@@ -80,12 +83,18 @@ class SocketTransport final : public Transport {
   void end(std::size_t peer, End how);
   RankFault what_ended(std::size_t peer, int error);
 
+  struct Arrived {
+    Message message;  // on the CPU
+    std::vector<bool> on_device;
+  };
+
   RankId rank_;
   bool beats_;
+  at::Device device_ = at::kCPU;
   std::vector<Peer> peers_;
   std::mutex mutex_;
   std::condition_variable changed_;  ///< a message, an end, a failure
-  std::map<std::pair<RankId, Tag>, Message> inbox_;
+  std::map<std::pair<RankId, Tag>, Arrived> inbox_;
   std::optional<RankFault> failure_;
   std::string action_;
 };

@@ -14,9 +14,13 @@
 #include <torch/library.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <thread>
+
+#include "tests/gpu/fake_nccl/stream_work.h"
 
 C10_DECLARE_int(caffe2_log_level);
 
@@ -32,9 +36,25 @@ thread_local c10::StreamId current_stream = 0;
 std::atomic<c10::StreamId> streams{0};
 std::atomic<std::int64_t> events{0};
 
+/// Work that a stream was given by the stand-in for NCCL, and how much of it is done. What LibTorch
+/// gives is done at once.
+struct StreamWork {
+  std::atomic<std::uint64_t> given{0}, done{0};
+};
+StreamWork stream_work[4096];  // by number, again after the last
+StreamWork& work_of(c10::StreamId stream) {
+  return stream_work[static_cast<std::size_t>(stream) % std::size(stream_work)];
+}
+
 struct FakeEvent {
   c10::StreamId stream = 0;
   std::int64_t number = 0;
+  std::uint64_t given = 0;  ///< to the stream before it
+
+  bool is_done() const { return work_of(stream).done >= given; }
+  void wait() const {
+    while (!is_done()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
 };
 
 class Guard final : public c10::impl::DeviceGuardImplInterface {
@@ -54,18 +74,23 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 
   void record(void** event, const c10::Stream& on, at::DeviceIndex, c10::EventFlag) const override {
     if (*event == nullptr) *event = new FakeEvent;
-    *static_cast<FakeEvent*>(*event) = {on.id(), events++};
+    *static_cast<FakeEvent*>(*event) = {on.id(), events++, work_of(on.id()).given};
   }
+  void* getStreamNativeHandle(const c10::Stream on) const override { return &work_of(on.id()); }
+  /// The stream's next work is done at once: so the host waits, where a card's would not.
   void block(void* event, const c10::Stream& waiting) const override {
+    const auto* until = static_cast<FakeEvent*>(event);
+    if (until->stream != waiting.id()) until->wait();
     const std::lock_guard lock(log_mutex);
-    card_log.waits.emplace_back(waiting.id(), static_cast<FakeEvent*>(event)->stream);
+    card_log.waits.emplace_back(waiting.id(), until->stream);
   }
-  bool queryEvent(void*) const override { return true; }
+  bool queryEvent(void* event) const override { return static_cast<FakeEvent*>(event)->is_done(); }
   void destroyEvent(void* event, at::DeviceIndex) const noexcept override {
     delete static_cast<FakeEvent*>(event);
   }
-  void synchronizeEvent(void*) const override {}
+  void synchronizeEvent(void* event) const override { static_cast<FakeEvent*>(event)->wait(); }
   void synchronizeStream(const c10::Stream& on) const override {
+    FakeEvent{on.id(), 0, work_of(on.id()).given}.wait();
     const std::lock_guard lock(log_mutex);
     card_log.finished.push_back(on.id());
   }
@@ -282,6 +307,9 @@ void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 }  // namespace
+
+extern "C" void pfeife_stand_in_given(void* stream) { ++static_cast<StreamWork*>(stream)->given; }
+extern "C" void pfeife_stand_in_done(void* stream) { ++static_cast<StreamWork*>(stream)->done; }
 
 at::Device fake_card() {
   static const bool known = [] {

@@ -1,0 +1,450 @@
+#include "runtime/transport/nccl_transport.h"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "planner/ir/error.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::uint32_t kHelloTask = ~std::uint32_t{0} - 60;
+constexpr std::uint32_t kVerdictTask = kHelloTask - 1;
+constexpr std::uint32_t kFormTask = kHelloTask - 2;
+constexpr std::uint32_t kWarmUpTask = kHelloTask - 3;
+constexpr RankId kZero{0};
+constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr auto kPoll = std::chrono::microseconds(20);
+
+at::Tensor bytes_of(const void* data, std::size_t count) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(count)}, at::kByte);
+  if (count > 0) std::memcpy(tensor.mutable_data_ptr(), data, count);
+  return tensor;
+}
+std::string text_of(const at::Tensor& bytes) {
+  return {static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()};
+}
+
+int sum_type(at::ScalarType type) {
+  switch (type) {
+    case at::kHalf:
+      return nccl::kFloat16;
+    case at::kBFloat16:
+      return nccl::kBfloat16;
+    case at::kFloat:
+      return nccl::kFloat32;
+    case at::kDouble:
+      return nccl::kFloat64;
+    default:
+      throw RuntimeFault(stream_all("NCCL adds up no tensors of type ", type));
+  }
+}
+
+}  // namespace
+
+NcclTransport::NcclTransport(SocketTransport& control, const NcclLibrary& nccl, at::Device device,
+                             NcclOptions options)
+    : control_(control),
+      nccl_(nccl),
+      device_(device),
+      options_(std::move(options)),
+      stream_(c10::impl::VirtualGuardImpl(device.type()).getNewStream(device)) {
+  control_.place_on(device);
+  watchdog_ = std::thread([this] { watch(); });
+  try {
+    const nccl::UniqueId id = agree();
+    nccl::Config config;
+    call("ncclCommInitRankConfig", nullptr, [&] {
+      return nccl_.CommInitRankConfig(&world_, static_cast<int>(ranks()), id,
+                                      static_cast<int>(rank().value), &config);
+    });
+  } catch (...) {
+    abort();
+    watchdog_.join();
+    throw;
+  }
+}
+
+NcclTransport::~NcclTransport() {
+  if (watchdog_.joinable()) {
+    abort();
+    watchdog_.join();
+  }
+}
+
+/// What all must know of each other before NCCL starts; rank 0 judges.
+nccl::UniqueId NcclTransport::agree() {
+  const std::string hello =
+      nccl_version_text(nccl_.version()) + "\n" + host_identity() + "\n" + options_.card;
+  control_.send(kZero, {0, kHelloTask, 0}, {bytes_of(hello.data(), hello.size())});
+  nccl::UniqueId id{};
+  if (rank() == kZero) {
+    std::vector<std::string> hellos;
+    for (std::size_t r = 0; r < ranks(); ++r)
+      hellos.push_back(text_of(control_.receive(RankId{r}, {0, kHelloTask, 0}).tensors.at(0)));
+    const std::string wrong = verdict(hellos);
+    if (wrong.empty()) call("ncclGetUniqueId", nullptr, [&] { return nccl_.GetUniqueId(&id); });
+    for (std::size_t r = 0; r < ranks(); ++r)
+      control_.send(RankId{r}, {0, kVerdictTask, 0},
+                    {bytes_of(wrong.data(), wrong.size()), bytes_of(&id, sizeof id)});
+  }
+  const Tensors answer = control_.receive(kZero, {0, kVerdictTask, 0}).tensors;
+  if (const std::string wrong = text_of(answer.at(0)); !wrong.empty())
+    throw RankFault(kZero, wrong);
+  std::memcpy(&id, answer.at(1).const_data_ptr(), sizeof id);
+  return id;
+}
+
+std::string NcclTransport::verdict(const std::vector<std::string>& hellos) const {
+  std::map<std::string, std::size_t> cards;
+  for (std::size_t r = 0; r < hellos.size(); ++r) {
+    const auto version = [](const std::string& hello) { return hello.substr(0, hello.find('\n')); };
+    if (version(hellos[r]) != version(hellos[0]))
+      return stream_all("rank 0 has NCCL ", version(hellos[0]), ", rank ", r, " has ",
+                        version(hellos[r]), "; install one version on all hosts");
+    const auto [known, fresh] = cards.try_emplace(hellos[r], r);
+    if (!fresh)
+      return stream_all("ranks ", known->second, " and ", r, " have one card (",
+                        hellos[r].substr(hellos[r].rfind('\n') + 1),
+                        "); NCCL needs one for each rank: see LOCAL_RANK and "
+                        "CUDA_VISIBLE_DEVICES, or start fewer ranks a host");
+  }
+  return "";
+}
+
+void NcclTransport::call(const std::string& what, nccl::Communicator of,
+                         const std::function<int()>& call) {
+  throw_if_failed();
+  {
+    const std::lock_guard lock(mutex_);
+    calling_ = {what, Clock::now()};
+  }
+  int result = nccl::kSuccess;
+  {
+    const std::lock_guard inside(calls_);
+    result = aborted_ ? static_cast<int>(nccl::kSuccess) : call();
+  }
+  // A communicator that is being made is known only after the call.
+  const nccl::Communicator communicator = of ? of : world_;
+  while (result == nccl::kInProgress && communicator) {
+    throw_if_failed();
+    std::this_thread::sleep_for(kPoll);
+    const std::lock_guard inside(calls_);
+    if (aborted_) break;
+    const int asked = nccl_.CommGetAsyncError(communicator, &result);
+    if (asked != nccl::kSuccess) result = asked;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    calling_.reset();
+  }
+  if (result != nccl::kSuccess) {
+    // Often a consequence: the sockets may know why.
+    if (const auto fault = control_.wait_for_failure(std::chrono::milliseconds(500))) throw *fault;
+    throw RuntimeFault(stream_all(what, ": NCCL says ", nccl_.GetErrorString(result), " (",
+                                  nccl_.GetLastError(communicator),
+                                  "); last finished: ", last_done_.empty() ? "nothing" : last_done_,
+                                  "; NCCL_DEBUG=INFO tells more"));
+  }
+  throw_if_failed();
+}
+
+c10::Stream NcclTransport::current() const {
+  return c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
+}
+
+/// Asks NCCL for one operation on each of the tensors, together, behind what the rank's stream has
+/// been given so far.
+NcclTransport::Coming NcclTransport::ask(const std::string& what, Tag tag, nccl::Communicator of,
+                                         Tensors tensors,
+                                         const std::function<int(const at::Tensor&)>& each) {
+  let_go();
+  std::erase_if(tensors, [](const at::Tensor& t) { return t.numel() == 0; });
+  c10::Event ready(device_.type());
+  ready.record(current());
+  ready.block(stream_);
+  const auto done = std::make_shared<c10::Event>(device_.type());
+  {
+    const std::lock_guard lock(
+        mutex_);  // before the call, which may fail with half of it under way
+    asked_.push_back({what, tag, Clock::now(), done, tensors});
+  }
+  if (!tensors.empty())
+    call(what, of, [&] {
+      if (tensors.size() == 1) return each(tensors[0]);
+      int result = nccl_.GroupStart();
+      for (const at::Tensor& tensor : tensors)
+        if (result == nccl::kSuccess || result == nccl::kInProgress) result = each(tensor);
+      const int end = nccl_.GroupEnd();
+      return result == nccl::kSuccess || result == nccl::kInProgress ? end : result;
+    });
+  const std::lock_guard lock(mutex_);
+  done->record(stream_);
+  asked_.back().given = true;
+  return {done, std::move(tensors)};
+}
+
+/// Lets go of the tensors that the device is past. On the rank's thread, whose memory they are.
+void NcclTransport::let_go() {
+  std::deque<Exchange> gone;
+  const std::lock_guard lock(mutex_);
+  while (!asked_.empty() && asked_.front().is_done()) {
+    last_done_ = asked_.front().what + name_of(asked_.front().tag);
+    gone.push_back(std::move(asked_.front()));
+    asked_.pop_front();
+  }
+}
+
+Tag NcclTransport::form_tag(const Form& form) const {
+  return {pipelines_ << 40 | static_cast<std::uint64_t>(form.samples), kFormTask,
+          static_cast<std::uint32_t>(form.from.value << 16 | form.to.value << 1 |
+                                     (form.onward ? 1 : 0))};
+}
+
+/// The receiver is told once; later messages must be alike.
+NcclTransport::Layout NcclTransport::layout_of(RankId to, const Form& form,
+                                               const Tensors& tensors) {
+  const auto [place, fresh] = layouts_.try_emplace({to, false, form});
+  if (!fresh) return place->second;
+  std::vector<std::int64_t> told;
+  for (const at::Tensor& tensor : tensors) {
+    Shape& shape = place->second.emplace_back();
+    told.push_back(tensor.defined() ? static_cast<std::int64_t>(tensor.scalar_type()) : -1);
+    if (!tensor.defined()) continue;
+    const bool dense = tensor.is_non_overlapping_and_dense();
+    const auto contiguous = c10::contiguous_strides(tensor.sizes());
+    shape = {tensor.scalar_type(), tensor.sizes().vec(),
+             dense ? tensor.strides().vec()
+                   : std::vector<std::int64_t>(contiguous.begin(), contiguous.end())};
+    told.push_back(tensor.dim());
+    told.insert(told.end(), shape.sizes.begin(), shape.sizes.end());
+    told.insert(told.end(), shape.strides.begin(), shape.strides.end());
+  }
+  control_.send(to, form_tag(form), {at::tensor(told, at::kLong)});
+  return place->second;
+}
+
+NcclTransport::Layout NcclTransport::layout_from(RankId from, const Form& form) {
+  const auto [place, fresh] = layouts_.try_emplace({from, true, form});
+  if (!fresh) return place->second;
+  const at::Tensor told = control_.receive(from, form_tag(form)).tensors.at(0);
+  const auto* at = told.const_data_ptr<std::int64_t>();
+  for (const auto* end = at + told.numel(); at < end;) {
+    Shape& shape = place->second.emplace_back();
+    if (const std::int64_t type = *at++; type >= 0) {
+      const std::int64_t dimensions = *at++;
+      shape = {static_cast<at::ScalarType>(type),
+               {at, at + dimensions},
+               {at + dimensions, at + 2 * dimensions}};
+      at += 2 * dimensions;
+    }
+  }
+  return place->second;
+}
+
+void NcclTransport::send_in_row(RankId to, Tag tag, const Form& form, Tensors tensors) {
+  const Layout layout = layout_of(to, form, tensors);
+  const auto refuse = [&] {
+    throw RuntimeFault("a message to rank " + to_string(to) +
+                       " has other types or sizes than the first of its kind");
+  };
+  if (layout.size() != tensors.size()) refuse();
+  Tensors sent;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Shape& shape = layout[i];
+    at::Tensor tensor = tensors[i].defined() ? tensors[i].detach() : tensors[i];
+    if (!shape.type) {
+      if (tensor.defined()) refuse();
+      continue;
+    }
+    if (tensor.defined() &&
+        (tensor.sizes() != at::IntArrayRef(shape.sizes) || tensor.scalar_type() != *shape.type))
+      refuse();
+    if (!tensor.defined() || tensor.strides() != at::IntArrayRef(shape.strides)) {
+      const at::Tensor like = at::empty_strided(
+          shape.sizes, shape.strides, at::TensorOptions().dtype(*shape.type).device(device_));
+      tensor = tensor.defined() ? like.copy_(tensor) : like.zero_();
+    }
+    sent.push_back(tensor);
+  }
+  ask("SEND to rank " + to_string(to), tag, world_, std::move(sent), [&](const at::Tensor& t) {
+    return nccl_.Send(t.const_data_ptr(), t.nbytes(), nccl::kInt8, static_cast<int>(to.value),
+                      world_, stream_.native_handle());
+  });
+}
+
+void NcclTransport::expect(RankId from, Tag tag, const Form& form) {
+  Tensors tensors, asked;
+  for (const Shape& shape : layout_from(from, form)) {
+    tensors.emplace_back();
+    if (!shape.type) continue;
+    tensors.back() = at::empty_strided(shape.sizes, shape.strides,
+                                       at::TensorOptions().dtype(*shape.type).device(device_));
+    asked.push_back(tensors.back());
+  }
+  Coming coming = ask(
+      "RECV from rank " + to_string(from), tag, world_, std::move(asked), [&](const at::Tensor& t) {
+        return nccl_.Recv(t.mutable_data_ptr(), t.nbytes(), nccl::kInt8,
+                          static_cast<int>(from.value), world_, stream_.native_handle());
+      });
+  coming_[{from, tag}] = {coming.done, std::move(tensors)};
+}
+
+Message NcclTransport::receive(RankId from, Tag tag) {
+  auto found = coming_.extract({from, tag});
+  if (!found) return control_.receive(from, tag);
+  throw_if_failed();
+  found.mapped().done->block(current());
+  return {std::move(found.mapped().tensors), now(), now()};
+}
+
+void NcclTransport::add_up(const std::vector<RankId>& parties, Tag tag, Tensors tensors) {
+  const nccl::Communicator of = sums_.at(parties);
+  Coming coming = ask("sum", tag, of, tensors, [&](const at::Tensor& t) {
+    return nccl_.AllReduce(t.const_data_ptr(), t.mutable_data_ptr(),
+                           static_cast<std::size_t>(t.numel()), sum_type(t.scalar_type()),
+                           nccl::kSum, of, stream_.native_handle());
+  });
+  coming_sums_[tag] = {coming.done, std::move(tensors)};
+}
+
+Tensors NcclTransport::sum(Tag tag) {
+  throw_if_failed();
+  auto found = coming_sums_.extract(tag);
+  PFEIFE_CHECK(found, "a sum that was not asked for");
+  found.mapped().done->block(current());
+  return std::move(found.mapped().tensors);
+}
+
+void NcclTransport::end_step() {
+  for (;;) {
+    let_go();
+    throw_if_failed();
+    {
+      const std::lock_guard lock(mutex_);
+      if (asked_.empty()) return;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+void NcclTransport::prepare(const Exchanges& exchanges) {
+  {
+    const std::lock_guard lock(mutex_);
+    name_ = exchanges.name;
+  }
+  layouts_.clear();
+  ++pipelines_;
+  for (const std::vector<RankId>& parties : exchanges.sums) {
+    if (sums_.contains(parties)) continue;
+    const bool party = std::ranges::binary_search(parties, rank());
+    nccl::Communicator& made = sums_[parties];
+    call("ncclCommSplit", world_, [&] {
+      return nccl_.CommSplit(world_, party ? 0 : nccl::kNoColor, static_cast<int>(rank().value),
+                             &made, nullptr);
+    });
+  }
+  warm_up(exchanges);
+}
+
+/// Makes connections and loads kernels: in one order over all ranks, so that none waits for ever.
+void NcclTransport::warm_up(const Exchanges& exchanges) {
+  const auto one = [&] {
+    return at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device_));
+  };
+  const auto handle = stream_.native_handle();
+  const Tag tag{pipelines_, kWarmUpTask, 0};
+  for (const auto& [from, to] : exchanges.messages) {
+    if (!connected_.insert({from, to}).second) continue;
+    if (from == rank())
+      ask("first message to rank " + to_string(to), tag, world_, {one()}, [&](const at::Tensor& t) {
+        return nccl_.Send(t.const_data_ptr(), 1, nccl::kFloat32, static_cast<int>(to.value), world_,
+                          handle);
+      });
+    if (to == rank())
+      ask("first message from rank " + to_string(from), tag, world_, {one()},
+          [&](const at::Tensor& t) {
+            return nccl_.Recv(t.mutable_data_ptr(), 1, nccl::kFloat32, static_cast<int>(from.value),
+                              world_, handle);
+          });
+  }
+  for (const std::vector<RankId>& parties : exchanges.sums)
+    if (std::ranges::binary_search(parties, rank())) {
+      add_up(parties, tag, {one()});
+      sum(tag);
+    }
+  end_step();
+}
+
+std::string NcclTransport::name_of(Tag tag) const {
+  const std::string name = tag.task == kWarmUpTask || !name_ ? "" : name_(tag.task);
+  return name.empty() ? "" : " (" + name + ")";
+}
+
+void NcclTransport::throw_if_failed() {
+  if (const auto fault = control_.wait_for_failure(std::chrono::milliseconds(0))) throw *fault;
+}
+
+void NcclTransport::watch() {
+  const c10::DeviceGuard guard(device_);
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    end_.wait_for(lock, kLook, [&] { return ending_; });
+    if (ending_) return;
+    std::optional<RankFault> hangs = what_hangs();
+    lock.unlock();
+    if (hangs) control_.stop(*hangs);
+    const bool failed = control_.wait_for_failure(std::chrono::milliseconds(0)).has_value();
+    if (failed) abort();
+    lock.lock();
+  }
+}
+
+/// With mutex_ held.
+std::optional<RankFault> NcclTransport::what_hangs() {
+  std::string what;
+  Clock::time_point since = Clock::now();
+  const auto first = std::ranges::find_if(asked_, [](const Exchange& e) { return !e.is_done(); });
+  if (first != asked_.end()) what = first->what + name_of(first->tag), since = first->since;
+  if (calling_ && calling_->second < since) std::tie(what, since) = *calling_;
+  if (Clock::now() - since < options_.deadline) return {};
+  return RankFault(
+      rank(),
+      stream_all("rank ", rank().value, " waits in vain at ", what, " for ",
+                 std::chrono::duration_cast<std::chrono::seconds>(options_.deadline).count(),
+                 " s; last finished: ", last_done_.empty() ? "nothing" : last_done_));
+}
+
+/// Frees whoever waits in NCCL. The rank's thread is not inside, or held up there.
+void NcclTransport::abort() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    end_.notify_all();
+  }
+  const bool alone = calls_.try_lock_for(std::chrono::milliseconds(200));
+  if (!aborted_.exchange(true)) {
+    for (auto& [parties, communicator] : sums_)
+      if (communicator) nccl_.CommAbort(communicator);
+    if (world_) nccl_.CommAbort(world_);
+  }
+  if (alone) calls_.unlock();
+}
+
+void NcclTransport::finish() {
+  end_step();
+  const auto give_back = [&](nccl::Communicator& communicator) {
+    if (!communicator) return;
+    call("ncclCommFinalize", communicator, [&] { return nccl_.CommFinalize(communicator); });
+    call("ncclCommDestroy", nullptr,
+         [&] { return nccl_.CommDestroy(std::exchange(communicator, nullptr)); });
+  };
+  for (auto& [parties, communicator] : sums_) give_back(communicator);
+  give_back(world_);
+}
+
+}  // namespace pfeife

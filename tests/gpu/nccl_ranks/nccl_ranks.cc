@@ -1,0 +1,151 @@
+// What tests run on ranks that are processes with a stand-in card each and a stand-in for NCCL
+// between them (PFEIFE_NCCL names it, PFEIFE_FAKE_NCCL says how it behaves). It starts and ends
+// ranks just as pfeife-run does.
+//   nccl_ranks runs RANKS SEED COUNT    random pipelines, each compared with the unsplit model
+//   nccl_ranks step RANKS [KILLED CELL] steps of 1f1b with ties; rank KILLED kills itself when it
+//                                       enters its cell number CELL of the second step
+//   nccl_ranks one_card RANKS           all ranks say that they have one card
+#include <ATen/Parallel.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
+#include "runtime/execute/check.h"
+#include "runtime/launch/start_ranks.h"
+#include "tests/gpu/fake_card.h"
+#include "tests/runtime/pipelines.h"
+
+namespace pfeife {
+namespace {
+
+using namespace testing;
+
+/// A pipeline, drawn by chance: model (long skips, ties), schedule, what is recomputed, and in what
+/// manner the stand-in for NCCL works.
+struct Draw {
+  std::string model, nccl;
+  ScheduleSpec spec;
+  std::vector<bool> recompute;
+
+  std::string name() const {
+    std::string text = model + " " + name_of(spec) + ", NCCL " + nccl + ", recomputes ";
+    for (const bool again : recompute) text += again ? '1' : '0';
+    return text;
+  }
+};
+
+class Draws {
+ public:
+  Draws(std::size_t ranks, unsigned seed)
+      : points_(accepted_points({ranks}, {1, 2, 3, 4, 8}, {1, 2, 3})), random_(seed), seed_(seed) {}
+
+  Draw next() {
+    Draw draw{pick(tiny_models()), pick(modes_), pick(points_), {}};
+    draw.nccl += stream_all(" seed=", seed_++);
+    const std::size_t stages = placement_for(draw.spec).stages();
+    const auto how = random_() % 3;  // none, all, some
+    for (std::size_t s = 0; s < stages; ++s)
+      draw.recompute.push_back(how == 1 || (how == 2 && random_() % 2 == 0));
+    return draw;
+  }
+
+ private:
+  template <class T>
+  const T& pick(const std::vector<T>& of) {
+    return of[random_() % of.size()];
+  }
+  std::vector<std::string> modes_{"strict", "strict", "strict delay=200", "ordered",
+                                  "ordered delay=500"};
+  std::vector<ScheduleSpec> points_;
+  std::mt19937 random_;
+  unsigned seed_;
+};
+
+/// On the sockets of the run, and with communicators of its own for each.
+int runs(std::size_t ranks, unsigned seed, int count, LaunchOptions launch) {
+  launch.card_each = false;
+  launch.device = at::kCPU;  // so that what is handed to a run is the sockets
+  return start_ranks(ranks, launch, [&](const RankSeat& seat) {
+    auto& sockets = dynamic_cast<SocketTransport&>(seat.transport);
+    const at::Device card = fake_card();
+    const DeviceThread place(card);
+    std::map<std::string, Model> models;
+    Draws draws(ranks, seed);
+    RankAnswer answer;
+    double largest = 0;
+    for (int i = 0; i < count && answer.wrong.empty(); ++i) {
+      const Draw draw = draws.next();
+      const Model& model = models.try_emplace(draw.model, draw.model).first->second;
+      setenv("PFEIFE_FAKE_NCCL", draw.nccl.c_str(), 1);
+      NcclTransport nccl(sockets, open_nccl(), card,
+                         {stream_all("card ", seat.rank.value), std::chrono::seconds(60)});
+      const RankOptions options{.placing = {.device = card, .double_precision = true},
+                                .recompute = draw.recompute,
+                                .seed = 7};
+      const CheckReport report =
+          check_pipeline(model.pipeline(draw.spec), seat.rank, model.source, options, 1e-12, nccl);
+      nccl.finish();
+      largest = std::max(largest, report.largest);
+      if (!report.first_different.empty())
+        answer.wrong = draw.name() + ": " + to_string(report, 1e-12);
+    }
+    answer.text =
+        stream_all(count, " runs of ", ranks, " ranks, largest difference ", largest, "\n");
+    return answer;
+  });
+}
+
+int steps(std::size_t ranks, int killed, int cell, const LaunchOptions& launch) {
+  const Model model("tiny_gpt");
+  const Pipeline pipeline = model.pipeline({"1f1b", ranks, 2 * ranks, 1, {}, {}});
+  return start_ranks(ranks, launch, [&](const RankSeat& seat) {
+    const RankOptions options{.placing = {.device = launch.device}, .seed = 7};
+    RankPipeline own(pipeline, seat.rank, model.source, options, seat.turns, seat.transport);
+    int entered = -1;
+    own.on_entering([&](const Cell& c) {
+      seat.entering(c);
+      if (entered >= 0 && static_cast<int>(seat.rank.value) == killed && entered++ == cell)
+        raise(SIGKILL);
+    });
+    for (int step = 0; step < 3; ++step) {
+      if (step == 1) entered = 0;
+      own.step(inputs_of(pipeline, static_cast<std::uint64_t>(step), options.placing));
+      own.mean_loss_everywhere();
+    }
+    return RankAnswer{"three steps\n", ""};
+  });
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const auto number = [&](std::size_t i) { return std::stoi(arguments.at(i)); };
+  const std::string verb = arguments.at(1);
+  const auto ranks = static_cast<std::size_t>(number(2));
+  const char* rank = std::getenv("RANK");
+  const LaunchOptions launch{
+      .arguments = arguments,
+      .device = fake_card(),
+      .card_each = true,
+      .card = std::string("card ") + (rank && verb != "one_card" ? rank : "0"),
+      .nccl_deadline = std::chrono::seconds(arguments.size() > 5 ? number(5) : 60),
+      .clean_up = {}};
+  if (verb == "runs") return runs(ranks, static_cast<unsigned>(number(3)), number(4), launch);
+  return steps(ranks, arguments.size() > 4 ? number(3) : -1, arguments.size() > 4 ? number(4) : -1,
+               launch);
+}
+
+}  // namespace
+}  // namespace pfeife
+
+int main(int argc, char** argv) {
+  try {
+    return pfeife::run({argv, argv + argc});
+  } catch (const pfeife::ConfigError& error) {
+    std::cerr << error.what() << "\n";
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 4;
+  }
+}
