@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/cost/blocks.h"
+#include "planner/search/price/block_choice.h"
 #include "planner/search/price/recomputation.h"
 #include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"
@@ -225,6 +226,44 @@ TEST(RecomputeBlocks, AreNeverWorseThanTheChoiceOfStages) {
   EXPECT_GT(recomputed, 5);
   EXPECT_GT(faster, 5);
   EXPECT_GT(fits_alone, 2);
+}
+
+// What a rank's stages have chosen before is remembered, by their ends and by the room they have.
+TEST(RecomputeBlocks, AreChosenAsIfNothingHadBeenAskedBefore) {
+  std::mt19937 random(25);
+  int chosen = 0, different = 0;
+  for (int round = 0; round < 20; ++round) {
+    Instance instance = random_instance(random, 12, 12);
+    const ScheduleSpec spec{.family = "1f1b", .ranks = instance.ranks, .microbatches = 4};
+    const Placement placement = placement_for(spec);
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    const std::vector<Bytes> limits(instance.ranks, instance.limit);
+    const auto fresh = [&] {
+      return BlockChoice(model, generate(spec), placement, limits, instance.blocks);
+    };
+    BlockChoice asked = fresh();
+    std::vector<LayerRange> before;
+    for (int question = 0; question < 40; ++question) {
+      Cuts cuts{0, model.last()};
+      if (instance.ranks == 2)
+        cuts.insert(cuts.begin() + 1, 1 + static_cast<std::int32_t>(random() % 3));
+      const std::vector<std::size_t> kind(instance.ranks, 0);
+      const std::vector<double> margin(instance.ranks, static_cast<double>(random() % 3 * 2000));
+      const auto expected = fresh().choose(model, cuts, kind, margin);
+      const auto told = asked.choose(model, cuts, kind, margin);
+      const auto weighed = asked.weigh(model, cuts, kind, margin);
+      EXPECT_EQ(told.blocks, expected.blocks);
+      EXPECT_EQ(told.again, expected.again);
+      EXPECT_EQ(told.peak, expected.peak);
+      EXPECT_EQ(told.fits, expected.fits);
+      EXPECT_EQ(weighed.again, expected.again);
+      EXPECT_EQ(weighed.peak, expected.peak);
+      chosen += !told.blocks.empty(), different += told.blocks != before;
+      before = told.blocks;
+    }
+  }
+  EXPECT_GT(chosen, 100);
+  EXPECT_GT(different, 100);
 }
 
 TEST(RecomputeBlocks, AreCountedInTheNameOfAPlan) {

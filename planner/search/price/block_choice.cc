@@ -21,7 +21,7 @@ void accumulate(std::vector<double>& sums) {
 BlockChoice::BlockChoice(const CutModel& model, const Schedule& compute_only,
                          const Placement& placement, const std::vector<Bytes>& memory_limit,
                          const std::vector<LayerRange>& blocks)
-    : live_(compute_only, placement), blocks_(blocks) {
+    : live_(compute_only, placement), blocks_(blocks), known_(placement.ranks()) {
   for (const Bytes limit : memory_limit) limit_.push_back(number(limit));
   const Layers& layers = model.layers();
   std::size_t covered = 0;
@@ -71,15 +71,19 @@ std::vector<BlockChoice::Piece> BlockChoice::pieces(const std::vector<LayerRange
   std::vector<Piece> found;
   for (std::size_t at = 0; at < live_.stages(rank).size(); ++at) {
     const std::size_t s = live_.stages(rank)[at];
-    const LayerId begin{layer_[static_cast<std::size_t>(cuts[s])]},
-        end{layer_[static_cast<std::size_t>(cuts[s + 1])]};
-    auto block = std::ranges::lower_bound(blocks, begin, {}, &LayerRange::first);
-    while (block != blocks.end() && block->first < end) {
-      LayerRange range = *block++;
-      for (std::size_t more = 1; more < together && block != blocks.end() && block->first < end &&
-                                 block->first.value == range.last.value + 1;
+    const LayerRange stage{LayerId{layer_[static_cast<std::size_t>(cuts[s])]},
+                           LayerId{layer_[static_cast<std::size_t>(cuts[s + 1])] - 1}};
+    const auto cut = [&](LayerRange block) {
+      return LayerRange{std::max(block.first, stage.first), std::min(block.last, stage.last)};
+    };
+    auto block = std::ranges::lower_bound(blocks, stage.first, {}, &LayerRange::last);
+    while (block != blocks.end() && block->first <= stage.last) {
+      LayerRange range = cut(*block++);
+      for (std::size_t more = 1;
+           more < together && block != blocks.end() && block->first <= stage.last &&
+           block->first.value == range.last.value + 1;
            ++more)
-        range.last = (block++)->last;
+        range.last = cut(*block++).last;
       const std::size_t first = range.first.index(), behind = range.last.index() + 1;
       const std::vector<double>& forward = forward_[kind[s]];
       const double saved = saved_[behind] - saved_[first];
@@ -153,18 +157,21 @@ void BlockChoice::leave_out(std::vector<Piece>& pieces, Rank& rank, std::size_t 
   }
 }
 
-/// Of a rank that is too full with none.
-void BlockChoice::choose_rank(const Rank& none, const Cuts& cuts, std::size_t r,
-                              const std::vector<LayerRange>& blocks,
-                              const std::vector<std::size_t>& kind, double limit,
-                              Choice& choice) const {
+BlockChoice::RankChoice BlockChoice::choose_rank(const CutModel& model, const Cuts& cuts,
+                                                 std::size_t r,
+                                                 const std::vector<std::size_t>& kind,
+                                                 double limit) const {
+  const Rank none = start(model, cuts, r);
+  RankChoice choice{limit, {}, std::vector<double>(live_.stages(r).size(), 0)};
+  choice.peak = held(none, r, fullest(none, r));
+  if (choice.peak <= limit) return choice;
   Rank rank, least;
   std::vector<Piece> chosen, least_full;
   double fullest_yet = std::numeric_limits<double>::infinity();
   bool fits = false;
-  for (std::size_t together = 1; !fits && together < 2 * blocks.size(); together *= 2) {
+  for (std::size_t together = 1; !fits && together < 2 * layer_.back(); together *= 2) {
     rank = none;
-    chosen = pieces(blocks, cuts, r, kind, together);
+    chosen = pieces(blocks_, cuts, r, kind, together);
     fits = take(chosen, rank, r, limit);
     if (fits) leave_out(chosen, rank, r, limit);
     if (const double full = held(rank, r, fullest(rank, r)); !fits && full < fullest_yet)
@@ -172,28 +179,60 @@ void BlockChoice::choose_rank(const Rank& none, const Cuts& cuts, std::size_t r,
     if (chosen.size() <= live_.stages(r).size()) break;  // whole stages
   }
   if (!fits) rank = std::move(least), chosen = std::move(least_full), choice.fits = false;
-  choice.peak[r] = held(rank, r, fullest(rank, r));
+  choice.peak = held(rank, r, fullest(rank, r));
   for (const Piece& piece : chosen) {
     if (!piece.chosen) continue;
     choice.blocks.push_back(piece.block);
-    choice.again[live_.stages(r)[piece.at]] += piece.time;
+    choice.again[piece.at] += piece.time;
   }
+  return choice;
+}
+
+const BlockChoice::RankChoice& BlockChoice::known_choice(const CutModel& model, const Cuts& cuts,
+                                                         std::size_t r,
+                                                         const std::vector<std::size_t>& kind,
+                                                         double limit) {
+  constexpr std::uint32_t kFactor = 2654435769U;  // 2^32 / golden ratio: spreads the low bits
+  ends_.clear();
+  std::uint32_t hash = 0;
+  for (const std::size_t s : live_.stages(r))
+    for (const std::int32_t position : {cuts[s], cuts[s + 1]}) {
+      ends_.push_back(position);
+      hash = (hash ^ static_cast<std::uint32_t>(position)) * kFactor;
+    }
+  Known& known = known_[r][(hash >> 16) % known_[r].size()];
+  if (known.ends != ends_ || known.choice.limit != limit)
+    known = {ends_, choose_rank(model, cuts, r, kind, limit)};
+  return known.choice;
 }
 
 BlockChoice::Choice BlockChoice::choose(const CutModel& model, const Cuts& cuts,
                                         const std::vector<std::size_t>& kind,
-                                        const std::vector<double>& margin) const {
+                                        const std::vector<double>& margin, bool name_blocks) {
   Choice choice{{}, std::vector<double>(cuts.size() - 1, 0), std::vector<double>(limit_.size())};
-  std::vector<LayerRange> blocks;  // looked for where some rank is too full
   for (std::size_t r = 0; r < limit_.size(); ++r) {
-    const Rank none = start(model, cuts, r);
-    choice.peak[r] = held(none, r, fullest(none, r));
-    if (choice.peak[r] + margin[r] <= limit_[r]) continue;
-    if (blocks.empty()) blocks = all(model, cuts);
-    choose_rank(none, cuts, r, blocks, kind, limit_[r] - margin[r], choice);
+    const RankChoice& of_rank = known_choice(model, cuts, r, kind, limit_[r] - margin[r]);
+    choice.peak[r] = of_rank.peak;
+    choice.fits = choice.fits && of_rank.fits;
+    if (name_blocks)
+      choice.blocks.insert(choice.blocks.end(), of_rank.blocks.begin(), of_rank.blocks.end());
+    for (std::size_t at = 0; at < of_rank.again.size(); ++at)
+      choice.again[live_.stages(r)[at]] = of_rank.again[at];
   }
   std::ranges::sort(choice.blocks);
   return choice;
+}
+
+BlockChoice::Choice BlockChoice::choose(const CutModel& model, const Cuts& cuts,
+                                        const std::vector<std::size_t>& kind,
+                                        const std::vector<double>& margin) {
+  return choose(model, cuts, kind, margin, true);
+}
+
+BlockChoice::Choice BlockChoice::weigh(const CutModel& model, const Cuts& cuts,
+                                       const std::vector<std::size_t>& kind,
+                                       const std::vector<double>& margin) {
+  return choose(model, cuts, kind, margin, false);
 }
 
 BlockChoice::Choice BlockChoice::of(const CutModel& model, const Cuts& cuts,

@@ -5,6 +5,7 @@
 // choice decides, and comes back as a margin.
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "planner/search/price/live_memory.h"
@@ -28,7 +29,10 @@ class BlockChoice {
   /// more than `peak`. Blocks of a stage are taken together, two and two and so on, where memory is
   /// not enough otherwise: of what lies between them nothing is kept.
   Choice choose(const CutModel& model, const Cuts& cuts, const std::vector<std::size_t>& kind,
-                const std::vector<double>& margin) const;
+                const std::vector<double>& margin);
+  /// The same without the names of the blocks.
+  Choice weigh(const CutModel& model, const Cuts& cuts, const std::vector<std::size_t>& kind,
+               const std::vector<double>& margin);
   /// The choice of just these blocks.
   Choice of(const CutModel& model, const Cuts& cuts, const std::vector<std::size_t>& kind,
             std::vector<LayerRange> blocks) const;
@@ -53,6 +57,14 @@ class BlockChoice {
     std::vector<double> freed;     // [local stage] of the chosen
     std::vector<double> restored;  // [local stage] the largest of the chosen
   };
+  /// The choice of a rank, which depends on its own stages alone.
+  struct RankChoice {
+    double limit = 0;  ///< bytes, less the margin
+    std::vector<LayerRange> blocks;
+    std::vector<double> again;  ///< [local stage]
+    double peak = 0;
+    bool fits = true;
+  };
   std::vector<Piece> pieces(const std::vector<LayerRange>& blocks, const Cuts& cuts,
                             std::size_t rank, const std::vector<std::size_t>& kind,
                             std::size_t together) const;
@@ -61,9 +73,12 @@ class BlockChoice {
   std::size_t fullest(const Rank& rank, std::size_t r) const;
   bool take(std::vector<Piece>& pieces, Rank& rank, std::size_t r, double limit) const;
   void leave_out(std::vector<Piece>& pieces, Rank& rank, std::size_t r, double limit) const;
-  void choose_rank(const Rank& none, const Cuts& cuts, std::size_t r,
-                   const std::vector<LayerRange>& blocks, const std::vector<std::size_t>& kind,
-                   double limit, Choice& choice) const;
+  RankChoice choose_rank(const CutModel& model, const Cuts& cuts, std::size_t r,
+                         const std::vector<std::size_t>& kind, double limit) const;
+  const RankChoice& known_choice(const CutModel& model, const Cuts& cuts, std::size_t r,
+                                 const std::vector<std::size_t>& kind, double limit);
+  Choice choose(const CutModel& model, const Cuts& cuts, const std::vector<std::size_t>& kind,
+                const std::vector<double>& margin, bool name_blocks);
 
   LiveMemory live_;
   std::vector<double> limit_;  // [rank]
@@ -73,6 +88,12 @@ class BlockChoice {
   std::vector<std::size_t> layer_;            // [position] layers before it
   std::vector<std::vector<double>> forward_;  // [kind][layers before] ns
   std::vector<double> saved_, entering_;      // [layers before] bytes; [layer] what passes into it
+  struct Known {
+    std::vector<std::int32_t> ends;  // [local stage][begin, end]; empty = nothing known
+    RankChoice choice;
+  };
+  std::vector<std::array<Known, 256>> known_;  // [rank]: cuts asked about in a row differ little
+  std::vector<std::int32_t> ends_;
 };
 
 }  // namespace pfeife

@@ -114,8 +114,11 @@ double Candidates::weigh_stages(const Cuts& cuts, double time) {
 double Candidates::weigh_blocks(const Cuts& cuts, double time) {
   ++chosen_;
   const BlockChoice::Choice choice =
-      block_choice_->choose(model_, cuts, costs_.kinds(), above_choice_);
-  if (choice.fits) return choice.blocks.empty() ? time : time_with(cuts, nullptr, &choice.again);
+      block_choice_->weigh(model_, cuts, costs_.kinds(), above_choice_);
+  if (choice.fits) {
+    const bool any = std::ranges::any_of(choice.again, [](double more) { return more > 0; });
+    return any ? time_with(cuts, nullptr, &choice.again) : time;
+  }
   double much = 1;
   for (std::size_t r = 0; r < choice.peak.size(); ++r)
     much += std::max(0.0, choice.peak[r] + above_choice_[r] -
@@ -330,6 +333,12 @@ bool Candidates::offer_recomputed(const Cuts& cuts) {
   }
   std::vector<bool>& chosen = choice.chosen;
   while (true) {
+    if (const double time = time_with(cuts, &chosen);
+        time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) {
+      unsure_ = std::min(unsure_, least);
+      refused_.insert(cuts);  // with more recomputed it takes no less
+      return false;
+    }
     EvaluatedPlan plan = evaluated(cuts, chosen);
     const bool forced = chosen == choice.forced;
     if (!forced) unsure_ = std::min(unsure_, least);

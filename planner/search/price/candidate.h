@@ -47,7 +47,7 @@ class Candidates {
   double search_time(const Cuts& cuts);
   bool is_large() const { return program_.compute_nodes() > kLarge; }
   /// Most of the work on a proof may be theirs.
-  bool is_slow() const { return is_large() || block_choice_; }
+  bool is_slow() const { return is_large() || recomputation_ || block_choice_; }
   /// The path that makes time(cuts) as long as it is (reductions and skips left out).
   PathCounts<std::int32_t> critical_path(const Cuts& cuts);
   /// The turns of the path that critical_path has just given.
