@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from tiny_models import TinyConvnet, TinyGpt, TinyMlp, TinyShared, TinyUnet
+from torchgpipe_models import AmoebaNetD, ResNet101, UNet
 
 ATTENTION = "sdpa"  # of Hugging Face models
 
@@ -185,6 +186,23 @@ def convnext_base(batch: int):
 @model(microbatch=16)
 def swin_b(batch: int):
     return from_torchvision("swin_b", batch)
+
+
+@model(microbatch=16)
+def amoebanet_d(batch: int):
+    """AmoebaNet-D (18, 256), as in torchgpipe's speed benchmark."""
+    return AmoebaNetD(), labelled_images(batch)
+
+
+@model(microbatch=16)
+def unet_5_64(batch: int):
+    """U-Net (5, 64) at 192 px, likewise."""
+    return UNet(), {"images": torch.zeros(batch, 3, 192, 192), "masks": torch.zeros(batch, 1, 192, 192)}
+
+
+@model(microbatch=16)
+def resnet101(batch: int):
+    return ResNet101(), labelled_images(batch)
 
 
 @model(microbatch=4, real_weights=True)

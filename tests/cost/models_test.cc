@@ -13,10 +13,11 @@
 namespace pfeife {
 namespace {
 
-const char* const kModels[] = {"bert_large", "convnext_base",   "densenet121",  "gpt2_large",
-                               "llama2_7b",  "llama2_7b_eager", "resnet50",     "sdxl_unet",
-                               "swin_b",     "t5_large",        "timm_vit_g14", "tiny_gpt",
-                               "tiny_mlp",   "vit_g14",         "vit_g14_40",   "vit_g14_eager"};
+const char* const kModels[] = {"amoebanet_d",  "bert_large", "convnext_base",   "densenet121",
+                               "gpt2_large",   "llama2_7b",  "llama2_7b_eager", "resnet101",
+                               "resnet50",     "sdxl_unet",  "swin_b",          "t5_large",
+                               "timm_vit_g14", "tiny_gpt",   "tiny_mlp",        "unet_5_64",
+                               "vit_g14",      "vit_g14_40", "vit_g14_eager"};
 
 Graph model(const std::string& name, std::int64_t microbatch) {
   return read_pt2(PFEIFE_SOURCE_DIR "/configs/models/" + name + ".pt2", microbatch);
@@ -71,6 +72,11 @@ TEST(Models, SavedBytesEqualIndependentCounts) {
   EXPECT_NEAR(gib("vit_g14", 24), 17.4, 0.05);
   EXPECT_NEAR(gib("vit_g14_eager", 24), 20.4, 0.05);
   EXPECT_NEAR(gib("vit_g14_40", 24), 21.7, 0.05);
+}
+
+// torchvision's documentation of resnet101: 7.80 G multiply-adds an image of 224 x 224.
+TEST(Models, ResNet101MultipliesAsOftenAsPublished) {
+  EXPECT_NEAR(forward_flops(model("resnet101", 2)) / 2 / 2e9, 7.80, 0.005);
 }
 
 TEST(Models, GroupsAreAsManyAsTheNodesOfTheReferenceSystem) {

@@ -95,6 +95,26 @@ TEST(Pt2Models, NodesParametersAndGradientsAreThoseOfTheExport) {
   }
 }
 
+// torchvision's documentation of resnet101: 44,549,160 parameters. A U-Net (5, 64) has three by
+// three convolutions only and one of a single pixel: five for each level, 64 to 1024 channels wide
+// on the way down, 2048 at the bottom, half of each on the way up.
+TEST(Pt2Models, TheNetworksOfTorchgpipeHaveTheirSizes) {
+  const auto parameters = [](const char* name) {
+    std::int64_t sum = 0;
+    for (const Parameter& parameter : model(name).parameters) sum += parameter.type.elements();
+    return sum;
+  };
+  EXPECT_EQ(parameters("resnet101"), 44'549'160);
+  std::int64_t unet = 32, before = 3;
+  for (std::int64_t width = 64; width <= 1024; width *= 2) {
+    unet += 9 * width * (before + 4 * width);
+    unet += 9 * (width / 2) * (2 * width + 4 * (width / 2));
+    before = width;
+  }
+  unet += 9 * (1024 * 2048 + 3 * 2048 * 2048 + 2048 * 1024);
+  EXPECT_EQ(parameters("unet_5_64"), unet);
+}
+
 TEST(Pt2Models, OpenBatchIsBoundToWhatIsAskedFor) {
   constexpr std::int64_t kSizes[] = {1, 2, 4};
   for (const Facts& facts : kModels)
