@@ -107,7 +107,10 @@ def main() -> int:
         different = [row for row in rows if row not in known]
         for row in different:
             print("differs:", row, file=sys.stderr)
-        return 1 if different else 0
+        stale = (HERE / "tables.md").read_text() != markdown(known)
+        if stale:
+            print("tables.md is not what tables.csv says; run schedule_tables.py", file=sys.stderr)
+        return 1 if different or stale else 0
     with open(file, "w") as out:
         writer = csv.DictWriter(out, rows[0], lineterminator="\n")
         writer.writeheader()
