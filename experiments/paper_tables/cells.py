@@ -1,7 +1,8 @@
 """What this project's engines say to each cell of the paper's tables and figures."""
 import csv
 
-from chart import Line, line_chart
+from chart import Line, bar_chart, line_chart
+from dependency_picture import picture
 from runs import HERE, Calibration, Runs
 
 # What is fitted to what: fixed before anything is scored.
@@ -239,16 +240,39 @@ def figure5(runs: Runs, table: Table) -> None:
         "ViT-g/14 on two RTX 3090s: step over the place of the cut (estimated)", "operator that the cut lies after", "ms", lines))
 
 
+FIGURE6_PLANS = {"even": "even", "uneven": "uneven", "even_prefetch": "even, prefetch", "uneven_prefetch": "uneven, prefetch"}
+
+
+def figure6(runs: Runs, table: Table) -> None:
+    """Estimated beside simulated. The paper's image has axes without figures, so there is nothing to score but the order."""
+    panels = []
+    for devices, microbatches in ((2, 4), (4, 8)):
+        entries = ", ".join(f"{{name: {name}, family: looped, cuts: {'reference' if name.startswith('uneven') else 'equal_time'}, stages_per_rank: 1, "
+                            f"loop_batch: {microbatches}, prefetch: {(devices - 1) if name.endswith('prefetch') else 0}}}" for name in FIGURE6_PLANS)
+        plans = runs.cases("figure6.yaml", f"figure6_{devices}", [
+            f"cases={{devices: [{devices}], microbatches: [{microbatches}]}}", f"baselines=[{entries}]"])
+        bars = []
+        for name, words in FIGURE6_PLANS.items():
+            plan = plans[(devices, microbatches), name]
+            bars.append((words, [plan["estimate_ms"], plan["simulate_ms"]]))
+            for engine in ("estimate", "simulate"):
+                table.add("figure 6", f"ViT-g/14, {devices} of RTX 3090", f"{words}, {engine}d", "Pfeife", "ms", "", plan[f"{engine}_ms"], role="no figure")
+        panels.append((f"{devices} devices, {microbatches} microbatches", bars))
+    (HERE / "figures/figure6.svg").write_text(bar_chart("ViT-g/14 on RTX 3090s: cuts and prefetch", "ms", panels, ["estimated", "simulated"]))
+
+
 def figures(runs: Runs, table: Table, overhead: Calibration) -> None:
-    """Figures 2, 4, 7 and 8: times, and the plans on one time axis as figures/*.svg."""
+    """Figures 2, 4, 6, 7 and 8: times, and the plans on one time axis as figures/*.svg."""
+    def case_of(name):
+        return next(path for path in (runs.out / name).iterdir() if path.is_dir())
+
     def draw(number, name):
-        (HERE / "figures").mkdir(exist_ok=True)
-        case = next(path for path in (runs.out / name).iterdir() if path.is_dir())
-        (HERE / f"figures/figure{number}.svg").write_text((case / "plans.svg").read_text())
+        (HERE / f"figures/figure{number}.svg").write_text((case_of(name) / "plans.svg").read_text())
 
     plans = runs.cases("figure2.yaml", "figure2", [])
     table.add("figure 2", "example", "all forwards first", "Pfeife", "ms", "122", plans[(2, 2), "planned"]["estimate_ms"])
-    draw(2, "figure2")
+    (HERE / "figures/figure2.svg").write_text(picture(case_of("figure2") / "planned/trace.json", "Figure 2: two stages, two microbatches, all forwards first (estimated)"))
+    figure6(runs, table)
     plans = runs.cases("figure4.yaml", "figure4", [])
     for name, paper_ms in (("5-5-5", 75), ("7-4-4", 73), ("6-5-4", 72), ("6-5-4_prefetch_1", 69)):
         table.add("figure 4", "example", name, "Pfeife", "ms", str(paper_ms), plans[(3, 3), name]["estimate_ms"])
