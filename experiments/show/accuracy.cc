@@ -33,6 +33,9 @@ std::string disturbance(const std::vector<CaseRecord>& cases, std::size_t width)
                  width, "", "  ");
 }
 
+constexpr std::size_t kIntervals = 4, kSpreads = 5;  // columns of the table
+constexpr std::size_t kRoomForSpreads = 100;
+
 std::string half_width_of(const MeasuredRun& run) {
   const auto found = median_interval(run);
   if (!found) return "";
@@ -133,7 +136,7 @@ std::string actions_of(const PlanRecord& plan) {
 std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t width, bool verbose) {
   std::vector<GridColumn> columns{{"D"},           {"N"},          {"plan", false, 24},
                                   {"measured ms"}, {"+-"},         {"p5 to p95"},
-                                  {"estimate"},    {"simulation"}, {"peak memory"}};
+                                  {"estimate"},    {"simulation"}, {"peak"}};
   const std::vector<Key> keys = keys_of(cases);
   std::vector<GridRow> rows;
   std::string pairs, details;
@@ -164,8 +167,11 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t wid
     return std::ranges::all_of(rows,
                                [&](const GridRow& row) { return row.cells[column].text.empty(); });
   };
+  // A narrow screen has no room for how steps spread and for how well their median is known.
+  const bool has_intervals = !is_empty(kIntervals);
   for (std::size_t c = columns.size(); c-- > 0;) {
-    if (!is_empty(c)) continue;
+    const bool left_out = c == kSpreads && has_intervals && width < kRoomForSpreads;
+    if (!is_empty(c) && !left_out) continue;
     columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(c));
     for (GridRow& row : rows) row.cells.erase(row.cells.begin() + static_cast<std::ptrdiff_t>(c));
   }

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <sstream>
 
 #include "experiments/show/accuracy.h"
 
@@ -77,6 +79,41 @@ TEST(AccuracyTable, MarksWhatOtherProgramsDisturbed) {
   EXPECT_THAT(quiet, Not(HasSubstr("DISTURBED")));
   EXPECT_THAT(disturbed, HasSubstr("gpipe * !  "));
   EXPECT_THAT(disturbed, HasSubstr("! DISTURBED: other programs kept 1.8 of "));
+}
+
+std::size_t widest_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t widest = 0;
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, line.size());
+  return widest;
+}
+
+// Six rounds from 15.9 to 16.4 ms: half of that is 1.6 % of 16.
+TEST(AccuracyTable, SaysHowWellAMedianIsKnownAndFitsTheScreen) {
+  std::vector<CaseRecord> cases = measured_with(1.8);
+  PlanRecord& plan = cases[0].plans[0];
+  for (const int us : {15'900, 16'000, 16'000, 16'000, 16'000, 16'400})
+    plan.measured->rounds.push_back(Nanoseconds{1000 * us});
+  plan.measured->p5 = plan.measured->p95 = Nanoseconds{16'000'000};
+  plan.measured->interval_goal = 0.02;
+  plan.row.simulate = plan.row.estimate;
+  plan.peak_memory = {Bytes{1000}};
+  plan.measured->peak_memory = {Bytes{2000}};
+  cases[0].plans.push_back(plan);
+  cases[0].plans[1].row.plan = cases[0].plans[1].row.family = "interleaved_1f1b";
+  for (Nanoseconds& round : cases[0].plans[1].measured->rounds) round *= 2;
+  cases[0].plans[1].row.measure = Nanoseconds{32'000'000};
+  std::string text = accuracy_table(cases);
+  EXPECT_THAT(text, HasSubstr("  1.6 %  "));
+  EXPECT_THAT(text, Not(HasSubstr("p5 to p95")));
+  EXPECT_THAT(text, HasSubstr("gpipe is faster than interleaved_1f1b: 100.0 +- 0.0 %"));
+  EXPECT_THAT(text, HasSubstr("1 of 1 pairs are told apart, 0 of these in the predicted order"));
+  EXPECT_LE(widest_line(text), 80u);
+  EXPECT_THAT(accuracy_table(cases, 120), HasSubstr("p5 to p95"));
+  cases[0].plans[0].measured->interval_goal = 0.01;
+  text = accuracy_table(cases);
+  EXPECT_THAT(text, HasSubstr("1.6 % ?  "));
+  EXPECT_THAT(text, HasSubstr("? the median is not known to 1.0 % after 6 rounds"));
 }
 
 }  // namespace
