@@ -258,8 +258,13 @@ void print_results(const Experiment& experiment, const SweepResult& result,
   if (!shown.summary.empty())
     std::cout << wrapped(
         shown.summary + "; all are in " + (line.sweep.out / "results.csv").string(), width);
-  if (const std::string accuracy = accuracy_table(shown.cases, width, line.verbose);
-      !accuracy.empty())
+  const CaseConfig& first = experiment.cases.front();
+  const std::filesystem::path comparison =
+      line.sweep.out / first.name / "planned" / "comparison.txt";
+  if (!first.measurement.traces.empty() && std::filesystem::exists(comparison))
+    std::cout << "\n" << read_file(comparison);
+  else if (const std::string accuracy = accuracy_table(shown.cases, width, line.verbose);
+           !accuracy.empty())
     std::cout << "\n" << accuracy;
   if (experiment.step_below)
     std::cout << "\n" << fewest_devices(result.cases, *experiment.step_below, width);
@@ -316,7 +321,7 @@ int run(int argc, char** argv) {
   if (line->sweep.out.empty()) line->sweep.out = std::filesystem::path("results") / experiment.name;
   place_measured_inputs(experiment, line->sweep.out);
   if (line->list) {
-    use_measured_variation(experiment);
+    use_profiled_settings(experiment);
     list_cases(experiment, inputs, line->sweep);
     return 0;
   }
@@ -337,7 +342,7 @@ int run(int argc, char** argv) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   make_measured_inputs(experiment, inputs, line->sweep.force, line->sweep.quiet);
-  use_measured_variation(experiment);
+  use_profiled_settings(experiment);
   const SweepResult result = sweep(experiment, inputs, line->sweep);
   print_results(experiment, result, *line);
   std::cout.flush();  // a log may take both: what follows does not break into the table

@@ -92,7 +92,7 @@ void simulate(std::vector<Point>& points, Evaluation& (*prediction)(Point&)) {
 int run(int argc, char** argv) {
   if (argc < 3) throw ConfigError({}, "usage: study_accuracy_cpu CONFIG FOLDER [ROUNDS [SEED]]");
   const std::filesystem::path folder = argv[2];
-  const int rounds = argc > 3 ? std::atoi(argv[3]) : 4;
+  const int rounds = argc > 3 ? std::atoi(argv[3]) : 6;
   const auto seed = static_cast<std::uint64_t>(argc > 4 ? std::atoll(argv[4]) : 1);
   if (rounds < 1) throw ConfigError({}, "a study needs at least one round");
   Inputs inputs;
@@ -107,14 +107,14 @@ int run(int argc, char** argv) {
   make_measured_inputs(experiment, inputs, false, false);  // the links
 
   Experiment first = with_profiles_of_now(experiment);
-  use_measured_variation(first);
+  use_profiled_settings(first);
   std::vector<Point> points;
   for (CaseConfig& config : first.cases) points.push_back(planned(config, inputs));
   simulate(points, [](Point& point) -> Evaluation& { return point.first(); });
   for (Point& point : points) write_plans(folder / point.evaluated.config->name, point.evaluated);
   run_rounds(points, profiles, folder, rounds, seed);
 
-  use_measured_variation(experiment);
+  use_profiled_settings(experiment);
   for (std::size_t p = 0; p < points.size(); ++p)
     predict_pooled(points[p], experiment.cases[p], inputs);
   simulate(points, [](Point& point) -> Evaluation& { return point.pooled; });

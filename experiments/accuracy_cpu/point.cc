@@ -38,6 +38,7 @@ void measure(Point& point, const std::filesystem::path& folder) {
   if (!plan.measurement) throw RuntimeFault(plan.inputs.config->name + ": " + plan.measure_failure);
   for (const MeasuredStep& step : plan.measurement->steps)
     if (step.counts) point.steps.push_back(step.time);
+  point.rounds.push_back(plan.measurement->step());
   point.busy.push_back(busy_time(plan.measurement->trace));
   point.peak.resize(plan.plan.peak_memory.size());
   for (std::size_t r = 0; r < plan.measurement->peak_memory.size(); ++r)

@@ -10,11 +10,12 @@
 namespace pfeife {
 
 struct Point {
-  EvaluatedCase evaluated;         ///< the plan, predicted from the first share of the profile
-  Evaluation pooled;               ///< the same plan, predicted from all shares
-  std::vector<Nanoseconds> steps;  ///< that count, of all rounds
-  std::vector<Bytes> peak;         ///< [rank] highest of all rounds
-  std::vector<Nanoseconds> busy;   ///< [round] busy_time() of the step with the median time
+  EvaluatedCase evaluated;          ///< the plan, predicted from the first share of the profile
+  Evaluation pooled;                ///< the same plan, predicted from all shares
+  std::vector<Nanoseconds> steps;   ///< that count, of all rounds
+  std::vector<Nanoseconds> rounds;  ///< [round] the median of its steps
+  std::vector<Bytes> peak;          ///< [rank] highest of all rounds
+  std::vector<Nanoseconds> busy;    ///< [round] busy_time() of the step with the median time
 
   Evaluation& first() { return evaluated.planned.front(); }
   const Evaluation& first() const { return evaluated.planned.front(); }

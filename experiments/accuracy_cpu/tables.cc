@@ -8,12 +8,23 @@
 
 #include "experiments/machine/machine.h"
 #include "planner/ir/jitter.h"
+#include "planner/ir/median_interval.h"
 #include "plots/screen/columns.h"
 
 namespace pfeife {
 namespace {
 
 constexpr double kMiBytes = 1024.0 * 1024;
+
+/// "1.3": half the width of the interval that has the median of the rounds with 95 %, per cent of
+/// it.
+std::string known_to(const Point& point) {
+  std::vector<double> medians;
+  for (const Nanoseconds round : point.rounds)
+    medians.push_back(static_cast<double>(round.count()));
+  const auto found = median_interval(std::move(medians));
+  return found ? fmt::format("{:.1f}", 100 * found->half_width()) : "";
+}
 
 /// One of the two predictions of a point.
 using Prediction = const Evaluation& (*)(const Point&);
@@ -52,13 +63,13 @@ std::string memory_text(const Point& point) {
 
 void print_header() {
   constexpr const char* kLine =
-      "{:<16} {:>2} {:>2} {:>2}  {:<10} {:>8} {:>17} {:>8} {:>17} {:>6} "
+      "{:<16} {:>2} {:>2} {:>2}  {:<10} {:>8} {:>17} {:>8} {:>5} {:>17} {:>6} "
       "{:>6} {:>7} {:>7}  {}\n";
   fmt::print("\n");
-  fmt::print(kLine, "", "", "", "", "", "step, ms", "", "", "", "error", "busy", "steps", "first",
-             "peak of each rank, MiB");
-  fmt::print(kLine, "family", "V", "b", "N", "cuts", "simul.", "p5-p95", "measured", "p5-p95", "%",
-             "error", "inside", "error", "predicted/measured, error %");
+  fmt::print(kLine, "", "", "", "", "", "step, ms", "", "", "+-", "", "error", "busy", "steps",
+             "first", "peak of each rank, MiB");
+  fmt::print(kLine, "family", "V", "b", "N", "cuts", "simul.", "p5-p95", "measured", "%", "p5-p95",
+             "%", "error", "inside", "error", "predicted/measured, error %");
 }
 
 void print_point(const Point& point) {
@@ -71,12 +82,13 @@ void print_point(const Point& point) {
   };
   const ScheduleSpec& spec = plan.plan.spec;
   fmt::print(
-      "{:<16} {:>2} {:>2} {:>2}  {:<10} {:>8} {:>17} {:>8} {:>17} {:>+6.1f} {:>+6.1f} {:>3}/{:<3} "
+      "{:<16} {:>2} {:>2} {:>2}  {:<10} {:>8} {:>17} {:>8} {:>5} {:>17} {:>+6.1f} {:>+6.1f} "
+      "{:>3}/{:<3} "
       "{:>+7.1f}{}\n",
       spec.family, spec.stages_per_rank, plan.inputs.layers->microbatch_size, spec.microbatches,
       cuts, milliseconds_text(step_time(*plan.simulated)),
       range(plan.simulated_spread->p5, plan.simulated_spread->p95),
-      milliseconds_text(measured(point)),
+      milliseconds_text(measured(point)), known_to(point),
       range(quantile(point.steps, 0.05), quantile(point.steps, 0.95)), 100 * error(plan, point),
       100 * busy_error(plan, point), inside(plan, point), point.steps.size(),
       100 * error(point.first(), point), memory_text(point));
@@ -92,8 +104,16 @@ bool compete(const Point& a, const Point& b) {
          a.first().inputs.config->model.file.path == b.first().inputs.config->model.file.path;
 }
 
-/// Pairs in the same order in both columns, and of those that can be told apart: whose measured
-/// ranges (p5 to p95) do not overlap.
+/// Of six rounds or more: the interval of the ratios of their rounds says which is faster. Of
+/// fewer: their measured ranges (p5 to p95) do not overlap.
+bool told_apart(const Point& a, const Point& b) {
+  if (const auto longer = paired_difference(a.rounds, b.rounds))
+    return longer->low > 0 || longer->high < 0;
+  return quantile(a.steps, 0.95) < quantile(b.steps, 0.05) ||
+         quantile(b.steps, 0.95) < quantile(a.steps, 0.05);
+}
+
+/// Pairs in the same order in both columns, and of those that can be told apart.
 std::string order_text(const std::vector<Point>& points, Prediction prediction) {
   std::size_t kept = 0, pairs = 0, clear = 0, clear_kept = 0;
   for (std::size_t i = 0; i < points.size(); ++i)
@@ -102,8 +122,7 @@ std::string order_text(const std::vector<Point>& points, Prediction prediction) 
       if (!compete(a, b)) continue;
       const bool same = (step_time(*prediction(a).simulated) <
                          step_time(*prediction(b).simulated)) == (measured(a) < measured(b));
-      const bool apart = quantile(a.steps, 0.95) < quantile(b.steps, 0.05) ||
-                         quantile(b.steps, 0.95) < quantile(a.steps, 0.05);
+      const bool apart = told_apart(a, b);
       ++pairs;
       kept += same ? 1 : 0;
       clear += apart ? 1 : 0;

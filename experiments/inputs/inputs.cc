@@ -101,6 +101,7 @@ std::string Inputs::digest(const CaseConfig& config) {
   if (config.profile) add("profile", config.profile->path);
   add("cluster", config.cluster.path);
   if (config.plan.file) add("plan", config.plan.file->path);
+  for (const InputFile& trace : config.measurement.traces) add("trace", trace.path);
   if (config.measure) text += "machine " + machine_line() + "\nruntime " + runtime_sources() + "\n";
   return sha256(text);
 }

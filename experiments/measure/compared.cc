@@ -83,14 +83,15 @@ Measurement measurement_of(const ObservedRun& run) {
 
 }  // namespace
 
-RunOfPlan run_of_plan(const path& named, std::span<const path> traces) {
+RunOfPlan run_of_plan(const path& named, std::span<const path> traces,
+                      const std::optional<Trace>& simulated) {
   RunOfPlan of{.file = plan_file(named)};
   const Plan plan = read_plan(of.file);
   of.inputs = read_plan_inputs(plan, of.file.parent_path());
   of.known = priced(plan, of.inputs, of.file);
   of.known.plan.files = plan.files;
   of.graph = executed_graph(of.known.plan, of.known.costs);
-  of.simulated = simulated_beside(of.file, of.graph);
+  of.simulated = simulated ? simulated : simulated_beside(of.file, of.graph);
   std::vector<ObservedRank> ranks;
   for (const path& trace : trace_files(traces)) {
     for (ObservedRank& rank : read_profile(trace, of.files.size()))
@@ -101,8 +102,9 @@ RunOfPlan run_of_plan(const path& named, std::span<const path> traces) {
   return of;
 }
 
-Comparison compare_with_traces(const path& named, std::span<const path> traces) {
-  RunOfPlan of = run_of_plan(named, traces);
+Comparison compare_with_traces(const path& named, std::span<const path> traces,
+                               const std::optional<Trace>& simulated) {
+  RunOfPlan of = run_of_plan(named, traces, simulated);
   Comparison comparison{.plan = std::move(of.known.plan),
                         .estimated = std::move(of.known.estimated),
                         .simulated = std::move(of.simulated),

@@ -28,9 +28,11 @@ struct RunOfPlan {
 };
 
 /// Reads a plan (plan.yaml or its folder) and the traces of its ranks: files of a profiler, or
-/// folders of such, a file a rank, or a trace.json of ours. Errors: ConfigError.
+/// folders of such, a file a rank, or a trace.json of ours. `simulated`: in the place of what the
+/// plan's folder has. Errors: ConfigError.
 RunOfPlan run_of_plan(const std::filesystem::path& plan,
-                      std::span<const std::filesystem::path> traces);
+                      std::span<const std::filesystem::path> traces,
+                      const std::optional<Trace>& simulated = {});
 
 struct Comparison {
   Plan plan;
@@ -47,6 +49,7 @@ struct Comparison {
 /// Without optimizer steps in the traces, predictions are without them, too. Errors: as
 /// run_of_plan.
 Comparison compare_with_traces(const std::filesystem::path& plan,
-                               std::span<const std::filesystem::path> traces);
+                               std::span<const std::filesystem::path> traces,
+                               const std::optional<Trace>& simulated = {});
 
 }  // namespace pfeife

@@ -117,13 +117,17 @@ void forget_shares(const CaseConfig& config) {
   std::filesystem::remove(samples_file(config), ignored);
 }
 
-void use_measured_variation(Experiment& experiment) {
+void use_profiled_settings(Experiment& experiment) {
   for (CaseConfig& config : experiment.cases) {
     if (!config.measure || !config.profile || !config.profile->measured ||
-        config.simulation.jitter || !is_there(config.profile->path))
+        !is_there(config.profile->path))
       continue;
-    if (const auto found = read_measured_variation(config.profile->path))
-      config.simulation.jitter = JitterSettings{.cv = found->cv, .drift = found->drift};
+    SimulationSettings& simulation = config.simulation;
+    const ProfiledRuntime found = read_profiled_runtime(config.profile->path);
+    if (!simulation.jitter && found.variation)
+      simulation.jitter =
+          JitterSettings{.cv = found.variation->cv, .drift = found.variation->drift};
+    if (!simulation.launch_overhead_given) simulation.launch_overhead = found.executor_overhead;
   }
 }
 

@@ -26,9 +26,9 @@ void profile_share(const CaseConfig& config, int repetitions);
 /// Removes the profile of a case, and what its shares have timed.
 void forget_shares(const CaseConfig& config);
 
-/// Gives cases that are measured with a measured profile, and whose config says nothing of jitter,
-/// the variation that their profile found, if it is there yet: so predictions say how far steps may
-/// be off.
-void use_measured_variation(Experiment& experiment);
+/// Gives cases that are measured with a measured profile what their profile found, if it is there
+/// yet and the config says nothing of it: the variation as jitter, so that predictions say how far
+/// steps may be off, and the executor's own time for an action as launch overhead.
+void use_profiled_settings(Experiment& experiment);
 
 }  // namespace pfeife

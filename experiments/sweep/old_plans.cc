@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kEveryPlan[] = {"plan.yaml",         "schedule.csv", "stages.csv",
                                       "split_points.json", "timeline.svg", "trace.json"};
 constexpr const char* kSomePlans[] = {"schedule_torch.csv", "run_in_torch.py", "measurement.csv",
-                                      "measurement.log"};
+                                      "measurement.log", "comparison.txt"};
 
 void remove_old(const std::filesystem::path& path) {
   std::error_code error;

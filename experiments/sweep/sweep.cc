@@ -14,6 +14,7 @@
 #include "experiments/plans/faster_links.h"
 #include "experiments/plans/plan_case.h"
 #include "experiments/plans/simulated_choice.h"
+#include "experiments/show/comparison.h"
 #include "experiments/show/progress.h"
 #include "experiments/show/report.h"
 #include "experiments/show/table_files.h"
@@ -45,9 +46,27 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
   return evaluated;
 }
 
+/// Looks at the traces of a run of the plan that has been: comparison.txt says what they say.
+void observe(Evaluation& plan, const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> traces;
+  for (const InputFile& trace : plan.inputs.config->measurement.traces)
+    traces.push_back(trace.path);
+  try {
+    Comparison comparison = compare_with_traces(folder, traces, plan.simulated);
+    write_file(folder / "comparison.txt", comparison_text(comparison));
+    // Without optimizer steps they are of another step than the plan's.
+    if (comparison.run.optimizer) plan.measurement = std::move(comparison.measurement);
+  } catch (const ConfigError& error) {
+    plan.measure_failure = error.what();
+  }
+}
+
 /// Runs the case's plans if it asks for that: one at a time, and nothing beside them.
 void measure(EvaluatedCase& evaluated, const std::filesystem::path& out,
              const std::function<void(double)>& progress) {
+  if (!evaluated.config->measurement.traces.empty())
+    for (Evaluation* plan : kept_plans(evaluated))
+      if (plan->name == "planned") observe(*plan, out / evaluated.config->name / plan->name);
   if (evaluated.config->measure)
     measure_in_rounds(kept_plans(evaluated), out / evaluated.config->name, progress);
 }

@@ -51,6 +51,46 @@ TEST_F(Compare, SaysWhatTheRunLostAndTheLossesAddUp) {
   EXPECT_EQ(sum, total);
 }
 
+// In a config: the report that the verb gives, on the screen and beside the plan, and a measured
+// time.
+TEST_F(Compare, TracesInAConfigGiveTheSameReport) {
+  write("traced.yaml", read("run.yaml") + "measurement: {traces: " + traces_.string() + "}\n");
+  const Outcome outcome = run({"traced.yaml"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::filesystem::path plan = "results/traced/devices=2,microbatches=4/planned";
+  const std::string text = read(plan / "comparison.txt");
+  EXPECT_EQ(run({"compare", plan.string(), traces_.string()}).out, text);
+  EXPECT_THAT(outcome.out, HasSubstr(text));
+  EXPECT_GT(std::stod(result("results/traced", "planned", "measure_ms")), 0);
+  EXPECT_THAT(run({"traced.yaml"}).out, HasSubstr(text)) << "also when nothing is done again";
+}
+
+TEST_F(Compare, TracesInAConfigAreOfOneRunThatHasBeen) {
+  const auto refusal = [&](const std::string& more) {
+    write("refused.yaml", read("run.yaml") + more);
+    const Outcome outcome = run({"refused.yaml"});
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  const std::string traces = "measurement: {traces: " + traces_.string() + "}\n";
+  EXPECT_THAT(refusal("measurement: {traces: nowhere}\n"), HasSubstr("there is no file"));
+  std::filesystem::create_directory(folder_ / "empty");
+  EXPECT_THAT(refusal("measurement: {traces: empty}\n"), HasSubstr("has no files that end in"));
+  std::string several = read("run.yaml") + traces;
+  several.replace(several.find("microbatches: 4"), 15,
+                  "microbatches: 4, training.precision: [fp32, tf32]");
+  write("several.yaml", several);
+  EXPECT_THAT(run({"several.yaml"}).err,
+              HasSubstr("are of one plan, and the experiment has 2 cases"));
+  // What cannot be compared is said with the results kept.
+  write("other.yaml",
+        read("run.yaml") + "measurement: {traces: " + (traces_ / "rank0.json.gz").string() + "}\n");
+  const Outcome other = run({"other.yaml"});
+  EXPECT_EQ(other.code, 4);
+  EXPECT_THAT(other.err, HasSubstr("plan planned was not measured: no trace is of rank 1"));
+  EXPECT_GT(std::stod(result("results/other", "planned", "simulate_ms")), 0);
+}
+
 TEST_F(Compare, RefusesWhatCannotBeCompared) {
   EXPECT_EQ(run({"compare"}).code, 2);
   const Outcome none = run({"compare", "nowhere", traces_.string()});

@@ -74,10 +74,11 @@ TEST_F(ProfileFile, VariationIsReadWithoutTheGraph) {
   const Graph graph = tiny();
   Profile profile = some_profile(graph);
   write(profile_text(profile, graph));
-  EXPECT_EQ(read_measured_variation(file_), profile.variation);
+  EXPECT_EQ(read_profiled_runtime(file_).variation, profile.variation);
+  EXPECT_EQ(read_profiled_runtime(file_).executor_overhead, profile.executor_overhead);
   profile.variation.reset();
   write(profile_text(profile, graph));
-  EXPECT_EQ(read_measured_variation(file_), std::nullopt);
+  EXPECT_EQ(read_profiled_runtime(file_).variation, std::nullopt);
 }
 
 TEST_F(ProfileFile, RefusesVariationThatIsNone) {

@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "experiments/measure/compared.h"
+#include "planner/io/files/yaml_document.h"
+#include "planner/io/model/profile_file.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/results/measurement_file.h"
 #include "planner/io/results/results.h"
@@ -233,6 +235,17 @@ TEST_F(Measured, WhatThisMachineCannotRunIsRefusedBeforeAnythingStarts) {
               HasSubstr("a process on a processor of its own"));
 }
 
+/// What the only profile in the folder says; above 0.
+Nanoseconds executor_overhead_of(const std::filesystem::path& folder) {
+  Nanoseconds found{0};
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with("tiny_gpt") && name.ends_with(".yaml"))
+      found = read_profiled_runtime(entry.path()).executor_overhead;
+  EXPECT_GT(found, Nanoseconds{0});
+  return found;
+}
+
 // The shipped config, from nothing: profile and links of this machine, plan, run, comparison.
 TEST_F(Measured, TheTinyGptIsProfiledPlannedRunAndCompared) {
   const Outcome outcome =
@@ -243,6 +256,12 @@ TEST_F(Measured, TheTinyGptIsProfiledPlannedRunAndCompared) {
   EXPECT_THAT(outcome.err, HasSubstr("measuring the operators of models/tiny_gpt.pt2 in fp32"));
   const CaseRecord found = case_from_json(read("tiny/devices=2,microbatches=4/case.json")).value();
   EXPECT_THAT(found.notes, ::testing::Contains(HasSubstr("times measured, ")));
+  EXPECT_EQ(YamlDocument::parse(found.resolved, "resolved")
+                .root()
+                .at("simulation")
+                .at("launch_overhead")
+                .as_duration(),
+            executor_overhead_of(folder_ / "tiny/measured"));
   for (const PlanRecord& plan : found.plans) {
     ASSERT_EQ(plan.measured->peak_memory.size(), 2u);
     ASSERT_TRUE(plan.row.simulate_p95) << "by the variation that the profile has found";

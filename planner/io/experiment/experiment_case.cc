@@ -63,7 +63,7 @@ SimulationSettings simulation_settings(const YamlNode& node) {
     simulation.links =
         links->as_one_of<Links>({{"delay", Links::Delay}, {"shared", Links::Shared}});
   if (const auto overhead = node.find("launch_overhead"))
-    simulation.launch_overhead = overhead->as_duration();
+    simulation.launch_overhead = overhead->as_duration(), simulation.launch_overhead_given = true;
   if (const auto jitter = node.find("jitter"); jitter && !jitter->is_null())
     simulation.jitter = jitter_settings(*jitter);
   return simulation;
@@ -161,7 +161,12 @@ CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentR
   if (const auto engines = root.find("engines")) read_engines(*engines, config);
   check_measure(config);
   if (const auto measurement = root.find("measurement")) {
-    measurement->check_keys({"steps", "rounds", "interval"});
+    measurement->check_keys({"steps", "rounds", "interval", "traces"});
+    if (const auto traces = measurement->find("traces")) {
+      if (config.measure)
+        traces->fail("the traces are of a run that has been; leave \"measure\" out of the engines");
+      config.measurement.traces = trace_inputs(*traces, folder);
+    }
     if (const auto steps = measurement->find("steps"))
       config.measurement.steps = steps->as_count(3, 100'000);
     if (const auto rounds = measurement->find("rounds"))

@@ -27,6 +27,8 @@ std::string name_part(const YamlValue& value);
 /// A value as YAML in one line.
 std::string one_line(const YamlValue& value);
 std::string quoted(const std::string& text);
+/// The files of `traces`: of a folder those that end in .json or .json.gz, by name.
+std::vector<InputFile> trace_inputs(const YamlNode& node, const std::filesystem::path& folder);
 /// `name` made unlike that of others that are not `of`.
 std::string with_digest(const std::string& name, const std::string& of);
 

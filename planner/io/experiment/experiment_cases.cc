@@ -266,6 +266,10 @@ Experiment read_experiment(const Path& file, const std::vector<std::string>& set
     if (!is_new)
       document.root().at("cases").fail("two cases have the name \"" + made.name +
                                        "\"; is a value listed twice?");
+    if (const auto& traces = made.measurement.traces; count > 1 && !traces.empty())
+      throw ConfigError(traces.front().where,
+                        "measurement.traces are of one plan, and the experiment has " +
+                            std::to_string(count) + " cases; write a config for each run");
   } while (advance(point, product));
   return experiment;
 }

@@ -107,6 +107,7 @@ struct SimulationSettings {
   Queues queues = Queues::Pair;
   Links links = Links::Shared;
   Nanoseconds launch_overhead{5'000};  ///< per compute cell and optimizer step
+  bool launch_overhead_given = false;  ///< else a measured profile may say it
   std::optional<JitterSettings> jitter;
 };
 
@@ -114,6 +115,8 @@ struct SimulationSettings {
 struct MeasurementSettings {
   std::size_t steps = 12;   ///< training steps of a round, of which the first two only warm up
   std::size_t rounds = 15;  ///< in which the plans of a case take turns, at most; 1: no intervals
+  /// Files of a run of the case's plan that has been, in the place of one here.
+  std::vector<InputFile> traces;
   double interval = 0.02;  ///< enough are those that know every median so well: half width, a share
 };
 

@@ -50,6 +50,28 @@ InputFile input_file(const YamlNode& node, const Path& folder) {
   return file;
 }
 
+std::vector<InputFile> trace_inputs(const YamlNode& node, const Path& folder) {
+  std::vector<InputFile> files;
+  for (const YamlNode& item : node.items_or_self()) {
+    const Path path = (folder / item.as_string()).lexically_normal();
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+      files.push_back(input_file(item, folder));
+      continue;
+    }
+    const std::size_t before = files.size();
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      if (const std::string name = entry.path().filename().string();
+          name.ends_with(".json") || name.ends_with(".json.gz"))
+        files.push_back({item.as_string() + "/" + name, entry.path(), item.where()});
+    if (files.size() == before)
+      item.fail("\"" + path.string() + "\" has no files that end in .json or .json.gz");
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end(),
+              [](const InputFile& a, const InputFile& b) { return a.path < b.path; });
+  }
+  return files;
+}
+
 InputFile measured_or_file(const YamlNode& node, const Path& folder) {
   if (!node.is_scalar() || node.as_string() != "measure") {
     std::error_code error;

@@ -162,6 +162,9 @@ std::string resolved_text(const CaseConfig& config) {
   if (const MeasurementSettings& runs = config.measurement; config.measure)
     text += "measurement: {steps: " + number(runs.steps) + ", rounds: " + number(runs.rounds) +
             ", interval: " + number(runs.interval) + "}\n";
+  if (const std::vector<InputFile>& traces = config.measurement.traces; !traces.empty())
+    text += "measurement: {traces: " +
+            list(traces, [](const InputFile& file) { return quoted(file.written); }) + "}\n";
   return text + "select_by: " + to_string(config.select_by) + "\n";
 }
 

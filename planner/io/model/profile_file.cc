@@ -213,10 +213,14 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   return profile;
 }
 
-std::optional<MeasuredVariation> read_measured_variation(const std::filesystem::path& file) {
+ProfiledRuntime read_profiled_runtime(const std::filesystem::path& file) {
   const YamlDocument document = YamlDocument::read(file);
-  const auto variation = document.root().find("variation");
-  return variation ? std::optional(read_variation(*variation)) : std::nullopt;
+  ProfiledRuntime found;
+  if (const auto variation = document.root().find("variation"))
+    found.variation = read_variation(*variation);
+  if (const auto overhead = document.root().find("executor_overhead"))
+    found.executor_overhead = read_time(*overhead);
+  return found;
 }
 
 void check_profile(const Profile& profile, const std::filesystem::path& file, const Training& asked,

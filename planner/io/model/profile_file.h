@@ -20,9 +20,13 @@ std::string profile_text(const Profile& profile, const Graph& graph);
 /// not know.
 Profile read_profile(const std::filesystem::path& file, const Graph& graph);
 
-/// How times vary, of a profile of any graph; nothing if the file does not say. Errors: ConfigError
-/// with the place.
-std::optional<MeasuredVariation> read_measured_variation(const std::filesystem::path& file);
+/// What a profile of any graph says of the runtime that made it, where it does.
+struct ProfiledRuntime {
+  std::optional<MeasuredVariation> variation;
+  Nanoseconds executor_overhead{0};  ///< per action
+};
+/// Errors: ConfigError with the place.
+ProfiledRuntime read_profiled_runtime(const std::filesystem::path& file);
 
 /// Refuses a profile that was made for other training than asked for. Errors: ConfigError naming
 /// file, what it was made with and what is asked for.
