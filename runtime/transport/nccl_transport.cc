@@ -231,7 +231,16 @@ NcclTransport::Layout NcclTransport::layout_of(RankId to, const Form& form,
 NcclTransport::Layout NcclTransport::layout_from(RankId from, const Form& form) {
   const auto [place, fresh] = layouts_.try_emplace({from, true, form});
   if (!fresh) return place->second;
+  {
+    const std::lock_guard lock(mutex_);
+    calling_ = {"RECV from rank " + to_string(from) + ", whose first such SEND does not come",
+                Clock::now()};
+  }
   const at::Tensor told = control_.receive(from, form_tag(form)).tensors.at(0);
+  {
+    const std::lock_guard lock(mutex_);
+    calling_.reset();
+  }
   const auto* at = told.const_data_ptr<std::int64_t>();
   for (const auto* end = at + told.numel(); at < end;) {
     Shape& shape = place->second.emplace_back();

@@ -87,7 +87,6 @@ class NcclTransport final : public Transport {
   nccl::UniqueId agree();
   std::string verdict(const std::vector<std::string>& hellos) const;
   void call(const std::string& what, nccl::Communicator of, const std::function<int()>& call);
-  void wait_while_in_progress(const std::string& what, nccl::Communicator of);
   Coming ask(const std::string& what, Tag tag, nccl::Communicator of, Tensors tensors,
              const std::function<int(const at::Tensor&)>& each);
   Layout layout_of(RankId to, const Form& form, const Tensors& tensors);
