@@ -28,7 +28,10 @@ RankExecutor::RankExecutor(const DependencyGraph& graph, const Placement& placem
     const Task& task = graph.tasks[t];
     const bool computes = task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer;
     if (computes && task.rank == rank_) order_.push_back({task.position, Doing::Run, TaskId{t}});
+    if (task.kind == TaskKind::Transfer && task.rank == rank_)
+      for (const Edge& edge : graph.edges_into(TaskId{t})) sends_[edge.from].push_back(TaskId{t});
   }
+  if (work_.timed_on) clock_.emplace(*work_.timed_on);
   transport.keeps_rows() ? order_with_row() : order_without_row();
   std::ranges::stable_sort(order_, {}, &Entry::position);
 }
@@ -57,8 +60,6 @@ void RankExecutor::order_with_row() {
 void RankExecutor::order_without_row() {
   for (std::size_t t = 0; t < graph_.size(); ++t) {
     const Task& task = graph_.tasks[t];
-    if (task.kind == TaskKind::Transfer && task.rank == rank_)
-      for (const Edge& edge : graph_.edges_into(TaskId{t})) sends_[edge.from].push_back(TaskId{t});
     if (task.kind != TaskKind::Reduction || !std::ranges::binary_search(task.parties, rank_))
       continue;
     std::optional<TaskId> last;
@@ -79,6 +80,7 @@ std::vector<TaskRecord> RankExecutor::run(std::uint64_t step) {
   records_.clear();
   const Cell* running = nullptr;
   try {
+    begin_clock();
     for (const TaskId t : at_start_) contribute(t);
     for (const Entry& entry : order_) {
       running = &graph_.tasks[entry.task.index()].cell;
@@ -86,12 +88,37 @@ std::vector<TaskRecord> RankExecutor::run(std::uint64_t step) {
     }
     while (!contributed_.empty()) finish_reduction(contributed_.begin()->first);
     transport_.end_step();
+    read_clock();
   } catch (const std::exception& error) {
     const RankFault fault = rank_fault(error, rank_, running ? to_string(*running) : "");
     transport_.stop(fault);
     throw fault;
   }
   return std::move(records_);
+}
+
+/// The device has nothing to do yet: its time and the host's are brought together.
+void RankExecutor::begin_clock() {
+  if (!clock_) return;
+  finish(clock_->device());
+  Nanoseconds shortest = Nanoseconds::max();
+  for (int i = 0; i < 4; ++i) {  // the host may be held up between its look at the clock and a mark
+    const Nanoseconds before = now(), at = clock_->mark(), length = now() - before;
+    if (length >= shortest) continue;
+    shortest = length;
+    clock_start_ = {at, before + length / 2};
+  }
+}
+
+/// Marks in the records become times.
+void RankExecutor::read_clock() {
+  if (!clock_) return;
+  clock_->read();
+  const auto time = [&](Nanoseconds mark) {
+    if (mark == kUnknownStart || mark == kUnknownEnd) return mark;
+    return clock_start_.second + clock_->time(mark) - clock_->time(clock_start_.first);
+  };
+  for (TaskRecord& record : records_) record = {record.task, time(record.start), time(record.end)};
 }
 
 void RankExecutor::perform(const Entry& entry) {
@@ -111,7 +138,7 @@ void RankExecutor::perform(const Entry& entry) {
       return transport_.expect(task.rank, tag_of(step_, entry.task),
                                form_of(std::get<Action>(task.cell)));
     case Doing::Reduce:
-      contributed_[entry.task] = now();
+      contributed_[entry.task] = mark();
       return transport_.add_up(task.parties, tag_of(step_, entry.task), work_.summand(task));
   }
 }
@@ -126,10 +153,9 @@ void RankExecutor::run_task(TaskId id) {
   for (const Edge& edge : graph_.edges_into(id))
     if (graph_.tasks[edge.from.index()].kind == TaskKind::Reduction) finish_reduction(edge.from);
   if (task.kind == TaskKind::Optimizer) {
-    const Nanoseconds start = now();
+    const Nanoseconds start = mark();
     work_.optimizer_step(std::get<Action>(task.cell).stage);
-    if (work_.finish) work_.finish();
-    records_.push_back({id, start, now()});
+    records_.push_back({id, start, mark()});
   } else {
     receive_for(id);
     std::vector<std::pair<Action, PerStage>> parts;  // inputs, then outputs
@@ -140,10 +166,12 @@ void RankExecutor::run_task(TaskId id) {
       if (makes_input_gradient(action.op)) in = receive_from(stage.destinations(), action);
       parts.emplace_back(action, std::move(in));
     });
-    const Nanoseconds start = now();
+    const Nanoseconds start = mark();
     for (auto& [action, tensors] : parts) tensors = perform(action, tensors);
-    if (work_.finish) work_.finish();
-    records_.push_back({id, start, now()});
+    const Nanoseconds end = mark();
+    records_.push_back({id, start, end});
+    if (clock_)
+      for (const TaskId transfer : sends_[id]) records_.push_back({transfer, end, kUnknownEnd});
     for (auto& [action, tensors] : parts) hand_on(id, action, std::move(tensors));
   }
   if (const auto found = completes_.find(id); found != completes_.end())
@@ -156,7 +184,10 @@ void RankExecutor::receive_for(TaskId id) {
     if (transfer.kind != TaskKind::Transfer) continue;
     const Action& sent = std::get<Action>(transfer.cell);
     Message message = transport_.receive(transfer.rank, tag_of(step_, edge.from));
-    records_.push_back({edge.from, message.posted, message.arrived});
+    if (clock_)
+      records_.push_back({edge.from, kUnknownStart, mark()});
+    else
+      records_.push_back({edge.from, message.posted, message.arrived});
     inbox_[{sent.stage, *sent.peer, *sent.microbatch, sent.direction}] = std::move(message.tensors);
   }
 }
@@ -203,7 +234,7 @@ void RankExecutor::hand_on(TaskId task, const Action& action, PerStage out) {
       remote[others[i]] = std::move(out[i]);
   }
   const auto found = sends_.find(task);
-  if (found == sends_.end()) return;
+  if (found == sends_.end() || transport_.keeps_rows()) return;
   for (const TaskId transfer : found->second) {
     const Action& sent = std::get<Action>(graph_.tasks[transfer.index()].cell);
     const bool same = sent.stage == action.stage && sent.microbatch == action.microbatch &&
@@ -216,7 +247,7 @@ void RankExecutor::hand_on(TaskId task, const Action& action, PerStage out) {
 
 void RankExecutor::contribute(TaskId id) {
   const Task& reduction = graph_.tasks[id.index()];
-  contributed_[id] = now();  // before sending: another party may have it all a moment later
+  contributed_[id] = mark();  // before sending: another party may have it all a moment later
   for (const RankId other : reduction.parties)
     if (other != rank_)
       transport_.send(other, tag_of(step_, id), work_.contribution(reduction, other));
@@ -228,12 +259,12 @@ void RankExecutor::finish_reduction(TaskId id) {
   const Task& reduction = graph_.tasks[id.index()];
   if (transport_.keeps_rows()) {
     work_.take_sum(reduction, transport_.sum(tag_of(step_, id)));
-    records_.push_back({id, contributed->second, now()});
+    records_.push_back({id, contributed->second, mark()});
     contributed_.erase(contributed);
     return;
   }
   std::map<RankId, Tensors> parts;
-  Nanoseconds end = contributed->second;
+  Nanoseconds end = contributed->second;  // not of marks
   for (const RankId other : reduction.parties) {
     if (other == rank_) continue;
     Message message = transport_.receive(other, tag_of(step_, id));
@@ -241,7 +272,7 @@ void RankExecutor::finish_reduction(TaskId id) {
     parts[other] = std::move(message.tensors);
   }
   work_.reduce(reduction, parts);
-  records_.push_back({id, contributed->second, end});
+  records_.push_back({id, contributed->second, clock_ ? mark() : end});
   contributed_.erase(contributed);
 }
 
@@ -263,7 +294,7 @@ Trace measured_trace(const DependencyGraph& graph,
       // A reduction begins with its last part and ends where it is first complete.
       event.start = fresh ? record.start : std::max(event.start, record.start);
       event.end = fresh ? record.end : std::min(event.end, record.end);
-      first = std::min(first, record.start);
+      if (record.start != kUnknownStart) first = std::min(first, record.start);
     }
   for (std::size_t t = 0; t < graph.size(); ++t) {
     Event& event = trace.events[t];
@@ -275,11 +306,12 @@ Trace measured_trace(const DependencyGraph& graph,
   return trace;
 }
 
-std::string broken_edge(const DependencyGraph& graph, const Trace& trace) {
+std::string broken_edge(const DependencyGraph& graph, const Trace& trace,
+                        Nanoseconds clocks_differ) {
   for (std::size_t t = 0; t < graph.size(); ++t)
     for (const Edge& edge : graph.edges_into(TaskId{t})) {
       const Event &before = trace.events[edge.from.index()], &after = trace.events[t];
-      if (after.start < before.end)
+      if (after.start + clocks_differ < before.end)
         return to_string(after.cell) + " started " + to_string(before.end - after.start) +
                " before " + to_string(before.cell) + " ended";
     }

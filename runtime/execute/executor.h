@@ -11,21 +11,26 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "planner/ir/dependency_graph.h"
 #include "planner/ir/trace.h"
 #include "runtime/model/stage.h"
+#include "runtime/transport/device_clock.h"
 #include "runtime/transport/transport.h"
 
 namespace pfeife {
 
-/// When a rank took part in a task. A transfer is recorded by its receiver.
+/// When a rank took part in a task. A transfer is recorded by its receiver; by events, its start by
+/// its sender and its end, where the receiver's stream has it, by its receiver.
 struct TaskRecord {
   TaskId task;
   Nanoseconds start{0}, end{0};  ///< reduction: own part handed over; all parts here
 };
+/// Of a record that says only the other.
+constexpr Nanoseconds kUnknownStart = Nanoseconds::min(), kUnknownEnd = Nanoseconds::max();
 
 /// What a rank executes. References must outlive the executor.
 struct RankWork {
@@ -41,10 +46,9 @@ struct RankWork {
   std::function<Tensors(const Task&)> summand = {};
   std::function<void(const Task&, Tensors)> take_sum = {};
   std::function<void(StageId)> optimizer_step;
-  /// Waits until the device has done what the rank gave it, after each action: so records say when
-  /// an action ended. Empty where work is done when the call returns, or where nobody asks when; a
-  /// transport hands on what the device has not made yet.
-  std::function<void()> finish;
+  /// An accelerator whose events say when actions ran; they are read at the end of the step. Empty:
+  /// the host's clock says it, which is right where work is done when the call returns.
+  std::optional<at::Device> timed_on = {};
   /// Called before each cell: for messages about failures.
   std::function<void(const Cell&)> entering;
 };
@@ -81,6 +85,9 @@ class RankExecutor {
   void receive_for(TaskId task);
   PerStage receive_from(const std::vector<StageId>& others, const Action& action);
   PerStage perform(const Action& action, const PerStage& in);
+  Nanoseconds mark() { return clock_ ? clock_->mark() : now(); }
+  void begin_clock();
+  void read_clock();
   Form form_of(const Action& sent) const;
   void hand_on(TaskId task, const Action& action, PerStage out);
   void contribute(TaskId reduction);
@@ -92,6 +99,8 @@ class RankExecutor {
   RankId rank_;
   RankWork work_;
   Transport& transport_;
+  std::optional<DeviceClock> clock_;
+  std::pair<Nanoseconds, Nanoseconds> clock_start_;  ///< a mark, and the host's time of it
   std::vector<Entry> order_;  ///< own tasks; with rows, also transfers and reductions
   std::map<TaskId, std::vector<TaskId>> sends_;      ///< own task -> transfers of what it makes
   std::map<TaskId, std::vector<TaskId>> completes_;  ///< own task -> reductions it readies
@@ -108,7 +117,13 @@ class RankExecutor {
 Trace measured_trace(const DependencyGraph& graph,
                      std::span<const std::vector<TaskRecord>> records);
 
-/// The first edge of the graph that the trace breaks, as a sentence; "" if there is none.
-std::string broken_edge(const DependencyGraph& graph, const Trace& trace);
+/// What ranks on accelerators may be apart in their records: each brings its device's time and the
+/// host's together at the beginning of a step.
+constexpr Nanoseconds kDeviceClocksDiffer = std::chrono::milliseconds(1);
+
+/// The first edge of the graph that the trace breaks by more than `clocks_differ`, as a sentence;
+/// "" if there is none.
+std::string broken_edge(const DependencyGraph& graph, const Trace& trace,
+                        Nanoseconds clocks_differ = Nanoseconds{0});
 
 }  // namespace pfeife

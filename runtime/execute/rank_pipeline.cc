@@ -120,7 +120,8 @@ RankWork RankPipeline::work() {
   work.optimizer_step = [this](StageId s) {
     if (options_.optimizer.clip_norm <= 0) update_stage(s);  // clipping needs all gradients
   };
-  if (!runs_ahead()) work.finish = [device = options_.placing.device] { pfeife::finish(device); };
+  if (!options_.placing.device.is_cpu() && options_.time_actions)
+    work.timed_on = options_.placing.device;
   work.entering = [this](const Cell& cell) {
     if (entering_) entering_(cell);
   };

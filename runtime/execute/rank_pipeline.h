@@ -19,8 +19,9 @@ struct RankOptions {
   std::vector<bool> recompute;             ///< [stage]; empty = none
   std::vector<NodeRange> blocks = {};      ///< recomputed, each within a stage
   std::optional<at::ScalarType> autocast;  ///< the forward's products run in it
-  /// step() answers with when each action ran. On an accelerator the host then waits for the device
-  /// after each action; else step() returns when all is given to the device, and answers nothing.
+  /// step() answers with when each action ran. On an accelerator events say it, and the host waits
+  /// for the device at the beginning and the end of the step; else step() returns when all is given
+  /// to the device, and answers nothing.
   bool time_actions = true;
   bool defer_batch_norm = false;  ///< BatchStatistics
   std::uint64_t seed = 0;         ///< of dropout and the like

@@ -17,7 +17,7 @@
 
 #include "planner/ir/units.h"
 #include "runtime/model/stage_observer.h"
-#include "runtime/profile/device_clock.h"
+#include "runtime/transport/device_clock.h"
 
 namespace pfeife {
 

@@ -10,7 +10,7 @@
 #include "planner/ir/error.h"
 #include "planner/schedules/families.h"
 #include "runtime/device/rank_memory.h"
-#include "runtime/profile/device_clock.h"
+#include "runtime/transport/device_clock.h"
 #include "runtime/transport/in_process_transport.h"
 #include "tests/gpu/fake_card.h"
 #include "tests/runtime/pipelines.h"
@@ -81,6 +81,7 @@ TEST(DeviceThread, HasAStreamAndTheBackwardOfItsOwn) {
 
 TEST(DeviceClock, TimesAreThoseOfTheEvents) {
   DeviceClock clock(fake_card());
+  testing::count_event_times(true);
   for (int pass = 0; pass < 2; ++pass) {  // events are used again
     std::vector<Nanoseconds> marks;
     for (int i = 0; i < 5; ++i) marks.push_back(clock.mark());
@@ -90,6 +91,7 @@ TEST(DeviceClock, TimesAreThoseOfTheEvents) {
     for (int i = 0; i < 5; ++i)
       EXPECT_EQ(clock.time(marks[i]) - clock.time(marks[0]), i * kBetweenEvents);
   }
+  testing::count_event_times(false);
 }
 
 // Rank 0 sends, rank 1's stream waits for rank 0's, and copies.
@@ -145,75 +147,6 @@ TEST(RankMemory, ABlockIsOfTheRankThatAskedForItWhoeverFreesIt) {
   EXPECT_EQ(first.allocated().now, Bytes{0});
   first.reset_peak();
   EXPECT_EQ(first.allocated().peak, Bytes{0});
-}
-
-/// Of a stage whose device is always behind.
-struct Late {
-  bool behind = false;
-  int waited = 0;
-  void work() { behind = true; }
-  void finish() { behind = false, ++waited; }
-};
-
-class LateStage final : public Stage {
- public:
-  LateStage(Late& device, StageId stage, std::size_t stages) : device_(device) {
-    if (stage.value > 0) sources_.emplace_back(stage.value - 1);
-    if (stage.index() + 1 < stages) destinations_.emplace_back(stage.value + 1);
-  }
-  const std::vector<StageId>& sources() const override { return sources_; }
-  const std::vector<StageId>& destinations() const override { return destinations_; }
-  PerStage forward(MicrobatchId, const PerStage&) override { return done(destinations_); }
-  PerStage backward(MicrobatchId, const PerStage&) override { return done(sources_); }
-  PerStage backward_input(MicrobatchId, const PerStage&) override { return done(sources_); }
-  void backward_weight(MicrobatchId) override { device_.work(); }
-  std::optional<at::Tensor> loss(MicrobatchId) const override { return {}; }
-
- private:
-  PerStage done(const std::vector<StageId>& others) {
-    device_.work();
-    return PerStage(others.size(), {at::zeros({1})});
-  }
-  Late& device_;
-  std::vector<StageId> sources_, destinations_;
-};
-
-/// Sees whether the device is behind when something is handed over.
-class Watched final : public Transport {
- public:
-  Watched(Transport& under, const Late& device) : under_(under), device_(device) {}
-  RankId rank() const override { return under_.rank(); }
-  std::size_t ranks() const override { return under_.ranks(); }
-  void send(RankId to, Tag tag, Tensors tensors) override {
-    EXPECT_FALSE(device_.behind);
-    under_.send(to, tag, std::move(tensors));
-  }
-  Message receive(RankId from, Tag tag) override { return under_.receive(from, tag); }
-  void stop(const RankFault& fault) override { under_.stop(fault); }
-
- private:
-  Transport& under_;
-  const Late& device_;
-};
-
-// Else a trace would say when work was given to the device, and a message when it was not yet
-// there.
-TEST(RankExecutor, WaitsForTheDeviceOnceAnActionAndBeforeItHandsAnythingOver) {
-  const testing::Model model("tiny_mlp");
-  const Pipeline pipeline = model.pipeline({"zb_h1", 2, 3, 1, {}, {}});
-  run_ranks(2, at::kCPU, [&](RankId rank, Transport& transport) {
-    Late device;
-    LateStage stage(device, StageId{rank.value}, 2);
-    Watched watched(transport, device);
-    RankWork work;
-    work.stages[StageId{rank.value}] = &stage;
-    work.optimizer_step = [&](StageId) { device.work(); };
-    work.finish = [&] { device.finish(); };
-    RankExecutor executor(pipeline.tasks, pipeline.placement, rank, std::move(work), watched);
-    executor.run(0);
-    EXPECT_FALSE(device.behind);
-    EXPECT_EQ(device.waited, 3 * 3 + 1);  // F, I and W of three microbatches, the optimizer
-  });
 }
 
 }  // namespace

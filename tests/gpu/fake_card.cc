@@ -35,6 +35,7 @@ CardLog card_log;
 thread_local c10::StreamId current_stream = 0;
 std::atomic<c10::StreamId> streams{0};
 std::atomic<std::int64_t> events{0};
+std::atomic<bool> events_count{false};
 
 /// Work that a stream was given by the stand-in for NCCL, and how much of it is done. What LibTorch
 /// gives is done at once.
@@ -50,6 +51,7 @@ struct FakeEvent {
   c10::StreamId stream = 0;
   std::int64_t number = 0;
   std::uint64_t given = 0;  ///< to the stream before it
+  std::chrono::steady_clock::time_point time;
 
   bool is_done() const { return work_of(stream).done >= given; }
   void wait() const {
@@ -74,7 +76,8 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 
   void record(void** event, const c10::Stream& on, at::DeviceIndex, c10::EventFlag) const override {
     if (*event == nullptr) *event = new FakeEvent;
-    *static_cast<FakeEvent*>(*event) = {on.id(), events++, work_of(on.id()).given};
+    *static_cast<FakeEvent*>(*event) = {on.id(), events++, work_of(on.id()).given,
+                                        std::chrono::steady_clock::now()};
   }
   void* getStreamNativeHandle(const c10::Stream on) const override { return &work_of(on.id()); }
   /// The stream's next work is done at once: so the host waits, where a card's would not.
@@ -90,7 +93,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   void synchronizeEvent(void* event) const override { static_cast<FakeEvent*>(event)->wait(); }
   void synchronizeStream(const c10::Stream& on) const override {
-    FakeEvent{on.id(), 0, work_of(on.id()).given}.wait();
+    FakeEvent{on.id(), 0, work_of(on.id()).given, {}}.wait();
     const std::lock_guard lock(log_mutex);
     card_log.finished.push_back(on.id());
   }
@@ -100,8 +103,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     card_log.borrowed.push_back(on.id());
   }
   double elapsedTime(void* from, void* to, at::DeviceIndex) const override {
-    const auto between =
-        static_cast<FakeEvent*>(to)->number - static_cast<FakeEvent*>(from)->number;
+    const auto *begin = static_cast<FakeEvent*>(from), *end = static_cast<FakeEvent*>(to);
+    if (!events_count)
+      return std::chrono::duration<double, std::milli>(end->time - begin->time).count();
+    const auto between = end->number - begin->number;
     return milliseconds(kBetweenEvents) * static_cast<double>(between);
   }
 
@@ -323,6 +328,8 @@ at::Device fake_card() {
   (void)known;
   return card();
 }
+
+void count_event_times(bool counted) { events_count = counted; }
 
 bool fake_card_is_there() { return c10::impl::hasDeviceGuardImpl(kCard); }
 

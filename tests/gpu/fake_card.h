@@ -34,7 +34,9 @@ struct CardLog {
 /// Since the last call.
 CardLog take_card_log();
 
-/// Between two events of the card there is always this time.
+/// Between two events of the card there is always this time, while `counted`; else what the host's
+/// clock said when they were recorded.
 constexpr Nanoseconds kBetweenEvents = std::chrono::microseconds(250);
+void count_event_times(bool counted);
 
 }  // namespace pfeife::testing

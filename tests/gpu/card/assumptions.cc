@@ -8,7 +8,7 @@
 
 #include "runtime/device/rank_memory.h"
 #include "runtime/launch/rank_threads.h"
-#include "runtime/profile/device_clock.h"
+#include "runtime/transport/device_clock.h"
 #include "runtime/transport/stream_handover.h"
 #include "tests/gpu/card/probe.h"
 

@@ -75,7 +75,7 @@ int runs(std::size_t ranks, unsigned seed, int count, LaunchOptions launch) {
     Draws draws(ranks, seed);
     RankAnswer answer;
     double largest = 0;
-    for (int i = 0; i < count && answer.wrong.empty(); ++i) {
+    for (int i = 0; i < count; ++i) {
       const Draw draw = draws.next();
       const Model& model = models.try_emplace(draw.model, draw.model).first->second;
       setenv("PFEIFE_FAKE_NCCL", draw.nccl.c_str(), 1);
@@ -88,8 +88,8 @@ int runs(std::size_t ranks, unsigned seed, int count, LaunchOptions launch) {
           check_pipeline(model.pipeline(draw.spec), seat.rank, model.source, options, 1e-12, nccl);
       nccl.finish();
       largest = std::max(largest, report.largest);
-      if (!report.first_different.empty())
-        answer.wrong = draw.name() + ": " + to_string(report, 1e-12);
+      if (!report.right())
+        throw RuntimeFault(draw.name() + ": " + to_string(report, 1e-12));  // ends the others, too
     }
     answer.text =
         stream_all(count, " runs of ", ranks, " ranks, largest difference ", largest, "\n");

@@ -1,4 +1,4 @@
-#include "runtime/profile/device_clock.h"
+#include "runtime/transport/device_clock.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
