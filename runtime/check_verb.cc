@@ -18,7 +18,7 @@ int check_verb(CheckRequest request) {
   const Executable run = read_executable(request.what);
   const bool tf32 = run.plan && run.plan->training.precision == Precision::Tf32;
   const double tolerance = request.tolerance.value_or(default_tolerance(run.rank, tf32));
-  request.launch.device = run.rank.placing.device;
+  run.place(request.launch);
   return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
     const CheckReport report =
         check_pipeline(run.pipeline, seat.rank, run.source, run.rank, tolerance, seat.transport);

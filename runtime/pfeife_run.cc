@@ -9,6 +9,7 @@
 #include "planner/ir/error.h"
 #include "runtime/check_verb.h"
 #include "runtime/device/machine.h"
+#include "runtime/doctor_verb.h"
 #include "runtime/profile_verb.h"
 #include "runtime/train_verb.h"
 
@@ -77,8 +78,15 @@ void describe_plan(Options& known) {
       "kernel-threads", value<int>(),
       "threads of each rank's kernels, at most the machine's processors; default 1")(
       "device", value<std::string>(),
-      "cpu (default), cuda, cuda:N: all ranks share it, as threads");
+      "cpu (default); cuda: a card for each rank, with NCCL between them, or the only card for "
+      "all; "
+      "cuda:N, or cuda with --threads: one card for all ranks, which are threads");
   describe_joining(known);
+}
+
+std::string device_of(const Given& given) {
+  const auto device = get<std::string>(given, "device", "cpu");
+  return device == "cuda" && given.count("threads") ? "cuda:0" : device;  // that they share
 }
 
 PlanRequest plan_request(const Given& given) {
@@ -87,7 +95,7 @@ PlanRequest plan_request(const Given& given) {
           .schedule = get<std::string>(given, "schedule", ""),
           .cuts = get<std::string>(given, "cuts", ""),
           .microbatch_size = find<std::int64_t>(given, "microbatch-size"),
-          .device = get<std::string>(given, "device", "cpu"),
+          .device = device_of(given),
           .double_precision = given.count("fp64") > 0,
           .seed = seed(given)};
 }
@@ -204,6 +212,13 @@ int run_profile(const Given& given, const std::vector<std::string>& arguments) {
        .launch = launch_options(given, arguments)});
 }
 
+void describe_doctor(Options&) {}  // but for the device: cpu, cuda
+
+int run_doctor(const Given& given, const std::vector<std::string>& arguments) {
+  return doctor_verb({.device = get<std::string>(given, "device", ""),
+                      .launch = {.arguments = arguments, .clean_up = {}}});
+}
+
 /// `subject` = the argument without a name, as the verb's options see it.
 struct Verb {
   const char* name;
@@ -221,6 +236,9 @@ constexpr Verb kVerbs[] = {
      describe_train, run_train},
     {"profile", "model", "what each node of a model costs on this machine", describe_profile,
      run_profile},
+    {"doctor", "device",
+     "what runs on cpu or cuda would find here: driver, libraries, cards, links; fine or not",
+     describe_doctor, run_doctor},
 };
 
 std::string usage() {

@@ -10,6 +10,8 @@
 #include "planner/ir/error.h"
 #include "planner/ir/node_order.h"
 #include "runtime/device/device.h"
+#include "runtime/device/driver.h"
+#include "runtime/launch/rank_environment.h"
 
 namespace pfeife {
 namespace {
@@ -58,9 +60,28 @@ std::vector<NodeId> node_list(const std::string& text) {
   return nodes;
 }
 
+/// The card of this rank, which the driver shows as one of several, or as the only one.
+at::Device open_card_of(const RankEnvironment& environment) {
+  const int cards = Driver().cards();
+  if (environment.local >= cards && cards > 1)
+    throw ConfigError({"--device"},
+                      stream_all("rank ", environment.rank.value, " is number ", environment.local,
+                                 " of this host, which shows ", cards, " cards: start at most ",
+                                 cards, " ranks a host"));
+  return open_device(stream_all("cuda:", cards > 1 ? environment.local : 0));
+}
+
+bool wants_a_card_each(const PlanRequest& request) {
+  return request.device == "cuda" && (rank_environment() || Driver().cards() > 1);
+}
+
 RankOptions rank_options(const PlanRequest& request) {
   RankOptions rank;
-  rank.placing.device = open_device(request.device);
+  const auto environment = rank_environment();
+  if (!wants_a_card_each(request))
+    rank.placing.device = open_device(request.device);
+  else
+    rank.placing.device = environment ? open_card_of(*environment) : at::Device(at::kCUDA);
   rank.placing.double_precision = request.double_precision;
   rank.seed = request.seed;
   return rank;
@@ -110,8 +131,24 @@ Executable executable_of_parts(const PlanRequest& request, const RankOptions& ra
 
 Executable read_executable(const PlanRequest& request) {
   const RankOptions rank = rank_options(request);  // first: it opens the device
-  return request.plan.empty() ? executable_of_parts(request, rank)
-                              : executable_of_plan(request, rank);
+  Executable run =
+      request.plan.empty() ? executable_of_parts(request, rank) : executable_of_plan(request, rank);
+  run.card_each = wants_a_card_each(request);
+  const std::size_t ranks = run.pipeline.ranks();
+  if (const int cards = Driver().cards();
+      run.card_each && !rank_environment() && ranks > static_cast<std::size_t>(cards))
+    throw ConfigError({"--device"},
+                      stream_all("the plan has ", ranks, " ranks, this host shows ", cards,
+                                 " cards: plan for ", cards, ", start ranks on several hosts (see ",
+                                 "pfeife-run --help), or let all share a card: cuda:0"));
+  return run;
+}
+
+void Executable::place(LaunchOptions& launch) const {
+  launch.device = rank.placing.device;
+  launch.card_each = card_each;
+  if (card_each && launch.device.has_index())
+    launch.card = Driver().identity(launch.device.index());
 }
 
 }  // namespace pfeife

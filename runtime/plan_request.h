@@ -7,6 +7,7 @@
 
 #include "planner/ir/plan.h"
 #include "runtime/execute/rank_pipeline.h"
+#include "runtime/launch/start_ranks.h"
 
 namespace pfeife {
 
@@ -17,7 +18,9 @@ struct PlanRequest {
   std::string schedule;  ///< .csv
   std::string cuts;      ///< numbers of graph nodes, separated by blanks
   std::optional<std::int64_t> microbatch_size;  ///< without a plan; empty = as exported
-  std::string device = "cpu";                   ///< as open_device() reads it
+  /// As open_device() reads it; "cuda" is a card for each rank where there are several cards, or
+  /// where a launcher has started the ranks.
+  std::string device = "cpu";
   bool double_precision = false;
   std::uint64_t seed = 0;
 };
@@ -28,6 +31,10 @@ struct Executable {
   WeightSource source;
   RankOptions rank;
   std::optional<Plan> plan;
+  bool card_each = false;  ///< a card for each rank; opened in the processes of ranks only
+
+  /// Where the ranks are to compute.
+  void place(LaunchOptions& launch) const;
 };
 
 /// Opens the device, reads the files and judges the schedule. ConfigError with the place and the

@@ -184,7 +184,8 @@ int train_verb(TrainRequest request) {
   count_allocations();
   Executable run = read_executable(request.what);
   set_update(request, run.rank);
-  const at::Device device = request.launch.device = run.rank.placing.device;
+  run.place(request.launch);
+  const at::Device device = request.launch.device;
   if (!request.traces.empty() && (request.timed || request.trains()))
     throw ConfigError(
         {"--traces"},

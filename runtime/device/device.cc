@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include "planner/ir/error.h"
+#include "runtime/device/driver.h"
 
 namespace pfeife {
 namespace {
@@ -19,31 +20,6 @@ std::optional<int> card_number(const std::string& name) {
     return {};
   return std::stoi(number);
 }
-
-/// The three functions of NVIDIA's driver that are needed here, found when they are asked for.
-class Driver {
- public:
-  Driver() : library_(dlopen("libcuda.so.1", RTLD_NOW)) {}  // stays loaded
-  bool is_there() const { return library_ != nullptr; }
-  int cards() const {
-    int count = 0;
-    const auto initialise = find<int (*)(unsigned)>("cuInit");
-    const auto number = find<int (*)(int*)>("cuDeviceGetCount");
-    return initialise && number && initialise(0) == 0 && number(&count) == 0 ? count : 0;
-  }
-  std::string name(int card) const {
-    char text[128] = "";
-    const auto name = find<int (*)(char*, int, int)>("cuDeviceGetName");
-    return name && name(text, sizeof text, card) == 0 ? text : "";
-  }
-
- private:
-  template <class Function>
-  Function find(const char* name) const {
-    return library_ ? reinterpret_cast<Function>(dlsym(library_, name)) : nullptr;
-  }
-  void* library_;
-};
 
 void load_cuda() {
   if (c10::impl::hasDeviceGuardImpl(at::kCUDA)) return;

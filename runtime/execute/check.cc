@@ -91,9 +91,9 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   if (rank != RankId{0}) return report;
 
   report.trace = measured_trace(pipeline.tasks, records);
-  report.broken_edge = broken_edge(pipeline.tasks, report.trace,
-                                   options.placing.device.is_cpu() ? Nanoseconds{0}
-                                                                   : kDeviceClocksDiffer);
+  report.broken_edge =
+      broken_edge(pipeline.tasks, report.trace,
+                  options.placing.device.is_cpu() ? Nanoseconds{0} : kDeviceClocksDiffer);
   const Pipeline unsplit = unsplit_pipeline(pipeline.graph, pipeline.microbatches);
   RankOptions plain = quiet;
   plain.recompute.clear(), plain.blocks.clear();

@@ -46,14 +46,17 @@ std::int64_t number(const Variables& variables, const char* name, std::int64_t l
   return value;
 }
 
-RankEnvironment seat(const Variables& variables, const char* rank, const char* size) {
+RankEnvironment seat(const Variables& variables, const char* rank, const char* size,
+                     const char* local) {
   const std::int64_t ranks = number(variables, size, 1, 1 << 20);
-  return {.rank = RankId{number(variables, rank, 0, ranks - 1)},
-          .ranks = static_cast<std::size_t>(ranks),
-          .size_variable = size,
-          .shared = {},
-          .store = {},
-          .secret = text_of(variables, "PFEIFE_SECRET")};
+  return {
+      .rank = RankId{number(variables, rank, 0, ranks - 1)},
+      .ranks = static_cast<std::size_t>(ranks),
+      .local = has(variables, local) ? static_cast<int>(number(variables, local, 0, ranks - 1)) : 0,
+      .size_variable = size,
+      .shared = {},
+      .store = {},
+      .secret = text_of(variables, "PFEIFE_SECRET")};
 }
 
 std::uint16_t master_port(const Variables& variables) {
@@ -64,7 +67,7 @@ RankEnvironment of_torchrun(const Variables& variables) {
   require(variables, {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
           "torchrun --no-python sets all four; unset RANK and WORLD_SIZE to let pfeife-run start "
           "its ranks itself");
-  RankEnvironment found = seat(variables, "RANK", "WORLD_SIZE");
+  RankEnvironment found = seat(variables, "RANK", "WORLD_SIZE", "LOCAL_RANK");
   found.store = {text_of(variables, "MASTER_ADDR"), master_port(variables),
                  text_of(variables, "TORCHELASTIC_USE_AGENT_STORE") == "True",
                  text_of(variables, "TORCHELASTIC_RESTART_COUNT")};
@@ -75,7 +78,8 @@ RankEnvironment of_open_mpi(const Variables& variables) {
   require(variables, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
           "Give the host of rank 0 and a free port of it: mpirun -x MASTER_ADDR=HOST -x "
           "MASTER_PORT=29500 ...");
-  RankEnvironment found = seat(variables, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+  RankEnvironment found =
+      seat(variables, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK");
   found.store = {text_of(variables, "MASTER_ADDR"), master_port(variables), false, ""};
   return found;
 }
@@ -93,7 +97,7 @@ std::uint16_t slurm_port(const Variables& variables) {
 std::optional<RankEnvironment> of_slurm(const Variables& variables) {
   require(variables, {"SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS"}, "srun sets all three");
   if (number(variables, "SLURM_NTASKS", 1, 1 << 20) == 1) return {};  // it starts ranks itself
-  RankEnvironment found = seat(variables, "SLURM_PROCID", "SLURM_NTASKS");
+  RankEnvironment found = seat(variables, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID");
   const char* list =
       has(variables, "SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
   if (!has(variables, "MASTER_ADDR"))
@@ -109,7 +113,7 @@ std::optional<RankEnvironment> of_slurm(const Variables& variables) {
 std::optional<RankEnvironment> rank_environment(const Variables& variables) {
   if (has(variables, "PFEIFE_MEETING")) {
     require(variables, {"RANK", "WORLD_SIZE"}, "Unset PFEIFE_MEETING, which pfeife-run sets");
-    RankEnvironment found = seat(variables, "RANK", "WORLD_SIZE");
+    RankEnvironment found = seat(variables, "RANK", "WORLD_SIZE", "LOCAL_RANK");
     found.shared = static_cast<int>(number(variables, "PFEIFE_MEETING", 0, 1 << 30));
     return found;
   }

@@ -13,6 +13,7 @@ namespace pfeife {
 struct RankEnvironment {
   RankId rank;
   std::size_t ranks = 0;
+  int local = 0;              ///< number among the ranks of this host, where the launcher says it
   std::string size_variable;  ///< that told `ranks`, for messages
   std::optional<int> shared;  ///< descriptor of our own launcher's memory; empty = another's
   StoreAddress store;         ///< where the ranks meet without that

@@ -140,6 +140,10 @@ int start_ranks(std::size_t ranks, const LaunchOptions& launch, const Body& body
   if (launch.card_each) {
     open_nccl();  // or say why not before anything starts
   } else if (!launch.device.is_cpu()) {
+    if (rank_environment())
+      throw ConfigError({"--device"},
+                        "all ranks on one card are threads of one process: leave the launcher "
+                        "out, or use cuda, a card for each rank");
     return run_as_threads(ranks, launch.device, body);
   }
   if (const auto environment = rank_environment())

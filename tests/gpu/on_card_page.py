@@ -191,6 +191,9 @@ class Page:
             text += ": " + sanitizer["found"]["text"] + "\n" if "text" in sanitizer.get("found", {}) else "\n\n"
             for t in sanitizer.get("found", {}).get("tests", []):
                 text += f"{t['name']}: exit code {t['code']}\n```\n" + "\n".join(t["first_lines"]) + "\n```\n"
+        doctor = self.state["tasks"].get("doctor", {}).get("found", {})
+        if "page" in doctor:
+            text += f"\n## pfeife-run doctor\n\n```\n{doctor['page']}```\n"
         for _, a in self.answers("nccl"):
             text += f"\n## NCCL with one rank ({self.source})\n\n"
             text += "".join(f"- {k}: {v}\n" for k, v in a.items() if k not in ("device", "stand_in", "where"))

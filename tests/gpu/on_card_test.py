@@ -44,6 +44,7 @@ def main():
         for name in ("on_card", "on_card_page.py"):
             shutil.copy(HERE / name, place)
         for name, text in (("bin/test_gpu", TEST_GPU), ("bin/card_probe", CARD_PROBE),
+                           ("bin/pfeife-run", "#!/bin/sh\necho 'fine: all of it'\n"),
                            ("with_torch", "import os, sys\nos.execv(sys.argv[1], sys.argv[1:])\n")):
             (place / name).write_text(text)
             (place / name).chmod(0o755)
@@ -76,6 +77,7 @@ def main():
         check(results["tasks"]["assumptions"]["tries"] == 2 and results["pieces"] == 2, "miscounted")
         page = (place / "results/page.md").read_text()
         check("Streams before one comes again: 32" in page, "an answer is not on the page")
+        check("fine: all of it" in page, "what the doctor said is not on the page")
         check("card_probe: no NCCL" in page, "a failed task's message is not on the page")
         check("No time, rate or size below says anything about a GPU" in page, "does not say that it is the stand-in")
 

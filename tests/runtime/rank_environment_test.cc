@@ -56,6 +56,16 @@ TEST(RankEnvironment, TorchrunsVariables) {
   EXPECT_EQ(found(kTorch + kMaster + agent)->store, (StoreAddress{"node3", 29500, true, "1"}));
 }
 
+// A host's ranks are told apart by their number there: which card each takes.
+TEST(RankEnvironment, TheNumberAmongTheRanksOfAHost) {
+  EXPECT_EQ(found(Set{{"LOCAL_RANK", "3"}} + kTorch + kMaster)->local, 3);
+  EXPECT_EQ(found(kOpenMpi + kMaster + Set{{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}})->local, 1);
+  EXPECT_EQ(found(kStep + Set{{"SLURM_LOCALID", "2"}})->local, 2);
+  EXPECT_EQ(found(kStep)->local, 0);
+  EXPECT_NE(refusal(Set{{"LOCAL_RANK", "x"}} + kTorch + kMaster).find("LOCAL_RANK='x' must be"),
+            std::string::npos);
+}
+
 TEST(RankEnvironment, OpenMpisVariables) {
   const auto rank = found(kOpenMpi + kMaster);
   ASSERT_TRUE(rank);
