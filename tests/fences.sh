@@ -48,7 +48,7 @@ own_headers_of() {
     planner/schedules/*) REPLY='^"planner/(ir|schedules)/' ;;
     planner/cost/*) REPLY='^"planner/(ir|cost)/' ;;
     planner/mesh/*) REPLY='^"planner/(ir|schedules|cost|mesh)/' ;;
-    planner/inputs/*) REPLY='^"planner/(ir|io|cost|inputs)/' ;;
+    planner/inputs/*) REPLY='^"planner/(ir|io|cost|mesh|inputs)/' ;;
     planner/search/*) REPLY='^"planner/(ir|schedules|cost|search)/' ;;
     planner/schedule_tool/*) REPLY='^"planner/(ir|io|cost|inputs|schedules|schedule_tool)/' ;;  # judges what the search says
     planner/pfeife_schedule.cc) REPLY='^"(planner|plots)/' ;;  # a main: it wires

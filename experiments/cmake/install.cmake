@@ -1,7 +1,7 @@
 # What cmake --install puts down for programs of others: the library, the headers that pfeife.h leads to, and how CMake and
 # pkg-config find them; and what users of the programs start from.
 include(CMakePackageConfigHelpers)
-set(libraries pfeife pfeife_search pfeife_schedule_tool pfeife_inputs pfeife_io pfeife_cost pfeife_schedules pfeife_sim
+set(libraries pfeife pfeife_search pfeife_schedule_tool pfeife_inputs pfeife_mesh pfeife_io pfeife_cost pfeife_schedules pfeife_sim
   pfeife_plots pfeife_ir)
 install(TARGETS ${libraries} pfeife_flags EXPORT pfeife ARCHIVE DESTINATION lib)
 set(config_folder lib/cmake/pfeife)

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/ir/mesh_run.h"
 #include "planner/ir/network.h"
-#include "planner/mesh/mesh_run.h"
 
 namespace pfeife::published {
 

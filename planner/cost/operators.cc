@@ -458,6 +458,7 @@ constexpr std::array kOperators = std::to_array<OperatorTraits>({
     {"pfeife::all_to_all", M::Fresh, W::None, K::Nothing, G::Passes, A::First},
     {"pfeife::reduce_scatter", M::Fresh, W::None, K::Nothing, G::Passes, A::First},
     {"pfeife::rotate", M::Fresh, W::Stream, K::Nothing, G::Copies, A::First},
+    {"pfeife::swiglu", M::Fresh, W::Stream, K::Input, G::Uses, A::First},
     {"pixel_shuffle", M::Fresh, W::Stream, K::Nothing, G::Copies, A::First},
     {"pixel_unshuffle", M::Fresh, W::Stream, K::Nothing, G::Copies, A::First},
     {"poisson", M::Fresh, W::Stream, K::Nothing, G::Copies, A::First, R::Always},

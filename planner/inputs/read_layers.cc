@@ -6,12 +6,14 @@
 #include "planner/cost/saved.h"
 #include "planner/cost/uncosted.h"
 #include "planner/cost/work.h"
+#include "planner/io/cluster/mesh_file.h"
 #include "planner/io/model/layer_table.h"
 #include "planner/io/model/pipedream_profile.h"
 #include "planner/io/model/piper_profile.h"
 #include "planner/io/model/profile_file.h"
 #include "planner/io/model/pt2_reader.h"
 #include "planner/ir/node_order.h"
+#include "planner/mesh/mesh_layers.h"
 
 namespace pfeife {
 namespace {
@@ -84,6 +86,21 @@ Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
   return layers;
 }
 
+/// The layers of one pipeline. A microbatch is that of all replicas together.
+Layers read_mesh(const std::filesystem::path& file) {
+  MeshFile mesh = read_mesh_file(file);
+  check_run(mesh.run);
+  Layers layers = mesh_layers(mesh.run, mesh.network).layers;
+  layers.name = mesh.run.architecture.name;
+  layers.digest = std::move(mesh.digest);
+  layers.microbatch_size = mesh.run.microbatch_size * mesh.run.mesh.size(Axis::Data);
+  layers.notes = mesh.network.notes;
+  layers.notes.push_back("one pipeline of " + to_string(mesh.run.mesh) +
+                         ": collectives in the layers' times, reductions of gradients in the "
+                         "optimizer's");
+  return layers;
+}
+
 }  // namespace
 
 std::optional<ModelWork> model_work(const ModelFiles& files) {
@@ -126,6 +143,8 @@ Layers read_layers(const ModelFiles& files, const Cluster& cluster) {
       return read_pipedream_profile(files.model, options);
     case ModelFormat::Piper:
       return read_piper_profile(files.model, files.time_unit, options);
+    case ModelFormat::Mesh:
+      return read_mesh(files.model);
   }
   return {};
 }

@@ -12,6 +12,8 @@ std::string to_string(ModelFormat format) {
       return "pipedream";
     case ModelFormat::Piper:
       return "piper";
+    case ModelFormat::Mesh:
+      return "mesh";
   }
   return "";
 }

@@ -5,8 +5,10 @@
 
 namespace pfeife {
 
-enum class ModelFormat { Pt2, Table, PipeDream, Piper };
-/// "pt2", "table", "pipedream", "piper".
+/// Mesh: a transformer on a mesh of devices, folded to one pipeline
+/// (planner/io/cluster/mesh_file.h).
+enum class ModelFormat { Pt2, Table, PipeDream, Piper, Mesh };
+/// "pt2", "table", "pipedream", "piper", "mesh".
 std::string to_string(ModelFormat format);
 
 }  // namespace pfeife

@@ -84,8 +84,28 @@ double all_to_all(double bytes, const GroupShape& group, const Network& network)
 
 }  // namespace
 
+bool hosts_align(const Mesh& mesh, std::int64_t devices_per_host) {
+  std::int64_t inner = 1;
+  for (const Axis axis : mesh.order) {
+    const std::int64_t outer = inner * mesh.size(axis);
+    if (devices_per_host <= outer)
+      return devices_per_host % inner == 0 && outer % devices_per_host == 0;
+    inner = outer;
+  }
+  return true;  // one host
+}
+
 GroupShape group_shape(const Mesh& mesh, const std::vector<Axis>& axes,
                        std::int64_t devices_per_host) {
+  if (hosts_align(mesh, devices_per_host)) {
+    GroupShape all;
+    for (const Axis axis : axes) {
+      const std::int64_t near = devices_per_host / mesh.stride(axis);
+      all.ranks *= mesh.size(axis);
+      all.per_host *= std::clamp<std::int64_t>(near, 1, mesh.size(axis));
+    }
+    return all;
+  }
   std::optional<GroupShape> shape;
   for (std::int64_t d = 0; d < mesh.devices(); ++d) {
     const std::vector<DeviceId> group = group_of(mesh, DeviceId{d}, axes);

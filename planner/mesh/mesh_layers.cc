@@ -1,6 +1,7 @@
 #include "planner/mesh/mesh_layers.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "planner/cost/grouping.h"
@@ -8,6 +9,7 @@
 #include "planner/ir/arguments.h"
 #include "planner/ir/error.h"
 #include "planner/mesh/rank_graph.h"
+#include "planner/mesh/repeat_layer.h"
 
 namespace pfeife {
 namespace {
@@ -29,9 +31,6 @@ GroupShape shape_of(const std::string& axis, const Mesh& mesh, const Network& ne
   return group_shape(part, {Axis::Data}, network.devices_per_host);
 }
 
-struct BothWays {
-  Nanoseconds forward{0}, backward{0};
-};
 BothWays collective_times(const Graph& graph, const Node& node, const GroupShape& group,
                           const Network& network) {
   using enum CollectiveKind;
@@ -48,8 +47,10 @@ BothWays collective_times(const Graph& graph, const Node& node, const GroupShape
   return {time(AllToAll, in), time(AllToAll, in)};
 }
 
-void add_collectives(Profile& profile, const Graph& graph, const Mesh& mesh,
-                     const Network& network) {
+/// [node]
+std::vector<BothWays> add_collectives(Profile& profile, const Graph& graph, const Mesh& mesh,
+                                      const Network& network) {
+  std::vector<BothWays> all(graph.nodes.size());
   std::map<std::string, GroupShape> shapes;
   for (const NodeId n : nodes_of(graph)) {
     const std::string axis = collective_axis(graph.node(n));
@@ -58,7 +59,9 @@ void add_collectives(Profile& profile, const Graph& graph, const Mesh& mesh,
     const BothWays times = collective_times(graph, graph.node(n), shapes[axis], network);
     profile.nodes[n.index()].forward += times.forward;
     profile.nodes[n.index()].backward_input += times.backward;
+    all[n.index()] = times;
   }
+  return all;
 }
 
 /// What was gathered along tp is not kept: its savers keep the part it was gathered from.
@@ -88,32 +91,68 @@ void keep_parts(Profile& profile, const Graph& graph) {
   }
 }
 
-void set_parameters(Layers& layers, const MeshRun& run, const Network& network) {
+/// How gradients of one kind of parameters are reduced.
+struct Reduction {
+  GroupShape group;
+  double per_byte = 0;  ///< seconds
+};
+Reduction reduction_of(bool experts, const Layers& layers, const MeshRun& run,
+                       const Network& network) {
+  Reduction made;
+  Bytes all;
+  for (const LayerParameter& parameter : layers.parameters)
+    if (of_experts(parameter.name) == experts) {
+      all += parameter.bytes;
+      made.group = gradient_group(run, parameter, network);
+    }
+  const std::int64_t bytes =
+      all.value / element_size(run.type).value * run.gradient_bytes / run.mesh.size(Axis::Pipeline);
+  if (bytes > 0)
+    made.per_byte =
+        seconds(collective_time(CollectiveKind::AllReduce, Bytes{bytes}, made.group, network)) /
+        static_cast<double>(bytes);
+  return made;
+}
+
+void set_parameters(MeshLayers& made, const MeshRun& run, const Network& network) {
   const std::int64_t element = element_size(run.type).value;
   const double rate = network.device.memory_efficiency * network.device.memory_bandwidth.value;
-  for (LayerParameter& parameter : layers.parameters) {
+  const std::array<Reduction, 2> kinds = {reduction_of(false, made.layers, run, network),
+                                          reduction_of(true, made.layers, run, network)};
+  made.reduction.clear();
+  for (LayerParameter& parameter : made.layers.parameters) {
     const std::int64_t count = parameter.bytes.value / element;
-    const std::int64_t replicas = gradient_group(run, parameter, network).ranks;
+    const Reduction& kind = kinds[of_experts(parameter.name) ? 1 : 0];
+    const std::int64_t replicas = kind.group.ranks;
     const auto divided = [&](std::int64_t bytes, bool yes) {
       return Bytes{yes ? (count * bytes + replicas - 1) / replicas : count * bytes};
     };
     parameter.gradient = divided(kGradient, run.zero >= 2);
     parameter.state = divided(kState, run.zero >= 1);
     const Bytes moved = divided(kOptimizerTraffic, run.zero >= 1);
-    parameter.optimizer = {nanoseconds_from_seconds(static_cast<double>(moved.value) / rate)};
+    made.reduction.push_back(
+        nanoseconds_from_seconds(kind.per_byte * static_cast<double>(count * run.gradient_bytes)));
+    parameter.optimizer = {nanoseconds_from_seconds(static_cast<double>(moved.value) / rate) +
+                           made.reduction.back()};
   }
 }
 
-void add_blocks(MeshLayers& made, const std::vector<Piece>& pieces, Recomputation recomputation) {
-  for (std::size_t p = 0; p < pieces.size(); ++p) {
-    const LayerId here{p};
-    if (pieces[p].kind == PieceKind::BeforeAttention) {
-      made.first.push_back(here.value);
-      if (recomputation == Recomputation::Full) made.blocks.push_back({here, LayerId{p + 2}});
-    }
-    if (pieces[p].kind == PieceKind::Attention && recomputation == Recomputation::Attention)
-      made.blocks.push_back({here, here});
+void add_blocks(MeshLayers& made, std::int64_t layers, Recomputation recomputation) {
+  made.blocks.clear(), made.first.clear();
+  for (std::int64_t l = 0; l < layers; ++l) {
+    const auto first = 1 + static_cast<std::size_t>(l) * kPiecesOfLayer;
+    made.first.push_back(static_cast<std::int32_t>(first));
+    if (recomputation == Recomputation::Full)
+      made.blocks.push_back({LayerId{first}, LayerId{first + 2}});
+    if (recomputation == Recomputation::Attention)
+      made.blocks.push_back({LayerId{first + 1}, LayerId{first + 1}});
   }
+}
+
+/// Transformer layers that are priced: those without experts, and three of the others, of which the
+/// second stands for all but the first and the last.
+std::int64_t distinct_layers(const Architecture& of) {
+  return std::min(of.layers, of.dense_layers + 3);
 }
 
 }  // namespace
@@ -129,7 +168,7 @@ GroupShape gradient_group(const MeshRun& run, const LayerParameter& parameter,
   return {ranks, std::max<std::int64_t>(1, all.per_host / run.mesh.experts)};
 }
 
-MeshLayers mesh_layers(const MeshRun& run, const Network& network) {
+MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   const RankGraph rank = rank_graph(run.architecture, run.mesh,
                                     {.microbatch_size = run.microbatch_size,
                                      .sequence_parallel = run.sequence_parallel,
@@ -139,7 +178,7 @@ MeshLayers mesh_layers(const MeshRun& run, const Network& network) {
                                      {.precision = Precision::Fp32,
                                       .optimizer = Optimizer::Adam,
                                       .microbatch_size = run.microbatch_size});
-  add_collectives(profile, rank.graph, run.mesh, network);
+  const std::vector<BothWays> collectives = add_collectives(profile, rank.graph, run.mesh, network);
   if (run.sequence_parallel) keep_parts(profile, rank.graph);
   std::vector<bool> ends(rank.graph.nodes.size(), false);
   for (const Piece& piece : rank.pieces) ends[piece.last.index()] = true;
@@ -148,8 +187,41 @@ MeshLayers mesh_layers(const MeshRun& run, const Network& network) {
   made.layers = layers_from_graph(facts, {profile}, ends);
   PFEIFE_CHECK(made.layers.size() == rank.pieces.size(), made.layers.size(), " layers for ",
                rank.pieces.size(), " pieces");
-  set_parameters(made.layers, run, network);
-  add_blocks(made, rank.pieces, run.recomputation);
+  for (Layer& layer : made.layers.layers) layer.nodes.clear();  // one may stand for many
+  std::size_t node = 0;
+  for (const Piece& piece : rank.pieces) {
+    BothWays sum;
+    for (; node <= piece.last.index(); ++node) {
+      sum.forward += collectives[node].forward;
+      sum.backward += collectives[node].backward;
+    }
+    made.collectives.push_back(sum);
+  }
+  return made;
+}
+
+MeshLayers rank_layers(const MeshRun& run, const Network& network) {
+  MeshRun few = run;
+  few.architecture.layers = distinct_layers(run.architecture);
+  MeshLayers made = priced_layer_by_layer(few, network);
+  const auto more = static_cast<std::size_t>(run.architecture.layers - few.architecture.layers);
+  if (more == 0) return made;
+  made.layers = repeat_layer(made.layers, more);
+  const auto last_but_one = [&] { return made.collectives.end() - 1 - 2 * kPiecesOfLayer; };
+  const std::vector<BothWays> one(last_but_one(), last_but_one() + kPiecesOfLayer);
+  for (std::size_t copy = 0; copy < more; ++copy)
+    made.collectives.insert(last_but_one(), one.begin(), one.end());
+  return made;
+}
+
+void divide_state(MeshLayers& made, const MeshRun& run, const Network& network) {
+  set_parameters(made, run, network);
+  add_blocks(made, run.architecture.layers, run.recomputation);
+}
+
+MeshLayers mesh_layers(const MeshRun& run, const Network& network) {
+  MeshLayers made = rank_layers(run, network);
+  divide_state(made, run, network);
   return made;
 }
 

@@ -6,22 +6,38 @@
 #pragma once
 
 #include "planner/ir/layers.h"
+#include "planner/ir/mesh_run.h"
 #include "planner/ir/network.h"
 #include "planner/mesh/collective.h"
-#include "planner/mesh/mesh_run.h"
 
 namespace pfeife {
 
-struct MeshLayers {
-  Layers layers;                    ///< a layer for each piece of rank_graph(), in its order
-  std::vector<LayerRange> blocks;   ///< each recomputed by itself
-  std::vector<std::int32_t> first;  ///< [transformer layer] its first layer here
+struct BothWays {
+  Nanoseconds forward{0}, backward{0};
+  friend bool operator==(const BothWays&, const BothWays&) = default;
 };
 
-/// Times of `network`'s device by the roofline and of its links by collective_time(). Parameters
-/// have 2 bytes an element, gradients 4 and the optimizer's state 12 (fp32 master and two moments):
-/// 18 together (Korthikanti et al. 2023); ZeRO divides the last two. The run must be checked.
+struct MeshLayers {
+  Layers layers;                       ///< a layer for each piece of rank_graph(), in its order
+  std::vector<BothWays> collectives;   ///< [layer] in its times
+  std::vector<Nanoseconds> reduction;  ///< [parameter] in its optimizer time: of its gradient
+  std::vector<LayerRange> blocks;      ///< each recomputed by itself
+  std::vector<std::int32_t> first;     ///< [transformer layer] its first layer here
+};
+
+/// Times of `network`'s device by the roofline and of its links by collective_time(). Each distinct
+/// layer is priced once. Parameters have 2 bytes an element, gradients 4 and the optimizer's state
+/// 12 (fp32 master and two moments): 18 together (Korthikanti et al. 2023); ZeRO divides the last
+/// two. Gradients are reduced at the rate of a message of all that a rank has on average, before
+/// the optimizer step. The run must be checked.
 MeshLayers mesh_layers(const MeshRun& run, const Network& network);
+
+/// The first half of that, which pp, dp (but for where experts are) and zero do not change.
+MeshLayers rank_layers(const MeshRun& run, const Network& network);
+/// The same without repeating: slow, to check the other.
+MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network);
+/// The second half: gradients, optimizer's state and their times, and what is recomputed.
+void divide_state(MeshLayers& made, const MeshRun& run, const Network& network);
 
 /// The groups that reduce a parameter's gradient: dp x cp, for experts of several ranks a part.
 GroupShape gradient_group(const MeshRun& run, const LayerParameter& parameter,

@@ -1,15 +1,19 @@
 #include "planner/mesh/mesh_price.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "planner/cost/stage_costs.h"
+#include "planner/ir/error.h"
 #include "planner/ir/lower.h"
+#include "planner/mesh/repeat_layer.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
 namespace {
 
-Partition partition_of(const MeshRun& run, const MeshLayers& made) {
+/// Stages of equally many layers, as layers_of_stages() says.
+Partition equal_partition(const MeshRun& run, const MeshLayers& made) {
   const std::vector<std::int64_t> counts = layers_of_stages(run);
   Partition partition;
   std::int64_t before = 0;
@@ -25,63 +29,145 @@ Partition partition_of(const MeshRun& run, const MeshLayers& made) {
   return partition;
 }
 
-/// [rank] the time its gradients take, each group's in one message.
-std::vector<Nanoseconds> reductions(const MeshRun& run, const MeshLayers& made,
-                                    const Partition& partition, const Placement& placement,
-                                    const Network& network) {
-  std::vector<StageId> stage_of;
-  for (std::size_t s = 0; s < partition.stages(); ++s)
-    stage_of.resize(partition.end(s, made.layers.size()), StageId{s});
-  struct Message {
-    GroupShape group;
-    Bytes bytes;
-  };
-  std::vector<std::vector<Message>> messages(placement.ranks());
-  for (const LayerParameter& parameter : made.layers.parameters) {
-    const GroupShape group = gradient_group(run, parameter, network);
-    const std::int64_t count = parameter.bytes.value / element_size(run.type).value;
+Nanoseconds work(const Layer& layer) {
+  const LayerTimes& times = layer.times.front();
+  return times.forward + times.backward_input + times.backward_weight;
+}
+
+/// First-fit from the back into stages of at most `most`, each of which leaves a piece for each
+/// earlier one: early stages, which keep most, then have the least. The first piece of each stage
+/// but the first; nothing if they do not fit.
+std::optional<std::vector<std::size_t>> begins_within(const std::vector<Nanoseconds>& pieces,
+                                                      std::size_t stages, Nanoseconds most) {
+  std::vector<std::size_t> begins;
+  Nanoseconds sum{0};
+  for (std::size_t p = pieces.size(); p-- > 0;) {
+    if (pieces[p] > most) return std::nullopt;
+    const bool needed = p + 1 < stages - begins.size();  // a piece a stage from here on
+    if (p + 1 < pieces.size() && (sum + pieces[p] > most || needed)) {
+      if (begins.size() + 1 == stages) return std::nullopt;
+      begins.push_back(p + 1);
+      sum = Nanoseconds{0};
+    }
+    sum += pieces[p];
+  }
+  if (begins.size() + 1 < stages) return std::nullopt;
+  std::ranges::reverse(begins);
+  return begins;
+}
+
+Partition balanced_partition(const MeshRun& run, const MeshLayers& made) {
+  const auto stages = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline) * run.stages_per_rank);
+  std::vector<Nanoseconds> pieces = {work(made.layers.layers.front())};
+  std::vector<std::int32_t> last = {0};  // [piece] its last layer
+  for (const std::int32_t first : made.first) {
+    Nanoseconds sum{0};
+    for (std::size_t l = 0; l < kPiecesOfLayer; ++l)
+      sum += work(made.layers.layers[static_cast<std::size_t>(first) + l]);
+    pieces.push_back(sum);
+    last.push_back(first + static_cast<std::int32_t>(kPiecesOfLayer) - 1);
+  }
+  pieces.push_back(work(made.layers.layers.back()));
+  Nanoseconds low{0}, high{0};  // (low, high]
+  for (const Nanoseconds piece : pieces) high += piece;
+  while (high - low > Nanoseconds{1}) {
+    const Nanoseconds middle = low + (high - low) / 2;
+    (begins_within(pieces, stages, middle) ? high : low) = middle;
+  }
+  const auto begins = begins_within(pieces, stages, high);
+  PFEIFE_CHECK(begins, stages, " stages of ", pieces.size(), " pieces");
+  Partition partition;
+  for (const std::size_t begin : *begins) partition.cuts.push_back(last[begin - 1]);
+  return partition;
+}
+
+/// [rank] the sums over its stages.
+std::vector<MeshShares> shares_of(const MeshRun& run, const MeshLayers& made,
+                                  const Partition& partition, const Placement& placement,
+                                  const StageCosts& costs) {
+  std::vector<MeshShares> shares(placement.ranks());
+  const std::int64_t microbatches = run.microbatches();
+  std::vector<RankId> rank_of;  // [layer]
+  for (std::size_t s = 0; s < partition.stages(); ++s) {
+    rank_of.resize(partition.end(s, made.layers.size()), placement.rank(StageId{s}));
+    MeshShares& of = shares[placement.rank(StageId{s}).index()];
+    const StageCost& cost = costs.stages[s];
+    of.compute += microbatches * (cost.forward + cost.backward_input + cost.backward_weight);
+    of.optimizer += cost.optimizer;
+  }
+  std::vector<bool> again(made.layers.size(), false);
+  for (const LayerRange& block : made.blocks)
+    std::fill(again.begin() + block.first.value, again.begin() + block.last.value + 1, true);
+  for (std::size_t l = 0; l < made.layers.size(); ++l) {
+    const BothWays& both = made.collectives[l];
+    MeshShares& of = shares[rank_of[l].index()];
+    const Nanoseconds exposed = microbatches * ((again[l] ? 2 : 1) * both.forward + both.backward);
+    of.collectives += exposed, of.compute -= exposed;
+  }
+  for (std::size_t p = 0; p < made.reduction.size(); ++p) {
     std::vector<RankId> done;
-    for (const LayerId user : parameter.users) {
-      const RankId rank = placement.rank(stage_of[user.index()]);
+    for (const LayerId user : made.layers.parameters[p].users) {
+      const RankId rank = rank_of[user.index()];
       if (std::ranges::find(done, rank) != done.end()) continue;
       done.push_back(rank);
-      std::vector<Message>& of = messages[rank.index()];
-      auto at = std::ranges::find(of, group, &Message::group);
-      if (at == of.end()) at = of.insert(of.end(), {group, Bytes{0}});
-      at->bytes += Bytes{count * run.gradient_bytes};
+      shares[rank.index()].reduction += made.reduction[p];
+      shares[rank.index()].optimizer -= made.reduction[p];
     }
   }
-  std::vector<Nanoseconds> times(placement.ranks(), Nanoseconds{0});
-  for (std::size_t r = 0; r < times.size(); ++r)
-    for (const Message& message : messages[r])
-      times[r] += collective_time(CollectiveKind::AllReduce, message.bytes, message.group, network);
-  return times;
+  return shares;
+}
+
+/// Whether ranks a and b of a pipeline are in one host. Of all pipelines, if they are alike.
+bool same_host(const Mesh& mesh, std::int64_t a, std::int64_t b, std::int64_t devices_per_host) {
+  const std::int64_t stride = mesh.stride(Axis::Pipeline), size = mesh.size(Axis::Pipeline);
+  const auto within = [&](std::int64_t d) {
+    return (d + a * stride) / devices_per_host == (d + b * stride) / devices_per_host;
+  };
+  const bool near = within(0);
+  if (hosts_align(mesh, devices_per_host)) return near;
+  for (std::int64_t d = 0; d < mesh.devices(); ++d) {
+    if (d / stride % size != 0 || within(d) == near) continue;
+    throw ConfigError(
+        {}, stream_all("ranks ", a, " and ", b, " of the pipelines of ", to_string(mesh),
+                       " are not alike: devices ", a * stride, " and ", b * stride, " are ",
+                       near ? "in one host" : "in two hosts", ", devices ", d + a * stride, " and ",
+                       d + b * stride, near ? " are not" : " in one", "; choose sizes or an ",
+                       "order of axes that divide hosts of ", devices_per_host, " devices"));
+  }
+  return near;
 }
 
 }  // namespace
+
+Partition mesh_partition(const MeshRun& run, const MeshLayers& made) {
+  return run.balanced ? balanced_partition(run, made) : equal_partition(run, made);
+}
 
 Cluster pipeline_cluster(const Mesh& mesh, const Network& network) {
   const auto ranks = static_cast<std::size_t>(mesh.size(Axis::Pipeline));
   Cluster cluster{.name = network.name, .kinds = {network.device}, .notes = network.notes};
   cluster.kind_of_device.assign(ranks, 0);
   cluster.paths.resize(ranks * ranks);
-  const auto host = [&](std::size_t rank) {
-    return static_cast<std::int64_t>(rank) * mesh.stride(Axis::Pipeline) / network.devices_per_host;
-  };
+  // Of each rank: out and in by its port, out and in by its NIC.
+  for (std::size_t r = 0; r < ranks; ++r)
+    for (const auto& [name, rate] : {std::pair("port", network.port), {"nic", network.nic}})
+      for (const char* way : {"up", "down"})
+        cluster.links.push_back({std::string(name) + "[" + std::to_string(r) + "]." + way, rate});
   for (std::size_t a = 0; a < ranks; ++a)
     for (std::size_t b = 0; b < ranks; ++b) {
       if (a == b) continue;
-      const bool near = host(a) == host(b);
+      const bool near =
+          same_host(mesh, static_cast<std::int64_t>(std::min(a, b)),
+                    static_cast<std::int64_t>(std::max(a, b)), network.devices_per_host);
       Path& path = cluster.paths[a * ranks + b];
+      path.links = {4 * a + (near ? 0 : 2), 4 * b + (near ? 1 : 3)};
       path.latency = near ? network.port_latency : network.nic_latency;
       path.bandwidth.points = {{Bytes{1}, near ? network.port : network.nic}};
     }
   return cluster;
 }
 
-MeshPrice price_mesh(const MeshRun& run, const Network& network) {
-  check_run(run);
-  const MeshLayers made = mesh_layers(run, network);
+MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network) {
   const ScheduleSpec spec{.family = run.schedule,
                           .ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline)),
                           .microbatches = static_cast<std::size_t>(run.microbatches()),
@@ -89,23 +175,18 @@ MeshPrice price_mesh(const MeshRun& run, const Network& network) {
   const Schedule schedule = generate(spec);
   MeshPrice price;
   price.placement = placement_for(spec);
-  price.partition = partition_of(run, made);
+  price.partition = mesh_partition(run, made);
   StageCosts costs = stage_costs(made.layers, price.partition, price.placement,
                                  pipeline_cluster(run.mesh, network), {}, made.blocks);
-  price.shares.resize(price.placement.ranks());
-  for (std::size_t s = 0; s < costs.stages.size(); ++s)
-    price.shares[price.placement.rank(StageId{s}).index()].optimizer += costs.stages[s].optimizer;
-  const std::vector<Nanoseconds> reduced =
-      reductions(run, made, price.partition, price.placement, network);
-  for (std::size_t r = 0; r < reduced.size(); ++r) {
-    price.shares[r].reduction = reduced[r];
-    const auto first = std::ranges::find(price.placement.rank_of_stage, RankId{r});
-    costs.stages[static_cast<std::size_t>(first - price.placement.rank_of_stage.begin())]
-        .optimizer += reduced[r];
-  }
+  price.shares = shares_of(run, made, price.partition, price.placement, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);
   return price;
+}
+
+MeshPrice price_mesh(const MeshRun& run, const Network& network) {
+  check_run(run);
+  return price_mesh(run, mesh_layers(run, network), network);
 }
 
 }  // namespace pfeife

@@ -12,7 +12,9 @@ namespace pfeife {
 
 /// Where a rank's time goes besides waiting, summed over its stages and a step.
 struct MeshShares {
-  Nanoseconds reduction{0};  ///< of gradients over dp
+  Nanoseconds compute{0};      ///< forward and backward, what is recomputed included
+  Nanoseconds collectives{0};  ///< of tp, cp and ep, exposed
+  Nanoseconds reduction{0};    ///< of gradients over dp
   Nanoseconds optimizer{0};
   friend bool operator==(const MeshShares&, const MeshShares&) = default;
 };
@@ -24,10 +26,17 @@ struct MeshPrice {
   std::vector<MeshShares> shares;  ///< [rank]
 };
 
-/// One device for each pipeline coordinate, with the links between them.
+/// One device for each pipeline coordinate, with the links between them. Errors: ConfigError
+/// without a place if neighbours are within a host in one pipeline and not in another one.
 Cluster pipeline_cluster(const Mesh& mesh, const Network& network);
+
+/// Stages of contiguous transformer layers. The embedding and the head count as layers of their
+/// own where stages are balanced: the slowest stage is then as fast as possible.
+Partition mesh_partition(const MeshRun& run, const MeshLayers& made);
 
 /// Errors: ConfigError of check_run(), of group_shape() and of the schedule's family.
 MeshPrice price_mesh(const MeshRun& run, const Network& network);
+/// The same with the mesh_layers() of the run at hand.
+MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network);
 
 }  // namespace pfeife

@@ -57,11 +57,11 @@ class RankGraphWriter {
   // ---- small operators ----
   ValueId norm(const std::string& name, ValueId x) {
     const bool centred = of_.norm == NormKind::Layer;
-    std::vector<Argument> arguments = {
-        {"input", x},
-        {"normalized_shape", Sizes{of_.hidden}},
-        {"weight", writer_.parameter(name + ".weight", {of_.hidden})}};
-    if (centred) arguments.push_back({"bias", writer_.parameter(name + ".bias", {of_.hidden})});
+    const Sizes width = {writer_.type(x).sizes.back()};
+    std::vector<Argument> arguments = {{"input", x},
+                                       {"normalized_shape", width},
+                                       {"weight", writer_.parameter(name + ".weight", width)}};
+    if (centred) arguments.push_back({"bias", writer_.parameter(name + ".bias", width)});
     return writer_.call(name, centred ? "aten::layer_norm" : "aten::rms_norm", std::move(arguments),
                         writer_.type(x).sizes);
   }
@@ -112,7 +112,7 @@ class RankGraphWriter {
     const std::string path = "layers." + std::to_string(layer);
     writer_.enter(path + ".before");
     const ValueId normed = enter_columns(norm("norm", x));
-    const Projected projected = project(normed);
+    const Projected projected = of_.latent ? project_latent(normed, *of_.latent) : project(normed);
     end_piece(PieceKind::BeforeAttention, layer);
 
     writer_.enter(path + ".attention");
@@ -124,15 +124,28 @@ class RankGraphWriter {
     ValueId y = linear("projection", context, of_.hidden);
     x = add("residual", dropout("dropout", leave_rows(y)), x);
     const ValueId second = norm("norm", x);
-    y = of_.experts > 0 ? experts(second) : feed_forward(second);
+    const bool dense = of_.experts == 0 || layer < of_.dense_layers;
+    y = dense ? feed_forward(second, of_.experts == 0 ? of_.feed_forward : of_.dense_feed_forward)
+              : experts(second);
     x = add("residual_2", dropout("dropout_2", y), x);
     end_piece(PieceKind::AfterAttention, layer);
     return x;
   }
 
-  /// One product for all three; parts of its result are views.
+  /// With positions that are learned, one product for all three, of whose result they are views, as
+  /// in Megatron-LM; else a product each, as in Llama: the rotated ones are copies, and values that
+  /// are a view would keep what the others were, too.
   Projected project(ValueId normed) {
-    const std::int64_t size = of_.head_size, width = (heads_ + 2 * kv_heads_) * size;
+    const std::int64_t size = of_.head_size;
+    if (of_.position == PositionKind::Rotary) {
+      const auto part = [&](const std::string& name, std::int64_t heads) {
+        return dense_view(linear(name, normed, heads * size), {sequence_, batch_, heads, size});
+      };
+      const ValueId query = part("q", heads_), key = part("k", kv_heads_);
+      const ValueId value = part("v", kv_heads_);
+      return {rotate("query", query), rotate("key", key), value};
+    }
+    const std::int64_t width = (heads_ + 2 * kv_heads_) * size;
     const ValueId together = linear("qkv", normed, width);
     const Sizes strides = {batch_ * width, width, size, 1};
     const TensorType all = {writer_.element(), {sequence_, batch_, heads_, size}, strides, 0};
@@ -140,12 +153,44 @@ class RankGraphWriter {
     few.sizes[2] = kv_heads_;
     const std::vector<ValueId> parts =
         writer_.call_many("split", "aten::split_with_sizes", {{"self", together}}, {all, few, few});
-    Projected made{parts[0], parts[1], parts[2]};
-    if (of_.position == PositionKind::Rotary) {
-      made.query = rotate("query", made.query);
-      made.key = rotate("key", made.key);
-    }
+    return {parts[0], parts[1], parts[2]};
+  }
+  /// Queries, keys and values from compressed ones, which every rank of tp makes for itself. Of a
+  /// head's query and key a part is rotated; that part of the key is one for all heads.
+  Projected project_latent(ValueId normed, const LatentAttention& to) {
+    const std::int64_t size = of_.head_size, turned = to.rotary_size;
+    const ValueId query = norm("query_norm", linear("query_down", normed, to.query_rank));
+    const Sizes by_head = {sequence_, batch_, heads_, size + turned};
+    Projected made;
+    made.query =
+        rotate("query", dense_view(linear("query_up", query, heads_ * (size + turned)), by_head));
+    const std::vector<ValueId> down =
+        split(linear("down", normed, to.key_value_rank + turned), {to.key_value_rank, turned});
+    const ValueId both =
+        dense_view(linear("up", norm("norm_2", down[0]), heads_ * (size + to.value_size)),
+                   {sequence_, batch_, heads_, size + to.value_size});
+    const std::vector<ValueId> up = split(both, {size, to.value_size});
+    const ValueId shared = rotate("key", down[1]);
+    const ValueId every = writer_.view(shared, "aten::expand", {sequence_, batch_, heads_, turned},
+                                       {batch_ * turned, turned, 0, 1});
+    made.key = writer_.call(
+        "key", "aten::cat",
+        {{"tensors", std::vector<ValueId>{up[0], every}}, {"dim", std::int64_t{-1}}}, by_head);
+    made.value = up[1];
     return made;
+  }
+  ValueId dense_view(ValueId v, Sizes sizes) {
+    Sizes strides = dense_tensor(sizes, writer_.element()).strides;
+    return writer_.view(v, "aten::view", std::move(sizes), std::move(strides));
+  }
+  /// Parts of the last dimension, as views.
+  std::vector<ValueId> split(ValueId v, const Sizes& widths) {
+    std::vector<TensorType> types;
+    for (const std::int64_t width : widths) {
+      types.push_back(writer_.type(v));
+      types.back().sizes.back() = width;
+    }
+    return writer_.call_many("split", "aten::split_with_sizes", {{"self", v}}, std::move(types));
   }
   /// As one fused kernel: a product with a table and another one with its turned halves, both read
   /// and written once.
@@ -180,7 +225,7 @@ class RankGraphWriter {
   }
   /// [sequence, batch, heads x head size] from [batch, heads, sequence, head size]: a copy.
   ValueId merge_heads(ValueId context) {
-    const std::int64_t size = of_.head_size;
+    const std::int64_t size = writer_.type(context).sizes.back();
     const ValueId turned =
         writer_.view(context, "aten::transpose", {sequence_, batch_, heads_, size},
                      {size, heads_ * sequence_ * size, sequence_ * size, 1});
@@ -189,37 +234,53 @@ class RankGraphWriter {
   ValueId fused_attention(const Projected& from) {
     const auto outward = [&](ValueId v, std::int64_t heads, std::int64_t sequence) {
       const Sizes& strides = writer_.type(v).strides;
-      return writer_.view(v, "aten::transpose", {batch_, heads, sequence, of_.head_size},
+      return writer_.view(v, "aten::transpose",
+                          {batch_, heads, sequence, writer_.type(v).sizes.back()},
                           {strides[1], strides[2], strides[0], strides[3]});
     };
-    ValueId key = from.key, value = from.value;
-    if (cp_ > 1) {
-      const Sizes whole = {of_.sequence, batch_, kv_heads_, of_.head_size};
-      key = collective("all_gather", key, "cp", whole);
-      value = collective("all_gather", value, "cp", whole);
-    }
+    const auto gathered = [&](ValueId v) {
+      if (cp_ == 1) return v;
+      Sizes whole = writer_.type(v).sizes;
+      whole.front() = of_.sequence;
+      return collective("all_gather", v, "cp", std::move(whole));
+    };
+    const ValueId key = gathered(from.key), value = gathered(from.value);
+    const std::int64_t size = writer_.type(value).sizes.back();
+    // The kernel writes [sequence, batch, heads, size], so that merging heads copies nothing.
+    const TensorType written = {writer_.element(),
+                                {batch_, heads_, sequence_, size},
+                                {heads_ * size, size, batch_ * heads_ * size, 1},
+                                0};
     const ValueId context = writer_.call("sdpa", "aten::scaled_dot_product_attention",
                                          {{"query", outward(from.query, heads_, sequence_)},
                                           {"key", outward(key, kv_heads_, of_.sequence)},
                                           {"value", outward(value, kv_heads_, of_.sequence)},
                                           {"is_causal", true}},
-                                         Sizes{batch_, heads_, sequence_, of_.head_size});
-    return merge_heads(context);
+                                         written);
+    return dense_view(context, full(heads_ * size));
   }
 
   // ---- feed-forward ----
-  ValueId feed_forward(ValueId normed) {
-    const ValueId x = enter_columns(normed);
-    const ValueId inner = activate(linear("up", x, of_.feed_forward / tp_), x);
-    return leave_rows(linear("down", inner, of_.hidden));
+  ValueId feed_forward(ValueId normed, std::int64_t width) {
+    return leave_rows(inner_feed_forward(enter_columns(normed), width, ""));
   }
-  ValueId activate(ValueId up, ValueId x) {
-    const Sizes sizes = writer_.type(up).sizes;
+  /// A part of it on a rank of tp; `name` in front of the operators' names.
+  ValueId inner_feed_forward(ValueId x, std::int64_t width, const std::string& name) {
+    const ValueId up = linear(name + "up", x, width_inward(width));
+    return linear(name + "down", activate(name, up), of_.hidden);
+  }
+  /// Columns of the product with `width` of the feed-forward layer on this rank: gate and rest are
+  /// one product.
+  std::int64_t width_inward(std::int64_t width) const {
+    return width / tp_ * (of_.activation == Activation::Swiglu ? 2 : 1);
+  }
+  /// silu(gate) x rest is one kernel, as in Megatron-LM (bias_swiglu): it keeps what it reads.
+  ValueId activate(const std::string& name, ValueId up) {
     if (of_.activation == Activation::Gelu)
-      return writer_.call("gelu", "aten::gelu", {{"self", up}}, sizes);
-    const ValueId gate = linear("gate", x, of_.feed_forward / tp_);
-    const ValueId bent = writer_.call("silu", "aten::silu", {{"self", gate}}, sizes);
-    return writer_.call("product", "aten::mul", {{"self", bent}, {"other", up}}, sizes);
+      return writer_.call(name + "gelu", "aten::gelu", {{"self", up}}, writer_.type(up).sizes);
+    Sizes sizes = writer_.type(up).sizes;
+    sizes.back() /= 2;
+    return writer_.call(name + "swiglu", "pfeife::swiglu", {{"input", up}}, std::move(sizes));
   }
 
   /// Tokens go to the ranks of their experts, through grouped products, and back. Each expert gets
@@ -246,16 +307,8 @@ class RankGraphWriter {
       return writer_.call(name, "aten::_grouped_mm", {{"self", v}, {"mat2", weight}},
                           Sizes{copies, out});
     };
-    ValueId y = grouped("up", sent, of_.hidden, inner);
-    const Sizes wide = {copies, inner};
-    if (of_.activation == Activation::Gelu) {
-      y = writer_.call("gelu", "aten::gelu", {{"self", y}}, wide);
-    } else {
-      const ValueId gate = grouped("gate", sent, of_.hidden, inner);
-      const ValueId bent = writer_.call("silu", "aten::silu", {{"self", gate}}, wide);
-      y = writer_.call("product", "aten::mul", {{"self", bent}, {"other", y}}, wide);
-    }
-    y = grouped("down", y, inner, of_.hidden);
+    ValueId y = grouped("up", sent, of_.hidden, width_inward(of_.feed_forward));
+    y = grouped("down", activate("", y), inner, of_.hidden);
     if (ep_ > 1) y = collective("all_to_all", y, "ep", {copies, of_.hidden});
     const ValueId scale = writer_.view(best[0], "aten::view", {copies, 1}, {1, 1});
     y = writer_.call("weighted", "aten::mul", {{"self", y}, {"other", scale}},
@@ -265,6 +318,9 @@ class RankGraphWriter {
                      {batch_ * of_.top_k * of_.hidden, of_.top_k * of_.hidden, of_.hidden, 1});
     y = writer_.call("combine", "aten::sum", {{"self", apart}, {"dim", Sizes{2}}},
                      full(of_.hidden));
+    if (of_.shared_experts > 0)
+      y = add("with_shared", y,
+              inner_feed_forward(x, of_.shared_experts * of_.feed_forward, "shared_"));
     return leave_rows(y);
   }
   ValueId linear_without_bias(const std::string& name, ValueId x, std::int64_t out) {

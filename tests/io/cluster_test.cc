@@ -53,7 +53,8 @@ TEST(ShippedClusters, AllAreReadAndConnected) {
       {"l40s_x8", 8},        {"a10_x4", 4},
       {"v100_sxm2_x8", 8},   {"v100_pcie_x8", 8},
       {"p40_x8", 8},         {"a10_2x4_ethernet", 8},
-      {"h100_sxm_hosts", 8}, {"a100_sxm4_80gb_hosts", 8}};
+      {"h100_sxm_hosts", 8}, {"a100_sxm4_80gb_hosts", 8},
+      {"3090_hosts", 8}};
   std::size_t files = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(PFEIFE_SOURCE_DIR) + "/configs/clusters"))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/io/experiment/experiment_config.h"
+#include "planner/io/files/yaml_document.h"
 #include "planner/io/files/yaml_node.h"
 
 namespace pfeife {
@@ -18,6 +19,9 @@ const std::vector<std::string>& experiment_keys();
 /// A case but for its devices, microbatches and name. `folder` = the config's. Errors: ConfigError.
 CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
                      const ExperimentRules& rules);
+
+/// Applies "key.path=value" each, as given to --set (experiment_cases.cc).
+void set_keys(YamlDocument& document, const std::vector<std::string>& settings);
 
 // Names (case_name.cc).
 

@@ -229,14 +229,18 @@ bool advance(std::vector<std::size_t>& point, const std::vector<Axis>& axes) {
 
 }  // namespace
 
-Experiment read_experiment(const Path& file, const std::vector<std::string>& settings,
-                           const ExperimentRules& rules) {
-  YamlDocument document = YamlDocument::read(file);
+void set_keys(YamlDocument& document, const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) {
     auto [path, value] = YamlDocument::assignment(setting);
     const std::string label = to_string(value.where);
     set_key(document, path, std::move(value), label);
   }
+}
+
+Experiment read_experiment(const Path& file, const std::vector<std::string>& settings,
+                           const ExperimentRules& rules) {
+  YamlDocument document = YamlDocument::read(file);
+  set_keys(document, settings);
   Experiment experiment;
   experiment.name = folder_name(file.stem().string());
   experiment.file = {file.string(), file, {file.string(), 0, 0}};

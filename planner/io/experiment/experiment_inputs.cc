@@ -102,7 +102,8 @@ ModelInput model_input(const YamlNode& root, const Path& folder) {
     model.format = node.at("format").as_one_of<ModelFormat>({{"pt2", ModelFormat::Pt2},
                                                              {"table", ModelFormat::Table},
                                                              {"pipedream", ModelFormat::PipeDream},
-                                                             {"piper", ModelFormat::Piper}});
+                                                             {"piper", ModelFormat::Piper},
+                                                             {"mesh", ModelFormat::Mesh}});
     read_time_unit(node, model);
   } else {
     model.file = input_file(node, folder);

@@ -34,21 +34,44 @@ void read_attention(const YamlNode& root, Architecture& of) {
 }
 
 void read_experts(const YamlNode& root, Architecture& of) {
-  const auto count = root.find("experts"), each = root.find("experts_per_token");
+  const auto count = root.find("experts");
   if (!count) {
-    if (each) each->fail("only with `experts`");
+    for (const char* key : {"experts_per_token", "shared_experts", "dense_layers"})
+      if (const auto other = root.find(key)) other->fail("only with `experts`");
     return;
   }
   of.experts = count->as_int(1, kMost);
   of.top_k = root.at("experts_per_token").as_int(1, of.experts);
+  if (const auto shared = root.find("shared_experts")) of.shared_experts = shared->as_int(0, kMost);
+  if (const auto dense = root.find("dense_layers")) of.dense_layers = dense->as_int(0, of.layers);
+  if (of.dense_layers > 0) of.dense_feed_forward = root.at("dense_feed_forward").as_int(1, kMost);
+}
+
+void read_latent(const YamlNode& root, Architecture& of) {
+  const auto node = root.find("latent_attention");
+  if (!node) return;
+  node->check_keys({"query_rank", "key_value_rank", "rotary_size", "value_size"});
+  of.latent = LatentAttention{.query_rank = node->at("query_rank").as_int(1, kMost),
+                              .key_value_rank = node->at("key_value_rank").as_int(1, kMost),
+                              .rotary_size = node->at("rotary_size").as_int(1, kMost),
+                              .value_size = node->at("value_size").as_int(1, kMost)};
+  if (of.attention == AttentionKind::Plain)
+    root.at("attention").fail("latent attention is fused; write `attention: fused`");
+  if (of.kv_heads != of.heads)
+    node->fail("with latent attention every head has a key of its own; leave out key_value_heads");
 }
 
 Architecture read_document(const YamlDocument& document) {
   const YamlNode root = document.root();
   root.check_version(1);
-  root.check_keys({"version", "name", "layers", "hidden", "heads", "key_value_heads", "head_size",
-                   "feed_forward", "vocabulary", "sequence", "experts", "experts_per_token", "norm",
-                   "activation", "attention", "position", "bias", "tied_embedding", "dropout"});
+  root.check_keys({"version",          "name",         "layers",
+                   "hidden",           "heads",        "key_value_heads",
+                   "head_size",        "feed_forward", "vocabulary",
+                   "sequence",         "experts",      "experts_per_token",
+                   "shared_experts",   "dense_layers", "dense_feed_forward",
+                   "latent_attention", "norm",         "activation",
+                   "attention",        "position",     "bias",
+                   "tied_embedding",   "dropout"});
   Architecture of;
   of.name = root.at("name").as_string();
   of.layers = root.at("layers").as_int(1, kMost);
@@ -58,6 +81,7 @@ Architecture read_document(const YamlDocument& document) {
   of.vocabulary = root.at("vocabulary").as_int(1, kMost);
   of.sequence = root.at("sequence").as_int(1, kMost);
   read_experts(root, of);
+  read_latent(root, of);
   of.norm =
       root.at("norm").as_one_of<NormKind>({{"layer", NormKind::Layer}, {"rms", NormKind::Rms}});
   of.activation =

@@ -27,7 +27,8 @@ PlanFiles read_files(const YamlNode& node) {
   files.format = node.at("format").as_one_of<ModelFormat>({{"pt2", ModelFormat::Pt2},
                                                            {"table", ModelFormat::Table},
                                                            {"pipedream", ModelFormat::PipeDream},
-                                                           {"piper", ModelFormat::Piper}});
+                                                           {"piper", ModelFormat::Piper},
+                                                           {"mesh", ModelFormat::Mesh}});
   if (const auto unit = node.find("time_unit")) files.time_unit = unit->as_duration();
   if (const auto skips = node.find("skips")) files.skips = skips->as_string();
   if (const auto profile = node.find("profile")) {

@@ -1,4 +1,4 @@
-#include "planner/mesh/mesh_run.h"
+#include "planner/ir/mesh_run.h"
 
 #include <algorithm>
 
@@ -17,13 +17,6 @@ std::string nearest_divisors(std::int64_t whole, std::int64_t size) {
                         : std::to_string(below) + " or " + std::to_string(above);
 }
 
-void must_divide(const std::string& name, std::int64_t size, const std::string& what,
-                 std::int64_t whole) {
-  if (whole % size == 0) return;
-  throw ConfigError({}, stream_all(name, " ", size, " does not divide the ", whole, " ", what,
-                                   "; nearest: ", name, " ", nearest_divisors(whole, size)));
-}
-
 void check_tensor(const MeshRun& run) {
   const Architecture& of = run.architecture;
   const std::int64_t tp = run.mesh.size(Axis::Tensor);
@@ -33,6 +26,8 @@ void check_tensor(const MeshRun& run) {
     throw ConfigError({}, stream_all("tp ", tp, " is no multiple of the ", of.kv_heads,
                                      " key and value heads; nearest: tp ", of.kv_heads));
   must_divide("tp", tp, "columns of the feed-forward layer", of.feed_forward);
+  if (of.dense_layers > 0)
+    must_divide("tp", tp, "columns of the dense layers' feed-forward", of.dense_feed_forward);
   must_divide("tp", tp, "words of the vocabulary (pad it)", of.vocabulary);
 }
 
@@ -56,6 +51,25 @@ void check_experts(const MeshRun& run) {
 
 }  // namespace
 
+void must_divide(const std::string& name, std::int64_t size, const std::string& what,
+                 std::int64_t whole) {
+  if (whole % size == 0) return;
+  throw ConfigError({}, stream_all(name, " ", size, " does not divide the ", whole, " ", what,
+                                   "; nearest: ", name, " ", nearest_divisors(whole, size)));
+}
+
+std::string to_string(Recomputation recomputation) {
+  switch (recomputation) {
+    case Recomputation::None:
+      return "none";
+    case Recomputation::Attention:
+      return "attention";
+    case Recomputation::Full:
+      return "full";
+  }
+  return "";
+}
+
 std::int64_t MeshRun::microbatches() const {
   return global_batch / (mesh.size(Axis::Data) * microbatch_size);
 }
@@ -71,7 +85,17 @@ void check_run(const MeshRun& run) {
   must_divide("dp", run.mesh.size(Axis::Data), "sequences of the global batch", run.global_batch);
   must_divide("the microbatch size", run.microbatch_size, "sequences of a replica",
               run.global_batch / run.mesh.size(Axis::Data));
-  layers_of_stages(run);
+  if (!run.balanced) {
+    layers_of_stages(run);
+    return;
+  }
+  const std::int64_t pieces = run.architecture.layers + 2;
+  const std::int64_t stages = run.mesh.size(Axis::Pipeline) * run.stages_per_rank;
+  if (stages > pieces)
+    throw ConfigError({},
+                      stream_all("pp ", run.mesh.size(Axis::Pipeline), " x ", run.stages_per_rank,
+                                 " stages a rank are more than the ", pieces,
+                                 " layers with embedding and head; nearest: ", pieces, " stages"));
 }
 
 std::vector<std::int64_t> layers_of_stages(const MeshRun& run) {

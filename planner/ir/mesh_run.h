@@ -16,6 +16,9 @@ enum class Recomputation {
   Full,       ///< each layer; its input is kept
 };
 
+/// "none", "attention", "full".
+std::string to_string(Recomputation recomputation);
+
 struct MeshRun {
   Architecture architecture;
   Mesh mesh;
@@ -23,6 +26,8 @@ struct MeshRun {
   std::int64_t microbatch_size = 1;  ///< sequences
   std::string schedule = "1f1b";     ///< a family that needs no costs
   std::int64_t stages_per_rank = 1;
+  /// Stages of layers that take equally long; else of equally many, as layers_of_stages() says.
+  bool balanced = false;
   Recomputation recomputation = Recomputation::None;
   bool sequence_parallel = false;
   /// ZeRO: 0 all-reduces gradients; 1 divides the optimizer's state over dp, 2 gradients, too.
@@ -32,6 +37,24 @@ struct MeshRun {
 
   std::int64_t microbatches() const;  ///< of each pipeline
 };
+
+/// What is left open of a run: each list what may be chosen, in the order in which equals are
+/// preferred; of sizes, an empty list = all that fit.
+struct MeshQuestion {
+  MeshRun run;  ///< all that is not open
+  std::int64_t devices = 1;
+  std::vector<std::int64_t> tp, cp, pp, dp, ep{1};
+  std::vector<std::int64_t> microbatch_size;
+  std::vector<std::int64_t> stages_per_rank{1, 2, 4};
+  std::vector<int> zero{0, 1};
+  std::vector<Recomputation> recomputation{Recomputation::None, Recomputation::Attention,
+                                           Recomputation::Full};
+};
+
+/// ConfigError without a place if `size` does not divide the `whole` of `what`, with the nearest
+/// sizes that do: "tp 3 does not divide the 64 heads; nearest: tp 2 or 4".
+void must_divide(const std::string& name, std::int64_t size, const std::string& what,
+                 std::int64_t whole);
 
 /// Refuses a run that cannot be divided: ConfigError without a place, that names what does not
 /// divide what, and the nearest sizes that do.

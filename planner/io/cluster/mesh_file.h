@@ -1,0 +1,30 @@
+// A mesh file: a transformer on equal hosts, and how a run divides it; what is one pipeline to the
+// planner. Written by pfeife-exp for the mesh that it chose; names its two files with their
+// digests, so that its own digest stands for all three.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "planner/ir/mesh_run.h"
+#include "planner/ir/network.h"
+
+namespace pfeife {
+
+struct MeshFile {
+  MeshRun run;
+  Network network;
+  std::string digest;  ///< SHA-256 of the file
+};
+
+/// Errors: ConfigError with the place, also if a file that it names is another one than was meant.
+MeshFile read_mesh_file(const std::filesystem::path& file);
+
+/// Writes `folder`/mesh.yaml with architecture.yaml and hosts.yaml (their texts are given), and
+/// cluster.yaml: one device for each rank of the pipeline. Hosts must align with the mesh
+/// (planner/mesh/collective.h).
+void write_mesh_files(const std::filesystem::path& folder, const MeshRun& run,
+                      const Network& network, const std::string& architecture,
+                      const std::string& hosts);
+
+}  // namespace pfeife

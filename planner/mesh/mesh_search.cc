@@ -1,0 +1,339 @@
+#include "planner/mesh/mesh_search.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "planner/ir/decimals.h"
+#include "planner/ir/error.h"
+#include "planner/ir/parallel.h"
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+namespace {
+
+std::vector<std::int64_t> divisors(std::int64_t whole) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t d = 1; d <= whole; ++d)
+    if (whole % d == 0) all.push_back(d);
+  return all;
+}
+
+const std::vector<std::int64_t>& or_all(const std::vector<std::int64_t>& given,
+                                        const std::vector<std::int64_t>& all) {
+  return given.empty() ? all : given;
+}
+
+/// Every combination that the model, the batch and the devices can be divided by.
+class Candidates {
+ public:
+  Candidates(const MeshQuestion& question, std::int64_t devices_per_host)
+      : question_(question),
+        devices_per_host_(devices_per_host),
+        of_devices_(divisors(question.devices)),
+        of_batch_(divisors(question.run.global_batch)) {
+    for (const auto& [name, sizes] : {std::pair("tp", &question.tp), std::pair("cp", &question.cp),
+                                      std::pair("pp", &question.pp), std::pair("dp", &question.dp)})
+      for (const std::int64_t size : *sizes) must_divide(name, size, "devices", question.devices);
+  }
+
+  std::vector<MeshRun> all() {
+    MeshRun run = question_.run;
+    run.balanced = true;
+    for (const std::int64_t tp : or_all(question_.tp, of_devices_))
+      for (const std::int64_t cp : or_all(question_.cp, of_devices_))
+        for (const std::int64_t pp : or_all(question_.pp, of_devices_)) add_mesh(run, tp, cp, pp);
+    if (found_.empty()) {
+      if (nearest_) throw *nearest_;
+      throw ConfigError(
+          {}, stream_all("no sizes of tp, cp, pp and dp have the product ", question_.devices,
+                         ", the number of devices; leave one of ", "them open (search)"));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void add_mesh(MeshRun run, std::int64_t tp, std::int64_t cp, std::int64_t pp) {
+    const std::int64_t within = tp * cp * pp;
+    if (question_.devices % within != 0) return;
+    const std::int64_t dp = question_.devices / within;
+    if (!question_.dp.empty() && std::ranges::find(question_.dp, dp) == question_.dp.end()) return;
+    run.mesh.sizes = {tp, cp, pp, dp};
+    run.sequence_parallel = question_.run.sequence_parallel && tp > 1;
+    run.microbatch_size = 1;
+    run.mesh.experts = question_.ep.empty() ? 1 : question_.ep.front();
+    run.stages_per_rank = 1;
+    if (refused(run)) return;
+    if (!hosts_align(run.mesh, devices_per_host_)) {
+      if (!nearest_)
+        nearest_ = ConfigError(
+            {}, stream_all("the mesh ", to_string(run.mesh), " does not lie alike on hosts of ",
+                           devices_per_host_, " devices; choose sizes, inner axes first, whose ",
+                           "products divide ", devices_per_host_, " or are its multiples"));
+      return;
+    }
+    for (const std::int64_t ep : or_all(question_.ep, of_devices_)) {
+      run.mesh.experts = ep;
+      for (const std::int64_t size : or_all(question_.microbatch_size, of_batch_)) {
+        run.microbatch_size = size;
+        if (!refused(run)) add_runs(run);
+      }
+    }
+  }
+
+  void add_runs(MeshRun run) {
+    for (const std::int64_t stages : question_.stages_per_rank) {
+      run.stages_per_rank = stages;
+      run.schedule = stages > 1 ? "interleaved_1f1b" : "1f1b";
+      if (stages > 1 && (run.mesh.size(Axis::Pipeline) == 1 || refused(run) || no_schedule(run)))
+        continue;
+      for (const Recomputation recomputation : question_.recomputation)
+        for (const int zero : question_.zero) {
+          if (zero > 0 && zero > question_.zero.front() && run.mesh.size(Axis::Data) == 1 &&
+              run.mesh.size(Axis::Context) == 1)
+            continue;  // nothing is divided
+          run.recomputation = recomputation, run.zero = zero;
+          found_.push_back(run);
+        }
+    }
+  }
+  static bool no_schedule(const MeshRun& run) {
+    return refusal({.family = run.schedule,
+                    .ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline)),
+                    .microbatches = static_cast<std::size_t>(run.microbatches()),
+                    .stages_per_rank = static_cast<std::size_t>(run.stages_per_rank)})
+        .has_value();
+  }
+  bool refused(const MeshRun& run) {
+    try {
+      check_run(run);
+      return false;
+    } catch (const ConfigError& error) {
+      if (!nearest_) nearest_ = error;
+      return true;
+    }
+  }
+
+  const MeshQuestion& question_;
+  const std::int64_t devices_per_host_;
+  const std::vector<std::int64_t> of_devices_, of_batch_;
+  std::vector<MeshRun> found_;
+  std::optional<ConfigError> nearest_;  // the first refusal
+};
+
+/// What decides rank_layers().
+using LayersKey = std::array<std::int64_t, 8>;
+LayersKey layers_key(const MeshRun& run, const Network& network) {
+  const auto group = [&](std::vector<Axis> axes) {
+    return group_shape(run.mesh, axes, network.devices_per_host);
+  };
+  Mesh experts = run.mesh;
+  experts.size(Axis::Data) = run.mesh.experts;
+  return {run.mesh.size(Axis::Tensor),
+          run.mesh.size(Axis::Context),
+          run.mesh.experts,
+          run.microbatch_size,
+          run.sequence_parallel,
+          group({Axis::Tensor}).per_host,
+          group({Axis::Context}).per_host,
+          group_shape(experts, {Axis::Data}, network.devices_per_host).per_host};
+}
+
+/// A microbatch on all layers, what is recomputed included.
+Nanoseconds work_of_microbatch(const MeshRun& run, const MeshLayers& made) {
+  Nanoseconds sum{0};
+  for (std::size_t l = 0; l < made.layers.size(); ++l) {
+    const LayerTimes& times = made.layers.layers[l].times.front();
+    sum += times.forward + times.backward_input + times.backward_weight;
+  }
+  for (const std::int32_t first : made.first)
+    for (std::size_t l = 0; l < 3; ++l)
+      if (run.recomputation == Recomputation::Full ||
+          (run.recomputation == Recomputation::Attention && l == 1))
+        sum += made.layers.layers[static_cast<std::size_t>(first) + l].times.front().forward;
+  return sum;
+}
+
+/// Under 1f1b with a stage a rank, rank r waits for a microbatch's way through the ranks before it,
+/// there at the beginning and back at the end. With the loads that make the longest of these as
+/// short as can be, the step is this.
+Nanoseconds bound_of_1f1b(const MeshRun& run, Nanoseconds work) {
+  const auto microbatches = static_cast<double>(run.microbatches());
+  const double left =
+      std::pow(1 - 1 / microbatches, static_cast<double>(run.mesh.size(Axis::Pipeline)));
+  // A nanosecond for the rounding of the loads.
+  return Nanoseconds{static_cast<std::int64_t>(static_cast<double>(work.count()) / (1 - left) - 1)};
+}
+
+Bytes fixed_bytes(const MeshLayers& made) {
+  Bytes sum;
+  for (const LayerParameter& parameter : made.layers.parameters)
+    sum += parameter.bytes + parameter.gradient + parameter.state;
+  return sum;
+}
+
+MeshOutcome priced(const MeshRun& run, Nanoseconds bound, const MeshLayers& made,
+                   const Network& network) {
+  const MeshPrice price = price_mesh(run, made, network);
+  MeshOutcome outcome{.run = run, .bound = bound, .step = price.plan.estimate};
+  for (const Bytes peak : price.plan.peak_memory) outcome.peak = std::max(outcome.peak, peak);
+  outcome.fits = outcome.peak <= memory_limit(network);
+  for (const MeshShares& share : price.shares) {
+    outcome.mean.compute += share.compute;
+    outcome.mean.collectives += share.collectives;
+    outcome.mean.reduction += share.reduction;
+    outcome.mean.optimizer += share.optimizer;
+  }
+  const auto ranks = static_cast<std::int64_t>(price.shares.size());
+  MeshShares& mean = outcome.mean;
+  mean.compute /= ranks, mean.collectives /= ranks, mean.reduction /= ranks,
+      mean.optimizer /= ranks;
+  outcome.waiting =
+      outcome.step - mean.compute - mean.collectives - mean.reduction - mean.optimizer;
+  return outcome;
+}
+
+/// Better first; equals as they were asked for.
+bool better(const MeshOutcome& a, const MeshOutcome& b) {
+  if (a.fits != b.fits) return a.fits;
+  return a.fits ? a.step < b.step : a.peak < b.peak;
+}
+
+class Search {
+ public:
+  Search(const MeshQuestion& question, const Network& network, const MeshSearchOptions& options)
+      : runs_(Candidates(question, network.devices_per_host).all()),
+        network_(network),
+        options_(options) {
+    answer_.candidates = runs_.size();
+  }
+
+  MeshAnswer answer() {
+    price_layers();
+    bound_all();
+    price_all();
+    std::ranges::stable_sort(answer_.priced, better);
+    return std::move(answer_);
+  }
+
+ private:
+  void report(double share) const {
+    if (options_.progress) options_.progress(share);
+  }
+  MeshLayers layers_of(std::size_t run) const {
+    MeshLayers made = layers_.at(layers_key(runs_[run], network_));
+    divide_state(made, runs_[run], network_);
+    return made;
+  }
+  /// Each distinct set of layers once.
+  void price_layers() {
+    std::vector<std::pair<const LayersKey*, std::size_t>> open;  // and a run that has it
+    for (std::size_t r = 0; r < runs_.size(); ++r) {
+      const auto [at, is_new] = layers_.try_emplace(layers_key(runs_[r], network_));
+      if (is_new) open.emplace_back(&at->first, r);
+    }
+    parallel_for(open.size(), options_.threads, [&](std::size_t i) {
+      layers_.at(*open[i].first) = rank_layers(runs_[open[i].second], network_);
+    });
+    report(0.1);
+  }
+
+  struct Bounded {
+    std::size_t run = 0;
+    Nanoseconds bound{0};   ///< of all schedules
+    Nanoseconds closer{0};  ///< of the run's own
+    bool holds = false;     ///< parameters, gradients and state fit
+  };
+  void bound_all() {
+    bounded_.resize(runs_.size());
+    const Bytes limit = memory_limit(network_);
+    parallel_for(runs_.size(), options_.threads, [&](std::size_t r) {
+      const MeshLayers made = layers_of(r);
+      const MeshRun& run = runs_[r];
+      const Nanoseconds bound = mesh_bound(run, made);
+      const bool simple = run.stages_per_rank == 1;
+      bounded_[r] = {
+          r, bound,
+          simple ? std::max(bound, bound_of_1f1b(run, work_of_microbatch(run, made))) : bound,
+          fixed_bytes(made).value <= run.mesh.size(Axis::Pipeline) * limit.value};
+    });
+    report(0.2);
+    std::erase_if(bounded_, [](const Bounded& one) { return !one.holds; });
+    answer_.without_memory = runs_.size() - bounded_.size();
+    std::ranges::stable_sort(bounded_, {}, &Bounded::closer);
+    if (!bounded_.empty()) answer_.bound = std::ranges::min(bounded_, {}, &Bounded::bound).bound;
+  }
+
+  void price_all() {
+    constexpr std::size_t kAtOnce = 16;  // whatever the number of threads
+    std::optional<Nanoseconds> best;
+    for (std::size_t begin = 0; begin < bounded_.size(); begin += kAtOnce) {
+      std::size_t end = std::min(begin + kAtOnce, bounded_.size());
+      if (!options_.all && best)
+        while (end > begin && bounded_[end - 1].closer >= *best) --end;
+      if (end == begin) {
+        answer_.ruled_out = bounded_.size() - begin;
+        break;
+      }
+      std::vector<MeshOutcome> some(end - begin);
+      parallel_for(some.size(), options_.threads, [&](std::size_t i) {
+        const Bounded& one = bounded_[begin + i];
+        some[i] = priced(runs_[one.run], one.bound, layers_of(one.run), network_);
+      });
+      for (MeshOutcome& outcome : some) {
+        if (outcome.fits && (!best || outcome.step < *best)) best = outcome.step;
+        answer_.priced.push_back(std::move(outcome));
+      }
+      if (end - begin < std::min(kAtOnce, bounded_.size() - begin)) {
+        answer_.ruled_out = bounded_.size() - end;
+        break;
+      }
+      report(0.2 + 0.8 * static_cast<double>(end) / static_cast<double>(bounded_.size()));
+    }
+    report(1);
+  }
+
+  const std::vector<MeshRun> runs_;
+  const Network& network_;
+  const MeshSearchOptions& options_;
+  std::map<LayersKey, MeshLayers> layers_;
+  std::vector<Bounded> bounded_;  // by their bounds
+  MeshAnswer answer_;
+};
+
+}  // namespace
+
+Bytes memory_limit(const Network& network) {
+  return network.device.memory - network.device.reserve;
+}
+
+Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& made) {
+  Nanoseconds optimizer{0};
+  for (const LayerParameter& parameter : made.layers.parameters)
+    optimizer += parameter.optimizer.front();
+  const Nanoseconds work = work_of_microbatch(run, made);
+  return std::max(work, (run.microbatches() * work + optimizer) / run.mesh.size(Axis::Pipeline));
+}
+
+MeshAnswer find_mesh(const MeshQuestion& question, const Network& network,
+                     const MeshSearchOptions& options) {
+  return Search(question, network, options).answer();
+}
+
+std::string why_not(const MeshOutcome& other, const MeshOutcome& best, Bytes limit) {
+  if (!other.fits) return "memory: needs " + to_string(other.peak) + " of " + to_string(limit);
+  const std::array<std::pair<const char*, Nanoseconds>, 5> terms = {{
+      {"compute", other.mean.compute - best.mean.compute},
+      {"collectives of tp, cp, ep", other.mean.collectives - best.mean.collectives},
+      {"reduction of gradients", other.mean.reduction - best.mean.reduction},
+      {"optimizer", other.mean.optimizer - best.mean.optimizer},
+      {"waiting (bubble, messages)", other.waiting - best.waiting},
+  }};
+  const auto most = std::ranges::max(terms, {}, [](const auto& term) { return term.second; });
+  if (other.step == best.step) return "as fast; stands behind in the order of preference";
+  return std::string(most.first) + " +" + to_string(most.second);
+}
+
+}  // namespace pfeife

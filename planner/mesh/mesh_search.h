@@ -1,0 +1,60 @@
+// Which mesh? Meshes are alternatives of the same work: the same model, global batch and devices.
+//
+// Every combination of what the question leaves open is a candidate. A candidate is first bounded,
+// by the work of its layers, then priced, in the order of the bounds, until no bound is below the
+// best price. Priced are pipelines of balanced stages under 1f1b and interleaved_1f1b: the best of
+// them is then what the planner of pipelines goes on with. Not modelled: what
+// planner/mesh/mesh_price.h does not.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/mesh/mesh_price.h"
+
+namespace pfeife {
+
+struct MeshOutcome {
+  MeshRun run;
+  Nanoseconds bound{0};    ///< no pipeline of that mesh, whatever its schedule, has a shorter step
+  bool fits = false;       ///< in the memory of each device
+  Nanoseconds step{0};     ///< estimated
+  Bytes peak{0};           ///< largest over ranks
+  MeshShares mean;         ///< over ranks
+  Nanoseconds waiting{0};  ///< mean over ranks of the step less these
+};
+
+struct MeshAnswer {
+  std::vector<MeshOutcome> priced;  ///< those that fit first, by step, then by peak
+  Nanoseconds bound{0};             ///< smallest of all meshes whose fixed memory fits
+  std::size_t candidates = 0;       ///< that divide the model, the batch and the devices
+  std::size_t without_memory = 0;   ///< whose parameters, gradients and state do not fit
+  std::size_t ruled_out = 0;        ///< by their bound
+  bool found() const { return !priced.empty() && priced.front().fits; }
+};
+
+struct MeshSearchOptions {
+  std::size_t threads = 1;
+  bool all = false;                      ///< price every candidate: to check the bounds
+  std::function<void(double)> progress;  ///< the share of candidates that is bounded and priced
+};
+
+/// Equal questions give equal answers, for any number of threads. Errors: ConfigError without a
+/// place if no mesh divides what there is to divide: of the one that is nearest to it.
+MeshAnswer find_mesh(const MeshQuestion& question, const Network& network,
+                     const MeshSearchOptions& options = {});
+
+/// Device memory less the reserve.
+Bytes memory_limit(const Network& network);
+
+/// No pipeline of `run` has a shorter step: its ranks' mean work, and one microbatch's way there
+/// and back.
+Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& made);
+
+/// Why `other` is not the choice, in words: its memory, or the largest of its terms that are more
+/// than those of `best`.
+std::string why_not(const MeshOutcome& other, const MeshOutcome& best, Bytes limit);
+
+}  // namespace pfeife

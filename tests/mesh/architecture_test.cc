@@ -1,0 +1,119 @@
+// Architectures against published counts of parameters, and against exported archives.
+#include "planner/ir/architecture.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/cost/work.h"
+#include "planner/io/model/architecture_reader.h"
+#include "planner/io/model/pt2_reader.h"
+#include "planner/mesh/rank_graph.h"
+
+namespace pfeife {
+namespace {
+
+const std::filesystem::path kConfigs = std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs";
+
+Architecture shipped(const std::string& name) {
+  return read_architecture(kConfigs / "architectures" / (name + ".yaml"));
+}
+
+struct Totals {
+  std::int64_t parameters = 0;
+  double forward = 0, backward = 0;  // FLOPs of products and attention
+};
+Totals totals_of(const Graph& graph) {
+  Totals sum;
+  for (const Value& value : graph.values)
+    if (value.role == ValueRole::Parameter) sum.parameters += value.type.elements();
+  const GraphFacts facts(graph, Precision::Fp32);
+  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
+  const KernelList kernels(facts, saved, DeviceType::Gpu);
+  for (const NodeId n : nodes_of(graph))
+    for (const Kernel& kernel : kernels.at(n))
+      (kernel.pass == Pass::Forward ? sum.forward : sum.backward) +=
+          static_cast<double>(kernel.times) * kernel.flops.value;
+  return sum;
+}
+
+// Billions of parameters, all and those of a token: Mixtral of Experts (arXiv 2401.04088), sec. 1;
+// Qwen3 (arXiv 2505.09388), table 2, and its model card; DeepSeek-V3 (arXiv 2412.19437), abstract;
+// model cards of Llama 2, Llama 3 and 3.1.
+TEST(Architectures, HaveThePublishedNumbersOfParameters) {
+  const struct {
+    const char* name;
+    double all, active;
+  } published[] = {{"mixtral_8x7b", 46.7, 12.9}, {"qwen3_30b_a3b", 30.5, 3.3},
+                   {"deepseek_v3", 671, 37},     {"llama2_7b", 6.74, 6.74},
+                   {"llama3_8b", 8.03, 8.03},    {"llama3_70b", 70.6, 70.6},
+                   {"llama3_405b", 405.9, 405.9}};
+  for (const auto& one : published) {
+    const Architecture of = shipped(one.name);
+    EXPECT_NEAR(static_cast<double>(parameter_count(of)) / 1e9 / one.all, 1, 0.003) << one.name;
+    EXPECT_NEAR(static_cast<double>(active_parameter_count(of)) / 1e9 / one.active, 1, 0.02)
+        << one.name;
+  }
+}
+
+// A product of n tokens with a matrix of k parameters has 2 n k FLOPs; of experts a token sees
+// top_k. The embedding is looked up, norms are no products; attention comes on top: two products of
+// the scores' size for every head.
+TEST(Architectures, TheGraphHasTheirParametersAndTheFlopsOfTheParametersThatATokenPasses) {
+  for (const char* name : {"mixtral_8x7b", "qwen3_30b_a3b", "deepseek_v3", "llama3_8b"}) {
+    Architecture of = shipped(name);
+    of.layers = of.dense_layers + 2;
+    of.sequence = 512;
+    const Totals totals = totals_of(rank_graph(of, {}, {.type = DType::BFloat16}).graph);
+    EXPECT_EQ(totals.parameters, parameter_count(of)) << name;
+    const auto tokens = static_cast<double>(of.sequence);
+    const std::int64_t value = of.latent ? of.latent->value_size : of.head_size;
+    const std::int64_t key = of.head_size + (of.latent ? of.latent->rotary_size : 0);
+    const double attention =
+        2 * static_cast<double>(of.layers * of.heads * (key + value)) * tokens * tokens;
+    const double products =
+        2 * tokens * static_cast<double>(active_parameter_count(of) - of.vocabulary * of.hidden);
+    EXPECT_NEAR(totals.forward / (products + attention), 1, 2e-4) << name;
+  }
+}
+
+TEST(Architectures, ARankOfAMeshHasItsPartOfParametersAndFlops) {
+  Architecture of = shipped("mixtral_8x7b");
+  of.layers = 2, of.sequence = 512;
+  const Totals whole = totals_of(rank_graph(of, {}, {.type = DType::BFloat16}).graph);
+  Mesh mesh;
+  mesh.size(Axis::Tensor) = 4;
+  const Totals quarter = totals_of(rank_graph(of, mesh, {.type = DType::BFloat16}).graph);
+  // Norms and routers are on every rank.
+  const std::int64_t everywhere = of.hidden * (2 * of.layers + 1) + of.layers * of.hidden * 8;
+  EXPECT_EQ((quarter.parameters - everywhere) * 4 + everywhere, whole.parameters);
+  EXPECT_NEAR(quarter.forward * 4 / whole.forward, 1, 1e-3);
+  mesh.size(Axis::Tensor) = 1;
+  mesh.size(Axis::Data) = mesh.experts = 4;
+  const Totals experts = totals_of(rank_graph(of, mesh, {.type = DType::BFloat16}).graph);
+  const std::int64_t in_experts = 3 * of.hidden * of.feed_forward * of.experts * of.layers;
+  EXPECT_EQ(whole.parameters - experts.parameters, in_experts / 4 * 3);
+  EXPECT_EQ(experts.forward, whole.forward);  // as many tokens come as go
+}
+
+TEST(Architectures, AgreeWithExportedArchivesInParametersAndFlops) {
+  for (const char* name : {"llama2_7b", "gpt2_large"}) {
+    const Graph archive = read_pt2(kConfigs / "models" / (std::string(name) + ".pt2"), 1);
+    std::int64_t sequence = 0;
+    for (const Value& value : archive.values)
+      if (value.role == ValueRole::Input && sequence == 0) sequence = value.type.sizes.back();
+    Architecture of = shipped(name);
+    of.sequence = sequence;
+    std::int64_t unused = 0;  // positions that the archive has and a shorter sequence does not
+    if (std::string(name) == "gpt2_large") {
+      of.vocabulary = 50257;
+      unused = (1024 - sequence) * of.hidden;
+    }
+    const Totals ours = totals_of(rank_graph(of, {}, {.type = DType::Float32}).graph);
+    const Totals theirs = totals_of(archive);
+    EXPECT_EQ(ours.parameters + unused, theirs.parameters) << name;
+    EXPECT_NEAR(ours.forward / theirs.forward, 1, 1e-6) << name;
+    EXPECT_NEAR(ours.backward / theirs.backward, 1, 1e-6) << name;
+  }
+}
+
+}  // namespace
+}  // namespace pfeife

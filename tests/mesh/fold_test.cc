@@ -1,0 +1,151 @@
+// One pipeline stands for all of a mesh: folded and unfolded steps are equal to the nanosecond.
+#include <gtest/gtest.h>
+
+#include "planner/io/cluster/mesh_file.h"
+#include "planner/io/cluster/network_reader.h"
+#include "planner/io/files/text_file.h"
+#include "planner/io/files/yaml_document.h"
+#include "planner/io/model/architecture_reader.h"
+#include "planner/ir/lower.h"
+#include "planner/mesh/mesh_price.h"
+#include "planner/schedules/families.h"
+#include "sim/simulator.h"
+
+namespace pfeife {
+namespace {
+
+const std::filesystem::path kConfigs = std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs";
+
+MeshRun pp2_tp2_dp4() {
+  MeshRun run;
+  run.architecture = read_architecture(kConfigs / "architectures/llama3_8b.yaml");
+  run.architecture.layers = 6, run.architecture.sequence = 1024;
+  run.mesh.sizes = {2, 1, 2, 4};
+  run.mesh.order = {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline};
+  run.global_batch = 16;
+  run.type = DType::BFloat16;
+  run.balanced = true;
+  return run;
+}
+
+// The cluster file that the planner of pipelines reads has the links of the mesh's neighbours, in
+// one host, in two, and in between.
+TEST(Fold, TheClusterFileIsThePipelineOfTheMesh) {
+  const auto hosts = kConfigs / "clusters/h100_sxm_hosts.yaml";
+  const Network network = read_network(hosts);
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "fold_test";
+  for (const std::array<std::int64_t, kAxes>& sizes :
+       {std::array<std::int64_t, kAxes>{2, 1, 2, 2}, {2, 1, 4, 4}, {2, 1, 8, 2}, {1, 1, 1, 4}}) {
+    MeshRun run = pp2_tp2_dp4();
+    run.mesh.sizes = sizes;
+    write_mesh_files(folder, run, network,
+                     read_text_file(kConfigs / "architectures/llama3_8b.yaml").text,
+                     read_text_file(hosts).text);
+    const Cluster read = read_cluster(folder / "cluster.yaml");
+    const Cluster folded = pipeline_cluster(run.mesh, network);
+    ASSERT_EQ(read.devices(), folded.devices());
+    for (std::size_t a = 0; a < read.devices(); ++a)
+      for (std::size_t b = 0; b < read.devices(); ++b)
+        for (const std::int64_t bytes : {1, 1 << 20, 1 << 28})
+          EXPECT_EQ(transfer_time(read.path(DeviceId{a}, DeviceId{b}), Bytes{bytes}),
+                    a == b ? Nanoseconds{0}
+                           : transfer_time(folded.path(DeviceId{a}, DeviceId{b}), Bytes{bytes}))
+              << to_string(run.mesh) << " " << a << " " << b;
+    EXPECT_EQ(read_mesh_file(folder / "mesh.yaml").run.mesh, run.mesh);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+/// All pipelines of a mesh beside one another on all its devices: rank p of pipeline i is rank
+/// i * pp + p, its stages are those of the folded one from i * stages on.
+struct Unfolded {
+  Schedule schedule;  // compute only
+  StageCosts costs;
+  Placement placement;
+};
+Unfolded unfold(const MeshRun& run, const MeshPrice& folded, const Schedule& one,
+                const Cluster& cluster) {
+  Unfolded all;
+  const auto ranks = static_cast<std::int32_t>(folded.placement.ranks());
+  const auto stages = static_cast<std::int32_t>(folded.placement.stages());
+  const auto more = [](auto id, std::int32_t by) { return decltype(id){id.value + by}; };
+  std::int32_t pipeline = 0;
+  for (std::int64_t d = 0; d < run.mesh.devices(); ++d) {
+    Coordinates at = coordinates_of(run.mesh, DeviceId{d});
+    auto& p = at[static_cast<std::size_t>(Axis::Pipeline)];
+    if (p != 0) continue;
+    for (auto row : one.rows) {
+      for (Cell& cell : row)
+        if (Action* action = std::get_if<Action>(&cell))
+          action->stage = more(action->stage, pipeline * stages);
+      all.schedule.rows.push_back(std::move(row));
+    }
+    for (const RankId rank : folded.placement.rank_of_stage)
+      all.placement.rank_of_stage.push_back(more(rank, pipeline * ranks));
+    for (p = 0; p < ranks; ++p) all.placement.device_of_rank.push_back(device_at(run.mesh, at));
+    const StageCosts& costs = folded.plan.costs;
+    all.costs.stages.insert(all.costs.stages.end(), costs.stages.begin(), costs.stages.end());
+    for (StagePair pair : costs.pairs) {
+      pair.from = more(pair.from, pipeline * stages), pair.to = more(pair.to, pipeline * stages);
+      const Path& there =
+          cluster.path(all.placement.device(pair.from), all.placement.device(pair.to));
+      const Path& back =
+          cluster.path(all.placement.device(pair.to), all.placement.device(pair.from));
+      pair.forward_time = transfer_time(there, pair.bytes);
+      pair.backward_time = transfer_time(back, pair.gradient_bytes);
+      all.costs.pairs.push_back(pair);
+    }
+    for (StageValue value : costs.values) {
+      value.from = more(value.from, pipeline * stages);
+      for (StageId& to : value.to) to = more(to, pipeline * stages);
+      all.costs.values.push_back(std::move(value));
+    }
+    ++pipeline;
+  }
+  return all;
+}
+
+/// On links that are shared.
+Nanoseconds simulated(const Schedule& compute_only, const StageCosts& costs,
+                      const Placement& placement, const Cluster& cluster) {
+  const DependencyGraph graph =
+      dependencies(lower(compute_only, costs, placement), stage_graph(costs), placement,
+                   {.queues = Queues::Pair, .links = Links::Shared});
+  return step_time(std::get<Trace>(simulate(graph, costs, placement, cluster)));
+}
+
+// Devices of two hosts, each with a port within its host and a network card of its own. Stages are
+// neighbours across hosts (order tp, dp, pp) or within one (order tp, pp, dp).
+TEST(Fold, OnePipelineTakesAsLongAsAllOfThemOnAllDevicesEstimatedAndSimulated) {
+  const auto hosts = kConfigs / "clusters/h100_sxm_hosts.yaml";
+  const Network network = read_network(hosts);
+  const Cluster cluster = read_cluster(
+      hosts, {YamlDocument::assignment("devices=[{kind: h100_sxm, count: 16}]"),
+              YamlDocument::assignment("devices_per_node=8"),
+              YamlDocument::assignment(
+                  "links=[{name: port, per: device, within: node, bandwidth: 370 GB/s}, "
+                  "{name: nic, per: device, bandwidth: 50 GB/s}]"),
+              YamlDocument::assignment(
+                  "routes=[{over: port, latency: 15 us}, {over: nic, latency: 20 us}]")});
+  for (const std::array<Axis, kAxes>& order :
+       {std::array{Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline},
+        std::array{Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data}}) {
+    MeshRun run = pp2_tp2_dp4();
+    run.mesh.order = order;
+    const MeshPrice folded = price_mesh(run, network);
+    const Schedule one = generate({.family = "1f1b", .ranks = 2, .microbatches = 4});
+    const Unfolded all = unfold(run, folded, one, cluster);
+    ASSERT_EQ(all.placement.ranks(), 16u);
+    const EvaluatedPlan unfolded =
+        evaluate_lowered(all.costs, lower(all.schedule, all.costs, all.placement), all.placement);
+    EXPECT_EQ(unfolded.estimate, folded.plan.estimate);
+    EXPECT_EQ(unfolded.peak_memory.back(), folded.plan.peak_memory.back());
+    if (!simulator_available()) continue;
+    EXPECT_EQ(
+        simulated(all.schedule, all.costs, all.placement, cluster),
+        simulated(one, folded.plan.costs, folded.placement, pipeline_cluster(run.mesh, network)));
+  }
+}
+
+}  // namespace
+}  // namespace pfeife
