@@ -111,9 +111,9 @@ Cluster load_cluster(const std::filesystem::path& file) {
   return read_cluster(std::filesystem::absolute(file));
 }
 
-const PricedPlan& Planned::best() const {
-  if (!found()) throw RuntimeFault(contestants.front().reason);
-  return contestants.front().priced;
+const PricedPlan& Contestant::plan() const {
+  if (!reason.empty()) throw RuntimeFault(reason);
+  return priced;
 }
 
 Planned plan(const Model& model, const Cluster& cluster, const PlanOptions& options) {
@@ -158,11 +158,12 @@ void write_timeline(const Trace& trace, const std::filesystem::path& file) {
   write_file(file, timeline_svg(trace, {.title = file.stem().string()}));
 }
 
-void save(const Planned& planned, const std::filesystem::path& folder) {
-  Plan plan = planned.best().plan;
+void save(const Planned& planned, const std::filesystem::path& folder, std::size_t contestant) {
+  const PricedPlan& priced = planned.contestants.at(contestant).plan();
+  Plan plan = priced.plan;
   if (planned.files) plan.files = seen_from(*planned.files, folder);
-  write_plan_folder(folder, plan, planned.best().costs, *planned.layers);
-  if (planned.certificate)
+  write_plan_folder(folder, plan, priced.costs, *planned.layers);
+  if (planned.certificate && contestant == 0)
     write_file(folder / "certificate.txt", certificate_text(*planned.certificate));
 }
 

@@ -97,6 +97,9 @@ struct Contestant {
   PricedPlan priced;   ///< choices, costs, estimate; empty without a plan
   std::optional<Trace> simulated;
   bool fits = false;  ///< into the memory of its devices
+
+  /// Errors: RuntimeFault with the reason if there is none.
+  const PricedPlan& plan() const;
 };
 
 /// What planning came to.
@@ -117,7 +120,7 @@ struct Planned {
 
   bool found() const { return contestants.front().reason.empty(); }
   /// The planned one. Errors: RuntimeFault with the reason if nothing fits.
-  const PricedPlan& best() const;
+  const PricedPlan& best() const { return contestants.front().plan(); }
 };
 
 /// Chooses cuts, schedule and order together. Errors: ConfigError for what cannot be planned,
@@ -131,10 +134,11 @@ Trace simulate(const PricedPlan& priced, const Cluster& cluster);
 /// The plan's step as a picture, true to scale. SVG.
 void write_timeline(const Trace& trace, const std::filesystem::path& file);
 
-/// Writes the planned one into a folder: plan.yaml, schedule.csv, stages.csv, certificate.txt, and
-/// what torch.distributed.pipelining needs. The folder is then what pfeife-run, pfeife-schedule and
-/// a config's `plan: {file: ...}` take.
-void save(const Planned& planned, const std::filesystem::path& folder);
+/// Writes one of the contestants, the planned one unless another is named, into a folder: plan.yaml,
+/// schedule.csv, stages.csv, certificate.txt (of the planned one), and what
+/// torch.distributed.pipelining needs. The folder is then what pfeife-run, pfeife-schedule and a
+/// config's `plan: {file: ...}` take. Errors: RuntimeFault with the reason if there is no such plan.
+void save(const Planned& planned, const std::filesystem::path& folder, std::size_t contestant = 0);
 
 /// What the judge, who shares no code with the search, says of a saved plan.
 struct Judgement {

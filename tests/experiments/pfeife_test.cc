@@ -77,6 +77,10 @@ TEST_F(Pfeife, SimulatesWhatItChose) {
   EXPECT_EQ(simulate(planned.best(), cluster), *planned.contestants.front().simulated);
   ASSERT_EQ(planned.contestants.size(), 2u);
   EXPECT_EQ(planned.contestants[1].name, "gpipe");
+  save(planned, folder_ / "baseline", 1);
+  EXPECT_EQ(read_plan(folder_ / "baseline/plan.yaml").schedule,
+            planned.contestants[1].plan().plan.schedule);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "baseline/certificate.txt"));
   const std::filesystem::path file = folder_ / "step.svg";
   write_timeline(planned.best().estimated, file);
   EXPECT_GT(std::filesystem::file_size(file), 1000u);
