@@ -78,6 +78,10 @@ int runs(std::size_t ranks, unsigned seed, int count, LaunchOptions launch) {
     for (int i = 0; i < count; ++i) {
       const Draw draw = draws.next();
       const Model& model = models.try_emplace(draw.model, draw.model).first->second;
+      if (model.legal.size() < placement_for(draw.spec).stages()) {  // too small for so many stages
+        --i;
+        continue;
+      }
       setenv("PFEIFE_FAKE_NCCL", draw.nccl.c_str(), 1);
       NcclTransport nccl(sockets, open_nccl(), card,
                          {stream_all("card ", seat.rank.value), std::chrono::seconds(60)});
