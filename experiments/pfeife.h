@@ -134,10 +134,11 @@ Trace simulate(const PricedPlan& priced, const Cluster& cluster);
 /// The plan's step as a picture, true to scale. SVG.
 void write_timeline(const Trace& trace, const std::filesystem::path& file);
 
-/// Writes one of the contestants, the planned one unless another is named, into a folder: plan.yaml,
-/// schedule.csv, stages.csv, certificate.txt (of the planned one), and what
+/// Writes one of the contestants, the planned one unless another is named, into a folder:
+/// plan.yaml, schedule.csv, stages.csv, certificate.txt (of the planned one), and what
 /// torch.distributed.pipelining needs. The folder is then what pfeife-run, pfeife-schedule and a
-/// config's `plan: {file: ...}` take. Errors: RuntimeFault with the reason if there is no such plan.
+/// config's `plan: {file: ...}` take. Errors: RuntimeFault with the reason if there is no such
+/// plan.
 void save(const Planned& planned, const std::filesystem::path& folder, std::size_t contestant = 0);
 
 /// What the judge, who shares no code with the search, says of a saved plan.
