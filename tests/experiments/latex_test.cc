@@ -68,7 +68,7 @@ std::string fault(const std::string& text) {
     } else if (c == '$') {
       math = !math;
     } else if (!math && (c == '^' || c == '_' || c == '#' || c == '~')) {
-      return std::string(1, c) + " outside of formulas";
+      return "outside of formulas: " + std::string(1, c);
     }
   }
   if (depth != 0 || math || !environments.empty()) return "something does not end";
