@@ -20,7 +20,9 @@
 #include "experiments/show/comparison.h"
 #include "experiments/show/fewest_devices.h"
 #include "experiments/show/layer_list.h"
+#include "experiments/show/mesh_table.h"
 #include "experiments/show/report.h"
+#include "experiments/sweep/chosen_mesh.h"
 #include "experiments/sweep/sweep.h"
 #include "planner/cost/linear_order.h"
 #include "planner/io/files/atomic_file.h"
@@ -308,6 +310,23 @@ int calibrate(std::vector<std::string> arguments) {
   return 0;
 }
 
+/// Chooses a mesh, prints why, and makes its pipeline what `line` asks for; false if none fits.
+bool plan_mesh(const ParallelConfig& config, CommandLine& line) {
+  if (line.sweep.out.empty()) line.sweep.out = std::filesystem::path("results") / config.name;
+  const MeshAnswer answer = choose_mesh(config, line.sweep.jobs, line.sweep.quiet);
+  std::cout << mesh_table(config.question, answer, config.network, output_width());
+  const auto pipeline = write_mesh(config, answer, line.sweep.out);
+  if (!pipeline) {
+    std::cout.flush();
+    std::cerr << "pfeife-exp: no mesh fits into the devices' memory; ask for more devices, a "
+                 "smaller microbatch, or leave more open (recompute, zero, tp, pp: search)\n";
+    return false;
+  }
+  std::cout << "\none pipeline of it, planned and simulated (" << pipeline->string() << ")\n";
+  line.config = pipeline->string(), line.settings.clear();
+  return true;
+}
+
 int run(int argc, char** argv) {
   if (argc > 1 && argv[1] == std::string_view("calibrate"))
     return calibrate({argv + 2, argv + argc});
@@ -316,6 +335,10 @@ int run(int argc, char** argv) {
   std::optional<CommandLine> line = read_command_line(argc, argv);
   if (!line) return 0;
   Inputs inputs;
+  if (const auto parallel = read_parallel(line->config, line->settings, rules(inputs))) {
+    if (line->asks_if_it_measures) return 1;
+    if (!plan_mesh(*parallel, *line)) return 3;
+  }
   Experiment experiment = read_experiment(line->config, line->settings, rules(inputs));
   if (line->asks_if_it_measures) return std::ranges::any_of(experiment.cases, measures) ? 0 : 1;
   if (line->sweep.out.empty()) line->sweep.out = std::filesystem::path("results") / experiment.name;

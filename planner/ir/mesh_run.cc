@@ -45,6 +45,9 @@ void check_sequence(const MeshRun& run) {
 void check_experts(const MeshRun& run) {
   const std::int64_t ep = run.mesh.experts;
   if (ep == 1) return;
+  if (run.architecture.experts == 0)
+    throw ConfigError(
+        {}, "ep " + std::to_string(ep) + ": the model has no experts to divide; leave ep out");
   must_divide("ep", ep, "experts", run.architecture.experts);
   must_divide("ep", ep, "replicas (dp)", run.mesh.size(Axis::Data));
 }

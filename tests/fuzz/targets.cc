@@ -7,6 +7,7 @@
 
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/experiment/experiment_config.h"
+#include "planner/io/experiment/parallel_config.h"
 #include "planner/io/files/digest.h"
 #include "planner/io/model/layer_table.h"
 #include "planner/io/model/pipedream_profile.h"
@@ -80,18 +81,31 @@ void read_cluster_input(const std::string& input, const path&) {
   parse_cluster(input, "fuzz.yaml");
 }
 
+ExperimentRules experiment_rules() {
+  return {.families = {"gpipe", "1f1b", "looped", "interleaved_1f1b"},
+          .devices = [](const InputFile&) { return std::size_t{8}; },
+          .ranks_and_microbatches =
+              [](const PlanSettings&) {
+                return std::pair{2, 6};
+              }};
+}
+
 void read_experiment_input(const std::string& input, const path& folder) {
   for (const char* name : {"model.pt2", "cluster.yaml", "table.csv", "skips.csv"})
     if (!std::filesystem::exists(folder / name)) written(folder, name, "");
-  const ExperimentRules rules{.families = {"gpipe", "1f1b", "looped", "interleaved_1f1b"},
-                              .devices = [](const InputFile&) { return std::size_t{8}; },
-                              .ranks_and_microbatches =
-                                  [](const PlanSettings&) {
-                                    return std::pair{2, 6};
-                                  }};
   for (const CaseConfig& config :
-       read_experiment(written(folder, "fuzz.yaml", input), {}, rules).cases)
+       read_experiment(written(folder, "fuzz.yaml", input), {}, experiment_rules()).cases)
     PFEIFE_CHECK(!resolved_text(config).empty());
+}
+
+void read_parallel_input(const std::string& input, const path& folder) {
+  for (const auto& [from, to] : {std::pair("architectures/gpt2_large.yaml", "architecture.yaml"),
+                                 {"clusters/3090_hosts.yaml", "cluster.yaml"}})
+    if (!std::filesystem::exists(folder / to))
+      std::filesystem::copy_file(std::string(PFEIFE_SOURCE_DIR "/configs/") + from, folder / to);
+  if (const auto config =
+          read_parallel(written(folder, "fuzz.yaml", input), {}, experiment_rules()))
+    PFEIFE_CHECK(!pipeline_config(*config, config->question.run).empty());
 }
 
 void read_plan_input(const std::string& input, const path& folder) {
@@ -189,6 +203,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
        read_experiment_input,
        {"tests/fuzz/seeds/experiment.yaml"},
        800},
+      {"parallel", InputKind::Text, read_parallel_input, {"tests/fuzz/seeds/parallel.yaml"}, 800},
       {"plan", InputKind::Text, read_plan_input, {"tests/fuzz/seeds/plan.yaml"}, 800},
       {"certificate",
        InputKind::Text,

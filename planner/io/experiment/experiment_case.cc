@@ -112,15 +112,17 @@ void read_select_by(const YamlNode& node, CaseConfig& config) {
 
 const std::vector<std::string>& experiment_keys() {
   static const std::vector<std::string> keys{
-      "version",  "model",     "skips",      "profile",     "operators",  "cluster",
-      "training", "cases",     "plan",       "baselines",   "simulation", "measurement",
-      "engines",  "select_by", "step_below", "calibration", "plan_with"};
+      "version",     "model",    "skips",     "parallel",   "profile",     "operators",
+      "cluster",     "training", "cases",     "plan",       "baselines",   "simulation",
+      "measurement", "engines",  "select_by", "step_below", "calibration", "plan_with"};
   return keys;
 }
 
 CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentRules& rules) {
   root.check_keys(experiment_keys());
   root.check_version(1);
+  if (const auto parallel = root.find("parallel"))
+    parallel->fail("a mesh is chosen once, by pfeife-exp, and its config has no cases of it");
   CaseConfig config;
   config.where = root.where();
   config.model = model_input(root, folder);

@@ -111,7 +111,8 @@ ModelInput model_input(const YamlNode& root, const Path& folder) {
     if (extension != ".pt2" && extension != ".csv")
       node.fail("the format of \"" + model.file.written +
                 "\" does not follow from its name; write {file: " + model.file.written +
-                ", format: ...} with pt2, table, pipedream or piper");
+                ", format: ...} with pt2, table, pipedream or piper" +
+                (extension == ".yaml" ? "; an architecture file needs the key `parallel`" : ""));
     model.format = extension == ".pt2" ? ModelFormat::Pt2 : ModelFormat::Table;
   }
   if (const auto skips = root.find("skips")) {

@@ -1,0 +1,136 @@
+#include "experiments/show/mesh_table.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "planner/ir/decimals.h"
+#include "plots/screen/grid.h"
+
+namespace pfeife {
+namespace {
+
+double tokens_per_second(const MeshOutcome& outcome) {
+  const MeshRun& run = outcome.run;
+  return static_cast<double>(run.global_batch * run.architecture.sequence) / seconds(outcome.step);
+}
+double gib(Bytes bytes) {
+  return static_cast<double>(bytes.value) / static_cast<double>(kGiB.value);
+}
+
+/// What tells the outcome from others of the same sizes.
+std::string other_choices(const MeshRun& run) {
+  std::string text = "mb " + std::to_string(run.microbatch_size);
+  if (run.stages_per_rank > 1) text += " V=" + std::to_string(run.stages_per_rank);
+  if (run.recomputation != Recomputation::None)
+    text += " recompute " + to_string(run.recomputation);
+  if (run.zero > 0) text += " zero " + std::to_string(run.zero);
+  return text;
+}
+
+/// The best, and the best of each other mesh, as many as are shown.
+std::vector<const MeshOutcome*> shown(const MeshAnswer& answer) {
+  constexpr std::size_t kMost = 6;
+  std::vector<const MeshOutcome*> rows;
+  for (const MeshOutcome& outcome : answer.priced) {
+    const bool known = std::ranges::any_of(
+        rows, [&](const MeshOutcome* row) { return row->run.mesh == outcome.run.mesh; });
+    if (!known && rows.size() < kMost) rows.push_back(&outcome);
+  }
+  return rows;
+}
+
+}  // namespace
+
+double model_flops_utilization(const MeshOutcome& outcome, const Network& network) {
+  const MeshRun& run = outcome.run;
+  const auto peak = network.device.peak.find(run.type == DType::BFloat16 ? "bf16" : "fp16");
+  if (peak == network.device.peak.end()) return 0;
+  return model_flops_per_token(run.architecture).value * tokens_per_second(outcome) /
+         (peak->second.value * static_cast<double>(run.mesh.devices()));
+}
+
+std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
+                       const Network& network, std::size_t width) {
+  const Bytes limit = memory_limit(network);
+  const std::vector<const MeshOutcome*> outcomes = shown(answer);
+  std::vector<Axis> axes;  // those along which some mesh is divided
+  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
+    if (axis != Axis::Context || std::ranges::any_of(outcomes, [](const auto* row) {
+          return row->run.mesh.size(Axis::Context) > 1;
+        }))
+      axes.push_back(axis);
+  const bool experts =
+      std::ranges::any_of(outcomes, [](const auto* row) { return row->run.mesh.experts > 1; });
+  std::vector<std::vector<std::string>> rows(1);
+  for (const Axis axis : axes) rows[0].push_back(to_string(axis));
+  if (experts) rows[0].push_back("ep");
+  for (const char* name : {"step ms", "tokens/s", "MFU", "GiB", "with"}) rows[0].push_back(name);
+  std::string lost;
+  for (const MeshOutcome* row : outcomes) {
+    const Mesh& mesh = row->run.mesh;
+    std::vector<std::string> cells;
+    for (const Axis axis : axes) cells.push_back(std::to_string(mesh.size(axis)));
+    if (experts) cells.push_back(std::to_string(mesh.experts));
+    cells.push_back(fixed(milliseconds(row->step), 1));
+    cells.push_back(fixed(tokens_per_second(*row), 0));
+    cells.push_back(fixed(100 * model_flops_utilization(*row, network), 1) + " %");
+    cells.push_back(fixed(gib(row->peak), 1));
+    cells.push_back(other_choices(row->run));
+    if (row == outcomes.front() && answer.found())
+      cells.back() += " *";
+    else
+      lost += wrapped(to_string(mesh) + ": " + why_not(*row, answer.priced.front(), limit), width,
+                      "  ", "      ");
+    rows.push_back(std::move(cells));
+  }
+  std::vector<std::size_t> sizes(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) sizes[c] = std::max(sizes[c], row[c].size());
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c + 1 < row.size(); ++c)
+      text += std::string(sizes[c] - row[c].size(), ' ') + row[c] + "  ";
+    text += row.back() + "\n";
+  }
+  const std::string of =
+      std::to_string(question.devices) + (question.devices == 1 ? " device, " : " devices, ") +
+      std::to_string(question.run.global_batch) + " sequences of " +
+      std::to_string(question.run.architecture.sequence) +
+      " tokens a step; estimated; GiB: most of a device, of " + fixed(gib(limit), 1) + "; * chosen";
+  std::string counts = std::to_string(answer.candidates) +
+                       " candidates: " + std::to_string(answer.priced.size()) + " priced, " +
+                       std::to_string(answer.ruled_out) + " ruled out by their bounds, " +
+                       std::to_string(answer.without_memory) +
+                       " have no room for parameters, gradients and optimizer";
+  if (answer.bound > Nanoseconds{0})
+    counts += "; no mesh and schedule is below " + fixed(milliseconds(answer.bound), 1) +
+              " ms (bound, not certified)";
+  if (outcomes.empty()) text.clear();
+  return text + (outcomes.empty() ? "" : "\n") + (lost.empty() ? "" : "why not\n" + lost + "\n") +
+         wrapped(of, width) + wrapped(counts, width);
+}
+
+std::string meshes_csv(const MeshAnswer& answer, const Network& network) {
+  std::string text =
+      "tp,cp,pp,dp,ep,microbatch_size,stages_per_rank,recompute,zero,fits,step_ms,bound_ms,"
+      "peak_bytes,tokens_per_s,model_flops_utilization,compute_ms,collectives_ms,reduction_ms,"
+      "optimizer_ms,waiting_ms\n";
+  for (const MeshOutcome& one : answer.priced) {
+    const MeshRun& run = one.run;
+    for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
+      text += std::to_string(run.mesh.size(axis)) + ",";
+    text += std::to_string(run.mesh.experts) + "," + std::to_string(run.microbatch_size) + "," +
+            std::to_string(run.stages_per_rank) + "," + to_string(run.recomputation) + "," +
+            std::to_string(run.zero) + "," + (one.fits ? "1" : "0");
+    for (const Nanoseconds time : {one.step, one.bound}) text += "," + fixed(milliseconds(time), 6);
+    text += "," + std::to_string(one.peak.value) + "," + fixed(tokens_per_second(one), 3) + "," +
+            fixed(model_flops_utilization(one, network), 6);
+    for (const Nanoseconds time : {one.mean.compute, one.mean.collectives, one.mean.reduction,
+                                   one.mean.optimizer, one.waiting})
+      text += "," + fixed(milliseconds(time), 6);
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,22 @@
+// Meshes beside one another: which won, and why the next best did not.
+#pragma once
+
+#include <string>
+
+#include "planner/mesh/mesh_search.h"
+
+namespace pfeife {
+
+/// The best mesh and the next few (each the best of its sizes), with why they lost; what was tried;
+/// the bound. All figures are estimated. At most `width` characters a line.
+std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
+                       const Network& network, std::size_t width);
+
+/// Every mesh that was priced, a line each.
+std::string meshes_csv(const MeshAnswer& answer, const Network& network);
+
+/// FLOPs of the model for a step (model_flops_per_token()) over the step and the peak of all
+/// devices.
+double model_flops_utilization(const MeshOutcome& outcome, const Network& network);
+
+}  // namespace pfeife

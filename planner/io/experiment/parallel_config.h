@@ -1,0 +1,38 @@
+// A config with the key `parallel`: which mesh is asked for. Every key is described in
+// configs/REFERENCE.md.
+//
+// It is answered in two steps: planner/mesh chooses the mesh, and the rest of the config becomes an
+// experiment of one pipeline of it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/io/files/yaml_value.h"
+#include "planner/ir/mesh_run.h"
+#include "planner/ir/network.h"
+
+namespace pfeife {
+
+struct ParallelConfig {
+  std::string name;  ///< of the experiment, as read_experiment() has it
+  MeshQuestion question;
+  Network network;
+  std::string architecture, hosts;  ///< texts of the two files, with replaced values
+  SourceLocation where;             ///< of `parallel`
+  YamlValue rest;  ///< keys of an experiment that are for the pipeline: plan, baselines, ...
+};
+
+/// Nothing if the config has no key `parallel`. Applies `settings` as read_experiment() does.
+/// Errors: ConfigError.
+std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
+                                            const std::vector<std::string>& settings,
+                                            const ExperimentRules& rules);
+
+/// The config of one pipeline of `run`, whose files are in the folder "mesh" beside it.
+std::string pipeline_config(const ParallelConfig& config, const MeshRun& run);
+
+}  // namespace pfeife

@@ -1,0 +1,165 @@
+// A config with `parallel`, as a user sees it: the table, the files, the pipeline that is planned.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "tests/experiments/program.h"
+#include "tests/support/golden_message.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+/// Rows by column.
+std::vector<std::map<std::string, std::string>> rows_of(const std::string& csv) {
+  const auto cells = [](const std::string& line) {
+    std::vector<std::string> made;
+    std::istringstream in(line);
+    for (std::string cell; std::getline(in, cell, ',');) made.push_back(cell);
+    return made;
+  };
+  std::istringstream in(csv);
+  std::string line;
+  std::getline(in, line);
+  const std::vector<std::string> columns = cells(line);
+  std::vector<std::map<std::string, std::string>> rows;
+  while (std::getline(in, line)) {
+    const std::vector<std::string> values = cells(line);
+    EXPECT_EQ(values.size(), columns.size()) << line;
+    std::map<std::string, std::string>& row = rows.emplace_back();
+    for (std::size_t c = 0; c < columns.size(); ++c) row[columns[c]] = values.at(c);
+  }
+  return rows;
+}
+
+class ChosenMesh : public ProgramTest {
+ protected:
+  /// A shipped config on fewer devices, with little search in its pipeline.
+  Outcome reduced(const std::string& name, const std::vector<std::string>& settings) {
+    std::vector<std::string> arguments{(configs() / "meshes" / (name + ".yaml")).string()};
+    for (const char* setting : {"plan.iterations=1", "plan.families=1f1b"})
+      arguments.insert(arguments.end(), {"--set", setting});
+    for (const std::string& setting : settings)
+      arguments.insert(arguments.end(), {"--set", setting});
+    return run(arguments);
+  }
+};
+
+// Of all that fits, the shortest step; and what is exported, and the pipeline that is planned, are
+// of that mesh.
+TEST_F(ChosenMesh, IsTheFastestThatFitsAndIsWhatIsExportedAndPlanned) {
+  const Outcome outcome = reduced("llama3_70b_64_h100", {"training.microbatch_size=1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::filesystem::path out = "results/llama3_70b_64_h100";
+  const auto rows = rows_of(read(out / "meshes.csv"));
+  ASSERT_GT(rows.size(), 10u);
+  auto best = rows.front();
+  for (const auto& row : rows) {
+    EXPECT_EQ(std::stoi(row.at("tp")) * std::stoi(row.at("pp")) * std::stoi(row.at("dp")), 64);
+    if (row.at("fits") == "1" && std::stod(row.at("step_ms")) < std::stod(best.at("step_ms")))
+      best = row;
+    EXPECT_LE(std::stod(row.at("bound_ms")), std::stod(row.at("step_ms")));
+  }
+  EXPECT_EQ(best, rows.front());
+  EXPECT_EQ(best.at("fits"), "1");
+  EXPECT_THAT(outcome.out, ContainsRegex(" " + best.at("tp") + " +" + best.at("pp") + " +" +
+                                         best.at("dp") + " [^\n]*[*]\n"));
+  const std::string toml = read(out / "torchtitan.toml");
+  EXPECT_THAT(toml, HasSubstr("\ntensor_parallel_degree = " + best.at("tp") + "\n"));
+  EXPECT_THAT(toml, HasSubstr("\npipeline_parallel_degree = " + best.at("pp") + "\n"));
+  EXPECT_THAT(toml, HasSubstr("\ndata_parallel_shard_degree = " + best.at("dp") + "\n"));
+  const std::string flags = read(out / "megatron_flags.txt");
+  EXPECT_THAT(flags, HasSubstr("--tensor-model-parallel-size " + best.at("tp") + " "));
+  EXPECT_THAT(flags, HasSubstr("--pipeline-model-parallel-size " + best.at("pp") + " "));
+  EXPECT_THAT(flags, HasSubstr("--micro-batch-size 1 "));
+  EXPECT_THAT(flags, HasSubstr("--global-batch-size 128 "));
+  // 128 sequences over dp replicas, one a microbatch.
+  const int microbatches = 128 / std::stoi(best.at("dp"));
+  EXPECT_EQ(result(out, "1f1b", "devices"), best.at("pp"));
+  EXPECT_EQ(result(out, "1f1b", "microbatches"), std::to_string(microbatches));
+  // Cut anew, the pipeline of the mesh is not slower than with the stages of which it was priced.
+  EXPECT_LE(std::stod(result(out, "planned", "estimate_ms")),
+            std::stod(best.at("step_ms")) * 1.0001);
+  // The pipeline's own config is an experiment by itself.
+  const std::filesystem::path own = out / "llama3_70b_64_h100.yaml";
+  ASSERT_EQ(run({own.string(), "--out", "again"}).code, 0);
+  EXPECT_EQ(result("again", "planned", "simulate_ms"), result(out, "planned", "simulate_ms"));
+}
+
+// By hand, with a port of 0.08 GB/s a host: replicas on both hosts send at least the 1.5 GB of
+// gradients through it, 19 s; of two stages each of 128 sequences sends 2.6 MB there and back, 4 s
+// each way, where embedding and head share no gradient.
+TEST_F(ChosenMesh, OfTwoHostsFollowsTheWireBetween) {
+  std::ifstream architecture(configs() / "architectures/gpt2_large.yaml");
+  std::string text{std::istreambuf_iterator<char>(architecture), {}};
+  const std::string tied = "tied_embedding: true";
+  ASSERT_NE(text.find(tied), std::string::npos);
+  write("untied.yaml", text.replace(text.find(tied), tied.size(), "tied_embedding: false"));
+  const auto best = [&](const std::string& pp) {
+    const Outcome outcome = reduced(
+        "gpt2_large_2x8_3090", {"model=" + (folder_ / "untied.yaml").string(), "parallel.pp=" + pp,
+                                "cluster={file: ../clusters/3090_hosts.yaml, "
+                                "set: {between_hosts.bandwidth: 0.01 GB/s}}"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return rows_of(read("results/gpt2_large_2x8_3090/meshes.csv")).front();
+  };
+  EXPECT_GT(std::stod(best("1").at("step_ms")), 19000);
+  const auto chosen = best("search");
+  EXPECT_NE(chosen.at("pp"), "1");
+  EXPECT_GT(std::stod(chosen.at("step_ms")), 4000);
+  EXPECT_LT(std::stod(chosen.at("step_ms")), 19000);
+}
+
+TEST_F(ChosenMesh, DoesNotFitAndSaysWhatToDo) {
+  const Outcome outcome = reduced("llama3_70b_64_h100", {"parallel.devices=1"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_MESSAGE(outcome.err.substr(outcome.err.find("pfeife-exp")));
+}
+
+class MeshMistakes : public ChosenMesh {
+ protected:
+  /// The message about a config of GPT-2 large on 3090s, with this `parallel`.
+  std::string message(const std::string& parallel, const std::string& rest = "",
+                      const std::string& model = "gpt2_large") {
+    write("bad.yaml", "version: 1\nmodel: " + model + ".yaml\ncluster: 3090_hosts.yaml\n" +
+                          "training: {global_batch: 128}\nparallel: " + parallel + "\n" + rest);
+    for (const char* file : {"architectures/gpt2_large", "clusters/3090_hosts"})
+      std::filesystem::copy_file(
+          configs() / (std::string(file) + ".yaml"),
+          folder_ / std::filesystem::path(std::string(file) + ".yaml").filename(),
+          std::filesystem::copy_options::overwrite_existing);
+    const Outcome outcome = run({"bad.yaml", "--out", "out", "--quiet"});
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "out")) << "left files behind";
+    return outcome.err;
+  }
+};
+
+TEST_F(MeshMistakes, UnknownKey) { EXPECT_MESSAGE(message("{devices: 16, tpp: 2}")); }
+
+TEST_F(MeshMistakes, WhatDoesNotDivide) {
+  EXPECT_MESSAGE(message("{devices: 16, tp: 16}"));
+  EXPECT_MESSAGE(message("{devices: 16, pp: 5}"));
+  EXPECT_MESSAGE(message("{devices: 15}"));
+  EXPECT_MESSAGE(message("{devices: 16, ep: 2}"));
+}
+
+TEST_F(MeshMistakes, InThePipelinesPlanAreFoundBeforeTheMeshIs) {
+  EXPECT_MESSAGE(message("{devices: 16}", "plan: {familes: [1f1b]}\n"));
+  EXPECT_MESSAGE(message("{devices: 16}", "plan: {file: plan.yaml}\n"));
+}
+
+TEST_F(MeshMistakes, AnArchitectureWithAnUnknownKeyOrNone) {
+  write("typo.yaml", "version: 1\nname: typo\nlayers: 4\nhiden: 64\n");
+  EXPECT_MESSAGE(message("{devices: 16}", "", "typo"));
+  EXPECT_MESSAGE(message("{devices: 16}", "", "nowhere"));
+}
+
+}  // namespace
+}  // namespace pfeife
