@@ -254,9 +254,10 @@ def recommender(batch):
 
 MODELS = {
     **{name: torchvision_model(name) for name in (
-        "resnet18", "resnet101", "resnext50_32x4d", "wide_resnet50_2", "mobilenet_v2", "mobilenet_v3_large",
+        "resnet18", "resnext50_32x4d", "wide_resnet50_2", "mobilenet_v2", "mobilenet_v3_large",
         "efficientnet_b0", "shufflenet_v2_x1_0", "vgg11_bn", "squeezenet1_1", "regnet_y_400mf", "mnasnet1_0",
         "convnext_tiny", "swin_v2_t")},
+    "resnet101_64px": torchvision_model("resnet101"),  # the archive resnet101 is another size
     "googlenet": torchvision_model("googlenet", side=96, aux_logits=False, init_weights=False),
     "inception_v3": torchvision_model("inception_v3", side=96, aux_logits=False, init_weights=False),
     "vit_b_16": torchvision_model("vit_b_16", side=64, image_size=64),
