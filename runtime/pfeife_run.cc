@@ -80,7 +80,13 @@ void describe_plan(Options& known) {
       "device", value<std::string>(),
       "cpu (default); cuda: a card for each rank, with NCCL between them, or the only card for "
       "all; "
-      "cuda:N, or cuda with --threads: one card for all ranks, which are threads");
+      "cuda:N, or cuda with --threads: one card for all ranks, which are threads")(
+      "queues", value<std::string>(),
+      "of a card for each rank: rank (default), all messages of a rank in one line; edge, a line "
+      "for each pair of ranks and direction")(
+      "hang-after", value<int>(),
+      "of a card for each rank: seconds after which an exchange counts as hung, from the second "
+      "step on; default: 20 estimated steps, at least 120, or 600 without a plan");
   describe_joining(known);
 }
 
@@ -90,20 +96,32 @@ std::string device_of(const Given& given) {
 }
 
 PlanRequest plan_request(const Given& given) {
-  return {.plan = get<std::string>(given, "plan", ""),
-          .model = get<std::string>(given, "model", ""),
-          .schedule = get<std::string>(given, "schedule", ""),
-          .cuts = get<std::string>(given, "cuts", ""),
-          .microbatch_size = find<std::int64_t>(given, "microbatch-size"),
-          .device = device_of(given),
-          .double_precision = given.count("fp64") > 0,
-          .seed = seed(given)};
+  return {
+      .plan = get<std::string>(given, "plan", ""),
+      .model = get<std::string>(given, "model", ""),
+      .schedule = get<std::string>(given, "schedule", ""),
+      .cuts = get<std::string>(given, "cuts", ""),
+      .microbatch_size = find<std::int64_t>(given, "microbatch-size"),
+      .device = device_of(given),
+      .double_precision = given.count("fp64") > 0,
+      .seed = seed(given),
+      .hang_after = given.count("hang-after")
+                        ? std::optional(std::chrono::seconds(at_least_one(given, "hang-after", 1)))
+                        : std::nullopt};
+}
+
+NcclOptions nccl_options(const Given& given) {
+  const auto queues = get<std::string>(given, "queues", "rank");
+  if (queues != "rank" && queues != "edge")
+    throw ConfigError({"--queues"}, "unknown queue '" + queues + "'; use rank or edge");
+  return {.queue_a_pair = queues == "edge"};
 }
 
 LaunchOptions launch_options(const Given& given, const std::vector<std::string>& arguments) {
   return {.arguments = arguments,
           .threads = given.count("threads") > 0,
           .kernel_threads = kernel_threads(given),
+          .nccl = nccl_options(given),
           .tcp = given.count("tcp") > 0,
           .patience = std::chrono::seconds(at_least_one(given, "meet-within", 60)),
           .clean_up = {}};

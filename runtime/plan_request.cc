@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "planner/io/files/atomic_file.h"
+#include "planner/io/files/digest.h"
 #include "planner/io/model/pt2_reader.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
@@ -127,6 +128,27 @@ Executable executable_of_parts(const PlanRequest& request, const RankOptions& ra
           WeightSource(request.model, rank.seed), rank, std::nullopt};
 }
 
+/// What must be equal on all ranks, whose files may lie on several hosts.
+std::vector<RunFact> facts_of(const Executable& run) {
+  const auto digest = [](const std::string& text) { return sha256(text).substr(0, 12); };
+  std::string plan = write_schedule(run.pipeline.schedule);
+  for (const StageSlice& stage : run.pipeline.split.stages) {
+    for (const NodeId node : stage.nodes) plan += stream_all(node.value, " ");
+    plan += "\n";
+  }
+  for (const bool again : run.rank.recompute) plan += again ? '1' : '0';
+  for (const NodeRange& block : run.rank.blocks)
+    plan += stream_all(" ", block.before, "-", block.last);
+  const std::string precision = run.plan ? to_string(run.plan->training.precision) : "fp32";
+  return {{"the model", digest(run.pipeline.graph.digest), "give all ranks the same model"},
+          {"the plan", digest(plan), "give all ranks the same plan, or schedule and cuts"},
+          {"",
+           stream_all("seed ", run.rank.seed, ", ",
+                      run.rank.placing.double_precision ? "fp64" : precision, ", ",
+                      to_string(run.rank.optimizer.kind)),
+           "give all ranks the same arguments"}};
+}
+
 }  // namespace
 
 Executable read_executable(const PlanRequest& request) {
@@ -134,6 +156,7 @@ Executable read_executable(const PlanRequest& request) {
   Executable run =
       request.plan.empty() ? executable_of_parts(request, rank) : executable_of_plan(request, rank);
   run.card_each = wants_a_card_each(request);
+  run.hang_after = request.hang_after;
   const std::size_t ranks = run.pipeline.ranks();
   if (const int cards = Driver().cards();
       run.card_each && !rank_environment() && ranks > static_cast<std::size_t>(cards))
@@ -149,6 +172,11 @@ void Executable::place(LaunchOptions& launch) const {
   launch.card_each = card_each;
   if (card_each && launch.device.has_index())
     launch.card = Driver().identity(launch.device.index());
+  if (hang_after)
+    launch.nccl.deadline = *hang_after;
+  else if (plan)
+    launch.nccl.deadline = hang_deadline(plan->estimate);
+  for (RunFact& fact : facts_of(*this)) launch.facts.push_back(std::move(fact));
 }
 
 }  // namespace pfeife

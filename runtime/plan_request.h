@@ -23,6 +23,7 @@ struct PlanRequest {
   std::string device = "cpu";
   bool double_precision = false;
   std::uint64_t seed = 0;
+  std::optional<std::chrono::seconds> hang_after;  ///< NcclOptions::deadline; empty = by the plan
 };
 
 /// Ready to be executed on any rank.
@@ -32,6 +33,7 @@ struct Executable {
   RankOptions rank;
   std::optional<Plan> plan;
   bool card_each = false;  ///< a card for each rank; opened in the processes of ranks only
+  std::optional<std::chrono::seconds> hang_after;
 
   /// Where the ranks are to compute.
   void place(LaunchOptions& launch) const;

@@ -129,6 +129,17 @@ void set_update(const TrainRequest& request, RankOptions& rank) {
   rank.defer_batch_norm = request.defer_batch_norm;
 }
 
+RunFact training_fact(const TrainRequest& request, const RankOptions& rank) {
+  const OptimizerOptions& o = rank.optimizer;
+  return {"",
+          stream_all(request.steps, " steps to train (learning rate ", o.learning_rate,
+                     ", momentum ", o.momentum, ", weight decay ", o.weight_decay, ", clip norm ",
+                     o.clip_norm, rank.defer_batch_norm ? ", deferred batch norm" : "",
+                     request.data.empty() ? ", synthetic data" : ", data", ", saved every ",
+                     request.save_every, ")"),
+          "give all ranks the same arguments"};
+}
+
 std::string losses_line(const StepProgress& progress) {
   char line[96];
   std::snprintf(line, sizeof line, "%lld,%lld,%.17g\n", static_cast<long long>(progress.step - 1),
@@ -185,6 +196,7 @@ int train_verb(TrainRequest request) {
   Executable run = read_executable(request.what);
   set_update(request, run.rank);
   run.place(request.launch);
+  request.launch.facts.push_back(training_fact(request, run.rank));
   const at::Device device = request.launch.device;
   if (!request.traces.empty() && (request.timed || request.trains()))
     throw ConfigError(

@@ -70,7 +70,7 @@ home_of() {
     boost/program_options*) REPLY='^planner/io/files/command_line\.h$|main' ;;  # only mains include that
     fmt/*) REPLY='^planner/io/|main|^experiments/' ;;
     gtest/* | gmock/* | benchmark/* | coin/*) REPLY='^tests/' ;;
-    unistd.h | sched.h | dlfcn.h | fcntl.h | signal.h | malloc.h | sys/* | netdb.h | netinet/* | poll.h | spawn.h | immintrin.h) REPLY='^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
+    unistd.h | sched.h | dlfcn.h | elf.h | link.h | fcntl.h | signal.h | malloc.h | sys/* | netdb.h | netinet/* | poll.h | spawn.h | immintrin.h) REPLY='^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
     */* | *.h) REPLY='nowhere' ;;
     *) REPLY= ;;
   esac

@@ -102,7 +102,7 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  std::string run() {
+  LocalEnd run() {
     auto last_look = Clock::now();
     for (bool any = true; any; std::this_thread::sleep_for(std::chrono::milliseconds(10))) {
       any = false;
@@ -122,7 +122,7 @@ class Watch {
         for (Child& child : children_)
           if (child.running) end(child);
     }
-    return cause_;
+    return {cause_, wrong_input_};
   }
 
  private:
@@ -170,12 +170,15 @@ class Watch {
     cause_ = reason;
     only_gone_ = gone;
   }
-  void blame(const Slot& slot) { blame(slot.reason, slot.only_gone.load() != 0); }
+  void blame(const Slot& slot) {
+    if (cause_.empty()) wrong_input_ = slot.wrong_input.load() != 0;
+    blame(slot.reason, slot.only_gone.load() != 0);
+  }
 
   SharedSlots slots_;
   std::vector<Child> children_;
   std::string cause_;
-  bool only_gone_ = false;
+  bool only_gone_ = false, wrong_input_ = false;
   Clock::time_point deadline_;
   Clock::duration passed_{0};  ///< since the last look, as far as this process was awake
 };
@@ -209,9 +212,14 @@ void Status::failed(const std::string& reason, bool gone) {
   slot_.failed = 1;
 }
 
+void Status::refused(const std::string& reason) {
+  slot_.wrong_input = 1;
+  failed(reason);
+}
+
 void Status::finished() { slot_.finished = 1; }
 
-std::string run_local_ranks(std::size_t ranks, const std::vector<std::string>& arguments) {
+LocalEnd run_local_ranks(std::size_t ranks, const std::vector<std::string>& arguments) {
   const InterruptionGuard guard;
   return Watch(ranks, arguments).run();
 }

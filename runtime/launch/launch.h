@@ -22,6 +22,8 @@ class Status {
   void entering(const std::string& action);
   /// `gone`: as in RankFault.
   void failed(const std::string& reason, bool gone = false);
+  /// What the ranks were given is wrong: nothing has started.
+  void refused(const std::string& reason);
   /// The rank has done all it was to do.
   void finished();
 
@@ -31,10 +33,15 @@ class Status {
   std::unique_ptr<Beat> beat_;
 };
 
+/// How ranks ended.
+struct LocalEnd {
+  std::string reason;        ///< one sentence naming rank, action and cause; "" = all ended well
+  bool wrong_input = false;  ///< of a rank that Status::refused
+};
+
 /// Starts `ranks` copies of this program with the same arguments and waits for them. When one ends
 /// badly, is killed or stalls (no sign of life for 5 s), the others get 3 s and are then killed.
-/// Returns an empty text if all ended well, else one sentence naming rank, action and cause. No
-/// process and no file is left behind, not even by Ctrl-C (SIGINT, SIGTERM, SIGHUP).
-std::string run_local_ranks(std::size_t ranks, const std::vector<std::string>& arguments);
+/// No process and no file is left behind, not even by Ctrl-C (SIGINT, SIGTERM, SIGHUP).
+LocalEnd run_local_ranks(std::size_t ranks, const std::vector<std::string>& arguments);
 
 }  // namespace pfeife

@@ -29,7 +29,8 @@ class OnceText {
 struct Slot {
   std::atomic<std::uint64_t> beats;
   std::atomic<std::uint32_t> failed, finished;
-  std::atomic<std::uint32_t> only_gone;  ///< the reason is a RankFault that is gone()
+  std::atomic<std::uint32_t> only_gone;    ///< the reason is a RankFault that is gone()
+  std::atomic<std::uint32_t> wrong_input;  ///< the reason is what the ranks were given
   char action[64];
   char reason[1024];
   std::array<OnceText, 3> lines;  ///< of the meeting, by topic

@@ -31,8 +31,7 @@ RankAnswer answer_of(const Body& body, const LaunchOptions& launch, SocketTransp
     RankAnswer answer;
     if (launch.card_each) {
       const DeviceThread place(launch.device);
-      NcclTransport cards(transport, open_nccl(), launch.device,
-                          {launch.card, launch.nccl_deadline});
+      NcclTransport cards(transport, open_nccl(), launch.device, launch.nccl);
       answer = run(cards);
       cards.finish();
     } else {
@@ -45,6 +44,16 @@ RankAnswer answer_of(const Body& body, const LaunchOptions& launch, SocketTransp
     transport.stop(fault);
     throw fault;
   }
+}
+
+/// Says no to all ranks alike, before any of them starts.
+void compare_ranks(const LaunchOptions& launch, Transport& transport) {
+  RunFacts facts{program_facts(), launch.card_each ? launch.card : ""};
+  if (launch.card_each)
+    facts.equal.push_back(
+        {"NCCL", nccl_version_text(open_nccl().version()), "install one version on all hosts"});
+  facts.equal.insert(facts.equal.end(), launch.facts.begin(), launch.facts.end());
+  require_agreement(transport, facts);
 }
 
 JoinOptions join_options(const RankEnvironment& environment, const LaunchOptions& launch) {
@@ -63,6 +72,7 @@ int run_as_child(const RankEnvironment& environment, const LaunchOptions& launch
     const auto meeting = meeting_in_slots(slots);
     const auto transport = join_by_sockets(*meeting, environment.rank, environment.ranks,
                                            join_options(environment, launch));
+    compare_ranks(launch, *transport);
     const RankAnswer answer = answer_of(body, launch, *transport,
                                         [&](const std::string& cell) { status.entering(cell); });
     if (environment.rank == RankId{0}) std::cout << answer.text << std::flush;
@@ -71,6 +81,9 @@ int run_as_child(const RankEnvironment& environment, const LaunchOptions& launch
     else
       status.failed(answer.wrong);
     return answer.wrong.empty() ? 0 : 4;
+  } catch (const ConfigError& error) {
+    status.refused(error.what());
+    return 2;
   } catch (const RankFault& fault) {
     status.failed(fault.what(), fault.gone());
     return 4;
@@ -102,11 +115,15 @@ int run_among_others(const RankEnvironment& environment, const LaunchOptions& la
   }
   try {
     const FailureWatch watch(*transport, report_failure);
+    compare_ranks(launch, *transport);
     const RankAnswer answer = answer_of(
         body, launch, *transport, [&](const std::string& cell) { transport->entering(cell); });
     if (environment.rank == RankId{0}) std::cout << answer.text << std::flush;
     if (answer.wrong.empty()) return 0;
     report_failure(answer.wrong);
+  } catch (const ConfigError& error) {  // of all ranks alike
+    if (environment.rank == RankId{0}) report_failure(error.what());
+    return 2;
   } catch (const RuntimeFault&) {  // reported by the watch of one rank
   }
   return 4;
@@ -150,10 +167,11 @@ int start_ranks(std::size_t ranks, const LaunchOptions& launch, const Body& body
     return run_as_rank(ranks, *environment, launch, body);
   if (!launch.card_each && (launch.threads || ranks == 1))
     return run_as_threads(ranks, launch.device, body);
-  const std::string failure = run_local_ranks(ranks, launch.arguments);
-  if (failure.empty()) return 0;
+  const LocalEnd end = run_local_ranks(ranks, launch.arguments);
+  if (end.reason.empty()) return 0;
   if (launch.clean_up) launch.clean_up();
-  throw RuntimeFault(failure);
+  if (end.wrong_input) throw ConfigError({}, end.reason);
+  throw RuntimeFault(end.reason);
 }
 
 }  // namespace pfeife

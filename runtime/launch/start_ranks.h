@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/ir/action.h"
+#include "runtime/launch/agreement.h"
 #include "runtime/model/graph_stage.h"
 #include "runtime/transport/nccl_transport.h"
 
@@ -18,9 +19,10 @@ struct LaunchOptions {
   int kernel_threads = 1;              ///< of each rank
   /// Shared by all ranks, which are threads if it is no CPU; with `card_each` that of this rank.
   at::Device device = at::kCPU;
-  bool card_each = false;  ///< a process and a card a rank, NCCL between them
-  std::string card;        ///< then: which card this is, for all hosts
-  std::chrono::milliseconds nccl_deadline = NcclOptions{}.deadline;
+  bool card_each = false;             ///< a process and a card a rank, NCCL between them
+  std::string card;                   ///< then: which card this is, for all hosts
+  NcclOptions nccl = {};              ///< then
+  std::vector<RunFact> facts = {};    ///< beside the program: compared before anything starts
   bool tcp = false;                   ///< TCP also between ranks of one host
   std::chrono::seconds patience{60};  ///< for all ranks to be there
   /// Called once after a failure, in the process that reports it.
@@ -42,7 +44,8 @@ struct RankAnswer {
   std::string wrong;  ///< "" = all is well
 };
 
-/// Runs `body` on every rank that is this process's business and returns the exit code. A rank that
+/// Runs `body` on every rank that is this process's business and returns the exit code: 2 if the
+/// ranks do not agree (RunFacts), which is said once and before any `body` is called. A rank that
 /// throws, dies or stalls stops all others, with one message that names rank, action and cause: our
 /// own launcher throws it as RuntimeFault; under another launcher the lowest rank that is left
 /// prints it.

@@ -4,6 +4,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -12,22 +13,12 @@
 namespace pfeife {
 namespace {
 
-constexpr std::uint32_t kHelloTask = ~std::uint32_t{0} - 60;
-constexpr std::uint32_t kVerdictTask = kHelloTask - 1;
-constexpr std::uint32_t kFormTask = kHelloTask - 2;
-constexpr std::uint32_t kWarmUpTask = kHelloTask - 3;
+constexpr std::uint32_t kIdTask = ~std::uint32_t{0} - 60;
+constexpr std::uint32_t kFormTask = kIdTask - 1;
+constexpr std::uint32_t kWarmUpTask = kIdTask - 2;
 constexpr RankId kZero{0};
 constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr auto kPoll = std::chrono::microseconds(20);
-
-at::Tensor bytes_of(const void* data, std::size_t count) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(count)}, at::kByte);
-  if (count > 0) std::memcpy(tensor.mutable_data_ptr(), data, count);
-  return tensor;
-}
-std::string text_of(const at::Tensor& bytes) {
-  return {static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()};
-}
 
 int sum_type(at::ScalarType type) {
   switch (type) {
@@ -48,15 +39,13 @@ int sum_type(at::ScalarType type) {
 
 NcclTransport::NcclTransport(SocketTransport& control, const NcclLibrary& nccl, at::Device device,
                              NcclOptions options)
-    : control_(control),
-      nccl_(nccl),
-      device_(device),
-      options_(std::move(options)),
-      stream_(c10::impl::VirtualGuardImpl(device.type()).getNewStream(device)) {
+    : control_(control), nccl_(nccl), device_(device), options_(options), stream_(new_stream()) {
   control_.place_on(device);
+  // NCCL then starts what several communicators were asked for in the order of the host's calls.
+  if (options_.queue_a_pair) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
   watchdog_ = std::thread([this] { watch(); });
   try {
-    const nccl::UniqueId id = agree();
+    const nccl::UniqueId id = share_id();
     nccl::Config config;
     call("ncclCommInitRankConfig", nullptr, [&] {
       return nccl_.CommInitRankConfig(&world_, static_cast<int>(ranks()), id,
@@ -76,44 +65,25 @@ NcclTransport::~NcclTransport() {
   }
 }
 
-/// What all must know of each other before NCCL starts; rank 0 judges.
-nccl::UniqueId NcclTransport::agree() {
-  const std::string hello =
-      nccl_version_text(nccl_.version()) + "\n" + host_identity() + "\n" + options_.card;
-  control_.send(kZero, {0, kHelloTask, 0}, {bytes_of(hello.data(), hello.size())});
-  nccl::UniqueId id{};
-  if (rank() == kZero) {
-    std::vector<std::string> hellos;
-    for (std::size_t r = 0; r < ranks(); ++r)
-      hellos.push_back(text_of(control_.receive(RankId{r}, {0, kHelloTask, 0}).tensors.at(0)));
-    const std::string wrong = verdict(hellos);
-    if (wrong.empty()) call("ncclGetUniqueId", nullptr, [&] { return nccl_.GetUniqueId(&id); });
-    for (std::size_t r = 0; r < ranks(); ++r)
-      control_.send(RankId{r}, {0, kVerdictTask, 0},
-                    {bytes_of(wrong.data(), wrong.size()), bytes_of(&id, sizeof id)});
-  }
-  const Tensors answer = control_.receive(kZero, {0, kVerdictTask, 0}).tensors;
-  if (const std::string wrong = text_of(answer.at(0)); !wrong.empty())
-    throw RankFault(kZero, wrong);
-  std::memcpy(&id, answer.at(1).const_data_ptr(), sizeof id);
-  return id;
+std::chrono::milliseconds hang_deadline(Nanoseconds estimated_step) {
+  const auto steps = std::chrono::duration_cast<std::chrono::milliseconds>(20 * estimated_step);
+  return std::max<std::chrono::milliseconds>(steps, std::chrono::minutes(2));
 }
 
-std::string NcclTransport::verdict(const std::vector<std::string>& hellos) const {
-  std::map<std::string, std::size_t> cards;
-  for (std::size_t r = 0; r < hellos.size(); ++r) {
-    const auto version = [](const std::string& hello) { return hello.substr(0, hello.find('\n')); };
-    if (version(hellos[r]) != version(hellos[0]))
-      return stream_all("rank 0 has NCCL ", version(hellos[0]), ", rank ", r, " has ",
-                        version(hellos[r]), "; install one version on all hosts");
-    const auto [known, fresh] = cards.try_emplace(hellos[r], r);
-    if (!fresh)
-      return stream_all("ranks ", known->second, " and ", r, " have one card (",
-                        hellos[r].substr(hellos[r].rfind('\n') + 1),
-                        "); NCCL needs one for each rank: see LOCAL_RANK and "
-                        "CUDA_VISIBLE_DEVICES, or start fewer ranks a host");
+/// NCCL's name for the run, from rank 0.
+nccl::UniqueId NcclTransport::share_id() {
+  nccl::UniqueId id{};
+  const Tag tag{0, kIdTask, 0};
+  if (rank() == kZero) {
+    call("ncclGetUniqueId", nullptr, [&] { return nccl_.GetUniqueId(&id); });
+    at::Tensor bytes = at::empty({sizeof id}, at::kByte);
+    std::memcpy(bytes.mutable_data_ptr(), &id, sizeof id);
+    for (std::size_t r = 1; r < ranks(); ++r) control_.send(RankId{r}, tag, {bytes});
+  } else {
+    const at::Tensor bytes = control_.receive(kZero, tag).tensors.at(0);
+    std::memcpy(&id, bytes.const_data_ptr(), sizeof id);
   }
-  return "";
+  return id;
 }
 
 void NcclTransport::call(const std::string& what, nccl::Communicator of,
@@ -153,20 +123,29 @@ void NcclTransport::call(const std::string& what, nccl::Communicator of,
   throw_if_failed();
 }
 
+c10::Stream NcclTransport::new_stream() const {
+  return c10::impl::VirtualGuardImpl(device_.type()).getNewStream(device_);
+}
+
+NcclTransport::Lane NcclTransport::lane(RankId from, RankId to) const {
+  const auto own = lanes_.find({from, to});
+  return own == lanes_.end() ? Lane{world_, stream_, {}} : own->second;
+}
+
 c10::Stream NcclTransport::current() const {
   return c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
 }
 
 /// Asks NCCL for one operation on each of the tensors, together, behind what the rank's stream has
 /// been given so far.
-NcclTransport::Coming NcclTransport::ask(const std::string& what, Tag tag, nccl::Communicator of,
+NcclTransport::Coming NcclTransport::ask(const std::string& what, Tag tag, const Lane& lane,
                                          Tensors tensors,
                                          const std::function<int(const at::Tensor&)>& each) {
   let_go();
   std::erase_if(tensors, [](const at::Tensor& t) { return t.numel() == 0; });
   c10::Event ready(device_.type());
   ready.record(current());
-  ready.block(stream_);
+  ready.block(lane.stream);
   const auto done = std::make_shared<c10::Event>(device_.type());
   {
     const std::lock_guard lock(
@@ -174,7 +153,7 @@ NcclTransport::Coming NcclTransport::ask(const std::string& what, Tag tag, nccl:
     asked_.push_back({what, tag, Clock::now(), done, tensors});
   }
   if (!tensors.empty())
-    call(what, of, [&] {
+    call(what, lane.communicator, [&] {
       if (tensors.size() == 1) return each(tensors[0]);
       int result = nccl_.GroupStart();
       for (const at::Tensor& tensor : tensors)
@@ -183,7 +162,7 @@ NcclTransport::Coming NcclTransport::ask(const std::string& what, Tag tag, nccl:
       return result == nccl::kSuccess || result == nccl::kInProgress ? end : result;
     });
   const std::lock_guard lock(mutex_);
-  done->record(stream_);
+  done->record(lane.stream);
   asked_.back().given = true;
   return {done, std::move(tensors)};
 }
@@ -280,9 +259,10 @@ void NcclTransport::send_in_row(RankId to, Tag tag, const Form& form, Tensors te
     }
     sent.push_back(tensor);
   }
-  ask("SEND to rank " + to_string(to), tag, world_, std::move(sent), [&](const at::Tensor& t) {
-    return nccl_.Send(t.const_data_ptr(), t.nbytes(), nccl::kInt8, static_cast<int>(to.value),
-                      world_, stream_.native_handle());
+  const Lane on = lane(rank(), to);
+  ask("SEND to rank " + to_string(to), tag, on, std::move(sent), [&](const at::Tensor& t) {
+    return nccl_.Send(t.const_data_ptr(), t.nbytes(), nccl::kInt8, on.number_of(to),
+                      on.communicator, on.stream.native_handle());
   });
 }
 
@@ -295,10 +275,11 @@ void NcclTransport::expect(RankId from, Tag tag, const Form& form) {
                                        at::TensorOptions().dtype(*shape.type).device(device_));
     asked.push_back(tensors.back());
   }
-  Coming coming = ask(
-      "RECV from rank " + to_string(from), tag, world_, std::move(asked), [&](const at::Tensor& t) {
-        return nccl_.Recv(t.mutable_data_ptr(), t.nbytes(), nccl::kInt8,
-                          static_cast<int>(from.value), world_, stream_.native_handle());
+  const Lane on = lane(from, rank());
+  Coming coming =
+      ask("RECV from rank " + to_string(from), tag, on, std::move(asked), [&](const at::Tensor& t) {
+        return nccl_.Recv(t.mutable_data_ptr(), t.nbytes(), nccl::kInt8, on.number_of(from),
+                          on.communicator, on.stream.native_handle());
       });
   coming_[{from, tag}] = {coming.done, std::move(tensors)};
 }
@@ -313,7 +294,7 @@ Message NcclTransport::receive(RankId from, Tag tag) {
 
 void NcclTransport::add_up(const std::vector<RankId>& parties, Tag tag, Tensors tensors) {
   const nccl::Communicator of = sums_.at(parties);
-  Coming coming = ask("sum", tag, of, tensors, [&](const at::Tensor& t) {
+  Coming coming = ask("sum", tag, {of, stream_, {}}, tensors, [&](const at::Tensor& t) {
     return nccl_.AllReduce(t.const_data_ptr(), t.mutable_data_ptr(),
                            static_cast<std::size_t>(t.numel()), sum_type(t.scalar_type()),
                            nccl::kSum, of, stream_.native_handle());
@@ -330,6 +311,11 @@ Tensors NcclTransport::sum(Tag tag) {
 }
 
 void NcclTransport::end_step() {
+  wait_for_asked();
+  stepped_ = true;
+}
+
+void NcclTransport::wait_for_asked() {
   for (;;) {
     let_go();
     throw_if_failed();
@@ -357,7 +343,21 @@ void NcclTransport::prepare(const Exchanges& exchanges) {
                              &made, nullptr);
     });
   }
+  if (options_.queue_a_pair) make_lanes(exchanges);
   warm_up(exchanges);
+}
+
+void NcclTransport::make_lanes(const Exchanges& exchanges) {
+  for (const auto& [from, to] : exchanges.messages) {
+    const auto [place, fresh] =
+        lanes_.try_emplace({from, to}, Lane{nullptr, new_stream(), std::max(from, to)});
+    if (!fresh) continue;
+    const bool mine = from == rank() || to == rank();
+    call("ncclCommSplit", world_, [&] {
+      return nccl_.CommSplit(world_, mine ? 0 : nccl::kNoColor, static_cast<int>(rank().value),
+                             &place->second.communicator, nullptr);
+    });
+  }
 }
 
 /// Makes connections and loads kernels: in one order over all ranks, so that none waits for ever.
@@ -365,28 +365,27 @@ void NcclTransport::warm_up(const Exchanges& exchanges) {
   const auto one = [&] {
     return at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device_));
   };
-  const auto handle = stream_.native_handle();
   const Tag tag{pipelines_, kWarmUpTask, 0};
   for (const auto& [from, to] : exchanges.messages) {
     if (!connected_.insert({from, to}).second) continue;
+    const Lane on = lane(from, to);
     if (from == rank())
-      ask("first message to rank " + to_string(to), tag, world_, {one()}, [&](const at::Tensor& t) {
-        return nccl_.Send(t.const_data_ptr(), 1, nccl::kFloat32, static_cast<int>(to.value), world_,
-                          handle);
+      ask("first message to rank " + to_string(to), tag, on, {one()}, [&](const at::Tensor& t) {
+        return nccl_.Send(t.const_data_ptr(), 1, nccl::kFloat32, on.number_of(to), on.communicator,
+                          on.stream.native_handle());
       });
     if (to == rank())
-      ask("first message from rank " + to_string(from), tag, world_, {one()},
-          [&](const at::Tensor& t) {
-            return nccl_.Recv(t.mutable_data_ptr(), 1, nccl::kFloat32, static_cast<int>(from.value),
-                              world_, handle);
-          });
+      ask("first message from rank " + to_string(from), tag, on, {one()}, [&](const at::Tensor& t) {
+        return nccl_.Recv(t.mutable_data_ptr(), 1, nccl::kFloat32, on.number_of(from),
+                          on.communicator, on.stream.native_handle());
+      });
   }
   for (const std::vector<RankId>& parties : exchanges.sums)
     if (std::ranges::binary_search(parties, rank())) {
       add_up(parties, tag, {one()});
       sum(tag);
     }
-  end_step();
+  wait_for_asked();
 }
 
 std::string NcclTransport::name_of(Tag tag) const {
@@ -420,12 +419,12 @@ std::optional<RankFault> NcclTransport::what_hangs() {
   const auto first = std::ranges::find_if(asked_, [](const Exchange& e) { return !e.is_done(); });
   if (first != asked_.end()) what = first->what + name_of(first->tag), since = first->since;
   if (calling_ && calling_->second < since) std::tie(what, since) = *calling_;
-  if (Clock::now() - since < options_.deadline) return {};
-  return RankFault(
-      rank(),
-      stream_all("rank ", rank().value, " waits in vain at ", what, " for ",
-                 std::chrono::duration_cast<std::chrono::seconds>(options_.deadline).count(),
-                 " s; last finished: ", last_done_.empty() ? "nothing" : last_done_));
+  const auto deadline = stepped_ ? options_.deadline : options_.first_deadline;
+  if (Clock::now() - since < deadline) return {};
+  return RankFault(rank(),
+                   stream_all("rank ", rank().value, " waits in vain at ", what, " for ",
+                              std::chrono::duration_cast<std::chrono::seconds>(deadline).count(),
+                              " s; last finished: ", last_done_.empty() ? "nothing" : last_done_));
 }
 
 /// Frees whoever waits in NCCL. The rank's thread is not inside, or held up there.
@@ -439,13 +438,15 @@ void NcclTransport::abort() {
   if (!aborted_.exchange(true)) {
     for (auto& [parties, communicator] : sums_)
       if (communicator) nccl_.CommAbort(communicator);
+    for (auto& [pair, lane] : lanes_)
+      if (lane.communicator) nccl_.CommAbort(lane.communicator);
     if (world_) nccl_.CommAbort(world_);
   }
   if (alone) calls_.unlock();
 }
 
 void NcclTransport::finish() {
-  end_step();
+  wait_for_asked();
   const auto give_back = [&](nccl::Communicator& communicator) {
     if (!communicator) return;
     call("ncclCommFinalize", communicator, [&] { return nccl_.CommFinalize(communicator); });
@@ -453,6 +454,7 @@ void NcclTransport::finish() {
          [&] { return nccl_.CommDestroy(std::exchange(communicator, nullptr)); });
   };
   for (auto& [parties, communicator] : sums_) give_back(communicator);
+  for (auto& [pair, lane] : lanes_) give_back(lane.communicator);
   give_back(world_);
 }
 

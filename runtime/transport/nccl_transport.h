@@ -1,5 +1,6 @@
 // Messages between cards by NCCL: a process and a card a rank, one communicator and one
-// communication stream each; sums over some ranks on communicators split from it.
+// communication stream each, or one for each pair of ranks and direction; sums over some ranks on
+// communicators split from it.
 //
 // NCCL works in the order in which it is asked and may hold a rank until its peer has asked, too:
 // so it is asked in the order of the rows, which is free of deadlock with SEND, RECV and
@@ -27,18 +28,24 @@
 namespace pfeife {
 
 struct NcclOptions {
-  /// Which card this is, for all hosts: two ranks on one card are refused.
-  std::string card;
-  /// After so long an exchange is taken to hang. A rank that is gone is noticed by the sockets long
-  /// before.
+  /// After so long an exchange is taken to hang, from the end of the first step on. A rank that is
+  /// gone is noticed by the sockets long before.
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
+  /// The same until then: ranks read their models, and kernels are loaded.
+  std::chrono::milliseconds first_deadline = std::chrono::minutes(10);
+  /// Messages of each ordered pair of ranks have a communicator and a stream of their own.
+  bool queue_a_pair = false;
 };
+
+/// `deadline` for steps that are estimated to take so long: twenty of them, at least two minutes
+/// (data may be read and checkpoints written meanwhile).
+std::chrono::milliseconds hang_deadline(Nanoseconds estimated_step);
 
 class NcclTransport final : public Transport {
  public:
   /// Every rank must call it, on the thread that will use it, which works on `device`. `control`
-  /// must outlive it. RankFault: versions of NCCL that differ, two ranks on one card, a rank that
-  /// fails meanwhile.
+  /// must outlive it. The ranks have agreed on their version and on cards of their own
+  /// (launch/agreement.h). RankFault: a rank that fails meanwhile.
   NcclTransport(SocketTransport& control, const NcclLibrary& nccl, at::Device device,
                 NcclOptions options);
   /// Breaks off what is not finished.
@@ -84,10 +91,23 @@ class NcclTransport final : public Transport {
     Tensors tensors;
   };
 
-  nccl::UniqueId agree();
-  std::string verdict(const std::vector<std::string>& hellos) const;
+  /// Where operations stand in one line: a communicator and a stream.
+  struct Lane {
+    nccl::Communicator communicator = nullptr;
+    c10::Stream stream;
+    std::optional<RankId> second;  ///< of two ranks alone: the higher one
+    /// What the communicator calls a rank.
+    int number_of(RankId r) const {
+      return static_cast<int>(second ? (r == *second ? 1 : 0) : r.value);
+    }
+  };
+
+  nccl::UniqueId share_id();
+  Lane lane(RankId from, RankId to) const;
+  void make_lanes(const Exchanges& exchanges);
+  c10::Stream new_stream() const;
   void call(const std::string& what, nccl::Communicator of, const std::function<int()>& call);
-  Coming ask(const std::string& what, Tag tag, nccl::Communicator of, Tensors tensors,
+  Coming ask(const std::string& what, Tag tag, const Lane& lane, Tensors tensors,
              const std::function<int(const at::Tensor&)>& each);
   Layout layout_of(RankId to, const Form& form, const Tensors& tensors);
   Layout layout_from(RankId from, const Form& form);
@@ -95,6 +115,7 @@ class NcclTransport final : public Transport {
   Tag form_tag(const Form& form) const;
   c10::Stream current() const;
   void let_go();
+  void wait_for_asked();
   void throw_if_failed();
   std::string name_of(Tag tag) const;
   void watch();
@@ -107,6 +128,7 @@ class NcclTransport final : public Transport {
   NcclOptions options_;
   c10::Stream stream_;
   nccl::Communicator world_ = nullptr;
+  std::map<std::pair<RankId, RankId>, Lane> lanes_;         ///< (from, to); null: of other ranks
   std::map<std::vector<RankId>, nccl::Communicator> sums_;  ///< null: not a party
   std::set<std::pair<RankId, RankId>> connected_;
   std::function<std::string(std::uint32_t)> name_;
@@ -120,7 +142,7 @@ class NcclTransport final : public Transport {
   std::deque<Exchange> asked_;
   std::optional<std::pair<std::string, Clock::time_point>> calling_;
   std::string last_done_;
-  std::atomic<bool> aborted_{false};
+  std::atomic<bool> aborted_{false}, stepped_{false};  ///< stepped: a step has been done
   bool ending_ = false;
   std::condition_variable end_;
   std::thread watchdog_;

@@ -12,6 +12,14 @@ namespace {
 
 using namespace testing;
 
+/// After all tests of the program: no stream has used what another one may still write or read.
+class NoRaces : public ::testing::Environment {
+  void TearDown() override {
+    for (const std::string& race : take_races()) ADD_FAILURE() << race;
+  }
+};
+const ::testing::Environment* const no_races = ::testing::AddGlobalTestEnvironment(new NoRaces);
+
 /// What two ranks on the stand-in do in their second step of training; the inputs are there.
 CardLog log_of_a_step(const RankOptions& options, const std::string& name) {
   const Model model(name);

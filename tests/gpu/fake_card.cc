@@ -16,11 +16,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <thread>
 
 #include "tests/gpu/fake_nccl/stream_work.h"
+#include "tests/gpu/stream_races.h"
 
 C10_DECLARE_int(caffe2_log_level);
 
@@ -47,13 +50,36 @@ StreamWork& work_of(c10::StreamId stream) {
   return stream_work[static_cast<std::size_t>(stream) % std::size(stream_work)];
 }
 
+StreamRaces& races = *new StreamRaces;  // tensors may be freed while the program ends
+thread_local bool in_fallback = false;
+
+std::mutex mutation_mutex;  // of what follows
+Mutation mutation;
+Mutated mutated;
+int waits_seen = 0, events_asked = 0;
+auto& last_work = *new std::map<c10::StreamId, std::string>;  // of the stand-in for NCCL
+
+/// The host is told that an event is done when it has asked so often: it is always late.
+constexpr int kAsked = 4;
+
 struct FakeEvent {
   c10::StreamId stream = 0;
   std::int64_t number = 0;
   std::uint64_t given = 0;  ///< to the stream before it
   std::chrono::steady_clock::time_point time;
+  StreamClock clock = {};
+  std::string after = {};
+  int asked = 0;
 
   bool is_done() const { return work_of(stream).done >= given; }
+  /// Also: is it said to be done although it is not known to be?
+  bool lies() {
+    if (asked++ > 0) return false;
+    const std::lock_guard lock(mutation_mutex);
+    if (++events_asked != mutation.done) return false;
+    mutated = {true, !races.would_learn(current_stream, clock), after};
+    return true;
+  }
   void wait() const {
     while (!is_done()) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
@@ -76,29 +102,53 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 
   void record(void** event, const c10::Stream& on, at::DeviceIndex, c10::EventFlag) const override {
     if (*event == nullptr) *event = new FakeEvent;
-    *static_cast<FakeEvent*>(*event) = {on.id(), events++, work_of(on.id()).given,
-                                        std::chrono::steady_clock::now()};
+    std::unique_lock lock(mutation_mutex);
+    const std::string after = std::exchange(last_work[on.id()], "");
+    lock.unlock();
+    *static_cast<FakeEvent*>(*event) = {on.id(),
+                                        events++,
+                                        work_of(on.id()).given,
+                                        std::chrono::steady_clock::now(),
+                                        races.record(on.id()),
+                                        after};
   }
   void* getStreamNativeHandle(const c10::Stream on) const override { return &work_of(on.id()); }
   /// The stream's next work is done at once: so the host waits, where a card's would not.
   void block(void* event, const c10::Stream& waiting) const override {
     const auto* until = static_cast<FakeEvent*>(event);
+    if (is_left_out(*until, waiting.id())) return;
+    races.wait(waiting.id(), until->clock);
     if (until->stream != waiting.id()) until->wait();
     const std::lock_guard lock(log_mutex);
     card_log.waits.emplace_back(waiting.id(), until->stream);
   }
-  bool queryEvent(void* event) const override { return static_cast<FakeEvent*>(event)->is_done(); }
+  bool queryEvent(void* event) const override {
+    auto* asked = static_cast<FakeEvent*>(event);
+    if (current_stream == 0) return asked->is_done();  // a thread that only looks on
+    if (asked->lies()) return true;
+    if (!asked->is_done()) return false;
+    if (asked->asked < kAsked && !races.host_knows(asked->clock)) return false;
+    races.host_saw(asked->clock);
+    return true;
+  }
   void destroyEvent(void* event, at::DeviceIndex) const noexcept override {
     delete static_cast<FakeEvent*>(event);
   }
-  void synchronizeEvent(void* event) const override { static_cast<FakeEvent*>(event)->wait(); }
+  void synchronizeEvent(void* event) const override {
+    static_cast<FakeEvent*>(event)->wait();
+    races.host_waited(static_cast<FakeEvent*>(event)->clock);
+  }
   void synchronizeStream(const c10::Stream& on) const override {
     FakeEvent{on.id(), 0, work_of(on.id()).given, {}}.wait();
+    races.host_waited(races.record(on.id()));
     const std::lock_guard lock(log_mutex);
     card_log.finished.push_back(on.id());
   }
-  void synchronizeDevice(at::DeviceIndex) const override {}
-  void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream& on) const override {
+  void synchronizeDevice(at::DeviceIndex) const override {
+    for (c10::StreamId s = 0; s <= streams; ++s) synchronizeStream(stream(s));
+  }
+  void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& on) const override {
+    races.borrowed(data.get(), on.id());
     const std::lock_guard lock(log_mutex);
     card_log.borrowed.push_back(on.id());
   }
@@ -111,6 +161,13 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
 
  private:
+  static bool is_left_out(const FakeEvent& until, c10::StreamId waiting) {
+    const std::lock_guard lock(mutation_mutex);
+    if (++waits_seen != mutation.wait) return false;
+    // Whether it would have added anything: asked of the clocks without changing them.
+    mutated = {true, !races.would_learn(waiting, until.clock), until.after};
+    return true;
+  }
   static c10::Stream stream(c10::StreamId id) {
     return c10::Stream(c10::Stream::UNSAFE, card(), id);
   }
@@ -136,6 +193,8 @@ class Allocator final : public c10::DeviceAllocator {
       allocated.increase(rounded);
       requested.increase(size);
     }
+    std::memset(block, 0xff, rounded);  // NaN
+    races.allocated(block, rounded, current_stream);
     report(block, static_cast<std::int64_t>(rounded));
     return {block, block, &release, card()};
   }
@@ -166,6 +225,18 @@ class Allocator final : public c10::DeviceAllocator {
   }
 
  private:
+  /// Free memory stays NaN for who still reads it, until 32 MiB more are free.
+  static void keep_for_a_while(void* block, std::int64_t bytes) {
+    constexpr std::int64_t kKept = std::int64_t{32} << 20;
+    static auto& kept = *new std::deque<std::pair<void*, std::int64_t>>;
+    static std::int64_t kept_bytes = 0;
+    const std::lock_guard lock(block_mutex);
+    kept.emplace_back(block, bytes);
+    for (kept_bytes += bytes; kept_bytes > kKept; kept.pop_front()) {
+      kept_bytes -= kept.front().second;
+      std::free(kept.front().first);
+    }
+  }
   static void report(void* block, std::int64_t bytes) {
     if (c10::memoryProfilingEnabled()) c10::reportMemoryUsageToProfiler(block, bytes, 0, 0, card());
   }
@@ -180,7 +251,9 @@ class Allocator final : public c10::DeviceAllocator {
       requested.decrease(gone.requested);
     }
     report(block, -bytes);
-    std::free(block);
+    races.freed(block);
+    std::memset(block, 0xff, static_cast<std::size_t>(bytes));
+    keep_for_a_while(block, bytes);
   }
 };
 Allocator allocator;
@@ -250,14 +323,26 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
                                            c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
                                            at::dtype_or_default(type));
 }
-at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
+void accessed(const std::string& by, const std::vector<StreamRaces::Access>& what) {
+  if (!in_fallback) races.accessed(current_stream, by, what);
+}
+void host_waits() {
+  if (!in_fallback) races.host_waited(races.record(current_stream));
+}
+
+at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   {
     const std::lock_guard lock(log_mutex);
     ++card_log.copies;
     if (from.device().is_cpu() && from.numel() > 0 && !pinned.holds(from.data_ptr()))
       ++card_log.awaited_copies;
   }
+  std::vector<StreamRaces::Access> accesses;
+  if (!from.device().is_cpu()) accesses.push_back({from.data_ptr(), false});
+  if (!to.device().is_cpu()) accesses.push_back({to.data_ptr(), true});
+  accessed("a copy", accesses);
   as_cpu(to).copy_(as_cpu(from));
+  if (to.device().is_cpu() && !non_blocking) host_waits();
   return to;
 }
 at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
@@ -272,6 +357,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& b,
                        at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
                        bool transposed, at::IntArrayRef output_padding, std::int64_t groups) {
+  accessed("convolution", {{x.data_ptr(), false}, {w.data_ptr(), false}});
   return at::convolution(as_cpu(x), as_cpu(w), b ? std::optional(as_cpu(*b)) : b, stride, padding,
                          dilation, transposed, output_padding, groups)
       .to(card());
@@ -281,6 +367,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
     at::IntArrayRef output_padding, std::int64_t groups, std::array<bool, 3> wanted) {
   const std::int64_t outputs = transposed ? w.size(1) * groups : w.size(0);
+  accessed("convolution_backward",
+           {{g.data_ptr(), false}, {x.data_ptr(), false}, {w.data_ptr(), false}});
   auto [gx, gw, gb] = at::convolution_backward(
       as_cpu(g), as_cpu(x), as_cpu(w), at::OptionalIntArrayRef({outputs}), stride, padding,
       dilation, transposed, output_padding, groups, wanted);
@@ -301,6 +389,19 @@ void refuse_tensors_of_the_cpu(const c10::OperatorHandle& op, const torch::jit::
   }
 }
 
+void add_accesses(std::vector<StreamRaces::Access>& to, const c10::IValue& value, bool writes) {
+  const auto add = [&](const at::Tensor& t) {
+    if (t.defined() && !t.device().is_cpu() && t.has_storage() && t.numel() > 0)
+      to.push_back({t.const_data_ptr(), writes});
+  };
+  if (value.isTensor()) add(value.toTensor());
+  if (value.isTensorList())
+    for (const at::Tensor& t : value.toTensorVector()) add(t);
+  if (value.isList() && !value.isTensorList())
+    for (const c10::IValue& one : value.toListRef())
+      if (one.isTensor()) add(one.toTensor());
+}
+
 void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   {
     const std::lock_guard lock(log_mutex);
@@ -308,11 +409,43 @@ void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     ++(reads ? card_log.reads : card_log.kernels);
   }
   refuse_tensors_of_the_cpu(op, *stack);
-  at::native::cpu_fallback(op, stack);
+  std::vector<StreamRaces::Access> accesses;
+  const auto& arguments = op.schema().arguments();
+  const auto begin = stack->end() - static_cast<std::ptrdiff_t>(arguments.size());
+  for (std::size_t a = 0; a < arguments.size(); ++a)
+    add_accesses(accesses, begin[static_cast<std::ptrdiff_t>(a)],
+                 arguments[a].alias_info() && arguments[a].alias_info()->isWrite());
+  {
+    const bool before = std::exchange(in_fallback, true);
+    try {
+      at::native::cpu_fallback(op, stack);
+    } catch (...) {
+      in_fallback = before;
+      throw;
+    }
+    in_fallback = before;
+  }
+  const auto& returns = op.schema().returns();
+  const auto made = stack->end() - static_cast<std::ptrdiff_t>(returns.size());
+  bool host_gets_it = false;
+  for (std::size_t r = 0; r < returns.size(); ++r) {
+    const c10::IValue& value = made[static_cast<std::ptrdiff_t>(r)];
+    host_gets_it = host_gets_it || (!value.isTensor() && !value.isTensorList());
+    if (!returns[r].alias_info()) add_accesses(accesses, value, true);
+  }
+  accessed(op.schema().name(), accesses);
+  if (host_gets_it) host_waits();
 }
 
 }  // namespace
 
+extern "C" void pfeife_stand_in_uses(void* stream, const char* what, const void* data,
+                                     bool writes) {
+  const auto number = static_cast<c10::StreamId>(static_cast<StreamWork*>(stream) - stream_work);
+  races.accessed(number, what, {{data, writes}});
+  const std::lock_guard lock(mutation_mutex);
+  last_work[number] = what;
+}
 extern "C" void pfeife_stand_in_given(void* stream) { ++static_cast<StreamWork*>(stream)->given; }
 extern "C" void pfeife_stand_in_done(void* stream) { ++static_cast<StreamWork*>(stream)->done; }
 
@@ -332,6 +465,15 @@ at::Device fake_card() {
 void count_event_times(bool counted) { events_count = counted; }
 
 bool fake_card_is_there() { return c10::impl::hasDeviceGuardImpl(kCard); }
+
+std::vector<std::string> take_races() { return races.take_reports(); }
+
+Mutated mutate(Mutation next) {
+  const std::lock_guard lock(mutation_mutex);
+  mutation = next;
+  waits_seen = events_asked = 0;
+  return std::exchange(mutated, {});
+}
 
 CardLog take_card_log() {
   const std::lock_guard lock(log_mutex);

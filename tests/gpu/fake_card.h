@@ -1,10 +1,10 @@
 // An accelerator that is none: a stand-in where there is no GPU.
 //
 // It is LibTorch's open place for devices (PrivateUse1): its memory is the host's, its kernels are
-// the CPU's, its streams do at once what they are given. What is tested with it is everything but
-// CUDA itself: that all tensors of a pipeline are made on the device (an operator refuses a CPU
-// tensor beside one of the card, as CUDA does), whose memory they are, which stream waits for
-// which.
+// the CPU's, its streams do at once what LibTorch gives them and later what the stand-in for NCCL
+// does. What is tested with it is everything but CUDA itself: that all tensors of a pipeline are
+// made on the device (an operator refuses a CPU tensor beside one of the card, as CUDA does), whose
+// memory they are, which stream waits for which. Free memory is filled with NaN.
 #pragma once
 
 #include <utility>
@@ -33,6 +33,23 @@ struct CardLog {
 };
 /// Since the last call.
 CardLog take_card_log();
+
+/// What no stream, event or wait of the host orders (stream_races.h), from all threads, since the
+/// last call: sentences.
+std::vector<std::string> take_races();
+
+/// From now on the k-th wait of a stream for an event is left out, or the k-th event that the host
+/// asks for says at once that it is done. 0: none.
+struct Mutation {
+  int wait = 0, done = 0;
+};
+/// What has been seen of it since.
+struct Mutated {
+  bool happened = false;
+  bool idle = false;    ///< the stream was behind all that the event stands for anyway
+  std::string of = {};  ///< an event's last work, as the stand-in for NCCL names it
+};
+Mutated mutate(Mutation next);
 
 /// Between two events of the card there is always this time, while `counted`; else what the host's
 /// clock said when they were recorded.

@@ -16,13 +16,14 @@ using namespace testing;
 class OtherLauncher : public ProcessTest {
  protected:
   std::unique_ptr<Started> rank(int r, int ranks, const std::vector<std::string>& rest) const {
-    return start(arguments(rest),
-                 {{"RANK", std::to_string(r)},
-                  {"WORLD_SIZE", std::to_string(ranks)},
-                  {"LOCAL_RANK", std::to_string(r)},
-                  {"MASTER_ADDR", "localhost"},
-                  {"MASTER_PORT", std::to_string(port_)}},
-                 "rank" + std::to_string(r));
+    return start(arguments(rest), variables(r, ranks), "rank" + std::to_string(r));
+  }
+  Started::Variables variables(int r, int ranks) const {
+    return {{"RANK", std::to_string(r)},
+            {"WORLD_SIZE", std::to_string(ranks)},
+            {"LOCAL_RANK", std::to_string(r)},
+            {"MASTER_ADDR", "localhost"},
+            {"MASTER_PORT", std::to_string(port_)}};
   }
   void expect_equal_gradients(const std::vector<std::string>& rest) const {
     const auto zero = rank(0, 3, rest), one = rank(1, 3, rest), two = rank(2, 3, rest);
@@ -70,6 +71,32 @@ TEST_F(OtherLauncher, AnotherNumberOfRanksThanThePlansIsRefusedByTheVariablesNam
   const Ended ended = rank(0, 2, {"check"})->wait(kLong);
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.text, HasSubstr("WORLD_SIZE=2, the plan has 3 ranks"));
+}
+
+// Before anything starts: once, by rank 0, with the exit code of wrong input everywhere.
+TEST_F(OtherLauncher, RanksThatWereGivenOtherThingsAreRefused) {
+  std::ofstream(folder_ / "other.csv") << write_schedule(generate({"gpipe", 3, 4, 1, {}, {}}));
+  std::vector<std::string> other_plan = arguments({"check"});
+  *std::ranges::find(other_plan, (folder_ / "s.csv").string()) = folder_ / "other.csv";
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {arguments({"check", "--seed", "7"}),
+       "rank 2 has seed 7, fp32, adam; give all ranks the same"},
+      {arguments({"train", "--steps", "3"}), "rank 2 runs another verb than rank 0"},
+      {other_plan, "; give all ranks the same plan, or schedule and cuts"}};
+  for (const auto& [given, message] : cases) {
+    port_ = port_of(listen_on_port(0));
+    const auto zero = rank(0, 3, {"check"}), one = rank(1, 3, {"check"}),
+               two = start(given, variables(2, 3), "rank2");
+    const Ended told = zero->wait(kLong);
+    EXPECT_EQ(told.code, 2);
+    EXPECT_THAT(told.text, StartsWith("pfeife-run: rank "));
+    EXPECT_THAT(told.text, HasSubstr(message));
+    for (Started* other : {one.get(), two.get()}) {
+      const Ended silent = other->wait(kSoon);
+      EXPECT_EQ(silent.code, 2);
+      EXPECT_EQ(silent.text, "");
+    }
+  }
 }
 
 TEST_F(OtherLauncher, APortInUseIsNamed) {

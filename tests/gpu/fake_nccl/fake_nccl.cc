@@ -163,6 +163,10 @@ class Operation {
   }
   Communicator* communicator() const { return c_; }
   bool fails() const { return fails_; }
+  void tell_card(void* stream) const {
+    if (kind_ != kReceive) pfeife_stand_in_uses(stream, kind_ == kSum ? "sum" : "SEND", in_, false);
+    if (kind_ != kSend) pfeife_stand_in_uses(stream, kind_ == kSum ? "sum" : "RECV", out_, true);
+  }
   /// Done, or broken off.
   bool over() const { return done_ || c_->aborted; }
   /// Those after it with the same are not begun before it is over.
@@ -322,6 +326,7 @@ int give(Operations group, void* stream) {
   if (c->aborted) return kInvalidUsage;
   if (std::ranges::any_of(group, &Operation::fails)) return kSystemError;
   pfeife_stand_in_given(stream);
+  for (const Operation& operation : group) operation.tell_card(stream);
   if (!c->modes->strict) {
     worker_of(stream).add(std::move(group));
     return nccl::kSuccess;

@@ -9,4 +9,6 @@ extern "C" {
 void pfeife_stand_in_given(void* stream);
 /// Its first piece of work that is not done is done.
 void pfeife_stand_in_done(void* stream);
+/// What it has been given reads or writes memory of the card.
+void pfeife_stand_in_uses(void* stream, const char* what, const void* data, bool writes);
 }

@@ -5,10 +5,15 @@
 //   nccl_ranks step RANKS [KILLED CELL] steps of 1f1b with ties; rank KILLED kills itself when it
 //                                       enters its cell number CELL of the second step
 //   nccl_ranks one_card RANKS           all ranks say that they have one card
+//   nccl_ranks mutations RANKS          steps of 1f1b with ties; in each a rank leaves out one wait
+//                                       for an event, or lets go of one exchange's tensors too
+//                                       early. Prints what the race detector says
+// In all but the last the race detector of the stand-in card must find nothing.
 #include <ATen/Parallel.h>
 #include <signal.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <random>
 
@@ -28,11 +33,12 @@ struct Draw {
   std::string model, nccl;
   ScheduleSpec spec;
   std::vector<bool> recompute;
+  bool queue_a_pair = false;
 
   std::string name() const {
     std::string text = model + " " + name_of(spec) + ", NCCL " + nccl + ", recomputes ";
     for (const bool again : recompute) text += again ? '1' : '0';
-    return text;
+    return text + (queue_a_pair ? ", a queue for each pair" : "");
   }
 };
 
@@ -48,6 +54,7 @@ class Draws {
     const auto how = random_() % 3;  // none, all, some
     for (std::size_t s = 0; s < stages; ++s)
       draw.recompute.push_back(how == 1 || (how == 2 && random_() % 2 == 0));
+    draw.queue_a_pair = random_() % 2 == 0;
     return draw;
   }
 
@@ -62,6 +69,11 @@ class Draws {
   std::mt19937 random_;
   unsigned seed_;
 };
+
+void require_no_races(const std::string& where) {
+  if (const auto found = take_races(); !found.empty())
+    throw RuntimeFault(stream_all(where, ": ", found.size(), " races: ", found.front()));
+}
 
 /// On the sockets of the run, and with communicators of its own for each.
 int runs(std::size_t ranks, unsigned seed, int count, LaunchOptions launch) {
@@ -84,13 +96,14 @@ int runs(std::size_t ranks, unsigned seed, int count, LaunchOptions launch) {
       }
       setenv("PFEIFE_FAKE_NCCL", draw.nccl.c_str(), 1);
       NcclTransport nccl(sockets, open_nccl(), card,
-                         {stream_all("card ", seat.rank.value), std::chrono::seconds(60)});
+                         {.deadline = std::chrono::seconds(60), .queue_a_pair = draw.queue_a_pair});
       const RankOptions options{.placing = {.device = card, .double_precision = true},
                                 .recompute = draw.recompute,
                                 .seed = 7};
       const CheckReport report =
           check_pipeline(model.pipeline(draw.spec), seat.rank, model.source, options, 1e-12, nccl);
       nccl.finish();
+      require_no_races(draw.name());
       largest = std::max(largest, report.largest);
       if (!report.right())
         throw RuntimeFault(draw.name() + ": " + to_string(report, 1e-12));  // ends the others, too
@@ -118,7 +131,67 @@ int steps(std::size_t ranks, int killed, int cell, const LaunchOptions& launch) 
       own.step(inputs_of(pipeline, static_cast<std::uint64_t>(step), options.placing));
       own.mean_loss_everywhere();
     }
+    require_no_races("three steps");
     return RankAnswer{"three steps\n", ""};
+  });
+}
+
+/// What is left out in a step by one rank, and what comes of it: "wait reported", "wait idle" (what
+/// it waits for was known to be done), "hold of a SEND reported", ...; "" if there is no such one.
+std::string outcome_of(const Mutation& mutation) {
+  const Mutated seen = mutate({});
+  const bool reported = !take_races().empty();
+  if (!seen.happened) return "";
+  const std::string what = mutation.wait ? "wait" : "hold of a " + seen.of;
+  return what + (reported ? " reported" : seen.idle ? " idle" : " unnoticed");
+}
+
+/// The same text on all ranks, from rank `from`.
+std::string tell_all(const RankSeat& seat, RankId from, std::uint64_t number, std::string text) {
+  const Tag tag{number, ~std::uint32_t{0} - 90, 0};
+  if (seat.rank != from) {
+    const at::Tensor told = seat.transport.receive(from, tag).tensors.at(0);
+    return {static_cast<const char*>(told.const_data_ptr()), told.nbytes()};
+  }
+  at::Tensor bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
+  if (!text.empty()) std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
+  for (std::size_t r = 0; r < seat.transport.ranks(); ++r)
+    if (RankId{r} != from) seat.transport.send(RankId{r}, tag, {bytes});
+  return text;
+}
+
+int mutations(std::size_t ranks, const LaunchOptions& launch) {
+  const Model model("tiny_gpt");
+  const Pipeline pipeline = model.pipeline({"1f1b", ranks, ranks, 1, {}, {}});
+  return start_ranks(ranks, launch, [&](const RankSeat& seat) {
+    const RankOptions options{
+        .placing = {.device = launch.device}, .time_actions = false, .seed = 7};
+    RankPipeline own(pipeline, seat.rank, model.source, options, seat.turns, seat.transport);
+    std::uint64_t number = 0;
+    const auto step = [&] {
+      own.step(inputs_of(pipeline, number++, options.placing));
+      finish(launch.device);
+      own.mean_loss_everywhere();
+    };
+    step();
+    require_no_races("the first step");
+    std::map<std::string, int> outcomes;
+    for (std::size_t r = 0; r < ranks; ++r)
+      for (const bool wait : {true, false})
+        for (int k = 1;; ++k) {
+          const Mutation mutation = wait ? Mutation{.wait = k} : Mutation{.done = k};
+          if (seat.rank == RankId{r}) mutate(mutation);
+          step();
+          const std::string outcome =
+              tell_all(seat, RankId{r}, number, seat.rank == RankId{r} ? outcome_of(mutation) : "");
+          if (outcome.empty()) break;
+          ++outcomes[outcome];
+        }
+    step();
+    require_no_races("the last step");
+    std::string text;
+    for (const auto& [outcome, times] : outcomes) text += stream_all(times, " ", outcome, "\n");
+    return RankAnswer{text, ""};
   });
 }
 
@@ -127,14 +200,17 @@ int run(const std::vector<std::string>& arguments) {
   const std::string verb = arguments.at(1);
   const auto ranks = static_cast<std::size_t>(number(2));
   const char* rank = std::getenv("RANK");
+  const bool queue_a_pair = std::getenv("PFEIFE_TEST_QUEUES") != nullptr;
+  const auto deadline = std::chrono::seconds(arguments.size() > 5 ? number(5) : 60);
   const LaunchOptions launch{
       .arguments = arguments,
       .device = fake_card(),
       .card_each = true,
       .card = std::string("card ") + (rank && verb != "one_card" ? rank : "0"),
-      .nccl_deadline = std::chrono::seconds(arguments.size() > 5 ? number(5) : 60),
+      .nccl = {.deadline = deadline, .first_deadline = deadline, .queue_a_pair = queue_a_pair},
       .clean_up = {}};
   if (verb == "runs") return runs(ranks, static_cast<unsigned>(number(3)), number(4), launch);
+  if (verb == "mutations") return mutations(ranks, launch);
   return steps(ranks, arguments.size() > 4 ? number(3) : -1, arguments.size() > 4 ? number(4) : -1,
                launch);
 }
