@@ -19,7 +19,7 @@ int check_verb(CheckRequest request) {
   const bool tf32 = run.plan && run.plan->training.precision == Precision::Tf32;
   const double tolerance = request.tolerance.value_or(default_tolerance(run.rank, tf32));
   run.place(request.launch);
-  return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
+  return start_ranks(run.pipeline.all_ranks(), request.launch, [&](const RankSeat& seat) {
     const CheckReport report =
         check_pipeline(run.pipeline, seat.rank, run.source, run.rank, tolerance, seat.transport);
     if (seat.rank != RankId{0}) return RankAnswer{};

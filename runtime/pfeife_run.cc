@@ -74,6 +74,13 @@ void describe_plan(Options& known) {
       "microbatch-size", value<std::int64_t>(), "without a plan: samples of a microbatch")(
       "fp64", "float32 becomes float64")("seed", value<std::int64_t>(),
                                          "of initialisation, data and dropout; default 0")(
+      "dp", value<int>(),
+      "replicas, each with the plan's ranks and batch: a step has dp times the plan's samples")(
+      "zero", value<int>(), "1: the replicas divide the optimizer's state (ZeRO 1); default 0")(
+      "order", value<std::string>(),
+      "dp,pp (default): ranks of the same stages have neighbouring numbers; pp,dp: those of a "
+      "replica")("global-batch", value<std::int64_t>(),
+                 "samples a step of all replicas, to be told if they are others")(
       "threads", "ranks as threads of this process instead of processes")(
       "kernel-threads", value<int>(),
       "threads of each rank's kernels, at most the machine's processors; default 1")(
@@ -95,6 +102,19 @@ std::string device_of(const Given& given) {
   return device == "cuda" && given.count("threads") ? "cuda:0" : device;  // that they share
 }
 
+Replicas replicas(const Given& given) {
+  const int count = at_most("dp", at_least_one(given, "dp", 1), 65536, " replicas");
+  const int zero = get(given, "zero", 0);
+  if (zero < 0 || zero > 1)
+    throw ConfigError({"pfeife-run"},
+                      "--zero must be 0 or 1: dividing gradients and parameters "
+                      "(ZeRO 2 and 3) is planned, not executed");
+  const auto order = get<std::string>(given, "order", "dp,pp");
+  if (order != "dp,pp" && order != "pp,dp")
+    throw ConfigError({"pfeife-run"}, "--order is dp,pp or pp,dp, not '" + order + "'");
+  return {static_cast<std::size_t>(count), order == "dp,pp", zero};
+}
+
 PlanRequest plan_request(const Given& given) {
   return {
       .plan = get<std::string>(given, "plan", ""),
@@ -107,7 +127,9 @@ PlanRequest plan_request(const Given& given) {
       .seed = seed(given),
       .hang_after = given.count("hang-after")
                         ? std::optional(std::chrono::seconds(at_least_one(given, "hang-after", 1)))
-                        : std::nullopt};
+                        : std::nullopt,
+      .replicas = replicas(given),
+      .global_batch = find<std::int64_t>(given, "global-batch")};
 }
 
 NcclOptions nccl_options(const Given& given) {

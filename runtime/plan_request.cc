@@ -145,8 +145,33 @@ std::vector<RunFact> facts_of(const Executable& run) {
           {"",
            stream_all("seed ", run.rank.seed, ", ",
                       run.rank.placing.double_precision ? "fp64" : precision, ", ",
-                      to_string(run.rank.optimizer.kind)),
+                      to_string(run.rank.optimizer.kind), ", dp ", run.pipeline.replicas.count,
+                      run.pipeline.replicas.neighbours ? " dp,pp" : " pp,dp", " zero ",
+                      run.pipeline.replicas.zero),
            "give all ranks the same arguments"}};
+}
+
+void check_batch(const Pipeline& pipeline, std::optional<std::int64_t> batch) {
+  const auto replicas = static_cast<std::int64_t>(pipeline.replicas.count),
+             of_replica =
+                 static_cast<std::int64_t>(pipeline.microbatches) * pipeline.graph.microbatch_size;
+  if (!batch || *batch == replicas * of_replica) return;
+  const std::int64_t nearest = std::max((*batch + of_replica / 2) / of_replica, std::int64_t{1});
+  throw ConfigError(
+      {"--global-batch"},
+      stream_all("is ", *batch, ", the plan takes ", pipeline.microbatches, " microbatches of ",
+                 pipeline.graph.microbatch_size, " samples in each of ", replicas, " replicas, ",
+                 replicas * of_replica,
+                 *batch % of_replica == 0
+                     ? stream_all(": use --dp ", nearest)
+                     : stream_all(": plan for a batch that ", replicas, " divides, or use --dp ",
+                                  nearest, " with a batch of ", nearest * of_replica)));
+}
+
+std::string told_ranks(const Pipeline& pipeline) {
+  if (pipeline.replicas.count == 1) return stream_all("the plan has ", pipeline.ranks(), " ranks");
+  return stream_all(pipeline.replicas.count, " replicas of a plan with ", pipeline.ranks(),
+                    " ranks are ", pipeline.all_ranks(), " ranks");
 }
 
 }  // namespace
@@ -157,11 +182,13 @@ Executable read_executable(const PlanRequest& request) {
       request.plan.empty() ? executable_of_parts(request, rank) : executable_of_plan(request, rank);
   run.card_each = wants_a_card_each(request);
   run.hang_after = request.hang_after;
-  const std::size_t ranks = run.pipeline.ranks();
+  run.pipeline.replicas = request.replicas;
+  check_batch(run.pipeline, request.global_batch);
+  const std::size_t ranks = run.pipeline.all_ranks();
   if (const int cards = Driver().cards();
       run.card_each && !rank_environment() && ranks > static_cast<std::size_t>(cards))
     throw ConfigError({"--device"},
-                      stream_all("the plan has ", ranks, " ranks, this host shows ", cards,
+                      stream_all(told_ranks(run.pipeline), ", this host shows ", cards,
                                  " cards: plan for ", cards, ", start ranks on several hosts (see ",
                                  "pfeife-run --help), or let all share a card: cuda:0"));
   return run;
@@ -170,6 +197,7 @@ Executable read_executable(const PlanRequest& request) {
 void Executable::place(LaunchOptions& launch) const {
   launch.device = rank.placing.device;
   launch.card_each = card_each;
+  launch.told_ranks = told_ranks(pipeline);
   if (card_each && launch.device.has_index())
     launch.card = Driver().identity(launch.device.index());
   if (hang_after)

@@ -24,6 +24,8 @@ struct PlanRequest {
   bool double_precision = false;
   std::uint64_t seed = 0;
   std::optional<std::chrono::seconds> hang_after;  ///< NcclOptions::deadline; empty = by the plan
+  Replicas replicas = {};                    ///< each executes the plan on its share of the batch
+  std::optional<std::int64_t> global_batch;  ///< samples a step that the user expects
 };
 
 /// Ready to be executed on any rank.

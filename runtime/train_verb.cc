@@ -126,6 +126,10 @@ void set_update(const TrainRequest& request, RankOptions& rank) {
     throw ConfigError({"--momentum"}, "is of SGD with momentum; the plan trains with " +
                                           to_string(rank.optimizer.kind) +
                                           " (training: {optimizer: momentum} of the experiment)");
+  if (request.defer_batch_norm && request.what.replicas.count > 1)
+    throw ConfigError({"--defer-batch-norm"},
+                      "is of one pipeline: with --dp each replica has statistics of its share, and "
+                      "those of the first are kept; leave one of the two out");
   rank.defer_batch_norm = request.defer_batch_norm;
 }
 
@@ -170,7 +174,7 @@ int train_on_data(const TrainRequest& request, Executable& run) {
                                   .resume = resume};
   LaunchOptions launch = request.launch;
   if (!request.save.empty()) launch.clean_up = [&] { remove_partial_checkpoints(request.save); };
-  return start_ranks(run.pipeline.ranks(), launch, [&](const RankSeat& seat) {
+  return start_ranks(run.pipeline.all_ranks(), launch, [&](const RankSeat& seat) {
     ProgressLines lines(request.steps);
     std::string steps = "step,time_ns,loss\n";
     train(run.pipeline, run.source, run.rank, settings, seat, [&](const StepProgress& progress) {
@@ -204,9 +208,11 @@ int train_verb(TrainRequest request) {
         "is of timed steps on synthetic data: leave out --timed, --data, --save and --resume");
   if (request.timed && request.trains())
     throw ConfigError({"--timed"}, "computes nothing: leave out --data, --save and --resume");
+  if (request.timed && run.pipeline.replicas.count > 1)
+    throw ConfigError({"--timed"}, "is of the plan's own pipeline: leave out --dp");
   if (request.timed) return train_timed(request, run);
   if (request.trains()) return train_on_data(request, run);
-  return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
+  return start_ranks(run.pipeline.all_ranks(), request.launch, [&](const RankSeat& seat) {
     const auto [measured, steps] =
         measure_steps(run.pipeline, seat.rank, run.source, run.rank, request.steps,
                       /*count_memory=*/!request.launch.threads || !device.is_cpu(), seat.turns,
@@ -215,6 +221,7 @@ int train_verb(TrainRequest request) {
     if (!request.out.empty()) write_file(request.out, measurement_text(measured));
     if (!request.traces.empty()) write_traces(request.traces, steps);
     const double samples = static_cast<double>(run.pipeline.microbatches) *
+                           static_cast<double>(run.pipeline.replicas.count) *
                            static_cast<double>(run.pipeline.graph.microbatch_size);
     return RankAnswer{summary(measured, samples) + to_string(allocator_statistics(device)), ""};
   });

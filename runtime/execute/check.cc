@@ -34,12 +34,23 @@ void compare(CheckReport& report, const std::string& name, const at::Tensor& fou
 }  // namespace
 
 StepInputs synthetic_step(const Pipeline& pipeline, std::uint64_t step, std::uint64_t seed,
-                          const Placing& placing) {
-  StepInputs inputs{step, {}, equal_scale(pipeline.microbatches)};
+                          const Placing& placing, std::size_t replica) {
+  StepInputs inputs{step, {}, equal_scale(pipeline.microbatches * pipeline.replicas.count)};
+  inputs.loss_scale.resize(pipeline.microbatches);
+  inputs.first_microbatch = replica * pipeline.microbatches;
   for (std::size_t m = 0; m < pipeline.microbatches; ++m)
-    inputs.microbatches.push_back(
-        synthetic_inputs(pipeline.graph, mixed_seed({seed, step}), MicrobatchId{m}, placing));
+    inputs.microbatches.push_back(synthetic_inputs(pipeline.graph, mixed_seed({seed, step}),
+                                                   MicrobatchId{inputs.first_microbatch + m},
+                                                   placing));
   return inputs;
+}
+
+std::vector<std::vector<TaskRecord>> records_of_replica(
+    const Pipeline& pipeline, std::span<const std::vector<TaskRecord>> records,
+    std::size_t replica) {
+  std::vector<std::vector<TaskRecord>> found;
+  for (const RankId r : pipeline.replica_ranks(replica)) found.push_back(records[r.index()]);
+  return found;
 }
 
 void require_finite(double loss, std::int64_t step) {
@@ -76,8 +87,11 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   quiet.update = false;
   RandomTurns turns;
   RankPipeline rank_pipeline(pipeline, rank, source, quiet, turns, transport);
-  const StepInputs inputs = synthetic_step(pipeline, 0, options.seed, options.placing);
-  const auto records = gather_records(rank_pipeline.step(inputs), 0, transport);
+  const auto inputs_of = [&](const Pipeline& of, std::size_t replica) {
+    return synthetic_step(of, 0, options.seed, options.placing, replica);
+  };
+  const auto records = gather_records(
+      rank_pipeline.step(inputs_of(pipeline, rank_pipeline.replica())), 0, transport);
 
   Tensors names, gradients;
   for (const auto& [p, tensor] : rank_pipeline.tensors().parameters) {
@@ -90,30 +104,39 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   CheckReport report;
   if (rank != RankId{0}) return report;
 
-  report.trace = measured_trace(pipeline.tasks, records);
-  report.broken_edge =
-      broken_edge(pipeline.tasks, report.trace,
-                  options.placing.device.is_cpu() ? Nanoseconds{0} : kDeviceClocksDiffer);
-  const Pipeline unsplit = unsplit_pipeline(pipeline.graph, pipeline.microbatches);
+  for (std::size_t d = pipeline.replicas.count; d-- > 0;) {
+    report.trace = measured_trace(pipeline.tasks, records_of_replica(pipeline, records, d));
+    const std::string broken =
+        broken_edge(pipeline.tasks, report.trace,
+                    options.placing.device.is_cpu() ? Nanoseconds{0} : kDeviceClocksDiffer);
+    if (!broken.empty()) report.broken_edge = broken;
+  }
+  const Pipeline unsplit =
+      unsplit_pipeline(pipeline.graph, pipeline.microbatches * pipeline.replicas.count);
   RankOptions plain = quiet;
   plain.recompute.clear(), plain.blocks.clear();
   std::map<ParameterId, at::Tensor> expected;
   std::vector<double> losses;
   run_ranks(1, options.placing.device, [&](RankId zero, Transport& alone) {
     RankPipeline whole(unsplit, zero, source, plain, turns, alone);
-    whole.step(inputs);
+    whole.step(inputs_of(unsplit, 0));
     losses = whole.losses();
     for (const auto& [p, tensor] : whole.tensors().parameters) expected[p] = tensor.grad();
   });
   std::map<ParameterId, std::vector<at::Tensor>> found;
-  for (std::size_t r = 0; r < pipeline.ranks(); ++r) {
+  for (std::size_t r = 0; r < pipeline.all_ranks(); ++r) {
     const RankId from{r};
     const Tensors which = transport.receive(from, {0, kGradientTask, 0}).tensors;
     const Tensors what = transport.receive(from, {0, kGradientTask, 1}).tensors;
     for (std::size_t i = 0; i < which.size(); ++i)
       found[ParameterId{which[i].item<std::int64_t>()}].push_back(what[i]);
     const at::Tensor made = transport.receive(from, {0, kLossTask, 0}).tensors.at(0);
-    if (made.numel() > 0) compare(report, "loss", made, at::tensor(losses, at::kDouble), tolerance);
+    const auto microbatches = static_cast<std::int64_t>(pipeline.microbatches);
+    const at::Tensor expected_losses =
+        at::tensor(losses, at::kDouble)
+            .narrow(0, static_cast<std::int64_t>(pipeline.replica_of(from)) * microbatches,
+                    microbatches);
+    if (made.numel() > 0) compare(report, "loss", made, expected_losses, tolerance);
   }
   for (const auto& [p, gradient] : expected)
     for (const at::Tensor& copy : found[p])

@@ -28,15 +28,21 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
 /// One or two lines for people.
 std::string to_string(const CheckReport& report, double tolerance);
 
-/// Sends the records of a step to rank 0; there, the records of all ranks.
+/// Sends the records of a step to rank 0; there, the records of all ranks, in their numbers.
 std::vector<std::vector<TaskRecord>> gather_records(const std::vector<TaskRecord>& own,
                                                     std::uint64_t step, Transport& transport);
+
+/// Of these the records of one replica, by pipeline rank.
+std::vector<std::vector<TaskRecord>> records_of_replica(
+    const Pipeline& pipeline, std::span<const std::vector<TaskRecord>> records,
+    std::size_t replica);
 
 /// RuntimeFault if the loss of the step, counted from 1, is no finite number.
 void require_finite(double loss, std::int64_t step);
 
-/// Synthetic inputs for every microbatch of a step, equal on all ranks.
+/// Synthetic inputs for every microbatch of a step, equal on all ranks of a replica: its share of
+/// the numbers that one pipeline would get for the whole batch.
 StepInputs synthetic_step(const Pipeline& pipeline, std::uint64_t step, std::uint64_t seed,
-                          const Placing& placing);
+                          const Placing& placing, std::size_t replica = 0);
 
 }  // namespace pfeife

@@ -34,6 +34,11 @@ RankExecutor::RankExecutor(const DependencyGraph& graph, const Placement& placem
   if (work_.timed_on) clock_.emplace(*work_.timed_on);
   transport.keeps_rows() ? order_with_row() : order_without_row();
   std::ranges::stable_sort(order_, {}, &Entry::position);
+  for (const Entry& entry : order_)
+    if (entry.doing == Doing::Run)
+      for_each_action(graph.tasks[entry.task.index()].cell, [&](const Action& action) {
+        if (makes_weight_gradient(action.op)) last_gradient_[action.stage] = entry.task;
+      });
 }
 
 void RankExecutor::order_with_row() {
@@ -90,7 +95,8 @@ std::vector<TaskRecord> RankExecutor::run(std::uint64_t step) {
     transport_.end_step();
     read_clock();
   } catch (const std::exception& error) {
-    const RankFault fault = rank_fault(error, rank_, running ? to_string(*running) : "");
+    const RankFault fault =
+        rank_fault(error, work_.number.value_or(rank_), running ? to_string(*running) : "");
     transport_.stop(fault);
     throw fault;
   }
@@ -153,8 +159,10 @@ void RankExecutor::run_task(TaskId id) {
   for (const Edge& edge : graph_.edges_into(id))
     if (graph_.tasks[edge.from.index()].kind == TaskKind::Reduction) finish_reduction(edge.from);
   if (task.kind == TaskKind::Optimizer) {
+    const StageId stage = std::get<Action>(task.cell).stage;
+    if (work_.before_step) work_.before_step(stage);
     const Nanoseconds start = mark();
-    work_.optimizer_step(std::get<Action>(task.cell).stage);
+    work_.optimizer_step(stage);
     records_.push_back({id, start, mark()});
   } else {
     receive_for(id);
@@ -176,6 +184,11 @@ void RankExecutor::run_task(TaskId id) {
   }
   if (const auto found = completes_.find(id); found != completes_.end())
     for (const TaskId reduction : found->second) contribute(reduction);
+  if (work_.gradients_made)
+    for_each_action(task.cell, [&](const Action& action) {
+      if (makes_weight_gradient(action.op) && last_gradient_.at(action.stage) == id)
+        work_.gradients_made(action.stage);
+    });
 }
 
 void RankExecutor::receive_for(TaskId id) {

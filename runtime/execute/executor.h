@@ -46,6 +46,10 @@ struct RankWork {
   std::function<Tensors(const Task&)> summand = {};
   std::function<void(const Task&, Tensors)> take_sum = {};
   std::function<void(StageId)> optimizer_step;
+  /// After the last weight gradient of a stage; before each optimizer step, outside its time.
+  std::function<void(StageId)> gradients_made = {}, before_step = {};
+  /// Of this rank among all, for messages; empty = as in the graph.
+  std::optional<RankId> number = {};
   /// An accelerator whose events say when actions ran; they are read at the end of the step. Empty:
   /// the host's clock says it, which is right where work is done when the call returns.
   std::optional<at::Device> timed_on = {};
@@ -105,6 +109,7 @@ class RankExecutor {
   std::map<TaskId, std::vector<TaskId>> sends_;      ///< own task -> transfers of what it makes
   std::map<TaskId, std::vector<TaskId>> completes_;  ///< own task -> reductions it readies
   std::vector<TaskId> at_start_;                     ///< reductions that wait for nothing here
+  std::map<StageId, TaskId> last_gradient_;          ///< of own stages
 
   std::uint64_t step_ = 0;
   /// Received, made by another stage of this rank, or made here for a SEND to come.

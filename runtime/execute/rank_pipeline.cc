@@ -8,7 +8,7 @@
 namespace pfeife {
 namespace {
 
-// kNormTask of shared_gradients.cc is the one above them.
+// kNormTask of shared_gradients.cc is the one above them, replica_gradients.cc has those below.
 constexpr std::uint32_t kEvaluationTask = ~std::uint32_t{0} - 1;
 constexpr std::uint32_t kResultTask = kEvaluationTask - 1;
 
@@ -58,16 +58,31 @@ std::vector<bool> split_stages(const Pipeline& pipeline) {
   return splits;
 }
 
+/// In numbers among all ranks.
 Exchanges exchanges_of(const Pipeline& pipeline) {
   Exchanges exchanges;
-  for (const Task& task : pipeline.tasks.tasks) {
-    if (task.kind == TaskKind::Transfer) exchanges.messages.insert({task.rank, task.peer});
-    if (task.kind == TaskKind::Reduction) exchanges.sums.insert(task.parties);
-  }
+  for (std::size_t d = 0; d < pipeline.replicas.count; ++d)
+    for (const Task& task : pipeline.tasks.tasks) {
+      if (task.kind == TaskKind::Transfer)
+        exchanges.messages.insert({pipeline.number(d, task.rank), pipeline.number(d, task.peer)});
+      if (task.kind != TaskKind::Reduction) continue;
+      std::vector<RankId> parties;
+      for (const RankId party : task.parties) parties.push_back(pipeline.number(d, party));
+      exchanges.sums.insert(std::move(parties));
+    }
+  for (std::size_t r = 0; pipeline.replicas.count > 1 && r < pipeline.ranks(); ++r)
+    exchanges.sums.insert(pipeline.copies_of(RankId{r}));
   exchanges.name = [&pipeline](std::uint32_t task) {
     return task < pipeline.tasks.size() ? to_string(pipeline.tasks.tasks[task].cell) : "";
   };
   return exchanges;
+}
+
+std::unique_ptr<GroupTransport> group_of(const Pipeline& pipeline, RankId number,
+                                         Transport& transport) {
+  if (pipeline.replicas.count == 1) return nullptr;
+  return std::make_unique<GroupTransport>(transport,
+                                          pipeline.replica_ranks(pipeline.replica_of(number)));
 }
 
 }  // namespace
@@ -75,17 +90,20 @@ Exchanges exchanges_of(const Pipeline& pipeline) {
 RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
                            const RankOptions& options, RandomTurns& turns, Transport& transport)
     : pipeline_(pipeline),
-      rank_(rank),
+      number_(rank),
+      rank_(pipeline.pipeline_rank_of(rank)),
       options_(options),
       source_(source),
-      transport_(transport),
+      group_(group_of(pipeline, rank, transport)),
+      transport_(group_ ? *group_ : transport),
       turns_(turns),
-      own_(stages_of(pipeline, rank)),
+      own_(stages_of(pipeline, rank_)),
       tensors_(load_tensors(pipeline.graph, pipeline.split, own_, source, options.placing)),
-      shared_(pipeline, rank, tensors_),
+      replicas_(pipeline, rank, tensors_, options.update, transport),
+      shared_(pipeline, rank_, tensors_),
       stages_(make_stages(/*training=*/true)),
-      executor_(std::make_unique<RankExecutor>(pipeline.tasks, pipeline.placement, rank, work(),
-                                               transport)) {
+      executor_(std::make_unique<RankExecutor>(pipeline.tasks, pipeline.placement, rank_, work(),
+                                               transport_)) {
   if (transport.keeps_rows()) transport.prepare(exchanges_of(pipeline));
 }
 
@@ -118,8 +136,15 @@ RankWork RankPipeline::work() {
   work.summand = [this](const Task& t) { return shared_.summand(t, options_.placing); };
   work.take_sum = [this](const Task& t, const Tensors& sums) { shared_.take_sum(t, sums); };
   work.optimizer_step = [this](StageId s) {
-    if (options_.optimizer.clip_norm <= 0) update_stage(s);  // clipping needs all gradients
+    if (options_.optimizer.clip_norm > 0) return;  // which needs all gradients
+    update_stage(s);
+    replicas_.share_parameters(s);
   };
+  if (replicas_.active()) {
+    work.gradients_made = [this](StageId s) { replicas_.computed(s); };
+    work.before_step = [this](StageId s) { replicas_.finish(s); };
+    work.number = number_;
+  }
   if (!options_.placing.device.is_cpu() && options_.time_actions)
     work.timed_on = options_.placing.device;
   work.entering = [this](const Cell& cell) {
@@ -133,6 +158,8 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
     throw ConfigError({"step"}, stream_all("has ", inputs.microbatches.size(),
                                            " microbatches, the schedule ", pipeline_.microbatches));
   prepare(inputs, stages_);
+  ++calls_;
+  replicas_.begin_step(calls_);
   if (!options_.update) shared_.begin_step();  // an update leaves zeros, which add nothing
   updated_.clear();
   loss_scale_ = inputs.loss_scale;
@@ -140,12 +167,15 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
   for (std::size_t m = 0; m < pipeline_.microbatches; ++m)
     samples_.push_back(inputs.samples_of(MicrobatchId{m}, pipeline_.graph));
   if (options_.update) ++updates_;
-  std::vector<TaskRecord> records = executor_->run(++calls_);
+  std::vector<TaskRecord> records = executor_->run(calls_);
   if (runs_ahead()) records.clear();  // of when work was given to the device
   for (const auto& [s, stage] : stages_) stage->end();
+  replicas_.take_buffers();
+  for (const StageId s : own_) replicas_.finish(s);  // and what the schedule did not update itself
   if (options_.update && options_.optimizer.clip_norm > 0)
-    shared_.clip(options_.optimizer.clip_norm, calls_, transport_);
-  for (const StageId s : own_) update_stage(s);  // what the schedule did not update itself
+    shared_.clip(options_.optimizer.clip_norm, calls_, transport_, replicas_);
+  for (const StageId s : own_) update_stage(s);
+  for (const StageId s : own_) replicas_.share_parameters(s);
   return records;
 }
 
@@ -187,7 +217,7 @@ double RankPipeline::mean_loss_everywhere() {
   const RankId maker = pipeline_.placement.rank(maker_of(loss_of(pipeline_.graph)));
   const Tag tag{++calls_, kResultTask, 0};
   if (rank_ != maker) return transport_.receive(maker, tag).tensors.at(0).item<double>();
-  const double mean = mean_loss().value();
+  const double mean = replicas_.sum(mean_loss().value());
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
     if (r != rank_.index()) transport_.send(RankId{r}, tag, {at::scalar_tensor(mean, at::kDouble)});
   return mean;
@@ -247,7 +277,7 @@ void RankPipeline::update_stage(StageId stage) {
   };
   std::vector<ParameterId> complete = pipeline_.split.stages[stage.index()].parameters;
   std::erase_if(complete, is_open);
-  update(tensors_, complete, optimizer_state_, options_.optimizer, updates_);
+  update(tensors_, replicas_.own(complete), optimizer_state_, options_.optimizer, updates_);
 }
 
 void RankPipeline::evaluate(const StepInputs& inputs) {

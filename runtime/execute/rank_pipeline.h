@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "runtime/execute/executor.h"
+#include "runtime/execute/replica_gradients.h"
 #include "runtime/execute/shared_gradients.h"
 #include "runtime/model/graph_stage.h"
 #include "runtime/model/optimizer.h"
 #include "runtime/model/pipeline.h"
-#include "runtime/transport/transport.h"
+#include "runtime/transport/group_transport.h"
 
 namespace pfeife {
 
@@ -32,12 +33,14 @@ struct RankOptions {
 /// One rank: its tensors, stages and optimizer state. References must outlive it.
 class RankPipeline {
  public:
+  /// `rank` = its number among all ranks, which `transport` connects.
   RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
                const RankOptions& options, RandomTurns& turns, Transport& transport);
 
   /// One step over the microbatches of `inputs`; gradients are added to what is there. Records are
-  /// those of RankOptions::time_actions. Every rank must get the same inputs. ConfigError naming
-  /// the input if one does not fit the model.
+  /// those of RankOptions::time_actions. Every rank must get the same inputs; with replicas, every
+  /// rank of one its share_of_replica(). ConfigError naming the input if one does not fit the
+  /// model.
   std::vector<TaskRecord> step(const StepInputs& inputs);
   /// Only the forwards, in evaluation mode: no dropout, no statistics, no gradients. Any time, any
   /// number of microbatches.
@@ -45,19 +48,26 @@ class RankPipeline {
 
   /// Losses of the last step by microbatch, if this rank makes them.
   std::vector<double> losses() const;
-  /// Mean loss over the samples of the last step, if this rank makes it.
+  /// Mean loss over the samples of the last step, if this rank makes it; of a replica, what its
+  /// samples give to the sum.
   std::optional<double> mean_loss() const;
   /// The same on every rank. Every rank must call it.
   double mean_loss_everywhere();
   /// A value of the graph, by its name there, is kept for every microbatch of later steps.
   void keep(const std::string& value);
   /// The kept value (or model output) of the microbatches of the last step, on rank `at`; empty on
-  /// the others, and undefined for microbatches without samples. Every rank must call it.
+  /// the others, and undefined for microbatches without samples. Every rank must call it. With
+  /// replicas, each has its own on its pipeline rank `at`.
   Tensors kept(const std::string& value, RankId at);
   std::vector<double> evaluation_losses() const;
   RankTensors& tensors() { return tensors_; }
   OptimizerState& optimizer_state() { return optimizer_state_; }
+  /// The optimizer's state is here for these elements of the parameters.
+  std::vector<ParameterRange> updated_here(std::span<const ParameterId> parameters) const {
+    return replicas_.own(parameters);
+  }
   std::int64_t& updates() { return updates_; }
+  std::size_t replica() const { return pipeline_.replica_of(number_); }
   const std::vector<StageId>& stages() const { return own_; }
   GraphStage& stage(StageId s) { return *stages_.at(s); }
   /// Called before each cell of a step.
@@ -75,13 +85,15 @@ class RankPipeline {
   StageId maker_of(ValueId value) const;
 
   const Pipeline& pipeline_;
-  RankId rank_;
+  RankId number_, rank_;  ///< among all; of the pipeline
   RankOptions options_;
   WeightSource source_;
-  Transport& transport_;
+  std::unique_ptr<GroupTransport> group_;  ///< with replicas, the ranks of this one
+  Transport& transport_;                   ///< between the ranks of the pipeline
   RandomTurns& turns_;
   std::vector<StageId> own_;
   RankTensors tensors_;
+  ReplicaGradients replicas_;
   SharedGradients shared_;
   Stages stages_, evaluation_stages_;
   std::unique_ptr<RankExecutor> executor_;

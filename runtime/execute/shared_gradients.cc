@@ -115,20 +115,27 @@ void SharedGradients::take_sum(const Task& reduction, const Tensors& sums) {
     if (tensors_.parameters.contains(shared[i])) put(shared[i], sums.at(i));
 }
 
-/// Of the gradients that no rank below this one holds.
-double SharedGradients::squared_norm() const {
+/// Of the gradients that no rank below this one holds; of a replica that has sums of parts, of
+/// them.
+double SharedGradients::squared_norm(const ReplicaGradients& replicas) const {
   at::Tensor sum = at::zeros({}, at::kDouble);  // on the device from the first gradient on
   for (const auto& [p, tensor] : tensors_.parameters) {
     bool counted = false;
     for (std::size_t r = 0; r < rank_.index(); ++r) counted = counted || uses(RankId{r}, p);
     if (counted || !tensor.grad().defined()) continue;
-    sum = sum + at::linalg_vector_norm(tensor.grad(), 2, std::nullopt, false, at::kDouble).square();
+    for (const ParameterRange& range : replicas.own({&p, 1})) {
+      const at::Tensor& whole = tensor.grad();
+      const bool all = range.count == whole.numel();
+      const at::Tensor own = all ? whole : whole.view({-1}).narrow(0, range.begin, range.count);
+      sum = sum + at::linalg_vector_norm(own, 2, std::nullopt, false, at::kDouble).square();
+    }
   }
   return sum.item<double>();  // the host waits once
 }
 
-void SharedGradients::clip(double limit, std::uint64_t step, Transport& transport) {
-  const double norm_here = squared_norm();
+void SharedGradients::clip(double limit, std::uint64_t step, Transport& transport,
+                           ReplicaGradients& replicas) {
+  const double norm_here = squared_norm(replicas);
   const Tag tag{step, kNormTask, 0};
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
     if (r != rank_.index())
@@ -137,6 +144,7 @@ void SharedGradients::clip(double limit, std::uint64_t step, Transport& transpor
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
     total += r == rank_.index() ? norm_here
                                 : transport.receive(RankId{r}, tag).tensors.at(0).item<double>();
+  if (replicas.divides()) total = replicas.sum(total);
   const double factor = limit / (std::sqrt(total) + 1e-6);
   if (factor >= 1) return;
   const at::NoGradGuard no_gradients;

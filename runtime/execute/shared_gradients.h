@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "runtime/execute/replica_gradients.h"
 #include "runtime/model/pipeline.h"
 #include "runtime/model/weights.h"
 #include "runtime/transport/transport.h"
@@ -30,14 +31,14 @@ class SharedGradients {
   void take_sum(const Task& reduction, const Tensors& sums);
   /// Scales all gradients so that their norm over the whole model is at most `limit`. Every rank
   /// must call it at the same `step`; a parameter that several ranks hold counts once.
-  void clip(double limit, std::uint64_t step, Transport& transport);
+  void clip(double limit, std::uint64_t step, Transport& transport, ReplicaGradients& replicas);
 
  private:
   bool uses(RankId rank, ParameterId parameter) const;
   std::vector<ParameterId> shared_in(const Task& reduction, RankId other) const;
   std::vector<ParameterId> held_by_several(const Task& reduction) const;
   void put(ParameterId parameter, at::Tensor sum);
-  double squared_norm() const;
+  double squared_norm(const ReplicaGradients& replicas) const;
 
   const Pipeline& pipeline_;
   RankId rank_;

@@ -132,8 +132,11 @@ int run_among_others(const RankEnvironment& environment, const LaunchOptions& la
 int run_as_rank(std::size_t ranks, const RankEnvironment& environment, const LaunchOptions& launch,
                 const Body& body) {
   if (environment.ranks != ranks)
-    throw ConfigError({"environment"}, stream_all(environment.size_variable, "=", environment.ranks,
-                                                  ", the plan has ", ranks, " ranks"));
+    throw ConfigError(
+        {"environment"},
+        stream_all(environment.size_variable, "=", environment.ranks, ", ",
+                   launch.told_ranks.empty() ? stream_all("the plan has ", ranks, " ranks")
+                                             : launch.told_ranks));
   return environment.shared ? run_as_child(environment, launch, body)
                             : run_among_others(environment, launch, body);
 }

@@ -23,6 +23,7 @@ struct LaunchOptions {
   std::string card;                   ///< then: which card this is, for all hosts
   NcclOptions nccl = {};              ///< then
   std::vector<RunFact> facts = {};    ///< beside the program: compared before anything starts
+  std::string told_ranks = "";        ///< how many there must be, and why: "the plan has 4 ranks"
   bool tcp = false;                   ///< TCP also between ranks of one host
   std::chrono::seconds patience{60};  ///< for all ranks to be there
   /// Called once after a failure, in the process that reports it.

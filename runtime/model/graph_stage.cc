@@ -163,7 +163,7 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m, bool ag
     auto generator = at::globalContext().defaultGenerator(options_.placing.device);
     const std::lock_guard lock(generator.mutex());
     generator.set_current_seed(
-        mixed_seed({options_.seed, inputs_->step, static_cast<std::uint64_t>(m.value),
+        mixed_seed({options_.seed, inputs_->step, inputs_->first_microbatch + m.index(),
                     hash_of(graph_.nodes[instruction.node].name)}));
   }
   if (instruction.deferred && at::GradMode::is_enabled())

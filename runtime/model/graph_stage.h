@@ -29,6 +29,8 @@ struct StepInputs {
   /// [microbatch] samples; empty = the graph's microbatch size for all. A microbatch of 0 samples
   /// costs nothing and counts nothing; its inputs are not read.
   std::vector<std::int64_t> samples;
+  /// Number of the first microbatch among those of all replicas: random numbers go by it.
+  std::size_t first_microbatch = 0;
 
   std::int64_t samples_of(MicrobatchId m, const Graph& graph) const {
     return samples.empty() ? graph.microbatch_size : samples.at(m.index());

@@ -46,4 +46,18 @@ StepInputs split_batch(const Graph& graph, std::uint64_t step,
   return inputs;
 }
 
+StepInputs share_of_replica(const StepInputs& step, std::size_t replica, std::size_t microbatches) {
+  StepInputs share;
+  share.step = step.step;
+  share.first_microbatch = replica * microbatches;
+  const auto cut = [&](const auto& all) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(share.first_microbatch);
+    return std::decay_t<decltype(all)>(first, first + static_cast<std::ptrdiff_t>(microbatches));
+  };
+  share.microbatches = cut(step.microbatches);
+  share.loss_scale = cut(step.loss_scale);
+  if (!step.samples.empty()) share.samples = cut(step.samples);
+  return share;
+}
+
 }  // namespace pfeife

@@ -22,4 +22,8 @@ StepInputs split_batch(const Graph& graph, std::uint64_t step,
                        const std::map<ValueId, at::Tensor>& batch,
                        std::span<const std::int64_t> sizes);
 
+/// The share of a replica in a step: the `microbatches` that follow those of the replicas before
+/// it. Their losses keep their weights in the whole step.
+StepInputs share_of_replica(const StepInputs& step, std::size_t replica, std::size_t microbatches);
+
 }  // namespace pfeife

@@ -44,6 +44,12 @@ void update_adam(const Group& group, const OptimizerOptions& o, std::int64_t ste
                      o.learning_rate, o.beta1, o.beta2, o.weight_decay, o.epsilon, false, false);
 }
 
+/// The elements of a parameter or of its gradient; as it is if that is all.
+at::Tensor elements(const at::Tensor& tensor, const ParameterRange& range) {
+  if (range.count == tensor.numel()) return tensor;
+  return tensor.view({-1}).narrow(0, range.begin, range.count);
+}
+
 }  // namespace
 
 const std::vector<std::string>& state_names(Optimizer kind) {
@@ -53,17 +59,18 @@ const std::vector<std::string>& state_names(Optimizer kind) {
   return kind == Optimizer::Momentum ? kMomentum : kAdam;
 }
 
-void update(RankTensors& tensors, std::span<const ParameterId> parameters, OptimizerState& state,
+void update(RankTensors& tensors, std::span<const ParameterRange> parameters, OptimizerState& state,
             const OptimizerOptions& options, std::int64_t step) {
   const at::NoGradGuard no_gradients;
   std::map<std::pair<at::ScalarType, bool>, Group> groups;  // by type, and whether it has no state
-  for (const ParameterId p : parameters) {
-    const at::Tensor& parameter = tensors.parameters.at(p);
+  for (const ParameterRange& range : parameters) {
+    const at::Tensor& parameter = tensors.parameters.at(range.parameter);
     if (!parameter.grad().defined()) continue;
-    Group& group = groups[{parameter.scalar_type(), state[p].empty()}];
-    group.parameters.push_back(parameter.detach());
-    group.gradients.push_back(parameter.grad());
-    group.states.push_back(&state[p]);
+    auto& known = state[range.parameter];
+    Group& group = groups[{parameter.scalar_type(), known.empty()}];
+    group.parameters.push_back(elements(parameter.detach(), range));
+    group.gradients.push_back(elements(parameter.grad(), range));
+    group.states.push_back(&known);
   }
   for (auto& [kind, group] : groups) {
     if (options.kind == Optimizer::Sgd || options.kind == Optimizer::Momentum)

@@ -19,15 +19,22 @@ struct OptimizerOptions {
   double clip_norm = 0;     ///< largest norm of all gradients of the model together; 0 = any
 };
 
-/// State of the parameters of a rank: tensors by parameter and name ("exp_avg", ...).
+/// Elements of a contiguous parameter, as they lie.
+struct ParameterRange {
+  ParameterId parameter;
+  std::int64_t begin = 0, count = 0;
+};
+
+/// State of the parameters of a rank: tensors by parameter and name ("exp_avg", ...); of a part of
+/// a parameter, flat.
 using OptimizerState = std::map<ParameterId, std::map<std::string, at::Tensor>>;
 
 /// Names of the tensors that each parameter's state consists of.
 const std::vector<std::string>& state_names(Optimizer kind);
 
 /// Updates the given parameters from their gradients, which become zero. `step` counts from 1.
-/// Parameters without a gradient are left alone.
-void update(RankTensors& tensors, std::span<const ParameterId> parameters, OptimizerState& state,
+/// Parameters without a gradient are left alone. Whole parameters need not be contiguous.
+void update(RankTensors& tensors, std::span<const ParameterRange> parameters, OptimizerState& state,
             const OptimizerOptions& options, std::int64_t step);
 
 }  // namespace pfeife

@@ -35,6 +35,18 @@ void require_right(const Pipeline& pipeline) {
 
 }  // namespace
 
+std::vector<RankId> Pipeline::replica_ranks(std::size_t replica) const {
+  std::vector<RankId> found;
+  for (std::size_t r = 0; r < ranks(); ++r) found.push_back(number(replica, RankId{r}));
+  return found;
+}
+
+std::vector<RankId> Pipeline::copies_of(RankId rank) const {
+  std::vector<RankId> found;
+  for (std::size_t d = 0; d < replicas.count; ++d) found.push_back(number(d, rank));
+  return found;
+}
+
 Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule& schedule,
                        const Placement& placement) {
   Pipeline pipeline;

@@ -194,7 +194,10 @@ class Profiler {
     update_some(split_.stages[0].parameters);
   }
   void update_some(std::span<const ParameterId> parameters) {
-    update(tensors_, parameters, state_, optimizer_, update_count_);
+    std::vector<ParameterRange> whole;
+    for (const ParameterId p : parameters)
+      whole.push_back({p, 0, tensors_.parameters.at(p).numel()});
+    update(tensors_, whole, state_, optimizer_, update_count_);
   }
 
   NodeMemory count_memory() {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint32_t kGoTask = ~std::uint32_t{0} - 30;
 constexpr std::uint32_t kDoneTask = ~std::uint32_t{0} - 31;
+constexpr std::uint32_t kStateTask = ~std::uint32_t{0} - 32;
 constexpr const char* kInfoFile = "checkpoint.json";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr const char* kPartial = ".partial-";
@@ -77,28 +78,82 @@ at::Tensor tensor_of(const Holding& holding, RankPipeline& own) {
                            : own.tensors().buffers.at(holding.buffer);
 }
 
+/// Elements [begin, begin + count) of a parameter's state, flat, where one replica has them.
+struct StatePart {
+  std::int64_t begin = 0;
+  at::Tensor elements;
+};
+
 /// A parameter that no gradient has reached so far has the state zero, as update() would make it.
-at::Tensor state_of(const std::map<std::string, at::Tensor>* state, const std::string& name,
-                    const at::Tensor& parameter) {
-  const bool there = state != nullptr && state->contains(name);
-  return there ? state->at(name) : at::zeros_like(parameter);
+std::optional<StatePart> state_here(ParameterId parameter, const std::string& kind,
+                                    RankPipeline& own) {
+  const std::vector<ParameterRange> ranges = own.updated_here({&parameter, 1});
+  const auto known = own.optimizer_state().find(parameter);
+  if (ranges.empty() || known == own.optimizer_state().end() || !known->second.contains(kind))
+    return {};
+  return StatePart{ranges.front().begin, known->second.at(kind)};
 }
 
-/// The digests of the two files.
+/// The optimizer's state for a file. If replicas divide it, the first gets the parts of the others.
+class WholeState {
+ public:
+  WholeState(const Pipeline& pipeline, RankPipeline& own, std::uint64_t step, Transport& transport)
+      : own_(own),
+        step_(step),
+        transport_(transport),
+        divided_(pipeline.replicas.count > 1 && pipeline.replicas.zero > 0),
+        copies_(pipeline.copies_of(pipeline.pipeline_rank_of(transport.rank()))) {}
+
+  /// On the first replica. If it is divided, each replica must ask in the same order.
+  at::Tensor state(ParameterId parameter, const std::string& kind) {
+    const at::Tensor like = own_.tensors().parameters.at(parameter).detach();
+    const std::optional<StatePart> here = state_here(parameter, kind, own_);
+    if (!divided_) return here ? here->elements : at::zeros_like(like);
+    const Tag tag{step_, kStateTask, asked_++};
+    if (own_.replica() > 0) {
+      Tensors part;
+      if (here) part = {at::scalar_tensor(here->begin, at::kLong), here->elements};
+      transport_.send(copies_[0], tag, std::move(part));
+      return like;
+    }
+    at::Tensor whole = at::zeros_like(like);
+    const auto put = [&](std::int64_t begin, const at::Tensor& part) {
+      whole.view({-1}).narrow(0, begin, part.numel()).copy_(part.view({-1}));
+    };
+    if (here) put(here->begin, here->elements);
+    for (std::size_t r = 1; r < copies_.size(); ++r)
+      if (const Tensors part = transport_.receive(copies_[r], tag).tensors; !part.empty())
+        put(part.at(0).item<std::int64_t>(), part.at(1));
+    return whole;
+  }
+
+ private:
+  RankPipeline& own_;
+  std::uint64_t step_;
+  Transport& transport_;
+  bool divided_;
+  std::vector<RankId> copies_;
+  std::uint32_t asked_ = 0;
+};
+
+/// The digests of the two files; none on replicas but the first, which give their part only.
 std::vector<std::string> write_own_files(const std::filesystem::path& folder,
                                          const Pipeline& pipeline, RankPipeline& own,
-                                         Optimizer optimizer, RankId rank) {
+                                         Optimizer optimizer, std::uint64_t step,
+                                         Transport& transport) {
+  const RankId rank = pipeline.pipeline_rank_of(transport.rank());
+  WholeState whole(pipeline, own, step, transport);
   NamedTensors weights, states;
   for (const auto& [name, holding] : holdings(pipeline)) {
     if (holding.rank != rank) continue;
     weights[name] = tensor_of(holding, own);
     if (!holding.parameter || !pipeline.graph.parameters[holding.parameter->index()].trainable)
       continue;
-    const auto known = own.optimizer_state().find(*holding.parameter);
-    const auto* state = known == own.optimizer_state().end() ? nullptr : &known->second;
+    if (own.replica() > 0 && pipeline.replicas.zero == 0) continue;
     for (const std::string& kind : state_names(optimizer))
-      states[name + "/" + kind] = state_of(state, kind, weights[name]);
+      states[name + "/" + kind] = whole.state(*holding.parameter, kind);
   }
+  if (own.replica() > 0) return {};
   const std::filesystem::path model = folder / shard("model", rank.index(), pipeline.ranks()),
                               state = folder / shard("optimizer", rank.index(), pipeline.ranks());
   write_safetensors(model, weights, {{"format", "pt"}});
@@ -208,23 +263,25 @@ void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeli
   const std::filesystem::path checkpoint = folder / folder_name(info.steps),
                               partial = folder / (kPartial + folder_name(info.steps));
   const RankId rank = transport.rank();
+  const std::vector<RankId> writers = pipeline.replica_ranks(0);
   if (rank == RankId{0}) {
     std::filesystem::create_directories(folder);
     remove_partial_checkpoints(folder);
     std::filesystem::create_directory(partial);
-    for (std::size_t r = 1; r < transport.ranks(); ++r)
-      transport.send(RankId{r}, {step, kGoTask, 0}, {});
-  } else {
+    for (const RankId other : writers)
+      if (other != rank) transport.send(other, {step, kGoTask, 0}, {});
+  } else if (own.replica() == 0) {
     transport.receive(RankId{0}, {step, kGoTask, 0});
   }
   const std::vector<std::string> digests =
-      write_own_files(partial, pipeline, own, options.optimizer.kind, rank);
+      write_own_files(partial, pipeline, own, options.optimizer.kind, step, transport);
+  if (own.replica() > 0) return;
   transport.send(RankId{0}, {step, kDoneTask, 0}, {as_bytes(digests[0]), as_bytes(digests[1])});
   if (rank != RankId{0}) return;
-  for (std::size_t r = 0; r < transport.ranks(); ++r) {
-    const Tensors found = transport.receive(RankId{r}, {step, kDoneTask, 0}).tensors;
-    info.model.push_back(shard("model", r, transport.ranks()));
-    info.optimizer_state.push_back(shard("optimizer", r, transport.ranks()));
+  for (std::size_t r = 0; r < writers.size(); ++r) {
+    const Tensors found = transport.receive(writers[r], {step, kDoneTask, 0}).tensors;
+    info.model.push_back(shard("model", r, writers.size()));
+    info.optimizer_state.push_back(shard("optimizer", r, writers.size()));
     info.digests[info.model.back()] = as_text(found.at(0));
     info.digests[info.optimizer_state.back()] = as_text(found.at(1));
   }
@@ -258,10 +315,15 @@ void load_checkpoint(const std::filesystem::path& checkpoint, const CheckpointIn
     const std::string& name = parameter.names.front();
     weights.read(name, tensor.detach());
     if (!parameter.trainable) continue;
+    const ParameterId parameter_id = p;
+    const std::vector<ParameterRange> ranges = own.updated_here({&parameter_id, 1});
+    if (ranges.empty()) continue;  // another replica has it
     for (const std::string& kind : state_names(optimizer)) {
-      at::Tensor& state = own.optimizer_state()[p][kind];
-      state = at::empty_like(tensor.detach());
+      at::Tensor state = at::empty_like(tensor.detach());
       states.read(name + "/" + kind, state);
+      if (const ParameterRange& range = ranges.front(); range.count < state.numel())
+        state = state.view({-1}).narrow(0, range.begin, range.count).clone();
+      own.optimizer_state()[p][kind] = state;
     }
   }
   for (const auto& [name, holding] : holdings(pipeline))

@@ -3,7 +3,8 @@
 // DIR/step-00000010 holds, from each rank, the tensors it holds (one that several ranks hold comes
 // from the lowest): model-0000R-of-0000D.safetensors under the model's own names, and
 // optimizer-0000R-of-0000D.safetensors under NAME/exp_avg and the like; from rank 0 an index as
-// Hugging Face writes it, and checkpoint.json, which has the SHA-256 of every file. All is written
+// Hugging Face writes it, and checkpoint.json, which has the SHA-256 of every file. Of replicas the
+// first writes, and gets the parts of the optimizer's state that the others have. All is written
 // into a folder with another name, which is renamed when the disk has all of it; then the
 // checkpoints before it go. All ranks must see the same folder.
 #pragma once

@@ -22,7 +22,7 @@ void wait_for_all(Transport& transport, std::uint64_t step) {
     transport.receive(RankId{r}, {step, kBarrierTask, 0});
 }
 
-/// Mean loss of the step on rank 0, from the rank that makes it.
+/// Mean loss of the step on rank 0, from the ranks that make it or a replica's share of it.
 double gather_loss(const std::optional<double>& made_here, RankId rank, std::uint64_t step,
                    Transport& transport) {
   transport.send(RankId{0}, {step, kLossTask, 0},
@@ -31,7 +31,7 @@ double gather_loss(const std::optional<double>& made_here, RankId rank, std::uin
   if (rank == RankId{0})
     for (std::size_t r = 0; r < transport.ranks(); ++r) {
       const at::Tensor made = transport.receive(RankId{r}, {step, kLossTask, 0}).tensors.at(0);
-      if (made.defined()) loss = made.item<double>();
+      if (made.defined()) loss += made.item<double>();
     }
   return loss;
 }
@@ -56,14 +56,17 @@ Bytes input_bytes(const StepInputs& inputs) {
   return sum;
 }
 
-/// [rank] on rank 0, from all.
-std::vector<Bytes> gather_peaks(Bytes peak, RankId rank, Transport& transport) {
+/// [pipeline rank] on rank 0: the highest of all replicas.
+std::vector<Bytes> gather_peaks(Bytes peak, const Pipeline& pipeline, RankId rank,
+                                Transport& transport) {
   transport.send(RankId{0}, {0, kPeakTask, 0}, {at::tensor({peak.value}, at::kLong)});
-  std::vector<Bytes> peaks;
-  if (rank == RankId{0})
-    for (std::size_t r = 0; r < transport.ranks(); ++r)
-      peaks.push_back(
-          {transport.receive(RankId{r}, {0, kPeakTask, 0}).tensors.at(0).item<std::int64_t>()});
+  if (rank != RankId{0}) return {};
+  std::vector<Bytes> peaks(pipeline.ranks());
+  for (std::size_t r = 0; r < transport.ranks(); ++r) {
+    Bytes& highest = peaks[pipeline.pipeline_rank_of(RankId{r}).index()];
+    const at::Tensor found = transport.receive(RankId{r}, {0, kPeakTask, 0}).tensors.at(0);
+    highest = std::max(highest, Bytes{found.item<std::int64_t>()});
+  }
   return peaks;
 }
 
@@ -83,7 +86,8 @@ MeasuredTraining measure_steps(const Pipeline& pipeline, RankId rank, const Weig
   std::vector<Trace> traces;
   for (int i = 0; i < steps; ++i) {
     const auto step = static_cast<std::uint64_t>(i);
-    const StepInputs inputs = synthetic_step(pipeline, step, options.seed, options.placing);
+    const StepInputs inputs =
+        synthetic_step(pipeline, step, options.seed, options.placing, rank_pipeline.replica());
     wait_for_all(transport, step);
     memory.reset_peak();
     const std::vector<TaskRecord> own_records = rank_pipeline.step(inputs);
@@ -93,10 +97,10 @@ MeasuredTraining measure_steps(const Pipeline& pipeline, RankId rank, const Weig
     const double loss = gather_loss(rank_pipeline.mean_loss(), rank, step, transport);
     if (rank != RankId{0}) continue;
     require_finite(loss, i + 1);
-    traces.push_back(measured_trace(pipeline.tasks, records));
+    traces.push_back(measured_trace(pipeline.tasks, records_of_replica(pipeline, records, 0)));
     measured.steps.push_back({counts, step_time(traces.back()), loss});
   }
-  if (count_memory) measured.peak_memory = gather_peaks(peak, rank, transport);
+  if (count_memory) measured.peak_memory = gather_peaks(peak, pipeline, rank, transport);
   if (traces.empty()) return {std::move(measured), {}};
   measured.trace = traces[median_step(measured.steps)];
   measured.durations = median_durations(traces, measured.steps);

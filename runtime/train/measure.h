@@ -15,10 +15,10 @@ struct MeasuredTraining {
 };
 
 /// Trains for some steps on synthetic data, all ranks starting each step together; the first two
-/// only warm up if there are more. With `count_memory`, peaks are the highest that RankMemory
-/// counted in steps that count (on CPUs that takes count_allocations() and a process for each
-/// rank): parameters that are mapped from a file included, the step's inputs (the data loader's)
-/// not. The result is rank 0's; empty elsewhere.
+/// only warm up if there are more. Traces are of the first replica. With `count_memory`, peaks are
+/// the highest that RankMemory counted in steps that count (on CPUs that takes count_allocations()
+/// and a process for each rank): parameters that are mapped from a file included, the step's inputs
+/// (the data loader's) not. The result is rank 0's; empty elsewhere.
 MeasuredTraining measure_steps(const Pipeline& pipeline, RankId rank, const WeightSource& source,
                                const RankOptions& options, int steps, bool count_memory,
                                RandomTurns& turns, const std::function<void(const Cell&)>& entering,

@@ -31,7 +31,7 @@ void gather_progress(StepProgress& progress, RankPipeline& own, Bytes memory,
   if (transport.rank() != kZero) return;
   for (std::size_t r = 0; r < transport.ranks(); ++r) {
     const Tensors found = transport.receive(RankId{r}, tag).tensors;
-    if (found.at(0).defined()) progress.loss = found.at(0).item<double>();
+    if (found.at(0).defined()) progress.loss += found.at(0).item<double>();  // of a replica
     progress.memory = std::max(progress.memory, Bytes{found.at(1).item<std::int64_t>()});
   }
 }
@@ -75,14 +75,16 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
   for (int i = 0; i < settings.steps; ++i) {
     const auto step = static_cast<std::uint64_t>(reached.steps);
     std::int64_t samples =
-        static_cast<std::int64_t>(pipeline.microbatches) * pipeline.graph.microbatch_size;
+        static_cast<std::int64_t>(pipeline.microbatches * pipeline.replicas.count) *
+        pipeline.graph.microbatch_size;
     if (settings.data) {
       samples = settings.data->in_step(reached.next_sample);
       if (samples <= 0) throw RuntimeFault(stream_all("step ", step + 1, " has no samples"));
-      own.step(settings.data->step(step, reached.next_sample, needed, options.placing));
+      own.step(
+          settings.data->step(step, reached.next_sample, needed, options.placing, own.replica()));
       reached.next_sample = settings.data->after(reached.next_sample);
     } else {
-      own.step(synthetic_step(pipeline, step, options.seed, options.placing));
+      own.step(synthetic_step(pipeline, step, options.seed, options.placing, own.replica()));
     }
     ++reached.steps;
     reached.updates = own.updates();

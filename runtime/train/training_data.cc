@@ -56,7 +56,7 @@ std::string content_digest(const at::Tensor& file) {
 
 TrainingData::TrainingData(const std::filesystem::path& folder, const Pipeline& pipeline)
     : pipeline_(pipeline),
-      samples_per_step_(static_cast<std::int64_t>(pipeline.microbatches) *
+      samples_per_step_(static_cast<std::int64_t>(pipeline.microbatches * pipeline.replicas.count) *
                         pipeline.graph.microbatch_size) {
   std::filesystem::path first;
   for (const ValueId id : pipeline.graph.inputs) {
@@ -95,10 +95,15 @@ std::int64_t TrainingData::after(std::int64_t sample) const {
 }
 
 StepInputs TrainingData::step(std::uint64_t step, std::int64_t sample,
-                              const std::set<ValueId>& needed, const Placing& placing) const {
+                              const std::set<ValueId>& needed, const Placing& placing,
+                              std::size_t replica) const {
   StepInputs inputs;
   inputs.step = step;
+  inputs.first_microbatch = replica * pipeline_.microbatches;
   const std::int64_t all = in_step(sample), end = sample + all;
+  sample = std::min(
+      sample + static_cast<std::int64_t>(inputs.first_microbatch) * pipeline_.graph.microbatch_size,
+      end);
   for (std::size_t m = 0; m < pipeline_.microbatches; ++m) {
     const std::int64_t count = std::min(pipeline_.graph.microbatch_size, end - sample);
     auto& microbatch = inputs.microbatches.emplace_back();

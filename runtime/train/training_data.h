@@ -31,10 +31,10 @@ class TrainingData {
   std::int64_t in_step(std::int64_t sample) const;
   /// Where the step after it starts.
   std::int64_t after(std::int64_t sample) const;
-  /// The step that starts at `sample`. The inputs `needed` are copies, the others may be views of
-  /// the files, of which nothing is read.
+  /// The share of a replica in the step that starts at `sample`. The inputs `needed` are copies,
+  /// the others may be views of the files, of which nothing is read.
   StepInputs step(std::uint64_t step, std::int64_t sample, const std::set<ValueId>& needed,
-                  const Placing& placing) const;
+                  const Placing& placing, std::size_t replica = 0) const;
 
  private:
   const Pipeline& pipeline_;

@@ -34,21 +34,31 @@ struct Draw {
   ScheduleSpec spec;
   std::vector<bool> recompute;
   bool queue_a_pair = false;
+  Replicas replicas = {};
 
   std::string name() const {
     std::string text = model + " " + name_of(spec) + ", NCCL " + nccl + ", recomputes ";
     for (const bool again : recompute) text += again ? '1' : '0';
-    return text + (queue_a_pair ? ", a queue for each pair" : "");
+    return text + (queue_a_pair ? ", a queue for each pair" : "") +
+           stream_all(", replicas ", replicas.count);
   }
 };
 
 class Draws {
  public:
   Draws(std::size_t ranks, unsigned seed)
-      : points_(accepted_points({ranks}, {1, 2, 3, 4, 8}, {1, 2, 3})), random_(seed), seed_(seed) {}
+      : points_(accepted_points({ranks}, {1, 2, 3, 4, 8}, {1, 2, 3})), random_(seed), seed_(seed) {
+    if (ranks % 2 == 0) halves_ = accepted_points({ranks / 2}, {1, 2, 4}, {1, 2, 3});
+  }
 
   Draw next() {
-    Draw draw{pick(tiny_models()), pick(modes_), pick(points_), {}};
+    const bool twice = !halves_.empty() && random_() % 3 == 0;
+    Draw draw{pick(tiny_models()),
+              pick(modes_),
+              pick(twice ? halves_ : points_),
+              {},
+              false,
+              {twice ? 2u : 1u, random_() % 2 == 0}};
     draw.nccl += stream_all(" seed=", seed_++);
     const std::size_t stages = placement_for(draw.spec).stages();
     const auto how = random_() % 3;  // none, all, some
@@ -65,7 +75,7 @@ class Draws {
   }
   std::vector<std::string> modes_{"strict", "strict", "strict delay=200", "ordered",
                                   "ordered delay=500"};
-  std::vector<ScheduleSpec> points_;
+  std::vector<ScheduleSpec> points_, halves_;  ///< of all ranks, of half of them
   std::mt19937 random_;
   unsigned seed_;
 };
@@ -100,8 +110,10 @@ int runs(std::size_t ranks, unsigned seed, int count, LaunchOptions launch) {
       const RankOptions options{.placing = {.device = card, .double_precision = true},
                                 .recompute = draw.recompute,
                                 .seed = 7};
+      Pipeline pipeline = model.pipeline(draw.spec);
+      pipeline.replicas = draw.replicas;
       const CheckReport report =
-          check_pipeline(model.pipeline(draw.spec), seat.rank, model.source, options, 1e-12, nccl);
+          check_pipeline(pipeline, seat.rank, model.source, options, 1e-12, nccl);
       nccl.finish();
       require_no_races(draw.name());
       largest = std::max(largest, report.largest);
