@@ -16,8 +16,8 @@ namespace {
 class Collector {
  public:
   Collector(const Layers& layers, const Partition& partition, const Placement& placement,
-            const Cluster& cluster, const std::vector<bool>& recompute)
-      : layers_(layers), placement_(placement), cluster_(cluster), recompute_(recompute) {
+            const Cluster& cluster)
+      : layers_(layers), placement_(placement), cluster_(cluster) {
     PFEIFE_CHECK(partition.stages() == placement.stages(), partition.stages(), " stages, ",
                  placement.stages(), " placed");
     costs_.stages.resize(partition.stages());
@@ -33,8 +33,6 @@ class Collector {
     add_storages();
     add_temporary();
     add_parameters();
-    add_recomputation();
-    add_overheads();
     return std::move(costs_);
   }
 
@@ -174,55 +172,65 @@ class Collector {
     }
   }
 
-  bool recomputes(StageId s) const { return !recompute_.empty() && recompute_[s.index()]; }
-
-  void add_recomputation() {
-    if (recompute_.empty()) return;
-    PFEIFE_CHECK(recompute_.size() == costs_.stages.size(), "one choice for each stage");
-    for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
-      if (!recompute_[s]) continue;
-      StageCost& stage = costs_.stages[s];
-      stage.backward_input += stage.forward;
-      stage.recomputed = stage.saved;
-      stage.saved = stage.model_input;
-    }
-    for (StageValue& value : costs_.values) {
-      if (recomputes(value.from)) value.saved_by_sender = false;
-      for (std::size_t i = 0; i < value.to.size(); ++i) {
-        if (!recomputes(value.to[i])) continue;
-        StageCost& stage = cost(value.to[i]);
-        if (value.saved_by_receiver[i]) stage.recomputed -= value.bytes;  // kept anyway
-        value.saved_by_receiver[i] = true;
-        stage.saved += value.bytes;
-      }
-    }
-    for (StageCost& stage : costs_.stages) stage.recomputed = std::max(stage.recomputed, Bytes{0});
-  }
-
-  void add_overheads() {
-    std::vector<bool> seen(placement_.ranks(), false);
-    for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
-      const StageId id{s};
-      const DeviceKind& device = cluster_.kinds[kind(id)];
-      cost(id).forward += device.stage_overhead;
-      cost(id).backward_input += device.stage_overhead;
-      const std::size_t rank = placement_.rank(id).index();
-      if (!seen[rank]) cost(id).optimizer += device.iteration_overhead;
-      seen[rank] = true;
-    }
-  }
-
   static constexpr std::size_t npos = ~std::size_t{0};
   const Layers& layers_;
   const Placement& placement_;
   const Cluster& cluster_;
-  const std::vector<bool>& recompute_;
   std::vector<StageId> stage_of_;      // [layer]
   std::vector<std::size_t> value_of_;  // [LayerValue] index into costs_.values
   StageCosts costs_;
 };
 
+void add_recomputation(const std::vector<bool>& recompute, StageCosts& costs) {
+  if (recompute.empty()) return;
+  PFEIFE_CHECK(recompute.size() == costs.stages.size(), "one choice for each stage");
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    if (!recompute[s]) continue;
+    StageCost& stage = costs.stages[s];
+    stage.backward_input += stage.forward;
+    stage.recomputed = stage.saved;
+    stage.saved = stage.model_input;
+  }
+  for (StageValue& value : costs.values) {
+    if (recompute[value.from.index()]) value.saved_by_sender = false;
+    for (std::size_t i = 0; i < value.to.size(); ++i) {
+      if (!recompute[value.to[i].index()]) continue;
+      StageCost& stage = costs.stages[value.to[i].index()];
+      if (value.saved_by_receiver[i]) stage.recomputed -= value.bytes;  // kept anyway
+      value.saved_by_receiver[i] = true;
+      stage.saved += value.bytes;
+    }
+  }
+  for (StageCost& stage : costs.stages) stage.recomputed = std::max(stage.recomputed, Bytes{0});
+}
+
+void add_overheads(const Placement& placement, const Cluster& cluster, StageCosts& costs) {
+  std::vector<bool> seen(placement.ranks(), false);
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const StageId id{s};
+    const DeviceKind& device = cluster.kinds[cluster.kind_of_device[placement.device(id).index()]];
+    StageCost& stage = costs.stages[s];
+    stage.forward += device.stage_overhead;
+    stage.backward_input += device.stage_overhead;
+    const std::size_t rank = placement.rank(id).index();
+    if (!seen[rank]) stage.optimizer += device.iteration_overhead;
+    seen[rank] = true;
+  }
+}
+
 }  // namespace
+
+StageCosts collected_stage_costs(const Layers& layers, const Partition& partition,
+                                 const Placement& placement, const Cluster& cluster) {
+  return Collector(layers, partition, placement, cluster).collect();
+}
+
+StageCosts with_recomputation(StageCosts collected, const std::vector<bool>& recompute,
+                              const Placement& placement, const Cluster& cluster) {
+  add_recomputation(recompute, collected);
+  add_overheads(placement, cluster, collected);
+  return collected;
+}
 
 StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
                        const Cluster& cluster, const std::vector<bool>& recompute,
@@ -230,7 +238,8 @@ StageCosts stage_costs(const Layers& layers, const Partition& partition, const P
   if (!blocks.empty())
     return stage_costs(recomputed_layers(layers, partition, blocks), partition, placement, cluster,
                        recompute);
-  return Collector(layers, partition, placement, cluster, recompute).collect();
+  return with_recomputation(collected_stage_costs(layers, partition, placement, cluster), recompute,
+                            placement, cluster);
 }
 
 }  // namespace pfeife

@@ -22,4 +22,11 @@ StageCosts stage_costs(const Layers& layers, const Partition& partition, const P
                        const Cluster& cluster, const std::vector<bool>& recompute = {},
                        const std::vector<LayerRange>& blocks = {});
 
+/// stage_costs() in two steps, for several choices of recomputed stages on the same cuts: what all
+/// of them share, which takes nearly all of the time, and what one of them makes of it.
+StageCosts collected_stage_costs(const Layers& layers, const Partition& partition,
+                                 const Placement& placement, const Cluster& cluster);
+StageCosts with_recomputation(StageCosts collected, const std::vector<bool>& recompute,
+                              const Placement& placement, const Cluster& cluster);
+
 }  // namespace pfeife

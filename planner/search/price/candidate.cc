@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "planner/cost/evaluate.h"
+#include "planner/cost/memory.h"
+#include "planner/cost/stage_costs.h"
 #include "planner/ir/error.h"
+#include "planner/ir/lower.h"
 #include "planner/schedules/families.h"
 #include "planner/search/price/lack.h"
 
@@ -74,9 +77,26 @@ std::vector<bool> Candidates::recomputed(const std::vector<bool>& chosen) const 
 EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& recompute,
                                     const std::vector<LayerRange>& blocks) const {
   ++judged_;
+  if (blocks.empty() && problem_.memory_rule == MemoryRule::Lifetimes) {
+    StageCosts costs = stage_costs_of(cuts, recomputed(recompute));
+    Schedule lowered = this->lowered(costs);
+    return evaluate_lowered(std::move(costs), std::move(lowered), placement_);
+  }
   return evaluate(blocks.empty() ? model_.layers() : block_choice_->layers(), model_.cluster(),
                   schedule_ ? *schedule_ : generate(spec_), placement_, model_.partition(cuts),
                   problem_.memory_rule, recomputed(recompute), blocks);
+}
+
+/// The choices of recomputed stages for the same cuts share what takes long.
+StageCosts Candidates::stage_costs_of(const Cuts& cuts, const std::vector<bool>& recompute) const {
+  if (!collected_ || collected_->first != cuts)
+    collected_ = {cuts, collected_stage_costs(model_.layers(), model_.partition(cuts), placement_,
+                                              model_.cluster())};
+  return with_recomputation(collected_->second, recompute, placement_, model_.cluster());
+}
+
+Schedule Candidates::lowered(const StageCosts& costs) const {
+  return lower(schedule_ ? *schedule_ : generate(spec_), costs, placement_);
 }
 
 double Candidates::work() const {
@@ -214,10 +234,8 @@ bool Candidates::surely_too_full(const Cuts& cuts) const {
   return false;
 }
 
-bool Candidates::fits(const EvaluatedPlan& plan) const {
-  for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
-    if (plan.peak_memory[r] > problem_.memory_limit[r]) return false;
-  return true;
+bool Candidates::fits(const std::vector<Bytes>& peak_memory) const {
+  return std::ranges::equal(peak_memory, problem_.memory_limit, std::less_equal{});
 }
 
 bool Candidates::keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute,
@@ -233,15 +251,15 @@ bool Candidates::keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> re
   return true;
 }
 
-bool Candidates::refuse(const Cuts& cuts, const EvaluatedPlan& plan) {
+bool Candidates::refuse(const Cuts& cuts, const std::vector<Bytes>& peak_memory) {
   refused_.insert(cuts);
   std::size_t worst = 0;
-  for (std::size_t r = 1; r < plan.peak_memory.size(); ++r)
-    if (plan.peak_memory[r] - problem_.memory_limit[r] >
-        plan.peak_memory[worst] - problem_.memory_limit[worst])
+  for (std::size_t r = 1; r < peak_memory.size(); ++r)
+    if (peak_memory[r] - problem_.memory_limit[r] >
+        peak_memory[worst] - problem_.memory_limit[worst])
       worst = r;
-  note_closest(Infeasible{RankId{worst}, plan.peak_memory[worst], problem_.memory_limit[worst],
-                          spec_, model_.partition(cuts)},
+  note_closest(Infeasible{RankId{worst}, peak_memory[worst], problem_.memory_limit[worst], spec_,
+                          model_.partition(cuts)},
                closest_);
   return false;
 }
@@ -284,13 +302,13 @@ bool Candidates::offer(const Cuts& cuts, double time) {
   EvaluatedPlan plan = evaluated(cuts, {});
   PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
                time, " ns, the estimator at ", plan.estimate.count());
-  if (fits(plan)) return keep(cuts, std::move(plan), {});
+  if (fits(plan.peak_memory)) return keep(cuts, std::move(plan), {});
   if (problem_.recompute == Recompute::None) known_.learn(cuts, plan.costs);
   for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
     if (plan.peak_memory[r] > problem_.memory_limit[r])
       above_bound_[r] =
           static_cast<double>(plan.peak_memory[r].value) - live_.peak(model_, cuts, r);
-  return refuse(cuts, plan);
+  return refuse(cuts, plan.peak_memory);
 }
 
 /// Refuses cuts that surely lack no less than others that were judged in full; if some have fitted,
@@ -319,14 +337,15 @@ bool Candidates::refuse_known(const Cuts& cuts) {
 bool Candidates::offer_recomputed(const Cuts& cuts) {
   constexpr std::size_t kAllChoices = 6;  // stages
   Recomputation::Choice choice = choose_stages(cuts);
-  if (!choice.possible) return refuse(cuts, evaluated(cuts, std::vector<bool>(stages(), true)));
+  if (!choice.possible)
+    return refuse(cuts, evaluated(cuts, std::vector<bool>(stages(), true)).peak_memory);
   const double least = time_with(cuts, &choice.forced);
   if (least > best_time_ || (least == best_time_ && cuts >= best_cuts_)) return false;
   if (stages() <= kAllChoices) return try_all_choices(cuts, choice.forced);
   if (choice.chosen != choice.forced) {
     // The margin may be too careful for these cuts.
     EvaluatedPlan plan = evaluated(cuts, choice.forced);
-    if (fits(plan)) {
+    if (fits(plan.peak_memory)) {
       refused_.insert(cuts);  // nothing better comes of them
       return keep(cuts, std::move(plan), choice.forced);
     }
@@ -342,7 +361,7 @@ bool Candidates::offer_recomputed(const Cuts& cuts) {
     EvaluatedPlan plan = evaluated(cuts, chosen);
     const bool forced = chosen == choice.forced;
     if (!forced) unsure_ = std::min(unsure_, least);
-    if (fits(plan)) {
+    if (fits(plan.peak_memory)) {
       if (keep(cuts, std::move(plan), chosen)) return true;
       refused_.insert(cuts);
       return false;
@@ -358,13 +377,13 @@ bool Candidates::offer_recomputed(const Cuts& cuts) {
     }
     if (more) continue;
     unsure_ = std::min(unsure_, least);
-    return refuse(cuts, plan);
+    return refuse(cuts, plan.peak_memory);
   }
 }
 
 bool Candidates::try_all_choices(const Cuts& cuts, const std::vector<bool>& forced) {
   bool kept = false, judged = false, fit = false;
-  std::optional<EvaluatedPlan> last;
+  std::vector<Bytes> last;  // peaks
   for (std::size_t subset = 0; subset < std::size_t{1} << stages(); ++subset) {
     std::vector<bool> tried(stages());
     bool enough = true;
@@ -375,18 +394,21 @@ bool Candidates::try_all_choices(const Cuts& cuts, const std::vector<bool>& forc
     if (!enough || !recomputation_->may_fit(model_, cuts, tried)) continue;
     const double time = time_with(cuts, &tried);
     if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) continue;
-    EvaluatedPlan plan = evaluated(cuts, tried);
+    ++judged_;
+    judged = true;
+    StageCosts costs = stage_costs_of(cuts, tried);
+    Schedule lowered = this->lowered(costs);
+    if (auto peaks = peak_memory(lowered, costs, placement_); !fits(peaks)) {
+      last = std::move(peaks);
+      continue;
+    }
+    EvaluatedPlan plan = evaluate_lowered(std::move(costs), std::move(lowered), placement_);
     PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
                  time, " ns, the estimator at ", plan.estimate.count());
-    judged = true;
-    if (fits(plan)) {
-      fit = true;
-      kept = keep(cuts, std::move(plan), tried) || kept;
-    } else {
-      last = std::move(plan);
-    }
+    fit = true;
+    kept = keep(cuts, std::move(plan), tried) || kept;
   }
-  if (judged && !fit) return refuse(cuts, *last);
+  if (judged && !fit) return refuse(cuts, last);
   refused_.insert(cuts);  // nothing better comes of them
   return kept;
 }
@@ -397,7 +419,7 @@ bool Candidates::offer_blocks(const Cuts& cuts, double time) {
   constexpr std::size_t kAllChoices = 6;  // blocks
   constexpr int kTries = 4;
   if (surely_too_full(cuts))
-    return refuse(cuts, evaluated(cuts, {}, block_choice_->all(model_, cuts)));
+    return refuse(cuts, evaluated(cuts, {}, block_choice_->all(model_, cuts)).peak_memory);
   if (const auto all = block_choice_->all(model_, cuts); all.size() <= kAllChoices)
     return try_all_blocks(cuts, all);
   unsure_ = std::min(unsure_, time);
@@ -413,7 +435,7 @@ bool Candidates::offer_blocks(const Cuts& cuts, double time) {
     EvaluatedPlan plan = evaluated(cuts, {}, choice.blocks);
     for (std::size_t r = 0; r < choice.peak.size(); ++r)
       above_choice_[r] = static_cast<double>(plan.peak_memory[r].value) - choice.peak[r];
-    if (fits(plan)) {
+    if (fits(plan.peak_memory)) {
       fit = true;
       kept = keep(cuts, std::move(plan), {}, choice.blocks) || kept;
     } else {
@@ -421,7 +443,7 @@ bool Candidates::offer_blocks(const Cuts& cuts, double time) {
       if (!choice.fits) break;
     }
   }
-  if (!fit && too_full) return refuse(cuts, *too_full);
+  if (!fit && too_full) return refuse(cuts, too_full->peak_memory);
   refused_.insert(cuts);  // nothing better comes of them
   return kept;
 }
@@ -440,14 +462,14 @@ bool Candidates::try_all_blocks(const Cuts& cuts, const std::vector<LayerRange>&
     PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
                  time, " ns, the estimator at ", plan.estimate.count());
     judged = true;
-    if (fits(plan)) {
+    if (fits(plan.peak_memory)) {
       fit = true;
       kept = keep(cuts, std::move(plan), {}, std::move(tried)) || kept;
     } else {
       last = std::move(plan);
     }
   }
-  if (judged && !fit) return refuse(cuts, *last);
+  if (judged && !fit) return refuse(cuts, last->peak_memory);
   refused_.insert(cuts);  // nothing better comes of them
   return kept;
 }

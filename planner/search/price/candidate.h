@@ -102,10 +102,12 @@ class Candidates {
   std::vector<bool> recomputed(const std::vector<bool>& chosen) const;
   EvaluatedPlan evaluated(const Cuts& cuts, const std::vector<bool>& recompute,
                           const std::vector<LayerRange>& blocks = {}) const;
-  bool fits(const EvaluatedPlan& plan) const;
+  StageCosts stage_costs_of(const Cuts& cuts, const std::vector<bool>& recompute) const;
+  Schedule lowered(const StageCosts& costs) const;
+  bool fits(const std::vector<Bytes>& peak_memory) const;
   bool keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute,
             std::vector<LayerRange> blocks = {});
-  bool refuse(const Cuts& cuts, const EvaluatedPlan& plan);
+  bool refuse(const Cuts& cuts, const std::vector<Bytes>& peak_memory);
   bool refuse_known(const Cuts& cuts);
   bool offer_recomputed(const Cuts& cuts);
   bool try_all_choices(const Cuts& cuts, const std::vector<bool>& forced);
@@ -122,6 +124,7 @@ class Candidates {
   LiveMemory live_;
   mutable PeakMemo peaks_;
   KnownStages known_;
+  mutable std::optional<std::pair<Cuts, StageCosts>> collected_;  // of the cuts last judged
   std::optional<Recomputation> recomputation_;  // of Recompute::Choose, and of Blocks that are all
   std::optional<BlockChoice> block_choice_;     // of Recompute::Blocks
   std::vector<double> above_choice_;            // [rank] exact peak - BlockChoice's, last judged
