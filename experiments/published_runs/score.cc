@@ -29,9 +29,11 @@ Score score(std::span<const Pair> pairs) {
 }
 
 double calibration(std::span<const Pair> pairs) {
-  double sum = 0;
-  for (const Pair& pair : pairs) sum += std::log(pair.measured / pair.predicted);
-  return std::exp(sum / static_cast<double>(pairs.size()));
+  std::vector<double> factors;
+  for (const Pair& pair : pairs) factors.push_back(pair.measured / pair.predicted);
+  std::ranges::sort(factors);
+  const std::size_t middle = factors.size() / 2;
+  return factors.size() % 2 == 1 ? factors[middle] : (factors[middle - 1] + factors[middle]) / 2;
 }
 
 }  // namespace pfeife::published

@@ -19,7 +19,8 @@ struct Score {
 };
 Score score(std::span<const Pair> pairs);
 
-/// The factor on predictions that makes their geometric mean that of the measured.
+/// The factor on predictions with the least sum of absolute log errors: the median of measured over
+/// predicted, which rows far off any model do not pull.
 double calibration(std::span<const Pair> pairs);
 
 }  // namespace pfeife::published

@@ -30,7 +30,8 @@ struct MeshRun {
   bool balanced = false;
   Recomputation recomputation = Recomputation::None;
   bool sequence_parallel = false;
-  /// ZeRO: 0 all-reduces gradients; 1 divides the optimizer's state over dp, 2 gradients, too.
+  /// ZeRO: 0 all-reduces gradients; 1 divides the optimizer's state over dp, 2 gradients, too, 3
+  /// parameters as well.
   int zero = 0;
   DType type = DType::Float16;
   std::int64_t gradient_bytes = 2;  ///< an element, as gradients are reduced

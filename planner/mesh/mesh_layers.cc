@@ -10,6 +10,7 @@
 #include "planner/ir/error.h"
 #include "planner/mesh/rank_graph.h"
 #include "planner/mesh/repeat_layer.h"
+#include "planner/mesh/sharded_parameters.h"
 
 namespace pfeife {
 namespace {
@@ -18,10 +19,6 @@ namespace {
 /// (14), its norm and clipping (12), moments and master (28), parameter in 16 bits (6).
 constexpr std::int64_t kOptimizerTraffic = 60;
 constexpr std::int64_t kGradient = 4, kState = 12;  // bytes an element
-
-bool of_experts(const std::string& parameter) {
-  return parameter.find(".experts.") != std::string::npos;
-}
 
 GroupShape shape_of(const std::string& axis, const Mesh& mesh, const Network& network) {
   if (axis == "tp") return group_shape(mesh, {Axis::Tensor}, network.devices_per_host);
@@ -91,50 +88,77 @@ void keep_parts(Profile& profile, const Graph& graph) {
   }
 }
 
-/// How gradients of one kind of parameters are reduced.
-struct Reduction {
+/// How a kind of parameters is divided and reduced.
+struct Kind {
   GroupShape group;
-  double per_byte = 0;  ///< seconds
+  double per_byte = 0;  ///< seconds of a gradient's byte
 };
-Reduction reduction_of(bool experts, const Layers& layers, const MeshRun& run,
-                       const Network& network) {
-  Reduction made;
+Kind kind_of(bool experts, const MeshLayers& made, const MeshRun& run, const Network& network) {
+  Kind kind{gradient_group(run, experts, network)};
   Bytes all;
-  for (const LayerParameter& parameter : layers.parameters)
-    if (of_experts(parameter.name) == experts) {
-      all += parameter.bytes;
-      made.group = gradient_group(run, parameter, network);
-    }
+  for (std::size_t p = 0; p < made.of_experts.size(); ++p)
+    if (made.of_experts[p] == experts) all += made.layers.parameters[p].bytes;
   const std::int64_t bytes =
       all.value / element_size(run.type).value * run.gradient_bytes / run.mesh.size(Axis::Pipeline);
   if (bytes > 0)
-    made.per_byte =
-        seconds(collective_time(CollectiveKind::AllReduce, Bytes{bytes}, made.group, network)) /
+    kind.per_byte =
+        seconds(collective_time(CollectiveKind::AllReduce, Bytes{bytes}, kind.group, network)) /
         static_cast<double>(bytes);
-  return made;
+  return kind;
 }
 
-void set_parameters(MeshLayers& made, const MeshRun& run, const Network& network) {
-  const std::int64_t element = element_size(run.type).value;
-  const double rate = network.device.memory_efficiency * network.device.memory_bandwidth.value;
-  const std::array<Reduction, 2> kinds = {reduction_of(false, made.layers, run, network),
-                                          reduction_of(true, made.layers, run, network)};
-  made.reduction.clear();
-  for (LayerParameter& parameter : made.layers.parameters) {
-    const std::int64_t count = parameter.bytes.value / element;
-    const Reduction& kind = kinds[of_experts(parameter.name) ? 1 : 0];
-    const std::int64_t replicas = kind.group.ranks;
+/// Divides parameters of a run.
+class StateDivision {
+ public:
+  StateDivision(const MeshLayers& made, const MeshRun& run, const Network& network)
+      : run_(run),
+        kinds_{kind_of(false, made, run, network), kind_of(true, made, run, network)},
+        rate_(network.device.memory_efficiency * network.device.memory_bandwidth.value) {}
+
+  struct Parts {
+    Bytes parameter, gradient, state;
+    Nanoseconds reduction{0}, optimizer{0};  ///< the second with the first
+  };
+  Parts of(Bytes parameter, bool experts) const {
+    const Kind& kind = kinds_[experts ? 1 : 0];
+    const std::int64_t count = parameter.value / element_size(run_.type).value;
     const auto divided = [&](std::int64_t bytes, bool yes) {
+      const std::int64_t replicas = kind.group.ranks;
       return Bytes{yes ? (count * bytes + replicas - 1) / replicas : count * bytes};
     };
-    parameter.gradient = divided(kGradient, run.zero >= 2);
-    parameter.state = divided(kState, run.zero >= 1);
-    const Bytes moved = divided(kOptimizerTraffic, run.zero >= 1);
-    made.reduction.push_back(
-        nanoseconds_from_seconds(kind.per_byte * static_cast<double>(count * run.gradient_bytes)));
-    parameter.optimizer = {nanoseconds_from_seconds(static_cast<double>(moved.value) / rate) +
-                           made.reduction.back()};
+    const Bytes moved = divided(kOptimizerTraffic, run_.zero >= 1);
+    // ZeRO 3 reduces in each backward.
+    const double reduced =
+        run_.zero >= 3 ? 0 : kind.per_byte * static_cast<double>(count * run_.gradient_bytes);
+    const Nanoseconds reduction = nanoseconds_from_seconds(reduced);
+    return {divided(element_size(run_.type).value, run_.zero >= 3),
+            divided(kGradient, run_.zero >= 2), divided(kState, run_.zero >= 1), reduction,
+            nanoseconds_from_seconds(static_cast<double>(moved.value) / rate_) + reduction};
   }
+
+ private:
+  const MeshRun& run_;
+  std::array<Kind, 2> kinds_;
+  double rate_;
+};
+
+void set_parameters(MeshLayers& made, const MeshRun& run, const Network& network) {
+  const StateDivision division(made, run, network);
+  made.reduction.clear();
+  for (std::size_t p = 0; p < made.of_experts.size(); ++p) {
+    LayerParameter& parameter = made.layers.parameters[p];
+    const auto parts = division.of(parameter.bytes, made.of_experts[p]);
+    parameter.bytes = parts.parameter;
+    parameter.gradient = parts.gradient, parameter.state = parts.state;
+    parameter.optimizer = {parts.optimizer};
+    made.reduction.push_back(parts.reduction);
+  }
+}
+
+void note_experts(MeshLayers& made) {
+  made.of_experts.clear();
+  for (const LayerParameter& parameter : made.layers.parameters)
+    made.of_experts.push_back(parameter.name.find(".experts.") != std::string::npos);
 }
 
 void add_blocks(MeshLayers& made, std::int64_t layers, Recomputation recomputation) {
@@ -157,9 +181,8 @@ std::int64_t distinct_layers(const Architecture& of) {
 
 }  // namespace
 
-GroupShape gradient_group(const MeshRun& run, const LayerParameter& parameter,
-                          const Network& network) {
-  if (!of_experts(parameter.name) || run.mesh.experts == 1)
+GroupShape gradient_group(const MeshRun& run, bool of_experts, const Network& network) {
+  if (!of_experts || run.mesh.experts == 1)
     return group_shape(run.mesh, {Axis::Context, Axis::Data}, network.devices_per_host);
   const GroupShape all =
       group_shape(run.mesh, {Axis::Context, Axis::Data}, network.devices_per_host);
@@ -197,6 +220,8 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
     }
     made.collectives.push_back(sum);
   }
+  note_experts(made);
+  add_blocks(made, run.architecture.layers, Recomputation::None);
   return made;
 }
 
@@ -211,12 +236,27 @@ MeshLayers rank_layers(const MeshRun& run, const Network& network) {
   const std::vector<BothWays> one(last_but_one(), last_but_one() + kPiecesOfLayer);
   for (std::size_t copy = 0; copy < more; ++copy)
     made.collectives.insert(last_but_one(), one.begin(), one.end());
+  note_experts(made);
+  add_blocks(made, run.architecture.layers, Recomputation::None);
   return made;
 }
 
 void divide_state(MeshLayers& made, const MeshRun& run, const Network& network) {
+  if (run.zero >= 3) add_sharding(made, run, network);
   set_parameters(made, run, network);
   add_blocks(made, run.architecture.layers, run.recomputation);
+}
+
+StateSums divided_state(const MeshLayers& made, const MeshRun& run, const Network& network) {
+  const StateDivision division(made, run, network);
+  StateSums sums;
+  for (std::size_t p = 0; p < made.of_experts.size(); ++p) {
+    const Bytes bytes = made.layers.parameters[p].bytes;
+    const auto parts = division.of(bytes, made.of_experts[p]);
+    sums.fixed += parts.parameter + parts.gradient + parts.state;
+    sums.optimizer += parts.optimizer;
+  }
+  return sums;
 }
 
 MeshLayers mesh_layers(const MeshRun& run, const Network& network) {

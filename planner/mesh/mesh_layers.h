@@ -23,24 +23,31 @@ struct MeshLayers {
   std::vector<Nanoseconds> reduction;  ///< [parameter] in its optimizer time: of its gradient
   std::vector<LayerRange> blocks;      ///< each recomputed by itself
   std::vector<std::int32_t> first;     ///< [transformer layer] its first layer here
+  std::vector<bool> of_experts;        ///< [parameter]
 };
 
 /// Times of `network`'s device by the roofline and of its links by collective_time(). Each distinct
 /// layer is priced once. Parameters have 2 bytes an element, gradients 4 and the optimizer's state
 /// 12 (fp32 master and two moments): 18 together (Korthikanti et al. 2023); ZeRO divides the last
-/// two. Gradients are reduced at the rate of a message of all that a rank has on average, before
-/// the optimizer step. The run must be checked.
+/// two, and with 3 the first (sharded_parameters.h). Gradients are reduced at the rate of a message
+/// of all that a rank has on average, before the optimizer step. The run must be checked.
 MeshLayers mesh_layers(const MeshRun& run, const Network& network);
 
 /// The first half of that, which pp, dp (but for where experts are) and zero do not change.
 MeshLayers rank_layers(const MeshRun& run, const Network& network);
 /// The same without repeating: slow, to check the other.
 MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network);
-/// The second half: gradients, optimizer's state and their times, and what is recomputed.
+/// The second half, once: gradients, optimizer's state and their times, and what is recomputed.
 void divide_state(MeshLayers& made, const MeshRun& run, const Network& network);
 
+/// What that would make of all parameters together, without making it.
+struct StateSums {
+  Bytes fixed;               ///< parameters, gradients and state
+  Nanoseconds optimizer{0};  ///< with the reductions
+};
+StateSums divided_state(const MeshLayers& made, const MeshRun& run, const Network& network);
+
 /// The groups that reduce a parameter's gradient: dp x cp, for experts of several ranks a part.
-GroupShape gradient_group(const MeshRun& run, const LayerParameter& parameter,
-                          const Network& network);
+GroupShape gradient_group(const MeshRun& run, bool of_experts, const Network& network);
 
 }  // namespace pfeife

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <tuple>
 
 #include "planner/ir/decimals.h"
 #include "planner/ir/error.h"
 #include "planner/ir/parallel.h"
+#include "planner/mesh/repeat_layer.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -141,37 +141,47 @@ LayersKey layers_key(const MeshRun& run, const Network& network) {
           group_shape(experts, {Axis::Data}, network.devices_per_host).per_host};
 }
 
-/// A microbatch on all layers, what is recomputed included.
+/// A microbatch on layer `l`, what is recomputed included.
+Nanoseconds work_of_layer(const MeshRun& run, const MeshLayers& made, std::size_t l) {
+  const LayerTimes& times = made.layers.layers[l].times.front();
+  const bool transformer = l > 0 && l + 1 < made.layers.size();
+  const bool again =
+      transformer &&
+      (run.recomputation == Recomputation::Full ||
+       (run.recomputation == Recomputation::Attention && (l - 1) % kPiecesOfLayer == 1));
+  return times.forward * (again ? 2 : 1) + times.backward_input + times.backward_weight;
+}
+
 Nanoseconds work_of_microbatch(const MeshRun& run, const MeshLayers& made) {
   Nanoseconds sum{0};
-  for (std::size_t l = 0; l < made.layers.size(); ++l) {
-    const LayerTimes& times = made.layers.layers[l].times.front();
-    sum += times.forward + times.backward_input + times.backward_weight;
+  for (std::size_t l = 0; l < made.layers.size(); ++l) sum += work_of_layer(run, made, l);
+  return sum;
+}
+
+/// Of the run's own stages, under 1f1b and interleaved_1f1b. Rank r has nothing to do before a
+/// microbatch has come through the first stages of the ranks before it, and nothing behind its last
+/// backward of its first stage, from where that microbatch goes back through them.
+Nanoseconds bound_of_stages(const MeshRun& run, const MeshLayers& made) {
+  const Partition partition = mesh_partition(run, made);
+  const auto ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline));
+  std::vector<Nanoseconds> first(ranks), load(ranks);  // [rank] first stage, all stages
+  std::size_t l = 0;
+  for (std::size_t s = 0; s < partition.stages(); ++s) {
+    Nanoseconds work{0};
+    for (; l < partition.end(s, made.layers.size()); ++l) work += work_of_layer(run, made, l);
+    if (s < ranks) first[s] = work;
+    load[s % ranks] += work;
   }
-  for (const std::int32_t first : made.first)
-    for (std::size_t l = 0; l < 3; ++l)
-      if (run.recomputation == Recomputation::Full ||
-          (run.recomputation == Recomputation::Attention && l == 1))
-        sum += made.layers.layers[static_cast<std::size_t>(first) + l].times.front().forward;
-  return sum;
+  Nanoseconds before{0}, most{0};
+  for (std::size_t r = 0; r < ranks; ++r) {
+    most = std::max(most, before + run.microbatches() * load[r]);
+    before += first[r];
+  }
+  return most;
 }
 
-/// Under 1f1b with a stage a rank, rank r waits for a microbatch's way through the ranks before it,
-/// there at the beginning and back at the end. With the loads that make the longest of these as
-/// short as can be, the step is this.
-Nanoseconds bound_of_1f1b(const MeshRun& run, Nanoseconds work) {
-  const auto microbatches = static_cast<double>(run.microbatches());
-  const double left =
-      std::pow(1 - 1 / microbatches, static_cast<double>(run.mesh.size(Axis::Pipeline)));
-  // A nanosecond for the rounding of the loads.
-  return Nanoseconds{static_cast<std::int64_t>(static_cast<double>(work.count()) / (1 - left) - 1)};
-}
-
-Bytes fixed_bytes(const MeshLayers& made) {
-  Bytes sum;
-  for (const LayerParameter& parameter : made.layers.parameters)
-    sum += parameter.bytes + parameter.gradient + parameter.state;
-  return sum;
+Nanoseconds bound_of(const MeshRun& run, Nanoseconds work, Nanoseconds optimizer) {
+  return std::max(work, (run.microbatches() * work + optimizer) / run.mesh.size(Axis::Pipeline));
 }
 
 MeshOutcome priced(const MeshRun& run, Nanoseconds bound, const MeshLayers& made,
@@ -250,14 +260,13 @@ class Search {
     bounded_.resize(runs_.size());
     const Bytes limit = memory_limit(network_);
     parallel_for(runs_.size(), options_.threads, [&](std::size_t r) {
-      const MeshLayers made = layers_of(r);
       const MeshRun& run = runs_[r];
-      const Nanoseconds bound = mesh_bound(run, made);
-      const bool simple = run.stages_per_rank == 1;
-      bounded_[r] = {
-          r, bound,
-          simple ? std::max(bound, bound_of_1f1b(run, work_of_microbatch(run, made))) : bound,
-          fixed_bytes(made).value <= run.mesh.size(Axis::Pipeline) * limit.value};
+      const MeshLayers& made = layers_.at(layers_key(run, network_));
+      const StateSums state = divided_state(made, run, network_);
+      const Nanoseconds work = work_of_microbatch(run, made),
+                        bound = bound_of(run, work, state.optimizer);
+      bounded_[r] = {r, bound, std::max(bound, bound_of_stages(run, made)),
+                     state.fixed.value <= run.mesh.size(Axis::Pipeline) * limit.value};
     });
     report(0.2);
     std::erase_if(bounded_, [](const Bounded& one) { return !one.holds; });
@@ -313,8 +322,7 @@ Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& made) {
   Nanoseconds optimizer{0};
   for (const LayerParameter& parameter : made.layers.parameters)
     optimizer += parameter.optimizer.front();
-  const Nanoseconds work = work_of_microbatch(run, made);
-  return std::max(work, (run.microbatches() * work + optimizer) / run.mesh.size(Axis::Pipeline));
+  return bound_of(run, work_of_microbatch(run, made), optimizer);
 }
 
 MeshAnswer find_mesh(const MeshQuestion& question, const Network& network,

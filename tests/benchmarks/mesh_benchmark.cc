@@ -11,57 +11,59 @@ namespace {
 
 const std::filesystem::path kConfigs = std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs";
 
-Network h100() { return read_network(kConfigs / "clusters/h100_sxm_hosts.yaml"); }
-MeshRun run_of(const std::string& architecture) {
+/// A model on H100 hosts: the one set-up of all that is measured here.
+struct Setup {
+  Network network = read_network(kConfigs / "clusters/h100_sxm_hosts.yaml");
   MeshRun run;
-  run.architecture = read_architecture(kConfigs / "architectures" / (architecture + ".yaml"));
-  run.mesh.order = {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline};
-  run.type = DType::BFloat16;
-  run.zero = 1;
-  run.balanced = true;
-  run.sequence_parallel = true;
-  return run;
-}
+
+  Setup(const std::string& architecture, std::int64_t global_batch) {
+    run.architecture = read_architecture(kConfigs / "architectures" / (architecture + ".yaml"));
+    run.mesh.order = {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline};
+    run.type = DType::BFloat16;
+    run.zero = 1;
+    run.balanced = true;
+    run.sequence_parallel = true;
+    run.global_batch = global_batch;
+  }
+
+  void price(benchmark::State& state, std::int64_t tp, std::int64_t pp, std::int64_t dp) {
+    run.mesh.sizes = {tp, 1, pp, dp};
+    run.sequence_parallel = tp > 1;
+    for (auto _ : state) benchmark::DoNotOptimize(price_mesh(run, network));
+  }
+
+  /// All but cp open, on two threads.
+  void find(benchmark::State& state, std::int64_t devices, std::vector<std::int64_t> ep) {
+    MeshQuestion question{.run = run, .devices = devices, .cp = {1}, .ep = std::move(ep)};
+    MeshAnswer answer;
+    for (auto _ : state) answer = find_mesh(question, network, {.threads = 2});
+    state.counters["candidates"] = static_cast<double>(answer.candidates);
+    state.counters["priced"] = static_cast<double>(answer.priced.size());
+  }
+};
 
 /// Llama 3 405B, tp 8 x pp 16 x dp 128 on 16,384 devices.
-void OneMesh(benchmark::State& state) {
-  const Network network = h100();
-  MeshRun run = run_of("llama3_405b");
-  run.mesh.sizes = {8, 1, 16, 128};
-  run.global_batch = 2048;
-  for (auto _ : state) benchmark::DoNotOptimize(price_mesh(run, network));
-}
+void OneMesh(benchmark::State& state) { Setup("llama3_405b", 2048).price(state, 8, 16, 128); }
 BENCHMARK(OneMesh)->Unit(benchmark::kMillisecond);
 
 /// DeepSeek-V3 on pp 16 x dp 64 with experts over 64.
 void OneMeshOfExperts(benchmark::State& state) {
-  const Network network = h100();
-  MeshRun run = run_of("deepseek_v3");
-  run.sequence_parallel = false;
-  run.mesh.sizes = {1, 1, 16, 64};
-  run.mesh.experts = 64;
-  run.global_batch = 4096;
-  for (auto _ : state) benchmark::DoNotOptimize(price_mesh(run, network));
+  Setup setup("deepseek_v3", 4096);
+  setup.run.mesh.experts = 64;
+  setup.price(state, 1, 16, 64);
 }
 BENCHMARK(OneMeshOfExperts)->Unit(benchmark::kMillisecond);
 
 void Ranks(benchmark::State& state) {
-  const Network network = h100();
-  MeshRun run = run_of("llama3_405b");
-  run.mesh.sizes = {8, 1, state.range(0), 1};
-  run.global_batch = 64;
-  for (auto _ : state) benchmark::DoNotOptimize(price_mesh(run, network));
+  Setup("llama3_405b", 64).price(state, 8, state.range(0), 1);
   state.SetComplexityN(state.range(0));
 }
 BENCHMARK(Ranks)->RangeMultiplier(2)->Range(2, 64)->Unit(benchmark::kMillisecond)->Complexity();
 
 void LayersOfModel(benchmark::State& state) {
-  const Network network = h100();
-  MeshRun run = run_of("llama3_405b");
-  run.architecture.layers = state.range(0);
-  run.mesh.sizes = {8, 1, 8, 1};
-  run.global_batch = 16;
-  for (auto _ : state) benchmark::DoNotOptimize(price_mesh(run, network));
+  Setup setup("llama3_405b", 16);
+  setup.run.architecture.layers = state.range(0);
+  setup.price(state, 8, 8, 1);
   state.SetComplexityN(state.range(0));
 }
 BENCHMARK(LayersOfModel)
@@ -70,26 +72,24 @@ BENCHMARK(LayersOfModel)
     ->Unit(benchmark::kMillisecond)
     ->Complexity();
 
-/// All meshes of so many devices for Llama 3 405B, all but cp and ep open, on two threads.
 void AllMeshes(benchmark::State& state) {
-  const Network network = h100();
-  MeshQuestion question;
-  question.run = run_of("llama3_405b");
-  question.run.global_batch = 2048;
-  question.devices = state.range(0);
-  question.cp = {1};
-  std::size_t candidates = 0, priced = 0;
-  for (auto _ : state) {
-    const MeshAnswer answer = find_mesh(question, network, {.threads = 2});
-    candidates = answer.candidates, priced = answer.priced.size();
-  }
-  state.counters["candidates"] = static_cast<double>(candidates);
-  state.counters["priced"] = static_cast<double>(priced);
+  Setup("llama3_405b", 2048).find(state, state.range(0), {1});
 }
 BENCHMARK(AllMeshes)
     ->Arg(512)
     ->Arg(2048)
     ->Arg(16384)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(1);
+
+/// DeepSeek-V3, also over how many devices its experts are divided.
+void AllMeshesOfExperts(benchmark::State& state) {
+  Setup("deepseek_v3", 4096).find(state, state.range(0), {});
+}
+BENCHMARK(AllMeshesOfExperts)
+    ->Arg(256)
+    ->Arg(1024)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime()
     ->Iterations(1);

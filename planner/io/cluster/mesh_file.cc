@@ -94,7 +94,7 @@ MeshFile read_mesh_file(const std::filesystem::path& file) {
   }
   for (std::size_t i = 0; i < kAxes; ++i) run.mesh.order[i] = order[i].as_one_of<Axis>(axes);
   run.mesh.experts = root.at("ep").as_int(1, kMost);
-  run.zero = static_cast<int>(root.at("zero").as_int(0, 2));
+  run.zero = static_cast<int>(root.at("zero").as_int(0, 3));
   run.sequence_parallel = root.at("sequence_parallel").as_bool();
   run.global_batch = root.at("global_batch").as_int(1, kMost);
   run.microbatch_size = root.at("microbatch_size").as_int(1, kMost);

@@ -73,7 +73,7 @@ void read_parallel_key(const YamlNode& node, MeshQuestion& question) {
   read_sizes<std::int64_t>(node, "ep", 1, kMost, any, question.ep);
   read_sizes<std::int64_t>(node, "stages_per_rank", 1, 64, question.stages_per_rank,
                            question.stages_per_rank);
-  read_sizes<int>(node, "zero", 0, 2, question.zero, question.zero);
+  read_sizes<int>(node, "zero", 0, 3, question.zero, question.zero);
   if (const auto recompute = node.find("recompute")) read_recomputation(*recompute, question);
   run.sequence_parallel = true;
   if (const auto parallel = node.find("sequence_parallel"))

@@ -16,7 +16,8 @@ std::string replicas(const MeshRun& run) {
   const bool shards = run.zero > 0;
   std::string text = assigned("data_parallel_replicate_degree", shards ? 1 : dp) +
                      assigned("data_parallel_shard_degree", shards ? dp : 1);
-  if (shards)
+  if (run.zero > 2) text += "fsdp_reshard_after_forward = \"always\"\n";
+  if (shards && run.zero < 3)
     text += "fsdp_reshard_after_forward = \"never\"  # the plan divides " +
             std::string(run.zero > 1 ? "gradients and " : "") + "optimizer state (ZeRO " +
             std::to_string(run.zero) + "); FSDP divides parameters, too\n";
@@ -66,6 +67,9 @@ std::string megatron_flags(const MeshRun& run) {
   if (run.mesh.experts > 1) number("--expert-model-parallel-size", run.mesh.experts);
   if (run.sequence_parallel) flags.emplace_back("--sequence-parallel");
   if (run.zero > 0) flags.emplace_back("--use-distributed-optimizer");
+  if (run.zero > 2)
+    flags.insert(flags.end(),
+                 {"--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params"});
   number("--micro-batch-size", run.microbatch_size);
   number("--global-batch-size", run.global_batch);
   number("--seq-length", run.architecture.sequence);
