@@ -96,9 +96,6 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
         {file.string()},
         "does not name the graph nodes of its cuts: it was made from a table of layers, "
         "which cannot be executed");
-  if (plan.training.precision == Precision::Fp16Amp)
-    throw ConfigError({file.string()},
-                      "fp16_amp needs a loss scale, which is not there; use bf16_amp");
   const std::filesystem::path model =
       request.model.empty() ? model_of(plan, file) : std::filesystem::path(request.model);
   allow_tf32(plan.training.precision == Precision::Tf32);
@@ -107,6 +104,8 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
     throw ConfigError({file.string()}, "does not name the graph nodes of its recomputed blocks");
   rank.blocks = plan.block_nodes;
   if (plan.training.precision == Precision::Bf16Amp) rank.autocast = at::kBFloat16;
+  if (plan.training.precision == Precision::Fp16Amp)
+    rank.autocast = at::kHalf, rank.loss_scale = LossScaleOptions{};
   rank.optimizer.kind = plan.training.optimizer;
   std::vector<NodeId> cuts;
   for (const std::int32_t n : plan.cut_nodes) cuts.emplace_back(n);

@@ -213,7 +213,7 @@ int train_verb(TrainRequest request) {
   if (request.timed) return train_timed(request, run);
   if (request.trains()) return train_on_data(request, run);
   return start_ranks(run.pipeline.all_ranks(), request.launch, [&](const RankSeat& seat) {
-    const auto [measured, steps] =
+    const auto [measured, steps, clocks] =
         measure_steps(run.pipeline, seat.rank, run.source, run.rank, request.steps,
                       /*count_memory=*/!request.launch.threads || !device.is_cpu(), seat.turns,
                       seat.entering, seat.transport);
@@ -223,7 +223,8 @@ int train_verb(TrainRequest request) {
     const double samples = static_cast<double>(run.pipeline.microbatches) *
                            static_cast<double>(run.pipeline.replicas.count) *
                            static_cast<double>(run.pipeline.graph.microbatch_size);
-    return RankAnswer{summary(measured, samples) + to_string(allocator_statistics(device)), ""};
+    return RankAnswer{summary(measured, samples) + clocks + to_string(allocator_statistics(device)),
+                      ""};
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "planner/ir/error.h"
+#include "runtime/execute/host_clocks.h"
 #include "runtime/launch/rank_threads.h"
 
 namespace pfeife {
@@ -90,8 +91,11 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   const auto inputs_of = [&](const Pipeline& of, std::size_t replica) {
     return synthetic_step(of, 0, options.seed, options.placing, replica);
   };
+  HostClocks clocks;
+  clocks.measure(transport);
   const auto records = gather_records(
       rank_pipeline.step(inputs_of(pipeline, rank_pipeline.replica())), 0, transport);
+  clocks.measure(transport);
 
   Tensors names, gradients;
   for (const auto& [p, tensor] : rank_pipeline.tensors().parameters) {
@@ -105,10 +109,12 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   if (rank != RankId{0}) return report;
 
   for (std::size_t d = pipeline.replicas.count; d-- > 0;) {
-    report.trace = measured_trace(pipeline.tasks, records_of_replica(pipeline, records, d));
-    const std::string broken =
-        broken_edge(pipeline.tasks, report.trace,
-                    options.placing.device.is_cpu() ? Nanoseconds{0} : kDeviceClocksDiffer);
+    auto of_replica = records_of_replica(pipeline, records, d);
+    clocks.correct(pipeline.tasks, of_replica, pipeline.replica_ranks(d));
+    report.trace = measured_trace(pipeline.tasks, of_replica);
+    const std::string broken = broken_edge(
+        pipeline.tasks, report.trace,
+        clocks.error() + (options.placing.device.is_cpu() ? Nanoseconds{0} : kDeviceClocksDiffer));
     if (!broken.empty()) report.broken_edge = broken;
   }
   const Pipeline unsplit =

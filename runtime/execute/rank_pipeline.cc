@@ -1,6 +1,7 @@
 #include "runtime/execute/rank_pipeline.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "planner/ir/error.h"
 #include "runtime/device/device.h"
@@ -104,7 +105,16 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
       stages_(make_stages(/*training=*/true)),
       executor_(std::make_unique<RankExecutor>(pipeline.tasks, pipeline.placement, rank_, work(),
                                                transport_)) {
-  if (transport.keeps_rows()) transport.prepare(exchanges_of(pipeline));
+  if (options_.loss_scale && options_.update) factor_.emplace(*options_.loss_scale);
+  if (!transport.keeps_rows()) return;
+  Exchanges exchanges = exchanges_of(pipeline);
+  if (options_.update && !updates_at_once() && pipeline.ranks() > 1)
+    for (std::size_t d = 0; d < pipeline.replicas.count; ++d) {
+      std::vector<RankId> all = pipeline.replica_ranks(d);
+      std::ranges::sort(all);
+      exchanges.sums.insert(std::move(all));
+    }
+  transport.prepare(exchanges);
 }
 
 RankPipeline::Stages RankPipeline::make_stages(bool training) {
@@ -136,7 +146,7 @@ RankWork RankPipeline::work() {
   work.summand = [this](const Task& t) { return shared_.summand(t, options_.placing); };
   work.take_sum = [this](const Task& t, const Tensors& sums) { shared_.take_sum(t, sums); };
   work.optimizer_step = [this](StageId s) {
-    if (options_.optimizer.clip_norm > 0) return;  // which needs all gradients
+    if (!updates_at_once()) return;  // clipping and scaling need all gradients
     update_stage(s);
     replicas_.share_parameters(s);
   };
@@ -172,11 +182,28 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
   for (const auto& [s, stage] : stages_) stage->end();
   replicas_.take_buffers();
   for (const StageId s : own_) replicas_.finish(s);  // and what the schedule did not update itself
-  if (options_.update && options_.optimizer.clip_norm > 0)
-    shared_.clip(options_.optimizer.clip_norm, calls_, transport_, replicas_);
+  if (options_.update && !updates_at_once()) settle_gradients();
   for (const StageId s : own_) update_stage(s);
   for (const StageId s : own_) replicas_.share_parameters(s);
   return records;
+}
+
+/// After all gradients of the step are there: without the loss scale, and clipped; or zero, and no
+/// update follows, where a gradient of any rank is not finite.
+void RankPipeline::settle_gradients() {
+  const double limit = options_.optimizer.clip_norm;
+  const at::Tensor found = factor_ ? shared_.unscale(factor_->inverse()) : at::Tensor();
+  const double norm =
+      shared_.norm(limit > 0, found, options_.placing.device, calls_, transport_, replicas_);
+  if (!factor_) return shared_.clip(limit, norm);
+  const bool finite = std::isfinite(norm);
+  factor_->update(finite);
+  if (finite && limit > 0) shared_.clip(limit, norm);
+  if (finite) return;
+  --updates_;
+  for (const StageId s : own_) updated_[s] = true;
+  for (auto& [p, tensor] : tensors_.parameters)
+    if (tensor.grad().defined()) tensor.mutable_grad().zero_();
 }
 
 const Graph& RankPipeline::resized(std::int64_t samples) {
@@ -202,7 +229,7 @@ void RankPipeline::prepare(const StepInputs& inputs, Stages& stages) {
     require_fit(graph, inputs.microbatches[i], options_.placing);
     for (auto& [s, stage] : stages) stage->add_size(graph, pipeline_.effects);
   }
-  for (auto& [s, stage] : stages) stage->begin(inputs);
+  for (auto& [s, stage] : stages) stage->begin(inputs, factor_ ? factor_->scale() : 1);
 }
 
 std::optional<double> RankPipeline::mean_loss() const {

@@ -9,6 +9,7 @@
 #include "runtime/execute/replica_gradients.h"
 #include "runtime/execute/shared_gradients.h"
 #include "runtime/model/graph_stage.h"
+#include "runtime/model/loss_scale.h"
 #include "runtime/model/optimizer.h"
 #include "runtime/model/pipeline.h"
 #include "runtime/transport/group_transport.h"
@@ -27,6 +28,7 @@ struct RankOptions {
   bool defer_batch_norm = false;  ///< BatchStatistics
   std::uint64_t seed = 0;         ///< of dropout and the like
   OptimizerOptions optimizer;
+  std::optional<LossScaleOptions> loss_scale = {};  ///< of steps that update
   bool update = true;  ///< false: gradients stay, optimizer steps do nothing
 };
 
@@ -68,6 +70,8 @@ class RankPipeline {
   }
   std::int64_t& updates() { return updates_; }
   std::size_t replica() const { return pipeline_.replica_of(number_); }
+  /// nullptr without RankOptions::loss_scale.
+  LossScale* loss_scale() { return factor_ ? &*factor_ : nullptr; }
   const std::vector<StageId>& stages() const { return own_; }
   GraphStage& stage(StageId s) { return *stages_.at(s); }
   /// Called before each cell of a step.
@@ -81,6 +85,8 @@ class RankPipeline {
   void prepare(const StepInputs& inputs, Stages& stages);
   const Graph& resized(std::int64_t samples);
   void update_stage(StageId stage);
+  bool updates_at_once() const { return options_.optimizer.clip_norm <= 0 && !factor_; }
+  void settle_gradients();
   ValueId value_named(const std::string& name) const;
   StageId maker_of(ValueId value) const;
 
@@ -99,6 +105,7 @@ class RankPipeline {
   std::unique_ptr<RankExecutor> executor_;
   OptimizerState optimizer_state_;
   std::int64_t updates_ = 0;
+  std::optional<LossScale> factor_;
   std::map<std::int64_t, Graph> resized_;  ///< the graph for other microbatch sizes
   std::vector<double> loss_scale_;         ///< of the last step
   std::vector<std::int64_t> samples_;      ///< of its microbatches

@@ -115,9 +115,16 @@ void SharedGradients::take_sum(const Task& reduction, const Tensors& sums) {
     if (tensors_.parameters.contains(shared[i])) put(shared[i], sums.at(i));
 }
 
+Tensors SharedGradients::defined_gradients() const {
+  Tensors gradients;
+  for (const auto& [p, tensor] : tensors_.parameters)
+    if (tensor.grad().defined()) gradients.push_back(tensor.grad());
+  return gradients;
+}
+
 /// Of the gradients that no rank below this one holds; of a replica that has sums of parts, of
 /// them.
-double SharedGradients::squared_norm(const ReplicaGradients& replicas) const {
+at::Tensor SharedGradients::squared_norm(const ReplicaGradients& replicas) const {
   at::Tensor sum = at::zeros({}, at::kDouble);  // on the device from the first gradient on
   for (const auto& [p, tensor] : tensors_.parameters) {
     bool counted = false;
@@ -130,26 +137,58 @@ double SharedGradients::squared_norm(const ReplicaGradients& replicas) const {
       sum = sum + at::linalg_vector_norm(own, 2, std::nullopt, false, at::kDouble).square();
     }
   }
-  return sum.item<double>();  // the host waits once
+  return sum;
 }
 
-void SharedGradients::clip(double limit, std::uint64_t step, Transport& transport,
-                           ReplicaGradients& replicas) {
-  const double norm_here = squared_norm(replicas);
+at::Tensor SharedGradients::unscale(float inverse) {
+  const at::NoGradGuard no_gradients;
+  std::map<at::ScalarType, Tensors> by_type;
+  for (const at::Tensor& gradient : defined_gradients())
+    by_type[gradient.scalar_type()].push_back(gradient);
+  at::Tensor found = at::zeros({1}, at::kFloat);
+  for (auto& [type, gradients] : by_type) {
+    const auto here = gradients.front().options().dtype(at::kFloat);
+    found = found.to(here.device());
+    at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, at::full({}, inverse, here));
+  }
+  return found;
+}
+
+double SharedGradients::norm(bool wanted, const at::Tensor& found, at::Device device,
+                             std::uint64_t step, Transport& transport,
+                             ReplicaGradients& replicas) const {
+  const at::NoGradGuard no_gradients;
+  at::Tensor here = (wanted ? squared_norm(replicas) : at::zeros({}, at::kDouble)).to(device);
+  if (found.defined())
+    here = at::where(found.to(device).squeeze() > 0, at::full_like(here, INFINITY), here);
   const Tag tag{step, kNormTask, 0};
+  if (transport.keeps_rows() && pipeline_.ranks() > 1) {
+    transport.add_up(everyone(pipeline_.ranks()), tag, {here.reshape({1})});
+    const auto sum = transport.sum(tag).at(0).item<double>();
+    return std::sqrt(replicas.divides() ? replicas.sum(sum) : sum);
+  }
+  const auto own = here.item<double>();  // the host waits once
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
-    if (r != rank_.index())
-      transport.send(RankId{r}, tag, {at::scalar_tensor(norm_here, at::kDouble)});
+    if (r != rank_.index()) transport.send(RankId{r}, tag, {at::scalar_tensor(own, at::kDouble)});
   double total = 0;
   for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
-    total += r == rank_.index() ? norm_here
-                                : transport.receive(RankId{r}, tag).tensors.at(0).item<double>();
-  if (replicas.divides()) total = replicas.sum(total);
-  const double factor = limit / (std::sqrt(total) + 1e-6);
+    total +=
+        r == rank_.index() ? own : transport.receive(RankId{r}, tag).tensors.at(0).item<double>();
+  return std::sqrt(replicas.divides() ? replicas.sum(total) : total);
+}
+
+void SharedGradients::clip(double limit, double norm) {
+  const double factor = limit / (norm + 1e-6);
   if (factor >= 1) return;
   const at::NoGradGuard no_gradients;
   for (auto& [p, tensor] : tensors_.parameters)  // not in place: a sent gradient may still be read
     if (tensor.grad().defined()) tensor.mutable_grad() = tensor.grad() * factor;
+}
+
+std::vector<RankId> everyone(std::size_t ranks) {
+  std::vector<RankId> all;
+  for (std::size_t r = 0; r < ranks; ++r) all.emplace_back(r);
+  return all;
 }
 
 }  // namespace pfeife

@@ -29,21 +29,32 @@ class SharedGradients {
   /// several parties hold; and the sum.
   Tensors summand(const Task& reduction, const Placing& placing) const;
   void take_sum(const Task& reduction, const Tensors& sums);
-  /// Scales all gradients so that their norm over the whole model is at most `limit`. Every rank
-  /// must call it at the same `step`; a parameter that several ranks hold counts once.
-  void clip(double limit, std::uint64_t step, Transport& transport, ReplicaGradients& replicas);
+  /// Multiplies this rank's gradients with `inverse`. The result is more than 0 if one of them is
+  /// not finite; the host does not wait for it.
+  at::Tensor unscale(float inverse);
+  /// The norm of all gradients of the model, a parameter that several ranks hold counting once: one
+  /// sum over all ranks, which must call it at the same `step`. Infinite if `unscale` found
+  /// something on any of them; `found` undefined: it was not called. 0 without `wanted` otherwise.
+  double norm(bool wanted, const at::Tensor& found, at::Device device, std::uint64_t step,
+              Transport& transport, ReplicaGradients& replicas) const;
+  /// Scales this rank's gradients by what makes the model's norm at most `limit`.
+  void clip(double limit, double norm);
 
  private:
   bool uses(RankId rank, ParameterId parameter) const;
   std::vector<ParameterId> shared_in(const Task& reduction, RankId other) const;
   std::vector<ParameterId> held_by_several(const Task& reduction) const;
   void put(ParameterId parameter, at::Tensor sum);
-  double squared_norm(const ReplicaGradients& replicas) const;
+  at::Tensor squared_norm(const ReplicaGradients& replicas) const;
+  Tensors defined_gradients() const;
 
   const Pipeline& pipeline_;
   RankId rank_;
   RankTensors& tensors_;
   std::map<ParameterId, at::Tensor> earlier_;  ///< set aside
 };
+
+/// All ranks, as the parties of a sum.
+std::vector<RankId> everyone(std::size_t ranks);
 
 }  // namespace pfeife

@@ -118,9 +118,10 @@ void GraphStage::add_size(const Graph& resized, const std::vector<NodeEffects>& 
   blocks_[resized.microbatch_size] = program_blocks(resized, program, options_.blocks, needed);
 }
 
-void GraphStage::begin(const StepInputs& inputs) {
+void GraphStage::begin(const StepInputs& inputs, double factor) {
   PFEIFE_CHECK(flights_.empty() && queues_.empty(), "a step begins while another is under way");
   inputs_ = &inputs;
+  factor_ = factor;
   losses_.clear();
   outputs_.clear();
 }
@@ -387,7 +388,8 @@ PerStage GraphStage::run_backward(MicrobatchId m, const PerStage& gradients) {
     }
   if (loss_value_ && flight.loss_root.is_valid()) {
     roots.push_back(std::move(flight.loss_root));
-    root_gradients.push_back(at::full_like(losses_.at(m), inputs_->loss_scale.at(m.index())));
+    root_gradients.push_back(
+        at::full_like(losses_.at(m), factor_ * inputs_->loss_scale.at(m.index())));
   }
   flight.roots.clear();
   backward_ = &flight;

@@ -49,8 +49,9 @@ class GraphStage final : public Stage {
   /// Prepares for microbatches of another size: `resized` is the graph bound to it, same nodes and
   /// values. Nothing happens if that size is known.
   void add_size(const Graph& resized, const std::vector<NodeEffects>& effects);
-  /// Must be called before each step; `inputs` must outlive the step.
-  void begin(const StepInputs& inputs);
+  /// Must be called before each step; `inputs` must outlive the step. Gradients are those of the
+  /// loss times `factor`.
+  void begin(const StepInputs& inputs, double factor = 1);
   /// Must be called after each step: deferred statistics of batch norms reach the buffers.
   void end() { statistics_.commit(); }
 
@@ -116,6 +117,7 @@ class GraphStage final : public Stage {
   BatchStatistics statistics_;
 
   const StepInputs* inputs_ = nullptr;
+  double factor_ = 1;               ///< of the loss, in backward
   std::vector<at::Tensor> values_;  ///< [value] during a forward
   std::map<MicrobatchId, Flight> flights_;
   const Flight* backward_ = nullptr;  ///< whose backward runs

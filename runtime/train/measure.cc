@@ -5,6 +5,7 @@
 
 #include "runtime/device/rank_memory.h"
 #include "runtime/execute/check.h"
+#include "runtime/execute/host_clocks.h"
 
 namespace pfeife {
 namespace {
@@ -83,7 +84,9 @@ MeasuredTraining measure_steps(const Pipeline& pipeline, RankId rank, const Weig
   const Bytes mapped = mapped_bytes(rank_pipeline, memory.allocated().now - before);
   Bytes peak{0};
   Measurement measured;
-  std::vector<Trace> traces;
+  std::vector<std::vector<std::vector<TaskRecord>>> records;  // [step][rank], on rank 0
+  HostClocks clocks;
+  clocks.measure(transport);
   for (int i = 0; i < steps; ++i) {
     const auto step = static_cast<std::uint64_t>(i);
     const StepInputs inputs =
@@ -93,21 +96,29 @@ MeasuredTraining measure_steps(const Pipeline& pipeline, RankId rank, const Weig
     const std::vector<TaskRecord> own_records = rank_pipeline.step(inputs);
     const bool counts = i >= kWarmUp || steps <= kWarmUp;
     if (counts) peak = std::max(peak, mapped + memory.allocated().peak - input_bytes(inputs));
-    const auto records = gather_records(own_records, step, transport);
+    auto of_ranks = gather_records(own_records, step, transport);
     const double loss = gather_loss(rank_pipeline.mean_loss(), rank, step, transport);
     if (rank != RankId{0}) continue;
-    require_finite(loss, i + 1);
-    traces.push_back(measured_trace(pipeline.tasks, records_of_replica(pipeline, records, 0)));
-    measured.steps.push_back({counts, step_time(traces.back()), loss});
+    if (!rank_pipeline.loss_scale()) require_finite(loss, i + 1);  // else the step was skipped
+    records.push_back(std::move(of_ranks));
+    measured.steps.push_back({counts, Nanoseconds{0}, loss});
+  }
+  clocks.measure(transport);
+  std::vector<Trace> traces;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    auto of_replica = records_of_replica(pipeline, records[i], 0);
+    clocks.correct(pipeline.tasks, of_replica, pipeline.replica_ranks(0));
+    traces.push_back(measured_trace(pipeline.tasks, of_replica));
+    measured.steps[i].time = step_time(traces.back());
   }
   if (count_memory) measured.peak_memory = gather_peaks(peak, pipeline, rank, transport);
-  if (traces.empty()) return {std::move(measured), {}};
+  if (traces.empty()) return {std::move(measured), {}, ""};
   measured.trace = traces[median_step(measured.steps)];
   measured.durations = median_durations(traces, measured.steps);
   std::vector<Trace> counting;
   for (std::size_t i = 0; i < traces.size(); ++i)
     if (measured.steps[i].counts) counting.push_back(std::move(traces[i]));
-  return {std::move(measured), std::move(counting)};
+  return {std::move(measured), std::move(counting), clocks.text()};
 }
 
 std::string summary(const Measurement& measurement, double samples) {

@@ -12,6 +12,7 @@ namespace pfeife {
 struct MeasuredTraining {
   Measurement measurement;
   std::vector<Trace> steps;  ///< those that count
+  std::string clocks;        ///< of several hosts, for people; "" on one
 };
 
 /// Trains for some steps on synthetic data, all ranks starting each step together; the first two

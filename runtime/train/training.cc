@@ -53,6 +53,8 @@ void continue_from(const TrainingSettings& settings, const Pipeline& pipeline, O
   const CheckpointInfo info = read_checkpoint_info(settings.resume / "checkpoint.json");
   load_checkpoint(settings.resume, info, pipeline, optimizer, own);
   reached.steps = info.steps;
+  if (LossScale* scale = own.loss_scale(); scale && info.loss_scale > 0)
+    scale->set(static_cast<float>(info.loss_scale), info.good_steps);
   if (info.dataset == reached.dataset) reached.next_sample = info.next_sample;
 }
 
@@ -88,9 +90,13 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
     }
     ++reached.steps;
     reached.updates = own.updates();
+    if (const LossScale* scale = own.loss_scale())
+      reached.loss_scale = scale->scale(), reached.good_steps = scale->good_steps();
     StepProgress progress{.step = reached.steps};
     gather_progress(progress, own, most_memory(memory, options.placing.device), seat.transport);
-    require_finite(progress.loss, progress.step);
+    // With a loss scale such a step was skipped: unless the scale has become useless.
+    if (const LossScale* scale = own.loss_scale(); !scale || scale->scale() < 1)
+      require_finite(progress.loss, progress.step);
     progress.seconds = seconds(now() - std::exchange(last, now()));
     progress.samples_per_second = static_cast<double>(samples) / progress.seconds;
     if (seat.rank == kZero && report) report(progress);

@@ -166,6 +166,16 @@ TEST(HangDeadline, IsAMultipleOfTheEstimatedStepWithAFloor) {
   EXPECT_EQ(hang_deadline(std::chrono::seconds(30)), std::chrono::minutes(10));
 }
 
+// One sum over all ranks says whether a step is skipped, and the norm that clipping needs.
+TEST_F(Nccl, LossScaleAndClippingAreThoseOfRanksAsThreads) {
+  for (const char* nccl : {"strict", "ordered delay=200"}) {
+    const testing::Ended ended = end_of({"scaled", "3"}, nccl);
+    EXPECT_EQ(ended.code, 0) << ended.text;
+    EXPECT_TRUE(std::regex_search(ended.text, std::regex("^[1-9] of 12 steps update, scale ")))
+        << ended.text;
+  }
+}
+
 // A rank killed where it stands: the others, held up in NCCL, end with one message.
 TEST_F(Nccl, AKilledRankEndsAllWithOneMessage) {
   double longest = 0;

@@ -56,6 +56,10 @@ nlohmann::ordered_json without_own_digest(const CheckpointInfo& info) {
   root["dataset"] = info.dataset;
   root["samples"] = info.samples;
   root["next_sample"] = info.next_sample;
+  if (info.loss_scale > 0) {
+    root["loss_scale"] = info.loss_scale;
+    root["good_steps"] = info.good_steps;
+  }
   root["model"] = info.model;
   root["optimizer_state"] = info.optimizer_state;
   root["sha256"] = info.digests;
@@ -93,6 +97,11 @@ CheckpointInfo read_checkpoint_info(const std::filesystem::path& file) {
     info.dataset = text(field(root, "dataset"));
     info.samples = count(root, "samples");
     info.next_sample = count(root, "next_sample");
+    if (root.contains("loss_scale")) {
+      info.loss_scale = number(field(root, "loss_scale"));
+      info.good_steps = count(root, "good_steps");
+      if (!(info.loss_scale > 0)) throw Malformed("the loss scale is not positive");
+    }
     info.model = files(root, "model");
     info.optimizer_state = files(root, "optimizer_state");
     info.digests = digests(root);

@@ -19,6 +19,8 @@ struct CheckpointInfo {
   std::string dataset;                              ///< digest of the training data; "" = synthetic
   std::int64_t samples = 0;                         ///< of the training data
   std::int64_t next_sample = 0;                     ///< of the training data
+  double loss_scale = 0;                            ///< of fp16_amp; 0 = none
+  std::int64_t good_steps = 0;                      ///< since it last changed
   std::vector<std::string> model, optimizer_state;  ///< safetensors files beside it
   std::map<std::string, std::string> digests;       ///< SHA-256 of every other file by its name
 

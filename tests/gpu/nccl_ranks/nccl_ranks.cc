@@ -5,6 +5,7 @@
 //   nccl_ranks step RANKS [KILLED CELL] steps of 1f1b with ties; rank KILLED kills itself when it
 //                                       enters its cell number CELL of the second step
 //   nccl_ranks one_card RANKS           all ranks say that they have one card
+//   nccl_ranks scaled RANKS             steps in fp16 with clipping, compared with ranks as threads
 //   nccl_ranks mutations RANKS          steps of 1f1b with ties; in each a rank leaves out one wait
 //                                       for an event, or lets go of one exchange's tensors too
 //                                       early. Prints what the race detector says
@@ -207,6 +208,45 @@ int mutations(std::size_t ranks, const LaunchOptions& launch) {
   });
 }
 
+/// Losses of steps in fp16, clipped; some are skipped, by a scale that is too large.
+std::vector<double> scaled_losses(const Pipeline& pipeline, RankId rank, const Model& model,
+                                  at::Device card, RandomTurns& turns, Transport& transport) {
+  RankOptions options{
+      .placing = {.device = card}, .autocast = at::kHalf, .time_actions = false, .seed = 7};
+  options.loss_scale = LossScaleOptions{.initial = 1 << 24, .growth_interval = 2};
+  options.optimizer = {.kind = Optimizer::Sgd, .learning_rate = 0.05, .clip_norm = 0.5};
+  RankPipeline own(pipeline, rank, model.source, options, turns, transport);
+  std::vector<double> losses;
+  for (std::uint64_t step = 0; step < 12; ++step) {
+    own.step(inputs_of(pipeline, step, options.placing));
+    losses.push_back(own.mean_loss_everywhere());
+  }
+  losses.push_back(static_cast<double>(own.updates()));
+  losses.push_back(own.loss_scale()->scale());
+  return losses;
+}
+
+int scaled(std::size_t ranks, const LaunchOptions& launch) {
+  const Model model("tiny_mlp");
+  const Pipeline pipeline = model.pipeline({"1f1b", ranks, 4, 1, {}, {}});
+  return start_ranks(ranks, launch, [&](const RankSeat& seat) {
+    const auto found =
+        scaled_losses(pipeline, seat.rank, model, launch.device, seat.turns, seat.transport);
+    if (seat.rank != RankId{0}) return RankAnswer{};
+    std::vector<double> expected;
+    RandomTurns turns;
+    run_ranks(ranks, launch.device, [&](RankId rank, Transport& transport) {
+      const auto losses = scaled_losses(pipeline, rank, model, launch.device, turns, transport);
+      if (rank == RankId{0}) expected = losses;
+    });
+    require_no_races("steps in fp16");
+    const bool equal = found == expected;
+    return RankAnswer{
+        stream_all(found[found.size() - 2], " of 12 steps update, scale ", found.back(), "\n"),
+        equal ? "" : "differs from ranks as threads"};
+  });
+}
+
 int run(const std::vector<std::string>& arguments) {
   const auto number = [&](std::size_t i) { return std::stoi(arguments.at(i)); };
   const std::string verb = arguments.at(1);
@@ -222,6 +262,7 @@ int run(const std::vector<std::string>& arguments) {
       .nccl = {.deadline = deadline, .first_deadline = deadline, .queue_a_pair = queue_a_pair},
       .clean_up = {}};
   if (verb == "runs") return runs(ranks, static_cast<unsigned>(number(3)), number(4), launch);
+  if (verb == "scaled") return scaled(ranks, launch);
   if (verb == "mutations") return mutations(ranks, launch);
   return steps(ranks, arguments.size() > 4 ? number(3) : -1, arguments.size() > 4 ? number(4) : -1,
                launch);

@@ -1,0 +1,38 @@
+// The factor that keeps fp16 gradients from vanishing: one for all stages, torch's GradScaler. A
+// step whose gradients are not all finite is skipped on every rank and makes the factor smaller;
+// some steps without such make it larger.
+#pragma once
+
+#include <cstdint>
+
+namespace pfeife {
+
+/// The defaults are torch.amp.GradScaler's.
+struct LossScaleOptions {
+  float initial = 65536;
+  double growth = 2, backoff = 0.5;
+  std::int64_t growth_interval = 2000;  ///< steps
+};
+
+class LossScale {
+ public:
+  explicit LossScale(const LossScaleOptions& options)
+      : options_(options), scale_(options.initial) {}
+
+  float scale() const { return scale_; }
+  /// What gradients are multiplied with to lose the factor.
+  float inverse() const { return static_cast<float>(1.0 / static_cast<double>(scale_)); }
+  std::int64_t good_steps() const { return good_steps_; }  ///< since it last changed
+  void set(float scale, std::int64_t good_steps) { scale_ = scale, good_steps_ = good_steps; }
+
+  /// After a step; equal on all ranks, so that the factor stays equal. `finite`: all gradients of
+  /// the model were.
+  void update(bool finite);
+
+ private:
+  LossScaleOptions options_;
+  float scale_;
+  std::int64_t good_steps_ = 0;
+};
+
+}  // namespace pfeife
