@@ -7,6 +7,7 @@
 #include "planner/ir/error.h"
 #include "planner/ir/lower.h"
 #include "planner/mesh/repeat_layer.h"
+#include "planner/mesh/stage_reductions.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -111,6 +112,7 @@ std::vector<MeshShares> shares_of(const MeshRun& run, const MeshLayers& made,
       if (std::ranges::find(done, rank) != done.end()) continue;
       done.push_back(rank);
       shares[rank.index()].reduction += made.reduction[p];
+      shares[rank.index()].exposed += made.reduction[p];
       shares[rank.index()].optimizer -= made.reduction[p];
     }
   }
@@ -167,7 +169,8 @@ Cluster pipeline_cluster(const Mesh& mesh, const Network& network) {
   return cluster;
 }
 
-MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network) {
+MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network,
+                     const MeshPriceOptions& options) {
   const ScheduleSpec spec{.family = run.schedule,
                           .ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline)),
                           .microbatches = static_cast<std::size_t>(run.microbatches()),
@@ -179,14 +182,19 @@ MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& 
   StageCosts costs = stage_costs(made.layers, price.partition, price.placement,
                                  pipeline_cluster(run.mesh, network), {}, made.blocks);
   price.shares = shares_of(run, made, price.partition, price.placement, costs);
+  if (options.overlap_reductions) schedule_reductions(made, price.partition, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
+  if (options.overlap_reductions) {
+    const auto waits = optimizer_waits(lowered, costs, price.placement);
+    for (std::size_t r = 0; r < waits.size(); ++r) price.shares[r].exposed = waits[r];
+  }
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);
   return price;
 }
 
-MeshPrice price_mesh(const MeshRun& run, const Network& network) {
+MeshPrice price_mesh(const MeshRun& run, const Network& network, const MeshPriceOptions& options) {
   check_run(run);
-  return price_mesh(run, mesh_layers(run, network), network);
+  return price_mesh(run, mesh_layers(run, network), network, options);
 }
 
 }  // namespace pfeife

@@ -2,7 +2,8 @@
 //
 // Ranks that differ in other coordinates than the pipeline's are alike: one of each stage stands
 // for them. Gradients are reduced over dp when a rank has done its last backward, before its
-// optimizer step, and not overlapped with anything of that rank.
+// optimizer step, and not overlapped with anything of that rank; or stage by stage, each from its
+// last backward on.
 #pragma once
 
 #include "planner/cost/evaluate.h"
@@ -15,6 +16,7 @@ struct MeshShares {
   Nanoseconds compute{0};      ///< forward and backward, what is recomputed included
   Nanoseconds collectives{0};  ///< of tp, cp and ep, exposed
   Nanoseconds reduction{0};    ///< of gradients over dp
+  Nanoseconds exposed{0};      ///< of that, what optimizer steps wait for
   Nanoseconds optimizer{0};
   friend bool operator==(const MeshShares&, const MeshShares&) = default;
 };
@@ -34,9 +36,18 @@ Cluster pipeline_cluster(const Mesh& mesh, const Network& network);
 /// own where stages are balanced: the slowest stage is then as fast as possible.
 Partition mesh_partition(const MeshRun& run, const MeshLayers& made);
 
+struct MeshPriceOptions {
+  /// A stage's gradients are reduced from its last backward on, beside what its rank still
+  /// computes; not where other ranks hold some of its parameters. Reductions of a rank that run at
+  /// the same time do not slow one another.
+  bool overlap_reductions = false;
+};
+
 /// Errors: ConfigError of check_run(), of group_shape() and of the schedule's family.
-MeshPrice price_mesh(const MeshRun& run, const Network& network);
+MeshPrice price_mesh(const MeshRun& run, const Network& network,
+                     const MeshPriceOptions& options = {});
 /// The same with the mesh_layers() of the run at hand.
-MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network);
+MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network,
+                     const MeshPriceOptions& options = {});
 
 }  // namespace pfeife
