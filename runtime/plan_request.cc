@@ -127,6 +127,12 @@ Executable executable_of_parts(const PlanRequest& request, const RankOptions& ra
           WeightSource(request.model, rank.seed), rank, std::nullopt};
 }
 
+std::string told_replicas(const Replicas& replicas) {
+  if (replicas.count == 1) return "";
+  return stream_all(", dp ", replicas.count, replicas.neighbours ? " (dp,pp)" : " (pp,dp)",
+                    ", zero ", replicas.zero);
+}
+
 /// What must be equal on all ranks, whose files may lie on several hosts.
 std::vector<RunFact> facts_of(const Executable& run) {
   const auto digest = [](const std::string& text) { return sha256(text).substr(0, 12); };
@@ -144,9 +150,7 @@ std::vector<RunFact> facts_of(const Executable& run) {
           {"",
            stream_all("seed ", run.rank.seed, ", ",
                       run.rank.placing.double_precision ? "fp64" : precision, ", ",
-                      to_string(run.rank.optimizer.kind), ", dp ", run.pipeline.replicas.count,
-                      run.pipeline.replicas.neighbours ? " dp,pp" : " pp,dp", " zero ",
-                      run.pipeline.replicas.zero),
+                      to_string(run.rank.optimizer.kind), told_replicas(run.pipeline.replicas)),
            "give all ranks the same arguments"}};
 }
 
