@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
@@ -118,25 +119,62 @@ Socket::~Socket() {
 
 int Socket::release() { return std::exchange(descriptor_, -1); }
 
+std::size_t Socket::read_some(void* to, std::size_t count) const {
+  ssize_t got = 0;
+  do got = recv(descriptor_, to, count, 0);
+  while (got < 0 && errno == EINTR);
+  if (got == 0) errno = 0;
+  return got > 0 ? static_cast<std::size_t>(got) : 0;
+}
+
 bool Socket::read_all(void* to, std::size_t count) const {
   auto* at = static_cast<char*>(to);
   while (count > 0) {
-    const ssize_t got = recv(descriptor_, at, count, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) errno = 0;
-    if (got <= 0) return false;
-    at += got, count -= static_cast<std::size_t>(got);
+    const std::size_t got = read_some(at, count);
+    if (got == 0) return false;
+    at += got, count -= got;
   }
   return true;
 }
 
 bool Socket::write_all(const void* from, std::size_t count) const {
-  const auto* at = static_cast<const char*>(from);
-  while (count > 0) {
-    const ssize_t put = ::send(descriptor_, at, count, MSG_NOSIGNAL);
+  iovec all{const_cast<void*>(from), count};
+  return write_all({&all, 1});
+}
+
+bool Socket::write_all(std::span<iovec> parts) const {
+  while (true) {
+    while (!parts.empty() && parts.front().iov_len == 0) parts = parts.subspan(1);
+    if (parts.empty()) return true;
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = std::min<std::size_t>(parts.size(), IOV_MAX);
+    const ssize_t put = ::sendmsg(descriptor_, &message, MSG_NOSIGNAL);
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return false;
-    at += put, count -= static_cast<std::size_t>(put);
+    for (auto left = static_cast<std::size_t>(put); left > 0;) {
+      iovec& first = parts.front();
+      const std::size_t taken = std::min(left, first.iov_len);
+      first.iov_base = static_cast<char*>(first.iov_base) + taken;
+      first.iov_len -= taken, left -= taken;
+      if (first.iov_len == 0) parts = parts.subspan(1);
+    }
+  }
+}
+
+bool ReadAhead::read_all(const Socket& socket, void* to, std::size_t count) {
+  constexpr std::size_t kBuffer = std::size_t{64} << 10;
+  auto* at = static_cast<char*>(to);
+  while (count > 0) {
+    if (begin_ == end_) {
+      if (count >= kBuffer) return socket.read_all(at, count);
+      buffer_.resize(kBuffer);
+      begin_ = 0, end_ = socket.read_some(buffer_.data(), kBuffer);
+      if (end_ == 0) return false;
+    }
+    const std::size_t taken = std::min(count, end_ - begin_);
+    std::memcpy(at, buffer_.data() + begin_, taken);
+    at += taken, count -= taken, begin_ += taken;
   }
   return true;
 }

@@ -1,10 +1,14 @@
 // Stream sockets: Unix domain sockets of this host, and TCP. No threads and no messages here.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace pfeife {
 
@@ -27,11 +31,27 @@ class Socket {
   /// longer than limit_silence() allows (EAGAIN).
   bool read_all(void* to, std::size_t count) const;
   bool write_all(const void* from, std::size_t count) const;
+  /// The parts one after the other, in as few calls as the system takes: each call may wake the
+  /// reader, who then takes a processor from whoever computes. `parts` are used up.
+  bool write_all(std::span<iovec> parts) const;
+  /// What is there, at most `count` bytes, at least one; 0 where read_all is false.
+  std::size_t read_some(void* to, std::size_t count) const;
   /// How long read_all waits for the next byte; zero = for ever.
   void limit_silence(std::chrono::milliseconds limit) const;
 
  private:
   int descriptor_;
+};
+
+/// Reads ahead: many short reads are few calls. Long ones go past the buffer.
+class ReadAhead {
+ public:
+  /// As Socket::read_all of `socket`, which nobody else reads.
+  bool read_all(const Socket& socket, void* to, std::size_t count);
+
+ private:
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0, end_ = 0;  ///< in buffer_: read, not yet asked for
 };
 
 /// Listens under a name of this host that is no file: nothing of it outlives the process.

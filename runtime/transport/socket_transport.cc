@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -48,29 +49,33 @@ at::Tensor sendable(const at::Tensor& tensor) {
   return here.is_non_overlapping_and_dense() ? here : here.contiguous();
 }
 
-bool write_tensor(const Socket& socket, const at::Tensor& tensor, bool on_device) {
+/// What goes before the bytes of a tensor: its head, sizes and strides.
+void add_heads(std::vector<std::int64_t>& heads, const at::Tensor& tensor, bool on_device) {
   TensorHead head;
-  if (!tensor.defined()) return socket.write_all(&head, sizeof head);
-  head = {static_cast<std::int32_t>(tensor.scalar_type()), static_cast<std::int32_t>(tensor.dim()),
-          on_device};
-  const auto extent = sizeof(std::int64_t) * static_cast<std::size_t>(tensor.dim());
-  return socket.write_all(&head, sizeof head) && socket.write_all(tensor.sizes().data(), extent) &&
-         socket.write_all(tensor.strides().data(), extent) &&
-         socket.write_all(tensor.const_data_ptr(), tensor.nbytes());
+  if (tensor.defined())
+    head = {static_cast<std::int32_t>(tensor.scalar_type()),
+            static_cast<std::int32_t>(tensor.dim()), on_device};
+  static_assert(sizeof head == 2 * sizeof heads[0]);
+  std::int64_t words[2];
+  std::memcpy(words, &head, sizeof head);
+  heads.insert(heads.end(), std::begin(words), std::end(words));
+  if (!tensor.defined()) return;
+  heads.insert(heads.end(), tensor.sizes().begin(), tensor.sizes().end());
+  heads.insert(heads.end(), tensor.strides().begin(), tensor.strides().end());
 }
 
-bool read_tensor(const Socket& socket, at::Tensor& tensor, std::vector<bool>& on_device) {
+template <class Read>
+bool read_tensor(const Read& read, at::Tensor& tensor, std::vector<bool>& on_device) {
   TensorHead head;
-  if (!socket.read_all(&head, sizeof head)) return false;
+  if (!read(&head, sizeof head)) return false;
   on_device.push_back(head.on_device != 0);
   if (head.type < 0) return true;
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(head.dimensions)), strides(sizes);
   const std::size_t extent = sizes.size() * sizeof(std::int64_t);
-  if (!socket.read_all(sizes.data(), extent) || !socket.read_all(strides.data(), extent))
-    return false;
+  if (!read(sizes.data(), extent) || !read(strides.data(), extent)) return false;
   tensor = at::empty_strided(sizes, strides,
                              at::TensorOptions().dtype(static_cast<c10::ScalarType>(head.type)));
-  return socket.read_all(tensor.mutable_data_ptr(), tensor.nbytes());
+  return read(tensor.mutable_data_ptr(), tensor.nbytes());
 }
 
 }  // namespace
@@ -98,12 +103,18 @@ struct SocketTransport::Outgoing {
   bool stops() const { return head.kind == FrameKind::Stop || head.kind == FrameKind::Gone; }
 };
 
-bool SocketTransport::write_frame(const Socket& socket, const Outgoing& frame) {
-  bool good = socket.write_all(&frame.head, sizeof frame.head) &&
-              socket.write_all(frame.text.data(), frame.text.size());
-  for (std::size_t i = 0; i < frame.tensors.size(); ++i)
-    good = good && write_tensor(socket, frame.tensors[i], frame.on_device[i]);
-  return good;
+bool SocketTransport::write_frame(const Socket& socket, Outgoing& frame) {
+  std::vector<std::vector<std::int64_t>> heads(frame.tensors.size());
+  std::vector<iovec> parts{{&frame.head, sizeof frame.head},
+                           {frame.text.data(), frame.text.size()}};
+  for (std::size_t i = 0; i < frame.tensors.size(); ++i) {
+    const at::Tensor& tensor = frame.tensors[i];
+    add_heads(heads[i], tensor, frame.on_device[i]);
+    parts.push_back({heads[i].data(), heads[i].size() * sizeof(std::int64_t)});
+    if (tensor.defined())
+      parts.push_back({const_cast<void*>(tensor.const_data_ptr()), tensor.nbytes()});
+  }
+  return socket.write_all(parts);
 }
 
 SocketTransport::SocketTransport(RankId rank, std::vector<Socket> sockets, bool beats)
@@ -277,9 +288,12 @@ void SocketTransport::read_loop(std::size_t peer) {
 /// False if it was the last.
 bool SocketTransport::read_frame(std::size_t peer) {
   const Socket& socket = peers_[peer].socket;
+  const auto read = [&](void* to, std::size_t count) {
+    return peers_[peer].ahead.read_all(socket, to, count);
+  };
   const RankId from{peer};
   FrameHead head;
-  bool good = socket.read_all(&head, sizeof head);
+  bool good = read(&head, sizeof head);
   if (good && beats_ && !std::exchange(peers_[peer].heard, true)) socket.limit_silence(kStall);
   if (good && head.kind == FrameKind::Farewell) {
     end(peer, End::Farewell);
@@ -288,7 +302,7 @@ bool SocketTransport::read_frame(std::size_t peer) {
   if (good && head.kind == FrameKind::Message) {
     Arrived arrived{{Tensors(head.count), Nanoseconds{head.posted}, {}}, {}};
     for (at::Tensor& tensor : arrived.message.tensors)
-      good = good && read_tensor(socket, tensor, arrived.on_device);
+      good = good && read_tensor(read, tensor, arrived.on_device);
     if (good) {
       arrived.message.arrived = now();
       const std::lock_guard lock(mutex_);
@@ -297,7 +311,7 @@ bool SocketTransport::read_frame(std::size_t peer) {
     }
   } else if (good) {
     std::string text(head.count, '\0');
-    good = socket.read_all(text.data(), text.size());
+    good = read(text.data(), text.size());
     if (good && (head.kind == FrameKind::Stop || head.kind == FrameKind::Gone))
       fail({RankId{head.posted}, text, head.kind == FrameKind::Gone});
     const std::lock_guard lock(mutex_);

@@ -1,8 +1,8 @@
 // Messages between processes: a socket for each pair of ranks, with one thread that writes and one
 // that reads: sending never blocks the rank, and messages arrive while it computes. Of messages
-// that wait for the writer the one with the least tag goes first. A rank that goes away without a
-// farewell makes every call on the others fail; without a launcher of ours that watches the ranks,
-// so does one that gives no sign of life.
+// that wait for the writer the one with the least tag goes first, in one call. A rank that goes
+// away without a farewell makes every call on the others fail; without a launcher of ours that
+// watches the ranks, so does one that gives no sign of life.
 #pragma once
 
 #include <condition_variable>
@@ -63,6 +63,7 @@ class SocketTransport final : public Transport {
   struct Outgoing;
   struct Peer {
     Socket socket;
+    ReadAhead ahead;  // of the reader alone
     std::thread writer, reader;
     std::mutex mutex;  // of the queue
     std::condition_variable more;
@@ -76,7 +77,7 @@ class SocketTransport final : public Transport {
   bool fail(const RankFault& fault);
   void enqueue_for_all(const Outgoing& frame);
   static void enqueue(Peer& peer, Outgoing frame);
-  static bool write_frame(const Socket& socket, const Outgoing& frame);
+  static bool write_frame(const Socket& socket, Outgoing& frame);
   void write_loop(Peer& peer);
   void read_loop(std::size_t peer);
   bool read_frame(std::size_t peer);

@@ -77,6 +77,35 @@ TEST(SocketTransport, OfMessagesThatWaitTheLeastTagGoesFirst) {
   ends.join();
 }
 
+// Parts of every length about the buffer's, some empty, and more than a socket takes at once; read
+// in pieces of other lengths.
+TEST(Socket, PartsWrittenTogetherAreReadInAnyPieces) {
+  auto [from, to] = connected();
+  std::vector<char> sent(3'000'000);
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * i >> 3);
+  const std::vector<std::size_t> lengths{1, 0, 15, 65'535, 65'536, 65'537, 0, 200'000, 2'000'000};
+  std::vector<iovec> parts;
+  std::size_t begin = 0;
+  for (const std::size_t length : lengths)
+    parts.push_back({sent.data() + begin, length}), begin += length;
+  parts.push_back({sent.data() + begin, sent.size() - begin});
+  std::thread writer([&, socket = &from] { EXPECT_TRUE(socket->write_all(parts)); });
+  ReadAhead ahead;
+  std::vector<char> read(sent.size());
+  std::size_t at = 0;
+  for (std::size_t length = 1; at < read.size(); length = 3 * length % 100'003) {
+    length = std::min(length, read.size() - at);
+    ASSERT_TRUE(ahead.read_all(to, read.data() + at, length));
+    at += length;
+  }
+  writer.join();
+  EXPECT_TRUE(read == sent);
+  { const Socket gone = std::move(from); }
+  errno = 1;
+  EXPECT_FALSE(ahead.read_all(to, read.data(), 1));
+  EXPECT_EQ(errno, 0);  // the end of the stream
+}
+
 TEST(SocketTransport, TheThreadThatComputesGivesWayToThoseThatMoveMessages) {
   auto [zero_to_one, one_to_zero] = connected();
   std::vector<Socket> to_one, to_zero;
