@@ -351,7 +351,7 @@ int run(int argc, char** argv) {
   if (!line->layers.empty()) {
     const CaseConfig& config = experiment.cases.front();
     const Layers& layers = inputs.layers(config);
-    const Cluster& cluster = inputs.cluster(config.cluster);
+    const Cluster& cluster = inputs.cluster(config);
     std::cout << (line->layers == "csv" ? layers_csv(layers, cluster)
                                         : layer_table(layers, cluster));
     return 0;

@@ -14,7 +14,7 @@ bool computes(const Event& event) {
 }  // namespace
 
 Point planned(CaseConfig& config, Inputs& inputs) {
-  const CaseInputs of{&config, &inputs.layers(config), &inputs.cluster(config.cluster)};
+  const CaseInputs of{&config, &inputs.layers(config), &inputs.cluster(config)};
   check_case(of);
   const auto layers_of = [&](const CaseConfig& other) { return inputs.other_layers(other); };
   Point point{.evaluated = plan_case(of, layers_of, 1, 1)};
@@ -27,7 +27,7 @@ Point planned(CaseConfig& config, Inputs& inputs) {
 }
 
 void predict_pooled(Point& point, const CaseConfig& config, Inputs& inputs) {
-  const CaseInputs of{&config, &inputs.layers(config), &inputs.cluster(config.cluster)};
+  const CaseInputs of{&config, &inputs.layers(config), &inputs.cluster(config)};
   const Evaluation& first = point.first();
   point.pooled = estimated_plan(of, first.origin, first.name, first.plan, true);
 }

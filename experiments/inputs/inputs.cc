@@ -54,6 +54,16 @@ const Cluster& Inputs::cluster(const InputFile& file) {
   return clusters_.emplace(key, read_cluster(file.path, file.replaced)).first->second;
 }
 
+const Cluster& Inputs::cluster(const CaseConfig& config) {
+  if (!config.profile) return cluster(config.cluster);
+  const std::string key = key_of(config.cluster) + "\nprofile " + config.profile->path.string();
+  const auto found = clusters_.find(key);
+  if (found != clusters_.end()) return found->second;
+  return clusters_
+      .emplace(key, with_measured_overheads(cluster(config.cluster), model_files(config)))
+      .first->second;
+}
+
 const Layers& Inputs::layers(const CaseConfig& config) {
   const std::string key = layers_key(config);
   const auto found = models_.find(key);

@@ -20,8 +20,11 @@ ModelFiles model_files(const CaseConfig& config);
 
 class Inputs {
  public:
-  /// Reads the cluster of a case. Errors: ConfigError.
+  /// Reads a cluster's file. Errors: ConfigError.
   const Cluster& cluster(const InputFile& file);
+  /// The cluster of a case, with the overheads of stages that its profile has measured. Errors:
+  /// ConfigError.
+  const Cluster& cluster(const CaseConfig& config);
 
   /// The model of a case with costs for every device kind of its cluster. Errors: ConfigError.
   const Layers& layers(const CaseConfig& config);
@@ -42,7 +45,7 @@ class Inputs {
   const std::string& file_digest(const std::filesystem::path& file);
 
   std::mutex other_sizes_;                                // of layers_of
-  std::map<std::string, Cluster> clusters_;               // by file and what is replaced
+  std::map<std::string, Cluster> clusters_;               // by file, what is replaced, the profile
   std::map<std::string, Layers> models_;                  // by what they are made from
   std::map<std::string, std::optional<ModelWork>> work_;  // likewise
   std::map<std::filesystem::path, std::string> digests_;

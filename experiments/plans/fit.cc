@@ -71,7 +71,7 @@ class Plans {
       const CaseConfig& plain = *made.inputs.config;
       configs.push_back(calibrated(plain, *made.inputs.cluster, at));
       const CaseInputs of{&configs.back(), &inputs_.layers(configs.back()),
-                          &inputs_.cluster(configs.back().cluster)};
+                          &inputs_.cluster(configs.back())};
       plans.push_back(estimated_plan(of, made.origin, made.name, made.plan, true));
     }
     std::vector<Evaluation*> all;
@@ -88,7 +88,7 @@ class Plans {
   void make(const CaseConfig& given) {
     CaseConfig& plain =
         configs_.emplace_back(std::make_unique<CaseConfig>(published(given))).operator*();
-    const CaseInputs of{&plain, &inputs_.layers(plain), &inputs_.cluster(plain.cluster)};
+    const CaseInputs of{&plain, &inputs_.layers(plain), &inputs_.cluster(plain)};
     check_case(of);
     std::vector<EvaluatedCase> made;
     made.push_back(plan_case(

@@ -211,10 +211,10 @@ std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Input
   }
   for (OpenCase& task : tasks) {
     task.inputs.layers = &inputs.layers(*task.inputs.config);
-    task.inputs.cluster = &inputs.cluster(task.inputs.config->cluster);
+    task.inputs.cluster = &inputs.cluster(*task.inputs.config);
     CaseConfig published = *task.inputs.config;
     published.cluster = published.published_cluster.value_or(published.cluster);
-    task.published = &inputs.cluster(published.cluster);
+    task.published = &inputs.cluster(published);
     if (published.plan_published) {
       task.inputs.published_layers = &inputs.layers(published);
       task.inputs.published_cluster = task.published;

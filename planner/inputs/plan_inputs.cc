@@ -40,7 +40,9 @@ PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folde
   same(files.cluster, inputs.cluster.digest, plan.cluster_digest);
   if (!files.profile.empty())
     same(files.profile, sha256_file(path(files.profile)), files.profile_digest);
-  inputs.layers = read_layers(model_files(plan, folder), inputs.cluster);
+  const ModelFiles model = model_files(plan, folder);
+  inputs.layers = read_layers(model, inputs.cluster);
+  inputs.cluster = with_measured_overheads(std::move(inputs.cluster), model);
   same(files.model, inputs.layers.digest, plan.model_digest);
   return inputs;
 }

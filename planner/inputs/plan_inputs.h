@@ -11,7 +11,7 @@
 namespace pfeife {
 
 struct PlanInputs {
-  Cluster cluster;
+  Cluster cluster;  ///< with the overheads of stages that a profile has measured
   Layers layers;
 };
 

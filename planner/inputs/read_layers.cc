@@ -130,6 +130,13 @@ Layers layers_of(const GraphProfile& of, const std::string& order) {
   return grouped(of.graph, {of.profile}, order, of.node_order);
 }
 
+Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files) {
+  if (!files.profile || files.format != ModelFormat::Pt2) return cluster;
+  if (const auto overheads = read_profiled_runtime(*files.profile).stage_overheads)
+    for (DeviceKind& kind : cluster.kinds) kind.stage_overhead += each_action(*overheads);
+  return cluster;
+}
+
 Layers read_layers(const ModelFiles& files, const Cluster& cluster) {
   const ImportOptions options{
       .device_kinds = cluster.kinds.size(),

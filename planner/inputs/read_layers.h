@@ -48,6 +48,10 @@ GraphProfile graph_profile(const ModelFiles& files, const DeviceKind& kind);
 /// The layers of a cluster of this one kind; `order` is the name of the linear order.
 Layers layers_of(const GraphProfile& of, const std::string& order);
 
+/// The cluster, its actions longer by the overheads of stages that the files' profile has measured:
+/// what goes with the layers that are read from them. Errors: ConfigError of the profile.
+Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files);
+
 /// The layers with the times of every device kind of the cluster. Where no profile has the times of
 /// operators without a known cost, those that may matter are among the notes. Errors: ConfigError
 /// of the file, also if more than 1 % of the work may be in such operators; one without a place for

@@ -55,4 +55,8 @@ std::string to_string(FigureSource source) {
   return "";
 }
 
+Nanoseconds each_action(const StageOverheads& overheads) {
+  return (overheads.forward + overheads.backward_input + overheads.backward_weight) / 2;
+}
+
 }  // namespace pfeife

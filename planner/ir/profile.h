@@ -66,6 +66,16 @@ struct MeasuredVariation {
   friend bool operator==(const MeasuredVariation&, const MeasuredVariation&) = default;
 };
 
+/// What an action of a stage takes beyond its nodes in a pipeline: values set up, autograd entered,
+/// caches that other stages have used, messages that are moved meanwhile.
+struct StageOverheads {
+  Nanoseconds forward{0}, backward_input{0}, backward_weight{0};
+  friend bool operator==(const StageOverheads&, const StageOverheads&) = default;
+};
+/// As a device kind's stage_overhead, which F and B or I have alike: half of all three each, since
+/// a microbatch has F, I and W of a stage once.
+Nanoseconds each_action(const StageOverheads& overheads);
+
 struct Profile {
   std::string graph_digest;
   std::string device_kind;
@@ -74,8 +84,9 @@ struct Profile {
   std::string origin;              ///< date and machine, or rule and constants
   std::vector<NodeProfile> nodes;  ///< [node]
   std::vector<SavedStorage> storages;
-  std::vector<ParameterProfile> parameters;  ///< [parameter]
-  Nanoseconds executor_overhead{0};          ///< per action, measured
+  std::vector<ParameterProfile> parameters;       ///< [parameter]
+  Nanoseconds executor_overhead{0};               ///< per action, measured
+  std::optional<StageOverheads> stage_overheads;  ///< measured
   std::optional<MeasuredVariation> variation;
   std::vector<std::string> warnings;  ///< operators charged by bytes only, and the like
   friend bool operator==(const Profile&, const Profile&) = default;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/profile/part_steps.h"
+
 namespace pfeife {
 namespace {
 
@@ -45,6 +47,24 @@ NodeTimes add_up(const PassSamples& samples, MeasuredSum& sum) {
   for (auto* list : {&times.median, &times.spread})
     for (Nanoseconds& time : *list) time = scaled(time, scale);
   return times;
+}
+
+/// What each further part adds to the passes. What is less than nothing is noise: a device adds no
+/// time by taking some.
+std::optional<StageOverheads> overheads_of(const StepTimes& parts) {
+  std::size_t count = 0;
+  for (const auto& step : parts.steps())
+    for (const StepTimes::Pass& pass : step) count = std::max(count, pass.kind / 3);
+  if (count < 2) return std::nullopt;
+  const auto further = [&](PartSteps::Pass pass) {
+    Nanoseconds sum{0};
+    for (std::size_t part = 0; part < count; ++part)
+      sum += parts.typical(ProfileSamples::part_kind(pass, part));
+    const Nanoseconds whole = parts.typical(ProfileSamples::part_kind(pass, std::nullopt));
+    return std::max(sum - whole, Nanoseconds{0}) / static_cast<std::int64_t>(count - 1);
+  };
+  return StageOverheads{further(PartSteps::Forward), further(PartSteps::BackwardInput),
+                        further(PartSteps::BackwardWeight)};
 }
 
 void add_nodes(const ProfileSamples& samples, const NodeMemory& memory, ProfileReport& report) {
@@ -106,6 +126,7 @@ void ProfileSamples::append(const ProfileSamples& other) {
     for (std::size_t n = 0; n < forward.nodes.size(); ++n)
       (this->*passes).ran[n] = (this->*passes).ran[n] || (other.*passes).ran[n];
   steps.append(other.steps);
+  parts.append(other.parts);
 }
 
 ProfileReport report_of(const ProfileSamples& samples, const NodeMemory& memory,
@@ -121,6 +142,7 @@ ProfileReport report_of(const ProfileSamples& samples, const NodeMemory& memory,
   report.weight_saved = memory.all_weight_saved();
   report.profile.source = FigureSource::Measured;
   report.profile.variation = samples.steps.found();
+  report.profile.stage_overheads = overheads_of(samples.parts);
   report.profile.storages = memory.storages;
   add_nodes(samples, memory, report);
   add_parameters(samples.updates, state, report);

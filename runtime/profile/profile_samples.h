@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "runtime/model/optimizer.h"
@@ -34,6 +35,12 @@ struct ProfileSamples {
   PassSamples forward, input, weight;
   std::vector<Samples> updates;  ///< [parameter]
   StepTimes steps;  ///< the whole passes of each, by Whole; the optimizer's are left out
+  StepTimes parts;  ///< PartSteps of one part, of several: by part_kind()
+
+  /// Of a PartSteps::Pass of the whole (no part), of a part.
+  static std::size_t part_kind(std::size_t pass, std::optional<std::size_t> part) {
+    return 3 * (part ? *part + 1 : 0) + pass;
+  }
 
   const Samples& whole(Whole pass) const { return wholes[static_cast<std::size_t>(pass)]; }
   void add(Whole pass, Nanoseconds time, bool interrupted);

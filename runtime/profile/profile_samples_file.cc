@@ -9,7 +9,9 @@
 namespace pfeife {
 namespace {
 
-constexpr const char* kTitle = "pfeife profile samples 1";
+constexpr const char* kTitle = "pfeife profile samples 2";
+constexpr const char* kWithoutParts = "pfeife profile samples 1";  // as they were before
+constexpr std::size_t kMostKinds = 3 * 64;                         // of passes of parts
 /// Of one list: nobody profiles for so long.
 constexpr std::size_t kMostSamples = 100'000'000;
 /// Of one pass: an hour, so that sums of them stay within 64 bits.
@@ -92,6 +94,7 @@ void write_samples(const std::string& file, const std::string& timed,
     out << '\n';
   }
   write(samples.steps, out);
+  write(samples.parts, out);
   write_file(file, out.str());
 }
 
@@ -101,7 +104,8 @@ std::optional<ProfileSamples> read_samples(const std::string& file, const std::s
   std::istringstream in(read_file(file));
   Reader reader(in, file);
   std::string title, found;
-  if (!std::getline(in, title) || title != kTitle || !std::getline(in, found))
+  if (!std::getline(in, title) || (title != kTitle && title != kWithoutParts) ||
+      !std::getline(in, found))
     throw reader.broken();
   if (found != timed)
     throw ConfigError({file}, "was timed of \"" + found + "\", not of \"" + timed + "\"");
@@ -110,6 +114,7 @@ std::optional<ProfileSamples> read_samples(const std::string& file, const std::s
   for (auto* passes : {&samples.forward, &samples.input, &samples.weight})
     for (std::size_t n = 0; n < nodes; ++n) passes->ran[n] = reader.count(1) == 1;
   reader.read(samples.steps, samples.wholes.size());
+  if (title == kTitle) reader.read(samples.parts, kMostKinds);
   reader.expect_end();
   return samples;
 }

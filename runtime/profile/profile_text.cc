@@ -53,6 +53,13 @@ std::string to_string(const ProfileReport& report, const Graph& graph) {
   out << "kept from F to B " << to_string(report.saved) << ", from I to W "
       << to_string(report.weight_saved) << "\nexecutor " << to_string(profile.executor_overhead)
       << " an action\n";
+  if (const auto& more = profile.stage_overheads) {
+    std::snprintf(line, sizeof line,
+                  "a stage beyond its nodes, ms: %.4f an F, %.4f an I, %.4f a W\n",
+                  milliseconds(more->forward), milliseconds(more->backward_input),
+                  milliseconds(more->backward_weight));
+    out << line;
+  }
   return out.str();
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/device/machine.h"
 #include "runtime/device/rank_memory.h"
 #include "runtime/execute/executor_overhead.h"
+#include "runtime/profile/part_steps.h"
 #include "runtime/profile/profile_samples.h"
 #include "runtime/profile/profile_samples_file.h"
 
@@ -15,6 +16,7 @@ namespace {
 constexpr std::uint32_t kTogetherTask = ~std::uint32_t{0} - 21;
 constexpr std::uint32_t kCountTask = kTogetherTask - 1;
 constexpr int kWarmUp = 2;
+constexpr std::size_t kParts = 4;
 /// Repetitions, if nobody says how many.
 constexpr Nanoseconds kTime = std::chrono::seconds(6);
 constexpr std::int64_t kLeast = 10, kMost = 300;
@@ -36,6 +38,8 @@ class Profiler {
         joint_(graph, effects_, split_, StageId{0}, tensors_, turns_, stage_options(false)),
         halved_(graph, effects_, split_, StageId{0}, tensors_, turns_, stage_options(true)),
         clock_(graph.nodes.size(), options.placing.device),
+        in_one_(graph, effects_, 1, tensors_, turns_, stage_options(true), together),
+        parts_(graph, effects_, kParts, tensors_, turns_, stage_options(true), together),
         samples_(graph.nodes.size(), graph.parameters.size()) {
     optimizer_.kind = options.training.optimizer;
     inputs_.loss_scale = equal_scale(options.microbatches);
@@ -47,7 +51,7 @@ class Profiler {
   ProfileReport measure() {
     const std::optional<ProfileSamples> earlier = earlier_samples();
     say("warming up");
-    for (int i = 0; i < kWarmUp; ++i) plain_joint_step(), plain_split_step();
+    for (int i = 0; i < kWarmUp; ++i) plain_joint_step(), plain_split_step(), part_steps();
     say("counting memory");
     const NodeMemory memory = count_memory();
     NodeClock::mark_cost(), NodeClock::backward_mark_cost();  // found once, not while timing
@@ -98,6 +102,7 @@ class Profiler {
   void cycle() {
     plain_joint_step();
     plain_split_step();
+    part_steps();
     observed_step();
   }
 
@@ -163,6 +168,21 @@ class Profiler {
       time(Whole::BackwardWeight, [&] { halved_.backward_weight(MicrobatchId{m}); });
     }
     time(Whole::Optimizer, [&] { update_all(); });
+  }
+
+  /// On an accelerator the host runs ahead: what it does between two actions is not theirs.
+  void part_steps() {
+    if (parts_.parts() < 2 || !options_.placing.device.is_cpu()) return;
+    for (PartSteps* steps : {&in_one_, &parts_}) {
+      meet();
+      if (warmed_up_) samples_.parts.begin_step();
+      steps->run(inputs_, [&](PartSteps::Pass pass, std::size_t part, const auto& action) {
+        const std::size_t kind = ProfileSamples::part_kind(
+            pass, steps->parts() > 1 ? std::optional(part) : std::nullopt);
+        time([&](Nanoseconds time, bool) { samples_.parts.add(kind, time); }, action);
+      });
+      update_all();
+    }
   }
 
   /// Node by node, parameter by parameter.
@@ -235,6 +255,7 @@ class Profiler {
   RandomTurns turns_;
   GraphStage joint_, halved_;
   NodeClock clock_;
+  PartSteps in_one_, parts_;
   RankMemory memory_{options_.placing.device};
   OptimizerOptions optimizer_;
   OptimizerState state_;

@@ -31,6 +31,8 @@ void add_share(ProfileSamples& samples, int steps, double slower, std::mt19937& 
                    .outside = time(),
                    .interrupted = random() % 3 == 0});
     for (Samples& update : samples.updates) update.add(time(), false);
+    samples.parts.begin_step();
+    for (std::size_t kind = 0; kind < 9; ++kind) samples.parts.add(kind, time());
   }
 }
 
@@ -103,10 +105,56 @@ TEST(ProfileSamples, FilesOfSomethingElseOrCutShortAreRefused) {
   for (const std::string& broken :
        {text.substr(0, text.rfind(' ')), text.substr(0, text.size() / 2), text + "7\n",
         text.substr(0, text.rfind(' ')) + " 9223372036854775807\n",
-        std::string("pfeife profile samples 2\na model\n"), std::string()}) {
+        std::string("pfeife profile samples 2\na model\n"),
+        std::string("pfeife profile samples 3") + text.substr(text.find('\n')), std::string()}) {
     write_file(file, broken);
     EXPECT_THAT(message("a model"), ::testing::HasSubstr("no whole samples"));
   }
+}
+
+// By hand: F takes 1000 in one and 400 + 500 + 700 in three parts, 600 / 2 more for each of the two
+// that were added; I 2000 and 2301, 301 / 2 more, rounded down; W less in parts than in one, which
+// is no overhead.
+TEST(ProfileSamples, OverheadIsWhatEachFurtherPartAdds) {
+  ProfileSamples samples(kNodes, kParameters);
+  std::mt19937 random(9);
+  add_share(samples, 2, 1.0, random);
+  samples.parts = {};
+  for (const std::int64_t late : {0, 0, 9000}) {  // one step of three is late in all it does
+    const auto time = [&](std::int64_t ns) { return Nanoseconds{ns + late}; };
+    samples.parts.begin_step();
+    for (int m = 0; m < 2; ++m) {
+      const std::int64_t in_one[] = {990 + 20 * m, 2000, 500};
+      for (std::size_t pass = 0; pass < 3; ++pass)
+        samples.parts.add(ProfileSamples::part_kind(pass, {}), time(in_one[pass]));
+    }
+    samples.parts.begin_step();
+    for (int m = 0; m < 2; ++m) {
+      const std::int64_t parts[][3] = {{400, 1000, 100}, {500, 1000, 100}, {700, 301, 100}};
+      for (std::size_t part = 0; part < 3; ++part)
+        for (std::size_t pass = 0; pass < 3; ++pass)
+          samples.parts.add(ProfileSamples::part_kind(pass, part), time(parts[part][pass]));
+    }
+  }
+  const StageOverheads found = profile_of(samples).stage_overheads.value();
+  EXPECT_EQ(found, (StageOverheads{Nanoseconds{300}, Nanoseconds{150}, Nanoseconds{0}}));
+  EXPECT_EQ(each_action(found), Nanoseconds{225});
+  samples.parts = {};
+  EXPECT_EQ(profile_of(samples).stage_overheads, std::nullopt);
+}
+
+TEST(ProfileSamples, AFileFromBeforeThereWerePartsIsRead) {
+  ProfileSamples samples(kNodes, kParameters);
+  std::mt19937 random(8);
+  add_share(samples, 4, 1.0, random);
+  samples.parts = {};
+  const std::string file = scratch("samples_without_parts");
+  write_samples(file, "a model", samples);
+  std::string text = read_file(file);
+  ASSERT_TRUE(text.ends_with("\n0\n"));  // no steps in parts
+  text.resize(text.size() - 2);
+  write_file(file, "pfeife profile samples 1" + text.substr(text.find('\n')));
+  EXPECT_EQ(profile_of(*read_samples(file, "a model", kNodes, kParameters)), profile_of(samples));
 }
 
 // A kind of pass that takes no time has no variation: 0 / 0.

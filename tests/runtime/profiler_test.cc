@@ -5,12 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "planner/cost/grouping.h"
 #include "planner/cost/saved.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/model/profile_file.h"
 #include "runtime/device/allocation_log.h"
 #include "runtime/profile/node_memory.h"
+#include "runtime/profile/part_steps.h"
+#include "runtime/transport/in_process_transport.h"
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {
@@ -179,6 +183,59 @@ INSTANTIATE_TEST_SUITE_P(Models, ProfiledModel,
                          ::testing::Values("tiny_mlp", "tiny_gpt", "tiny_unet", "tiny_convnet",
                                            "tiny_shared"),
                          [](const auto& info) { return info.param; });
+
+// Two ranks that hand each other what their own next part needs; each is then to have the whole
+// model's gradients. Every pass of every part is timed once a microbatch, and none within another.
+TEST_P(ProfiledModel, PartsInStepMakeTheGradientsOfTheWhole) {
+  const std::string path = model_path(GetParam());
+  const Graph graph = read_pt2(path);
+  const auto effects = effects_of(graph);
+  constexpr std::size_t kMicrobatches = 3;
+  StepInputs inputs;
+  inputs.loss_scale = equal_scale(kMicrobatches);
+  for (std::size_t m = 0; m < kMicrobatches; ++m)
+    inputs.microbatches.push_back(synthetic_inputs(graph, 0, MicrobatchId{m}, {}));
+  const GraphSplit split = whole_graph(graph, effects);
+  const auto load = [&] {
+    return load_tensors(graph, split, std::vector<StageId>{StageId{0}}, WeightSource(path, 0), {});
+  };
+  const StageOptions options{.split_backward = true};
+  RankTensors of_whole = load();
+  RandomTurns turns;
+  GraphStage whole(graph, effects, split, StageId{0}, of_whole, turns, options);
+  whole.begin(inputs);
+  for (std::size_t m = 0; m < kMicrobatches; ++m) {
+    whole.forward(MicrobatchId{m}, {});
+    whole.backward_input(MicrobatchId{m}, {});
+    whole.backward_weight(MicrobatchId{m});
+  }
+  InProcessHub hub(2);
+  const auto rank = [&](std::size_t r) {
+    at::set_num_threads(1);
+    const auto transport = hub.transport(RankId{r});
+    RankTensors tensors = load();
+    PartSteps parts(graph, effects, 4, tensors, turns, options, transport.get());
+    ASSERT_GE(parts.parts(), 2U);
+    std::map<std::pair<int, std::size_t>, std::size_t> timed;
+    bool running = false;
+    parts.run(inputs, [&](PartSteps::Pass pass, std::size_t part, const auto& action) {
+      EXPECT_FALSE(std::exchange(running, true));
+      action();
+      running = false;
+      ++timed[{pass, part}];
+    });
+    EXPECT_EQ(timed.size(), 3 * parts.parts());
+    for (const auto& [kind, count] : timed) EXPECT_EQ(count, kMicrobatches);
+    for (const auto& [p, expected] : of_whole.parameters)
+      if (expected.grad().defined()) {
+        EXPECT_TRUE(at::allclose(tensors.parameters.at(p).grad(), expected.grad(), 1e-4, 1e-6))
+            << graph.parameters[p.index()].names.front();
+      }
+  };
+  std::thread other([&] { rank(1); });
+  rank(0);
+  other.join();
+}
 
 TEST(Profiler, OptimizerStateIsThatOfTheOptimizer) {
   const Graph graph = read_pt2(model_path("tiny_mlp"));

@@ -124,6 +124,17 @@ std::vector<NodeId> read_savers(const YamlNode& list, const Names& nodes) {
   return savers;
 }
 
+YamlValue overheads_value(const StageOverheads& overheads) {
+  return yaml_map({{"forward", yaml_amount(overheads.forward), {}},
+                   {"backward_input", yaml_amount(overheads.backward_input), {}},
+                   {"backward_weight", yaml_amount(overheads.backward_weight), {}}});
+}
+StageOverheads read_overheads(const YamlNode& node) {
+  node.check_keys({"forward", "backward_input", "backward_weight"});
+  return {read_time(node.at("forward")), read_time(node.at("backward_input")),
+          read_time(node.at("backward_weight"))};
+}
+
 YamlValue variation_value(const MeasuredVariation& variation) {
   const auto share = [](double value) {
     std::array<char, 32> text{};  // the shortest that reads back as the same number
@@ -158,6 +169,8 @@ std::string profile_text(const Profile& profile, const Graph& graph) {
                   {"source", yaml_scalar(to_string(profile.source)), {}},
                   {"origin", yaml_string(profile.origin), {}},
                   {"executor_overhead", yaml_amount(profile.executor_overhead), {}}};
+  if (profile.stage_overheads)
+    entries.push_back({"stage_overheads", overheads_value(*profile.stage_overheads), {}});
   if (profile.variation) entries.push_back({"variation", variation_value(*profile.variation), {}});
   entries.push_back({"nodes", yaml_sequence(std::move(nodes)), {}});
   entries.push_back({"storages", yaml_sequence(std::move(storages)), {}});
@@ -169,7 +182,8 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   const YamlDocument document = YamlDocument::read(file);
   const YamlNode root = document.root();
   root.check_keys({"version", "graph", "device_kind", "training", "source", "origin",
-                   "executor_overhead", "variation", "nodes", "storages", "parameters"});
+                   "executor_overhead", "stage_overheads", "variation", "nodes", "storages",
+                   "parameters"});
   root.check_version(1);
   Profile profile;
   profile.graph_digest = root.at("graph").as_string();
@@ -185,6 +199,8 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   profile.origin = root.at("origin").as_string();
   if (const auto overhead = root.find("executor_overhead"))
     profile.executor_overhead = read_time(*overhead);
+  if (const auto overheads = root.find("stage_overheads"))
+    profile.stage_overheads = read_overheads(*overheads);
   if (const auto variation = root.find("variation")) profile.variation = read_variation(*variation);
 
   Names nodes, values, parameters;
@@ -220,6 +236,8 @@ ProfiledRuntime read_profiled_runtime(const std::filesystem::path& file) {
     found.variation = read_variation(*variation);
   if (const auto overhead = document.root().find("executor_overhead"))
     found.executor_overhead = read_time(*overhead);
+  if (const auto overheads = document.root().find("stage_overheads"))
+    found.stage_overheads = read_overheads(*overheads);
   return found;
 }
 

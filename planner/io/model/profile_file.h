@@ -24,6 +24,7 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph);
 struct ProfiledRuntime {
   std::optional<MeasuredVariation> variation;
   Nanoseconds executor_overhead{0};  ///< per action
+  std::optional<StageOverheads> stage_overheads;
 };
 /// Errors: ConfigError with the place.
 ProfiledRuntime read_profiled_runtime(const std::filesystem::path& file);
