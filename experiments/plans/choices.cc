@@ -153,7 +153,7 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
     if (devices_open) one.config.plan.devices = devices.problems[problem].device_of_rank;
     return one;
   };
-  SettledSearch result{settled(found.best), {}, {}};
+  SettledSearch result{settled(found.best), {}, {}, found.left};
   // What differs between the cases was open.
   CaseConfig open = first;
   std::set<std::int64_t> sizes;

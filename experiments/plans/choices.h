@@ -34,6 +34,7 @@ struct SettledSearch {
   SettledCase best;
   SearchOutcome outcome;
   std::vector<Alternative> alternatives;  ///< of what was open; the best first. Empty if nothing
+  std::size_t left = 0;                   ///< BestAlternative::left
 };
 
 /// Searches the problems of `cases` ([case], on the first devices), and if config.plan asks for it

@@ -32,7 +32,8 @@ struct SearchFindings {
   bool orders_left_out = false;  ///< SearchOutcome::orders_left_out
   /// Proves the bound, or what of it is of the plan's own problem; may be empty.
   std::shared_ptr<const Certificate> certificate;
-  std::size_t candidates = 0;  ///< evaluated
+  std::vector<std::string> unfinished;  ///< where a budget ended the search, in words
+  std::size_t candidates = 0;           ///< evaluated
   double seconds = 0;
 };
 

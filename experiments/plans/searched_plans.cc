@@ -229,6 +229,10 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   plans.search.alternatives = std::move(found.alternatives);
+  if (found.left > 0)
+    plans.search.unfinished.push_back(number(found.left) +
+                                      " of the choices that are open may be faster, but were "
+                                      "searched with little effort alone");
   for (const PlannedSchedule& planned : outcome.plans)
     plans.planned.push_back(estimated_plan(settled, origin, kPlanned,
                                            plan_of(planned, devices_of(*settled.config)), false));

@@ -141,6 +141,10 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
   SharedLinksOutcome found = fastest_with_shared_links(
       problem, std::move(evaluated.search.known), baselines,
       {.keep = kKept, .iterations = config.plan.iterations, .threads = workers}, simulator);
+  if (found.unfinished)
+    evaluated.search.unfinished.push_back(
+        "links bind, and the budget ended before all changes of the best plans were simulated; "
+        "a larger plan.iterations goes on");
   if (found.links_bind && evaluated.search.bound && evaluated.search.alternatives.empty())
     evaluated.search.links_bound =
         shared_links_bound(problem, {config.simulation.queues, config.simulation.links, false},

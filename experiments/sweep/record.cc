@@ -14,6 +14,7 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/results/chrome_trace.h"
+#include "planner/ir/unfinished.h"
 #include "planner/search/price/recomputation.h"
 #include "plots/timeline/link_loads.h"
 #include "plots/timeline/memory_bars.h"
@@ -201,6 +202,8 @@ CaseRecord record_of(const EvaluatedCase& evaluated) {
   record.uncosted = chosen.inputs.layers->uncosted;
   record.notes.insert(record.notes.end(), chosen.inputs.cluster->notes.begin(),
                       chosen.inputs.cluster->notes.end());
+  for (const std::string& budget : evaluated.search.unfinished)
+    record.notes.push_back(std::string(kUnfinished) + budget);
   record.plans.push_back(plan_record(chosen, evaluated));
   record.plans.front().row.search_s = evaluated.search.seconds;
   record.plans.front().row.candidates = evaluated.search.candidates;

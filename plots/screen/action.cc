@@ -5,6 +5,7 @@
 #include <map>
 
 #include "planner/ir/decimals.h"
+#include "planner/ir/unfinished.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/grid.h"
 
@@ -75,6 +76,13 @@ std::string told(const std::vector<CaseRecord>& cases, std::size_t width,
   return text;
 }
 
+std::vector<std::string> unfinished(const CaseRecord& record) {
+  std::vector<std::string> sentences;
+  std::ranges::copy_if(record.notes, std::back_inserter(sentences),
+                       [](const std::string& note) { return note.starts_with(kUnfinished); });
+  return sentences;
+}
+
 std::string uncosted_lines(const std::vector<CaseRecord>& cases, std::size_t width) {
   std::vector<std::string> said;
   std::string text;
@@ -133,6 +141,7 @@ std::vector<std::string> other_choices(const CaseRecord& record) {
 std::string action_text(const std::vector<CaseRecord>& cases, std::size_t width) {
   return told(cases, width, nothing_fits, "that nothing fits") +
          told(cases, width, choices_that_matter, "in which select_by picks another plan") +
+         told(cases, width, unfinished, "that are unfinished") +
          told(cases, width, engines_apart, "with estimate and simulation more than 1 % apart") +
          uncosted_lines(cases, width);
 }

@@ -235,6 +235,14 @@ TEST(ScreenTable, OperatorsWithoutACostAreToldOnce) {
   EXPECT_THAT(table, HasSubstr("no cost: my::op (3 nodes) has none\n"));
 }
 
+TEST(ScreenTable, OfTheNotesThoseOfAnUnfinishedSearchStandBelow) {
+  CaseRecord record = example();
+  record.notes = {"the model is small", "unfinished: the budget ended"};
+  const std::string table = screen_table({record}, {});
+  EXPECT_THAT(table, HasSubstr("\nunfinished: the budget ended\n"));
+  EXPECT_THAT(table, Not(HasSubstr("the model is small")));
+}
+
 TEST(ScreenTable, TimesHaveFiveDigitsInSentences) {
   EXPECT_EQ(milliseconds_text(std::nullopt), "-");
   EXPECT_EQ(milliseconds_text(Nanoseconds{9'999'940}), "9.9999");

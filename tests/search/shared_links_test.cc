@@ -204,6 +204,29 @@ TEST(SharedLinks, WhereTheyBindBetterPlansAreFoundThanTheSearchKnows) {
   EXPECT_GE(better, 3u);
 }
 
+// From an effort of 10 on, what is searched for slower links is the same, and the effort is the
+// budget alone.
+TEST(SharedLinks, UnlessUnfinishedALargerBudgetTimesTheSamePlans) {
+  std::size_t unfinished = 0, finished = 0;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    const Instance instance(seed);
+    const Problem problem = instance.problem();
+    const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
+    const auto searched = [&](std::size_t effort, std::vector<PlannedSchedule>& timed) {
+      return fastest_with_shared_links(problem, known, {}, {.iterations = effort},
+                                       instance.simulator(0.1, &timed));
+    };
+    std::vector<PlannedSchedule> few, some, more;
+    const SharedLinksOutcome short_of_budget = searched(1, few), found = searched(10, some);
+    searched(1000, more);
+    unfinished += short_of_budget.unfinished && few.size() < more.size();
+    EXPECT_TRUE(found.unfinished || some == more) << seed;
+    finished += found.links_bind && !found.unfinished;
+  }
+  EXPECT_GT(unfinished, 0u);
+  EXPECT_GT(finished, 0u);
+}
+
 TEST(SharedLinks, OfNothingComesNothing) {
   const Instance instance(0);
   const SharedLinksOutcome found =

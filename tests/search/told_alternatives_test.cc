@@ -102,5 +102,20 @@ TEST(Alternatives, LeaveOutWhatCannotBeBestAndCountAllSearches) {
   EXPECT_EQ(why_not(found, 1), Reason{.why = Why::RuledOut});
 }
 
+// Four are searched with all effort; of the others those count whose bound is below the best plan.
+TEST(Alternatives, CountThoseThatMayYetBeBestAndWereSearchedBrieflyAlone) {
+  const auto left = [](std::size_t problems, std::int64_t last_bound) {
+    std::vector<std::vector<Told>> told(problems, {Told{100, 90}});
+    told.back() = {Told{200, last_bound}};
+    return MadeUp(std::vector<std::int64_t>(problems, 10)).choose(told).left;
+  };
+  EXPECT_EQ(left(1, 90), 0U);
+  EXPECT_EQ(left(4, 90), 0U);
+  EXPECT_EQ(left(5, 90), 1U);
+  EXPECT_EQ(left(5, 100), 0U) << "no plan of it is faster";
+  EXPECT_EQ(left(6, 100), 1U);
+  EXPECT_EQ(left(6, 99), 2U);
+}
+
 }  // namespace
 }  // namespace pfeife

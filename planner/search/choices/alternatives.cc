@@ -98,8 +98,11 @@ class Alternatives {
     const auto promise = [&](std::size_t i) { return std::pair{time_of(i), lack(i)}; };
     std::size_t searched = 0;
     for (const std::size_t i : by(promise)) {
-      if (searched == kSearchedFully) break;
       if (searched > 0 && (!all_[i].searched || all_[i].bound() >= best_time())) continue;
+      if (searched == kSearchedFully) {
+        ++left_;
+        continue;
+      }
       keep_outcome(i, searcher_(problems_[i], options_));
       ++searched;
     }
@@ -115,6 +118,7 @@ class Alternatives {
     const bool built = all_[best_].plan && all_[best_].plan->order;
     BestAlternative found{best_, std::move(outcomes_[best_]), std::move(all_)};
     found.outcome.candidates = candidates_;
+    found.left = left_;
     // Of one problem the bound is the search's own, which its certificate proves.
     if (found.outcome.bound && found.all.size() > 1) {
       found.outcome.bound->time = found.outcome.plans[0].estimate;
@@ -136,7 +140,7 @@ class Alternatives {
   const Searcher& searcher_;
   std::vector<AlternativeOutcome> all_;
   std::vector<SearchOutcome> outcomes_;  // [problem]
-  std::size_t best_ = 0, candidates_ = 0;
+  std::size_t best_ = 0, candidates_ = 0, left_ = 0;
 };
 
 }  // namespace

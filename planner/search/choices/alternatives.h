@@ -35,6 +35,8 @@ struct BestAlternative {
   /// certificate: of the best problem alone; candidates: of all searches.
   SearchOutcome outcome;
   std::vector<AlternativeOutcome> all;  ///< [problem]
+  /// Problems that may yet be best, but were searched with little effort alone.
+  std::size_t left = 0;
 };
 
 /// Searches, with little effort and with all of the options'.

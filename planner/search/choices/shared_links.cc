@@ -66,6 +66,7 @@ class SharedLinks {
       if (!problem_.cuts) search_slower_links();
       search_from_best();
     }
+    outcome.unfinished = unfinished_;
     outcome.timed = timed_.size();
     sort();
     timed_.resize(std::min(timed_.size(), options_.keep));
@@ -231,14 +232,18 @@ class SharedLinks {
     const CutModel model(problem_.layers, problem_.cluster, problem_.memory_rule,
                          problem_.recompute == Recompute::Full);
     const double most = spent_ + left_;
-    for (std::uint64_t round = 0; spent_ < most; ++round) {
+    for (std::uint64_t round = 0;; ++round) {
       sort();
       const auto next = std::find_if(
           timed_.begin(),
           timed_.begin() + static_cast<std::ptrdiff_t>(std::min(kElite, timed_.size())),
           [](const Timed& one) { return !one.searched; });
       if (next == timed_.begin() + static_cast<std::ptrdiff_t>(std::min(kElite, timed_.size())))
-        break;
+        return;
+      if (spent_ >= most) {
+        unfinished_ = true;
+        return;
+      }
       next->searched = true;
       std::vector<PlannedSchedule> changed = changes(next->timed.plan, model, round);
       std::erase_if(changed, [&](const PlannedSchedule& plan) { return is_known(plan); });
@@ -287,7 +292,8 @@ class SharedLinks {
   const Problem& problem_;
   const SearchOptions& options_;
   const LinkSimulator& simulator_;
-  double left_, spent_ = 0;                        // tasks
+  double left_, spent_ = 0;  // tasks
+  bool unfinished_ = false;
   std::map<ScheduleSpec, Nanoseconds> estimates_;  // the least of known plans
   std::vector<Timed> timed_;
 };

@@ -39,6 +39,7 @@ struct TimedPlan {
 struct SharedLinksOutcome {
   std::vector<TimedPlan> plans;  ///< the fastest with shared links first; options.keep at most
   bool links_bind = false;       ///< so plans were searched with links in mind
+  bool unfinished = false;       ///< the budget ended before that search did
   std::size_t timed = 0;         ///< plans
 };
 
