@@ -274,7 +274,7 @@ void require_possible(const ProfileOptions& options) {
   const bool on_cpu = options.placing.device.is_cpu();
   if (precision == Precision::Fp16Amp)
     throw ConfigError({"--precision"},
-                      "fp16_amp needs a loss scale, which is not there; use bf16_amp");
+                      "profiles have no times of fp16_amp's loss scale; use bf16_amp");
   if (precision == Precision::Tf32 && on_cpu)
     throw ConfigError({"--precision"}, "tf32 is of accelerators (--device cuda); use fp32");
 }

@@ -196,7 +196,7 @@ PlannedRank planned_and_measured(const Model& model, at::Device device) {
   PlannedRank result{peak_memory(pipeline.schedule, costs, placement), {}};
   RandomTurns turns;
   run_ranks(2, device, [&](RankId rank, Transport& transport) {
-    const auto [measured, steps] =
+    const auto [measured, steps, clocks] =
         measure_steps(pipeline, rank, model.source, {.placing = {.device = device}}, 4,
                       /*count_memory=*/true, turns, {}, transport);
     if (rank == RankId{0}) result.measured = measured.peak_memory;
