@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 using Millis = std::chrono::milliseconds;
 using Store = c10::intrusive_ptr<c10d::TCPStore>;
 
-Millis left_until(Clock::time_point deadline) {
+Millis store_wait(Clock::time_point deadline) {
   return std::max(std::chrono::duration_cast<Millis>(deadline - Clock::now()), Millis(1));
 }
 
@@ -62,7 +62,7 @@ auto ask(const StoreAddress& address, Millis patience, Call call) {
 /// Whether somebody listens; the store itself would try in vain for ever, and loudly.
 void wait_for_listener(const StoreAddress& address, Clock::time_point deadline) {
   for (;;) {
-    if (connect_to(address.host, address.port, left_until(deadline)).is_open()) return;
+    if (connect_to(address.host, address.port, store_wait(deadline)).is_open()) return;
     const int cause = errno;
     if (Clock::now() >= deadline)
       throw RuntimeFault(stream_all(
@@ -99,7 +99,7 @@ class StoreMeeting final : public Meeting {
     } else {
       wait_for_listener(address, deadline);
     }
-    options.timeout = left_until(deadline);
+    options.timeout = store_wait(deadline);
     store_ = ask(address_, options.timeout,
                  [=] { return c10::make_intrusive<c10d::TCPStore>(host, options); });
   }

@@ -5,10 +5,10 @@
 namespace pfeife {
 namespace {
 
-thread_local const std::function<void(std::int64_t)>* current = nullptr;
+thread_local const std::function<void(std::int64_t)>* watching = nullptr;
 
 std::unique_ptr<at::ObserverContext> note(const at::RecordFunction& function) {
-  if (current) (*current)(function.seqNr());
+  if (watching) (*watching)(function.seqNr());
   return nullptr;
 }
 
@@ -16,14 +16,14 @@ std::unique_ptr<at::ObserverContext> note(const at::RecordFunction& function) {
 
 BackwardWatch::BackwardWatch(std::function<void(std::int64_t)> begins)
     : begins_(std::move(begins)) {
-  current = &begins_;
+  watching = &begins_;
   callback_ = at::addThreadLocalCallback(
       at::RecordFunctionCallback(&note).scopes({at::RecordScope::BACKWARD_FUNCTION}));
 }
 
 BackwardWatch::~BackwardWatch() {
   at::removeCallback(callback_);
-  current = nullptr;
+  watching = nullptr;
 }
 
 }  // namespace pfeife

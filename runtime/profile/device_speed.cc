@@ -9,7 +9,7 @@
 namespace pfeife {
 namespace {
 
-constexpr std::int64_t kSizes[] = {64, 128, 256, 512, 1024};
+constexpr std::int64_t kProductSizes[] = {64, 128, 256, 512, 1024};
 constexpr Nanoseconds kFill = std::chrono::milliseconds(20);
 constexpr int kRepetitions = 7;
 
@@ -40,11 +40,11 @@ double product_rate(std::int64_t size, const at::TensorOptions& options) {
 void measure_products(DeviceKind& kind, const std::string& precision,
                       const at::TensorOptions& options) {
   std::vector<double> rates;
-  for (const std::int64_t size : kSizes) rates.push_back(product_rate(size, options));
+  for (const std::int64_t size : kProductSizes) rates.push_back(product_rate(size, options));
   const double best = std::ranges::max(rates);
   kind.peak[precision] = {best};
   for (std::size_t i = 0; i < rates.size(); ++i) {
-    const double n = static_cast<double>(kSizes[i]);
+    const double n = static_cast<double>(kProductSizes[i]);
     kind.gemm_efficiency[precision].points.push_back({{2 * n * n * n}, rates[i] / best});
   }
 }

@@ -7,30 +7,30 @@
 namespace pfeife {
 namespace {
 
-constexpr std::int64_t kSizes[] = {
+constexpr std::int64_t kMessageSizes[] = {
     std::int64_t{16} << 10, std::int64_t{64} << 10, std::int64_t{256} << 10, std::int64_t{1} << 20,
     std::int64_t{4} << 20,  std::int64_t{16} << 20, std::int64_t{64} << 20};
-constexpr std::size_t kWarmUp = 3;
+constexpr std::size_t kWarmUpMessages = 3;
 constexpr std::int64_t kTraffic = std::int64_t{512} << 20;  // of a size each way
 
 std::size_t repetitions(std::int64_t bytes) {
   return static_cast<std::size_t>(std::clamp<std::int64_t>(kTraffic / bytes, 8, 100));
 }
 
-class Meter {
+class LinkMeter {
  public:
-  explicit Meter(Transport& transport)
+  explicit LinkMeter(Transport& transport)
       : transport_(transport), other_(transport.rank() == RankId{0} ? 1 : 0) {}
 
   /// Messages take turns: to the other rank, and back.
   Nanoseconds one_way(const at::Tensor& tensor, std::size_t count) {
     std::vector<Nanoseconds> times;
-    for (std::size_t i = 0; i < count + kWarmUp; ++i) {
+    for (std::size_t i = 0; i < count + kWarmUpMessages; ++i) {
       next();
       if (transport_.rank() == RankId{0}) transport_.send(other_, last_, {tensor});
       const Nanoseconds time = receive(last_);
       if (transport_.rank() == RankId{1}) transport_.send(other_, last_, {tensor});
-      if (i >= kWarmUp) times.push_back(time);
+      if (i >= kWarmUpMessages) times.push_back(time);
     }
     return median(std::move(times));
   }
@@ -39,12 +39,12 @@ class Meter {
   Nanoseconds both(const at::Tensor& tensor, std::size_t count) {
     std::vector<Nanoseconds> times;
     const at::Tensor word = at::zeros({1});
-    for (std::size_t i = 0; i < count + kWarmUp; ++i) {
+    for (std::size_t i = 0; i < count + kWarmUpMessages; ++i) {
       transport_.send(other_, next(), {word});  // so that both begin together
       receive(last_);
       transport_.send(other_, next(), {tensor});
       const Nanoseconds time = receive(last_);
-      if (i >= kWarmUp) times.push_back(time);
+      if (i >= kWarmUpMessages) times.push_back(time);
     }
     return median(std::move(times));
   }
@@ -82,9 +82,9 @@ LinkMeasurement measure_link(Transport& transport,
                              const std::function<void(const std::string&)>& progress) {
   LinkMeasurement measured;
   if (transport.rank() > RankId{1}) return measured;
-  Meter meter(transport);
+  LinkMeter meter(transport);
   measured.latency = meter.one_way(at::zeros({1}), 300);
-  for (const std::int64_t size : kSizes) {
+  for (const std::int64_t size : kMessageSizes) {
     const Bytes bytes{size};
     if (progress) progress("link: messages of " + to_string(bytes));
     const at::Tensor tensor = at::zeros({size / 4});

@@ -89,9 +89,9 @@ void add(std::vector<NodeId>& nodes, NodeId node) {
   if (at == nodes.end() || *at != node) nodes.insert(at, node);
 }
 
-class Meter {
+class MemoryMeter {
  public:
-  Meter(const Graph& graph, const RankTensors& tensors, const StepInputs& inputs)
+  MemoryMeter(const Graph& graph, const RankTensors& tensors, const StepInputs& inputs)
       : graph_(graph), tensors_(tensors), inputs_(inputs), index_(graph.values.size(), kNone) {
     for (auto* list : {&memory_.saved, &memory_.weight_saved}) list->resize(graph.nodes.size());
     memory_.temporary.resize(graph.nodes.size());
@@ -243,7 +243,7 @@ Bytes NodeMemory::all_weight_saved() const {
 
 NodeMemory measure_memory(const Graph& graph, const RankTensors& tensors, const StepInputs& inputs,
                           GraphStage& joint, GraphStage& split) {
-  Meter meter(graph, tensors, inputs);
+  MemoryMeter meter(graph, tensors, inputs);
   meter.note_saved(joint);
   meter.run_joint(joint);
   meter.run_split(split);

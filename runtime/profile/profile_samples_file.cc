@@ -35,9 +35,9 @@ void write(const StepTimes& steps, std::ostream& out) {
 }
 
 /// Numbers after the first two lines.
-class Reader {
+class SamplesReader {
  public:
-  Reader(std::istream& in, const std::string& file) : in_(in), file_(file) {}
+  SamplesReader(std::istream& in, const std::string& file) : in_(in), file_(file) {}
 
   std::size_t count(std::size_t most = kMostSamples) {
     std::size_t number = 0;
@@ -102,7 +102,7 @@ std::optional<ProfileSamples> read_samples(const std::string& file, const std::s
                                            std::size_t nodes, std::size_t parameters) {
   if (!std::filesystem::exists(file)) return std::nullopt;
   std::istringstream in(read_file(file));
-  Reader reader(in, file);
+  SamplesReader reader(in, file);
   std::string title, found;
   if (!std::getline(in, title) || (title != kTitle && title != kWithoutParts) ||
       !std::getline(in, found))

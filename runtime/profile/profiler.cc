@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kTogetherTask = ~std::uint32_t{0} - 21;
 constexpr std::uint32_t kCountTask = kTogetherTask - 1;
-constexpr int kWarmUp = 2;
+constexpr int kWarmUpSteps = 2;
 constexpr std::size_t kParts = 4;
 /// Repetitions, if nobody says how many.
 constexpr Nanoseconds kTime = std::chrono::seconds(6);
@@ -51,7 +51,7 @@ class Profiler {
   ProfileReport measure() {
     const std::optional<ProfileSamples> earlier = earlier_samples();
     say("warming up");
-    for (int i = 0; i < kWarmUp; ++i) plain_joint_step(), plain_split_step(), part_steps();
+    for (int i = 0; i < kWarmUpSteps; ++i) plain_joint_step(), plain_split_step(), part_steps();
     say("counting memory");
     const NodeMemory memory = count_memory();
     NodeClock::mark_cost(), NodeClock::backward_mark_cost();  // found once, not while timing

@@ -5,14 +5,14 @@
 namespace pfeife {
 namespace {
 
-thread_local const std::function<void(const at::Tensor&)>* current = nullptr;
+thread_local const std::function<void(const at::Tensor&)>* noting = nullptr;
 
 /// Holds the tensor in the place of the saved variable.
 struct Holder : torch::autograd::SavedVariableHooks {
   at::Tensor tensor;
   void call_pack_hook(const at::Tensor& saved) override {
     tensor = saved.detach();
-    if (current) (*current)(saved);
+    if (noting) (*noting)(saved);
   }
   at::Tensor call_unpack_hook() override { return tensor; }
 };
@@ -20,7 +20,7 @@ struct Holder : torch::autograd::SavedVariableHooks {
 /// LibTorch's engine; the hooks of saved tensors are a virtual function of it.
 struct NotingEngine : torch::autograd::Engine {
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
-    return current ? std::make_unique<Holder>() : nullptr;
+    return noting ? std::make_unique<Holder>() : nullptr;
   }
   static torch::autograd::Engine& get() {
     static auto* engine = new NotingEngine;  // its device threads may outlive main
@@ -33,9 +33,9 @@ struct NotingEngine : torch::autograd::Engine {
 SavedTensorNotes::SavedTensorNotes(std::function<void(const at::Tensor&)> note)
     : note_(std::move(note)) {
   torch::autograd::set_default_engine_stub(&NotingEngine::get);
-  current = &note_;
+  noting = &note_;
 }
 
-SavedTensorNotes::~SavedTensorNotes() { current = nullptr; }
+SavedTensorNotes::~SavedTensorNotes() { noting = nullptr; }
 
 }  // namespace pfeife

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <random>
 
 #include "planner/ir/validate.h"
 #include "tests/schedules/timed.h"
+#include "tests/support/instances.h"
 
 namespace pfeife {
 namespace {
@@ -86,10 +86,9 @@ Nanoseconds step(const Schedule& lowered, const StageCosts& costs, const Placeme
 
 // The judge shares no code with lowering. PFEIFE_INSTANCES: more of them.
 TEST(Reductions, NeverHangWhereTheyBlock) {
-  const char* const asked = std::getenv("PFEIFE_INSTANCES");
   std::mt19937 random(26);
   std::size_t refused_at_once = 0;
-  for (const ScheduleSpec& spec : points(random, asked ? std::stoul(asked) : 300)) {
+  for (const ScheduleSpec& spec : points(random, instances(300))) {
     const StageCosts costs = random_costs(spec.stages(), random);
     const Placement placement = placement_for(spec);
     for (const TransferOrder order : {TransferOrder::Ready, TransferOrder::Torch}) {
