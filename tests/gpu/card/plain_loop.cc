@@ -14,7 +14,7 @@ PlainLoop::PlainLoop(const Graph& graph, RankTensors tensors, const RankOptions&
       tensors_(std::move(tensors)),
       values_(graph.values.size()),
       loss_(loss_of(graph)) {
-  for (const auto& [p, tensor] : tensors_.parameters) parameters_.push_back(p);
+  for (const auto& [p, tensor] : tensors_.parameters) parameters_.push_back({p, 0, tensor.numel()});
 }
 
 at::Tensor PlainLoop::forward(const std::map<ValueId, at::Tensor>& inputs) {

@@ -27,7 +27,7 @@ class PlainLoop {
   GraphSplit split_;
   StageProgram program_;
   RankTensors tensors_;
-  std::vector<ParameterId> parameters_;
+  std::vector<ParameterRange> parameters_;
   OptimizerState state_;
   std::vector<at::Tensor> values_;
   ValueId loss_;
