@@ -52,7 +52,7 @@ def place(line: dict) -> tuple:
 
 def kept(old: Path, lines: list[dict]) -> list[dict]:
     known = {place(line) for line in lines}
-    return [{"estimate_over_bound": "", **line} for line in csv.DictReader(old.open()) if place(line) not in known]
+    return [{**line, "estimate_over_bound": line.get("estimate_over_bound", "")} for line in csv.DictReader(old.open()) if place(line) not in known]
 
 
 def print_clusters(lines: list[dict]) -> None:
