@@ -13,7 +13,8 @@
 //   std::puts(certify("plan").text.c_str());
 //
 // Errors of the user's files and wishes are ConfigError, with file and line where there is one;
-// what fails on the way is RuntimeFault (planner/ir/error.h). Equal input gives equal results.
+// what fails on the way is RuntimeFault (planner/ir/basics/error.h). Equal input gives equal
+// results.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +26,17 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/priced_plan.h"
-#include "planner/ir/case_record.h"
-#include "planner/ir/certificate.h"
-#include "planner/ir/cluster.h"
-#include "planner/ir/error.h"
-#include "planner/ir/layers.h"
-#include "planner/ir/model_format.h"
-#include "planner/ir/plan.h"
-#include "planner/ir/profile.h"
-#include "planner/ir/result.h"
-#include "planner/ir/trace.h"
+#include "planner/cost/estimate/priced_plan.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/model/model_format.h"
+#include "planner/ir/model/profile.h"
+#include "planner/ir/result/case_record.h"
+#include "planner/ir/result/certificate.h"
+#include "planner/ir/result/plan.h"
+#include "planner/ir/result/result.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 

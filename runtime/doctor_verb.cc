@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/driver.h"
 #include "runtime/device/machine.h"
 #include "runtime/launch/rank_environment.h"

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "planner/io/files/command_line.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/check_verb.h"
 #include "runtime/device/machine.h"
 #include "runtime/doctor_verb.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/ir/plan.h"
+#include "planner/ir/result/plan.h"
 #include "runtime/execute/rank_pipeline.h"
 #include "runtime/launch/start_ranks.h"
 

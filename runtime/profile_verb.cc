@@ -6,7 +6,7 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/model/profile_file.h"
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/device.h"
 #include "runtime/device/machine.h"
 #include "runtime/launch/rank_environment.h"

@@ -6,7 +6,7 @@
 #include "planner/io/files/folder_lock.h"
 #include "planner/io/results/chrome_trace_reader.h"
 #include "planner/io/results/profiler_trace.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/counting_allocator.h"
 #include "runtime/device/rank_memory.h"
 #include "runtime/launch/rank_environment.h"

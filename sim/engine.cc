@@ -4,7 +4,7 @@
 #include <cmath>
 #include <simgrid/s4u.hpp>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "sim/platform.h"
 
 namespace pfeife {

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "sim/engine.h"
 
 namespace pfeife {

@@ -8,7 +8,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

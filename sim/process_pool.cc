@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "sim/engine.h"
 #include "sim/process_pool.h"
 #include "sim/workload.h"

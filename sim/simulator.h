@@ -17,11 +17,11 @@
 #include <variant>
 #include <vector>
 
-#include "planner/ir/cluster.h"
-#include "planner/ir/dependency_graph.h"
-#include "planner/ir/jitter.h"
-#include "planner/ir/stage_costs.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/schedule/jitter.h"
+#include "planner/ir/schedule/stage_costs.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 
@@ -34,8 +34,8 @@ struct SimulationOptions {
 /// Whether this program was built with SimGrid. If not, the functions below throw RuntimeFault.
 bool simulator_available();
 
-/// Runs the graph on the cluster: a Trace (without memory: planner/cost/memory.h), or the tasks
-/// that can never run. A transfer alone on its way takes the time that `costs` says. Errors:
+/// Runs the graph on the cluster: a Trace (without memory: planner/cost/estimate/memory.h), or the
+/// tasks that can never run. A transfer alone on its way takes the time that `costs` says. Errors:
 /// RuntimeFault if the run fails.
 std::variant<Trace, Deadlock> simulate(const DependencyGraph& graph, const StageCosts& costs,
                                        const Placement& placement, const Cluster& cluster,

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -21,6 +21,8 @@ includes() {
 # not named (doors, programs) stand above all of them.
 rooms_of() {
   case $1 in
+    planner/ir) REPLY='basics/ model/ machine/ schedule/ judge/ trace/ result/' ;;
+    planner/cost) REPLY='operators/ layers/ stages/ estimate/' ;;
     planner/io) REPLY='files/ tensors/ model/ cluster/ plan/ experiment/ results/ traces/' ;;
     planner/search) REPLY='problem.h price/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/' ;;
     experiments) REPLY='machine/ inputs/ plans/ pfeife. measure/ show/ sweep/' ;;
@@ -95,7 +97,7 @@ while IFS=: read -r file line header; do
     upward=
     own_headers_of "$file"
     [[ \"$header =~ $REPLY ]] || upward="may not include $header"
-    for folder in planner/io planner/search plots experiments runtime; do
+    for folder in planner/ir planner/cost planner/io planner/search plots experiments runtime; do
       [[ $file == "$folder"/* && $header == "$folder"/* ]] || continue
       level "$folder" "$file" && above=$REPLY
       level "$folder" "$header"

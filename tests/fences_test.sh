@@ -5,6 +5,7 @@ fences=$(cd "$(dirname "$0")" && pwd)/fences.sh
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree"/{planner/{ir,io,cost,schedules,schedule_tool},sim,plots,experiments,tests}
+mkdir -p "$tree"/planner/ir/{basics,model,trace} "$tree"/planner/cost/{operators,estimate}
 mkdir -p "$tree"/planner/io/{files,plan,results} "$tree"/planner/search/{bound,choices} "$tree"/runtime/{model,transport,train}
 
 failures=0
@@ -21,7 +22,7 @@ expect() {
 }
 
 expect allowed planner/ir/a.h '<vector>'
-expect allowed planner/ir/a.h '"planner/ir/ids.h"'
+expect allowed planner/ir/a.h '"planner/ir/basics/ids.h"'
 expect refused planner/ir/a.cc '"planner/io/files/digest.h"'
 expect refused planner/ir/a.cc '<unistd.h>'
 expect refused planner/ir/a.cc '<fmt/format.h>'
@@ -32,7 +33,7 @@ expect refused planner/io/a.h '<nlohmann/json.hpp>'
 expect refused planner/cost/a.cc '<nlohmann/json_fwd.hpp>'
 expect refused planner/cost/a.cc '<nlohmann/json.hpp>'
 expect refused planner/cost/a.cc '"sim/simulator.h"'
-expect refused sim/a.cc '"planner/cost/estimator.h"'
+expect refused sim/a.cc '"planner/cost/estimate/estimator.h"'
 expect allowed sim/a.cc '"planner/io/files/digest.h"'
 expect allowed sim/a.cc '<simgrid/s4u.hpp>'
 expect refused plots/a.cc '<simgrid/s4u.hpp>'
@@ -44,13 +45,17 @@ expect allowed experiments/a.cc '<boost/program_options.hpp>' 'int main() {}'
 expect allowed planner/io/files/command_line.h '<boost/program_options.hpp>'
 expect refused planner/io/files/a.h '<boost/program_options.hpp>'
 expect refused planner/io/a.cc '"ids.h"'
-expect allowed planner/schedule_tool/a.cc '"planner/cost/stage_bounds.h"'
+expect allowed planner/schedule_tool/a.cc '"planner/cost/stages/stage_bounds.h"'
 expect refused planner/schedule_tool/a.cc '"planner/search/search.h"'
-expect refused planner/io/files/a.cc '"planner/cost/memory.h"'
+expect refused planner/io/files/a.cc '"planner/cost/estimate/memory.h"'
 expect refused planner/cost/a.cc '"planner/search/search.h"'
-expect refused planner/schedules/a.cc '"planner/cost/memory.h"'
+expect refused planner/schedules/a.cc '"planner/cost/estimate/memory.h"'
 expect refused experiments/a.cc '"runtime/train/training.h"'
 # Rooms: downwards and within, never upwards; what stands beside them is above all.
+expect allowed planner/ir/trace/a.h '"planner/ir/basics/ids.h"'
+expect refused planner/ir/basics/a.h '"planner/ir/model/graph.h"'
+expect allowed planner/cost/estimate/a.cc '"planner/cost/operators/work.h"'
+expect refused planner/cost/operators/a.cc '"planner/cost/estimate/memory.h"'
 expect allowed planner/io/plan/a.cc '"planner/io/files/digest.h"'
 expect allowed planner/io/plan/a.cc '"planner/io/plan/plan_file.h"'
 expect refused planner/io/plan/a.cc '"planner/io/results/results_file.h"'

@@ -15,7 +15,7 @@
 #include "experiments/accuracy_cpu/tables.h"
 #include "experiments/measure/measure.h"
 #include "experiments/measure/measured_inputs.h"
-#include "planner/ir/run_main.h"
+#include "planner/ir/basics/run_main.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

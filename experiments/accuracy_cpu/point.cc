@@ -2,7 +2,7 @@
 
 #include "experiments/measure/measure.h"
 #include "experiments/plans/plan_case.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "experiments/machine/machine.h"
-#include "planner/ir/jitter.h"
-#include "planner/ir/median_interval.h"
+#include "planner/ir/schedule/jitter.h"
+#include "planner/ir/trace/median_interval.h"
 #include "plots/screen/columns.h"
 
 namespace pfeife {

@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <map>
 
-#include "planner/cost/work.h"
+#include "planner/cost/operators/work.h"
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/run_main.h"
+#include "planner/ir/basics/run_main.h"
 
 namespace pfeife {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "experiments/inputs/source_digest.h"
 #include "experiments/machine/machine.h"
-#include "planner/cost/linear_order.h"
+#include "planner/cost/layers/linear_order.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/digest.h"
 

@@ -9,8 +9,8 @@
 
 #include "planner/inputs/read_layers.h"
 #include "planner/io/experiment/experiment_config.h"
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
 
 namespace pfeife {
 

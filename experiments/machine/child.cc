@@ -16,7 +16,7 @@
 #include <mutex>
 
 #include "planner/io/files/atomic_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

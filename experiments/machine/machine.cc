@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

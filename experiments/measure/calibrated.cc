@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "planner/cost/priced_plan.h"
+#include "planner/cost/estimate/priced_plan.h"
 #include "planner/inputs/plan_inputs.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/model/profile_file.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/io/traces/products.h"
-#include "planner/ir/cluster.h"
+#include "planner/ir/machine/cluster.h"
 
 namespace pfeife {
 

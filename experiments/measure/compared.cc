@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "planner/cost/priced_plan.h"
+#include "planner/cost/estimate/priced_plan.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/results/chrome_trace_reader.h"
 #include "planner/io/traces/profile_reader.h"
-#include "planner/ir/trace_waits.h"
+#include "planner/ir/trace/trace_waits.h"
 #include "planner/schedule_tool/certify.h"
 
 namespace pfeife {

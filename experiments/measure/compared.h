@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "experiments/plans/evaluate.h"
-#include "planner/cost/priced_plan.h"
+#include "planner/cost/estimate/priced_plan.h"
 #include "planner/inputs/plan_inputs.h"
-#include "planner/ir/lost_time.h"
-#include "planner/ir/observed_run.h"
+#include "planner/ir/trace/lost_time.h"
+#include "planner/ir/trace/observed_run.h"
 
 namespace pfeife {
 

@@ -6,7 +6,7 @@
 
 #include "experiments/machine/child.h"
 #include "experiments/machine/machine.h"
-#include "planner/cost/priced_plan.h"
+#include "planner/cost/estimate/priced_plan.h"
 #include "planner/io/files/atomic_file.h"
 
 namespace pfeife {

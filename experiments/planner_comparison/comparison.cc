@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/schedules/families.h"
 #include "planner/search/cuts/min_max.h"
 #include "planner/search/reference/reference.h"

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "experiments/planner_comparison/comparison.h"
-#include "planner/cost/evaluate.h"
-#include "planner/cost/grouping.h"
-#include "planner/cost/roofline.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/layers/grouping.h"
+#include "planner/cost/operators/roofline.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/model/pipedream_profile.h"
 #include "planner/io/model/piper_profile.h"

@@ -11,9 +11,9 @@
 
 #include "experiments/planner_comparison/comparison.h"
 #include "planner/io/files/atomic_file.h"
-#include "planner/ir/decimals.h"
-#include "planner/ir/parallel.h"
-#include "planner/ir/run_main.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/parallel.h"
+#include "planner/ir/basics/run_main.h"
 
 namespace pfeife {
 namespace {

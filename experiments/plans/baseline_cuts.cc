@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/blocks.h"
+#include "planner/cost/stages/blocks.h"
 #include "planner/search/cuts/min_max.h"
 
 namespace pfeife {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "planner/io/experiment/experiment_config.h"
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
-#include "planner/ir/schedule.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
 

@@ -3,7 +3,7 @@
 #include "experiments/plans/baseline_cuts.h"
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/searched_plans.h"
-#include "planner/cost/blocks.h"
+#include "planner/cost/stages/blocks.h"
 #include "planner/schedules/families.h"
 #include "planner/search/reference/reference.h"
 #include "planner/search/search.h"

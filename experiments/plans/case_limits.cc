@@ -1,6 +1,6 @@
 #include "experiments/plans/case_limits.h"
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

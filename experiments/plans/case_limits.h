@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "planner/io/experiment/experiment_config.h"
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
 
 namespace pfeife {
 

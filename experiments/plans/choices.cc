@@ -4,8 +4,8 @@
 #include <set>
 
 #include "experiments/plans/search_share.h"
-#include "planner/cost/linear_order.h"
-#include "planner/ir/error.h"
+#include "planner/cost/layers/linear_order.h"
+#include "planner/ir/basics/error.h"
 #include "planner/search/choices/device_search.h"
 
 namespace pfeife {

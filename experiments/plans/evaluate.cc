@@ -4,11 +4,11 @@
 #include <variant>
 
 #include "experiments/plans/case_limits.h"
-#include "planner/cost/jittered.h"
-#include "planner/cost/link_load.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/priced_plan.h"
-#include "planner/ir/error.h"
+#include "planner/cost/estimate/jittered.h"
+#include "planner/cost/estimate/link_load.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/cost/estimate/priced_plan.h"
+#include "planner/ir/basics/error.h"
 #include "planner/search/price/recomputation.h"
 #include "sim/simulator.h"
 

@@ -11,11 +11,11 @@
 
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/io/results/measurement_file.h"
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
-#include "planner/ir/plan.h"
-#include "planner/ir/stage_costs.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/result/plan.h"
+#include "planner/ir/schedule/stage_costs.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 

@@ -8,9 +8,9 @@
 
 #include "experiments/plans/evaluate.h"
 #include "planner/inputs/read_layers.h"
-#include "planner/ir/certificate.h"
-#include "planner/ir/link_load.h"
-#include "planner/ir/result.h"
+#include "planner/ir/result/certificate.h"
+#include "planner/ir/result/result.h"
+#include "planner/ir/trace/link_load.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {

@@ -2,9 +2,9 @@
 
 #include <deque>
 
-#include "planner/cost/link_load.h"
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/error.h"
+#include "planner/cost/estimate/link_load.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/basics/error.h"
 #include "sim/simulator.h"
 
 namespace pfeife {

@@ -8,8 +8,8 @@
 #include "experiments/plans/plan_case.h"
 #include "experiments/plans/simulated_choice.h"
 #include "planner/io/files/csv_table.h"
-#include "planner/ir/decimals.h"
-#include "planner/ir/figures.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/result/figures.h"
 
 namespace pfeife {
 namespace {

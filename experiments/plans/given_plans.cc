@@ -1,13 +1,13 @@
 #include "experiments/plans/given_plans.h"
 
 #include "experiments/plans/case_limits.h"
-#include "planner/cost/recomputed_layers.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/stages/recomputed_layers.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/error.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/validate.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/judge/validate.h"
+#include "planner/ir/schedule/lower.h"
 
 namespace pfeife {
 namespace {

@@ -1,9 +1,9 @@
 // A plan's layers as plots/timeline/partition.h draws them.
 #pragma once
 
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
-#include "planner/ir/plan.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/result/plan.h"
 #include "plots/timeline/partition.h"
 
 namespace pfeife {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/memory.h"
+#include "planner/cost/estimate/memory.h"
 
 namespace pfeife {
 namespace {

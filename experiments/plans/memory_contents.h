@@ -1,11 +1,11 @@
-// What fills a rank's memory at its peak, by the rule of planner/cost/memory.h.
+// What fills a rank's memory at its peak, by the rule of planner/cost/estimate/memory.h.
 #pragma once
 
 #include <vector>
 
-#include "planner/ir/memory_contents.h"
-#include "planner/ir/plan.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/result/memory_contents.h"
+#include "planner/ir/result/plan.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <deque>
 
-#include "planner/cost/memory.h"
-#include "planner/ir/error.h"
-#include "planner/ir/message_order.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/message_order.h"
 #include "sim/simulator.h"
 
 namespace pfeife {

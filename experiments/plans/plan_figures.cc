@@ -1,8 +1,8 @@
 #include "experiments/plans/plan_figures.h"
 
 #include "experiments/plans/memory_contents.h"
-#include "planner/cost/reference_memory.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/estimate/reference_memory.h"
+#include "planner/cost/stages/stage_costs.h"
 
 namespace pfeife {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "experiments/plans/evaluated_case.h"
-#include "planner/ir/figures.h"
+#include "planner/ir/result/figures.h"
 
 namespace pfeife {
 

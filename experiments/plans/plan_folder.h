@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "planner/io/experiment/experiment_config.h"
-#include "planner/ir/layers.h"
-#include "planner/ir/plan.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/result/plan.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "experiments/plans/evaluated_case.h"
-#include "planner/ir/case_record.h"
+#include "planner/ir/result/case_record.h"
 
 namespace pfeife {
 

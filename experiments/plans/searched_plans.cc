@@ -5,7 +5,7 @@
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/choices.h"
 #include "experiments/plans/search_share.h"
-#include "planner/cost/blocks.h"
+#include "planner/cost/stages/blocks.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
 #include "planner/search/orders/pareto.h"

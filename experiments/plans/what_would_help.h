@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/io/experiment/experiment_config.h"
-#include "planner/ir/result.h"
+#include "planner/ir/result/result.h"
 #include "planner/search/search.h"
 
 namespace pfeife {

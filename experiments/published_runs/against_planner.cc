@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "planner/ir/dependency_graph.h"
-#include "planner/ir/error.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/trace/trace.h"
 #include "sim/simulator.h"
 
 namespace pfeife::published {

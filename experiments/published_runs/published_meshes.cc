@@ -6,8 +6,8 @@
 
 #include "experiments/published_runs/against_planner.h"
 #include "planner/io/files/atomic_file.h"
-#include "planner/ir/decimals.h"
-#include "planner/ir/run_main.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/run_main.h"
 
 namespace pfeife::published {
 namespace {

@@ -8,8 +8,8 @@
 #include "experiments/published_runs/scatter.h"
 #include "experiments/published_runs/score.h"
 #include "planner/io/files/atomic_file.h"
-#include "planner/ir/decimals.h"
-#include "planner/ir/run_main.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/run_main.h"
 #include "planner/mesh/mesh_price.h"
 
 namespace pfeife::published {

@@ -7,7 +7,7 @@
 #include "planner/io/files/csv_table.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/architecture_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife::published {
 namespace {

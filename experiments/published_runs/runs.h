@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/mesh_run.h"
-#include "planner/ir/network.h"
+#include "planner/ir/machine/mesh_run.h"
+#include "planner/ir/machine/network.h"
 
 namespace pfeife::published {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/ir/accuracy.h"
+#include "planner/ir/trace/accuracy.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/grid.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "planner/ir/decimals.h"
+#include "planner/ir/basics/decimals.h"
 
 namespace pfeife {
 namespace {

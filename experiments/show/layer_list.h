@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
 
 namespace pfeife {
 

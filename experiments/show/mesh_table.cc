@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "planner/ir/decimals.h"
+#include "planner/ir/basics/decimals.h"
 #include "plots/screen/grid.h"
 
 namespace pfeife {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "experiments/sweep/output_digests.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

@@ -3,7 +3,7 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/digest.h"
 #include "planner/io/files/text_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -23,7 +23,7 @@
 #include "experiments/sweep/record.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/folder_lock.h"
-#include "planner/ir/parallel.h"
+#include "planner/ir/basics/parallel.h"
 
 namespace pfeife {
 namespace {

@@ -5,11 +5,11 @@
 #include <array>
 #include <filesystem>
 
-#include "planner/cost/estimator.h"
+#include "planner/cost/estimate/estimator.h"
 #include "planner/io/files/atomic_file.h"
-#include "planner/ir/decimals.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/run_main.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/run_main.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "plots/figure/svg.h"
 #include "plots/figure/theme.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "planner/cost/linear_order.h"
+#include "planner/cost/layers/linear_order.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/digest.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

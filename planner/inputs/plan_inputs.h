@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "planner/inputs/read_layers.h"
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
-#include "planner/ir/plan.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/result/plan.h"
 
 namespace pfeife {
 

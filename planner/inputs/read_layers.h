@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "planner/ir/cluster.h"
-#include "planner/ir/graph.h"
-#include "planner/ir/layers.h"
-#include "planner/ir/model_format.h"
-#include "planner/ir/operator_cost.h"
-#include "planner/ir/profile.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/graph.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/model/model_format.h"
+#include "planner/ir/model/operator_cost.h"
+#include "planner/ir/model/profile.h"
 
 namespace pfeife {
 

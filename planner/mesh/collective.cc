@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -9,8 +9,8 @@
 // NIC.
 #pragma once
 
-#include "planner/ir/mesh.h"
-#include "planner/ir/network.h"
+#include "planner/ir/machine/mesh.h"
+#include "planner/ir/machine/network.h"
 
 namespace pfeife {
 

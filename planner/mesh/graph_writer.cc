@@ -1,6 +1,6 @@
 #include "planner/mesh/graph_writer.h"
 
-#include "planner/ir/gradient_flow.h"
+#include "planner/ir/model/gradient_flow.h"
 
 namespace pfeife {
 

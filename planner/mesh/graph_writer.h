@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 
 namespace pfeife {
 

@@ -4,10 +4,10 @@
 #include <array>
 #include <map>
 
-#include "planner/cost/grouping.h"
-#include "planner/cost/roofline.h"
-#include "planner/ir/arguments.h"
-#include "planner/ir/error.h"
+#include "planner/cost/layers/grouping.h"
+#include "planner/cost/operators/roofline.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/model/arguments.h"
 #include "planner/mesh/rank_graph.h"
 #include "planner/mesh/repeat_layer.h"
 #include "planner/mesh/sharded_parameters.h"

@@ -5,9 +5,9 @@
 // computes the gradient of the product's input (Korthikanti et al. 2023, sec. 4.2.2).
 #pragma once
 
-#include "planner/ir/layers.h"
-#include "planner/ir/mesh_run.h"
-#include "planner/ir/network.h"
+#include "planner/ir/machine/mesh_run.h"
+#include "planner/ir/machine/network.h"
+#include "planner/ir/model/layers.h"
 #include "planner/mesh/collective.h"
 
 namespace pfeife {

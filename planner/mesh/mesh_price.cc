@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/error.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/mesh/repeat_layer.h"
 #include "planner/mesh/stage_reductions.h"
 #include "planner/schedules/families.h"

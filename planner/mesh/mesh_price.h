@@ -6,7 +6,7 @@
 // last backward on.
 #pragma once
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/mesh/mesh_layers.h"
 
 namespace pfeife {

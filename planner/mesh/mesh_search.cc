@@ -5,9 +5,9 @@
 #include <map>
 #include <tuple>
 
-#include "planner/ir/decimals.h"
-#include "planner/ir/error.h"
-#include "planner/ir/parallel.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/parallel.h"
 #include "planner/mesh/repeat_layer.h"
 #include "planner/schedules/families.h"
 

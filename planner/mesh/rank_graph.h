@@ -2,18 +2,18 @@
 // and collectives as nodes among them.
 //
 // All of the model's layers are in it: the pipeline cuts it later. Collectives are operators of
-// planner/cost/operators.h: pfeife::all_reduce (its gradient passes), pfeife::all_reduce_gradient
-// (its value passes), pfeife::all_gather and pfeife::reduce_scatter (each the other's gradient),
-// pfeife::all_to_all; the argument `axis` names the mesh axis ("tp", "cp", "ep"). Not modelled: the
-// two numbers a token that the ranks of a divided vocabulary exchange for the loss; experts with
-// more tokens than others.
+// planner/cost/operators/operators.h: pfeife::all_reduce (its gradient passes),
+// pfeife::all_reduce_gradient (its value passes), pfeife::all_gather and pfeife::reduce_scatter
+// (each the other's gradient), pfeife::all_to_all; the argument `axis` names the mesh axis ("tp",
+// "cp", "ep"). Not modelled: the two numbers a token that the ranks of a divided vocabulary
+// exchange for the loss; experts with more tokens than others.
 #pragma once
 
 #include <vector>
 
-#include "planner/ir/architecture.h"
-#include "planner/ir/graph.h"
-#include "planner/ir/mesh.h"
+#include "planner/ir/machine/mesh.h"
+#include "planner/ir/model/architecture.h"
+#include "planner/ir/model/graph.h"
 
 namespace pfeife {
 

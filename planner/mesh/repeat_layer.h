@@ -2,7 +2,7 @@
 // priced once.
 #pragma once
 
-#include "planner/ir/layers.h"
+#include "planner/ir/model/layers.h"
 
 namespace pfeife {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/cost/estimator.h"
-#include "planner/ir/dependency_graph.h"
+#include "planner/cost/estimate/estimator.h"
+#include "planner/ir/schedule/dependency_graph.h"
 
 namespace pfeife {
 

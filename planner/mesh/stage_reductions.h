@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "planner/ir/schedule.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
 #include "planner/mesh/mesh_layers.h"
 
 namespace pfeife {

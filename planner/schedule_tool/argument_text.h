@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/schedule.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife::tool {
 

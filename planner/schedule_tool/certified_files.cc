@@ -1,10 +1,10 @@
 // Whether a certificate and a plan are of the costs that the files named by the plan make.
-#include "planner/cost/priced_plan.h"
-#include "planner/cost/recomputed_layers.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/estimate/priced_plan.h"
+#include "planner/cost/stages/recomputed_layers.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/io/plan/certificate_file.h"
-#include "planner/ir/error.h"
-#include "planner/ir/validate.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/judge/validate.h"
 #include "planner/schedule_tool/certify.h"
 
 namespace pfeife::tool {

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/cost/evaluate.h"
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/error.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/validate.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/judge/validate.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
 

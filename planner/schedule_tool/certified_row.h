@@ -1,8 +1,8 @@
-// What a row of any order counts (planner/ir/certificate.h), and what must wait for what so that it
-// does.
+// What a row of any order counts (planner/ir/result/certificate.h), and what must wait for what so
+// that it does.
 #pragma once
 
-#include "planner/ir/certificate.h"
+#include "planner/ir/result/certificate.h"
 
 namespace pfeife::tool {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 
-#include "planner/cost/evaluate.h"
-#include "planner/ir/error.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/parallel.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/parallel.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedule_tool/certified_row.h"
 #include "planner/schedules/families.h"
 

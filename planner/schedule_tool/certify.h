@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/stage_bounds.h"
+#include "planner/cost/stages/stage_bounds.h"
 #include "planner/inputs/plan_inputs.h"
-#include "planner/ir/certificate.h"
-#include "planner/ir/plan.h"
+#include "planner/ir/result/certificate.h"
+#include "planner/ir/result/plan.h"
 
 namespace pfeife::tool {
 

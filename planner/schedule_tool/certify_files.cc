@@ -1,7 +1,7 @@
 // The verb `certify`: reads the files, has them judged, and says what came of it.
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/plan/plan_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedule_tool/certify.h"
 
 namespace pfeife::tool {

@@ -1,8 +1,8 @@
 // What a certificate proves, in words. Decides nothing.
 #include <algorithm>
 
-#include "planner/ir/error.h"
-#include "planner/ir/round_down.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/round_down.h"
 #include "planner/schedule_tool/certify.h"
 
 namespace pfeife::tool {

@@ -1,4 +1,4 @@
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
 #include "planner/schedules/zb_greedy.h"

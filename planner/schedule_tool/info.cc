@@ -1,6 +1,6 @@
 #include <set>
 
-#include "planner/ir/trace.h"
+#include "planner/ir/trace/trace.h"
 #include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/text_table.h"
 #include "planner/schedule_tool/verbs.h"

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "planner/ir/schedule.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife::tool {
 

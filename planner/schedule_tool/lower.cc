@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "planner/ir/backward_passes.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/backward_passes.h"
 #include "planner/schedule_tool/verbs.h"
 
 namespace pfeife::tool {

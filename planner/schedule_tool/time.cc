@@ -1,4 +1,4 @@
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/text_table.h"
 #include "planner/schedule_tool/verbs.h"

@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife::tool {
 namespace {

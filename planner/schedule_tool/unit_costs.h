@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife::tool {
 

@@ -1,4 +1,4 @@
-#include "planner/ir/validate.h"
+#include "planner/ir/judge/validate.h"
 
 #include "planner/schedule_tool/verbs.h"
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/estimator.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/schedule.h"
-#include "planner/ir/validate.h"
+#include "planner/cost/estimate/estimator.h"
+#include "planner/ir/judge/validate.h"
+#include "planner/ir/schedule/lower.h"
+#include "planner/ir/schedule/schedule.h"
 #include "planner/schedule_tool/unit_costs.h"
 
 namespace pfeife::tool {

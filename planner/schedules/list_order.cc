@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedules/soonest.h"
 
 namespace pfeife {

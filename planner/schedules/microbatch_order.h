@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "planner/ir/schedule.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "planner/ir/schedule.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
 

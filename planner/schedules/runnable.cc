@@ -1,6 +1,6 @@
 #include "planner/schedules/runnable.h"
 
-#include "planner/ir/action_inputs.h"
+#include "planner/ir/schedule/action_inputs.h"
 
 namespace pfeife {
 namespace {

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/reference_memory.h"
-#include "planner/ir/certificate.h"
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
-#include "planner/ir/plan.h"
-#include "planner/ir/result.h"
-#include "planner/ir/schedule.h"
+#include "planner/cost/estimate/reference_memory.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/result/certificate.h"
+#include "planner/ir/result/plan.h"
+#include "planner/ir/result/result.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
 

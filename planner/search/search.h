@@ -1,7 +1,7 @@
 // The door of the planner: a problem goes in, the best few plans come out.
 #pragma once
 
-#include "planner/ir/plan.h"
+#include "planner/ir/result/plan.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 
 namespace pfeife::plots {
 

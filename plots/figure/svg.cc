@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "planner/ir/utf8.h"
+#include "planner/ir/basics/utf8.h"
 
 namespace pfeife::plots {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/ir/decimals.h"
+#include "planner/ir/basics/decimals.h"
 #include "plots/figure/theme.h"
 
 namespace pfeife::plots {

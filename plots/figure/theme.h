@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/ir/trace.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife::plots {
 

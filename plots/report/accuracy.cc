@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "planner/ir/measured_pairs.h"
-#include "planner/ir/round_down.h"
+#include "planner/ir/basics/round_down.h"
+#include "planner/ir/result/measured_pairs.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"

@@ -1,6 +1,6 @@
 #include "plots/report/case.h"
 
-#include "planner/ir/result_engine.h"
+#include "planner/ir/result/result_engine.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"

@@ -1,6 +1,6 @@
 #include "plots/report/link_loads.h"
 
-#include "planner/ir/round_down.h"
+#include "planner/ir/basics/round_down.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"

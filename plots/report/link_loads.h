@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "planner/ir/link_load.h"
+#include "planner/ir/trace/link_load.h"
 
 namespace pfeife::plots {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "planner/ir/cluster.h"
+#include "planner/ir/machine/cluster.h"
 
 namespace pfeife::plots {
 

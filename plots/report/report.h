@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/ir/case_record.h"
-#include "planner/ir/cluster.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/result/case_record.h"
 
 namespace pfeife {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/ir/round_down.h"
+#include "planner/ir/basics/round_down.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/svg.h"
 #include "plots/figure/theme.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/case_record.h"
+#include "planner/ir/result/case_record.h"
 
 namespace pfeife::plots {
 

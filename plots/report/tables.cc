@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/ir/result_engine.h"
-#include "planner/ir/round_down.h"
+#include "planner/ir/basics/round_down.h"
+#include "planner/ir/result/result_engine.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"

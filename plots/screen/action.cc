@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "planner/ir/decimals.h"
-#include "planner/ir/unfinished.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/result/unfinished.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/grid.h"
 

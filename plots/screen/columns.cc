@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 
-#include "planner/ir/decimals.h"
-#include "planner/ir/error.h"
-#include "planner/ir/result_engine.h"
-#include "planner/ir/round_down.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/round_down.h"
+#include "planner/ir/result/result_engine.h"
 
 namespace pfeife {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/ir/decimals.h"
-#include "planner/ir/round_down.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/round_down.h"
 #include "plots/screen/action.h"
 #include "plots/screen/grid.h"
 #include "plots/screen/links.h"

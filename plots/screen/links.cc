@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/ir/decimals.h"
+#include "planner/ir/basics/decimals.h"
 #include "plots/screen/columns.h"
 
 namespace pfeife {

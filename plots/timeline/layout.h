@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/ir/trace_lanes.h"
+#include "planner/ir/trace/trace_lanes.h"
 #include "plots/figure/axis.h"
 #include "plots/timeline/timeline.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "planner/ir/trace.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/memory_contents.h"
+#include "planner/ir/result/memory_contents.h"
 #include "plots/figure/theme.h"
 
 namespace pfeife {

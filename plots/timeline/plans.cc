@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include "planner/ir/round_down.h"
+#include "planner/ir/basics/round_down.h"
 #include "plots/figure/svg.h"
 #include "plots/timeline/boxes.h"
 #include "plots/timeline/layout.h"

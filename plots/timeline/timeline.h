@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/trace.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 

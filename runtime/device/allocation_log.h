@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/ir/ids.h"
+#include "planner/ir/basics/ids.h"
 #include "runtime/device/counting_allocator.h"
 
 namespace pfeife {

@@ -4,7 +4,7 @@
 // (packed operands of matrix products), mapped files, the program's own structures.
 #pragma once
 
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 
 namespace pfeife {
 

@@ -4,7 +4,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/driver.h"
 
 namespace pfeife {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 
 namespace pfeife {
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <limits>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

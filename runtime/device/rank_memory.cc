@@ -6,7 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/execute/host_clocks.h"
 #include "runtime/launch/rank_threads.h"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/ir/error.h"
-#include "planner/ir/trace_waits.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/trace/trace_waits.h"
 #include "runtime/transport/reason.h"
 
 namespace pfeife {

@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
-#include "planner/ir/dependency_graph.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/trace/trace.h"
 #include "runtime/model/stage.h"
 #include "runtime/transport/device_clock.h"
 #include "runtime/transport/transport.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/lower.h"
 #include "runtime/execute/executor.h"
 #include "runtime/transport/in_process_transport.h"
 

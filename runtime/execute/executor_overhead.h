@@ -1,7 +1,7 @@
 // What the executor itself costs: steps of stages that do nothing.
 #pragma once
 
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 
 namespace pfeife {
 

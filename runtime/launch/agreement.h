@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/transport/transport.h"
 
 namespace pfeife {

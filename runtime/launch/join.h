@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/launch/meeting.h"
 #include "runtime/transport/socket_transport.h"
 

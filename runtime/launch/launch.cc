@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/launch/join.h"
 #include "runtime/transport/socket_transport.h"
 

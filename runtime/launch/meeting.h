@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/ir/ids.h"
+#include "planner/ir/basics/ids.h"
 
 namespace pfeife {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

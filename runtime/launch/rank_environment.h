@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/ir/ids.h"
+#include "planner/ir/basics/ids.h"
 #include "runtime/launch/meeting.h"
 
 namespace pfeife {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <thread>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/device.h"
 #include "runtime/transport/in_process_transport.h"
 #include "runtime/transport/reason.h"

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

@@ -5,8 +5,8 @@
 #include <iostream>
 #include <optional>
 
-#include "planner/ir/error.h"
-#include "planner/ir/printable.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/printable.h"
 #include "runtime/launch/failure_watch.h"
 #include "runtime/launch/join.h"
 #include "runtime/launch/launch.h"

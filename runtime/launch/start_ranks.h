@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/action.h"
+#include "planner/ir/schedule/action.h"
 #include "runtime/launch/agreement.h"
 #include "runtime/model/graph_stage.h"
 #include "runtime/transport/nccl_transport.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/launch/meeting.h"
 #include "runtime/transport/socket.h"
 

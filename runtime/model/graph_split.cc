@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "planner/ir/graph.h"
-#include "planner/ir/schedule.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/model/graph.h"
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
 #include "runtime/model/operators.h"
 
 namespace pfeife {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <set>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/model/name_hash.h"
 
 namespace pfeife {

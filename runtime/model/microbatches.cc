@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
-#include "planner/ir/arguments.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/model/arguments.h"
 
 namespace pfeife {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 #include "runtime/device/aten.h"
 
 namespace pfeife {

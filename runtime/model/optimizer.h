@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/profile.h"
+#include "planner/ir/model/profile.h"
 #include "runtime/model/weights.h"
 
 namespace pfeife {

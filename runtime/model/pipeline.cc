@@ -1,8 +1,8 @@
 #include "runtime/model/pipeline.h"
 
-#include "planner/ir/error.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/validate.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/judge/validate.h"
+#include "planner/ir/schedule/lower.h"
 
 namespace pfeife {
 namespace {

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "planner/ir/dependency_graph.h"
-#include "planner/ir/schedule.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/schedule/schedule.h"
 #include "runtime/model/graph_split.h"
 
 namespace pfeife {

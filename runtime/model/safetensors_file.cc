@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/model/mapped_file.h"
 #include "runtime/model/operators.h"
 

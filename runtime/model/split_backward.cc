@@ -1,6 +1,6 @@
 #include "runtime/model/split_backward.h"
 
-#include "planner/ir/arguments.h"
+#include "planner/ir/model/arguments.h"
 
 namespace pfeife {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <optional>
 
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 #include "runtime/model/split_products.h"
 
 namespace pfeife {

@@ -1,7 +1,7 @@
 #include "runtime/model/split_products.h"
 
-#include "planner/ir/arguments.h"
-#include "planner/ir/product_gradients.h"
+#include "planner/ir/model/arguments.h"
+#include "planner/ir/model/product_gradients.h"
 
 namespace pfeife {
 namespace {

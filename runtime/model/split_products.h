@@ -2,7 +2,7 @@
 // split_backward.h has it for other operators.
 #pragma once
 
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 #include "runtime/model/deferring.h"
 
 namespace pfeife {

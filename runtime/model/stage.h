@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/ir/ids.h"
+#include "planner/ir/basics/ids.h"
 #include "runtime/device/aten.h"
 
 namespace pfeife {

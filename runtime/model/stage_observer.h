@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "planner/ir/ids.h"
+#include "planner/ir/basics/ids.h"
 #include "runtime/device/aten.h"
 
 namespace pfeife {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/ir/plan.h"
+#include "planner/ir/result/plan.h"
 #include "runtime/model/batch_statistics.h"
 #include "runtime/model/graph_split.h"
 #include "runtime/model/split_backward.h"

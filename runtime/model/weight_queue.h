@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 #include "runtime/device/aten.h"
 #include "runtime/model/stage_observer.h"
 

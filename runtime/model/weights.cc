@@ -6,8 +6,8 @@
 #include <set>
 
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/arguments.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/model/arguments.h"
 #include "runtime/device/device.h"
 #include "runtime/model/mapped_file.h"
 #include "runtime/model/name_hash.h"

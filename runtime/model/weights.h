@@ -8,7 +8,7 @@
 #include <span>
 
 #include "planner/io/model/pt2_weights.h"
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 #include "runtime/model/graph_split.h"
 
 namespace pfeife {

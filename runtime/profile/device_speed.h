@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "planner/ir/cluster.h"
+#include "planner/ir/machine/cluster.h"
 #include "runtime/device/aten.h"
 
 namespace pfeife {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 #include "runtime/transport/transport.h"
 
 namespace pfeife {

@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 #include "runtime/model/stage_observer.h"
 #include "runtime/transport/device_clock.h"
 

@@ -1,8 +1,8 @@
 // What a graph's nodes keep and take of memory, as counted while they run.
 #pragma once
 
-#include "planner/ir/graph.h"
-#include "planner/ir/profile.h"
+#include "planner/ir/model/graph.h"
+#include "planner/ir/model/profile.h"
 #include "runtime/model/graph_stage.h"
 
 namespace pfeife {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/machine.h"
 #include "runtime/device/rank_memory.h"
 #include "runtime/execute/executor_overhead.h"

@@ -8,8 +8,8 @@
 #include <functional>
 #include <string>
 
-#include "planner/ir/graph.h"
-#include "planner/ir/profile.h"
+#include "planner/ir/model/graph.h"
+#include "planner/ir/model/profile.h"
 #include "runtime/model/weights.h"
 #include "runtime/transport/transport.h"
 

@@ -1,14 +1,14 @@
 // Times of the passes of steps: what a pass adds to a step, and how much that varies: what the
 // passes of a step have in common, and what each has by itself. The two figures of Jitter
-// (planner/ir/jitter.h), by a one-way analysis of variance.
+// (planner/ir/schedule/jitter.h), by a one-way analysis of variance.
 //
 // Not seen: what is slower than all of the measurement, and whether two machines drift apart.
 #pragma once
 
 #include <vector>
 
-#include "planner/ir/profile.h"
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
+#include "planner/ir/model/profile.h"
 
 namespace pfeife {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/execute/check.h"
 
 namespace pfeife {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/dependency_graph.h"
-#include "planner/ir/stage_costs.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/schedule/stage_costs.h"
+#include "planner/ir/trace/trace.h"
 #include "runtime/execute/executor.h"
 #include "runtime/timed/timed_stage.h"
 #include "runtime/timed/timed_transport.h"

@@ -1,6 +1,6 @@
 #include "runtime/timed/timed_stage.h"
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/transport/transport.h"
 
 namespace pfeife {

@@ -8,8 +8,8 @@
 #include <functional>
 #include <set>
 
-#include "planner/ir/action.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/action.h"
+#include "planner/ir/schedule/stage_costs.h"
 #include "runtime/model/stage.h"
 #include "runtime/timed/timed_wait.h"
 

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "planner/io/files/digest.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/model/safetensors_file.h"
 
 namespace pfeife {

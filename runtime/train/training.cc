@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/machine.h"
 #include "runtime/device/rank_memory.h"
 #include "runtime/execute/check.h"

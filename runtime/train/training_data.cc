@@ -5,7 +5,7 @@
 
 #include "planner/io/files/digest.h"
 #include "planner/io/tensors/npy_header.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/device.h"
 #include "runtime/model/mapped_file.h"
 

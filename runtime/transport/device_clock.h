@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 #include "runtime/device/device.h"
 #include "runtime/transport/transport.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/transport/in_process_transport.h"
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

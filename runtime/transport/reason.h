@@ -4,8 +4,8 @@
 #include <exception>
 #include <string>
 
-#include "planner/ir/error.h"
-#include "planner/ir/ids.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/ids.h"
 
 namespace pfeife {
 

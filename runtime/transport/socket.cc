@@ -18,7 +18,7 @@
 #include <memory>
 #include <utility>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <utility>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/device.h"
 #include "runtime/model/operators.h"
 #include "runtime/transport/reason.h"

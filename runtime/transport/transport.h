@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/ir/ids.h"
-#include "planner/ir/units.h"
+#include "planner/ir/basics/ids.h"
+#include "planner/ir/basics/units.h"
 #include "runtime/model/stage.h"
 #include "runtime/transport/reason.h"
 

@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "planner/cost/estimator.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/estimate/estimator.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

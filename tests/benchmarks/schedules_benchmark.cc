@@ -2,8 +2,8 @@
 // 3125 microbatches.
 #include <benchmark/benchmark.h>
 
-#include "planner/ir/lower.h"
-#include "planner/ir/validate.h"
+#include "planner/ir/judge/validate.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

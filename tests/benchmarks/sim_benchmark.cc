@@ -8,9 +8,9 @@
 #include <ctime>
 #include <thread>
 
-#include "planner/cost/estimator.h"
+#include "planner/cost/estimate/estimator.h"
 #include "planner/io/cluster/cluster_reader.h"
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "sim/engine.h"
 

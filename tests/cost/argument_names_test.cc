@@ -3,10 +3,10 @@
 
 #include <set>
 
-#include "planner/cost/graph_facts.h"
-#include "planner/cost/roofline.h"
+#include "planner/cost/operators/graph_facts.h"
+#include "planner/cost/operators/roofline.h"
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/arguments.h"
+#include "planner/ir/model/arguments.h"
 
 namespace pfeife {
 namespace {

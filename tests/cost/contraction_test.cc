@@ -1,5 +1,5 @@
 // The products behind einsum and chains of matrices, counted by hand.
-#include "planner/cost/contraction.h"
+#include "planner/cost/operators/contraction.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

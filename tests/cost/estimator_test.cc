@@ -1,11 +1,11 @@
-#include "planner/cost/estimator.h"
+#include "planner/cost/estimate/estimator.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "planner/cost/work.h"
+#include "planner/cost/operators/work.h"
 #include "planner/io/files/csv_table.h"
 #include "planner/io/model/pt2_reader.h"
 

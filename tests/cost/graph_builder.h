@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/ir/gradient_flow.h"
-#include "planner/ir/graph.h"
+#include "planner/ir/model/gradient_flow.h"
+#include "planner/ir/model/graph.h"
 
 namespace pfeife::testing {
 

@@ -1,14 +1,14 @@
 // From nodes to layers, on graphs small enough to group by hand.
-#include "planner/cost/grouping.h"
+#include "planner/cost/layers/grouping.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "planner/cost/local_nodes.h"
-#include "planner/cost/roofline.h"
-#include "planner/ir/error.h"
+#include "planner/cost/layers/local_nodes.h"
+#include "planner/cost/operators/roofline.h"
+#include "planner/ir/basics/error.h"
 #include "tests/cost/graph_builder.h"
 
 namespace pfeife {

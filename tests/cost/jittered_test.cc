@@ -1,12 +1,12 @@
 // Estimates whose durations vary, against closed forms.
-#include "planner/cost/jittered.h"
+#include "planner/cost/estimate/jittered.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "planner/cost/estimator.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/estimate/estimator.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

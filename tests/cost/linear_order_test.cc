@@ -1,6 +1,6 @@
 // Orders of the nodes: that they are orders, for every shipped model and for random graphs with
 // in-place operators; and what they gain, against all orders of tiny graphs.
-#include "planner/cost/linear_order.h"
+#include "planner/cost/layers/linear_order.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <map>
 #include <random>
 
-#include "planner/cost/graph_facts.h"
+#include "planner/cost/operators/graph_facts.h"
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/node_order.h"
+#include "planner/ir/model/node_order.h"
 #include "tests/cost/graph_builder.h"
 
 namespace pfeife {

@@ -1,5 +1,5 @@
 // Loads of links, told from a trace, against figures worked out by hand.
-#include "planner/cost/link_load.h"
+#include "planner/cost/estimate/link_load.h"
 
 #include <gmock/gmock.h>
 

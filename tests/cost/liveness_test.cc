@@ -1,5 +1,5 @@
 // Memory that comes and goes while single nodes run, by hand.
-#include "planner/cost/liveness.h"
+#include "planner/cost/operators/liveness.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

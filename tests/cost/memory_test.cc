@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/cost/estimator.h"
-#include "planner/cost/reference_memory.h"
+#include "planner/cost/estimate/estimator.h"
+#include "planner/cost/estimate/reference_memory.h"
 #include "tests/ir/rows.h"
 
 namespace pfeife {

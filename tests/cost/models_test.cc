@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "planner/cost/grouping.h"
-#include "planner/cost/operators.h"
-#include "planner/cost/roofline.h"
-#include "planner/cost/work.h"
+#include "planner/cost/layers/grouping.h"
+#include "planner/cost/operators/operators.h"
+#include "planner/cost/operators/roofline.h"
+#include "planner/cost/operators/work.h"
 #include "planner/io/model/pt2_reader.h"
 
 namespace pfeife {

@@ -1,10 +1,10 @@
-#include "planner/cost/module_borders.h"
+#include "planner/cost/layers/module_borders.h"
 
 #include <gmock/gmock.h>
 
-#include "planner/cost/grouping.h"
-#include "planner/cost/local_nodes.h"
-#include "planner/cost/roofline.h"
+#include "planner/cost/layers/grouping.h"
+#include "planner/cost/layers/local_nodes.h"
+#include "planner/cost/operators/roofline.h"
 #include "tests/cost/graph_builder.h"
 
 namespace pfeife {

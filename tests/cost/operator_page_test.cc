@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "planner/cost/operators.h"
+#include "planner/cost/operators/operators.h"
 
 namespace pfeife {
 namespace {

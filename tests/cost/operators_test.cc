@@ -1,10 +1,10 @@
 // The operator table, storages of values, and types under autocast.
-#include "planner/cost/operators.h"
+#include "planner/cost/operators/operators.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/cost/graph_facts.h"
+#include "planner/cost/operators/graph_facts.h"
 #include "tests/cost/graph_builder.h"
 
 namespace pfeife {

@@ -1,5 +1,5 @@
 // Plans in full: the example that configs/two_stage.yaml works out by hand, and the names of cuts.
-#include "planner/cost/priced_plan.h"
+#include "planner/cost/estimate/priced_plan.h"
 
 #include <gmock/gmock.h>
 

@@ -1,9 +1,9 @@
 // What recomputing a stage costs, by hand.
 #include <gtest/gtest.h>
 
-#include "planner/cost/memory.h"
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

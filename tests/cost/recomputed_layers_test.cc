@@ -1,16 +1,16 @@
 // Recomputation by blocks, against a count of every tensor of a stage, kept and made again.
-#include "planner/cost/recomputed_layers.h"
+#include "planner/cost/stages/recomputed_layers.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "planner/cost/blocks.h"
-#include "planner/cost/evaluate.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/repetition.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/cost/layers/repetition.h"
+#include "planner/cost/stages/blocks.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

@@ -1,10 +1,10 @@
 // Times of operators on a device made for the purpose, derived by hand.
-#include "planner/cost/roofline.h"
+#include "planner/cost/operators/roofline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/cost/graph_builder.h"
 #include "tests/support/golden_message.h"
 

@@ -1,5 +1,5 @@
 // What autograd keeps, operator by operator, and what W needs of it.
-#include "planner/cost/saved.h"
+#include "planner/cost/operators/saved.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/stages/stage_costs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

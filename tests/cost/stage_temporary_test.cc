@@ -1,15 +1,15 @@
 // Memory within an action: by hand, and against a walk through the layers that keeps a list of what
 // is alive.
-#include "planner/cost/stage_temporary.h"
+#include "planner/cost/stages/stage_temporary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "planner/cost/layer_temporary.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/cost/layers/layer_temporary.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

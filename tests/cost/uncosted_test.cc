@@ -1,11 +1,11 @@
 // Costs that users give, and operators that have none.
-#include "planner/cost/uncosted.h"
+#include "planner/cost/operators/uncosted.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/cost/work.h"
-#include "planner/ir/error.h"
+#include "planner/cost/operators/work.h"
+#include "planner/ir/basics/error.h"
 #include "tests/cost/graph_builder.h"
 #include "tests/support/golden_message.h"
 

@@ -1,5 +1,5 @@
 // FLOPs, bytes and kernels of operators, derived by hand.
-#include "planner/cost/work.h"
+#include "planner/cost/operators/work.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <fstream>
 
-#include "planner/cost/estimator.h"
+#include "planner/cost/estimate/estimator.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/results/profiler_trace.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {

@@ -1,10 +1,10 @@
 // The certificates that pfeife-exp writes, judged with the plans that lie beside them.
 #include <gmock/gmock.h>
 
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/plan/plan_file.h"
-#include "planner/ir/message_order.h"
+#include "planner/ir/schedule/message_order.h"
 #include "planner/schedule_tool/certify.h"
 #include "tests/experiments/program.h"
 #include "tests/support/golden_message.h"

@@ -8,7 +8,7 @@
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/model/layer_table.h"
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/search/search.h"
 #include "sim/simulator.h"
 #include "tests/experiments/program.h"

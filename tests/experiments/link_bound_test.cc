@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/zb_greedy.h"
 #include "planner/search/bound/any_order.h"
 #include "sim/simulator.h"

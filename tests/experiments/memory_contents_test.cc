@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/memory.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "tests/ir/rows.h"
 

@@ -1,5 +1,5 @@
 // What pfeife-exp does where memory is short: recomputation, and plans that say so.
-#include "planner/cost/memory.h"
+#include "planner/cost/estimate/memory.h"
 
 #include <gmock/gmock.h>
 

@@ -2,8 +2,8 @@
 // file.
 #include <gmock/gmock.h>
 
-#include "planner/cost/grouping.h"
-#include "planner/cost/roofline.h"
+#include "planner/cost/layers/grouping.h"
+#include "planner/cost/operators/roofline.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/model/profile_file.h"
 #include "planner/io/model/pt2_reader.h"

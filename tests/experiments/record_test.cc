@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "planner/io/plan/plan_file.h"
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "experiments/plans/plan_case.h"
-#include "planner/cost/memory.h"
-#include "planner/ir/validate.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/ir/judge/validate.h"
 #include "sim/simulator.h"
 #include "tests/experiments/random_hosts.h"
 

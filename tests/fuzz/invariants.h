@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "planner/ir/error.h"
-#include "planner/ir/graph.h"
-#include "planner/ir/layers.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/model/graph.h"
+#include "planner/ir/model/layers.h"
 
 namespace pfeife {
 

@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
 #include "runtime/device/rank_memory.h"
 #include "runtime/transport/device_clock.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 #include "runtime/device/aten.h"
 
 namespace pfeife::testing {

@@ -9,11 +9,11 @@
 #include <barrier>
 #include <iostream>
 
-#include "planner/cost/grouping.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/cost/layers/grouping.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/io/cluster/cluster_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/device.h"
 #include "runtime/device/rank_memory.h"
 #include "runtime/execute/check.h"

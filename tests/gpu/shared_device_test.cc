@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/ir/lower.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/lower.h"
+#include "planner/ir/schedule/stage_costs.h"
 #include "planner/schedules/families.h"
 #include "tests/gpu/card/first_layers.h"
 #include "tests/runtime/pipelines.h"

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "planner/io/cluster/cluster_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 

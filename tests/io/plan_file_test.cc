@@ -7,7 +7,7 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/digest.h"
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/support/golden_message.h"
 
 namespace pfeife {

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {

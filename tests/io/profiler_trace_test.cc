@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/io/traces/profile_reader.h"
-#include "planner/ir/observed_run.h"
+#include "planner/ir/trace/observed_run.h"
 
 namespace pfeife {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/zip_bytes.h"
 

@@ -8,7 +8,7 @@
 
 #include "planner/io/files/digest.h"
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

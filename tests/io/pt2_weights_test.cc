@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "planner/io/files/zip_directory.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/zip_by_hand.h"
 #include "tests/support/zip_bytes.h"

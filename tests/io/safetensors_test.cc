@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/support/golden_message.h"
 
 namespace pfeife {

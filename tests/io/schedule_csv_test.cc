@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 

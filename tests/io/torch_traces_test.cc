@@ -3,9 +3,9 @@
 
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/io/traces/profile_reader.h"
-#include "planner/ir/lost_time.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/observed_run.h"
+#include "planner/ir/schedule/lower.h"
+#include "planner/ir/trace/lost_time.h"
+#include "planner/ir/trace/observed_run.h"
 
 namespace pfeife {
 namespace {

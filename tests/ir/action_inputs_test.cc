@@ -1,4 +1,4 @@
-#include "planner/ir/action_inputs.h"
+#include "planner/ir/schedule/action_inputs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

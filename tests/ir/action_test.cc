@@ -1,6 +1,6 @@
 // Text form of actions: what is written is read back, and everything else is refused with its
 // reason.
-#include "planner/ir/action.h"
+#include "planner/ir/schedule/action.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "planner/ir/clock_offsets.h"
+#include "planner/ir/trace/clock_offsets.h"
 
 #include <gtest/gtest.h>
 

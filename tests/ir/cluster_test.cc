@@ -1,4 +1,4 @@
-#include "planner/ir/cluster.h"
+#include "planner/ir/machine/cluster.h"
 
 #include <gtest/gtest.h>
 

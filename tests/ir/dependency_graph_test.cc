@@ -1,4 +1,4 @@
-#include "planner/ir/dependency_graph.h"
+#include "planner/ir/schedule/dependency_graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <fstream>
 #include <map>
 
-#include "planner/cost/estimator.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/trace.h"
+#include "planner/cost/estimate/estimator.h"
+#include "planner/ir/schedule/lower.h"
+#include "planner/ir/trace/trace.h"
 #include "planner/schedules/families.h"
 #include "tests/ir/rows.h"
 

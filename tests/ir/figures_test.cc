@@ -1,4 +1,4 @@
-#include "planner/ir/figures.h"
+#include "planner/ir/result/figures.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "planner/ir/gradient_flow.h"
+#include "planner/ir/model/gradient_flow.h"
 
 #include <gtest/gtest.h>
 

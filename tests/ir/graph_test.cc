@@ -1,4 +1,4 @@
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "planner/ir/ids.h"
+#include "planner/ir/basics/ids.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "planner/ir/jitter.h"
+#include "planner/ir/schedule/jitter.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "planner/ir/lost_time.h"
+#include "planner/ir/trace/lost_time.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/lower.h"
 #include "tests/ir/rows.h"
 
 namespace pfeife {

@@ -1,4 +1,4 @@
-#include "planner/ir/measured_pairs.h"
+#include "planner/ir/result/measured_pairs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "planner/ir/median_interval.h"
+#include "planner/ir/trace/median_interval.h"
 
 #include <gtest/gtest.h>
 

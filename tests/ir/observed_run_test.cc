@@ -1,9 +1,9 @@
-#include "planner/ir/observed_run.h"
+#include "planner/ir/trace/observed_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/ir/lost_time.h"
+#include "planner/ir/trace/lost_time.h"
 #include "tests/ir/rows.h"
 #include "tests/support/message_of.h"
 

@@ -1,4 +1,4 @@
-#include "planner/ir/parallel.h"
+#include "planner/ir/basics/parallel.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "planner/ir/printable.h"
+#include "planner/ir/basics/printable.h"
 
 #include <gtest/gtest.h>
 
 #include <iostream>
 #include <sstream>
 
-#include "planner/ir/run_main.h"
+#include "planner/ir/basics/run_main.h"
 
 namespace pfeife {
 namespace {

@@ -1,5 +1,5 @@
 // Gradients of products that can be made one without the other.
-#include "planner/ir/product_gradients.h"
+#include "planner/ir/model/product_gradients.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a reader is told of each kind of reason.
-#include "planner/ir/reason.h"
+#include "planner/ir/result/reason.h"
 
 #include <gtest/gtest.h>
 

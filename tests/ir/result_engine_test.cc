@@ -1,4 +1,4 @@
-#include "planner/ir/result_engine.h"
+#include "planner/ir/result/result_engine.h"
 
 #include <gtest/gtest.h>
 

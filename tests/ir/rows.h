@@ -5,8 +5,8 @@
 #include <sstream>
 #include <string>
 
-#include "planner/ir/error.h"
-#include "planner/ir/schedule.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife::testing {
 

@@ -1,4 +1,4 @@
-#include "planner/ir/schedule.h"
+#include "planner/ir/schedule/schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "planner/ir/trace_lanes.h"
+#include "planner/ir/trace/trace_lanes.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/ir/trace.h"
+#include "planner/ir/trace/trace.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "planner/ir/utf8.h"
+#include "planner/ir/basics/utf8.h"
 
 #include <gtest/gtest.h>
 

@@ -4,12 +4,12 @@
 
 #include <filesystem>
 
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/model/profile_file.h"
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/cluster.h"
+#include "planner/ir/machine/cluster.h"
 
 namespace pfeife {
 namespace {

@@ -1,9 +1,9 @@
 // Architectures against published counts of parameters, and against exported archives.
-#include "planner/ir/architecture.h"
+#include "planner/ir/model/architecture.h"
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/work.h"
+#include "planner/cost/operators/work.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/model/pt2_reader.h"
 #include "planner/mesh/rank_graph.h"

@@ -6,7 +6,7 @@
 #include "planner/io/files/text_file.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/architecture_reader.h"
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/mesh/mesh_price.h"
 #include "planner/schedules/families.h"
 #include "sim/simulator.h"

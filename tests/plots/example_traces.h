@@ -3,7 +3,7 @@
 // small.
 #pragma once
 
-#include "planner/ir/trace.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 

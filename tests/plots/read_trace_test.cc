@@ -7,7 +7,7 @@
 
 #include "planner/io/results/chrome_trace.h"
 #include "planner/io/results/chrome_trace_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/plots/example_traces.h"
 
 namespace pfeife {

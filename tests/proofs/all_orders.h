@@ -6,8 +6,8 @@
 #include <array>
 #include <limits>
 
-#include "planner/ir/schedule.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
 

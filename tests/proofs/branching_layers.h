@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "planner/ir/layers.h"
+#include "planner/ir/model/layers.h"
 
 namespace pfeife {
 

@@ -2,7 +2,7 @@
 // and all orders of the actions, and certificates before the judge.
 #include <gtest/gtest.h>
 
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/search/bound/any_order.h"
 #include "planner/search/bound/proof_record.h"

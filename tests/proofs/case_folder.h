@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "planner/cost/priced_plan.h"
+#include "planner/cost/estimate/priced_plan.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/atomic_file.h"

@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "planner/cost/evaluate.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/schedules/families.h"
 #include "planner/search/orders/built_orders.h"
 #include "tests/proofs/all_orders.h"

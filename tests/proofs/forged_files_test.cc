@@ -6,7 +6,7 @@
 #include <random>
 
 #include "planner/io/files/digest.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedule_tool/certify.h"
 #include "tests/proofs/claims.h"
 #include "tests/proofs/small_cases.h"

@@ -5,8 +5,8 @@
 #include <functional>
 #include <limits>
 
-#include "planner/cost/evaluate.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/ir/schedule/lower.h"
 
 namespace pfeife {
 

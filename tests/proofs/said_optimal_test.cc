@@ -3,7 +3,7 @@
 // microbatches on two ranks nothing is left out.
 #include <gtest/gtest.h>
 
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/search/search.h"
 #include "tests/proofs/one_by_one.h"
 #include "tests/search/random_problem.h"

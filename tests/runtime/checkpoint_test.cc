@@ -9,7 +9,7 @@
 #include <fstream>
 #include <random>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/model/safetensors_file.h"
 #include "runtime/train/training.h"
 #include "tests/runtime/npy_file.h"

@@ -1,13 +1,13 @@
 // A graph whose nodes run in another order gives the same numbers: random operators draw the same,
 // operators in place see what they saw.
-#include "planner/ir/node_order.h"
+#include "planner/ir/model/node_order.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "planner/cost/linear_order.h"
+#include "planner/cost/layers/linear_order.h"
 #include "tests/runtime/same.h"
 
 namespace pfeife {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
 #include "runtime/device/device.h"
 #include "runtime/execute/rank_pipeline.h"

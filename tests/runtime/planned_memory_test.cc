@@ -8,12 +8,12 @@
 
 #include <functional>
 
-#include "planner/cost/blocks.h"
-#include "planner/cost/grouping.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/priced_plan.h"
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/cost/estimate/priced_plan.h"
+#include "planner/cost/layers/grouping.h"
+#include "planner/cost/stages/blocks.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/zb_greedy.h"
 #include "runtime/device/counting_allocator.h"
 #include "runtime/profile/profiler.h"

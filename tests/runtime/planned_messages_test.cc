@@ -7,9 +7,9 @@
 #include <random>
 #include <set>
 
-#include "planner/cost/grouping.h"
-#include "planner/cost/roofline.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/layers/grouping.h"
+#include "planner/cost/operators/roofline.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "tests/runtime/pipelines.h"
 

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "planner/io/files/atomic_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/profile/profile_samples_file.h"
 #include "tests/support/message_of.h"
 

@@ -7,8 +7,8 @@
 
 #include <thread>
 
-#include "planner/cost/grouping.h"
-#include "planner/cost/saved.h"
+#include "planner/cost/layers/grouping.h"
+#include "planner/cost/operators/saved.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/model/profile_file.h"
 #include "runtime/device/allocation_log.h"

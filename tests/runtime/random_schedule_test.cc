@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/runtime/same.h"
 #include "tests/support/random_program.h"
 

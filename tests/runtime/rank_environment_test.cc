@@ -6,7 +6,7 @@
 
 #include <map>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {

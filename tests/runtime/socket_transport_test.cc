@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {

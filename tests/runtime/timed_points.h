@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/estimator.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/estimate/estimator.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "runtime/timed/timed_run.h"
 

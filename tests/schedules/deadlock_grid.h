@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/ir/dependency_graph.h"
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

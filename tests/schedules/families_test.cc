@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedules/runnable.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
 

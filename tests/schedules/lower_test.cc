@@ -1,11 +1,11 @@
 // Lowering in ready order: examples by hand, and what it refuses.
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/lower.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"

@@ -1,12 +1,12 @@
 // Messages in other orders: against a case worked out by hand, and valid whatever the rule.
-#include "planner/ir/message_order.h"
+#include "planner/ir/schedule/message_order.h"
 
 #include <gmock/gmock.h>
 
-#include "planner/cost/estimator.h"
+#include "planner/cost/estimate/estimator.h"
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/validate.h"
+#include "planner/ir/judge/validate.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "tests/support/random_program.h"
 

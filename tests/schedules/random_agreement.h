@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/estimator.h"
+#include "planner/cost/estimate/estimator.h"
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/validate.h"
+#include "planner/ir/judge/validate.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/random_program.h"
 

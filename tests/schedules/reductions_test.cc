@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "planner/ir/validate.h"
+#include "planner/ir/judge/validate.h"
 #include "tests/schedules/timed.h"
 #include "tests/support/instances.h"
 

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/estimator.h"
-#include "planner/ir/figures.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/estimate/estimator.h"
+#include "planner/ir/result/figures.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

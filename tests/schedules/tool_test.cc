@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/backward_passes.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/backward_passes.h"
 #include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"

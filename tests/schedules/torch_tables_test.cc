@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/backward_passes.h"
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/backward_passes.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "tests/schedules/oracle_csv.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "planner/ir/schedule.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
 

@@ -1,12 +1,12 @@
 // The judge: what it accepts, and each kind of mistake with its own reason.
-#include "planner/ir/validate.h"
+#include "planner/ir/judge/validate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/error.h"
-#include "planner/ir/lower.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/support/golden_message.h"

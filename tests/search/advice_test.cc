@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {

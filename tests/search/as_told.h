@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/schedules/families.h"
 #include "planner/search/search.h"
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/cost/evaluate.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/schedules/zb_greedy.h"
 #include "planner/search/bound/any_order.h"
 #include "planner/search/bound/work_bound.h"

@@ -4,9 +4,9 @@
 
 #include <limits>
 
-#include "planner/cost/stage_bounds.h"
+#include "planner/cost/stages/stage_bounds.h"
 #include "planner/io/plan/certificate_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/search/bound/proof_record.h"
 #include "tests/search/certified.h"

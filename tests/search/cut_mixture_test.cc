@@ -6,8 +6,8 @@
 
 #include <map>
 
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/schedule/lower.h"
 #include "tests/search/random_instance.h"
 
 #ifdef PFEIFE_CLP

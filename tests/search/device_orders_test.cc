@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "tests/search/device_instance.h"
 

@@ -6,7 +6,7 @@
 
 #include "planner/io/files/digest.h"
 #include "planner/io/plan/certificate_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedule_tool/certify.h"
 #include "tests/search/certified.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "tests/search/as_told.h"
 #include "tests/search/random_problem.h"
 

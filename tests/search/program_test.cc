@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/search/price/candidate.h"
 #include "planner/search/price/cut_costs.h"
 #include "planner/search/price/live_memory.h"

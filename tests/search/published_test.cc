@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/schedules/families.h"
 #include "planner/search/search.h"
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/schedules/families.h"
 #include "planner/search/search.h"
 

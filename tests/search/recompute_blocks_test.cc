@@ -1,7 +1,7 @@
 // The choice of recomputed blocks, against brute force over cuts and all subsets of the blocks.
 #include <gtest/gtest.h>
 
-#include "planner/cost/blocks.h"
+#include "planner/cost/stages/blocks.h"
 #include "planner/search/price/block_choice.h"
 #include "planner/search/price/recomputation.h"
 #include "tests/search/as_told.h"

@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/schedules/families.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/search/as_told.h"

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/search/choices/sent_time.h"
 #include "tests/search/random_problem.h"
 

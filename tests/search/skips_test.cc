@@ -3,7 +3,7 @@
 // graph, take its longest path.
 #include <gtest/gtest.h>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/search/price/candidate.h"
 #include "tests/search/random_problem.h"
 

@@ -1,9 +1,9 @@
 // The lower bounds that proofs over all cuts reckon with, against the exact costs of every choice.
-#include "planner/cost/stage_bounds.h"
+#include "planner/cost/stages/stage_bounds.h"
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "tests/search/random_problem.h"
 
 namespace pfeife {

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/search/cuts/min_max.h"
 #include "planner/search/orders/built_orders.h"
 #include "tests/proofs/one_by_one.h"

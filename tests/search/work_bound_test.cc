@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/search/bound/segment_bound.h"
 #include "planner/search/choices/device_orders.h"
 #include "tests/search/device_instance.h"

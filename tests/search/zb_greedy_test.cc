@@ -9,7 +9,7 @@
 #include <limits>
 #include <random>
 
-#include "planner/ir/validate.h"
+#include "planner/ir/judge/validate.h"
 #include "planner/schedules/families.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/schedules/timed.h"

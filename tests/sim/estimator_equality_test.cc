@@ -2,10 +2,10 @@
 // nanosecond; with links that are shared nothing ends earlier.
 #include <memory>
 
-#include "planner/cost/estimator.h"
-#include "planner/cost/jittered.h"
+#include "planner/cost/estimate/estimator.h"
+#include "planner/cost/estimate/jittered.h"
 #include "planner/io/cluster/cluster_reader.h"
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "tests/sim/random_costs.h"
 #include "tests/sim/sim_test.h"

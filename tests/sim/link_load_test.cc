@@ -1,7 +1,7 @@
 // The load of links as it is told from a trace, against the simulator that made the trace.
-#include "planner/cost/link_load.h"
+#include "planner/cost/estimate/link_load.h"
 
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "tests/sim/random_costs.h"
 #include "tests/sim/sim_test.h"

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <map>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/support/golden_message.h"
 
 namespace pfeife {

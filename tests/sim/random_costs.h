@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <random>
 
-#include "planner/ir/cluster.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife::testing {
 

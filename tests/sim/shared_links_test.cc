@@ -4,7 +4,7 @@
 #include <regex>
 
 #include "planner/io/cluster/cluster_reader.h"
-#include "planner/ir/lower.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/sim/random_costs.h"

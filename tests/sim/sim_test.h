@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/ir/cluster.h"
-#include "planner/ir/dependency_graph.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/schedule/dependency_graph.h"
 #include "sim/simulator.h"
 
 namespace pfeife::testing {

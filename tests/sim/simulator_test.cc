@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "tests/sim/sim_test.h"
 
 namespace pfeife {

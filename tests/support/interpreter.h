@@ -13,8 +13,8 @@
 #include <set>
 #include <vector>
 
-#include "planner/ir/schedule.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife::testing {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "planner/ir/error.h"
-#include "planner/ir/lower.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/lower.h"
 
 namespace pfeife::testing {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "planner/ir/schedule.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife::testing {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "planner/io/files/yaml_node.h"
-#include "planner/ir/cluster.h"
+#include "planner/ir/machine/cluster.h"
 
 namespace pfeife {
 

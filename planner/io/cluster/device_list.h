@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "planner/io/files/yaml_node.h"
-#include "planner/ir/ids.h"
+#include "planner/ir/basics/ids.h"
 
 namespace pfeife {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/io/files/yaml_node.h"
-#include "planner/ir/cluster.h"
+#include "planner/ir/machine/cluster.h"
 
 namespace pfeife {
 

@@ -7,7 +7,7 @@
 #include "planner/io/files/digest.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/architecture_reader.h"
-#include "planner/ir/decimals.h"
+#include "planner/ir/basics/decimals.h"
 
 namespace pfeife {
 namespace {

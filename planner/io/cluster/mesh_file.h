@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string>
 
-#include "planner/ir/mesh_run.h"
-#include "planner/ir/network.h"
+#include "planner/ir/machine/mesh_run.h"
+#include "planner/ir/machine/network.h"
 
 namespace pfeife {
 

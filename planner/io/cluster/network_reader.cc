@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "planner/io/files/yaml_document.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "planner/io/cluster/cluster_reader.h"
-#include "planner/ir/network.h"
+#include "planner/ir/machine/network.h"
 
 namespace pfeife {
 

@@ -14,14 +14,14 @@
 #include <vector>
 
 #include "planner/io/files/yaml_value.h"
-#include "planner/ir/case_record.h"
-#include "planner/ir/error.h"
-#include "planner/ir/ids.h"
-#include "planner/ir/model_format.h"
-#include "planner/ir/operator_cost.h"
-#include "planner/ir/profile.h"
-#include "planner/ir/schedule.h"
-#include "planner/ir/units.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/ids.h"
+#include "planner/ir/basics/units.h"
+#include "planner/ir/model/model_format.h"
+#include "planner/ir/model/operator_cost.h"
+#include "planner/ir/model/profile.h"
+#include "planner/ir/result/case_record.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
 
@@ -94,8 +94,8 @@ std::string to_string(BaselineSettings::Cuts cuts);
 /// "none", "if_needed": as a config writes it.
 std::string to_string(PlanSettings::Recompute recompute);
 
-/// Random variation of durations (planner/ir/jitter.h), over so many runs; of the estimate and of
-/// the simulation.
+/// Random variation of durations (planner/ir/schedule/jitter.h), over so many runs; of the estimate
+/// and of the simulation.
 struct JitterSettings {
   double cv = 0;
   double drift = 0;

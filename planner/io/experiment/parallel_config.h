@@ -12,8 +12,8 @@
 
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/io/files/yaml_value.h"
-#include "planner/ir/mesh_run.h"
-#include "planner/ir/network.h"
+#include "planner/ir/machine/mesh_run.h"
+#include "planner/ir/machine/network.h"
 
 namespace pfeife {
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 
 namespace pfeife {
 

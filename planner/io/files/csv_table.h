@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/io/files/text_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "planner/io/files/atomic_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

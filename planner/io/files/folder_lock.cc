@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "planner/io/files/atomic_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

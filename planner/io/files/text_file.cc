@@ -4,7 +4,7 @@
 #include <limits>
 #include <system_error>
 
-#include "planner/ir/utf8.h"
+#include "planner/ir/basics/utf8.h"
 
 namespace pfeife {
 namespace {

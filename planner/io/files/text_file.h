@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/ir/error.h"
-#include "planner/ir/units.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/units.h"
 
 namespace pfeife {
 

@@ -9,7 +9,7 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/yaml_path.h"
-#include "planner/ir/utf8.h"
+#include "planner/ir/basics/utf8.h"
 
 namespace pfeife {
 namespace {

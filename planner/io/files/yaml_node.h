@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/io/files/yaml_value.h"
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 
 namespace pfeife {
 

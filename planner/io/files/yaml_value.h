@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/error.h"
-#include "planner/ir/units.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/units.h"
 
 namespace pfeife {
 

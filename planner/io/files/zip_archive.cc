@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <system_error>
 
-#include "planner/ir/error.h"
-#include "planner/ir/units.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/units.h"
 
 namespace pfeife {
 namespace {

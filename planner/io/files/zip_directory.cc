@@ -4,7 +4,7 @@
 #include <fstream>
 #include <vector>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/ir/architecture.h"
+#include "planner/ir/model/architecture.h"
 
 namespace pfeife {
 

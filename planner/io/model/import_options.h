@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "planner/ir/profile.h"
+#include "planner/ir/model/profile.h"
 
 namespace pfeife {
 

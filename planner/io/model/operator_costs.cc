@@ -1,6 +1,6 @@
 #include "planner/io/model/operator_costs.h"
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

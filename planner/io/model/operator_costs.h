@@ -6,7 +6,7 @@
 
 #include "planner/io/files/yaml_node.h"
 #include "planner/io/files/yaml_value.h"
-#include "planner/ir/operator_cost.h"
+#include "planner/ir/model/operator_cost.h"
 
 namespace pfeife {
 

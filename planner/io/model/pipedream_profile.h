@@ -13,7 +13,7 @@
 
 #include "planner/io/files/text_file.h"
 #include "planner/io/model/import_options.h"
-#include "planner/ir/layers.h"
+#include "planner/ir/model/layers.h"
 
 namespace pfeife {
 

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
-#include "planner/ir/graph.h"
-#include "planner/ir/profile.h"
+#include "planner/ir/model/graph.h"
+#include "planner/ir/model/profile.h"
 
 namespace pfeife {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "planner/io/model/import_options.h"
-#include "planner/ir/error.h"
-#include "planner/ir/layers.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/model/layers.h"
 
 namespace pfeife {
 

@@ -1,6 +1,6 @@
 #include "planner/io/model/pt2_archive.h"
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

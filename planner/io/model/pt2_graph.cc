@@ -8,8 +8,8 @@
 #include "planner/io/files/json_fields.h"
 #include "planner/io/model/pt2_arguments.h"
 #include "planner/io/model/pt2_tensors.h"
-#include "planner/ir/error.h"
-#include "planner/ir/gradient_flow.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/model/gradient_flow.h"
 
 namespace pfeife {
 namespace {

@@ -6,7 +6,7 @@
 #include "planner/io/files/json_fields.h"
 #include "planner/io/model/pt2_archive.h"
 #include "planner/io/model/pt2_graph.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

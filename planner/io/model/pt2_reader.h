@@ -11,7 +11,7 @@
 #include <optional>
 #include <string_view>
 
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 
 namespace pfeife {
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/io/files/json_fields.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

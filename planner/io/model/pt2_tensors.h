@@ -6,7 +6,7 @@
 #include <string>
 
 #include "planner/io/model/batch_symbol.h"
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 
 namespace pfeife {
 

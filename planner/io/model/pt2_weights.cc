@@ -7,7 +7,7 @@
 #include "planner/io/files/zip_archive.h"
 #include "planner/io/files/zip_directory.h"
 #include "planner/io/model/pt2_tensors.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

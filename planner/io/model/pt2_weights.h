@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 
 namespace pfeife {
 

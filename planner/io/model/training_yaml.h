@@ -2,7 +2,7 @@
 #pragma once
 
 #include "planner/io/files/yaml_node.h"
-#include "planner/ir/profile.h"
+#include "planner/ir/model/profile.h"
 
 namespace pfeife {
 

@@ -7,7 +7,7 @@
 #include "planner/io/files/digest.h"
 #include "planner/io/plan/certificate_problem.h"
 #include "planner/io/plan/certificate_words.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "planner/ir/certificate.h"
+#include "planner/ir/result/certificate.h"
 
 namespace pfeife {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "planner/ir/certificate.h"
+#include "planner/ir/result/certificate.h"
 
 namespace pfeife {
 

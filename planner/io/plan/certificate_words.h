@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "planner/ir/mesh_run.h"
+#include "planner/ir/machine/mesh_run.h"
 
 namespace pfeife {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "planner/ir/plan.h"
+#include "planner/ir/result/plan.h"
 
 namespace pfeife {
 

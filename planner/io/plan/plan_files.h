@@ -3,7 +3,7 @@
 
 #include "planner/io/files/yaml_node.h"
 #include "planner/io/files/yaml_value.h"
-#include "planner/ir/plan.h"
+#include "planner/ir/result/plan.h"
 
 namespace pfeife {
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "planner/io/files/text_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

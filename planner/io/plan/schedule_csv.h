@@ -1,13 +1,13 @@
 // Schedules as text files: one row a rank, cells separated by commas, as
-// torch.distributed.pipelining writes them. The cells themselves: planner/ir/action.h. No header,
-// no quotes, no blanks; LF or CRLF.
+// torch.distributed.pipelining writes them. The cells themselves: planner/ir/schedule/action.h. No
+// header, no quotes, no blanks; LF or CRLF.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <string_view>
 
-#include "planner/ir/schedule.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
 

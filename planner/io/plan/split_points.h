@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/layers.h"
-#include "planner/ir/plan.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/result/plan.h"
 
 namespace pfeife {
 

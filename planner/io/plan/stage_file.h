@@ -3,13 +3,13 @@
 // Four tables, an empty line between them: a line a stage; a line for each value that leaves its
 // stage and each stage that reads it; a line for each pair of stages between which messages go; a
 // line for each reduction of shared gradients. Bytes and nanoseconds. What is held when:
-// planner/cost/memory.h.
+// planner/cost/estimate/memory.h.
 #pragma once
 
 #include <string>
 
-#include "planner/ir/schedule.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "planner/ir/decimals.h"
-#include "planner/ir/trace_lanes.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/trace/trace_lanes.h"
 
 namespace pfeife {
 namespace {

@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "planner/ir/trace.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 

@@ -8,7 +8,7 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/json_fields.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "planner/ir/trace.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "planner/io/files/csv_table.h"
-#include "planner/ir/trace_waits.h"
+#include "planner/ir/trace/trace_waits.h"
 
 namespace pfeife {
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/dependency_graph.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 

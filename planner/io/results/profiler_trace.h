@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "planner/ir/trace.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/case_record.h"
+#include "planner/ir/result/case_record.h"
 
 namespace pfeife {
 

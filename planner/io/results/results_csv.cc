@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "planner/io/results/results_fields.h"
-#include "planner/ir/decimals.h"
+#include "planner/ir/basics/decimals.h"
 
 namespace pfeife {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 
 namespace pfeife {
 

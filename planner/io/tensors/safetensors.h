@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 
 namespace pfeife {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/ir/units.h"
+#include "planner/ir/basics/units.h"
 
 namespace pfeife {
 

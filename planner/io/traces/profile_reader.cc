@@ -6,7 +6,7 @@
 
 #include "planner/io/traces/busy_times.h"
 #include "planner/io/traces/profiler_events.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

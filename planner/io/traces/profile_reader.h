@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "planner/ir/observed_rank.h"
+#include "planner/ir/trace/observed_rank.h"
 
 namespace pfeife {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/io/traces/inflated_stream.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "planner/cost/clones.h"
+#include "planner/cost/estimate/clones.h"
 
 namespace pfeife {
 namespace {

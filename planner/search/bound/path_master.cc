@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "planner/cost/clones.h"
+#include "planner/cost/estimate/clones.h"
 
 namespace pfeife {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <variant>
 
-#include "planner/ir/certificate.h"
+#include "planner/ir/result/certificate.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {

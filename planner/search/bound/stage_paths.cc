@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "planner/ir/dependency_graph.h"
-#include "planner/ir/error.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/schedule/lower.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
 namespace {

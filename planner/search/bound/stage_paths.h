@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "planner/ir/certificate.h"
-#include "planner/ir/plan.h"
+#include "planner/ir/result/certificate.h"
+#include "planner/ir/result/plan.h"
 #include "planner/search/bound/stage_bound.h"
 #include "planner/search/price/candidate.h"
 

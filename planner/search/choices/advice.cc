@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/cost/blocks.h"
-#include "planner/ir/error.h"
+#include "planner/cost/stages/blocks.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "planner/ir/error.h"
-#include "planner/ir/round_down.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/round_down.h"
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/price/lack.h"

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "planner/ir/parallel.h"
+#include "planner/ir/basics/parallel.h"
 #include "planner/search/cuts/local_search.h"
 #include "planner/search/cuts/min_max.h"
 #include "planner/search/orders/every_order.h"

@@ -1,8 +1,8 @@
 // What a step is no shorter than because of what it sends, for given cuts.
 #pragma once
 
-#include "planner/ir/cluster.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
 

@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
-#include "planner/cost/evaluate.h"
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/error.h"
-#include "planner/ir/parallel.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/parallel.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/sent_time.h"
 #include "planner/search/cuts/cut_moves.h"

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/stage_costs.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {

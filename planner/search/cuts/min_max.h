@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
-#include "planner/ir/schedule.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
 

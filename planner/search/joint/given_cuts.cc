@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/ir/error.h"
-#include "planner/ir/parallel.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/parallel.h"
 #include "planner/search/joint/joint_outcome.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/orders/every_order.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "planner/ir/error.h"
-#include "planner/ir/round_down.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/round_down.h"
 #include "planner/search/joint/joint_certificate.h"
 #include "planner/search/orders/pareto.h"
 #include "planner/search/price/lack.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "planner/ir/parallel.h"
+#include "planner/ir/basics/parallel.h"
 #include "planner/search/bound/any_order.h"
 #include "planner/search/joint/contender.h"
 #include "planner/search/problem.h"

@@ -2,7 +2,7 @@
 #include <limits>
 #include <map>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/segment_bound.h"
 #include "planner/search/bound/stage_bound.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "planner/ir/error.h"
-#include "planner/ir/parallel.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/parallel.h"
 #include "planner/schedules/families.h"
 #include "planner/search/cuts/cut_moves.h"
 #include "planner/search/cuts/local_search.h"

@@ -4,10 +4,10 @@
 #include <functional>
 #include <limits>
 
-#include "planner/cost/evaluate.h"
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/lower.h"
-#include "planner/ir/validate.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/judge/validate.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "planner/search/orders/fastest_order.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "planner/ir/action_time.h"
+#include "planner/ir/schedule/action_time.h"
 
 namespace pfeife {
 namespace {

@@ -18,7 +18,8 @@ enum class Receives {
   /// A value takes memory from the action on that reads it. Then earlier is never worse, and no
   /// order at all is faster than what is found, whichever way its stages take microbatches.
   AtNeed,
-  /// By the product's rule (planner/cost/memory.h). Only ways that agree in all times, counted from
+  /// By the product's rule (planner/cost/estimate/memory.h). Only ways that agree in all times,
+  /// counted from
   /// the present, are as good as each other.
   AsTheyCome,
 };

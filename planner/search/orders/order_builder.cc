@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "planner/cost/evaluate.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {

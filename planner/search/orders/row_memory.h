@@ -1,5 +1,5 @@
 // What a rank holds while it runs an action, from what it has done and received so far: the books
-// of planner/cost/memory.h, whatever order led there.
+// of planner/cost/estimate/memory.h, whatever order led there.
 #pragma once
 
 #include <array>
@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "planner/ir/schedule.h"
-#include "planner/ir/stage_costs.h"
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <set>
 
-#include "planner/cost/blocks.h"
+#include "planner/cost/stages/blocks.h"
 
 namespace pfeife {
 namespace {

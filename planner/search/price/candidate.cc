@@ -5,11 +5,11 @@
 #include <limits>
 #include <utility>
 
-#include "planner/cost/evaluate.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/stage_costs.h"
-#include "planner/ir/error.h"
-#include "planner/ir/lower.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "planner/search/price/lack.h"
 

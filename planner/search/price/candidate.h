@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "planner/cost/evaluate.h"
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/search/price/block_choice.h"
 #include "planner/search/price/cut_costs.h"
 #include "planner/search/price/known_stages.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/stages/stage_costs.h"
 
 namespace pfeife {
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <optional>
 
-#include "planner/cost/timed_message.h"
+#include "planner/cost/stages/timed_message.h"
 #include "planner/search/price/cut_model.h"
 
 namespace pfeife {

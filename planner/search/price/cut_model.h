@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "planner/cost/reference_memory.h"
-#include "planner/ir/cluster.h"
-#include "planner/ir/layers.h"
+#include "planner/cost/estimate/reference_memory.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
 #include "planner/search/price/program.h"
 
 namespace pfeife {

@@ -1,7 +1,7 @@
 // What a schedule keeps in flight, and from it a lower bound of every rank's peak memory.
 //
 // Transfers' buffers, values on their way and gradients come on top of it, so it never decides that
-// a plan fits (planner/cost/memory.h does), only that it cannot.
+// a plan fits (planner/cost/estimate/memory.h does), only that it cannot.
 #pragma once
 
 #include <span>

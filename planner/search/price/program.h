@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
-#include "planner/ir/certificate.h"
-#include "planner/ir/schedule.h"
+#include "planner/ir/result/certificate.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
 

@@ -6,7 +6,7 @@
 // that none can be too large.
 #include <algorithm>
 
-#include "planner/cost/clones.h"
+#include "planner/cost/estimate/clones.h"
 #include "planner/search/price/program.h"
 
 namespace pfeife {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/ir/dependency_graph.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/trace/trace.h"
 #include "planner/schedules/families.h"
 #include "planner/search/price/cut_costs.h"
 #include "planner/search/price/program.h"

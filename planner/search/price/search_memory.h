@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "planner/ir/layers.h"
-#include "planner/ir/schedule.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <numeric>
 
-#include "planner/cost/evaluate.h"
-#include "planner/ir/error.h"
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
 #include "planner/search/price/candidate.h"
 #include "planner/search/price/lack.h"

@@ -3,7 +3,7 @@
 #include <boost/program_options.hpp>
 #include <iostream>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/counting_allocator.h"
 #include "runtime/device/machine.h"
 #include "tests/gpu/card/probe.h"

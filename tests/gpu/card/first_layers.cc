@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife::card {
 namespace {

@@ -1,7 +1,7 @@
 // A model of equal layers, shortened: what fits on one card of a model that does not.
 #pragma once
 
-#include "planner/ir/graph.h"
+#include "planner/ir/model/graph.h"
 
 namespace pfeife::card {
 

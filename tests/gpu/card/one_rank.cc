@@ -2,7 +2,7 @@
 // pfeife's executor adds, and what its waiting costs.
 #include <c10/core/CachingDeviceAllocator.h>
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/rank_memory.h"
 #include "runtime/execute/check.h"
 #include "runtime/launch/rank_threads.h"

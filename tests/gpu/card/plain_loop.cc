@@ -1,6 +1,6 @@
 #include "tests/gpu/card/plain_loop.h"
 
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife::card {
 

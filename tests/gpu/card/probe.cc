@@ -4,7 +4,7 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/model/pt2_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/machine.h"
 #include "runtime/profile/statistics.h"
 #include "tests/gpu/card/first_layers.h"

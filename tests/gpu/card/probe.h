@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/graph.h"
-#include "planner/ir/profile.h"
+#include "planner/ir/model/graph.h"
+#include "planner/ir/model/profile.h"
 #include "runtime/device/device.h"
 #include "runtime/execute/rank_pipeline.h"
 #include "runtime/transport/transport.h"

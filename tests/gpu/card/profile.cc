@@ -1,11 +1,11 @@
 // A profile of a model on the card, and the roofline of the card's own cluster file against it.
 #include <algorithm>
 
-#include "planner/cost/roofline.h"
+#include "planner/cost/operators/roofline.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/model/profile_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/launch/rank_threads.h"
 #include "runtime/profile/profiler.h"
 #include "tests/gpu/card/probe.h"

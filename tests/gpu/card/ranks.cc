@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <mutex>
 
-#include "planner/cost/estimator.h"
-#include "planner/cost/grouping.h"
-#include "planner/cost/memory.h"
-#include "planner/cost/stage_costs.h"
+#include "planner/cost/estimate/estimator.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/cost/layers/grouping.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/io/cluster/cluster_reader.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
 #include "runtime/execute/check.h"
 #include "runtime/launch/rank_threads.h"

@@ -5,8 +5,8 @@
 // none of the device's.
 #pragma once
 
-#include "planner/ir/dependency_graph.h"
-#include "planner/ir/trace.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/trace/trace.h"
 
 namespace pfeife::card {
 

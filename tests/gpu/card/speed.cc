@@ -8,7 +8,7 @@
 
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/atomic_file.h"
-#include "planner/ir/error.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/machine.h"
 #include "tests/gpu/card/probe.h"
 

@@ -1,0 +1,34 @@
+#include "planner/cost/estimate/evaluate.h"
+
+#include "planner/cost/estimate/estimator.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/schedule/lower.h"
+
+namespace pfeife {
+
+EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
+                       const Placement& placement, const Partition& partition, MemoryRule rule,
+                       const std::vector<bool>& recompute, const std::vector<LayerRange>& blocks) {
+  StageCosts costs = stage_costs(layers, partition, placement, cluster, recompute, blocks);
+  Schedule lowered = lower(compute_only, costs, placement);
+  EvaluatedPlan plan = evaluate_lowered(std::move(costs), std::move(lowered), placement);
+  if (rule == MemoryRule::Reference)
+    plan.peak_memory = reference_peak_memory(plan.lowered, plan.costs, placement,
+                                             largest_temporaries(layers, partition));
+  return plan;
+}
+
+EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement) {
+  EvaluatedPlan plan{.costs = std::move(costs), .lowered = std::move(lowered)};
+  const DependencyGraph graph =
+      dependencies(plan.lowered, stage_graph(plan.costs), placement, Semantics{});
+  const std::vector<Nanoseconds> durations = slot_durations(graph.slots, plan.costs);
+  std::vector<std::int64_t> counts;
+  counts.reserve(durations.size());
+  for (const Nanoseconds duration : durations) counts.push_back(duration.count());
+  plan.estimate = Nanoseconds{CompiledGraph(graph).makespan(counts)};
+  plan.peak_memory = peak_memory(plan.lowered, plan.costs, placement);
+  return plan;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,35 @@
+// One candidate in full: a schedule with its cuts, lowered, priced and weighed. The slow, complete
+// way; the search's inner loops and every report go through it so that there is one truth.
+#pragma once
+
+#include <vector>
+
+#include "planner/cost/estimate/reference_memory.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
+
+namespace pfeife {
+
+struct EvaluatedPlan {
+  StageCosts costs;
+  Schedule lowered;
+  Nanoseconds estimate{0};         ///< contention-free step time
+  std::vector<Bytes> peak_memory;  ///< [rank]
+};
+
+/// Lowers `compute_only` for the costs of `partition`, estimates it with free queues and delay
+/// links, and takes the peak memory of every rank by `rule`; the stages of `recompute` and the
+/// `blocks` are recomputed (empty = none). The schedule must be acyclic (ConfigError by lower()
+/// otherwise).
+EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
+                       const Placement& placement, const Partition& partition,
+                       MemoryRule rule = MemoryRule::Lifetimes,
+                       const std::vector<bool>& recompute = {},
+                       const std::vector<LayerRange>& blocks = {});
+/// The same of a schedule that is `lowered` already, for these costs, by MemoryRule::Lifetimes.
+EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement);
+
+}  // namespace pfeife

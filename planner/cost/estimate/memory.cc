@@ -1,0 +1,239 @@
+#include "planner/cost/estimate/memory.h"
+
+#include <algorithm>
+
+#include "planner/ir/basics/error.h"
+
+namespace pfeife {
+namespace {
+
+/// Walks one row and keeps the books of the lifetimes rule.
+class Ledger {
+ public:
+  Ledger(const StageCosts& costs, const Placement& placement, RankId rank, std::size_t microbatches,
+         std::vector<bool> splits)
+      : costs_(costs),
+        placement_(placement),
+        rank_(rank),
+        microbatches_(microbatches),
+        splits_(std::move(splits)) {
+    own_bytes_.reserve(costs.stages.size());
+    for (const StageCost& stage : costs.stages) own_bytes_.push_back(stage.saved);
+    leaving_.resize(costs.stages.size());
+    entering_.resize(costs.stages.size());
+    for (std::size_t v = 0; v < costs.values.size(); ++v) {
+      const StageValue& value = costs.values[v];
+      leaving_[value.from.index()].push_back(v);
+      if (value.saved_by_sender) own_bytes_[value.from.index()] -= value.bytes;
+      for (std::size_t i = 0; i < value.to.size(); ++i) {
+        entering_[value.to[i].index()].push_back({v, i});
+        if (value.saved_by_receiver[i]) own_bytes_[value.to[i].index()] -= value.bytes;
+      }
+    }
+    for (Bytes& bytes : own_bytes_) bytes = std::max(bytes, Bytes{0});
+    holders_.assign(costs.values.size() * microbatches, 0);
+    for (std::size_t s = 0; s < costs.stages.size(); ++s)
+      if (placement.rank_of_stage[s] == rank) now_ += costs.stages[s].fixed();
+  }
+
+  Bytes now() const { return now_; }
+
+  /// Books one cell; returns the highest level while it runs.
+  Bytes book(const Cell& cell) {
+    Bytes highest = now_;
+    for_each_action(cell, [&](const Action& action) { highest = std::max(highest, book(action)); });
+    return std::max(highest, now_);
+  }
+
+ private:
+  struct Entry {
+    std::size_t value, index;  // costs_.values[value], its receiver number
+  };
+
+  Bytes book(const Action& action) {
+    switch (action.op) {
+      case Op::Forward:
+        return book_forward(action);
+      case Op::Backward:
+      case Op::BackwardInput:
+        return book_backward(action);
+      case Op::BackwardWeight:
+        return book_weight(action);
+      case Op::Send:
+        return book_send(action);
+      case Op::Recv:
+        return book_recv(action);
+      default:
+        return now_;
+    }
+  }
+
+  void hold(std::size_t value, MicrobatchId m) {
+    if (holders_[value * microbatches_ + m.index()]++ == 0) now_ += costs_.values[value].bytes;
+  }
+  void release(std::size_t value, MicrobatchId m) {
+    int& holders = holders_[value * microbatches_ + m.index()];
+    PFEIFE_CHECK(holders > 0, "value ", value, " released twice");
+    if (--holders == 0) now_ -= costs_.values[value].bytes;
+  }
+  bool local(StageId stage) const { return placement_.rank(stage) == rank_; }
+
+  Bytes book_forward(const Action& action) {
+    const std::size_t s = action.stage.index();
+    const MicrobatchId m = *action.microbatch;
+    now_ += own_bytes_[s];
+    for (const Entry& entry : entering_[s])
+      if (costs_.values[entry.value].saved_by_receiver[entry.index]) hold(entry.value, m);
+    for (const std::size_t v : leaving_[s]) {
+      if (costs_.values[v].saved_by_sender) hold(v, m);
+      for (std::size_t i = 0; i < costs_.values[v].to.size(); ++i) hold(v, m);
+    }
+    const Bytes highest = now_ + costs_.stages[s].temporary.forward + costs_.stages[s].recomputed;
+    for (const Entry& entry : entering_[s])
+      release(entry.value, m);  // receive buffer, or hand-over on this rank
+    return highest;
+  }
+
+  Bytes book_backward(const Action& action) {
+    const std::size_t s = action.stage.index();
+    const MicrobatchId m = *action.microbatch;
+    Bytes highest = now_ + within_backward(action);
+    for (const Entry& entry : entering_[s]) now_ += costs_.values[entry.value].gradient_bytes;
+    now_ -= own_bytes_[s];
+    for (const Entry& entry : entering_[s])
+      if (costs_.values[entry.value].saved_by_receiver[entry.index]) release(entry.value, m);
+    for (const std::size_t v : leaving_[s]) {
+      if (costs_.values[v].saved_by_sender) release(v, m);
+      for (std::size_t i = 0; i < costs_.values[v].to.size(); ++i)
+        now_ -= costs_.values[v].gradient_bytes;
+    }
+    if (action.op == Op::BackwardInput) now_ += costs_.stages[s].weight_saved;
+    if (action.op == Op::Backward && splits_[s])  // I, then W
+      highest = std::max(highest,
+                         now_ + costs_.stages[s].weight_saved + costs_.stages[s].temporary.weight);
+    return highest;
+  }
+  Bytes within_backward(const Action& action) const {
+    const StageCost& stage = costs_.stages[action.stage.index()];
+    Bytes most = action.op == Op::Backward ? stage.temporary.backward : stage.temporary.input;
+    if (splits_[action.stage.index()]) most = std::max(most, stage.temporary.input);
+    if (stage.recomputed > Bytes{0}) most = std::max(most, stage.temporary.forward);
+    return most + stage.recomputed;
+  }
+
+  Bytes book_weight(const Action& action) {
+    const StageCost& stage = costs_.stages[action.stage.index()];
+    const Bytes highest = now_ + stage.temporary.weight;
+    now_ -= stage.weight_saved;
+    return highest;
+  }
+
+  Bytes book_send(const Action& action) {
+    const StageId peer = *action.peer;
+    if (action.direction == Direction::Forward) {
+      for (const std::size_t v : leaving_[action.stage.index()])
+        if (std::ranges::binary_search(costs_.values[v].to, peer)) release(v, *action.microbatch);
+    } else {
+      for (const Entry& entry : entering_[action.stage.index()])
+        if (costs_.values[entry.value].from == peer)
+          now_ -= costs_.values[entry.value].gradient_bytes;
+    }
+    return now_;
+  }
+
+  Bytes book_recv(const Action& action) {
+    const StageId peer = *action.peer;
+    if (action.direction == Direction::Forward) {
+      for (const Entry& entry : entering_[action.stage.index()])
+        if (costs_.values[entry.value].from == peer) hold(entry.value, *action.microbatch);
+    } else {
+      for (const std::size_t v : leaving_[action.stage.index()])
+        if (std::ranges::binary_search(costs_.values[v].to, peer))
+          now_ += costs_.values[v].gradient_bytes;
+    }
+    return now_;
+  }
+
+  const StageCosts& costs_;
+  const Placement& placement_;
+  RankId rank_;
+  std::size_t microbatches_;
+  std::vector<bool> splits_;      // [stage] its backward is in two parts
+  std::vector<Bytes> own_bytes_;  // [stage] saved, less what is a value that crosses
+  std::vector<std::vector<std::size_t>> leaving_;  // [stage] values
+  std::vector<std::vector<Entry>> entering_;       // [stage] values
+  std::vector<int> holders_;                       // [value * microbatches + m]
+  Bytes now_{0};
+};
+
+/// [stage] the row has I of it.
+std::vector<bool> split_in(const std::vector<Cell>& row, std::size_t stages) {
+  std::vector<bool> split(stages, false);
+  for (const Cell& cell : row)
+    for_each_action(cell, [&](const Action& action) {
+      if (action.op == Op::BackwardInput) split[action.stage.index()] = true;
+    });
+  return split;
+}
+
+}  // namespace
+
+Bytes MemoryCurve::peak() const {
+  Bytes highest = fixed;
+  for (const MemoryStep& step : steps) highest = std::max(highest, step.during);
+  return highest;
+}
+
+MemoryCurve memory(const Schedule& lowered, RankId rank, const StageCosts& costs,
+                   const Placement& placement) {
+  const std::vector<Cell>& row = lowered.rows[rank.index()];
+  Ledger ledger(costs, placement, rank, microbatch_count(row), split_in(row, costs.stages.size()));
+  MemoryCurve curve;
+  curve.fixed = ledger.now();
+  curve.steps.reserve(row.size());
+  for (const Cell& cell : row) {
+    const Bytes during = ledger.book(cell);
+    curve.steps.push_back({during, ledger.now()});
+  }
+  return curve;
+}
+
+std::vector<Bytes> peak_memory(const Schedule& lowered, const StageCosts& costs,
+                               const Placement& placement) {
+  std::vector<Bytes> peaks;
+  for (std::size_t r = 0; r < lowered.ranks(); ++r)
+    peaks.push_back(memory(lowered, RankId{r}, costs, placement).peak());
+  return peaks;
+}
+
+void add_memory(Trace& trace, const DependencyGraph& graph, const Schedule& lowered,
+                const StageCosts& costs, const Placement& placement) {
+  trace.memory.assign(lowered.ranks(), {});
+  std::vector<std::vector<std::size_t>> task_at(lowered.ranks());
+  for (std::size_t r = 0; r < lowered.ranks(); ++r)
+    task_at[r].assign(lowered.rows[r].size(), graph.size());
+  for (std::size_t t = 0; t < graph.size(); ++t) {
+    const Task& task = graph.tasks[t];
+    if (task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer)
+      task_at[task.rank.index()][task.position] = t;
+  }
+  for (std::size_t r = 0; r < lowered.ranks(); ++r) {
+    const MemoryCurve curve = memory(lowered, RankId{r}, costs, placement);
+    std::vector<MemorySample>& samples = trace.memory[r];
+    const auto sample = [&](Nanoseconds time, Bytes bytes) {
+      if (samples.empty() || samples.back().bytes != bytes) samples.push_back({time, bytes});
+    };
+    Nanoseconds time{0};
+    sample(time, curve.fixed);
+    for (std::size_t p = 0; p < curve.steps.size(); ++p) {
+      if (task_at[r][p] != graph.size()) {
+        const Event& event = trace.events[task_at[r][p]];
+        sample(event.start, curve.steps[p].during);
+        time = event.end;
+      }
+      sample(time, curve.steps[p].after);
+    }
+  }
+}
+
+}  // namespace pfeife

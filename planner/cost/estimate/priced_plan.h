@@ -1,0 +1,35 @@
+// A plan in full: from the choices that make it one to its transfers, costs, estimate and memory.
+//   write_timeline(planned.best().estimated, "estimated.svg");
+//   write_timeline(simulate(planned.best(), cluster), "simulated.svg");
+#pragma once
+
+#include <variant>
+
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/result/plan.h"
+#include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/schedule/stage_costs.h"
+#include "planner/ir/trace/trace.h"
+
+namespace pfeife {
+
+struct PricedPlan {
+  Plan plan;
+  StageCosts costs;
+  Trace estimated;  ///< with the memory of every rank
+};
+
+/// Fills in what follows from the choices in `plan` (partition, spec, placement, recompute,
+/// schedule): digests, order, names of the cuts, estimate and peak memory, and the transfers of a
+/// schedule that is not `lowered`. Names of files, precision, optimizer, bound and how the plan was
+/// found stay as they are. The deadlock of a lowered schedule that cannot run. Errors: ConfigError
+/// by lower(). Linear in actions and values.
+std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const Layers& layers,
+                                               const Cluster& cluster);
+
+/// The graph of the estimate, and what a rank that runs the plan executes: event i of every
+/// engine's trace is task i of it.
+DependencyGraph executed_graph(const Plan& plan, const StageCosts& costs);
+
+}  // namespace pfeife

@@ -1,0 +1,202 @@
+#include "planner/cost/operators/roofline.h"
+
+#include <algorithm>
+#include <map>
+
+#include "planner/cost/operators/liveness.h"
+#include "planner/cost/operators/saved.h"
+#include "planner/cost/operators/work.h"
+#include "planner/ir/basics/error.h"
+
+namespace pfeife {
+namespace {
+
+/// Gradient scaling of fp16: gradients are divided by the scale before the step, read and written.
+constexpr Bytes kUnscale{8};
+
+/// Names under which a device lists a peak, the wanted one first, then those that may stand in.
+std::vector<std::string> peak_names(DType type, Precision precision) {
+  if (type == DType::BFloat16) return {"bf16", "fp16", "tf32", "fp32"};
+  if (type == DType::Float16) return {"fp16", "bf16", "tf32", "fp32"};
+  if (precision == Precision::Tf32) return {"tf32", "fp32"};
+  return {"fp32"};
+}
+
+/// Square products of 1024, 2048, 4096, 8192: the mean of the five measured curves of A100 and H100
+/// in configs/clusters (fp32, tf32 and fp16 of the one, tf32 and bf16 of the other).
+const EfficiencyCurve& default_gemm_efficiency() {
+  static const EfficiencyCurve curve{{{Flops{2'100'000'000}, 0.309},
+                                      {Flops{17'000'000'000}, 0.626},
+                                      {Flops{137'000'000'000}, 0.774},
+                                      {Flops{1'100'000'000'000}, 0.744}}};
+  return curve;
+}
+
+/// How fast a device is at one type of product and at moving bytes.
+class Roofline {
+ public:
+  Roofline(const DeviceKind& device, Precision precision) : device_(device) {
+    if (device.memory_bandwidth.value <= 0) lacks("memory_bandwidth: 900 GB/s");
+    for (const DType type : {DType::Float32, DType::BFloat16, DType::Float16})
+      add(type, peak_names(type, precision));
+  }
+
+  Nanoseconds time(const Kernel& kernel) const {
+    double busy = seconds(kernel.bytes);
+    if (kernel.flops.value > 0) {
+      const Speed& speed = speed_of(kernel.type);
+      const double fraction = kernel.share * speed.curve->at(kernel.flops);
+      busy = std::max(busy, seconds_at(kernel.flops, fraction * speed.peak));
+    }
+    return nanoseconds_from_seconds(busy) + device_.kernel_overhead;
+  }
+  double seconds(Bytes bytes) const {
+    return seconds_at(bytes, device_.memory_efficiency * device_.memory_bandwidth);
+  }
+  /// The name of the peak that stands in for `type`; empty if it is the type's own.
+  const std::string& stand_in(DType type) const { return speed_of(type).stand_in; }
+
+ private:
+  struct Speed {
+    FlopsPerSecond peak;
+    const EfficiencyCurve* curve;
+    std::string stand_in;
+  };
+
+  [[noreturn]] void lacks(const char* example) const {
+    throw ConfigError({}, "device kind '" + device_.name +
+                              "' does not say how fast it is; add a line such as `" + example +
+                              "` to its cluster file, or give a measured profile");
+  }
+  void add(DType type, const std::vector<std::string>& names) {
+    const auto found = std::ranges::find_if(
+        names, [&](const std::string& name) { return device_.peak.contains(name); });
+    if (found == names.end()) return;
+    speeds_.emplace(type, Speed{device_.peak.at(*found), &nearest_curve({found, names.end()}),
+                                found == names.begin() ? "" : *found});
+  }
+  /// The curve of the first name or, if it has none, of the nearest precision that has one; of a
+  /// device without any, the default.
+  const EfficiencyCurve& nearest_curve(std::vector<std::string> names) const {
+    names.insert(names.end(), {"fp32", "tf32", "bf16", "fp16"});
+    const auto found = std::ranges::find_if(
+        names, [&](const std::string& name) { return device_.gemm_efficiency.contains(name); });
+    return found == names.end() ? default_gemm_efficiency() : device_.gemm_efficiency.at(*found);
+  }
+  const Speed& speed_of(DType type) const {
+    // Other types (fp64, integers) run at the speed of fp32 for want of a figure.
+    auto at = speeds_.find(type);
+    if (at == speeds_.end()) at = speeds_.find(DType::Float32);
+    if (at == speeds_.end())
+      throw ConfigError({}, "device kind '" + device_.name + "' lists no peak for " +
+                                pfeife::to_string(type) +
+                                " products; add `peak: {fp32: ...}` to its cluster file");
+    return at->second;
+  }
+
+  const DeviceKind& device_;
+  std::map<DType, Speed> speeds_;
+};
+
+NodeProfile node_profile(const std::vector<Kernel>& kernels, const Roofline& roofline) {
+  NodeProfile cost;
+  for (const Kernel& kernel : kernels) {
+    Nanoseconds& pass = kernel.pass == Pass::Forward         ? cost.forward
+                        : kernel.pass == Pass::BackwardInput ? cost.backward_input
+                                                             : cost.backward_weight;
+    pass += kernel.times * roofline.time(kernel);
+  }
+  return cost;
+}
+
+ParameterProfile parameter_profile(const Parameter& parameter, const Training& training,
+                                   const Roofline& roofline) {
+  if (!parameter.trainable) return {};
+  Bytes bytes_an_element = optimizer_traffic(training.optimizer);
+  if (training.precision == Precision::Fp16Amp) bytes_an_element += kUnscale;
+  const Bytes moved{bytes_an_element.value * parameter.type.bytes().value /
+                    element_size(DType::Float32).value};
+  return {nanoseconds_from_seconds(roofline.seconds(moved)),
+          state_multiple(training.optimizer) * parameter.type.bytes()};
+}
+
+void warn(const GraphFacts& facts, std::span<const OperatorCost> costs, const DeviceKind& device,
+          const Roofline& roofline, Profile& profile) {
+  const auto given = [&](const std::string& op) {
+    return std::ranges::find(costs, op, &OperatorCost::op) != costs.end();
+  };
+  std::map<std::string, int> unknown;
+  for (std::size_t n = 0; n < facts.graph.nodes.size(); ++n)
+    if (facts.traits[n] == nullptr && !given(facts.graph.nodes[n].op))
+      ++unknown[facts.graph.nodes[n].op];
+  for (const auto& [op, count] : unknown)
+    profile.warnings.push_back(stream_all(
+        "operator ", op, " (", count, count == 1 ? " node" : " nodes",
+        ") is not in the operator table: charged by the bytes it reads and writes, and its inputs "
+        "and outputs count as kept for backward"));
+  if (device.gemm_efficiency.empty())
+    profile.warnings.push_back("device kind " + profile.device_kind +
+                               " lists no gemm_efficiency: a default is used, the mean of what "
+                               "A100 and H100 reach");
+  DType type = DType::Float32;
+  if (profile.training.precision == Precision::Bf16Amp) type = DType::BFloat16;
+  if (profile.training.precision == Precision::Fp16Amp) type = DType::Float16;
+  if (const std::string& other = roofline.stand_in(type); !other.empty())
+    profile.warnings.push_back("device kind " + profile.device_kind + " lists no peak for " +
+                               to_string(profile.training.precision) + ": that of " + other +
+                               " is used");
+}
+
+}  // namespace
+
+Bytes optimizer_traffic(Optimizer optimizer) {
+  switch (optimizer) {
+    // One pass: parameter and gradient read, parameter written.
+    case Optimizer::Sgd:
+      return Bytes{12};
+    // Multi-tensor passes of PyTorch: buffer scaled (8), gradient added (12), parameter moved (12).
+    case Optimizer::Momentum:
+      return Bytes{32};
+    // The same for two moments, square root, division and step: 80 B an element. The
+    // decoupled weight decay of AdamW reads and writes the parameter once more.
+    case Optimizer::Adam:
+      return Bytes{80};
+    case Optimizer::AdamW:
+      return Bytes{88};
+  }
+  return Bytes{80};
+}
+
+Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
+                         const Training& training, std::span<const OperatorCost> costs) {
+  const Graph& graph = of.graph;
+  PFEIFE_CHECK(training.microbatch_size == graph.microbatch_size, "profile for microbatches of ",
+               training.microbatch_size, ", graph for ", graph.microbatch_size);
+  const GraphFacts& facts = of.at(training.precision);
+  SavedMemory saved = saved_memory(facts, device.type);
+  const std::vector<PassBytes> temporary = temporary_bytes(facts, saved);
+  const KernelList kernels(facts, saved, device.type, costs);
+  const Roofline roofline(device, training.precision);
+
+  Profile profile;
+  profile.graph_digest = graph.digest;
+  profile.device_kind = device.name;
+  profile.training = training;
+  profile.source = FigureSource::Roofline;
+  profile.origin = "roofline of " + device.name + " in " + to_string(training.precision);
+  profile.nodes.reserve(graph.nodes.size());
+  for (const NodeId n : nodes_of(graph)) {
+    NodeProfile cost = node_profile(kernels.at(n), roofline);
+    cost.saved = saved.node_bytes[n.index()];
+    cost.weight_saved = saved.node_weight_bytes[n.index()];
+    cost.temporary = temporary[n.index()];
+    profile.nodes.push_back(cost);
+  }
+  profile.storages = std::move(saved.storages);
+  for (const Parameter& parameter : graph.parameters)
+    profile.parameters.push_back(parameter_profile(parameter, training, roofline));
+  warn(facts, costs, device, roofline, profile);
+  return profile;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,31 @@
+// Profile of a graph on a device from its data sheet.
+//
+// A kernel takes max(FLOPs / (peak x efficiency), bytes / (bandwidth x memory efficiency)) + the
+// device's overhead; a node takes the sum of its kernels (work.h). Efficiency: the device's
+// measured curve for square products of as many FLOPs, times the kernel's share of it. Nothing is
+// fitted to a measured model. Not modelled: caches, kernels side by side, the host falling behind.
+#pragma once
+
+#include <span>
+
+#include "planner/cost/operators/graph_facts.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/operator_cost.h"
+#include "planner/ir/model/profile.h"
+
+namespace pfeife {
+
+/// F, I and W time, saved, weight-saved and temporary bytes of every node and optimizer time of
+/// every parameter, for one microbatch of `training.microbatch_size` samples, which must be the
+/// graph's. Operators without a row in the table are charged by bytes, and `warnings` names them;
+/// so it does where the device lists no peak for the precision and the nearest one is taken.
+/// ConfigError if it lists none that could serve. Linear.
+/// `costs` of operators go before their rows; ConfigError without a place if a formula does not fit
+/// a node.
+Profile roofline_profile(const FactsByPrecision& graph, const DeviceKind& device,
+                         const Training& training, std::span<const OperatorCost> costs = {});
+
+/// Bytes that an optimizer step moves for each element of an fp32 parameter.
+Bytes optimizer_traffic(Optimizer optimizer);
+
+}  // namespace pfeife

@@ -1,0 +1,245 @@
+#include "planner/cost/stages/stage_costs.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "planner/cost/stages/recomputed_layers.h"
+#include "planner/cost/stages/stage_temporary.h"
+#include "planner/cost/stages/timed_message.h"
+#include "planner/ir/basics/error.h"
+
+namespace pfeife {
+namespace {
+
+/// The work of stage_costs, one kind of contribution a function.
+class Collector {
+ public:
+  Collector(const Layers& layers, const Partition& partition, const Placement& placement,
+            const Cluster& cluster)
+      : layers_(layers), placement_(placement), cluster_(cluster) {
+    PFEIFE_CHECK(partition.stages() == placement.stages(), partition.stages(), " stages, ",
+                 placement.stages(), " placed");
+    costs_.stages.resize(partition.stages());
+    stage_of_.reserve(layers.size());
+    for (std::size_t s = 0; s < partition.stages(); ++s)
+      stage_of_.resize(partition.end(s, layers.size()), StageId{s});
+    PFEIFE_CHECK(stage_of_.size() == layers.size(), "illegal partition");
+  }
+
+  StageCosts collect() {
+    add_layers();
+    add_values();
+    add_storages();
+    add_temporary();
+    add_parameters();
+    return std::move(costs_);
+  }
+
+ private:
+  StageCost& cost(StageId s) { return costs_.stages[s.index()]; }
+  StageId stage(LayerId layer) const { return stage_of_[layer.index()]; }
+  std::size_t kind(StageId s) const {
+    return cluster_.kind_of_device[placement_.device(s).index()];
+  }
+
+  /// The stages of layers, each once, in order.
+  std::vector<StageId> stages(const std::vector<LayerId>& of) const {
+    std::vector<StageId> found;
+    for (const LayerId layer : of)
+      if (found.empty() || found.back() != stage(layer)) found.push_back(stage(layer));
+    return found;
+  }
+
+  void add_layers() {
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const Layer& layer = layers_.layers[l];
+      const StageId s = stage_of_[l];
+      const LayerTimes& times = layer.times.at(kind(s));
+      StageCost& sum = cost(s);
+      sum.forward += times.forward;
+      sum.backward_input += times.backward_input;
+      sum.backward_weight += times.backward_weight;
+      sum.optimizer += times.optimizer;
+      sum.saved += layer.saved;
+      sum.weight_saved += layer.weight_saved;
+      sum.model_input += layer.model_input;
+    }
+  }
+
+  void add_values() {
+    struct BothWays {
+      Bytes bytes, gradient;
+      TimedMessage forward, backward;
+    };
+    std::map<std::pair<StageId, StageId>, BothWays> messages;
+    value_of_.assign(layers_.values.size(), npos);
+    for (std::size_t v = 0; v < layers_.values.size(); ++v) {
+      const LayerValue& value = layers_.values[v];
+      StageValue crossing{stage(value.producer), {}, value.bytes, value.gradient_bytes, false, {}};
+      for (const StageId to : stages(value.consumers))
+        if (to != crossing.from) crossing.to.push_back(to);
+      if (crossing.to.empty()) continue;
+      for (const StageId to : crossing.to) {
+        BothWays& message = messages[{crossing.from, to}];
+        message.bytes += value.bytes;
+        message.gradient += value.gradient_bytes;
+        message.forward.add(value, value.bytes);
+        if (value.gradient_bytes > Bytes{0}) message.backward.add(value, value.gradient_bytes);
+      }
+      crossing.saved_by_receiver.assign(crossing.to.size(), false);
+      value_of_[v] = costs_.values.size();
+      costs_.values.push_back(std::move(crossing));
+    }
+    for (const auto& [ends, message] : messages) {
+      StagePair pair{ends.first, ends.second, message.bytes, message.gradient, {}, {}};
+      const DeviceId from = placement_.device(pair.from), to = placement_.device(pair.to);
+      if (placement_.rank(pair.from) != placement_.rank(pair.to)) {
+        pair.forward_time = message.forward.time(cluster_.path(from, to));
+        pair.backward_time = message.backward.time(cluster_.path(to, from));
+      }
+      costs_.pairs.push_back(pair);
+    }
+  }
+
+  void add_storages() {
+    for (const LayerStorage& storage : layers_.storages) {
+      const std::vector<StageId> savers = stages(storage.savers);
+      for (const StageId s : savers) cost(s).saved += storage.bytes;
+      for (const StageId s : stages(storage.weight_savers)) cost(s).weight_saved += storage.bytes;
+      if (!storage.value || value_of_[*storage.value] == npos) continue;
+      StageValue& value = costs_.values[value_of_[*storage.value]];
+      for (const StageId s : savers) {
+        if (s == value.from) value.saved_by_sender = true;
+        const auto at = std::ranges::lower_bound(value.to, s);
+        if (at != value.to.end() && *at == s)
+          value.saved_by_receiver[static_cast<std::size_t>(at - value.to.begin())] = true;
+      }
+    }
+  }
+
+  void add_temporary() {
+    const auto temporary = stage_temporary(layers_, stage_of_, costs_.stages.size());
+    for (std::size_t s = 0; s < temporary.size(); ++s) costs_.stages[s].temporary = temporary[s];
+  }
+
+  void add_parameters() {
+    std::vector<std::size_t> group(
+        costs_.stages.size());  // stages that reduce together: smallest member
+    std::iota(group.begin(), group.end(), std::size_t{0});
+    std::vector<std::pair<std::size_t, StageReduction>> shared;
+    for (const LayerParameter& parameter : layers_.parameters) {
+      const std::vector<StageId> users = stages(parameter.users);
+      std::vector<RankId> ranks;
+      for (const StageId s : users) {
+        if (std::ranges::find(ranks, placement_.rank(s)) != ranks.end()) continue;
+        ranks.push_back(placement_.rank(s));
+        StageCost& holder = cost(s);
+        holder.parameters += parameter.bytes;
+        holder.gradients += parameter.gradient;
+        holder.optimizer_state += parameter.state;
+        if (!parameter.optimizer.empty()) holder.optimizer += parameter.optimizer.at(kind(s));
+      }
+      if (ranks.size() < 2 || parameter.gradient == Bytes{0}) continue;
+      std::vector<DeviceId> devices;
+      for (const RankId r : ranks) devices.push_back(placement_.device(r));
+      std::size_t first = users.front().index();
+      for (const StageId s : users) first = std::min(first, group[s.index()]);
+      for (const StageId s : users) {
+        const std::size_t old = group[s.index()];
+        std::ranges::replace(group, old, first);
+      }
+      shared.push_back(
+          {users.front().index(),
+           {users, parameter.gradient, all_reduce_time(cluster_, devices, parameter.gradient)}});
+    }
+    merge_reductions(shared, group);
+  }
+  void merge_reductions(const std::vector<std::pair<std::size_t, StageReduction>>& shared,
+                        const std::vector<std::size_t>& group) {
+    std::map<std::size_t, StageReduction> merged;
+    for (const auto& [member, reduction] : shared) {
+      StageReduction& sum = merged[group[member]];
+      sum.stages.insert(sum.stages.end(), reduction.stages.begin(), reduction.stages.end());
+      sum.bytes += reduction.bytes;
+      sum.time += reduction.time;
+    }
+    for (auto& [name, reduction] : merged) {
+      std::ranges::sort(reduction.stages);
+      reduction.stages.erase(std::unique(reduction.stages.begin(), reduction.stages.end()),
+                             reduction.stages.end());
+      costs_.reductions.push_back(std::move(reduction));
+    }
+  }
+
+  static constexpr std::size_t npos = ~std::size_t{0};
+  const Layers& layers_;
+  const Placement& placement_;
+  const Cluster& cluster_;
+  std::vector<StageId> stage_of_;      // [layer]
+  std::vector<std::size_t> value_of_;  // [LayerValue] index into costs_.values
+  StageCosts costs_;
+};
+
+void add_recomputation(const std::vector<bool>& recompute, StageCosts& costs) {
+  if (recompute.empty()) return;
+  PFEIFE_CHECK(recompute.size() == costs.stages.size(), "one choice for each stage");
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    if (!recompute[s]) continue;
+    StageCost& stage = costs.stages[s];
+    stage.backward_input += stage.forward;
+    stage.recomputed = stage.saved;
+    stage.saved = stage.model_input;
+  }
+  for (StageValue& value : costs.values) {
+    if (recompute[value.from.index()]) value.saved_by_sender = false;
+    for (std::size_t i = 0; i < value.to.size(); ++i) {
+      if (!recompute[value.to[i].index()]) continue;
+      StageCost& stage = costs.stages[value.to[i].index()];
+      if (value.saved_by_receiver[i]) stage.recomputed -= value.bytes;  // kept anyway
+      value.saved_by_receiver[i] = true;
+      stage.saved += value.bytes;
+    }
+  }
+  for (StageCost& stage : costs.stages) stage.recomputed = std::max(stage.recomputed, Bytes{0});
+}
+
+void add_overheads(const Placement& placement, const Cluster& cluster, StageCosts& costs) {
+  std::vector<bool> seen(placement.ranks(), false);
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const StageId id{s};
+    const DeviceKind& device = cluster.kinds[cluster.kind_of_device[placement.device(id).index()]];
+    StageCost& stage = costs.stages[s];
+    stage.forward += device.stage_overhead;
+    stage.backward_input += device.stage_overhead;
+    const std::size_t rank = placement.rank(id).index();
+    if (!seen[rank]) stage.optimizer += device.iteration_overhead;
+    seen[rank] = true;
+  }
+}
+
+}  // namespace
+
+StageCosts collected_stage_costs(const Layers& layers, const Partition& partition,
+                                 const Placement& placement, const Cluster& cluster) {
+  return Collector(layers, partition, placement, cluster).collect();
+}
+
+StageCosts with_recomputation(StageCosts collected, const std::vector<bool>& recompute,
+                              const Placement& placement, const Cluster& cluster) {
+  add_recomputation(recompute, collected);
+  add_overheads(placement, cluster, collected);
+  return collected;
+}
+
+StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
+                       const Cluster& cluster, const std::vector<bool>& recompute,
+                       const std::vector<LayerRange>& blocks) {
+  if (!blocks.empty())
+    return stage_costs(recomputed_layers(layers, partition, blocks), partition, placement, cluster,
+                       recompute);
+  return with_recomputation(collected_stage_costs(layers, partition, placement, cluster), recompute,
+                            placement, cluster);
+}
+
+}  // namespace pfeife

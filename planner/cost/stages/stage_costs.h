@@ -1,0 +1,32 @@
+// From layers and a partition to what each stage costs where it is placed.
+#pragma once
+
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/schedule/stage_costs.h"
+
+namespace pfeife {
+
+/// Times, memory and messages of every stage. `layers` must have times for every device kind of
+/// `cluster`, `partition` must be legal and have as many stages as `placement`. A value is sent
+/// once to each stage that reads it; a storage or parameter counts once a stage (a parameter once a
+/// rank); stages on different ranks that share a parameter reduce its gradient together.
+/// DeviceKind::stage_overhead is added to each forward and each backward-input, iteration_overhead
+/// to the optimizer of the first stage of each rank.
+///
+/// A stage of `recompute` ([stage]; empty = none) keeps only what it receives and what it reads of
+/// the model's inputs from F to B or I, which begins with the layers' forward again; what F would
+/// save then exists within that action, and within F at most. Layers of `blocks` are recomputed
+/// block by block (recomputed_layers.h).
+StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
+                       const Cluster& cluster, const std::vector<bool>& recompute = {},
+                       const std::vector<LayerRange>& blocks = {});
+
+/// stage_costs() in two steps, for several choices of recomputed stages on the same cuts: what all
+/// of them share, which takes nearly all of the time, and what one of them makes of it.
+StageCosts collected_stage_costs(const Layers& layers, const Partition& partition,
+                                 const Placement& placement, const Cluster& cluster);
+StageCosts with_recomputation(StageCosts collected, const std::vector<bool>& recompute,
+                              const Placement& placement, const Cluster& cluster);
+
+}  // namespace pfeife

@@ -1,0 +1,150 @@
+#include "planner/cost/stages/stage_temporary.h"
+
+#include <set>
+
+namespace pfeife {
+namespace {
+
+PassBytes& operator+=(PassBytes& sum, const PassBytes& more) {
+  sum.forward += more.forward, sum.backward += more.backward;
+  sum.input += more.input, sum.weight += more.weight;
+  return sum;
+}
+
+/// Layers, each with what its own F, B, I and W change.
+class Changes {
+ public:
+  Changes(const Layers& layers, std::span<const StageId> stage_of, std::size_t stages)
+      : layers_(layers),
+        stage_of_(stage_of),
+        own_(layers.size()),
+        waiting_(layers.size()),
+        passing_(layers.size()),
+        made_(layers.size()),
+        consumed_(layers.size()),
+        read_(layers.size()),
+        returning_(layers.size()),
+        leaving_(stages) {
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      const Layer& layer = layers.layers[l];
+      own_[l] = {layer.saved, layer.saved, layer.saved - layer.weight_saved, layer.weight_saved};
+    }
+    for (const LayerStorage& storage : layers.storages) add(storage);
+    for (std::size_t v = 0; v < layers.values.size(); ++v) add(v);
+    for (const LayerParameter& parameter : layers.parameters) add(parameter);
+  }
+
+  std::vector<PassBytes> highest() const {
+    std::vector<PassBytes> found(leaving_.size());
+    PassBytes later;                                      // changes of the layers after l
+    Bytes entering{0}, returning{0}, not_yet_leaving{0};  // gradients of what they read and make
+    for (std::size_t l = layers_.size(); l-- > 0;) {
+      if (l + 1 == layers_.size() || stage_of_[l] != stage_of_[l + 1])
+        later = {}, entering = returning = not_yet_leaving = Bytes{0};
+      const Layer& layer = layers_.layers[l];
+      const std::size_t s = stage_of_[l].index();
+      entering += read_[l];
+      // Of what is received, layer.temporary speaks, too; not of what waits to be handed back.
+      const Bytes difference = returning - (leaving_[s] - not_yet_leaving) - consumed_[l];
+      const auto beside = [&](Bytes more) {
+        return std::max(more + difference, entering) + passing_[l];
+      };
+      const PassBytes& more = layer.temporary;
+      found[s] = larger(
+          found[s],
+          {more.forward - later.forward, beside(more.backward) + waiting_[l] - later.backward,
+           beside(more.input) + layer.weight_saved - later.input, more.weight - later.weight});
+      later += own_[l];
+      not_yet_leaving += made_[l];
+      returning += returning_[l];
+    }
+    return found;
+  }
+
+ private:
+  StageId stage(LayerId l) const { return stage_of_[l.index()]; }
+
+  void add(const LayerStorage& storage) {
+    for (std::size_t i = 0; i < storage.savers.size(); ++i) {
+      const LayerId first = storage.savers[i];
+      if (i > 0 && stage(storage.savers[i - 1]) == stage(first)) continue;
+      if (storage.value && !counted_.insert({*storage.value, stage(first)}).second) continue;
+      const bool for_weight = std::ranges::any_of(
+          storage.weight_savers, [&](LayerId l) { return stage(l) == stage(first); });
+      LayerId made = first;
+      if (storage.value) made = std::min(made, layers_.values[*storage.value].producer);
+      if (stage(made) != stage(first)) continue;  // received: there from the begin to the end
+      own_[made.index()].forward += storage.bytes;
+      own_[first.index()].backward += storage.bytes;
+      if (!for_weight) own_[first.index()].input += storage.bytes;
+    }
+    for (std::size_t i = 0; i < storage.weight_savers.size(); ++i)
+      if (const LayerId first = storage.weight_savers[i];
+          i == 0 || stage(storage.weight_savers[i - 1]) != stage(first))
+        own_[first.index()].weight += storage.bytes;
+  }
+
+  void add(std::size_t v) {
+    const LayerValue& value = layers_.values[v];
+    const StageId from = stage(value.producer);
+    const bool waits = value.waiting_gradient > Bytes{0};
+    bool leaves = false;
+    for (std::size_t i = 0; i < value.consumers.size(); ++i) {
+      const LayerId reader = value.consumers[i];
+      const bool last =
+          i + 1 == value.consumers.size() || stage(value.consumers[i + 1]) != stage(reader);
+      if (!last) continue;
+      if (stage(reader) == from) {
+        pass(value, reader);
+        continue;
+      }
+      leaves = true;
+      read_[reader.index()] += value.gradient_bytes;
+      if (waits) returning_[reader.index()] += value.gradient_bytes;
+    }
+    if (!leaves) return;
+    if (waits) {
+      consumed_[value.producer.index()] += value.waiting_at(value.producer);
+    } else {
+      made_[value.producer.index()] += value.gradient_bytes;
+      leaving_[from.index()] += value.gradient_bytes;
+    }
+    if (!counted_.contains({v, from})) own_[value.producer.index()].forward += value.bytes;
+  }
+
+  /// From the last reader in the producer's stage to the producer.
+  void pass(const LayerValue& value, LayerId reader) {
+    if (value.waiting_gradient == Bytes{0}) return;
+    for (LayerId l{value.producer.value + 1}; l < reader; ++l.value)
+      passing_[l.index()] +=
+          reader == value.consumers.back() ? value.waiting_at(l) : value.gradient_bytes;
+  }
+
+  /// Autograd adds up the gradients of a stage's users before it hands them on.
+  void add(const LayerParameter& parameter) {
+    for (std::size_t i = 1; i < parameter.users.size(); ++i)
+      if (stage(parameter.users[i - 1]) == stage(parameter.users[i]))
+        for (LayerId l = parameter.users[i - 1]; l < parameter.users[i]; ++l.value)
+          waiting_[l.index()] += parameter.gradient;
+  }
+
+  const Layers& layers_;
+  std::span<const StageId> stage_of_;
+  std::vector<PassBytes> own_;  // [layer] saves in F; frees in B, I (less what W needs), W
+  std::vector<Bytes> waiting_;  // [layer] gradients of parameters that later layers used
+  std::vector<Bytes> passing_;  // [layer] gradients of the stage's own values that pass over it
+  // [layer] gradients of values to and from other stages: those that layer.temporary of all layers
+  // in between contains, and those that only that of the producer and the readers does
+  std::vector<Bytes> made_, consumed_, read_, returning_;
+  std::vector<Bytes> leaving_;                         // [stage] sum of made_
+  std::set<std::pair<std::size_t, StageId>> counted_;  // values whose storage a stage saves
+};
+
+}  // namespace
+
+std::vector<PassBytes> stage_temporary(const Layers& layers, std::span<const StageId> stage_of,
+                                       std::size_t stages) {
+  return Changes(layers, stage_of, stages).highest();
+}
+
+}  // namespace pfeife

@@ -1,0 +1,21 @@
+// How far a stage's memory rises within an action above what it holds between actions.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "planner/ir/model/layers.h"
+
+namespace pfeife {
+
+/// [stage] StageCost::temporary; `stage_of`: [layer]. With all that the microbatch has saved in
+/// place, a stage is at its highest only in its last layers: in F what later layers save is not
+/// there yet, in B and I it is gone again, in W what later layers kept for it is. In I it is
+/// replaced by what W needs. What a stage receives is there throughout, values and gradients; its
+/// gradients for other stages come up layer by layer. Gradients that pass over a layer between two
+/// others of the stage wait beside it (LayerValue::waiting_gradient). Linear in the layers, their
+/// values and the layers that these pass over.
+std::vector<PassBytes> stage_temporary(const Layers& layers, std::span<const StageId> stage_of,
+                                       std::size_t stages);
+
+}  // namespace pfeife

@@ -1,0 +1,103 @@
+// The parts of validate(), one file each. Internal to planner/ir: everybody else includes
+// validate.h. Nothing here uses lowering or the DependencyGraph: the judge has its own reading of a
+// schedule.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/ir/judge/validate.h"
+
+namespace pfeife::judgement {
+
+/// Where an action stands.
+struct Place {
+  std::uint32_t rank = 0;
+  std::uint32_t position = 0;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+/// What the rows say about one stage and one microbatch; the first place counts if there are two.
+struct Life {
+  std::uint32_t stage = 0, microbatch = 0;
+  std::optional<Place> forward, backward, backward_input, backward_weight;
+
+  /// Where gradients of inputs are made.
+  std::optional<Place> gradient() const { return backward ? backward : backward_input; }
+  /// Where the last part of the backward pass is.
+  std::optional<Place> last() const { return backward ? backward : backward_weight; }
+};
+
+/// What the rows say about one value (or gradient) on its way along an edge of the StageGraph.
+struct Passage {
+  std::uint32_t edge = 0;
+  Direction direction = Direction::Forward;
+  std::uint32_t microbatch = 0;
+  std::optional<Place> sent, received;
+};
+
+/// The schedule as the judge reads it: actions in range, each kept once, in sorted tables.
+struct Reading {
+  const Schedule& schedule;
+  const Requirements& required;
+  std::vector<std::optional<std::uint32_t>>
+      home;                       ///< [stage] first rank that has one of its actions
+  std::vector<bool> scattered;    ///< [stage] on several ranks: what it hands over cannot be judged
+  std::vector<Life> lives;        ///< sorted by (stage, microbatch)
+  std::vector<Passage> passages;  ///< sorted by (edge, direction, microbatch)
+
+  const Life* life(std::size_t stage, std::size_t microbatch) const;
+  std::span<const Life> lives_of(std::size_t stage) const;
+  const Passage* passage(std::size_t edge, Direction direction, std::size_t microbatch) const;
+  std::span<const Passage> passages_of(std::size_t edge, Direction direction) const;
+
+  const StageGraph::Edge& edge(std::size_t e) const { return required.stages.edges[e]; }
+  bool placed(const StageGraph::Edge& e) const {
+    const std::size_t from = e.from.index(), to = e.to.index();
+    return home[from] && home[to] && !scattered[from] && !scattered[to];
+  }
+  /// Both ends are placed, on different ranks: the value has to travel.
+  bool travels(const StageGraph::Edge& e) const {
+    return placed(e) && home[e.from.index()] != home[e.to.index()];
+  }
+};
+
+/// Collects violations. `hangs` remembers those without which an execution cannot be judged.
+class Findings {
+ public:
+  void add(Place place, std::string message, bool hangs = true) {
+    violations_.push_back({RankId{place.rank}, place.position, std::move(message)});
+    hangs_ = hangs_ || hangs;
+  }
+  /// Something that is not there: placed at the end of the rank's row.
+  void add_missing(const Reading& reading, std::uint32_t rank, std::string message);
+
+  bool hangs() const { return hangs_; }
+  std::vector<Violation> sorted() &&;
+
+ private:
+  std::vector<Violation> violations_;
+  bool hangs_ = false;
+};
+
+/// Reads the rows; finds what is out of range, twice, on a second rank, or has no place in this
+/// kind of schedule.
+Reading read(const Schedule& schedule, const Requirements& required, Findings& findings);
+/// Everything there that must be, F before B, I before W, local values made before they are used.
+void judge_lives(const Reading& reading, Findings& findings);
+/// Every SEND with its RECV, between the maker and the user of its value, in the same order on both
+/// sides.
+void judge_transfers(const Reading& reading, Findings& findings);
+/// UNSHARD, RESHARD, REDUCE_GRAD and OPTIMIZER_STEP around the computation.
+void judge_state(const Reading& reading, Findings& findings);
+/// Runs the rows under `semantics`; a deadlock is told by its smallest circle of waits.
+void judge_deadlock(const Reading& reading, const Semantics& semantics, Findings& findings);
+
+/// The numbers below `count` that are not in `sorted_numbers`, as ranges; "" if there are none.
+std::string ranges_missing(std::span<const std::uint32_t> sorted_numbers, std::uint32_t count);
+
+}  // namespace pfeife::judgement

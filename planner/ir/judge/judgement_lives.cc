@@ -1,0 +1,98 @@
+// The life of a microbatch in a stage: complete, and in order.
+#include "planner/ir/judge/judgement.h"
+
+namespace pfeife::judgement {
+namespace {
+
+class LifeJudge {
+ public:
+  LifeJudge(const Reading& reading, Findings& findings) : reading_(reading), findings_(findings) {}
+
+  void judge() {
+    judge_stages_missing();
+    for (std::size_t stage = 0; stage < reading_.home.size(); ++stage)
+      if (reading_.home[stage]) judge_complete(stage);
+    for (const Life& life : reading_.lives) judge_order(life);
+    for (const StageGraph::Edge& edge : reading_.required.stages.edges)
+      if (reading_.placed(edge) && !reading_.travels(edge)) judge_local(edge);
+  }
+
+ private:
+  void judge_stages_missing() {
+    std::vector<std::uint32_t> there;
+    for (std::uint32_t stage = 0; stage < reading_.home.size(); ++stage)
+      if (reading_.home[stage]) there.push_back(stage);
+    const std::string missing =
+        ranges_missing(there, static_cast<std::uint32_t>(reading_.home.size()));
+    if (!missing.empty()) findings_.add_missing(reading_, 0, "stage " + missing + " is on no rank");
+  }
+
+  void judge_complete(std::size_t stage) {
+    report(stage, "F", [](const Life& l) { return l.forward.has_value(); });
+    report(stage, "B (or I and W)",
+           [](const Life& l) { return l.backward || l.backward_input || l.backward_weight; });
+    for (const Life& life : reading_.lives_of(stage)) {
+      if (life.backward) continue;
+      const std::string name = std::to_string(stage), m = std::to_string(life.microbatch);
+      if (life.backward_input && !life.backward_weight)
+        findings_.add(*life.backward_input, name + "I" + m + " has no " + name + "W" + m);
+      if (life.backward_weight && !life.backward_input)
+        findings_.add(*life.backward_weight, name + "W" + m + " has no " + name + "I" + m);
+    }
+  }
+
+  template <class Has>
+  void report(std::size_t stage, const char* what, Has&& has) {
+    std::vector<std::uint32_t> there;
+    for (const Life& life : reading_.lives_of(stage))
+      if (has(life)) there.push_back(life.microbatch);
+    const std::string missing =
+        ranges_missing(there, static_cast<std::uint32_t>(reading_.required.microbatches));
+    if (!missing.empty())
+      findings_.add_missing(
+          reading_, *reading_.home[stage],
+          "stage " + std::to_string(stage) + " lacks " + what + " of microbatch " + missing);
+  }
+
+  /// `late` must stand after `early`; only told if both are there, on one rank.
+  void after(const std::optional<Place>& early, const std::optional<Place>& late,
+             const std::string& what, const std::string& needed) {
+    if (!early || !late || early->rank != late->rank || early->position < late->position) return;
+    findings_.add(*late, what +
+                             (early->position == late->position ? " stands in the same cell as "
+                                                                : " stands before ") +
+                             needed + ", which it needs");
+  }
+
+  void judge_order(const Life& life) {
+    const std::string stage = std::to_string(life.stage), m = std::to_string(life.microbatch);
+    after(life.forward, life.backward, stage + "B" + m, stage + "F" + m);
+    after(life.forward, life.backward_input, stage + "I" + m, stage + "F" + m);
+    after(life.backward_input, life.backward_weight, stage + "W" + m, stage + "I" + m);
+  }
+
+  /// Values that stay on a rank are there only once they are made.
+  void judge_local(const StageGraph::Edge& edge) {
+    for (const Life& user : reading_.lives_of(edge.to.index()))
+      if (const Life* maker = reading_.life(edge.from.index(), user.microbatch)) {
+        const std::string m = std::to_string(user.microbatch);
+        after(maker->forward, user.forward, to_string(edge.to) + "F" + m,
+              to_string(edge.from) + "F" + m);
+        if (edge.gradient)
+          after(user.gradient(), maker->gradient(),
+                to_string(edge.from) + (maker->backward ? "B" : "I") + m,
+                to_string(edge.to) + (user.backward ? "B" : "I") + m);
+      }
+  }
+
+  const Reading& reading_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void judge_lives(const Reading& reading, Findings& findings) {
+  LifeJudge(reading, findings).judge();
+}
+
+}  // namespace pfeife::judgement

@@ -1,0 +1,80 @@
+// validate(): reads the rows once, then one judge after the other. A schedule that is incomplete or
+// mismatched is not executed: it would hang for the reason already told.
+#include "planner/ir/judge/validate.h"
+
+#include <algorithm>
+
+#include "planner/ir/judge/judgement.h"
+
+namespace pfeife {
+
+std::vector<Violation> validate(const Schedule& schedule, const Requirements& requirements,
+                                const Semantics& semantics) {
+  using namespace judgement;
+  Findings findings;
+  if (schedule.rows.empty()) {
+    findings.add({}, "the schedule has no rows: one a rank is expected");
+    return std::move(findings).sorted();
+  }
+  const Reading reading = read(schedule, requirements, findings);
+  judge_lives(reading, findings);
+  if (requirements.lowered) judge_transfers(reading, findings);
+  judge_state(reading, findings);
+  if (!findings.hangs()) judge_deadlock(reading, semantics, findings);
+  return std::move(findings).sorted();
+}
+
+Requirements requirements_of(const Schedule& schedule, bool lowered) {
+  Requirements required{chain(stage_count(schedule)), microbatch_count(schedule), lowered};
+  std::vector<StageGraph::Edge> skips;
+  for (const auto& row : schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& a) {
+        if (!is_transfer(a.op) || !a.peer || std::abs(a.peer->value - a.stage.value) == 1) return;
+        skips.push_back({std::min(a.stage, *a.peer), std::max(a.stage, *a.peer),
+                         a.direction == Direction::Backward});
+      });
+  std::ranges::sort(skips);  // no gradient before gradient
+  for (const StageGraph::Edge& skip : skips) {
+    if (skip.to.index() >= required.stages.stages || skip.from == skip.to) continue;
+    auto& edges = required.stages.edges;
+    if (!edges.empty() && edges.back().from == skip.from && edges.back().to == skip.to)
+      edges.back().gradient |= skip.gradient;
+    else
+      edges.push_back(skip);
+  }
+  std::ranges::sort(required.stages.edges);
+  return required;
+}
+
+namespace judgement {
+
+void Findings::add_missing(const Reading& reading, std::uint32_t rank, std::string message) {
+  add({rank, static_cast<std::uint32_t>(reading.schedule.rows[rank].size())}, std::move(message));
+}
+
+std::vector<Violation> Findings::sorted() && {
+  std::ranges::stable_sort(violations_, {}, [](const Violation& v) {
+    return std::pair{v.rank, v.position};
+  });
+  return std::move(violations_);
+}
+
+std::string ranges_missing(std::span<const std::uint32_t> sorted_numbers, std::uint32_t count) {
+  std::string text;
+  const auto add = [&](std::uint32_t first, std::uint32_t end) {
+    if (first >= end) return;
+    text += (text.empty() ? "" : ", ") + std::to_string(first);
+    if (end - first > 1) text += "-" + std::to_string(end - 1);
+  };
+  std::uint32_t next = 0;
+  for (const std::uint32_t number : sorted_numbers) {
+    add(next, number);
+    next = number + 1;
+  }
+  add(next, count);
+  return text;
+}
+
+}  // namespace judgement
+}  // namespace pfeife

@@ -1,0 +1,98 @@
+#include "planner/ir/machine/cluster.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/ir/basics/error.h"
+
+namespace pfeife {
+namespace {
+
+/// Exponent of the efficiency of matrix products smaller than the first measured size.
+constexpr double kSmallProductExponent = 0.35;
+
+/// Linear in log(x) between (x0, y0) and (x1, y1).
+double interpolate_log(double x, double x0, double y0, double x1, double y1) {
+  return y0 + (y1 - y0) * (std::log(x) - std::log(x0)) / (std::log(x1) - std::log(x0));
+}
+
+std::vector<DeviceId> distinct(const std::vector<DeviceId>& devices) {
+  std::vector<DeviceId> found;
+  for (const DeviceId device : devices)
+    if (std::ranges::find(found, device) == found.end()) found.push_back(device);
+  return found;
+}
+
+}  // namespace
+
+BytesPerSecond BandwidthCurve::at(Bytes size) const {
+  PFEIFE_CHECK(!points.empty(), "a bandwidth curve without points");
+  if (size <= points.front().size) return points.front().rate;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const Point &below = points[i - 1], &above = points[i];
+    if (size > above.size) continue;
+    if (size == above.size) return above.rate;
+    const auto bytes = [](Bytes b) { return static_cast<double>(b.value); };
+    const double least = bytes(below.size) / below.rate.value;  // seconds
+    const double most = bytes(above.size) / above.rate.value;
+    const double share = bytes(size - below.size) / bytes(above.size - below.size);
+    return {bytes(size) / (least + share * (most - least))};
+  }
+  return points.back().rate;
+}
+
+double EfficiencyCurve::at(Flops work) const {
+  PFEIFE_CHECK(!points.empty(), "an efficiency curve without points");
+  const Point &first = points.front(), &last = points.back();
+  if (work.value <= 0) return first.fraction;
+  if (work <= first.work)
+    return first.fraction * std::pow(work.value / first.work.value, kSmallProductExponent);
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const Point &below = points[i - 1], &above = points[i];
+    if (work > above.work) continue;
+    return interpolate_log(work.value, below.work.value, below.fraction, above.work.value,
+                           above.fraction);
+  }
+  return last.fraction;
+}
+
+Nanoseconds transfer_time(const Path& path, Bytes bytes) {
+  if (path.links.empty()) return Nanoseconds{0};
+  if (bytes.value <= 0) return path.latency;
+  return path.latency + nanoseconds_from_seconds(seconds_at(bytes, path.bandwidth.at(bytes)));
+}
+
+Nanoseconds all_reduce_time(const Cluster& cluster, const std::vector<DeviceId>& devices,
+                            Bytes bytes) {
+  const std::vector<DeviceId> ring = distinct(devices);
+  const auto count = static_cast<std::int64_t>(ring.size());
+  if (count < 2) return Nanoseconds{0};
+  const Bytes piece{(bytes.value + count - 1) / count};
+  Nanoseconds step{0};
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    const Path& path = cluster.path(ring[i], ring[(i + 1) % ring.size()]);
+    step = std::max(step, transfer_time(path, piece));
+  }
+  return 2 * (count - 1) * step;
+}
+
+Cluster uniform_cluster(std::size_t devices, const DeviceKind& kind, BytesPerSecond bandwidth,
+                        Nanoseconds latency) {
+  Cluster cluster;
+  cluster.name = "uniform" + std::to_string(devices);
+  cluster.kinds = {kind};
+  cluster.kind_of_device.assign(devices, 0);
+  cluster.paths.resize(devices * devices);
+  for (std::size_t from = 0; from < devices; ++from) {
+    for (std::size_t to = 0; to < devices; ++to) {
+      if (from == to) continue;
+      const std::string name = std::to_string(from) + ">" + std::to_string(to);
+      cluster.paths[from * devices + to] = {
+          {cluster.links.size()}, latency, BandwidthCurve{{{Bytes{1}, bandwidth}}}};
+      cluster.links.push_back({name, bandwidth});
+    }
+  }
+  return cluster;
+}
+
+}  // namespace pfeife

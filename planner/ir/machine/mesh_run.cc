@@ -1,0 +1,122 @@
+#include "planner/ir/machine/mesh_run.h"
+
+#include <algorithm>
+
+#include "planner/ir/basics/error.h"
+
+namespace pfeife {
+namespace {
+
+/// "4 or 8": the divisors of `whole` next to `size`.
+std::string nearest_divisors(std::int64_t whole, std::int64_t size) {
+  std::int64_t below = std::min(size, whole), above = size;
+  while (whole % below != 0) --below;
+  while (above < whole && whole % above != 0) ++above;
+  if (above > whole || whole % above != 0) return std::to_string(below);
+  return below == above ? std::to_string(below)
+                        : std::to_string(below) + " or " + std::to_string(above);
+}
+
+void check_tensor(const MeshRun& run) {
+  const Architecture& of = run.architecture;
+  const std::int64_t tp = run.mesh.size(Axis::Tensor);
+  must_divide("tp", tp, "heads", of.heads);
+  if (tp < of.kv_heads) must_divide("tp", tp, "key and value heads", of.kv_heads);
+  if (tp > of.kv_heads && tp % of.kv_heads != 0)
+    throw ConfigError({}, stream_all("tp ", tp, " is no multiple of the ", of.kv_heads,
+                                     " key and value heads; nearest: tp ", of.kv_heads));
+  must_divide("tp", tp, "columns of the feed-forward layer", of.feed_forward);
+  if (of.dense_layers > 0)
+    must_divide("tp", tp, "columns of the dense layers' feed-forward", of.dense_feed_forward);
+  must_divide("tp", tp, "words of the vocabulary (pad it)", of.vocabulary);
+}
+
+void check_sequence(const MeshRun& run) {
+  const std::int64_t cp = run.mesh.size(Axis::Context), tp = run.mesh.size(Axis::Tensor);
+  must_divide("cp", cp, "tokens of a sequence", run.architecture.sequence);
+  if (run.sequence_parallel)
+    must_divide("tp", tp, "tokens of a rank (sequence parallelism)",
+                run.architecture.sequence / cp);
+  if (cp > 1 && run.architecture.attention == AttentionKind::Plain)
+    throw ConfigError({}, stream_all("cp ", cp, " needs fused attention; write `attention: fused` ",
+                                     "in the architecture, or cp 1"));
+}
+
+void check_experts(const MeshRun& run) {
+  const std::int64_t ep = run.mesh.experts;
+  if (ep == 1) return;
+  if (run.architecture.experts == 0)
+    throw ConfigError(
+        {}, "ep " + std::to_string(ep) + ": the model has no experts to divide; leave ep out");
+  must_divide("ep", ep, "experts", run.architecture.experts);
+  must_divide("ep", ep, "replicas (dp)", run.mesh.size(Axis::Data));
+}
+
+}  // namespace
+
+void must_divide(const std::string& name, std::int64_t size, const std::string& what,
+                 std::int64_t whole) {
+  if (whole % size == 0) return;
+  throw ConfigError({}, stream_all(name, " ", size, " does not divide the ", whole, " ", what,
+                                   "; nearest: ", name, " ", nearest_divisors(whole, size)));
+}
+
+std::string to_string(Recomputation recomputation) {
+  switch (recomputation) {
+    case Recomputation::None:
+      return "none";
+    case Recomputation::Attention:
+      return "attention";
+    case Recomputation::Full:
+      return "full";
+  }
+  return "";
+}
+
+std::int64_t MeshRun::microbatches() const {
+  return global_batch / (mesh.size(Axis::Data) * microbatch_size);
+}
+
+void check_run(const MeshRun& run) {
+  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
+    if (run.mesh.size(axis) < 1)
+      throw ConfigError(
+          {}, stream_all(to_string(axis), " is ", run.mesh.size(axis), ", and must be at least 1"));
+  check_tensor(run);
+  check_sequence(run);
+  check_experts(run);
+  must_divide("dp", run.mesh.size(Axis::Data), "sequences of the global batch", run.global_batch);
+  must_divide("the microbatch size", run.microbatch_size, "sequences of a replica",
+              run.global_batch / run.mesh.size(Axis::Data));
+  if (!run.balanced) {
+    layers_of_stages(run);
+    return;
+  }
+  const std::int64_t pieces = run.architecture.layers + 2;
+  const std::int64_t stages = run.mesh.size(Axis::Pipeline) * run.stages_per_rank;
+  if (stages > pieces)
+    throw ConfigError({},
+                      stream_all("pp ", run.mesh.size(Axis::Pipeline), " x ", run.stages_per_rank,
+                                 " stages a rank are more than the ", pieces,
+                                 " layers with embedding and head; nearest: ", pieces, " stages"));
+}
+
+std::vector<std::int64_t> layers_of_stages(const MeshRun& run) {
+  const std::int64_t layers = run.architecture.layers;
+  const std::int64_t stages = run.mesh.size(Axis::Pipeline) * run.stages_per_rank;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(stages), (layers + 2) / stages);
+  if (layers % stages == 0) {
+    std::ranges::fill(counts, layers / stages);
+  } else if (stages > 1 && (layers + 2) % stages == 0) {
+    --counts.front(), --counts.back();
+  } else {
+    throw ConfigError(
+        {}, stream_all("pp ", run.mesh.size(Axis::Pipeline), " x ", run.stages_per_rank,
+                       " stages a rank divide neither the ", layers,
+                       " layers nor these with embedding and head (", layers + 2,
+                       "); nearest numbers of stages: ", nearest_divisors(layers, stages)));
+  }
+  return counts;
+}
+
+}  // namespace pfeife

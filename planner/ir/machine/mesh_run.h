@@ -1,0 +1,68 @@
+// A training run on a mesh: what is divided, by how much, in which order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/ir/machine/mesh.h"
+#include "planner/ir/model/architecture.h"
+#include "planner/ir/model/layers.h"
+
+namespace pfeife {
+
+enum class Recomputation {
+  None,
+  Attention,  ///< scores, softmax, dropout, context of each layer
+  Full,       ///< each layer; its input is kept
+};
+
+/// "none", "attention", "full".
+std::string to_string(Recomputation recomputation);
+
+struct MeshRun {
+  Architecture architecture;
+  Mesh mesh;
+  std::int64_t global_batch = 1;     ///< sequences a step
+  std::int64_t microbatch_size = 1;  ///< sequences
+  std::string schedule = "1f1b";     ///< a family that needs no costs
+  std::int64_t stages_per_rank = 1;
+  /// Stages of layers that take equally long; else of equally many, as layers_of_stages() says.
+  bool balanced = false;
+  Recomputation recomputation = Recomputation::None;
+  bool sequence_parallel = false;
+  /// ZeRO: 0 all-reduces gradients; 1 divides the optimizer's state over dp, 2 gradients, too, 3
+  /// parameters as well.
+  int zero = 0;
+  DType type = DType::Float16;
+  std::int64_t gradient_bytes = 2;  ///< an element, as gradients are reduced
+
+  std::int64_t microbatches() const;  ///< of each pipeline
+};
+
+/// What is left open of a run: each list what may be chosen, in the order in which equals are
+/// preferred; of sizes, an empty list = all that fit.
+struct MeshQuestion {
+  MeshRun run;  ///< all that is not open
+  std::int64_t devices = 1;
+  std::vector<std::int64_t> tp, cp, pp, dp, ep{1};
+  std::vector<std::int64_t> microbatch_size;
+  std::vector<std::int64_t> stages_per_rank{1, 2, 4};
+  std::vector<int> zero{0, 1};
+  std::vector<Recomputation> recomputation{Recomputation::None, Recomputation::Attention,
+                                           Recomputation::Full};
+};
+
+/// ConfigError without a place if `size` does not divide the `whole` of `what`, with the nearest
+/// sizes that do: "tp 3 does not divide the 64 heads; nearest: tp 2 or 4".
+void must_divide(const std::string& name, std::int64_t size, const std::string& what,
+                 std::int64_t whole);
+
+/// Refuses a run that cannot be divided: ConfigError without a place, that names what does not
+/// divide what, and the nearest sizes that do.
+void check_run(const MeshRun& run);
+
+/// [stage] transformer layers. Equally many; or one less in the first and the last stage, for the
+/// embedding and the head, where that divides. ConfigError if neither does.
+std::vector<std::int64_t> layers_of_stages(const MeshRun& run);
+
+}  // namespace pfeife

@@ -1,0 +1,33 @@
+// Equal hosts of equal devices, any number of them: what collectives of many devices need to know.
+// A Cluster has a path for every pair; this has two levels, within a host and between hosts.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/ir/machine/cluster.h"
+
+namespace pfeife {
+
+/// How long an all-reduce among so many devices of a host takes, as measured.
+struct AllReduceTable {
+  std::int64_t ranks = 2;
+  std::vector<std::pair<Bytes, Nanoseconds>> times;  ///< sizes increase
+  friend bool operator==(const AllReduceTable&, const AllReduceTable&) = default;
+};
+
+struct Network {
+  std::string name;
+  DeviceKind device;
+  std::int64_t devices_per_host = 1;
+  BytesPerSecond port;          ///< out of a device to another one of its host, and into it
+  Nanoseconds port_latency{0};  ///< of one message
+  BytesPerSecond nic;           ///< a device's share of its host's way out; 0 = there is none
+  Nanoseconds nic_latency{0};   ///< of one message
+  std::vector<AllReduceTable> all_reduce;  ///< within a host; ranks increase; empty = by the port
+  std::vector<std::string> notes;          ///< provenance
+  friend bool operator==(const Network&, const Network&) = default;
+};
+
+}  // namespace pfeife

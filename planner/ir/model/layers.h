@@ -1,0 +1,138 @@
+// The model as the planner sees it: a linear order of layers with costs, and the values that pass
+// between them. A layer is what lies between two neighbouring cut candidates: a group of graph
+// nodes, a row of a layer table, a node of a published profile. Cut candidate i lies after layer i.
+//   const LayerTimes times{.forward = Nanoseconds{1000}, .backward_input = Nanoseconds{2000}};
+//   Layers two{.name = "two", .digest = std::string(64, '0')};
+//   two.layers = {{.name = "first", .times = {times}}, {.name = "second", .times = {times}}};
+//   plan(model_of(two), uniform_cluster(2, {.memory = kGiB}, {1e9}, Nanoseconds{0}));
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/ir/basics/ids.h"
+#include "planner/ir/basics/units.h"
+#include "planner/ir/model/profile.h"
+
+namespace pfeife {
+
+/// Time of a layer on one device kind for one microbatch.
+struct LayerTimes {
+  Nanoseconds forward{0};
+  Nanoseconds backward_input{0};
+  Nanoseconds backward_weight{0};
+  Nanoseconds optimizer{0};  ///< besides the parameters' own (layer tables)
+  friend bool operator==(const LayerTimes&, const LayerTimes&) = default;
+};
+
+struct Layer {
+  std::string name;
+  std::string module_path;        ///< of its last node; "" for tables
+  std::vector<LayerTimes> times;  ///< [device kind of the cluster]
+  Bytes saved{0};                 ///< F to B or I, besides Layers::storages
+  Bytes weight_saved{0};          ///< I to W, besides Layers::storages
+  /// Held while it runs, besides all that is saved and weight-saved: the gradients of what it reads
+  /// and makes included. Of those that pass over it, see LayerValue::waiting_gradient.
+  PassBytes temporary;
+  Bytes model_input{0};       ///< the model's inputs that it is the first layer to read
+  std::string no_cut_after;   ///< why the model must not be cut after this layer; "" = it may
+  std::vector<NodeId> nodes;  ///< of the graph, if there is one
+  /// Outermost submodule whose only call ends, or begins, with the layer; "" = none.
+  std::string ends_module, begins_module;
+  friend bool operator==(const Layer&, const Layer&) = default;
+};
+
+/// A value that later layers read. Sent once to each stage that reads it.
+struct LayerValue {
+  std::string name;
+  LayerId producer;
+  std::vector<LayerId> consumers;  ///< sorted, unique, all > producer
+  Bytes bytes{0};                  ///< forward
+  Bytes gradient_bytes{0};         ///< backward, from each consumer stage; 0 = no gradient
+  std::optional<Nanoseconds> transfer_time;  ///< as published; replaces the link's
+  /// Bytes the gradient occupies after the last reader's backward (possibly a larger storage it
+  /// views). 0: Layer::temporary of the layers in between contains the gradient.
+  Bytes waiting_gradient{0};
+
+  /// Bytes of the gradient that wait while layer `l` of [producer, last reader) runs backward,
+  /// where producer and readers share a stage. Once a second reader has added to it, the gradient
+  /// has the value's own size.
+  Bytes waiting_at(LayerId l) const {
+    if (waiting_gradient == Bytes{0}) return Bytes{0};
+    const bool one = consumers.size() < 2 || l >= consumers[consumers.size() - 2];
+    return one ? waiting_gradient : gradient_bytes;
+  }
+  friend bool operator==(const LayerValue&, const LayerValue&) = default;
+};
+
+/// A storage that several layers may keep for backward; counted once a stage.
+struct LayerStorage {
+  Bytes bytes{0};
+  std::vector<LayerId> savers;         ///< sorted, unique
+  std::vector<LayerId> weight_savers;  ///< sorted, unique
+  std::optional<std::size_t>
+      value;  ///< index into Layers::values if it is one that may cross a cut
+  friend bool operator==(const LayerStorage&, const LayerStorage&) = default;
+};
+
+struct LayerParameter {
+  std::string name;
+  Bytes bytes{0};
+  Bytes gradient{0};
+  Bytes state{0};              ///< optimizer state
+  std::vector<LayerId> users;  ///< sorted, unique; more than one stage of users = tied over stages
+  std::vector<Nanoseconds> optimizer;  ///< [device kind]
+  friend bool operator==(const LayerParameter&, const LayerParameter&) = default;
+};
+
+struct Layers {
+  std::string name;
+  std::string digest;              ///< SHA-256 of what it was made from, hexadecimal
+  std::string order = "captured";  ///< name of the linear order
+  /// [position] number of the graph's node as captured; empty = that order, or no graph.
+  std::vector<NodeId> node_order;
+  std::int64_t microbatch_size = 1;
+  std::vector<Layer> layers;
+  std::vector<LayerValue> values;
+  std::vector<LayerStorage> storages;
+  std::vector<LayerParameter> parameters;
+  std::vector<std::string> notes;     ///< where the figures come from; shown in the report
+  std::vector<std::string> uncosted;  ///< a sentence for each operator without a cost
+
+  std::size_t size() const { return layers.size(); }
+  friend bool operator==(const Layers&, const Layers&) = default;
+};
+
+/// Where the order is cut: stage s = layers (cuts[s-1], cuts[s]], i.e. cut c lies after layer c.
+/// Strictly increasing, each in [0, layers - 2]; S - 1 of them.
+struct Partition {
+  std::vector<std::int32_t> cuts;
+
+  std::size_t stages() const { return cuts.size() + 1; }
+  /// First layer of stage s, and one past its last.
+  std::size_t begin(std::size_t s) const {
+    return s == 0 ? 0 : static_cast<std::size_t>(cuts[s - 1]) + 1;
+  }
+  std::size_t end(std::size_t s, std::size_t layers) const {
+    return s == cuts.size() ? layers : static_cast<std::size_t>(cuts[s]) + 1;
+  }
+  friend auto operator<=>(const Partition&, const Partition&) = default;
+};
+
+/// Neighbouring layers, `last` one of them.
+struct LayerRange {
+  LayerId first, last;
+  friend auto operator<=>(const LayerRange&, const LayerRange&) = default;
+};
+/// "3-9 12": ranges as text, for people.
+std::string to_string(const std::vector<LayerRange>& ranges);
+
+/// Why `partition` is not a legal one of `layers`: out of order, out of range, through an in-place
+/// pair. "" = it is.
+std::string illegal_because(const Layers& layers, const Partition& partition);
+
+/// The layers with no legal cuts but these: what is said of all legal cuts is then said of these.
+Layers cut_only_at(const Partition& cuts, Layers layers);
+
+}  // namespace pfeife

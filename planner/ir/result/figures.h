@@ -1,0 +1,30 @@
+// Figures of merit of a plan besides its step, bubble and peak: those that papers report.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "planner/ir/result/memory_contents.h"
+#include "planner/ir/trace/trace.h"
+
+namespace pfeife {
+
+/// The largest time of a rank from the start of its first F, B, I, W or optimizer step to the end
+/// of its last: a step where no rank waits for another one's optimizer (Qi et al. 2024). 0 without
+/// events.
+Nanoseconds span(const Trace& trace);
+/// Start of the first event to the end of the last F, B, I or W.
+Nanoseconds step_without_optimizer(const Trace& trace);
+
+struct PlanFigures {
+  std::optional<Nanoseconds> span, without_optimizer;  ///< of the best engine present
+  /// FLOPs of the model for a step, nothing recomputed, over step and devices; and what share of
+  /// the devices' published peaks that is.
+  std::optional<FlopsPerSecond> rate;
+  std::optional<double> utilization;
+  std::vector<Bytes> reference_peak;   ///< [rank] by the memory rule of reference mode
+  std::vector<MemoryContents> memory;  ///< [rank] at its peak
+  friend bool operator==(const PlanFigures&, const PlanFigures&) = default;
+};
+
+}  // namespace pfeife

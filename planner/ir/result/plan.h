@@ -1,0 +1,103 @@
+// A plan: everything needed to run a pipeline, as a plain value.
+//   for (const auto cut : planned.best().plan.partition.cuts) std::printf("cut after %d\n", cut);
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/model/model_format.h"
+#include "planner/ir/model/operator_cost.h"
+#include "planner/ir/schedule/schedule.h"
+
+namespace pfeife {
+
+/// What computes its forward again in backward instead of keeping what it saves.
+enum class Recompute : std::uint8_t {
+  None,
+  Full,    ///< every stage
+  Choose,  ///< each stage for itself, where memory needs it
+  Blocks,  ///< any blocks of layers, where memory needs it, or stages as in Choose
+};
+
+/// What is recomputed is part of the choice.
+inline bool is_chosen(Recompute recompute) {
+  return recompute == Recompute::Choose || recompute == Recompute::Blocks;
+}
+
+/// Nodes of a recomputed block, by their positions in the order: those behind `before` (-1 = from
+/// the first on) up to `last`.
+struct NodeRange {
+  std::int32_t before = -1, last = -1;
+  friend bool operator==(const NodeRange&, const NodeRange&) = default;
+};
+
+/// A lower bound on the estimate, and the plans that it holds for: all that fit, of these schedules
+/// and cuts, in the order of the plan's layers and on its devices.
+struct Bound {
+  Nanoseconds time{0};
+  /// The plan's own cuts alone; else all that the model allows.
+  bool given_cuts = false;
+  /// Of those, cuts alone whose stages all take at least this share of the mean time for F and B of
+  /// a microbatch, each on its own device.
+  double least_share = 0;
+  /// And alone those whose neighbouring stages, if on different ranks, send values and get
+  /// gradients back.
+  bool linked = false;
+  Recompute recompute = Recompute::None;  ///< what plans may choose to recompute
+  /// Of a schedule that is built for costs: every order of its stages.
+  std::vector<ScheduleSpec> schedules = {};
+  std::vector<Bytes> memory_limit = {};  ///< [rank] that plans must keep to
+  /// Other problems that were open and that `time` holds for as well, in words ("the other
+  /// microbatch sizes of the global batch: 1, 2, 4"). They have no certificate. "" = none.
+  std::string uncertified = {};
+  friend bool operator==(const Bound&, const Bound&) = default;
+};
+
+/// The files that the costs of a plan are made of, by their paths from the plan's folder.
+struct PlanFiles {
+  std::string model, cluster;
+  ModelFormat format = ModelFormat::Pt2;
+  Nanoseconds time_unit{0};             ///< of a Piper profile
+  std::string skips;                    ///< of a layer table; "" = none
+  std::string profile, profile_digest;  ///< of an archive; "" = none, times by the roofline
+  std::vector<OperatorCost> operators;  ///< what the user says that operators cost
+  friend bool operator==(const PlanFiles&, const PlanFiles&) = default;
+};
+
+struct Plan {
+  std::string model;  ///< file the layers came from
+  std::string model_digest;
+  std::string cluster;
+  std::string cluster_digest;
+  std::string order = "captured";  ///< name of the linear order
+  /// [position] number of the graph's node as captured; empty = that order, or no graph.
+  std::vector<NodeId> node_order;
+  Training training;
+  Partition partition;
+  std::vector<std::string> cut_modules;  ///< [cut] module path (or layer name) after which it lies
+  /// [cut] the last node before it, by its position in the order: what executing needs. Empty
+  /// without a graph.
+  std::vector<std::int32_t> cut_nodes;
+  ScheduleSpec spec;
+  Placement placement;
+  Schedule schedule;            ///< lowered
+  std::vector<bool> recompute;  ///< [stage]
+  /// Blocks that are recomputed, each by itself and within a stage that `recompute` does not have;
+  /// sorted.
+  std::vector<LayerRange> blocks = {};
+  std::vector<NodeRange> block_nodes = {};  ///< [block] what executing needs; empty without a graph
+  Nanoseconds estimate{0};                  ///< predicted step
+  std::vector<Bytes> peak_memory;           ///< [rank] predicted
+  std::optional<Bound> bound;
+  std::optional<PlanFiles> files;
+  std::map<std::string, std::string> found;  ///< how: versions, seed, candidates
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+}  // namespace pfeife

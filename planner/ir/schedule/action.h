@@ -1,0 +1,109 @@
+// Actions: what a rank is told to do, one at a time, and their text form.
+//
+// The text form is the grammar of torch.distributed.pipelining plus two extensions of ours (skip
+// transfers and the optimizer step); the strict reader is parse_cell. Whole schedules as files:
+// planner/io/plan/schedule_csv.h.
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "planner/ir/basics/ids.h"
+
+namespace pfeife {
+
+enum class Op {
+  Forward,         ///< F: the stage's operators on one microbatch
+  Backward,        ///< B: gradients of inputs and weights together
+  BackwardInput,   ///< I: gradients of inputs only
+  BackwardWeight,  ///< W: gradients of weights, after I
+  Send,            ///< hand a value (or gradient) to the stage `peer` on another rank
+  Recv,            ///< receive it from the stage `peer`
+  Unshard,         ///< gather the stage's parameters
+  Reshard,         ///< release them
+  ReduceGrad,      ///< every gradient reduction that touches the stage
+  OptimizerStep,   ///< update the stage's parameters
+};
+
+/// Which way a transfer goes: values with the forward pass, gradients with the backward pass.
+enum class Direction { Forward, Backward };
+
+/// One instruction of a rank.
+struct Action {
+  Op op = Op::Forward;
+  StageId stage;
+  std::optional<MicrobatchId>
+      microbatch;  ///< present for F B I W and transfers, absent for the rest
+  Direction direction = Direction::Forward;  ///< meaningful for transfers; Forward otherwise
+  std::optional<StageId> peer;               ///< the other stage of a transfer; absent otherwise
+
+  friend auto operator<=>(const Action&, const Action&) = default;
+};
+
+Action forward(StageId stage, MicrobatchId microbatch);
+Action backward(StageId stage, MicrobatchId microbatch);
+Action backward_input(StageId stage, MicrobatchId microbatch);
+Action backward_weight(StageId stage, MicrobatchId microbatch);
+Action send(StageId from, StageId to, MicrobatchId microbatch, Direction direction);
+Action recv(StageId at, StageId from, MicrobatchId microbatch, Direction direction);
+Action stage_action(Op op, StageId stage);  ///< Unshard, Reshard, ReduceGrad, OptimizerStep
+
+constexpr bool is_transfer(Op op) { return op == Op::Send || op == Op::Recv; }
+/// F, B, I and W: the actions that occupy the rank's compute stream for one microbatch.
+constexpr bool is_compute(Op op) {
+  return op == Op::Forward || op == Op::Backward || op == Op::BackwardInput ||
+         op == Op::BackwardWeight;
+}
+/// B and I: the actions that make the gradients of a stage's inputs.
+constexpr bool makes_input_gradient(Op op) { return op == Op::Backward || op == Op::BackwardInput; }
+/// B and W: the actions that make the gradients of a stage's weights.
+constexpr bool makes_weight_gradient(Op op) {
+  return op == Op::Backward || op == Op::BackwardWeight;
+}
+
+/// Actions of one rank that run side by side: start when all inputs are there, last the sum of the
+/// parts times a factor, deliver all outputs at the end. Listed order = order of execution on a
+/// single stream.
+struct Overlap {
+  std::vector<Action> parts;
+  friend auto operator<=>(const Overlap&, const Overlap&) = default;
+};
+
+/// A cell of a schedule: idle, one action, or several side by side.
+using Cell = std::variant<std::monostate, Action, Overlap>;
+
+/// Calls `visit(const Action&)` for each action of the cell, in listed order.
+template <class Visitor>
+void for_each_action(const Cell& cell, Visitor&& visit) {
+  if (const auto* action = std::get_if<Action>(&cell)) visit(*action);
+  if (const auto* overlap = std::get_if<Overlap>(&cell))
+    for (const Action& part : overlap->parts) visit(part);
+}
+
+/// A transfer past the neighbouring stage.
+bool is_skip(const Action& action);
+
+/// "2F0", "1SEND_B3", "0SKIP_SEND_F0>3", "0OPTIMIZER_STEP", "(4F4;3B0)OVERLAP_F_B", "" for an idle
+/// cell.
+std::string to_string(const Action& action);
+std::string to_string(const Cell& cell);
+
+/// How the text of a cell is to be read.
+enum class Dialect {
+  Current,  ///< B = full backward, I and W its halves
+  Old,      ///< before December 2024: B = backward input, W = backward weight, BW = full backward
+};
+
+/// What parse_cell found: the cell, or why the text is not one.
+struct ParsedCell {
+  std::optional<Cell> cell;
+  std::string error;  ///< empty if cell is present
+};
+/// Reads one cell. The whole text must match; surrounding blanks are not allowed. Never throws.
+ParsedCell parse_cell(std::string_view text, Dialect dialect = Dialect::Current);
+
+}  // namespace pfeife

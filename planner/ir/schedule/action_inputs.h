@@ -1,0 +1,53 @@
+// Which data an action waits for, and who waits for what it makes. The dependency graph, both ways
+// of lowering and the check whether an order can run are made from this; the judge (validate.h)
+// says it again, on purpose, and so do searches that compile it for one kind of schedule.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/ir/schedule/schedule.h"
+
+namespace pfeife {
+
+/// The edges of a stage graph by stage.
+struct StageEdges {
+  explicit StageEdges(const StageGraph& graph);
+
+  /// [stage] numbers of the edges that end there, and of those that begin there.
+  std::vector<std::vector<std::uint32_t>> into, out_of;
+};
+
+/// The action of the same stage and microbatch whose result `op` reads: F for B and I, I for W.
+std::optional<Op> input_of_its_stage(Op op);
+
+/// Calls `visit(edge, source, direction)` for each message that a compute action reads: the number
+/// of its edge, the stage that made it. F reads along all edges into its stage, B and I against all
+/// that leave it and carry gradients.
+template <class Visitor>
+void for_each_message_read(const Action& action, const StageGraph& graph, const StageEdges& edges,
+                           Visitor&& visit) {
+  const std::size_t stage = action.stage.index();
+  if (action.op == Op::Forward)
+    for (const std::uint32_t e : edges.into[stage])
+      visit(e, graph.edges[e].from, Direction::Forward);
+  if (makes_input_gradient(action.op))
+    for (const std::uint32_t e : edges.out_of[stage])
+      if (graph.edges[e].gradient) visit(e, graph.edges[e].to, Direction::Backward);
+}
+
+/// Calls `visit(edge, reader, direction)` for each message that a compute action makes.
+template <class Visitor>
+void for_each_message_made(const Action& action, const StageGraph& graph, const StageEdges& edges,
+                           Visitor&& visit) {
+  const std::size_t stage = action.stage.index();
+  if (action.op == Op::Forward)
+    for (const std::uint32_t e : edges.out_of[stage])
+      visit(e, graph.edges[e].to, Direction::Forward);
+  if (makes_input_gradient(action.op))
+    for (const std::uint32_t e : edges.into[stage])
+      if (graph.edges[e].gradient) visit(e, graph.edges[e].from, Direction::Backward);
+}
+
+}  // namespace pfeife

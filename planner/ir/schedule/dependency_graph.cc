@@ -1,0 +1,183 @@
+#include "planner/ir/schedule/dependency_graph.h"
+
+#include <algorithm>
+#include <compare>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/action_inputs.h"
+#include "planner/ir/schedule/dependency_tasks.h"
+
+namespace pfeife {
+namespace {
+
+/// What each task waits for.
+class Connector {
+ public:
+  Connector(const DependencyTasks& made, const StageGraph& stages, const Placement& placement,
+            DependencyGraph& graph)
+      : made_(made), stages_(stages), edges_(stages), placement_(placement), graph_(graph) {}
+
+  void connect_all() {
+    connect_rank_order();
+    connect_data();
+    connect_queues();
+    pack_edges();
+  }
+
+ private:
+  void connect(std::uint32_t from, std::uint32_t to, EdgeKind kind) {
+    if (from != kNoTask) links_.push_back({to, from, kind});
+  }
+
+  /// The tasks of a rank in the order in which they hold it: compute and optimizer, and transfers
+  /// and reductions if they block. A reduction that blocks holds a rank at its last REDUCE_GRAD.
+  void connect_rank_order() {
+    std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> held(
+        graph_.ranks);  // [rank] (position, task)
+    for (std::uint32_t t = 0; t < graph_.tasks.size(); ++t) {
+      const Task& task = graph_.tasks[t];
+      const bool blocks = task.kind == TaskKind::Transfer && graph_.semantics.blocking;
+      if (task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer || blocks)
+        held[task.rank.index()].push_back({task.position, t});
+      if (blocks) held[task.peer.index()].push_back({task.peer_position, t});
+    }
+    if (graph_.semantics.blocking) {
+      std::map<std::pair<std::size_t, std::uint32_t>, std::uint32_t>
+          last;  // (rank, task): position
+      for (const ReductionParty& party : made_.reductions)
+        last[{party.rank.index(), party.task}] = party.position;
+      for (const auto& [party, position] : last)
+        held[party.first].push_back({position, party.second});
+    }
+    for (auto& row : held) {
+      std::sort(row.begin(), row.end());
+      for (std::size_t i = 1; i < row.size(); ++i)
+        connect(row[i - 1].second, row[i].second, EdgeKind::RankOrder);
+    }
+    for (const ReductionParty& party : made_.reductions)
+      connect(made_.last_gradient[party.stage.index()], party.task, EdgeKind::Data);
+  }
+
+  void connect_data() {
+    const std::size_t count = graph_.tasks.size();
+    for (std::uint32_t t = 0; t < count; ++t) {
+      const Task& task = graph_.tasks[t];
+      if (task.kind == TaskKind::Compute)
+        for_each_action(task.cell, [&](const Action& action) { connect_inputs(action, t); });
+      if (task.kind == TaskKind::Transfer) {
+        const Action& sent = std::get<Action>(task.cell);
+        const std::uint32_t source =
+            made_.made(sent.direction)[made_.place(sent.stage, *sent.microbatch)];
+        PFEIFE_CHECK(source != kNoTask, to_string(sent), ": nothing computes its value");
+        connect(source, t, EdgeKind::Data);
+      }
+      if (task.kind == TaskKind::Optimizer)
+        connect(made_.reduction[std::get<Action>(task.cell).stage.index()], t, EdgeKind::Data);
+    }
+  }
+  void connect_inputs(const Action& action, std::uint32_t task) {
+    const std::size_t place = made_.place(action.stage, *action.microbatch);
+    if (const auto read = input_of_its_stage(action.op))
+      connect_local((*read == Op::Forward ? made_.forward : made_.backward)[place], task);
+    for_each_message_read(action, stages_, edges_,
+                          [&](std::uint32_t e, StageId source, Direction direction) {
+                            connect_value(e, source, action, direction, task);
+                          });
+  }
+  /// The action needs what stage `source` hands over along edge `e`: by transfer, or directly on
+  /// the same rank.
+  void connect_value(std::uint32_t e, StageId source, const Action& action, Direction direction,
+                     std::uint32_t task) {
+    const MicrobatchId m = *action.microbatch;
+    if (placement_.rank(source) == placement_.rank(action.stage)) {
+      connect_local(made_.made(direction)[made_.place(source, m)], task);
+      return;
+    }
+    const std::uint32_t transfer = made_.sent(direction)[e * made_.microbatches + m.index()];
+    PFEIFE_CHECK(transfer != kNoTask, to_string(action), " waits for a transfer that is not there");
+    connect(transfer, task, EdgeKind::Data);
+  }
+  /// Earlier on the same rank is implied by rank order; anything else is an edge, even onto itself
+  /// (a deadlock).
+  void connect_local(std::uint32_t from, std::uint32_t task) {
+    if (from == kNoTask) return;
+    if (graph_.tasks[from].position >= graph_.tasks[task].position)
+      connect(from, task, EdgeKind::Data);
+  }
+
+  void connect_queues() {
+    const Queues queues = graph_.semantics.queues;
+    if (queues == Queues::None || graph_.semantics.blocking)
+      return;  // blocking: rank order says it all
+    struct Place {
+      std::size_t queue;
+      std::uint32_t position, task;
+      auto operator<=>(const Place&) const = default;
+    };
+    std::vector<Place> places;
+    const std::size_t ranks = graph_.ranks;
+    for (std::uint32_t t = 0; t < graph_.tasks.size(); ++t) {
+      const Task& task = graph_.tasks[t];
+      if (task.kind != TaskKind::Transfer) continue;
+      const std::size_t a = task.rank.index(), b = task.peer.index();
+      // queue = (owner, peer, direction), coarser as the setting says
+      const bool per_peer = queues != Queues::Rank, per_way = queues == Queues::Edge;
+      places.push_back({(a * ranks + (per_peer ? b : 0)) * 2, task.position, t});
+      places.push_back(
+          {(b * ranks + (per_peer ? a : 0)) * 2 + (per_way ? 1 : 0), task.peer_position, t});
+    }
+    std::sort(places.begin(), places.end());
+    for (std::size_t i = 1; i < places.size(); ++i)
+      if (places[i].queue == places[i - 1].queue)
+        connect(places[i - 1].task, places[i].task, EdgeKind::Queue);
+  }
+
+  void pack_edges() {
+    std::sort(links_.begin(), links_.end());
+    links_.erase(std::unique(links_.begin(), links_.end(),
+                             [](const Link& a, const Link& b) {
+                               return a.to == b.to && a.from == b.from && a.kind == b.kind;
+                             }),
+                 links_.end());
+    graph_.edge_begin.assign(graph_.tasks.size() + 1, 0);
+    for (const Link& link : links_) ++graph_.edge_begin[link.to + 1];
+    std::partial_sum(graph_.edge_begin.begin(), graph_.edge_begin.end(), graph_.edge_begin.begin());
+    graph_.edges.reserve(links_.size());
+    for (const Link& link : links_) graph_.edges.push_back({TaskId{link.from}, link.kind});
+  }
+
+  struct Link {
+    std::uint32_t to, from;
+    EdgeKind kind;
+    friend std::strong_ordering operator<=>(const Link& a, const Link& b) {
+      return std::tuple{a.to, a.kind, a.from} <=> std::tuple{b.to, b.kind, b.from};
+    }
+  };
+
+  const DependencyTasks& made_;
+  const StageGraph& stages_;
+  const StageEdges edges_;
+  const Placement& placement_;
+  DependencyGraph& graph_;  // has its tasks; gets its edges
+  std::vector<Link> links_;
+};
+
+}  // namespace
+
+DependencyGraph dependencies(const Schedule& lowered, const StageGraph& stages,
+                             const Placement& placement, const Semantics& semantics) {
+  DependencyTasks made = dependency_tasks(lowered, stages, placement);
+  DependencyGraph graph{.ranks = lowered.ranks(),
+                        .semantics = semantics,
+                        .slots = std::move(made.slots),
+                        .tasks = std::move(made.tasks),
+                        .edge_begin = {},
+                        .edges = {}};
+  Connector(made, stages, placement, graph).connect_all();
+  return graph;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,103 @@
+// THE statement of what waits for what in a lowered schedule. Estimator, simulator and runtime run
+// it; none adds rules.
+//
+// Tasks: one per compute cell (F, B, I, W, overlap), per optimizer step, per transfer (SEND and its
+// RECV are one task with two parties) and per group of reductions (one task, a party for each
+// REDUCE_GRAD). Edges, in words:
+//  - rank order: a compute task or optimizer step waits for the one before it on its rank;
+//  - data: a stage's F waits for the F of every stage that feeds it, B and I for those of the
+//    stages it feeds (through the transfer, or directly on the same rank), a backward for its
+//    forward, W for its I;
+//  - transfer: waits for the compute that made the value; then, by Semantics::queues, for the
+//    transfer before it in each queue it is in. Queue order = order of SEND and RECV in the rows;
+//  - blocking: SEND, RECV and a reduction (a rank's last REDUCE_GRAD of it) stand in rank order;
+//  - a reduction waits for the last weight gradient of each of its stages, and holds no rank unless
+//    it blocks; the optimizer step of a stage waits for the reduction that touches it.
+// Edges that rank order already implies are left out. A cycle is a deadlock and is data, not an
+// error: see TaskOrder::blocked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
+
+namespace pfeife {
+
+enum class TaskKind : std::uint8_t { Compute, Transfer, Reduction, Optimizer };
+enum class EdgeKind : std::uint8_t { RankOrder, Data, Queue };
+
+/// A distinct duration; tasks that last equally long by construction share one.
+struct DurationSlot {
+  TaskKind kind = TaskKind::Compute;
+  std::vector<Action>
+      parts;  ///< microbatch left empty; several for an overlap; the SEND for a transfer
+  std::vector<StageId> stages;  ///< of a reduction
+  friend bool operator==(const DurationSlot&, const DurationSlot&) = default;
+};
+
+struct Task {
+  TaskKind kind = TaskKind::Compute;
+  std::uint32_t slot = 0;      ///< index into DependencyGraph::slots
+  RankId rank;                 ///< where it runs; sender of a transfer; first party of a reduction
+  RankId peer;                 ///< receiver of a transfer; = rank otherwise
+  std::uint32_t position = 0;  ///< cell in the rank's row (of the SEND; of the first REDUCE_GRAD)
+  std::uint32_t peer_position = 0;  ///< cell of the RECV in the peer's row; = position otherwise
+  Cell cell;                        ///< what the row says there
+  std::vector<RankId> parties;      ///< of a reduction, sorted
+  friend bool operator==(const Task&, const Task&) = default;
+};
+
+struct Edge {
+  TaskId from;
+  EdgeKind kind = EdgeKind::Data;
+  friend bool operator==(const Edge&, const Edge&) = default;
+};
+
+struct DependencyGraph {
+  std::size_t ranks = 0;
+  Semantics semantics;
+  std::vector<DurationSlot> slots;
+  std::vector<Task>
+      tasks;  ///< rank by rank in row order, then transfers by sender's row, then reductions
+  std::vector<std::uint32_t>
+      edge_begin;  ///< [task + 1]: edges into a task are edges[edge_begin[t], edge_begin[t+1])
+  std::vector<Edge> edges;
+
+  std::size_t size() const { return tasks.size(); }
+  std::span<const Edge> edges_into(TaskId t) const {
+    return {edges.data() + edge_begin[t.index()], edges.data() + edge_begin[t.index() + 1]};
+  }
+  friend bool operator==(const DependencyGraph&, const DependencyGraph&) = default;
+};
+
+/// Builds the graph of a lowered schedule. `schedule` must be free of violations of matching and
+/// placement (validate); it may deadlock. Cost is linear but for a sort of the actions.
+DependencyGraph dependencies(const Schedule& lowered, const StageGraph& stages,
+                             const Placement& placement, const Semantics& semantics);
+
+/// A topological order of the tasks that can run (first ready first, ties by task number), and
+/// those that never can.
+struct TaskOrder {
+  std::vector<TaskId> order;
+  std::vector<TaskId> blocked;
+};
+TaskOrder task_order(const DependencyGraph& graph);
+
+/// What an engine answers if some tasks can never run: the order of the schedule is a deadlock.
+struct Deadlock {
+  std::vector<TaskId> blocked;  ///< sorted
+  friend bool operator==(const Deadlock&, const Deadlock&) = default;
+};
+
+/// The duration of every slot under the given costs, in slot order.
+std::vector<Nanoseconds> slot_durations(std::span<const DurationSlot> slots,
+                                        const StageCosts& costs);
+/// Bytes of a transfer slot (0 for the others).
+Bytes slot_bytes(const DurationSlot& slot, const StageCosts& costs);
+
+}  // namespace pfeife

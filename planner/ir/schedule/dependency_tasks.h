@@ -1,0 +1,50 @@
+// The tasks of a lowered schedule, and where each value is made. Internal to planner/ir: the first
+// half of dependencies().
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/ir/schedule/dependency_graph.h"
+
+namespace pfeife {
+
+constexpr std::uint32_t kNoTask = ~std::uint32_t{0};
+
+/// A REDUCE_GRAD of a row, and the task that it is a party of.
+struct ReductionParty {
+  std::uint32_t task;
+  RankId rank;
+  std::uint32_t position;
+  StageId stage;
+};
+
+/// Tasks and slots as DependencyGraph has them, and the task that does each thing (kNoTask if none
+/// does).
+struct DependencyTasks {
+  std::vector<Task> tasks;
+  std::vector<DurationSlot> slots;
+  std::size_t microbatches = 0;
+  std::vector<std::uint32_t> forward, backward;  ///< [stage * microbatches + m]; B or I
+  std::vector<std::uint32_t> transfer[2];        ///< [direction][edge * microbatches + m]
+  std::vector<std::uint32_t> reduction;          ///< [stage]
+  std::vector<std::uint32_t> last_gradient;      ///< [stage] last B or W in the row of its rank
+  std::vector<ReductionParty> reductions;        ///< in row order
+
+  std::size_t place(StageId stage, MicrobatchId m) const {
+    return stage.index() * microbatches + m.index();
+  }
+  /// Makers of the values that travel in this direction.
+  const std::vector<std::uint32_t>& made(Direction direction) const {
+    return direction == Direction::Forward ? forward : backward;
+  }
+  const std::vector<std::uint32_t>& sent(Direction direction) const {
+    return transfer[static_cast<std::size_t>(direction)];
+  }
+};
+
+/// Arguments and errors: as of dependencies().
+DependencyTasks dependency_tasks(const Schedule& lowered, const StageGraph& stages,
+                                 const Placement& placement);
+
+}  // namespace pfeife

@@ -1,0 +1,124 @@
+// lower(): checks its input, then runs the passes in the order that torch.distributed.pipelining
+// has them, so that its tables come out cell for cell: parameters, reductions, transfers; our
+// optimizer step last.
+#include "planner/ir/schedule/lower.h"
+
+#include <algorithm>
+
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/lowering.h"
+
+namespace pfeife {
+namespace {
+
+std::string place(std::size_t rank, std::size_t position) {
+  return "rank " + std::to_string(rank) + ", position " + std::to_string(position);
+}
+
+void check_action(const Action& action, std::size_t rank, std::size_t position,
+                  const Placement& placement) {
+  if (is_transfer(action.op))
+    throw ConfigError(
+        {}, place(rank, position) + ": " + to_string(action) +
+                ": the schedule has transfers already; lowering takes a compute-only one");
+  if (is_compute(action.op) != action.microbatch.has_value())
+    throw ConfigError({}, place(rank, position) + ": " + to_string(action) + ": a microbatch is " +
+                              (action.microbatch ? "there" : "missing"));
+  if (action.stage.index() >= placement.stages())
+    throw ConfigError({}, place(rank, position) + ": " + to_string(action) + ": there are only " +
+                              std::to_string(placement.stages()) + " stages");
+  if (placement.rank(action.stage).index() != rank)
+    throw ConfigError({}, place(rank, position) + ": " + to_string(action) + ": stage " +
+                              to_string(action.stage) + " is placed on rank " +
+                              to_string(placement.rank(action.stage)));
+}
+
+/// What an action does that nothing else may do again: F, one of B and I, W.
+unsigned deed(Op op) { return op == Op::Forward ? 1u : op == Op::BackwardWeight ? 4u : 2u; }
+
+void check_twice(const Schedule& schedule, std::size_t stages, std::size_t microbatches) {
+  std::vector<unsigned char> done(stages * microbatches, 0);
+  for (std::size_t r = 0; r < schedule.ranks(); ++r)
+    for (std::size_t p = 0; p < schedule.rows[r].size(); ++p)
+      for_each_action(schedule.rows[r][p], [&](const Action& a) {
+        if (!is_compute(a.op)) return;
+        unsigned char& known = done[a.stage.index() * microbatches + a.microbatch->index()];
+        if (known & deed(a.op))
+          throw ConfigError({}, place(r, p) + ": " + to_string(a) + " is there a second time");
+        known = static_cast<unsigned char>(known | deed(a.op));
+      });
+}
+
+/// Everything the passes rely on: places, nothing twice, tables no larger than what fills them.
+void check(const Schedule& schedule, const StageCosts& costs, const Placement& placement) {
+  if (costs.stages.size() != placement.stages())
+    throw ConfigError({}, "costs for " + std::to_string(costs.stages.size()) +
+                              " stages, a placement for " + std::to_string(placement.stages()));
+  if (schedule.ranks() != placement.ranks())
+    throw ConfigError({}, "a schedule for " + std::to_string(schedule.ranks()) +
+                              " ranks, a placement on " + std::to_string(placement.ranks()));
+  std::size_t computed = 0;
+  for (std::size_t r = 0; r < schedule.ranks(); ++r)
+    for (std::size_t p = 0; p < schedule.rows[r].size(); ++p)
+      for_each_action(schedule.rows[r][p], [&](const Action& action) {
+        check_action(action, r, p, placement);
+        computed += is_compute(action.op);
+      });
+  const std::size_t stages = placement.stages(), microbatches = microbatch_count(schedule);
+  if (microbatches > 0 && stages > computed / microbatches)
+    throw ConfigError({}, "only " + std::to_string(computed) + " actions for " +
+                              std::to_string(stages) + " stages and " +
+                              std::to_string(microbatches) +
+                              " microbatches: forwards are missing (validate names them)");
+  check_twice(schedule, stages, microbatches);
+}
+
+void drop_idle(Schedule& schedule) {
+  for (auto& row : schedule.rows)
+    std::erase_if(row,
+                  [](const Cell& cell) { return std::holds_alternative<std::monostate>(cell); });
+}
+
+}  // namespace
+
+bool has_transfers(const Schedule& schedule) {
+  const auto transfers = [](const Cell& cell) {
+    const auto* action = std::get_if<Action>(&cell);
+    return action && is_transfer(action->op);
+  };
+  return std::ranges::any_of(schedule.rows,
+                             [&](const auto& row) { return std::ranges::any_of(row, transfers); });
+}
+
+Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Placement& placement,
+               const LoweringOptions& options) {
+  check(compute_only, costs, placement);
+  const lowering::Context context = lowering::context_of(compute_only, costs, placement);
+  const bool torch = options.transfers == TransferOrder::Torch;
+  Schedule schedule = compute_only;
+  if (!(torch && options.keep_idle)) drop_idle(schedule);
+  if (options.unshard) lowering::add_unshard_reshard(schedule);
+  if (options.reduce_grad == ReduceGrad::EveryStage)
+    lowering::add_untied_reduce_grad(schedule, context);
+  const bool reduce = options.reduce_grad != ReduceGrad::None;
+  schedule = torch ? lowering::add_transfers_torch(schedule, context, reduce)
+                   : lowering::add_transfers_ready(schedule, context, reduce);
+  if (options.optimizer_step) lowering::add_optimizer_steps(schedule, context);
+  return schedule;
+}
+
+namespace lowering {
+
+Context context_of(const Schedule& schedule, const StageCosts& costs, const Placement& placement) {
+  const StageGraph stages = stage_graph(costs);
+  return {costs, placement, stages, microbatch_count(schedule), StageEdges(stages)};
+}
+
+void throw_cyclic(const std::vector<std::string>& waiting) {
+  std::string message = "this order can never run, with any kind of transfers:";
+  for (const std::string& sentence : waiting) message += "\n  " + sentence;
+  throw ConfigError({}, message);
+}
+
+}  // namespace lowering
+}  // namespace pfeife

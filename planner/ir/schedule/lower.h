@@ -1,0 +1,42 @@
+// From a compute-only schedule to one that can run: transfers, reductions, optimizer steps.
+#pragma once
+
+#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/schedule/stage_costs.h"
+
+namespace pfeife {
+
+enum class TransferOrder {
+  Ready,  ///< by the time they are ready in a contention-free run; a projection of one global
+          ///< order: no deadlock
+  Torch,  ///< torch.distributed.pipelining's placement, cell for cell
+};
+
+/// Which stages get a REDUCE_GRAD after their last backward.
+enum class ReduceGrad {
+  None,
+  Tied,        ///< those that share a parameter with another stage
+  EveryStage,  ///< all, as torch writes it; costs nothing where there is nothing to reduce
+};
+
+struct LoweringOptions {
+  TransferOrder transfers = TransferOrder::Ready;
+  bool keep_idle = false;  ///< an empty cell costs its rank a visit (torch placement only)
+  bool unshard = false;    ///< add UNSHARD and RESHARD, at most 3 active stages
+  ReduceGrad reduce_grad = ReduceGrad::Tied;
+  bool optimizer_step = true;  ///< add OPTIMIZER_STEP, one a stage, at the end of the row
+};
+
+/// Any SEND or RECV in it?
+bool has_transfers(const Schedule& schedule);
+
+/// Adds what a compute-only schedule lacks; empty cells are dropped first.
+/// `costs` orders the transfers (Ready) and says which stages exchange what; use uniform_costs for
+/// unit costs.
+/// Errors: ConfigError if the order can never run (naming the waiting actions), has transfers
+/// already, or does something twice or on a rank where its stage is not placed. Not a judge of
+/// completeness: see validate(). Linear but for a queue of the transfers under way.
+Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Placement& placement,
+               const LoweringOptions& options = {});
+
+}  // namespace pfeife

@@ -1,0 +1,118 @@
+#include "planner/ir/schedule/schedule.h"
+
+#include <algorithm>
+
+namespace pfeife {
+
+static std::vector<DeviceId> device_per_rank(std::size_t ranks) {
+  std::vector<DeviceId> devices;
+  for (std::size_t r = 0; r < ranks; ++r) devices.emplace_back(static_cast<std::int64_t>(r));
+  return devices;
+}
+
+Placement round_robin(std::size_t stages, std::size_t ranks) {
+  Placement placement{{}, device_per_rank(ranks)};
+  for (std::size_t s = 0; s < stages; ++s)
+    placement.rank_of_stage.emplace_back(static_cast<std::int64_t>(s % ranks));
+  return placement;
+}
+
+Placement v_shape(std::size_t ranks) {
+  Placement placement{{}, device_per_rank(ranks)};
+  for (std::size_t s = 0; s < 2 * ranks; ++s)
+    placement.rank_of_stage.emplace_back(
+        static_cast<std::int64_t>(s < ranks ? s : 2 * ranks - 1 - s));
+  return placement;
+}
+
+std::optional<Placement> placement_of(const Schedule& schedule) {
+  const std::size_t stages = stage_count(schedule);
+  constexpr std::int64_t kUnseen = -1;
+  Placement placement{std::vector<RankId>(stages, RankId{kUnseen}),
+                      device_per_rank(schedule.ranks())};
+  bool clash = false;
+  for (std::size_t r = 0; r < schedule.ranks(); ++r) {
+    const RankId rank{r};
+    for (const Cell& cell : schedule.rows[r])
+      for_each_action(cell, [&](const Action& action) {
+        RankId& at = placement.rank_of_stage[action.stage.index()];
+        clash = clash || (at.value != kUnseen && at != rank);
+        at = rank;
+      });
+  }
+  if (clash ||
+      std::ranges::find(placement.rank_of_stage, RankId{kUnseen}) != placement.rank_of_stage.end())
+    return std::nullopt;
+  return placement;
+}
+
+std::size_t stage_count(const Schedule& schedule) {
+  std::size_t count = 0;
+  for (const auto& row : schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(
+          cell, [&](const Action& action) { count = std::max(count, action.stage.index() + 1); });
+  return count;
+}
+
+std::size_t microbatch_count(const std::vector<Cell>& row) {
+  std::size_t count = 0;
+  for (const Cell& cell : row)
+    for_each_action(cell, [&](const Action& action) {
+      if (action.microbatch) count = std::max(count, action.microbatch->index() + 1);
+    });
+  return count;
+}
+
+std::size_t microbatch_count(const Schedule& schedule) {
+  std::size_t count = 0;
+  for (const auto& row : schedule.rows) count = std::max(count, microbatch_count(row));
+  return count;
+}
+
+StageGraph chain(std::size_t stages) {
+  StageGraph graph;
+  graph.stages = stages;
+  for (std::size_t s = 0; s + 1 < stages; ++s)
+    graph.edges.push_back({StageId{s}, StageId{s + 1}, true});
+  return graph;
+}
+
+std::string to_string(Queues queues) {
+  switch (queues) {
+    case Queues::None:
+      return "none";
+    case Queues::Edge:
+      return "edge";
+    case Queues::Pair:
+      return "pair";
+    case Queues::Rank:
+      return "rank";
+  }
+  return "";
+}
+
+std::string to_string(Links links) { return links == Links::Delay ? "delay" : "shared"; }
+
+std::string knobs(const ScheduleSpec& spec) {
+  std::string text;
+  if (spec.loop_batch) text = "loop_batch=" + std::to_string(*spec.loop_batch);
+  if (spec.prefetch.empty()) return text;
+  text += text.empty() ? "prefetch=" : ", prefetch=";
+  for (std::size_t r = 0; r < spec.prefetch.size(); ++r)
+    text += (r ? "," : "") + std::to_string(spec.prefetch[r]);
+  return text;
+}
+
+std::string schedule_name(const std::string& family, std::size_t stages_per_rank,
+                          const std::string& chosen) {
+  std::string name = family;
+  if (stages_per_rank > 1) name += ", V=" + std::to_string(stages_per_rank);
+  return chosen.empty() ? name : name + ", " + chosen;
+}
+
+std::string schedule_name(const ScheduleSpec& spec) {
+  return schedule_name(spec.family, spec.stages_per_rank, knobs(spec));
+}
+
+}  // namespace pfeife

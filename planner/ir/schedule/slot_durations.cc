@@ -1,0 +1,53 @@
+// Times and bytes of a DependencyGraph's slots under the costs of a partition.
+#include <algorithm>
+#include <cmath>
+
+#include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/action_time.h"
+#include "planner/ir/schedule/dependency_graph.h"
+
+namespace pfeife {
+namespace {
+
+/// The pair a transfer slot's SEND belongs to.
+const StagePair& pair_of(const DurationSlot& slot, const StageCosts& costs) {
+  const Action& sent = slot.parts[0];
+  const bool onward = sent.direction == Direction::Forward;
+  const StagePair* pair =
+      find_pair(costs, onward ? sent.stage : *sent.peer, onward ? *sent.peer : sent.stage);
+  PFEIFE_CHECK(pair != nullptr, to_string(sent), " has no cost");
+  return *pair;
+}
+
+}  // namespace
+
+std::vector<Nanoseconds> slot_durations(std::span<const DurationSlot> slots,
+                                        const StageCosts& costs) {
+  std::vector<Nanoseconds> durations;
+  durations.reserve(slots.size());
+  for (const DurationSlot& slot : slots) {
+    Nanoseconds time{0};
+    if (slot.kind == TaskKind::Transfer) {
+      const StagePair& pair = pair_of(slot, costs);
+      time = slot.parts[0].direction == Direction::Forward ? pair.forward_time : pair.backward_time;
+    } else if (slot.kind == TaskKind::Reduction) {
+      for (const StageReduction& reduction : costs.reductions)
+        if (std::ranges::binary_search(slot.stages, reduction.stages.front()))
+          time += reduction.time;
+    } else {
+      for (const Action& part : slot.parts) time += action_time(part, costs);
+      if (slot.parts.size() > 1)
+        time = Nanoseconds{std::llround(static_cast<double>(time.count()) * costs.overlap_factor)};
+    }
+    durations.push_back(time);
+  }
+  return durations;
+}
+
+Bytes slot_bytes(const DurationSlot& slot, const StageCosts& costs) {
+  if (slot.kind != TaskKind::Transfer) return Bytes{0};
+  const StagePair& pair = pair_of(slot, costs);
+  return slot.parts[0].direction == Direction::Forward ? pair.bytes : pair.gradient_bytes;
+}
+
+}  // namespace pfeife

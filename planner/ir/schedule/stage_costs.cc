@@ -1,0 +1,63 @@
+#include "planner/ir/schedule/stage_costs.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "planner/ir/schedule/action_time.h"
+
+namespace pfeife {
+
+StageGraph stage_graph(const StageCosts& costs) {
+  StageGraph graph;
+  graph.stages = costs.stages.size();
+  for (const StagePair& pair : costs.pairs)
+    graph.edges.push_back({pair.from, pair.to, pair.gradient_bytes > Bytes{0}});
+  for (const StageReduction& reduction : costs.reductions) graph.tied.push_back(reduction.stages);
+  return graph;
+}
+
+const StagePair* find_pair(const StageCosts& costs, StageId from, StageId to) {
+  const auto at = std::lower_bound(costs.pairs.begin(), costs.pairs.end(), std::pair{from, to},
+                                   [](const StagePair& pair, const auto& key) {
+                                     return std::pair{pair.from, pair.to} < key;
+                                   });
+  const bool found = at != costs.pairs.end() && at->from == from && at->to == to;
+  return found ? &*at : nullptr;
+}
+
+StageCosts uniform_costs(std::size_t stages, Nanoseconds forward, Nanoseconds backward_input,
+                         Nanoseconds backward_weight, Nanoseconds transfer) {
+  StageCosts costs;
+  StageCost cost;
+  cost.forward = forward;
+  cost.backward_input = backward_input;
+  cost.backward_weight = backward_weight;
+  cost.saved = Bytes{1};
+  costs.stages.assign(stages, cost);
+  for (std::size_t s = 0; s + 1 < stages; ++s) {
+    const StageId from{s}, to{s + 1};
+    costs.pairs.push_back({from, to, Bytes{1}, Bytes{1}, transfer, transfer});
+    costs.values.push_back({from, {to}, Bytes{1}, Bytes{1}, false, {false}});
+  }
+  return costs;
+}
+
+Nanoseconds action_time(const Action& action, const StageCosts& costs) {
+  const StageCost& cost = costs.stages[action.stage.index()];
+  switch (action.op) {
+    case Op::Forward:
+      return cost.forward;
+    case Op::Backward:
+      return cost.backward();
+    case Op::BackwardInput:
+      return cost.backward_input;
+    case Op::BackwardWeight:
+      return cost.backward_weight;
+    case Op::OptimizerStep:
+      return cost.optimizer;
+    default:
+      return Nanoseconds{0};
+  }
+}
+
+}  // namespace pfeife

@@ -1,0 +1,80 @@
+// What each stage of a partition costs on the rank it is placed on: times, memory, messages.
+// Made by planner/cost/stages/stage_costs.h; read by every engine.
+#pragma once
+
+#include <vector>
+
+#include "planner/ir/basics/ids.h"
+#include "planner/ir/basics/units.h"
+#include "planner/ir/model/pass_bytes.h"
+#include "planner/ir/schedule/schedule.h"
+
+namespace pfeife {
+
+struct StageCost {
+  Nanoseconds forward{0};
+  Nanoseconds backward_input{0};
+  Nanoseconds backward_weight{0};
+  Nanoseconds optimizer{0};
+  Bytes parameters{0}, gradients{0}, optimizer_state{0};  ///< held for the whole step
+  Bytes saved{0};  ///< per microbatch, from F to B or I, received values that are kept included
+  Bytes weight_saved{0};  ///< per microbatch, from I to W
+  /// At most this much more within an action than with all in place that the microbatch has saved
+  /// (F, B, I) or weight-saved (W): early layers run before later ones save, and after they let go.
+  PassBytes temporary;
+  Bytes recomputed{0};  ///< within an F, B or I of a recomputed stage, besides: what F would save
+  Bytes model_input{
+      0};  ///< per microbatch, the model's inputs that its layers are the first to read
+
+  Nanoseconds backward() const { return backward_input + backward_weight; }
+  Bytes fixed() const { return parameters + gradients + optimizer_state; }
+  friend bool operator==(const StageCost&, const StageCost&) = default;
+};
+
+/// All that goes from one stage to another for one microbatch, as one message each way.
+struct StagePair {
+  StageId from, to;
+  Bytes bytes{0};                                 ///< forward
+  Bytes gradient_bytes{0};                        ///< backward; 0 = nothing is sent back
+  Nanoseconds forward_time{0}, backward_time{0};  ///< contention-free; 0 on the same rank
+  friend bool operator==(const StagePair&, const StagePair&) = default;
+};
+
+/// A value that leaves its stage; for the memory rule, which counts a storage once.
+struct StageValue {
+  StageId from;
+  std::vector<StageId> to;  ///< sorted
+  Bytes bytes{0}, gradient_bytes{0};
+  bool saved_by_sender = false;         ///< part of the sender's `saved` already
+  std::vector<bool> saved_by_receiver;  ///< [to]: part of that stage's `saved`
+  friend bool operator==(const StageValue&, const StageValue&) = default;
+};
+
+/// Gradient reduction of stages linked by tied parameters, as one operation.
+struct StageReduction {
+  std::vector<StageId> stages;  ///< sorted, size >= 2
+  Bytes bytes{0};
+  Nanoseconds time{0};
+  friend bool operator==(const StageReduction&, const StageReduction&) = default;
+};
+
+struct StageCosts {
+  std::vector<StageCost> stages;
+  std::vector<StagePair> pairs;  ///< sorted by (from, to), unique
+  std::vector<StageValue> values;
+  std::vector<StageReduction> reductions;
+  double overlap_factor = 1;  ///< OVERLAP_F_B lasts this times the sum of its parts
+
+  friend bool operator==(const StageCosts&, const StageCosts&) = default;
+};
+
+/// The pattern without the figures.
+StageGraph stage_graph(const StageCosts& costs);
+/// The pair (from, to), or nullptr.
+const StagePair* find_pair(const StageCosts& costs, StageId from, StageId to);
+/// Every stage F, I, W as given, a chain with the given transfer time: the textbooks' pipeline, for
+/// tests and tools.
+StageCosts uniform_costs(std::size_t stages, Nanoseconds forward, Nanoseconds backward_input,
+                         Nanoseconds backward_weight, Nanoseconds transfer);
+
+}  // namespace pfeife
