@@ -64,7 +64,11 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
   std::vector<std::vector<std::string>> rows(1);
   for (const Axis axis : axes) rows[0].push_back(to_string(axis));
   if (experts) rows[0].push_back("ep");
-  for (const char* name : {"step ms", "tokens/s", "MFU", "GiB", "with"}) rows[0].push_back(name);
+  const bool reduced = std::ranges::any_of(
+      outcomes, [](const auto* row) { return row->mean.reduction > Nanoseconds{0}; });
+  rows[0].emplace_back("step ms");
+  if (reduced) rows[0].emplace_back("reduce ms");
+  for (const char* name : {"tokens/s", "MFU", "GiB", "with"}) rows[0].emplace_back(name);
   std::string lost;
   for (const MeshOutcome* row : outcomes) {
     const Mesh& mesh = row->run.mesh;
@@ -72,6 +76,9 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
     for (const Axis axis : axes) cells.push_back(std::to_string(mesh.size(axis)));
     if (experts) cells.push_back(std::to_string(mesh.experts));
     cells.push_back(fixed(milliseconds(row->step), 1));
+    if (reduced)
+      cells.push_back(fixed(milliseconds(row->mean.reduction), 1) + " (" +
+                      fixed(milliseconds(row->mean.exposed), 1) + ")");
     cells.push_back(fixed(tokens_per_second(*row), 0));
     cells.push_back(fixed(100 * model_flops_utilization(*row, network), 1) + " %");
     cells.push_back(fixed(gib(row->peak), 1));
@@ -95,8 +102,9 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
   const std::string of =
       std::to_string(question.devices) + (question.devices == 1 ? " device, " : " devices, ") +
       std::to_string(question.run.global_batch) + " sequences of " +
-      std::to_string(question.run.architecture.sequence) +
-      " tokens a step; estimated; GiB: most of a device, of " + fixed(gib(limit), 1) + "; * chosen";
+      std::to_string(question.run.architecture.sequence) + " tokens a step; estimated; " +
+      (reduced ? "reduce: gradients over replicas, a rank's mean (exposed); " : "") +
+      "GiB: most of a device, of " + fixed(gib(limit), 1) + "; * chosen";
   std::string counts = std::to_string(answer.candidates) +
                        " candidates: " + std::to_string(answer.priced.size()) + " priced, " +
                        std::to_string(answer.ruled_out) + " ruled out by their bounds, " +
@@ -114,7 +122,7 @@ std::string meshes_csv(const MeshAnswer& answer, const Network& network) {
   std::string text =
       "tp,cp,pp,dp,ep,microbatch_size,stages_per_rank,recompute,zero,fits,step_ms,bound_ms,"
       "peak_bytes,tokens_per_s,model_flops_utilization,compute_ms,collectives_ms,reduction_ms,"
-      "optimizer_ms,waiting_ms\n";
+      "exposed_reduction_ms,optimizer_ms,waiting_ms\n";
   for (const MeshOutcome& one : answer.priced) {
     const MeshRun& run = one.run;
     for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
@@ -126,7 +134,7 @@ std::string meshes_csv(const MeshAnswer& answer, const Network& network) {
     text += "," + std::to_string(one.peak.value) + "," + fixed(tokens_per_second(one), 3) + "," +
             fixed(model_flops_utilization(one, network), 6);
     for (const Nanoseconds time : {one.mean.compute, one.mean.collectives, one.mean.reduction,
-                                   one.mean.optimizer, one.waiting})
+                                   one.mean.exposed, one.mean.optimizer, one.waiting})
       text += "," + fixed(milliseconds(time), 6);
     text += "\n";
   }

@@ -117,7 +117,7 @@ class StateDivision {
 
   struct Parts {
     Bytes parameter, gradient, state;
-    Nanoseconds reduction{0}, optimizer{0};  ///< the second with the first
+    Nanoseconds reduction{0}, update{0};
   };
   Parts of(Bytes parameter, bool experts) const {
     const Kind& kind = kinds_[experts ? 1 : 0];
@@ -130,10 +130,10 @@ class StateDivision {
     // ZeRO 3 reduces in each backward.
     const double reduced =
         run_.zero >= 3 ? 0 : kind.per_byte * static_cast<double>(count * run_.gradient_bytes);
-    const Nanoseconds reduction = nanoseconds_from_seconds(reduced);
     return {divided(element_size(run_.type).value, run_.zero >= 3),
-            divided(kGradient, run_.zero >= 2), divided(kState, run_.zero >= 1), reduction,
-            nanoseconds_from_seconds(static_cast<double>(moved.value) / rate_) + reduction};
+            divided(kGradient, run_.zero >= 2), divided(kState, run_.zero >= 1),
+            nanoseconds_from_seconds(reduced),
+            nanoseconds_from_seconds(static_cast<double>(moved.value) / rate_)};
   }
 
  private:
@@ -142,15 +142,43 @@ class StateDivision {
   double rate_;
 };
 
+/// ZeRO 3 reduces in each backward.
+bool overlaps(const MeshRun& run) { return run.overlap_reductions && run.zero < 3; }
+
+/// Whether a parameter's reduction is in its optimizer time: the first layer's are exposed wherever
+/// the cuts lie, and what several layers use may be reduced with other ranks first.
+bool is_behind(const LayerParameter& parameter, const MeshRun& run) {
+  return !overlaps(run) || parameter.users.size() > 1 || parameter.users.front() == LayerId{0};
+}
+
+/// [layer] Its backward, without what may be recomputed in it, and no reduction yet.
+std::vector<LayerReduction> beside_backwards(const MeshLayers& made) {
+  std::vector<LayerReduction> of(made.layers.size());
+  for (std::size_t l = 0; l < of.size(); ++l) {
+    const LayerTimes& times = made.layers.layers[l].times.front();
+    of[l].beside = times.backward_input + times.backward_weight;
+  }
+  return of;
+}
+void add_reduction(std::vector<LayerReduction>& of, const LayerParameter& parameter,
+                   const MeshRun& run, Nanoseconds time) {
+  const LayerId first = parameter.users.front();
+  if (!is_behind(parameter, run) || first == LayerId{0}) of[first.index()].time += time;
+}
+
 void set_parameters(MeshLayers& made, const MeshRun& run, const Network& network) {
   const StateDivision division(made, run, network);
-  made.reduction.clear();
+  made.reduction.clear(), made.behind.clear(), made.layers.reductions.clear();
+  if (overlaps(run)) made.layers.reductions = beside_backwards(made);
   for (std::size_t p = 0; p < made.of_experts.size(); ++p) {
     LayerParameter& parameter = made.layers.parameters[p];
     const auto parts = division.of(parameter.bytes, made.of_experts[p]);
     parameter.bytes = parts.parameter;
     parameter.gradient = parts.gradient, parameter.state = parts.state;
-    parameter.optimizer = {parts.optimizer};
+    parameter.exchanged = Bytes{parts.gradient.value / kGradient * run.gradient_bytes};
+    made.behind.push_back(is_behind(parameter, run));
+    parameter.optimizer = {parts.update + (made.behind.back() ? parts.reduction : Nanoseconds{0})};
+    if (overlaps(run)) add_reduction(made.layers.reductions, parameter, run, parts.reduction);
     made.reduction.push_back(parts.reduction);
   }
 }
@@ -250,12 +278,17 @@ void divide_state(MeshLayers& made, const MeshRun& run, const Network& network) 
 StateSums divided_state(const MeshLayers& made, const MeshRun& run, const Network& network) {
   const StateDivision division(made, run, network);
   StateSums sums;
+  if (overlaps(run)) sums.reductions = beside_backwards(made);
   for (std::size_t p = 0; p < made.of_experts.size(); ++p) {
-    const Bytes bytes = made.layers.parameters[p].bytes;
-    const auto parts = division.of(bytes, made.of_experts[p]);
+    const LayerParameter& parameter = made.layers.parameters[p];
+    const auto parts = division.of(parameter.bytes, made.of_experts[p]);
     sums.fixed += parts.parameter + parts.gradient + parts.state;
-    sums.optimizer += parts.optimizer;
+    sums.optimizer += parts.update;
+    if (is_behind(parameter, run)) sums.optimizer += parts.reduction;
+    if (overlaps(run)) add_reduction(sums.reductions, parameter, run, parts.reduction);
   }
+  if (run.mesh.size(Axis::Pipeline) == 1)
+    sums.optimizer += exposed_reduction(sums.reductions, 0, sums.reductions.size());
   return sums;
 }
 

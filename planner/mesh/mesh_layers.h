@@ -20,7 +20,8 @@ struct BothWays {
 struct MeshLayers {
   Layers layers;                       ///< a layer for each piece of rank_graph(), in its order
   std::vector<BothWays> collectives;   ///< [layer] in its times
-  std::vector<Nanoseconds> reduction;  ///< [parameter] in its optimizer time: of its gradient
+  std::vector<Nanoseconds> reduction;  ///< [parameter] of its gradient
+  std::vector<bool> behind;            ///< [parameter] that is in its optimizer time
   std::vector<LayerRange> blocks;      ///< each recomputed by itself
   std::vector<std::int32_t> first;     ///< [transformer layer] its first layer here
   std::vector<bool> of_experts;        ///< [parameter]
@@ -30,7 +31,9 @@ struct MeshLayers {
 /// layer is priced once. Parameters have 2 bytes an element, gradients 4 and the optimizer's state
 /// 12 (fp32 master and two moments): 18 together (Korthikanti et al. 2023); ZeRO divides the last
 /// two, and with 3 the first (sharded_parameters.h). Gradients are reduced at the rate of a message
-/// of all that a rank has on average, before the optimizer step. The run must be checked.
+/// of all that a rank has on average: before the optimizer step, or beside the last backward
+/// (MeshRun::overlap_reductions, Layers::reductions). What several layers use is reduced before the
+/// optimizer step in any case: other ranks may have gradients of it, too. The run must be checked.
 MeshLayers mesh_layers(const MeshRun& run, const Network& network);
 
 /// The first half of that, which pp, dp (but for where experts are) and zero do not change.
@@ -43,7 +46,8 @@ void divide_state(MeshLayers& made, const MeshRun& run, const Network& network);
 /// What that would make of all parameters together, without making it.
 struct StateSums {
   Bytes fixed;               ///< parameters, gradients and state
-  Nanoseconds optimizer{0};  ///< with the reductions
+  Nanoseconds optimizer{0};  ///< with the reductions that are exposed wherever the cuts lie
+  std::vector<LayerReduction> reductions;  ///< as Layers::reductions
 };
 StateSums divided_state(const MeshLayers& made, const MeshRun& run, const Network& network);
 

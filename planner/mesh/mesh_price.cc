@@ -7,7 +7,6 @@
 #include "planner/ir/basics/error.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/mesh/repeat_layer.h"
-#include "planner/mesh/stage_reductions.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -112,10 +111,16 @@ std::vector<MeshShares> shares_of(const MeshRun& run, const MeshLayers& made,
       if (std::ranges::find(done, rank) != done.end()) continue;
       done.push_back(rank);
       shares[rank.index()].reduction += made.reduction[p];
-      shares[rank.index()].exposed += made.reduction[p];
-      shares[rank.index()].optimizer -= made.reduction[p];
+      if (made.behind[p]) shares[rank.index()].exposed += made.reduction[p];
     }
   }
+  for (std::size_t s = 0, begin = 0; s < shares.size(); ++s) {  // the first stage of each rank
+    const std::size_t end = partition.end(s, made.layers.size());
+    shares[placement.rank(StageId{s}).index()].exposed +=
+        exposed_reduction(made.layers.reductions, begin, end);
+    begin = end;
+  }
+  for (MeshShares& of : shares) of.optimizer -= of.exposed;
   return shares;
 }
 
@@ -169,8 +174,7 @@ Cluster pipeline_cluster(const Mesh& mesh, const Network& network) {
   return cluster;
 }
 
-MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network,
-                     const MeshPriceOptions& options) {
+MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network) {
   const ScheduleSpec spec{.family = run.schedule,
                           .ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline)),
                           .microbatches = static_cast<std::size_t>(run.microbatches()),
@@ -182,19 +186,14 @@ MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& 
   StageCosts costs = stage_costs(made.layers, price.partition, price.placement,
                                  pipeline_cluster(run.mesh, network), {}, made.blocks);
   price.shares = shares_of(run, made, price.partition, price.placement, costs);
-  if (options.overlap_reductions) schedule_reductions(made, price.partition, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
-  if (options.overlap_reductions) {
-    const auto waits = optimizer_waits(lowered, costs, price.placement);
-    for (std::size_t r = 0; r < waits.size(); ++r) price.shares[r].exposed = waits[r];
-  }
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);
   return price;
 }
 
-MeshPrice price_mesh(const MeshRun& run, const Network& network, const MeshPriceOptions& options) {
+MeshPrice price_mesh(const MeshRun& run, const Network& network) {
   check_run(run);
-  return price_mesh(run, mesh_layers(run, network), network, options);
+  return price_mesh(run, mesh_layers(run, network), network);
 }
 
 }  // namespace pfeife

@@ -2,8 +2,9 @@
 //
 // Ranks that differ in other coordinates than the pipeline's are alike: one of each stage stands
 // for them. Gradients are reduced over dp when a rank has done its last backward, before its
-// optimizer step, and not overlapped with anything of that rank; or stage by stage, each from its
-// last backward on.
+// optimizer step, and not overlapped with anything of that rank; or layer by layer beside the last
+// backward of its first stage (MeshRun::overlap_reductions), and those of its other stages, whose
+// backwards end before, beside what the rank still computes: these count as hidden.
 #pragma once
 
 #include "planner/cost/estimate/evaluate.h"
@@ -16,7 +17,7 @@ struct MeshShares {
   Nanoseconds compute{0};      ///< forward and backward, what is recomputed included
   Nanoseconds collectives{0};  ///< of tp, cp and ep, exposed
   Nanoseconds reduction{0};    ///< of gradients over dp
-  Nanoseconds exposed{0};      ///< of that, what optimizer steps wait for
+  Nanoseconds exposed{0};      ///< of that, what is not beside a backward
   Nanoseconds optimizer{0};
   friend bool operator==(const MeshShares&, const MeshShares&) = default;
 };
@@ -36,18 +37,9 @@ Cluster pipeline_cluster(const Mesh& mesh, const Network& network);
 /// own where stages are balanced: the slowest stage is then as fast as possible.
 Partition mesh_partition(const MeshRun& run, const MeshLayers& made);
 
-struct MeshPriceOptions {
-  /// A stage's gradients are reduced from its last backward on, beside what its rank still
-  /// computes; not where other ranks hold some of its parameters. Reductions of a rank that run at
-  /// the same time do not slow one another.
-  bool overlap_reductions = false;
-};
-
 /// Errors: ConfigError of check_run(), of group_shape() and of the schedule's family.
-MeshPrice price_mesh(const MeshRun& run, const Network& network,
-                     const MeshPriceOptions& options = {});
+MeshPrice price_mesh(const MeshRun& run, const Network& network);
 /// The same with the mesh_layers() of the run at hand.
-MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network,
-                     const MeshPriceOptions& options = {});
+MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network);
 
 }  // namespace pfeife

@@ -160,22 +160,35 @@ Nanoseconds work_of_microbatch(const MeshRun& run, const MeshLayers& made) {
 
 /// Of the run's own stages, under 1f1b and interleaved_1f1b. Rank r has nothing to do before a
 /// microbatch has come through the first stages of the ranks before it, and nothing behind its last
-/// backward of its first stage, from where that microbatch goes back through them.
-Nanoseconds bound_of_stages(const MeshRun& run, const MeshLayers& made) {
+/// backward of its first stage but, on the one hand, what of that stage's reductions is exposed, on
+/// the other, what is left of the microbatch's way back through them.
+Nanoseconds bound_of_stages(const MeshRun& run, const MeshLayers& made,
+                            const std::vector<LayerReduction>& reductions) {
   const Partition partition = mesh_partition(run, made);
   const auto ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline));
-  std::vector<Nanoseconds> first(ranks), load(ranks);  // [rank] first stage, all stages
+  struct Rank {
+    Nanoseconds forward{0}, backward{0};  ///< of its first stage
+    Nanoseconds load{0};                  ///< of all its stages
+    Nanoseconds exposed{0};
+  };
+  std::vector<Rank> of(ranks);
   std::size_t l = 0;
   for (std::size_t s = 0; s < partition.stages(); ++s) {
-    Nanoseconds work{0};
-    for (; l < partition.end(s, made.layers.size()); ++l) work += work_of_layer(run, made, l);
-    if (s < ranks) first[s] = work;
-    load[s % ranks] += work;
+    const std::size_t begin = l;
+    Nanoseconds work{0}, forward{0};
+    for (; l < partition.end(s, made.layers.size()); ++l) {
+      work += work_of_layer(run, made, l);
+      forward += made.layers.layers[l].times.front().forward;
+    }
+    if (s < ranks)
+      of[s] = {forward, work - forward, Nanoseconds{0}, exposed_reduction(reductions, begin, l)};
+    of[s % ranks].load += work;
   }
-  Nanoseconds before{0}, most{0};
-  for (std::size_t r = 0; r < ranks; ++r) {
-    most = std::max(most, before + run.microbatches() * load[r]);
-    before += first[r];
+  Nanoseconds forward{0}, backward{0}, most{0};  // of the ranks before
+  for (const Rank& rank : of) {
+    most =
+        std::max(most, forward + run.microbatches() * rank.load + std::max(backward, rank.exposed));
+    forward += rank.forward, backward += rank.backward;
   }
   return most;
 }
@@ -194,14 +207,14 @@ MeshOutcome priced(const MeshRun& run, Nanoseconds bound, const MeshLayers& made
     outcome.mean.compute += share.compute;
     outcome.mean.collectives += share.collectives;
     outcome.mean.reduction += share.reduction;
+    outcome.mean.exposed += share.exposed;
     outcome.mean.optimizer += share.optimizer;
   }
   const auto ranks = static_cast<std::int64_t>(price.shares.size());
   MeshShares& mean = outcome.mean;
-  mean.compute /= ranks, mean.collectives /= ranks, mean.reduction /= ranks,
+  mean.compute /= ranks, mean.collectives /= ranks, mean.reduction /= ranks, mean.exposed /= ranks,
       mean.optimizer /= ranks;
-  outcome.waiting =
-      outcome.step - mean.compute - mean.collectives - mean.reduction - mean.optimizer;
+  outcome.waiting = outcome.step - mean.compute - mean.collectives - mean.exposed - mean.optimizer;
   return outcome;
 }
 
@@ -265,7 +278,7 @@ class Search {
       const StateSums state = divided_state(made, run, network_);
       const Nanoseconds work = work_of_microbatch(run, made),
                         bound = bound_of(run, work, state.optimizer);
-      bounded_[r] = {r, bound, std::max(bound, bound_of_stages(run, made)),
+      bounded_[r] = {r, bound, std::max(bound, bound_of_stages(run, made, state.reductions)),
                      state.fixed.value <= run.mesh.size(Axis::Pipeline) * limit.value};
     });
     report(0.2);
@@ -322,6 +335,8 @@ Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& made) {
   Nanoseconds optimizer{0};
   for (const LayerParameter& parameter : made.layers.parameters)
     optimizer += parameter.optimizer.front();
+  if (run.mesh.size(Axis::Pipeline) == 1)
+    optimizer += exposed_reduction(made.layers.reductions, 0, made.layers.size());
   return bound_of(run, work_of_microbatch(run, made), optimizer);
 }
 
@@ -335,7 +350,7 @@ std::string why_not(const MeshOutcome& other, const MeshOutcome& best, Bytes lim
   const std::array<std::pair<const char*, Nanoseconds>, 5> terms = {{
       {"compute", other.mean.compute - best.mean.compute},
       {"collectives of tp, cp, ep", other.mean.collectives - best.mean.collectives},
-      {"reduction of gradients", other.mean.reduction - best.mean.reduction},
+      {"exposed reduction of gradients", other.mean.exposed - best.mean.exposed},
       {"optimizer", other.mean.optimizer - best.mean.optimizer},
       {"waiting (bubble, messages)", other.waiting - best.waiting},
   }};

@@ -34,11 +34,14 @@ MeshQuestion question_of(const Case& one) {
   return question;
 }
 
-class SmallCases : public ::testing::TestWithParam<Case> {};
+/// Reductions beside backwards, or behind them.
+class SmallCases : public ::testing::TestWithParam<std::tuple<Case, bool>> {};
 
 TEST_P(SmallCases, TheMeshIsTheBestOfAllPricedInFullAndNoBoundIsAboveAPrice) {
-  const MeshQuestion question = question_of(GetParam());
-  const Network network = read_network(kConfigs / "clusters" / (GetParam().cluster + ".yaml"));
+  const auto& [one_case, overlap] = GetParam();
+  MeshQuestion question = question_of(one_case);
+  question.run.overlap_reductions = overlap;
+  const Network network = read_network(kConfigs / "clusters" / (one_case.cluster + ".yaml"));
   const MeshAnswer found = find_mesh(question, network);
   const MeshAnswer all = find_mesh(question, network, {.threads = 2, .all = true});
   ASSERT_TRUE(found.found());
@@ -55,20 +58,24 @@ TEST_P(SmallCases, TheMeshIsTheBestOfAllPricedInFullAndNoBoundIsAboveAPrice) {
 
 INSTANTIATE_TEST_SUITE_P(
     Twelve, SmallCases,
-    ::testing::Values(
-        Case{"gpt_1_7b_on_8_A100", "gpt_1_7b", "a100_sxm4_80gb_hosts", 8, 32, 24, 2048, false},
-        Case{"gpt_1_7b_on_16_3090", "gpt_1_7b", "3090_hosts", 16, 32, 24, 1024, false},
-        Case{"gpt2_large_on_4_3090", "gpt2_large", "3090_hosts", 4, 16, 36, 1024, false},
-        Case{"gpt2_large_on_16_3090", "gpt2_large", "3090_hosts", 16, 64, 36, 1024, false},
-        Case{"gpt_22b_on_32_A100", "gpt_22b", "a100_sxm4_80gb_hosts", 32, 16, 48, 2048, false},
-        Case{"gpt_39b_on_64_A100", "gpt_39b", "a100_sxm4_80gb_hosts", 64, 64, 48, 2048, false},
-        Case{"llama2_7b_on_8_H100", "llama2_7b", "h100_sxm_hosts", 8, 16, 32, 4096, false},
-        Case{"llama3_8b_on_4_H100", "llama3_8b", "h100_sxm_hosts", 4, 12, 32, 8192, false},
-        Case{"llama3_8b_on_16_H100", "llama3_8b", "h100_sxm_hosts", 16, 32, 31, 8192, false},
-        Case{"llama3_70b_on_64_H100", "llama3_70b", "h100_sxm_hosts", 64, 32, 80, 4096, false},
-        Case{"mixtral_on_16_H100", "mixtral_8x7b", "h100_sxm_hosts", 16, 16, 16, 4096, true},
-        Case{"qwen3_on_32_H100", "qwen3_30b_a3b", "h100_sxm_hosts", 32, 32, 24, 4096, true}),
-    [](const auto& info) { return info.param.name; });
+    ::testing::Combine(
+        ::testing::Values(
+            Case{"gpt_1_7b_on_8_A100", "gpt_1_7b", "a100_sxm4_80gb_hosts", 8, 32, 24, 2048, false},
+            Case{"gpt_1_7b_on_16_3090", "gpt_1_7b", "3090_hosts", 16, 32, 24, 1024, false},
+            Case{"gpt2_large_on_4_3090", "gpt2_large", "3090_hosts", 4, 16, 36, 1024, false},
+            Case{"gpt2_large_on_16_3090", "gpt2_large", "3090_hosts", 16, 64, 36, 1024, false},
+            Case{"gpt_22b_on_32_A100", "gpt_22b", "a100_sxm4_80gb_hosts", 32, 16, 48, 2048, false},
+            Case{"gpt_39b_on_64_A100", "gpt_39b", "a100_sxm4_80gb_hosts", 64, 64, 48, 2048, false},
+            Case{"llama2_7b_on_8_H100", "llama2_7b", "h100_sxm_hosts", 8, 16, 32, 4096, false},
+            Case{"llama3_8b_on_4_H100", "llama3_8b", "h100_sxm_hosts", 4, 12, 32, 8192, false},
+            Case{"llama3_8b_on_16_H100", "llama3_8b", "h100_sxm_hosts", 16, 32, 31, 8192, false},
+            Case{"llama3_70b_on_64_H100", "llama3_70b", "h100_sxm_hosts", 64, 32, 80, 4096, false},
+            Case{"mixtral_on_16_H100", "mixtral_8x7b", "h100_sxm_hosts", 16, 16, 16, 4096, true},
+            Case{"qwen3_on_32_H100", "qwen3_30b_a3b", "h100_sxm_hosts", 32, 32, 24, 4096, true}),
+        ::testing::Bool()),
+    [](const auto& info) {
+      return std::get<0>(info.param).name + (std::get<1>(info.param) ? "_beside" : "_behind");
+    });
 
 /// "": nothing was refused.
 std::string refusal_of(const MeshQuestion& question) {

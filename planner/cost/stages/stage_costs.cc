@@ -33,6 +33,7 @@ class Collector {
     add_storages();
     add_temporary();
     add_parameters();
+    add_exposed_reductions();
     return std::move(costs_);
   }
 
@@ -141,6 +142,8 @@ class Collector {
         if (!parameter.optimizer.empty()) holder.optimizer += parameter.optimizer.at(kind(s));
       }
       if (ranks.size() < 2 || parameter.gradient == Bytes{0}) continue;
+      const Bytes exchanged =
+          parameter.exchanged > Bytes{0} ? parameter.exchanged : parameter.gradient;
       std::vector<DeviceId> devices;
       for (const RankId r : ranks) devices.push_back(placement_.device(r));
       std::size_t first = users.front().index();
@@ -149,11 +152,22 @@ class Collector {
         const std::size_t old = group[s.index()];
         std::ranges::replace(group, old, first);
       }
-      shared.push_back(
-          {users.front().index(),
-           {users, parameter.gradient, all_reduce_time(cluster_, devices, parameter.gradient)}});
+      shared.push_back({users.front().index(),
+                        {users, exchanged, all_reduce_time(cluster_, devices, exchanged)}});
     }
     merge_reductions(shared, group);
+  }
+  void add_exposed_reductions() {
+    if (layers_.reductions.empty()) return;
+    std::vector<bool> seen(placement_.ranks(), false);
+    for (std::size_t s = 0, begin = 0; s < costs_.stages.size(); ++s) {
+      std::size_t end = begin;
+      while (end < layers_.size() && stage_of_[end] == StageId{s}) ++end;
+      const std::size_t rank = placement_.rank(StageId{s}).index();
+      if (!seen[rank])
+        costs_.stages[s].optimizer += exposed_reduction(layers_.reductions, begin, end);
+      seen[rank] = true, begin = end;
+    }
   }
   void merge_reductions(const std::vector<std::pair<std::size_t, StageReduction>>& shared,
                         const std::vector<std::size_t>& group) {

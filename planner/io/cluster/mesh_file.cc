@@ -78,7 +78,8 @@ MeshFile read_mesh_file(const std::filesystem::path& file) {
   root.check_version(1);
   root.check_keys({"version", "architecture", "architecture_digest", "hosts", "hosts_digest",
                    "sequence", "tp", "cp", "pp", "dp", "ep", "order", "zero", "sequence_parallel",
-                   "global_batch", "microbatch_size", "precision", "gradient_bytes"});
+                   "global_batch", "microbatch_size", "precision", "gradient_bytes",
+                   "overlap_reductions"});
   MeshFile made;
   MeshRun& run = made.run;
   const std::filesystem::path folder = file.parent_path();
@@ -101,6 +102,7 @@ MeshFile read_mesh_file(const std::filesystem::path& file) {
   run.type =
       root.at("precision").as_one_of<DType>({{"bf16", DType::BFloat16}, {"fp16", DType::Float16}});
   run.gradient_bytes = root.at("gradient_bytes").as_int(1, 8);
+  run.overlap_reductions = root.at("overlap_reductions").as_bool();
   run.balanced = true;
   made.digest = sha256_file(file);
   return made;
@@ -126,15 +128,17 @@ void write_mesh_files(const std::filesystem::path& folder, const MeshRun& run,
   for (const Axis axis : run.mesh.order) order.push_back(yaml_scalar(to_string(axis)));
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
     entries.push_back({to_string(axis), number(run.mesh.size(axis)), {}});
-  entries.insert(entries.end(),
-                 {{"ep", number(run.mesh.experts), {}},
-                  {"order", yaml_sequence(std::move(order)), {}},
-                  {"zero", number(run.zero), {}},
-                  {"sequence_parallel", yaml_scalar(run.sequence_parallel ? "true" : "false"), {}},
-                  {"global_batch", number(run.global_batch), {}},
-                  {"microbatch_size", number(run.microbatch_size), {}},
-                  {"precision", yaml_scalar(run.type == DType::BFloat16 ? "bf16" : "fp16"), {}},
-                  {"gradient_bytes", number(run.gradient_bytes), {}}});
+  entries.insert(
+      entries.end(),
+      {{"ep", number(run.mesh.experts), {}},
+       {"order", yaml_sequence(std::move(order)), {}},
+       {"zero", number(run.zero), {}},
+       {"sequence_parallel", yaml_scalar(run.sequence_parallel ? "true" : "false"), {}},
+       {"global_batch", number(run.global_batch), {}},
+       {"microbatch_size", number(run.microbatch_size), {}},
+       {"precision", yaml_scalar(run.type == DType::BFloat16 ? "bf16" : "fp16"), {}},
+       {"gradient_bytes", number(run.gradient_bytes), {}},
+       {"overlap_reductions", yaml_scalar(run.overlap_reductions ? "true" : "false"), {}}});
   write_file(folder / "mesh.yaml", to_text(yaml_map(std::move(entries))));
 }
 

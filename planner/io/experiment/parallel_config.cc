@@ -61,7 +61,8 @@ void read_order(const YamlNode& node, Mesh& mesh) {
 
 void read_parallel_key(const YamlNode& node, MeshQuestion& question) {
   node.check_keys({"devices", "tp", "cp", "pp", "dp", "ep", "zero", "recompute", "stages_per_rank",
-                   "sequence_parallel", "order", "precision", "gradient_bytes"});
+                   "sequence_parallel", "order", "precision", "gradient_bytes",
+                   "overlap_reductions"});
   MeshRun& run = question.run;
   question.devices = node.at("devices").as_int(1, 1 << 20);
   question.cp = question.ep = {1};
@@ -84,6 +85,9 @@ void read_parallel_key(const YamlNode& node, MeshQuestion& question) {
   if (const auto precision = node.find("precision"))
     run.type = precision->as_one_of<DType>({{"bf16", DType::BFloat16}, {"fp16", DType::Float16}});
   if (const auto bytes = node.find("gradient_bytes")) run.gradient_bytes = bytes->as_int(2, 4);
+  run.overlap_reductions = true;
+  if (const auto overlap = node.find("overlap_reductions"))
+    run.overlap_reductions = overlap->as_bool();
 }
 
 void read_batch(const YamlNode& root, MeshQuestion& question) {

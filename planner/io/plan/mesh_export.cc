@@ -67,6 +67,8 @@ std::string megatron_flags(const MeshRun& run) {
   if (run.mesh.experts > 1) number("--expert-model-parallel-size", run.mesh.experts);
   if (run.sequence_parallel) flags.emplace_back("--sequence-parallel");
   if (run.zero > 0) flags.emplace_back("--use-distributed-optimizer");
+  if (run.overlap_reductions && run.mesh.size(Axis::Data) > 1)
+    flags.emplace_back("--overlap-grad-reduce");
   if (run.zero > 2)
     flags.insert(flags.end(),
                  {"--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params"});

@@ -35,6 +35,9 @@ struct MeshRun {
   int zero = 0;
   DType type = DType::Float16;
   std::int64_t gradient_bytes = 2;  ///< an element, as gradients are reduced
+  /// A layer's gradients are reduced beside the last backward of the layers before it (DDP, ZeRO
+  /// up to 2; ZeRO 3 always does); else all of a rank's behind its last backward.
+  bool overlap_reductions = false;
 
   std::int64_t microbatches() const;  ///< of each pipeline
 };

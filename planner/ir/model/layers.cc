@@ -32,6 +32,17 @@ std::string illegal_because(const Layers& layers, const Partition& partition) {
   return "";
 }
 
+Nanoseconds exposed_reduction(const std::vector<LayerReduction>& reductions, std::size_t begin,
+                              std::size_t end) {
+  if (reductions.empty()) return Nanoseconds{0};
+  Nanoseconds left{0};  // to be reduced when the backward of a layer ends
+  for (std::size_t l = end; l-- > begin;) {
+    const LayerReduction& one = reductions[l];
+    left = std::max(left - one.beside, Nanoseconds{0}) + one.time;
+  }
+  return begin == 0 ? left - reductions.front().time : left;
+}
+
 Layers cut_only_at(const Partition& cuts, Layers layers) {
   for (std::size_t l = 0; l < layers.size(); ++l)
     if (std::ranges::find(cuts.cuts, static_cast<std::int32_t>(l)) == cuts.cuts.end())

@@ -83,7 +83,17 @@ struct LayerParameter {
   Bytes state{0};              ///< optimizer state
   std::vector<LayerId> users;  ///< sorted, unique; more than one stage of users = tied over stages
   std::vector<Nanoseconds> optimizer;  ///< [device kind]
+  /// Of its gradient, as ranks that share the parameter exchange it; 0 = as many as `gradient`.
+  Bytes exchanged{0};
   friend bool operator==(const LayerParameter&, const LayerParameter&) = default;
+};
+
+/// What replicas reduce of a layer's gradients, one layer after another, from the layer's own
+/// backward of the last microbatch on, beside that of the layers before it.
+struct LayerReduction {
+  Nanoseconds time{0};
+  Nanoseconds beside{0};  ///< the layer's backward, beside which later layers' reductions run
+  friend bool operator==(const LayerReduction&, const LayerReduction&) = default;
 };
 
 struct Layers {
@@ -97,6 +107,10 @@ struct Layers {
   std::vector<LayerValue> values;
   std::vector<LayerStorage> storages;
   std::vector<LayerParameter> parameters;
+  /// [layer] of a rank's first stage; of its other stages the backwards to come hide them. The
+  /// first layer's is exposed wherever the cuts lie, and in its parameters' optimizer times
+  /// already. Empty = none.
+  std::vector<LayerReduction> reductions;
   std::vector<std::string> notes;     ///< where the figures come from; shown in the report
   std::vector<std::string> uncosted;  ///< a sentence for each operator without a cost
 
@@ -119,6 +133,11 @@ struct Partition {
   }
   friend auto operator<=>(const Partition&, const Partition&) = default;
 };
+
+/// How long the reductions of a stage of layers [begin, end) go on after its last backward, but for
+/// what optimizer times have of it. 0 if layers have none.
+Nanoseconds exposed_reduction(const std::vector<LayerReduction>& reductions, std::size_t begin,
+                              std::size_t end);
 
 /// Neighbouring layers, `last` one of them.
 struct LayerRange {

@@ -15,10 +15,13 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
     kind_.push_back(model.cluster().kind_of_device[placement.device(id).index()]);
     const DeviceKind& kind = model.cluster().kinds[kind_.back()];
     action_overhead_.push_back(static_cast<double>(kind.stage_overhead.count()));
+    first_of_rank_.push_back(!seen[rank]);
     step_overhead_.push_back(seen[rank] ? 0 : static_cast<double>(kind.iteration_overhead.count()));
     seen[rank] = true;
   }
   double overhead = 0;
+  for (const LayerReduction& one : model.layers().reductions)
+    overhead += static_cast<double>(one.time.count());
   is_narrow_ = true;
   for (std::size_t s = 0; s < placement.stages(); ++s) {
     overhead += 2 * action_overhead_[s] + step_overhead_[s];
@@ -204,6 +207,11 @@ CutCosts::Priced CutCosts::price_rest(const Cuts& cuts, const Program& program, 
     else
       forward = known.latency.forward, backward = known.latency.backward;
   }
+  if (model_.has_reductions())
+    for (std::size_t s = 0; s < stages; ++s)
+      if (first_of_rank_[s])
+        durations[program.work(Work::Optimizer, s) * stride] +=
+            as<Number>(model_.exposed_reduction(cuts[s], cuts[s + 1]));
   Priced priced;
   if (has_skips(cuts))
     priced.exact = skips_are_short(cuts, program, durations, stride) ||

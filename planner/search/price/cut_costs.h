@@ -121,6 +121,7 @@ class CutCosts {
 
   const CutModel& model_;
   Placement placement_;
+  std::vector<bool> first_of_rank_;                                   // [stage]
   std::vector<std::size_t> kind_;                                     // [stage]
   std::vector<double> action_overhead_, step_overhead_;               // [stage]
   std::vector<std::array<Program::Narrow, kWorks>> narrow_overhead_;  // [stage][work]

@@ -18,6 +18,7 @@ CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule
   }
   sum_times(recompute);
   copy_narrow_times();
+  sum_reductions();
   sum_memory(rule);
   sum_temporary(rule);
   list_crossings();
@@ -46,6 +47,25 @@ static void accumulate(std::vector<double>& sums) {
 }
 static double number(Nanoseconds time) { return static_cast<double>(time.count()); }
 static double number(Bytes bytes) { return static_cast<double>(bytes.value); }
+
+/// [0][segment] to [log2 of the width][segment]: the largest of so many segments from there on.
+static void widen(std::vector<std::vector<double>>& most) {
+  const std::size_t size = most.front().size();
+  for (std::size_t width = 1; 2 * width < size; width *= 2) {
+    std::vector<double> wider = most.back();
+    for (std::size_t i = 0; i + width < size; ++i)
+      wider[i] = std::max(wider[i], most.back()[i + width]);
+    most.push_back(std::move(wider));
+  }
+}
+/// Of the segments [from, to), at least one.
+static double most_within(const std::vector<std::vector<double>>& most, std::int32_t from,
+                          std::int32_t to) {
+  const auto level =
+      static_cast<std::size_t>(std::bit_width(static_cast<std::uint32_t>(to - from))) - 1;
+  return std::max(most[level][static_cast<std::size_t>(from)],
+                  most[level][static_cast<std::size_t>(to) - (std::size_t{1} << level)]);
+}
 
 void CutModel::sum_times(bool recompute) {
   const std::size_t size = layer_.size();
@@ -83,6 +103,31 @@ void CutModel::copy_narrow_times() {
       for (std::size_t w = 0; w < kWorks; ++w)
         narrow_times_[kind][q][w] = Program::narrow(time_[kind][w][q]);
   }
+}
+
+/// A layer's reduction begins when its own backward has ended or a later layer's is done, so all of
+/// them end at the largest, over the stage's layers, of what is to be reduced from there on less
+/// what is to be computed.
+void CutModel::sum_reductions() {
+  if (layers_.reductions.empty()) return;
+  ahead_.assign(layer_.size(), 0.0);
+  latest_.assign(1, std::vector<double>(layer_.size(), std::numeric_limits<double>::lowest()));
+  double reduced = 0, computed = 0;  // of the layers so far
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const LayerReduction& one = layers_.reductions[l];
+    const auto at = static_cast<std::size_t>(segment_[l]);
+    // The first layer's own is in its optimizer time.
+    reduced += number(one.time);
+    latest_[0][at] = std::max(latest_[0][at], reduced - computed);
+    computed += number(one.beside);
+    ahead_[at + 1] = reduced - computed;
+  }
+  ahead_[0] = number(layers_.reductions.front().time);
+  widen(latest_);
+}
+
+double CutModel::exposed_reduction(std::int32_t from, std::int32_t to) const {
+  return most_within(latest_, from, to) - ahead_[static_cast<std::size_t>(from)];
 }
 
 void CutModel::sum_memory(MemoryRule rule) {
@@ -155,12 +200,7 @@ void CutModel::sum_temporary(MemoryRule rule) {
       most[0][at] = std::max(most[0][at], sum + during);
       held[at + 1] = sum;
     }
-    for (std::size_t width = 1; 2 * width < layer_.size(); width *= 2) {
-      std::vector<double> wider = most.back();
-      for (std::size_t i = 0; i + width < layer_.size(); ++i)
-        wider[i] = std::max(wider[i], most.back()[i + width]);
-      most.push_back(std::move(wider));
-    }
+    widen(most);
     highest = temporary(static_cast<Op>(pass), 0, last()) + held.back() -
               std::min(0.0, std::ranges::min(held));
   }
@@ -168,13 +208,8 @@ void CutModel::sum_temporary(MemoryRule rule) {
 
 double CutModel::temporary(Op op, std::int32_t from, std::int32_t to) const {
   if (to <= from) return 0;
-  const auto width = static_cast<std::uint32_t>(to - from);
-  const auto level = static_cast<std::size_t>(std::bit_width(width)) - 1;
   const auto& [most, held, highest] = temporary_[pass(op)];
-  const auto end = static_cast<std::size_t>(to);
-  return std::max(0.0, std::max(most[level][static_cast<std::size_t>(from)],
-                                most[level][end - (std::size_t{1} << level)]) -
-                           held[end]);
+  return std::max(0.0, most_within(most, from, to) - held[static_cast<std::size_t>(to)]);
 }
 
 bool CutModel::all_linked() const {

@@ -48,6 +48,9 @@ class CutModel {
   const std::vector<std::array<Program::Narrow, kWorks>>& narrow_times(std::size_t kind) const {
     return narrow_times_[kind];
   }
+  /// Any reductions beside backwards, and exposed_reduction() of [from, to), ns.
+  bool has_reductions() const { return !latest_.empty(); }
+  double exposed_reduction(std::int32_t from, std::int32_t to) const;
   /// Forward and backward together: the load that bounds and branching speak of.
   const std::vector<double>& load(std::size_t kind) const { return load_[kind]; }
   std::size_t kinds() const { return load_.size(); }
@@ -94,6 +97,7 @@ class CutModel {
  private:
   void sum_times(bool recompute);
   void copy_narrow_times();
+  void sum_reductions();
   void sum_memory(MemoryRule rule);
   void sum_temporary(MemoryRule rule);
   void list_crossings();
@@ -106,6 +110,9 @@ class CutModel {
   std::vector<std::vector<std::array<Program::Narrow, kWorks>>> narrow_times_;  // [kind]
   std::vector<std::vector<double>> load_;                                       // [kind]
   std::array<std::vector<double>, kHolds> held_;
+  /// Reductions of a stage from `from` on end at latest_ - ahead_[from] behind its last backward.
+  std::vector<std::vector<double>> latest_;  // [log2 of the width][segment]
+  std::vector<double> ahead_;                // [position]
   /// Of one pass: a layer's temporary above what layers up to it hold; a stage lets go of, or does
   /// not have yet, what its later layers hold.
   struct Temporary {
