@@ -238,9 +238,17 @@ TEST_F(ExperimentConfig, AMisspeltMeasureIsNoMissingFile) {
             "small.yaml:4:10: profile: there is no file \"mesure\"; did you mean measure?");
 }
 
+TEST_F(ExperimentConfig, AMissingVersionIsALineToAdd) {
+  EXPECT_EQ(error("model: model.pt2\ncluster: box.yaml\n"),
+            "small.yaml:1:1: the key \"version\" is missing; add the line \"version: 1\"");
+}
+
 TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
   const std::pair<std::string, std::string> mistakes[] = {
       {"trainng: {}\n", "small.yaml:4:1: unknown key \"trainng\"; did you mean \"training\"?"},
+      {"devices: [2, 4]\n",
+       "small.yaml:4:1: \"devices\" stands below \"cases\": cases: {devices: ...}"},
+      {"recompute: full\n", "small.yaml:4:1: \"recompute\" stands below \"plan\""},
       {"training: {precison: tf32}\n", "small.yaml:4:12: training: unknown key \"precison\""},
       {"training: {precision: tf23}\n", "small.yaml:4:23: training.precision:"},
       {"training: {microbatch_size: many}\n", "small.yaml:4:29: training.microbatch_size:"},

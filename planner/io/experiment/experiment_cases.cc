@@ -227,6 +227,23 @@ bool advance(std::vector<std::size_t>& point, const std::vector<Axis>& axes) {
   return false;
 }
 
+/// Refuses keys of a section that stand at the top of the file, with the section.
+void refuse_misplaced(const YamlNode& root) {
+  static const std::map<std::string, std::string> sections{
+      {"devices", "cases"},         {"microbatches", "cases"},
+      {"families", "plan"},         {"stages_per_rank", "plan"},
+      {"recompute", "plan"},        {"iterations", "plan"},
+      {"reserve", "plan"},          {"precision", "training"},
+      {"optimizer", "training"},    {"microbatch_size", "training"},
+      {"global_batch", "training"}, {"queues", "simulation"},
+      {"jitter", "simulation"},     {"steps", "measurement"},
+      {"rounds", "measurement"}};
+  for (const auto& [key, value] : root.entries())
+    if (const auto section = sections.find(key); section != sections.end())
+      root.fail_at_key(key, "\"" + key + "\" stands below \"" + section->second +
+                                "\": " + section->second + ": {" + key + ": ...}");
+}
+
 }  // namespace
 
 void set_keys(YamlDocument& document, const std::vector<std::string>& settings) {
@@ -245,6 +262,7 @@ Experiment read_experiment(const Path& file, const std::vector<std::string>& set
   experiment.name = folder_name(file.stem().string());
   experiment.file = {file.string(), file, {file.string(), 0, 0}};
   document.root().check_version(1);
+  refuse_misplaced(document.root());
   document.root().check_keys(experiment_keys());
   if (const auto limit = document.root().find("step_below")) {
     experiment.step_below = limit->as_duration();

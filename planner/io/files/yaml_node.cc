@@ -60,13 +60,16 @@ void YamlNode::refuse_old(const std::string& old_key, const std::string& key) co
 }
 
 void YamlNode::check_version(std::int64_t version) const {
-  const YamlNode found = at("version");
-  const std::int64_t number = found.as_int();
+  const auto found = find("version");
+  if (!found)
+    fail("the key \"version\" is missing; add the line \"version: " + std::to_string(version) +
+         "\"");
+  const std::int64_t number = found->as_int();
   if (number == version) return;
-  found.fail("this program reads version " + std::to_string(version) + ", found " +
-             found.as_string() +
-             (number > version ? "; take a newer pfeife, or make the file again with this one"
-                               : "; make the file again with this program"));
+  found->fail("this program reads version " + std::to_string(version) + ", found " +
+              found->as_string() +
+              (number > version ? "; take a newer pfeife, or make the file again with this one"
+                                : "; make the file again with this program"));
 }
 
 YamlNode YamlNode::child(const YamlEntry& entry) const {
