@@ -8,6 +8,7 @@
 
 #include "planner/cost/estimate/priced_plan.h"
 #include "planner/inputs/plan_inputs.h"
+#include "planner/inputs/profiled_stage.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/model/profile_file.h"
 
@@ -170,7 +171,7 @@ CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& file
                   found.profile.origin, calibrated.steps, ratios.size(), of.files.front());
   found.profile.source = FigureSource::Measured;
   found.profile.variation.reset();
-  calibrated.text = profile_text(found.profile, found.graph);
+  calibrated.text = profile_text(with_stage(found.profile), found.graph);
   const auto whole = [&](const Trace& trace) {
     return of.run.optimizer ? trace : without_optimizer(of.graph, trace);
   };

@@ -6,6 +6,7 @@
 #include "planner/cost/operators/saved.h"
 #include "planner/cost/operators/uncosted.h"
 #include "planner/cost/operators/work.h"
+#include "planner/inputs/profiled_stage.h"
 #include "planner/io/cluster/mesh_file.h"
 #include "planner/io/model/layer_table.h"
 #include "planner/io/model/pipedream_profile.h"
@@ -22,7 +23,7 @@ Profile measured_profile(const ModelFiles& files, const Graph& graph, const Trai
                          const DeviceKind& kind) {
   Profile profile = read_profile(*files.profile, graph);
   check_profile(profile, *files.profile, training, kind.name);
-  return profile;
+  return without_stage(std::move(profile));
 }
 
 /// A plan is worth nothing if the costs of what decides it are not known.

@@ -49,7 +49,8 @@ GraphProfile graph_profile(const ModelFiles& files, const DeviceKind& kind);
 Layers layers_of(const GraphProfile& of, const std::string& order);
 
 /// The cluster, its actions longer by the overheads of stages that the files' profile has measured:
-/// what goes with the layers that are read from them. Errors: ConfigError of the profile.
+/// what goes with the layers that are read from them, whose times are without (profiled_stage.h).
+/// Errors: ConfigError of the profile.
 Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files);
 
 /// The layers with the times of every device kind of the cluster. Where no profile has the times of

@@ -8,6 +8,8 @@
 
 #include "planner/cost/estimate/estimator.h"
 #include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/model/profile_file.h"
+#include "planner/io/model/pt2_reader.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/results/profiler_trace.h"
 #include "planner/ir/basics/error.h"
@@ -135,6 +137,41 @@ TEST_F(Calibrate, AProfilePredictsTheRunThatItWasMadeOf) {
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_NEAR(std::stod(result("results/again", "planned", "estimate_ms")),
               milliseconds(found.profile->step_after), 1e-6);
+}
+
+// What stages cost beyond their nodes is in a profile's nodes once, and stays in them: steps as the
+// profile predicts make the same profile again.
+TEST_F(Calibrate, AProfileWithOverheadsOfStagesIsMadeAgainByStepsThatItPredicts) {
+  ASSERT_EQ(run({"c.yaml"}).code, 0);
+  std::filesystem::create_directory(folder_ / "traces");
+  write_run({plan().known.costs, plan().known.costs});
+  const std::string traces = (folder_ / "traces").string();
+  ASSERT_EQ(run({"calibrate", folder().string(), traces, "--out", "found"}).code, 0);
+  write("profile.yaml", read("found/profile.yaml") +
+                            "stage_overheads: {forward: 30 us, backward_input: 50 us, "
+                            "backward_weight: 4 us}\n");
+  write("c.yaml", std::string(kConfig) + "profile: profile.yaml\n");
+  ASSERT_EQ(run({"c.yaml"}).code, 0);
+  const Known of = plan();
+  write_run({of.known.costs, of.known.costs});
+  ASSERT_EQ(run({"calibrate", folder().string(), traces, "--out", "again"}).code, 0);
+  const Graph graph = read_pt2(folder_ / "models/tiny_gpt.pt2");
+  const Profile given = read_profile(folder_ / "profile.yaml", graph),
+                made = read_profile(folder_ / "again/profile.yaml", graph);
+  EXPECT_EQ(made.stage_overheads, given.stage_overheads);
+  Nanoseconds more{0};
+  for (std::size_t n = 0; n < given.nodes.size(); ++n) {
+    const auto near = [&](Nanoseconds NodeProfile::*pass) {
+      const auto left = (made.nodes[n].*pass - given.nodes[n].*pass).count();
+      EXPECT_NEAR(static_cast<double>(left), 0,
+                  3 + 2e-3 * static_cast<double>((given.nodes[n].*pass).count()))
+          << n;
+    };
+    near(&NodeProfile::forward), near(&NodeProfile::backward_input);
+    near(&NodeProfile::backward_weight);
+    more += made.nodes[n].forward - given.nodes[n].forward;
+  }
+  EXPECT_LT(std::abs(more.count()), 4200) << "a tenth of an overhead";
 }
 
 // Even steps make the profile, odd ones, a fifth slower, judge it.

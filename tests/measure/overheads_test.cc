@@ -16,44 +16,75 @@ namespace {
 
 constexpr Nanoseconds us(std::int64_t count) { return Nanoseconds{1000 * count}; }
 
-// By hand: 30 + 50 + 4 us a microbatch and stage are 42 us for F and 42 us for B or I, besides the
-// 7 us that the cluster's file gives each.
-TEST(StageOverheads, LengthenFAndBOfEveryStageByHalfOfTheirSum) {
-  const std::filesystem::path model = PFEIFE_SOURCE_DIR "/configs/models/tiny_mlp.pt2";
-  const Graph graph = read_pt2(model);
-  Profile profile;
-  profile.graph_digest = graph.digest;
-  profile.device_kind = "core";
-  profile.training = {Precision::Fp32, Optimizer::Adam, graph.microbatch_size};
-  profile.source = FigureSource::Measured;
-  profile.nodes.assign(graph.nodes.size(), NodeProfile{us(1), us(2), us(3)});
-  profile.parameters.resize(graph.parameters.size());
-  const auto file = std::filesystem::temp_directory_path() /
-                    ("pfeife_overheads_" + std::to_string(::getpid()) + ".yaml");
-  const Cluster cluster = uniform_cluster(
+class StageOverheadsOfAProfile : public ::testing::Test {
+ protected:
+  StageOverheadsOfAProfile() {
+    profile_.graph_digest = graph_.digest;
+    profile_.device_kind = "core";
+    profile_.training = {Precision::Fp32, Optimizer::Adam, graph_.microbatch_size};
+    profile_.source = FigureSource::Measured;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+      profile_.nodes.push_back({us(11 + 7 * static_cast<std::int64_t>(n)), us(19), us(13)});
+    profile_.parameters.resize(graph_.parameters.size());
+  }
+  ~StageOverheadsOfAProfile() override { std::filesystem::remove(file_); }
+
+  /// All stages' F, I and W together, the model cut behind so many layers.
+  StageCost sum(std::size_t stages, const std::optional<StageOverheads>& overheads) {
+    profile_.stage_overheads = overheads;
+    write_file(file_, profile_text(profile_, graph_));
+    const ModelFiles files{.model = model_, .profile = file_};
+    const Layers layers = read_layers(files, cluster_);
+    Partition partition;
+    for (std::size_t l = 0; partition.stages() < stages; ++l)
+      if (layers.layers[l].no_cut_after.empty())
+        partition.cuts.push_back(static_cast<std::int32_t>(l));
+    StageCost all;
+    for (const StageCost& stage : stage_costs(layers, partition, round_robin(stages, 2),
+                                              with_measured_overheads(cluster_, files))
+                                      .stages) {
+      all.forward += stage.forward, all.backward_input += stage.backward_input;
+      all.backward_weight += stage.backward_weight;
+    }
+    return all;
+  }
+
+  const std::filesystem::path model_ = PFEIFE_SOURCE_DIR "/configs/models/tiny_mlp.pt2";
+  const Graph graph_ = read_pt2(model_);
+  Profile profile_;
+  const std::filesystem::path file_ = std::filesystem::temp_directory_path() /
+                                      ("pfeife_overheads_" + std::to_string(::getpid()) + ".yaml");
+  const Cluster cluster_ = uniform_cluster(
       2, {.name = "core", .type = DeviceType::Cpu, .memory = 4 * kGiB, .stage_overhead = us(7)},
       {1e9}, us(5));
-  const ModelFiles files{.model = model, .profile = file};
-  const auto costs = [&](const std::optional<StageOverheads>& overheads) {
-    profile.stage_overheads = overheads;
-    write_file(file, profile_text(profile, graph));
-    const Layers layers = read_layers(files, cluster);
-    std::int32_t cut = 0;
-    while (!layers.layers[static_cast<std::size_t>(cut)].no_cut_after.empty()) ++cut;
-    return stage_costs(layers, Partition{{cut}}, round_robin(2, 2),
-                       with_measured_overheads(cluster, files))
-        .stages;
-  };
-  const auto without = costs(std::nullopt), with = costs(StageOverheads{us(30), us(50), us(4)});
-  std::filesystem::remove(file);
-  Nanoseconds nodes{0};
-  for (std::size_t s = 0; s < 2; ++s) {
-    nodes += without[s].forward - us(7);
-    EXPECT_EQ(with[s].forward, without[s].forward + us(42));
-    EXPECT_EQ(with[s].backward_input, without[s].backward_input + us(42));
-    EXPECT_EQ(with[s].backward_weight, without[s].backward_weight);
+};
+
+// By hand: 30 + 50 + 4 us a microbatch and stage are 42 us for F and 42 us for B or I. The nodes
+// were measured in one stage, so that one stage takes what they add up to and each further one as
+// much more; the 7 us that the cluster's file gives each stage are not in them.
+TEST_F(StageOverheadsOfAProfile, LengthenFAndBOfEveryFurtherStageByHalfOfTheirSum) {
+  Nanoseconds forward{0}, input{0}, weight{0};
+  for (const NodeProfile& node : profile_.nodes)
+    forward += node.forward, input += node.backward_input, weight += node.backward_weight;
+  for (const std::int64_t stages : {1, 2, 4}) {
+    const auto count = static_cast<std::size_t>(stages);
+    const StageCost without = sum(count, std::nullopt),
+                    with = sum(count, StageOverheads{us(30), us(50), us(4)});
+    EXPECT_EQ(without.forward, forward + stages * us(7));
+    EXPECT_EQ(with.forward, forward + stages * us(7) + (stages - 1) * us(42));
+    EXPECT_EQ(with.backward_input, input + stages * us(7) + (stages - 1) * us(42));
+    EXPECT_EQ(with.backward_weight, weight);
   }
-  EXPECT_EQ(nodes, us(static_cast<std::int64_t>(graph.nodes.size())));
+}
+
+// A pass that is shorter than its overhead leaves the rest to the next one.
+TEST_F(StageOverheadsOfAProfile, LeaveOneStageAsItWasMeasured) {
+  for (NodeProfile& node : profile_.nodes) node.forward = us(1);
+  const auto nodes = static_cast<std::int64_t>(graph_.nodes.size());
+  const StageCost without = sum(1, std::nullopt),
+                  with = sum(1, StageOverheads{us(2 * nodes), us(2 * nodes), us(0)});
+  EXPECT_EQ(with.forward, us(7 + 2 * nodes));
+  EXPECT_EQ(with.forward + with.backward_input, without.forward + without.backward_input);
 }
 
 }  // namespace
