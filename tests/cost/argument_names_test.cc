@@ -11,7 +11,7 @@
 namespace pfeife {
 namespace {
 
-DeviceKind device(DeviceType type) {
+DeviceKind device_of_type(DeviceType type) {
   DeviceKind kind;
   kind.name = "test";
   kind.type = type;
@@ -24,7 +24,7 @@ DeviceKind device(DeviceType type) {
 void expect_costs(const Graph& graph) {
   for (const DeviceType type : {DeviceType::Cpu, DeviceType::Gpu})
     for (const Precision precision : {Precision::Fp32, Precision::Bf16Amp}) {
-      const Profile profile = roofline_profile(graph, device(type),
+      const Profile profile = roofline_profile(graph, device_of_type(type),
                                                {precision, Optimizer::Adam, graph.microbatch_size});
       ASSERT_EQ(profile.nodes.size(), graph.nodes.size());
       for (const NodeProfile& node : profile.nodes) {

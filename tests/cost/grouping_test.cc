@@ -20,7 +20,7 @@ using testing::GraphBuilder;
 using ::testing::HasSubstr;
 using testing::Sizes;
 
-DeviceKind device() {
+DeviceKind overhead_device() {
   DeviceKind kind;
   kind.name = "test";
   kind.memory_bandwidth = {1e12};
@@ -30,7 +30,7 @@ DeviceKind device() {
   return kind;
 }
 Layers layers(const Graph& graph) {
-  return layers_from_graph(graph, {roofline_profile(graph, device(), {})});
+  return layers_from_graph(graph, {roofline_profile(graph, overhead_device(), {})});
 }
 std::vector<bool> local(const Graph& graph) {
   return local_nodes(GraphFacts(graph, Precision::Fp32));
@@ -324,10 +324,10 @@ TEST(Layers, HaveTheTimesOfEveryDeviceKind) {
   Residual g;
   g.block("a");
   const Graph graph = g.finish();
-  DeviceKind slow = device();
+  DeviceKind slow = overhead_device();
   slow.name = "slow";
   slow.memory_bandwidth = {1e9};
-  const std::vector<Profile> profiles = {roofline_profile(graph, device(), {}),
+  const std::vector<Profile> profiles = {roofline_profile(graph, overhead_device(), {}),
                                          roofline_profile(graph, slow, {})};
   const Layers made = layers_from_graph(graph, profiles);
   for (std::size_t kind = 0; kind < 2; ++kind) {
@@ -349,7 +349,7 @@ TEST(Layers, AreTheSameForEveryPrecision) {
   g.block("b");
   const Graph graph = g.finish();
   const Layers narrow = layers_from_graph(
-      graph, {roofline_profile(graph, device(), {.precision = Precision::Bf16Amp})});
+      graph, {roofline_profile(graph, overhead_device(), {.precision = Precision::Bf16Amp})});
   EXPECT_EQ(names(graph, narrow), names(graph, layers(graph)));
   EXPECT_EQ(value(narrow, "a.y")->bytes, Bytes{64});
 }

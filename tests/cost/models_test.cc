@@ -23,7 +23,7 @@ Graph model(const std::string& name, std::int64_t microbatch) {
   return read_pt2(PFEIFE_SOURCE_DIR "/configs/models/" + name + ".pt2", microbatch);
 }
 
-DeviceKind device() {
+DeviceKind tf32_device() {
   DeviceKind kind;
   kind.name = "test";
   kind.memory_bandwidth = {1e12};
@@ -33,8 +33,9 @@ DeviceKind device() {
   return kind;
 }
 
-Profile profile(const Graph& graph, Precision precision = Precision::Tf32) {
-  return roofline_profile(graph, device(), {precision, Optimizer::Adam, graph.microbatch_size});
+Profile tf32_profile(const Graph& graph, Precision precision = Precision::Tf32) {
+  return roofline_profile(graph, tf32_device(),
+                          {precision, Optimizer::Adam, graph.microbatch_size});
 }
 
 double forward_flops(const Graph& graph) {
@@ -61,9 +62,9 @@ double saved_mib(const Profile& profile) {
 // for its 406-node ViT-g/14; the others are independent counts with torch's saved-tensor hooks or
 // by the same rules, to 0.1 GiB.
 TEST(Models, SavedBytesEqualIndependentCounts) {
-  EXPECT_NEAR(saved_mib(profile(model("timm_vit_g14", 4))), 3710.9, 0.05);
+  EXPECT_NEAR(saved_mib(tf32_profile(model("timm_vit_g14", 4))), 3710.9, 0.05);
   const auto gib = [](const std::string& name, std::int64_t microbatch) {
-    return saved_mib(profile(model(name, microbatch))) / 1024.0;
+    return saved_mib(tf32_profile(model(name, microbatch))) / 1024.0;
   };
   EXPECT_NEAR(gib("sdxl_unet", 1), 12.8, 0.05);
   EXPECT_NEAR(gib("llama2_7b", 1), 10.5, 0.05);
@@ -82,7 +83,7 @@ TEST(Models, ResNet101MultipliesAsOftenAsPublished) {
 TEST(Models, GroupsAreAsManyAsTheNodesOfTheReferenceSystem) {
   const auto layers = [](const std::string& name) {
     const Graph graph = model(name, 1);
-    return layers_from_graph(graph, {profile(graph)}).size();
+    return layers_from_graph(graph, {tf32_profile(graph)}).size();
   };
   EXPECT_EQ(layers("vit_g14_40"), 406U);
   EXPECT_EQ(layers("vit_g14"), 326U);
@@ -96,7 +97,7 @@ TEST(Models, EveryOperatorOfTheShippedModelsIsInTheTable) {
     const Graph graph = model(name, 2);
     for (const Node& node : graph.nodes)
       EXPECT_NE(find_operator(node.op), nullptr) << name << ": " << node.op;
-    EXPECT_TRUE(profile(graph).warnings.empty()) << name;
+    EXPECT_TRUE(tf32_profile(graph).warnings.empty()) << name;
   }
 }
 
@@ -104,7 +105,7 @@ TEST(Models, LayersKeepEveryNanosecondByteAndNodeOfTheProfile) {
   for (const std::string name : kModels)
     for (const Precision precision : {Precision::Fp32, Precision::Bf16Amp}) {
       const Graph graph = model(name, 2);
-      const Profile cost = profile(graph, precision);
+      const Profile cost = tf32_profile(graph, precision);
       const Layers layers = layers_from_graph(graph, {cost});
       Nanoseconds forward{0}, backward{0}, weight{0};
       Bytes saved, weight_saved, stored, parameters;
@@ -142,7 +143,7 @@ TEST(Models, LayersKeepEveryNanosecondByteAndNodeOfTheProfile) {
 
 TEST(Models, TiedParametersHaveUsersInSeveralLayers) {
   const Graph graph = model("gpt2_large", 1);
-  const Layers layers = layers_from_graph(graph, {profile(graph)});
+  const Layers layers = layers_from_graph(graph, {tf32_profile(graph)});
   std::size_t tied = 0;
   for (const LayerParameter& parameter : layers.parameters) tied += parameter.users.size() > 1;
   EXPECT_EQ(tied, 1U);  // embedding and head
@@ -153,7 +154,7 @@ TEST(Models, TiedParametersHaveUsersInSeveralLayers) {
 // follows is the result alone.)
 TEST(Models, OnlyAShortcutOfItsOwnForbidsCutsInAResNet) {
   const Graph graph = model("resnet50", 2);
-  const Layers layers = layers_from_graph(graph, {profile(graph)});
+  const Layers layers = layers_from_graph(graph, {tf32_profile(graph)});
   std::vector<std::string> reasons;
   for (const Layer& layer : layers.layers)
     if (!layer.no_cut_after.empty()) reasons.push_back(layer.no_cut_after);
@@ -165,7 +166,7 @@ TEST(Models, OnlyAShortcutOfItsOwnForbidsCutsInAResNet) {
 // Behind each of its 16 blocks one tensor crosses.
 TEST(Models, AResNetIsCutBetweenItsBlocks) {
   const Graph graph = model("resnet50", 2);
-  const Layers layers = layers_from_graph(graph, {profile(graph)});
+  const Layers layers = layers_from_graph(graph, {tf32_profile(graph)});
   int between_blocks = 0;
   for (std::size_t l = 0; l + 1 < layers.size(); ++l) {
     const Layer& layer = layers.layers[l];
@@ -179,7 +180,7 @@ TEST(Models, AResNetIsCutBetweenItsBlocks) {
 
 TEST(Models, LabelsAndPromptsAreNotSent) {
   const Graph graph = model("sdxl_unet", 1);
-  const Layers layers = layers_from_graph(graph, {profile(graph)});
+  const Layers layers = layers_from_graph(graph, {tf32_profile(graph)});
   for (const LayerValue& value : layers.values)
     for (const ValueId input : graph.inputs) EXPECT_NE(value.name, graph.value(input).name);
 }
@@ -189,7 +190,7 @@ TEST(Models, LabelsAndPromptsAreNotSent) {
 TEST(Models, ValuesThatCrossACut) {
   const auto most = [](const std::string& name) {
     const Graph graph = model(name, 2);
-    const Layers layers = layers_from_graph(graph, {profile(graph)});
+    const Layers layers = layers_from_graph(graph, {tf32_profile(graph)});
     std::size_t crossing = 0;
     for (std::size_t cut = 0; cut + 1 < layers.size(); ++cut) {
       std::size_t here = 0;
@@ -207,7 +208,7 @@ TEST(Models, ValuesThatCrossACut) {
 
 TEST(Models, RotaryTablesAndMasksAreRecomputedNotSent) {
   const Graph graph = model("llama2_7b_eager", 1);
-  const Layers layers = layers_from_graph(graph, {profile(graph)});
+  const Layers layers = layers_from_graph(graph, {tf32_profile(graph)});
   std::size_t crossing = 0;  // most values over one cut
   for (std::size_t cut = 0; cut + 1 < layers.size(); ++cut) {
     std::size_t here = 0;

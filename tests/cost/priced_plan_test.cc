@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 /// Two stages of 2 ms forward and 4 ms backward, and 1 ms for the value between them.
-struct PricedPlans : testing::Test {
+struct PricedPlans : ::testing::Test {
   PricedPlans() {
     const LayerTimes times{milliseconds{2}, milliseconds{2}, milliseconds{2}, {}};
     layers.digest = "of the model";

@@ -24,7 +24,7 @@ using testing::linear_graph;
 using testing::Start;
 
 /// 1 TB/s at 50 %, 10 TFLOP/s fp32, 100 tf32, products of any size at half of it, 1 us a kernel.
-DeviceKind device() {
+DeviceKind half_bandwidth_device() {
   DeviceKind kind;
   kind.name = "test";
   kind.memory_bandwidth = {1e12};
@@ -35,7 +35,8 @@ DeviceKind device() {
   return kind;
 }
 Profile profile(const Graph& graph, Precision precision, Optimizer optimizer = Optimizer::Adam) {
-  return roofline_profile(graph, device(), {precision, optimizer, graph.microbatch_size});
+  return roofline_profile(graph, half_bandwidth_device(),
+                          {precision, optimizer, graph.microbatch_size});
 }
 
 // y [1000, 1000] = x w^T: 2e9 FLOP at 5 TFLOP/s = 400 us, or at 50 TFLOP/s 40 us; 12 MB at 0.5
@@ -90,7 +91,7 @@ TEST(Roofline, ScaledGradientsAreUnscaledBeforeTheStep) {
 // 0.25, bf16 200 at 0.1, fp16 400 at 0.2. Halves are cast: their time is that of the product and of
 // what else is there.
 TEST(Roofline, EachTypeHasItsPeakAndItsCurve) {
-  DeviceKind kind = device();
+  DeviceKind kind = half_bandwidth_device();
   kind.peak = {{"fp32", {1e13}}, {"tf32", {1e14}}, {"bf16", {2e14}}, {"fp16", {4e14}}};
   for (const auto& [type, share] :
        {std::pair{"fp32", 0.5}, {"tf32", 0.25}, {"bf16", 0.1}, {"fp16", 0.2}})
@@ -110,7 +111,7 @@ TEST(Roofline, EachTypeHasItsPeakAndItsCurve) {
 // take 10 us at all of that peak. The casts beside the product cost the same whatever it reaches:
 // what is compared is the product at 0.02, less.
 TEST(Roofline, APeakWithoutACurveTakesThatOfTheNearestPrecision) {
-  DeviceKind kind = device();
+  DeviceKind kind = half_bandwidth_device();
   kind.peak = {{"fp32", {1e13}}, {"tf32", {1e14}}, {"bf16", {2e14}}, {"fp16", {4e14}}};
   DeviceKind slow = kind;
   slow.gemm_efficiency = {{"fp16", {{{Flops{1}, 0.02}}}}};
@@ -134,7 +135,7 @@ TEST(Roofline, APeakWithoutACurveTakesThatOfTheNearestPrecision) {
 // 2 * 1024^3 = 2.147e9 FLOP at 10 TFLOP/s are 214.7 us, at 31 % of it (configs/clusters/README.md;
 // a little more, as the product is a little larger than 2.1 GFLOP) less than 214.7 / 0.309 us.
 TEST(Roofline, ADeviceWithoutAnyCurveHasTheDefaultAndSaysSo) {
-  DeviceKind kind = device();
+  DeviceKind kind = half_bandwidth_device();
   kind.gemm_efficiency.clear();
   const Profile costs = roofline_profile(linear_graph(1024, 1024, 1024).graph, kind,
                                          {Precision::Fp32, Optimizer::Adam, 1});
@@ -162,10 +163,10 @@ TEST(Roofline, UnknownOperatorsAndMissingPeaksAreNamed) {
   EXPECT_THAT(profile(linear_graph(4, 4, 4).graph, Precision::Tf32).warnings, IsEmpty());
   EXPECT_MESSAGE(only(profile(linear_graph(4, 4, 4).graph, Precision::Bf16Amp).warnings));
   EXPECT_MESSAGE(only(profile(linear_graph(4, 4, 4).graph, Precision::Fp16Amp).warnings));
-  DeviceKind no_fp32 = device();
+  DeviceKind no_fp32 = half_bandwidth_device();
   no_fp32.peak = {{"bf16", {1e14}}};
   EXPECT_THROW(roofline_profile(linear_graph(4, 4, 4).graph, no_fp32, {}), ConfigError);
-  DeviceKind no_bandwidth = device(), no_peak = device();
+  DeviceKind no_bandwidth = half_bandwidth_device(), no_peak = half_bandwidth_device();
   no_bandwidth.memory_bandwidth = {};
   no_peak.peak.clear();
   for (const DeviceKind& kind : {no_bandwidth, no_peak})

@@ -278,7 +278,7 @@ TEST(Saved, DropoutKeepsItsMaskInTheDevicesForm) {
   EXPECT_EQ(own(idle.build()), Bytes{0});
 }
 
-Graph attention(double dropout, DType mask_type, bool masked) {
+Graph masked_attention(double dropout, DType mask_type, bool masked) {
   Start g(dense({2, 3, 5, 4}));
   const ValueId key = g.call("key", "neg", {{"self", g.x}}, dense({2, 3, 5, 4}));
   const ValueId value = g.call("value", "neg", {{"self", g.x}}, dense({2, 3, 5, 4}));
@@ -291,12 +291,12 @@ Graph attention(double dropout, DType mask_type, bool masked) {
 }
 
 TEST(Saved, FusedAttentionKeepsOperandsOutputAndAFloatARow) {
-  const Graph graph = attention(0, DType::Float32, false);
+  const Graph graph = masked_attention(0, DType::Float32, false);
   EXPECT_THAT(kept(graph), UnorderedElementsAre(std::pair{"x", 480}, std::pair{"key", 480},
                                                 std::pair{"value", 480}, std::pair{"y", 480}));
   EXPECT_EQ(own(graph), Bytes{2 * 3 * 5 * 4});
-  EXPECT_EQ(kept(attention(0, DType::Float32, true)).size(), 5u);
-  const Graph with_bool = attention(0, DType::Bool, true);
+  EXPECT_EQ(kept(masked_attention(0, DType::Float32, true)).size(), 5u);
+  const Graph with_bool = masked_attention(0, DType::Bool, true);
   EXPECT_EQ(kept(with_bool).size(), 4u);
   EXPECT_EQ(own(with_bool), Bytes{2 * 3 * 5 * 4 + 5 * 5 * 4});  // the mask made additive
 }
@@ -304,7 +304,7 @@ TEST(Saved, FusedAttentionKeepsOperandsOutputAndAFloatARow) {
 // On a CPU dropout goes by parts: scaled q and k (480 B each) and three matrices of scores
 // (2 x 3 x 5 x 5 floats) besides the value.
 TEST(Saved, AttentionWithDropoutKeepsItsScoresOnACpuOnly) {
-  const Graph graph = attention(0.1, DType::Float32, false);
+  const Graph graph = masked_attention(0.1, DType::Float32, false);
   EXPECT_THAT(kept(graph, Precision::Fp32, DeviceType::Cpu), ElementsAre(std::pair{"value", 480}));
   EXPECT_EQ(own(graph, Precision::Fp32, DeviceType::Cpu), Bytes{2 * 480 + 3 * 600});
   EXPECT_EQ(kept(graph, Precision::Fp32, DeviceType::Gpu).size(), 4u);

@@ -81,7 +81,7 @@ TEST_F(AtomicFile, LeftoversOfAKilledProcessAreRemovedAndNothingElse) {
   EXPECT_EQ(read_file(folder_ / "a.txt"), "whole");
 }
 
-std::string refusal(const fs::path& file, Bytes most = Bytes{1 << 20}) {
+std::string read_refusal(const fs::path& file, Bytes most = Bytes{1 << 20}) {
   try {
     read_file(file, most);
   } catch (const ConfigError& error) {
@@ -94,18 +94,19 @@ std::string refusal(const fs::path& file, Bytes most = Bytes{1 << 20}) {
 TEST_F(AtomicFile, OneThatIsTooLargeIsRefusedBeforeItIsRead) {
   write_file(folder_ / "large", "");
   fs::resize_file(folder_ / "large", 3'000'000'000);
-  const std::string message = refusal(folder_ / "large");
+  const std::string message = read_refusal(folder_ / "large");
   EXPECT_EQ(message,
             (folder_ / "large").string() + ": is larger than the 1 MiB that such a file may have");
   write_file(folder_ / "whole", std::string(1 << 20, 'a'));
-  EXPECT_EQ(refusal(folder_ / "whole"), "");
+  EXPECT_EQ(read_refusal(folder_ / "whole"), "");
 }
 
 TEST_F(AtomicFile, NothingThatHasNoEndIsRead) {
   fs::create_directories(folder_);
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   for (const fs::path& file : {folder_, folder_ / "pipe", fs::path("/dev/zero")}) {
-    EXPECT_EQ(refusal(file), file.string() + ": is not a file but a folder, a device or a pipe");
+    EXPECT_EQ(read_refusal(file),
+              file.string() + ": is not a file but a folder, a device or a pipe");
     EXPECT_THROW(read_pieces(file, [](std::string_view) {}), ConfigError);
   }
 }

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Plan example() {
+Plan example_plan() {
   Plan plan;
   plan.model = "models/a \"b\".pt2";
   plan.model_digest = "11";
@@ -53,7 +53,7 @@ Plan example() {
 
 class PlanFile : public ::testing::Test {
  protected:
-  void SetUp() override { write_plan(folder_, example()); }
+  void SetUp() override { write_plan(folder_, example_plan()); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   /// The error after `from` in plan.yaml became `to`, without the folder.
@@ -75,7 +75,7 @@ class PlanFile : public ::testing::Test {
 };
 
 TEST_F(PlanFile, KeepsWhatIsNotCertifiedOfItsBound) {
-  Plan plan = example();
+  Plan plan = example_plan();
   plan.bound->uncertified = "the other microbatch sizes of the global batch: 1, 2";
   write_plan(folder_, plan);
   EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
@@ -85,7 +85,7 @@ TEST_F(PlanFile, KeepsWhatIsNotCertifiedOfItsBound) {
 }
 
 TEST_F(PlanFile, KeepsTheSchedulesAndLimitsThatItsBoundCovers) {
-  Plan plan = example();
+  Plan plan = example_plan();
   const auto spec = [&](const char* family, std::size_t stages_per_rank) {
     ScheduleSpec made = plan.spec;
     made.family = family, made.stages_per_rank = stages_per_rank, made.loop_batch = {},
@@ -107,10 +107,12 @@ TEST_F(PlanFile, KeepsTheSchedulesAndLimitsThatItsBoundCovers) {
   }
 }
 
-TEST_F(PlanFile, ReadsBackAsTheSamePlan) { EXPECT_EQ(read_plan(folder_ / "plan.yaml"), example()); }
+TEST_F(PlanFile, ReadsBackAsTheSamePlan) {
+  EXPECT_EQ(read_plan(folder_ / "plan.yaml"), example_plan());
+}
 
 TEST_F(PlanFile, KeepsTheOrderOfTheNodes) {
-  Plan plan = example();
+  Plan plan = example_plan();
   plan.order = "depth_first";
   for (const int n : {0, 1, 2, 5, 4, 3, 6, 7}) plan.node_order.emplace_back(n);
   write_plan(folder_, plan);
@@ -121,7 +123,7 @@ TEST_F(PlanFile, KeepsTheOrderOfTheNodes) {
 }
 
 TEST_F(PlanFile, IsWrittenForPeople) {
-  EXPECT_EQ(plan_text(example(), "33"),
+  EXPECT_EQ(plan_text(example_plan(), "33"),
             R"(version: 3
 model:
   file: "models/a \"b\".pt2"
@@ -188,7 +190,7 @@ TEST_F(PlanFile, RefusesListsOfOtherLengthsThanItsCutsAndStages) {
 }
 
 TEST_F(PlanFile, NamesTheLayersAndNodesOfRecomputedBlocks) {
-  Plan plan = example();
+  Plan plan = example_plan();
   plan.blocks = {{LayerId{0}, LayerId{1}}, {LayerId{4}, LayerId{4}}};
   plan.block_nodes = {{-1, 9}, {17, 20}};
   write_plan(folder_, plan);

@@ -16,7 +16,7 @@ constexpr const char* kWeights = "tiny_mlp/data/weights/model_weights_config.jso
 ZipEntries tiny_mlp() { return unzipped(PFEIFE_SOURCE_DIR "/configs/models/tiny_mlp.pt2"); }
 
 /// The message of the ConfigError, "" if there is none.
-std::string message_of(const std::string& bytes, std::optional<std::int64_t> size = {}) {
+std::string error_of_archive(const std::string& bytes, std::optional<std::int64_t> size = {}) {
   try {
     read_pt2_bytes(bytes, "dir/tiny_mlp.pt2", size);
   } catch (const ConfigError& error) {
@@ -33,7 +33,7 @@ std::string message_after(const std::string& from, const std::string& to,
   const std::size_t at = entries[entry].find(from);
   if (at == std::string::npos) throw std::logic_error("nothing to replace: " + from);
   entries[entry].replace(at, from.size(), to);
-  return message_of(zipped(entries));
+  return error_of_archive(zipped(entries));
 }
 
 TEST(Pt2Reader, ReadsStoredAndDeflatedEntriesAlike) {
@@ -46,23 +46,23 @@ TEST(Pt2Reader, ReadsStoredAndDeflatedEntriesAlike) {
 
 TEST(Pt2Reader, DamagedArchives) {
   const std::string bytes = file_bytes(PFEIFE_SOURCE_DIR "/configs/models/tiny_mlp.pt2");
-  EXPECT_MESSAGE(message_of(""));
-  EXPECT_MESSAGE(message_of(bytes.substr(0, bytes.size() / 2)));
-  EXPECT_MESSAGE(message_of("no archive at all"));
+  EXPECT_MESSAGE(error_of_archive(""));
+  EXPECT_MESSAGE(error_of_archive(bytes.substr(0, bytes.size() / 2)));
+  EXPECT_MESSAGE(error_of_archive("no archive at all"));
   std::string flipped = bytes;
   const std::size_t inside = flipped.find(kProgram) + std::string(kProgram).size() + 40;
   flipped[inside] = static_cast<char>(flipped[inside] ^ 0x10);
-  EXPECT_MESSAGE(message_of(flipped));
+  EXPECT_MESSAGE(error_of_archive(flipped));
   EXPECT_THROW(read_pt2("/no/such.pt2"), ConfigError);
 }
 
 TEST(Pt2Reader, MissingAndDoubleEntries) {
   ZipEntries entries = tiny_mlp();
   entries.erase(kProgram);
-  EXPECT_MESSAGE(message_of(zipped(entries)));
+  EXPECT_MESSAGE(error_of_archive(zipped(entries)));
   entries = tiny_mlp();
   entries.erase("tiny_mlp/archive_format");
-  EXPECT_MESSAGE(message_of(zipped(entries)));
+  EXPECT_MESSAGE(error_of_archive(zipped(entries)));
   // Two entries of one name: rename another of equal length, in its header and in the directory.
   entries = tiny_mlp();
   entries["tiny_mlp/models/other.json"] = entries[kProgram];
@@ -71,21 +71,21 @@ TEST(Pt2Reader, MissingAndDoubleEntries) {
   ASSERT_EQ(other.size(), name.size());
   for (std::size_t at = 0; (at = bytes.find(other, at)) != std::string::npos;)
     bytes.replace(at, name.size(), name);
-  EXPECT_MESSAGE(message_of(bytes));
+  EXPECT_MESSAGE(error_of_archive(bytes));
 }
 
 TEST(Pt2Reader, ZipBombIsRefusedBeforeItIsUnpacked) {
   ZipEntries entries = tiny_mlp();
   entries[kProgram] = std::string(std::size_t{64} << 20, ' ');
-  EXPECT_MESSAGE(message_of(zipped(entries)));
+  EXPECT_MESSAGE(error_of_archive(zipped(entries)));
 }
 
 TEST(Pt2Reader, JsonThatWouldNeedTooMuchMemoryIsRefused) {
   ZipEntries entries = tiny_mlp();
   entries[kProgram] = std::string(100'000, '[');
-  EXPECT_MESSAGE(message_of(zipped(entries)));
+  EXPECT_MESSAGE(error_of_archive(zipped(entries)));
   entries[kProgram] = "{";
-  EXPECT_MESSAGE(message_of(zipped(entries)));
+  EXPECT_MESSAGE(error_of_archive(zipped(entries)));
 }
 
 TEST(Pt2Reader, OtherVersionsAreRefused) {
@@ -145,10 +145,10 @@ TEST(Pt2Reader, OnlyTheBatchSizeMayBeOpen) {
 
 TEST(Pt2Reader, MicrobatchSizesThatCannotBeAreRefused) {
   const std::string bytes = zipped(tiny_mlp());
-  EXPECT_MESSAGE(message_of(bytes, 0));
-  EXPECT_MESSAGE(message_of(bytes, -3));
-  EXPECT_MESSAGE(message_of(bytes, std::int64_t{1} << 60));
-  EXPECT_EQ(message_of(bytes, 100), "");
+  EXPECT_MESSAGE(error_of_archive(bytes, 0));
+  EXPECT_MESSAGE(error_of_archive(bytes, -3));
+  EXPECT_MESSAGE(error_of_archive(bytes, std::int64_t{1} << 60));
+  EXPECT_EQ(error_of_archive(bytes, 100), "");
 }
 
 TEST(Pt2Reader, FixedBatchHoldsForItsSizeOnly) {
@@ -159,8 +159,8 @@ TEST(Pt2Reader, FixedBatchHoldsForItsSizeOnly) {
   const Graph graph = read_pt2_bytes(zipped(entries), "x.pt2");
   EXPECT_FALSE(graph.symbolic_batch);
   EXPECT_EQ(graph.microbatch_size, 4);
-  EXPECT_EQ(message_of(zipped(entries), 4), "");
-  EXPECT_MESSAGE(message_of(zipped(entries), 8));
+  EXPECT_EQ(error_of_archive(zipped(entries), 4), "");
+  EXPECT_MESSAGE(error_of_archive(zipped(entries), 8));
 }
 
 TEST(Pt2Reader, SignatureIsChecked) {

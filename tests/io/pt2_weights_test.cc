@@ -69,7 +69,7 @@ constexpr const char* kTwoByThree = R"([{"as_int": 2}, {"as_int": 3}])";
 constexpr const char* kRows = R"([{"as_int": 3}, {"as_int": 1}])";
 constexpr const char* kColumns = R"([{"as_int": 1}, {"as_int": 2}])";
 
-std::string table(const std::vector<std::string>& weights) {
+std::string weights_table(const std::vector<std::string>& weights) {
   std::string lines;
   for (const std::string& line : weights) lines += (lines.empty() ? "" : ",\n") + line;
   return "{\"config\": {" + lines + "}}";
@@ -115,10 +115,10 @@ TEST_F(Pt2WeightsTest, ArchivesBeyondFourGibibytes) {
 
 TEST_F(Pt2WeightsTest, TiedNamesShareAStorageAndOffsetsAreKept) {
   ZipByHand zip(path_);
-  zip.add(kTable, table({weight("embedding", "w", kTwoByThree, kRows, 0),
-                         weight("head", "w", kTwoByThree, kRows, 0),
-                         weight("turned", "w", kTwoByThree, kColumns, 6),
-                         weight("other", "v", kTwoByThree, kRows, 0)}));
+  zip.add(kTable, weights_table({weight("embedding", "w", kTwoByThree, kRows, 0),
+                                 weight("head", "w", kTwoByThree, kRows, 0),
+                                 weight("turned", "w", kTwoByThree, kColumns, 6),
+                                 weight("other", "v", kTwoByThree, kRows, 0)}));
   const std::uint64_t w = zip.add("m/data/weights/w", floats(12), 61);
   const std::uint64_t v = zip.add("m/data/weights/v", floats(6));
   zip.finish();
@@ -139,7 +139,7 @@ TEST_F(Pt2WeightsTest, TiedNamesShareAStorageAndOffsetsAreKept) {
 TEST_F(Pt2WeightsTest, TensorsThatReachBeyondTheirStorage) {
   const auto message = [&](int offset) {
     ZipByHand zip(path_);
-    zip.add(kTable, table({weight("late", "w", kTwoByThree, kRows, offset)}));
+    zip.add(kTable, weights_table({weight("late", "w", kTwoByThree, kRows, offset)}));
     zip.add("m/data/weights/w", floats(12));
     zip.finish();
     return message_of(read_pt2_weights);
@@ -150,13 +150,13 @@ TEST_F(Pt2WeightsTest, TensorsThatReachBeyondTheirStorage) {
 
 TEST_F(Pt2WeightsTest, AnEntryThatIsMissingOrPickled) {
   ZipByHand zip(path_);
-  zip.add(kTable, table({weight("lost", "w", kTwoByThree, kRows, 0)}));
+  zip.add(kTable, weights_table({weight("lost", "w", kTwoByThree, kRows, 0)}));
   zip.finish();
   EXPECT_MESSAGE(message_of(read_pt2_weights));
   std::string line = weight("odd", "w", kTwoByThree, kRows, 0);
   line.replace(line.find("\"use_pickle\": false"), 19, "\"use_pickle\": true ");
   ZipByHand pickled(path_);
-  pickled.add(kTable, table({line}));
+  pickled.add(kTable, weights_table({line}));
   pickled.add("m/data/weights/w", floats(6));
   pickled.finish();
   EXPECT_MESSAGE(message_of(read_pt2_weights));

@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-CaseRecord example() {
+CaseRecord example_record() {
   PlanRecord planned;
   planned.row = {.case_name = "devices=2,microbatches=3",
                  .plan = "planned",
@@ -91,7 +91,7 @@ CaseRecord example() {
 }
 
 TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
-  EXPECT_EQ(results_csv({example()}),
+  EXPECT_EQ(results_csv({example_record()}),
             "case,plan,model,cluster,calibration,training.precision,plan.stages_per_rank,family,"
             "devices,microbatches,"
             "microbatch_size,"
@@ -117,12 +117,12 @@ TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
 }
 
 TEST(Results, ACaseReadsBackFromItsJsonToTheNanosecond) {
-  EXPECT_EQ(case_from_json(to_json(example())), example());
+  EXPECT_EQ(case_from_json(to_json(example_record())), example_record());
 }
 
 // The kind and the figures are for programs, the sentence for readers.
 TEST(Results, ReasonsAreThereAsFieldsAndInWords) {
-  const std::string text = to_json(example());
+  const std::string text = to_json(example_record());
   EXPECT_THAT(text, HasSubstr(R"("kind": "slower")"));
   EXPECT_THAT(text, HasSubstr(R"("reason": "12 ns slower than the least estimate")"));
   EXPECT_THAT(text, HasSubstr(R"("kind": "impossible")"));
@@ -132,7 +132,7 @@ TEST(Results, ReasonsAreThereAsFieldsAndInWords) {
 TEST(Results, WhatIsNoRecordIsNoCase) {
   EXPECT_EQ(case_from_json(""), std::nullopt);
   EXPECT_EQ(case_from_json("{}"), std::nullopt);
-  const std::string text = to_json(example());
+  const std::string text = to_json(example_record());
   EXPECT_EQ(case_from_json(text.substr(0, text.size() / 2)), std::nullopt);
   std::string strange = text;
   strange.replace(strange.find("lacks_memory"), 5, "tacks");

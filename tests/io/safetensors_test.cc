@@ -14,7 +14,7 @@ namespace pfeife {
 namespace {
 
 /// What reading a file with this header and `bytes` bytes of tensors says; "" = accepted.
-std::string refusal(const std::string& json, std::size_t bytes) {
+std::string weights_refusal(const std::string& json, std::size_t bytes) {
   const std::filesystem::path file =
       std::filesystem::path(::testing::TempDir()) / ("safetensors_" + std::to_string(getpid()));
   std::ofstream out(file, std::ios::binary);
@@ -38,14 +38,14 @@ std::string two(const char* first, const char* second) {
 }
 
 TEST(Safetensors, TensorsMustFillTheFileWithoutGapsAndOverlaps) {
-  EXPECT_EQ(refusal(two("[0, 8]", "[8, 16]"), 16), "");
-  EXPECT_EQ(refusal(two("[8, 16]", "[0, 8]"), 16), "");
-  EXPECT_MESSAGE(refusal(two("[0, 8]", "[4, 12]"), 16));
-  EXPECT_MESSAGE(refusal(two("[0, 8]", "[0, 8]"), 16));
-  EXPECT_MESSAGE(refusal(two("[0, 8]", "[12, 20]"), 20));
-  EXPECT_MESSAGE(refusal(two("[0, 8]", "[8, 12]"), 12));
-  EXPECT_MESSAGE(refusal(two("[0, 8]", "[8, 16]"), 15));
-  EXPECT_MESSAGE(refusal(two("[0, 8]", "[8, 16]"), 17));
+  EXPECT_EQ(weights_refusal(two("[0, 8]", "[8, 16]"), 16), "");
+  EXPECT_EQ(weights_refusal(two("[8, 16]", "[0, 8]"), 16), "");
+  EXPECT_MESSAGE(weights_refusal(two("[0, 8]", "[4, 12]"), 16));
+  EXPECT_MESSAGE(weights_refusal(two("[0, 8]", "[0, 8]"), 16));
+  EXPECT_MESSAGE(weights_refusal(two("[0, 8]", "[12, 20]"), 20));
+  EXPECT_MESSAGE(weights_refusal(two("[0, 8]", "[8, 12]"), 12));
+  EXPECT_MESSAGE(weights_refusal(two("[0, 8]", "[8, 16]"), 15));
+  EXPECT_MESSAGE(weights_refusal(two("[0, 8]", "[8, 16]"), 17));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace pfeife {
 namespace {
 
-std::string message_of(const std::string& text, Dialect dialect = Dialect::Current) {
+std::string error_of_csv(const std::string& text, Dialect dialect = Dialect::Current) {
   return pfeife::message_of([&] { read_schedule(text, "my.csv", dialect); });
 }
 
@@ -28,12 +28,12 @@ TEST(ScheduleCsv, BlankCellsAreIdle) {
 }
 
 TEST(ScheduleCsv, WrongCellsAreNamedByRowAndColumn) {
-  EXPECT_MESSAGE(message_of("0F0,0B0\n1F0,1X0\n"));
-  EXPECT_MESSAGE(message_of("rank0,rank1\n0F0\n"));
-  EXPECT_MESSAGE(message_of("0F0\n\n1F0\n"));
-  EXPECT_MESSAGE(message_of(""));
-  EXPECT_MESSAGE(message_of("0F0, 0B0\n"));
-  EXPECT_MESSAGE(message_of("0BW0\n"));
+  EXPECT_MESSAGE(error_of_csv("0F0,0B0\n1F0,1X0\n"));
+  EXPECT_MESSAGE(error_of_csv("rank0,rank1\n0F0\n"));
+  EXPECT_MESSAGE(error_of_csv("0F0\n\n1F0\n"));
+  EXPECT_MESSAGE(error_of_csv(""));
+  EXPECT_MESSAGE(error_of_csv("0F0, 0B0\n"));
+  EXPECT_MESSAGE(error_of_csv("0BW0\n"));
 }
 
 TEST(ScheduleCsv, OldDialectIsReadIntoTodaysLetters) {

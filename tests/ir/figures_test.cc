@@ -16,7 +16,7 @@ Event task(TaskKind kind, int rank, int start, int end) {
 
 /// Rank 0 computes 0-10 and 40-60 and steps its optimizer until 63, rank 1 computes 12-40 and steps
 /// until 70: the step takes 70, without optimizers 60, and no rank is at work for longer than 63.
-Trace example() {
+Trace example_trace() {
   Trace trace;
   trace.ranks = 3;  // the last one has nothing to do
   trace.events = {task(TaskKind::Compute, 0, 0, 10),    task(TaskKind::Transfer, 0, 10, 12),
@@ -26,13 +26,13 @@ Trace example() {
 }
 
 TEST(Figures, SpanIsTheLongestTimeOfARankFromItsFirstActionToItsLast) {
-  EXPECT_EQ(step_time(example()), Nanoseconds{70});
-  EXPECT_EQ(span(example()), Nanoseconds{63});
+  EXPECT_EQ(step_time(example_trace()), Nanoseconds{70});
+  EXPECT_EQ(span(example_trace()), Nanoseconds{63});
   EXPECT_EQ(span({}), Nanoseconds{0});
 }
 
 TEST(Figures, WithoutTheOptimizerAStepEndsWithTheLastBackward) {
-  EXPECT_EQ(step_without_optimizer(example()), Nanoseconds{60});
+  EXPECT_EQ(step_without_optimizer(example_trace()), Nanoseconds{60});
   EXPECT_EQ(step_without_optimizer({}), Nanoseconds{0});
 }
 

@@ -47,7 +47,7 @@ Times even(const DependencyGraph& graph, int work) {
   return {none, none, std::vector<ns>(graph.size(), ns{work})};
 }
 
-std::size_t task(const DependencyGraph& graph, const std::string& cell) {
+std::size_t task_of_cell(const DependencyGraph& graph, const std::string& cell) {
   for (std::size_t t = 0; t < graph.size(); ++t)
     if (to_string(graph.tasks[t].cell) == cell) return t;
   ADD_FAILURE() << cell;
@@ -59,10 +59,10 @@ std::size_t task(const DependencyGraph& graph, const std::string& cell) {
 TEST(LostTime, IsToWhatEachTaskOfAChainTookLonger) {
   const DependencyGraph graph = one_microbatch();
   Times run = even(graph, 10);
-  run.work[task(graph, "1B0")] += ns{7};
-  run.launch[task(graph, "0B0")] += ns{3};
-  run.work[task(graph, "0SEND_F0")] += ns{2};
-  run.gap[task(graph, "1F0")] += ns{5};
+  run.work[task_of_cell(graph, "1B0")] += ns{7};
+  run.launch[task_of_cell(graph, "0B0")] += ns{3};
+  run.work[task_of_cell(graph, "0SEND_F0")] += ns{2};
+  run.gap[task_of_cell(graph, "1F0")] += ns{5};
   const LostTime lost = lost_time(graph, trace_of(graph, even(graph, 10)), trace_of(graph, run));
   EXPECT_EQ(lost.predicted, ns{60});
   EXPECT_EQ(lost.measured, ns{77});
@@ -77,11 +77,11 @@ TEST(LostTime, IsNoneWhereTheDelayIsHidden) {
                                  uniform_costs(2, ns{1}, ns{1}, ns{1}, ns{1}), round_robin(2, 2));
   const DependencyGraph graph = dependencies(lowered, chain(2), round_robin(2, 2), {});
   Times plan = even(graph, 10);
-  plan.work[task(graph, "1F0")] = ns{100};
+  plan.work[task_of_cell(graph, "1F0")] = ns{100};
   Times run = plan;
-  run.work[task(graph, "0F1")] += ns{50};
+  run.work[task_of_cell(graph, "0F1")] += ns{50};
   EXPECT_EQ(lost_time(graph, trace_of(graph, plan), trace_of(graph, run)).total(), ns{0});
-  run.work[task(graph, "0F1")] += ns{50};
+  run.work[task_of_cell(graph, "0F1")] += ns{50};
   EXPECT_EQ(lost_time(graph, trace_of(graph, plan), trace_of(graph, run)).total(), ns{10});
 }
 

@@ -7,11 +7,10 @@
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/model/pt2_reader.h"
 #include "planner/mesh/rank_graph.h"
+#include "tests/mesh/configs.h"
 
 namespace pfeife {
 namespace {
-
-const std::filesystem::path kConfigs = std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs";
 
 Architecture shipped(const std::string& name) {
   return read_architecture(kConfigs / "architectures" / (name + ".yaml"));

@@ -10,11 +10,10 @@
 #include "planner/mesh/mesh_price.h"
 #include "planner/schedules/families.h"
 #include "sim/simulator.h"
+#include "tests/mesh/configs.h"
 
 namespace pfeife {
 namespace {
-
-const std::filesystem::path kConfigs = std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs";
 
 MeshRun pp2_tp2_dp4() {
   MeshRun run;

@@ -5,11 +5,10 @@
 
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/model/architecture_reader.h"
+#include "tests/mesh/configs.h"
 
 namespace pfeife {
 namespace {
-
-const std::filesystem::path kConfigs = std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs";
 
 struct Case {
   std::string name, architecture, cluster;

@@ -6,11 +6,10 @@
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/mesh/mesh_layers.h"
+#include "tests/mesh/configs.h"
 
 namespace pfeife {
 namespace {
-
-const std::filesystem::path kConfigs = std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs";
 
 /// Names of nodes have numbers that count through the graph; nothing else may differ.
 Layers without_names(Layers layers) {

@@ -4,11 +4,10 @@
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/mesh/mesh_price.h"
+#include "tests/mesh/configs.h"
 
 namespace pfeife {
 namespace {
-
-const std::filesystem::path kConfigs = std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs";
 
 MeshRun stages(std::int64_t pp, std::int64_t dp, std::int64_t stages_per_rank) {
   MeshRun run;

@@ -21,8 +21,8 @@ using ::testing::Not;
 
 Bytes mib(std::int64_t amount) { return Bytes{amount << 20}; }
 
-PlanRecord plan(const std::string& name, const std::string& family, Nanoseconds estimate,
-                std::vector<Bytes> peaks, std::vector<Bytes> limits) {
+PlanRecord estimated_plan(const std::string& name, const std::string& family, Nanoseconds estimate,
+                          std::vector<Bytes> peaks, std::vector<Bytes> limits) {
   PlanRecord plan;
   plan.row.plan = name;
   plan.row.family = family;
@@ -40,8 +40,8 @@ CaseRecord example() {
   CaseRecord record;
   record.name = "devices=2,microbatches=4";
   record.plans = {
-      plan("planned", "looped", milliseconds{21}, {mib(10), mib(7)}, {mib(12), mib(12)}),
-      plan("gpipe", "gpipe", milliseconds{121}, {mib(13), mib(12)}, {mib(12), mib(12)}),
+      estimated_plan("planned", "looped", milliseconds{21}, {mib(10), mib(7)}, {mib(12), mib(12)}),
+      estimated_plan("gpipe", "gpipe", milliseconds{121}, {mib(13), mib(12)}, {mib(12), mib(12)}),
       {}};
   record.plans[0].row.stages_per_rank = 2;
   record.plans[0].row.knobs = "loop_batch=8, prefetch=3";
@@ -51,7 +51,7 @@ CaseRecord example() {
   return record;
 }
 
-Bytes gib(double amount) {
+Bytes gibibytes(double amount) {
   return Bytes{static_cast<std::int64_t>(amount * static_cast<double>(kGiB.value))};
 }
 
@@ -65,11 +65,11 @@ PlanRecord simulated(const std::string& family, std::size_t stages, double ms, d
   plan.row.estimate = plan.row.simulate = nanoseconds_from_ms(ms);
   plan.row.samples_per_s = rate;
   plan.row.bubble = bubble;
-  for (const double peak : peaks) plan.peak_memory.push_back(gib(peak));
-  plan.memory_limit.assign(peaks.size(), gib(38));
-  plan.row.memory_limit = gib(38);
+  for (const double peak : peaks) plan.peak_memory.push_back(gibibytes(peak));
+  plan.memory_limit.assign(peaks.size(), gibibytes(38));
+  plan.row.memory_limit = gibibytes(38);
   plan.row.peak_memory = std::ranges::max(plan.peak_memory);
-  plan.row.feasible = *plan.row.peak_memory <= gib(38);
+  plan.row.feasible = *plan.row.peak_memory <= gibibytes(38);
   return plan;
 }
 
@@ -101,7 +101,7 @@ std::vector<CaseRecord> screen_example() {
   second.tried = {{.change = "8 devices instead of 4",
                    .schedule = "1f1b",
                    .estimate = milliseconds{900},
-                   .peak_memory = gib(20)},
+                   .peak_memory = gibibytes(20)},
                   {.change = "other schedules", .reason = "rank 0 lacks 0.2 GiB"}};
   return {first, second};
 }
@@ -178,9 +178,9 @@ TEST(ScreenTable, SpeedUpsAreOver1f1bOrTheFirstBaseline) {
 TEST(ScreenTable, EachOfEightDevicesOrTheLeastAndTheMostOfThem) {
   CaseRecord record = screen_example()[0];
   record.plans.resize(1);
-  record.plans[0].peak_memory = {gib(30), gib(31), gib(32), gib(36.7),
-                                 gib(33), gib(34), gib(35), gib(36)};
-  record.plans[0].memory_limit.assign(8, gib(38));
+  record.plans[0].peak_memory = {gibibytes(30), gibibytes(31), gibibytes(32), gibibytes(36.7),
+                                 gibibytes(33), gibibytes(34), gibibytes(35), gibibytes(36)};
+  record.plans[0].memory_limit.assign(8, gibibytes(38));
   EXPECT_THAT(screen_table({record}, {.width = 160}),
               HasSubstr("  30.0 31.0 32.0 36.7 33.0 34.0 35.0 36.0\n"));
   EXPECT_THAT(screen_table({record}, {.width = 120}), HasSubstr("  30.0 31.0 32.0 36.7"));
@@ -192,10 +192,10 @@ TEST(ScreenTable, EachOfEightDevicesOrTheLeastAndTheMostOfThem) {
 // 38.01 of 38 GiB: 0.01 are missing, which must not read as nothing.
 TEST(ScreenTable, WhatIsMissingIsShownHoweverLittleItIs) {
   std::vector<CaseRecord> cases = screen_example();
-  cases[0].plans[1].peak_memory = {gib(38.01)};
-  cases[0].plans[1].memory_limit = {gib(38)};
+  cases[0].plans[1].peak_memory = {gibibytes(38.01)};
+  cases[0].plans[1].memory_limit = {gibibytes(38)};
   EXPECT_THAT(screen_table(cases, {}), HasSubstr("+<0.1 !"));
-  cases[0].plans[1].peak_memory = {gib(50.04)};
+  cases[0].plans[1].peak_memory = {gibibytes(50.04)};
   EXPECT_THAT(screen_table(cases, {}), HasSubstr("+12.0 !"));
 }
 

@@ -12,28 +12,28 @@
 namespace pfeife {
 namespace {
 
-std::string message_of(const ScheduleSpec& spec) {
+std::string error_of_spec(const ScheduleSpec& spec) {
   return pfeife::message_of([&] { generate(spec); });
 }
 
 TEST(Families, UnknownNamesGetTheNearestSpelling) {
-  EXPECT_MESSAGE(message_of({.family = "gpip"}));
-  EXPECT_MESSAGE(message_of({.family = "interleaved1f1b"}));
+  EXPECT_MESSAGE(error_of_spec({.family = "gpip"}));
+  EXPECT_MESSAGE(error_of_spec({.family = "interleaved1f1b"}));
 }
 
 TEST(Families, PointsOutsideAreRefusedWithTheNearestValidOne) {
   EXPECT_MESSAGE(
-      message_of({.family = "gpipe", .ranks = 2, .microbatches = 4, .stages_per_rank = 2}));
-  EXPECT_MESSAGE(message_of(
+      error_of_spec({.family = "gpipe", .ranks = 2, .microbatches = 4, .stages_per_rank = 2}));
+  EXPECT_MESSAGE(error_of_spec(
       {.family = "interleaved_1f1b", .ranks = 4, .microbatches = 9, .stages_per_rank = 2}));
-  EXPECT_MESSAGE(message_of({.family = "looped_bfs", .ranks = 4, .microbatches = 9}));
-  EXPECT_MESSAGE(message_of(
+  EXPECT_MESSAGE(error_of_spec({.family = "looped_bfs", .ranks = 4, .microbatches = 9}));
+  EXPECT_MESSAGE(error_of_spec(
       {.family = "looped", .ranks = 8, .microbatches = 10, .stages_per_rank = 2, .prefetch = {5}}));
-  EXPECT_MESSAGE(message_of({.family = "gpipe", .ranks = 0}));
-  EXPECT_MESSAGE(message_of({.family = "gpipe", .ranks = 2, .loop_batch = 2}));
-  EXPECT_MESSAGE(message_of({.family = "gpipe", .ranks = 2, .prefetch = {1}}));
-  EXPECT_MESSAGE(message_of({.family = "1f1b", .ranks = 3, .prefetch = {1, 1}}));
-  EXPECT_MESSAGE(message_of(
+  EXPECT_MESSAGE(error_of_spec({.family = "gpipe", .ranks = 0}));
+  EXPECT_MESSAGE(error_of_spec({.family = "gpipe", .ranks = 2, .loop_batch = 2}));
+  EXPECT_MESSAGE(error_of_spec({.family = "gpipe", .ranks = 2, .prefetch = {1}}));
+  EXPECT_MESSAGE(error_of_spec({.family = "1f1b", .ranks = 3, .prefetch = {1, 1}}));
+  EXPECT_MESSAGE(error_of_spec(
       {.family = "gpipe", .ranks = std::size_t{1} << 40, .microbatches = std::size_t{1} << 40}));
 }
 

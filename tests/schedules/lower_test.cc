@@ -24,8 +24,8 @@ std::string lowered(const std::string& text, const StageCosts& costs,
   const Schedule compute = read_schedule(text, "test");
   return write_schedule(lower(compute, costs, *placement_of(compute), options));
 }
-std::string message_of(const std::string& text, const StageCosts& costs,
-                       const Placement& placement) {
+std::string lowering_error(const std::string& text, const StageCosts& costs,
+                           const Placement& placement) {
   return pfeife::message_of([&] { lower(read_schedule(text, "test"), costs, placement); });
 }
 
@@ -136,16 +136,16 @@ TEST(Lower, CyclicOrdersAreToldWithTheWaitingActions) {
 TEST(Lower, WrongInputIsRefused) {
   const StageCosts costs = costs_of(2, 0);
   const Placement placement = round_robin(2, 2);
-  EXPECT_MESSAGE(message_of("0F0,0F0\n1F0,1B0\n", costs, placement));
-  EXPECT_MESSAGE(message_of("0F0,0B0,0I0\n1F0,1B0\n", costs, placement));
-  EXPECT_MESSAGE(message_of("0F0,0SEND_F0\n1F0,1B0\n", costs, placement));
-  EXPECT_MESSAGE(message_of("0F0,1F0\n1B0,0B0\n", costs, placement));
-  EXPECT_MESSAGE(message_of("0F0,2F0\n1F0,1B0\n", costs, placement));
-  EXPECT_MESSAGE(message_of("0F0\n1F0\n0F1\n", costs, placement));
-  EXPECT_MESSAGE(message_of("0F0,0B0\n1F0,1F999999\n", costs, placement));
-  EXPECT_MESSAGE(message_of("0F0,0B0\n1F0,1F1\n", costs, placement));
+  EXPECT_MESSAGE(lowering_error("0F0,0F0\n1F0,1B0\n", costs, placement));
+  EXPECT_MESSAGE(lowering_error("0F0,0B0,0I0\n1F0,1B0\n", costs, placement));
+  EXPECT_MESSAGE(lowering_error("0F0,0SEND_F0\n1F0,1B0\n", costs, placement));
+  EXPECT_MESSAGE(lowering_error("0F0,1F0\n1B0,0B0\n", costs, placement));
+  EXPECT_MESSAGE(lowering_error("0F0,2F0\n1F0,1B0\n", costs, placement));
+  EXPECT_MESSAGE(lowering_error("0F0\n1F0\n0F1\n", costs, placement));
+  EXPECT_MESSAGE(lowering_error("0F0,0B0\n1F0,1F999999\n", costs, placement));
+  EXPECT_MESSAGE(lowering_error("0F0,0B0\n1F0,1F1\n", costs, placement));
   // Only those that wait are named.
-  const std::string one = message_of("0F0,0F1\n1B0,1F0,1F1,1B1\n", costs, placement);
+  const std::string one = lowering_error("0F0,0F1\n1B0,1F0,1F1,1B1\n", costs, placement);
   EXPECT_THAT(one, HasSubstr("rank 1 waits at 1B0 for 1F0"));
   EXPECT_THAT(one, ::testing::Not(HasSubstr("rank 0 waits")));
 }

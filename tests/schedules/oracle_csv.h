@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/io/plan/schedule_csv.h"
+
 namespace pfeife {
 
 inline std::vector<std::string> split(const std::string& text, char separator) {
@@ -43,6 +45,11 @@ inline std::vector<OracleRow> oracle_rows(const std::string& path) {
   }
   EXPECT_FALSE(rows.empty()) << path;
   return rows;
+}
+
+/// The schedule of tests/data/<path>.
+inline Schedule data_schedule(const std::string& path) {
+  return read_schedule_file(std::string(PFEIFE_SOURCE_DIR) + "/tests/data/" + path);
 }
 
 }  // namespace pfeife

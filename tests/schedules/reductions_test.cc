@@ -16,7 +16,7 @@ namespace {
 using ns = Nanoseconds;
 
 /// A chain with some skips and some shared parameters.
-StageCosts random_costs(std::size_t stages, std::mt19937& random) {
+StageCosts random_tied_costs(std::size_t stages, std::mt19937& random) {
   StageCosts costs = uniform_costs(stages, {}, {}, {}, {});
   for (StageCost& s : costs.stages)
     s.forward = ns{random() % 100}, s.backward_input = ns{random() % 100},
@@ -89,7 +89,7 @@ TEST(Reductions, NeverHangWhereTheyBlock) {
   std::mt19937 random(26);
   std::size_t refused_at_once = 0;
   for (const ScheduleSpec& spec : points(random, instances(300))) {
-    const StageCosts costs = random_costs(spec.stages(), random);
+    const StageCosts costs = random_tied_costs(spec.stages(), random);
     const Placement placement = placement_for(spec);
     for (const TransferOrder order : {TransferOrder::Ready, TransferOrder::Torch}) {
       const Schedule lowered = lower(generate(spec), costs, placement, {.transfers = order});

@@ -8,14 +8,10 @@
 namespace pfeife {
 namespace {
 
-Schedule table(const std::string& path) {
-  return read_schedule_file(std::string(PFEIFE_SOURCE_DIR) + "/tests/data/" + path);
-}
-
 TEST(TorchSteps, OfEveryTable) {
   std::size_t checked = 0;
   for (const OracleRow& row : oracle_rows("pytorch_schedules/index.csv")) {
-    const Schedule schedule = table("pytorch_schedules/" + row.at("file"));
+    const Schedule schedule = data_schedule("pytorch_schedules/" + row.at("file"));
     std::size_t actions = 0, sends = 0;
     for (const auto& cells : schedule.rows)
       for (const Cell& cell : cells) {
@@ -33,13 +29,15 @@ TEST(TorchSteps, OfEveryTable) {
 }
 
 TEST(TorchSteps, OfItsOwnTestArtifacts) {
-  EXPECT_EQ(UnitSteps(table("torch_pipelining/zb1p_2rank_2stagep_comms.csv")).count(), 113u);
-  EXPECT_EQ(UnitSteps(table("torch_pipelining/simple_2rank_2stage_comms.csv")).count(), 11u);
-  EXPECT_EQ(UnitSteps(table("torch_pipelining/v_2rank_4stage_comms.csv")).count(), 24u);
+  EXPECT_EQ(UnitSteps(data_schedule("torch_pipelining/zb1p_2rank_2stagep_comms.csv")).count(),
+            113u);
+  EXPECT_EQ(UnitSteps(data_schedule("torch_pipelining/simple_2rank_2stage_comms.csv")).count(),
+            11u);
+  EXPECT_EQ(UnitSteps(data_schedule("torch_pipelining/v_2rank_4stage_comms.csv")).count(), 24u);
 }
 
 TEST(TorchSteps, AStuckScheduleHasNone) {
-  EXPECT_EQ(UnitSteps(table("pytorch_schedules/broken/deadlock.csv")).count(), 0u);
+  EXPECT_EQ(UnitSteps(data_schedule("pytorch_schedules/broken/deadlock.csv")).count(), 0u);
 }
 
 }  // namespace

@@ -13,10 +13,6 @@
 namespace pfeife {
 namespace {
 
-Schedule table(const std::string& path) {
-  return read_schedule_file(std::string(PFEIFE_SOURCE_DIR) + "/tests/data/" + path);
-}
-
 struct TorchTable {
   const char* file;  // stem below tests/data/pytorch_schedules
   const char* family;
@@ -27,7 +23,7 @@ void PrintTo(const TorchTable& table, std::ostream* out) { *out << table.file; }
 class TorchTables : public ::testing::TestWithParam<TorchTable> {
  protected:
   Schedule read(const std::string& kind) const {
-    return table("pytorch_schedules/" + std::string(GetParam().file) + "." + kind + ".csv");
+    return data_schedule("pytorch_schedules/" + std::string(GetParam().file) + "." + kind + ".csv");
   }
   ScheduleSpec spec() const {
     const TorchTable& t = GetParam();
@@ -73,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Torch, TorchTables,
 
 /// Torch's own test artifacts, made before idle cells were dropped: an idle cell cost a visit.
 Schedule lowered_with_idle(const std::string& stem) {
-  const Schedule compute = table("torch_pipelining/" + stem + "_compute.csv");
+  const Schedule compute = data_schedule("torch_pipelining/" + stem + "_compute.csv");
   const StageCosts costs = uniform_costs(stage_count(compute), Nanoseconds{1}, Nanoseconds{1},
                                          Nanoseconds{1}, Nanoseconds{0});
   return lower(compute, costs, *placement_of(compute),
@@ -86,7 +82,7 @@ Schedule lowered_with_idle(const std::string& stem) {
 // The one artifact whose rank 0 has full backwards: there I and W of a cell are joined before
 // lowering.
 TEST(TorchArtifacts, InterleavedZeroBubbleWithMergedBackwardsOnRankZero) {
-  Schedule compute = table("torch_pipelining/zb1p_2rank_2stagep_compute.csv");
+  Schedule compute = data_schedule("torch_pipelining/zb1p_2rank_2stagep_compute.csv");
   EXPECT_EQ(compute, read_schedule_file(
                          std::string(PFEIFE_SOURCE_DIR) +
                              "/tests/data/torch_pipelining/zb1p_2rank_2stagep_compute.old.csv",
@@ -99,13 +95,13 @@ TEST(TorchArtifacts, InterleavedZeroBubbleWithMergedBackwardsOnRankZero) {
                   {.transfers = TransferOrder::Torch,
                    .reduce_grad = ReduceGrad::None,
                    .optimizer_step = false}),
-            table("torch_pipelining/zb1p_2rank_2stagep_comms.csv"));
+            data_schedule("torch_pipelining/zb1p_2rank_2stagep_comms.csv"));
 }
 
 TEST(TorchArtifacts, IdleCellsThatCostAVisitGiveTheTwoOldTables) {
   for (const char* stem : {"simple_2rank_2stage", "v_2rank_4stage"})
     EXPECT_EQ(lowered_with_idle(stem),
-              table("torch_pipelining/" + std::string(stem) + "_comms.csv"))
+              data_schedule("torch_pipelining/" + std::string(stem) + "_comms.csv"))
         << stem;
 }
 

@@ -20,7 +20,7 @@
 namespace pfeife {
 namespace {
 
-SearchOptions small() { return {.iterations = 30}; }
+SearchOptions few_orders() { return {.iterations = 30}; }
 
 TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
   std::mt19937 random(23);
@@ -31,11 +31,11 @@ TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
     std::vector<ScheduleSpec> listed;
     for (int k = 0; k < 3; ++k)
       listed.push_back(random_spec(random, instance.ranks, instance.microbatches, {1, 2}));
-    const SearchOutcome without = search(instance.problem(listed), small());
+    const SearchOutcome without = search(instance.problem(listed), few_orders());
     for (const ScheduleSpec& spec : {instance.built(1), instance.built(2), instance.folded()})
       listed.push_back(spec);
     const Problem problem = instance.problem(listed);
-    const SearchOutcome with = search(problem, small());
+    const SearchOutcome with = search(problem, few_orders());
     if (!without.plans.empty()) {
       ASSERT_FALSE(with.plans.empty()) << round;
       EXPECT_LE(with.plans[0].estimate, without.plans[0].estimate) << round;
@@ -63,10 +63,10 @@ TEST(BuiltOrders, OfRecomputedStagesAreWhatTheySayAndFitWhereOthersDoNot) {
     const BuiltInstance instance = random_built_instance(random, 8 + random() % 4, true);
     Problem problem =
         instance.problem({round % 3 == 0 ? instance.folded() : instance.built(1 + random() % 2)});
-    const bool fits = !search(problem, small()).plans.empty();
+    const bool fits = !search(problem, few_orders()).plans.empty();
     for (const Recompute recompute : {Recompute::Full, Recompute::Choose}) {
       problem.recompute = recompute;
-      const SearchOutcome outcome = search(problem, small());
+      const SearchOutcome outcome = search(problem, few_orders());
       if (outcome.plans.empty()) {
         EXPECT_FALSE(fits && recompute == Recompute::Choose) << round;
         continue;
@@ -169,7 +169,7 @@ TEST(BuiltOrders, NothingFitsIsProvenWhereEvenOneMicrobatchDoesNot) {
   for (int round = 0; round < rounds; ++round) {
     const BuiltInstance instance = random_built_instance(random, 6, true);
     const ScheduleSpec spec = instance.built(1);
-    const SearchOutcome outcome = search(instance.problem({spec}), small());
+    const SearchOutcome outcome = search(instance.problem({spec}), few_orders());
     // One microbatch, each rank with B or with I and W, whatever needs less.
     bool one_fits = false;
     const ScheduleSpec one{"gpipe", instance.ranks, 1, 1, {}, {}};
@@ -252,7 +252,7 @@ TEST(BuiltOrders, GivenCutsGetAnOrderWithinTheirMemory) {
     problem.cuts =
         equal_time_cuts(instance.layers, placement_for(problem.schedules[0]), instance.cluster);
     if (!problem.cuts) continue;
-    const SearchOutcome outcome = search(problem, small());
+    const SearchOutcome outcome = search(problem, few_orders());
     if (outcome.plans.empty()) continue;
     ++built;
     ASSERT_TRUE(outcome.plans[0].order);
@@ -305,7 +305,7 @@ TEST(BuiltOrders, AreTheSameForAnyNumberOfThreads) {
   const Problem problem =
       instance.problem({instance.built(1), instance.built(2), instance.built(3), instance.folded(),
                         ScheduleSpec{"1f1b", instance.ranks, instance.microbatches, 1, {}, {}}});
-  SearchOptions one = small(), three = small();
+  SearchOptions one = few_orders(), three = few_orders();
   three.threads = 3;
   const SearchOutcome a = search(problem, one), b = search(problem, three);
   EXPECT_EQ(a.plans, b.plans);

@@ -7,7 +7,7 @@
 
 namespace pfeife {
 
-using Order = std::vector<DeviceId>;
+using DeviceOrder = std::vector<DeviceId>;
 
 /// Two speeds of devices, two of links, two sizes of memory.
 struct DeviceInstance {
@@ -16,8 +16,8 @@ struct DeviceInstance {
   std::vector<ScheduleSpec> schedules;
   std::vector<Bytes> memory_limit;
 
-  Order devices() const {
-    Order all;
+  DeviceOrder devices() const {
+    DeviceOrder all;
     for (std::size_t d = 0; d < cluster.devices(); ++d)
       all.emplace_back(static_cast<std::int64_t>(d));
     return all;
@@ -55,7 +55,7 @@ inline DeviceInstance random_device_instance(std::mt19937& random, std::size_t r
 }
 
 template <class Visit>
-void for_each_order(Order order, const Visit& visit) {
+void for_each_order(DeviceOrder order, const Visit& visit) {
   std::ranges::sort(order);
   do visit(order);
   while (std::ranges::next_permutation(order).found);

@@ -20,16 +20,17 @@ TEST(DeviceOrders, HaveEveryEstimateThatAnyOrderHas) {
     const Schedule schedule = generate(spec);
     Partition cuts;
     for (std::int32_t c = 0; cuts.stages() < spec.stages(); ++c) cuts.cuts.push_back(c);
-    const auto estimate = [&](const Order& order) {
+    const auto estimate = [&](const DeviceOrder& order) {
       Placement placement = placement_for(spec);
       placement.device_of_rank = order;
       return evaluate(instance.layers, instance.cluster, schedule, placement, cuts).estimate;
     };
     std::set<Nanoseconds> all, listed;
-    for_each_order(instance.devices(), [&](const Order& order) { all.insert(estimate(order)); });
+    for_each_order(instance.devices(),
+                   [&](const DeviceOrder& order) { all.insert(estimate(order)); });
     const auto orders = device_orders(instance.cluster, instance.devices(), 24);
     ASSERT_TRUE(orders);
-    for (const Order& order : *orders) listed.insert(estimate(order));
+    for (const DeviceOrder& order : *orders) listed.insert(estimate(order));
     EXPECT_EQ(listed, all) << round;
   }
 }
@@ -38,7 +39,7 @@ TEST(DeviceOrders, OfPairsThatAreBridgedAreTheWaysToPairRanks) {
   // Eight devices in four bridged pairs: the orders that differ are the perfect matchings of the
   // eight ranks, 7 x 5 x 3 x 1.
   const Cluster cluster = read_cluster(PFEIFE_SOURCE_DIR "/configs/clusters/3090_x8.yaml");
-  Order devices;
+  DeviceOrder devices;
   for (int d = 0; d < 8; ++d) devices.emplace_back(d);
   const auto orders = device_orders(cluster, devices, 20'000);
   ASSERT_TRUE(orders);

@@ -11,7 +11,7 @@
 namespace pfeife {
 namespace {
 
-SearchOptions small() { return {.iterations = 30}; }
+SearchOptions few_moves() { return {.iterations = 30}; }
 
 TEST(DeviceSearch, FindsTheBestOrderAndItsBoundHoldsForAll) {
   std::mt19937 random(11);
@@ -20,12 +20,12 @@ TEST(DeviceSearch, FindsTheBestOrderAndItsBoundHoldsForAll) {
     const DeviceInstance instance = random_device_instance(random, 3);
     const Problem problem = instance.problem();
     std::optional<Nanoseconds> best;
-    for_each_order(instance.devices(), [&](const Order& order) {
-      const SearchOutcome outcome = search(with_devices(problem, order), small());
+    for_each_order(instance.devices(), [&](const DeviceOrder& order) {
+      const SearchOutcome outcome = search(with_devices(problem, order), few_moves());
       if (!outcome.plans.empty())
         best = std::min(best.value_or(Nanoseconds::max()), outcome.plans[0].estimate);
     });
-    const BestDevices found = search_devices({problem}, small(), search);
+    const BestDevices found = search_devices({problem}, few_moves(), search);
     const SearchOutcome& outcome = found.found.outcome;
     ASSERT_EQ(outcome.plans.empty(), !best.has_value()) << round;
     proven += !best && outcome.infeasible && outcome.infeasible->proven;
@@ -64,7 +64,7 @@ TEST(DeviceSearch, FindsTheBridgesOfAScrambledClusterAgain) {
       layers.values.push_back({"v", LayerId{l}, {LayerId{l + 1}}, bytes, bytes, {}});
     }
   }
-  Order devices;
+  DeviceOrder devices;
   for (int d = 0; d < 8; ++d) devices.emplace_back(d);
   const std::vector<ScheduleSpec> schedules{{"1f1b", 8, 8, 1, {}, {}}};
   const std::vector<Bytes> limit(8, Bytes{std::int64_t{1} << 34});
@@ -74,7 +74,7 @@ TEST(DeviceSearch, FindsTheBridgesOfAScrambledClusterAgain) {
   const BestDevices found = search_devices({problem}, {}, search);
   EXPECT_EQ(found.found.outcome.plans[0].estimate, reference.plans[0].estimate);
   EXPECT_GT(search(problem, {}).plans[0].estimate, reference.plans[0].estimate);
-  const Order& order = found.problems[found.found.best].device_of_rank;
+  const DeviceOrder& order = found.problems[found.found.best].device_of_rank;
   for (std::size_t r = 0; r < 8; r += 2)
     EXPECT_EQ(was[order[r].index()] / 2, was[order[r + 1].index()] / 2) << r;
   EXPECT_LE(found.found.outcome.bound->time, reference.plans[0].estimate);

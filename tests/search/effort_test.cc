@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::size_t, 9> kEfforts{1, 3, 6, 10, 14, 20, 27, 40, 62};
 
-struct Instance {
+struct EffortInstance {
   Layers layers;
   Cluster cluster;
   Problem problem(std::vector<ScheduleSpec> schedules, std::size_t ranks, Bytes limit) const {
@@ -54,7 +54,8 @@ TEST(Effort, MoreIsNeverWorseAndBeginsWithWhatLessDoes) {
     RandomShape shape;
     shape.layers = 40;
     shape.skip_share = 0.1;
-    const Instance instance{random_layers(random, shape), random_cluster(random, ranks, true)};
+    const EffortInstance instance{random_layers(random, shape),
+                                  random_cluster(random, ranks, true)};
     std::vector<ScheduleSpec> schedules{{"zb1p", ranks, microbatches, 2, {}, {}}};
     for (int k = 0; k < 3; ++k)
       schedules.push_back(random_spec(random, ranks, microbatches, {1, 2, 3}));
@@ -111,7 +112,8 @@ void expect_no_work_for(const Problem& problem, const SearchOutcome& little) {
 /// On one device that all fits, the sum of all times is the least step, whatever the order.
 TEST(Effort, EndsWhenThePlanIsProvenTheBestOfAnyOrder) {
   std::mt19937 random(5);
-  const Instance instance{random_layers(random, {.layers = 12}), random_cluster(random, 1, true)};
+  const EffortInstance instance{random_layers(random, {.layers = 12}),
+                                random_cluster(random, 1, true)};
   const Problem problem = instance.problem(all_schedules(1, 3), 1, Bytes{1 << 30});
   const SearchOutcome little = search(problem, {.iterations = 10});
   ASSERT_FALSE(little.plans.empty());
@@ -122,7 +124,8 @@ TEST(Effort, EndsWhenThePlanIsProvenTheBestOfAnyOrder) {
 /// A limit that not even the parameters of one layer meet.
 TEST(Effort, EndsWhenNothingIsProvenToFit) {
   std::mt19937 random(6);
-  const Instance instance{random_layers(random, {.layers = 12}), random_cluster(random, 2, true)};
+  const EffortInstance instance{random_layers(random, {.layers = 12}),
+                                random_cluster(random, 2, true)};
   const Problem problem = instance.problem(all_schedules(2, 4), 2, Bytes{1});
   const SearchOutcome little = search(problem, {.iterations = 10});
   ASSERT_TRUE(little.infeasible && little.infeasible->proven);
@@ -140,7 +143,8 @@ TEST(Effort, MoreSchedulesToChooseFromAreNeverWorseThanABuiltOneAlone) {
     RandomShape shape;
     shape.layers = 40;
     shape.skip_share = 0.1;
-    const Instance instance{random_layers(random, shape), random_cluster(random, ranks, true)};
+    const EffortInstance instance{random_layers(random, shape),
+                                  random_cluster(random, ranks, true)};
     const std::vector<ScheduleSpec> built{{"zb_greedy", ranks, microbatches, 1, {}, {}},
                                           {"zb_greedy", ranks, microbatches, 2, {}, {}},
                                           {"zbv_greedy", ranks, microbatches, 2, {}, {}}};
@@ -177,7 +181,8 @@ TEST(Effort, AllFamiliesTogetherAreNeverWorseThanOneOfThem) {
     RandomShape shape;
     shape.layers = 7 + random() % 6;
     shape.skip_share = 0.1;
-    const Instance instance{random_layers(random, shape), random_cluster(random, ranks, true)};
+    const EffortInstance instance{random_layers(random, shape),
+                                  random_cluster(random, ranks, true)};
     const std::vector<std::size_t> stages_per_rank{1, 2};
     std::vector<std::string> names;
     for (const Family& family : families()) names.push_back(family.name);

@@ -7,7 +7,7 @@
 namespace pfeife {
 namespace {
 
-Layers random_layers(std::mt19937& random, std::size_t count) {
+Layers random_times(std::mt19937& random, std::size_t count) {
   Layers layers;
   for (std::size_t l = 0; l < count; ++l) {
     Layer layer;
@@ -37,7 +37,7 @@ TEST(MinMax, EqualsBruteForceOnRandomLayersWithTwoDeviceKindsAndIllegalCuts) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
     const std::size_t count = 1 + random() % 9, stages = 1 + random() % 4;
-    const Layers layers = random_layers(random, count);
+    const Layers layers = random_times(random, count);
     Cluster cluster = uniform_cluster(stages, DeviceKind{}, {1e9}, Nanoseconds{1});
     cluster.kinds.push_back(DeviceKind{});
     for (std::size_t d = 0; d < stages; ++d) cluster.kind_of_device[d] = random() % 2;

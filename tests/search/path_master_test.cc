@@ -21,14 +21,14 @@ struct Row {
   double constant = 0;
   bool limit = false;
 };
-struct Program {
+struct LinearProgram {
   double work = 0;
   std::vector<double> low, high;  // [stage]
   std::vector<Row> rows;          // the first is a path
 };
 
 /// The least T; nullopt if no loads meet the limits.
-std::optional<double> solve_with_clp(const Program& program) {
+std::optional<double> solve_with_clp(const LinearProgram& program) {
   const auto stages = static_cast<int>(program.low.size());
   const auto rows = static_cast<int>(program.rows.size());
   // Columns: the loads, then T. Rows: T - slope . x >= constant (limits without T), then the sum.
@@ -69,7 +69,7 @@ std::optional<double> solve_with_clp(const Program& program) {
 }
 
 /// The same with our master, from the basis that it is in.
-std::optional<double> solve(PathMaster& master, const Program& program) {
+std::optional<double> solve(PathMaster& master, const LinearProgram& program) {
   const double tolerance = 1e-9 * program.work;
   master.set_box(program.low, program.high);
   for (std::size_t p = 0; p < master.paths(); ++p) master.set_constant(p, program.rows[p].constant);
@@ -93,7 +93,7 @@ std::optional<double> solve(PathMaster& master, const Program& program) {
   return master.value();
 }
 
-void random_box(std::mt19937& random, Program& program) {
+void random_box(std::mt19937& random, LinearProgram& program) {
   const std::size_t stages = program.low.size();
   const double mean = program.work / static_cast<double>(stages);
   double low = 0, high = 0;
@@ -105,12 +105,12 @@ void random_box(std::mt19937& random, Program& program) {
   ASSERT_GE(high, program.work);
 }
 
-Program random_program(std::mt19937& random) {
+LinearProgram random_program(std::mt19937& random) {
   const std::size_t stages = 2 + random() % 23;
-  Program program{static_cast<double>(1000 + random() % 1000000),
-                  std::vector<double>(stages),
-                  std::vector<double>(stages),
-                  {}};
+  LinearProgram program{static_cast<double>(1000 + random() % 1000000),
+                        std::vector<double>(stages),
+                        std::vector<double>(stages),
+                        {}};
   random_box(random, program);
   const std::size_t rows = 2 + random() % (3 * stages);
   const double mean = program.work / static_cast<double>(stages);
@@ -130,7 +130,7 @@ Program random_program(std::mt19937& random) {
 }
 
 /// One load more, with the old basis.
-void add_stage(std::mt19937& random, Program& program, PathMaster& master) {
+void add_stage(std::mt19937& random, LinearProgram& program, PathMaster& master) {
   std::vector<double> slope;
   for (Row& row : program.rows) {
     slope.push_back(static_cast<double>(random() % 64) / 8);
@@ -146,7 +146,7 @@ TEST(PathMaster, AgreesWithClpOnFourHundredRandomProgramsAndTheirBranches) {
   std::mt19937 random(43);
   int solved = 0, contradictions = 0;
   for (int round = 0; round < 400; ++round) {
-    Program program = random_program(random);
+    LinearProgram program = random_program(random);
     PathMaster master(program.low.size(), program.work);
     for (int branch = 0; branch < 4; ++branch) {
       const std::optional<double> expected = solve_with_clp(program);

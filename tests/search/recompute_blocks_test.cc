@@ -10,9 +10,9 @@
 namespace pfeife {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoStep = std::numeric_limits<double>::infinity();
 
-struct Instance {
+struct BlockInstance {
   Layers layers;
   Cluster cluster;
   std::vector<ScheduleSpec> schedules;
@@ -31,8 +31,9 @@ struct Instance {
 };
 
 /// Memory limits about where it becomes necessary to recompute.
-Instance random_instance(std::mt19937& random, std::size_t layers, std::size_t most_blocks) {
-  Instance instance;
+BlockInstance random_block_instance(std::mt19937& random, std::size_t layers,
+                                    std::size_t most_blocks) {
+  BlockInstance instance;
   RandomShape shape;
   shape.layers = layers, shape.illegal_cuts = false;
   instance.layers = random_layers(random, shape);
@@ -61,7 +62,7 @@ bool are_all(const Problem& problem) {
 /// The fastest plan that fits, of all cuts and all subsets of the blocks that the cuts leave, and
 /// of the stages if every layer is in a block.
 double brute_force_blocks(const Problem& problem) {
-  double best = kNever;
+  double best = kNoStep;
   if (are_all(problem)) {
     Problem of_stages = problem;
     of_stages.recompute = Recompute::Choose;
@@ -88,13 +89,13 @@ TEST(RecomputeBlocks, AreTheBestSubsetOfAllOnTinyProblems) {
   std::mt19937 random(21);
   int needed = 0, faster = 0, never = 0, some = 0;
   for (int round = 0; round < 600; ++round) {
-    const Instance instance = random_instance(random, 5 + random() % 2, 3);
+    const BlockInstance instance = random_block_instance(random, 5 + random() % 2, 3);
     if (instance.schedules.front().family == "zb_greedy") continue;
     const Problem problem = instance.problem(Recompute::Blocks);
     const double best = brute_force_blocks(problem);
     const double none = brute_force(instance.problem(Recompute::None), instance.schedules[0]).time;
     const SearchOutcome outcome = search(problem, {.iterations = 30});
-    if (best == kNever) {
+    if (best == kNoStep) {
       ++never;
       EXPECT_TRUE(outcome.plans.empty()) << round;
       continue;
@@ -104,7 +105,7 @@ TEST(RecomputeBlocks, AreTheBestSubsetOfAllOnTinyProblems) {
     EXPECT_EQ(static_cast<double>(plan.estimate.count()), best) << round;
     EXPECT_LE(static_cast<double>(outcome.bound->time.count()), best) << round;
     expect_as_told(problem, plan);
-    needed += none == kNever, faster += none != kNever && best < none;
+    needed += none == kNoStep, faster += none != kNoStep && best < none;
     some += !plan.blocks.empty() && plan.blocks != cut_blocks(problem.blocks, plan.partition);
   }
   EXPECT_GT(needed, 5);
@@ -119,7 +120,7 @@ TEST(RecomputeBlocks, AreNeverBoundedAboveTheBestAndFitWhereNotAllAreTried) {
   int merged = 0;    // blocks taken together, which brute force does not try
   double above = 0;  // the best, by shares of it
   for (int round = 0; round < 60; ++round) {
-    Instance instance = random_instance(random, 8, 8);
+    BlockInstance instance = random_block_instance(random, 8, 8);
     if (instance.schedules.front().family == "zb_greedy") continue;
     instance.blocks.clear();  // not all, so that no stage is recomputed as a whole
     for (int l = 1; l < 8; ++l) instance.blocks.push_back({LayerId{l}, LayerId{l}});
@@ -127,15 +128,15 @@ TEST(RecomputeBlocks, AreNeverBoundedAboveTheBestAndFitWhereNotAllAreTried) {
     const double best = brute_force_blocks(problem);
     const SearchOutcome outcome = search(problem, {.iterations = 30});
     if (outcome.plans.empty()) {
-      missed += best < kNever;
-      EXPECT_TRUE(best == kNever || !outcome.infeasible->proven) << round;
+      missed += best < kNoStep;
+      EXPECT_TRUE(best == kNoStep || !outcome.infeasible->proven) << round;
       continue;
     }
     const PlannedSchedule& plan = outcome.plans.front();
     EXPECT_LE(static_cast<double>(outcome.bound->time.count()), best) << round;
     expect_as_told(problem, plan);
     ++fits, chosen += !plan.blocks.empty();
-    if (best < kNever)
+    if (best < kNoStep)
       above += std::max(0.0, static_cast<double>(plan.estimate.count()) / best - 1);
     merged += static_cast<double>(plan.estimate.count()) < best;
   }
@@ -147,8 +148,8 @@ TEST(RecomputeBlocks, AreNeverBoundedAboveTheBestAndFitWhereNotAllAreTried) {
 
 /// Eight layers, each a block but the first, on one rank that keeps four microbatches of them: 10 B
 /// pass between two.
-Instance one_rank(const std::vector<std::pair<int, int>>& saved_and_forward) {
-  Instance instance;
+BlockInstance one_rank(const std::vector<std::pair<int, int>>& saved_and_forward) {
+  BlockInstance instance;
   instance.ranks = 1;
   instance.cluster = uniform_cluster(1, DeviceKind{}, {1e9}, Nanoseconds{0});
   instance.schedules = {{.family = "gpipe", .ranks = 1, .microbatches = 4}};
@@ -164,14 +165,14 @@ Instance one_rank(const std::vector<std::pair<int, int>>& saved_and_forward) {
   return instance;
 }
 
-std::vector<LayerRange> chosen_blocks(const Instance& instance) {
+std::vector<LayerRange> chosen_blocks(const BlockInstance& instance) {
   const SearchOutcome outcome = search(instance.problem(Recompute::Blocks), {.iterations = 30});
   return outcome.plans.empty() ? std::vector<LayerRange>{} : outcome.plans.front().blocks;
 }
 
 // Two of them free 4 x 2 x (100 - 10) B, and one at a time is made again: 100 B.
 TEST(RecomputeBlocks, AreThoseThatFreeMostForTheirTime) {
-  Instance instance = one_rank(
+  BlockInstance instance = one_rank(
       {{100, 40}, {100, 70}, {100, 20}, {100, 60}, {100, 50}, {100, 10}, {100, 80}, {100, 30}});
   instance.limit = Bytes{4 * 800 - 4 * 2 * 90 + 100};
   EXPECT_EQ(chosen_blocks(instance),
@@ -180,7 +181,7 @@ TEST(RecomputeBlocks, AreThoseThatFreeMostForTheirTime) {
 
 // Layer 6 frees most for its time, but not enough; with layer 3 it is not needed any more.
 TEST(RecomputeBlocks, LeaveOutWhatALargerOneMakesNeedless) {
-  Instance instance = one_rank(
+  BlockInstance instance = one_rank(
       {{100, 90}, {100, 90}, {100, 90}, {1000, 200}, {100, 90}, {100, 90}, {100, 10}, {100, 90}});
   instance.limit = Bytes{4 * 1700 - 4 * 990 + 1000};
   EXPECT_EQ(chosen_blocks(instance), (std::vector<LayerRange>{{LayerId{3}, LayerId{3}}}));
@@ -189,7 +190,7 @@ TEST(RecomputeBlocks, LeaveOutWhatALargerOneMakesNeedless) {
 TEST(RecomputeBlocks, AreNoneWithoutPressureAndThePlanIsTheSame) {
   std::mt19937 random(23);
   for (int round = 0; round < 10; ++round) {
-    Instance instance = random_instance(random, 8, 8);
+    BlockInstance instance = random_block_instance(random, 8, 8);
     instance.limit = Bytes{1 << 30};
     const SearchOutcome none = search(instance.problem(Recompute::None), {.iterations = 30});
     const SearchOutcome blocks = search(instance.problem(Recompute::Blocks), {.iterations = 30});
@@ -204,7 +205,7 @@ TEST(RecomputeBlocks, AreNeverWorseThanTheChoiceOfStages) {
   int recomputed = 0, faster = 0, fits_alone = 0;
   for (int round = 0; round < 150; ++round) {
     const std::size_t layers = 6 + random() % 8;
-    Instance instance = random_instance(random, layers, layers);
+    BlockInstance instance = random_block_instance(random, layers, layers);
     for (std::size_t b = 0; b < instance.blocks.size(); ++b)  // no layers between them
       instance.blocks[b].last = b + 1 == instance.blocks.size()
                                     ? LayerId{layers - 1}
@@ -233,7 +234,7 @@ TEST(RecomputeBlocks, AreChosenAsIfNothingHadBeenAskedBefore) {
   std::mt19937 random(25);
   int chosen = 0, different = 0;
   for (int round = 0; round < 20; ++round) {
-    Instance instance = random_instance(random, 12, 12);
+    BlockInstance instance = random_block_instance(random, 12, 12);
     const ScheduleSpec spec{.family = "1f1b", .ranks = instance.ranks, .microbatches = 4};
     const Placement placement = placement_for(spec);
     const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);

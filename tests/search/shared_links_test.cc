@@ -74,8 +74,8 @@ TEST(FullestQueue, IsWhatItsMessagesTakeOneAfterTheOther) {
 
 /// A random problem on two hosts, and a simulator that knows nothing but a plan's bounds and a
 /// number that follows from its cuts and schedule.
-struct Instance {
-  explicit Instance(unsigned seed) : random(seed) {
+struct LinkInstance {
+  explicit LinkInstance(unsigned seed) : random(seed) {
     RandomShape shape;
     shape.layers = 14;
     shape.two_kinds = false;
@@ -126,7 +126,7 @@ constexpr std::size_t kLittleEffort = 5;
 
 TEST(SharedLinks, NothingThatWasAskedForOrTimedIsFasterThanTheFirst) {
   for (unsigned seed = 0; seed < 20; ++seed) {
-    const Instance instance(seed);
+    const LinkInstance instance(seed);
     const Problem problem = instance.problem();
     const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
     ASSERT_FALSE(known.empty());
@@ -153,7 +153,7 @@ TEST(SharedLinks, NothingThatWasAskedForOrTimedIsFasterThanTheFirst) {
 }
 
 TEST(SharedLinks, NoPlanIsTimedTwice) {
-  const Instance instance(3);
+  const LinkInstance instance(3);
   const Problem problem = instance.problem();
   const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
   std::vector<PlannedSchedule> timed;
@@ -164,7 +164,7 @@ TEST(SharedLinks, NoPlanIsTimedTwice) {
 }
 
 TEST(SharedLinks, TheOutcomeDoesNotDependOnThreads) {
-  const Instance instance(5);
+  const LinkInstance instance(5);
   const Problem problem = instance.problem();
   const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
   std::vector<PlannedSchedule> one, four;
@@ -176,7 +176,7 @@ TEST(SharedLinks, TheOutcomeDoesNotDependOnThreads) {
 }
 
 TEST(SharedLinks, WhereTheyDoNotBindOnlyKnownPlansAreTimed) {
-  const Instance instance(7);
+  const LinkInstance instance(7);
   const Problem problem = instance.problem();
   const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
   std::vector<PlannedSchedule> timed;
@@ -190,7 +190,7 @@ TEST(SharedLinks, WhereTheyDoNotBindOnlyKnownPlansAreTimed) {
 TEST(SharedLinks, WhereTheyBindBetterPlansAreFoundThanTheSearchKnows) {
   std::size_t better = 0;
   for (unsigned seed = 0; seed < 10; ++seed) {
-    const Instance instance(seed);
+    const LinkInstance instance(seed);
     const Problem problem = instance.problem();
     const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
     Nanoseconds best_known = Nanoseconds::max();
@@ -209,7 +209,7 @@ TEST(SharedLinks, WhereTheyBindBetterPlansAreFoundThanTheSearchKnows) {
 TEST(SharedLinks, UnlessUnfinishedALargerBudgetTimesTheSamePlans) {
   std::size_t unfinished = 0, finished = 0;
   for (unsigned seed = 0; seed < 10; ++seed) {
-    const Instance instance(seed);
+    const LinkInstance instance(seed);
     const Problem problem = instance.problem();
     const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
     const auto searched = [&](std::size_t effort, std::vector<PlannedSchedule>& timed) {
@@ -228,7 +228,7 @@ TEST(SharedLinks, UnlessUnfinishedALargerBudgetTimesTheSamePlans) {
 }
 
 TEST(SharedLinks, OfNothingComesNothing) {
-  const Instance instance(0);
+  const LinkInstance instance(0);
   const SharedLinksOutcome found =
       fastest_with_shared_links(instance.problem(), {}, {}, {}, instance.simulator(0.5));
   EXPECT_TRUE(found.plans.empty());

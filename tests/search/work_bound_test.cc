@@ -26,7 +26,7 @@ TEST(WorkBounds, AreBelowEveryPlanOfEveryOrderOfTheDevices) {
       const double any_devices = any_devices_bound(problem);
       ASSERT_GE(any_devices, std::max(shared_work_bound(problem, spec.microbatches),
                                       one_microbatch_bound(problem)));
-      for_each_order(instance.devices(), [&](const Order& order) {
+      for_each_order(instance.devices(), [&](const DeviceOrder& order) {
         const Problem one = with_devices(problem, order);
         const double bound = std::max(any_devices, work_bound(one));
         const Placement placement{placement_for(spec).rank_of_stage, one.device_of_rank};
