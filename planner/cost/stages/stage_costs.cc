@@ -44,12 +44,12 @@ class Collector {
     return cluster_.kind_of_device[placement_.device(s).index()];
   }
 
-  /// The stages of layers, each once, in order.
-  std::vector<StageId> stages(const std::vector<LayerId>& of) const {
-    std::vector<StageId> found;
+  /// The stages of layers, each once, in order; until the next call.
+  const std::vector<StageId>& stages(const std::vector<LayerId>& of) {
+    found_.clear();
     for (const LayerId layer : of)
-      if (found.empty() || found.back() != stage(layer)) found.push_back(stage(layer));
-    return found;
+      if (found_.empty() || found_.back() != stage(layer)) found_.push_back(stage(layer));
+    return found_;
   }
 
   void add_layers() {
@@ -73,16 +73,18 @@ class Collector {
       Bytes bytes, gradient;
       TimedMessage forward, backward;
     };
-    std::map<std::pair<StageId, StageId>, BothWays> messages;
+    const std::size_t count = costs_.stages.size();
+    std::vector<BothWays> messages(count * count);  // [from][to]
     value_of_.assign(layers_.values.size(), npos);
     for (std::size_t v = 0; v < layers_.values.size(); ++v) {
       const LayerValue& value = layers_.values[v];
+      if (value.consumers.empty() || stage(value.consumers.back()) == stage(value.producer))
+        continue;
       StageValue crossing{stage(value.producer), {}, value.bytes, value.gradient_bytes, false, {}};
       for (const StageId to : stages(value.consumers))
         if (to != crossing.from) crossing.to.push_back(to);
-      if (crossing.to.empty()) continue;
       for (const StageId to : crossing.to) {
-        BothWays& message = messages[{crossing.from, to}];
+        BothWays& message = messages[crossing.from.index() * count + to.index()];
         message.bytes += value.bytes;
         message.gradient += value.gradient_bytes;
         message.forward.add(value, value.bytes);
@@ -92,8 +94,11 @@ class Collector {
       value_of_[v] = costs_.values.size();
       costs_.values.push_back(std::move(crossing));
     }
-    for (const auto& [ends, message] : messages) {
-      StagePair pair{ends.first, ends.second, message.bytes, message.gradient, {}, {}};
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      const BothWays& message = messages[i];
+      if (message.forward.empty()) continue;
+      StagePair pair{
+          StageId{i / count}, StageId{i % count}, message.bytes, message.gradient, {}, {}};
       const DeviceId from = placement_.device(pair.from), to = placement_.device(pair.to);
       if (placement_.rank(pair.from) != placement_.rank(pair.to)) {
         pair.forward_time = message.forward.time(cluster_.path(from, to));
@@ -105,9 +110,9 @@ class Collector {
 
   void add_storages() {
     for (const LayerStorage& storage : layers_.storages) {
-      const std::vector<StageId> savers = stages(storage.savers);
-      for (const StageId s : savers) cost(s).saved += storage.bytes;
       for (const StageId s : stages(storage.weight_savers)) cost(s).weight_saved += storage.bytes;
+      const std::vector<StageId>& savers = stages(storage.savers);
+      for (const StageId s : savers) cost(s).saved += storage.bytes;
       if (!storage.value || value_of_[*storage.value] == npos) continue;
       StageValue& value = costs_.values[value_of_[*storage.value]];
       for (const StageId s : savers) {
@@ -129,9 +134,10 @@ class Collector {
         costs_.stages.size());  // stages that reduce together: smallest member
     std::iota(group.begin(), group.end(), std::size_t{0});
     std::vector<std::pair<std::size_t, StageReduction>> shared;
+    std::vector<RankId> ranks;
     for (const LayerParameter& parameter : layers_.parameters) {
-      const std::vector<StageId> users = stages(parameter.users);
-      std::vector<RankId> ranks;
+      const std::vector<StageId>& users = stages(parameter.users);
+      ranks.clear();
       for (const StageId s : users) {
         if (std::ranges::find(ranks, placement_.rank(s)) != ranks.end()) continue;
         ranks.push_back(placement_.rank(s));
@@ -192,6 +198,7 @@ class Collector {
   const Cluster& cluster_;
   std::vector<StageId> stage_of_;      // [layer]
   std::vector<std::size_t> value_of_;  // [LayerValue] index into costs_.values
+  std::vector<StageId> found_;         // of stages()
   StageCosts costs_;
 };
 

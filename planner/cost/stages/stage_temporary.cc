@@ -1,6 +1,7 @@
 #include "planner/cost/stages/stage_temporary.h"
 
-#include <set>
+#include <cstdint>
+#include <utility>
 
 namespace pfeife {
 namespace {
@@ -24,7 +25,8 @@ class Changes {
         consumed_(layers.size()),
         read_(layers.size()),
         returning_(layers.size()),
-        leaving_(stages) {
+        leaving_(stages),
+        counted_(layers.values.size() * stages) {
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Layer& layer = layers.layers[l];
       own_[l] = {layer.saved, layer.saved, layer.saved - layer.weight_saved, layer.weight_saved};
@@ -63,12 +65,15 @@ class Changes {
 
  private:
   StageId stage(LayerId l) const { return stage_of_[l.index()]; }
+  std::uint8_t& counted(std::size_t value, StageId by) {
+    return counted_[value * leaving_.size() + by.index()];
+  }
 
   void add(const LayerStorage& storage) {
     for (std::size_t i = 0; i < storage.savers.size(); ++i) {
       const LayerId first = storage.savers[i];
       if (i > 0 && stage(storage.savers[i - 1]) == stage(first)) continue;
-      if (storage.value && !counted_.insert({*storage.value, stage(first)}).second) continue;
+      if (storage.value && std::exchange(counted(*storage.value, stage(first)), true)) continue;
       const bool for_weight = std::ranges::any_of(
           storage.weight_savers, [&](LayerId l) { return stage(l) == stage(first); });
       LayerId made = first;
@@ -109,7 +114,7 @@ class Changes {
       made_[value.producer.index()] += value.gradient_bytes;
       leaving_[from.index()] += value.gradient_bytes;
     }
-    if (!counted_.contains({v, from})) own_[value.producer.index()].forward += value.bytes;
+    if (!counted(v, from)) own_[value.producer.index()].forward += value.bytes;
   }
 
   /// From the last reader in the producer's stage to the producer.
@@ -136,8 +141,8 @@ class Changes {
   // [layer] gradients of values to and from other stages: those that layer.temporary of all layers
   // in between contains, and those that only that of the producer and the readers does
   std::vector<Bytes> made_, consumed_, read_, returning_;
-  std::vector<Bytes> leaving_;                         // [stage] sum of made_
-  std::set<std::pair<std::size_t, StageId>> counted_;  // values whose storage a stage saves
+  std::vector<Bytes> leaving_;         // [stage] sum of made_
+  std::vector<std::uint8_t> counted_;  // [value x stage] whether the stage saves its storage
 };
 
 }  // namespace
