@@ -3,6 +3,7 @@
 // judge on both.
 #include <gtest/gtest.h>
 
+#include "planner/io/plan/certificate_file.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/search/price/candidate.h"
 #include "tests/search/certified.h"
@@ -81,6 +82,7 @@ TEST(ExposedReductions, NoBoundIsAboveTheBestOfAllCutsAndTheJudgeAgrees) {
   for (int round = 0; round < 150; ++round) {
     Instance instance = random_instance(random, 2);
     add_reductions(instance.layers, random, 0.2 * static_cast<double>(1 + round % 5));
+    if (round % 2 == 0) instance.layers.parameters.back().exchanged = Bytes{7};
     const Problem problem = instance.problem();
     double least = std::numeric_limits<double>::infinity();
     for (const ScheduleSpec& spec : instance.schedules)
@@ -95,6 +97,10 @@ TEST(ExposedReductions, NoBoundIsAboveTheBestOfAllCutsAndTheJudgeAgrees) {
     if (!outcome.certificate) continue;
     ++certificates;
     EXPECT_EQ(tool::certify(*outcome.certificate).refusal, "") << round;
+    const std::string text = certificate_text(*outcome.certificate);
+    const Certificate read = read_certificate_text(text, "c");
+    EXPECT_EQ(read.layers.reductions, instance.layers.reductions);
+    EXPECT_EQ(certificate_text(read), text);
   }
   EXPECT_GT(bounds, 80);
   EXPECT_GT(certificates, 30);

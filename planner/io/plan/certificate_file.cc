@@ -107,6 +107,10 @@ void describe(Archive& a, LayerParameter& parameter) {
   describe(a, parameter.users), describe(a, parameter.optimizer);
 }
 template <class Archive>
+void describe(Archive& a, LayerReduction& reduction) {
+  describe(a, reduction.time), describe(a, reduction.beside);
+}
+template <class Archive>
 void describe(Archive& a, DeviceKind& kind) {
   describe(a, kind.stage_overhead), describe(a, kind.iteration_overhead);
 }
@@ -170,6 +174,10 @@ void describe(Archive& a, Layers& layers) {
   a.line("values"), describe(a, layers.values);
   a.line("storages"), describe(a, layers.storages);
   a.line("parameters"), describe(a, layers.parameters);
+  const auto exchanged = [](const LayerParameter& p) { return p.exchanged > Bytes{0}; };
+  if (a.line_if("exchanged", std::ranges::any_of(layers.parameters, exchanged)))
+    for (LayerParameter& parameter : layers.parameters) describe(a, parameter.exchanged);
+  if (a.line_if("reductions", !layers.reductions.empty())) describe(a, layers.reductions);
 }
 template <class Archive>
 void describe(Archive& a, Certificate& c) {

@@ -35,9 +35,10 @@ static bool is_too_large(const Certificate& c) {
   }
   for (const LayerStorage& s : c.layers.storages) bytes += size(s.bytes);
   for (const LayerParameter& p : c.layers.parameters) {
-    bytes += size(p.bytes, p.gradient, p.state);
+    bytes += size(p.bytes, p.gradient, p.state, p.exchanged);
     for (const Nanoseconds t : p.optimizer) time += ns(t);
   }
+  for (const LayerReduction& r : c.layers.reductions) time += ns(r.time, r.beside);
   for (const Path& path : c.cluster.paths) {
     latency = std::max(latency, ns(path.latency));
     for (const BandwidthCurve::Point& point : path.bandwidth.points)
@@ -80,10 +81,14 @@ std::string problem_fault(const Certificate& c) {
         (s.value && *s.value >= c.layers.values.size()))
       return "a storage that points to nothing";
   for (const LayerParameter& p : c.layers.parameters)
-    if (wrong(p.users) || negative(p.bytes, p.gradient, p.state) ||
+    if (wrong(p.users) || negative(p.bytes, p.gradient, p.state, p.exchanged) ||
         (!p.optimizer.empty() && p.optimizer.size() != kinds) ||
         std::ranges::any_of(p.optimizer, [&](Nanoseconds t) { return negative(t); }))
       return "a parameter that points to nothing";
+  if (!c.layers.reductions.empty() && c.layers.reductions.size() != c.layers.size())
+    return "reductions of other layers";
+  for (const LayerReduction& r : c.layers.reductions)
+    if (negative(r.time, r.beside)) return "a negative reduction";
   for (const std::size_t kind : c.cluster.kind_of_device)
     if (kind >= kinds) return "a device of no kind";
   for (const DeviceKind& kind : c.cluster.kinds)

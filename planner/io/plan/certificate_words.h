@@ -17,6 +17,11 @@ class CertificateWriter {
   std::string text;
 
   void line(const char* keyword) { text += std::string(text.empty() ? "" : "\n") + keyword; }
+  /// The keyword of what is not always there; whether it is.
+  bool line_if(const char* keyword, bool there) {
+    if (there) line(keyword);
+    return there;
+  }
   void word(const std::string& value) { text += " " + (value.empty() ? "-" : value); }
   void number(std::int64_t& value) { text += " " + std::to_string(value); }
   void number(double& value) {
@@ -42,6 +47,13 @@ class CertificateReader {
   void line(const char* keyword) {
     if (const std::string found(next()); found != keyword)
       fail(std::string("expected '") + keyword + "', found '" + found + "'");
+  }
+  bool line_if(const char* keyword, bool) {
+    const std::size_t at = at_;
+    const int line = line_;
+    if (next() == keyword) return true;
+    at_ = at, line_ = line;
+    return false;
   }
   void word(std::string& value) {
     value = next();
