@@ -102,7 +102,7 @@ std::string device_of(const Given& given) {
   return device == "cuda" && given.count("threads") ? "cuda:0" : device;  // that they share
 }
 
-Replicas replicas(const Given& given) {
+ReplicaRanks replicas(const Given& given) {
   const int count = at_most("dp", at_least_one(given, "dp", 1), 65536, " replicas");
   const int zero = get(given, "zero", 0);
   if (zero < 0 || zero > 1)

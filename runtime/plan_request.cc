@@ -127,7 +127,7 @@ Executable executable_of_parts(const PlanRequest& request, const RankOptions& ra
           WeightSource(request.model, rank.seed), rank, std::nullopt};
 }
 
-std::string told_replicas(const Replicas& replicas) {
+std::string told_replicas(const ReplicaRanks& replicas) {
   if (replicas.count == 1) return "";
   return stream_all(", dp ", replicas.count, replicas.neighbours ? " (dp,pp)" : " (pp,dp)",
                     ", zero ", replicas.zero);

@@ -24,7 +24,7 @@ struct PlanRequest {
   bool double_precision = false;
   std::uint64_t seed = 0;
   std::optional<std::chrono::seconds> hang_after;  ///< NcclOptions::deadline; empty = by the plan
-  Replicas replicas = {};                    ///< each executes the plan on its share of the batch
+  ReplicaRanks replicas = {};                ///< each executes the plan on its share of the batch
   std::optional<std::int64_t> global_batch;  ///< samples a step that the user expects
 };
 

@@ -32,6 +32,10 @@ std::string layers_key(const CaseConfig& config) {
   if (config.profile) key += "\n" + config.profile->path.string();
   for (const OperatorCost& cost : config.operators)
     key += "\n" + cost.op + "\n" + cost.flops + "\n" + cost.bytes;
+  const Replicas& replicas = config.replicas;
+  for (const std::int64_t one :
+       {replicas.count, std::int64_t{replicas.zero}, std::int64_t{replicas.overlap_reductions}})
+    key += "\n" + std::to_string(one);
   return key;
 }
 
@@ -42,9 +46,9 @@ ModelFiles model_files(const CaseConfig& config) {
   const auto path = [](const std::optional<InputFile>& file) {
     return file ? std::optional(file->path) : std::nullopt;
   };
-  return {model.file.path,      model.format,          model.time_unit,  path(model.skips),
-          path(config.profile), order_of(config),      config.precision, config.optimizer,
-          config.operators,     config.microbatch_size};
+  return {model.file.path,      model.format,           model.time_unit,  path(model.skips),
+          path(config.profile), order_of(config),       config.precision, config.optimizer,
+          config.operators,     config.microbatch_size, config.replicas};
 }
 
 const Cluster& Inputs::cluster(const InputFile& file) {
@@ -73,7 +77,9 @@ const Layers& Inputs::layers(const CaseConfig& config) {
         .first->second;
   } catch (const ConfigError& error) {
     if (!error.where().file.empty()) throw;
-    throw ConfigError(config.where, std::string("operators: ") + error.what());
+    const std::string what = error.what();
+    if (what.starts_with("parallel")) throw ConfigError(config.replicas_where, what);
+    throw ConfigError(config.where, "operators: " + what);
   }
 }
 

@@ -220,6 +220,9 @@ Calibrated calibrate_by_traces(const std::filesystem::path& named,
     throw ConfigError({of.file.string()},
                       "the plan recomputes, so that a backward contains a forward; calibrate by a "
                       "run without recomputation");
+  if (plan.files->replicas.count > 1)
+    throw ConfigError({of.file.string()},
+                      "the plan is of several replicas; calibrate by a run of one pipeline");
   if (of.run.steps.size() < 2)
     throw ConfigError({of.files.front()},
                       "has one step; calibration holds out every other one: record at least two");

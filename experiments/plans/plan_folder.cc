@@ -48,6 +48,7 @@ PlanFiles plan_files(const CaseConfig& config, const std::filesystem::path& clus
     files.profile_digest = sha256_file(config.profile->path);
   }
   files.operators = config.operators;
+  files.replicas = config.replicas;
   return files;
 }
 

@@ -65,7 +65,7 @@ ResultRow row_of(const Evaluation& plan) {
   row.family = spec.family;
   row.devices = config.devices;
   row.microbatches = config.microbatches;
-  row.microbatch_size = plan.inputs.layers->microbatch_size;
+  row.microbatch_size = plan.inputs.layers->microbatch_size * config.replicas.count;
   for (const Bytes limit : plan.memory_limit)
     if (row.memory_limit.value == 0 || limit < row.memory_limit) row.memory_limit = limit;
   if (!plan.possible()) return row;

@@ -19,7 +19,8 @@ ModelFiles model_files(const Plan& plan, const std::filesystem::path& folder) {
           files.time_unit,         some(files.skips),
           some(files.profile),     plan.order,
           plan.training.precision, plan.training.optimizer,
-          files.operators,         plan.training.microbatch_size};
+          files.operators,         plan.training.microbatch_size,
+          files.replicas};
 }
 
 PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folder) {

@@ -15,6 +15,7 @@
 #include "planner/io/model/pt2_reader.h"
 #include "planner/ir/model/node_order.h"
 #include "planner/mesh/mesh_layers.h"
+#include "planner/mesh/replicated_layers.h"
 
 namespace pfeife {
 namespace {
@@ -140,7 +141,7 @@ Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files) {
   return cluster;
 }
 
-Layers read_layers(const ModelFiles& files, const Cluster& cluster) {
+static Layers read_pipeline(const ModelFiles& files, const Cluster& cluster) {
   const ImportOptions options{
       .device_kinds = cluster.kinds.size(),
       .training = {files.precision, files.optimizer, files.microbatch_size.value_or(1)}};
@@ -157,6 +158,10 @@ Layers read_layers(const ModelFiles& files, const Cluster& cluster) {
       return read_mesh(files.model);
   }
   return {};
+}
+
+Layers read_layers(const ModelFiles& files, const Cluster& cluster) {
+  return replicated(read_pipeline(files, cluster), files.replicas, cluster);
 }
 
 }  // namespace pfeife

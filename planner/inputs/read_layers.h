@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/ir/machine/cluster.h"
+#include "planner/ir/machine/replicas.h"
 #include "planner/ir/model/graph.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/model/model_format.h"
@@ -26,6 +27,7 @@ struct ModelFiles {
   Optimizer optimizer = Optimizer::Adam;
   std::vector<OperatorCost> operators;          ///< what the user says that operators cost
   std::optional<std::int64_t> microbatch_size;  ///< none: the archive's own; 1 for the others
+  Replicas replicas;                            ///< of the pipeline
 };
 
 /// What a microbatch of an archive is, whatever runs it.

@@ -12,7 +12,7 @@ namespace pfeife {
 
 /// Data parallelism: equal pipelines, each with its share of a step's microbatches. A rank's number
 /// is the sum of coordinate x stride: replica x stride() + pipeline rank x rank_stride().
-struct Replicas {
+struct ReplicaRanks {
   std::size_t count = 1;
   /// Ranks that hold the same stages are neighbours; else the ranks of a replica are.
   bool neighbours = true;
@@ -34,7 +34,7 @@ struct Pipeline {
   Schedule schedule;  ///< lowered
   DependencyGraph tasks;
   bool plain_backward = false;  ///< by autograd's own functions, see StageOptions
-  Replicas replicas = {};
+  ReplicaRanks replicas = {};
 
   /// Of one replica: those that placement, schedule and tasks speak of.
   std::size_t ranks() const { return placement.ranks(); }

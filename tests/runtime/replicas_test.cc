@@ -68,7 +68,7 @@ Ran run_replicas(const Pipeline& pipeline, const WeightSource& source, const Run
   return ran;
 }
 
-Pipeline replicated(const Model& model, const ScheduleSpec& spec, const Replicas& replicas) {
+Pipeline replicated(const Model& model, const ScheduleSpec& spec, const ReplicaRanks& replicas) {
   Pipeline pipeline = model.pipeline(spec);
   pipeline.replicas = replicas;
   return pipeline;

@@ -1,11 +1,10 @@
 #include "planner/io/experiment/experiment_case.h"
 
 #include "planner/io/model/operator_costs.h"
+#include "planner/io/plan/plan_files.h"
 
 namespace pfeife {
 namespace {
-
-using Path = std::filesystem::path;
 
 /// Of a given plan: what `training` does not say.
 void take_training(const Training& training, CaseConfig& config) {
@@ -88,6 +87,10 @@ void read_engines(const YamlNode& node, CaseConfig& config) {
 /// who know it.
 void check_measure(const CaseConfig& config) {
   if (!config.measure) return;
+  if (config.replicas.count > 1)
+    throw ConfigError(config.measure_where,
+                      "\"measure\" runs one pipeline; leave it out, or `parallel` (pfeife-run --dp "
+                      "runs a plan on replicas)");
   if (config.model.format != ModelFormat::Pt2)
     throw ConfigError(config.measure_where,
                       "\"measure\" runs the model, and a " + to_string(config.model.format) +
@@ -118,14 +121,23 @@ const std::vector<std::string>& experiment_keys() {
   return keys;
 }
 
-CaseConfig read_case(const YamlNode& root, const Path& folder, const ExperimentRules& rules) {
+CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
+                     const ExperimentRules& rules) {
   root.check_keys(experiment_keys());
   root.check_version(1);
-  if (const auto parallel = root.find("parallel"))
-    parallel->fail("a mesh is chosen once, by pfeife-exp, and its config has no cases of it");
   CaseConfig config;
   config.where = root.where();
+  if (const auto parallel = root.find("parallel")) {
+    if (root.at("model").is_scalar() && root.at("model").as_string().ends_with(".yaml"))
+      parallel->fail("a mesh is chosen once, by pfeife-exp, and its config has no cases of it");
+    config.replicas = read_replicas(*parallel);
+    config.replicas_where = parallel->where();
+  }
   config.model = model_input(root, folder);
+  if (config.replicas.count > 1 && config.model.format == ModelFormat::Mesh)
+    throw ConfigError(config.replicas_where,
+                      "a mesh file has its replicas; leave `parallel` out, or choose the mesh with "
+                      "an architecture file");
   if (const auto profile = root.find("profile")) {
     if (config.model.format != ModelFormat::Pt2)
       profile->fail("a " + to_string(config.model.format) +

@@ -95,7 +95,13 @@ std::optional<YamlNode> value_of(const std::vector<Axis>& axes,
 /// defaults.
 void read_size(const std::vector<Axis>& axes, const std::vector<std::size_t>& point,
                const ExperimentRules& rules, CaseConfig& config) {
-  const std::size_t most = rules.devices(config.cluster);
+  const std::size_t all = rules.devices(config.cluster);
+  const auto replicas = static_cast<std::size_t>(config.replicas.count);
+  if (replicas > all)
+    throw ConfigError(config.replicas_where, "parallel.dp is " + std::to_string(replicas) +
+                                                 ", and the cluster \"" + config.cluster.written +
+                                                 "\" has " + std::to_string(all) + " devices");
+  const std::size_t most = all / replicas;  // of a pipeline
   config.devices = most;
   config.devices_where = config.microbatches_where = config.where;
   const bool fixed = config.plan.source != PlanSettings::Source::Search;
@@ -112,9 +118,11 @@ void read_size(const std::vector<Axis>& axes, const std::vector<std::size_t>& po
     config.devices = devices;
   }
   if (config.devices > most)
-    throw ConfigError(config.devices_where, "the cluster \"" + config.cluster.written + "\" has " +
-                                                std::to_string(most) + " devices, asked for " +
-                                                std::to_string(config.devices));
+    throw ConfigError(config.devices_where,
+                      "the cluster \"" + config.cluster.written + "\" has " + std::to_string(all) +
+                          " devices, asked for " +
+                          (replicas > 1 ? std::to_string(replicas) + " x " : "") +
+                          std::to_string(config.devices));
   if (const auto node = value_of(axes, point, "microbatches")) {
     config.microbatches_where = node->where();
     const std::size_t count = node->as_count(1, 1'000'000);
@@ -137,6 +145,14 @@ std::string nearest_divisors(std::int64_t batch, std::int64_t value) {
 /// leaves the others open.
 void settle_batch(bool microbatches_given, CaseConfig& config) {
   if (!config.global_batch) return;
+  const std::int64_t replicas = config.replicas.count;
+  if (*config.global_batch % replicas != 0)
+    throw ConfigError(config.global_batch_where,
+                      "a global batch of " + std::to_string(*config.global_batch) +
+                          " cannot be divided among " + std::to_string(replicas) +
+                          " replicas; parallel.dp " +
+                          nearest_divisors(*config.global_batch, replicas) + " would do");
+  *config.global_batch /= replicas;  // each one's part
   const std::int64_t batch = *config.global_batch;
   if (config.plan.source != PlanSettings::Source::Search)
     throw ConfigError(config.global_batch_where,

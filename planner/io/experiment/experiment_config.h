@@ -17,6 +17,7 @@
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/ids.h"
 #include "planner/ir/basics/units.h"
+#include "planner/ir/machine/replicas.h"
 #include "planner/ir/model/model_format.h"
 #include "planner/ir/model/operator_cost.h"
 #include "planner/ir/model/profile.h"
@@ -148,6 +149,7 @@ struct CaseConfig {
   std::optional<std::int64_t> microbatch_size;  ///< absent = the archive's own; 1 for layer tables
   std::optional<std::int64_t> global_batch;     ///< samples a step = N x microbatch_size
   std::size_t devices = 1;                      ///< D, the first so many of the cluster
+  Replicas replicas;                            ///< of the pipeline, each on D devices
   std::size_t microbatches = 8;                 ///< N; 0 if the microbatch size is open
   PlanSettings plan;
   std::vector<BaselineSettings> baselines{{"gpipe"}, {"1f1b"}, {"interleaved_1f1b"}};
@@ -157,7 +159,7 @@ struct CaseConfig {
   MeasurementSettings measurement;
   SelectBy select_by = SelectBy::Estimate;
   SourceLocation where, devices_where, microbatches_where, microbatch_size_where, precision_where,
-      measure_where, global_batch_where;
+      measure_where, global_batch_where, replicas_where;
 
   /// Only the global batch is given: microbatch size and number are to be found.
   bool microbatch_size_open() const { return global_batch && !microbatch_size; }

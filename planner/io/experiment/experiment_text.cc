@@ -144,12 +144,16 @@ std::string resolved_text(const CaseConfig& config) {
     const std::string entries = list(config.operators, entry);
     text += "operators: {" + entries.substr(1, entries.size() - 2) + "}\n";
   }
+  if (const Replicas& of = config.replicas; of != Replicas{})
+    text += "parallel: {dp: " + number(of.count) + ", zero: " + number(of.zero) +
+            ", overlap_reductions: " + (of.overlap_reductions ? "true" : "false") + "}\n";
   text += "cluster: " + cluster_text(config.published_cluster.value_or(config.cluster)) + "\n";
   text += calibrations_yaml(config);
   text += "training: {precision: " + to_string(config.precision) +
           ", optimizer: " + to_string(config.optimizer);
   if (config.microbatch_size) text += ", microbatch_size: " + number(*config.microbatch_size);
-  if (config.global_batch) text += ", global_batch: " + number(*config.global_batch);
+  if (config.global_batch)
+    text += ", global_batch: " + number(*config.global_batch * config.replicas.count);
   text += "}\ncases: {devices: [" + number(config.devices) + "]";
   if (!config.microbatch_size_open())
     text += ", microbatches: [" + number(config.microbatches) + "]";

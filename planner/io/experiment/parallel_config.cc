@@ -99,6 +99,17 @@ void read_batch(const YamlNode& root, MeshQuestion& question) {
     question.run.architecture.sequence = sequence->as_int(1, kMost);
 }
 
+/// Of a model that is no architecture: nothing but how often its own pipeline runs.
+bool replicas_alone(const YamlNode& root) {
+  const auto model = root.find("model");
+  const YamlNode parallel = root.at("parallel");
+  const bool architecture = model && model->is_scalar() && model->as_string().ends_with(".yaml");
+  if (architecture || !parallel.is_map()) return false;
+  return std::ranges::all_of(parallel.entries(), [](const auto& entry) {
+    return entry.first == "dp" || entry.first == "zero" || entry.first == "overlap_reductions";
+  });
+}
+
 /// What can be said of the pipeline's keys before there is one.
 void check_pipeline(const YamlNode& root, const std::filesystem::path& folder,
                     const ExperimentRules& rules) {
@@ -122,10 +133,8 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
   if (!document.root().is_map() || !document.root().find("parallel")) return std::nullopt;
   set_keys(document, settings);
   const YamlNode root = document.root();
+  if (replicas_alone(root)) return std::nullopt;
   root.check_version(1);
-  std::vector<std::string> keys = {"version", "model", "cluster", "training", "parallel"};
-  keys.insert(keys.end(), kOfPipeline.begin(), kOfPipeline.end());
-  root.check_keys(keys);
   ParallelConfig made;
   made.name = folder_name(file.stem().string());
   made.where = root.at("parallel").where();
@@ -134,11 +143,18 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
     root.at("model").fail(
         "a mesh is chosen for an architecture file (configs/architectures), not "
         "for \"" +
-        model.written + "\"; leave `parallel` out to plan its pipeline");
+        model.written +
+        "\"; name one, or give only dp, zero and overlap_reductions: how often the model's own "
+        "pipeline runs beside itself");
+  std::vector<std::string> keys = {"version", "model", "cluster", "training", "parallel"};
+  keys.insert(keys.end(), kOfPipeline.begin(), kOfPipeline.end());
+  root.check_keys(keys);
   made.question.run.architecture = read_architecture(model.path);
   made.architecture = read_text_file(model.path).text;
   const InputFile cluster = cluster_input(root.at("cluster"), file.parent_path());
-  if (cluster.measured) root.at("cluster").fail("a mesh needs a cluster file with `between_hosts`");
+  if (cluster.measured)
+    root.at("cluster").fail(
+        "a mesh needs a cluster file, configs/clusters has some; found measure");
   made.network = read_network(cluster.path, cluster.replaced);
   made.hosts = cluster_text(cluster.path, cluster.replaced);
   read_parallel_key(root.at("parallel"), made.question);

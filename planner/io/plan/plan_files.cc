@@ -4,6 +4,24 @@
 
 namespace pfeife {
 
+YamlValue replicas_value(const Replicas& replicas) {
+  return yaml_map(
+      {{"dp", yaml_scalar(std::to_string(replicas.count)), {}},
+       {"zero", yaml_scalar(std::to_string(replicas.zero)), {}},
+       {"overlap_reductions", yaml_scalar(replicas.overlap_reductions ? "true" : "false"), {}}});
+}
+
+Replicas read_replicas(const YamlNode& node) {
+  node.check_keys({"dp", "zero", "overlap_reductions"});
+  Replicas replicas;
+  if (!node.find("dp")) node.fail("how many replicas? Add dp, for example {dp: 2}");
+  replicas.count = node.at("dp").as_int(1, 1 << 20);
+  if (const auto zero = node.find("zero")) replicas.zero = static_cast<int>(zero->as_int(0, 3));
+  if (const auto overlap = node.find("overlap_reductions"))
+    replicas.overlap_reductions = overlap->as_bool();
+  return replicas;
+}
+
 YamlValue files_value(const PlanFiles& files) {
   std::vector<YamlEntry> entries{{"model", yaml_string(files.model), {}},
                                  {"format", yaml_scalar(to_string(files.format)), {}}};
@@ -17,12 +35,14 @@ YamlValue files_value(const PlanFiles& files) {
   if (!files.operators.empty())
     entries.push_back({"operators", operators_value(files.operators), {}});
   entries.push_back({"cluster", yaml_string(files.cluster), {}});
+  if (files.replicas != Replicas{})
+    entries.push_back({"parallel", replicas_value(files.replicas), {}});
   return yaml_map(std::move(entries));
 }
 
 PlanFiles read_files(const YamlNode& node) {
   node.check_keys({"model", "format", "time_unit", "skips", "profile", "profile_digest",
-                   "operators", "cluster"});
+                   "operators", "cluster", "parallel"});
   PlanFiles files{.model = node.at("model").as_string(), .cluster = node.at("cluster").as_string()};
   files.format = node.at("format").as_one_of<ModelFormat>({{"pt2", ModelFormat::Pt2},
                                                            {"table", ModelFormat::Table},
@@ -36,6 +56,7 @@ PlanFiles read_files(const YamlNode& node) {
     files.profile_digest = node.at("profile_digest").as_string();
   }
   if (const auto operators = node.find("operators")) files.operators = operator_costs(*operators);
+  if (const auto parallel = node.find("parallel")) files.replicas = read_replicas(*parallel);
   return files;
 }
 

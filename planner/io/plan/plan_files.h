@@ -7,6 +7,11 @@
 
 namespace pfeife {
 
+/// {dp, zero, overlap_reductions}: the key `parallel` of a config and of plan.yaml's files.
+YamlValue replicas_value(const Replicas& replicas);
+/// Errors: ConfigError at what is wrong.
+Replicas read_replicas(const YamlNode& node);
+
 YamlValue files_value(const PlanFiles& files);
 /// Errors: ConfigError at what is wrong.
 PlanFiles read_files(const YamlNode& node);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/ir/machine/cluster.h"
+#include "planner/ir/machine/replicas.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/model/model_format.h"
 #include "planner/ir/model/operator_cost.h"
@@ -66,6 +67,7 @@ struct PlanFiles {
   std::string skips;                    ///< of a layer table; "" = none
   std::string profile, profile_digest;  ///< of an archive; "" = none, times by the roofline
   std::vector<OperatorCost> operators;  ///< what the user says that operators cost
+  Replicas replicas;                    ///< of the pipeline
   friend bool operator==(const PlanFiles&, const PlanFiles&) = default;
 };
 

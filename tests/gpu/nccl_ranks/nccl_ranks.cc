@@ -35,7 +35,7 @@ struct Draw {
   ScheduleSpec spec;
   std::vector<bool> recompute;
   bool queue_a_pair = false;
-  Replicas replicas = {};
+  ReplicaRanks replicas = {};
 
   std::string name() const {
     std::string text = model + " " + name_of(spec) + ", NCCL " + nccl + ", recomputes ";

@@ -1,0 +1,148 @@
+#include "planner/mesh/replicated_layers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/ir/basics/error.h"
+
+namespace pfeife {
+namespace {
+
+constexpr Bytes kBucket{std::int64_t{25} << 20};
+
+void check_alike(const Cluster& cluster) {
+  for (std::size_t a = 0; a < cluster.devices(); ++a)
+    for (std::size_t b = 0; b < cluster.devices(); ++b) {
+      if (a == b) continue;
+      const Path &path = cluster.path(DeviceId{a}, DeviceId{b}),
+                 &first = cluster.path(DeviceId{0}, DeviceId{1});
+      if (path.latency == first.latency && path.bandwidth == first.bandwidth) continue;
+      throw ConfigError(
+          {}, stream_all("parallel.dp needs devices that are all equally far apart, and devices ",
+                         a, " and ", b, " are not as 0 and 1; take a cluster of one host with a ",
+                         "switch, or an architecture file, whose mesh may have many hosts"));
+    }
+}
+
+Nanoseconds above(Nanoseconds communication, Nanoseconds compute) {
+  return std::max(communication - compute, Nanoseconds{0});
+}
+
+class Replicator {
+ public:
+  Replicator(Layers layers, const Replicas& replicas, const Cluster& cluster)
+      : layers_(std::move(layers)), replicas_(replicas) {
+    std::vector<DeviceId> ring;
+    for (std::int64_t k = 0; k < replicas.count; ++k)
+      ring.emplace_back(static_cast<std::size_t>(k));
+    per_byte_ = static_cast<double>(all_reduce_time(cluster, ring, kBucket).count()) /
+                static_cast<double>(kBucket.value);
+  }
+
+  Layers made() {
+    if (replicas_.zero >= 3) shard_parameters();
+    divide_updates();
+    if (replicas_.zero < 3) add_reductions();
+    divide_bytes();
+    layers_.notes.push_back(stream_all(
+        replicas_.count, " replicas, ZeRO ", replicas_.zero,
+        replicas_.zero >= 3 ? ": exposed gathers and scatters in the layers' times"
+                            : ": exposed reductions of gradients in the optimizer's times"));
+    return std::move(layers_);
+  }
+
+ private:
+  Nanoseconds all_reduce(Bytes bytes) const {
+    return Nanoseconds{std::llround(per_byte_ * static_cast<double>(bytes.value))};
+  }
+  Bytes part(Bytes bytes) const {
+    return Bytes{(bytes.value + replicas_.count - 1) / replicas_.count};
+  }
+
+  void divide_updates() {
+    if (replicas_.zero < 1) return;
+    for (LayerParameter& parameter : layers_.parameters)
+      for (Nanoseconds& update : parameter.optimizer) update /= replicas_.count;
+  }
+
+  void divide_bytes() {
+    for (LayerParameter& parameter : layers_.parameters) {
+      if (replicas_.zero >= 1) parameter.state = part(parameter.state);
+      if (replicas_.zero >= 2) parameter.gradient = part(parameter.gradient);
+      if (replicas_.zero >= 3) parameter.bytes = part(parameter.bytes);
+    }
+  }
+
+  void add_reductions() {
+    std::vector<LayerReduction> of(layers_.size());
+    for (std::size_t l = 0; l < of.size(); ++l) {
+      of[l].beside = Nanoseconds::max();
+      for (const LayerTimes& times : layers_.layers[l].times)
+        of[l].beside = std::min(of[l].beside, times.backward_input + times.backward_weight);
+    }
+    for (LayerParameter& parameter : layers_.parameters) {
+      if (parameter.users.empty()) continue;
+      const Nanoseconds time = all_reduce(parameter.gradient);
+      const LayerId first = parameter.users.front();
+      // Ranks that share a parameter add up their gradients first.
+      const bool beside = replicas_.overlap_reductions && parameter.users.size() == 1;
+      if (beside || first == LayerId{0}) of[first.index()].time += time;
+      if (beside && first != LayerId{0}) continue;
+      parameter.optimizer.resize(layers_.layers.front().times.size());
+      for (Nanoseconds& update : parameter.optimizer) update += time;
+    }
+    if (replicas_.overlap_reductions) layers_.reductions = std::move(of);
+  }
+
+  /// Gathers, scatters and whole parameters of layers, from the last to the first of those that
+  /// have parameters.
+  void shard_parameters() {
+    std::vector<Bytes> whole(layers_.size()), gradients(layers_.size());
+    for (const LayerParameter& parameter : layers_.parameters)
+      for (const LayerId user : parameter.users) {
+        whole[user.index()] += parameter.bytes;
+        gradients[user.index()] += parameter.gradient;
+      }
+    const auto gather = [&](std::size_t l) { return all_reduce(whole[l]) / 2; };
+    const auto scatter = [&](std::size_t l) { return all_reduce(gradients[l]) / 2; };
+    const std::vector<Layer> before = layers_.layers;
+    for (std::size_t l = 0; l < before.size(); ++l) {
+      const bool has_next = l + 1 < before.size();
+      for (std::size_t kind = 0; kind < before[l].times.size(); ++kind) {
+        LayerTimes& times = layers_.layers[l].times[kind];
+        const Nanoseconds backward_of_next = has_next
+                                                 ? before[l + 1].times[kind].backward_input +
+                                                       before[l + 1].times[kind].backward_weight
+                                                 : Nanoseconds{0};
+        times.forward +=
+            above(gather(l), l > 0 ? before[l - 1].times[kind].forward : Nanoseconds{0});
+        times.backward_input +=
+            above(gather(l) + (has_next ? scatter(l + 1) : Nanoseconds{0}), backward_of_next) +
+            (l == 0 ? scatter(0) : Nanoseconds{0});
+      }
+      PassBytes& held = layers_.layers[l].temporary;
+      const Bytes next = has_next ? whole[l + 1] : Bytes{0},
+                  previous = l > 0 ? whole[l - 1] : Bytes{0};
+      const Bytes back = whole[l] + previous + gradients[l];
+      held.forward += whole[l] + next;
+      held.backward += back, held.input += back, held.weight += back;
+    }
+  }
+
+  Layers layers_;
+  const Replicas replicas_;
+  double per_byte_ = 0;  // ns of an all-reduce
+};
+
+}  // namespace
+
+Layers replicated(Layers layers, const Replicas& replicas, const Cluster& cluster) {
+  if (replicas.count == 1) return layers;
+  if (cluster.devices() < static_cast<std::size_t>(replicas.count))
+    throw ConfigError({}, stream_all("parallel.dp is ", replicas.count, ", and the cluster has ",
+                                     cluster.devices(), " devices"));
+  check_alike(cluster);
+  return Replicator(std::move(layers), replicas, cluster).made();
+}
+
+}  // namespace pfeife

@@ -1,0 +1,22 @@
+// Replicas of a pipeline whose layers are known: what their collectives and what they divide change
+// of the layers' costs.
+//
+// Gradients travel in the type in which they are held, in buckets of 25 MiB (torch's DDP), by a
+// ring. With ZeRO 3 a unit is a layer with parameters: gathered before its forward and again before
+// its backward while the layer before it in that pass computes, its gradients scattered while the
+// next one computes; what takes longer is exposed. Not modelled: what ZeRO 2 reduces between
+// microbatches, and what a runtime spends besides, as on many small gathers.
+#pragma once
+
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/machine/replicas.h"
+#include "planner/ir/model/layers.h"
+
+namespace pfeife {
+
+/// The layers of one of the pipelines; unchanged for one replica. Errors: ConfigError without a
+/// place if pairs of the cluster's devices are not all alike, as it is then not known which of them
+/// are one rank's replicas.
+Layers replicated(Layers layers, const Replicas& replicas, const Cluster& cluster);
+
+}  // namespace pfeife

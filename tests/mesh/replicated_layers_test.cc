@@ -1,0 +1,106 @@
+// Replicas of a pipeline of known layers: by hand.
+#include "planner/mesh/replicated_layers.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/ir/basics/error.h"
+
+namespace pfeife {
+namespace {
+
+constexpr Nanoseconds us(std::int64_t count) { return Nanoseconds{1000 * count}; }
+
+/// Three layers, forward 10, backward 20 ms, each with 100 MiB of fp32 parameters, 40 us of update.
+Layers three_layers() {
+  Layers layers;
+  const Bytes bytes{std::int64_t{100} << 20};
+  for (std::size_t l = 0; l < 3; ++l) {
+    layers.layers.push_back({.times = {{us(10'000), us(12'000), us(8'000)}}});
+    layers.parameters.push_back({"p", bytes, bytes, 2 * bytes, {LayerId{l}}, {us(40)}});
+  }
+  return layers;
+}
+/// Eight devices that send so many bytes a second, without latency.
+Cluster cluster_of(double rate) { return uniform_cluster(8, {}, {rate}, Nanoseconds{0}); }
+
+/// A ring all-reduce of 100 MiB over four: six times a quarter of it.
+Nanoseconds ring(double rate) {
+  return nanoseconds_from_seconds(1.5 * static_cast<double>(std::int64_t{100} << 20) / rate);
+}
+void expect_near(Nanoseconds a, Nanoseconds b) {
+  EXPECT_NEAR(static_cast<double>(a.count()), static_cast<double>(b.count()), 2000);
+}
+
+TEST(ReplicatedLayers, ReduceEachLayerBesideTheLayersBeforeIt) {
+  const Layers one = three_layers();
+  const double rate = 5e9;  // 31 ms, more than a layer's backward
+  const Layers four = replicated(one, {4, 0, true}, cluster_of(rate));
+  ASSERT_EQ(four.reductions.size(), 3u);
+  for (const LayerReduction& of : four.reductions) {
+    expect_near(of.time, ring(rate));
+    EXPECT_EQ(of.beside, us(20'000));
+  }
+  // All three, less 40 ms of backward; the first layer's is in its optimizer time.
+  expect_near(exposed_reduction(four.reductions, 0, 3), 2 * ring(rate) - us(40'000));
+  expect_near(four.parameters[0].optimizer[0], us(40) + ring(rate));
+  EXPECT_EQ(four.parameters[1].optimizer[0], us(40));
+  EXPECT_EQ(four.layers, one.layers);
+}
+
+TEST(ReplicatedLayers, ReduceBehindTheLastBackwardWhereNothingOverlaps) {
+  const Layers four = replicated(three_layers(), {4, 0, false}, cluster_of(5e9));
+  EXPECT_TRUE(four.reductions.empty());
+  for (const LayerParameter& parameter : four.parameters)
+    expect_near(parameter.optimizer[0], us(40) + ring(5e9));
+}
+
+TEST(ReplicatedLayers, DivideStateThenGradientsThenParameters) {
+  const Layers one = three_layers();
+  const Bytes whole = one.parameters[1].bytes, part{whole.value / 4};
+  for (const int zero : {0, 1, 2, 3}) {
+    const LayerParameter of = replicated(one, {4, zero, true}, cluster_of(5e10)).parameters[1];
+    EXPECT_EQ(of.state, zero >= 1 ? 2 * part : 2 * whole);
+    EXPECT_EQ(of.gradient, zero >= 2 ? part : whole);
+    EXPECT_EQ(of.bytes, zero >= 3 ? part : whole);
+    EXPECT_EQ(of.optimizer[0], zero >= 1 ? us(10) : us(40));
+  }
+}
+
+// A gather, as a scatter, is half an all-reduce: 15.7 ms. Forward of the layer before hides 10 ms,
+// backward of the next one 20 of 31.5 ms.
+TEST(ReplicatedLayers, ExposeOfGathersWhatTheNeighbourDoesNotHide) {
+  const double rate = 5e9;
+  const Nanoseconds half = ring(rate) / 2;
+  const Layers four = replicated(three_layers(), {4, 3, true}, cluster_of(rate));
+  EXPECT_TRUE(four.reductions.empty());
+  const auto times = [&](std::size_t l) { return four.layers[l].times[0]; };
+  expect_near(times(0).forward, us(10'000) + half);
+  expect_near(times(1).forward, half);
+  expect_near(times(2).backward_input, us(12'000) + half);
+  expect_near(times(1).backward_input, us(12'000) + 2 * half - us(20'000));
+  expect_near(times(0).backward_input, us(12'000) + 3 * half - us(20'000));
+  const Bytes layer{std::int64_t{100} << 20};
+  EXPECT_EQ(four.layers[1].temporary.forward, 2 * layer);
+  EXPECT_EQ(four.layers[1].temporary.backward, 3 * layer);
+}
+
+TEST(ReplicatedLayers, OneReplicaIsThePipelineItself) {
+  EXPECT_EQ(replicated(three_layers(), {1, 3, true}, cluster_of(1e9)), three_layers());
+}
+
+TEST(ReplicatedLayers, NeedDevicesThatAreAlikeToOneAnother) {
+  Cluster cluster = cluster_of(1e9);
+  cluster.paths[3].latency = us(9);
+  try {
+    replicated(three_layers(), {2, 0, true}, cluster);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "parallel.dp needs devices that are all equally far apart, and devices 0 and 3 "
+                 "are not as 0 and 1; take a cluster of one host with a switch, or an architecture "
+                 "file, whose mesh may have many hosts");
+  }
+}
+
+}  // namespace
+}  // namespace pfeife
