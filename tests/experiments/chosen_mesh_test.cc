@@ -150,6 +150,40 @@ TEST_F(MeshMistakes, WhatDoesNotDivide) {
   EXPECT_MESSAGE(message("{devices: 16, ep: 2}"));
 }
 
+// Within one host a mesh needs no link between hosts.
+TEST_F(MeshMistakes, DevicesThatAreNotAlikeOrNotConnected) {
+  const auto of_cluster = [&](const std::string& devices, const std::string& links,
+                              const std::string& parallel) {
+    write("c.yaml",
+          "version: 1\nname: c\ndevice_kinds:\n  a: {memory: 80 GiB, memory_bandwidth: 1 TB/s, "
+          "peak: {bf16: 100 TFLOP/s, fp32: 10 TFLOP/s}}\n  b: {memory: 40 GiB, memory_bandwidth: 1 "
+          "TB/s, "
+          "peak: {bf16: 90 TFLOP/s, fp32: 9 TFLOP/s}}\ndevices: " +
+              devices + "\n" + links);
+    std::filesystem::copy_file(configs() / "architectures/gpt2_large.yaml",
+                               folder_ / "gpt2_large.yaml",
+                               std::filesystem::copy_options::overwrite_existing);
+    write("bad.yaml",
+          "version: 1\nmodel: gpt2_large.yaml\ncluster: c.yaml\ntraining: {global_batch: 8}\n"
+          "parallel: " +
+              parallel + "\nplan: {iterations: 1}\nengines: [estimate]\n");
+    return run({"bad.yaml", "--out", "out", "--quiet"});
+  };
+  const std::string one_switch =
+      "links: [{name: port, per: device, bandwidth: 100 GB/s}]\nroutes: [{over: port, latency: 5 "
+      "us}]\n";
+  const std::string pairs =
+      "links: [{name: bridge, between: [[0, 1]], bandwidth: 40 GB/s}, {name: port, per: device, "
+      "bandwidth: 10 GB/s}]\nroutes: [{over: bridge, latency: 5 us}, {over: port, latency: 9 "
+      "us}]\n";
+  EXPECT_EQ(of_cluster("[{kind: a, count: 8}]", one_switch, "{devices: 8}").code, 0);
+  EXPECT_MESSAGE(of_cluster("[{kind: a, count: 8}]", one_switch, "{devices: 16}").err);
+  EXPECT_MESSAGE(of_cluster("[{kind: a, count: 8}]", one_switch, "{devices: 16, pp: 1}").err);
+  EXPECT_MESSAGE(
+      of_cluster("[{kind: a, count: 4}, {kind: b, count: 4}]", one_switch, "{devices: 8}").err);
+  EXPECT_MESSAGE(of_cluster("[{kind: a, count: 4}]", pairs, "{devices: 4}").err);
+}
+
 TEST_F(MeshMistakes, InThePipelinesPlanAreFoundBeforeTheMeshIs) {
   EXPECT_MESSAGE(message("{devices: 16}", "plan: {familes: [1f1b]}\n"));
   EXPECT_MESSAGE(message("{devices: 16}", "plan: {file: plan.yaml}\n"));

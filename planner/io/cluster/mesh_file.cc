@@ -47,8 +47,12 @@ std::string pipeline_cluster_text(const MeshRun& run, const Network& network,
   const std::int64_t in_host = std::clamp<std::int64_t>(
       network.devices_per_host / run.mesh.stride(Axis::Pipeline), 1, ranks);
   std::vector<YamlEntry> entries;
-  for (const char* key : {"version", "name", "notes", "device_kinds"})
+  for (const char* key : {"version", "name", "notes"})
     if (const auto node = document.root().find(key)) entries.push_back({key, node->value(), {}});
+  const std::string& kind = network.device.name;  // the layers have times of no other
+  entries.push_back({"device_kinds",
+                     yaml_map({{kind, document.root().at("device_kinds").at(kind).value(), {}}}),
+                     {}});
   entries.push_back({"devices",
                      yaml_sequence({yaml_map({{"kind", yaml_scalar(network.device.name), {}},
                                               {"count", yaml_scalar(std::to_string(ranks)), {}}})}),

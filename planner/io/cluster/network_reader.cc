@@ -46,7 +46,8 @@ void add_port(const YamlNode& root, const Cluster& host, Network& network) {
       root.at("links").fail(stream_all(
           "in a host of a mesh every pair of devices is equally far apart, but devices ", a,
           " and ", b,
-          " are not as 0 and 1; describe a host with one switch, or leave out `between_hosts`"));
+          " are not as 0 and 1; describe a host with one switch, or plan one pipeline on these "
+          "links with a config without `parallel`"));
     }
   network.port = first.bandwidth.points.back().rate;
   network.port_latency = first.latency;
@@ -64,13 +65,16 @@ Network read_network(const std::filesystem::path& file, const Replaced& replaced
   network.devices_per_host = static_cast<std::int64_t>(host.devices());
   if (std::ranges::adjacent_find(host.kind_of_device, std::not_equal_to{}) !=
       host.kind_of_device.end())
-    root.at("devices").fail("the devices of a mesh are of one kind, here are several");
+    root.at("devices").fail(
+        "the devices of a mesh are of one kind, here are several; name one of them, or plan one "
+        "pipeline on all of them with a config without `parallel`");
   network.device = host.kinds[host.kind_of_device.front()];
   add_port(root, host, network);
-  const YamlNode between = root.at("between_hosts");
-  between.check_keys({"bandwidth", "latency"});
-  network.nic = between.at("bandwidth").as_bytes_per_second();
-  network.nic_latency = between.at("latency").as_duration();
+  if (const auto between = root.find("between_hosts")) {
+    between->check_keys({"bandwidth", "latency"});
+    network.nic = between->at("bandwidth").as_bytes_per_second();
+    network.nic_latency = between->at("latency").as_duration();
+  }
   if (const auto tables = root.find("all_reduce")) read_tables(*tables, network);
   return network;
 }

@@ -99,6 +99,29 @@ void read_batch(const YamlNode& root, MeshQuestion& question) {
     question.run.architecture.sequence = sequence->as_int(1, kMost);
 }
 
+/// Refuses more devices than a host has where nothing connects hosts.
+void check_hosts(const ParallelConfig& made, const YamlNode& parallel, const std::string& cluster) {
+  const MeshQuestion& question = made.question;
+  const std::int64_t in_host = made.network.devices_per_host;
+  if (question.devices <= in_host || made.network.nic.value > 0) return;
+  const auto divides = [&](Axis axis) {
+    const auto& sizes = axis == Axis::Tensor     ? question.tp
+                        : axis == Axis::Context  ? question.cp
+                        : axis == Axis::Pipeline ? question.pp
+                                                 : question.dp;
+    return sizes != std::vector<std::int64_t>{1};
+  };
+  const auto& order = question.run.mesh.order;
+  const auto outer = std::find_if(order.rbegin(), order.rend(), divides);
+  parallel.at("devices").fail(
+      std::to_string(question.devices) + " devices are more than the " + std::to_string(in_host) +
+      " of a host, and no link joins hosts, which " +
+      to_string(outer == order.rend() ? order.back() : *outer) +
+      ", the outermost axis, reaches over; add a line such as `between_hosts: {bandwidth: 25 "
+      "GB/s, latency: 20 us}` to \"" +
+      cluster + "\", or ask for at most " + std::to_string(in_host));
+}
+
 /// Of a model that is no architecture: nothing but how often its own pipeline runs.
 bool replicas_alone(const YamlNode& root) {
   const auto model = root.find("model");
@@ -158,6 +181,7 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
   made.network = read_network(cluster.path, cluster.replaced);
   made.hosts = cluster_text(cluster.path, cluster.replaced);
   read_parallel_key(root.at("parallel"), made.question);
+  check_hosts(made, root.at("parallel"), cluster.written);
   read_batch(root, made.question);
   check_pipeline(root, file.parent_path(), rules);
   std::vector<YamlEntry> rest;
