@@ -5,22 +5,18 @@
 #include <thread>
 
 #include "experiments/published_runs/against_planner.h"
+#include "experiments/published_runs/study.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/decimals.h"
-#include "planner/ir/basics/run_main.h"
 
 namespace pfeife::published {
 namespace {
-
-std::string gib(Bytes bytes) {
-  return fixed(static_cast<double>(bytes.value) / static_cast<double>(kGiB.value), 1);
-}
 
 std::string columns(const MeshOfRun& of) {
   return "\"" + to_string(of.run.mesh) + "\"," + std::to_string(of.run.microbatch_size) + "," +
          std::to_string(of.run.stages_per_rank) + "," + to_string(of.run.recomputation) + "," +
          std::to_string(of.run.zero) + "," + fixed(seconds(of.estimated), 4) + "," +
-         (of.simulated ? fixed(seconds(*of.simulated), 4) : "") + "," + gib(of.peak);
+         (of.simulated ? fixed(seconds(*of.simulated), 4) : "") + "," + gib(of.peak, 1);
 }
 
 std::string header(const std::string& who) {
@@ -31,14 +27,13 @@ std::string header(const std::string& who) {
   return text;
 }
 
-int run(const std::filesystem::path& root, const std::filesystem::path& out) {
+void study(const std::vector<Source>& sources, const std::filesystem::path& out) {
   std::string csv = "source,run" + header("published") + header("planned") + "\n";
   std::string table =
       "| source | runs | planner slower | published over memory | time of the planner's mesh, mean "
       "| longest | shortest |\n|---|---|---|---|---|---|---|\n";
   const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
-  for (const Source& source :
-       read_sources(root / "experiments/published_runs/data", root / "configs")) {
+  for (const Source& source : sources) {
     std::size_t slower = 0, over = 0;
     double logs = 0, most = 0, least = 1e9;
     for (const PublishedRun& one : source.runs) {
@@ -62,18 +57,12 @@ int run(const std::filesystem::path& root, const std::filesystem::path& out) {
   std::fprintf(stderr, "\r%-73s\r", "");
   write_file(out / "meshes.csv", csv);
   std::fputs(table.c_str(), stdout);
-  return 0;
 }
 
 }  // namespace
 }  // namespace pfeife::published
 
 int main(int argc, char** argv) {
-  return pfeife::run_main("study_published_meshes", [&] {
-    if (argc != 3) {
-      std::fputs("usage: study_published_meshes REPOSITORY OUT\n", stderr);
-      return 2;
-    }
-    return pfeife::published::run(argv[1], argv[2]);
-  });
+  return pfeife::published::run_study("study_published_meshes", argc, argv,
+                                      pfeife::published::study);
 }

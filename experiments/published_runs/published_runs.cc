@@ -2,14 +2,12 @@
 // published_runs.svg into a folder, and the table to standard output.
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 
-#include "experiments/published_runs/runs.h"
 #include "experiments/published_runs/scatter.h"
 #include "experiments/published_runs/score.h"
+#include "experiments/published_runs/study.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/decimals.h"
-#include "planner/ir/basics/run_main.h"
 #include "planner/mesh/mesh_price.h"
 
 namespace pfeife::published {
@@ -40,16 +38,16 @@ std::string calibrated(const std::vector<Pair>& pairs) {
               "");
 }
 
-int run(const std::filesystem::path& root, const std::filesystem::path& out) {
+void study(const std::vector<Source>& sources, const std::filesystem::path& out) {
   std::string csv =
-      "source,run,measured_s,predicted_s,error_percent,peak_gib,reduction_s,optimizer_s\n";
+      "source,run,measured_s,predicted_s,error_percent,peak_gib,reduction_s,exposed_s,optimizer_"
+      "s\n";
   std::string table =
       "| source | runs | mean error % | median | largest | bias | Kendall's tau | Calculon, mean / "
       "largest |\n"
       "|---|---|---|---|---|---|---|---|\n";
   std::vector<Series> drawn;
-  for (const Source& source :
-       read_sources(root / "experiments/published_runs/data", root / "configs")) {
+  for (const Source& source : sources) {
     std::vector<Pair> pairs;
     for (const PublishedRun& one : source.runs) {
       const MeshPrice price = price_mesh(one.run, source.network);
@@ -58,8 +56,8 @@ int run(const std::filesystem::path& root, const std::filesystem::path& out) {
       for (const Bytes bytes : price.plan.peak_memory) peak = std::max(peak, bytes);
       csv += source.name + ",\"" + one.name + "\"," + fixed(one.measured, 4) + "," +
              fixed(pairs.back().predicted, 4) + "," + percent(pairs.back().error()) + "," +
-             fixed(static_cast<double>(peak.value) / static_cast<double>(kGiB.value), 2) + "," +
-             fixed(seconds(price.shares.front().reduction), 4) + "," +
+             gib(peak, 2) + "," + fixed(seconds(price.shares.front().reduction), 4) + "," +
+             fixed(seconds(price.shares.front().exposed), 4) + "," +
              fixed(seconds(price.shares.front().optimizer), 4) + "\n";
     }
     table += line(source.title, score(pairs), calculon(source.name));
@@ -69,18 +67,11 @@ int run(const std::filesystem::path& root, const std::filesystem::path& out) {
   write_file(out / "predictions.csv", csv);
   write_file(out / "published_runs.svg", scatter(drawn));
   std::fputs(table.c_str(), stdout);
-  return 0;
 }
 
 }  // namespace
 }  // namespace pfeife::published
 
 int main(int argc, char** argv) {
-  return pfeife::run_main("study_published_runs", [&] {
-    if (argc != 3) {
-      std::fputs("usage: study_published_runs REPOSITORY OUT\n", stderr);
-      return 2;
-    }
-    return pfeife::published::run(argv[1], argv[2]);
-  });
+  return pfeife::published::run_study("study_published_runs", argc, argv, pfeife::published::study);
 }
