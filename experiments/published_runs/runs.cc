@@ -127,6 +127,7 @@ std::vector<PublishedRun> llama3(const fs::path& data, const Architecture& archi
     run.schedule = "interleaved_1f1b";
     run.sequence_parallel = true;
     run.zero = 2;
+    run.overlap_reductions = true;  // FSDP
     run.type = DType::BFloat16;
     run.gradient_bytes = 3;  // 4 to reduce and scatter, 2 to gather parameters
     const auto tokens = static_cast<double>(run.global_batch * run.architecture.sequence);
