@@ -21,9 +21,6 @@ void run_ranks(std::size_t ranks, at::Device device,
       const auto transport = hub.transport(rank);
       try {
         const DeviceThread place(device);
-        // Autocast's cache of casts is one for the process, and whoever ends a forward empties it:
-        // how often a rank casts a weight, and so its gradient's last bits, would be by chance.
-        at::autocast::set_autocast_cache_enabled(ranks == 1);
         body(rank, *transport);
         finish(device);
       } catch (const std::exception& error) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/model/cast_cache.h"
 #include "runtime/model/weight_queue.h"
 
 namespace pfeife::deferring {
@@ -17,10 +18,19 @@ using torch::autograd::variable_list;
 using Maybe = std::optional<Tensor>;  // an undefined tensor is no argument of a Function
 using Queue = c10::intrusive_ptr<WeightQueue>;
 
-/// Where a node's weight gradients wait; without a queue they do not.
+/// Where a node's weight gradients wait (without a queue they do not) and where the stage keeps
+/// autocast's casts of its parameters (without, the operator casts them itself).
 struct Place {
   NodeId node;
   Queue queue;
+  CastCache* casts = nullptr;
+
+  Tensor narrow(const Tensor& parameter) const {
+    return casts ? casts->narrow(parameter) : parameter;
+  }
+  Maybe narrow(const Maybe& parameter) const {
+    return parameter ? Maybe(narrow(*parameter)) : parameter;
+  }
 };
 inline void remember(AutogradContext* context, const Place& place) {
   if (!place.queue) return;

@@ -12,29 +12,6 @@
 namespace pfeife {
 namespace {
 
-/// Autocast for the time of a forward, on this thread.
-class AutocastScope {
- public:
-  AutocastScope(std::optional<at::ScalarType> to, at::DeviceType device)
-      : on_(to.has_value()), device_(device) {
-    if (!on_) return;
-    at::autocast::set_autocast_enabled(device_, true);
-    at::autocast::set_autocast_dtype(device_, *to);
-    at::autocast::increment_nesting();
-  }
-  ~AutocastScope() {
-    if (!on_) return;
-    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(device_, false);
-  }
-  AutocastScope(const AutocastScope&) = delete;
-  AutocastScope& operator=(const AutocastScope&) = delete;
-
- private:
-  bool on_;
-  at::DeviceType device_;
-};
-
 /// What a backward from the tensor runs; invalid if it has no history.
 torch::autograd::Edge history_of(const at::Tensor& tensor) {
   return tensor.requires_grad() ? torch::autograd::impl::gradient_edge(tensor)
@@ -84,6 +61,7 @@ GraphStage::GraphStage(const Graph& graph, const std::vector<NodeEffects>& effec
       tensors_(tensors),
       turns_(turns),
       options_(options),
+      casts_(options.autocast, options.placing.device.type()),
       slice_(split.stages[stage.index()]) {
   const ValueId loss = loss_of(graph);
   if (std::ranges::find(slice_.outputs, loss) != slice_.outputs.end()) loss_value_ = loss;
@@ -169,11 +147,12 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m, bool ag
   }
   if (instruction.deferred && at::GradMode::is_enabled())
     call_deferred(*instruction.deferred, NodeId{instruction.node}, stack,
-                  options_.split_backward ? queue(m) : nullptr);
+                  options_.split_backward ? queue(m) : nullptr,
+                  instruction.casts.empty() ? nullptr : &casts_);
   else if (instruction.batch_norm)
     statistics_.call(instruction.node, instruction.call, *instruction.batch_norm, stack, !again);
   else
-    instruction.call.op.callBoxed(stack);
+    call_plainly(instruction, stack);
   if (instruction.returns_list) {
     const auto list = stack.at(0).toTensorVector();
     for (std::size_t i = 0; i < instruction.outputs.size(); ++i)
@@ -182,6 +161,12 @@ void GraphStage::execute(const Instruction& instruction, MicrobatchId m, bool ag
     for (std::size_t i = 0; i < instruction.outputs.size(); ++i)
       if (stack.at(i).isTensor()) values_[instruction.outputs[i].index()] = stack[i].toTensor();
   }
+}
+
+void GraphStage::call_plainly(const Instruction& instruction, std::vector<c10::IValue>& stack) {
+  for (const std::size_t argument : instruction.casts)
+    stack[argument] = casts_.narrow(stack[argument].toTensor());
+  instruction.call.op.callBoxed(stack);
 }
 
 void GraphStage::run_instruction(const Instruction& instruction, MicrobatchId m, bool again) {
@@ -225,7 +210,6 @@ void GraphStage::run_block(const ProgramBlock& block, MicrobatchId m, const Flig
     for (std::size_t i = block.begin; i < block.end; ++i)
       run_instruction((*flight.program)[i], m, /*again=*/false);
   }
-  if (options_.autocast) at::autocast::clear_cache();  // casts without history
   const auto node = std::shared_ptr<BlockNode>(new BlockNode, torch::autograd::deleteNode);
   node->set_next_edges(torch::autograd::collect_next_edges(inputs));
   for (const ValueId v : block.outputs) {
@@ -246,7 +230,7 @@ torch::autograd::variable_list GraphStage::run_block_backward(
   torch::autograd::edge_list roots;
   {
     const at::AutoGradMode history(true);
-    const AutocastScope autocast(options_.autocast, options_.placing.device.type());
+    const CastCache::Forward under_autocast(casts_);
     fill_values(m, *backward_, /*again=*/true);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       leaves.push_back(inputs[i].detach().set_requires_grad(inputs[i].requires_grad()));
@@ -278,7 +262,7 @@ torch::autograd::variable_list GraphStage::run_block_backward(
 std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bool with_history,
                                               bool again) {
   const at::AutoGradMode history(with_history);
-  const AutocastScope autocast(options_.autocast, options_.placing.device.type());
+  const CastCache::Forward under_autocast(casts_);
   fill_values(m, flight, again);
   auto block = flight.blocks->begin();
   for (std::size_t i = 0; i < flight.program->size();) {

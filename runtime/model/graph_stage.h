@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/model/cast_cache.h"
 #include "runtime/model/stage.h"
 #include "runtime/model/stage_observer.h"
 #include "runtime/model/stage_program.h"
@@ -96,6 +97,7 @@ class GraphStage final : public Stage {
       const torch::autograd::variable_list& gradients);
   void let_go_of_received(Flight& flight) const;
   void execute(const Instruction& instruction, MicrobatchId m, bool again);
+  void call_plainly(const Instruction& instruction, std::vector<c10::IValue>& stack);
   void fill_values(MicrobatchId m, const Flight& flight, bool again);
   PerStage forward_nothing(MicrobatchId m);
   PerStage run_backward(MicrobatchId m, const PerStage& gradients);
@@ -105,6 +107,7 @@ class GraphStage final : public Stage {
   RankTensors& tensors_;
   RandomTurns& turns_;
   StageOptions options_;
+  CastCache casts_;
   StageSlice slice_;
   std::vector<StageId> sources_, destinations_;
   std::vector<std::vector<Crossing>> from_, to_;   ///< [source], [destination]

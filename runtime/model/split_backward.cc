@@ -26,7 +26,7 @@ struct DeferredLinear : Function<DeferredLinear> {
                         const Place& place) {
     c->save_for_backward({x, w, b.value_or(Tensor())});
     remember(c, place);
-    return at::linear(x, w, b);
+    return at::linear(x, place.narrow(w), place.narrow(b));
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
@@ -46,7 +46,8 @@ struct DeferredProduct : Function<DeferredProduct> {
                         const Place& place) {
     c->save_for_backward({x, w, b.value_or(Tensor())});
     remember(c, place);
-    return b ? at::addmm(*b, x, w) : at::matmul(x, w);
+    const Tensor matrix = place.narrow(w);
+    return b ? at::addmm(place.narrow(*b), x, matrix) : at::matmul(x, matrix);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
@@ -77,9 +78,11 @@ struct DeferredConvolution : Function<DeferredConvolution> {
     c->saved_data["groups"] = shape.groups;
     // Not at::convolution, which autocast leaves in float32.
     const auto& [stride, padding, dilation, groups] = shape;
-    if (stride.size() == 1) return at::conv1d(x, w, b, stride, padding, dilation, groups);
-    if (stride.size() == 2) return at::conv2d(x, w, b, stride, padding, dilation, groups);
-    return at::conv3d(x, w, b, stride, padding, dilation, groups);
+    const Tensor filter = place.narrow(w);
+    const Maybe bias = place.narrow(b);
+    if (stride.size() == 1) return at::conv1d(x, filter, bias, stride, padding, dilation, groups);
+    if (stride.size() == 2) return at::conv2d(x, filter, bias, stride, padding, dilation, groups);
+    return at::conv3d(x, filter, bias, stride, padding, dilation, groups);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
     const variable_list s = c->get_saved_variables();
@@ -199,9 +202,10 @@ std::optional<Deferral> deferred_kind(const Graph& graph, const Node& node) {
   return {};
 }
 
-void call_deferred(const Deferral& how, NodeId node, torch::jit::Stack& stack, const Queue& queue) {
+void call_deferred(const Deferral& how, NodeId node, torch::jit::Stack& stack, const Queue& queue,
+                   CastCache* casts) {
   const auto& a = stack;
-  const Place place{node, queue};
+  const Place place{node, queue, casts};
   Tensor result;
   switch (how.kind) {
     case DeferredKind::Linear:

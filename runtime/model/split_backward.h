@@ -29,7 +29,8 @@ std::optional<Deferral> deferred_kind(const Graph& graph, const Node& node);
 
 /// Calls the operator of `node` on `stack` (arguments in the order of its schema) so that its
 /// backward defers to `queue`, or does not defer if there is none. Leaves the result on the stack.
+/// `casts`: where parameters are cast for autocast; nullptr = by the operator.
 void call_deferred(const Deferral& how, NodeId node, torch::jit::Stack& stack,
-                   const c10::intrusive_ptr<WeightQueue>& queue);
+                   const c10::intrusive_ptr<WeightQueue>& queue, CastCache* casts = nullptr);
 
 }  // namespace pfeife

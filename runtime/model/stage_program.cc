@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/model/cast_cache.h"
+
 namespace pfeife {
 namespace {
 
@@ -35,6 +37,20 @@ bool switch_to_evaluation(Call& call) {
 bool counts_batches(const Graph& graph, const Node& node, const NodeEffects& effect) {
   return node.op == "aten::add_" && !effect.writes.empty() &&
          graph.value(effect.writes[0]).role == ValueRole::Buffer;
+}
+
+void find_casts(const Graph& graph, at::DeviceType device, StageProgram& program) {
+  std::map<ParameterId, std::vector<std::pair<Instruction*, std::size_t>>> readers;
+  for (Instruction& instruction : program) {
+    if (!reads_narrow(instruction.call.op, device)) continue;
+    for (const Call::Hole& hole : instruction.call.holes)
+      if (const auto p = graph.value(hole.value).parameter;
+          p && graph.parameters[p->index()].trainable)
+        readers[*p].push_back({&instruction, hole.argument});
+  }
+  for (const auto& [parameter, of] : readers)
+    for (const auto& [instruction, argument] : of)
+      if (of.size() > 1) instruction->casts.push_back(argument);
 }
 
 /// `needed`: values that stay after the last node.
@@ -70,6 +86,7 @@ StageProgram compile_stage(const Graph& graph, const std::vector<NodeEffects>& e
                             .returns_list = node.returns_list,
                             .deferred = {},
                             .batch_norm = {},
+                            .casts = {},
                             .outputs = node.outputs,
                             .last_uses = {}};
     if (options.training && options.defer_batch_norm) {
@@ -92,6 +109,7 @@ StageProgram compile_stage(const Graph& graph, const std::vector<NodeEffects>& e
     here.insert(node.outputs.begin(), node.outputs.end());
     program.push_back(std::move(instruction));
   }
+  if (options.autocast) find_casts(graph, options.placing.device.type(), program);
   std::set<ValueId> needed(sent.begin(), sent.end());
   needed.insert(slice.outputs.begin(), slice.outputs.end());
   find_last_uses(program, std::move(needed));

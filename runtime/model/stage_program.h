@@ -33,6 +33,9 @@ struct Instruction {
   std::optional<Deferral> deferred;
   std::optional<BatchNormArguments> batch_norm;  ///< whose statistics are deferred
   bool counts_batches = false;  ///< batch norm's counter, once a step where statistics are deferred
+  /// Arguments that are trainable parameters which several instructions of the stage read in
+  /// autocast's type: one cast for all of them.
+  std::vector<std::size_t> casts;
   std::vector<ValueId> outputs;
   std::vector<ValueId> last_uses;  ///< values nobody reads afterwards
 };

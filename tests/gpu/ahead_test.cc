@@ -80,36 +80,5 @@ TEST(Inputs, GoToTheDeviceByWayOfPageLockedMemory) {
   for (const auto& [id, tensor] : inputs) EXPECT_EQ(tensor.device(), card);
 }
 
-// LibTorch's cache of casts is one for the process, and who ends a forward empties it. A weight
-// that is read before and after by one cast has its gradients added in bf16, by two in fp32: which
-// it is must not depend on what another rank does meanwhile.
-TEST(Ranks, CastWeightsAsOftenWhateverOthersDo) {
-  const at::Tensor x = at::randn({64, 64}), weight = at::randn({64, 64});
-  std::vector<at::Tensor> gradients;
-  for (const bool disturbed : {false, true}) {
-    std::barrier together(2);
-    at::Tensor w = weight.clone().set_requires_grad(true);
-    run_ranks(2, at::kCPU, [&](RankId rank, Transport&) {
-      if (rank == RankId{1}) {
-        together.arrive_and_wait();
-        if (disturbed) at::autocast::clear_cache();
-        together.arrive_and_wait();
-        return;
-      }
-      at::autocast::set_autocast_enabled(at::kCPU, true);
-      at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
-      at::Tensor sum = at::linear(x, w).to(at::kFloat).square().sum();
-      together.arrive_and_wait();
-      together.arrive_and_wait();
-      sum = sum + at::linear(x, w).to(at::kFloat).sum();
-      at::autocast::set_autocast_enabled(at::kCPU, false);
-      torch::autograd::backward({sum}, {at::ones({})});
-    });
-    at::autocast::clear_cache();
-    gradients.push_back(w.grad());
-  }
-  EXPECT_TRUE(at::equal(gradients[0], gradients[1]));
-}
-
 }  // namespace
 }  // namespace pfeife
