@@ -192,7 +192,7 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
 /// update follows, where a gradient of any rank is not finite.
 void RankPipeline::settle_gradients() {
   const double limit = options_.optimizer.clip_norm;
-  const at::Tensor found = factor_ ? shared_.unscale(factor_->inverse()) : at::Tensor();
+  const at::Tensor found = factor_ ? shared_.unscale(factor_->inverse(), replicas_) : at::Tensor();
   const double norm =
       shared_.norm(limit > 0, found, options_.placing.device, calls_, transport_, replicas_);
   if (!factor_) return shared_.clip(limit, norm);

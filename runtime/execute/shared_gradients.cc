@@ -4,11 +4,23 @@
 #include <cmath>
 
 #include "planner/ir/basics/error.h"
+#include "runtime/model/loss_scale.h"
 
 namespace pfeife {
 namespace {
 
 constexpr std::uint32_t kNormTask = ~std::uint32_t{0};
+
+/// What this replica has sums of in the gradient.
+Tensors own_parts(ParameterId parameter, const at::Tensor& gradient,
+                  const ReplicaGradients& replicas) {
+  Tensors parts;
+  for (const ParameterRange& range : replicas.own({&parameter, 1}))
+    parts.push_back(range.count == gradient.numel()
+                        ? gradient
+                        : gradient.view({-1}).narrow(0, range.begin, range.count));
+  return parts;
+}
 
 }  // namespace
 
@@ -115,13 +127,6 @@ void SharedGradients::take_sum(const Task& reduction, const Tensors& sums) {
     if (tensors_.parameters.contains(shared[i])) put(shared[i], sums.at(i));
 }
 
-Tensors SharedGradients::defined_gradients() const {
-  Tensors gradients;
-  for (const auto& [p, tensor] : tensors_.parameters)
-    if (tensor.grad().defined()) gradients.push_back(tensor.grad());
-  return gradients;
-}
-
 /// Of the gradients that no rank below this one holds; of a replica that has sums of parts, of
 /// them.
 at::Tensor SharedGradients::squared_norm(const ReplicaGradients& replicas) const {
@@ -130,28 +135,18 @@ at::Tensor SharedGradients::squared_norm(const ReplicaGradients& replicas) const
     bool counted = false;
     for (std::size_t r = 0; r < rank_.index(); ++r) counted = counted || uses(RankId{r}, p);
     if (counted || !tensor.grad().defined()) continue;
-    for (const ParameterRange& range : replicas.own({&p, 1})) {
-      const at::Tensor& whole = tensor.grad();
-      const bool all = range.count == whole.numel();
-      const at::Tensor own = all ? whole : whole.view({-1}).narrow(0, range.begin, range.count);
+    for (const at::Tensor& own : own_parts(p, tensor.grad(), replicas))
       sum = sum + at::linalg_vector_norm(own, 2, std::nullopt, false, at::kDouble).square();
-    }
   }
   return sum;
 }
 
-at::Tensor SharedGradients::unscale(float inverse) {
-  const at::NoGradGuard no_gradients;
-  std::map<at::ScalarType, Tensors> by_type;
-  for (const at::Tensor& gradient : defined_gradients())
-    by_type[gradient.scalar_type()].push_back(gradient);
-  at::Tensor found = at::zeros({1}, at::kFloat);
-  for (auto& [type, gradients] : by_type) {
-    const auto here = gradients.front().options().dtype(at::kFloat);
-    found = found.to(here.device());
-    at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, at::full({}, inverse, here));
-  }
-  return found;
+at::Tensor SharedGradients::unscale(float inverse, const ReplicaGradients& replicas) {
+  Tensors gradients;
+  for (const auto& [p, tensor] : tensors_.parameters)
+    if (tensor.grad().defined())
+      std::ranges::copy(own_parts(p, tensor.grad(), replicas), std::back_inserter(gradients));
+  return pfeife::unscale(gradients, inverse);
 }
 
 double SharedGradients::norm(bool wanted, const at::Tensor& found, at::Device device,

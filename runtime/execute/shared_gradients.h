@@ -29,9 +29,10 @@ class SharedGradients {
   /// several parties hold; and the sum.
   Tensors summand(const Task& reduction, const Placing& placing) const;
   void take_sum(const Task& reduction, const Tensors& sums);
-  /// Multiplies this rank's gradients with `inverse`. The result is more than 0 if one of them is
+  /// Multiplies this rank's gradients with `inverse`; of a replica that has sums of parts, them
+  /// alone: another replica may still read the rest. The result is more than 0 if one of them is
   /// not finite; the host does not wait for it.
-  at::Tensor unscale(float inverse);
+  at::Tensor unscale(float inverse, const ReplicaGradients& replicas);
   /// The norm of all gradients of the model, a parameter that several ranks hold counting once: one
   /// sum over all ranks, which must call it at the same `step`. Infinite if `unscale` found
   /// something on any of them; `found` undefined: it was not called. 0 without `wanted` otherwise.
@@ -46,7 +47,6 @@ class SharedGradients {
   std::vector<ParameterId> held_by_several(const Task& reduction) const;
   void put(ParameterId parameter, at::Tensor sum);
   at::Tensor squared_norm(const ReplicaGradients& replicas) const;
-  Tensors defined_gradients() const;
 
   const Pipeline& pipeline_;
   RankId rank_;

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+
+#include "runtime/device/aten.h"
 
 namespace pfeife {
 
@@ -34,5 +37,9 @@ class LossScale {
   float scale_;
   std::int64_t good_steps_ = 0;
 };
+
+/// Multiplies the gradients with `inverse`. The result is more than 0 if one of them is not finite;
+/// the host does not wait for it.
+at::Tensor unscale(std::span<const at::Tensor> gradients, float inverse);
 
 }  // namespace pfeife

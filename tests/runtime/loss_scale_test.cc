@@ -1,9 +1,13 @@
-// fp16 with one loss scale for all stages, against a loop written by hand on the unsplit model that
-// asks LibTorch's own kernel how the scale goes on.
+// fp16 with one loss scale for all stages and replicas, against a loop written by hand on the
+// unsplit model that asks LibTorch's own kernel how the scale goes on.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 
+#include "runtime/model/microbatches.h"
+#include "runtime/train/checkpoint.h"
+#include "runtime/train/training.h"
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {
@@ -16,11 +20,11 @@ constexpr double kRate = 0.05;
 // Grows every fourth good step, so that gradients overflow now and then by themselves.
 constexpr LossScaleOptions kScale{.initial = 1 << 22, .growth_interval = 4};
 
-/// Inputs of a step; of some steps a number is no finite one.
+/// Inputs of a step; of some steps a number is no finite one, in the last microbatch or the first.
 StepInputs inputs_with_infs(const Pipeline& pipeline, int step) {
   StepInputs inputs = inputs_of(pipeline, static_cast<std::uint64_t>(step), {});
   if (step != 7 && step != 23 && step != 24) return inputs;
-  for (auto& [id, tensor] : inputs.microbatches[1])
+  for (auto& [id, tensor] : step == 23 ? inputs.microbatches.front() : inputs.microbatches.back())
     if (tensor.is_floating_point()) {
       tensor = tensor.clone();
       tensor.view(-1)[0] = INFINITY;
@@ -74,24 +78,31 @@ Trained by_hand(const Model& model, std::size_t microbatches) {
   return trained;
 }
 
-Trained in_stages(const Model& model, const ScheduleSpec& spec, double clip_norm) {
-  const Pipeline pipeline = model.pipeline(spec);
+Trained in_stages(const Model& model, const ScheduleSpec& spec, double clip_norm,
+                  const Replicas& replicas = {}) {
+  Pipeline pipeline = model.pipeline(spec);
+  pipeline.replicas = replicas;
+  const Pipeline batch = model.unsplit(pipeline.microbatches * replicas.count);
   Trained trained;
+  Outcome outcome;
   std::mutex mutex;
+  RandomTurns turns;
   RankOptions options = fp16_options();
   options.loss_scale = kScale;
   options.optimizer.clip_norm = clip_norm;
-  const Outcome outcome = run_with(pipeline, model.source, options, [&](RankPipeline& own) {
+  run_ranks(pipeline.all_ranks(), at::kCPU, [&](RankId rank, Transport& transport) {
+    RankPipeline own(pipeline, rank, model.source, options, turns, transport);
     std::vector<double> losses, scales;
     for (int step = 0; step < kSteps; ++step) {
-      own.step(inputs_with_infs(pipeline, step));
+      own.step(
+          share_of_replica(inputs_with_infs(batch, step), own.replica(), pipeline.microbatches));
       losses.push_back(own.mean_loss_everywhere());
       scales.push_back(own.loss_scale()->scale());
     }
     const std::lock_guard lock(mutex);
-    EXPECT_TRUE(trained.scales.empty() || scales == trained.scales);  // of the other ranks
+    EXPECT_TRUE(trained.scales.empty() || scales == trained.scales) << "of the other ranks";
     trained = {losses, scales, kSteps - static_cast<int>(own.updates())};
-    return std::vector<TaskRecord>();
+    collect(own, outcome);
   });
   EXPECT_EQ(outcome.replica_difference, 0);
   return trained;
@@ -104,6 +115,15 @@ void expect_near(double found, double expected, double tolerance, int step) {
     EXPECT_FALSE(std::isfinite(found)) << "step " << step;
 }
 
+void expect_equal(const Trained& found, const Trained& expected, double tolerance,
+                  const std::string& what) {
+  SCOPED_TRACE(what);
+  EXPECT_EQ(found.scales, expected.scales);
+  EXPECT_EQ(found.skipped, expected.skipped);
+  for (std::size_t step = 0; step < kSteps; ++step)
+    expect_near(found.losses[step], expected.losses[step], tolerance, static_cast<int>(step));
+}
+
 // Skipped on every rank or on none. The losses differ by sums in another order alone: tiny_mlp has
 // none; a tied weight's gradient is added up in another order.
 TEST(LossScale, IsThatOfTheUnsplitModelOverFiftySteps) {
@@ -114,16 +134,30 @@ TEST(LossScale, IsThatOfTheUnsplitModelOverFiftySteps) {
     EXPECT_LE(expected.skipped, kSteps / 2);
     for (const ScheduleSpec& spec :
          {ScheduleSpec{"1f1b", 3, 4, 1, {}, {}}, ScheduleSpec{"zbv", 2, 4, 2, {}, {}}}) {
-      const Trained found = in_stages(model, spec, 0);
-      EXPECT_EQ(found.scales, expected.scales) << name << " " << name_of(spec);
-      EXPECT_EQ(found.skipped, expected.skipped) << name << " " << name_of(spec);
-      for (int step = 0; step < kSteps; ++step)
-        expect_near(found.losses[static_cast<std::size_t>(step)],
-                    expected.losses[static_cast<std::size_t>(step)], tolerance, step);
+      expect_equal(in_stages(model, spec, 0), expected, tolerance,
+                   std::string(name) + " " + name_of(spec));
     }
     std::cout << name << ": " << expected.skipped << " of " << kSteps << " steps skipped, scale "
               << kScale.initial << " -> " << expected.scales.back() << ", loss "
               << expected.losses.front() << " -> " << expected.losses.back() << "\n";
+  }
+}
+
+// Eight microbatches a step everywhere. A gradient that is too large shows on the one replica that
+// adds it up, or on all; every replica skips the step all the same. Replicas add gradients up in
+// another order, and now and then fp16 rounds the weight that follows the other way.
+TEST(LossScale, IsOneForAllReplicas) {
+  for (const auto& [name, tolerance] : {std::pair{"tiny_mlp", 2e-3}, {"tiny_gpt", 2e-3}}) {
+    const Model model(name);
+    const Trained expected = by_hand(model, 8);
+    EXPECT_GE(expected.skipped, 3);
+    EXPECT_LE(expected.skipped, kSteps / 2);
+    expect_equal(in_stages(model, {"1f1b", 4, 8, 1, {}, {}}, 0), expected, tolerance, "PP4");
+    for (const int zero : {0, 1})
+      for (const bool neighbours : {true, false})
+        expect_equal(in_stages(model, {"1f1b", 2, 4, 1, {}, {}}, 0, {2, neighbours, zero}),
+                     expected, tolerance,
+                     stream_all(name, " DP2 x PP2, ZeRO ", zero, neighbours ? " near" : " far"));
   }
 }
 
@@ -133,6 +167,78 @@ TEST(LossScale, IsGoneBeforeGradientsAreClipped) {
   const ScheduleSpec spec{"1f1b", 2, 4, 1, {}, {}};
   EXPECT_EQ(in_stages(model, spec, 1e6).losses.back(), in_stages(model, spec, 0).losses.back());
   EXPECT_NE(in_stages(model, spec, 1e-2).losses.back(), in_stages(model, spec, 0).losses.back());
+}
+
+class SavedLossScale : public ::testing::Test {
+ protected:
+  ~SavedLossScale() override { std::filesystem::remove_all(folder_); }
+
+  static std::vector<double> train_on(const Pipeline& pipeline, const Model& model,
+                                      const std::optional<LossScaleOptions>& scale,
+                                      const TrainingSettings& settings) {
+    RankOptions options = fp16_options();
+    options.optimizer.kind = Optimizer::AdamW;
+    options.optimizer.learning_rate = 1e-3;
+    options.loss_scale = scale;
+    std::vector<double> losses;
+    RandomTurns turns;
+    run_ranks(pipeline.all_ranks(), at::kCPU, [&](RankId number, Transport& transport) {
+      train(pipeline, model.source, options, settings, {number, transport, turns, {}},
+            [&](const StepProgress& progress) { losses.push_back(progress.loss); });
+    });
+    return losses;
+  }
+  CheckpointInfo saved() const {
+    return read_checkpoint_info(newest_checkpoint(folder_) / "checkpoint.json");
+  }
+
+  std::filesystem::path folder_ =
+      std::filesystem::path(::testing::TempDir()) / ("loss_scale_" + std::to_string(getpid()));
+};
+
+// The scale shrinks and grows on both sides of the checkpoint, which lies between two growths.
+TEST_F(SavedLossScale, GoesOnWhereItWas) {
+  const Model model("tiny_gpt");
+  Pipeline mesh = model.pipeline({"1f1b", 2, 2, 1, {}, {}});
+  mesh.replicas = {2, true, 1};
+  const Pipeline other = model.pipeline({"zb_h1", 4, 4, 1, {}, {}});
+  const auto uninterrupted = train_on(mesh, model, kScale, {.steps = 24, .save = folder_});
+  const CheckpointInfo end = saved();
+  std::filesystem::remove_all(folder_);
+  const auto begun = train_on(mesh, model, kScale, {.steps = 10, .save = folder_});
+  const CheckpointInfo middle = saved();
+  EXPECT_GT(middle.good_steps, 0);
+  EXPECT_LT(middle.updates, middle.steps) << "skipped";
+  EXPECT_LT(end.updates, middle.updates + 14) << "skipped";
+  EXPECT_NE(middle.loss_scale, kScale.initial);
+  const std::filesystem::path from = newest_checkpoint(folder_), again = folder_ / "again";
+  for (const Pipeline* to : {&std::as_const(mesh), &other}) {
+    const auto continued =
+        train_on(*to, model, kScale, {.steps = 14, .save = again, .resume = from});
+    const CheckpointInfo info = read_checkpoint_info(newest_checkpoint(again) / "checkpoint.json");
+    EXPECT_EQ(info.loss_scale, end.loss_scale);
+    EXPECT_EQ(info.good_steps, end.good_steps);
+    EXPECT_EQ(info.updates, end.updates);
+    for (std::size_t i = 0; i < 14; ++i)
+      if (to == &mesh)
+        EXPECT_EQ(continued.at(i), uninterrupted.at(10 + i)) << i;
+      else
+        EXPECT_NEAR(continued.at(i), uninterrupted.at(10 + i), 2e-3 * uninterrupted.at(10 + i));
+    std::filesystem::remove_all(again);
+  }
+}
+
+// Of one that was trained in bf16, say.
+TEST_F(SavedLossScale, BeginsAnewFromACheckpointThatHasNone) {
+  const Model model("tiny_mlp");
+  const Pipeline pipeline = model.pipeline({"1f1b", 2, 4, 1, {}, {}});
+  train_on(pipeline, model, std::nullopt, {.steps = 3, .save = folder_});
+  EXPECT_EQ(saved().loss_scale, 0);
+  train_on(pipeline, model, LossScaleOptions{.initial = 256},
+           {.steps = 2, .save = folder_, .resume = newest_checkpoint(folder_)});
+  EXPECT_EQ(saved().loss_scale, 256);
+  EXPECT_EQ(saved().good_steps, 2);
+  EXPECT_EQ(saved().steps, 5);
 }
 
 }  // namespace
