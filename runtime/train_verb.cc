@@ -67,6 +67,27 @@ void require_intact(const std::filesystem::path& checkpoint, const CheckpointInf
   require_digests(checkpoint, info, mine);
 }
 
+/// Ranks of our own launcher have it do what one process does for all.
+bool acts_for_all() {
+  const auto environment = rank_environment();
+  return !environment || (!environment->shared && environment->rank == RankId{0});
+}
+
+/// What becomes of the loss scale where the checkpoint has none and the plan trains with one, or
+/// the other way round; "" where both have one or neither.
+std::string told_scale(const std::filesystem::path& file, const CheckpointInfo& info,
+                       const RankOptions& rank) {
+  if (rank.loss_scale && info.loss_scale == 0)
+    return stream_all(file.string(), " has no loss scale, as it was not saved by training in ",
+                      to_string(Precision::Fp16Amp), ": it begins at ", rank.loss_scale->initial,
+                      "\n");
+  if (!rank.loss_scale && info.loss_scale > 0)
+    return stream_all(file.string(), ": its loss scale of ", info.loss_scale,
+                      " is left out, as the plan does not train in ", to_string(Precision::Fp16Amp),
+                      "\n");
+  return "";
+}
+
 /// What is wrong with a checkpoint for this run is said before anything starts.
 std::filesystem::path checkpoint_for(const TrainRequest& request, const TrainingData* data,
                                      Executable& run) {
@@ -88,6 +109,7 @@ std::filesystem::path checkpoint_for(const TrainRequest& request, const Training
         throw ConfigError({file.string()}, "has no sha256 of " + name);
   if (!request.new_data) require_same_data(file, info, data);
   require_intact(found, info);
+  if (acts_for_all()) std::cerr << told_scale(file, info, run.rank);
   run.rank.seed = info.seed;
   return found;
 }
@@ -149,12 +171,6 @@ std::string losses_line(const StepProgress& progress) {
   std::snprintf(line, sizeof line, "%lld,%lld,%.17g\n", static_cast<long long>(progress.step - 1),
                 static_cast<long long>(progress.seconds * 1e9), progress.loss);
   return line;
-}
-
-/// Ranks of our own launcher have it do what one process does for all.
-bool acts_for_all() {
-  const auto environment = rank_environment();
-  return !environment || (!environment->shared && environment->rank == RankId{0});
 }
 
 int train_on_data(const TrainRequest& request, Executable& run) {
