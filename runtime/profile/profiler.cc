@@ -6,9 +6,11 @@
 #include "runtime/device/machine.h"
 #include "runtime/device/rank_memory.h"
 #include "runtime/execute/executor_overhead.h"
+#include "runtime/model/loss_scale.h"
 #include "runtime/profile/part_steps.h"
 #include "runtime/profile/profile_samples.h"
 #include "runtime/profile/profile_samples_file.h"
+#include "runtime/transport/reason.h"
 
 namespace pfeife {
 namespace {
@@ -17,6 +19,7 @@ constexpr std::uint32_t kTogetherTask = ~std::uint32_t{0} - 21;
 constexpr std::uint32_t kCountTask = kTogetherTask - 1;
 constexpr int kWarmUpSteps = 2;
 constexpr std::size_t kParts = 4;
+constexpr const char* kNoHalf = "not implemented for 'Half'";
 /// Repetitions, if nobody says how many.
 constexpr Nanoseconds kTime = std::chrono::seconds(6);
 constexpr std::int64_t kLeast = 10, kMost = 300;
@@ -42,7 +45,7 @@ class Profiler {
         parts_(graph, effects_, kParts, tensors_, turns_, stage_options(true), together),
         samples_(graph.nodes.size(), graph.parameters.size()) {
     optimizer_.kind = options.training.optimizer;
-    inputs_.loss_scale = equal_scale(options.microbatches);
+    if (options.training.precision == Precision::Fp16Amp) factor_.emplace(LossScaleOptions{});
     for (std::size_t m = 0; m < options.microbatches; ++m)
       inputs_.microbatches.push_back(
           synthetic_inputs(graph, options.seed, MicrobatchId{m}, options.placing));
@@ -50,8 +53,7 @@ class Profiler {
 
   ProfileReport measure() {
     const std::optional<ProfileSamples> earlier = earlier_samples();
-    say("warming up");
-    for (int i = 0; i < kWarmUpSteps; ++i) plain_joint_step(), plain_split_step(), part_steps();
+    warm_up();
     say("counting memory");
     const NodeMemory memory = count_memory();
     NodeClock::mark_cost(), NodeClock::backward_mark_cost();  // found once, not while timing
@@ -73,12 +75,14 @@ class Profiler {
 
  private:
   StageOptions stage_options(bool split) const {
+    const Precision precision = options_.training.precision;
+    std::optional<at::ScalarType> autocast;
+    if (precision == Precision::Bf16Amp) autocast = at::kBFloat16;
+    if (precision == Precision::Fp16Amp) autocast = at::kHalf;
     return {.placing = options_.placing,
             .split_backward = split,
             .recompute = false,
-            .autocast = options_.training.precision == Precision::Bf16Amp
-                            ? std::optional(at::kBFloat16)
-                            : std::nullopt,
+            .autocast = autocast,
             .training = true,
             .seed = options_.seed};
   }
@@ -97,6 +101,24 @@ class Profiler {
     if (options_.samples.empty()) return std::nullopt;
     return read_samples(options_.samples, timed_of(), graph_.nodes.size(),
                         graph_.parameters.size());
+  }
+
+  /// What LibTorch cannot compute in the precision shows here.
+  void warm_up() {
+    say("warming up");
+    const auto steps = [&] {
+      for (int i = 0; i < kWarmUpSteps; ++i) plain_joint_step(), plain_split_step(), part_steps();
+    };
+    if (!factor_) return steps();
+    try {
+      steps();
+    } catch (const std::exception& error) {
+      const std::string text = reason_of(error);
+      if (text.find(kNoHalf) == std::string::npos) throw;
+      throw RuntimeFault("LibTorch has no fp16 kernel on " + where(options_.placing.device) +
+                         " for an operator of the model (" + text +
+                         "): profile with --precision bf16_amp, or on another --device");
+    }
   }
 
   void cycle() {
@@ -126,6 +148,7 @@ class Profiler {
   /// Waits until all ranks are here.
   void meet() {
     ++inputs_.step;
+    set_loss_scale();
     if (together_ == nullptr) return;
     const Tag tag{inputs_.step, kTogetherTask, 0};
     for (std::size_t r = 0; r < together_->ranks(); ++r) together_->send(RankId{r}, tag, {});
@@ -213,7 +236,26 @@ class Profiler {
     ++update_count_;
     update_some(split_.stages[0].parameters);
   }
+  /// Before a step. With fp16, smaller than before if gradients were not finite.
+  void set_loss_scale() {
+    inputs_.loss_scale = equal_scale(options_.microbatches);
+    if (!factor_) return;
+    if (std::exchange(overflowed_, false)) factor_->update(/*finite=*/false);
+    for (double& share : inputs_.loss_scale) share *= factor_->scale();
+  }
+  /// Part of the update, as on a rank. Gradients that are not finite become zero, which leaves the
+  /// weights what they are and has the update timed all the same.
+  void take_scale_off(std::span<const ParameterId> parameters) {
+    Tensors gradients;
+    for (const ParameterId p : parameters)
+      if (const at::Tensor& gradient = tensors_.parameters.at(p).grad(); gradient.defined())
+        gradients.push_back(gradient);
+    if (unscale(gradients, factor_->inverse()).item<float>() == 0) return;
+    overflowed_ = true;
+    for (at::Tensor& gradient : gradients) gradient.zero_();
+  }
   void update_some(std::span<const ParameterId> parameters) {
+    if (factor_) take_scale_off(parameters);
     std::vector<ParameterRange> whole;
     for (const ParameterId p : parameters)
       whole.push_back({p, 0, tensors_.parameters.at(p).numel()});
@@ -259,6 +301,8 @@ class Profiler {
   RankMemory memory_{options_.placing.device};
   OptimizerOptions optimizer_;
   OptimizerState state_;
+  std::optional<LossScale> factor_;  ///< of fp16
+  bool overflowed_ = false;
   StepInputs inputs_;
   std::int64_t update_count_ = 0;
   int repetitions_ = 0;
@@ -272,9 +316,6 @@ class Profiler {
 void require_possible(const ProfileOptions& options) {
   const Precision precision = options.training.precision;
   const bool on_cpu = options.placing.device.is_cpu();
-  if (precision == Precision::Fp16Amp)
-    throw ConfigError({"--precision"},
-                      "profiles have no times of fp16_amp's loss scale; use bf16_amp");
   if (precision == Precision::Tf32 && on_cpu)
     throw ConfigError({"--precision"}, "tf32 is of accelerators (--device cuda); use fp32");
 }

@@ -11,11 +11,13 @@
 #include "planner/cost/operators/saved.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/model/profile_file.h"
+#include "planner/ir/basics/error.h"
 #include "runtime/device/allocation_log.h"
 #include "runtime/profile/node_memory.h"
 #include "runtime/profile/part_steps.h"
 #include "runtime/transport/in_process_transport.h"
 #include "tests/runtime/pipelines.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -145,10 +147,11 @@ TEST_P(ProfiledModel, PeakOfAForwardIsWithinKeptAndTemporary) {
 }
 
 /// Few repetitions: what is asserted does not depend on time.
-ProfileReport quick_profile(const Graph& graph, const std::string& name, Optimizer optimizer) {
+ProfileReport quick_profile(const Graph& graph, const std::string& name, Optimizer optimizer,
+                            Precision precision = Precision::Fp32) {
   at::set_num_threads(1);
   ProfileOptions options;
-  options.training = {Precision::Fp32, optimizer, graph.microbatch_size};
+  options.training = {precision, optimizer, graph.microbatch_size};
   options.device_kind = "core";
   options.repetitions = 2;
   options.microbatches = 2;
@@ -266,6 +269,51 @@ TEST(Profiler, ItsFileIsWhatThePlannerReads) {
   for (const NodeProfile& cost : profile.nodes) measured += cost.saved;
   for (const SavedStorage& storage : profile.storages) measured += storage.bytes;
   EXPECT_EQ(kept, measured);
+}
+
+// With a loss scale, as in training: the planner reads such a profile, for fp16 alone. What
+// products make is kept in 16 bits.
+TEST(Profiler, Fp16IsProfiledOnAProcessor) {
+  for (const char* name : {"tiny_mlp", "tiny_gpt", "tiny_convnet"}) {
+    const Graph graph = read_pt2(model_path(name));
+    const Profile half = quick_profile(graph, name, Optimizer::AdamW, Precision::Fp16Amp).profile;
+    const auto file = std::filesystem::temp_directory_path() /
+                      ("pfeife_fp16_" + std::to_string(getpid()) + ".yaml");
+    write_file(file, profile_text(half, graph));
+    EXPECT_EQ(read_profile(file, graph), half);
+    const std::int64_t samples = graph.microbatch_size;
+    check_profile(half, file, {Precision::Fp16Amp, Optimizer::AdamW, samples}, "core");
+    EXPECT_THROW(check_profile(half, file, {Precision::Bf16Amp, Optimizer::AdamW, samples}, "core"),
+                 ConfigError);
+    std::filesystem::remove(file);
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+      EXPECT_GT(half.nodes[n].forward, Nanoseconds{0}) << graph.nodes[n].name;
+    for (const ParameterProfile& parameter : half.parameters)
+      EXPECT_GT(parameter.optimizer, Nanoseconds{0});
+    const auto kept = [](const Profile& profile) {
+      Bytes sum{0};
+      for (const SavedStorage& storage : profile.storages) sum += storage.bytes;
+      return sum;
+    };
+    EXPECT_LT(kept(half), kept(quick_profile(graph, name, Optimizer::AdamW).profile)) << name;
+  }
+}
+
+// LibTorch's processors have no log_ndtr in fp16, which stands here in the place of an activation.
+TEST(Profiler, SaysWhichOperatorHasNoFp16Kernel) {
+  Graph graph = read_pt2(model_path("tiny_mlp"));
+  const auto activation = std::ranges::find_if(graph.nodes, [](const Node& node) {
+    return node.op == "aten::relu" || node.op == "aten::gelu" || node.op == "aten::tanh";
+  });
+  ASSERT_NE(activation, graph.nodes.end());
+  activation->op = "aten::special_log_ndtr";
+  std::erase_if(activation->arguments, [](const Argument& a) { return a.name != "self"; });
+  EXPECT_NO_THROW(quick_profile(graph, "tiny_mlp", Optimizer::Sgd));
+  const std::string message = message_of<RuntimeFault>(
+      [&] { quick_profile(graph, "tiny_mlp", Optimizer::Sgd, Precision::Fp16Amp); });
+  EXPECT_THAT(message, ::testing::HasSubstr("no fp16 kernel on "));
+  EXPECT_THAT(message, ::testing::HasSubstr("'" + activation->name + "' (aten::special_log_ndtr)"));
+  EXPECT_THAT(message, ::testing::HasSubstr("--precision bf16_amp"));
 }
 
 }  // namespace
