@@ -79,7 +79,7 @@ Trained by_hand(const Model& model, std::size_t microbatches) {
 }
 
 Trained in_stages(const Model& model, const ScheduleSpec& spec, double clip_norm,
-                  const Replicas& replicas = {}) {
+                  const ReplicaRanks& replicas = {}) {
   Pipeline pipeline = model.pipeline(spec);
   pipeline.replicas = replicas;
   const Pipeline batch = model.unsplit(pipeline.microbatches * replicas.count);
