@@ -18,6 +18,7 @@ void recompute_all(const Problem& problem, PlannedSchedule& planned) {
     planned.blocks = cut_blocks(problem.blocks, planned.partition);
   else if (problem.recompute != Recompute::None)
     planned.recompute.assign(planned.partition.stages(), true);
+  planned.recompute_except_last = problem.recompute_except_last;
 }
 
 /// The schedule that is asked for, with as few stages a rank as the family takes where that is
@@ -61,7 +62,7 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
     Problem problem{
         layers, *inputs.cluster, {spec}, devices, memory_limits(config, *inputs.cluster)};
     if (!searched) problem.cuts = planned.partition;
-    allow(settings.recompute, problem);
+    allow(settings.recompute, settings.recompute_except_last, problem);
     SearchOutcome outcome =
         as_reference ? reference_search(reference_problem(problem))
                      : search(problem, {.keep = 1, .iterations = config.plan.iterations});

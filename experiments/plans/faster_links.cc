@@ -25,8 +25,7 @@ Variant variant(const Evaluation& plan, double faster, Links links) {
                .cluster = with_faster_links(*plan.inputs.cluster, faster),
                .costs = {},
                .graph = {}};
-  made.costs = stage_costs(*plan.inputs.layers, plan.plan.partition, plan.plan.placement,
-                           made.cluster, plan.plan.recompute, plan.plan.blocks);
+  made.costs = stage_costs(*plan.inputs.layers, plan.plan, made.cluster);
   made.graph = dependencies(plan.plan.schedule, stage_graph(made.costs), plan.plan.placement,
                             {plan.inputs.config->simulation.queues, links, false});
   return made;

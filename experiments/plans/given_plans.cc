@@ -79,8 +79,7 @@ Given read_given(const CaseInputs& inputs) {
 void check_given(const CaseInputs& inputs) {
   const Given given = read_given(inputs);
   const Plan& plan = given.plan;
-  const StageCosts costs = stage_costs(*inputs.layers, plan.partition, plan.placement,
-                                       *inputs.cluster, plan.recompute, plan.blocks);
+  const StageCosts costs = stage_costs(*inputs.layers, plan, *inputs.cluster);
   const Requirements needs{stage_graph(costs), plan.spec.microbatches, given.lowered};
   const std::vector<Violation> violations = validate(plan.schedule, needs);
   if (violations.empty()) return;

@@ -21,11 +21,13 @@ std::optional<std::size_t> highest_cell(const MemoryCurve& curve) {
 
 /// Values that cross, without what the stages save of them: only while received or to be sent.
 void save_nothing(StageCosts& costs) {
-  for (StageCost& stage : costs.stages) stage.saved = Bytes{0};
-  for (StageValue& value : costs.values) {
-    value.saved_by_sender = false;
-    value.saved_by_receiver.assign(value.to.size(), false);
-  }
+  for (std::vector<StageCost>* stages : {&costs.stages, &costs.last.stages})
+    for (StageCost& stage : *stages) stage.saved = Bytes{0};
+  for (std::vector<StageValue>* values : {&costs.values, &costs.last.values})
+    for (StageValue& value : *values) {
+      value.saved_by_sender = false;
+      value.saved_by_receiver.assign(value.to.size(), false);
+    }
 }
 
 MemoryContents contents_of(const Plan& plan, RankId rank, StageCosts costs,
@@ -41,9 +43,12 @@ MemoryContents contents_of(const Plan& plan, RankId rank, StageCosts costs,
     return taken;
   };
   const auto without_each = [&](auto drop) {
-    return without([&](StageCosts& all) { std::ranges::for_each(all.stages, drop); });
+    return without([&](StageCosts& all) {
+      std::ranges::for_each(all.stages, drop), std::ranges::for_each(all.last.stages, drop);
+    });
   };
-  found.temporary = without_each([](StageCost& s) { s.temporary = {}, s.recomputed = Bytes{0}; });
+  found.temporary = without_each(
+      [](StageCost& s) { s.temporary = {}, s.recomputed = s.forward_again = Bytes{0}; });
   found.held_for_weights = without_each([](StageCost& s) { s.weight_saved = Bytes{0}; });
   found.autocast_copies = without([&](StageCosts& all) {
     for (std::size_t s = 0; s < copies.size(); ++s) all.stages[s].saved -= copies[s];

@@ -52,8 +52,7 @@ std::vector<Bytes> autocast_copies(const Evaluation& plan, const ModelWork* work
   Layers without = layers;
   for (std::size_t i = 0; i < without.storages.size(); ++i)
     if (work->autocast_copy[i]) without.storages[i].bytes = Bytes{0};
-  const StageCosts costs = stage_costs(without, plan.plan.partition, plan.plan.placement,
-                                       *plan.inputs.cluster, plan.plan.recompute, plan.plan.blocks);
+  const StageCosts costs = stage_costs(without, plan.plan, *plan.inputs.cluster);
   std::vector<Bytes> copies;
   for (std::size_t s = 0; s < costs.stages.size(); ++s)
     copies.push_back(plan.costs.stages[s].saved - costs.stages[s].saved);

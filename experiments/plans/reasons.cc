@@ -11,7 +11,7 @@ namespace {
 /// What the schedule and its recomputation are called in the lists of a record.
 std::string listed_name(const Plan& plan) {
   return schedule_name(plan.spec.family, plan.spec.stages_per_rank,
-                       knobs(plan.spec, plan.recompute, plan.blocks));
+                       knobs(plan.spec, plan.recompute, plan.blocks, plan.recompute_except_last));
 }
 
 /// What the search says of a schedule or an alternative, said of the chosen plan.

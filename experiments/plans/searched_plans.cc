@@ -106,7 +106,7 @@ SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
   using Setting = PlanSettings::Recompute;
   if (config.plan.reference) return reference_search(reference_problem(given));
   Problem problem = given;
-  allow(config.plan.recompute, problem);
+  allow(config.plan.recompute, config.plan.recompute_except_last, problem);
   if (config.plan.recompute != Setting::IfNeeded) return search(problem, options);
   SearchOutcome outcome = search(problem, part_of(options, 0, 0.5));
   problem.recompute = Recompute::Choose;
@@ -188,8 +188,9 @@ std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& conf
   return schedules;
 }
 
-void allow(PlanSettings::Recompute recompute, Problem& problem) {
+void allow(PlanSettings::Recompute recompute, bool except_last, Problem& problem) {
   using Setting = PlanSettings::Recompute;
+  problem.recompute_except_last = except_last;
   if (recompute == Setting::Full) problem.recompute = Recompute::Full;
   if (recompute == Setting::Choose) problem.recompute = Recompute::Choose;
   if (recompute != Setting::Blocks && recompute != Setting::Attention) return;
@@ -200,7 +201,7 @@ void allow(PlanSettings::Recompute recompute, Problem& problem) {
 
 Problem settled_problem(const CaseInputs& settled, Recompute recompute) {
   Problem problem = problem_of({*settled.config, settled.layers}, *settled.cluster);
-  allow(settled.config->plan.recompute, problem);
+  allow(settled.config->plan.recompute, settled.config->plan.recompute_except_last, problem);
   problem.recompute = recompute;
   return problem;
 }
@@ -242,7 +243,7 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                                     outcome.infeasible
                                         ? shortage(*outcome.infeasible, problem.schedules.size())
                                         : uncuttable(problem, config.plan.reference)));
-    allow(config.plan.recompute, problem);
+    allow(config.plan.recompute, config.plan.recompute_except_last, problem);
     problem.recompute = last_tried(config.plan);
     if (!config.plan.reference)
       plans.search.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);

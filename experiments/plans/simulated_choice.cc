@@ -34,8 +34,7 @@ Simulated prepare(const CaseInputs& inputs, const PlannedSchedule& planned) {
   const Plan plan = plan_of(planned, devices_of(*inputs.config));
   Simulated one;
   one.placement = plan.placement;
-  one.costs = stage_costs(*inputs.layers, plan.partition, plan.placement, *inputs.cluster,
-                          plan.recompute, plan.blocks);
+  one.costs = stage_costs(*inputs.layers, plan, *inputs.cluster);
   const Schedule lowered = lower(plan.schedule, one.costs, plan.placement);
   const StageGraph stages = stage_graph(one.costs);
   const auto alone = estimate(dependencies(lowered, stages, plan.placement, {}), one.costs,
@@ -87,6 +86,7 @@ PlannedSchedule planned_schedule(const Evaluation& evaluation) {
   if (std::ranges::find(plan.recompute, true) != plan.recompute.end())
     planned.recompute = plan.recompute;
   planned.blocks = plan.blocks;
+  planned.recompute_except_last = plan.recompute_except_last;
   if (family(plan.spec.family).built_for_costs) {
     planned.order = plan.schedule;
     for (std::vector<Cell>& row : planned.order->rows)
@@ -115,6 +115,9 @@ std::vector<PlannedSchedule> eligible_baselines(const EvaluatedCase& evaluated,
     const bool by_stage = std::ranges::find(plan.recompute, true) != plan.recompute.end();
     if ((!plan.blocks.empty() && problem.recompute != Recompute::Blocks) ||
         (by_stage && problem.recompute != Recompute::Choose))
+      continue;
+    if ((!plan.blocks.empty() || by_stage) &&
+        plan.recompute_except_last != problem.recompute_except_last)
       continue;
     if (!baseline.fits() || problem.recompute == Recompute::Full ||
         (problem.cuts && *problem.cuts != baseline.plan.partition))
@@ -161,7 +164,9 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
     const auto same = [&](const Evaluation& other) {
       return other.plan.schedule == added.plan.schedule &&
              other.plan.partition == added.plan.partition &&
-             other.plan.recompute == added.plan.recompute && other.plan.blocks == added.plan.blocks;
+             other.plan.recompute == added.plan.recompute &&
+             other.plan.blocks == added.plan.blocks &&
+             other.plan.recompute_except_last == added.plan.recompute_except_last;
     };
     if (std::ranges::none_of(evaluated.planned, same))
       evaluated.planned.push_back(std::move(added));

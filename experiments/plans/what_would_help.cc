@@ -44,7 +44,8 @@ TriedChange tried(const Remedy& remedy) {
 
 std::string name_of(const PlannedSchedule& plan) {
   const ScheduleSpec& spec = plan.spec;
-  return schedule_name(spec.family, spec.stages_per_rank, knobs(spec, plan.recompute, plan.blocks));
+  return schedule_name(spec.family, spec.stages_per_rank,
+                       knobs(spec, plan.recompute, plan.blocks, plan.recompute_except_last));
 }
 
 std::string shortage(const Infeasible& infeasible, std::size_t schedules) {

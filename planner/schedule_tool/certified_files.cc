@@ -16,8 +16,7 @@ std::string other_plan(const Plan& plan, const PlanInputs& inputs) {
   const std::string illegal = illegal_because(layers, plan.partition) +
                               illegal_because(layers, plan.partition, plan.blocks);
   if (!illegal.empty()) return illegal;
-  const StageCosts costs =
-      stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute, plan.blocks);
+  const StageCosts costs = stage_costs(layers, plan, cluster);
   const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});
   if (!wrong.empty()) return "its schedule is wrong: " + wrong.front().message;
   const auto priced = priced_plan(plan, true, layers, cluster);

@@ -80,6 +80,8 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
        recomputed < static_cast<std::ptrdiff_t>(placement.stages())))
     return "it recomputes other stages";
   if (!plan.blocks.empty()) return "it recomputes blocks of layers, of which nothing is proven";
+  if (plan.recompute_except_last)
+    return "it does not recompute the last microbatch, of which nothing is proven";
   const StageCosts costs =
       stage_costs(c.layers, plan.partition, placement, c.cluster, plan.recompute);
   const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});

@@ -121,7 +121,7 @@ class ProofCheck {
     return counts;
   }
 
-  /// What a rank holds at a moment; if stages may be recomputed, what F saves only in F, B or I.
+  /// What a rank holds at a moment; if stages may be recomputed, what F saves only in B or I.
   Counts held(const CertifiedMoment& moment) const {
     require(moment.rank < schedule_.ranks(), "a moment of no rank");
     Counts counts(stages_);
@@ -142,7 +142,7 @@ class ProofCheck {
     for (std::size_t s = 0; s < stages_; ++s) {
       auto& of = counts[s];
       of[kFixed] = placement_.rank_of_stage[s].index() == moment.rank;
-      if (c_.recompute != Recompute::None) of[kSaved] = of[kPass] + of[kPass + 1] + of[kPass + 2];
+      if (c_.recompute != Recompute::None) of[kSaved] = of[kPass + 1] + of[kPass + 2];
     }
     return counts;
   }

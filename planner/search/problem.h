@@ -32,6 +32,12 @@ struct Problem {
   /// inside of one makes two of it. If every layer is in one, stages may be recomputed as a whole,
   /// as with Choose.
   std::vector<LayerRange> blocks = {};
+  /// As Plan::recompute_except_last, of plans that recompute anything.
+  bool recompute_except_last = false;
+
+  /// Every microbatch is recomputed on every stage, whatever the plan: the times of layers may say
+  /// so.
+  bool recomputes_all() const { return recompute == Recompute::Full && !recompute_except_last; }
 };
 
 struct SearchOptions {
@@ -53,6 +59,7 @@ struct PlannedSchedule {
   /// Compute-only, of a family that builds it for the costs; else spec says it.
   std::optional<Schedule> order = std::nullopt;
   std::vector<LayerRange> blocks = {};  ///< recomputed, as Plan::blocks
+  bool recompute_except_last = false;   ///< as Plan's
   friend bool operator==(const PlannedSchedule&, const PlannedSchedule&) = default;
 };
 

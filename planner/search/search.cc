@@ -19,7 +19,13 @@ static SearchOutcome search_cuts(const Problem& problem, const SearchOptions& op
 
 SearchOutcome search(const Problem& problem, const SearchOptions& options) {
   SearchOptions settled = options;
-  if (problem.recompute == Recompute::Blocks) settled.certificate = false;  // none speaks of blocks
+  if (problem.recompute == Recompute::Blocks || problem.recompute_except_last)
+    settled.certificate = false;  // none speaks of blocks, or of microbatches that differ
+  if (problem.recompute == Recompute::None && problem.recompute_except_last) {
+    Problem plain = problem;
+    plain.recompute_except_last = false;
+    return search(plain, options);
+  }
   SearchOutcome outcome =
       problem.cuts ? choose_schedule(problem, settled, search) : search_cuts(problem, settled);
   outcome.recompute = problem.recompute;
@@ -35,6 +41,7 @@ Plan plan_of(const PlannedSchedule& planned, const std::vector<DeviceId>& device
   plan.schedule = planned.order ? *planned.order : generate(planned.spec);
   plan.recompute = planned.recompute;
   plan.blocks = planned.blocks;
+  plan.recompute_except_last = planned.recompute_except_last;
   return plan;
 }
 

@@ -119,20 +119,23 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
 
 RankPipeline::Stages RankPipeline::make_stages(bool training) {
   const std::vector<bool> splits = split_stages(pipeline_);
+  const std::vector<MicrobatchId> last = last_forwards(pipeline_.schedule, splits.size());
   Stages stages;
   for (const StageId s : own_)
     stages[s] = std::make_unique<GraphStage>(
         pipeline_.graph, pipeline_.effects, pipeline_.split, s, tensors_, turns_,
-        StageOptions{.placing = options_.placing,
-                     .split_backward = training && splits[s.index()],
-                     .plain_backward = pipeline_.plain_backward,
-                     .recompute = training && !options_.recompute.empty() &&
-                                  options_.recompute.at(s.index()),
-                     .blocks = training ? options_.blocks : std::vector<NodeRange>{},
-                     .autocast = options_.autocast,
-                     .defer_batch_norm = options_.defer_batch_norm,
-                     .training = training,
-                     .seed = options_.seed});
+        StageOptions{
+            .placing = options_.placing,
+            .split_backward = training && splits[s.index()],
+            .plain_backward = pipeline_.plain_backward,
+            .recompute =
+                training && !options_.recompute.empty() && options_.recompute.at(s.index()),
+            .blocks = training ? options_.blocks : std::vector<NodeRange>{},
+            .kept = options_.recompute_except_last ? std::optional(last[s.index()]) : std::nullopt,
+            .autocast = options_.autocast,
+            .defer_batch_norm = options_.defer_batch_norm,
+            .training = training,
+            .seed = options_.seed});
   return stages;
 }
 

@@ -20,6 +20,7 @@ struct RankOptions {
   Placing placing;
   std::vector<bool> recompute;             ///< [stage]; empty = none
   std::vector<NodeRange> blocks = {};      ///< recomputed, each within a stage
+  bool recompute_except_last = false;      ///< not of the microbatch that a stage runs forward last
   std::optional<at::ScalarType> autocast;  ///< the forward's products run in it
   /// step() answers with when each action ran. On an accelerator events say it, and the host waits
   /// for the device at the beginning and the end of the step; else step() returns when all is given

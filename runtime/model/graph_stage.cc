@@ -311,7 +311,10 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   const std::int64_t samples = inputs_->samples_of(m, graph_);
   if (samples == 0) return forward_nothing(m);
   flight.program = &entry(programs_, samples, "no program for this microbatch size");
-  flight.blocks = &entry(blocks_, samples, "no program for this microbatch size");
+  const bool kept = options_.kept == m;
+  flight.blocks =
+      kept ? &no_blocks_ : &entry(blocks_, samples, "no program for this microbatch size");
+  flight.again = options_.recompute && !kept;
   for (std::size_t s = 0; s < from_.size(); ++s) {
     Tensors leaves;
     for (std::size_t c = 0; c < from_[s].size(); ++c)
@@ -319,8 +322,8 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
           received[s].at(c).detach().set_requires_grad(from_[s][c].gradient && options_.training));
     flight.received.push_back(std::move(leaves));
   }
-  const bool history = options_.training && !options_.recompute;
-  if (options_.recompute || (history && !flight.blocks->empty()))
+  const bool history = options_.training && !flight.again;
+  if (flight.again || (history && !flight.blocks->empty()))
     for (const ValueId b : slice_.written_buffers)
       flight.buffers[b] = tensors_.buffers.at(b).clone();
   const std::vector<at::Tensor> made = run_nodes(m, flight, history, /*again=*/false);
@@ -334,7 +337,7 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
     }
     handed.push_back(std::move(tensors));
   }
-  if (options_.recompute)
+  if (flight.again)
     flight.roots.clear(), flight.loss_root = {};
   else
     let_go_of_received(flight);
@@ -353,7 +356,7 @@ PerStage GraphStage::run_backward(MicrobatchId m, const PerStage& gradients) {
   Flight flight = std::move(entry(flights_, m, "backward without forward"));
   flights_.erase(m);
   if (flight.program == nullptr) return undefined(from_);
-  if (options_.recompute) run_nodes(m, flight, /*with_history=*/true, /*again=*/true);
+  if (flight.again) run_nodes(m, flight, /*with_history=*/true, /*again=*/true);
   std::vector<at::Tensor> of_root(sent_.size());
   for (std::size_t d = 0; d < to_.size(); ++d)
     for (std::size_t c = 0; c < gradients[d].size(); ++c) {

@@ -83,6 +83,7 @@ class GraphStage final : public Stage {
   struct Flight {
     const StageProgram* program = nullptr;  ///< none: no samples
     const std::vector<ProgramBlock>* blocks = nullptr;
+    bool again = false;                        ///< backward begins with the forward
     PerStage received;                         ///< leaves
     std::vector<torch::autograd::Edge> roots;  ///< [sent value] its history; not its bytes
     torch::autograd::Edge loss_root;
@@ -114,6 +115,7 @@ class GraphStage final : public Stage {
   std::vector<ValueId> sent_;                      ///< values that leave the stage, sorted
   std::map<std::int64_t, StageProgram> programs_;  ///< by samples a microbatch
   std::map<std::int64_t, std::vector<ProgramBlock>> blocks_;  ///< of the same
+  const std::vector<ProgramBlock> no_blocks_;
   std::optional<ValueId> loss_value_;
   std::vector<ValueId> kept_;
   StageObserver* observer_ = nullptr;

@@ -18,6 +18,7 @@ struct StageOptions {
   bool plain_backward = false;  ///< nothing of split_backward.h in B: autograd's functions alone
   bool recompute = false;       ///< F keeps only its inputs; B or I computes it again
   std::vector<NodeRange> blocks = {};      ///< B or I computes each of them again, by itself
+  std::optional<MicrobatchId> kept = {};   ///< of which nothing is computed again
   std::optional<at::ScalarType> autocast;  ///< the forward runs under LibTorch's autocast to it
   bool defer_batch_norm = false;           ///< running statistics of a step's whole batch
   bool training = true;    ///< false: no gradients, dropout off, statistics as they are

@@ -141,13 +141,34 @@ TEST(Memory, IAndWOfAStageTakeOnlyTheirOwnTemporaries) {
   EXPECT_THAT(during(two.on(0)), ElementsAre(1106, 1105, 1105, 1108, 1040 + 900));
 }
 
-// F and B both make all of it, and B runs F's passes again.
+// B makes all of it, in a forward with temporaries of its own; F only passes it by.
 TEST(Memory, ARecomputedStageHoldsWhatItMakesAgainWhileItRuns) {
   TwoStages two;
   two.costs.stages[0].recomputed = Bytes{60};
   two.costs.stages[0].temporary = {Bytes{8}, Bytes{2}, Bytes{3}, Bytes{4}};
+  two.costs.stages[0].forward_again = Bytes{6};
   EXPECT_THAT(after(two.on(0)), ElementsAre(1105, 1100, 1105, 1000));
-  EXPECT_THAT(during(two.on(0)), ElementsAre(1105 + 8 + 60, 1105, 1105, 1105 + 8 + 60));
+  EXPECT_THAT(during(two.on(0)), ElementsAre(1105 + 8, 1105, 1105, 1105 + 6 + 60));
+}
+
+// Two microbatches of which rank 0 keeps the second in full, with the 5 B that it sends, and 7 B of
+// the first, which it makes again: 60 B. Rank 1 keeps what it receives of the second alone.
+TEST(Memory, TheMicrobatchThatAStageRunsForwardLastMayBeKept) {
+  TwoStages two;
+  two.costs.last = {two.costs.stages, two.costs.values};
+  for (StageCost& stage : two.costs.stages) stage.temporary = {};
+  for (StageCost& stage : two.costs.last.stages) stage.temporary = {};
+  two.costs.stages[0].saved = Bytes{7}, two.costs.stages[0].recomputed = Bytes{60};
+  two.costs.last.stages[0].saved = Bytes{100};
+  two.costs.last.values[0].saved_by_sender = true;
+  two.schedule = rows({"0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1",
+                       "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1"});
+  EXPECT_THAT(after(two.on(0)), ElementsAre(1012, 1007, 1107, 1107, 1112, 1100, 1105, 1000));
+  EXPECT_THAT(during(two.on(0)), ElementsAre(1012, 1012, 1107, 1107, 1112, 1112 + 60, 1105, 1105));
+  two.costs.last.values[0].saved_by_sender =
+      false;  // then the output comes on top until it is sent
+  EXPECT_EQ(two.on(0).steps.at(2).after, Bytes{1000 + 7 + 100 + 5});
+  EXPECT_EQ(two.on(0).steps.at(3).after, Bytes{1000 + 7 + 100});
 }
 
 TEST(Memory, IsNeverLessDuringAnActionThanAfterIt) {

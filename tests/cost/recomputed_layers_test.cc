@@ -90,6 +90,7 @@ class Count {
     bool kept = false;        // from F to I; else it exists in the passes of its block alone
     bool for_weight = false;  // and from I to W, whose layer `used` frees it
     std::int64_t used = 0, block = -1;
+    std::int64_t alive = -1;      // not kept: there in F from `made` to this layer of its block
     std::int64_t read_last = -1;  // not kept, but read behind its block: until this layer's F
     bool only_weight = false;     // made by I of layer `freed`
   };
@@ -104,8 +105,12 @@ class Count {
   void add_own(std::int64_t l) {
     const Layer& layer = layers_.layers[static_cast<std::size_t>(l)];
     const std::int64_t block = block_of(l);
-    tensors_.push_back(
-        {.bytes = layer.saved.value, .made = l, .freed = l, .kept = block < 0, .block = block});
+    tensors_.push_back({.bytes = layer.saved.value,
+                        .made = l,
+                        .freed = l,
+                        .kept = block < 0,
+                        .block = block,
+                        .alive = l});
     tensors_.push_back({.bytes = layer.weight_saved.value,
                         .made = l,
                         .freed = l,
@@ -145,6 +150,7 @@ class Count {
                           .for_weight = weight,
                           .used = first,
                           .block = b,
+                          .alive = last_use(storage, value, blocks_[static_cast<std::size_t>(b)]),
                           .read_last = until});
       if (weight) weight_user = -1;
     }
@@ -160,6 +166,16 @@ class Count {
                           .kept = true,
                           .for_weight = weight_user >= 0,
                           .used = weight_user});
+  }
+
+  /// The last layer of the block that reads or would save it; the block's last, if later ones do.
+  static std::int64_t last_use(const LayerStorage& storage, const LayerValue& value,
+                               const LayerRange& block) {
+    std::int64_t last = value.producer.value;
+    for (const auto* layers : {&storage.savers, &value.consumers})
+      for (const LayerId l : *layers)
+        if (block.first <= l && l <= block.last) last = std::max<std::int64_t>(last, l.value);
+    return value.consumers.back() > block.last ? block.last.value : last;
   }
 
   bool reads(const LayerRange& block, const LayerValue& value) const {
@@ -190,7 +206,8 @@ class Count {
     std::int64_t held = 0;
     for (const Tensor& t : tensors_) {
       if (t.only_weight || t.made > l) continue;
-      if (t.kept || (t.block >= 0 && t.block == block_of(l)) || l <= t.read_last) held += t.bytes;
+      const bool passes = t.block >= 0 && t.block == block_of(l) && l <= t.alive;
+      if (t.kept || passes || l <= t.read_last) held += t.bytes;
     }
     return held;
   }

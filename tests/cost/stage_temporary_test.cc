@@ -34,7 +34,44 @@ Layers layers_of(std::initializer_list<Row> rows) {
 }
 std::vector<PassBytes> of_one_stage(const Layers& layers) {
   const std::vector<StageId> stage_of(layers.size(), StageId{0});
-  return stage_temporary(layers, stage_of, 1);
+  return {stage_temporary(layers, stage_of, 1).front().kept};
+}
+/// In an F that keeps nothing, of the stages that these layers make.
+std::vector<Bytes> unkept(const Layers& layers, const std::vector<std::int64_t>& stages) {
+  std::vector<StageId> stage_of;
+  for (const std::int64_t s : stages) stage_of.emplace_back(s);
+  std::vector<Bytes> found;
+  for (const StageTemporary& stage :
+       stage_temporary(layers, stage_of, static_cast<std::size_t>(stages.back()) + 1))
+    found.push_back(stage.unkept_forward);
+  return found;
+}
+
+// Each layer has its own and lets go of it: 30 + 4, 80 + 0, 10 + 60.
+TEST(StageTemporary, OfAForwardThatKeepsNothingIsTheLargestLayers) {
+  EXPECT_THAT(unkept(layers_of({{30, 0, 4}, {80, 0, 0}, {10, 0, 60}}), {0, 0, 0}),
+              ElementsAre(Bytes{80}));
+}
+
+// Layer 0 makes 40 B that layer 2 reads and saves: they are there with the 80 B of layer 1. Sent to
+// a stage of its own they are in place from the begin on, as whoever adds up has it, so that layer
+// 0 lies 40 B below. In the stage that receives them they are there anyhow.
+TEST(StageTemporary, OfAForwardThatKeepsNothingHasWhatIsStillToBeRead) {
+  Layers layers = layers_of({{90, 0, 0}, {80, 0, 0}, {10, 0, 0}});
+  layers.values.push_back({"v", LayerId{0}, {LayerId{2}}, Bytes{40}, Bytes{40}, {}});
+  layers.storages.push_back({Bytes{40}, {LayerId{2}}, {}, 0});
+  EXPECT_THAT(unkept(layers, {0, 0, 0}), ElementsAre(Bytes{90 + 40}));
+  EXPECT_THAT(unkept(layers, {0, 0, 1}), ElementsAre(Bytes{90}, Bytes{10}));
+  EXPECT_THAT(unkept(layers, {0, 1, 2}), ElementsAre(Bytes{90}, Bytes{80}, Bytes{10}));
+  layers.layers[0].saved = Bytes{0};
+  EXPECT_THAT(unkept(layers, {0, 0, 0}), ElementsAre(Bytes{80 + 40}));
+}
+
+// Two layers save 40 B that no layer hands on: they are there from the first to the second.
+TEST(StageTemporary, OfAForwardThatKeepsNothingHasASharedStorageBetweenItsSavers) {
+  Layers layers = layers_of({{0, 0, 90}, {0, 0, 0}, {70, 0, 0}, {0, 0, 0}, {100, 0, 0}});
+  layers.storages.push_back({Bytes{40}, {LayerId{1}, LayerId{3}}, {}, {}});
+  EXPECT_THAT(unkept(layers, {0, 0, 0, 0, 0}), ElementsAre(Bytes{70 + 40}));
 }
 
 // The first layer takes 100 B while the 80 B of the second are not there: 20 B above 10 + 80. In I,
@@ -74,10 +111,10 @@ std::vector<std::int64_t> in_backward(const Layers& layers, std::vector<std::int
   std::vector<StageId> stage_of;
   for (const std::int64_t s : stages) stage_of.emplace_back(s);
   std::vector<std::int64_t> found;
-  for (const PassBytes& stage :
+  for (const StageTemporary& stage :
        stage_temporary(layers, stage_of, static_cast<std::size_t>(stages.back()) + 1)) {
-    EXPECT_EQ(stage.backward, stage.input);
-    found.push_back(stage.backward.value);
+    EXPECT_EQ(stage.kept.backward, stage.kept.input);
+    found.push_back(stage.kept.backward.value);
   }
   return found;
 }

@@ -39,7 +39,7 @@ StageCosts costs_from(const std::string& text) {
     stage.optimizer_state = Bytes{row.at(8)};
     stage.saved = Bytes{row.at(9)}, stage.weight_saved = Bytes{row.at(10)};
     stage.temporary = {Bytes{row.at(11)}, Bytes{row.at(12)}, Bytes{row.at(13)}, Bytes{row.at(14)}};
-    stage.recomputed = Bytes{row.at(15)};
+    stage.recomputed = Bytes{row.at(15)}, stage.forward_again = Bytes{row.at(16)};
     costs.stages.push_back(stage);
   }
   for (const auto& row : found.at(1)) {

@@ -367,6 +367,28 @@ TEST_F(ExperimentConfig, BaselinesMayRecomputeToo) {
   EXPECT_MESSAGE(error(kSmallest + "baselines: [1f1b, {family: 1f1b}]\n"));
 }
 
+TEST_F(ExperimentConfig, TheLastMicrobatchMayBeKept) {
+  const std::string written =
+      "baselines: [{family: gpipe, recompute: full, recompute_except_last: true}, {family: gpipe, "
+      "recompute: full}]\n";
+  const CaseConfig config =
+      read(kSmallest + written + "plan: {recompute: choose, recompute_except_last: true}\n")
+          .cases.at(0);
+  EXPECT_EQ(config.baselines.at(0).name(), "gpipe_full_except_last");
+  EXPECT_TRUE(config.baselines[0].recompute_except_last && config.plan.recompute_except_last);
+  EXPECT_FALSE(config.baselines.at(1).recompute_except_last);
+  EXPECT_THAT(resolved_text(config),
+              ::testing::AllOf(HasSubstr(written),
+                               HasSubstr("recompute: choose, recompute_except_last: true")));
+  const std::string plan = "plan: {recompute_except_last: true}\n";  // of whatever is needed
+  EXPECT_TRUE(read(kSmallest + plan).cases.at(0).plan.recompute_except_last);
+  for (const char* wrong : {"plan: {recompute: none, recompute_except_last: true}\n",
+                            "plan: {recompute_except_last: yes please}\n",
+                            "plan: {search: reference, recompute_except_last: true}\n",
+                            "baselines: [{family: 1f1b, recompute_except_last: true}]\n"})
+    EXPECT_MESSAGE(error(kSmallest + wrong));
+}
+
 TEST_F(ExperimentConfig, BaselinesAreNamedAndCutAsOthersMakeThem) {
   const std::string written =
       "baselines: [{family: 1f1b, name: \"DeepSpeed\", cuts: equal_parameters, cuts_at: blocks}, "

@@ -205,6 +205,19 @@ TEST_F(PlanFile, NamesTheLayersAndNodesOfRecomputedBlocks) {
   EXPECT_MESSAGE(error_after("recompute: [false, false]", "recompute: [true, false]"));
 }
 
+TEST_F(PlanFile, KeepsThatTheLastMicrobatchIsNotRecomputed) {
+  Plan plan = example_plan();
+  EXPECT_EQ(plan_text(plan, "").find("except_last"), std::string::npos);
+  plan.recompute = {true, false}, plan.recompute_except_last = true;
+  write_plan(folder_, plan);
+  EXPECT_THAT(read_file(folder_ / "plan.yaml"),
+              HasSubstr("recompute: [true, false]\nrecompute_except_last: true\n"));
+  EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
+  EXPECT_MESSAGE(error_after("recompute_except_last: true", "recompute_except_last: 2"));
+  EXPECT_THAT(error_after("recompute_except_last: 2", "recompute_except_last: true"), "no error");
+  EXPECT_MESSAGE(error_after("recompute: [true, false]", "recompute: [false, false]"));
+}
+
 TEST_F(PlanFile, RefusesVersionsThatItDoesNotKnow) {
   EXPECT_MESSAGE(error_after("version: 3", "version: 4"));
   EXPECT_MESSAGE(error_after("version: 4", "version: 1"));

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/io/plan/schedule_csv.h"
 #include "tests/support/golden_message.h"
 
 namespace pfeife {
@@ -66,6 +67,19 @@ TEST(SplitPoints, NameTheModulesToWrapForRecomputation) {
   EXPECT_EQ(modules(2, 2)["modules"], Names{"block.1.attn"});
   EXPECT_EQ(modules(4, 4)["modules"], Names{});
   EXPECT_EQ(modules(4, 4)["why_not"], "some of it is in no submodule of its own");
+}
+
+// Stage 1 runs its microbatches the other way round.
+TEST(SplitPoints, NameTheMicrobatchOfEachStageThatIsNotRecomputed) {
+  Plan plan;
+  plan.partition = {{3}};
+  plan.schedule = read_schedule("0F0,0F1,0B0,0B1\n1F1,1F0,1B1,1B0\n", "s");
+  const auto json = [&] {
+    return nlohmann::json::parse(split_points_text(kModel, plan, "", "none"));
+  };
+  EXPECT_FALSE(json().contains("recompute_except_microbatch"));
+  plan.recompute = {true, true}, plan.recompute_except_last = true;
+  EXPECT_EQ(json()["recompute_except_microbatch"], (std::vector{1, 0}));
 }
 
 TEST(SplitPoints, ANewOrderHasNone) {

@@ -16,7 +16,7 @@ TEST(StageFile, HasEveryFigureOfStagesValuesMessagesAndReductions) {
   first.parameters = Bytes{5}, first.gradients = Bytes{6}, first.optimizer_state = Bytes{7};
   first.saved = Bytes{8}, first.weight_saved = Bytes{9};
   first.temporary = {Bytes{10}, Bytes{11}, Bytes{12}, Bytes{13}};
-  first.recomputed = Bytes{14};
+  first.recomputed = Bytes{14}, first.forward_again = Bytes{21};
   costs.values.push_back({StageId{0}, {StageId{1}}, Bytes{15}, Bytes{16}, true, {false}});
   costs.pairs.push_back({StageId{0}, StageId{1}, Bytes{15}, Bytes{16}, ns(17), ns(18)});
   costs.reductions.push_back({{StageId{0}, StageId{1}}, Bytes{19}, ns(20)});
@@ -24,9 +24,9 @@ TEST(StageFile, HasEveryFigureOfStagesValuesMessagesAndReductions) {
             "stage,rank,forward_ns,backward_input_ns,backward_weight_ns,optimizer_ns,"
             "parameter_bytes,gradient_bytes,optimizer_state_bytes,saved_bytes,weight_saved_bytes,"
             "temporary_forward_bytes,temporary_backward_bytes,temporary_input_bytes,"
-            "temporary_weight_bytes,recomputed_bytes\n"
-            "0,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14\n"
-            "1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n"
+            "temporary_weight_bytes,recomputed_bytes,forward_again_bytes\n"
+            "0,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,21\n"
+            "1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n"
             "\n"
             "value,from,to,bytes,gradient_bytes,saved_by_sender,saved_by_receiver\n"
             "0,0,1,15,16,1,0\n"

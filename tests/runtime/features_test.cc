@@ -52,7 +52,10 @@ TEST_P(Features, RecomputationOfStagesChangesNothing) {
     for (const bool every : {true, false}) {
       options.rank.recompute.assign(pipeline.stages.stages, true);
       if (!every) options.rank.recompute.back() = false;
-      expect_same(pipeline, run(pipeline, model.source, options), whole, 1e-12, name_of(spec));
+      for (const bool except_last : {false, true}) {
+        options.rank.recompute_except_last = except_last;
+        expect_same(pipeline, run(pipeline, model.source, options), whole, 1e-12, name_of(spec));
+      }
     }
   }
 }
@@ -77,7 +80,10 @@ TEST_P(Features, RecomputingBlocksChangesNothing) {
       }
       options.rank.blocks.push_back(
           {before, static_cast<std::int32_t>(pipeline.graph.nodes.size()) - 1});
-      expect_same(pipeline, run(pipeline, model.source, options), whole, 1e-12, name_of(spec));
+      for (const bool except_last : {false, true}) {
+        options.rank.recompute_except_last = except_last;
+        expect_same(pipeline, run(pipeline, model.source, options), whole, 1e-12, name_of(spec));
+      }
     }
   }
 }

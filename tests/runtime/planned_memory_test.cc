@@ -89,7 +89,9 @@ Layers profiled(const Model& model, const std::string& name) {
   std::erase_if(profile.storages, [&](const SavedStorage& storage) {
     return model.graph.value(storage.value).role == ValueRole::Input;
   });
-  return layers_from_graph(model.graph, {profile});
+  Layers layers = layers_from_graph(model.graph, {profile});
+  for (Layer& layer : layers.layers) layer.model_input = Bytes{0};
+  return layers;
 }
 
 /// Cuts after about equally many layers, and the nodes after which they lie.
@@ -116,8 +118,9 @@ struct EvenCuts {
 /// that were measured.
 StageCosts with_unit_times(StageCosts costs) {
   constexpr Nanoseconds kUnit{1000};
-  for (StageCost& stage : costs.stages)
-    stage.forward = stage.backward_input = stage.backward_weight = stage.optimizer = kUnit;
+  for (std::vector<StageCost>* stages : {&costs.stages, &costs.last.stages})
+    for (StageCost& stage : *stages)
+      stage.forward = stage.backward_input = stage.backward_weight = stage.optimizer = kUnit;
   return costs;
 }
 
@@ -199,8 +202,9 @@ Compared compare(const Model& model, const Layers& layers, const ScheduleSpec& s
   const Placement placement = placement_for(spec);
   const EvenCuts cuts(layers, placement.stages());
   Plan plan = recomputes(layers, cuts.partition);
-  const StageCosts costs = with_unit_times(
-      stage_costs(layers, cuts.partition, placement, cluster, plan.recompute, plan.blocks));
+  const StageCosts costs =
+      with_unit_times(stage_costs(layers, cuts.partition, placement, cluster, plan.recompute,
+                                  plan.blocks, plan.recompute_except_last));
   const Schedule schedule =
       family(spec.family).built_for_costs
           ? schedule_of(zero_bubble_order(costs, placement, spec.microbatches, {}).order)
@@ -211,6 +215,7 @@ Compared compare(const Model& model, const Layers& layers, const ScheduleSpec& s
   const auto priced = priced_plan(plan, /*lowered=*/false, layers, cluster);
   RankOptions options;
   options.recompute = plan.recompute;
+  options.recompute_except_last = plan.recompute_except_last;
   options.blocks = std::get<PricedPlan>(priced).plan.block_nodes;
   const std::vector<Bytes> found =
       measured(model, make_pipeline(model.graph, cuts.nodes, schedule, placement), options);
@@ -265,25 +270,33 @@ TEST_P(PlannedMemory, OfRecomputedStagesAndBlocksIsThatOfTheAllocator) {
   const Model model(GetParam().model);
   const Layers layers = profiled(model, GetParam().model);
   for (const ScheduleSpec& spec : testing::accepted_points({1, 2}, {4}, {1, 2}))
-    for (const bool blocks : {false, true}) {
-      const Compared compared = compare(model, layers, spec, blocks ? all_blocks : whole_stages);
-      for (const Compared::Rank& rank : compared.ranks)
-        EXPECT_NEAR(rank.ratio(), 1, GetParam().recomputed)
-            << testing::name_of(spec) << (blocks ? ", blocks: " : ", stages: ") << told(rank);
-    }
+    for (const bool blocks : {false, true})
+      for (const bool except_last : {false, true}) {
+        const auto recomputes = [&](const Layers& of, const Partition& cuts) {
+          Plan plan = blocks ? all_blocks(of, cuts) : whole_stages(of, cuts);
+          plan.recompute_except_last = except_last;
+          return plan;
+        };
+        const Compared compared = compare(model, layers, spec, recomputes);
+        for (const Compared::Rank& rank : compared.ranks)
+          EXPECT_NEAR(rank.ratio(), 1, GetParam().recomputed)
+              << testing::name_of(spec) << (blocks ? ", blocks" : ", stages")
+              << (except_last ? " except last: " : ": ") << told(rank);
+      }
 }
 
-// What is off in the last two is one feature map (4.5 KiB of 90 to 140): the gradient of a skip
-// is part of the gradient that the stage received (tiny_unet); why in tiny_convnet is not known.
-// Recomputed, that map is a larger share of what is left. What is planned too much besides, up to
-// 1.2 KiB of tiny_shared and 6.2 KiB of tiny_convnet, goes in a forward that keeps nothing before
-// its end, where all that it makes is planned to live at once.
+// What is off where nothing is recomputed is off there, too, and a larger share of what is
+// left: 4.5 KiB in tiny_gpt, 240 B in tiny_shared, and one feature map of 4.5 KiB in tiny_unet (the
+// gradient of a skip is part of the gradient that the stage received) and in the I of tiny_convnet
+// (why is not known). Besides, the gradient of what leaves a block waits until the block's backward
+// is done, and a stage that is recomputed copies the buffers that it writes: up to 1.2 KiB of
+// tiny_convnet.
 INSTANTIATE_TEST_SUITE_P(Models, PlannedMemory,
-                         ::testing::Values(Within{"tiny_mlp", 0.02, 0.02},
-                                           Within{"tiny_gpt", 0.02, 0.03},
-                                           Within{"tiny_shared", 0.02, 0.08},
-                                           Within{"tiny_unet", 0.025, 0.045},
-                                           Within{"tiny_convnet", 0.05, 0.09}),
+                         ::testing::Values(Within{"tiny_mlp", 0.01, 0.01},
+                                           Within{"tiny_gpt", 0.02, 0.025},
+                                           Within{"tiny_shared", 0.02, 0.035},
+                                           Within{"tiny_unet", 0.025, 0.031},
+                                           Within{"tiny_convnet", 0.05, 0.08}),
                          [](const auto& info) { return info.param.model; });
 
 }  // namespace

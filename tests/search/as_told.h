@@ -14,9 +14,9 @@ namespace pfeife {
 inline void expect_as_told(const Problem& problem, const PlannedSchedule& plan) {
   Placement placement = placement_for(plan.spec);
   placement.device_of_rank = problem.device_of_rank;
-  const EvaluatedPlan full =
-      evaluate(problem.layers, problem.cluster, plan.order ? *plan.order : generate(plan.spec),
-               placement, plan.partition, problem.memory_rule, plan.recompute, plan.blocks);
+  const EvaluatedPlan full = evaluate(
+      problem.layers, problem.cluster, plan.order ? *plan.order : generate(plan.spec), placement,
+      plan.partition, problem.memory_rule, plan.recompute, plan.blocks, plan.recompute_except_last);
   EXPECT_EQ(full.estimate, plan.estimate);
   EXPECT_EQ(full.peak_memory, plan.peak_memory);
   ASSERT_EQ(full.peak_memory.size(), problem.memory_limit.size());

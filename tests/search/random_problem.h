@@ -137,8 +137,9 @@ inline Best brute_force(const Problem& problem, const ScheduleSpec& spec) {
   for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
     ++best.tried;
     for (const std::vector<bool>& recomputed : recomputations) {
-      const EvaluatedPlan plan = evaluate(problem.layers, problem.cluster, schedule, placement,
-                                          partition, MemoryRule::Lifetimes, recomputed);
+      const EvaluatedPlan plan =
+          evaluate(problem.layers, problem.cluster, schedule, placement, partition,
+                   MemoryRule::Lifetimes, recomputed, {}, problem.recompute_except_last);
       if (!std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{})) continue;
       const auto time = static_cast<double>(plan.estimate.count());
       if (time < best.time) best.time = time, best.at.clear();
@@ -155,9 +156,9 @@ inline double best_at_given_cuts(const Problem& problem) {
   for (const ScheduleSpec& spec : problem.schedules)
     for (const std::vector<bool>& recomputed : choices(problem.recompute, spec.stages())) {
       if (spec.family == "zb_greedy" || spec.stages() != problem.cuts->stages()) continue;
-      const EvaluatedPlan plan =
-          evaluate(problem.layers, problem.cluster, generate(spec), placement_for(spec),
-                   *problem.cuts, MemoryRule::Lifetimes, recomputed);
+      const EvaluatedPlan plan = evaluate(problem.layers, problem.cluster, generate(spec),
+                                          placement_for(spec), *problem.cuts, MemoryRule::Lifetimes,
+                                          recomputed, {}, problem.recompute_except_last);
       if (std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{}))
         best = std::min(best, static_cast<double>(plan.estimate.count()));
     }

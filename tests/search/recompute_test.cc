@@ -85,6 +85,61 @@ TEST(Recompute, IsTheBestChoiceOfAllOnTinyProblems) {
   EXPECT_GT(never, 5);
 }
 
+// As torchgpipe's checkpoint='except_last': what a stage runs forward last keeps all.
+TEST(Recompute, ExceptTheLastMicrobatchIsTheBestChoiceOfAllOnTinyProblems) {
+  std::mt19937 random(5);
+  int faster = 0, less_room = 0, never = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Instance instance = random_instance(random, 5 + random() % 3, 1 + random() % 2, {1, 2});
+    for (const Recompute mode : {Recompute::Full, Recompute::Choose}) {
+      const std::int64_t plain = brute_force(instance.problem(mode));
+      Problem problem = instance.problem(mode);
+      problem.recompute_except_last = true;
+      const std::int64_t best = brute_force(problem);
+      const SearchOutcome outcome = search(problem, {.iterations = 30, .certificate = true});
+      EXPECT_FALSE(outcome.certificate) << "none speaks of microbatches that differ";
+      if (best == kNever) {
+        EXPECT_TRUE(outcome.plans.empty()) << round;
+        ASSERT_TRUE(outcome.infeasible) << round;
+        EXPECT_TRUE(outcome.infeasible->proven) << round;
+      } else {
+        ASSERT_FALSE(outcome.plans.empty()) << round;
+        EXPECT_EQ(outcome.plans.front().estimate.count(), best) << round;
+        EXPECT_LE(outcome.bound->time.count(), best) << round;
+        expect_as_told(problem, outcome.plans.front());
+      }
+      faster += best < plain, less_room += plain != kNever && best > plain;
+      never += best == kNever;
+    }
+  }
+  EXPECT_GT(faster, 100);
+  EXPECT_GT(less_room, 5);
+  EXPECT_GT(never, 5);
+}
+
+TEST(Recompute, ExceptLastIsNeverBoundedAboveTheBestChoiceWhereNotAllAreTried) {
+  std::mt19937 random(18);
+  int recomputed = 0;
+  for (int round = 0; round < 12; ++round) {
+    const Instance instance = random_instance(random, 9, 2, {4});  // eight stages
+    for (const Recompute mode : {Recompute::Full, Recompute::Choose}) {
+      Problem problem = instance.problem(mode);
+      problem.recompute_except_last = true;
+      const std::int64_t best = brute_force(problem);
+      const SearchOutcome outcome = search(problem, {.iterations = 30});
+      if (outcome.plans.empty()) {
+        EXPECT_TRUE(best == kNever || !outcome.infeasible->proven) << round;
+        continue;
+      }
+      EXPECT_LE(outcome.bound->time.count(), best) << round;
+      EXPECT_GE(outcome.plans.front().estimate.count(), best) << round;
+      expect_as_told(problem, outcome.plans.front());
+      recomputed += outcome.plans.front().recompute_except_last;
+    }
+  }
+  EXPECT_GT(recomputed, 4);
+}
+
 TEST(Recompute, StagesAreNamedByTheirNumbersOrAllAtOnce) {
   EXPECT_EQ(recomputed_text({}), "");
   EXPECT_EQ(recomputed_text({false, false}), "");

@@ -76,7 +76,7 @@ std::vector<std::int64_t> peaks(const Sums& sums, const Schedule& schedule,
         const std::int64_t saved = sums.of(s, StageBounds::kSaved);
         if (a.op == Op::Forward && keeps) now += saved;
         const auto pass = static_cast<std::size_t>(a.op);
-        const std::int64_t restored = keeps || a.op == Op::BackwardWeight ? 0 : saved;
+        const std::int64_t restored = keeps || !makes_input_gradient(a.op) ? 0 : saved;
         most = std::max(most,
                         now + restored + sums.bounds.temporary(pass, sums.at[s], sums.at[s + 1]));
         if (makes_input_gradient(a.op) && keeps) now -= saved;

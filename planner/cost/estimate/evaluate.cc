@@ -8,8 +8,10 @@ namespace pfeife {
 
 EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
                        const Placement& placement, const Partition& partition, MemoryRule rule,
-                       const std::vector<bool>& recompute, const std::vector<LayerRange>& blocks) {
-  StageCosts costs = stage_costs(layers, partition, placement, cluster, recompute, blocks);
+                       const std::vector<bool>& recompute, const std::vector<LayerRange>& blocks,
+                       bool except_last) {
+  StageCosts costs =
+      stage_costs(layers, partition, placement, cluster, recompute, blocks, except_last);
   Schedule lowered = lower(compute_only, costs, placement);
   EvaluatedPlan plan = evaluate_lowered(std::move(costs), std::move(lowered), placement);
   if (rule == MemoryRule::Reference)

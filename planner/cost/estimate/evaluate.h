@@ -22,13 +22,13 @@ struct EvaluatedPlan {
 
 /// Lowers `compute_only` for the costs of `partition`, estimates it with free queues and delay
 /// links, and takes the peak memory of every rank by `rule`; the stages of `recompute` and the
-/// `blocks` are recomputed (empty = none). The schedule must be acyclic (ConfigError by lower()
-/// otherwise).
+/// `blocks` are recomputed (empty = none), of all microbatches or `except_last`. The schedule must
+/// be acyclic (ConfigError by lower() otherwise).
 EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
                        const Placement& placement, const Partition& partition,
                        MemoryRule rule = MemoryRule::Lifetimes,
                        const std::vector<bool>& recompute = {},
-                       const std::vector<LayerRange>& blocks = {});
+                       const std::vector<LayerRange>& blocks = {}, bool except_last = false);
 /// The same of a schedule that is `lowered` already, for these costs, by MemoryRule::Lifetimes.
 EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement);
 

@@ -11,26 +11,23 @@ namespace {
 class Ledger {
  public:
   Ledger(const StageCosts& costs, const Placement& placement, RankId rank, std::size_t microbatches,
-         std::vector<bool> splits)
+         std::vector<bool> splits, std::vector<MicrobatchId> last)
       : costs_(costs),
         placement_(placement),
         rank_(rank),
         microbatches_(microbatches),
-        splits_(std::move(splits)) {
-    own_bytes_.reserve(costs.stages.size());
-    for (const StageCost& stage : costs.stages) own_bytes_.push_back(stage.saved);
+        splits_(std::move(splits)),
+        last_(std::move(last)),
+        own_bytes_(own_bytes(costs.stages, costs.values)),
+        own_of_last_(own_bytes(costs.last.stages, costs.last.values)) {
     leaving_.resize(costs.stages.size());
     entering_.resize(costs.stages.size());
     for (std::size_t v = 0; v < costs.values.size(); ++v) {
       const StageValue& value = costs.values[v];
       leaving_[value.from.index()].push_back(v);
-      if (value.saved_by_sender) own_bytes_[value.from.index()] -= value.bytes;
-      for (std::size_t i = 0; i < value.to.size(); ++i) {
+      for (std::size_t i = 0; i < value.to.size(); ++i)
         entering_[value.to[i].index()].push_back({v, i});
-        if (value.saved_by_receiver[i]) own_bytes_[value.to[i].index()] -= value.bytes;
-      }
     }
-    for (Bytes& bytes : own_bytes_) bytes = std::max(bytes, Bytes{0});
     holders_.assign(costs.values.size() * microbatches, 0);
     for (std::size_t s = 0; s < costs.stages.size(); ++s)
       if (placement.rank_of_stage[s] == rank) now_ += costs.stages[s].fixed();
@@ -49,6 +46,35 @@ class Ledger {
   struct Entry {
     std::size_t value, index;  // costs_.values[value], its receiver number
   };
+
+  /// [stage] saved, less what is a value that crosses.
+  static std::vector<Bytes> own_bytes(const std::vector<StageCost>& stages,
+                                      const std::vector<StageValue>& values) {
+    std::vector<Bytes> own;
+    own.reserve(stages.size());
+    for (const StageCost& stage : stages) own.push_back(stage.saved);
+    for (const StageValue& value : values) {
+      if (value.saved_by_sender) own[value.from.index()] -= value.bytes;
+      for (std::size_t i = 0; i < value.to.size(); ++i)
+        if (value.saved_by_receiver[i]) own[value.to[i].index()] -= value.bytes;
+    }
+    for (Bytes& bytes : own) bytes = std::max(bytes, Bytes{0});
+    return own;
+  }
+
+  /// The action's microbatch is one that StageCosts::last speaks of.
+  bool is_last(const Action& action) const {
+    return !own_of_last_.empty() && action.microbatch == last_[action.stage.index()];
+  }
+  const StageCost& stage_of(const Action& action) const {
+    return (is_last(action) ? costs_.last.stages : costs_.stages)[action.stage.index()];
+  }
+  const std::vector<StageValue>& values_of(const Action& action) const {
+    return is_last(action) ? costs_.last.values : costs_.values;
+  }
+  Bytes own_bytes_of(const Action& action) const {
+    return (is_last(action) ? own_of_last_ : own_bytes_)[action.stage.index()];
+  }
 
   Bytes book(const Action& action) {
     switch (action.op) {
@@ -81,14 +107,15 @@ class Ledger {
   Bytes book_forward(const Action& action) {
     const std::size_t s = action.stage.index();
     const MicrobatchId m = *action.microbatch;
-    now_ += own_bytes_[s];
+    const std::vector<StageValue>& values = values_of(action);
+    now_ += own_bytes_of(action);
     for (const Entry& entry : entering_[s])
-      if (costs_.values[entry.value].saved_by_receiver[entry.index]) hold(entry.value, m);
+      if (values[entry.value].saved_by_receiver[entry.index]) hold(entry.value, m);
     for (const std::size_t v : leaving_[s]) {
-      if (costs_.values[v].saved_by_sender) hold(v, m);
-      for (std::size_t i = 0; i < costs_.values[v].to.size(); ++i) hold(v, m);
+      if (values[v].saved_by_sender) hold(v, m);
+      for (std::size_t i = 0; i < values[v].to.size(); ++i) hold(v, m);
     }
-    const Bytes highest = now_ + costs_.stages[s].temporary.forward + costs_.stages[s].recomputed;
+    const Bytes highest = now_ + stage_of(action).temporary.forward;
     for (const Entry& entry : entering_[s])
       release(entry.value, m);  // receive buffer, or hand-over on this rank
     return highest;
@@ -97,32 +124,31 @@ class Ledger {
   Bytes book_backward(const Action& action) {
     const std::size_t s = action.stage.index();
     const MicrobatchId m = *action.microbatch;
+    const StageCost& stage = stage_of(action);
+    const std::vector<StageValue>& values = values_of(action);
     Bytes highest = now_ + within_backward(action);
-    for (const Entry& entry : entering_[s]) now_ += costs_.values[entry.value].gradient_bytes;
-    now_ -= own_bytes_[s];
+    for (const Entry& entry : entering_[s]) now_ += values[entry.value].gradient_bytes;
+    now_ -= own_bytes_of(action);
     for (const Entry& entry : entering_[s])
-      if (costs_.values[entry.value].saved_by_receiver[entry.index]) release(entry.value, m);
+      if (values[entry.value].saved_by_receiver[entry.index]) release(entry.value, m);
     for (const std::size_t v : leaving_[s]) {
-      if (costs_.values[v].saved_by_sender) release(v, m);
-      for (std::size_t i = 0; i < costs_.values[v].to.size(); ++i)
-        now_ -= costs_.values[v].gradient_bytes;
+      if (values[v].saved_by_sender) release(v, m);
+      for (std::size_t i = 0; i < values[v].to.size(); ++i) now_ -= values[v].gradient_bytes;
     }
-    if (action.op == Op::BackwardInput) now_ += costs_.stages[s].weight_saved;
+    if (action.op == Op::BackwardInput) now_ += stage.weight_saved;
     if (action.op == Op::Backward && splits_[s])  // I, then W
-      highest = std::max(highest,
-                         now_ + costs_.stages[s].weight_saved + costs_.stages[s].temporary.weight);
+      highest = std::max(highest, now_ + stage.weight_saved + stage.temporary.weight);
     return highest;
   }
   Bytes within_backward(const Action& action) const {
-    const StageCost& stage = costs_.stages[action.stage.index()];
+    const StageCost& stage = stage_of(action);
     Bytes most = action.op == Op::Backward ? stage.temporary.backward : stage.temporary.input;
     if (splits_[action.stage.index()]) most = std::max(most, stage.temporary.input);
-    if (stage.recomputed > Bytes{0}) most = std::max(most, stage.temporary.forward);
-    return most + stage.recomputed;
+    return std::max(most, stage.forward_again) + stage.recomputed;
   }
 
   Bytes book_weight(const Action& action) {
-    const StageCost& stage = costs_.stages[action.stage.index()];
+    const StageCost& stage = stage_of(action);
     const Bytes highest = now_ + stage.temporary.weight;
     now_ -= stage.weight_saved;
     return highest;
@@ -158,8 +184,9 @@ class Ledger {
   const Placement& placement_;
   RankId rank_;
   std::size_t microbatches_;
-  std::vector<bool> splits_;      // [stage] its backward is in two parts
-  std::vector<Bytes> own_bytes_;  // [stage] saved, less what is a value that crosses
+  std::vector<bool> splits_;                       // [stage] its backward is in two parts
+  std::vector<MicrobatchId> last_;                 // [stage] that it runs forward
+  std::vector<Bytes> own_bytes_, own_of_last_;     // [stage]
   std::vector<std::vector<std::size_t>> leaving_;  // [stage] values
   std::vector<std::vector<Entry>> entering_;       // [stage] values
   std::vector<int> holders_;                       // [value * microbatches + m]
@@ -187,7 +214,9 @@ Bytes MemoryCurve::peak() const {
 MemoryCurve memory(const Schedule& lowered, RankId rank, const StageCosts& costs,
                    const Placement& placement) {
   const std::vector<Cell>& row = lowered.rows[rank.index()];
-  Ledger ledger(costs, placement, rank, microbatch_count(row), split_in(row, costs.stages.size()));
+  const std::size_t stages = costs.stages.size();
+  Ledger ledger(costs, placement, rank, microbatch_count(row), split_in(row, stages),
+                last_forwards(row, stages));
   MemoryCurve curve;
   curve.fixed = ledger.now();
   curve.steps.reserve(row.size());

@@ -66,8 +66,7 @@ std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const La
                                                const Cluster& cluster) {
   name_cuts(plan, layers, cluster);
   plan.recompute.resize(plan.partition.stages(), false);
-  StageCosts costs =
-      stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute, plan.blocks);
+  StageCosts costs = stage_costs(layers, plan, cluster);
   if (!lowered) plan.schedule = lower(plan.schedule, costs, plan.placement);
   const DependencyGraph graph = executed_graph(plan, costs);
   auto outcome = estimate(graph, costs);

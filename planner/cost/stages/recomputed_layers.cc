@@ -15,6 +15,7 @@ class Rewriter {
         block_of_(layers_.size(), kNone),
         made_again_(layers_.size()),
         freed_again_(layers_.size()),
+        alive_(layers_.size()),
         for_weight_(layers_.size()) {
     for (std::size_t s = 0; s < partition.stages(); ++s)
       stages_.push_back(
@@ -54,6 +55,7 @@ class Rewriter {
   void rewrite(Layer& layer, std::size_t l) {
     for (LayerTimes& times : layer.times) times.backward_input += times.forward;
     made_again_[l] += layer.saved, freed_again_[l] += layer.saved;
+    alive_[l] += layer.saved;
     layer.saved = layer.model_input;
   }
 
@@ -76,6 +78,10 @@ class Rewriter {
                                : first;
       made_again_[made.index()] += storage.bytes, freed_again_[first.index()] += storage.bytes;
       const auto inside = [&](LayerId l) { return holds(block, l); };
+      LayerId read = *std::find_if(savers.rbegin(), savers.rend(), inside);
+      if (value != nullptr && inside(value->producer))
+        read = std::max(read, std::min(value->consumers.back(), block.last));
+      for (LayerId l = made; l <= read; ++l.value) alive_[l.index()] += storage.bytes;
       if (std::erase_if(storage.weight_savers, inside) > 0) {
         layers_.layers[first.index()].weight_saved += storage.bytes;
         for_weight_[first.index()] += storage.bytes;
@@ -133,8 +139,8 @@ class Rewriter {
       const std::size_t at = l.index();
       PassBytes& more = layers_.layers[at].temporary;
       made += made_again_[at], not_freed += freed_again_[at];
-      more.forward += made;
-      forward = std::max(forward, more.forward);
+      forward = std::max(forward, more.forward + made);
+      more.forward += alive_[at];
       more.backward += not_freed;
       more.input += not_freed - for_weight_[at];  // weight_saved has these
     }
@@ -163,8 +169,9 @@ class Rewriter {
   const std::vector<LayerRange>& blocks_;
   std::vector<LayerRange> stages_;
   std::vector<std::size_t> block_of_;  // [layer]
-  // [layer] bytes that come up again with its forward, and go with its backward
-  std::vector<Bytes> made_again_, freed_again_;
+  // [layer] bytes that come up again with its forward, and go with its backward; those that are
+  // there while it runs in a forward that keeps nothing
+  std::vector<Bytes> made_again_, freed_again_, alive_;
   std::vector<Bytes> for_weight_;  // [layer] of those, what W needs, as Layer::weight_saved has it
   std::vector<const LayerValue*> let_go_;
   std::vector<std::vector<std::size_t>> storages_of_;  // [value]

@@ -2,7 +2,7 @@
 // nothing of it.
 //
 // Not modelled: that a forward which only has to make inputs of the backward could stop before its
-// last operators; that values which nobody keeps go while F runs (below).
+// last operators; that what one layer would keep goes while the same layer runs.
 #pragma once
 
 #include "planner/ir/model/layers.h"
@@ -15,10 +15,10 @@ namespace pfeife {
 /// A block keeps the values that enter it, and what it reads of the model's inputs, from F to the
 /// end of its backward. B or I of its last layer begins with the forward of the whole block, which
 /// is added to the time of I. What the block would save then exists until its layers' backward is
-/// done, but for what W needs, which waits as ever; within F it exists until the block ends, as if
-/// all of it lived at once. So of a microbatch one block's values exist at a time. What a block
-/// shares with layers outside, and makes itself, is made a second time. Linear in layers, storages
-/// and blocks.
+/// done, but for what W needs, which waits as ever; within F a layer has its own until it ends, and
+/// what is read later until then. So of a microbatch one block's values exist at a time. What a
+/// block shares with layers outside, and makes itself, is made a second time. Linear in layers,
+/// storages and blocks.
 Layers recomputed_layers(Layers layers, const Partition& partition,
                          const std::vector<LayerRange>& blocks);
 

@@ -126,7 +126,10 @@ class Collector {
 
   void add_temporary() {
     const auto temporary = stage_temporary(layers_, stage_of_, costs_.stages.size());
-    for (std::size_t s = 0; s < temporary.size(); ++s) costs_.stages[s].temporary = temporary[s];
+    for (std::size_t s = 0; s < temporary.size(); ++s) {
+      costs_.stages[s].temporary = temporary[s].kept;
+      costs_.stages[s].unkept_forward = temporary[s].unkept_forward;
+    }
   }
 
   void add_parameters() {
@@ -203,7 +206,7 @@ class Collector {
 };
 
 void add_recomputation(const std::vector<bool>& recompute, StageCosts& costs) {
-  if (recompute.empty()) return;
+  if (std::ranges::find(recompute, true) == recompute.end()) return;
   PFEIFE_CHECK(recompute.size() == costs.stages.size(), "one choice for each stage");
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
     if (!recompute[s]) continue;
@@ -211,9 +214,14 @@ void add_recomputation(const std::vector<bool>& recompute, StageCosts& costs) {
     stage.backward_input += stage.forward;
     stage.recomputed = stage.saved;
     stage.saved = stage.model_input;
+    stage.forward_again = stage.temporary.forward;
+    stage.temporary.forward = stage.unkept_forward;
   }
   for (StageValue& value : costs.values) {
-    if (recompute[value.from.index()]) value.saved_by_sender = false;
+    if (recompute[value.from.index()]) {
+      if (!value.saved_by_sender) costs.stages[value.from.index()].forward_again += value.bytes;
+      value.saved_by_sender = false;
+    }
     for (std::size_t i = 0; i < value.to.size(); ++i) {
       if (!recompute[value.to[i].index()]) continue;
       StageCost& stage = costs.stages[value.to[i].index()];
@@ -225,12 +233,13 @@ void add_recomputation(const std::vector<bool>& recompute, StageCosts& costs) {
   for (StageCost& stage : costs.stages) stage.recomputed = std::max(stage.recomputed, Bytes{0});
 }
 
-void add_overheads(const Placement& placement, const Cluster& cluster, StageCosts& costs) {
+void add_overheads(const Placement& placement, const Cluster& cluster,
+                   std::vector<StageCost>& stages) {
   std::vector<bool> seen(placement.ranks(), false);
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+  for (std::size_t s = 0; s < stages.size(); ++s) {
     const StageId id{s};
     const DeviceKind& device = cluster.kinds[cluster.kind_of_device[placement.device(id).index()]];
-    StageCost& stage = costs.stages[s];
+    StageCost& stage = stages[s];
     stage.forward += device.stage_overhead;
     stage.backward_input += device.stage_overhead;
     const std::size_t rank = placement.rank(id).index();
@@ -247,20 +256,34 @@ StageCosts collected_stage_costs(const Layers& layers, const Partition& partitio
 }
 
 StageCosts with_recomputation(StageCosts collected, const std::vector<bool>& recompute,
-                              const Placement& placement, const Cluster& cluster) {
+                              const Placement& placement, const Cluster& cluster,
+                              bool except_last) {
+  if (except_last && std::ranges::find(recompute, true) != recompute.end())
+    collected.last = {collected.stages, collected.values};
   add_recomputation(recompute, collected);
-  add_overheads(placement, cluster, collected);
+  add_overheads(placement, cluster, collected.stages);
+  add_overheads(placement, cluster, collected.last.stages);
   return collected;
 }
 
 StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
                        const Cluster& cluster, const std::vector<bool>& recompute,
-                       const std::vector<LayerRange>& blocks) {
-  if (!blocks.empty())
-    return stage_costs(recomputed_layers(layers, partition, blocks), partition, placement, cluster,
-                       recompute);
-  return with_recomputation(collected_stage_costs(layers, partition, placement, cluster), recompute,
-                            placement, cluster);
+                       const std::vector<LayerRange>& blocks, bool except_last) {
+  const auto costs_of = [&](const Layers& of, const std::vector<bool>& recomputed, bool kept) {
+    return with_recomputation(collected_stage_costs(of, partition, placement, cluster), recomputed,
+                              placement, cluster, kept);
+  };
+  if (blocks.empty()) return costs_of(layers, recompute, except_last);
+  StageCosts costs = costs_of(recomputed_layers(layers, partition, blocks), recompute, false);
+  if (!except_last) return costs;
+  StageCosts kept = costs_of(layers, {}, false);
+  costs.last = {std::move(kept.stages), std::move(kept.values)};
+  return costs;
+}
+
+StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {
+  return stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute, plan.blocks,
+                     plan.recompute_except_last);
 }
 
 }  // namespace pfeife

@@ -3,6 +3,7 @@
 
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
+#include "planner/ir/result/plan.h"
 #include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
@@ -16,17 +17,21 @@ namespace pfeife {
 ///
 /// A stage of `recompute` ([stage]; empty = none) keeps only what it receives and what it reads of
 /// the model's inputs from F to B or I, which begins with the layers' forward again; what F would
-/// save then exists within that action, and within F at most. Layers of `blocks` are recomputed
-/// block by block (recomputed_layers.h).
+/// save then exists within that action. Layers of `blocks` are recomputed block by block
+/// (recomputed_layers.h). `except_last`: nothing is recomputed of the microbatch that a stage runs
+/// forward last (StageCosts::last).
 StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
                        const Cluster& cluster, const std::vector<bool>& recompute = {},
-                       const std::vector<LayerRange>& blocks = {});
+                       const std::vector<LayerRange>& blocks = {}, bool except_last = false);
+/// The same of a plan's choices.
+StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster);
 
 /// stage_costs() in two steps, for several choices of recomputed stages on the same cuts: what all
 /// of them share, which takes nearly all of the time, and what one of them makes of it.
 StageCosts collected_stage_costs(const Layers& layers, const Partition& partition,
                                  const Placement& placement, const Cluster& cluster);
 StageCosts with_recomputation(StageCosts collected, const std::vector<bool>& recompute,
-                              const Placement& placement, const Cluster& cluster);
+                              const Placement& placement, const Cluster& cluster,
+                              bool except_last = false);
 
 }  // namespace pfeife

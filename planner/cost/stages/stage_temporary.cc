@@ -1,6 +1,8 @@
 #include "planner/cost/stages/stage_temporary.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 namespace pfeife {
@@ -25,24 +27,29 @@ class Changes {
         consumed_(layers.size()),
         read_(layers.size()),
         returning_(layers.size()),
+        alive_(layers.size() + 1),
+        leaving_later_(layers.size()),
         leaving_(stages),
         counted_(layers.values.size() * stages) {
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Layer& layer = layers.layers[l];
       own_[l] = {layer.saved, layer.saved, layer.saved - layer.weight_saved, layer.weight_saved};
+      keep_alive(l, l, layer.saved);
     }
     for (const LayerStorage& storage : layers.storages) add(storage);
     for (std::size_t v = 0; v < layers.values.size(); ++v) add(v);
     for (const LayerParameter& parameter : layers.parameters) add(parameter);
+    std::partial_sum(alive_.begin(), alive_.end(), alive_.begin());
   }
 
-  std::vector<PassBytes> highest() const {
-    std::vector<PassBytes> found(leaving_.size());
+  std::vector<StageTemporary> highest() const {
+    std::vector<StageTemporary> found(leaving_.size());
     PassBytes later;                                      // changes of the layers after l
     Bytes entering{0}, returning{0}, not_yet_leaving{0};  // gradients of what they read and make
+    Bytes to_be_made{0};                                  // of what leaves the stage, by them
     for (std::size_t l = layers_.size(); l-- > 0;) {
       if (l + 1 == layers_.size() || stage_of_[l] != stage_of_[l + 1])
-        later = {}, entering = returning = not_yet_leaving = Bytes{0};
+        later = {}, entering = returning = not_yet_leaving = to_be_made = Bytes{0};
       const Layer& layer = layers_.layers[l];
       const std::size_t s = stage_of_[l].index();
       entering += read_[l];
@@ -52,11 +59,14 @@ class Changes {
         return std::max(more + difference, entering) + passing_[l];
       };
       const PassBytes& more = layer.temporary;
-      found[s] = larger(
-          found[s],
+      found[s].unkept_forward =
+          std::max(found[s].unkept_forward, more.forward + alive_[l] - to_be_made);
+      found[s].kept = larger(
+          found[s].kept,
           {more.forward - later.forward, beside(more.backward) + waiting_[l] - later.backward,
            beside(more.input) + layer.weight_saved - later.input, more.weight - later.weight});
       later += own_[l];
+      to_be_made += leaving_later_[l];
       not_yet_leaving += made_[l];
       returning += returning_[l];
     }
@@ -65,8 +75,20 @@ class Changes {
 
  private:
   StageId stage(LayerId l) const { return stage_of_[l.index()]; }
+  /// While the layers from `first` to `last` run.
+  void keep_alive(std::size_t first, std::size_t last, Bytes bytes) {
+    alive_[first] += bytes, alive_[last + 1] -= bytes;
+  }
   std::uint8_t& counted(std::size_t value, StageId by) {
     return counted_[value * leaving_.size() + by.index()];
+  }
+  bool leaves(const LayerValue& value) const {
+    return !value.consumers.empty() && stage(value.consumers.back()) != stage(value.producer);
+  }
+  /// The last of the sorted `layers` that is in the stage.
+  LayerId last_in(StageId s, const std::vector<LayerId>& layers) const {
+    const auto behind = std::ranges::find_if(layers, [&](LayerId l) { return stage(l) > s; });
+    return *std::prev(behind);
   }
 
   void add(const LayerStorage& storage) {
@@ -79,6 +101,11 @@ class Changes {
       LayerId made = first;
       if (storage.value) made = std::min(made, layers_.values[*storage.value].producer);
       if (stage(made) != stage(first)) continue;  // received: there from the begin to the end
+      if (!storage.value || !leaves(layers_.values[*storage.value])) {
+        const LayerId last = storage.value ? layers_.values[*storage.value].consumers.back()
+                                           : last_in(stage(first), storage.savers);
+        keep_alive(made.index(), std::max(first, last).index(), storage.bytes);
+      }
       own_[made.index()].forward += storage.bytes;
       own_[first.index()].backward += storage.bytes;
       if (!for_weight) own_[first.index()].input += storage.bytes;
@@ -93,7 +120,6 @@ class Changes {
     const LayerValue& value = layers_.values[v];
     const StageId from = stage(value.producer);
     const bool waits = value.waiting_gradient > Bytes{0};
-    bool leaves = false;
     for (std::size_t i = 0; i < value.consumers.size(); ++i) {
       const LayerId reader = value.consumers[i];
       const bool last =
@@ -103,11 +129,11 @@ class Changes {
         pass(value, reader);
         continue;
       }
-      leaves = true;
       read_[reader.index()] += value.gradient_bytes;
       if (waits) returning_[reader.index()] += value.gradient_bytes;
     }
-    if (!leaves) return;
+    if (!leaves(value)) return;
+    leaving_later_[value.producer.index()] += value.bytes;
     if (waits) {
       consumed_[value.producer.index()] += value.waiting_at(value.producer);
     } else {
@@ -141,14 +167,17 @@ class Changes {
   // [layer] gradients of values to and from other stages: those that layer.temporary of all layers
   // in between contains, and those that only that of the producer and the readers does
   std::vector<Bytes> made_, consumed_, read_, returning_;
+  // [layer] of what would be saved: there while the layer runs, as a change until all is added; and
+  // what leaves the stage, with its maker
+  std::vector<Bytes> alive_, leaving_later_;
   std::vector<Bytes> leaving_;         // [stage] sum of made_
   std::vector<std::uint8_t> counted_;  // [value x stage] whether the stage saves its storage
 };
 
 }  // namespace
 
-std::vector<PassBytes> stage_temporary(const Layers& layers, std::span<const StageId> stage_of,
-                                       std::size_t stages) {
+std::vector<StageTemporary> stage_temporary(const Layers& layers, std::span<const StageId> stage_of,
+                                            std::size_t stages) {
   return Changes(layers, stage_of, stages).highest();
 }
 

@@ -38,8 +38,8 @@ void read_cuts(const YamlNode& node, BaselineSettings& baseline) {
 
 BaselineSettings read_baseline(const YamlNode& node,
                                const std::vector<std::pair<std::string, std::string>>& families) {
-  node.check_keys({"family", "name", "cuts", "cuts_at", "recompute", "stages_per_rank",
-                   "loop_batch", "prefetch"});
+  node.check_keys({"family", "name", "cuts", "cuts_at", "recompute", "recompute_except_last",
+                   "stages_per_rank", "loop_batch", "prefetch"});
   BaselineSettings baseline{node.at("family").as_one_of<std::string>(families)};
   if (const auto name = node.find("name")) baseline.called = read_name(*name);
   if (const auto cuts = node.find("cuts")) read_cuts(*cuts, baseline);
@@ -49,6 +49,10 @@ BaselineSettings read_baseline(const YamlNode& node,
     node.fail_at_key("cuts_at", "these cuts are at given places; leave cuts_at out");
   if (const auto recompute = node.find("recompute"))
     baseline.recompute = recompute_setting(*recompute, false);
+  if (const auto except = node.find("recompute_except_last"))
+    baseline.recompute_except_last = except->as_bool();
+  if (baseline.recompute_except_last && baseline.recompute == Recompute::None)
+    node.fail_at_key("recompute_except_last", kNothingRecomputed);
   if (baseline.cuts == Cuts::Reference && baseline.recompute != Recompute::None)
     node.fail_at_key("recompute", "reference mode knows no recomputation; leave recompute out");
   if (const auto stages = node.find("stages_per_rank"))
@@ -85,6 +89,7 @@ std::string BaselineSettings::name() const {
   std::string text = family;
   if (cuts != Cuts::EqualTime) text += "_" + to_string(cuts);
   if (recompute != Recompute::None) text += "_" + to_string(recompute);
+  if (recompute_except_last) text += "_except_last";
   return text;
 }
 
@@ -123,6 +128,7 @@ std::string baseline_text(const BaselineSettings& baseline) {
   if (baseline.at_blocks) text += ", cuts_at: blocks";
   if (baseline.recompute != Recompute::None)
     text += ", recompute: " + to_string(baseline.recompute);
+  if (baseline.recompute_except_last) text += ", recompute_except_last: true";
   if (baseline.stages_per_rank)
     text += ", stages_per_rank: " + std::to_string(*baseline.stages_per_rank);
   if (baseline.loop_batch) text += ", loop_batch: " + std::to_string(*baseline.loop_batch);

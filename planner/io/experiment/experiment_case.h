@@ -53,6 +53,9 @@ std::vector<std::string> family_names(const YamlNode& node,
 std::vector<std::int32_t> cut_list(const YamlNode& node);
 /// `if_needed`: may be said, too.
 PlanSettings::Recompute recompute_setting(const YamlNode& node, bool if_needed);
+/// Of recompute_except_last beside `recompute: none`.
+inline constexpr const char* kNothingRecomputed =
+    "nothing is recomputed; leave it out, or set recompute";
 /// The baselines that `node` names: families, or maps of a family and how it is used.
 std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
                                                 const std::vector<std::string>& families);

@@ -74,16 +74,21 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
   if (const auto recompute = node.find("recompute")) {
     plan.recompute = recompute_setting(*recompute, true);
   }
+  if (const auto except = node.find("recompute_except_last"))
+    plan.recompute_except_last = except->as_bool();
   if (const auto use = node.find("for"))
     plan.for_torch = use->as_one_of<bool>({{"pfeife", false}, {"torch", true}});
   plan.at_blocks = plan.for_torch;
   if (const auto at = node.find("cuts_at"))
     plan.at_blocks = at->as_one_of<bool>({{"layers", false}, {"blocks", true}});
   if (plan.for_torch) check_for_torch(node, plan);
+  if (plan.recompute_except_last && plan.recompute == PlanSettings::Recompute::None)
+    node.at("recompute_except_last").fail(kNothingRecomputed);
   if (plan.at_blocks && plan.order != "captured")
     node.at("order").fail("blocks are those of the captured order; leave plan.order out");
   if (!plan.reference) return;
-  for (const char* key : {"families", "cuts", "iterations", "recompute", "order", "cuts_at", "for"})
+  for (const char* key : {"families", "cuts", "iterations", "recompute", "recompute_except_last",
+                          "order", "cuts_at", "for"})
     if (node.find(key))
       node.fail_at_key(key, std::string("search: reference has its own schedules, cuts and effort; "
                                         "leave plan.") +
@@ -142,7 +147,8 @@ PlanSettings plan_settings(const YamlNode& node, const Path& folder, const Exper
   } else {
     node.refuse_old("loops", "stages_per_rank");
     node.check_keys({"families", "stages_per_rank", "search", "iterations", "reserve", "cuts",
-                     "recompute", "order", "devices", "file", "schedule", "cuts_at", "for"});
+                     "recompute", "recompute_except_last", "order", "devices", "file", "schedule",
+                     "cuts_at", "for"});
     read_search(node, rules, plan);
   }
   if (const auto reserve = node.find("reserve")) {

@@ -236,6 +236,9 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
   if (!plan.blocks.empty()) check_blocks(root.at("recompute_blocks"), plan);
   if (plan.recompute.size() != stages)
     root.at("recompute").fail("expected one value for each of " + text(stages) + " stages");
+  if (plan.recompute_except_last && plan.blocks.empty() &&
+      std::ranges::find(plan.recompute, true) == plan.recompute.end())
+    root.at("recompute_except_last").fail("the plan recomputes nothing; leave it out");
 }
 
 }  // namespace
@@ -265,6 +268,8 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
   };
   entries.insert(entries.end(), choices.begin(), choices.end());
   if (!plan.blocks.empty()) entries.push_back({"recompute_blocks", blocks_value(plan), {}});
+  if (plan.recompute_except_last)
+    entries.push_back({"recompute_except_last", yaml_scalar("true"), {}});
   const Entries rest{
       {"predicted",
        yaml_map({{"step", yaml_amount(plan.estimate), {}},
@@ -293,7 +298,8 @@ Plan read_plan(const std::filesystem::path& file) {
   root.check_version(kVersion);
   root.check_keys({"version", "model", "cluster", "order", "training", "microbatches", "cuts",
                    "cut_modules", "cut_nodes", "node_order", "schedule", "placement", "recompute",
-                   "recompute_blocks", "predicted", "files", "bound", "found"});
+                   "recompute_blocks", "recompute_except_last", "predicted", "files", "bound",
+                   "found"});
   Plan plan;
   read_file_and_digest(root.at("model"), plan.model, plan.model_digest);
   read_file_and_digest(root.at("cluster"), plan.cluster, plan.cluster_digest);
@@ -312,6 +318,8 @@ Plan read_plan(const std::filesystem::path& file) {
   for (const YamlNode& item : root.at("recompute").items())
     plan.recompute.push_back(item.as_bool());
   if (const auto blocks = root.find("recompute_blocks")) read_blocks(*blocks, plan);
+  if (const auto except = root.find("recompute_except_last"))
+    plan.recompute_except_last = except->as_bool();
   read_predicted(root.at("predicted"), plan);
   if (const auto files = root.find("files")) plan.files = read_files(*files);
   if (const auto bound = root.find("bound")) plan.bound = read_bound(*bound, plan.spec);

@@ -167,6 +167,11 @@ std::string split_points_text(const Layers& layers, const Plan& plan, const std:
          {"modules", modules},
          {"why_not", modules.empty() ? Json("some of it is in no submodule of its own") : Json()}});
   }
+  if (plan.recompute_except_last) {  // [stage]
+    json["recompute_except_microbatch"] = Json::array();
+    for (const MicrobatchId last : last_forwards(plan.schedule, plan.partition.stages()))
+      json["recompute_except_microbatch"].push_back(last.value);
+  }
   json["schedule"] = or_null(schedule);
   json["schedule_why_not"] = or_null(why_not);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -12,25 +12,26 @@ void line(std::ostringstream& out, const Cells&... cells) {
   out << "\n";
 }
 
-void add_stages(std::ostringstream& out, const StageCosts& costs, const Placement& placement) {
+void add_stages(std::ostringstream& out, const std::vector<StageCost>& stages,
+                const Placement& placement) {
   out << "stage,rank,forward_ns,backward_input_ns,backward_weight_ns,optimizer_ns,"
          "parameter_bytes,gradient_bytes,optimizer_state_bytes,saved_bytes,weight_saved_bytes,"
          "temporary_forward_bytes,temporary_backward_bytes,temporary_input_bytes,"
-         "temporary_weight_bytes,recomputed_bytes\n";
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-    const StageCost& c = costs.stages[s];
+         "temporary_weight_bytes,recomputed_bytes,forward_again_bytes\n";
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const StageCost& c = stages[s];
     line(out, s, placement.rank_of_stage[s].value, c.forward.count(), c.backward_input.count(),
          c.backward_weight.count(), c.optimizer.count(), c.parameters.value, c.gradients.value,
          c.optimizer_state.value, c.saved.value, c.weight_saved.value, c.temporary.forward.value,
          c.temporary.backward.value, c.temporary.input.value, c.temporary.weight.value,
-         c.recomputed.value);
+         c.recomputed.value, c.forward_again.value);
   }
 }
 
-void add_values(std::ostringstream& out, const StageCosts& costs) {
+void add_values(std::ostringstream& out, const std::vector<StageValue>& values) {
   out << "\nvalue,from,to,bytes,gradient_bytes,saved_by_sender,saved_by_receiver\n";
-  for (std::size_t v = 0; v < costs.values.size(); ++v) {
-    const StageValue& value = costs.values[v];
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    const StageValue& value = values[v];
     for (std::size_t i = 0; i < value.to.size(); ++i)
       line(out, v, value.from.value, value.to[i].value, value.bytes.value,
            value.gradient_bytes.value, value.saved_by_sender ? 1 : 0,
@@ -58,10 +59,14 @@ void add_reductions(std::ostringstream& out, const StageCosts& costs) {
 
 std::string stages_text(const StageCosts& costs, const Placement& placement) {
   std::ostringstream out;
-  add_stages(out, costs, placement);
-  add_values(out, costs);
+  add_stages(out, costs.stages, placement);
+  add_values(out, costs.values);
   add_messages(out, costs);
   add_reductions(out, costs);
+  if (costs.last.stages.empty()) return out.str();
+  out << "\n";
+  add_stages(out, costs.last.stages, placement);
+  add_values(out, costs.last.values);
   return out.str();
 }
 

@@ -93,8 +93,10 @@ struct Plan {
   /// sorted.
   std::vector<LayerRange> blocks = {};
   std::vector<NodeRange> block_nodes = {};  ///< [block] what executing needs; empty without a graph
-  Nanoseconds estimate{0};                  ///< predicted step
-  std::vector<Bytes> peak_memory;           ///< [rank] predicted
+  /// Of the microbatch that a stage runs forward last, nothing is recomputed.
+  bool recompute_except_last = false;
+  Nanoseconds estimate{0};         ///< predicted step
+  std::vector<Bytes> peak_memory;  ///< [rank] predicted
   std::optional<Bound> bound;
   std::optional<PlanFiles> files;
   std::map<std::string, std::string> found;  ///< how: versions, seed, candidates

@@ -6,7 +6,8 @@
 
 namespace pfeife {
 
-/// Time of F, B, I, W or an optimizer step on its stage; 0 for actions that do not compute.
-Nanoseconds action_time(const Action& action, const StageCosts& costs);
+/// Time of F, B, I, W or an optimizer step on its stage; 0 for actions that do not compute. `last`:
+/// its microbatch is the one that the stage runs forward last.
+Nanoseconds action_time(const Action& action, const StageCosts& costs, bool last = false);
 
 }  // namespace pfeife

@@ -35,7 +35,8 @@ enum class EdgeKind : std::uint8_t { RankOrder, Data, Queue };
 struct DurationSlot {
   TaskKind kind = TaskKind::Compute;
   std::vector<Action>
-      parts;  ///< microbatch left empty; several for an overlap; the SEND for a transfer
+      parts;  ///< several for an overlap; the SEND for a transfer. Microbatch left empty, but of a
+              ///< B or I that takes a time of its own (StageGraph::last_apart)
   std::vector<StageId> stages;  ///< of a reduction
   friend bool operator==(const DurationSlot&, const DurationSlot&) = default;
 };

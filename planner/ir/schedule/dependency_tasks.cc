@@ -13,8 +13,9 @@ namespace {
 /// Numbers distinct durations in the order in which they are first asked for.
 class SlotTable {
  public:
-  SlotTable(std::vector<DurationSlot>& slots, std::size_t stages)
-      : slots_(slots), single_(stages * kSingleOps, kNoTask) {}
+  /// `last`: [stage] the microbatch whose B and I take a time of their own; empty = none.
+  SlotTable(std::vector<DurationSlot>& slots, std::size_t stages, std::vector<MicrobatchId> last)
+      : slots_(slots), last_(std::move(last)), single_(stages * kSingleOps, kNoTask) {}
 
   std::uint32_t number(DurationSlot wanted) {
     const auto key = std::tuple{wanted.kind, wanted.parts, wanted.stages};
@@ -25,10 +26,11 @@ class SlotTable {
   std::uint32_t number(const Cell& cell, TaskKind kind) {
     DurationSlot wanted{kind, {}, {}};
     for_each_action(cell, [&](Action action) {
-      action.microbatch.reset();
+      if (!is_apart(action)) action.microbatch.reset();
       wanted.parts.push_back(action);
     });
-    if (wanted.parts.size() == 1 && kind == TaskKind::Compute) {  // the common case without the map
+    if (wanted.parts.size() == 1 && kind == TaskKind::Compute &&
+        !wanted.parts[0].microbatch) {  // the common case without the map
       const Action& only = wanted.parts[0];
       std::uint32_t& known =
           single_[only.stage.index() * kSingleOps + static_cast<std::size_t>(only.op)];
@@ -41,7 +43,13 @@ class SlotTable {
  private:
   static constexpr std::size_t kSingleOps = 4;  // F, B, I, W
 
+  bool is_apart(const Action& action) const {
+    return !last_.empty() && makes_input_gradient(action.op) &&
+           action.microbatch == last_[action.stage.index()];
+  }
+
   std::vector<DurationSlot>& slots_;
+  std::vector<MicrobatchId> last_;
   std::map<std::tuple<TaskKind, std::vector<Action>, std::vector<StageId>>, std::uint32_t> number_;
   std::vector<std::uint32_t> single_;  // [stage * 4 + op] of compute cells with one action
 };
@@ -52,7 +60,9 @@ class TaskBuilder {
       : schedule_(schedule),
         stages_(stages),
         placement_(placement),
-        slots_(built_.slots, stages.stages) {
+        slots_(built_.slots, stages.stages,
+               stages.last_apart ? last_forwards(schedule, stages.stages)
+                                 : std::vector<MicrobatchId>{}) {
     built_.microbatches = microbatch_count(schedule);
     PFEIFE_CHECK(placement.stages() == stages.stages, placement.stages(), " placed, ",
                  stages.stages);

@@ -40,6 +40,7 @@ class FreeRun {
       : schedule_(schedule), context_(context), ranks_(schedule.ranks()) {
     if (reduce) reductions_.emplace(schedule, context);
     gradient_ready_.assign(context.stages.stages, 0);
+    last_ = last_forwards(schedule, context.stages.stages);
     result_.rows.resize(schedule.ranks());
     for (std::size_t r = 0; r < schedule.ranks(); ++r)
       result_.rows[r].reserve(3 * schedule.rows[r].size());
@@ -196,7 +197,10 @@ class FreeRun {
 
   std::int64_t duration(const Cell& cell) const {
     std::int64_t sum = 0;
-    for_each_action(cell, [&](const Action& a) { sum += action_time(a, context_.costs).count(); });
+    for_each_action(cell, [&](const Action& a) {
+      const bool last = a.microbatch == last_[a.stage.index()];
+      sum += action_time(a, context_.costs, last).count();
+    });
     if (!std::holds_alternative<Overlap>(cell)) return sum;
     return std::llround(static_cast<double>(sum) * context_.costs.overlap_factor);
   }
@@ -227,6 +231,7 @@ class FreeRun {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> entries_;
   std::optional<TiedReductions> reductions_;
   std::vector<std::int64_t> gradient_ready_;  // [stage] end of its last weight gradient so far
+  std::vector<MicrobatchId> last_;            // [stage] that it runs forward
 };
 
 }  // namespace

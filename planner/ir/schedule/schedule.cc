@@ -70,6 +70,26 @@ std::size_t microbatch_count(const Schedule& schedule) {
   return count;
 }
 
+static void note_forwards(const std::vector<Cell>& row, std::vector<MicrobatchId>& last) {
+  for (const Cell& cell : row)
+    for_each_action(cell, [&](const Action& action) {
+      if (action.op == Op::Forward && action.stage.index() < last.size())
+        last[action.stage.index()] = *action.microbatch;
+    });
+}
+
+std::vector<MicrobatchId> last_forwards(const std::vector<Cell>& row, std::size_t stages) {
+  std::vector<MicrobatchId> last(stages, MicrobatchId{-1});
+  note_forwards(row, last);
+  return last;
+}
+
+std::vector<MicrobatchId> last_forwards(const Schedule& schedule, std::size_t stages) {
+  std::vector<MicrobatchId> last(stages, MicrobatchId{-1});
+  for (const std::vector<Cell>& row : schedule.rows) note_forwards(row, last);
+  return last;
+}
+
 StageGraph chain(std::size_t stages) {
   StageGraph graph;
   graph.stages = stages;

@@ -43,6 +43,9 @@ std::optional<Placement> placement_of(const Schedule& schedule);
 std::size_t stage_count(const Schedule& schedule);
 std::size_t microbatch_count(const Schedule& schedule);
 std::size_t microbatch_count(const std::vector<Cell>& row);
+/// [stage] The microbatch that each of so many stages runs forward last; -1 = the rows have none.
+std::vector<MicrobatchId> last_forwards(const Schedule& schedule, std::size_t stages);
+std::vector<MicrobatchId> last_forwards(const std::vector<Cell>& row, std::size_t stages);
 
 /// What the stages of a partition have to do with each other; all that lowering and validation need
 /// to know.
@@ -57,6 +60,8 @@ struct StageGraph {
   std::vector<Edge> edges;  ///< sorted by (from, to), unique
   std::vector<std::vector<StageId>>
       tied;  ///< groups of stages that share a parameter; each sorted, size >= 2
+  /// B and I of the microbatch that a stage runs forward last take a time of their own.
+  bool last_apart = false;
 
   friend bool operator==(const StageGraph&, const StageGraph&) = default;
 };

@@ -35,7 +35,8 @@ std::vector<Nanoseconds> slot_durations(std::span<const DurationSlot> slots,
         if (std::ranges::binary_search(slot.stages, reduction.stages.front()))
           time += reduction.time;
     } else {
-      for (const Action& part : slot.parts) time += action_time(part, costs);
+      for (const Action& part : slot.parts)
+        time += action_time(part, costs, part.microbatch.has_value());
       if (slot.parts.size() > 1)
         time = Nanoseconds{std::llround(static_cast<double>(time.count()) * costs.overlap_factor)};
     }

@@ -13,6 +13,7 @@ StageGraph stage_graph(const StageCosts& costs) {
   for (const StagePair& pair : costs.pairs)
     graph.edges.push_back({pair.from, pair.to, pair.gradient_bytes > Bytes{0}});
   for (const StageReduction& reduction : costs.reductions) graph.tied.push_back(reduction.stages);
+  graph.last_apart = !costs.last.stages.empty();
   return graph;
 }
 
@@ -42,8 +43,9 @@ StageCosts uniform_costs(std::size_t stages, Nanoseconds forward, Nanoseconds ba
   return costs;
 }
 
-Nanoseconds action_time(const Action& action, const StageCosts& costs) {
-  const StageCost& cost = costs.stages[action.stage.index()];
+Nanoseconds action_time(const Action& action, const StageCosts& costs, bool last) {
+  const bool apart = last && !costs.last.stages.empty();
+  const StageCost& cost = (apart ? costs.last.stages : costs.stages)[action.stage.index()];
   switch (action.op) {
     case Op::Forward:
       return cost.forward;

@@ -22,7 +22,9 @@ struct StageCost {
   /// At most this much more within an action than with all in place that the microbatch has saved
   /// (F, B, I) or weight-saved (W): early layers run before later ones save, and after they let go.
   PassBytes temporary;
-  Bytes recomputed{0};  ///< within an F, B or I of a recomputed stage, besides: what F would save
+  Bytes unkept_forward{0};  ///< of a stage that keeps what F makes: temporary.forward if it did not
+  Bytes recomputed{0};      ///< within a B or I of a recomputed stage, besides: what F would save
+  Bytes forward_again{0};   ///< temporary, besides, of the F that such a B or I begins with
   Bytes model_input{
       0};  ///< per microbatch, the model's inputs that its layers are the first to read
 
@@ -64,6 +66,14 @@ struct StageCosts {
   std::vector<StageValue> values;
   std::vector<StageReduction> reductions;
   double overlap_factor = 1;  ///< OVERLAP_F_B lasts this times the sum of its parts
+  /// What a stage is to the microbatch that it runs forward last, where that one is not recomputed
+  /// and others are; its F and W last as long as theirs. Empty = all microbatches are alike.
+  struct Last {
+    std::vector<StageCost> stages;
+    std::vector<StageValue> values;  ///< those of StageCosts, saved by others
+    friend bool operator==(const Last&, const Last&) = default;
+  };
+  Last last = {};
 
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
 };

@@ -131,7 +131,7 @@ double shared_links_bound(const CutModel& model, const Problem& problem, const S
 
 Nanoseconds shared_links_bound(const Problem& problem, const Semantics& semantics, bool linked) {
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
-                       problem.recompute == Recompute::Full);
+                       problem.recomputes_all());
   std::map<std::pair<std::vector<RankId>, std::size_t>, double> known;  // by placement
   for (const ScheduleSpec& spec : problem.schedules) {
     if (spec.stages() > static_cast<std::size_t>(model.last())) continue;  // it has no cuts

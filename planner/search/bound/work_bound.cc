@@ -38,7 +38,7 @@ double shared_work_bound(const Problem& problem, std::size_t microbatches) {
 
 double work_bound(const Problem& problem) {
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
-                       problem.recompute == Recompute::Full);
+                       problem.recomputes_all());
   double least = std::numeric_limits<double>::infinity();
   for (const ScheduleSpec& spec : problem.schedules) {
     // Schedules of one placement have the same bound; one of them is asked.
@@ -65,7 +65,7 @@ double any_devices_bound(const Problem& problem) {
     std::ranges::fill(cluster.paths, Path{});  // without links: a transfer takes no time
     return work_bound({problem.layers, cluster, problem.schedules, problem.device_of_rank,
                        problem.memory_limit, problem.cuts, problem.memory_rule, problem.recompute,
-                       problem.blocks});
+                       problem.blocks, problem.recompute_except_last});
   }
   double least = std::numeric_limits<double>::infinity();
   for (const ScheduleSpec& spec : problem.schedules)

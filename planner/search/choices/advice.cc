@@ -73,7 +73,8 @@ class Adviser {
                     std::nullopt,
                     problem_.memory_rule,
                     problem_.recompute,
-                    &layers == &problem_.layers ? problem_.blocks : model_blocks(layers)};
+                    &layers == &problem_.layers ? problem_.blocks : model_blocks(layers),
+                    problem_.recompute_except_last};
     return problem;
   }
 

@@ -79,8 +79,7 @@ class Judge {
   Judge(const Problem& problem, const std::vector<PlannedSchedule>& plans)
       : problem_(problem),
         plans_(plans),
-        model_(problem.layers, problem.cluster, problem.memory_rule,
-               problem.recompute == Recompute::Full) {}
+        model_(problem.layers, problem.cluster, problem.memory_rule, problem.recomputes_all()) {}
 
   /// The best score (local_search.h) of any plan's schedule.
   double operator()(const Order& order) const {

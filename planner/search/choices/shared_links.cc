@@ -82,8 +82,9 @@ class SharedLinks {
 
   Weighed weigh(PlannedSchedule plan) const {
     const Placement placement = placement_of(problem_, plan.spec);
-    const StageCosts costs = stage_costs(problem_.layers, plan.partition, placement,
-                                         problem_.cluster, plan.recompute, plan.blocks);
+    const StageCosts costs =
+        stage_costs(problem_.layers, plan.partition, placement, problem_.cluster, plan.recompute,
+                    plan.blocks, plan.recompute_except_last);
     Weighed one{std::move(plan)};
     one.bound = one.plan.estimate;
     const std::size_t microbatches = one.plan.spec.microbatches;
@@ -199,7 +200,8 @@ class SharedLinks {
                             problem_.cuts,
                             problem_.memory_rule,
                             problem_.recompute,
-                            problem_.blocks};
+                            problem_.blocks,
+                            problem_.recompute_except_last};
       SearchOptions brief = options_;
       brief.certificate = false, brief.progress = {};
       if (brief.iterations == 0 || brief.iterations > kLittleEffort)
@@ -213,10 +215,10 @@ class SharedLinks {
     std::vector<char> fits(plans.size());
     parallel_for(plans.size(), options_.threads, [&](std::size_t i) {
       PlannedSchedule& plan = plans[i];
-      const EvaluatedPlan priced = evaluate(problem_.layers, problem_.cluster,
-                                            plan.order ? *plan.order : generate(plan.spec),
-                                            placement_of(problem_, plan.spec), plan.partition,
-                                            problem_.memory_rule, plan.recompute, plan.blocks);
+      const EvaluatedPlan priced = evaluate(
+          problem_.layers, problem_.cluster, plan.order ? *plan.order : generate(plan.spec),
+          placement_of(problem_, plan.spec), plan.partition, problem_.memory_rule, plan.recompute,
+          plan.blocks, plan.recompute_except_last);
       plan.estimate = priced.estimate;
       plan.peak_memory = priced.peak_memory;
       fits[i] = std::ranges::equal(plan.peak_memory, problem_.memory_limit, std::less_equal{});
@@ -230,7 +232,7 @@ class SharedLinks {
   /// Changes of the best plans, again and again.
   void search_from_best() {
     const CutModel model(problem_.layers, problem_.cluster, problem_.memory_rule,
-                         problem_.recompute == Recompute::Full);
+                         problem_.recomputes_all());
     const double most = spent_ + left_;
     for (std::uint64_t round = 0;; ++round) {
       sort();

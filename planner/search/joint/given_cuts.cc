@@ -44,8 +44,7 @@ void prove(const Problem& problem, const Tried& tried, const std::vector<EveryOr
   const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
   if (outcome.plans.empty() && !nothing_fits) return;
   const Layers layers = cut_only_at(*problem.cuts, problem.layers);
-  const CutModel model(layers, problem.cluster, problem.memory_rule,
-                       problem.recompute == Recompute::Full);
+  const CutModel model(layers, problem.cluster, problem.memory_rule, problem.recomputes_all());
   Problem listed{layers,
                  problem.cluster,
                  {},
@@ -54,7 +53,8 @@ void prove(const Problem& problem, const Tried& tried, const std::vector<EveryOr
                  problem.cuts,
                  problem.memory_rule,
                  problem.recompute,
-                 problem.blocks};
+                 problem.blocks,
+                 problem.recompute_except_last};
   std::vector<AnyOrder> any_order;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < tried.size(); ++i) {
@@ -104,7 +104,7 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
   SearchOutcome outcome;
   std::optional<Infeasible> closest;
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
-                       problem.recompute == Recompute::Full);
+                       problem.recomputes_all());
   const std::optional<Cuts> cuts = model.cuts(*problem.cuts);
   Tried tried(problem.schedules.size());
   parallel_for(tried.size(), options.threads, [&](std::size_t i) {

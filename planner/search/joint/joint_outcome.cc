@@ -133,8 +133,10 @@ std::string listed_class(const Problem& problem, const std::string& some) {
                  " in their placements, within the memory limits");
   if (problem.recompute == Recompute::Full) text += ", every stage recomputed";
   if (problem.recompute == Recompute::Choose) text += ", any choice of recomputed stages";
-  if (problem.recompute == Recompute::Blocks)
-    text += ", any choice of recomputed blocks (without a certificate)";
+  if (problem.recompute == Recompute::Blocks) text += ", any choice of recomputed blocks";
+  if (problem.recompute_except_last) text += ", the last microbatch kept";
+  if (problem.recompute == Recompute::Blocks || problem.recompute_except_last)
+    text += " (without a certificate)";
   return text;
 }
 

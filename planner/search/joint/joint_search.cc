@@ -36,8 +36,7 @@ JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>
       to_build_(built),
       options_(options),
       effort_(options.iterations > 0 ? options.iterations : kDefaultEffort),
-      model_(problem.layers, problem.cluster, problem.memory_rule,
-             problem.recompute == Recompute::Full) {
+      model_(problem.layers, problem.cluster, problem.memory_rule, problem.recomputes_all()) {
   for (const ScheduleSpec& spec : to_build_) {
     by_itself_.emplace_back(model_, problem, spec, search);
     from_others_.emplace_back(model_, problem, spec, search);

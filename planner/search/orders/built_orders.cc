@@ -221,7 +221,8 @@ class SingleMicrobatch {
                 problem_.cuts,
                 problem_.memory_rule,
                 problem_.recompute,
-                problem_.blocks};
+                problem_.blocks,
+                problem_.recompute_except_last};
     for (Bytes& limit : one.memory_limit) limit += more;
     return search(one, {.keep = 1, .iterations = effort});
   }
@@ -358,7 +359,7 @@ void BuiltSearch::work_without_recomputation(const std::vector<Partition>& start
                                              std::size_t effort, std::uint64_t seed) {
   if (!without_) {
     kept_ = std::make_unique<Problem>(problem_);
-    kept_->recompute = Recompute::None;
+    kept_->recompute = Recompute::None, kept_->recompute_except_last = false;
     without_ = std::make_unique<BuiltSearch>(model_, *kept_, result_.spec, search_);
   }
   const std::size_t before = without_->result().candidates;

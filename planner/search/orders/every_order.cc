@@ -117,7 +117,7 @@ class Trials {
 
 bool may_try_every_order(const CutModel& model, const Problem& problem, const ScheduleSpec& spec) {
   return problem.memory_rule == MemoryRule::Lifetimes && problem.recompute != Recompute::Blocks &&
-         few_orders(placement_for(spec), spec.microbatches) &&
+         !problem.recompute_except_last && few_orders(placement_for(spec), spec.microbatches) &&
          ways_to_cut(static_cast<std::size_t>(model.last()) - 1, spec.stages()) <= kMostCuts;
 }
 

@@ -77,7 +77,7 @@ std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::
 StageCosts OrderBuilder::costs(const Cuts& cuts, const std::vector<bool>& recompute,
                                const std::vector<LayerRange>& blocks) const {
   return stage_costs(model_.layers(), model_.partition(cuts), placement_, model_.cluster(),
-                     recompute, blocks);
+                     recompute, blocks, problem_.recompute_except_last);
 }
 
 std::vector<Bytes> OrderBuilder::rooms(const StageCosts& costs) const {
@@ -109,9 +109,9 @@ std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
                   zero_bubble_order(costs, placement_, spec_.microbatches, room, options_).order));
     const bool done = candidates->best() && !is_chosen(problem_.recompute);
     if (done || attempt == kFits) return candidates;
-    const EvaluatedPlan plan =
-        evaluate(model_.layers(), model_.cluster(), candidates->schedule(), placement_,
-                 model_.partition(cuts), problem_.memory_rule, recompute);
+    const EvaluatedPlan plan = evaluate(model_.layers(), model_.cluster(), candidates->schedule(),
+                                        placement_, model_.partition(cuts), problem_.memory_rule,
+                                        recompute, {}, problem_.recompute_except_last);
     bool fits = true;
     for (std::size_t r = 0; r < room.size(); ++r) {
       const Bytes over = plan.peak_memory[r] - problem_.memory_limit[r];

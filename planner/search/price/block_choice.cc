@@ -106,7 +106,7 @@ double BlockChoice::held(const Rank& rank, std::size_t r, std::size_t moment) co
   const LiveMoment& now = live_.moments(r)[moment];
   double bytes = rank.kept[moment];
   for (std::size_t at = 0; at < rank.freed.size(); ++at) bytes -= now.saved[at] * rank.freed[at];
-  if (now.op != Op::BackwardWeight) bytes += rank.restored[static_cast<std::size_t>(now.running)];
+  if (makes_input_gradient(now.op)) bytes += rank.restored[static_cast<std::size_t>(now.running)];
   return bytes;
 }
 

@@ -43,7 +43,7 @@ Candidates::Candidates(const CutModel& model, const Problem& problem, const Sche
       spec_(spec),
       placement_(placed(problem, spec)),
       schedule_(std::move(compute_only)),
-      program_(*schedule_, placement_),
+      program_(*schedule_, placement_, problem.recompute_except_last),
       costs_(model, placement_),
       live_(*schedule_, placement_, counted(problem.recompute)),
       peaks_(live_),
@@ -53,6 +53,8 @@ Candidates::Candidates(const CutModel& model, const Problem& problem, const Sche
       unsure_(std::numeric_limits<double>::infinity()),
       best_time_(std::numeric_limits<double>::infinity()) {
   above_choice_.assign(placement_.ranks(), 0.0), above_stages_ = above_choice_;
+  if (problem.recompute == Recompute::Full && problem.recompute_except_last)
+    all_.assign(placement_.stages(), true);
   if (problem.recompute == Recompute::Blocks)
     block_choice_.emplace(model, *schedule_, placement_, problem.memory_limit, problem.blocks);
   if (problem.recompute == Recompute::Choose || (block_choice_ && block_choice_->are_all()))
@@ -84,7 +86,8 @@ EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& r
   }
   return evaluate(blocks.empty() ? model_.layers() : block_choice_->layers(), model_.cluster(),
                   schedule_ ? *schedule_ : generate(spec_), placement_, model_.partition(cuts),
-                  problem_.memory_rule, recomputed(recompute), blocks);
+                  problem_.memory_rule, recomputed(recompute), blocks,
+                  problem_.recompute_except_last);
 }
 
 /// The choices of recomputed stages for the same cuts share what takes long.
@@ -92,7 +95,8 @@ StageCosts Candidates::stage_costs_of(const Cuts& cuts, const std::vector<bool>&
   if (!collected_ || collected_->first != cuts)
     collected_ = {cuts, collected_stage_costs(model_.layers(), model_.partition(cuts), placement_,
                                               model_.cluster())};
-  return with_recomputation(collected_->second, recompute, placement_, model_.cluster());
+  return with_recomputation(collected_->second, recompute, placement_, model_.cluster(),
+                            problem_.recompute_except_last);
 }
 
 Schedule Candidates::lowered(const StageCosts& costs) const {
@@ -123,6 +127,7 @@ double Candidates::time_with(const Cuts& cuts, const std::vector<bool>* recomput
 double Candidates::weigh(const Cuts& cuts, double time) {
   if (const double much = excess(cuts); much > 0) return kTooFull + much;
   if (block_choice_) return weigh_blocks(cuts, time);
+  if (!all_.empty()) return time_with(cuts, &all_);
   return recomputation_ ? weigh_stages(cuts, time) : time;
 }
 
@@ -247,6 +252,8 @@ bool Candidates::keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> re
   best_ = PlannedSchedule{spec_, model_.partition(cuts), plan.estimate, std::move(plan.peak_memory),
                           std::move(recompute)};
   best_->blocks = std::move(blocks);
+  best_->recompute_except_last =
+      problem_.recompute_except_last && (!best_->recompute.empty() || !best_->blocks.empty());
   best_cuts_ = cuts, best_time_ = time;
   return true;
 }
@@ -299,6 +306,13 @@ bool Candidates::offer(const Cuts& cuts, double time) {
   }
   if (recomputation_) return offer_recomputed(cuts);
   if (refuse_known(cuts)) return false;
+  if (!all_.empty()) {  // `time` is without the price
+    time = time_with(cuts, &all_);
+    if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) {
+      refused_.insert(cuts);
+      return false;
+    }
+  }
   EvaluatedPlan plan = evaluated(cuts, {});
   PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
                time, " ns, the estimator at ", plan.estimate.count());

@@ -35,7 +35,8 @@ class Candidates {
   const std::vector<Bytes>& memory_limit() const { return problem_.memory_limit; }
   std::size_t stages() const { return placement_.stages(); }
 
-  /// Step time (ns), exact; of Recompute::Choose and Blocks without any recomputation.
+  /// Step time (ns), exact; of Recompute::Choose and Blocks, and of Full except the last, without
+  /// any recomputation.
   double time(const Cuts& cuts);
   /// The same for many; out[i] belongs to cuts[i]. Times of `enough` or more may be too small: only
   /// that they are not below it is sure.
@@ -47,7 +48,7 @@ class Candidates {
   double search_time(const Cuts& cuts);
   bool is_large() const { return program_.compute_nodes() > kLarge; }
   /// Most of the work on a proof may be theirs.
-  bool is_slow() const { return is_large() || recomputation_ || block_choice_; }
+  bool is_slow() const { return is_large() || recomputation_ || block_choice_ || !all_.empty(); }
   /// The path that makes time(cuts) as long as it is (reductions and skips left out).
   PathCounts<std::int32_t> critical_path(const Cuts& cuts);
   /// The turns of the path that critical_path has just given.
@@ -125,6 +126,7 @@ class Candidates {
   mutable PeakMemo peaks_;
   KnownStages known_;
   mutable std::optional<std::pair<Cuts, StageCosts>> collected_;  // of the cuts last judged
+  std::vector<bool> all_;  // [stage] of Full except the last microbatch: true; else empty
   std::optional<Recomputation> recomputation_;  // of Recompute::Choose, and of Blocks that are all
   std::optional<BlockChoice> block_choice_;     // of Recompute::Blocks
   std::vector<double> above_choice_;            // [rank] exact peak - BlockChoice's, last judged

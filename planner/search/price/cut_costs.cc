@@ -155,8 +155,9 @@ void CutCosts::price_works(const Cuts& cuts, const Program& program, double* dur
       return prefix[end] - prefix[begin];
     };
     durations[program.work(Work::Forward, s) * stride] = sum(Work::Forward) + action_overhead_[s];
-    durations[program.work(Work::BackwardInput, s) * stride] =
-        sum(Work::BackwardInput) + action_overhead_[s];
+    durations[program.last_input(s) * stride] =
+        durations[program.work(Work::BackwardInput, s) * stride] =
+            sum(Work::BackwardInput) + action_overhead_[s];
     if (recompute && (*recompute)[s])
       durations[program.work(Work::BackwardInput, s) * stride] += sum(Work::Forward);
     if (again) durations[program.work(Work::BackwardInput, s) * stride] += (*again)[s];
@@ -174,6 +175,8 @@ void CutCosts::price_works(const Cuts& cuts, const Program& program, Program::Na
     for (std::size_t w = 0; w < kWorks; ++w)
       durations[program.work(static_cast<Work>(w), s) * stride] =
           end[w] - begin[w] + narrow_overhead_[s][w];
+    durations[program.last_input(s) * stride] =
+        durations[program.work(Work::BackwardInput, s) * stride];
   }
 }
 
@@ -262,7 +265,7 @@ bool CutCosts::skips_are_short(const Cuts& cuts, const Program& program, const N
     const double message = std::min(longest_message_[static_cast<std::size_t>(cuts[s])],
                                     longest_message_[static_cast<std::size_t>(cuts[s + 1])]);
     if (message > durations[program.work(Work::Forward, s) * stride] ||
-        message > durations[program.work(Work::BackwardInput, s) * stride])
+        message > durations[program.last_input(s) * stride])
       return false;
   }
   return true;
@@ -314,8 +317,7 @@ bool CutCosts::skip_may_bind(const Cuts& cuts, const Program& program, const Num
     for (; last < t; ++last) {
       forward +=
           duration(program.work(Work::Forward, last)) + duration(program.forward_latency(last + 1));
-      backward += duration(program.work(Work::BackwardInput, last)) +
-                  duration(program.backward_latency(last + 1));
+      backward += duration(program.last_input(last)) + duration(program.backward_latency(last + 1));
     }
     const Latency skip = latency(s, t, message);
     return skip.forward > forward || skip.backward > backward;

@@ -24,7 +24,7 @@ class CutCosts {
   };
   /// Writes durations[index * stride] for all base indices of `program` (not what
   /// Program::complete adds). The stages of `recompute`, if it is given, are recomputed. B and I
-  /// of a stage take `again` ([stage], ns) more, if that is given.
+  /// of a stage take `again` ([stage], ns) more, if that is given. Neither is of last_input().
   Priced price(const Cuts& cuts, const Program& program, double* durations, std::size_t stride,
                const std::vector<bool>* recompute = nullptr,
                const std::vector<double>* again = nullptr);

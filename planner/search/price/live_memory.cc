@@ -36,7 +36,7 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
                    -1};
     const auto note = [&](std::size_t running, Op op) {
       now.running = static_cast<std::int32_t>(running), now.op = op;
-      const bool restores = op != Op::BackwardWeight;
+      const bool restores = makes_input_gradient(op);
       LiveMoment moment = now;
       if (which == Stages::Either) moment.restores = restores;
       if (which == Stages::Recomputed) {

@@ -17,7 +17,7 @@ struct LiveMoment {
   std::int32_t running = -1;         ///< local stage
   Op op = Op::Forward;               ///< its F, B, I or W
   std::uint32_t action = 0;          ///< what it does: number in the rank's row
-  bool restores = false;             ///< Stages::Either: F, B or I, when a recomputed stage has all
+  bool restores = false;             ///< Stages::Either: B or I, when a recomputed stage has all
   friend bool operator==(const LiveMoment&, const LiveMoment&) = default;
 };
 

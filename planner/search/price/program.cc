@@ -16,7 +16,10 @@ constexpr std::uint32_t kThere = 0, kUnread = 1;  // slots: always zero; written
 class ProgramBuilder {
  public:
   ProgramBuilder(const Schedule& schedule, const Placement& placement, Program& program)
-      : schedule_(schedule), program_(program), microbatches_(microbatch_count(schedule)) {
+      : schedule_(schedule),
+        program_(program),
+        microbatches_(microbatch_count(schedule)),
+        last_(last_forwards(schedule, placement.stages())) {
     const std::size_t stages = placement.stages();
     program.stages_ = stages;
     program.stages_of_rank_.resize(placement.ranks());
@@ -24,7 +27,7 @@ class ProgramBuilder {
     program.last_gradient_.assign(stages, kNone);
     for (const RankId r : placement.rank_of_stage)
       program.rank_of_stage_.push_back(static_cast<std::uint32_t>(r.index()));
-    program.sums_begin_ = 6 * stages + 1;
+    program.sums_begin_ = (program.last_apart_ ? 7 : 6) * stages + 1;
     std::size_t actions = 0;
     for (const auto& row : schedule.rows) actions += row.size();
     program.steps_.reserve(actions);
@@ -90,7 +93,11 @@ class ProgramBuilder {
         parts.push_back(static_cast<std::uint32_t>(program_.work(w, s)));
       };
       if (a.op == Op::Forward) add_part(Work::Forward);
-      if (makes_input_gradient(a.op)) add_part(Work::BackwardInput);
+      if (makes_input_gradient(a.op)) {
+        const bool last = a.microbatch == last_[s];
+        parts.push_back(static_cast<std::uint32_t>(last ? program_.last_input(s)
+                                                        : program_.work(Work::BackwardInput, s)));
+      }
       if (makes_weight_gradient(a.op)) add_part(Work::BackwardWeight);
     });
     if (parts.size() == 1) return parts[0];
@@ -176,13 +183,15 @@ class ProgramBuilder {
   const Schedule& schedule_;
   Program& program_;
   std::size_t microbatches_;
+  std::vector<MicrobatchId> last_;  // [stage] that it runs forward
   std::uint32_t ready_limit_ = 0, cells_ = 0;
   std::array<std::vector<std::uint32_t>, 2> maker_, slot_;  // [way][stage * microbatches + m]
   std::vector<std::uint32_t> free_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> sum_of_;
 };
 
-Program::Program(const Schedule& compute_only, const Placement& placement) {
+Program::Program(const Schedule& compute_only, const Placement& placement, bool last_apart)
+    : last_apart_(last_apart) {
   ProgramBuilder(compute_only, placement, *this).build();
   count_longest();
 }
@@ -194,6 +203,8 @@ void Program::count_longest() {
     std::vector<double> ones(durations(), 0.0);
     std::fill(ones.begin() + static_cast<std::ptrdiff_t>(begin),
               ones.begin() + static_cast<std::ptrdiff_t>(end), 1.0);
+    for (std::size_t s = 0; s < stages_; ++s)
+      ones[last_input(s)] = ones[work(Work::BackwardInput, s)];
     complete(ones.data(), 1);
     return makespan(ones, ends);
   };
@@ -307,6 +318,8 @@ PathCounts<std::int32_t> Program::counts(std::size_t rank, const Over& over) con
     ++counts.work[static_cast<std::size_t>(Work::Optimizer)][s];
   const auto count = [&](std::uint32_t index) {
     if (index < 4 * stages_) ++counts.work[index / stages_][index % stages_];
+    if (index > 6 * stages_)
+      ++counts.work[static_cast<std::size_t>(Work::BackwardInput)][index - 6 * stages_ - 1];
   };
   walk(rank, over, [&](std::uint32_t at, bool crosses) {
     const Step& step = steps_[at];

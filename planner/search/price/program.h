@@ -79,8 +79,9 @@ class Program {
   static constexpr Narrow kNarrowMost = std::numeric_limits<Narrow>::max();
   static constexpr Narrow kNarrowNever = std::numeric_limits<Narrow>::min();
 
-  /// `compute_only` must be free of deadlock on a chain of stages.
-  Program(const Schedule& compute_only, const Placement& placement);
+  /// `compute_only` must be free of deadlock on a chain of stages. `last_apart`: B and I of the
+  /// microbatch that a stage runs forward last take a time of their own, last_input().
+  Program(const Schedule& compute_only, const Placement& placement, bool last_apart = false);
 
   /// Bytes that the program of so many actions holds, nearly.
   static Bytes memory(std::size_t actions) {
@@ -96,6 +97,10 @@ class Program {
   std::size_t durations() const { return sums_begin_ + sums_.size(); }
   std::size_t work(Work w, std::size_t stage) const {
     return static_cast<std::size_t>(w) * stages_ + stage;
+  }
+  /// BackwardInput of the microbatch that the stage runs forward last.
+  std::size_t last_input(std::size_t stage) const {
+    return last_apart_ ? 6 * stages_ + 1 + stage : work(Work::BackwardInput, stage);
   }
   std::size_t forward_latency(std::size_t boundary) const { return 4 * stages_ + boundary; }
   std::size_t backward_latency(std::size_t boundary) const { return 5 * stages_ + boundary; }
@@ -171,6 +176,7 @@ class Program {
   Row<Number> run_lanes(Lanes<Number>& lanes, Number start) const;
 
   std::size_t stages_ = 0, slots_ = 2, joins_ = 0, sums_begin_ = 0;
+  bool last_apart_ = false;
   std::vector<Step> steps_;
   std::vector<Origin> origins_;
   std::vector<std::vector<std::uint32_t>> sums_;          ///< derived durations: sums of base ones

@@ -30,12 +30,13 @@ std::string recomputed_text(const std::vector<bool>& recompute) {
 }
 
 std::string knobs(const ScheduleSpec& spec, const std::vector<bool>& recompute,
-                  const std::vector<LayerRange>& blocks) {
+                  const std::vector<LayerRange>& blocks, bool except_last) {
   const std::string text = knobs(spec);
   std::string recomputed = recomputed_text(recompute);
   if (!blocks.empty())
     recomputed =
         "recompute=" + std::to_string(blocks.size()) + (blocks.size() == 1 ? " block" : " blocks");
+  if (except_last && !recomputed.empty()) recomputed += " except last";
   return text + (text.empty() || recomputed.empty() ? "" : ", ") + recomputed;
 }
 

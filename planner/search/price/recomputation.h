@@ -13,9 +13,10 @@ namespace pfeife {
 
 /// "recompute=all", "recompute=0-2 7" (stages), or "" if none is.
 std::string recomputed_text(const std::vector<bool>& recompute);
-/// What is chosen besides the stages a rank: "prefetch=3, recompute=0", "recompute=12 blocks".
+/// What is chosen besides the stages a rank: "prefetch=3, recompute=0", "recompute=12 blocks",
+/// "recompute=all except last".
 std::string knobs(const ScheduleSpec& spec, const std::vector<bool>& recompute,
-                  const std::vector<LayerRange>& blocks = {});
+                  const std::vector<LayerRange>& blocks = {}, bool except_last = false);
 
 class Recomputation {
  public:
