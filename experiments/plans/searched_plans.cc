@@ -77,27 +77,17 @@ std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
   return specs;
 }
 
-/// True if a plan that holds twice as much as the best one would not fit, and that one is far from
-/// the bound, or a little search that may recompute stages (as `recomputing` may) finds a faster
-/// one: recomputing some stages may then buy more time than it costs. Shares and effort decide
-/// about effort alone: where they say so, both ways are searched and the faster plan is taken.
-bool memory_may_cost_time(const SearchOutcome& outcome, const Problem& recomputing,
-                          const SearchOptions& options) {
-  constexpr double kFarFromBound = 1.1, kHalf = 0.5;
-  constexpr std::size_t kLittleEffort = 30;
-  const PlannedSchedule& best = outcome.plans.front();
-  bool may_bind = false;
-  for (std::size_t r = 0; r < best.peak_memory.size(); ++r)
-    may_bind = may_bind || static_cast<double>(best.peak_memory[r].value) >
-                               kHalf * static_cast<double>(recomputing.memory_limit[r].value);
-  if (!may_bind) return false;
-  if (!outcome.bound || static_cast<double>(best.estimate.count()) >=
-                            kFarFromBound * static_cast<double>(outcome.bound->time.count()))
-    return true;
-  SearchOptions little{.keep = 1, .iterations = kLittleEffort, .threads = options.threads};
-  if (options.iterations != 0) little.iterations = std::min(little.iterations, options.iterations);
-  const SearchOutcome found = search(recomputing, little);
-  return !found.plans.empty() && found.plans.front().estimate < best.estimate;
+/// A plan that holds twice as much as the best one would not fit: recomputing some stages may then
+/// buy more time than it costs. The share decides about effort alone: where it says so, both ways
+/// are searched and the faster plan is taken.
+bool memory_may_bind(const SearchOutcome& outcome, const Problem& problem) {
+  constexpr double kHalf = 0.5;
+  const std::vector<Bytes>& peak = outcome.plans.front().peak_memory;
+  for (std::size_t r = 0; r < peak.size(); ++r)
+    if (static_cast<double>(peak[r].value) >
+        kHalf * static_cast<double>(problem.memory_limit[r].value))
+      return true;
+  return false;
 }
 
 /// Searches with the recomputation that the config allows.
@@ -110,8 +100,13 @@ SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
   if (config.plan.recompute != Setting::IfNeeded) return search(problem, options);
   SearchOutcome outcome = search(problem, part_of(options, 0, 0.5));
   problem.recompute = Recompute::Choose;
-  if (!outcome.plans.empty() && !memory_may_cost_time(outcome, problem, options)) return outcome;
-  SearchOutcome recomputing = search(problem, part_of(options, 0.5, 1));
+  SearchOptions more = part_of(options, 0.5, 1);
+  if (!outcome.plans.empty()) {
+    if (!memory_may_bind(outcome, problem)) return outcome;
+    // It knows no price in its bound and so seldom ends by it: half of what was spent so far.
+    if (outcome.effort > 0) more.iterations = std::max<std::size_t>(outcome.effort / 2, 1);
+  }
+  SearchOutcome recomputing = search(problem, more);
   const std::size_t before = outcome.candidates;
   outcome.candidates += recomputing.candidates;
   const bool better = outcome.plans.empty() ||

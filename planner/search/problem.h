@@ -102,6 +102,7 @@ struct SearchOutcome {
   /// for, if neither is proven, or under the reference memory rule.
   std::shared_ptr<const Certificate> certificate;
   std::size_t candidates = 0;  ///< evaluated
+  std::size_t effort = 0;      ///< of SearchOptions::iterations, spent; 0 = of given cuts
 };
 
 /// `search` of search.h, for steps below that search a smaller problem with it.

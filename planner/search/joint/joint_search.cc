@@ -64,11 +64,14 @@ SearchOutcome JointSearch::run() {
     branch(std::min(begun_ + span, effort_));
     bound_any_order();
   }
+  const std::size_t spent = std::clamp<std::size_t>(begun_, 1, effort_);
   begun_ = effort_;
   try_all_orders();
   report();
-  return joint_outcome({problem_, options_, model_, contenders_, built_, any_order_},
-                       std::move(history_));
+  SearchOutcome outcome = joint_outcome(
+      {problem_, options_, model_, contenders_, built_, any_order_}, std::move(history_));
+  outcome.effort = spent;
+  return outcome;
 }
 
 void JointSearch::report() {
