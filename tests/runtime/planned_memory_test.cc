@@ -292,7 +292,7 @@ TEST_P(PlannedMemory, OfRecomputedStagesAndBlocksIsThatOfTheAllocator) {
 // is done, and a stage that is recomputed copies the buffers that it writes: up to 1.2 KiB of
 // tiny_convnet.
 INSTANTIATE_TEST_SUITE_P(Models, PlannedMemory,
-                         ::testing::Values(Within{"tiny_mlp", 0.01, 0.01},
+                         ::testing::Values(Within{"tiny_mlp", 0.02, 0.01},
                                            Within{"tiny_gpt", 0.02, 0.025},
                                            Within{"tiny_shared", 0.02, 0.035},
                                            Within{"tiny_unet", 0.025, 0.031},
