@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "planner/ir/basics/error.h"
+#include "planner/mesh/sharded_parameters.h"
 
 namespace pfeife {
 namespace {
@@ -22,10 +23,6 @@ void check_alike(const Cluster& cluster) {
                          a, " and ", b, " are not as 0 and 1; take a cluster of one host with a ",
                          "switch, or an architecture file, whose mesh may have many hosts"));
     }
-}
-
-Nanoseconds above(Nanoseconds communication, Nanoseconds compute) {
-  return std::max(communication - compute, Nanoseconds{0});
 }
 
 class Replicator {
@@ -94,38 +91,30 @@ class Replicator {
     if (replicas_.overlap_reductions) layers_.reductions = std::move(of);
   }
 
-  /// Gathers, scatters and whole parameters of layers, from the last to the first of those that
-  /// have parameters.
+  /// Each layer is a unit; those without parameters gather nothing.
   void shard_parameters() {
-    std::vector<Bytes> whole(layers_.size()), gradients(layers_.size());
+    std::vector<ShardedUnit> units(layers_.size());
     for (const LayerParameter& parameter : layers_.parameters)
       for (const LayerId user : parameter.users) {
-        whole[user.index()] += parameter.bytes;
-        gradients[user.index()] += parameter.gradient;
+        units[user.index()].parameters += parameter.bytes;
+        units[user.index()].gradients += parameter.gradient;
       }
-    const auto gather = [&](std::size_t l) { return all_reduce(whole[l]) / 2; };
-    const auto scatter = [&](std::size_t l) { return all_reduce(gradients[l]) / 2; };
-    const std::vector<Layer> before = layers_.layers;
-    for (std::size_t l = 0; l < before.size(); ++l) {
-      const bool has_next = l + 1 < before.size();
-      for (std::size_t kind = 0; kind < before[l].times.size(); ++kind) {
+    for (ShardedUnit& unit : units) {
+      unit.gather = all_reduce(unit.parameters) / 2;
+      unit.scatter = all_reduce(unit.gradients) / 2;
+    }
+    for (std::size_t kind = 0; kind < layers_.layers.front().times.size(); ++kind) {
+      for (std::size_t l = 0; l < units.size(); ++l) {
+        const LayerTimes& times = layers_.layers[l].times[kind];
+        units[l].forward = times.forward;
+        units[l].backward = times.backward_input + times.backward_weight;
+      }
+      const std::vector<UnitSharding> sharding = sharding_of(units);
+      for (std::size_t l = 0; l < units.size(); ++l) {
         LayerTimes& times = layers_.layers[l].times[kind];
-        const Nanoseconds backward_of_next = has_next
-                                                 ? before[l + 1].times[kind].backward_input +
-                                                       before[l + 1].times[kind].backward_weight
-                                                 : Nanoseconds{0};
-        times.forward +=
-            above(gather(l), l > 0 ? before[l - 1].times[kind].forward : Nanoseconds{0});
-        times.backward_input +=
-            above(gather(l) + (has_next ? scatter(l + 1) : Nanoseconds{0}), backward_of_next) +
-            (l == 0 ? scatter(0) : Nanoseconds{0});
+        times.forward += sharding[l].forward, times.backward_input += sharding[l].backward;
+        if (kind == 0) layers_.layers[l].temporary += sharding[l].held;
       }
-      PassBytes& held = layers_.layers[l].temporary;
-      const Bytes next = has_next ? whole[l + 1] : Bytes{0},
-                  previous = l > 0 ? whole[l - 1] : Bytes{0};
-      const Bytes back = whole[l] + previous + gradients[l];
-      held.forward += whole[l] + next;
-      held.backward += back, held.input += back, held.weight += back;
     }
   }
 

@@ -2,10 +2,8 @@
 // of the layers' costs.
 //
 // Gradients travel in the type in which they are held, in buckets of 25 MiB (torch's DDP), by a
-// ring. With ZeRO 3 a unit is a layer with parameters: gathered before its forward and again before
-// its backward while the layer before it in that pass computes, its gradients scattered while the
-// next one computes; what takes longer is exposed. Not modelled: what ZeRO 2 reduces between
-// microbatches, and what a runtime spends besides, as on many small gathers.
+// ring. With ZeRO 3 each layer is a unit (sharded_parameters.h). Not modelled: what ZeRO 2 reduces
+// between microbatches, and what a runtime spends besides, as on many small gathers.
 #pragma once
 
 #include "planner/ir/machine/cluster.h"

@@ -10,11 +10,8 @@ namespace pfeife {
 namespace {
 
 struct Unit {
-  std::size_t first = 0, last = 0;      ///< layers
-  std::array<Bytes, 2> parameters;      ///< dense, of experts
-  Nanoseconds gather{0}, scatter{0};    ///< once
-  Nanoseconds forward{0}, backward{0};  ///< of its layers, with what is recomputed
-  Bytes gathered() const { return parameters[0] + parameters[1]; }
+  std::size_t first = 0, last = 0;  ///< layers
+  std::array<Bytes, 2> parameters;  ///< dense, of experts
 };
 
 std::vector<Unit> units_of(const MeshLayers& made) {
@@ -40,22 +37,26 @@ std::vector<Unit> units_of(const MeshLayers& made) {
   return units;
 }
 
-void add_times(Unit& unit, const MeshLayers& made, const MeshRun& run, const Network& network) {
+ShardedUnit sharded(const Unit& unit, const MeshLayers& made, const MeshRun& run,
+                    const Network& network) {
+  ShardedUnit result;
   for (const bool experts : {false, true}) {
     const Bytes bytes = unit.parameters[experts ? 1 : 0];
     if (bytes == Bytes{0}) continue;
     const GroupShape group = gradient_group(run, experts, network);
     const Bytes gradients{bytes.value / element_size(run.type).value * run.gradient_bytes};
-    unit.gather += collective_time(CollectiveKind::AllGather, bytes, group, network);
-    unit.scatter += collective_time(CollectiveKind::ReduceScatter, gradients, group, network);
+    result.parameters += bytes, result.gradients += gradients;
+    result.gather += collective_time(CollectiveKind::AllGather, bytes, group, network);
+    result.scatter += collective_time(CollectiveKind::ReduceScatter, gradients, group, network);
   }
   for (std::size_t l = unit.first; l <= unit.last; ++l) {
     const LayerTimes& times = made.layers.layers[l].times.front();
-    unit.forward += times.forward;
-    unit.backward += times.backward_input + times.backward_weight;
+    result.forward += times.forward;
+    result.backward += times.backward_input + times.backward_weight;
   }
   if (run.recomputation == Recomputation::Full && unit.last > unit.first)
-    unit.backward += unit.forward;
+    result.backward += result.forward;
+  return result;
 }
 
 Nanoseconds above(Nanoseconds communication, Nanoseconds compute) {
@@ -64,31 +65,36 @@ Nanoseconds above(Nanoseconds communication, Nanoseconds compute) {
 
 }  // namespace
 
-void add_sharding(MeshLayers& made, const MeshRun& run, const Network& network) {
-  std::vector<Unit> units = units_of(made);
-  for (Unit& unit : units) add_times(unit, made, run, network);
+std::vector<UnitSharding> sharding_of(std::span<const ShardedUnit> units) {
+  std::vector<UnitSharding> result;
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const Unit& unit = units[u];
-    const bool has_next = u + 1 < units.size();
-    const Nanoseconds forward = above(unit.gather, u > 0 ? units[u - 1].forward : Nanoseconds{0});
-    const Nanoseconds backward =
-        above(unit.gather + (has_next ? units[u + 1].scatter : Nanoseconds{0}),
-              has_next ? units[u + 1].backward : Nanoseconds{0}) +
-        (u == 0 ? unit.scatter : Nanoseconds{0});  // behind the last backward
-    LayerTimes& times = made.layers.layers[unit.first].times.front();
+    const ShardedUnit& unit = units[u];
+    const ShardedUnit before = u > 0 ? units[u - 1] : ShardedUnit{},
+                      next = u + 1 < units.size() ? units[u + 1] : ShardedUnit{};
+    const Bytes in_backward = unit.parameters + before.parameters + unit.gradients;
+    PassBytes held = PassBytes::same(in_backward);
+    held.forward = unit.parameters + next.parameters;
+    result.push_back({above(unit.gather, before.forward),
+                      above(unit.gather + next.scatter, next.backward) +
+                          (u == 0 ? unit.scatter : Nanoseconds{0}),  // behind the last backward
+                      held});
+  }
+  return result;
+}
+
+void add_sharding(MeshLayers& made, const MeshRun& run, const Network& network) {
+  const std::vector<Unit> units = units_of(made);
+  std::vector<ShardedUnit> whole;
+  for (const Unit& unit : units) whole.push_back(sharded(unit, made, run, network));
+  const std::vector<UnitSharding> sharding = sharding_of(whole);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const auto& [forward, backward, held] = sharding[u];
+    const std::size_t first = units[u].first;
+    LayerTimes& times = made.layers.layers[first].times.front();
     times.forward += forward, times.backward_input += backward;
-    made.collectives[unit.first].forward += forward;
-    made.collectives[unit.first].backward += backward;
-    const Bytes next = has_next ? units[u + 1].gathered() : Bytes{0},
-                before = u > 0 ? units[u - 1].gathered() : Bytes{0},
-                gradients{unit.gathered().value / element_size(run.type).value *
-                          run.gradient_bytes};
-    for (std::size_t l = unit.first; l <= unit.last; ++l) {
-      PassBytes& held = made.layers.layers[l].temporary;
-      const Bytes back = unit.gathered() + before + gradients;
-      held.forward += unit.gathered() + next;
-      held.backward += back, held.input += back, held.weight += back;
-    }
+    made.collectives[first].forward += forward;
+    made.collectives[first].backward += backward;
+    for (std::size_t l = first; l <= units[u].last; ++l) made.layers.layers[l].temporary += held;
   }
 }
 

@@ -8,12 +8,6 @@
 namespace pfeife {
 namespace {
 
-PassBytes& operator+=(PassBytes& sum, const PassBytes& more) {
-  sum.forward += more.forward, sum.backward += more.backward;
-  sum.input += more.input, sum.weight += more.weight;
-  return sum;
-}
-
 /// Layers, each with what its own F, B, I and W change.
 class Changes {
  public:

@@ -16,6 +16,11 @@ struct PassBytes {
   static constexpr PassBytes same(Bytes bytes) { return {bytes, bytes, bytes, bytes}; }
   constexpr Bytes largest() const { return std::max({forward, backward, input, weight}); }
   constexpr Bytes smallest() const { return std::min({forward, backward, input, weight}); }
+  constexpr PassBytes& operator+=(const PassBytes& more) {
+    forward += more.forward, backward += more.backward;
+    input += more.input, weight += more.weight;
+    return *this;
+  }
   friend bool operator==(const PassBytes&, const PassBytes&) = default;
 };
 
