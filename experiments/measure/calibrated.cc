@@ -6,10 +6,12 @@
 #include <array>
 #include <cmath>
 
+#include "experiments/measure/calibrated_cluster.h"
 #include "planner/cost/estimate/priced_plan.h"
 #include "planner/inputs/plan_inputs.h"
 #include "planner/inputs/profiled_stage.h"
 #include "planner/inputs/read_layers.h"
+#include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/model/profile_file.h"
 
 namespace pfeife {
@@ -158,7 +160,7 @@ const DeviceKind& only_kind(const RunOfPlan& of, const std::filesystem::path& fi
 }
 
 CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& files,
-                                     const DeviceKind& kind) {
+                                     const DeviceKind& kind, const Cluster& cluster) {
   const Plan& plan = of.known.plan;
   GraphProfile found = graph_profile(files, kind);
   const Times predicted = predicted_times(of.known.costs, plan.placement, kind);
@@ -178,7 +180,7 @@ CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& file
   const Trace before = whole(of.known.estimated);
   const Layers layers = layers_of(found, plan.order);
   const Trace after =
-      whole(std::get<PricedPlan>(priced_plan(plan, true, layers, of.inputs.cluster)).estimated);
+      whole(std::get<PricedPlan>(priced_plan(plan, true, layers, cluster)).estimated);
   calibrated.step_before = step_time(before), calibrated.compute_before = compute_of(before);
   calibrated.step_after = step_time(after), calibrated.compute_after = compute_of(after);
   calibrated.step = median_of_odd(of.run.steps, [](const Trace& t) { return step_time(t); });
@@ -186,27 +188,20 @@ CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& file
   return calibrated;
 }
 
-void add_curves(const RunOfPlan& of, const DeviceKind& kind, const std::filesystem::path& cluster,
-                Calibrated& calibrated) {
+std::map<std::string, CalibratedCurve> curves_of(const RunOfPlan& of, const DeviceKind& kind) {
   std::map<std::string, std::vector<ObservedProduct>> products;
   for (const std::string& file : of.files)
     for (ObservedProduct& product : read_products(file))
       products[product.precision].push_back(std::move(product));
-  std::string note = "gemm_efficiency from traces of a run, ";
+  std::map<std::string, CalibratedCurve> curves;
   for (const auto& [precision, some] : products) {
     // Products of floats run in TF32 if the plan does.
     const bool tf32 = precision == "fp32" && of.known.plan.training.precision == Precision::Tf32;
     const std::string key = tf32 ? "tf32" : precision;
     if (!kind.peak.contains(key)) continue;
-    const auto found = calibrated_curve(some, key, kind);
-    if (!found) continue;
-    note += fmt::format("{}{}: {} products of {} steps, {:+.1f} % on {} steps held out",
-                        calibrated.curves.empty() ? "" : "; ", key, found->products, found->steps,
-                        100 * found->after, found->held_out);
-    calibrated.curves.emplace(key, *found);
+    if (const auto found = calibrated_curve(some, key, kind)) curves.emplace(key, *found);
   }
-  if (!calibrated.curves.empty())
-    calibrated.cluster = calibrated_cluster(cluster, kind.name, calibrated.curves, note);
+  return curves;
 }
 
 }  // namespace
@@ -226,18 +221,32 @@ Calibrated calibrate_by_traces(const std::filesystem::path& named,
   if (of.run.steps.size() < 2)
     throw ConfigError({of.files.front()},
                       "has one step; calibration holds out every other one: record at least two");
-  Calibrated calibrated{.kind = kind.name};
+  const Cluster& known = of.inputs.cluster;
+  const std::vector<ObservedMessage> messages =
+      observed_messages(of.graph, of.run, of.known.costs, plan.placement, known);
+  Calibrated calibrated{
+      .kind = kind.name, .curves = curves_of(of, kind), .links = calibrated_links(messages, known)};
+  Cluster cluster = known;
+  if (!calibrated.curves.empty() || !calibrated.links.empty()) {
+    const std::filesystem::path file = of.file.parent_path() / plan.files->cluster;
+    calibrated.cluster =
+        calibrated_cluster(file.lexically_normal(), kind.name, calibrated.curves, calibrated.links);
+    const Cluster found = parse_cluster(calibrated.cluster, file.string());
+    cluster.links = found.links, cluster.paths = found.paths;  // what stages cost stays
+    for (auto& [name, link] : calibrated.links)
+      link.after = error_held_out(messages, name, cluster);
+  }
   const ModelFiles files = model_files(plan, of.file.parent_path());
-  if (files.format == ModelFormat::Pt2) calibrated.profile = calibrated_profile(of, files, kind);
-  add_curves(of, kind, (of.file.parent_path() / plan.files->cluster).lexically_normal(),
-             calibrated);
-  if (!calibrated.profile && calibrated.curves.empty())
+  if (files.format == ModelFormat::Pt2)
+    calibrated.profile = calibrated_profile(of, files, kind, cluster);
+  if (!calibrated.profile && calibrated.cluster.empty())
     throw ConfigError(
         {of.files.front()},
         fmt::format(
             "the plan's model is no graph, so that the operators' own sizes are needed, and "
-            "the traces have no matrix products with shapes in a precision that {} lists; "
-            "record with profile(..., record_shapes=True) and call its step()",
+            "the traces have no matrix products with shapes in a precision that {} lists, nor "
+            "messages that were alone on their way and waited for; record with profile(..., "
+            "record_shapes=True) and call its step()",
             kind.name));
   return calibrated;
 }

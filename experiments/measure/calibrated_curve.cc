@@ -1,12 +1,8 @@
 #include "experiments/measure/calibrated_curve.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
-
-#include "planner/io/cluster/cluster_reader.h"
 
 namespace pfeife {
 namespace {
@@ -79,28 +75,6 @@ std::optional<CalibratedCurve> calibrated_curve(std::span<const ObservedProduct>
   found.before = error_of(held_out, known, peak, kind.kernel_overhead);
   found.after = error_of(held_out, found.curve, peak, kind.kernel_overhead);
   return found;
-}
-
-std::string calibrated_cluster(const std::filesystem::path& cluster, const std::string& kind,
-                               const std::map<std::string, CalibratedCurve>& curves,
-                               const std::string& note) {
-  Replaced replaced;
-  for (const auto& [precision, found] : curves) {
-    std::vector<YamlValue> points;
-    for (const EfficiencyCurve::Point& point : found.curve.points)
-      points.push_back(
-          yaml_sequence({yaml_scalar(fmt::format("{:.9f} GFLOP", point.work.value / 1e9)),
-                         yaml_scalar(fmt::format("{:.6f}", point.fraction))}));
-    replaced.emplace_back("device_kinds." + kind + ".gemm_efficiency." + precision,
-                          yaml_sequence(std::move(points)));
-  }
-  std::vector<YamlValue> notes;
-  for (const std::string& line : read_cluster(cluster).notes) notes.push_back(yaml_string(line));
-  notes.push_back(yaml_string(note));
-  replaced.emplace_back("notes", yaml_sequence(std::move(notes)));
-  const std::string text = cluster_text(cluster, replaced);
-  parse_cluster(text, cluster.string());
-  return text;
 }
 
 }  // namespace pfeife

@@ -1,8 +1,6 @@
-// Efficiency curves from products that a profiler saw, into a cluster file.
+// Efficiency curves from products that a profiler saw, as a cluster file has them.
 #pragma once
 
-#include <filesystem>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,11 +24,5 @@ struct CalibratedCurve {
 std::optional<CalibratedCurve> calibrated_curve(std::span<const ObservedProduct> products,
                                                 const std::string& precision,
                                                 const DeviceKind& kind);
-
-/// The cluster file with these curves of `kind` ([precision]) in the place of its own and a note
-/// where they come from.
-std::string calibrated_cluster(const std::filesystem::path& cluster, const std::string& kind,
-                               const std::map<std::string, CalibratedCurve>& curves,
-                               const std::string& note);
 
 }  // namespace pfeife

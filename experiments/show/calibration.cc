@@ -58,6 +58,21 @@ std::string curves_table(const Calibrated& calibrated) {
                    rows, false);
 }
 
+std::string links_table(const Calibrated& calibrated) {
+  std::vector<GridRow> rows;
+  for (const auto& [name, link] : calibrated.links)
+    rows.push_back({{{name},
+                     {std::to_string(link.messages)},
+                     {std::to_string(link.curve.points.size())},
+                     {std::to_string(link.held_out)},
+                     {fmt::format("{:+.1f} %", 100 * link.before)},
+                     {fmt::format("{:+.1f} %", 100 * link.after)}}});
+  return "messages that were alone and waited for, median error on the steps held out\n\n" +
+         grid_text(
+             {{"link", false}, {"messages"}, {"points"}, {"held out"}, {"before"}, {"calibrated"}},
+             rows, false);
+}
+
 }  // namespace
 
 std::string calibration_text(const Calibrated& calibrated, std::size_t width) {
@@ -69,6 +84,13 @@ std::string calibration_text(const Calibrated& calibrated, std::size_t width) {
     text += "\n" + wrapped(
                        "No efficiency curves: the traces have no shapes of matrix products "
                        "(record_shapes=True), or none in two steps.",
+                       width);
+  if (!calibrated.links.empty())
+    text += "\n" + links_table(calibrated);
+  else
+    text += "\n" + wrapped(
+                       "No links: no message was alone on its way while its receiver waited for "
+                       "it, or none in two steps.",
                        width);
   return text;
 }

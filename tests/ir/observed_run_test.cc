@@ -22,9 +22,9 @@ ObservedAction action(const std::string& text, int start, int end, int busy = -1
 /// One microbatch over two ranks. Predicted: every action 10, every transfer 4.
 class TwoRanks : public ::testing::Test {
  protected:
-  TwoRanks() {
-    graph_ = dependencies(rows({"0F0 0SEND_F0 0RECV_B0 0B0", "1RECV_F0 1F0 1B0 1SEND_B0"}),
-                          chain(2), round_robin(2, 2), {});
+  explicit TwoRanks(const Schedule& schedule = rows({"0F0 0SEND_F0 0RECV_B0 0B0",
+                                                     "1RECV_F0 1F0 1B0 1SEND_B0"})) {
+    graph_ = dependencies(schedule, chain(2), round_robin(2, 2), {});
     predicted_.ranks = 2;
     predicted_.events.resize(graph_.size());
     for (const TaskId id : task_order(graph_).order) {
@@ -74,6 +74,34 @@ TEST_F(TwoRanks, AreBroughtOnOneClock) {
   EXPECT_EQ(lost.of(Loss::Compute), ns{0 - 1 + 4 + 5});
   EXPECT_EQ(lost.of(Loss::Gaps), ns{2});
   EXPECT_EQ(lost.of(Loss::Transfers), ns{6 + 6});
+}
+
+class TwoMicrobatches : public TwoRanks {
+ protected:
+  TwoMicrobatches()
+      : TwoRanks(rows({"0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1",
+                       "1RECV_F0 1F0 1RECV_F1 1F1 1B0 1SEND_B0 1B1 1SEND_B1"})) {}
+};
+
+// Rank 1 still runs 1F0 when 0F1's value is sent, rank 0 still 0B0 when 1B1's is: nobody saw them
+// come.
+TEST_F(TwoMicrobatches, OnlyAnIdleReceiverSeesAMessageArrive) {
+  const ObservedRun run =
+      observed_run(graph_, predicted_,
+                   std::vector<ObservedRank>{{"a",
+                                              0,
+                                              RankId{0},
+                                              {action("0F0", 0, 10), action("0F1", 10, 20),
+                                               action("0B0", 54, 64), action("0B1", 64, 74)}},
+                                             {"a",
+                                              0,
+                                              RankId{1},
+                                              {action("1F0", 14, 30), action("1F1", 30, 40),
+                                               action("1B0", 40, 50), action("1B1", 50, 60)}}});
+  std::vector<std::string> watched;
+  for (std::size_t t = 0; t < graph_.size(); ++t)
+    if (run.watched[0][t]) watched.push_back(to_string(graph_.tasks[t].cell));
+  EXPECT_THAT(watched, ::testing::UnorderedElementsAre("0SEND_F0", "1SEND_B0"));
 }
 
 TEST_F(TwoRanks, EachOccurrenceIsAStep) {

@@ -16,6 +16,7 @@ struct Around {
   std::size_t before = kNone;  ///< of a compute or optimizer task: the one before it on its rank
   std::size_t maker = kNone;   ///< of a transfer: whose value it is
   std::size_t reader = kNone;  ///< of a transfer: the first to read it
+  std::size_t reads = 0;       ///< of a compute task: transfers
 };
 
 std::vector<Around> surroundings(const DependencyGraph& graph) {
@@ -29,8 +30,9 @@ std::vector<Around> surroundings(const DependencyGraph& graph) {
       if (edge.kind != EdgeKind::Data) continue;
       const std::size_t from = edge.from.index();
       if (task.kind == TaskKind::Transfer) around[t].maker = from;
-      if (graph.tasks[from].kind == TaskKind::Transfer && around[from].reader == kNone)
-        around[from].reader = t;
+      if (graph.tasks[from].kind != TaskKind::Transfer) continue;
+      if (around[from].reader == kNone) around[from].reader = t;
+      ++around[t].reads;
     }
   }
   return around;
@@ -66,7 +68,8 @@ class Assembly {
         for (std::size_t c = 0; c < clocks.size(); ++c)
           if (k == 0 || clocks[c].error > run.clocks[c].error) run.clocks[c] = clocks[c];
       }
-      run.steps.push_back(step(k, clocks));
+      run.watched.emplace_back(graph_.size());
+      run.steps.push_back(step(k, clocks, run.watched.back()));
     }
     return run;
   }
@@ -209,7 +212,7 @@ class Assembly {
     std::vector<ClockBound> messages;
     for (std::size_t t = 0; t < graph_.size(); ++t) {
       const Task& task = graph_.tasks[t];
-      const auto [before, maker, reader] = around_[t];
+      const auto [before, maker, reader, reads] = around_[t];
       if (task.kind != TaskKind::Transfer || maker == kNone || reader == kNone) continue;
       for (std::size_t k = first; k < last; ++k)
         messages.push_back(
@@ -230,7 +233,8 @@ class Assembly {
                                      "not of the same steps"));
   }
 
-  Trace step(std::size_t k, const std::vector<ClockOffset>& clocks) const {
+  Trace step(std::size_t k, const std::vector<ClockOffset>& clocks,
+             std::vector<bool>& watched) const {
     Trace trace{.source = TraceSource::Measured, .ranks = graph_.ranks};
     trace.events = predicted_.events;
     const auto shift = [&](RankId rank) { return clocks[clock_of(rank)].offset; };
@@ -244,7 +248,8 @@ class Assembly {
       const Task& task = graph_.tasks[t];
       event.launch = Nanoseconds{0};
       if (task.kind == TaskKind::Transfer) {
-        time_transfer(t, k, event, trace, shift(task.rank) - origin, shift(task.peer) - origin);
+        watched[t] =
+            time_transfer(t, k, event, trace, shift(task.rank) - origin, shift(task.peer) - origin);
       } else if (seen_[t].empty() || (task.kind == TaskKind::Optimizer && !optimizer_)) {
         event.start = event.end = latest_end(graph_, trace, id);
       } else {
@@ -258,27 +263,29 @@ class Assembly {
     return trace;
   }
 
-  /// `sender`, `receiver`: what is added to times of their clocks.
-  void time_transfer(std::size_t t, std::size_t k, Event& event, const Trace& trace,
+  /// `sender`, `receiver`: what is added to times of their clocks. Was it watched?
+  bool time_transfer(std::size_t t, std::size_t k, Event& event, const Trace& trace,
                      Nanoseconds sender, Nanoseconds receiver) const {
     const Nanoseconds expected = predicted_.events[t].end - predicted_.events[t].start;
-    const auto [before, maker, reader] = around_[t];
+    const auto [before, maker, reader, reads] = around_[t];
     event.start = maker == kNone ? latest_end(graph_, trace, TaskId{t}) : posted(t, k) + sender;
     event.end = event.start + expected;
     if (!seen_[t].empty() && seen_[t][k].arrives) {
       event.start = seen_[t][k].start + sender;
       event.end = seen_[t][k].end + sender;
-      return;
+      return true;
     }
-    if (reader == kNone) return;
+    if (reader == kNone) return false;
     const std::size_t busy = around_[reader].before;
     const Nanoseconds read = had_all(reader, k) + receiver;
     if (std::holds_alternative<Overlap>(graph_.tasks[reader].cell)) {
       event.end = std::clamp(event.end, event.start, std::max(event.start, read));
-      return;
+      return false;
     }
     if (busy == kNone || seen_[busy][k].end + receiver < event.end)
       event.end = std::max(event.start, read);
+    return around_[reader].reads == 1 &&
+           (busy == kNone || seen_[busy][k].end + receiver <= event.start);
   }
 
   const DependencyGraph& graph_;

@@ -15,6 +15,9 @@ namespace pfeife {
 /// Steps of a plan as they ran, on one clock.
 struct ObservedRun {
   std::vector<Trace> steps;  ///< event i = task i; `launch` is what operators leave uncovered
+  /// [step][task] of transfers: the end is when the value came, since its receiver recorded that or
+  /// had waited for nothing else since before it was sent.
+  std::vector<std::vector<bool>> watched;
   std::vector<ClockOffset> clocks;  ///< [clock]; the largest of all steps if each has its own
   bool drifting = false;            ///< no offsets hold for all steps, so that each has its own
   bool optimizer = true;            ///< false: the profiles have no optimizer steps; they take 0
