@@ -30,8 +30,9 @@ class Recomputation {
     bool any() const;          ///< something is chosen
   };
   /// `margin` ([rank], bytes): what the exact rule is expected to add to the bound.
+  /// Always asked about the same model and kinds: what was chosen for a rank is remembered.
   Choice choose(const CutModel& model, const Cuts& cuts, const std::vector<std::size_t>& kind,
-                const std::vector<double>& margin) const;
+                const std::vector<double>& margin);
 
   /// By the bound alone; false: it surely does not.
   bool may_fit(const CutModel& model, const Cuts& cuts, const std::vector<bool>& recompute) const;
@@ -42,11 +43,24 @@ class Recomputation {
   }
 
  private:
-  void choose_rank(const CutModel& model, const Cuts& cuts, const std::vector<double>& forward,
-                   std::size_t rank, double margin, Choice& choice) const;
+  /// A rank's part of a choice, and of what: cuts that differ little share most of them.
+  struct Known {
+    std::vector<std::int32_t> positions;  // [local stage][begin, end]; empty = nothing known
+    double margin = 0;
+    std::vector<bool> forced, chosen;  // [local stage]
+    bool possible = true;
+  };
+  static constexpr std::size_t kKept = 64;  // of a rank
+
+  Known choose_rank(const CutModel& model, const Cuts& cuts, const std::vector<std::size_t>& kind,
+                    std::size_t rank, double margin) const;
+  const Known& known_choice(const CutModel& model, const Cuts& cuts,
+                            const std::vector<std::size_t>& kind, std::size_t rank, double margin);
 
   LiveMemory live_;
-  std::vector<double> limit_;  // [rank]
+  std::vector<double> limit_;              // [rank]
+  std::vector<std::vector<Known>> known_;  // [rank][kept]
+  std::vector<std::int32_t> key_;          // Known::positions, asked for
 };
 
 }  // namespace pfeife
