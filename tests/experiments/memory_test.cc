@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+#include <random>
 #include <sstream>
 
 #include "planner/io/plan/plan_file.h"
@@ -100,6 +102,48 @@ TEST_F(ShortMemory, RecomputesWhereTheMemoryCostsMoreTimeThanThat) {
   EXPECT_LT(choose, none);
   EXPECT_EQ(estimate("if_needed"), choose);
   EXPECT_THAT(result("if_needed", "planned", "knobs"), HasSubstr("recompute="));
+}
+
+// What if_needed finds is the faster one of what a search finds without, and of what one finds that
+// may recompute; such a small problem is searched to its end, so that choose finds no faster one.
+TEST_F(ShortMemory, IfNeededIsNoSlowerThanWhatNoneAndChooseFind) {
+  std::mt19937 random(7);
+  const auto up_to = [&](unsigned most) { return std::to_string(1 + random() % most); };
+  int faster = 0, needed = 0, kept = 0;
+  for (int round = 0; round < 12; ++round) {
+    std::string layers =
+        "name,forward_ms,backward_input_ms,backward_weight_ms,output_bytes,parameter_bytes,saved_"
+        "bytes,weight_saved_bytes,temporary_bytes\n";
+    for (int l = 0; l < 8; ++l)
+      layers += std::string(1, static_cast<char>('a' + l)) + "," + up_to(2) + "," + up_to(9) + "," +
+                up_to(9) + ",1000,1000," + up_to(160) + "000000,0,0\n";
+    write("random.csv", layers);
+    const std::string reserve = std::to_string(3000 + 70 * round);  // 1096 MiB left, and less
+    // Infinite: nothing fits.
+    const auto estimate = [&](const std::string& recompute) {
+      const std::vector<std::string> arguments = {"short.yaml", "--force",
+                                                  "--out",      recompute,
+                                                  "--set",      "model=random.csv",
+                                                  "--set",      "plan.families=[gpipe, 1f1b]",
+                                                  "--set",      "plan.stages_per_rank=1",
+                                                  "--set",      "plan.reserve=" + reserve + " MiB",
+                                                  "--set",      "plan.recompute=" + recompute};
+      const Outcome outcome = run(arguments);
+      EXPECT_TRUE(outcome.code == 0 || outcome.code == 3) << outcome.err;
+      return outcome.code == 0 ? std::stod(result(recompute, "planned", "estimate_ms"))
+                               : std::numeric_limits<double>::infinity();
+    };
+    const double none = estimate("none"), choose = estimate("choose"),
+                 if_needed = estimate("if_needed");
+    EXPECT_LE(if_needed, none) << round;
+    EXPECT_LE(if_needed, choose) << round;
+    const bool fits = none != std::numeric_limits<double>::infinity();
+    faster += fits && if_needed < none, kept += fits && if_needed == none;
+    needed += !fits && if_needed < none;
+  }
+  EXPECT_GT(faster, 0);
+  EXPECT_GT(needed, 0);
+  EXPECT_GT(kept, 0);
 }
 
 TEST_F(ShortMemory, ThePlansFolderHasAllBytesThatItsPeaksFollowFrom) {
