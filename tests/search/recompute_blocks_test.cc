@@ -259,6 +259,9 @@ TEST(RecomputeBlocks, AreChosenAsIfNothingHadBeenAskedBefore) {
       EXPECT_EQ(told.fits, expected.fits);
       EXPECT_EQ(weighed.again, expected.again);
       EXPECT_EQ(weighed.peak, expected.peak);
+      const auto judged = asked.of(model, cuts, kind, told.blocks);
+      EXPECT_EQ(told.again, judged.again);
+      EXPECT_EQ(told.peak, judged.peak);
       chosen += !told.blocks.empty(), different += told.blocks != before;
       before = told.blocks;
     }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 
 #include "planner/search/price/recomputation.h"
 #include "tests/search/as_told.h"
@@ -170,6 +171,48 @@ TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {
   }
   EXPECT_GT(recomputed, 2);
   EXPECT_GT(proven, 1);
+}
+
+// What a rank's stages have chosen before is remembered, by their ends and by the margin.
+TEST(Recompute, IsChosenAsIfNothingHadBeenAskedBefore) {
+  std::mt19937 random(27);
+  int chosen = 0, different = 0, forced = 0;
+  for (int round = 0; round < 40; ++round) {
+    const Instance instance = random_instance(random, 12, 2, {1, 2, 4});
+    const ScheduleSpec& spec = instance.schedules.front();
+    const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
+    const std::vector<Bytes> limits(instance.ranks, instance.limit);
+    const auto fresh = [&] { return Recomputation(generate(spec), placement_for(spec), limits); };
+    Recomputation asked = fresh();
+    std::vector<bool> before;
+    for (int question = 0; question < 200; ++question) {
+      std::set<std::int32_t> ends{0, model.last()};
+      while (ends.size() <= spec.stages())
+        ends.insert(static_cast<std::int32_t>(random() % static_cast<unsigned>(model.last())));
+      const Cuts cuts(ends.begin(), ends.end());
+      const std::vector<std::size_t> kind(spec.stages(), 0);
+      const std::vector<double> margin(instance.ranks, static_cast<double>(random() % 3 * 2000));
+      const auto expected = fresh().choose(model, cuts, kind, margin);
+      const auto told = asked.choose(model, cuts, kind, margin);
+      EXPECT_EQ(told.forced, expected.forced);
+      EXPECT_EQ(told.chosen, expected.chosen);
+      EXPECT_EQ(told.possible, expected.possible);
+      // Forced is what does not fit with all others of the rank recomputed.
+      for (std::size_t s = 0; s < spec.stages(); ++s) {
+        std::vector<bool> others(spec.stages(), true);
+        others[s] = false;
+        const std::size_t rank = placement_for(spec).rank_of_stage[s].index();
+        const double peak = asked.peak(model, cuts, rank, others);
+        EXPECT_EQ(told.forced[s], peak > static_cast<double>(instance.limit.value));
+        forced += told.forced[s];
+      }
+      chosen += told.any(), different += told.chosen != before;
+      before = told.chosen;
+    }
+  }
+  EXPECT_GT(chosen, 1000);
+  EXPECT_GT(different, 1000);
+  EXPECT_GT(forced, 1000);
 }
 
 TEST(Recompute, OfGivenCutsIsNeverBoundedAboveTheBestChoice) {
