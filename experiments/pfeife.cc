@@ -43,6 +43,7 @@ CaseConfig case_of(const Model& model, const Cluster& cluster, const PlanOptions
   if (model.options.profile) config.profile = input_file(*model.options.profile);
   config.cluster = input_file(cluster.file);
   config.precision = options.precision, config.optimizer = options.optimizer;
+  config.clip_norm = options.clip_norm;
   config.microbatch_size = options.microbatch_size;
   config.devices = options.devices == 0 ? cluster.devices() : options.devices;
   config.microbatches = options.microbatches;

@@ -74,6 +74,7 @@ struct PlanOptions {
   std::optional<std::int64_t> microbatch_size;  ///< samples; none = the model file's own
   Precision precision = Precision::Fp32;
   Optimizer optimizer = Optimizer::Adam;
+  double clip_norm = 0;                      ///< largest norm of all gradients together; 0 = any
   std::vector<std::string> families{"all"};  ///< names of planner/schedules/families.h
   std::vector<std::size_t> stages_per_rank{1, 2, 3};
   std::vector<std::string> baselines;  ///< families to compare with, on cuts of equal time

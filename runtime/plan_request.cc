@@ -108,6 +108,7 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
   if (plan.training.precision == Precision::Fp16Amp)
     rank.autocast = at::kHalf, rank.loss_scale = LossScaleOptions{};
   rank.optimizer.kind = plan.training.optimizer;
+  rank.optimizer.clip_norm = plan.clip_norm;
   std::vector<NodeId> cuts;
   for (const std::int32_t n : plan.cut_nodes) cuts.emplace_back(n);
   Pipeline pipeline =

@@ -215,6 +215,7 @@ int train_verb(TrainRequest request) {
   count_allocations();
   Executable run = read_executable(request.what);
   set_update(request, run.rank);
+  if (request.clip_norm && *request.clip_norm > 0) add_norm_reduction(run.pipeline);
   run.place(request.launch);
   request.launch.facts.push_back(training_fact(request, run.rank));
   const at::Device device = request.launch.device;

@@ -24,6 +24,7 @@ RankExecutor::RankExecutor(const DependencyGraph& graph, const Placement& placem
       transport_(transport) {
   PFEIFE_CHECK(graph.semantics.queues == Queues::None && !graph.semantics.blocking,
                "executed graphs have no queues");
+  place_norm();
   for (std::size_t t = 0; t < graph.size(); ++t) {
     const Task& task = graph.tasks[t];
     const bool computes = task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer;
@@ -41,6 +42,16 @@ RankExecutor::RankExecutor(const DependencyGraph& graph, const Placement& placem
       });
 }
 
+/// Before the rank's first optimizer step.
+void RankExecutor::place_norm() {
+  std::uint32_t first_step = ~std::uint32_t{0};
+  for (const Task& task : graph_.tasks)
+    if (task.kind == TaskKind::Optimizer && task.rank == rank_)
+      first_step = std::min(first_step, task.position);
+  for (std::size_t t = 0; t < graph_.size(); ++t)
+    if (is_norm(graph_.tasks[t])) order_.push_back({first_step, Doing::Settle, TaskId{t}});
+}
+
 void RankExecutor::order_with_row() {
   std::map<StageId, std::uint32_t> reduced;  // last REDUCE_GRAD of a stage
   for (std::uint32_t p = 0; p < work_.row.size(); ++p)
@@ -53,8 +64,7 @@ void RankExecutor::order_with_row() {
       order_.push_back({task.position, Doing::Send, TaskId{t}});
     if (task.kind == TaskKind::Transfer && task.peer == rank_)
       order_.push_back({task.peer_position, Doing::Expect, TaskId{t}});
-    if (task.kind != TaskKind::Reduction || !std::ranges::binary_search(task.parties, rank_))
-      continue;
+    if (!reduces_here(task)) continue;
     std::uint32_t last = 0;
     for (const StageId s : graph_.slots[task.slot].stages)
       if (is_mine(s)) last = std::max(last, reduced.at(s));
@@ -65,8 +75,7 @@ void RankExecutor::order_with_row() {
 void RankExecutor::order_without_row() {
   for (std::size_t t = 0; t < graph_.size(); ++t) {
     const Task& task = graph_.tasks[t];
-    if (task.kind != TaskKind::Reduction || !std::ranges::binary_search(task.parties, rank_))
-      continue;
+    if (!reduces_here(task)) continue;
     std::optional<TaskId> last;
     for (const Edge& edge : graph_.edges_into(TaskId{t}))
       if (const Task& before = graph_.tasks[edge.from.index()]; before.rank == rank_)
@@ -91,7 +100,7 @@ std::vector<TaskRecord> RankExecutor::run(std::uint64_t step) {
       running = &graph_.tasks[entry.task.index()].cell;
       perform(entry);
     }
-    while (!contributed_.empty()) finish_reduction(contributed_.begin()->first);
+    finish_reductions();
     transport_.end_step();
     read_clock();
   } catch (const std::exception& error) {
@@ -146,6 +155,12 @@ void RankExecutor::perform(const Entry& entry) {
     case Doing::Reduce:
       contributed_[entry.task] = mark();
       return transport_.add_up(task.parties, tag_of(step_, entry.task), work_.summand(task));
+    case Doing::Settle: {
+      finish_reductions();
+      const Nanoseconds start = mark();
+      work_.settle(tag_of(step_, entry.task));
+      records_.push_back({entry.task, start, mark()});
+    }
   }
 }
 
@@ -264,6 +279,10 @@ void RankExecutor::contribute(TaskId id) {
   for (const RankId other : reduction.parties)
     if (other != rank_)
       transport_.send(other, tag_of(step_, id), work_.contribution(reduction, other));
+}
+
+void RankExecutor::finish_reductions() {
+  while (!contributed_.empty()) finish_reduction(contributed_.begin()->first);
 }
 
 void RankExecutor::finish_reduction(TaskId id) {

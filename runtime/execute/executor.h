@@ -9,6 +9,7 @@
 // transport's.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -46,6 +47,8 @@ struct RankWork {
   std::function<Tensors(const Task&)> summand = {};
   std::function<void(const Task&, Tensors)> take_sum = {};
   std::function<void(StageId)> optimizer_step;
+  /// The rank's part in REDUCE_NORM, with a tag for its messages: all its gradients are there.
+  std::function<void(const Tag&)> settle = {};
   /// After the last weight gradient of a stage; before each optimizer step, outside its time.
   std::function<void(StageId)> gradients_made = {}, before_step = {};
   /// Of this rank among all, for messages; empty = as in the graph.
@@ -75,13 +78,18 @@ class RankExecutor {
     friend auto operator<=>(const Route&, const Route&) = default;
   };
 
-  enum class Doing { Run, Send, Expect, Reduce };
+  enum class Doing { Run, Send, Expect, Reduce, Settle };
   struct Entry {  // of the row
     std::uint32_t position = 0;
     Doing doing = Doing::Run;
     TaskId task;
   };
 
+  void place_norm();
+  bool reduces_here(const Task& task) const {
+    return task.kind == TaskKind::Reduction && !is_norm(task) &&
+           std::ranges::binary_search(task.parties, rank_);
+  }
   void order_with_row();
   void order_without_row();
   void perform(const Entry& entry);
@@ -96,6 +104,7 @@ class RankExecutor {
   void hand_on(TaskId task, const Action& action, PerStage out);
   void contribute(TaskId reduction);
   void finish_reduction(TaskId reduction);
+  void finish_reductions();
   bool is_mine(StageId stage) const { return placement_.rank(stage) == rank_; }
 
   const DependencyGraph& graph_;

@@ -9,8 +9,9 @@
 namespace pfeife {
 namespace {
 
-// kNormTask of shared_gradients.cc is the one above them, replica_gradients.cc has those below.
-constexpr std::uint32_t kEvaluationTask = ~std::uint32_t{0} - 1;
+// replica_gradients.cc has those below.
+constexpr std::uint32_t kNormTask = ~std::uint32_t{0};
+constexpr std::uint32_t kEvaluationTask = kNormTask - 1;
 constexpr std::uint32_t kResultTask = kEvaluationTask - 1;
 
 void require_fit(const Graph& graph, const std::map<ValueId, at::Tensor>& inputs,
@@ -149,10 +150,11 @@ RankWork RankPipeline::work() {
   work.summand = [this](const Task& t) { return shared_.summand(t, options_.placing); };
   work.take_sum = [this](const Task& t, const Tensors& sums) { shared_.take_sum(t, sums); };
   work.optimizer_step = [this](StageId s) {
-    if (!updates_at_once()) return;  // clipping and scaling need all gradients
+    if (!updates_at_once() && !settled_) return;  // clipping and scaling need all gradients
     update_stage(s);
     replicas_.share_parameters(s);
   };
+  work.settle = [this](const Tag& tag) { settle_gradients(tag); };
   if (replicas_.active()) {
     work.gradients_made = [this](StageId s) { replicas_.computed(s); };
     work.before_step = [this](StageId s) { replicas_.finish(s); };
@@ -174,7 +176,7 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
   ++calls_;
   replicas_.begin_step(calls_);
   if (!options_.update) shared_.begin_step();  // an update leaves zeros, which add nothing
-  updated_.clear();
+  updated_.clear(), settled_ = false;
   loss_scale_ = inputs.loss_scale;
   samples_.clear();
   for (std::size_t m = 0; m < pipeline_.microbatches; ++m)
@@ -185,7 +187,7 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
   for (const auto& [s, stage] : stages_) stage->end();
   replicas_.take_buffers();
   for (const StageId s : own_) replicas_.finish(s);  // and what the schedule did not update itself
-  if (options_.update && !updates_at_once()) settle_gradients();
+  if (!settled_) settle_gradients({calls_, kNormTask, 0});
   for (const StageId s : own_) update_stage(s);
   for (const StageId s : own_) replicas_.share_parameters(s);
   return records;
@@ -193,11 +195,14 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
 
 /// After all gradients of the step are there: without the loss scale, and clipped; or zero, and no
 /// update follows, where a gradient of any rank is not finite.
-void RankPipeline::settle_gradients() {
+void RankPipeline::settle_gradients(const Tag& tag) {
+  settled_ = true;
+  if (!options_.update || updates_at_once()) return;
+  for (const StageId s : own_) replicas_.finish(s);
   const double limit = options_.optimizer.clip_norm;
   const at::Tensor found = factor_ ? shared_.unscale(factor_->inverse(), replicas_) : at::Tensor();
   const double norm =
-      shared_.norm(limit > 0, found, options_.placing.device, calls_, transport_, replicas_);
+      shared_.norm(limit > 0, found, options_.placing.device, tag, transport_, replicas_);
   if (!factor_) return shared_.clip(limit, norm);
   const bool finite = std::isfinite(norm);
   factor_->update(finite);

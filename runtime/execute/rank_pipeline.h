@@ -87,7 +87,7 @@ class RankPipeline {
   const Graph& resized(std::int64_t samples);
   void update_stage(StageId stage);
   bool updates_at_once() const { return options_.optimizer.clip_norm <= 0 && !factor_; }
-  void settle_gradients();
+  void settle_gradients(const Tag& tag);
   ValueId value_named(const std::string& name) const;
   StageId maker_of(ValueId value) const;
 
@@ -113,6 +113,7 @@ class RankPipeline {
   std::uint64_t calls_ = 0;                ///< steps and evaluations: tells their messages apart
   std::function<void(const Cell&)> entering_;
   std::map<StageId, bool> updated_;
+  bool settled_ = false;  ///< settle_gradients() was called in this step
   std::map<StageId, std::vector<ValueId>> kept_;
 };
 

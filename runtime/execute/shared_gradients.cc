@@ -9,8 +9,6 @@
 namespace pfeife {
 namespace {
 
-constexpr std::uint32_t kNormTask = ~std::uint32_t{0};
-
 /// What this replica has sums of in the gradient.
 Tensors own_parts(ParameterId parameter, const at::Tensor& gradient,
                   const ReplicaGradients& replicas) {
@@ -150,13 +148,12 @@ at::Tensor SharedGradients::unscale(float inverse, const ReplicaGradients& repli
 }
 
 double SharedGradients::norm(bool wanted, const at::Tensor& found, at::Device device,
-                             std::uint64_t step, Transport& transport,
+                             const Tag& tag, Transport& transport,
                              ReplicaGradients& replicas) const {
   const at::NoGradGuard no_gradients;
   at::Tensor here = (wanted ? squared_norm(replicas) : at::zeros({}, at::kDouble)).to(device);
   if (found.defined())
     here = at::where(found.to(device).squeeze() > 0, at::full_like(here, INFINITY), here);
-  const Tag tag{step, kNormTask, 0};
   if (transport.keeps_rows() && pipeline_.ranks() > 1) {
     transport.add_up(everyone(pipeline_.ranks()), tag, {here.reshape({1})});
     const auto sum = transport.sum(tag).at(0).item<double>();

@@ -34,9 +34,9 @@ class SharedGradients {
   /// not finite; the host does not wait for it.
   at::Tensor unscale(float inverse, const ReplicaGradients& replicas);
   /// The norm of all gradients of the model, a parameter that several ranks hold counting once: one
-  /// sum over all ranks, which must call it at the same `step`. Infinite if `unscale` found
+  /// sum over all ranks, which must call it with the same `tag`. Infinite if `unscale` found
   /// something on any of them; `found` undefined: it was not called. 0 without `wanted` otherwise.
-  double norm(bool wanted, const at::Tensor& found, at::Device device, std::uint64_t step,
+  double norm(bool wanted, const at::Tensor& found, at::Device device, const Tag& tag,
               Transport& transport, ReplicaGradients& replicas) const;
   /// Scales this rank's gradients by what makes the model's norm at most `limit`.
   void clip(double limit, double norm);

@@ -69,6 +69,12 @@ Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule
   return pipeline;
 }
 
+void add_norm_reduction(Pipeline& pipeline) {
+  add_norm_reduction(pipeline.schedule);
+  pipeline.tasks =
+      dependencies(pipeline.schedule, pipeline.stages, pipeline.placement, Semantics{});
+}
+
 Pipeline unsplit_pipeline(Graph graph, std::size_t microbatches) {
   Schedule schedule{{{}}};
   for (std::size_t m = 0; m < microbatches; ++m) {

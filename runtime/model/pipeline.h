@@ -58,6 +58,8 @@ struct Pipeline {
 /// taken as it is. ConfigError with the judge's reasons if it is not right for the cut graph.
 Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule& schedule,
                        const Placement& placement);
+/// Rows with REDUCE_NORM, if they have none.
+void add_norm_reduction(Pipeline& pipeline);
 /// The unsplit model on one rank, its microbatches one after another, its backward autograd's own:
 /// what pipelines are compared with.
 Pipeline unsplit_pipeline(Graph graph, std::size_t microbatches);

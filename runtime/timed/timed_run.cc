@@ -80,6 +80,7 @@ TimedRank::TimedRank(const TimedPipeline& pipeline, RankId rank, Transport& tran
   }
   work.contribution = [this](const Task& task, RankId) { return contribution(task); };
   work.reduce = [](const Task&, const auto&) {};
+  work.settle = [this](const Tag& tag) { settle(tag); };
   work.optimizer_step = [this](StageId stage) {
     sleep_until(now() + times_.at(stage_action(Op::OptimizerStep, stage)), lateness_);
   };
@@ -94,6 +95,15 @@ std::vector<TaskRecord> TimedRank::step(std::uint64_t step, Nanoseconds start) {
   Lateness ignored;
   sleep_until(start, ignored);
   return executor_->run(step);
+}
+
+/// All have told all.
+void TimedRank::settle(const Tag& tag) {
+  for (const bool sends : {true, false})
+    for (std::size_t r = 0; r < transport_.ranks(); ++r) {
+      if (RankId{r} == transport_.rank()) continue;
+      sends ? transport_.send(RankId{r}, tag, {}) : void(transport_.receive(RankId{r}, tag));
+    }
 }
 
 Tensors TimedRank::contribution(const Task& reduction) const {

@@ -43,6 +43,7 @@ class TimedRank {
   void on_entering(std::function<void(const Cell&)> call) { entering_ = std::move(call); }
 
  private:
+  void settle(const Tag& tag);
   Tensors contribution(const Task& reduction) const;
 
   const TimedPipeline& pipeline_;

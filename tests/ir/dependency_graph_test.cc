@@ -165,6 +165,38 @@ TEST(DependencyGraph, ReductionOfTiedStagesWaitsForBothAndOptimizerForIt) {
             ns{10 + 21});  // 0F0 in front; 1SEND_B0 and 0B0 before the reduction
 }
 
+// Every optimizer step waits for a number of all gradients: the last is that of 0B0, at 62.
+TEST(DependencyGraph, NoOptimizerStepsBeforeTheNormOfAllGradients) {
+  const Schedule schedule = rows({"0F0 0SEND_F0 0RECV_B0 0B0 0REDUCE_NORM 0OPTIMIZER_STEP",
+                                  "1RECV_F0 1F0 1B0 1SEND_B0 1REDUCE_NORM 1OPTIMIZER_STEP"});
+  StageCosts costs = uniform_costs(2, ns{10}, ns{20}, ns{0}, ns{1});
+  costs.norm = ns{5};
+  costs.stages[0].optimizer = ns{3};
+  costs.stages[1].optimizer = ns{4};
+  for (const bool blocking : {false, true}) {
+    const Trace trace = run(schedule, costs, {.blocking = blocking});
+    const Event& norm = find(trace, "0REDUCE_NORM");
+    EXPECT_THAT(norm.parties, ::testing::ElementsAre(RankId{0}, RankId{1}));
+    EXPECT_EQ(norm.start, ns{62});
+    EXPECT_EQ(find(trace, "0OPTIMIZER_STEP").start, ns{67});
+    EXPECT_EQ(find(trace, "1OPTIMIZER_STEP").end, ns{71});
+    const Attribution on1 = attribution(trace, RankId{1});
+    EXPECT_EQ(on1.reduction, ns{5});
+    EXPECT_EQ(on1.total(), step_time(trace));
+  }
+}
+
+// The norm is of reduced gradients: 62 + 7, then 5.
+TEST(DependencyGraph, TheNormWaitsForReductions) {
+  const Schedule schedule =
+      rows({"0F0 0SEND_F0 0RECV_B0 0B0 0REDUCE_GRAD 0REDUCE_NORM 0OPTIMIZER_STEP",
+            "1RECV_F0 1F0 1B0 1SEND_B0 1REDUCE_GRAD 1REDUCE_NORM 1OPTIMIZER_STEP"});
+  StageCosts costs = uniform_costs(2, ns{10}, ns{20}, ns{0}, ns{1});
+  costs.reductions.push_back({{StageId{0}, StageId{1}}, Bytes{8}, ns{7}});
+  costs.norm = ns{5};
+  EXPECT_EQ(find(run(schedule, costs), "1OPTIMIZER_STEP").start, ns{62 + 7 + 5});
+}
+
 // Rank 1 made its gradient at 31 and sent 1B0, [31, 32). Where reductions block it stands at
 // REDUCE_GRAD until 69, and 2F0 comes after that, though nothing else keeps it.
 TEST(DependencyGraph, ABlockingReductionHoldsItsRanks) {

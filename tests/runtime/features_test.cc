@@ -128,7 +128,9 @@ TEST_P(Features, ClippingTakesTheNormOfTheWholeModel) {
       expected[p] = whole.gradients.contains(p) ? value - 0.5 * factor * whole.gradients.at(p)
                                                 : value.clone();
     for (const ScheduleSpec& spec : different_points()) {
-      const Outcome split = run(model.pipeline(spec), model.source, options);
+      Pipeline pipeline = model.pipeline(spec);
+      add_norm_reduction(pipeline);
+      const Outcome split = run(pipeline, model.source, options);
       // The 1e-6 beside the norm changes a step by 1e-6 of itself.
       EXPECT_LE(largest_difference(split.parameters, expected), 2e-6) << name_of(spec);
       EXPECT_EQ(split.replica_difference, 0) << name_of(spec);

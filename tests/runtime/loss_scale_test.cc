@@ -81,6 +81,7 @@ Trained by_hand(const Model& model, std::size_t microbatches) {
 Trained in_stages(const Model& model, const ScheduleSpec& spec, double clip_norm,
                   const ReplicaRanks& replicas = {}) {
   Pipeline pipeline = model.pipeline(spec);
+  add_norm_reduction(pipeline);
   pipeline.replicas = replicas;
   const Pipeline batch = model.unsplit(pipeline.microbatches * replicas.count);
   Trained trained;

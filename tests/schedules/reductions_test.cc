@@ -7,6 +7,8 @@
 #include <random>
 
 #include "planner/ir/judge/validate.h"
+#include "planner/ir/schedule/lower.h"
+#include "tests/ir/rows.h"
 #include "tests/schedules/timed.h"
 #include "tests/support/instances.h"
 
@@ -96,6 +98,11 @@ TEST(Reductions, NeverHangWhereTheyBlock) {
       const Requirements required{stage_graph(costs), spec.microbatches};
       const auto found = validate(lowered, required);
       ASSERT_TRUE(found.empty()) << schedule_name(spec) << ": " << found.front().message;
+      StageCosts clipped = costs;
+      clipped.norm = ns{random() % 30};
+      const Schedule with_norm = lower(generate(spec), clipped, placement, {.transfers = order});
+      EXPECT_TRUE(validate(with_norm, required).empty()) << schedule_name(spec);
+      EXPECT_GE(step(with_norm, clipped, placement), step(lowered, costs, placement));
       if (order == TransferOrder::Torch) continue;
       const Schedule at_once = reduced_at_once(lowered);
       refused_at_once += !validate(at_once, required).empty();
@@ -123,6 +130,41 @@ TEST(Reductions, OfTheFirstAndTheLastStageComeAtTheEndOfInterleavedRows) {
       "deadlock with blocking SEND, RECV and REDUCE_GRAD: the reduction of 0REDUCE_GRAD waits "
       "for 4SEND_B1 before it in the row of rank 0; rank 0 waits to send 4B1 to rank 3, but "
       "rank 3 is at 7REDUCE_GRAD before 3RECV_B1 in its row");
+}
+
+std::string verdict(std::initializer_list<std::string> lines) {
+  const auto found = validate(testing::rows(lines), {chain(2), 1});
+  return found.empty() ? "" : to_string(found[0].rank) + ": " + found[0].message;
+}
+
+TEST(Norm, StandsOnEveryRankBetweenGradientsAndOptimizerSteps) {
+  const std::string first = "0F0 0SEND_F0 0RECV_B0 0B0 ", second = "1RECV_F0 1F0 1B0 1SEND_B0 ";
+  EXPECT_EQ(
+      verdict({first + "0REDUCE_NORM 0OPTIMIZER_STEP", second + "1REDUCE_NORM 1OPTIMIZER_STEP"}),
+      "");
+  EXPECT_EQ(verdict({first + "0REDUCE_NORM", second}),
+            "1: REDUCE_NORM is missing, while other ranks have theirs");
+  EXPECT_EQ(verdict({first + "0REDUCE_NORM 0REDUCE_NORM", second + "1REDUCE_NORM"}),
+            "0: 0REDUCE_NORM is there a second time; first at position 4");
+  EXPECT_EQ(
+      verdict({first + "0OPTIMIZER_STEP 0REDUCE_NORM", second + "1REDUCE_NORM 1OPTIMIZER_STEP"}),
+      "0: the optimizer step stands before the rank's REDUCE_NORM");
+  // Where it blocks, rank 0 never gets the gradient that it needs first.
+  EXPECT_NE(verdict({first + "0REDUCE_NORM", "1RECV_F0 1F0 1B0 1REDUCE_NORM 1SEND_B0"}), "");
+  EXPECT_EQ(verdict({first + "0REDUCE_NORM", "1RECV_F0 1F0 1REDUCE_NORM 1B0 1SEND_B0"}),
+            "0: deadlock with blocking SEND, RECV and REDUCE_GRAD: the reduction of 0REDUCE_NORM "
+            "waits for 1B0 on rank 1; rank 1 waits at 1B0 for 1REDUCE_NORM before it");
+}
+
+// Optimizer steps in the middle of a row go behind the norm.
+TEST(Norm, IsAddedOnceBehindAllElse) {
+  Schedule schedule = testing::rows({"0F0 0B0 0OPTIMIZER_STEP 2F0 2B0 2OPTIMIZER_STEP", "1F0 1B0"});
+  const Schedule wanted = testing::rows(
+      {"0F0 0B0 2F0 2B0 2REDUCE_NORM 0OPTIMIZER_STEP 2OPTIMIZER_STEP", "1F0 1B0 1REDUCE_NORM"});
+  add_norm_reduction(schedule);
+  EXPECT_EQ(schedule, wanted);
+  add_norm_reduction(schedule);
+  EXPECT_EQ(schedule, wanted);
 }
 
 }  // namespace

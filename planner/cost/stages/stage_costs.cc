@@ -282,8 +282,16 @@ StageCosts stage_costs(const Layers& layers, const Partition& partition, const P
 }
 
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {
-  return stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute, plan.blocks,
-                     plan.recompute_except_last);
+  StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute,
+                                 plan.blocks, plan.recompute_except_last);
+  costs.norm = norm_time(plan, plan.placement.device_of_rank, cluster);
+  return costs;
+}
+
+std::optional<Nanoseconds> norm_time(const Plan& plan, const std::vector<DeviceId>& devices,
+                                     const Cluster& cluster) {
+  if (!needs_norm(plan)) return std::nullopt;
+  return all_reduce_time(cluster, devices, Bytes{sizeof(double)});
 }
 
 }  // namespace pfeife

@@ -1,9 +1,8 @@
 // `calibration` and `plan_with`: what makes published figures those of a system that was measured.
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "planner/io/experiment/experiment_case.h"
+#include "planner/ir/basics/decimals.h"
 
 namespace pfeife {
 namespace {
@@ -15,12 +14,6 @@ const std::vector<std::pair<std::string, Precision>> kPrecisions{{"fp32", Precis
 
 /// Factors beyond are slips of a unit.
 constexpr double kLeastFactor = 0.01, kMostFactor = 100;
-
-/// The shortest text that reads back as the same number.
-std::string shortest(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
 
 Calibration read_calibration(const YamlNode& node, const CaseConfig& config,
                              const std::vector<std::string>& kinds) {

@@ -14,7 +14,7 @@ void take_training(const Training& training, CaseConfig& config) {
 }
 
 void read_training(const YamlNode& node, CaseConfig& config) {
-  node.check_keys({"precision", "optimizer", "microbatch_size", "global_batch"});
+  node.check_keys({"precision", "optimizer", "clip_norm", "microbatch_size", "global_batch"});
   if (const auto precision = node.find("precision")) {
     config.precision_where = precision->where();
     config.precision = precision->as_one_of<Precision>({{"fp32", Precision::Fp32},
@@ -27,6 +27,11 @@ void read_training(const YamlNode& node, CaseConfig& config) {
                                                         {"momentum", Optimizer::Momentum},
                                                         {"adam", Optimizer::Adam},
                                                         {"adamw", Optimizer::AdamW}});
+  if (const auto norm = node.find("clip_norm")) {
+    config.clip_norm = norm->as_double();
+    if (!(config.clip_norm > 0))
+      norm->fail("the largest norm that the gradients may have is above 0; leave it out for any");
+  }
   if (const auto size = node.find("microbatch_size")) {
     config.microbatch_size = size->as_int(1, 1'000'000);
     config.microbatch_size_where = size->where();
@@ -95,11 +100,10 @@ void check_measure(const CaseConfig& config) {
     throw ConfigError(config.measure_where,
                       "\"measure\" runs the model, and a " + to_string(config.model.format) +
                           " model has only times; name a .pt2 archive, or leave \"measure\" out");
-  if (config.precision == Precision::Tf32 || config.precision == Precision::Fp16Amp)
+  if (config.precision == Precision::Tf32)
     throw ConfigError(config.precision_where,
-                      "\"measure\" among the engines needs a precision that processors have: fp32 "
-                      "or bf16_amp, found " +
-                          to_string(config.precision));
+                      "\"measure\" among the engines needs a precision that processors have: fp32, "
+                      "bf16_amp or fp16_amp, found tf32");
 }
 
 void read_select_by(const YamlNode& node, CaseConfig& config) {

@@ -148,6 +148,7 @@ struct CaseConfig {
   bool plan_published = false;  ///< plan_with: published, the plan is made for that one
   Precision precision = Precision::Fp32;
   Optimizer optimizer = Optimizer::Adam;
+  double clip_norm = 0;                         ///< as Plan::clip_norm
   std::optional<std::int64_t> microbatch_size;  ///< absent = the archive's own; 1 for layer tables
   std::optional<std::int64_t> global_batch;     ///< samples a step = N x microbatch_size
   std::size_t devices = 1;                      ///< D, the first so many of the cluster

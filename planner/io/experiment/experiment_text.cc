@@ -152,6 +152,7 @@ std::string resolved_text(const CaseConfig& config) {
   text += calibrations_yaml(config);
   text += "training: {precision: " + to_string(config.precision) +
           ", optimizer: " + to_string(config.optimizer);
+  if (config.clip_norm > 0) text += ", clip_norm: " + number(config.clip_norm);
   if (config.microbatch_size) text += ", microbatch_size: " + number(*config.microbatch_size);
   if (config.global_batch)
     text += ", global_batch: " + number(*config.global_batch * config.replicas.count);

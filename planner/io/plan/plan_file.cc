@@ -12,6 +12,7 @@
 #include "planner/io/plan/plan_bound.h"
 #include "planner/io/plan/plan_files.h"
 #include "planner/io/plan/schedule_csv.h"
+#include "planner/ir/basics/decimals.h"
 
 namespace pfeife {
 namespace {
@@ -259,6 +260,8 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
   if (!plan.cut_nodes.empty()) entries.push_back({"cut_nodes", list(plan.cut_nodes, number), {}});
   if (!plan.node_order.empty())
     entries.push_back({"node_order", yaml_string(order_text(plan.node_order)), {}});
+  if (plan.clip_norm > 0)
+    entries.push_back({"clip_norm", yaml_scalar(shortest(plan.clip_norm)), {}});
   const Entries choices{
       {"schedule", schedule_value(plan, schedule_digest), {}},
       {"placement", placement_value(plan.placement), {}},
@@ -296,15 +299,32 @@ Plan read_plan(const std::filesystem::path& file) {
   const YamlNode root = document.root();
   if (const auto schedule = root.find("schedule")) schedule->refuse_old("loops", "stages_per_rank");
   root.check_version(kVersion);
-  root.check_keys({"version", "model", "cluster", "order", "training", "microbatches", "cuts",
-                   "cut_modules", "cut_nodes", "node_order", "schedule", "placement", "recompute",
-                   "recompute_blocks", "recompute_except_last", "predicted", "files", "bound",
+  root.check_keys({"version",
+                   "model",
+                   "cluster",
+                   "order",
+                   "training",
+                   "clip_norm",
+                   "microbatches",
+                   "cuts",
+                   "cut_modules",
+                   "cut_nodes",
+                   "node_order",
+                   "schedule",
+                   "placement",
+                   "recompute",
+                   "recompute_blocks",
+                   "recompute_except_last",
+                   "predicted",
+                   "files",
+                   "bound",
                    "found"});
   Plan plan;
   read_file_and_digest(root.at("model"), plan.model, plan.model_digest);
   read_file_and_digest(root.at("cluster"), plan.cluster, plan.cluster_digest);
   plan.order = root.at("order").as_string();
   plan.training = read_training(root.at("training"));
+  if (const auto norm = root.find("clip_norm")) plan.clip_norm = norm->as_double(0);
   plan.partition.cuts = read_cuts(root.at("cuts"));
   for (const YamlNode& item : root.at("cut_modules").items())
     plan.cut_modules.push_back(item.as_string());

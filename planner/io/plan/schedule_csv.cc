@@ -29,7 +29,7 @@ std::optional<std::string> written(const Cell& cell, Reader reader, std::size_t 
                                    std::size_t position) {
   const auto* action = std::get_if<Action>(&cell);
   if (reader == Reader::Torch && action) {
-    if (action->op == Op::OptimizerStep) return std::nullopt;
+    if (action->op == Op::OptimizerStep || action->op == Op::ReduceNorm) return std::nullopt;
     if (is_skip(*action))
       throw ConfigError({}, "row " + std::to_string(rank + 1) + ", cell " +
                                 std::to_string(position + 1) + ": " + to_string(*action) +

@@ -21,8 +21,8 @@ Schedule read_schedule_file(const std::filesystem::path& path, Dialect dialect =
 /// For whom a schedule is written.
 enum class Reader {
   Pfeife,  ///< everything
-  /// What torch 2.11 reads: optimizer steps left out, REDUCE_GRAD for every stage, since torch
-  /// divides gradients by the number of microbatches there; a skip is an error.
+  /// What torch 2.11 reads: optimizer steps and the norm left out, REDUCE_GRAD for every stage,
+  /// since torch divides gradients by the number of microbatches there; a skip is an error.
   Torch,
 };
 

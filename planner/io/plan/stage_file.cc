@@ -53,6 +53,7 @@ void add_reductions(std::ostringstream& out, const StageCosts& costs) {
     for (const StageId stage : reduction.stages) out << before << stage.value, before = " ";
     out << "," << reduction.bytes.value << "," << reduction.time.count() << "\n";
   }
+  if (costs.norm) out << "\nnorm_ns\n" << costs.norm->count() << "\n";
 }
 
 }  // namespace

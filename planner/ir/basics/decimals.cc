@@ -1,5 +1,7 @@
 #include "planner/ir/basics/decimals.h"
 
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 
@@ -15,6 +17,11 @@ std::string fixed(double value, int decimals) {
   if (decimals == 0) return text;
   const std::string rest = std::to_string(size % scale);
   return text + "." + std::string(static_cast<std::size_t>(decimals) - rest.size(), '0') + rest;
+}
+
+std::string shortest(double value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
 }  // namespace pfeife

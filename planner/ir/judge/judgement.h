@@ -92,7 +92,7 @@ void judge_lives(const Reading& reading, Findings& findings);
 /// Every SEND with its RECV, between the maker and the user of its value, in the same order on both
 /// sides.
 void judge_transfers(const Reading& reading, Findings& findings);
-/// UNSHARD, RESHARD, REDUCE_GRAD and OPTIMIZER_STEP around the computation.
+/// UNSHARD, RESHARD, REDUCE_GRAD, REDUCE_NORM and OPTIMIZER_STEP around the computation.
 void judge_state(const Reading& reading, Findings& findings);
 /// Runs the rows under `semantics`; a deadlock is told by its smallest circle of waits.
 void judge_deadlock(const Reading& reading, const Semantics& semantics, Findings& findings);

@@ -77,6 +77,8 @@ void Execution::add_reductions() {
     if (semantics_.blocking)
       for (const auto& [rank, place] : last) item_at(place) = item;
   }
+  if (norm_ && semantics_.blocking)
+    for (const Place party : items_[*norm_].parties) item_at(party) = *norm_;
 }
 
 void Execution::add_cells() {
@@ -94,6 +96,12 @@ void Execution::add_cells() {
             reduction_.try_emplace(group_[action->stage.index()], static_cast<Item>(items_.size()));
         if (added) items_.push_back({Role::Reduction, {r, p}, {}, {}, {}, {}});
         items_[at->second].parties.push_back({r, p});
+      } else if (action && action->op == Op::ReduceNorm) {
+        if (!norm_) {
+          norm_ = static_cast<Item>(items_.size());
+          items_.push_back({Role::Reduction, {r, p}, {}, {}, {}, {}});
+        }
+        items_[*norm_].parties.push_back({r, p});
       }
     }
 }
@@ -170,12 +178,24 @@ void Execution::add_needs() {
         last = std::max(last, life.last());
       need(item, last);
     }
+  if (norm_) add_needs_of_norm();
+}
+
+/// Everything of every rank that makes or adds up gradients.
+void Execution::add_needs_of_norm() {
+  for (std::size_t s = 0; s < reading_.home.size(); ++s) {
+    std::optional<Place> last;
+    for (const Life& life : reading_.lives_of(s)) last = std::max(last, life.last());
+    need(*norm_, last);
+  }
+  for (const auto& [group, item] : reduction_) items_[*norm_].needs.push_back(item);
 }
 
 void Execution::add_needs_of(const Action& a, Item item) {
   if (a.op == Op::OptimizerStep) {
     const auto at = reduction_.find(group_[a.stage.index()]);
     if (at != reduction_.end() && tied_[a.stage.index()]) items_[item].needs.push_back(at->second);
+    if (norm_) items_[item].needs.push_back(*norm_);
     return;
   }
   const Life* life = reading_.life(a.stage.index(), a.microbatch->index());

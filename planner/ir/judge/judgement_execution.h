@@ -28,7 +28,7 @@ struct Entry {
   Role role = Role::Compute;
   Place place;                    ///< of a transfer: the SEND
   std::optional<Place> received;  ///< of a transfer: the RECV
-  std::vector<Place> parties;     ///< of a reduction: its REDUCE_GRADs, sorted
+  std::vector<Place> parties;     ///< of a reduction: its REDUCE_GRADs or REDUCE_NORMs, sorted
   std::vector<Line> lines;
   std::vector<Item> needs;
 };
@@ -64,6 +64,7 @@ class Execution {
   void stand_in_line();
   void stand_in_line(Item item, Place place);
   void add_needs();
+  void add_needs_of_norm();
   void add_needs_of(const Action& action, Item item);
   void need_value(Item item, std::uint32_t edge, Direction direction, MicrobatchId m);
   void need(Item item, const std::optional<Place>& place);
@@ -81,8 +82,9 @@ class Execution {
   std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, Line> queue_;
   std::vector<Item> transfer_;               // [passage]
   std::map<std::uint32_t, Item> reduction_;  // [group]
-  std::vector<std::uint32_t> group_;         // [stage]
-  std::vector<bool> tied_;                   // [stage]
+  std::optional<Item> norm_;
+  std::vector<std::uint32_t> group_;  // [stage]
+  std::vector<bool> tied_;            // [stage]
   std::vector<std::vector<Item>> users_;
   std::vector<std::size_t> missing_,
       first_;  // [item] needs that have not run; [line] its first item

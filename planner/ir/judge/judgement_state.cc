@@ -23,6 +23,7 @@ class StateJudge {
     for (std::uint32_t r = 0; r < reading_.schedule.ranks(); ++r) judge_row(r);
     judge_reductions_missing();
     judge_optimizers_missing();
+    judge_norms_missing();
   }
 
  private:
@@ -46,6 +47,32 @@ class StateJudge {
         findings_.add(place, to_string(a) + ": the parameters are not gathered", false);
       if (a.op == Op::ReduceGrad || a.op == Op::OptimizerStep) judge_end(a, place);
     });
+    judge_norm(r);
+  }
+  /// REDUCE_NORM: once in a row, behind all that makes or reduces gradients, before what it is for.
+  void judge_norm(std::uint32_t r) {
+    std::optional<Place> norm;
+    for_each_in(r, [&](const Action& a, Place place) {
+      const bool gradients = makes_weight_gradient(a.op) || a.op == Op::ReduceGrad;
+      if (a.op == Op::ReduceNorm && norm)
+        findings_.add(place, to_string(a) + " is there a second time; first at position " +
+                                 std::to_string(norm->position));
+      if (a.op == Op::ReduceNorm && !norm) norm = place;
+      if (norm && gradients)
+        findings_.add(place, to_string(a) + " stands behind the REDUCE_NORM that needs it", false);
+      if (!norm && a.op == Op::OptimizerStep) early_steps_.emplace(r, place);
+    });
+    if (norm) norms_.emplace(r, *norm);
+    if (norm && early_steps_.contains(r))
+      findings_.add(early_steps_.at(r), "the optimizer step stands before the rank's REDUCE_NORM",
+                    false);
+  }
+  void judge_norms_missing() {
+    if (norms_.empty()) return;
+    for (std::uint32_t r = 0; r < reading_.schedule.ranks(); ++r)
+      if (!norms_.contains(r) && !reading_.schedule.rows[r].empty())
+        findings_.add({r, static_cast<std::uint32_t>(reading_.schedule.rows[r].size())},
+                      "REDUCE_NORM is missing, while other ranks have theirs");
   }
   template <class Visitor>
   void for_each_in(std::uint32_t r, Visitor&& visit) const {
@@ -99,6 +126,7 @@ class StateJudge {
   Findings& findings_;
   std::map<std::uint32_t, std::optional<Place>> last_backward_;  // [stage]
   std::map<StageId, Place> reduced_, stepped_;
+  std::map<std::uint32_t, Place> norms_, early_steps_;  // [rank]
 };
 
 }  // namespace

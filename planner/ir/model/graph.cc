@@ -1,10 +1,10 @@
 #include "planner/ir/model/graph.h"
 
 #include <array>
-#include <charconv>
 #include <type_traits>
 #include <utility>
 
+#include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
@@ -54,12 +54,10 @@ std::string bracketed(const List& list, const Print& print) {
   return text + "]";
 }
 
-std::string shortest(double number) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
-  std::string printed(text.data(), end);
-  if (printed.find_first_of(".en") == std::string::npos) printed += ".0";  // not an integer
-  return printed;
+std::string printed(double number) {
+  std::string text = shortest(number);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";  // not an integer
+  return text;
 }
 
 std::string quoted(const std::string& text) { return "\"" + text + "\""; }
@@ -75,7 +73,7 @@ struct ArgumentPrinter {
     return id ? (*this)(*id) : "None";
   }
   std::string operator()(std::int64_t number) const { return std::to_string(number); }
-  std::string operator()(double number) const { return shortest(number); }
+  std::string operator()(double number) const { return printed(number); }
   std::string operator()(bool value) const { return truth(value); }
   std::string operator()(const std::string& text) const { return quoted(text); }
   std::string operator()(DType dtype) const { return to_string(dtype); }

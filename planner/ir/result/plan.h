@@ -80,6 +80,7 @@ struct Plan {
   /// [position] number of the graph's node as captured; empty = that order, or no graph.
   std::vector<NodeId> node_order;
   Training training;
+  double clip_norm = 0;  ///< largest norm of all gradients together; 0 = any
   Partition partition;
   std::vector<std::string> cut_modules;  ///< [cut] module path (or layer name) after which it lies
   /// [cut] the last node before it, by its position in the order: what executing needs. Empty
@@ -103,5 +104,12 @@ struct Plan {
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+/// An update needs a number of all gradients: their norm, or whether they are finite (fp16, if the
+/// stages are of a graph, which can be run).
+inline bool needs_norm(const Plan& plan) {
+  return plan.clip_norm > 0 ||
+         (plan.training.precision == Precision::Fp16Amp && !plan.cut_nodes.empty());
+}
 
 }  // namespace pfeife

@@ -59,6 +59,7 @@ constexpr std::array kKinds{
     Kind{"UNSHARD", Op::Unshard},
     Kind{"RESHARD", Op::Reshard},
     Kind{"REDUCE_GRAD", Op::ReduceGrad},
+    Kind{"REDUCE_NORM", Op::ReduceNorm},
     Kind{"OPTIMIZER_STEP", Op::OptimizerStep},
 };
 
@@ -167,7 +168,7 @@ class CellReader {
       return "F B W BW SEND_F SEND_B RECV_F RECV_B UNSHARD RESHARD REDUCE_GRAD";
     return "F B I W SEND_F SEND_B RECV_F RECV_B SKIP_SEND_F SKIP_SEND_B SKIP_RECV_F SKIP_RECV_B "
            "UNSHARD RESHARD "
-           "REDUCE_GRAD OPTIMIZER_STEP";
+           "REDUCE_GRAD REDUCE_NORM OPTIMIZER_STEP";
   }
 
   Action read_action(std::string_view rest) {

@@ -26,6 +26,7 @@ enum class Op {
   Unshard,         ///< gather the stage's parameters
   Reshard,         ///< release them
   ReduceGrad,      ///< every gradient reduction that touches the stage
+  ReduceNorm,      ///< one number of all gradients of all ranks: their norm, are they finite
   OptimizerStep,   ///< update the stage's parameters
 };
 
@@ -50,7 +51,7 @@ Action backward_input(StageId stage, MicrobatchId microbatch);
 Action backward_weight(StageId stage, MicrobatchId microbatch);
 Action send(StageId from, StageId to, MicrobatchId microbatch, Direction direction);
 Action recv(StageId at, StageId from, MicrobatchId microbatch, Direction direction);
-Action stage_action(Op op, StageId stage);  ///< Unshard, Reshard, ReduceGrad, OptimizerStep
+Action stage_action(Op op, StageId stage);  ///< all that has no microbatch
 
 constexpr bool is_transfer(Op op) { return op == Op::Send || op == Op::Recv; }
 /// F, B, I and W: the actions that occupy the rank's compute stream for one microbatch.

@@ -33,7 +33,8 @@ class Connector {
   }
 
   /// The tasks of a rank in the order in which they hold it: compute and optimizer, and transfers
-  /// and reductions if they block. A reduction that blocks holds a rank at its last REDUCE_GRAD.
+  /// and reductions if they block. A reduction that blocks holds a rank at its last REDUCE_GRAD
+  /// or REDUCE_NORM.
   void connect_rank_order() {
     std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> held(
         graph_.ranks);  // [rank] (position, task)
@@ -59,6 +60,11 @@ class Connector {
     }
     for (const ReductionParty& party : made_.reductions)
       connect(made_.last_gradient[party.stage.index()], party.task, EdgeKind::Data);
+    if (made_.norm == kNoTask) return;
+    for (const std::uint32_t gradient : made_.last_gradient)
+      connect(gradient, made_.norm, EdgeKind::Data);
+    for (const std::uint32_t reduction : made_.reduction)
+      connect(reduction, made_.norm, EdgeKind::Data);
   }
 
   void connect_data() {
@@ -74,8 +80,10 @@ class Connector {
         PFEIFE_CHECK(source != kNoTask, to_string(sent), ": nothing computes its value");
         connect(source, t, EdgeKind::Data);
       }
-      if (task.kind == TaskKind::Optimizer)
+      if (task.kind == TaskKind::Optimizer) {
         connect(made_.reduction[std::get<Action>(task.cell).stage.index()], t, EdgeKind::Data);
+        connect(made_.norm, t, EdgeKind::Data);
+      }
     }
   }
   void connect_inputs(const Action& action, std::uint32_t task) {

@@ -2,8 +2,8 @@
 // it; none adds rules.
 //
 // Tasks: one per compute cell (F, B, I, W, overlap), per optimizer step, per transfer (SEND and its
-// RECV are one task with two parties) and per group of reductions (one task, a party for each
-// REDUCE_GRAD). Edges, in words:
+// RECV are one task with two parties), per group of reductions (one task, a party for each
+// REDUCE_GRAD), and one for all REDUCE_NORMs. Edges, in words:
 //  - rank order: a compute task or optimizer step waits for the one before it on its rank;
 //  - data: a stage's F waits for the F of every stage that feeds it, B and I for those of the
 //    stages it feeds (through the transfer, or directly on the same rank), a backward for its
@@ -12,7 +12,8 @@
 //    transfer before it in each queue it is in. Queue order = order of SEND and RECV in the rows;
 //  - blocking: SEND, RECV and a reduction (a rank's last REDUCE_GRAD of it) stand in rank order;
 //  - a reduction waits for the last weight gradient of each of its stages, and holds no rank unless
-//    it blocks; the optimizer step of a stage waits for the reduction that touches it.
+//    it blocks; the optimizer step of a stage waits for the reduction that touches it;
+//  - the norm waits for all weight gradients and reductions, and every optimizer step for it.
 // Edges that rank order already implies are left out. A cycle is a deadlock and is data, not an
 // error: see TaskOrder::blocked.
 #pragma once
@@ -35,9 +36,9 @@ enum class EdgeKind : std::uint8_t { RankOrder, Data, Queue };
 struct DurationSlot {
   TaskKind kind = TaskKind::Compute;
   std::vector<Action>
-      parts;  ///< several for an overlap; the SEND for a transfer. Microbatch left empty, but of a
-              ///< B or I that takes a time of its own (StageGraph::last_apart)
-  std::vector<StageId> stages;  ///< of a reduction
+      parts;  ///< several for an overlap; the SEND for a transfer, the REDUCE_NORM. Microbatch left
+              ///< empty, but of a B or I that takes a time of its own (StageGraph::last_apart)
+  std::vector<StageId> stages;  ///< of a reduction of gradients
   friend bool operator==(const DurationSlot&, const DurationSlot&) = default;
 };
 
@@ -52,6 +53,12 @@ struct Task {
   std::vector<RankId> parties;      ///< of a reduction, sorted
   friend bool operator==(const Task&, const Task&) = default;
 };
+
+/// The reduction of all REDUCE_NORMs.
+inline bool is_norm(const Task& task) {
+  const auto* action = std::get_if<Action>(&task.cell);
+  return action != nullptr && action->op == Op::ReduceNorm;
+}
 
 struct Edge {
   TaskId from;

@@ -78,6 +78,7 @@ class TaskBuilder {
     add_row_tasks();
     add_transfers();
     add_reductions();
+    add_norm();
     return std::move(built_);
   }
 
@@ -210,6 +211,21 @@ class TaskBuilder {
       built_.reduction.push_back(component_[s] == kNoTask || !task_of.contains(component_[s])
                                      ? kNoTask
                                      : task_of[component_[s]]);
+  }
+  void add_norm() {
+    for (std::size_t r = 0; r < schedule_.ranks(); ++r)
+      for (std::uint32_t p = 0; p < schedule_.rows[r].size(); ++p) {
+        const auto* action = std::get_if<Action>(&schedule_.rows[r][p]);
+        if (!action || action->op != Op::ReduceNorm) continue;
+        const RankId rank{r};
+        if (built_.norm == kNoTask) {
+          built_.norm = static_cast<std::uint32_t>(built_.tasks.size());
+          const std::uint32_t slot = slots_.number({TaskKind::Reduction, {*action}, {}});
+          built_.tasks.push_back({TaskKind::Reduction, slot, rank, rank, p, p, Cell{*action}, {}});
+        }
+        built_.tasks[built_.norm].parties.push_back(rank);
+        built_.reductions.push_back({built_.norm, rank, p, action->stage});
+      }
   }
   std::vector<StageId> stages_in(std::uint32_t group) const {
     std::vector<StageId> found;

@@ -11,7 +11,7 @@ namespace pfeife {
 
 constexpr std::uint32_t kNoTask = ~std::uint32_t{0};
 
-/// A REDUCE_GRAD of a row, and the task that it is a party of.
+/// A REDUCE_GRAD or REDUCE_NORM of a row, and the task that it is a party of.
 struct ReductionParty {
   std::uint32_t task;
   RankId rank;
@@ -30,6 +30,7 @@ struct DependencyTasks {
   std::vector<std::uint32_t> reduction;          ///< [stage]
   std::vector<std::uint32_t> last_gradient;      ///< [stage] last B or W in the row of its rank
   std::vector<ReductionParty> reductions;        ///< in row order
+  std::uint32_t norm = kNoTask;                  ///< of all REDUCE_NORMs
 
   std::size_t place(StageId stage, MicrobatchId m) const {
     return stage.index() * microbatches + m.index();

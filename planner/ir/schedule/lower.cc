@@ -104,6 +104,7 @@ Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Plac
   schedule = torch ? lowering::add_transfers_torch(schedule, context, reduce)
                    : lowering::add_transfers_ready(schedule, context, reduce);
   if (options.optimizer_step) lowering::add_optimizer_steps(schedule, context);
+  if (costs.norm) add_norm_reduction(schedule);
   return schedule;
 }
 

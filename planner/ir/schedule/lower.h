@@ -30,9 +30,13 @@ struct LoweringOptions {
 /// Any SEND or RECV in it?
 bool has_transfers(const Schedule& schedule);
 
+/// REDUCE_NORM at the end of every row, of the stage of its last backward, and optimizer steps
+/// behind it. Nothing if it is there.
+void add_norm_reduction(Schedule& lowered);
+
 /// Adds what a compute-only schedule lacks; empty cells are dropped first.
 /// `costs` orders the transfers (Ready) and says which stages exchange what; use uniform_costs for
-/// unit costs.
+/// unit costs. Costs with a norm make rows with REDUCE_NORM.
 /// Errors: ConfigError if the order can never run (naming the waiting actions), has transfers
 /// already, or does something twice or on a rank where its stage is not placed. Not a judge of
 /// completeness: see validate(). Linear but for a queue of the transfers under way.

@@ -1,11 +1,14 @@
 // Actions of a stage that concern no single microbatch: parameters gathered and released, gradients
-// reduced, optimizer. A row that has such actions of a stage already keeps its own.
+// reduced, their norm, optimizer. A row that has such actions of a stage already keeps its own.
 #include <algorithm>
+#include <optional>
 #include <set>
 
+#include "planner/ir/schedule/lower.h"
 #include "planner/ir/schedule/lowering.h"
 
-namespace pfeife::lowering {
+namespace pfeife {
+namespace lowering {
 namespace {
 
 std::set<StageId> stages_with(const std::vector<Cell>& row, Op op) {
@@ -124,4 +127,27 @@ void add_optimizer_steps(Schedule& schedule, const Context& context) {
   }
 }
 
-}  // namespace pfeife::lowering
+}  // namespace lowering
+
+void add_norm_reduction(Schedule& lowered) {
+  for (auto& row : lowered.rows) {
+    std::vector<Cell> steps;
+    std::optional<StageId> last;
+    bool there = false;
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& a) {
+        if (makes_weight_gradient(a.op)) last = a.stage;
+        if (a.op == Op::OptimizerStep) steps.push_back(cell);
+        there = there || a.op == Op::ReduceNorm;
+      });
+    if (there || !last) continue;
+    std::erase_if(row, [](const Cell& cell) {
+      const auto* action = std::get_if<Action>(&cell);
+      return action != nullptr && action->op == Op::OptimizerStep;
+    });
+    row.emplace_back(stage_action(Op::ReduceNorm, *last));
+    row.insert(row.end(), steps.begin(), steps.end());
+  }
+}
+
+}  // namespace pfeife

@@ -30,6 +30,8 @@ std::vector<Nanoseconds> slot_durations(std::span<const DurationSlot> slots,
     if (slot.kind == TaskKind::Transfer) {
       const StagePair& pair = pair_of(slot, costs);
       time = slot.parts[0].direction == Direction::Forward ? pair.forward_time : pair.backward_time;
+    } else if (slot.kind == TaskKind::Reduction && !slot.parts.empty()) {
+      time = costs.norm.value_or(Nanoseconds{0});
     } else if (slot.kind == TaskKind::Reduction) {
       for (const StageReduction& reduction : costs.reductions)
         if (std::ranges::binary_search(slot.stages, reduction.stages.front()))

@@ -2,6 +2,7 @@
 // Made by planner/cost/stages/stage_costs.h; read by every engine.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "planner/ir/basics/ids.h"
@@ -65,7 +66,8 @@ struct StageCosts {
   std::vector<StagePair> pairs;  ///< sorted by (from, to), unique
   std::vector<StageValue> values;
   std::vector<StageReduction> reductions;
-  double overlap_factor = 1;  ///< OVERLAP_F_B lasts this times the sum of its parts
+  std::optional<Nanoseconds> norm;  ///< of REDUCE_NORM, if steps need it
+  double overlap_factor = 1;        ///< OVERLAP_F_B lasts this times the sum of its parts
   /// What a stage is to the microbatch that it runs forward last, where that one is not recomputed
   /// and others are; its F and W last as long as theirs. Empty = all microbatches are alike.
   struct Last {

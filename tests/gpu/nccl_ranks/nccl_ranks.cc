@@ -228,7 +228,8 @@ std::vector<double> scaled_losses(const Pipeline& pipeline, RankId rank, const M
 
 int scaled(std::size_t ranks, const LaunchOptions& launch) {
   const Model model("tiny_mlp");
-  const Pipeline pipeline = model.pipeline({"1f1b", ranks, 4, 1, {}, {}});
+  Pipeline pipeline = model.pipeline({"1f1b", ranks, 4, 1, {}, {}});
+  add_norm_reduction(pipeline);
   return start_ranks(ranks, launch, [&](const RankSeat& seat) {
     const auto found =
         scaled_losses(pipeline, seat.rank, model, launch.device, seat.turns, seat.transport);
