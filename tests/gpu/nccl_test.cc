@@ -174,6 +174,10 @@ TEST_F(Nccl, LossScaleAndClippingAreThoseOfRanksAsThreads) {
     EXPECT_TRUE(std::regex_search(ended.text, std::regex("^[1-9] of 12 steps update, scale ")))
         << ended.text;
   }
+  for (const char* zero : {"0", "1"}) {
+    const testing::Ended ended = end_of({"scaled", "2", zero}, "ordered delay=200");
+    EXPECT_EQ(ended.code, 0) << "two replicas, ZeRO " << zero << ": " << ended.text;
+  }
 }
 
 // A rank killed where it stands: the others, held up in NCCL, end with one message.

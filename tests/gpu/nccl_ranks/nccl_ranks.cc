@@ -218,7 +218,7 @@ std::vector<double> scaled_losses(const Pipeline& pipeline, RankId rank, const M
   RankPipeline own(pipeline, rank, model.source, options, turns, transport);
   std::vector<double> losses;
   for (std::uint64_t step = 0; step < 12; ++step) {
-    own.step(inputs_of(pipeline, step, options.placing));
+    own.step(synthetic_step(pipeline, step, options.seed, options.placing, own.replica()));
     losses.push_back(own.mean_loss_everywhere());
   }
   losses.push_back(static_cast<double>(own.updates()));
@@ -226,21 +226,25 @@ std::vector<double> scaled_losses(const Pipeline& pipeline, RankId rank, const M
   return losses;
 }
 
-int scaled(std::size_t ranks, const LaunchOptions& launch) {
+/// `zero`: of two replicas, whose state is divided from 1 on; -1: one pipeline.
+int scaled(std::size_t ranks, int zero, const LaunchOptions& launch) {
   const Model model("tiny_mlp");
   Pipeline pipeline = model.pipeline({"1f1b", ranks, 4, 1, {}, {}});
   add_norm_reduction(pipeline);
-  return start_ranks(ranks, launch, [&](const RankSeat& seat) {
+  if (zero >= 0) pipeline.replicas = {2, true, zero};
+  return start_ranks(pipeline.all_ranks(), launch, [&](const RankSeat& seat) {
     const auto found =
         scaled_losses(pipeline, seat.rank, model, launch.device, seat.turns, seat.transport);
+    require_no_races("steps in fp16");
     if (seat.rank != RankId{0}) return RankAnswer{};
     std::vector<double> expected;
     RandomTurns turns;
-    run_ranks(ranks, launch.device, [&](RankId rank, Transport& transport) {
+    run_ranks(pipeline.all_ranks(), launch.device, [&](RankId rank, Transport& transport) {
       const auto losses = scaled_losses(pipeline, rank, model, launch.device, turns, transport);
       if (rank == RankId{0}) expected = losses;
     });
-    require_no_races("steps in fp16");
+    // Replicas as threads read and write parts of one block, which are not told apart.
+    if (zero < 0) require_no_races("ranks as threads");
     const bool equal = found == expected;
     return RankAnswer{
         stream_all(found[found.size() - 2], " of 12 steps update, scale ", found.back(), "\n"),
@@ -263,7 +267,7 @@ int run(const std::vector<std::string>& arguments) {
       .nccl = {.deadline = deadline, .first_deadline = deadline, .queue_a_pair = queue_a_pair},
       .clean_up = {}};
   if (verb == "runs") return runs(ranks, static_cast<unsigned>(number(3)), number(4), launch);
-  if (verb == "scaled") return scaled(ranks, launch);
+  if (verb == "scaled") return scaled(ranks, arguments.size() > 3 ? number(3) : -1, launch);
   if (verb == "mutations") return mutations(ranks, launch);
   return steps(ranks, arguments.size() > 4 ? number(3) : -1, arguments.size() > 4 ? number(4) : -1,
                launch);
