@@ -2,6 +2,9 @@
 // evaluation, accumulation, random operators and running statistics have to give.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+
 #include "tests/runtime/same.h"
 
 namespace pfeife {
@@ -136,6 +139,36 @@ TEST_P(Features, ClippingTakesTheNormOfTheWholeModel) {
       EXPECT_EQ(split.replica_difference, 0) << name_of(spec);
     }
   }
+}
+
+/// Ranks whose first stage is updated already when the optimizer step of the second begins.
+int ranks_updating_in_the_row(const Model& model, const Pipeline& pipeline) {
+  RankOptions options{.placing = {.double_precision = true}, .seed = 7};
+  options.optimizer = {.kind = Optimizer::Sgd, .learning_rate = 0.5, .clip_norm = 1e-2};
+  std::atomic<int> found = 0;
+  run_with(pipeline, model.source, options, [&](RankPipeline& own) {
+    std::map<ParameterId, at::Tensor> before;
+    for (const auto& [p, tensor] : own.tensors().parameters) before[p] = tensor.detach().clone();
+    int steps = 0;
+    own.on_entering([&](const Cell& cell) {
+      const auto* action = std::get_if<Action>(&cell);
+      if (action == nullptr || action->op != Op::OptimizerStep || ++steps != 2) return;
+      found += std::ranges::any_of(own.tensors().parameters, [&](const auto& now) {
+        return !at::equal(now.second.detach(), before.at(now.first));
+      });
+    });
+    return one_step(pipeline, own, options);
+  });
+  return found;
+}
+
+// Without REDUCE_NORM in the rows nothing is updated before their end.
+TEST(Norm, InTheRowsLetsOptimizerStepsFollowInTheRows) {
+  const Model model("tiny_mlp");
+  Pipeline pipeline = model.pipeline(point("zbv", 2, 4, 2));
+  EXPECT_EQ(ranks_updating_in_the_row(model, pipeline), 0);
+  add_norm_reduction(pipeline);
+  EXPECT_EQ(ranks_updating_in_the_row(model, pipeline), 2);
 }
 
 // The second step adds the same microbatches to what is there.
