@@ -51,7 +51,7 @@ class StateJudge {
   }
   /// REDUCE_NORM: once in a row, behind all that makes or reduces gradients, before what it is for.
   void judge_norm(std::uint32_t r) {
-    std::optional<Place> norm;
+    std::optional<Place> norm, early_step;
     for_each_in(r, [&](const Action& a, Place place) {
       const bool gradients = makes_weight_gradient(a.op) || a.op == Op::ReduceGrad;
       if (a.op == Op::ReduceNorm && norm)
@@ -60,12 +60,11 @@ class StateJudge {
       if (a.op == Op::ReduceNorm && !norm) norm = place;
       if (norm && gradients)
         findings_.add(place, to_string(a) + " stands behind the REDUCE_NORM that needs it", false);
-      if (!norm && a.op == Op::OptimizerStep) early_steps_.emplace(r, place);
+      if (!norm && !early_step && a.op == Op::OptimizerStep) early_step = place;
     });
     if (norm) norms_.emplace(r, *norm);
-    if (norm && early_steps_.contains(r))
-      findings_.add(early_steps_.at(r), "the optimizer step stands before the rank's REDUCE_NORM",
-                    false);
+    if (norm && early_step)
+      findings_.add(*early_step, "the optimizer step stands before the rank's REDUCE_NORM", false);
   }
   void judge_norms_missing() {
     if (norms_.empty()) return;
@@ -126,7 +125,7 @@ class StateJudge {
   Findings& findings_;
   std::map<std::uint32_t, std::optional<Place>> last_backward_;  // [stage]
   std::map<StageId, Place> reduced_, stepped_;
-  std::map<std::uint32_t, Place> norms_, early_steps_;  // [rank]
+  std::map<std::uint32_t, Place> norms_;  // [rank]
 };
 
 }  // namespace
