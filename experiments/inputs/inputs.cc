@@ -68,12 +68,12 @@ const Cluster& Inputs::cluster(const CaseConfig& config) {
       .first->second;
 }
 
-const Layers& Inputs::layers(const CaseConfig& config) {
+const LayersAndWork& Inputs::model(const CaseConfig& config) {
   const std::string key = layers_key(config);
   const auto found = models_.find(key);
   if (found != models_.end()) return found->second;
   try {
-    return models_.emplace(key, read_layers(model_files(config), cluster(config.cluster)))
+    return models_.emplace(key, read_layers_and_work(model_files(config), cluster(config.cluster)))
         .first->second;
   } catch (const ConfigError& error) {
     if (!error.where().file.empty()) throw;
@@ -82,6 +82,8 @@ const Layers& Inputs::layers(const CaseConfig& config) {
     throw ConfigError(config.where, "operators: " + what);
   }
 }
+
+const Layers& Inputs::layers(const CaseConfig& config) { return model(config).layers; }
 
 const Layers* Inputs::other_layers(const CaseConfig& config) {
   // A measured profile is for one size.
@@ -96,9 +98,8 @@ const Layers* Inputs::other_layers(const CaseConfig& config) {
 
 const ModelWork* Inputs::work(const CaseConfig& config) {
   const std::lock_guard lock(other_sizes_);
-  const auto [found, is_new] = work_.try_emplace(layers_key(config));
-  if (is_new) found->second = model_work(model_files(config));
-  return found->second ? &*found->second : nullptr;
+  const std::optional<ModelWork>& work = model(config).work;
+  return work ? &*work : nullptr;
 }
 
 const std::string& Inputs::file_digest(const std::filesystem::path& file) {

@@ -42,12 +42,12 @@ class Inputs {
   std::string digest(const CaseConfig& config);
 
  private:
+  const LayersAndWork& model(const CaseConfig& config);
   const std::string& file_digest(const std::filesystem::path& file);
 
-  std::mutex other_sizes_;                                // of layers_of
-  std::map<std::string, Cluster> clusters_;               // by file, what is replaced, the profile
-  std::map<std::string, Layers> models_;                  // by what they are made from
-  std::map<std::string, std::optional<ModelWork>> work_;  // likewise
+  std::mutex other_sizes_;                       // of other_layers and work
+  std::map<std::string, Cluster> clusters_;      // by file, what is replaced, the profile
+  std::map<std::string, LayersAndWork> models_;  // by what they are made from
   std::map<std::filesystem::path, std::string> digests_;
 };
 

@@ -219,7 +219,6 @@ std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Input
       task.inputs.published_layers = &inputs.layers(published);
       task.inputs.published_cluster = task.published;
     }
-    if (!published.microbatch_size_open()) inputs.work(*task.inputs.config);  // once for all cases
     check_case(task.inputs);
     task.memory = memory_needed(task.inputs, options.jobs);
     check_memory(*task.inputs.config, task.memory, memory_available());

@@ -78,14 +78,27 @@ Layers grouped(const FactsByPrecision& facts, const std::vector<Profile>& profil
   return layers;
 }
 
-Layers read_archive(const ModelFiles& files, const Cluster& cluster) {
+ModelWork work_of(const ModelFiles& files, const GraphFacts& facts) {
+  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
+  const KernelList kernels(facts, saved, DeviceType::Gpu, files.operators);
+  ModelWork work;
+  for (const NodeId n : nodes_of(facts.graph))
+    for (const Kernel& kernel : kernels.at(n))
+      work.flops.value += static_cast<double>(kernel.times) * kernel.flops.value *
+                          share_that_counts(facts.graph.node(n).op, kernel);
+  for (const SavedStorage& storage : saved.storages)
+    work.autocast_copy.push_back(facts.graph.value(storage.value).role == ValueRole::Parameter);
+  return work;
+}
+
+LayersAndWork read_archive(const ModelFiles& files, const Cluster& cluster) {
   auto [graph, node_order] = read_ordered(files);
   const FactsByPrecision facts(graph);
   std::vector<Profile> profiles;
   for (const DeviceKind& kind : cluster.kinds) profiles.push_back(profile_of(files, facts, kind));
   Layers layers = grouped(facts, profiles, files.order, std::move(node_order));
   if (!files.profile) note_uncosted(files, graph, layers);
-  return layers;
+  return {std::move(layers), work_of(files, facts.at(files.precision))};
 }
 
 /// The layers of one pipeline. A microbatch is that of all replicas together.
@@ -107,23 +120,6 @@ Layers read_mesh(const std::filesystem::path& file) {
 
 }  // namespace
 
-std::optional<ModelWork> model_work(const ModelFiles& files) {
-  if (files.format != ModelFormat::Pt2) return std::nullopt;
-  const Graph graph = read_ordered(files).graph;
-  const FactsByPrecision by_precision(graph);
-  const GraphFacts& facts = by_precision.at(files.precision);
-  const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
-  const KernelList kernels(facts, saved, DeviceType::Gpu, files.operators);
-  ModelWork work;
-  for (const NodeId n : nodes_of(graph))
-    for (const Kernel& kernel : kernels.at(n))
-      work.flops.value += static_cast<double>(kernel.times) * kernel.flops.value *
-                          share_that_counts(graph.node(n).op, kernel);
-  for (const SavedStorage& storage : saved.storages)
-    work.autocast_copy.push_back(graph.value(storage.value).role == ValueRole::Parameter);
-  return work;
-}
-
 GraphProfile graph_profile(const ModelFiles& files, const DeviceKind& kind) {
   auto [graph, node_order] = read_ordered(files);
   Profile profile = profile_of(files, graph, kind);
@@ -141,7 +137,7 @@ Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files) {
   return cluster;
 }
 
-static Layers read_pipeline(const ModelFiles& files, const Cluster& cluster) {
+static LayersAndWork read_pipeline(const ModelFiles& files, const Cluster& cluster) {
   const ImportOptions options{
       .device_kinds = cluster.kinds.size(),
       .training = {files.precision, files.optimizer, files.microbatch_size.value_or(1)}};
@@ -149,19 +145,25 @@ static Layers read_pipeline(const ModelFiles& files, const Cluster& cluster) {
     case ModelFormat::Pt2:
       return read_archive(files, cluster);
     case ModelFormat::Table:
-      return read_layer_table(files.model, files.skips, options);
+      return {read_layer_table(files.model, files.skips, options), {}};
     case ModelFormat::PipeDream:
-      return read_pipedream_profile(files.model, options);
+      return {read_pipedream_profile(files.model, options), {}};
     case ModelFormat::Piper:
-      return read_piper_profile(files.model, files.time_unit, options);
+      return {read_piper_profile(files.model, files.time_unit, options), {}};
     case ModelFormat::Mesh:
-      return read_mesh(files.model);
+      return {read_mesh(files.model), {}};
   }
   return {};
 }
 
 Layers read_layers(const ModelFiles& files, const Cluster& cluster) {
-  return replicated(read_pipeline(files, cluster), files.replicas, cluster);
+  return read_layers_and_work(files, cluster).layers;
+}
+
+LayersAndWork read_layers_and_work(const ModelFiles& files, const Cluster& cluster) {
+  LayersAndWork read = read_pipeline(files, cluster);
+  read.layers = replicated(std::move(read.layers), files.replicas, cluster);
+  return read;
 }
 
 }  // namespace pfeife

@@ -36,9 +36,6 @@ struct ModelWork {
   /// [Layers::storages] true: autocast's 16-bit copies of a parameter.
   std::vector<bool> autocast_copy;
 };
-/// Nothing of a model that is no archive. Errors: as read_layers.
-std::optional<ModelWork> model_work(const ModelFiles& files);
-
 /// An archive in a linear order, and what its nodes cost on one kind of device.
 struct GraphProfile {
   Graph graph;
@@ -60,5 +57,12 @@ Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files);
 /// of the file, also if more than 1 % of the work may be in such operators; one without a place for
 /// `operators` that do not fit the model.
 Layers read_layers(const ModelFiles& files, const Cluster& cluster);
+
+struct LayersAndWork {
+  Layers layers;
+  std::optional<ModelWork> work;  ///< of an archive
+};
+/// The same, and what an archive computes: the file is read once. Errors: as read_layers.
+LayersAndWork read_layers_and_work(const ModelFiles& files, const Cluster& cluster);
 
 }  // namespace pfeife
