@@ -349,13 +349,13 @@ void NcclTransport::prepare(const Exchanges& exchanges) {
 
 void NcclTransport::make_lanes(const Exchanges& exchanges) {
   for (const auto& [from, to] : exchanges.messages) {
-    const auto [place, fresh] =
-        lanes_.try_emplace({from, to}, Lane{nullptr, new_stream(), std::max(from, to)});
-    if (!fresh) continue;
-    const bool mine = from == rank() || to == rank();
+    if (lanes_.contains({from, to})) continue;
+    const bool mine = from == rank() || to == rank();  // LibTorch has few streams
+    const Lane lane{nullptr, mine ? new_stream() : stream_, std::max(from, to)};
+    Lane& made = lanes_.try_emplace({from, to}, lane).first->second;
     call("ncclCommSplit", world_, [&] {
       return nccl_.CommSplit(world_, mine ? 0 : nccl::kNoColor, static_cast<int>(rank().value),
-                             &place->second.communicator, nullptr);
+                             &made.communicator, nullptr);
     });
   }
 }

@@ -36,7 +36,11 @@ at::Device card() { return {kCard, 0}; }
 std::mutex log_mutex;
 CardLog card_log;
 thread_local c10::StreamId current_stream = 0;
+/// New ones are numbered from 1 and come round, as LibTorch's do: so neither clocks nor threads of
+/// streams grow with the runs of a process.
+constexpr c10::StreamId kStreams = 255;
 std::atomic<c10::StreamId> streams{0};
+std::atomic<int> threads_on[kStreams + 1];  // these streams are passed over
 std::atomic<std::int64_t> events{0};
 std::atomic<bool> events_count{false};
 
@@ -45,10 +49,8 @@ std::atomic<bool> events_count{false};
 struct StreamWork {
   std::atomic<std::uint64_t> given{0}, done{0};
 };
-StreamWork stream_work[4096];  // by number, again after the last
-StreamWork& work_of(c10::StreamId stream) {
-  return stream_work[static_cast<std::size_t>(stream) % std::size(stream_work)];
-}
+StreamWork stream_work[kStreams + 1];
+StreamWork& work_of(c10::StreamId stream) { return stream_work[stream]; }
 
 StreamRaces& races = *new StreamRaces;  // tensors may be freed while the program ends
 thread_local bool in_fallback = false;
@@ -94,8 +96,14 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(at::Device) const noexcept override {}
   c10::Stream getStream(at::Device) const override { return stream(current_stream); }
   c10::Stream getDefaultStream(at::Device) const override { return stream(0); }
-  c10::Stream getNewStream(at::Device, int) const override { return stream(++streams); }
+  c10::Stream getNewStream(at::Device, int) const override {
+    c10::StreamId next;
+    do next = 1 + streams++ % kStreams;
+    while (threads_on[next] > 0);
+    return stream(next);
+  }
   c10::Stream exchangeStream(c10::Stream next) const override {
+    ++threads_on[next.id()], --threads_on[current_stream];
     return stream(std::exchange(current_stream, next.id()));
   }
   at::DeviceIndex deviceCount() const noexcept override { return 1; }
@@ -145,7 +153,8 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     card_log.finished.push_back(on.id());
   }
   void synchronizeDevice(at::DeviceIndex) const override {
-    for (c10::StreamId s = 0; s <= streams; ++s) synchronizeStream(stream(s));
+    for (c10::StreamId s = 0; s <= std::min(streams.load(), kStreams); ++s)
+      synchronizeStream(stream(s));
   }
   void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& on) const override {
     races.borrowed(data.get(), on.id());

@@ -12,15 +12,24 @@ thread_local StreamClock seen;  // by the thread
 
 /// True if `into` has grown.
 bool join(StreamClock& into, const StreamClock& other) {
+  if (into.size() < other.size()) into.resize(other.size());
   bool grown = false;
-  for (const auto& [stream, number] : other)
-    if (std::uint64_t& known = into[stream]; known < number) known = number, grown = true;
+  for (std::size_t s = 0; s < other.size(); ++s) {
+    grown |= into[s] < other[s];
+    into[s] = std::max(into[s], other[s]);
+  }
   return grown;
 }
 
 bool has(const StreamClock& clock, CardStream stream, std::uint64_t number) {
-  const auto found = clock.find(stream);
-  return (found == clock.end() ? 0 : found->second) >= number;
+  const auto s = static_cast<std::size_t>(stream);
+  return (s < clock.size() ? clock[s] : 0) >= number;
+}
+
+std::uint64_t next(StreamClock& clock, CardStream stream) {
+  const auto s = static_cast<std::size_t>(stream);
+  if (clock.size() <= s) clock.resize(s + 1);
+  return ++clock[s];
 }
 
 }  // namespace
@@ -45,8 +54,9 @@ bool StreamRaces::wait(CardStream stream, const StreamClock& event) {
 
 bool StreamRaces::host_knows(const StreamClock& event) {
   const std::lock_guard lock(mutex);
-  return std::ranges::all_of(event,
-                             [&](const auto& one) { return has(waited_, one.first, one.second); });
+  for (std::size_t s = 0; s < event.size(); ++s)
+    if (!has(waited_, static_cast<CardStream>(s), event[s])) return false;
+  return true;
 }
 
 bool StreamRaces::would_learn(CardStream stream, const StreamClock& event) {
@@ -65,7 +75,7 @@ void StreamRaces::host_saw(const StreamClock& event) { join(seen, event); }
 void StreamRaces::allocated(const void* block, std::size_t bytes, CardStream stream) {
   const std::lock_guard lock(mutex);
   // Its memory may have belonged to a block whose last work is the stream's last work.
-  const std::uint64_t number = ++now(stream)[stream];
+  const std::uint64_t number = next(now(stream), stream);
   blocks_[static_cast<const char*>(block)] = {
       bytes, stream, {stream, number, "earlier work"}, {}, {}};
 }
@@ -95,7 +105,7 @@ void StreamRaces::accessed(CardStream stream, const std::string& by,
                            const std::vector<Access>& what) {
   const std::lock_guard lock(mutex);
   StreamClock& clock = now(stream);
-  const std::uint64_t number = ++clock[stream];
+  const std::uint64_t number = next(clock, stream);
   for (const auto& [data, writes] : what) {
     const auto found = block_of(data);
     if (found == blocks_.end()) continue;

@@ -17,8 +17,8 @@
 namespace pfeife::testing {
 
 using CardStream = std::int64_t;
-/// [stream] how much of its work comes before.
-using StreamClock = std::map<CardStream, std::uint64_t>;
+/// [stream] how much of its work comes before; of streams behind its end, nothing.
+using StreamClock = std::vector<std::uint64_t>;
 
 /// Of all threads; each call takes a lock.
 class StreamRaces {

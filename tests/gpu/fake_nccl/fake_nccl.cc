@@ -108,6 +108,7 @@ Modes modes_of(int rank) {
 struct Communicator {
   int rank = 0, ranks = 0;
   Shared* shared = nullptr;
+  int file = -1;  ///< of the memory, if made here
   std::atomic<bool> aborted{false};
   std::atomic<int> error{nccl::kSuccess};
   std::shared_ptr<Modes> modes;  // of all split from one
@@ -121,6 +122,7 @@ struct Memory {
   int process, file;
 };
 
+/// Memory without a name has a file in who made it, which is open until all have mapped it.
 Memory make_memory() {
   const int file = memfd_create("pfeife_fake_nccl", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, sizeof(Shared)) != 0) std::abort();
@@ -391,6 +393,7 @@ int ncclCommInitRankConfig(void** communicator, int ranks, nccl::UniqueId id, in
   made->rank = rank, made->ranks = ranks, made->shared = shared;
   made->modes = std::make_shared<Modes>(modes_of(rank));
   made->calls = std::make_shared<std::atomic<long>>(0);
+  if (memory.process == getpid()) made->file = memory.file;
   ++shared->arrived;
   *communicator = made;
   return nccl::kInProgress;
@@ -434,13 +437,22 @@ int ncclCommSplit(void* communicator, int color, int, void** made, nccl::Config*
   child->modes = parent->modes, child->calls = parent->calls;
   child->joining = false;
   if (child->shared == nullptr) return kSystemError;
+  ++child->shared->arrived;
+  wait([&] { return child->shared->arrived >= child->ranks; });
+  if (parent->rank == first) {
+    close(split.file);
+    split.process = 0;  // the place is free
+  }
   *made = child.release();
   return nccl::kSuccess;
 }
 
 int ncclCommGetAsyncError(void* communicator, int* error) {
   Communicator* c = of(communicator);
-  if (c->joining && c->shared->arrived >= c->ranks) c->joining = false;
+  if (c->joining && c->shared->arrived >= c->ranks) {
+    c->joining = false;
+    if (c->file >= 0) close(std::exchange(c->file, -1));
+  }
   *error = c->joining ? static_cast<int>(nccl::kInProgress) : c->error.load();
   return nccl::kSuccess;
 }

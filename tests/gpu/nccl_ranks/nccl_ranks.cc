@@ -1,7 +1,8 @@
 // What tests run on ranks that are processes with a stand-in card each and a stand-in for NCCL
 // between them (PFEIFE_NCCL names it, PFEIFE_FAKE_NCCL says how it behaves). It starts and ends
 // ranks just as pfeife-run does.
-//   nccl_ranks runs RANKS SEED COUNT    random pipelines, each compared with the unsplit model
+//   nccl_ranks runs RANKS FIRST COUNT   random pipelines, each compared with the unsplit model; a
+//                                       run's number is its seed
 //   nccl_ranks step RANKS [KILLED CELL] steps of 1f1b with ties; rank KILLED kills itself when it
 //                                       enters its cell number CELL of the second step
 //   nccl_ranks one_card RANKS           all ranks say that they have one card
@@ -47,11 +48,15 @@ struct Draw {
 
 class Draws {
  public:
-  Draws(std::size_t ranks, unsigned seed)
-      : points_(accepted_points({ranks}, {1, 2, 3, 4, 8}, {1, 2, 3})), random_(seed), seed_(seed) {
+  explicit Draws(std::size_t ranks)
+      : points_(accepted_points({ranks}, {1, 2, 3, 4, 8}, {1, 2, 3})) {
     if (ranks % 2 == 0) halves_ = accepted_points({ranks / 2}, {1, 2, 4}, {1, 2, 3});
   }
 
+  void start(unsigned run) {
+    random_.seed(run);
+    run_ = run;
+  }
   Draw next() {
     const bool twice = !halves_.empty() && random_() % 3 == 0;
     Draw draw{pick(tiny_models()),
@@ -60,7 +65,7 @@ class Draws {
               {},
               false,
               {twice ? 2u : 1u, random_() % 2 == 0}};
-    draw.nccl += stream_all(" seed=", seed_++);
+    draw.nccl += stream_all(" seed=", run_);
     const std::size_t stages = placement_for(draw.spec).stages();
     const auto how = random_() % 3;  // none, all, some
     for (std::size_t s = 0; s < stages; ++s)
@@ -78,7 +83,7 @@ class Draws {
                                   "ordered delay=500"};
   std::vector<ScheduleSpec> points_, halves_;  ///< of all ranks, of half of them
   std::mt19937 random_;
-  unsigned seed_;
+  unsigned run_ = 0;
 };
 
 void require_no_races(const std::string& where) {
@@ -87,7 +92,7 @@ void require_no_races(const std::string& where) {
 }
 
 /// On the sockets of the run, and with communicators of its own for each.
-int runs(std::size_t ranks, unsigned seed, int count, LaunchOptions launch) {
+int runs(std::size_t ranks, unsigned first, unsigned count, LaunchOptions launch) {
   launch.card_each = false;
   launch.device = at::kCPU;  // so that what is handed to a run is the sockets
   return start_ranks(ranks, launch, [&](const RankSeat& seat) {
@@ -95,16 +100,18 @@ int runs(std::size_t ranks, unsigned seed, int count, LaunchOptions launch) {
     const at::Device card = fake_card();
     const DeviceThread place(card);
     std::map<std::string, Model> models;
-    Draws draws(ranks, seed);
+    Draws draws(ranks);
     RankAnswer answer;
     double largest = 0;
-    for (int i = 0; i < count; ++i) {
-      const Draw draw = draws.next();
-      const Model& model = models.try_emplace(draw.model, draw.model).first->second;
-      if (model.legal.size() < placement_for(draw.spec).stages()) {  // too small for so many stages
-        --i;
-        continue;
-      }
+    for (unsigned i = 0; i < count; ++i) {
+      draws.start(first + i);
+      Draw draw = draws.next();
+      const auto model_of_draw = [&]() -> const Model& {
+        return models.try_emplace(draw.model, draw.model).first->second;
+      };
+      while (model_of_draw().legal.size() < placement_for(draw.spec).stages())
+        draw = draws.next();  // it was too small for so many stages
+      const Model& model = model_of_draw();
       setenv("PFEIFE_FAKE_NCCL", draw.nccl.c_str(), 1);
       NcclTransport nccl(sockets, open_nccl(), card,
                          {.deadline = std::chrono::seconds(60), .queue_a_pair = draw.queue_a_pair});
@@ -117,6 +124,7 @@ int runs(std::size_t ranks, unsigned seed, int count, LaunchOptions launch) {
           check_pipeline(pipeline, seat.rank, model.source, options, 1e-12, nccl);
       nccl.finish();
       require_no_races(draw.name());
+      take_card_log();  // which grows
       largest = std::max(largest, report.largest);
       if (!report.right())
         throw RuntimeFault(draw.name() + ": " + to_string(report, 1e-12));  // ends the others, too
@@ -266,7 +274,8 @@ int run(const std::vector<std::string>& arguments) {
       .card = std::string("card ") + (rank && verb != "one_card" ? rank : "0"),
       .nccl = {.deadline = deadline, .first_deadline = deadline, .queue_a_pair = queue_a_pair},
       .clean_up = {}};
-  if (verb == "runs") return runs(ranks, static_cast<unsigned>(number(3)), number(4), launch);
+  if (verb == "runs")
+    return runs(ranks, static_cast<unsigned>(number(3)), static_cast<unsigned>(number(4)), launch);
   if (verb == "scaled") return scaled(ranks, arguments.size() > 3 ? number(3) : -1, launch);
   if (verb == "mutations") return mutations(ranks, launch);
   return steps(ranks, arguments.size() > 4 ? number(3) : -1, arguments.size() > 4 ? number(4) : -1,
