@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/io/cluster/cluster_reader.h"
 #include "planner/ir/basics/error.h"
 #include "tests/cost/graph_builder.h"
 #include "tests/support/golden_message.h"
@@ -50,6 +51,59 @@ TEST(Roofline, ProductsAreBoundByComputeAtTheirPrecision) {
   // three more kernels.
   EXPECT_EQ(profile(graph, Precision::Tf32).nodes[1].backward_weight,
             Nanoseconds{41'000 + 25'000 + 9'008 + 1'024});
+}
+
+// x [2, 1000, 1000] by b of the same size: 4e9 FLOP at 5 TFLOP/s = 800 us and 24 MB at 0.5 TB/s =
+// 48 us, one after the other.
+TEST(Roofline, BatchesOfProductsTakeComputeAndMemoryTime) {
+  Start g(dense({2, 1000, 1000}));
+  const ValueId b = g.input("b", dense({2, 1000, 1000}));
+  g.call("y", "bmm", {{"self", g.x}, {"mat2", b}}, dense({2, 1000, 1000}));
+  EXPECT_EQ(profile(g.build(), Precision::Fp32).nodes[1].forward, Nanoseconds{849'000});
+}
+
+/// Attention of `heads` with `rows` queries and keys of `size` numbers as three operators, of which
+/// the first has gradients: forward and backward in microseconds on one A100-40GB.
+std::pair<double, double> plain_attention(std::int64_t heads, std::int64_t rows,
+                                          std::int64_t size) {
+  const auto half = [](std::vector<std::int64_t> sizes) {
+    return dense(std::move(sizes), DType::Float16);
+  };
+  GraphBuilder g;
+  const ValueId query = g.parameter("query", half({heads, rows, size})),
+                key = g.parameter("key", half({heads, size, rows})),
+                value = g.parameter("value", half({heads, rows, size}));
+  const ValueId scores =
+      g.call("scores", "bmm", {{"self", query}, {"mat2", key}}, half({heads, rows, rows}));
+  const ValueId parts = g.call("parts", "softmax", {{"self", scores}, {"dim", std::int64_t{-1}}},
+                               half({heads, rows, rows}));
+  g.call("y", "bmm", {{"self", parts}, {"mat2", value}}, half({heads, rows, size}));
+  const Graph graph = g.build();
+  DeviceKind kind =
+      read_cluster(PFEIFE_SOURCE_DIR "/configs/clusters/a100_sxm4_80gb_hosts.yaml").kinds.front();
+  kind.memory_bandwidth = {1.555e12};  // of the card with 40 GB, the same otherwise
+  const Profile costs =
+      roofline_profile(graph, kind, {Precision::Fp32, Optimizer::Sgd, graph.microbatch_size});
+  Nanoseconds forward{0}, backward{0};
+  for (const NodeProfile& node : costs.nodes) {
+    forward += node.forward;
+    backward += node.backward_input + node.backward_weight;
+  }
+  return {1e6 * seconds(forward), 1e6 * seconds(backward)};
+}
+
+// Measured by others on an A100: github.com/facebookresearch/xformers, pull requests 405 and 412
+// (column "vanilla", fp16, no dropout, no mask). Backward misses that a softmax over more than 1024
+// elements reads its operands twice.
+TEST(Roofline, PlainAttentionTakesAboutAsLongAsMeasured) {
+  for (const auto& [heads, rows, size, measured] :
+       {std::tuple{1024, 1024, 16, 7048.9}, std::tuple{1024, 1024, 32, 7191.8},
+        std::tuple{1024, 1024, 64, 7710.1}, std::tuple{16, 4096, 40, 1940.7},
+        std::tuple{160, 4096, 128, 20670.4}})
+    EXPECT_NEAR(plain_attention(heads, rows, size).first / measured, 1, 0.08)
+        << heads << " x " << rows << " x " << size;
+  EXPECT_NEAR(plain_attention(160, 4096, 128).second / 43797.2, 1, 0.10);
+  EXPECT_NEAR(plain_attention(16, 4096, 40).second / 4128.9, 1, 0.25);
 }
 
 TEST(Roofline, OtherWorkIsBoundByMemory) {

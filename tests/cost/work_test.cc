@@ -269,21 +269,20 @@ TEST(Work, AttentionByPartsDoesTheSameProducts) {
   EXPECT_EQ(last(graph, Pass::Forward, Precision::Fp32, DeviceType::Cpu).kernels, 5);
 }
 
-TEST(Work, BatchesOfSmallProductsReachLess) {
-  const auto share = [](std::int64_t rows, std::int64_t depth, std::int64_t columns) {
-    Start g(dense({2, 3, rows, depth}));
-    const ValueId b = g.input("b", dense({2, 3, depth, columns}));
-    g.call("y", "matmul", {{"self", g.x}, {"other", b}}, dense({2, 3, rows, columns}));
+TEST(Work, OnlyBatchesOfProductsHideNoTraffic) {
+  const auto batch = [](const std::vector<std::int64_t>& left, std::vector<std::int64_t> right,
+                        std::vector<std::int64_t> result) {
+    Start g(dense(left));
+    const ValueId b = g.input("b", dense(std::move(right)));
+    g.call("y", "matmul", {{"self", g.x}, {"other", b}}, dense(std::move(result)));
     const Graph graph = g.build();
     const GraphFacts facts(graph, Precision::Fp32);
     const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
-    return KernelList(facts, saved, DeviceType::Gpu).at(NodeId{1}).front().share;
+    return KernelList(facts, saved, DeviceType::Gpu).at(NodeId{1}).front().batch;
   };
-  EXPECT_DOUBLE_EQ(share(256, 32, 256), 0.4);
-  EXPECT_DOUBLE_EQ(share(16, 256, 256), 0.4);
-  EXPECT_DOUBLE_EQ(share(256, 256, 64), 0.6);
-  EXPECT_DOUBLE_EQ(share(128, 128, 128), 0.8);
-  EXPECT_DOUBLE_EQ(share(1024, 1024, 1024), 0.8);
+  EXPECT_TRUE(batch({2, 3, 16, 8}, {2, 3, 8, 4}, {2, 3, 16, 4}));
+  EXPECT_FALSE(batch({2, 3, 16, 8}, {8, 4}, {2, 3, 16, 4}));  // one product of 96 rows
+  EXPECT_FALSE(batch({16, 8}, {8, 4}, {16, 4}));
 }
 
 // gelu: reads x, writes y; backward reads dy and x, writes dx.

@@ -158,7 +158,7 @@ Contraction contract(const Term& a, const Term& b, const Labels& needed, Term& r
                 product && must_copy(b, {to.batch, to.summed, to.right})};
   if (product) {
     made.flops = 2.0 * static_cast<double>(made.result) * static_cast<double>(inner);
-    if (batch > 1) made.smallest_of_batch = std::min({rows, columns, inner});
+    made.batch = batch > 1;
   }
   for (const Labels* group : {&to.batch, &to.left, &to.right})
     for (const Label label : *group) {

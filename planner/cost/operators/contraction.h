@@ -19,8 +19,7 @@ struct Contraction {
   Factor left, right;
   std::int64_t result = 0;  ///< elements
   double flops = 0;         ///< a multiply-add counts two; 0 if nothing is summed: element-wise
-  /// Smallest of rows, columns and summed elements of a batch of products; 0 if it is a single one.
-  std::int64_t smallest_of_batch = 0;
+  bool batch = false;       ///< of several products
 };
 
 /// The products of `equation` ("bij,bjk->bik"; with "...", or without "->") on operands of these

@@ -46,7 +46,8 @@ class Roofline {
     if (kernel.flops.value > 0) {
       const Speed& speed = speed_of(kernel.type);
       const double fraction = kernel.share * speed.curve->at(kernel.flops);
-      busy = std::max(busy, seconds_at(kernel.flops, fraction * speed.peak));
+      const double computing = seconds_at(kernel.flops, fraction * speed.peak);
+      busy = kernel.batch ? busy + computing : std::max(busy, computing);
     }
     return nanoseconds_from_seconds(busy) + device_.kernel_overhead;
   }

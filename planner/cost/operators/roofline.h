@@ -1,9 +1,11 @@
 // Profile of a graph on a device from its data sheet.
 //
 // A kernel takes max(FLOPs / (peak x efficiency), bytes / (bandwidth x memory efficiency)) + the
-// device's overhead; a node takes the sum of its kernels (work.h). Efficiency: the device's
-// measured curve for square products of as many FLOPs, times the kernel's share of it. Nothing is
-// fitted to a measured model. Not modelled: caches, kernels side by side, the host falling behind.
+// device's overhead, a batch of products the sum instead of the larger one: its products are too
+// small to compute while others are written. A node takes the sum of its kernels (work.h).
+// Efficiency: the device's measured curve for square products of as many FLOPs, times the kernel's
+// share of it. Nothing is fitted to a measured model. Not modelled: caches, kernels side by side,
+// the host falling behind.
 #pragma once
 
 #include <span>

@@ -35,10 +35,10 @@ class NodeKernels {
                             : Bytes{std::llround(formula_value(cost.bytes, facts_.graph, node_))};
     const ValueId first = first_tensor(node_);
     const DType type = first == kNoValue ? DType::Float32 : product_type(first);
-    multiply(Pass::Forward, flops, bytes, 1, type);
+    multiply(Pass::Forward, flops, bytes, {}, type);
     for (const ValueId v : facts_.distinct_inputs(n_)) {
       if (!needs(v)) continue;
-      multiply(Pass::BackwardInput, flops, bytes, 1, type);
+      multiply(Pass::BackwardInput, flops, bytes, {}, type);
       accumulate(v);
     }
     list_gradient_sums();
@@ -104,9 +104,14 @@ class NodeKernels {
  private:
   // ---- bookkeeping ----
   void move(Pass pass, Bytes bytes) { kernels_.push_back({pass, {}, bytes, 1, DType::Float32}); }
-  void multiply(Pass pass, Flops flops, Bytes bytes, double share, DType type,
+  /// How fast a product is beside a large square one.
+  struct Reach {
+    double share = 1;
+    bool batch = false;
+  };
+  void multiply(Pass pass, Flops flops, Bytes bytes, Reach reach, DType type,
                 std::int64_t times = 1) {
-    kernels_.push_back({pass, flops, bytes, share, type, times});
+    kernels_.push_back({pass, flops, bytes, reach.share, type, times, reach.batch});
   }
   bool needs(ValueId v) const { return back_ && facts_.needs_gradient(v); }
   Bytes out() const { return facts_.output_bytes(n_); }
@@ -300,7 +305,8 @@ class NodeKernels {
   // ---- products ----
   void list_product() {
     const auto [left, right, bias] = factors_of(node_);
-    list_factors(left, right, bias, summed(left), product_share(left, right));
+    const bool batch = facts_.type(left).sizes.size() > 2 && facts_.type(right).sizes.size() > 2;
+    list_factors(left, right, bias, summed(left), {.batch = batch});
   }
   /// Terms of the sum that makes one element of the result.
   double summed(ValueId left) const {
@@ -329,19 +335,6 @@ class NodeKernels {
                ? static_cast<double>(std::max<std::int64_t>(result.sizes[0], 1))
                : 1;
   }
-  /// Batches of small matrices are slower than one large product.
-  double product_share(ValueId left, ValueId right) const {
-    const TensorType &a = facts_.type(left), &b = facts_.type(right);
-    if (a.sizes.size() < 3 || b.sizes.size() < 3) return 1;
-    return batch_share(
-        std::min({extent_from_back(a, 2), extent_from_back(a, 1), extent_from_back(b, 1)}));
-  }
-  static double batch_share(std::int64_t smallest) {
-    const double doublings = std::log2(static_cast<double>(smallest) / 32.0);
-    return std::clamp(
-        kSmallestBatchShare + (kLargestBatchShare - kSmallestBatchShare) / 2 * doublings,
-        kSmallestBatchShare, kLargestBatchShare);
-  }
   void list_convolution() {
     const auto [left, right, bias] = factors_of(node_);
     double window = 1;
@@ -352,21 +345,21 @@ class NodeKernels {
       window *= in / static_cast<double>(
                          std::max<std::int64_t>(facts_.type(node_.outputs.front()).elements(), 1));
     }
-    list_factors(left, right, bias, window, kConvolutionShare);
+    list_factors(left, right, bias, window, {.share = kConvolutionShare});
   }
   bool transposed() const {
     return node_.op.find("conv_transpose") != std::string::npos ||
            flag_argument(node_, "transposed", false);
   }
   /// Forward once, and once more for each factor that needs a gradient.
-  void list_factors(ValueId left, ValueId right, ValueId bias, double inner, double share) {
+  void list_factors(ValueId left, ValueId right, ValueId bias, double inner, Reach reach) {
     const double elements = static_cast<double>(facts_.type(node_.outputs.front()).elements());
     const Flops flops{2.0 * elements * inner};
     const Bytes moved = operand(left) + operand(right) + out();
-    multiply(Pass::Forward, flops, moved, share, product_type(left));
+    multiply(Pass::Forward, flops, moved, reach, product_type(left));
     for (const ValueId v : {left, right, tensor_argument(node_, "input2")}) {
       if (!needs(v)) continue;
-      multiply(pass_of(v), flops, moved, share, product_type(left));
+      multiply(pass_of(v), flops, moved, reach, product_type(left));
       accumulate(v);
     }
     if (bias == kNoValue || !needs(bias)) return;
@@ -391,16 +384,15 @@ class NodeKernels {
     for (const Contraction& product : products) {
       const Bytes moved =
           (product.left.elements + product.right.elements + product.result) * element_size(type);
-      const double share =
-          product.smallest_of_batch > 0 ? batch_share(product.smallest_of_batch) : 1;
-      multiply(Pass::Forward, Flops{product.flops}, moved, share, type);
+      const Reach reach{.batch = product.batch};
+      multiply(Pass::Forward, Flops{product.flops}, moved, reach, type);
       for (const Contraction::Factor& factor : {product.left, product.right}) {
         if (factor.copied)  // read, written
           move(Pass::Forward, 2 * factor.elements * element_size(type));
         if (!needed[factor.number]) continue;
         const bool own = factor.number >= operands.size();
         multiply(own ? Pass::BackwardInput : pass_of(operands[factor.number]), Flops{product.flops},
-                 moved, share, type);
+                 moved, reach, type);
         if (!own) accumulate(operands[factor.number]);
       }
       needed.push_back(needed[product.left.number] || needed[product.right.number]);
@@ -424,9 +416,9 @@ class NodeKernels {
       if (back_ && !state_needs)
         list_states(cell.every_step.front(), shape.rows / shape.steps, shape.steps - 1, type);
       const Bytes step = shape.rows / shape.steps * cell.width * element_size(type);
-      multiply(Pass::Forward, {}, (2 * shape.gates + 2) * step, 1, type, shape.steps);
+      multiply(Pass::Forward, {}, (2 * shape.gates + 2) * step, {}, type, shape.steps);
       if (back_)
-        multiply(Pass::BackwardInput, {}, (2 * shape.gates + 4) * step, 1, type, shape.steps);
+        multiply(Pass::BackwardInput, {}, (2 * shape.gates + 4) * step, {}, type, shape.steps);
     }
     for (const ValueId v : facts_.distinct_inputs(n_))
       if (needs(v)) accumulate(v);
@@ -442,7 +434,7 @@ class NodeKernels {
     const Flops flops{2.0 * static_cast<double>(rows) * static_cast<double>(matrix.elements())};
     const Bytes bytes =
         (matrix.elements() + rows * (matrix.sizes[0] + matrix.sizes[1])) * element_size(type);
-    if (steps > 0) multiply(Pass::BackwardInput, flops, bytes, 1, type, steps);
+    if (steps > 0) multiply(Pass::BackwardInput, flops, bytes, {}, type, steps);
   }
   void list_weight(ValueId weight, std::int64_t rows, std::int64_t steps, bool input_needs,
                    DType type) {
@@ -454,10 +446,10 @@ class NodeKernels {
       return (matrix.elements() + count * (matrix.sizes[0] + matrix.sizes[1])) * element_size(type);
     };
     const std::int64_t part = rows / steps;
-    multiply(Pass::Forward, flops_of(part), bytes_of(part), 1, type, steps);
+    multiply(Pass::Forward, flops_of(part), bytes_of(part), {}, type, steps);
     if (back_ && input_needs)
-      multiply(Pass::BackwardInput, flops_of(part), bytes_of(part), 1, type, steps);
-    if (needs(weight)) multiply(Pass::BackwardInput, flops_of(rows), bytes_of(rows), 1, type);
+      multiply(Pass::BackwardInput, flops_of(part), bytes_of(part), {}, type, steps);
+    if (needs(weight)) multiply(Pass::BackwardInput, flops_of(rows), bytes_of(rows), {}, type);
   }
 
   // ---- attention ----
@@ -480,10 +472,10 @@ class NodeKernels {
     const DType type = product_type(tensor_argument(node_, "query"));
     Bytes operands;
     for (const ValueId v : facts_.distinct_inputs(n_)) operands += operand(v);
-    multiply(Pass::Forward, flops, operands + out(), kAttentionShare, type);
+    multiply(Pass::Forward, flops, operands + out(), {.share = kAttentionShare}, type);
     if (back_)
       multiply(Pass::BackwardInput, kAttentionBackward * flops, 2 * operands + 2 * out(),
-               kAttentionShare, type);
+               {.share = kAttentionShare}, type);
   }
   /// Products and passes over the matrix of scores as separate kernels.
   void list_attention_parts() {
@@ -491,12 +483,12 @@ class NodeKernels {
     const DType type = product_type(tensor_argument(node_, "query"));
     const Bytes matrix = elements * element_size(type);
     for (int product = 0; product < 2; ++product)
-      multiply(Pass::Forward, 0.5 * flops, matrix + out(), 1, type);
+      multiply(Pass::Forward, 0.5 * flops, matrix + out(), {.batch = true}, type);
     for (const int passes : {2, 3, 3})  // softmax; dropout's mask; its product
       move(Pass::Forward, passes * matrix);
     if (!back_) return;
     for (int product = 0; product < 4; ++product)
-      multiply(Pass::BackwardInput, 0.5 * flops, matrix + out(), 1, type);
+      multiply(Pass::BackwardInput, 0.5 * flops, matrix + out(), {.batch = true}, type);
     for (const int passes : {3, 3}) move(Pass::BackwardInput, passes * matrix);
   }
 

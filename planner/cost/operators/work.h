@@ -28,16 +28,14 @@ struct Kernel {
   double share = 1;             ///< of the efficiency of a large square product
   DType type = DType::Float32;  ///< of what is multiplied
   std::int64_t times = 1;       ///< launched so often, each with these FLOPs and bytes
+  bool batch = false;           ///< of products: computing hides no memory traffic
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
 /// Part of a large square product's efficiency that these reach. Assumptions, not fitted:
-/// convolutions with their gathered windows; fused attention with its softmax between two products;
-/// batches of small products by their smallest dimension, from 0.4 at 32 and below to 0.8 at 128
-/// and above.
+/// convolutions with their gathered windows; fused attention with its softmax between two products.
 inline constexpr double kConvolutionShare = 0.7;
 inline constexpr double kAttentionShare = 0.45;
-inline constexpr double kSmallestBatchShare = 0.4, kLargestBatchShare = 0.8;
 /// Attention backward computes the scores again and makes four more products: five for two.
 inline constexpr double kAttentionBackward = 2.5;
 
