@@ -19,7 +19,7 @@ MeshOfRun mesh_of(const MeshRun& run, const Network& network) {
       dependencies(price.plan.lowered, stage_graph(price.plan.costs), price.placement,
                    {.queues = Queues::Pair, .links = Links::Shared});
   const auto ran =
-      simulate(graph, price.plan.costs, price.placement, pipeline_cluster(run.mesh, network));
+      simulate(graph, price.plan.costs, price.placement, pipeline_cluster(run, network));
   if (const auto* trace = std::get_if<Trace>(&ran)) of.simulated = step_time(*trace);
   return of;
 }

@@ -150,7 +150,9 @@ Partition mesh_partition(const MeshRun& run, const MeshLayers& made) {
   return run.balanced ? balanced_partition(run, made) : equal_partition(run, made);
 }
 
-Cluster pipeline_cluster(const Mesh& mesh, const Network& network) {
+Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
+  const Mesh& mesh = run.mesh;
+  const Network network = message_network(run, hosts);
   const auto ranks = static_cast<std::size_t>(mesh.size(Axis::Pipeline));
   Cluster cluster{.name = network.name, .kinds = {network.device}, .notes = network.notes};
   cluster.kind_of_device.assign(ranks, 0);
@@ -184,7 +186,7 @@ MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& 
   price.placement = placement_for(spec);
   price.partition = mesh_partition(run, made);
   StageCosts costs = stage_costs(made.layers, price.partition, price.placement,
-                                 pipeline_cluster(run.mesh, network), {}, made.blocks);
+                                 pipeline_cluster(run, network), {}, made.blocks);
   price.shares = shares_of(run, made, price.partition, price.placement, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);

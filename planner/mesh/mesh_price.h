@@ -31,7 +31,7 @@ struct MeshPrice {
 
 /// One device for each pipeline coordinate, with the links between them. Errors: ConfigError
 /// without a place if neighbours are within a host in one pipeline and not in another one.
-Cluster pipeline_cluster(const Mesh& mesh, const Network& network);
+Cluster pipeline_cluster(const MeshRun& run, const Network& network);
 
 /// Stages of contiguous transformer layers. The embedding and the head count as layers of their
 /// own where stages are balanced: the slowest stage is then as fast as possible.

@@ -37,11 +37,12 @@ TEST(Fold, TheClusterFileIsThePipelineOfTheMesh) {
        {std::array<std::int64_t, kAxes>{2, 1, 2, 2}, {2, 1, 4, 4}, {2, 1, 8, 2}, {1, 1, 1, 4}}) {
     MeshRun run = pp2_tp2_dp4();
     run.mesh.sizes = sizes;
+    run.scatter_gather = sizes[2] > 2;
     write_mesh_files(folder, run, network,
                      read_text_file(kConfigs / "architectures/llama3_8b.yaml").text,
                      read_text_file(hosts).text);
     const Cluster read = read_cluster(folder / "cluster.yaml");
-    const Cluster folded = pipeline_cluster(run.mesh, network);
+    const Cluster folded = pipeline_cluster(run, network);
     ASSERT_EQ(read.devices(), folded.devices());
     for (std::size_t a = 0; a < read.devices(); ++a)
       for (std::size_t b = 0; b < read.devices(); ++b)
@@ -53,6 +54,27 @@ TEST(Fold, TheClusterFileIsThePipelineOfTheMesh) {
     EXPECT_EQ(read_mesh_file(folder / "mesh.yaml").run.mesh, run.mesh);
   }
   std::filesystem::remove_all(folder);
+}
+
+// 64 MB between hosts from each of four ranks that have it alike: a quarter through each one's wire
+// (45.5 GB/s, 20 us), and three quarters gathered from the others' ports (370 GB/s, 15 us).
+TEST(Fold, AMessageThatAllOfAHostHaveGoesInParts) {
+  const Network network = read_network(kConfigs / "clusters/h100_sxm_hosts.yaml");
+  MeshRun run = pp2_tp2_dp4();
+  run.mesh.sizes = {4, 1, 4, 2};
+  const auto time = [&] {
+    return seconds(transfer_time(pipeline_cluster(run, network).path(DeviceId{0}, DeviceId{1}),
+                                 Bytes{64'000'000}));
+  };
+  const double whole = 20e-6 + 64e6 / 45.5e9;
+  EXPECT_NEAR(time(), whole, 1e-9);
+  run.scatter_gather = true;
+  EXPECT_NEAR(time(), 35e-6 + 16e6 / 45.5e9 + 48e6 / 370e9, 1e-9);
+  run.sequence_parallel = true;  // which has parts anyway
+  EXPECT_NEAR(time(), whole, 1e-9);
+  run.sequence_parallel = false;
+  run.mesh.sizes = {16, 1, 2, 1};  // over two hosts: there is nothing to gather within one
+  EXPECT_NEAR(time(), whole, 1e-9);
 }
 
 /// All pipelines of a mesh beside one another on all its devices: rank p of pipeline i is rank
@@ -123,26 +145,33 @@ TEST(Fold, OnePipelineTakesAsLongAsAllOfThemOnAllDevicesEstimatedAndSimulated) {
               YamlDocument::assignment("devices_per_node=8"),
               YamlDocument::assignment(
                   "links=[{name: port, per: device, within: node, bandwidth: 370 GB/s}, "
-                  "{name: nic, per: device, bandwidth: 50 GB/s}]"),
+                  "{name: nic, per: device, bandwidth: 45.5 GB/s}]"),
               YamlDocument::assignment(
                   "routes=[{over: port, latency: 15 us}, {over: nic, latency: 20 us}]")});
+  std::vector<std::pair<std::array<std::int64_t, kAxes>, std::array<Axis, kAxes>>> meshes;
   for (const std::array<Axis, kAxes>& order :
        {std::array{Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline},
-        std::array{Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data}}) {
+        std::array{Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data},
+        std::array{Axis::Pipeline, Axis::Context, Axis::Tensor, Axis::Data}})
+    for (const std::int64_t tp : {1, 2, 4})
+      for (const std::int64_t pp : {2, 4}) meshes.push_back({{tp, 1, pp, 16 / tp / pp}, order});
+  for (const auto& [sizes, order] : meshes) {
     MeshRun run = pp2_tp2_dp4();
-    run.mesh.order = order;
+    run.mesh.sizes = sizes, run.mesh.order = order;
     const MeshPrice folded = price_mesh(run, network);
-    const Schedule one = generate({.family = "1f1b", .ranks = 2, .microbatches = 4});
+    const Schedule one = generate({.family = "1f1b",
+                                   .ranks = static_cast<std::size_t>(sizes[2]),
+                                   .microbatches = static_cast<std::size_t>(run.microbatches())});
     const Unfolded all = unfold(run, folded, one, cluster);
+    SCOPED_TRACE(to_string(run.mesh));
     ASSERT_EQ(all.placement.ranks(), 16u);
     const EvaluatedPlan unfolded =
         evaluate_lowered(all.costs, lower(all.schedule, all.costs, all.placement), all.placement);
     EXPECT_EQ(unfolded.estimate, folded.plan.estimate);
     EXPECT_EQ(unfolded.peak_memory.back(), folded.plan.peak_memory.back());
     if (!simulator_available()) continue;
-    EXPECT_EQ(
-        simulated(all.schedule, all.costs, all.placement, cluster),
-        simulated(one, folded.plan.costs, folded.placement, pipeline_cluster(run.mesh, network)));
+    EXPECT_EQ(simulated(all.schedule, all.costs, all.placement, cluster),
+              simulated(one, folded.plan.costs, folded.placement, pipeline_cluster(run, network)));
   }
 }
 

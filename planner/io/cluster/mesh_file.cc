@@ -40,8 +40,9 @@ YamlValue route(const std::string& over, Nanoseconds latency) {
 }
 
 /// The ranks of one pipeline: those of a host by its port, the others each by its NIC.
-std::string pipeline_cluster_text(const MeshRun& run, const Network& network,
+std::string pipeline_cluster_text(const MeshRun& run, const Network& of_hosts,
                                   const std::string& hosts) {
+  const Network network = message_network(run, of_hosts);
   const YamlDocument document = YamlDocument::parse(hosts, "hosts.yaml");
   const std::int64_t ranks = run.mesh.size(Axis::Pipeline);
   const std::int64_t in_host = std::clamp<std::int64_t>(

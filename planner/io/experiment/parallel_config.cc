@@ -61,7 +61,7 @@ void read_order(const YamlNode& node, Mesh& mesh) {
 
 void read_parallel_key(const YamlNode& node, MeshQuestion& question) {
   node.check_keys({"devices", "tp", "cp", "pp", "dp", "ep", "zero", "recompute", "stages_per_rank",
-                   "sequence_parallel", "order", "precision", "gradient_bytes",
+                   "sequence_parallel", "order", "precision", "gradient_bytes", "scatter_gather",
                    "overlap_reductions"});
   MeshRun& run = question.run;
   question.devices = node.at("devices").as_int(1, 1 << 20);
@@ -79,6 +79,8 @@ void read_parallel_key(const YamlNode& node, MeshQuestion& question) {
   run.sequence_parallel = true;
   if (const auto parallel = node.find("sequence_parallel"))
     run.sequence_parallel = parallel->as_bool();
+  run.scatter_gather = true;
+  if (const auto scatter = node.find("scatter_gather")) run.scatter_gather = scatter->as_bool();
   run.mesh.order = {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline};
   if (const auto order = node.find("order")) read_order(*order, run.mesh);
   run.type = DType::BFloat16;

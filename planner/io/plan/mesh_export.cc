@@ -66,6 +66,7 @@ std::string megatron_flags(const MeshRun& run) {
     number("--num-virtual-stages-per-pipeline-rank", run.stages_per_rank);
   if (run.mesh.experts > 1) number("--expert-model-parallel-size", run.mesh.experts);
   if (run.sequence_parallel) flags.emplace_back("--sequence-parallel");
+  if (!run.scatter_gather) flags.emplace_back("--no-scatter-gather-tensors-in-pipeline");
   if (run.zero > 0) flags.emplace_back("--use-distributed-optimizer");
   if (run.overlap_reductions && run.mesh.size(Axis::Data) > 1)
     flags.emplace_back("--overlap-grad-reduce");

@@ -101,6 +101,17 @@ void check_run(const MeshRun& run) {
                                  " layers with embedding and head; nearest: ", pieces, " stages"));
 }
 
+Network message_network(const MeshRun& run, Network network) {
+  const std::int64_t tp = run.mesh.size(Axis::Tensor);
+  const bool near = tp * run.mesh.stride(Axis::Tensor) <= network.devices_per_host;
+  if (!run.scatter_gather || run.sequence_parallel || tp == 1 || !near || network.nic.value == 0)
+    return network;
+  const auto parts = static_cast<double>(tp);
+  network.nic = {parts / (1 / network.nic.value + (parts - 1) / network.port.value)};
+  network.nic_latency += network.port_latency;
+  return network;
+}
+
 std::vector<std::int64_t> layers_of_stages(const MeshRun& run) {
   const std::int64_t layers = run.architecture.layers;
   const std::int64_t stages = run.mesh.size(Axis::Pipeline) * run.stages_per_rank;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/ir/machine/mesh.h"
+#include "planner/ir/machine/network.h"
 #include "planner/ir/model/architecture.h"
 #include "planner/ir/model/layers.h"
 
@@ -30,6 +31,10 @@ struct MeshRun {
   bool balanced = false;
   Recomputation recomputation = Recomputation::None;
   bool sequence_parallel = false;
+  /// A message between hosts goes in tp parts, one from each rank, which are gathered where they
+  /// arrive (Narayanan et al. 2021, sec. 4.1); else each rank sends all of it. With
+  /// sequence_parallel a rank has but its part.
+  bool scatter_gather = false;
   /// ZeRO: 0 all-reduces gradients; 1 divides the optimizer's state over dp, 2 gradients, too, 3
   /// parameters as well.
   int zero = 0;
@@ -63,6 +68,10 @@ void must_divide(const std::string& name, std::int64_t size, const std::string& 
 /// Refuses a run that cannot be divided: ConfigError without a place, that names what does not
 /// divide what, and the nearest sizes that do.
 void check_run(const MeshRun& run);
+
+/// What messages between the ranks of a pipeline have of `network`: with scatter_gather the wires
+/// of tp devices of a host, and the gathering in their rate and latency.
+Network message_network(const MeshRun& run, Network network);
 
 /// [stage] transformer layers. Equally many; or one less in the first and the last stage, for the
 /// embedding and the head, where that divides. ConfigError if neither does.
