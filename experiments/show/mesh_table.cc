@@ -39,6 +39,21 @@ std::vector<const MeshOutcome*> shown(const MeshAnswer& answer) {
   return rows;
 }
 
+/// What the step is made of: parts add up to it, those that are nothing are left out.
+std::string step_parts(const MeshOutcome& outcome) {
+  std::string text;
+  for (const auto& [time, name] : {std::pair{outcome.mean.compute, "compute"},
+                                   {outcome.mean.collectives, "collectives"},
+                                   {outcome.mean.exposed, "reductions that nothing hides"},
+                                   {outcome.mean.optimizer, "optimizer"},
+                                   {outcome.waiting, "waiting"}}) {
+    if (time == Nanoseconds{0}) continue;
+    text += (text.empty() ? "" : ", ") + fixed(milliseconds(time), 1) + " ms " + name + " (" +
+            fixed(100 * seconds(time) / seconds(outcome.step), 1) + " %)";
+  }
+  return "the step *, a rank's mean: " + text;
+}
+
 }  // namespace
 
 double model_flops_utilization(const MeshOutcome& outcome, const Network& network) {
@@ -114,6 +129,7 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
     counts += "; no mesh and schedule is below " + fixed(milliseconds(answer.bound), 1) +
               " ms (bound, not certified)";
   if (outcomes.empty()) text.clear();
+  if (answer.found()) text += "\n" + wrapped(step_parts(answer.priced.front()), width);
   return text + (outcomes.empty() ? "" : "\n") + (lost.empty() ? "" : "why not\n" + lost + "\n") +
          wrapped(of, width) + wrapped(counts, width);
 }

@@ -5,6 +5,7 @@
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/mesh/mesh_search.h"
+#include "sim/simulator.h"
 
 namespace pfeife {
 namespace {
@@ -45,6 +46,22 @@ struct Setup {
 /// Llama 3 405B, tp 8 x pp 16 x dp 128 on 16,384 devices.
 void OneMesh(benchmark::State& state) { Setup("llama3_405b", 2048).price(state, 8, 16, 128); }
 BENCHMARK(OneMesh)->Unit(benchmark::kMillisecond);
+
+/// The published mesh and schedule of the same, priced once: its step simulated on links that are
+/// shared, goal 1 s.
+void OneMeshSimulated(benchmark::State& state) {
+  Setup setup("llama3_405b", 2048);
+  setup.run.mesh.sizes = {8, 1, 16, 128};
+  setup.run.schedule = "interleaved_1f1b", setup.run.stages_per_rank = 8;
+  const MeshPrice price = price_mesh(setup.run, setup.network);
+  const Cluster cluster = pipeline_cluster(setup.run, setup.network);
+  const DependencyGraph graph =
+      dependencies(price.plan.lowered, stage_graph(price.plan.costs), price.placement,
+                   {.queues = Queues::Pair, .links = Links::Shared});
+  for (auto _ : state)
+    benchmark::DoNotOptimize(simulate(graph, price.plan.costs, price.placement, cluster));
+}
+BENCHMARK(OneMeshSimulated)->Unit(benchmark::kMillisecond);
 
 /// DeepSeek-V3 on pp 16 x dp 64 with experts over 64.
 void OneMeshOfExperts(benchmark::State& state) {

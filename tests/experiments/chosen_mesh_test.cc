@@ -90,6 +90,24 @@ TEST_F(ChosenMesh, IsTheFastestThatFitsAndIsWhatIsExportedAndPlanned) {
   EXPECT_EQ(result("again", "planned", "simulate_ms"), result(out, "planned", "simulate_ms"));
 }
 
+// Llama 3 405B as published: 16,384 devices are one pipeline of 16, and what a rank does adds up to
+// the step. 6 FLOPs a parameter and token and attention, recomputed nowhere, take at least the
+// compute that is stated, at the peak.
+TEST_F(ChosenMesh, OfSixteenThousandDevicesIsSimulatedWithWhatItsStepIsMadeOf) {
+  const Outcome outcome = run({(configs() / "meshes/llama3_405b_16384_h100.yaml").string()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::filesystem::path out = "results/llama3_405b_16384_h100";
+  const auto row = rows_of(read(out / "meshes.csv")).front();
+  const auto ms = [&](const std::string& column) { return std::stod(row.at(column + "_ms")); };
+  EXPECT_NEAR(
+      ms("compute") + ms("collectives") + ms("exposed_reduction") + ms("optimizer") + ms("waiting"),
+      ms("step"), 1e-3);
+  EXPECT_GT(ms("compute"), 1e3 * 2048 * 8192 * 6 * 405e9 / (16384 * 989e12));
+  EXPECT_THAT(outcome.out, ContainsRegex("the step [*], a rank's mean: [0-9.]+ ms compute"));
+  EXPECT_EQ(result(out, "planned", "devices"), "16");
+  EXPECT_NEAR(std::stod(result(out, "planned", "simulate_ms")) / ms("step"), 1, 0.01);
+}
+
 // By hand, with a port of 0.08 GB/s a host: replicas on both hosts send at least the 1.5 GB of
 // gradients through it, 19 s; of two stages each of 128 sequences sends 2.6 MB there and back, 4 s
 // each way, where embedding and head share no gradient.
