@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint32_t kRecordsTask = ~std::uint32_t{0} - 8;
 constexpr std::uint32_t kGradientTask = ~std::uint32_t{0} - 9;
 constexpr std::uint32_t kLossTask = ~std::uint32_t{0} - 10;
+constexpr std::uint32_t kScaleTask = ~std::uint32_t{0} - 14;
 
 void compare(CheckReport& report, const std::string& name, const at::Tensor& found,
              const at::Tensor& expected, double tolerance) {
@@ -30,6 +31,28 @@ void compare(CheckReport& report, const std::string& name, const at::Tensor& fou
     report.largest = difference, report.largest_tensor = name;
   if (wrong && report.first_different.empty())
     report.first_different = name, report.first_difference = difference;
+}
+
+/// One step of the unsplit model: what is expected.
+struct Expected {
+  std::vector<double> losses;
+  std::map<ParameterId, at::Tensor> gradients;
+
+  bool finite() const {
+    return std::ranges::all_of(gradients, [](const auto& one) {
+      return !one.second.defined() || at::isfinite(one.second).all().template item<bool>();
+    });
+  }
+};
+
+/// The same on all ranks, from rank 0.
+double scale_for_all(double scale, Transport& transport) {
+  const Tag tag{0, kScaleTask, 0};
+  if (transport.rank() != RankId{0})
+    return transport.receive(RankId{0}, tag).tensors.at(0).item<double>();
+  for (std::size_t r = 1; r < transport.ranks(); ++r)
+    transport.send(RankId{r}, tag, {at::scalar_tensor(scale, at::kDouble)});
+  return scale;
 }
 
 }  // namespace
@@ -87,14 +110,40 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   RankOptions quiet = options;
   quiet.update = false;
   RandomTurns turns;
-  RankPipeline rank_pipeline(pipeline, rank, source, quiet, turns, transport);
-  const auto inputs_of = [&](const Pipeline& of, std::size_t replica) {
-    return synthetic_step(of, 0, options.seed, options.placing, replica);
+  const auto inputs_of = [&](const Pipeline& of, std::size_t replica, double scale) {
+    StepInputs inputs = synthetic_step(of, 0, options.seed, options.placing, replica);
+    for (double& share : inputs.loss_scale) share *= scale;
+    return inputs;
   };
+  const auto unsplit_with = [&](double scale) {
+    const Pipeline unsplit =
+        unsplit_pipeline(pipeline.graph, pipeline.microbatches * pipeline.replicas.count);
+    RankOptions plain = quiet;
+    plain.recompute.clear(), plain.blocks.clear();
+    Expected expected;
+    run_ranks(1, options.placing.device, [&](RankId zero, Transport& alone) {
+      RankPipeline whole(unsplit, zero, source, plain, turns, alone);
+      whole.step(inputs_of(unsplit, 0, scale));
+      expected.losses = whole.losses();
+      for (const auto& [p, tensor] : whole.tensors().parameters)
+        expected.gradients[p] = tensor.grad();
+    });
+    return expected;
+  };
+  std::optional<Expected> scaled;
+  double scale = 1;
+  if (options.loss_scale) {
+    LossScale tried(*options.loss_scale);
+    if (rank == RankId{0})
+      while (!(scaled = unsplit_with(tried.scale()))->finite() && tried.scale() > 1)
+        tried.update(/*finite=*/false);
+    scale = scale_for_all(tried.scale(), transport);
+  }
+  RankPipeline rank_pipeline(pipeline, rank, source, quiet, turns, transport);
   HostClocks clocks;
   clocks.measure(transport);
   const auto records = gather_records(
-      rank_pipeline.step(inputs_of(pipeline, rank_pipeline.replica())), 0, transport);
+      rank_pipeline.step(inputs_of(pipeline, rank_pipeline.replica(), scale)), 0, transport);
   clocks.measure(transport);
 
   Tensors names, gradients;
@@ -117,18 +166,7 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
         clocks.error() + (options.placing.device.is_cpu() ? Nanoseconds{0} : kDeviceClocksDiffer));
     if (!broken.empty()) report.broken_edge = broken;
   }
-  const Pipeline unsplit =
-      unsplit_pipeline(pipeline.graph, pipeline.microbatches * pipeline.replicas.count);
-  RankOptions plain = quiet;
-  plain.recompute.clear(), plain.blocks.clear();
-  std::map<ParameterId, at::Tensor> expected;
-  std::vector<double> losses;
-  run_ranks(1, options.placing.device, [&](RankId zero, Transport& alone) {
-    RankPipeline whole(unsplit, zero, source, plain, turns, alone);
-    whole.step(inputs_of(unsplit, 0));
-    losses = whole.losses();
-    for (const auto& [p, tensor] : whole.tensors().parameters) expected[p] = tensor.grad();
-  });
+  const Expected expected = scaled ? *scaled : unsplit_with(scale);
   std::map<ParameterId, std::vector<at::Tensor>> found;
   for (std::size_t r = 0; r < pipeline.all_ranks(); ++r) {
     const RankId from{r};
@@ -139,15 +177,17 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
     const at::Tensor made = transport.receive(from, {0, kLossTask, 0}).tensors.at(0);
     const auto microbatches = static_cast<std::int64_t>(pipeline.microbatches);
     const at::Tensor expected_losses =
-        at::tensor(losses, at::kDouble)
+        at::tensor(expected.losses, at::kDouble)
             .narrow(0, static_cast<std::int64_t>(pipeline.replica_of(from)) * microbatches,
                     microbatches);
     if (made.numel() > 0) compare(report, "loss", made, expected_losses, tolerance);
   }
-  for (const auto& [p, gradient] : expected)
+  for (const auto& [p, gradient] : expected.gradients) {
+    if (gradient.defined() && !gradient.any().item<bool>()) ++report.zeros;
     for (const at::Tensor& copy : found[p])
       compare(report, "gradient of " + pipeline.graph.parameters[p.index()].names.front(), copy,
               gradient, tolerance);
+  }
   return report;
 }
 
@@ -160,7 +200,8 @@ std::string to_string(const CheckReport& report, double tolerance) {
   else
     out << report.tensors << " losses and gradients equal those of the unsplit model (largest "
         << "difference " << report.largest << " of the norm, " << report.largest_tensor
-        << "; allowed " << tolerance << ")\n";
+        << "; allowed " << tolerance << ")"
+        << (report.zeros > 0 ? stream_all("; ", report.zeros, " gradients are zero") : "") << "\n";
   if (!report.broken_edge.empty()) out << "ORDER BROKEN: " << report.broken_edge << "\n";
   return out.str();
 }

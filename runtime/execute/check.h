@@ -9,6 +9,7 @@ namespace pfeife {
 
 struct CheckReport {
   std::size_t tensors = 0;      ///< gradients and losses compared
+  std::size_t zeros = 0;        ///< of them, the unsplit model's gradients that are zero throughout
   double largest = 0;           ///< largest |g - g0| / |g0|
   std::string largest_tensor;   ///< whose
   std::string first_different;  ///< in the model's order; "" if all are within the tolerance
@@ -21,7 +22,8 @@ struct CheckReport {
 
 /// Runs one step on this rank and compares on rank 0, which gets the gradients of the others and
 /// runs the unsplit model itself. Every rank must call it; the report is rank 0's, empty elsewhere.
-/// `tolerance` = largest |g - g0| / |g0| of a tensor.
+/// `tolerance` = largest |g - g0| / |g0| of a tensor. With a loss scale both have it, begun as in
+/// training and made smaller until the unsplit model's gradients are finite.
 CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
                            const RankOptions& options, double tolerance, Transport& transport);
 

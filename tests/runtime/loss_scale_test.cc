@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "runtime/execute/check.h"
 #include "runtime/model/microbatches.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/training.h"
@@ -168,6 +169,32 @@ TEST(LossScale, IsGoneBeforeGradientsAreClipped) {
   const ScheduleSpec spec{"1f1b", 2, 4, 1, {}, {}};
   EXPECT_EQ(in_stages(model, spec, 1e6).losses.back(), in_stages(model, spec, 0).losses.back());
   EXPECT_NE(in_stages(model, spec, 1e-2).losses.back(), in_stages(model, spec, 0).losses.back());
+}
+
+// Gradients of 1e-9 are zero in fp16, on both sides of the comparison; one that is too large makes
+// the scale smaller.
+TEST(LossScale, IsThereWhenAPipelineIsChecked) {
+  const auto file = source_folder() / "tests/data/models/small_loss.pt2";
+  const Graph graph = read_pt2(file);
+  const std::vector<NodeId> cuts{legal_cuts(graph, effects_of(graph)).at(2)};
+  const ScheduleSpec spec{"1f1b", 2, 4, 1, {}, {}};
+  const Pipeline pipeline = make_pipeline(graph, cuts, generate(spec), placement_for(spec));
+  const auto report_with = [&](const std::optional<LossScaleOptions>& scale) {
+    RankOptions options = fp16_options();
+    options.loss_scale = scale;
+    const WeightSource source(file, 1);
+    CheckReport report;
+    RandomTurns turns;
+    run_ranks(2, at::kCPU, [&](RankId rank, Transport& transport) {
+      const auto found = check_pipeline(pipeline, rank, source, options, 1e-6, transport);
+      if (rank == RankId{0}) report = found;
+    });
+    EXPECT_TRUE(report.right()) << to_string(report, 1e-6);
+    return report;
+  };
+  EXPECT_EQ(report_with({}).zeros, 6u);
+  EXPECT_EQ(report_with(LossScaleOptions{}).zeros, 0u);
+  EXPECT_EQ(report_with(LossScaleOptions{.initial = 0x1p60F}).zeros, 0u);
 }
 
 class SavedLossScale : public ::testing::Test {

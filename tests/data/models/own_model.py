@@ -2,7 +2,8 @@
 
     python configs/models/export_models.py --module tests/data/models/own_model.py:own_model --out tests/data/models
 
-and torch_saved.pt2 by running this file: torch.export.save alone, with real weights and stored entries.
+small_loss.pt2 in the same way, and torch_saved.pt2 by running this file: torch.export.save alone, with real weights and
+stored entries.
 """
 import torch
 from torch import nn
@@ -50,6 +51,21 @@ class Regression(nn.Module):
 
     def forward(self, x, y):
         return F.mse_loss(self.net(x), y)
+
+
+class SmallLoss(nn.Module):
+    """Gradients of about 1e-9, which are zero in fp16."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
+
+    def forward(self, x, y):
+        return F.mse_loss(self.net(x), y) * 1e-7
+
+
+def small_loss(batch=6):
+    return SmallLoss(), {"x": torch.zeros(batch, 8), "y": torch.zeros(batch, 4)}
 
 
 if __name__ == "__main__":
