@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kBeat = std::chrono::milliseconds(100);
-constexpr auto kStart = std::chrono::seconds(60);  // to load the program and LibTorch
+constexpr auto kStart = std::chrono::seconds(60);  // to load the program and LibTorch, or to leave
 
 void put(char* to, std::size_t room, const std::string& text) {
   const std::size_t count = std::min(room - 1, text.size());
@@ -149,11 +149,15 @@ class Watch {
     if (const std::uint64_t beats = slot.beats.load(); beats != child.beats) {
       child.beats = beats;
       child.silence = {};
-    } else if (child.silence += passed_;
-               child.silence > (beats > 0 ? kStall : kStart) && cause_.empty()) {
+    } else if (child.silence += passed_; child.silence > patience(slot) && cause_.empty()) {
       blame(stream_all("rank ", r, " stalls", place(slot)));
       end(child);
     }
+  }
+  /// Beats begin when a program and LibTorch are loaded, and cease when a rank is done: on a busy
+  /// machine it may take its time to end.
+  static Clock::duration patience(const Slot& slot) {
+    return slot.beats.load() > 0 && slot.finished.load() == 0 ? Clock::duration(kStall) : kStart;
   }
   static void end(Child& child) {
     child.ended_by_us = true;

@@ -70,6 +70,13 @@ TEST_F(Failure, ARankWithoutMemory) {
 
 TEST_F(Failure, ARankThatStalls) { EXPECT_EQ(meet("stalls").text, "rank 1 stalls while at 1F2\n"); }
 
+// No rank stalls that has done all it was started for, however long its process takes to end.
+TEST_F(Failure, NotOfARankThatIsLongInEnding) {
+  const Ended ended = start({PFEIFE_RANKS, "slow_end"})->wait(kLong);
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.text, "done\n");
+}
+
 TEST_F(Failure, ARankThatExits) {
   EXPECT_EQ(meet("exits").text, "rank 1 ended before all was done while at 1F2\n");
 }

@@ -126,8 +126,17 @@ int train_until(const std::string& fault, const std::filesystem::path& save, Lau
   });
 }
 
+/// Ranks that do nothing, one of which is long in ending.
+int end_slowly(const LaunchOptions& launch) {
+  const int code = start_ranks(2, launch, [](const RankSeat&) { return RankAnswer{"done\n"}; });
+  if (const char* rank = std::getenv("RANK"); rank != nullptr && *rank == '1')
+    std::this_thread::sleep_for(kStall + std::chrono::seconds(2));
+  return code;
+}
+
 int run(const std::vector<std::string>& arguments) {
   const LaunchOptions launch{.arguments = arguments};
+  if (arguments.at(1) == "slow_end") return end_slowly(launch);
   if (arguments.at(1) == "grid") return grid(arguments.at(2), launch);
   return train_until(arguments.at(1), arguments.at(2), launch);
 }
