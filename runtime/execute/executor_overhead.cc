@@ -4,34 +4,12 @@
 #include <memory>
 
 #include "planner/ir/schedule/lower.h"
+#include "runtime/execute/empty_stage.h"
 #include "runtime/execute/executor.h"
 #include "runtime/transport/in_process_transport.h"
 
 namespace pfeife {
 namespace {
-
-/// Hands on a tensor without looking at it.
-class EmptyStage final : public Stage {
- public:
-  EmptyStage(StageId stage, std::size_t stages) : value_(at::zeros({1})) {
-    if (stage.value > 0) sources_.emplace_back(stage.value - 1);
-    if (stage.index() + 1 < stages) destinations_.emplace_back(stage.value + 1);
-  }
-  const std::vector<StageId>& sources() const override { return sources_; }
-  const std::vector<StageId>& destinations() const override { return destinations_; }
-  PerStage forward(MicrobatchId, const PerStage&) override { return hand(destinations_); }
-  PerStage backward(MicrobatchId, const PerStage&) override { return hand(sources_); }
-  PerStage backward_input(MicrobatchId, const PerStage&) override { return hand(sources_); }
-  void backward_weight(MicrobatchId) override {}
-  std::optional<at::Tensor> loss(MicrobatchId) const override { return {}; }
-
- private:
-  PerStage hand(const std::vector<StageId>& to) const {
-    return PerStage(to.size(), Tensors{value_});
-  }
-  std::vector<StageId> sources_, destinations_;
-  at::Tensor value_;
-};
 
 /// All stages on one rank: F of every stage, then B, microbatch by microbatch.
 Schedule schedule_of(std::size_t stages, std::size_t microbatches) {

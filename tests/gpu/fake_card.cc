@@ -11,6 +11,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Flags.h>
+#include <time.h>
 #include <torch/library.h>
 
 #include <atomic>
@@ -36,6 +37,12 @@ at::Device card() { return {kCard, 0}; }
 std::mutex log_mutex;
 CardLog card_log;
 thread_local c10::StreamId current_stream = 0;
+thread_local Nanoseconds waited{0};  // of thread_time()
+Nanoseconds thread_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
+}
 /// New ones are numbered from 1 and come round, as LibTorch's do: so neither clocks nor threads of
 /// streams grow with the runs of a process.
 constexpr c10::StreamId kStreams = 255;
@@ -83,7 +90,9 @@ struct FakeEvent {
     return true;
   }
   void wait() const {
+    const Nanoseconds begin = thread_time();
     while (!is_done()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    waited += thread_time() - begin;
   }
 };
 
@@ -474,6 +483,8 @@ at::Device fake_card() {
 void count_event_times(bool counted) { events_count = counted; }
 
 bool fake_card_is_there() { return c10::impl::hasDeviceGuardImpl(kCard); }
+
+Nanoseconds host_time_here() { return thread_time() - waited; }
 
 std::vector<std::string> take_races() { return races.take_reports(); }
 

@@ -38,6 +38,10 @@ CardLog take_card_log();
 /// last call: sentences.
 std::vector<std::string> take_races();
 
+/// The processor's time of this thread, but for its waits for events: a card would wait, not its
+/// host.
+Nanoseconds host_time_here();
+
 /// From now on the k-th wait of a stream for an event is left out, or the k-th event that the host
 /// asks for says at once that it is done. 0: none.
 struct Mutation {

@@ -183,6 +183,14 @@ TEST(HangDeadline, IsAMultipleOfTheEstimatedStepWithAFloor) {
   EXPECT_EQ(hang_deadline(std::chrono::seconds(30)), std::chrono::minutes(10));
 }
 
+// Goal: 20 us. The race detector's part is in it.
+TEST_F(Nccl, WhatAnEntryOfARowCostsTheHostIsReported) {
+  const testing::Ended ended = end_of({"host", "2"}, "ordered");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("host, of an entry of the row: "));
+  std::cout << ended.text;
+}
+
 // One sum over all ranks says whether a step is skipped, and the norm that clipping needs.
 TEST_F(Nccl, LossScaleAndClippingAreThoseOfRanksAsThreads) {
   for (const char* nccl : {"strict", "ordered delay=200"}) {

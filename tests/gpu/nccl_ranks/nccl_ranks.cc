@@ -7,7 +7,9 @@
 //                                       enters its cell number CELL of the second step
 //   nccl_ranks one_card RANKS           all ranks say that they have one card
 //   nccl_ranks scaled RANKS             steps in fp16 with clipping, compared with ranks as threads
-//   nccl_ranks mutations RANKS          steps of 1f1b with ties; in each a rank leaves out one wait
+//   nccl_ranks host RANKS               what an entry of a row costs the host, of stages that do
+//   nothing nccl_ranks mutations RANKS          steps of 1f1b with ties; in each a rank leaves out
+//   one wait
 //                                       for an event, or lets go of one exchange's tensors too
 //                                       early. Prints what the race detector says
 // In all but the last the race detector of the stand-in card must find nothing.
@@ -19,7 +21,9 @@
 #include <iostream>
 #include <random>
 
+#include "planner/ir/schedule/lower.h"
 #include "runtime/execute/check.h"
+#include "runtime/execute/empty_stage.h"
 #include "runtime/launch/start_ranks.h"
 #include "tests/gpu/fake_card.h"
 #include "tests/runtime/pipelines.h"
@@ -260,6 +264,46 @@ int scaled(std::size_t ranks, int zero, const LaunchOptions& launch) {
   });
 }
 
+/// The processor's time of the entries from the first computation to the last: median of steps.
+int host_time(std::size_t ranks, const LaunchOptions& launch) {
+  const ScheduleSpec spec{"1f1b", ranks, 64, 1, {}, {}};
+  const StageCosts costs =
+      uniform_costs(ranks, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{1});
+  const Placement placement = placement_for(spec);
+  const Schedule schedule = lower(generate(spec), costs, placement);
+  const DependencyGraph tasks = dependencies(schedule, stage_graph(costs), placement, Semantics{});
+  Exchanges exchanges;
+  for (const Task& task : tasks.tasks)
+    if (task.kind == TaskKind::Transfer) exchanges.messages.insert({task.rank, task.peer});
+  return start_ranks(ranks, launch, [&](const RankSeat& seat) {
+    EmptyStage stage(StageId{seat.rank.index()}, ranks, launch.device);
+    RankWork work;
+    work.stages[StageId{seat.rank.index()}] = &stage;
+    work.row = schedule.rows[seat.rank.index()];
+    work.samples = [](MicrobatchId) { return 1; };
+    work.optimizer_step = [](StageId) {};
+    std::vector<Nanoseconds> entered;
+    work.entering = [&](const Cell&) { entered.push_back(host_time_here()); };
+    std::uint32_t first = ~std::uint32_t{0}, last = 0;
+    for (const Task& task : tasks.tasks)
+      if (task.rank == seat.rank && task.kind == TaskKind::Compute)
+        first = std::min(first, task.position), last = std::max(last, task.position);
+    seat.transport.prepare(exchanges);
+    RankExecutor executor(tasks, placement, seat.rank, std::move(work), seat.transport);
+    std::vector<Nanoseconds> times;
+    for (std::uint64_t step = 1; step <= 30; ++step) {
+      entered.clear();
+      executor.run(step);
+      const std::size_t computed = entered.size() - 2;  // the last is the optimizer's
+      times.push_back((entered[computed] - entered.front()) /
+                      static_cast<std::int64_t>(last - first));
+    }
+    std::ranges::sort(times);
+    return RankAnswer{
+        stream_all("host, of an entry of the row: ", to_string(times[times.size() / 2]), "\n"), ""};
+  });
+}
+
 int run(const std::vector<std::string>& arguments) {
   const auto number = [&](std::size_t i) { return std::stoi(arguments.at(i)); };
   const std::string verb = arguments.at(1);
@@ -277,6 +321,7 @@ int run(const std::vector<std::string>& arguments) {
   if (verb == "runs")
     return runs(ranks, static_cast<unsigned>(number(3)), static_cast<unsigned>(number(4)), launch);
   if (verb == "scaled") return scaled(ranks, arguments.size() > 3 ? number(3) : -1, launch);
+  if (verb == "host") return host_time(ranks, launch);
   if (verb == "mutations") return mutations(ranks, launch);
   return steps(ranks, arguments.size() > 4 ? number(3) : -1, arguments.size() > 4 ? number(4) : -1,
                launch);
