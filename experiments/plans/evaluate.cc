@@ -9,7 +9,6 @@
 #include "planner/cost/estimate/memory.h"
 #include "planner/cost/estimate/priced_plan.h"
 #include "planner/ir/basics/error.h"
-#include "planner/ir/schedule/lower.h"
 #include "planner/search/price/recomputation.h"
 #include "sim/simulator.h"
 
@@ -87,7 +86,6 @@ Evaluation estimated_plan(const CaseInputs& inputs, Origin origin, std::string n
   const Cluster& cluster = *inputs.cluster;
   name_inputs(*inputs.config, origin, plan);
   evaluation.memory_limit = memory_limits(*inputs.config, cluster, plan.placement.device_of_rank);
-  if (lowered && needs_norm(plan)) add_norm_reduction(plan.schedule);
   auto priced = priced_plan(std::move(plan), lowered, *inputs.layers, cluster);
   if (std::holds_alternative<Deadlock>(priced)) throw_deadlock(evaluation, "estimator");
   auto& [in_full, costs, estimated] = std::get<PricedPlan>(priced);

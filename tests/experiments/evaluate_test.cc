@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <regex>
+
 #include "experiments/plans/plan_case.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/model/layer_table.h"
@@ -20,6 +22,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class TwoStages : public ::testing::Test {
  protected:
@@ -148,6 +151,35 @@ TEST_F(TwoStages, ADeadlockIsAFailureThatNamesThePlan) {
       "test");
   Evaluation queued = estimate();
   EXPECT_MESSAGE(message_of<RuntimeFault>([&] { simulate_plans(std::array{&queued}, 1); }));
+}
+
+class GivenRows : public ProgramTest {};
+
+// Rows with transfers that a user has, without REDUCE_NORM.
+TEST_F(GivenRows, HaveTheNormThatASearchedPlanHas) {
+  const std::filesystem::path folder = "devices=2,microbatches=4/planned";
+  for (const std::string training : {"precision: fp16_amp", "clip_norm: 1"}) {
+    SCOPED_TRACE(training);
+    const std::string head = "version: 1\nmodel: " + (configs() / "models/tiny_gpt.pt2").string() +
+                             "\ncluster: " + (configs() / "clusters/laptop.yaml").string() +
+                             "\nbaselines: []\ntraining: {" + training + "}\n";
+    write("found.yaml", head +
+                            "cases: {devices: 2, microbatches: 4}\n"
+                            "plan: {families: [1f1b], stages_per_rank: [1], cuts: [12]}\n");
+    ASSERT_EQ(run({"found.yaml", "--out", "found"}).code, 0);
+    const std::string rows = read("found" / folder / "schedule.csv");
+    EXPECT_THAT(rows, HasSubstr(",0REDUCE_NORM,0OPTIMIZER_STEP"));
+    write("bare.csv", std::regex_replace(rows, std::regex(",[0-9]+REDUCE_NORM"), ""));
+    write("given.yaml", head + "plan: {schedule: bare.csv, cuts: [12]}\n");
+    const Outcome given = run({"given.yaml", "--out", "given"});
+    ASSERT_EQ(given.code, 0) << given.err;
+    EXPECT_EQ(read("given" / folder / "schedule.csv"), rows);
+    EXPECT_THAT(read("given" / folder / "trace.json"), HasSubstr("REDUCE_NORM"));
+    for (const char* column : {"estimate_ms", "simulate_ms"})
+      EXPECT_EQ(result("given", "planned", column), result("found", "planned", column));
+    std::filesystem::remove_all(folder_ / "found");
+    std::filesystem::remove_all(folder_ / "given");
+  }
 }
 
 }  // namespace

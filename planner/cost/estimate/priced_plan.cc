@@ -67,7 +67,10 @@ std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const La
   name_cuts(plan, layers, cluster);
   plan.recompute.resize(plan.partition.stages(), false);
   StageCosts costs = stage_costs(layers, plan, cluster);
-  if (!lowered) plan.schedule = lower(plan.schedule, costs, plan.placement);
+  if (!lowered)
+    plan.schedule = lower(plan.schedule, costs, plan.placement);
+  else if (costs.norm)
+    add_norm_reduction(plan.schedule);
   const DependencyGraph graph = executed_graph(plan, costs);
   auto outcome = estimate(graph, costs);
   if (const auto* deadlock = std::get_if<Deadlock>(&outcome)) return *deadlock;

@@ -22,9 +22,10 @@ struct PricedPlan {
 
 /// Fills in what follows from the choices in `plan` (partition, spec, placement, recompute,
 /// schedule): digests, order, names of the cuts, estimate and peak memory, and the transfers of a
-/// schedule that is not `lowered`. Names of files, precision, optimizer, bound and how the plan was
-/// found stay as they are. The deadlock of a lowered schedule that cannot run. Errors: ConfigError
-/// by lower(). Linear in actions and values.
+/// schedule that is not `lowered`, and REDUCE_NORM, if the plan needs it, of one that is. Names of
+/// files, precision, optimizer, bound and how the plan was found stay as they are. The deadlock of
+/// a lowered schedule that cannot run. Errors: ConfigError by lower(). Linear in actions and
+/// values.
 std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const Layers& layers,
                                                const Cluster& cluster);
 
