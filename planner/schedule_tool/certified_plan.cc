@@ -83,7 +83,7 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
   if (plan.recompute_except_last)
     return "it does not recompute the last microbatch, of which nothing is proven";
   StageCosts costs = stage_costs(c.layers, plan.partition, placement, c.cluster, plan.recompute);
-  costs.norm = norm_time(plan, c.device_of_rank, c.cluster);
+  costs.norm = norm_time(c.layers, plan, placement, c.cluster);
   const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});
   if (!wrong.empty()) return "its schedule is wrong: " + wrong.front().message;
   const EvaluatedPlan found = evaluate_lowered(costs, plan.schedule, placement);

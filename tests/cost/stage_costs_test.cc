@@ -181,5 +181,33 @@ TEST(StageCosts, OverheadsOfTheDeviceKindAreAdded) {
   EXPECT_EQ(costs.stages[1].optimizer, ns{0});
 }
 
+// Rank 0 holds 130 B of gradients of two parameters, rank 1 100 B of one: read for the norm, read
+// again and written at half a byte a ns. 8 B go around: 2 * (4 + 100).
+TEST(StageCosts, ClippingTakesWhatTheRankWithMostGradientsTakes) {
+  DeviceKind kind = device();
+  kind.type = DeviceType::Cpu;
+  kind.kernel_overhead = ns{7};
+  kind.memory_bandwidth = {1e9};
+  kind.memory_efficiency = 0.5;
+  Plan plan;
+  plan.partition = {{1}};
+  plan.placement = round_robin(2, 2);
+  const auto norm = [&] {
+    return stage_costs(four_layers(), plan, uniform_cluster(2, kind, {1e9}, ns{100})).norm;
+  };
+  EXPECT_EQ(norm(), std::nullopt);
+  plan.clip_norm = 1;
+  EXPECT_EQ(norm(), ns{208 + 3 * 260 + 2 * 2 * 7}) << "an operator for each parameter";
+  kind.type = DeviceType::Gpu;
+  EXPECT_EQ(norm(), ns{208 + 3 * 260 + 2 * 7}) << "one for all of them";
+  kind.memory_bandwidth = {0};
+  EXPECT_EQ(norm(), ns{208 + 2 * 7}) << "of devices whose speed nobody gave";
+  plan.clip_norm = 0;
+  plan.training.precision = Precision::Fp16Amp;
+  EXPECT_EQ(norm(), std::nullopt) << "of a table";
+  plan.cut_nodes = {3};
+  EXPECT_EQ(norm(), ns{208}) << "the search for infinities is part of the optimizer's times";
+}
+
 }  // namespace
 }  // namespace pfeife

@@ -171,6 +171,21 @@ TEST_F(Certificates, OfGivenCutsAreOfTheseCuts) {
   EXPECT_MESSAGE(tool::certify(more).refusal);
 }
 
+// The judge makes the time of REDUCE_NORM again, from what the certificate has of the device.
+TEST_F(Certificates, KnowWhatClippingTakes) {
+  const Judged found = judged(
+      "model: tiny_gpt.pt2\ncluster: laptop.yaml\ntraining: {clip_norm: 1}\n"
+      "cases: {devices: 2, microbatches: 4}\nplan: {families: [1f1b]}\n",
+      "devices=2,microbatches=4");
+  EXPECT_LT(found.plan.bound->time, found.plan.estimate);
+  Certificate slower = found.certificate;
+  slower.cluster.kinds[0].kernel_overhead += Nanoseconds{1};
+  EXPECT_THAT(tool::disagreement(slower, found.plan), HasSubstr("by its costs"));
+  Plan free = found.plan;
+  free.clip_norm = 0;
+  EXPECT_THAT(tool::disagreement(found.certificate, free), HasSubstr("its schedule is not 1f1b"));
+}
+
 // T5 has a decoder that waits for the encoder alone: a stage of few layers may send nothing on.
 TEST_F(Certificates, MayBeOfLinkedStagesOnly) {
   const Judged found = judged(

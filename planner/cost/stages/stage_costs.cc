@@ -248,6 +248,44 @@ void add_overheads(const Placement& placement, const Cluster& cluster,
   }
 }
 
+/// What the slowest rank takes to clip: its gradients are read for the norm, read again and
+/// written, by an operator each for a parameter on a CPU, by two for all of them on a GPU.
+Nanoseconds clipping_time(const Layers& layers, const Partition& partition,
+                          const Placement& placement, const Cluster& cluster) {
+  std::vector<StageId> stage_of;
+  for (std::size_t s = 0; s < partition.stages(); ++s)
+    stage_of.resize(partition.end(s, layers.size()), StageId{s});
+  struct Held {
+    Bytes gradients{0};
+    std::int64_t parameters = 0;
+  };
+  std::vector<Held> held(placement.ranks());
+  for (const LayerParameter& parameter : layers.parameters) {
+    if (parameter.gradient == Bytes{0}) continue;
+    std::vector<RankId> ranks;
+    for (const LayerId user : parameter.users)
+      ranks.push_back(placement.rank(stage_of[user.index()]));
+    std::ranges::sort(ranks);
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    for (const RankId r : ranks)
+      held[r.index()].gradients += parameter.gradient, ++held[r.index()].parameters;
+  }
+  Nanoseconds longest{0};
+  for (std::size_t r = 0; r < held.size(); ++r) {
+    const DeviceId device = placement.device_of_rank[r];
+    const DeviceKind& kind = cluster.kinds[cluster.kind_of_device[device.index()]];
+    const std::int64_t operators = kind.type == DeviceType::Cpu
+                                       ? 2 * held[r].parameters
+                                       : std::min<std::int64_t>(held[r].parameters, 2);
+    Nanoseconds time = operators * kind.kernel_overhead;
+    if (kind.memory_bandwidth.value > 0)
+      time += nanoseconds_from_seconds(
+          seconds_at(3 * held[r].gradients, kind.memory_efficiency * kind.memory_bandwidth));
+    longest = std::max(longest, time);
+  }
+  return longest;
+}
+
 }  // namespace
 
 StageCosts collected_stage_costs(const Layers& layers, const Partition& partition,
@@ -284,14 +322,17 @@ StageCosts stage_costs(const Layers& layers, const Partition& partition, const P
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {
   StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute,
                                  plan.blocks, plan.recompute_except_last);
-  costs.norm = norm_time(plan, plan.placement.device_of_rank, cluster);
+  costs.norm = norm_time(layers, plan, plan.placement, cluster);
   return costs;
 }
 
-std::optional<Nanoseconds> norm_time(const Plan& plan, const std::vector<DeviceId>& devices,
-                                     const Cluster& cluster) {
+std::optional<Nanoseconds> norm_time(const Layers& layers, const Plan& plan,
+                                     const Placement& placement, const Cluster& cluster) {
   if (!needs_norm(plan)) return std::nullopt;
-  return all_reduce_time(cluster, devices, Bytes{sizeof(double)});
+  const Nanoseconds exchange =
+      all_reduce_time(cluster, placement.device_of_rank, Bytes{sizeof(double)});
+  if (plan.clip_norm <= 0) return exchange;
+  return exchange + clipping_time(layers, plan.partition, placement, cluster);
 }
 
 }  // namespace pfeife

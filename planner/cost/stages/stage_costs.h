@@ -25,10 +25,12 @@ StageCosts stage_costs(const Layers& layers, const Partition& partition, const P
                        const std::vector<LayerRange>& blocks = {}, bool except_last = false);
 /// The same of a plan's choices.
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster);
-/// Of REDUCE_NORM: one number of all ranks, without what computing it takes. None if the plan needs
-/// none. The search leaves it out, its bounds hold all the same.
-std::optional<Nanoseconds> norm_time(const Plan& plan, const std::vector<DeviceId>& devices,
-                                     const Cluster& cluster);
+/// Of REDUCE_NORM: one number of all ranks, and where gradients are clipped what the slowest rank
+/// takes for the norm of its own and to scale them. (fp16's search for infinities is part of the
+/// optimizer's times.) None if the plan needs none. The search leaves it out, its bounds hold all
+/// the same.
+std::optional<Nanoseconds> norm_time(const Layers& layers, const Plan& plan,
+                                     const Placement& placement, const Cluster& cluster);
 
 /// stage_costs() in two steps, for several choices of recomputed stages on the same cuts: what all
 /// of them share, which takes nearly all of the time, and what one of them makes of it.

@@ -12,7 +12,7 @@
 namespace pfeife {
 namespace {
 
-const std::string kTitle = "pfeife certificate 14, sha256 ";
+const std::string kTitle = "pfeife certificate 15, sha256 ";
 
 // Types of this namespace, so that a list finds the description of its entries below.
 struct Writer : CertificateWriter {};
@@ -113,6 +113,8 @@ void describe(Archive& a, LayerReduction& reduction) {
 template <class Archive>
 void describe(Archive& a, DeviceKind& kind) {
   describe(a, kind.stage_overhead), describe(a, kind.iteration_overhead);
+  describe(a, kind.type), describe(a, kind.kernel_overhead);
+  a.number(kind.memory_bandwidth.value), a.number(kind.memory_efficiency);
 }
 template <class Archive>
 void describe(Archive& a, BandwidthCurve::Point& point) {

@@ -49,9 +49,13 @@ static bool is_too_large(const Certificate& c) {
     sent += messages * size(v.bytes, v.gradient_bytes);
     time += messages * (latency + (v.transfer_time ? ns(*v.transfer_time) : 0));
   }
-  for (const DeviceKind& kind : c.cluster.kinds)
+  for (const DeviceKind& kind : c.cluster.kinds) {
     time += static_cast<double>(c.layers.size()) * ns(kind.stage_overhead) +
-            ns(kind.iteration_overhead);
+            ns(kind.iteration_overhead) +
+            2.0 * static_cast<double>(c.layers.parameters.size()) * ns(kind.kernel_overhead);
+    if (const double rate = kind.memory_efficiency * kind.memory_bandwidth.value; rate > 0)
+      time += 3 * bytes / rate * 1e9;
+  }
   time += sent / slowest * 1e9;
   return !(std::max(time, bytes + sent) * passes < 9007199254740992.0);
 }
@@ -92,7 +96,12 @@ std::string problem_fault(const Certificate& c) {
   for (const std::size_t kind : c.cluster.kind_of_device)
     if (kind >= kinds) return "a device of no kind";
   for (const DeviceKind& kind : c.cluster.kinds)
-    if (negative(kind.stage_overhead, kind.iteration_overhead)) return "a negative overhead";
+    if (negative(kind.stage_overhead, kind.iteration_overhead, kind.kernel_overhead))
+      return "a negative overhead";
+  for (const DeviceKind& kind : c.cluster.kinds)
+    if (kind.type > DeviceType::Cpu || !(kind.memory_bandwidth.value >= 0) ||
+        !(kind.memory_efficiency > 0))
+      return "a device of no speed";
   if (c.cluster.paths.size() != devices * devices) return "devices without a path";
   for (const Path& path : c.cluster.paths) {
     if (negative(path.latency)) return "a negative latency";

@@ -13,6 +13,9 @@ void keep_devices(const Cluster& cluster, const std::vector<DeviceId>& device_of
   for (const DeviceKind& kind : cluster.kinds) {
     DeviceKind& kept = certificate.cluster.kinds.emplace_back();
     kept.stage_overhead = kind.stage_overhead, kept.iteration_overhead = kind.iteration_overhead;
+    // What clipping takes:
+    kept.type = kind.type, kept.kernel_overhead = kind.kernel_overhead;
+    kept.memory_bandwidth = kind.memory_bandwidth, kept.memory_efficiency = kind.memory_efficiency;
   }
   for (const DeviceId from : devices) {
     certificate.cluster.kind_of_device.push_back(cluster.kind_of_device[from.index()]);
