@@ -128,15 +128,15 @@ void SharedGradients::take_sum(const Task& reduction, const Tensors& sums) {
 /// Of the gradients that no rank below this one holds; of a replica that has sums of parts, of
 /// them.
 at::Tensor SharedGradients::squared_norm(const ReplicaGradients& replicas) const {
-  at::Tensor sum = at::zeros({}, at::kDouble);  // on the device from the first gradient on
+  Tensors parts;
   for (const auto& [p, tensor] : tensors_.parameters) {
     bool counted = false;
     for (std::size_t r = 0; r < rank_.index(); ++r) counted = counted || uses(RankId{r}, p);
     if (counted || !tensor.grad().defined()) continue;
-    for (const at::Tensor& own : own_parts(p, tensor.grad(), replicas))
-      sum = sum + at::linalg_vector_norm(own, 2, std::nullopt, false, at::kDouble).square();
+    std::ranges::copy(own_parts(p, tensor.grad(), replicas), std::back_inserter(parts));
   }
-  return sum;
+  if (parts.empty()) return at::zeros({}, at::kDouble);
+  return at::stack(at::_foreach_norm(parts, 2, at::kDouble)).square().sum();
 }
 
 at::Tensor SharedGradients::unscale(float inverse, const ReplicaGradients& replicas) {
@@ -173,8 +173,14 @@ void SharedGradients::clip(double limit, double norm) {
   const double factor = limit / (norm + 1e-6);
   if (factor >= 1) return;
   const at::NoGradGuard no_gradients;
-  for (auto& [p, tensor] : tensors_.parameters)  // not in place: a sent gradient may still be read
-    if (tensor.grad().defined()) tensor.mutable_grad() = tensor.grad() * factor;
+  Tensors gradients;
+  for (const auto& [p, tensor] : tensors_.parameters)
+    if (tensor.grad().defined()) gradients.push_back(tensor.grad());
+  // Not in place: a sent gradient may still be read.
+  Tensors clipped = gradients.empty() ? gradients : at::_foreach_mul(gradients, factor);
+  auto next = clipped.begin();
+  for (auto& [p, tensor] : tensors_.parameters)
+    if (tensor.grad().defined()) tensor.mutable_grad() = std::move(*next++);
 }
 
 std::vector<RankId> everyone(std::size_t ranks) {

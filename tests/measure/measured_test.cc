@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "experiments/measure/compared.h"
+#include "experiments/pfeife.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/profile_file.h"
 #include "planner/io/plan/plan_file.h"
@@ -214,6 +215,55 @@ TEST_F(Measured, TracesInTorchsFormatSayWhatTheMeasurementSays) {
   for (const ClockOffset& clock : comparison.run.clocks) clocks = std::max(clocks, clock.error);
   EXPECT_LE(abs(comparison.measurement.step() - measured.step()), clocks);
   EXPECT_EQ(comparison.measurement.durations, measured.durations);
+}
+
+/// [step] the loss, of a measurement's file.
+std::vector<double> losses_in(const std::string& csv) {
+  std::vector<double> losses;
+  std::istringstream lines(csv.substr(csv.find("step,counts,time_ns,loss,round\n")));
+  std::string line;
+  for (std::getline(lines, line); std::getline(lines, line) && !line.empty();) {
+    std::istringstream cells(line);
+    for (int column = 0; column < 4; ++column) std::getline(cells, line, ',');
+    losses.push_back(std::stod(line));
+  }
+  return losses;
+}
+
+// From a profile to the table. One device has the unsplit model; the norm of both ranks together is
+// that of its gradients, so their losses are its losses to the rounding of sums in another order.
+TEST_F(Measured, ClippingIsPlannedMeasuredAndThatOfTheUnsplitModel) {
+  write("clip.yaml",
+        "version: 1\nmodel: models/tiny_gpt.pt2\ncluster: clusters/laptop.yaml\n"
+        "training: {clip_norm: 0.1}\nprofile: measure\n"
+        "cases: {devices: [1, 2], microbatches: 3}\n"
+        "plan: {families: [1f1b]}\nbaselines: []\n"
+        "engines: [estimate, simulate, measure]\nmeasurement: {steps: 5, rounds: 1}\n");
+  const Outcome outcome = run({"clip.yaml"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::filesystem::path folder = folder_ / "results/clip" / kCase / "planned";
+  std::istringstream rows(read(folder / "schedule.csv"));
+  std::size_t count = 0;
+  for (std::string row; std::getline(rows, row); ++count) {
+    ASSERT_NE(row.find("REDUCE_NORM"), std::string::npos) << row;
+    EXPECT_LT(row.find("REDUCE_NORM"), row.find("OPTIMIZER_STEP")) << row;
+  }
+  EXPECT_EQ(count, 2u);
+  EXPECT_THAT(read(folder / "measurement.csv"), HasSubstr("REDUCE_NORM"));
+  const Judgement judged = certify(folder);
+  EXPECT_TRUE(judged.proven) << judged.text;
+  const auto losses = losses_in(read(folder / "measurement.csv"));
+  const auto unsplit =
+      losses_in(read(folder_ / "results/clip/devices=1,microbatches=3/planned/measurement.csv"));
+  ASSERT_EQ(losses.size(), 5u);
+  ASSERT_EQ(unsplit.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(losses[i], unsplit[i], 1e-5) << i;
+  const std::string command =
+      std::string(PFEIFE_RUN) + " train " + (folder / "plan.yaml").string() + " --model " +
+      (folder_ / "models/tiny_gpt.pt2").string() + " --clip-norm 0 --steps 5 --out " +
+      (folder_ / "free.csv").string() + " >" + (folder_ / "train.txt").string() + " 2>&1";
+  ASSERT_EQ(std::system(command.c_str()), 0) << read("train.txt");
+  EXPECT_GT(std::abs(losses_in(read("free.csv")).back() - losses.back()), 1e-4) << "it clips";
 }
 
 TEST_F(Measured, WithoutPfeifeRunItSaysWhatToDoBeforeAnythingStarts) {
