@@ -28,8 +28,8 @@ GroupShape shape_of(const std::string& axis, const Mesh& mesh, const Network& ne
   return group_shape(part, {Axis::Data}, network.devices_per_host);
 }
 
-BothWays collective_times(const Graph& graph, const Node& node, const GroupShape& group,
-                          const Network& network) {
+LayerCollectives collective_times(const Graph& graph, const Node& node, const GroupShape& group,
+                                  const Network& network) {
   using enum CollectiveKind;
   const Bytes in = graph.value(first_tensor(node)).type.bytes(),
               out = graph.value(node.outputs.front()).type.bytes();
@@ -45,15 +45,15 @@ BothWays collective_times(const Graph& graph, const Node& node, const GroupShape
 }
 
 /// [node]
-std::vector<BothWays> add_collectives(Profile& profile, const Graph& graph, const Mesh& mesh,
-                                      const Network& network) {
-  std::vector<BothWays> all(graph.nodes.size());
+std::vector<LayerCollectives> add_collectives(Profile& profile, const Graph& graph,
+                                              const Mesh& mesh, const Network& network) {
+  std::vector<LayerCollectives> all(graph.nodes.size());
   std::map<std::string, GroupShape> shapes;
   for (const NodeId n : nodes_of(graph)) {
     const std::string axis = collective_axis(graph.node(n));
     if (axis.empty()) continue;
     if (!shapes.contains(axis)) shapes[axis] = shape_of(axis, mesh, network);
-    const BothWays times = collective_times(graph, graph.node(n), shapes[axis], network);
+    const LayerCollectives times = collective_times(graph, graph.node(n), shapes[axis], network);
     profile.nodes[n.index()].forward += times.forward;
     profile.nodes[n.index()].backward_input += times.backward;
     all[n.index()] = times;
@@ -229,7 +229,8 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
                                      {.precision = Precision::Fp32,
                                       .optimizer = Optimizer::Adam,
                                       .microbatch_size = run.microbatch_size});
-  const std::vector<BothWays> collectives = add_collectives(profile, rank.graph, run.mesh, network);
+  const std::vector<LayerCollectives> collectives =
+      add_collectives(profile, rank.graph, run.mesh, network);
   if (run.sequence_parallel) keep_parts(profile, rank.graph);
   std::vector<bool> ends(rank.graph.nodes.size(), false);
   for (const Piece& piece : rank.pieces) ends[piece.last.index()] = true;
@@ -239,14 +240,15 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   PFEIFE_CHECK(made.layers.size() == rank.pieces.size(), made.layers.size(), " layers for ",
                rank.pieces.size(), " pieces");
   for (Layer& layer : made.layers.layers) layer.nodes.clear();  // one may stand for many
+  made.layers.overlap_factor = run.overlap_factor;
   std::size_t node = 0;
   for (const Piece& piece : rank.pieces) {
-    BothWays sum;
+    LayerCollectives sum;
     for (; node <= piece.last.index(); ++node) {
       sum.forward += collectives[node].forward;
       sum.backward += collectives[node].backward;
     }
-    made.collectives.push_back(sum);
+    made.layers.collectives.push_back(sum);
   }
   note_experts(made);
   add_blocks(made, run.architecture.layers, Recomputation::None);
@@ -260,10 +262,6 @@ MeshLayers rank_layers(const MeshRun& run, const Network& network) {
   const auto more = static_cast<std::size_t>(run.architecture.layers - few.architecture.layers);
   if (more == 0) return made;
   made.layers = repeat_layer(made.layers, more);
-  const auto last_but_one = [&] { return made.collectives.end() - 1 - 2 * kPiecesOfLayer; };
-  const std::vector<BothWays> one(last_but_one(), last_but_one() + kPiecesOfLayer);
-  for (std::size_t copy = 0; copy < more; ++copy)
-    made.collectives.insert(last_but_one(), one.begin(), one.end());
   note_experts(made);
   add_blocks(made, run.architecture.layers, Recomputation::None);
   return made;

@@ -12,14 +12,8 @@
 
 namespace pfeife {
 
-struct BothWays {
-  Nanoseconds forward{0}, backward{0};
-  friend bool operator==(const BothWays&, const BothWays&) = default;
-};
-
 struct MeshLayers {
   Layers layers;                       ///< a layer for each piece of rank_graph(), in its order
-  std::vector<BothWays> collectives;   ///< [layer] in its times
   std::vector<Nanoseconds> reduction;  ///< [parameter] of its gradient
   std::vector<bool> behind;            ///< [parameter] that is in its optimizer time
   std::vector<LayerRange> blocks;      ///< each recomputed by itself

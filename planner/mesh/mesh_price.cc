@@ -99,7 +99,7 @@ std::vector<MeshShares> shares_of(const MeshRun& run, const MeshLayers& made,
   for (const LayerRange& block : made.blocks)
     std::fill(again.begin() + block.first.value, again.begin() + block.last.value + 1, true);
   for (std::size_t l = 0; l < made.layers.size(); ++l) {
-    const BothWays& both = made.collectives[l];
+    const LayerCollectives& both = made.layers.collectives[l];
     MeshShares& of = shares[rank_of[l].index()];
     const Nanoseconds exposed = microbatches * ((again[l] ? 2 : 1) * both.forward + both.backward);
     of.collectives += exposed, of.compute -= exposed;

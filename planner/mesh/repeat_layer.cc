@@ -29,7 +29,8 @@ class Repeater {
 
   Layers repeated() {
     made_ = few_;
-    made_.layers.clear(), made_.values.clear(), made_.storages.clear(), made_.parameters.clear();
+    made_.layers.clear(), made_.collectives.clear(), made_.values.clear(), made_.storages.clear(),
+        made_.parameters.clear();
     each(
         few_.layers.size(), [](std::size_t l) { return l; },
         [&](std::size_t l, std::size_t copy) { add_layer(l, copy); });
@@ -87,6 +88,7 @@ class Repeater {
          {&layer.name, &layer.module_path, &layer.ends_module, &layer.begins_module})
       *name = renamed(std::move(*name), counted_on(l, copy));
     made_.layers.push_back(std::move(layer));
+    if (!few_.collectives.empty()) made_.collectives.push_back(few_.collectives[l]);
   }
   void add_value(std::size_t v, std::size_t copy) {
     LayerValue value = few_.values[v];

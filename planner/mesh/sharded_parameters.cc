@@ -92,8 +92,8 @@ void add_sharding(MeshLayers& made, const MeshRun& run, const Network& network) 
     const std::size_t first = units[u].first;
     LayerTimes& times = made.layers.layers[first].times.front();
     times.forward += forward, times.backward_input += backward;
-    made.collectives[first].forward += forward;
-    made.collectives[first].backward += backward;
+    made.layers.collectives[first].forward += forward;
+    made.layers.collectives[first].backward += backward;
     for (std::size_t l = first; l <= units[u].last; ++l) made.layers.layers[l].temporary += held;
   }
 }

@@ -110,7 +110,8 @@ Family dualpipev() {
           .refuse = refuse,
           .generate = generate,
           .placement = folded,
-          .certified = false};
+          .certified = false,
+          .side_by_side = true};
 }
 
 }  // namespace pfeife

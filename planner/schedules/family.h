@@ -32,6 +32,7 @@ struct Family {
   /// Round-robin placement and an order that does not depend on costs: what bounds can be proven
   /// for.
   bool certified = true;
+  bool side_by_side = false;  ///< has cells of F and B at once (OVERLAP_F_B)
   /// The order is built for given costs and memory (zero_bubble_order); generate() makes the one
   /// for equal times, free transfers and no memory cap.
   bool built_for_costs = false;

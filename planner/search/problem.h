@@ -40,6 +40,12 @@ struct Problem {
   bool recomputes_all() const { return recompute == Recompute::Full && !recompute_except_last; }
 };
 
+/// The same of other layers, which must live as long.
+inline Problem with_layers(const Problem& of, const Layers& layers) {
+  return {layers,  of.cluster,     of.schedules, of.device_of_rank, of.memory_limit,
+          of.cuts, of.memory_rule, of.recompute, of.blocks,         of.recompute_except_last};
+}
+
 struct SearchOptions {
   std::size_t keep = 5;  ///< plans to return at most
   std::uint64_t seed = 1;

@@ -1,4 +1,5 @@
-// Given cuts, or all schedules together: the two kinds of search behind the door.
+// Given cuts, or all schedules together: the two kinds of search behind the door. Schedules that
+// hide collectives go apart.
 #include "planner/search/search.h"
 
 #include <algorithm>
@@ -6,6 +7,8 @@
 #include "planner/schedules/families.h"
 #include "planner/search/joint/given_cuts.h"
 #include "planner/search/joint/joint_search.h"
+#include "planner/search/joint/side_by_side.h"
+#include "planner/search/price/hidden_collectives.h"
 
 namespace pfeife {
 
@@ -25,6 +28,11 @@ SearchOutcome search(const Problem& problem, const SearchOptions& options) {
     Problem plain = problem;
     plain.recompute_except_last = false;
     return search(plain, options);
+  }
+  if (hides_collectives(problem)) {
+    SearchOutcome outcome = search_side_by_side(problem, settled, search);
+    outcome.recompute = problem.recompute;
+    return outcome;
   }
   SearchOutcome outcome =
       problem.cuts ? choose_schedule(problem, settled, search) : search_cuts(problem, settled);

@@ -71,7 +71,7 @@ TEST(ZeRO3, WhatCommunicationTakesLongerThanItsNeighboursComputeIsExposed) {
               std::max(gather + scatter - compute.backward, Nanoseconds{0}))
         << port;
     const auto first = static_cast<std::size_t>(divided.first[3]);
-    EXPECT_EQ(divided.collectives[first].forward, with.forward - compute.forward);
+    EXPECT_EQ(divided.layers.collectives[first].forward, with.forward - compute.forward);
   }
 }
 

@@ -21,6 +21,7 @@ class Collector {
     PFEIFE_CHECK(partition.stages() == placement.stages(), partition.stages(), " stages, ",
                  placement.stages(), " placed");
     costs_.stages.resize(partition.stages());
+    costs_.overlap_factor = layers.overlap_factor;
     stage_of_.reserve(layers.size());
     for (std::size_t s = 0; s < partition.stages(); ++s)
       stage_of_.resize(partition.end(s, layers.size()), StageId{s});
@@ -62,6 +63,10 @@ class Collector {
       sum.backward_input += times.backward_input;
       sum.backward_weight += times.backward_weight;
       sum.optimizer += times.optimizer;
+      if (!layers_.collectives.empty()) {
+        sum.forward_collectives += layers_.collectives[l].forward;
+        sum.backward_collectives += layers_.collectives[l].backward;
+      }
       sum.saved += layer.saved;
       sum.weight_saved += layer.weight_saved;
       sum.model_input += layer.model_input;

@@ -81,10 +81,26 @@ MeshFile read_mesh_file(const std::filesystem::path& file) {
   const YamlDocument document = YamlDocument::read(file);
   const YamlNode root = document.root();
   root.check_version(1);
-  root.check_keys({"version", "architecture", "architecture_digest", "hosts", "hosts_digest",
-                   "sequence", "tp", "cp", "pp", "dp", "ep", "order", "zero", "sequence_parallel",
-                   "global_batch", "microbatch_size", "precision", "gradient_bytes",
-                   "overlap_reductions"});
+  root.check_keys({"version",
+                   "architecture",
+                   "architecture_digest",
+                   "hosts",
+                   "hosts_digest",
+                   "sequence",
+                   "tp",
+                   "cp",
+                   "pp",
+                   "dp",
+                   "ep",
+                   "order",
+                   "zero",
+                   "sequence_parallel",
+                   "global_batch",
+                   "microbatch_size",
+                   "precision",
+                   "gradient_bytes",
+                   "overlap_reductions",
+                   "overlap_factor"});
   MeshFile made;
   MeshRun& run = made.run;
   const std::filesystem::path folder = file.parent_path();
@@ -108,6 +124,7 @@ MeshFile read_mesh_file(const std::filesystem::path& file) {
       root.at("precision").as_one_of<DType>({{"bf16", DType::BFloat16}, {"fp16", DType::Float16}});
   run.gradient_bytes = root.at("gradient_bytes").as_int(1, 8);
   run.overlap_reductions = root.at("overlap_reductions").as_bool();
+  run.overlap_factor = root.at("overlap_factor").as_double(1, 4);
   run.balanced = true;
   made.digest = sha256_file(file);
   return made;
@@ -143,7 +160,8 @@ void write_mesh_files(const std::filesystem::path& folder, const MeshRun& run,
        {"microbatch_size", number(run.microbatch_size), {}},
        {"precision", yaml_scalar(run.type == DType::BFloat16 ? "bf16" : "fp16"), {}},
        {"gradient_bytes", number(run.gradient_bytes), {}},
-       {"overlap_reductions", yaml_scalar(run.overlap_reductions ? "true" : "false"), {}}});
+       {"overlap_reductions", yaml_scalar(run.overlap_reductions ? "true" : "false"), {}},
+       {"overlap_factor", yaml_scalar(fixed(run.overlap_factor, 6)), {}}});
   write_file(folder / "mesh.yaml", to_text(yaml_map(std::move(entries))));
 }
 

@@ -62,7 +62,7 @@ void read_order(const YamlNode& node, Mesh& mesh) {
 void read_parallel_key(const YamlNode& node, MeshQuestion& question) {
   node.check_keys({"devices", "tp", "cp", "pp", "dp", "ep", "zero", "recompute", "stages_per_rank",
                    "sequence_parallel", "order", "precision", "gradient_bytes", "scatter_gather",
-                   "overlap_reductions"});
+                   "overlap_reductions", "overlap_factor"});
   MeshRun& run = question.run;
   question.devices = node.at("devices").as_int(1, 1 << 20);
   question.cp = question.ep = {1};
@@ -90,6 +90,7 @@ void read_parallel_key(const YamlNode& node, MeshQuestion& question) {
   run.overlap_reductions = true;
   if (const auto overlap = node.find("overlap_reductions"))
     run.overlap_reductions = overlap->as_bool();
+  if (const auto factor = node.find("overlap_factor")) run.overlap_factor = factor->as_double(1, 4);
 }
 
 void read_batch(const YamlNode& root, MeshQuestion& question) {

@@ -43,6 +43,7 @@ struct MeshRun {
   /// A layer's gradients are reduced beside the last backward of the layers before it (DDP, ZeRO
   /// up to 2; ZeRO 3 always does); else all of a rank's behind its last backward.
   bool overlap_reductions = false;
+  double overlap_factor = 1;  ///< Layers::overlap_factor
 
   std::int64_t microbatches() const;  ///< of each pipeline
 };

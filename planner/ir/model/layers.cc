@@ -43,6 +43,16 @@ Nanoseconds exposed_reduction(const std::vector<LayerReduction>& reductions, std
   return begin == 0 ? left - reductions.front().time : left;
 }
 
+Layers without_collectives(Layers layers) {
+  for (std::size_t l = 0; l < layers.collectives.size(); ++l)
+    for (LayerTimes& times : layers.layers[l].times) {
+      times.forward -= layers.collectives[l].forward;
+      times.backward_input -= layers.collectives[l].backward;
+    }
+  layers.collectives.clear();
+  return layers;
+}
+
 Layers cut_only_at(const Partition& cuts, Layers layers) {
   for (std::size_t l = 0; l < layers.size(); ++l)
     if (std::ranges::find(cuts.cuts, static_cast<std::int32_t>(l)) == cuts.cuts.end())

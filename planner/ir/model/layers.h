@@ -96,6 +96,13 @@ struct LayerReduction {
   friend bool operator==(const LayerReduction&, const LayerReduction&) = default;
 };
 
+/// What of a layer's times the ranks of a mesh wait for collectives among themselves.
+struct LayerCollectives {
+  Nanoseconds forward{0};
+  Nanoseconds backward{0};  ///< in backward_input
+  friend bool operator==(const LayerCollectives&, const LayerCollectives&) = default;
+};
+
 struct Layers {
   std::string name;
   std::string digest;              ///< SHA-256 of what it was made from, hexadecimal
@@ -111,6 +118,10 @@ struct Layers {
   /// first layer's is exposed wherever the cuts lie, and in its parameters' optimizer times
   /// already. Empty = none.
   std::vector<LayerReduction> reductions;
+  std::vector<LayerCollectives> collectives;  ///< [layer] in its times; empty = none
+  /// Actions side by side (OVERLAP_F_B) compute this much longer than one after the other, as
+  /// collectives take a part of the device.
+  double overlap_factor = 1;
   std::vector<std::string> notes;     ///< where the figures come from; shown in the report
   std::vector<std::string> uncosted;  ///< a sentence for each operator without a cost
 
@@ -138,6 +149,9 @@ struct Partition {
 /// what optimizer times have of it. 0 if layers have none.
 Nanoseconds exposed_reduction(const std::vector<LayerReduction>& reductions, std::size_t begin,
                               std::size_t end);
+
+/// The layers as if their collectives took no time.
+Layers without_collectives(Layers layers);
 
 /// Neighbouring layers, `last` one of them.
 struct LayerRange {

@@ -66,9 +66,9 @@ constexpr bool makes_weight_gradient(Op op) {
   return op == Op::Backward || op == Op::BackwardWeight;
 }
 
-/// Actions of one rank that run side by side: start when all inputs are there, last the sum of the
-/// parts times a factor, deliver all outputs at the end. Listed order = order of execution on a
-/// single stream.
+/// Actions of one rank that run side by side: start when all inputs are there, last as
+/// side_by_side_time() says, deliver all outputs at the end. Listed order = order of execution on
+/// a single stream.
 struct Overlap {
   std::vector<Action> parts;
   friend auto operator<=>(const Overlap&, const Overlap&) = default;

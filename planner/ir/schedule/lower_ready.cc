@@ -196,13 +196,13 @@ class FreeRun {
   }
 
   std::int64_t duration(const Cell& cell) const {
+    const auto last = [&](const Action& a) { return a.microbatch == last_[a.stage.index()]; };
+    if (const auto* overlap = std::get_if<Overlap>(&cell))
+      return side_by_side_time(overlap->parts, context_.costs, last).count();
     std::int64_t sum = 0;
-    for_each_action(cell, [&](const Action& a) {
-      const bool last = a.microbatch == last_[a.stage.index()];
-      sum += action_time(a, context_.costs, last).count();
-    });
-    if (!std::holds_alternative<Overlap>(cell)) return sum;
-    return std::llround(static_cast<double>(sum) * context_.costs.overlap_factor);
+    for_each_action(
+        cell, [&](const Action& a) { sum += action_time(a, context_.costs, last(a)).count(); });
+    return sum;
   }
 
   [[noreturn]] void report() const {

@@ -37,10 +37,9 @@ std::vector<Nanoseconds> slot_durations(std::span<const DurationSlot> slots,
         if (std::ranges::binary_search(slot.stages, reduction.stages.front()))
           time += reduction.time;
     } else {
-      for (const Action& part : slot.parts)
-        time += action_time(part, costs, part.microbatch.has_value());
-      if (slot.parts.size() > 1)
-        time = Nanoseconds{std::llround(static_cast<double>(time.count()) * costs.overlap_factor)};
+      const auto last = [](const Action& part) { return part.microbatch.has_value(); };
+      time = slot.parts.size() > 1 ? side_by_side_time(slot.parts, costs, last)
+                                   : action_time(slot.parts[0], costs, last(slot.parts[0]));
     }
     durations.push_back(time);
   }

@@ -1,6 +1,7 @@
 #include "planner/ir/schedule/stage_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "planner/ir/schedule/action_time.h"
@@ -60,6 +61,24 @@ Nanoseconds action_time(const Action& action, const StageCosts& costs, bool last
     default:
       return Nanoseconds{0};
   }
+}
+
+Nanoseconds side_by_side_time(std::span<const Action> actions, const StageCosts& costs,
+                              const std::function<bool(const Action&)>& last) {
+  const auto longer = [&](Nanoseconds compute) {
+    return Nanoseconds{std::llround(static_cast<double>(compute.count()) * costs.overlap_factor)};
+  };
+  Nanoseconds compute{0}, waiting{0}, alone{0};
+  for (const Action& action : actions) {
+    const StageCost& stage = costs.stages[action.stage.index()];
+    const Nanoseconds hidden = action.op == Op::Forward          ? stage.forward_collectives
+                               : makes_input_gradient(action.op) ? stage.backward_collectives
+                                                                 : Nanoseconds{0};
+    const Nanoseconds own = action_time(action, costs, last(action)) - hidden;
+    compute += own, waiting += hidden;
+    alone = std::max(alone, longer(own) + hidden);
+  }
+  return std::max({longer(compute), waiting, alone});
 }
 
 }  // namespace pfeife

@@ -17,6 +17,9 @@ struct StageCost {
   Nanoseconds backward_input{0};
   Nanoseconds backward_weight{0};
   Nanoseconds optimizer{0};
+  /// What of forward and of backward_input is waited for collectives: actions side by side hide it.
+  /// Those of a forward that is run again count as its compute.
+  Nanoseconds forward_collectives{0}, backward_collectives{0};
   Bytes parameters{0}, gradients{0}, optimizer_state{0};  ///< held for the whole step
   Bytes saved{0};  ///< per microbatch, from F to B or I, received values that are kept included
   Bytes weight_saved{0};  ///< per microbatch, from I to W
@@ -67,7 +70,7 @@ struct StageCosts {
   std::vector<StageValue> values;
   std::vector<StageReduction> reductions;
   std::optional<Nanoseconds> norm;  ///< of REDUCE_NORM, if steps need it
-  double overlap_factor = 1;        ///< OVERLAP_F_B lasts this times the sum of its parts
+  double overlap_factor = 1;        ///< actions side by side compute this times the sum of both
   /// What a stage is to the microbatch that it runs forward last, where that one is not recomputed
   /// and others are; its F and W last as long as theirs. Empty = all microbatches are alike.
   struct Last {

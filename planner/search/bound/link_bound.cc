@@ -7,6 +7,7 @@
 
 #include "planner/schedules/families.h"
 #include "planner/search/bound/row_game.h"
+#include "planner/search/price/hidden_collectives.h"
 
 namespace pfeife {
 namespace {
@@ -130,6 +131,10 @@ double shared_links_bound(const CutModel& model, const Problem& problem, const S
 }
 
 Nanoseconds shared_links_bound(const Problem& problem, const Semantics& semantics, bool linked) {
+  if (hides_collectives(problem)) {
+    const Layers compute = without_collectives(problem.layers);
+    return shared_links_bound(with_layers(problem, compute), semantics, linked);
+  }
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recomputes_all());
   std::map<std::pair<std::vector<RankId>, std::size_t>, double> known;  // by placement

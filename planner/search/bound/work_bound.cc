@@ -8,6 +8,7 @@
 #include "planner/schedules/families.h"
 #include "planner/search/bound/any_order.h"
 #include "planner/search/bound/segment_bound.h"
+#include "planner/search/price/hidden_collectives.h"
 
 namespace pfeife {
 
@@ -37,6 +38,10 @@ double shared_work_bound(const Problem& problem, std::size_t microbatches) {
 }
 
 double work_bound(const Problem& problem) {
+  if (hides_collectives(problem)) {
+    const Layers compute = without_collectives(problem.layers);
+    return work_bound(with_layers(problem, compute));
+  }
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recomputes_all());
   double least = std::numeric_limits<double>::infinity();
@@ -56,6 +61,10 @@ double work_bound(const Problem& problem) {
 }
 
 double any_devices_bound(const Problem& problem) {
+  if (hides_collectives(problem)) {
+    const Layers compute = without_collectives(problem.layers);
+    return any_devices_bound(with_layers(problem, compute));
+  }
   const auto kind = [&](DeviceId device) { return problem.cluster.kind_of_device[device.index()]; };
   const bool alike = std::ranges::all_of(problem.device_of_rank, [&](DeviceId device) {
     return kind(device) == kind(problem.device_of_rank.front());

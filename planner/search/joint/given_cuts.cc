@@ -45,16 +45,8 @@ void prove(const Problem& problem, const Tried& tried, const std::vector<EveryOr
   if (outcome.plans.empty() && !nothing_fits) return;
   const Layers layers = cut_only_at(*problem.cuts, problem.layers);
   const CutModel model(layers, problem.cluster, problem.memory_rule, problem.recomputes_all());
-  Problem listed{layers,
-                 problem.cluster,
-                 {},
-                 problem.device_of_rank,
-                 problem.memory_limit,
-                 problem.cuts,
-                 problem.memory_rule,
-                 problem.recompute,
-                 problem.blocks,
-                 problem.recompute_except_last};
+  Problem listed = with_layers(problem, layers);
+  listed.schedules.clear();
   std::vector<AnyOrder> any_order;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < tried.size(); ++i) {

@@ -1,0 +1,126 @@
+#include "planner/search/joint/side_by_side.h"
+
+#include <algorithm>
+
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/schedules/families.h"
+#include "planner/search/orders/pareto.h"
+#include "planner/search/price/hidden_collectives.h"
+
+namespace pfeife {
+namespace {
+
+/// With the time that it takes, and memory, if it fits.
+std::optional<PlannedSchedule> evaluated(const Problem& problem, PlannedSchedule plan) {
+  Placement placement = placement_for(plan.spec);
+  placement.device_of_rank = problem.device_of_rank;
+  const EvaluatedPlan exact = evaluate(
+      problem.layers, problem.cluster, plan.order ? *plan.order : generate(plan.spec), placement,
+      plan.partition, problem.memory_rule, plan.recompute, plan.blocks, plan.recompute_except_last);
+  for (std::size_t r = 0; r < exact.peak_memory.size(); ++r)
+    if (exact.peak_memory[r] > problem.memory_limit[r]) return std::nullopt;
+  plan.estimate = exact.estimate, plan.peak_memory = exact.peak_memory;
+  return plan;
+}
+
+/// The fastest of each schedule, the fastest of all first.
+std::vector<PlannedSchedule> best_of_each(std::vector<PlannedSchedule> plans) {
+  std::ranges::stable_sort(plans, {}, &PlannedSchedule::estimate);
+  std::vector<PlannedSchedule> best;
+  for (PlannedSchedule& plan : plans)
+    if (std::ranges::find(best, plan.spec, &PlannedSchedule::spec) == best.end())
+      best.push_back(std::move(plan));
+  return best;
+}
+
+/// Plans of schedules that hide collectives: what was found for their compute, and the others'.
+std::vector<PlannedSchedule> plans_of(const Problem& problem, const SearchOutcome& of_compute,
+                                      const SearchOutcome& others) {
+  std::vector<PlannedSchedule> plans;
+  const auto add = [&](PlannedSchedule plan) {
+    if (auto exact = evaluated(problem, std::move(plan))) plans.push_back(*std::move(exact));
+  };
+  for (const auto* found : {&of_compute.all, &of_compute.front})
+    for (const PlannedSchedule& plan : *found) add(plan);
+  for (const ScheduleSpec& spec : problem.schedules)
+    for (PlannedSchedule plan : others.all) {
+      if (!hides_collectives(problem.layers, spec) || plan.partition.stages() != spec.stages())
+        continue;
+      plan.spec = spec, plan.order.reset();
+      add(std::move(plan));
+    }
+  return plans;
+}
+
+/// What holds for the schedules of both; nothing if nothing does for one of them.
+void join_bounds(const SearchOutcome& hiding, SearchOutcome& outcome) {
+  if (!outcome.bound || !hiding.bound) {
+    outcome.bound.reset(), outcome.bound_covers.clear();
+    return;
+  }
+  Bound& bound = *outcome.bound;
+  bound.time = std::min(bound.time, hiding.bound->time);
+  bound.least_share = std::max(bound.least_share, hiding.bound->least_share);
+  bound.linked = bound.linked || hiding.bound->linked;
+  bound.schedules.insert(bound.schedules.end(), hiding.bound->schedules.begin(),
+                         hiding.bound->schedules.end());
+  outcome.bound_covers += "; and, without the time of their collectives, " + hiding.bound_covers;
+}
+
+void join_infeasible(const SearchOutcome& hiding, SearchOutcome& outcome) {
+  if (!outcome.plans.empty()) {
+    outcome.infeasible.reset();
+    return;
+  }
+  const std::optional<Infeasible> one = outcome.infeasible, other = hiding.infeasible;
+  if (!one || (other && other->lacking() < one->lacking())) outcome.infeasible = other;
+  if (outcome.infeasible)
+    outcome.infeasible->proven = (!one || one->proven) && (!other || other->proven);
+}
+
+}  // namespace
+
+SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& options,
+                                  const SearchFunction& search) {
+  const auto hides = [&](const ScheduleSpec& s) { return hides_collectives(problem.layers, s); };
+  SearchOptions settled = options;
+  settled.certificate = false;
+  Problem others = problem;
+  std::erase_if(others.schedules, hides);
+  const Layers compute = without_collectives(problem.layers);
+  Problem hiding = with_layers(problem, compute);
+  std::erase_if(hiding.schedules, [&](const ScheduleSpec& s) { return !hides(s); });
+
+  const SearchOutcome of_compute = search(hiding, settled);
+  SearchOutcome outcome;
+  if (others.schedules.empty())
+    outcome.bound = of_compute.bound, outcome.infeasible = of_compute.infeasible;
+  else
+    outcome = search(others, settled);
+  std::vector<PlannedSchedule> plans = plans_of(problem, of_compute, outcome);
+  std::vector<PlannedSchedule> front = plans;
+  front.insert(front.end(), outcome.front.begin(), outcome.front.end());
+  outcome.front = pareto_front(std::move(front));
+  plans.insert(plans.end(), outcome.all.begin(), outcome.all.end());
+  outcome.all = best_of_each(std::move(plans));
+  outcome.plans = outcome.all;
+  if (outcome.plans.size() > options.keep) outcome.plans.resize(options.keep);
+  outcome.rejected.insert(outcome.rejected.end(), of_compute.rejected.begin(),
+                          of_compute.rejected.end());
+  std::erase_if(outcome.rejected, [&](const Rejected& one) {
+    return std::ranges::find(outcome.plans, one.spec, &PlannedSchedule::spec) !=
+           outcome.plans.end();
+  });
+  if (others.schedules.empty())
+    outcome.bound_covers = "without the time of collectives, " + of_compute.bound_covers;
+  else
+    join_bounds(of_compute, outcome);
+  join_infeasible(of_compute, outcome);
+  if (outcome.plans.empty()) outcome.bound.reset(), outcome.bound_covers.clear();
+  outcome.candidates += of_compute.candidates;
+  outcome.effort += of_compute.effort;
+  outcome.orders_left_out = outcome.orders_left_out || of_compute.orders_left_out;
+  return outcome;
+}
+
+}  // namespace pfeife
