@@ -235,7 +235,7 @@ std::vector<double> losses_in(const std::string& csv) {
 TEST_F(Measured, ClippingIsPlannedMeasuredAndThatOfTheUnsplitModel) {
   write("clip.yaml",
         "version: 1\nmodel: models/tiny_gpt.pt2\ncluster: clusters/laptop.yaml\n"
-        "training: {clip_norm: 0.1}\nprofile: measure\n"
+        "training: {clip_norm: 0.1, optimizer: sgd}\nprofile: measure\n"
         "cases: {devices: [1, 2], microbatches: 3}\n"
         "plan: {families: [1f1b]}\nbaselines: []\n"
         "engines: [estimate, simulate, measure]\nmeasurement: {steps: 5, rounds: 1}\n");
