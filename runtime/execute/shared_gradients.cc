@@ -30,6 +30,13 @@ bool SharedGradients::uses(RankId rank, ParameterId parameter) const {
   return false;
 }
 
+bool SharedGradients::held_by_other(ParameterId parameter, std::size_t below) const {
+  if (pipeline_.stages.tied.empty()) return false;
+  for (std::size_t r = 0; r < below; ++r)
+    if (RankId{r} != rank_ && uses(RankId{r}, parameter)) return true;
+  return false;
+}
+
 /// Trainable parameters of the reduction's stages that both ranks hold, by number.
 std::vector<ParameterId> SharedGradients::shared_in(const Task& reduction, RankId other) const {
   const auto& stages = pipeline_.tasks.slots[reduction.slot].stages;
@@ -130,9 +137,7 @@ void SharedGradients::take_sum(const Task& reduction, const Tensors& sums) {
 at::Tensor SharedGradients::squared_norm(const ReplicaGradients& replicas) const {
   Tensors parts;
   for (const auto& [p, tensor] : tensors_.parameters) {
-    bool counted = false;
-    for (std::size_t r = 0; r < rank_.index(); ++r) counted = counted || uses(RankId{r}, p);
-    if (counted || !tensor.grad().defined()) continue;
+    if (!tensor.grad().defined() || held_by_other(p, rank_.index())) continue;
     std::ranges::copy(own_parts(p, tensor.grad(), replicas), std::back_inserter(parts));
   }
   if (parts.empty()) return at::zeros({}, at::kDouble);
@@ -173,14 +178,15 @@ void SharedGradients::clip(double limit, double norm) {
   const double factor = limit / (norm + 1e-6);
   if (factor >= 1) return;
   const at::NoGradGuard no_gradients;
-  Tensors gradients;
-  for (const auto& [p, tensor] : tensors_.parameters)
-    if (tensor.grad().defined()) gradients.push_back(tensor.grad());
-  // Not in place: a sent gradient may still be read.
-  Tensors clipped = gradients.empty() ? gradients : at::_foreach_mul(gradients, factor);
-  auto next = clipped.begin();
-  for (auto& [p, tensor] : tensors_.parameters)
-    if (tensor.grad().defined()) tensor.mutable_grad() = std::move(*next++);
+  Tensors own;
+  for (auto& [p, tensor] : tensors_.parameters) {
+    if (!tensor.grad().defined()) continue;
+    if (pipeline_.replicas.count > 1 || held_by_other(p, pipeline_.ranks()))
+      tensor.mutable_grad() = tensor.grad() * factor;  // the other rank may still read it
+    else
+      own.push_back(tensor.grad());
+  }
+  if (!own.empty()) at::_foreach_mul_(own, factor);
 }
 
 std::vector<RankId> everyone(std::size_t ranks) {

@@ -42,6 +42,8 @@ class SharedGradients {
   void clip(double limit, double norm);
 
  private:
+  /// Another rank with a number less than `below` holds the parameter, too.
+  bool held_by_other(ParameterId parameter, std::size_t below) const;
   bool uses(RankId rank, ParameterId parameter) const;
   std::vector<ParameterId> shared_in(const Task& reduction, RankId other) const;
   std::vector<ParameterId> held_by_several(const Task& reduction) const;
