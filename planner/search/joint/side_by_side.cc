@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/stages/recomputed_layers.h"
 #include "planner/schedules/families.h"
 #include "planner/search/orders/pareto.h"
 #include "planner/search/price/hidden_collectives.h"
@@ -33,9 +34,46 @@ std::vector<PlannedSchedule> best_of_each(std::vector<PlannedSchedule> plans) {
   return best;
 }
 
-/// Plans of schedules that hide collectives: what was found for their compute, and the others'.
+/// The plan with a cut moved over legal positions: the next few each way.
+std::vector<PlannedSchedule> moved(const Problem& problem, const PlannedSchedule& plan,
+                                   std::size_t cut) {
+  constexpr std::int32_t kFarthest = 32;  ///< layers
+  constexpr int kPositions = 4;
+  std::vector<PlannedSchedule> found;
+  for (const std::int32_t way : {-1, 1}) {
+    int positions = 0;
+    for (std::int32_t by = 1; by <= kFarthest && positions < kPositions; ++by) {
+      PlannedSchedule next = plan;
+      next.partition.cuts[cut] += way * by;
+      if (!illegal_because(problem.layers, next.partition).empty() ||
+          !illegal_because(problem.layers, next.partition, next.blocks).empty())
+        continue;
+      ++positions;
+      found.push_back(std::move(next));
+    }
+  }
+  return found;
+}
+
+/// Moves single cuts while that makes the plan faster, trying up to `most` plans.
+PlannedSchedule descended(const Problem& problem, PlannedSchedule plan, std::size_t most) {
+  std::size_t tried = 0;
+  for (bool faster = true; faster;) {
+    faster = false;
+    for (std::size_t c = 0; c < plan.partition.cuts.size(); ++c)
+      for (PlannedSchedule& next : moved(problem, plan, c)) {
+        if (tried++ == most) return plan;
+        const auto exact = evaluated(problem, std::move(next));
+        if (exact && exact->estimate < plan.estimate) plan = *exact, faster = true;
+      }
+  }
+  return plan;
+}
+
+/// A plan of each schedule that hides collectives: the best of what was found for its compute and
+/// of the others' cuts, and what a descent from there finds.
 std::vector<PlannedSchedule> plans_of(const Problem& problem, const SearchOutcome& of_compute,
-                                      const SearchOutcome& others) {
+                                      const SearchOutcome& others, std::size_t most) {
   std::vector<PlannedSchedule> plans;
   const auto add = [&](PlannedSchedule plan) {
     if (auto exact = evaluated(problem, std::move(plan))) plans.push_back(*std::move(exact));
@@ -49,6 +87,9 @@ std::vector<PlannedSchedule> plans_of(const Problem& problem, const SearchOutcom
       plan.spec = spec, plan.order.reset();
       add(std::move(plan));
     }
+  plans = best_of_each(std::move(plans));
+  if (!problem.cuts)
+    for (PlannedSchedule& plan : plans) plan = descended(problem, std::move(plan), most);
   return plans;
 }
 
@@ -97,7 +138,8 @@ SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& o
     outcome.bound = of_compute.bound, outcome.infeasible = of_compute.infeasible;
   else
     outcome = search(others, settled);
-  std::vector<PlannedSchedule> plans = plans_of(problem, of_compute, outcome);
+  std::vector<PlannedSchedule> plans =
+      plans_of(problem, of_compute, outcome, options.iterations == 0 ? 500 : options.iterations);
   std::vector<PlannedSchedule> front = plans;
   front.insert(front.end(), outcome.front.begin(), outcome.front.end());
   outcome.front = pareto_front(std::move(front));
