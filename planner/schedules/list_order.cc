@@ -64,6 +64,7 @@ class Builder {
         enough_(enough),
         end_(model.actions(), -1),
         done_(kParts * model.stages, 0),
+        arrivals_(2 * model.stages),
         free_(model.ranks, 0),
         wake_(model.ranks),
         idle_(model.ranks, 0),
@@ -115,21 +116,33 @@ class Builder {
   /// cannot be before that.
   struct Arrival {
     std::int64_t time = kNever;
-    bool decided = true;
+    bool decided = false;
+    bool settled = false;  ///< stays so until a part of this stage runs
   };
-  Arrival arrival(Part part, std::size_t stage, std::int64_t now) {
+  const Arrival& arrival(Part part, std::size_t stage) const {
+    return arrivals_[static_cast<std::size_t>(part) * model_.stages + stage];
+  }
+  Arrival& arrival(Part part, std::size_t stage) {
+    return arrivals_[static_cast<std::size_t>(part) * model_.stages + stage];
+  }
+  const Arrival& look(Part part, std::size_t stage, std::int64_t now) {
+    Arrival& arrival = this->arrival(part, stage);
+    if (arrival.settled) return arrival;
     const std::size_t b = done(part, stage);
-    if (b >= model_.microbatches) return {};
-    if (part == Part::Input && done(Part::Forward, stage) <= b) return {};
-    Arrival arrival{0, true};
+    arrival = {kNever, true, true};
+    if (b >= model_.microbatches) return arrival;
+    if (part == Part::Input && done(Part::Forward, stage) <= b) return arrival;
+    std::int64_t time = 0;
+    bool decided = true;
     for (const OrderModel::Wait& wait : model_.waits[static_cast<std::size_t>(part)][stage]) {
       std::int64_t ready = end_[index(part, wait.stage, b)];
       if (ready < 0) {
-        arrival.decided = false;
+        decided = false;
         ready = std::max(now, free_[model_.rank_of_stage[wait.stage]]) + duration(part, wait.stage);
       }
-      arrival.time = std::max(arrival.time, ready + wait.delay);
+      time = std::max(time, ready + wait.delay);
     }
+    arrival = {time, decided, decided};
     return arrival;
   }
 
@@ -140,9 +153,8 @@ class Builder {
   }
   /// Looks once at what the stages of the rank wait for; what choose() asks follows from it.
   void look(std::size_t rank, std::int64_t now) {
-    arrivals_.clear();
     for (const std::size_t s : model_.stages_of_rank[rank])
-      arrivals_.push_back({arrival(Part::Forward, s, now), arrival(Part::Input, s, now)});
+      look(Part::Forward, s, now), look(Part::Input, s, now);
   }
   /// The ready part of the stage that goes first by the rules.
   std::optional<std::size_t> first_ready(std::size_t rank, Part part, std::int64_t now) {
@@ -155,23 +167,25 @@ class Builder {
       return part == Part::Forward || !rules_.deep_first ? std::array{group, depth, b}
                                                          : std::array{b, s, group};
     };
-    const auto& stages = model_.stages_of_rank[rank];
-    for (std::size_t k = 0; k < stages.size(); ++k) {
-      const Arrival& at = arrivals_[k][static_cast<std::size_t>(part)];
+    for (const std::size_t s : model_.stages_of_rank[rank]) {
+      const Arrival& at = arrival(part, s);
       if (!at.decided || at.time > now) continue;
-      if (!best || key(stages[k]) < key(*best)) best = stages[k];
+      if (!best || key(s) < key(*best)) best = s;
     }
     return best;
   }
 
   /// The first moment at which something else than W may be ready here.
-  std::int64_t next_arrival(std::int64_t now, bool decided_only, bool inputs_only = false) const {
+  std::int64_t next_arrival(std::size_t rank, std::int64_t now, bool decided_only,
+                            bool inputs_only = false) const {
     std::int64_t next = kNever;
-    for (const auto& of_stage : arrivals_)
-      for (std::size_t part = inputs_only ? 1 : 0; part < of_stage.size(); ++part) {
-        const Arrival& at = of_stage[part];
-        if (at.time > now && (at.decided || !decided_only)) next = std::min(next, at.time);
-      }
+    const auto consider = [&](const Arrival& at) {
+      if (at.time > now && (at.decided || !decided_only)) next = std::min(next, at.time);
+    };
+    for (const std::size_t s : model_.stages_of_rank[rank]) {
+      if (!inputs_only) consider(arrival(Part::Forward, s));
+      consider(arrival(Part::Input, s));
+    }
     return next;
   }
 
@@ -211,13 +225,13 @@ class Builder {
       return turn(Part::Weight, *weight);
     }
     if (forward) {
-      const std::int64_t next = next_arrival(now, true, true);
+      const std::int64_t next = next_arrival(rank, now, true, true);
       const bool crowds = next < now + duration(Part::Forward, *forward);
       if (input || !crowds || crowding_allowed(rank)) return turn(Part::Forward, *forward);
     }
-    const std::int64_t gap = next_arrival(now, false) - now;
+    const std::int64_t gap = next_arrival(rank, now, false) - now;
     if (weight && (no_room || fills(rank, *weight, gap))) return turn(Part::Weight, *weight);
-    wake_.set(rank, next_arrival(now, true));
+    wake_.set(rank, next_arrival(rank, now, true));
     return std::nullopt;
   }
 
@@ -244,6 +258,8 @@ class Builder {
     least_[rank] += start - free_[rank];
     too_slow_ = too_slow_ || least_[rank] > enough_;
     end_[index(turn.part, turn.stage, b)] = end;
+    if (turn.part != Part::Weight) arrival(turn.part, turn.stage).settled = false;
+    if (turn.part == Part::Forward) arrival(Part::Input, turn.stage).settled = false;
     free_[rank] = end;
     held_[rank] += model_.growth(turn);
     if (turn.part == Part::Forward) ++flight_[rank];
@@ -271,7 +287,7 @@ class Builder {
         if (part == Part::Weight) {
           if (done(part, s) >= done(Part::Input, s)) continue;
         } else {
-          const Arrival arrives = arrival(part, s, at);
+          const Arrival& arrives = look(part, s, at);
           if (!arrives.decided || arrives.time == kNever) continue;
           if (part == Part::Forward && !room_for(rank, part, s)) continue;
           at = std::max(at, arrives.time);
@@ -286,7 +302,7 @@ class Builder {
   std::optional<std::pair<std::size_t, Turn>> beyond_room(std::int64_t& start) {
     for (std::size_t s = model_.stages; s-- > 0;) {
       const std::size_t rank = model_.rank_of_stage[s];
-      const Arrival arrives = arrival(Part::Forward, s, free_[rank]);
+      const Arrival& arrives = look(Part::Forward, s, free_[rank]);
       if (!arrives.decided || arrives.time == kNever) continue;
       start = std::max(free_[rank], arrives.time);
       return std::pair{rank, Turn{Part::Forward, static_cast<std::uint32_t>(s)}};
@@ -298,14 +314,14 @@ class Builder {
   const ListRules& rules_;
   std::int64_t enough_;
   bool too_slow_ = false;
-  std::vector<std::int64_t> end_;                 // [part, stage, microbatch] -1 = not decided
-  std::vector<std::uint32_t> done_;               // [part, stage] decided
-  std::vector<std::int64_t> free_;                // [rank] end of what is decided
-  Soonest wake_;                                  // [rank] when it decides again
-  std::vector<std::int64_t> idle_;                // [rank] since its first action
-  std::int64_t most_idle_ = 0;                    // of all ranks
-  std::vector<std::int64_t> held_;                // [rank] bytes
-  std::vector<std::array<Arrival, 2>> arrivals_;  // [stage of the rank that decides][F, I]
+  std::vector<std::int64_t> end_;    // [part, stage, microbatch] -1 = not decided
+  std::vector<std::uint32_t> done_;  // [part, stage] decided
+  std::vector<Arrival> arrivals_;    // [F, I][stage] of the next microbatch
+  std::vector<std::int64_t> free_;   // [rank] end of what is decided
+  Soonest wake_;                     // [rank] when it decides again
+  std::vector<std::int64_t> idle_;   // [rank] since its first action
+  std::int64_t most_idle_ = 0;       // of all ranks
+  std::vector<std::int64_t> held_;   // [rank] bytes
   Order order_;
   std::vector<std::int64_t> least_;    // [rank] time of its work and of what it has idled
   std::vector<std::int64_t> reserve_;  // [stage] bytes that later stages of its rank need

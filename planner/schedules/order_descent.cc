@@ -1,6 +1,9 @@
 #include "planner/schedules/order_descent.h"
 
 #include <algorithm>
+#include <array>
+
+#include "planner/schedules/order_clock.h"
 
 namespace pfeife {
 namespace {
@@ -51,9 +54,13 @@ void shift(std::vector<Turn>& row, std::size_t from, std::size_t to) {
 class Descent {
  public:
   Descent(const OrderModel& model, TimedOrder start, const Fits& fits, std::uint64_t seed)
-      : fits_(fits), clock_(model), best_(std::move(start)), present_(best_), random_(seed) {
-    clock_.run(present_.order);
-    blocks_ = blocks_of(clock_.critical_path(present_.order));
+      : fits_(fits),
+        clocks_{OrderClock(model), OrderClock(model)},
+        best_(std::move(start)),
+        present_(best_),
+        random_(seed) {
+    clocks_[clock_].run(present_.order);
+    blocks_ = blocks_of(clocks_[clock_].critical_path(present_.order));
   }
 
   TimedOrder run(std::size_t moves) {
@@ -84,18 +91,22 @@ class Descent {
     auto& row = present_.order[block.rank];
     if (row[from] == row[to]) return;
     shift(row, from, to);
-    const auto time = clock_.run(present_.order);
-    if (!time || (*time > present_.time && *time > accepted) || !fits_(present_.order)) {
+    const auto time =
+        clocks_[1 - clock_].run_from(clocks_[clock_], present_.order, block.rank,
+                                     std::min(from, to), std::max(present_.time, accepted));
+    if (!time || !fits_(present_.order)) {
       shift(row, to, from);
       return;
     }
     present_.time = *time;
     if (*time < best_.time) best_ = present_;
-    blocks_ = blocks_of(clock_.critical_path(present_.order));
+    clock_ = 1 - clock_;
+    blocks_ = blocks_of(clocks_[clock_].critical_path(present_.order));
   }
 
   const Fits& fits_;
-  OrderClock clock_;
+  std::array<OrderClock, 2> clocks_;
+  std::size_t clock_ = 0;  // which has run the present order
   TimedOrder best_, present_;
   std::vector<Block> blocks_;
   Random random_;

@@ -1,5 +1,5 @@
 // What an order is built for: one rank's time for every F, I and W, what each waits for, and what
-// it leaves in memory; and how long a given order takes.
+// it leaves in memory. How long an order takes: order_clock.h.
 //
 // The microbatches of a stage are taken in order, so the order of a rank is a sequence of
 // (work, stage) and the microbatch is a count. Transfers are delays; reductions are left out.
@@ -64,35 +64,5 @@ Schedule schedule_of(const Order& order);
 std::int64_t most_held(const OrderModel& model, const Order& order, std::size_t rank);
 /// The rank's memory stays within its room.
 bool fits(const OrderModel& model, const Order& order, std::size_t rank);
-
-/// Runs orders of one model again and again.
-class OrderClock {
- public:
-  explicit OrderClock(const OrderModel& model);
-
-  /// Time of the order (ns): max over ranks of last end + tail; nullopt if it deadlocks.
-  std::optional<std::int64_t> run(const Order& order);
-  /// A longest path of the last run, from its end to its start: positions in the rows.
-  struct Place {
-    std::size_t rank = 0, position = 0;
-  };
-  std::vector<Place> critical_path(const Order& order) const;
-
- private:
-  std::size_t index(Turn turn, std::size_t microbatch) const {
-    return (static_cast<std::size_t>(turn.part) * model_.stages + turn.stage) *
-               model_.microbatches +
-           microbatch;
-  }
-  bool run_next(const std::vector<Turn>& row, std::size_t rank);
-
-  const OrderModel& model_;
-  std::vector<std::int64_t> end_;                  // [index] -1 = not yet
-  std::vector<std::uint32_t> position_;            // [index] in its row
-  std::vector<std::size_t> next_;                  // [rank]
-  std::vector<std::int64_t> rank_end_;             // [rank]
-  std::vector<std::uint32_t> count_;               // [part * stages + stage]
-  std::vector<std::vector<std::uint32_t>> batch_;  // [rank][position] microbatch
-};
 
 }  // namespace pfeife

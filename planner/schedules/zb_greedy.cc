@@ -15,6 +15,7 @@
 
 #include "planner/schedules/families.h"
 #include "planner/schedules/list_order.h"
+#include "planner/schedules/order_clock.h"
 
 namespace pfeife {
 

@@ -11,6 +11,7 @@
 
 #include "planner/ir/judge/validate.h"
 #include "planner/schedules/families.h"
+#include "planner/schedules/order_clock.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/schedules/timed.h"
 

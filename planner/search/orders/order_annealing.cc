@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "planner/schedules/order_clock.h"
 #include "planner/search/cuts/cut_moves.h"
 
 namespace pfeife {
@@ -78,14 +79,21 @@ class OrderAnnealing {
     at.score = kInfinite;
     for (const std::size_t rule : rules) {
       const double enough = std::min(limit, at.score);
-      const auto order = order_by_rule(
-          model, rule, enough < kTooFull ? static_cast<std::int64_t>(kLate * enough) : kNever);
+      const bool any = enough >= kTooFull;
+      const auto order =
+          order_by_rule(model, rule, any ? kNever : static_cast<std::int64_t>(kLate * enough));
       if (!order) continue;
-      double over = 0;
+      double score = 0;
       for (std::size_t r = 0; r < model.ranks; ++r)
-        over += static_cast<double>(
+        score += static_cast<double>(
             std::max<std::int64_t>(0, most_held(model, *order, r) - model.room[r]));
-      const double score = over > 0 ? kTooFull + over : static_cast<double>(*clock.run(*order));
+      if (score > 0) {
+        score += kTooFull;
+      } else {
+        const auto time = clock.run(*order, any ? kNever : static_cast<std::int64_t>(enough));
+        if (!time) continue;
+        score = static_cast<double>(*time);
+      }
       if (score < at.score) at.score = score, at.rule = rule;
     }
   }

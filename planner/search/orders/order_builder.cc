@@ -7,6 +7,7 @@
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
+#include "planner/schedules/order_clock.h"
 
 namespace pfeife {
 namespace {
