@@ -38,8 +38,9 @@ JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>
       effort_(options.iterations > 0 ? options.iterations : kDefaultEffort),
       model_(problem.layers, problem.cluster, problem.memory_rule, problem.recomputes_all()) {
   for (const ScheduleSpec& spec : to_build_) {
-    by_itself_.emplace_back(model_, problem, spec, search);
-    from_others_.emplace_back(model_, problem, spec, search);
+    const auto memo = std::make_shared<OrderMemo>();
+    by_itself_.emplace_back(model_, problem, spec, search, memo);
+    from_others_.emplace_back(model_, problem, spec, search, memo);
   }
 }
 

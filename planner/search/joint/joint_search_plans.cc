@@ -205,9 +205,9 @@ void JointSearch::build_orders(std::size_t span) {
     return std::ranges::find(starts, to_build_[i].stages(), &Partition::stages) != starts.end();
   };
   parallel_for(2 * built_.size(), options_.threads, [&](std::size_t task) {
-    const std::size_t i = task / 2;
+    const std::size_t i = task % worth.size();
     if (!worth[i]) return;
-    if (task % 2 == 0)
+    if (task < worth.size())  // first: the others find its orders in the memo
       by_itself_[i].work({}, span, seed);
     else if (from(i))
       from_others_[i].work(starts, span, seed);

@@ -248,7 +248,8 @@ bool is_built(const ScheduleSpec& spec) { return family(spec.family).built_for_c
 
 std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& problem,
                                           const ScheduleSpec& spec, const Cuts& cuts) {
-  const OrderBuilder builder(model, problem, spec, {.moves = kMovesOnCuts});
+  OrderMemo memo;
+  const OrderBuilder builder(model, problem, spec, {.moves = kMovesOnCuts}, memo);
   auto built = builder.build(cuts);
   if (!built->best())
     if (auto slow = one_by_one(builder, cuts); slow->best()) built = std::move(slow);
@@ -299,7 +300,7 @@ void BuiltSearch::work(const std::vector<Partition>& starts, std::size_t effort,
                        std::uint64_t seed) {
   worked_ += effort;
   const OrderBuilder builder(model_, problem_, result_.spec,
-                             {.moves = kMoves * worked_, .rules = kRules + worked_ / 3});
+                             {.moves = kMoves * worked_, .rules = kRules + worked_ / 3}, *memo_);
   std::vector<Partition> first;
   if (started_.empty()) {
     const auto equal_time = equal_time_cuts(problem_.layers, builder.placement(), problem_.cluster);

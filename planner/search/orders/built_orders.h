@@ -49,10 +49,16 @@ std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& 
 /// where it is or, every other time, begins anew; what it has found stays. Deterministic.
 class BuiltSearch {
  public:
-  /// Keeps references to `model` and `problem`. `search` answers for a single microbatch.
+  /// Keeps references to `model` and `problem`. `search` answers for a single microbatch. Several
+  /// searches of the schedule may share a memo.
   BuiltSearch(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-              SearchFunction search)
-      : model_(model), problem_(problem), search_(std::move(search)), result_{.spec = spec} {}
+              SearchFunction search,
+              std::shared_ptr<OrderMemo> memo = std::make_shared<OrderMemo>())
+      : model_(model),
+        problem_(problem),
+        search_(std::move(search)),
+        memo_(std::move(memo)),
+        result_{.spec = spec} {}
 
   /// Begins with the equal-time cuts and those of `starts` that make spec.stages() stages; later,
   /// with those that are new. `effort` as SearchOptions::iterations, of this call alone; calls with
@@ -70,6 +76,7 @@ class BuiltSearch {
   const CutModel& model_;
   const Problem& problem_;
   SearchFunction search_;
+  std::shared_ptr<OrderMemo> memo_;
   BuiltPlan result_;
   OrderedCuts best_;
   std::vector<Cuts> started_;  // from these

@@ -22,12 +22,13 @@ bool better(const Candidates& a, const Candidates& b) {
 }  // namespace
 
 OrderBuilder::OrderBuilder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-                           const ZeroBubbleOptions& options)
+                           const ZeroBubbleOptions& options, OrderMemo& memo)
     : model_(model),
       problem_(problem),
       spec_(spec),
       placement_(placement_for(spec)),
-      options_(options) {
+      options_(options),
+      memo_(memo) {
   placement_.device_of_rank = problem.device_of_rank;
 }
 
@@ -105,9 +106,12 @@ std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
   const StageCosts costs = this->costs(cuts, recompute);
   std::vector<Bytes> room = rooms(costs);
   for (std::size_t attempt = 1;; ++attempt) {
+    OrderMemo::Key key{cuts, recompute, {}, options_.rules, options_.moves};
+    for (const Bytes bytes : room) key.room.push_back(bytes.value);
     auto candidates = judged(
-        cuts, schedule_of(
-                  zero_bubble_order(costs, placement_, spec_.microbatches, room, options_).order));
+        cuts, schedule_of(memo_.order(key, [&] {
+          return zero_bubble_order(costs, placement_, spec_.microbatches, room, options_).order;
+        })));
     const bool done = candidates->best() && !is_chosen(problem_.recompute);
     if (done || attempt == kFits) return candidates;
     const EvaluatedPlan plan = evaluate(model_.layers(), model_.cluster(), candidates->schedule(),

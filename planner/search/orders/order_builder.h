@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "planner/schedules/zb_greedy.h"
+#include "planner/search/orders/order_memo.h"
 #include "planner/search/price/candidate.h"
 
 namespace pfeife {
@@ -12,9 +13,9 @@ namespace pfeife {
 /// counts besides what F and I leave behind: parameters, buffers, temporaries.
 class OrderBuilder {
  public:
-  /// Keeps references, but of the options.
+  /// Keeps references, but of the options. `memo` is of this schedule and problem.
   OrderBuilder(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
-               const ZeroBubbleOptions& options);
+               const ZeroBubbleOptions& options, OrderMemo& memo);
   const CutModel& model() const { return model_; }
   const Problem& problem() const { return problem_; }
   const ScheduleSpec& spec() const { return spec_; }
@@ -48,6 +49,7 @@ class OrderBuilder {
   const ScheduleSpec& spec_;
   Placement placement_;
   ZeroBubbleOptions options_;
+  OrderMemo& memo_;
 };
 
 }  // namespace pfeife
