@@ -131,8 +131,13 @@ TEST_F(Nccl, RunsGiveTheGradientsOfTheUnsplitModel) {
   for (int begin = first; begin <= last; begin += kAtOnce) {
     const int end = std::min(last, begin + kAtOnce - 1);
     const auto start = Clock::now();
+    int offset = 0;
     for (const auto& [ranks, share] : shares) {
-      const int done = (begin - 1) * share / 24, count = end * share / 24 - done;
+      const auto of_kind = [&, most = share](int run) {  // up to this run
+        return run / 24 * most + std::clamp(run % 24 - offset, 0, most);
+      };
+      const int done = of_kind(begin - 1), count = of_kind(end) - done;
+      offset += share;
       if (count == 0) continue;
       const testing::Ended ended =
           end_of({"runs", std::to_string(ranks), std::to_string(done + 1), std::to_string(count)},
