@@ -197,6 +197,7 @@ Executable read_executable(const PlanRequest& request) {
                       stream_all(told_ranks(run.pipeline), ", this host shows ", cards,
                                  " cards: plan for ", cards, ", start ranks on several hosts (see ",
                                  "pfeife-run --help), or let all share a card: cuda:0"));
+  if (!run.card_each) check_streams(ranks, rank.placing.device);
   return run;
 }
 

@@ -86,6 +86,14 @@ void finish(at::Device device) {
   on.synchronizeStream(on.getStream(device));
 }
 
+void check_streams(std::size_t ranks, at::Device device) {
+  constexpr std::size_t kStreams = 32;  // of a priority, c10/cuda/CUDAStream.cpp
+  if (device.is_cpu() || ranks <= kStreams) return;
+  throw ConfigError({"--device"}, stream_all(ranks, " ranks would share a card, which has ",
+                                             kStreams, " streams for them: plan for at most ",
+                                             kStreams, " devices, or give each rank a card"));
+}
+
 DeviceThread::DeviceThread(at::Device device) {
   auto& autograd = c10::AutogradState::get_tls_state();
   backward_elsewhere_ = autograd.get_multithreading_enabled();

@@ -33,6 +33,10 @@ at::Tensor copied_ahead(const at::Tensor& on_cpu, at::Device device, at::ScalarT
 /// Waits until all is done that the calling thread has given to the device.
 void finish(at::Device device);
 
+/// Refuses more ranks on one card than CUDA's pool has streams for threads that share it (32):
+/// ranks beyond that would wait for one another. ConfigError.
+void check_streams(std::size_t ranks, at::Device device);
+
 /// While it lives, what the calling thread gives to the device is done on a stream of the thread's
 /// own, in order, after all that was given to the device before; and backward passes run on the
 /// calling thread, where LibTorch would have one for all ranks on a device.

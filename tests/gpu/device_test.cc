@@ -65,6 +65,19 @@ c10::StreamId stream_of_this_thread() {
 
 // LibTorch runs the backward passes on a device on a thread of the device's: ranks that share one
 // would wait for each other there, and no observer of the rank's thread would see them.
+// CUDA's pool hands out 32 streams of a priority, and then the first again.
+TEST(OpenDevice, AsManyRanksShareACardAsItHasStreams) {
+  const auto refusal = [](std::size_t ranks, at::Device device) {
+    return pfeife::message_of([&] { check_streams(ranks, device); });
+  };
+  EXPECT_EQ(refusal(33, at::Device(at::kCPU)), "");
+  EXPECT_EQ(refusal(32, at::Device(at::kCUDA, 0)), "");
+  EXPECT_EQ(
+      refusal(33, at::Device(at::kCUDA, 0)),
+      "--device: 33 ranks would share a card, which has 32 streams for them: plan for at most "
+      "32 devices, or give each rank a card");
+}
+
 TEST(DeviceThread, HasAStreamAndTheBackwardOfItsOwn) {
   const at::Device card = fake_card();
   run_backward(card);
