@@ -127,7 +127,7 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
                        " have no room for parameters, gradients and optimizer";
   if (answer.bound > Nanoseconds{0})
     counts += "; no mesh and schedule is below " + fixed(milliseconds(answer.bound), 1) +
-              " ms (bound, not certified)";
+              " ms, but where collectives are hidden (bound, not certified)";
   if (outcomes.empty()) text.clear();
   if (answer.found()) text += "\n" + wrapped(step_parts(answer.priced.front()), width);
   return text + (outcomes.empty() ? "" : "\n") + (lost.empty() ? "" : "why not\n" + lost + "\n") +

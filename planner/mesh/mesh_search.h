@@ -18,7 +18,9 @@ namespace pfeife {
 
 struct MeshOutcome {
   MeshRun run;
-  Nanoseconds bound{0};    ///< no pipeline of that mesh, whatever its schedule, has a shorter step
+  /// No pipeline of that mesh has a shorter step, whatever its schedule, but for those that hide
+  /// collectives (OVERLAP_F_B).
+  Nanoseconds bound{0};
   bool fits = false;       ///< in the memory of each device
   Nanoseconds step{0};     ///< estimated
   Bytes peak{0};           ///< largest over ranks
