@@ -108,6 +108,28 @@ TEST_F(ChosenMesh, OfSixteenThousandDevicesIsSimulatedWithWhatItsStepIsMadeOf) {
   EXPECT_NEAR(std::stod(result(out, "planned", "simulate_ms")) / ms("step"), 1, 0.01);
 }
 
+// All-to-alls of experts are longest of what a rank does: side by side with compute they are not
+// added to it, and where compute slows, the step does, if by less.
+TEST_F(ChosenMesh, HidesCollectivesWhereForwardAndBackwardAreSideBySide) {
+  write("experts.yaml",
+        "version: 1\nmodel: " + (configs() / "architectures/qwen3_30b_a3b.yaml").string() +
+            "\ncluster: " + (configs() / "clusters/h100_sxm_hosts.yaml").string() +
+            "\ntraining: {global_batch: 128, microbatch_size: 1}\n"
+            "parallel: {devices: 32, tp: 1, pp: 4, dp: 8, ep: 8, zero: 1, recompute: full, "
+            "stages_per_rank: [2]}\n"
+            "plan: {families: [dualpipev], iterations: 1}\nbaselines: []\n");
+  const auto step = [&](const std::string& factor, const std::string& row) {
+    const Outcome outcome =
+        run({"experts.yaml", "--set", "parallel.overlap_factor=" + factor, "--out", factor});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return std::stod(result(factor, row, "estimate_ms"));
+  };
+  const double hidden = step("1", "planned"), slowed = step("1.5", "planned");
+  EXPECT_LT(hidden, slowed);
+  EXPECT_LT(slowed, 1.5 * hidden);
+  EXPECT_THAT(read("1/devices=4,microbatches=16/planned/schedule.csv"), HasSubstr("OVERLAP_F_B"));
+}
+
 // By hand, with a port of 0.08 GB/s a host: replicas on both hosts send at least the 1.5 GB of
 // gradients through it, 19 s; of two stages each of 128 sequences sends 2.6 MB there and back, 4 s
 // each way, where embedding and head share no gradient.

@@ -11,6 +11,8 @@
 namespace pfeife {
 namespace {
 
+constexpr const char* kWithoutCollectives = ", without the time of their collectives";
+
 /// With the time that it takes, and memory, if it fits.
 std::optional<PlannedSchedule> evaluated(const Problem& problem, PlannedSchedule plan) {
   Placement placement = placement_for(plan.spec);
@@ -105,7 +107,7 @@ void join_bounds(const SearchOutcome& hiding, SearchOutcome& outcome) {
   bound.linked = bound.linked || hiding.bound->linked;
   bound.schedules.insert(bound.schedules.end(), hiding.bound->schedules.begin(),
                          hiding.bound->schedules.end());
-  outcome.bound_covers += "; and, without the time of their collectives, " + hiding.bound_covers;
+  outcome.bound_covers += "; and " + hiding.bound_covers + kWithoutCollectives;
 }
 
 void join_infeasible(const SearchOutcome& hiding, SearchOutcome& outcome) {
@@ -154,7 +156,7 @@ SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& o
            outcome.plans.end();
   });
   if (others.schedules.empty())
-    outcome.bound_covers = "without the time of collectives, " + of_compute.bound_covers;
+    outcome.bound_covers = of_compute.bound_covers + kWithoutCollectives;
   else
     join_bounds(of_compute, outcome);
   join_infeasible(of_compute, outcome);
