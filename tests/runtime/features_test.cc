@@ -63,30 +63,56 @@ TEST_P(Features, RecomputationOfStagesChangesNothing) {
   }
 }
 
-// Blocks between all legal cuts, and every other one of them: within a stage and up to its ends.
+/// Blocks between every `each`th legal cut, within a stage and up to its ends; of two, every other.
+std::vector<NodeRange> blocks_between_cuts(const Pipeline& pipeline, std::size_t each) {
+  const std::vector<NodeId> borders = legal_cuts(pipeline.graph, pipeline.effects);
+  std::vector<NodeRange> blocks;
+  std::int32_t before = -1;
+  for (std::size_t b = 0; b < borders.size(); ++b) {
+    const bool cut = std::ranges::any_of(pipeline.split.stages, [&](const StageSlice& slice) {
+      return slice.nodes.back() == borders[b];
+    });
+    if (b % each != 0 && !cut) continue;
+    if (each != 2 || b % 4 == 0) blocks.push_back({before, borders[b].value});
+    before = borders[b].value;
+  }
+  blocks.push_back({before, static_cast<std::int32_t>(pipeline.graph.nodes.size()) - 1});
+  return blocks;
+}
+
 TEST_P(Features, RecomputingBlocksChangesNothing) {
   const Model model(GetParam());
   const Outcome whole = run(model.unsplit(4), model.source);
   for (const ScheduleSpec& spec : different_points()) {
     const Pipeline pipeline = model.pipeline(spec);
-    const std::vector<NodeId> borders = legal_cuts(pipeline.graph, pipeline.effects);
     for (const std::size_t each : {1, 2, 3}) {
       RunOptions options;
-      std::int32_t before = -1;
-      for (std::size_t b = 0; b < borders.size(); ++b) {
-        const bool cut = std::ranges::any_of(pipeline.split.stages, [&](const StageSlice& slice) {
-          return slice.nodes.back() == borders[b];
-        });
-        if (b % each != 0 && !cut) continue;
-        if (each != 2 || b % 4 == 0) options.rank.blocks.push_back({before, borders[b].value});
-        before = borders[b].value;
-      }
-      options.rank.blocks.push_back(
-          {before, static_cast<std::int32_t>(pipeline.graph.nodes.size()) - 1});
+      options.rank.blocks = blocks_between_cuts(pipeline, each);
       for (const bool except_last : {false, true}) {
         options.rank.recompute_except_last = except_last;
         expect_same(pipeline, run(pipeline, model.source, options), whole, 1e-12, name_of(spec));
       }
+    }
+  }
+}
+
+// What is computed again is rounded to bf16 as it was the first time; gradients of a matrix that
+// several layers share are added up in another order.
+TEST_P(Features, AutocastIsTheSameWhereStagesOrBlocksAreRecomputed) {
+  const Model model(GetParam());
+  RunOptions plain;
+  plain.rank.placing.double_precision = false;
+  plain.rank.autocast = at::kBFloat16;
+  for (const ScheduleSpec& spec : different_points()) {
+    const Pipeline pipeline = model.pipeline(spec);
+    const Outcome kept = run(pipeline, model.source, plain);
+    RunOptions stages = plain, blocks = plain;
+    stages.rank.recompute.assign(pipeline.stages.stages, true);
+    blocks.rank.blocks = blocks_between_cuts(pipeline, 1);
+    for (const RunOptions& options : {stages, blocks}) {
+      const Outcome again = run(pipeline, model.source, options);
+      EXPECT_LE(largest_difference(again.gradients, kept.gradients), 1e-6) << name_of(spec);
+      EXPECT_EQ(again.losses, kept.losses) << name_of(spec);
     }
   }
 }
@@ -315,9 +341,11 @@ TEST(DeferredBatchNorm, AdvancesOnceAStepWithTheWholeBatch) {
   std::vector<at::Tensor> images;
   for (std::size_t m = 0; m < 4; ++m) images.push_back(input(model, inputs, m, "images"));
   for (const ScheduleSpec& spec : different_points())
-    for (const bool recompute : {false, true}) {
+    for (const char recompute : {'-', 's', 'b'}) {
       const Pipeline pipeline = model.pipeline(spec);
-      options.rank.recompute.assign(pipeline.stages.stages, recompute);
+      options.rank.recompute.assign(pipeline.stages.stages, recompute == 's');
+      options.rank.blocks.clear();
+      if (recompute == 'b') options.rank.blocks = blocks_between_cuts(pipeline, 1);
       const Outcome split = run(pipeline, model.source, options);
       const at::Tensor whole =
           at::conv2d(at::cat(images), parameter(model, split, "stem.0.weight"), {}, 1, 1).detach();
