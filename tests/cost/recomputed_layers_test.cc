@@ -220,6 +220,13 @@ class Count {
       const bool waits = t.for_weight && (t.only_weight ? t.freed >= l : t.freed > l);
       if (there || waits) held += t.bytes;
     }
+    if (block_of(l) < 0) return held;
+    // The gradients that its block was handed stay until the block is done.
+    const LayerRange& block = blocks_[static_cast<std::size_t>(block_of(l))];
+    for (const LayerValue& value : layers_.values)
+      if (value.producer.value > l && value.producer <= block.last &&
+          value.consumers.back() > block.last)
+        held += value.gradient_bytes.value;
     return held;
   }
   /// The forward of a block in I, with the gradients of what leaves it.

@@ -8,6 +8,7 @@
 #include "planner/cost/layers/layer_temporary.h"
 #include "planner/cost/layers/local_nodes.h"
 #include "planner/cost/layers/module_borders.h"
+#include "planner/cost/operators/liveness.h"
 #include "planner/cost/operators/saved.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/model/arguments.h"
@@ -45,6 +46,7 @@ class Grouper {
     assign_nodes(ends, borders);
     add_costs();
     add_model_inputs();
+    find_keepers();
     add_values();
     leave_out_waiting_gradients();
     add_storages();
@@ -149,6 +151,8 @@ class Grouper {
       if (value.requires_grad) {
         crossing.gradient_bytes = crossing.bytes;
         crossing.waiting_gradient = waiting_gradient(id, crossing);
+        crossing.kept_for_weight = kept_for_weight(id, crossing);
+        crossing.producer_keeps_gradient = producer_keeps_gradient(id, crossing);
       }
       // The largest of a storage's tensors that cross stands for it; of equal ones, that which is
       // read last (written in place, it is another value of the same size).
@@ -161,26 +165,65 @@ class Grouper {
 
   /// A concatenation hands each operand its part of the gradient, which keeps all of it. Figures
   /// that were not measured know nothing of that.
-  Bytes waiting_gradient(ValueId v, const LayerValue& value) {
-    if (profiles_.front().source != FigureSource::Measured) return value.gradient_bytes;
-    const Node* reader = nullptr;
+  Bytes waiting_gradient(ValueId v, const LayerValue& value) const {
+    if (!measured()) return value.gradient_bytes;
+    const auto reader = last_reader(v, value);
+    return reader && graph_.node(*reader).op == "aten::cat"
+               ? facts_.bytes(graph_.node(*reader).outputs.front())
+               : value.gradient_bytes;
+  }
+  bool measured() const { return profiles_.front().source == FigureSource::Measured; }
+  /// The one node that reads it in the last layer that does.
+  std::optional<NodeId> last_reader(ValueId v, const LayerValue& value) const {
+    std::optional<NodeId> reader;
     for (const NodeId n : layers_.layers[value.consumers.back().index()].nodes)
       if (const auto inputs = facts_.inputs(n); std::ranges::find(inputs, v) != inputs.end()) {
-        if (reader != nullptr) return value.gradient_bytes;
-        reader = &graph_.node(n);
+        if (reader) return std::nullopt;
+        reader = n;
       }
-    return reader != nullptr && reader->op == "aten::cat" ? facts_.bytes(reader->outputs.front())
-                                                          : value.gradient_bytes;
+    return reader;
+  }
+  /// [value] the nodes whose W needs the gradient that is this value's, and that of others where
+  /// operators hand it on as it is. Figures that were not measured count each of these gradients.
+  void find_keepers() {
+    keepers_.resize(graph_.values.size());
+    if (!measured()) return;
+    gradient_tensor_ = gradient_tensors(facts_);
+    for (const NodeId n : nodes_of(graph_))
+      if (std::ranges::any_of(facts_.inputs(n),
+                              [&](ValueId p) { return deferred_to_weight(facts_, n, p); }))
+        keepers_[gradient_tensor_[graph_.node(n).outputs.front().index()].index()].push_back(n);
+  }
+  const std::vector<NodeId>& keepers(ValueId v) const {
+    static const std::vector<NodeId> kNone;
+    return measured() ? keepers_[gradient_tensor_[v.index()].index()] : kNone;
+  }
+  /// An addition hands its gradient to a skip and to the branch beside it, whose last product may
+  /// need it in W.
+  std::optional<LayerId> kept_for_weight(ValueId v, const LayerValue& value) const {
+    const auto reader = last_reader(v, value);
+    if (!reader) return std::nullopt;
+    const OperatorTraits* row = facts_.traits[reader->index()];
+    const ValueId sum = graph_.node(*reader).outputs.front();
+    if (row == nullptr || row->gradient != Gradient::Passes || facts_.bytes(sum) != facts_.bytes(v))
+      return std::nullopt;
+    const std::vector<NodeId>& nodes = keepers(sum);
+    return nodes.empty() || layer(nodes.back()) <= value.producer
+               ? std::nullopt
+               : std::optional(layer(nodes.back()));
+  }
+  bool producer_keeps_gradient(ValueId v, const LayerValue& value) const {
+    return std::ranges::any_of(keepers(v), [&](NodeId n) { return layer(n) == value.producer; });
   }
 
   /// The profile is that of the whole graph; what passes over a layer depends on the stages.
   void leave_out_waiting_gradients() {
     for (const LayerValue& value : layers_.values)
-      for (LayerId l{value.producer.value + 1}; l < value.consumers.back(); ++l.value)
-        for (Bytes PassBytes::*pass : {&PassBytes::backward, &PassBytes::input}) {
-          Bytes& bytes = layers_.layers[l.index()].temporary.*pass;
-          bytes = std::max(bytes - value.waiting_at(l), Bytes{0});
-        }
+      for (LayerId l{value.producer.value + 1}; l < value.consumers.back(); ++l.value) {
+        PassBytes& more = layers_.layers[l.index()].temporary;
+        more.backward = std::max(more.backward - value.waiting_at(l), Bytes{0});
+        more.input = std::max(more.input - value.waiting_in_input(l), Bytes{0});
+      }
   }
 
   std::vector<LayerId> layers_of(const std::vector<NodeId>& nodes) const {
@@ -291,8 +334,10 @@ class Grouper {
 
   const Graph& graph_;
   const std::vector<Profile>& profiles_;
-  const GraphFacts &facts_, &plain_;  // as it runs; in fp32
-  std::vector<bool> local_;           // [node]
+  const GraphFacts &facts_, &plain_;          // as it runs; in fp32
+  std::vector<bool> local_;                   // [node]
+  std::vector<ValueId> gradient_tensor_;      // [value], where figures are measured
+  std::vector<std::vector<NodeId>> keepers_;  // [gradient tensor]
   NodeLayers node_layers_;
   std::vector<std::optional<std::size_t>> value_of_storage_;  // [storage] into layers_.values
   Layers layers_;

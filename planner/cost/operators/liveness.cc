@@ -53,8 +53,8 @@ std::vector<int> gradient_readers(const GraphFacts& facts) {
   return readers;
 }
 
-/// [value] the value whose gradient is the same tensor: where an operator hands its incoming
-/// gradient on as it is to a value that gets no other.
+}  // namespace
+
 std::vector<ValueId> gradient_tensors(const GraphFacts& facts) {
   std::vector<ValueId> tensor;
   for (std::size_t v = 0; v < facts.graph.values.size(); ++v)
@@ -73,6 +73,8 @@ std::vector<ValueId> gradient_tensors(const GraphFacts& facts) {
   }
   return tensor;
 }
+
+namespace {
 
 void add_gradients(const GraphFacts& facts, Timeline& timeline) {
   const std::vector<ValueId> tensor = gradient_tensors(facts);

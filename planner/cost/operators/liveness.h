@@ -17,6 +17,10 @@ namespace pfeife {
 /// makes. Linear.
 std::vector<PassBytes> temporary_bytes(const GraphFacts& facts, const SavedMemory& saved);
 
+/// [value] the value whose gradient is the same tensor: where an operator hands its incoming
+/// gradient on as it is to a value that gets no other. Linear.
+std::vector<ValueId> gradient_tensors(const GraphFacts& facts);
+
 /// [node] true if the bytes allocated (storages alive, and all that is kept) are more after the
 /// node than before it. Storages that a node of `ignored` allocates do not count. Linear.
 std::vector<bool> grows_memory(const GraphFacts& facts, const SavedMemory& saved,

@@ -37,6 +37,7 @@ class Rewriter {
     const std::vector<Bytes> gradients = waiting_gradients();
     for (std::size_t b = 0; b < blocks_.size(); ++b) add_temporaries(b, gradients[b]);
     for (const LayerValue* value : let_go_) hold_until_read(*value);
+    for (LayerValue& value : layers_.values) hold_gradient(value), copy_gradient(value);
     std::erase_if(layers_.storages, [](const LayerStorage& storage) {
       return storage.savers.empty() && storage.weight_savers.empty();
     });
@@ -132,6 +133,21 @@ class Rewriter {
     return sums;
   }
 
+  /// A block's gradients are there until its backward is done; those that the stage receives are so
+  /// anyway, and those that W needs.
+  void hold_gradient(const LayerValue& value) {
+    const std::size_t b = block_of_[value.producer.index()];
+    if (b == kNone) return;
+    const LayerRange& block = blocks_[b];
+    const auto reader = std::ranges::upper_bound(value.consumers, block.last);
+    if (reader == value.consumers.end() || *reader > stage_of(block.last).last) return;
+    for (LayerId l = block.first; l < value.producer; ++l.value) {
+      PassBytes& more = layers_.layers[l.index()].temporary;
+      more.backward += value.gradient_bytes;
+      if (!value.producer_keeps_gradient) more.input += value.gradient_bytes;
+    }
+  }
+
   void add_temporaries(std::size_t b, Bytes waiting_gradients) {
     const LayerRange& block = blocks_[b];
     Bytes made{0}, not_freed{0}, forward{0};
@@ -163,6 +179,14 @@ class Rewriter {
     const LayerId from = blocks_[block_of_[value.producer.index()]].last;
     for (LayerId l{from.value + 1}; l <= value.consumers.back(); ++l.value)
       layers_.layers[l.index()].temporary.forward += value.bytes;
+  }
+
+  /// A block hands back a gradient for each value that enters it: what W keeps is another tensor.
+  void copy_gradient(LayerValue& value) const {
+    const LayerId reader = value.consumers.back();
+    const std::size_t b = block_of_[reader.index()];
+    if (b != kNone && value.producer < blocks_[b].first && holds(stage_of(reader), value.producer))
+      value.kept_for_weight.reset();
   }
 
   Layers layers_;

@@ -21,6 +21,7 @@ class Changes {
         consumed_(layers.size()),
         read_(layers.size()),
         returning_(layers.size()),
+        kept_for_weight_(layers.size()),
         alive_(layers.size() + 1),
         leaving_later_(layers.size()),
         leaving_(stages),
@@ -40,25 +41,29 @@ class Changes {
     std::vector<StageTemporary> found(leaving_.size());
     PassBytes later;                                      // changes of the layers after l
     Bytes entering{0}, returning{0}, not_yet_leaving{0};  // gradients of what they read and make
-    Bytes to_be_made{0};                                  // of what leaves the stage, by them
+    Bytes kept{0};        // gradients received that W needs, and so weight_saved has
+    Bytes to_be_made{0};  // of what leaves the stage, by them
     for (std::size_t l = layers_.size(); l-- > 0;) {
       if (l + 1 == layers_.size() || stage_of_[l] != stage_of_[l + 1])
-        later = {}, entering = returning = not_yet_leaving = to_be_made = Bytes{0};
+        later = {}, entering = returning = kept = not_yet_leaving = to_be_made = Bytes{0};
       const Layer& layer = layers_.layers[l];
       const std::size_t s = stage_of_[l].index();
       entering += read_[l];
+      kept += kept_for_weight_[l];
       // Of what is received, layer.temporary speaks, too; not of what waits to be handed back.
-      const Bytes difference = returning - (leaving_[s] - not_yet_leaving) - consumed_[l];
-      const auto beside = [&](Bytes more) {
-        return std::max(more + difference, entering) + passing_[l];
+      const Bytes difference = returning - (leaving_[s] - not_yet_leaving);
+      const auto beside = [&](Bytes PassBytes::*pass, Bytes counted) {
+        const Bytes own = layer.temporary.*pass + difference - consumed_[l].*pass;
+        return std::max(own, entering) - counted + passing_[l].*pass;
       };
       const PassBytes& more = layer.temporary;
       found[s].unkept_forward =
           std::max(found[s].unkept_forward, more.forward + alive_[l] - to_be_made);
-      found[s].kept = larger(
-          found[s].kept,
-          {more.forward - later.forward, beside(more.backward) + waiting_[l] - later.backward,
-           beside(more.input) + layer.weight_saved - later.input, more.weight - later.weight});
+      found[s].kept = larger(found[s].kept,
+                             {more.forward - later.forward,
+                              beside(&PassBytes::backward, Bytes{0}) + waiting_[l] - later.backward,
+                              beside(&PassBytes::input, kept) + layer.weight_saved - later.input,
+                              more.weight - later.weight});
       later += own_[l];
       to_be_made += leaving_later_[l];
       not_yet_leaving += made_[l];
@@ -128,8 +133,11 @@ class Changes {
     }
     if (!leaves(value)) return;
     leaving_later_[value.producer.index()] += value.bytes;
+    if (value.producer_keeps_gradient)
+      kept_for_weight_[value.producer.index()] += value.gradient_bytes;
     if (waits) {
-      consumed_[value.producer.index()] += value.waiting_at(value.producer);
+      consumed_[value.producer.index()].backward += value.waiting_at(value.producer);
+      consumed_[value.producer.index()].input += value.waiting_in_input(value.producer);
     } else {
       made_[value.producer.index()] += value.gradient_bytes;
       leaving_[from.index()] += value.gradient_bytes;
@@ -140,9 +148,11 @@ class Changes {
   /// From the last reader in the producer's stage to the producer.
   void pass(const LayerValue& value, LayerId reader) {
     if (value.waiting_gradient == Bytes{0}) return;
-    for (LayerId l{value.producer.value + 1}; l < reader; ++l.value)
-      passing_[l.index()] +=
-          reader == value.consumers.back() ? value.waiting_at(l) : value.gradient_bytes;
+    const bool last = reader == value.consumers.back();
+    for (LayerId l{value.producer.value + 1}; l < reader; ++l.value) {
+      passing_[l.index()].backward += last ? value.waiting_at(l) : value.gradient_bytes;
+      passing_[l.index()].input += last ? value.waiting_in_input(l) : value.gradient_bytes;
+    }
   }
 
   /// Autograd adds up the gradients of a stage's users before it hands them on.
@@ -157,10 +167,14 @@ class Changes {
   std::span<const StageId> stage_of_;
   std::vector<PassBytes> own_;  // [layer] saves in F; frees in B, I (less what W needs), W
   std::vector<Bytes> waiting_;  // [layer] gradients of parameters that later layers used
-  std::vector<Bytes> passing_;  // [layer] gradients of the stage's own values that pass over it
+  // [layer] gradients of the stage's own values that pass over it, in B and in I
+  std::vector<PassBytes> passing_;
   // [layer] gradients of values to and from other stages: those that layer.temporary of all layers
   // in between contains, and those that only that of the producer and the readers does
-  std::vector<Bytes> made_, consumed_, read_, returning_;
+  std::vector<Bytes> made_;
+  std::vector<PassBytes> consumed_;
+  std::vector<Bytes> read_, returning_;
+  std::vector<Bytes> kept_for_weight_;  // [layer] gradients received that weight_saved of it has
   // [layer] of what would be saved: there while the layer runs, as a change until all is added; and
   // what leaves the stage, with its maker
   std::vector<Bytes> alive_, leaving_later_;

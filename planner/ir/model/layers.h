@@ -54,14 +54,27 @@ struct LayerValue {
   /// Bytes the gradient occupies after the last reader's backward (possibly a larger storage it
   /// views). 0: Layer::temporary of the layers in between contains the gradient.
   Bytes waiting_gradient{0};
+  /// The layer whose W needs that gradient, too: once its I has run, Layer::weight_saved of it has
+  /// the gradient, and Layer::temporary.input of the layers before it has not.
+  std::optional<LayerId> kept_for_weight = std::nullopt;
+  /// Whether W of the producer needs the gradient, so that its Layer::weight_saved has it.
+  bool producer_keeps_gradient = false;
 
   /// Bytes of the gradient that wait while layer `l` of [producer, last reader) runs backward,
   /// where producer and readers share a stage. Once a second reader has added to it, the gradient
   /// has the value's own size.
   Bytes waiting_at(LayerId l) const {
     if (waiting_gradient == Bytes{0}) return Bytes{0};
-    const bool one = consumers.size() < 2 || l >= consumers[consumers.size() - 2];
-    return one ? waiting_gradient : gradient_bytes;
+    return waits_alone(l) ? waiting_gradient : gradient_bytes;
+  }
+  /// Of these, what is not kept for W anyway while layer `l` runs I.
+  Bytes waiting_in_input(LayerId l) const {
+    const bool kept = kept_for_weight && l <= *kept_for_weight && waits_alone(l);
+    return kept ? Bytes{0} : waiting_at(l);
+  }
+  /// Whether no other reader than the last has handed a gradient back when layer `l` runs backward.
+  bool waits_alone(LayerId l) const {
+    return consumers.size() < 2 || l >= consumers[consumers.size() - 2];
   }
   friend bool operator==(const LayerValue&, const LayerValue&) = default;
 };

@@ -42,7 +42,9 @@ Certificate certified_problem(const Layers& layers, const Cluster& cluster,
     layer.model_input = Bytes{0};
     if (!layer.no_cut_after.empty()) layer.no_cut_after = "no cut";
   }
-  for (LayerValue& value : kept.values) value.name.clear(), value.waiting_gradient = Bytes{0};
+  for (LayerValue& value : kept.values)
+    value.name.clear(), value.waiting_gradient = Bytes{0}, value.kept_for_weight.reset(),
+                        value.producer_keeps_gradient = false;
   for (LayerParameter& parameter : kept.parameters) parameter.name.clear();
   certificate.cluster.digest = cluster.digest;
   keep_devices(cluster, device_of_rank, certificate);
