@@ -118,6 +118,13 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   EXPECT_THAT(record.notes, ElementsAre("of the model", "of the cluster"));
 }
 
+TEST_F(Record, ABudgetThatEndedIsANoteOfItsOwnAfterTheOthers) {
+  EvaluatedCase all = evaluated({plan("planned", 10)});
+  all.search.unfinished = {"the first", "the second"};
+  EXPECT_THAT(record_of(all).notes, ElementsAre("of the model", "of the cluster",
+                                                "unfinished: the first", "unfinished: the second"));
+}
+
 // No step is simulated below 10 ms: 12 are 20 % over that. The estimate knows nothing of links. A
 // bound of links that says less than the other one changes nothing.
 TEST_F(Record, TheGapOfTheSimulationIsOverTheBoundThatKnowsOfLinks) {

@@ -151,5 +151,27 @@ TEST_F(SimulatedChoice, EveryPlanIsOfAScheduleThatItsBoundCovers) {
   EXPECT_GT(compared, 20u);
 }
 
+TEST_F(SimulatedChoice, SaysWhereTheBudgetEndedBeforeTheSearchForBetterPlansDid) {
+  std::size_t unfinished = 0, finished = 0;
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    std::mt19937 random(seed);
+    const Layers layers = random_layers(random, {.layers = 12});
+    Cluster cluster = random_hosts(random, 4);
+    cluster.kinds[0].memory = Bytes{std::int64_t{1} << 30};
+    CaseConfig config;
+    config.devices = 4;
+    config.microbatches = 8;
+    config.select_by = SelectBy::Simulate;
+    const auto said = [&](std::size_t effort) {
+      config.plan.iterations = effort;
+      return computed({&config, &layers, &cluster}).search.unfinished.size();
+    };
+    unfinished += said(1);
+    finished += said(100) == 0;
+  }
+  EXPECT_GT(unfinished, 0u);
+  EXPECT_GT(finished, 0u);
+}
+
 }  // namespace
 }  // namespace pfeife
