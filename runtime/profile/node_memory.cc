@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/device/allocation_log.h"
+#include "runtime/model/split_backward.h"
 #include "runtime/profile/backward_watch.h"
 #include "runtime/profile/node_clock.h"
 #include "runtime/profile/saved_tensors.h"
@@ -188,13 +189,16 @@ class MemoryMeter {
   }
 
   /// Of a parameter that several nodes use, autograd adds up the gradients before it hands them on:
-  /// from the last user to the first. A stage that has one user alone has none of that.
+  /// from the last user to the first. A stage that has one user alone has none of that. A product
+  /// that could be deferred does not wait: it is added as it is made.
   void leave_out_waiting_gradients() {
     std::vector<std::vector<NodeId>> users(graph_.values.size());
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (deferred_kind(graph_, graph_.nodes[n])) continue;
       for (const Argument& argument : graph_.nodes[n].arguments)
         if (const auto* value = std::get_if<ValueId>(&argument.value))
           users[value->index()].emplace_back(static_cast<std::int64_t>(n));
+    }
     for (const Parameter& parameter : graph_.parameters) {
       const std::vector<NodeId>& of = users[parameter.value.index()];
       if (!parameter.trainable || of.size() < 2) continue;

@@ -241,8 +241,13 @@ class Grouper {
 
   void add_parameters() {
     std::vector<std::vector<LayerId>> users(graph_.values.size());
+    std::vector<bool> waits(graph_.values.size(), !measured());
     for (const NodeId n : nodes_of(graph_))
-      for (const ValueId v : facts_.inputs(n)) users[v.index()].push_back(layer(n));
+      for (const ValueId v : facts_.inputs(n)) {
+        users[v.index()].push_back(layer(n));
+        // Products are added to the gradient as they are made, in B as in W.
+        if (!deferred_to_weight(facts_, n, v)) waits[v.index()] = true;
+      }
     for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {
       const Parameter& parameter = graph_.parameters[p];
       LayerParameter out;
@@ -250,6 +255,7 @@ class Grouper {
       out.bytes = parameter.type.bytes();
       out.gradient = parameter.trainable ? out.bytes : Bytes{0};
       out.state = profiles_.front().parameters[p].state;
+      out.gradients_wait = waits[parameter.value.index()];
       out.users = users[parameter.value.index()];
       if (out.users.empty()) out.users = {LayerId{0}};
       sort_unique(out.users);

@@ -157,6 +157,7 @@ class Changes {
 
   /// Autograd adds up the gradients of a stage's users before it hands them on.
   void add(const LayerParameter& parameter) {
+    if (!parameter.gradients_wait) return;
     for (std::size_t i = 1; i < parameter.users.size(); ++i)
       if (stage(parameter.users[i - 1]) == stage(parameter.users[i]))
         for (LayerId l = parameter.users[i - 1]; l < parameter.users[i]; ++l.value)

@@ -98,6 +98,9 @@ struct LayerParameter {
   std::vector<Nanoseconds> optimizer;  ///< [device kind]
   /// Of its gradient, as ranks that share the parameter exchange it; 0 = as many as `gradient`.
   Bytes exchanged{0};
+  /// Whether the gradients of its users wait within a backward until they are added up (as autograd
+  /// does it), and are not added to the parameter's one by one.
+  bool gradients_wait = true;
   friend bool operator==(const LayerParameter&, const LayerParameter&) = default;
 };
 

@@ -45,7 +45,8 @@ Certificate certified_problem(const Layers& layers, const Cluster& cluster,
   for (LayerValue& value : kept.values)
     value.name.clear(), value.waiting_gradient = Bytes{0}, value.kept_for_weight.reset(),
                         value.producer_keeps_gradient = false;
-  for (LayerParameter& parameter : kept.parameters) parameter.name.clear();
+  for (LayerParameter& parameter : kept.parameters)
+    parameter.name.clear(), parameter.gradients_wait = true;
   certificate.cluster.digest = cluster.digest;
   keep_devices(cluster, device_of_rank, certificate);
   certificate.memory_limit = memory_limit;
