@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-"""How far is a plan from the best that a long search finds? Twenty cases of this study, each searched three times.
+"""How far is a plan from the best that a long search finds? Twenty cases of this study, each searched twice more.
 
     python3 twenty.py [PROGRAM] > twenty.csv
 
-PROGRAM is pfeife-exp (default: build/release/experiments/pfeife-exp). Small models first; goes on where it was. `--have`
-runs nothing and writes the lines of what is there.
+PROGRAM is pfeife-exp (default: build/release/experiments/pfeife-exp). Needs the study's own results (results/shipped and
+results/exported). Small models first; goes on where it was. `--have` runs nothing and writes the lines of what is there.
 
 The twenty: the seventeen models in alphabetical order, then the first three again, two to each pair of cluster and
-number of devices. Short is the study's own effort, long has fifty times as much, longer five times as much as long (what a
-config has that says nothing of it); both may recompute any stage and have up to four stages a rank. A gap is over the
-fastest of the three.
+number of devices. Study is the plan of the study, long has an effort of 100, longer five times as much (what a config has
+that says nothing of it); both may recompute any stage. A gap is over the fastest of the three. Seconds are of the search,
+by the clock.
 """
 import csv
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -24,8 +23,7 @@ SHIPPED = ["bert_large", "convnext_base", "densenet121", "gpt2_large", "llama2_7
            "t5_large", "timm_vit_g14", "vit_g14", "vit_g14_40"]
 EXPORTED = ["efficientnet_v2_l", "opt_1_3b", "vgg19", "whisper_medium", "wide_resnet101_2"]
 CLUSTERS = ["rtx4090_4x2_ethernet", "3090_x8", "a100_4x8", "h100_sxm_x8", "laptop_8_cores"]
-MORE = {"plan.stages_per_rank": "[1, 2, 3, 4]", "plan.recompute": "choose"}
-EFFORTS = {"short": {"plan.iterations": 2}, "long": {"plan.iterations": 100, **MORE}, "longer": {"plan.iterations": 500, **MORE}}
+EFFORTS = {name: {"plan.iterations": effort, "plan.recompute": "choose"} for name, effort in (("long", 100), ("longer", 500))}
 
 
 def twenty() -> list[tuple[str, str, int]]:
@@ -51,28 +49,33 @@ def run(program: Path, case: tuple[str, str, int], effort: dict, folder: Path) -
     model, cluster, devices = case
     values = {"model": model_file(model), "cluster": cluster_file(cluster), "cases": f"{{devices: {devices}}}", **effort}
     settings = [text for key, value in values.items() for text in ("--set", f"{key}={value}")]
-    started = time.monotonic()
     found = subprocess.run([program, HERE / "shipped.yaml", *settings, "--out", folder, "--jobs", "1", "--quiet"],
                            stdout=subprocess.DEVNULL)
     if found.returncode not in (0, 3):  # 3: nothing fits
         sys.exit(f"{folder}: pfeife-exp ended with {found.returncode}")
-    seconds = folder / "seconds"
-    if not seconds.exists():
-        seconds.write_text(f"{time.monotonic() - started:.1f}\n")
 
 
-def result(folder: Path) -> dict | None:
-    records = list(folder.glob("*/case.json"))
-    if not records or not (folder / "seconds").exists():
-        return None
-    plan = json.loads(records[0].read_text())["plans"][0]
+def cases_of(folder: Path) -> list[dict]:
+    return [json.loads(path.read_text()) for path in folder.glob("*/case.json")]
+
+
+def result(case: dict) -> dict:
+    plan = case["plans"][0]
     name = f"{plan['family']}, V={plan['stages_per_rank']}" if plan["feasible"] else "nothing fits"
-    return {"plan": name, "ms": plan["simulate_ms"], "s": float((folder / "seconds").read_text())}
+    return {"plan": name, "ms": plan["simulate_ms"], "s": round(plan["search_s"], 1)}
 
 
-def line_of(case: tuple[str, str, int]) -> dict | None:
-    found = {name: result(folder_of(case) / name) for name in EFFORTS}
-    if not found["short"] or not found["long"]:
+def results_of_study() -> dict[tuple[str, str, int], dict]:
+    cases = cases_of(ROOT / "results/shipped") + cases_of(ROOT / "results/exported")
+    return {(Path(case["model"]).stem, Path(case["cluster"]).stem, case["plans"][0]["devices"]): result(case) for case in cases}
+
+
+def line_of(case: tuple[str, str, int], study: dict | None) -> dict | None:
+    found = {"study": study}
+    for name in EFFORTS:
+        cases = cases_of(folder_of(case) / name)
+        found[name] = result(cases[0]) if cases else None
+    if not study or not found["long"]:
         return None
     line = dict(zip(("model", "cluster", "devices"), case))
     for name, one in found.items():
@@ -91,13 +94,14 @@ def main() -> int:
         for name, effort in EFFORTS.items():
             for case in sorted(twenty(), key=lambda case: model_file(case[0]).stat().st_size):
                 run(program, case, effort, folder_of(case) / name)
-    lines = [line for case in twenty() if (line := line_of(case))]
+    study = results_of_study()
+    lines = [line for case in twenty() if (line := line_of(case, study.get(case)))]
     if not lines:
-        sys.exit("no case has both its short and its long search; run without --have")
+        sys.exit("no case has both the study's plan and a long search; run the study, then this without --have")
     table = csv.DictWriter(sys.stdout, lines[0].keys(), lineterminator="\n")
     table.writeheader()
     table.writerows(lines)
-    for name in EFFORTS:
+    for name in ("study", *EFFORTS):
         gaps = [float(line[f"{name}_gap"]) for line in lines if line[f"{name}_gap"]]
         print(f"{name}: {len(gaps)} of 20 cases, within 2 % {sum(gap <= 0.02 for gap in gaps)}, most {max(gaps, default=0):.4f}",
               file=sys.stderr)
