@@ -110,11 +110,11 @@ Layers read_mesh(const std::filesystem::path& file) {
   layers.digest = std::move(mesh.digest);
   layers.microbatch_size = mesh.run.microbatch_size * mesh.run.mesh.size(Axis::Data);
   layers.notes = mesh.network.notes;
-  layers.notes.push_back(
-      "one pipeline of " + to_string(mesh.run.mesh) +
-      ": collectives in the layers' times, reductions of gradients in the "
-      "optimizer's" +
-      (layers.reductions.empty() ? "" : ", but for what the last backward hides"));
+  layers.notes.push_back("one pipeline of " + to_string(mesh.run.mesh) +
+                         ": collectives in the layers' times, reductions of gradients " +
+                         (layers.reductions.empty()
+                              ? "in the optimizer's"
+                              : "beside backwards, the first layer's in its optimizer's"));
   return layers;
 }
 

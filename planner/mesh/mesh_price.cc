@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "planner/cost/estimate/estimator.h"
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/schedule/lower.h"
@@ -114,14 +115,30 @@ std::vector<MeshShares> shares_of(const MeshRun& run, const MeshLayers& made,
       if (made.behind[p]) shares[rank.index()].exposed += made.reduction[p];
     }
   }
-  for (std::size_t s = 0, begin = 0; s < shares.size(); ++s) {  // the first stage of each rank
-    const std::size_t end = partition.end(s, made.layers.size());
-    shares[placement.rank(StageId{s}).index()].exposed +=
-        exposed_reduction(made.layers.reductions, begin, end);
-    begin = end;
-  }
   for (MeshShares& of : shares) of.optimizer -= of.exposed;
   return shares;
+}
+
+/// [rank] How long its replicas still reduce when it has done its last backward.
+std::vector<Nanoseconds> left_to_reduce(const EvaluatedPlan& plan, const Placement& placement) {
+  std::vector<Nanoseconds> left;
+  if (placement.stages() == placement.ranks()) {
+    for (const ReplicaReduction& of : plan.costs.replicas) left.push_back(of.behind);
+    return left;
+  }
+  const Trace trace = std::get<Trace>(estimate(
+      dependencies(plan.lowered, stage_graph(plan.costs), placement, Semantics{}), plan.costs));
+  std::vector<Nanoseconds> computed(placement.ranks(), Nanoseconds{0});
+  left = computed;
+  for (const Event& event : trace.events) {
+    const std::size_t r = event.rank.index();
+    if (event.kind == TaskKind::Compute) computed[r] = std::max(computed[r], event.end);
+    if (event.kind == TaskKind::Reduction && event.parties.size() == 1)
+      left[r] = std::max(left[r], event.end);
+  }
+  for (std::size_t r = 0; r < left.size(); ++r)
+    left[r] = std::max(left[r] - computed[r], Nanoseconds{0});
+  return left;
 }
 
 /// Whether ranks a and b of a pipeline are in one host. Of all pipelines, if they are alike.
@@ -190,6 +207,9 @@ MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& 
   price.shares = shares_of(run, made, price.partition, price.placement, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);
+  if (price.plan.costs.replicas.empty()) return price;
+  const std::vector<Nanoseconds> left = left_to_reduce(price.plan, price.placement);
+  for (std::size_t r = 0; r < left.size(); ++r) price.shares[r].exposed += left[r];
   return price;
 }
 

@@ -2,9 +2,9 @@
 //
 // Ranks that differ in other coordinates than the pipeline's are alike: one of each stage stands
 // for them. Gradients are reduced over dp when a rank has done its last backward, before its
-// optimizer step, and not overlapped with anything of that rank; or layer by layer beside the last
-// backward of its first stage (MeshRun::overlap_reductions), and those of its other stages, whose
-// backwards end before, beside what the rank still computes: these count as hidden.
+// optimizer step, and not overlapped with anything of that rank; or stage by stage, each layer by
+// layer from the stage's last backward on, beside whatever the rank still computes
+// (MeshRun::overlap_reductions).
 #pragma once
 
 #include "planner/cost/estimate/evaluate.h"
@@ -17,7 +17,7 @@ struct MeshShares {
   Nanoseconds compute{0};      ///< forward and backward, what is recomputed included
   Nanoseconds collectives{0};  ///< of tp, cp and ep, exposed
   Nanoseconds reduction{0};    ///< of gradients over dp
-  Nanoseconds exposed{0};      ///< of that, what is not beside a backward
+  Nanoseconds exposed{0};      ///< of that, what goes on behind the rank's last backward
   Nanoseconds optimizer{0};
   friend bool operator==(const MeshShares&, const MeshShares&) = default;
 };

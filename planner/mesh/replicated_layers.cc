@@ -43,8 +43,10 @@ class Replicator {
     divide_bytes();
     layers_.notes.push_back(stream_all(
         replicas_.count, " replicas, ZeRO ", replicas_.zero,
-        replicas_.zero >= 3 ? ": exposed gathers and scatters in the layers' times"
-                            : ": exposed reductions of gradients in the optimizer's times"));
+        replicas_.zero >= 3          ? ": exposed gathers and scatters in the layers' times"
+        : layers_.reductions.empty() ? ": reductions of gradients in the optimizer's times"
+                                     : ": reductions of gradients beside backwards, the first "
+                                       "layer's in its optimizer's time"));
     return std::move(layers_);
   }
 

@@ -28,7 +28,7 @@ OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
     duration[2].push_back(cost.backward_weight.count());
     saved.push_back(cost.saved.value);
     weight_saved.push_back(cost.weight_saved.value);
-    tail[rank] += cost.optimizer.count();
+    tail[rank] += step_of(costs, placement, StageId{s}).count();
   }
   const auto wait = [&](Part part, std::size_t stage, std::size_t source, std::int64_t delay) {
     const auto at = static_cast<std::size_t>(part);

@@ -106,6 +106,8 @@ Unfolded unfold(const MeshRun& run, const MeshPrice& folded, const Schedule& one
     for (p = 0; p < ranks; ++p) all.placement.device_of_rank.push_back(device_at(run.mesh, at));
     const StageCosts& costs = folded.plan.costs;
     all.costs.stages.insert(all.costs.stages.end(), costs.stages.begin(), costs.stages.end());
+    all.costs.replicas.insert(all.costs.replicas.end(), costs.replicas.begin(),
+                              costs.replicas.end());
     for (StagePair pair : costs.pairs) {
       pair.from = more(pair.from, pipeline * stages), pair.to = more(pair.to, pipeline * stages);
       const Path& there =
@@ -155,13 +157,20 @@ TEST(Fold, OnePipelineTakesAsLongAsAllOfThemOnAllDevicesEstimatedAndSimulated) {
         std::array{Axis::Pipeline, Axis::Context, Axis::Tensor, Axis::Data}})
     for (const std::int64_t tp : {1, 2, 4})
       for (const std::int64_t pp : {2, 4}) meshes.push_back({{tp, 1, pp, 16 / tp / pp}, order});
+  std::size_t reduce_beside = 0, of_all = 0;
   for (const auto& [sizes, order] : meshes) {
     MeshRun run = pp2_tp2_dp4();
     run.mesh.sizes = sizes, run.mesh.order = order;
+    if (of_all++ % 2 == 0) run.overlap_reductions = true;
+    if (of_all % 3 == 0 && sizes[2] == 2)
+      run.stages_per_rank = 3, run.schedule = "interleaved_1f1b";
     const MeshPrice folded = price_mesh(run, network);
-    const Schedule one = generate({.family = "1f1b",
-                                   .ranks = static_cast<std::size_t>(sizes[2]),
-                                   .microbatches = static_cast<std::size_t>(run.microbatches())});
+    const Schedule one =
+        generate({.family = run.schedule,
+                  .ranks = static_cast<std::size_t>(sizes[2]),
+                  .microbatches = static_cast<std::size_t>(run.microbatches()),
+                  .stages_per_rank = static_cast<std::size_t>(run.stages_per_rank)});
+    reduce_beside += !folded.plan.costs.replicas.empty();
     const Unfolded all = unfold(run, folded, one, cluster);
     SCOPED_TRACE(to_string(run.mesh));
     ASSERT_EQ(all.placement.ranks(), 16u);
@@ -173,6 +182,7 @@ TEST(Fold, OnePipelineTakesAsLongAsAllOfThemOnAllDevicesEstimatedAndSimulated) {
     EXPECT_EQ(simulated(all.schedule, all.costs, all.placement, cluster),
               simulated(one, folded.plan.costs, folded.placement, pipeline_cluster(run, network)));
   }
+  EXPECT_GT(reduce_beside, 5u);
 }
 
 }  // namespace

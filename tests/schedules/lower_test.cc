@@ -99,6 +99,16 @@ TEST(Lower, TiedStagesReduceAndTheirOptimizerStepsComeLast) {
             "3OPTIMIZER_STEP\n");
 }
 
+TEST(Lower, ReplicasReduceEachStageRightBehindItsLastBackward) {
+  StageCosts costs = costs_of(4, 1);
+  costs.replicas.assign(4, {Nanoseconds{1}, Nanoseconds{2}});
+  EXPECT_EQ(lowered("0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n", costs, {}),
+            "0F0,0SEND_F0,2RECV_F0,2F0,2SEND_F0,2RECV_B0,2B0,2SEND_B0,2REDUCE_GRAD,0RECV_B0,0B0,"
+            "0REDUCE_GRAD,2OPTIMIZER_STEP,0OPTIMIZER_STEP\n"
+            "1RECV_F0,1F0,1SEND_F0,3RECV_F0,3F0,3B0,3SEND_B0,3REDUCE_GRAD,1RECV_B0,1B0,1SEND_B0,"
+            "1REDUCE_GRAD,3OPTIMIZER_STEP,1OPTIMIZER_STEP\n");
+}
+
 TEST(Lower, KeepsTheStateActionsThatAreThere) {
   EXPECT_EQ(lowered("0UNSHARD,0F0,0B0,0OPTIMIZER_STEP,0RESHARD\n", costs_of(1, 0),
                     {.unshard = true, .reduce_grad = ReduceGrad::EveryStage}),

@@ -271,6 +271,16 @@ TEST(Validate, TiedStagesMustReduce) {
       ElementsAre("0:4 0REDUCE_GRAD is missing: stage 0 shares a parameter with other stages"));
 }
 
+TEST(Validate, ReplicasMustReduceEachStage) {
+  Requirements required{chain(2), 1, true};
+  required.stages.replicas = true;
+  const Schedule schedule =
+      read_schedule("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD\n", "test");
+  EXPECT_THAT(verdict(schedule, required),
+              ElementsAre("0:4 0REDUCE_GRAD is missing: replicas reduce the gradients of each "
+                          "stage"));
+}
+
 // The optimizer step of stage 0 waits for the reduction with stage 1, whose last backward waits for
 // what comes after the step.
 TEST(Validate, AReductionCanBePartOfACircle) {

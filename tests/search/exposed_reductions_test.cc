@@ -16,8 +16,9 @@ Nanoseconds ns(std::int64_t count) { return Nanoseconds{count}; }
 /// Reductions of `layers`, on average as long as `share` of their backwards.
 void add_reductions(Layers& layers, std::mt19937& random, double share) {
   for (const Layer& layer : layers.layers) {
-    const Nanoseconds backward =
-        layer.times.front().backward_input + layer.times.front().backward_weight;
+    Nanoseconds backward = Nanoseconds::max();
+    for (const LayerTimes& times : layer.times)
+      backward = std::min(backward, times.backward_input + times.backward_weight);
     const double time = 2 * share * static_cast<double>(random() % 800);
     layers.reductions.push_back({ns(static_cast<std::int64_t>(time)), backward});
   }

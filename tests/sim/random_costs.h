@@ -35,6 +35,8 @@ inline StageCosts random_costs(std::mt19937& random, std::size_t stages, bool sk
   }
   if (tied && stages > 1)
     costs.reductions.push_back({{stage(0), stage(stages - 1)}, Bytes{1}, some(500)});
+  if (random() % 2 == 0)
+    for (std::size_t s = 0; s < stages; ++s) costs.replicas.push_back({some(900), some(900)});
   return costs;
 }
 

@@ -34,7 +34,7 @@ class Collector {
     add_storages();
     add_temporary();
     add_parameters();
-    add_exposed_reductions();
+    add_replicas();
     return std::move(costs_);
   }
 
@@ -171,16 +171,14 @@ class Collector {
     }
     merge_reductions(shared, group);
   }
-  void add_exposed_reductions() {
+  void add_replicas() {
     if (layers_.reductions.empty()) return;
-    std::vector<bool> seen(placement_.ranks(), false);
     for (std::size_t s = 0, begin = 0; s < costs_.stages.size(); ++s) {
       std::size_t end = begin;
       while (end < layers_.size() && stage_of_[end] == StageId{s}) ++end;
-      const std::size_t rank = placement_.rank(StageId{s}).index();
-      if (!seen[rank])
-        costs_.stages[s].optimizer += exposed_reduction(layers_.reductions, begin, end);
-      seen[rank] = true, begin = end;
+      const Nanoseconds behind = exposed_reduction(layers_.reductions, begin, end);
+      costs_.replicas.push_back({whole_reduction(layers_.reductions, begin, end) - behind, behind});
+      begin = end;
     }
   }
   void merge_reductions(const std::vector<std::pair<std::size_t, StageReduction>>& shared,

@@ -53,6 +53,9 @@ void add_reductions(std::ostringstream& out, const StageCosts& costs) {
     for (const StageId stage : reduction.stages) out << before << stage.value, before = " ";
     out << "," << reduction.bytes.value << "," << reduction.time.count() << "\n";
   }
+  if (!costs.replicas.empty()) out << "\nstage,reduced_beside_ns,reduced_behind_ns\n";
+  for (std::size_t s = 0; s < costs.replicas.size(); ++s)
+    line(out, s, costs.replicas[s].beside.count(), costs.replicas[s].behind.count());
   if (costs.norm) out << "\nnorm_ns\n" << costs.norm->count() << "\n";
 }
 

@@ -109,6 +109,12 @@ class StateJudge {
                                     " shares a parameter with other stages");
           reduced_.emplace(s, Place{});  // told once, however many parameters it shares
         }
+    if (!reading_.required.stages.replicas) return;
+    for (std::size_t s = 0; s < reading_.home.size(); ++s)
+      if (reading_.home[s] && !reduced_.contains(StageId{s}))
+        findings_.add_missing(reading_, *reading_.home[s],
+                              std::to_string(s) + "REDUCE_GRAD is missing: replicas reduce " +
+                                  "the gradients of each stage");
   }
 
   void judge_optimizers_missing() {

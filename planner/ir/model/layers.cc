@@ -43,12 +43,22 @@ Nanoseconds exposed_reduction(const std::vector<LayerReduction>& reductions, std
   return begin == 0 ? left - reductions.front().time : left;
 }
 
+Nanoseconds whole_reduction(const std::vector<LayerReduction>& reductions, std::size_t begin,
+                            std::size_t end) {
+  Nanoseconds sum{0};
+  for (std::size_t l = std::max<std::size_t>(begin, 1); l < end && l < reductions.size(); ++l)
+    sum += reductions[l].time;
+  return sum;
+}
+
 Layers without_collectives(Layers layers) {
   for (std::size_t l = 0; l < layers.collectives.size(); ++l)
     for (LayerTimes& times : layers.layers[l].times) {
       times.forward -= layers.collectives[l].forward;
       times.backward_input -= layers.collectives[l].backward;
     }
+  for (std::size_t l = 0; l < layers.reductions.size() && !layers.collectives.empty(); ++l)
+    layers.reductions[l].beside -= layers.collectives[l].backward;
   layers.collectives.clear();
   return layers;
 }

@@ -130,9 +130,8 @@ struct Layers {
   std::vector<LayerValue> values;
   std::vector<LayerStorage> storages;
   std::vector<LayerParameter> parameters;
-  /// [layer] of a rank's first stage; of its other stages the backwards to come hide them. The
-  /// first layer's is exposed wherever the cuts lie, and in its parameters' optimizer times
-  /// already. Empty = none.
+  /// [layer] The first layer's is exposed wherever the cuts lie, and in its parameters' optimizer
+  /// times already. Empty = none.
   std::vector<LayerReduction> reductions;
   std::vector<LayerCollectives> collectives;  ///< [layer] in its times; empty = none
   /// Actions side by side (OVERLAP_F_B) compute this much longer than one after the other, as
@@ -161,10 +160,14 @@ struct Partition {
   friend auto operator<=>(const Partition&, const Partition&) = default;
 };
 
-/// How long the reductions of a stage of layers [begin, end) go on after its last backward, but for
-/// what optimizer times have of it. 0 if layers have none.
+/// How long the reductions of a stage of layers [begin, end) go on after its last backward if no
+/// other stage's are in their way, but for what optimizer times have of it. 0 if layers have none.
 Nanoseconds exposed_reduction(const std::vector<LayerReduction>& reductions, std::size_t begin,
                               std::size_t end);
+
+/// How long the link of a stage of layers [begin, end) is busy reducing, as far.
+Nanoseconds whole_reduction(const std::vector<LayerReduction>& reductions, std::size_t begin,
+                            std::size_t end);
 
 /// The layers as if their collectives took no time.
 Layers without_collectives(Layers layers);

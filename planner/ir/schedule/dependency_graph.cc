@@ -24,6 +24,7 @@ class Connector {
     connect_rank_order();
     connect_data();
     connect_queues();
+    connect_replicas();
     pack_edges();
   }
 
@@ -141,6 +142,41 @@ class Connector {
     for (std::size_t i = 1; i < places.size(); ++i)
       if (places[i].queue == places[i - 1].queue)
         connect(places[i - 1].task, places[i].task, EdgeKind::Queue);
+  }
+
+  /// Each rank's link reduces one stage after another. An optimizer step waits for the stages whose
+  /// last gradients its rank has made.
+  void connect_replicas() {
+    if (made_.replicas.empty()) return;
+    std::vector<std::uint32_t> begun(graph_.tasks.size(), kNoTask);  // [backward] what runs beside
+    std::vector<std::vector<std::size_t>> stages(graph_.ranks);      // [rank]
+    for (std::size_t s = 0; s < made_.replicas.size(); ++s) {
+      if (made_.replicas[s].behind == kNoTask) continue;
+      begun[made_.replicas[s].with] = made_.replicas[s].beside;
+      stages[placement_.rank(StageId{s}).index()].push_back(s);
+    }
+    for (std::size_t l = links_.size(); l-- > 0;)
+      if (const std::uint32_t beside = begun[links_[l].to]; beside != kNoTask)
+        connect(links_[l].from, beside, links_[l].kind);
+    for (auto& of_rank : stages) {
+      std::ranges::stable_sort(of_rank, {}, [&](std::size_t s) { return made_.last_gradient[s]; });
+      std::uint32_t before = kNoTask;
+      for (const std::size_t s : of_rank) {
+        const DependencyTasks::Replicas& of = made_.replicas[s];
+        connect(before, of.beside, EdgeKind::Queue);
+        connect(of.beside, of.behind, EdgeKind::Queue);
+        connect(made_.last_gradient[s], of.behind, EdgeKind::Data);
+        before = of.behind;
+      }
+      if (made_.norm != kNoTask) connect(before, made_.norm, EdgeKind::Data);
+    }
+    for (std::uint32_t t = 0; t < graph_.tasks.size(); ++t) {
+      if (graph_.tasks[t].kind != TaskKind::Optimizer) continue;
+      std::uint32_t last = kNoTask;
+      for (const std::size_t s : stages[graph_.tasks[t].rank.index()])
+        if (made_.last_gradient[s] < t) last = made_.replicas[s].behind;
+      connect(last, t, EdgeKind::Data);
+    }
   }
 
   void pack_edges() {

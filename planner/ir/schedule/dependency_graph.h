@@ -3,7 +3,8 @@
 //
 // Tasks: one per compute cell (F, B, I, W, overlap), per optimizer step, per transfer (SEND and its
 // RECV are one task with two parties), per group of reductions (one task, a party for each
-// REDUCE_GRAD), and one for all REDUCE_NORMs. Edges, in words:
+// REDUCE_GRAD), two per reduction of a stage's replicas (what may run beside the stage's last
+// backward, and the rest), and one for all REDUCE_NORMs. Edges, in words:
 //  - rank order: a compute task or optimizer step waits for the one before it on its rank;
 //  - data: a stage's F waits for the F of every stage that feeds it, B and I for those of the
 //    stages it feeds (through the transfer, or directly on the same rank), a backward for its
@@ -13,6 +14,11 @@
 //  - blocking: SEND, RECV and a reduction (a rank's last REDUCE_GRAD of it) stand in rank order;
 //  - a reduction waits for the last weight gradient of each of its stages, and holds no rank unless
 //    it blocks; the optimizer step of a stage waits for the reduction that touches it;
+//  - a reduction of a stage's replicas never holds its rank. Its first part begins with the last
+//    backward (B or I) of the stage, its rest when the last weight gradient and the first part are
+//    done; the first part of the next stage of the rank waits for that rest (one link). An
+//    optimizer step waits for the reductions of all stages of its rank that have no more gradients
+//    to make;
 //  - the norm waits for all weight gradients and reductions, and every optimizer step for it.
 // Edges that rank order already implies are left out. A cycle is a deadlock and is data, not an
 // error: see TaskOrder::blocked.
@@ -36,8 +42,9 @@ enum class EdgeKind : std::uint8_t { RankOrder, Data, Queue };
 struct DurationSlot {
   TaskKind kind = TaskKind::Compute;
   std::vector<Action>
-      parts;  ///< several for an overlap; the SEND for a transfer, the REDUCE_NORM. Microbatch left
-              ///< empty, but of a B or I that takes a time of its own (StageGraph::last_apart)
+      parts;  ///< several for an overlap; the SEND for a transfer, the REDUCE_NORM, the REDUCE_GRAD
+              ///< of replicas, with a B behind it for what runs beside that. Microbatch left empty,
+              ///< but of a B or I that takes a time of its own (StageGraph::last_apart)
   std::vector<StageId> stages;  ///< of a reduction of gradients
   friend bool operator==(const DurationSlot&, const DurationSlot&) = default;
 };

@@ -69,6 +69,7 @@ class TaskBuilder {
     built_.forward.assign(stages.stages * built_.microbatches, kNoTask);
     built_.backward = built_.forward;
     built_.last_gradient.assign(stages.stages, kNoTask);
+    last_microbatch_.resize(stages.stages);
     for (auto& sent : built_.transfer)
       sent.assign(stages.edges.size() * built_.microbatches, kNoTask);
     index_components();
@@ -78,6 +79,7 @@ class TaskBuilder {
     add_row_tasks();
     add_transfers();
     add_reductions();
+    if (stages_.replicas) add_replicas();
     add_norm();
     return std::move(built_);
   }
@@ -128,7 +130,9 @@ class TaskBuilder {
       built_.forward[built_.place(action.stage, *action.microbatch)] = task;
     if (makes_input_gradient(action.op))
       built_.backward[built_.place(action.stage, *action.microbatch)] = task;
-    if (makes_weight_gradient(action.op)) built_.last_gradient[action.stage.index()] = task;
+    if (!makes_weight_gradient(action.op)) return;
+    built_.last_gradient[action.stage.index()] = task;
+    last_microbatch_[action.stage.index()] = *action.microbatch;
   }
   /// The task that the rank of a cell runs by itself; transfers and reductions have several
   /// parties.
@@ -212,6 +216,28 @@ class TaskBuilder {
                                      ? kNoTask
                                      : task_of[component_[s]]);
   }
+  void add_replicas() {
+    built_.replicas.resize(stages_.stages);
+    for (std::size_t r = 0; r < schedule_.ranks(); ++r)
+      for (std::uint32_t p = 0; p < schedule_.rows[r].size(); ++p) {
+        const auto* action = std::get_if<Action>(&schedule_.rows[r][p]);
+        if (!action || action->op != Op::ReduceGrad) continue;
+        const std::size_t s = action->stage.index();
+        const RankId rank{r};
+        const auto add = [&](std::vector<Action> parts) {
+          const std::uint32_t slot = slots_.number({TaskKind::Reduction, std::move(parts), {}});
+          built_.tasks.push_back(
+              {TaskKind::Reduction, slot, rank, rank, p, p, Cell{*action}, {rank}});
+          return static_cast<std::uint32_t>(built_.tasks.size() - 1);
+        };
+        DependencyTasks::Replicas& of = built_.replicas[s];
+        PFEIFE_CHECK(of.behind == kNoTask && built_.last_gradient[s] != kNoTask,
+                     to_string(*action));
+        of.beside = add({*action, stage_action(Op::Backward, action->stage)});
+        of.behind = add({*action});
+        of.with = built_.backward[built_.place(action->stage, last_microbatch_[s])];
+      }
+  }
   void add_norm() {
     for (std::size_t r = 0; r < schedule_.ranks(); ++r)
       for (std::uint32_t p = 0; p < schedule_.rows[r].size(); ++p) {
@@ -239,7 +265,8 @@ class TaskBuilder {
   const Placement& placement_;
   DependencyTasks built_;
   SlotTable slots_;
-  std::vector<std::uint32_t> component_;                                      // [stage]
+  std::vector<std::uint32_t> component_;       // [stage]
+  std::vector<MicrobatchId> last_microbatch_;  // [stage] of its last weight gradient
   std::map<std::pair<std::size_t, Direction>, std::uint32_t> transfer_slot_;  // + 1
 };
 

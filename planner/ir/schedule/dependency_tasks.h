@@ -30,7 +30,12 @@ struct DependencyTasks {
   std::vector<std::uint32_t> reduction;          ///< [stage]
   std::vector<std::uint32_t> last_gradient;      ///< [stage] last B or W in the row of its rank
   std::vector<ReductionParty> reductions;        ///< in row order
-  std::uint32_t norm = kNoTask;                  ///< of all REDUCE_NORMs
+  /// [stage] of its replicas: what runs beside the backward `with`, and the rest.
+  struct Replicas {
+    std::uint32_t beside = kNoTask, behind = kNoTask, with = kNoTask;
+  };
+  std::vector<Replicas> replicas;
+  std::uint32_t norm = kNoTask;  ///< of all REDUCE_NORMs
 
   std::size_t place(StageId stage, MicrobatchId m) const {
     return stage.index() * microbatches + m.index();

@@ -98,7 +98,8 @@ Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Plac
   Schedule schedule = compute_only;
   if (!(torch && options.keep_idle)) drop_idle(schedule);
   if (options.unshard) lowering::add_unshard_reshard(schedule);
-  if (options.reduce_grad == ReduceGrad::EveryStage)
+  if (options.reduce_grad == ReduceGrad::EveryStage ||
+      (options.reduce_grad == ReduceGrad::Tied && context.stages.replicas))
     lowering::add_untied_reduce_grad(schedule, context);
   const bool reduce = options.reduce_grad != ReduceGrad::None;
   schedule = torch ? lowering::add_transfers_torch(schedule, context, reduce)

@@ -15,7 +15,7 @@ enum class TransferOrder {
 /// Which stages get a REDUCE_GRAD after their last backward.
 enum class ReduceGrad {
   None,
-  Tied,        ///< those that share a parameter with another stage
+  Tied,        ///< those that share a parameter with another stage or have replicas
   EveryStage,  ///< all, as torch writes it; costs nothing where there is nothing to reduce
 };
 

@@ -28,7 +28,8 @@ Context context_of(const Schedule& schedule, const StageCosts& costs, const Plac
 
 /// UNSHARD of the next three stages a rank will compute, RESHARD of those not among them.
 void add_unshard_reshard(Schedule& schedule);
-/// REDUCE_GRAD right after the last backward of every stage that shares no parameter.
+/// REDUCE_GRAD right after the last backward of every stage that shares no parameter. (That of a
+/// stage that does covers its replicas, too.)
 void add_untied_reduce_grad(Schedule& schedule, const Context& context);
 /// OPTIMIZER_STEP at the end of the row, one a stage.
 void add_optimizer_steps(Schedule& schedule, const Context& context);

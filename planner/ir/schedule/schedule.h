@@ -60,6 +60,8 @@ struct StageGraph {
   std::vector<Edge> edges;  ///< sorted by (from, to), unique
   std::vector<std::vector<StageId>>
       tied;  ///< groups of stages that share a parameter; each sorted, size >= 2
+  /// Each stage has a reduction of its own: of its replicas' gradients.
+  bool replicas = false;
   /// B and I of the microbatch that a stage runs forward last take a time of their own.
   bool last_apart = false;
 

@@ -31,7 +31,13 @@ std::vector<Nanoseconds> slot_durations(std::span<const DurationSlot> slots,
       const StagePair& pair = pair_of(slot, costs);
       time = slot.parts[0].direction == Direction::Forward ? pair.forward_time : pair.backward_time;
     } else if (slot.kind == TaskKind::Reduction && !slot.parts.empty()) {
-      time = costs.norm.value_or(Nanoseconds{0});
+      const Action& first = slot.parts.front();
+      if (first.op == Op::ReduceNorm) {
+        time = costs.norm.value_or(Nanoseconds{0});
+      } else {
+        const ReplicaReduction& of = costs.replicas[first.stage.index()];
+        time = slot.parts.size() > 1 ? of.beside : of.behind;
+      }
     } else if (slot.kind == TaskKind::Reduction) {
       for (const StageReduction& reduction : costs.reductions)
         if (std::ranges::binary_search(slot.stages, reduction.stages.front()))

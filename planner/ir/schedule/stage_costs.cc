@@ -14,8 +14,15 @@ StageGraph stage_graph(const StageCosts& costs) {
   for (const StagePair& pair : costs.pairs)
     graph.edges.push_back({pair.from, pair.to, pair.gradient_bytes > Bytes{0}});
   for (const StageReduction& reduction : costs.reductions) graph.tied.push_back(reduction.stages);
+  graph.replicas = !costs.replicas.empty();
   graph.last_apart = !costs.last.stages.empty();
   return graph;
+}
+
+Nanoseconds step_of(const StageCosts& costs, const Placement& placement, StageId stage) {
+  const bool alone = placement.stages() == placement.ranks() && !costs.replicas.empty();
+  return costs.stages[stage.index()].optimizer +
+         (alone ? costs.replicas[stage.index()].behind : Nanoseconds{0});
 }
 
 const StagePair* find_pair(const StageCosts& costs, StageId from, StageId to) {

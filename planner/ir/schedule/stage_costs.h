@@ -64,13 +64,22 @@ struct StageReduction {
   friend bool operator==(const StageReduction&, const StageReduction&) = default;
 };
 
+/// What the replicas of a stage reduce of its gradients, layer by layer, on a link that its rank's
+/// stages share: one after another, in the order of their last weight gradients.
+struct ReplicaReduction {
+  Nanoseconds beside{0};  ///< of it, beside the stage's own last backward if the link is free
+  Nanoseconds behind{0};  ///< the rest
+  friend bool operator==(const ReplicaReduction&, const ReplicaReduction&) = default;
+};
+
 struct StageCosts {
   std::vector<StageCost> stages;
   std::vector<StagePair> pairs;  ///< sorted by (from, to), unique
   std::vector<StageValue> values;
   std::vector<StageReduction> reductions;
-  std::optional<Nanoseconds> norm;  ///< of REDUCE_NORM, if steps need it
-  double overlap_factor = 1;        ///< actions side by side compute this times the sum of both
+  std::vector<ReplicaReduction> replicas;  ///< [stage]; empty = none
+  std::optional<Nanoseconds> norm;         ///< of REDUCE_NORM, if steps need it
+  double overlap_factor = 1;  ///< actions side by side compute this times the sum of both
   /// What a stage is to the microbatch that it runs forward last, where that one is not recomputed
   /// and others are; its F and W last as long as theirs. Empty = all microbatches are alike.
   struct Last {
@@ -85,6 +94,9 @@ struct StageCosts {
 
 /// The pattern without the figures.
 StageGraph stage_graph(const StageCosts& costs);
+/// Its optimizer step and, where each rank has one stage, what its replicas reduce behind its last
+/// backward: the step waits for that. (Of several stages a rank's link has to be asked.)
+Nanoseconds step_of(const StageCosts& costs, const Placement& placement, StageId stage);
 /// The pair (from, to), or nullptr.
 const StagePair* find_pair(const StageCosts& costs, StageId from, StageId to);
 /// Every stage F, I, W as given, a chain with the given transfer time: the textbooks' pipeline, for

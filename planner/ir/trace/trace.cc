@@ -61,8 +61,15 @@ void explain(const Trace& trace, const Event& event, Span gap, Attribution& out)
       out.queue_wait += queued;
       left -= running + queued;
     } else if (cause.kind == TaskKind::Reduction) {
-      out.reduction += running;
-      left -= running;
+      // And those before it, of the rank's other stages, which it waited for.
+      Nanoseconds reducing = running;
+      const Event* one = &cause;
+      while (one->waited_for && trace.events[*one->waited_for].kind == TaskKind::Reduction) {
+        one = &trace.events[*one->waited_for];
+        reducing += overlap({gap.begin, std::min(gap.end, cause.start)}, {one->start, one->end});
+      }
+      out.reduction += reducing;
+      left -= reducing;
     }
   }
   out.dependency_wait += left;

@@ -70,7 +70,7 @@ class Trial {
         memory_(costs, placement),
         fronts_(3 * costs.stages.size() * microbatches + 1) {
     for (std::size_t s = 0; s < costs.stages.size(); ++s)
-      optimizer_[rank(s)] += kTicks * costs.stages[s].optimizer.count();
+      optimizer_[rank(s)] += kTicks * step_of(costs, placement, StageId{s}).count();
     list_messages();
     find_tails();
   }

@@ -15,10 +15,10 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
     kind_.push_back(model.cluster().kind_of_device[placement.device(id).index()]);
     const DeviceKind& kind = model.cluster().kinds[kind_.back()];
     action_overhead_.push_back(static_cast<double>(kind.stage_overhead.count()));
-    first_of_rank_.push_back(!seen[rank]);
     step_overhead_.push_back(seen[rank] ? 0 : static_cast<double>(kind.iteration_overhead.count()));
     seen[rank] = true;
   }
+  one_a_rank_ = placement.stages() == placement.ranks();
   double overhead = 0;
   for (const LayerReduction& one : model.layers().reductions)
     overhead += static_cast<double>(one.time.count());
@@ -210,11 +210,6 @@ CutCosts::Priced CutCosts::price_rest(const Cuts& cuts, const Program& program, 
     else
       forward = known.latency.forward, backward = known.latency.backward;
   }
-  if (model_.has_reductions())
-    for (std::size_t s = 0; s < stages; ++s)
-      if (first_of_rank_[s])
-        durations[program.work(Work::Optimizer, s) * stride] +=
-            as<Number>(model_.exposed_reduction(cuts[s], cuts[s + 1]));
   Priced priced;
   if (has_skips(cuts))
     priced.exact = skips_are_short(cuts, program, durations, stride) ||
@@ -227,7 +222,26 @@ CutCosts::Priced CutCosts::price_rest(const Cuts& cuts, const Program& program, 
       }
       if (!tail->groups.empty()) priced.tail = tail;
     }
+  if (model_.has_reductions()) price_replicas(cuts, program, durations, stride, priced);
   return priced;
+}
+
+/// With one stage a rank, the optimizer step is behind the stage's own reductions: as if it took
+/// that much longer.
+template <class Number>
+void CutCosts::price_replicas(const Cuts& cuts, const Program& program, Number* durations,
+                              std::size_t stride, Priced& priced) {
+  const auto behind = [&](std::size_t s) { return model_.exposed_reduction(cuts[s], cuts[s + 1]); };
+  if (one_a_rank_ && priced.tail == nullptr) {
+    for (std::size_t s = 0; s < program.stages(); ++s)
+      durations[program.work(Work::Optimizer, s) * stride] += as<Number>(behind(s));
+    return;
+  }
+  replica_tail_ = priced.tail != nullptr ? *priced.tail : ReductionTail{};
+  for (std::size_t s = 0; s < program.stages(); ++s)
+    replica_tail_.replicas.push_back(
+        {model_.whole_reduction(cuts[s], cuts[s + 1]) - behind(s), behind(s)});
+  priced.tail = &replica_tail_;
 }
 
 CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, double* durations,

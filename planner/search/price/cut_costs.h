@@ -20,7 +20,7 @@ class CutCosts {
 
   struct Priced {
     bool exact = true;                    ///< false: a skip may bind, so that skips() are needed
-    const ReductionTail* tail = nullptr;  ///< if stages share parameters; valid until destruction
+    const ReductionTail* tail = nullptr;  ///< if it has reductions; until the next price()
   };
   /// Writes durations[index * stride] for all base indices of `program` (not what
   /// Program::complete adds). The stages of `recompute`, if it is given, are recomputed. B and I
@@ -100,6 +100,9 @@ class CutCosts {
   template <class Number>
   Priced price_rest(const Cuts& cuts, const Program& program, Number* durations,
                     std::size_t stride);
+  template <class Number>
+  void price_replicas(const Cuts& cuts, const Program& program, Number* durations,
+                      std::size_t stride, Priced& priced);
   bool has_skips(const Cuts& cuts) const;
   /// visit(from, to, message) for what passes over stages, until it returns true; whether it has.
   template <class Visit>
@@ -121,7 +124,7 @@ class CutCosts {
 
   const CutModel& model_;
   Placement placement_;
-  std::vector<bool> first_of_rank_;                                   // [stage]
+  bool one_a_rank_ = false;                                           // stages
   std::vector<std::size_t> kind_;                                     // [stage]
   std::vector<double> action_overhead_, step_overhead_;               // [stage]
   std::vector<std::array<Program::Narrow, kWorks>> narrow_overhead_;  // [stage][work]
@@ -129,6 +132,7 @@ class CutCosts {
   std::vector<Known> known_;             // [boundary i * free_positions + q - i]
   std::vector<double> longest_message_;  // [q] at least the time of any message across q
   std::map<std::vector<std::int32_t>, ReductionTail> tails_;  // by the stages of shared parameters
+  ReductionTail replica_tail_;                                // of the last candidate
 };
 
 }  // namespace pfeife

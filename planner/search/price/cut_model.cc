@@ -111,6 +111,7 @@ void CutModel::copy_narrow_times() {
 void CutModel::sum_reductions() {
   if (layers_.reductions.empty()) return;
   ahead_.assign(layer_.size(), 0.0);
+  reduced_.assign(layer_.size(), 0.0);
   latest_.assign(1, std::vector<double>(layer_.size(), std::numeric_limits<double>::lowest()));
   double reduced = 0, computed = 0;  // of the layers so far
   for (std::size_t l = 0; l < layers_.size(); ++l) {
@@ -121,7 +122,9 @@ void CutModel::sum_reductions() {
     latest_[0][at] = std::max(latest_[0][at], reduced - computed);
     computed += number(one.beside);
     ahead_[at + 1] = reduced - computed;
+    reduced_[at + 1] = reduced;
   }
+  reduced_[0] = number(layers_.reductions.front().time);
   ahead_[0] = number(layers_.reductions.front().time);
   widen(latest_);
 }

@@ -51,6 +51,10 @@ class CutModel {
   /// Any reductions beside backwards, and exposed_reduction() of [from, to), ns.
   bool has_reductions() const { return !latest_.empty(); }
   double exposed_reduction(std::int32_t from, std::int32_t to) const;
+  /// whole_reduction() of [from, to), ns.
+  double whole_reduction(std::int32_t from, std::int32_t to) const {
+    return reduced_[static_cast<std::size_t>(to)] - reduced_[static_cast<std::size_t>(from)];
+  }
   /// Forward and backward together: the load that bounds and branching speak of.
   const std::vector<double>& load(std::size_t kind) const { return load_[kind]; }
   std::size_t kinds() const { return load_.size(); }
@@ -112,7 +116,7 @@ class CutModel {
   std::array<std::vector<double>, kHolds> held_;
   /// Reductions of a stage from `from` on end at latest_ - ahead_[from] behind its last backward.
   std::vector<std::vector<double>> latest_;  // [log2 of the width][segment]
-  std::vector<double> ahead_;                // [position]
+  std::vector<double> ahead_, reduced_;      // [position]
   /// Of one pass: a layer's temporary above what layers up to it hold; a stage lets go of, or does
   /// not have yet, what its later layers hold.
   struct Temporary {

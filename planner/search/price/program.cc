@@ -293,6 +293,7 @@ double Program::tail_end(std::span<const double> durations, const std::vector<do
   }
   for (std::size_t r = 0; r < ranks(); ++r) {
     double end = last_step_[r] == kNone ? 0 : ends[last_step_[r]];
+    if (!tail.replicas.empty()) end = std::max(end, replicas_end(r, ends, tail));
     for (const bool tied : {false, true})
       for (const std::size_t s : stages_of_rank_[r])
         if ((reduced[s] >= 0) == tied)
@@ -300,6 +301,15 @@ double Program::tail_end(std::span<const double> durations, const std::vector<do
     longest = std::max(longest, end);
   }
   return longest;
+}
+
+double Program::replicas_end(std::size_t rank, const std::vector<double>& ends,
+                             const ReductionTail& tail) const {
+  double end = kNever;  // of the link's work so far
+  for (const std::size_t s : stages_of_rank_[rank])
+    end =
+        std::max(end + tail.replicas[s].beside, ends[last_gradient_[s]]) + tail.replicas[s].behind;
+  return end;
 }
 
 template <class Over, class Visit>

@@ -48,7 +48,8 @@ struct PathCounts {
   friend bool operator==(const PathCounts&, const PathCounts&) = default;
 };
 
-/// Gradient reductions of one candidate: which stages meet, and for how long (ns).
+/// Gradient reductions of one candidate: which stages meet, and for how long (ns); and those of
+/// replicas.
 struct ReductionTail {
   struct Group {
     std::vector<std::size_t> stages;
@@ -56,6 +57,10 @@ struct ReductionTail {
   };
   std::vector<Group> groups;
   std::vector<double> extra_optimizer;  ///< [stage] ns; copies of shared parameters
+  struct Replicas {                     ///< StageCosts::ReplicaReduction
+    double beside = 0, behind = 0;
+  };
+  std::vector<Replicas> replicas;  ///< [stage]; empty = none
 };
 
 /// What passes over the stages between `from` and `to`, a message of every microbatch each way.
@@ -164,6 +169,8 @@ class Program {
                   const std::vector<double>& ends) const;
   double tail_end(std::span<const double> durations, const std::vector<double>& ends,
                   const ReductionTail& tail) const;
+  double replicas_end(std::size_t rank, const std::vector<double>& ends,
+                      const ReductionTail& tail) const;
   /// A step that waits for another one, besides what it reads.
   struct SkipWait {
     std::uint32_t step, source;
