@@ -87,6 +87,8 @@ std::vector<PublishedRun> narayanan(const fs::path& data) {
     const std::int64_t gpus = row.count("gpus");
     run.mesh.size(Axis::Data) = gpus / (row.count("tp") * row.count("pp"));
     interleave(run, row.count("chunks_per_rank"));
+    // DDP=torch in the paper's scripts (Megatron-LM, examples/sc21/run_table_1.sh), else local.
+    run.overlap_reductions = run.mesh.size(Axis::Pipeline) == 1;
     const auto l = row.number("layers"), h = row.number("hidden");
     const double flops = 96 * row.number("global_batch") * 2048 * l * h * h *
                          (1 + 2048 / (6 * h) + 51200 / (16 * l * h));
