@@ -182,11 +182,14 @@ class Rewriter {
   }
 
   /// A block hands back a gradient for each value that enters it: what W keeps is another tensor.
-  void copy_gradient(LayerValue& value) const {
+  void copy_gradient(LayerValue& value) {
     const LayerId reader = value.consumers.back();
     const std::size_t b = block_of_[reader.index()];
-    if (b != kNone && value.producer < blocks_[b].first && holds(stage_of(reader), value.producer))
-      value.kept_for_weight.reset();
+    if (!value.kept_for_weight || b == kNone || value.producer >= blocks_[b].first ||
+        !holds(stage_of(reader), value.producer))
+      return;
+    value.kept_for_weight.reset();
+    layers_.layers[value.producer.index()].temporary.input += value.gradient_bytes;
   }
 
   Layers layers_;
