@@ -181,7 +181,8 @@ class Rewriter {
       layers_.layers[l.index()].temporary.forward += value.bytes;
   }
 
-  /// A block hands back a gradient for each value that enters it: what W keeps is another tensor.
+  /// A block hands back a gradient for each value that enters it: what W keeps is another tensor,
+  /// and this one waits, also in the producer, whose temporaries have none of it.
   void copy_gradient(LayerValue& value) {
     const LayerId reader = value.consumers.back();
     const std::size_t b = block_of_[reader.index()];
