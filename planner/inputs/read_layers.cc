@@ -130,10 +130,22 @@ Layers layers_of(const GraphProfile& of, const std::string& order) {
   return grouped(of.graph, {of.profile}, order, of.node_order);
 }
 
+static ProfiledRuntime profiled_runtime(const ModelFiles& files) {
+  const bool profiled = files.profile && files.format == ModelFormat::Pt2;
+  return profiled ? read_profiled_runtime(*files.profile) : ProfiledRuntime{};
+}
+
+Nanoseconds message_overhead(const ModelFiles& files) {
+  return profiled_runtime(files).message_overhead.value_or(Nanoseconds{0});
+}
+
 Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files) {
-  if (!files.profile || files.format != ModelFormat::Pt2) return cluster;
-  if (const auto overheads = read_profiled_runtime(*files.profile).stage_overheads)
-    for (DeviceKind& kind : cluster.kinds) kind.stage_overhead += each_action(*overheads);
+  const ProfiledRuntime found = profiled_runtime(files);
+  if (found.stage_overheads)
+    for (DeviceKind& kind : cluster.kinds)
+      kind.stage_overhead += each_action(*found.stage_overheads);
+  for (Path& path : cluster.paths)
+    if (!path.links.empty()) path.latency += found.message_overhead.value_or(Nanoseconds{0});
   return cluster;
 }
 

@@ -47,9 +47,12 @@ GraphProfile graph_profile(const ModelFiles& files, const DeviceKind& kind);
 /// The layers of a cluster of this one kind; `order` is the name of the linear order.
 Layers layers_of(const GraphProfile& of, const std::string& order);
 
-/// The cluster, its actions longer by the overheads of stages that the files' profile has measured:
-/// what goes with the layers that are read from them, whose times are without (profiled_stage.h).
+/// What the files' profile has measured that a message takes beyond its link; 0 if it has not.
 /// Errors: ConfigError of the profile.
+Nanoseconds message_overhead(const ModelFiles& files);
+/// The cluster, its actions longer by the overheads of stages that the files' profile has measured:
+/// what goes with the layers that are read from them, whose times are without (profiled_stage.h);
+/// and its latencies by message_overhead(). Errors: ConfigError of the profile.
 Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files);
 
 /// The layers with the times of every device kind of the cluster. Where no profile has the times of

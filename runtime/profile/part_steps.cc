@@ -54,23 +54,31 @@ PartSteps::PartSteps(const Graph& graph, const std::vector<NodeEffects>& effects
         std::make_unique<GraphStage>(graph, effects, split_, StageId{s}, tensors, turns, options));
 }
 
-void PartSteps::run(const StepInputs& inputs, const Time& time) {
+void PartSteps::begin(const StepInputs& inputs) {
   step_ = inputs.step;
   microbatches_ = inputs.microbatches.size();
   for (const auto& stage : stages_) stage->begin(inputs);
+}
+
+void PartSteps::end() {
+  for (const auto& stage : stages_) stage->end();
+}
+
+void PartSteps::run(const StepInputs& inputs, const Time& time) {
+  begin(inputs);
   const auto pass = [&](std::size_t s, std::size_t m, bool forward) {
     GraphStage& stage = *stages_[s];
     const StageId here{s};
     const MicrobatchId microbatch{m};
-    PerStage in, out;
+    PerStage in;
     for (const StageId other : forward ? stage.sources() : stage.destinations())
       in.push_back(take({other, here, microbatch, forward}));
     time(forward ? Forward : BackwardInput, s, [&] {
-      out = forward ? stage.forward(microbatch, in) : stage.backward_input(microbatch, in);
+      PerStage out = forward ? stage.forward(microbatch, in) : stage.backward_input(microbatch, in);
+      const std::vector<StageId>& others = forward ? stage.destinations() : stage.sources();
+      for (std::size_t i = 0; i < others.size(); ++i)
+        hand_on({here, others[i], microbatch, forward}, std::move(out[i]));
     });
-    const std::vector<StageId>& others = forward ? stage.destinations() : stage.sources();
-    for (std::size_t i = 0; i < others.size(); ++i)
-      hand_on({here, others[i], microbatch, forward}, std::move(out[i]));
   };
   for (std::size_t s = 0; s < parts(); ++s)
     for (std::size_t m = 0; m < microbatches_; ++m) pass(s, m, true);
@@ -79,7 +87,7 @@ void PartSteps::run(const StepInputs& inputs, const Time& time) {
   for (std::size_t s = parts(); s-- > 0;)
     for (std::size_t m = 0; m < microbatches_; ++m)
       time(BackwardWeight, s, [&] { stages_[s]->backward_weight(MicrobatchId{m}); });
-  for (const auto& stage : stages_) stage->end();
+  end();
 }
 
 Tag PartSteps::tag(const Route& route) const {
@@ -91,7 +99,7 @@ Tag PartSteps::tag(const Route& route) const {
 }
 
 void PartSteps::hand_on(const Route& route, Tensors tensors) {
-  if (together_ == nullptr || together_->ranks() == 1) {
+  if (alone()) {
     handed_[route] = std::move(tensors);
     return;
   }
@@ -100,8 +108,7 @@ void PartSteps::hand_on(const Route& route, Tensors tensors) {
 }
 
 Tensors PartSteps::take(const Route& route) {
-  if (together_ == nullptr || together_->ranks() == 1)
-    return std::move(handed_.extract(route).mapped());
+  if (alone()) return std::move(handed_.extract(route).mapped());
   const RankId before{(together_->rank().index() + together_->ranks() - 1) % together_->ranks()};
   return std::move(together_->receive(before, tag(route)).tensors);
 }

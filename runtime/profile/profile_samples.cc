@@ -67,6 +67,15 @@ std::optional<StageOverheads> overheads_of(const StepTimes& parts) {
                         further(PartSteps::BackwardWeight)};
 }
 
+/// None of processes that have not waited for one another.
+std::optional<MessageTimes> message_times(const StepTimes& turns) {
+  const MessageTimes times{turns.typical(PartSteps::Arrival), turns.typical(PartSteps::Sending),
+                           turns.typical(PartSteps::AfterWait),
+                           turns.typical(PartSteps::WithoutWait), turns.typical(PartSteps::Echo)};
+  if (times.arrival == Nanoseconds{0} || times.echo == Nanoseconds{0}) return std::nullopt;
+  return times;
+}
+
 void add_nodes(const ProfileSamples& samples, const NodeMemory& memory, ProfileReport& report) {
   const NodeTimes f = add_up(samples.forward, report.forward),
                   i = add_up(samples.input, report.backward_input),
@@ -127,6 +136,7 @@ void ProfileSamples::append(const ProfileSamples& other) {
       (this->*passes).ran[n] = (this->*passes).ran[n] || (other.*passes).ran[n];
   steps.append(other.steps);
   parts.append(other.parts);
+  turns.append(other.turns);
 }
 
 ProfileReport report_of(const ProfileSamples& samples, const NodeMemory& memory,
@@ -143,6 +153,8 @@ ProfileReport report_of(const ProfileSamples& samples, const NodeMemory& memory,
   report.profile.source = FigureSource::Measured;
   report.profile.variation = samples.steps.found();
   report.profile.stage_overheads = overheads_of(samples.parts);
+  report.messages = message_times(samples.turns);
+  if (report.messages) report.profile.message_overhead = report.messages->overhead();
   report.profile.storages = memory.storages;
   add_nodes(samples, memory, report);
   add_parameters(samples.updates, state, report);

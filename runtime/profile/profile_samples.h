@@ -36,6 +36,7 @@ struct ProfileSamples {
   std::vector<Samples> updates;  ///< [parameter]
   StepTimes steps;  ///< the whole passes of each, by Whole; the optimizer's are left out
   StepTimes parts;  ///< PartSteps of one part, of several: by part_kind()
+  StepTimes turns;  ///< PartSteps in turns: by Turn
 
   /// Of a PartSteps::Pass of the whole (no part), of a part.
   static std::size_t part_kind(std::size_t pass, std::optional<std::size_t> part) {

@@ -5,13 +5,15 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/error.h"
+#include "runtime/profile/part_steps.h"
 
 namespace pfeife {
 namespace {
 
-constexpr const char* kTitle = "pfeife profile samples 2";
-constexpr const char* kWithoutParts = "pfeife profile samples 1";  // as they were before
-constexpr std::size_t kMostKinds = 3 * 64;                         // of passes of parts
+constexpr const char* kTitle = "pfeife profile samples 3";
+constexpr const char* kWithoutTurns = "pfeife profile samples 2";  // as they were before
+constexpr const char* kWithoutParts = "pfeife profile samples 1";
+constexpr std::size_t kMostKinds = 3 * 64;  // of passes of parts
 /// Of one list: nobody profiles for so long.
 constexpr std::size_t kMostSamples = 100'000'000;
 /// Of one pass: an hour, so that sums of them stay within 64 bits.
@@ -95,6 +97,7 @@ void write_samples(const std::string& file, const std::string& timed,
   }
   write(samples.steps, out);
   write(samples.parts, out);
+  write(samples.turns, out);
   write_file(file, out.str());
 }
 
@@ -104,7 +107,8 @@ std::optional<ProfileSamples> read_samples(const std::string& file, const std::s
   std::istringstream in(read_file(file));
   SamplesReader reader(in, file);
   std::string title, found;
-  if (!std::getline(in, title) || (title != kTitle && title != kWithoutParts) ||
+  if (!std::getline(in, title) ||
+      (title != kTitle && title != kWithoutTurns && title != kWithoutParts) ||
       !std::getline(in, found))
     throw reader.broken();
   if (found != timed)
@@ -114,7 +118,8 @@ std::optional<ProfileSamples> read_samples(const std::string& file, const std::s
   for (auto* passes : {&samples.forward, &samples.input, &samples.weight})
     for (std::size_t n = 0; n < nodes; ++n) passes->ran[n] = reader.count(1) == 1;
   reader.read(samples.steps, samples.wholes.size());
-  if (title == kTitle) reader.read(samples.parts, kMostKinds);
+  if (title != kWithoutParts) reader.read(samples.parts, kMostKinds);
+  if (title == kTitle) reader.read(samples.turns, PartSteps::kTurns);
   reader.expect_end();
   return samples;
 }

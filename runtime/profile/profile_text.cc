@@ -40,7 +40,7 @@ std::string to_string(const ProfileReport& report, const Graph& graph) {
       << with_nodes("optimizer, once a step", report.optimizer) << whole("B", report.backward)
       << "\n"
       << whole("F of a stage with I and W", report.split_forward) << "\n\n";
-  char line[120];
+  char line[160];
   std::snprintf(
       line, sizeof line, "I + W against B: %+.2f %%\n",
       percent(report.backward_input.whole + report.backward_weight.whole, report.backward.whole));
@@ -58,6 +58,19 @@ std::string to_string(const ProfileReport& report, const Graph& graph) {
                   "a stage beyond its nodes, ms: %.4f an F, %.4f an I, %.4f a W\n",
                   milliseconds(more->forward), milliseconds(more->backward_input),
                   milliseconds(more->backward_weight));
+    out << line;
+  }
+  if (const auto& times = report.messages) {
+    std::snprintf(line, sizeof line,
+                  "a message that is waited for, ms: %.4f until it is gone on with, %.4f of it in "
+                  "handing over;\n",
+                  milliseconds(times->arrival), milliseconds(times->sending));
+    out << line;
+    std::snprintf(line, sizeof line,
+                  "  between idle processes %.4f; what follows takes %.4f, %.4f without the wait: "
+                  "%.4f more\n",
+                  milliseconds(times->echo), milliseconds(times->after_wait),
+                  milliseconds(times->without_wait), milliseconds(times->overhead()));
     out << line;
   }
   return out.str();

@@ -206,6 +206,12 @@ class Profiler {
       });
       update_all();
     }
+    meet();
+    if (warmed_up_) samples_.turns.begin_step();
+    parts_.take_turns(inputs_, [&](PartSteps::Turn turn, Nanoseconds time) {
+      if (warmed_up_) samples_.turns.add(turn, time);
+    });
+    update_all();
   }
 
   /// Node by node, parameter by parameter.

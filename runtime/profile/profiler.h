@@ -5,7 +5,9 @@
 // them, so that caches are as in a step; no node runs in a loop of its own.
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "planner/ir/model/graph.h"
@@ -34,8 +36,17 @@ struct MeasuredSum {
   std::size_t samples = 0, interrupted = 0;  ///< of `whole`; interrupted: others had the core
 };
 
+/// What Profile::message_overhead is made of: typical times of PartSteps in turns.
+struct MessageTimes {
+  Nanoseconds arrival{0}, sending{0}, after_wait{0}, without_wait{0}, echo{0};
+  Nanoseconds overhead() const {
+    return std::max(arrival - sending - echo + after_wait - without_wait, Nanoseconds{0});
+  }
+};
+
 struct ProfileReport {
   Profile profile;
+  std::optional<MessageTimes> messages;
   MeasuredSum forward, backward_input, backward_weight, optimizer;
   MeasuredSum backward, split_forward;  ///< B, not split; F of a stage that splits; wholes only
   Bytes saved{0}, weight_saved{0};      ///< of the whole model

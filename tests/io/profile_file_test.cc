@@ -24,6 +24,7 @@ Profile some_profile(const Graph& graph) {
   profile.origin = "2026-01-01, a \"quoted\" machine: two cores";
   profile.executor_overhead = Nanoseconds{321};
   profile.stage_overheads = {Nanoseconds{12'345}, Nanoseconds{0}, Nanoseconds{7}};
+  profile.message_overhead = Nanoseconds{6543};
   profile.variation = MeasuredVariation{0.0125, 1.0 / 3};
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto i = static_cast<std::int64_t>(n);
@@ -82,23 +83,28 @@ TEST_F(ProfileFile, VariationIsReadWithoutTheGraph) {
   EXPECT_EQ(read_profiled_runtime(file_).variation, std::nullopt);
 }
 
-TEST_F(ProfileFile, WithoutOverheadsOfStagesIsAsItWasBeforeThereWereAny) {
+TEST_F(ProfileFile, WithoutOverheadsIsAsItWasBeforeThereWereAny) {
   const Graph graph = tiny();
   Profile profile = some_profile(graph);
   write(profile_text(profile, graph));
   EXPECT_EQ(read_profiled_runtime(file_).stage_overheads, profile.stage_overheads);
-  profile.stage_overheads.reset();
+  EXPECT_EQ(read_profiled_runtime(file_).message_overhead, profile.message_overhead);
+  profile.stage_overheads.reset(), profile.message_overhead.reset();
   const std::string text = profile_text(profile, graph);
   EXPECT_EQ(text.find("overheads"), std::string::npos);
+  EXPECT_EQ(text.find("message"), std::string::npos);
   write(text);
   EXPECT_EQ(read_profile(file_, graph), profile);
   EXPECT_EQ(read_profiled_runtime(file_).stage_overheads, std::nullopt);
+  EXPECT_EQ(read_profiled_runtime(file_).message_overhead, std::nullopt);
 }
 
 TEST_F(ProfileFile, RefusesOverheadsOfStagesThatAreNone) {
   const Graph graph = tiny();
   const std::string text = profile_text(some_profile(graph), graph);
   write(replaced(text, "forward: 12345 ns", "forward: -1 ns"));
+  EXPECT_NE(refusal(graph).find("which is negative"), std::string::npos) << refusal(graph);
+  write(replaced(text, "message_overhead: 6543 ns", "message_overhead: -1 ns"));
   EXPECT_NE(refusal(graph).find("which is negative"), std::string::npos) << refusal(graph);
   write(replaced(text, "backward_weight: 7 ns", "backward_weights: 7 ns"));
   EXPECT_NE(refusal(graph).find("did you mean \"backward_weight\"?"), std::string::npos)

@@ -1,4 +1,5 @@
-// What a profile says of stages reaches the costs that every engine and the search read.
+// What a profile says of stages and messages reaches the costs that every engine and the search
+// read.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -75,6 +76,37 @@ TEST_F(StageOverheadsOfAProfile, LengthenFAndBOfEveryFurtherStageByHalfOfTheirSu
     EXPECT_EQ(with.backward_input, input + stages * us(7) + (stages - 1) * us(42));
     EXPECT_EQ(with.backward_weight, weight);
   }
+}
+
+// A message between ranks takes as much more as the profile says, once: 5 us, the bytes at 1 GB/s
+// and 40 us. Between stages of one rank there is none.
+TEST_F(StageOverheadsOfAProfile, AMessageTakesItsOverheadBeyondTheLink) {
+  const auto messages = [&](const std::optional<Nanoseconds>& overhead) {
+    profile_.message_overhead = overhead;
+    write_file(file_, profile_text(profile_, graph_));
+    const ModelFiles files{.model = model_, .profile = file_};
+    EXPECT_EQ(message_overhead(files), overhead.value_or(us(0)));
+    const Layers layers = read_layers(files, cluster_);
+    Partition partition;
+    for (std::size_t l = 0; partition.stages() < 4; ++l)
+      if (layers.layers[l].no_cut_after.empty())
+        partition.cuts.push_back(static_cast<std::int32_t>(l));
+    return stage_costs(layers, partition, v_shape(2), with_measured_overheads(cluster_, files))
+        .pairs;
+  };
+  const auto without = messages({}), with = messages(us(40));
+  std::size_t between = 0;
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    const bool there = without[i].forward_time > us(0);
+    between += there;
+    EXPECT_EQ(with[i].forward_time, without[i].forward_time + us(there ? 40 : 0));
+    EXPECT_EQ(with[i].backward_time, without[i].backward_time + us(there ? 40 : 0));
+    if (there) {
+      EXPECT_EQ(with[i].forward_time, us(45) + Nanoseconds{with[i].bytes.value});
+    }
+  }
+  EXPECT_GE(between, 2u);
+  EXPECT_LT(between, with.size()) << "stages 1 and 2 are on one rank";
 }
 
 // A pass that is shorter than its overhead leaves the rest to the next one.

@@ -8,6 +8,7 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/error.h"
+#include "runtime/profile/part_steps.h"
 #include "runtime/profile/profile_samples_file.h"
 #include "tests/support/message_of.h"
 
@@ -33,6 +34,8 @@ void add_share(ProfileSamples& samples, int steps, double slower, std::mt19937& 
     for (Samples& update : samples.updates) update.add(time(), false);
     samples.parts.begin_step();
     for (std::size_t kind = 0; kind < 9; ++kind) samples.parts.add(kind, time());
+    samples.turns.begin_step();
+    for (std::size_t turn = 0; turn < PartSteps::kTurns; ++turn) samples.turns.add(turn, time());
   }
 }
 
@@ -106,7 +109,7 @@ TEST(ProfileSamples, FilesOfSomethingElseOrCutShortAreRefused) {
        {text.substr(0, text.rfind(' ')), text.substr(0, text.size() / 2), text + "7\n",
         text.substr(0, text.rfind(' ')) + " 9223372036854775807\n",
         std::string("pfeife profile samples 2\na model\n"),
-        std::string("pfeife profile samples 3") + text.substr(text.find('\n')), std::string()}) {
+        std::string("pfeife profile samples 4") + text.substr(text.find('\n')), std::string()}) {
     write_file(file, broken);
     EXPECT_THAT(message("a model"), ::testing::HasSubstr("no whole samples"));
   }
@@ -143,18 +146,52 @@ TEST(ProfileSamples, OverheadIsWhatEachFurtherPartAdds) {
   EXPECT_EQ(profile_of(samples).stage_overheads, std::nullopt);
 }
 
-TEST(ProfileSamples, AFileFromBeforeThereWerePartsIsRead) {
+// By hand: a message is gone on with after 110 us, on average, of which handing it over took 20;
+// one between idle processes takes 30; after the wait a pass takes 45 longer than without: 105 us.
+// One step of three is late in all.
+TEST(ProfileSamples, AMessageCostsWhatItsLinkAndItsPassesDoNotTake) {
+  ProfileSamples samples(kNodes, kParameters);
+  std::mt19937 random(9);
+  add_share(samples, 2, 1.0, random);
+  const auto add_steps = [&](std::int64_t after_wait) {
+    samples.turns = {};
+    for (const std::int64_t late : {0, 0, 9000}) {
+      const auto add = [&](PartSteps::Turn turn, std::int64_t us) {
+        samples.turns.add(turn, Nanoseconds{1000 * (us + (turn == PartSteps::Echo ? 0 : late))});
+      };
+      samples.turns.begin_step();
+      add(PartSteps::Arrival, 100), add(PartSteps::Arrival, 120);
+      add(PartSteps::Sending, 20);
+      add(PartSteps::AfterWait, after_wait), add(PartSteps::AfterWait, after_wait + 400);
+      add(PartSteps::WithoutWait, 500), add(PartSteps::WithoutWait, 900);
+      add(PartSteps::Echo, 31), add(PartSteps::Echo, 29);
+    }
+  };
+  add_steps(545);
+  EXPECT_EQ(profile_of(samples).message_overhead, Nanoseconds{105'000});
+  add_steps(300);
+  EXPECT_EQ(profile_of(samples).message_overhead, Nanoseconds{0}) << "noise takes no time away";
+  samples.turns = {};
+  EXPECT_EQ(profile_of(samples).message_overhead, std::nullopt);
+}
+
+TEST(ProfileSamples, FilesFromBeforeThereWereTurnsOrPartsAreRead) {
   ProfileSamples samples(kNodes, kParameters);
   std::mt19937 random(8);
   add_share(samples, 4, 1.0, random);
-  samples.parts = {};
-  const std::string file = scratch("samples_without_parts");
-  write_samples(file, "a model", samples);
-  std::string text = read_file(file);
-  ASSERT_TRUE(text.ends_with("\n0\n"));  // no steps in parts
-  text.resize(text.size() - 2);
-  write_file(file, "pfeife profile samples 1" + text.substr(text.find('\n')));
-  EXPECT_EQ(profile_of(*read_samples(file, "a model", kNodes, kParameters)), profile_of(samples));
+  const std::string file = scratch("samples_of_old");
+  for (StepTimes ProfileSamples::*last : {&ProfileSamples::turns, &ProfileSamples::parts}) {
+    samples.*last = {};
+    write_samples(file, "a model", samples);
+    const std::string text = read_file(file);
+    const bool parts = !samples.parts.steps().empty();
+    const std::string none = parts ? "0\n" : "0\n0\n";  // steps
+    ASSERT_TRUE(text.ends_with("\n" + none));
+    const std::size_t first = text.find('\n');
+    write_file(file, std::string("pfeife profile samples ") + (parts ? "2" : "1") +
+                         text.substr(first, text.size() - none.size() - first));
+    EXPECT_EQ(profile_of(*read_samples(file, "a model", kNodes, kParameters)), profile_of(samples));
+  }
 }
 
 // A kind of pass that takes no time has no variation: 0 / 0.

@@ -240,6 +240,58 @@ TEST_P(ProfiledModel, PartsInStepMakeTheGradientsOfTheWhole) {
   other.join();
 }
 
+// Two ranks of which each runs every other part of the first microbatch, twice: together they have
+// twice its gradients. Each pass that something was received for is timed after the wait and
+// without.
+TEST_P(ProfiledModel, PartsInTurnsMakeTheGradientsOfAMicrobatchTwice) {
+  const std::string path = model_path(GetParam());
+  const Graph graph = read_pt2(path);
+  const auto effects = effects_of(graph);
+  StepInputs inputs;
+  inputs.loss_scale = equal_scale(1);
+  inputs.microbatches.push_back(synthetic_inputs(graph, 0, MicrobatchId{0}, {}));
+  const GraphSplit split = whole_graph(graph, effects);
+  const auto load = [&] {
+    return load_tensors(graph, split, std::vector<StageId>{StageId{0}}, WeightSource(path, 0), {});
+  };
+  const StageOptions options{.split_backward = true};
+  RankTensors of_whole = load();
+  RandomTurns random;
+  GraphStage whole(graph, effects, split, StageId{0}, of_whole, random, options);
+  whole.begin(inputs);
+  whole.forward(MicrobatchId{0}, {});
+  whole.backward_input(MicrobatchId{0}, {});
+  whole.backward_weight(MicrobatchId{0});
+  InProcessHub hub(2);
+  std::vector<RankTensors> tensors{load(), load()};
+  const auto rank = [&](std::size_t r) {
+    at::set_num_threads(1);
+    const auto transport = hub.transport(RankId{r});
+    PartSteps parts(graph, effects, 4, tensors[r], random, options, transport.get());
+    std::map<PartSteps::Turn, std::size_t> timed;
+    parts.take_turns(inputs, [&](PartSteps::Turn turn, Nanoseconds time) {
+      ++timed[turn];
+      EXPECT_GE(time, Nanoseconds{0});
+    });
+    EXPECT_EQ(timed[PartSteps::AfterWait], timed[PartSteps::Arrival]);
+    EXPECT_EQ(timed[PartSteps::WithoutWait], timed[PartSteps::Arrival]);
+    EXPECT_GT(timed[PartSteps::Sending], 0U);
+    EXPECT_EQ(timed[PartSteps::Echo] > 0, r == 0);
+  };
+  std::thread other([&] { rank(1); });
+  rank(0);
+  other.join();
+  for (const auto& [p, expected] : of_whole.parameters) {
+    if (!expected.grad().defined()) continue;
+    at::Tensor sum = at::zeros_like(expected);
+    for (RankTensors& of_rank : tensors)
+      if (const at::Tensor& made = of_rank.parameters.at(p).grad(); made.defined())
+        sum = sum + made.to_dense();
+    EXPECT_TRUE(at::allclose(sum, 2 * expected.grad().to_dense(), 1e-4, 1e-6))
+        << graph.parameters[p.index()].names.front();
+  }
+}
+
 TEST(Profiler, OptimizerStateIsThatOfTheOptimizer) {
   const Graph graph = read_pt2(model_path("tiny_mlp"));
   for (const Optimizer optimizer :

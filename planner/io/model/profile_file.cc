@@ -171,6 +171,8 @@ std::string profile_text(const Profile& profile, const Graph& graph) {
                   {"executor_overhead", yaml_amount(profile.executor_overhead), {}}};
   if (profile.stage_overheads)
     entries.push_back({"stage_overheads", overheads_value(*profile.stage_overheads), {}});
+  if (profile.message_overhead)
+    entries.push_back({"message_overhead", yaml_amount(*profile.message_overhead), {}});
   if (profile.variation) entries.push_back({"variation", variation_value(*profile.variation), {}});
   entries.push_back({"nodes", yaml_sequence(std::move(nodes)), {}});
   entries.push_back({"storages", yaml_sequence(std::move(storages)), {}});
@@ -182,8 +184,8 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   const YamlDocument document = YamlDocument::read(file);
   const YamlNode root = document.root();
   root.check_keys({"version", "graph", "device_kind", "training", "source", "origin",
-                   "executor_overhead", "stage_overheads", "variation", "nodes", "storages",
-                   "parameters"});
+                   "executor_overhead", "stage_overheads", "message_overhead", "variation", "nodes",
+                   "storages", "parameters"});
   root.check_version(1);
   Profile profile;
   profile.graph_digest = root.at("graph").as_string();
@@ -201,6 +203,8 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
     profile.executor_overhead = read_time(*overhead);
   if (const auto overheads = root.find("stage_overheads"))
     profile.stage_overheads = read_overheads(*overheads);
+  if (const auto overhead = root.find("message_overhead"))
+    profile.message_overhead = read_time(*overhead);
   if (const auto variation = root.find("variation")) profile.variation = read_variation(*variation);
 
   Names nodes, values, parameters;
@@ -238,6 +242,8 @@ ProfiledRuntime read_profiled_runtime(const std::filesystem::path& file) {
     found.executor_overhead = read_time(*overhead);
   if (const auto overheads = document.root().find("stage_overheads"))
     found.stage_overheads = read_overheads(*overheads);
+  if (const auto overhead = document.root().find("message_overhead"))
+    found.message_overhead = read_time(*overhead);
   return found;
 }
 

@@ -25,6 +25,7 @@ struct ProfiledRuntime {
   std::optional<MeasuredVariation> variation;
   Nanoseconds executor_overhead{0};  ///< per action
   std::optional<StageOverheads> stage_overheads;
+  std::optional<Nanoseconds> message_overhead;  ///< beyond what the link takes
 };
 /// Errors: ConfigError with the place.
 ProfiledRuntime read_profiled_runtime(const std::filesystem::path& file);

@@ -88,6 +88,7 @@ struct Profile {
   std::vector<ParameterProfile> parameters;       ///< [parameter]
   Nanoseconds executor_overhead{0};               ///< per action, measured
   std::optional<StageOverheads> stage_overheads;  ///< measured
+  std::optional<Nanoseconds> message_overhead;    ///< per message, beyond the link; measured
   std::optional<MeasuredVariation> variation;
   std::vector<std::string> warnings;  ///< operators charged by bytes only, and the like
   friend bool operator==(const Profile&, const Profile&) = default;
