@@ -224,19 +224,24 @@ Calibrated calibrate_by_traces(const std::filesystem::path& named,
   const Cluster& known = of.inputs.cluster;
   const std::vector<ObservedMessage> messages =
       observed_messages(of.graph, of.run, of.known.costs, plan.placement, known);
-  Calibrated calibrated{
-      .kind = kind.name, .curves = curves_of(of, kind), .links = calibrated_links(messages, known)};
+  const std::filesystem::path file =
+      (of.file.parent_path() / plan.files->cluster).lexically_normal();
+  const ModelFiles files = model_files(plan, of.file.parent_path());
+  Calibrated calibrated{.kind = kind.name,
+                        .curves = curves_of(of, kind),
+                        .links = calibrated_links(messages, known, [&](const std::string& link) {
+                          return has_own_latency(file, link);
+                        })};
   Cluster cluster = known;
   if (!calibrated.curves.empty() || !calibrated.links.empty()) {
-    const std::filesystem::path file = of.file.parent_path() / plan.files->cluster;
-    calibrated.cluster =
-        calibrated_cluster(file.lexically_normal(), kind.name, calibrated.curves, calibrated.links);
-    const Cluster found = parse_cluster(calibrated.cluster, file.string());
-    cluster.links = found.links, cluster.paths = found.paths;  // what stages cost stays
+    calibrated.cluster = calibrated_cluster(file, kind.name, calibrated.curves, calibrated.links,
+                                            message_overhead(files));
+    const Cluster found =
+        with_measured_overheads(parse_cluster(calibrated.cluster, file.string()), files);
+    cluster.links = found.links, cluster.paths = found.paths;
     for (auto& [name, link] : calibrated.links)
       link.after = error_held_out(messages, name, cluster);
   }
-  const ModelFiles files = model_files(plan, of.file.parent_path());
   if (files.format == ModelFormat::Pt2)
     calibrated.profile = calibrated_profile(of, files, kind, cluster);
   if (!calibrated.profile && calibrated.cluster.empty())

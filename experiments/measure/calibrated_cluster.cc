@@ -2,18 +2,61 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/files/yaml_document.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
+namespace {
+
+/// Where a file has the latency of the ways over a link, and how often they have it.
+struct LatencyPlace {
+  std::string key;
+  std::int64_t times = 1;
+};
+
+std::optional<LatencyPlace> latency_place(const std::filesystem::path& file,
+                                          const std::string& link) {
+  const YamlDocument document = YamlDocument::read(file);
+  const auto routes = document.root().find("routes");
+  std::optional<LatencyPlace> place;
+  for (std::size_t r = 0; routes && r < routes->items().size(); ++r) {
+    const YamlNode route = routes->items()[r];
+    const std::vector<YamlNode> over = route.at("over").items_or_self();
+    const auto is_link = [&](const YamlNode& node) { return node.as_string() == link; };
+    if (std::ranges::none_of(over, is_link)) continue;
+    if (place) return std::nullopt;  // which one?
+    place.emplace();
+    if (route.find("latency"))
+      place->key = fmt::format("routes[{}].latency", r);
+    else if (over.size() > 1)
+      return std::nullopt;
+  }
+  if (!place || !place->key.empty()) return place;
+  for (const YamlNode& entry : document.root().at("links").items())
+    if (entry.at("name").as_string() == link)
+      place = {"links." + link + ".latency",
+               entry.find("between") ? 1 : 2};  // out of one, into one
+  return place;
+}
+
+}  // namespace
+
+bool has_own_latency(const std::filesystem::path& file, const std::string& link) {
+  return latency_place(file, link).has_value();
+}
 
 std::string calibrated_cluster(const std::filesystem::path& file, const std::string& kind,
                                const std::map<std::string, CalibratedCurve>& curves,
-                               const std::map<std::string, CalibratedLink>& links) {
+                               const std::map<std::string, CalibratedLink>& links,
+                               Nanoseconds message_overhead) {
   Replaced replaced;
   std::vector<YamlValue> notes;
   for (const std::string& line : read_cluster(file).notes) notes.push_back(yaml_string(line));
-  const auto replace = [&](std::string key, std::vector<YamlValue> points, std::string note) {
-    replaced.emplace_back(std::move(key), yaml_sequence(std::move(points)));
+  const auto replace = [&](std::string key, YamlValue value, std::string note) {
+    replaced.emplace_back(std::move(key), std::move(value));
     notes.push_back(yaml_string(std::move(note)));
   };
   for (const auto& [precision, found] : curves) {
@@ -22,7 +65,8 @@ std::string calibrated_cluster(const std::filesystem::path& file, const std::str
       points.push_back(
           yaml_sequence({yaml_scalar(fmt::format("{:.9f} GFLOP", point.work.value / 1e9)),
                          yaml_scalar(fmt::format("{:.6f}", point.fraction))}));
-    replace("device_kinds." + kind + ".gemm_efficiency." + precision, std::move(points),
+    replace("device_kinds." + kind + ".gemm_efficiency." + precision,
+            yaml_sequence(std::move(points)),
             fmt::format("gemm_efficiency of {}: from {} products of {} steps of a traced run, "
                         "{:+.1f} % on {} steps held out",
                         precision, found.products, found.steps, 100 * found.after, found.held_out));
@@ -33,9 +77,16 @@ std::string calibrated_cluster(const std::filesystem::path& file, const std::str
       points.push_back(
           yaml_sequence({yaml_amount(point.size),
                          yaml_scalar(fmt::format("{:.6f} GB/s", point.rate.value / 1e9))}));
-    replace("links." + link + ".bandwidth", std::move(points),
+    replace("links." + link + ".bandwidth", yaml_sequence(std::move(points)),
             fmt::format("bandwidth of {}: from {} messages of a traced run, {} held out", link,
                         found.messages, found.held_out));
+    if (!found.latency) continue;
+    const auto place = latency_place(file, link);
+    PFEIFE_CHECK(place, link, " has no latency of its own");
+    replace(place->key,
+            yaml_amount(std::max(*found.latency - message_overhead, Nanoseconds{0}) / place->times),
+            fmt::format("latency of {}: of the same messages, {} sizes", link,
+                        found.curve.points.size()));
   }
   replaced.emplace_back("notes", yaml_sequence(std::move(notes)));
   const std::string text = cluster_text(file, replaced);

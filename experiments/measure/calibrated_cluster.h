@@ -10,10 +10,17 @@
 
 namespace pfeife {
 
-/// `file` with these gemm_efficiency curves of `kind` ([precision]) and bandwidths ([link]) in the
-/// place of its own, and a note on each. Errors: ConfigError.
+/// Whether a cluster file says the latency of the ways over a link by one figure: the link is in
+/// one route, which has a latency, or has none and leads over nothing else.
+bool has_own_latency(const std::filesystem::path& file, const std::string& link);
+
+/// `file` with these gemm_efficiency curves of `kind` ([precision]) and with bandwidths and
+/// latencies
+/// ([link]) in the place of its own, and a note on each. A latency is `message_overhead` less than
+/// that of messages. Errors: ConfigError.
 std::string calibrated_cluster(const std::filesystem::path& file, const std::string& kind,
                                const std::map<std::string, CalibratedCurve>& curves,
-                               const std::map<std::string, CalibratedLink>& links);
+                               const std::map<std::string, CalibratedLink>& links,
+                               Nanoseconds message_overhead);
 
 }  // namespace pfeife

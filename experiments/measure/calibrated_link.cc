@@ -39,17 +39,58 @@ double middle(std::vector<double> values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
+/// Messages of one half octave.
 struct Sizes {
-  std::vector<double> bytes, rates;
+  std::vector<double> bytes, times;  // s
+  std::vector<double> latencies;     // of their ways, as they were
 };
+using Buckets = std::map<long, Sizes>;
 
-BandwidthCurve curve_of(const std::map<long, Sizes>& buckets) {
+/// A line through the medians of the sizes; why there is none.
+void fit_latency(const Buckets& buckets, CalibratedLink& link) {
+  struct Point {
+    double bytes, time;
+  };
+  std::vector<Point> points;
+  double least = 0, most = 0;
+  for (const auto& [size, of] : buckets) {
+    least = least > 0 ? std::min(least, std::ranges::min(of.latencies))
+                      : std::ranges::min(of.latencies);
+    most = std::max(most, std::ranges::max(of.latencies));
+    if (of.times.size() >= kFew) points.push_back({middle(of.bytes), middle(of.times)});
+  }
+  link.latency_stays = "it takes messages of two sizes, one four times the other";
+  if (points.size() < 2 || points.back().bytes < kApart * points.front().bytes) return;
+  link.latency_stays = "its messages take ways of several latencies";
+  if (most > least) return;
+  std::vector<double> slopes, latencies;
+  for (std::size_t a = 0; a < points.size(); ++a)
+    for (std::size_t b = a + 1; b < points.size(); ++b)
+      slopes.push_back((points[b].time - points[a].time) / (points[b].bytes - points[a].bytes));
+  const double slope = middle(std::move(slopes));
+  for (const Point& point : points) latencies.push_back(point.time - slope * point.bytes);
+  const double latency = middle(std::move(latencies));
+  link.latency_stays = "larger messages took no longer";
+  if (slope <= 0) return;
+  link.latency_stays = "the line of time over bytes passes below 0";
+  if (latency < 0) return;
+  link.latency_stays.clear();
+  link.latency = nanoseconds_from_seconds(latency);
+}
+
+BandwidthCurve curve_of(const Buckets& buckets, std::optional<Nanoseconds> latency) {
   BandwidthCurve curve;
   double before = 0;
   for (const auto& [size, of] : buckets) {
     const double bytes = middle(of.bytes);
+    std::vector<double> moving;
+    for (std::size_t i = 0; i < of.times.size(); ++i) {
+      // Where the latency is nearly all, what is left of it says little.
+      const double way = latency ? seconds(*latency) : of.latencies[i];
+      moving.push_back(std::max(of.times[i] - way, of.times[i] / 10) / of.bytes[i]);
+    }
     // A larger message takes no less time.
-    const double time = std::max(bytes / middle(of.rates), before);
+    const double time = std::max(bytes * middle(std::move(moving)), before);
     curve.points.push_back({Bytes{std::llround(bytes)}, {bytes / time}});
     before = time;
   }
@@ -82,10 +123,11 @@ std::vector<ObservedMessage> observed_messages(const DependencyGraph& graph, con
   return messages;
 }
 
-std::map<std::string, CalibratedLink> calibrated_links(const std::vector<ObservedMessage>& messages,
-                                                       const Cluster& cluster) {
+std::map<std::string, CalibratedLink> calibrated_links(
+    const std::vector<ObservedMessage>& messages, const Cluster& cluster,
+    const std::function<bool(const std::string& link)>& has_own_latency) {
   std::map<std::string, CalibratedLink> links;
-  std::map<std::string, std::map<long, Sizes>> buckets;
+  std::map<std::string, Buckets> buckets;
   for (const ObservedMessage& message : messages) {
     CalibratedLink& link = links[message.link];
     if (message.step % 2 == 1) {
@@ -94,17 +136,19 @@ std::map<std::string, CalibratedLink> calibrated_links(const std::vector<Observe
     }
     ++link.messages;
     const auto bytes = static_cast<double>(message.bytes.value);
-    const Nanoseconds latency = cluster.path(message.from, message.to).latency;
-    // Where the latency is nearly all, what is left of it says little.
-    const double moving = seconds(std::max(message.time - latency, message.time / 10));
     Sizes& sizes = buckets[message.link][std::lround(2 * std::log2(bytes))];
-    sizes.bytes.push_back(bytes), sizes.rates.push_back(bytes / moving);
+    sizes.bytes.push_back(bytes), sizes.times.push_back(seconds(message.time));
+    sizes.latencies.push_back(seconds(cluster.path(message.from, message.to).latency));
   }
   std::erase_if(links, [](const auto& link) {
     return link.second.messages == 0 || link.second.held_out == 0;
   });
   for (auto& [name, link] : links) {
-    link.curve = curve_of(buckets[name]);
+    if (has_own_latency(name))
+      fit_latency(buckets[name], link);
+    else
+      link.latency_stays = "the cluster file has it as a sum, or in several routes";
+    link.curve = curve_of(buckets[name], link.latency);
     link.before = error_held_out(messages, name, cluster);
   }
   return links;

@@ -1,7 +1,9 @@
-// Bandwidths of links from the messages of a run, into a cluster file.
+// Bandwidths and latencies of links from the messages of a run, into a cluster file.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,16 +31,24 @@ std::vector<ObservedMessage> observed_messages(const DependencyGraph& graph, con
 /// What the messages over a link say. Even steps make the curve, odd ones judge it.
 struct CalibratedLink {
   BandwidthCurve curve;
+  std::optional<Nanoseconds> latency;  ///< of the way, if it could be told from the bandwidth
+  std::string latency_stays;           ///< why it could not
   std::size_t messages = 0, held_out = 0;
   double before = 0, after = 0;  ///< median of predicted / measured - 1 of the messages held out
 };
 
-/// By link, what its messages reach beyond the latency of their way, which stays: a point, the
-/// median, for every half octave of bytes. Both directions make one curve: how two clocks differ is
-/// known only if messages are as fast either way. Links without a message in an even and one in an
-/// odd step are left out; `after` is not filled.
-std::map<std::string, CalibratedLink> calibrated_links(const std::vector<ObservedMessage>& messages,
-                                                       const Cluster& cluster);
+/// By link. The latency is that of a line of time over bytes: the median slope of all pairs of
+/// sizes (Theil 1950, Sen 1968), each half octave of bytes one, by its medians, and the median of
+/// what the line leaves of the times. It takes two sizes of which one is kApart times the other,
+/// with kFew messages each, ways of one latency, and a file that has it as one figure. The curve is
+/// what messages reach beyond the latency: a point, the median, for every half octave. Both
+/// directions make one: how two clocks differ is known only if messages are as fast either way.
+/// Links without a message in an even and one in an odd step are left out; `after` is not filled.
+constexpr double kApart = 4;
+constexpr std::size_t kFew = 3;
+std::map<std::string, CalibratedLink> calibrated_links(
+    const std::vector<ObservedMessage>& messages, const Cluster& cluster,
+    const std::function<bool(const std::string& link)>& has_own_latency);
 
 /// Median of predicted / measured - 1 over the messages of odd steps over the link.
 double error_held_out(const std::vector<ObservedMessage>& messages, const std::string& link,

@@ -58,7 +58,7 @@ std::string curves_table(const Calibrated& calibrated) {
                    rows, false);
 }
 
-std::string links_table(const Calibrated& calibrated) {
+std::string links_table(const Calibrated& calibrated, std::size_t width) {
   std::vector<GridRow> rows;
   for (const auto& [name, link] : calibrated.links)
     rows.push_back({{{name},
@@ -66,11 +66,22 @@ std::string links_table(const Calibrated& calibrated) {
                      {std::to_string(link.curve.points.size())},
                      {std::to_string(link.held_out)},
                      {fmt::format("{:+.1f} %", 100 * link.before)},
-                     {fmt::format("{:+.1f} %", 100 * link.after)}}});
-  return "messages that were alone and waited for, median error on the steps held out\n\n" +
-         grid_text(
-             {{"link", false}, {"messages"}, {"points"}, {"held out"}, {"before"}, {"calibrated"}},
-             rows, false);
+                     {fmt::format("{:+.1f} %", 100 * link.after)},
+                     {link.latency ? to_string(*link.latency) : "stays"}}});
+  std::string text =
+      "messages that were alone and waited for, median error on the steps held out\n\n" +
+      grid_text({{"link", false},
+                 {"messages"},
+                 {"points"},
+                 {"held out"},
+                 {"before"},
+                 {"calibrated"},
+                 {"latency"}},
+                rows, false);
+  for (const auto& [name, link] : calibrated.links)
+    if (!link.latency)
+      text += wrapped("The latency of " + name + " stays: " + link.latency_stays + ".", width);
+  return text;
 }
 
 }  // namespace
@@ -86,7 +97,7 @@ std::string calibration_text(const Calibrated& calibrated, std::size_t width) {
                        "(record_shapes=True), or none in two steps.",
                        width);
   if (!calibrated.links.empty())
-    text += "\n" + links_table(calibrated);
+    text += "\n" + links_table(calibrated, width);
   else
     text += "\n" + wrapped(
                        "No links: no message was alone on its way while its receiver waited for "

@@ -49,6 +49,71 @@ TEST(CalibratedCurve, FindsTheEfficiencyThatTheProductsWereMadeWith) {
   EXPECT_FALSE(calibrated_curve(products, "fp32", kind)) << "no step is left to judge it";
 }
 
+Nanoseconds us(double count) { return nanoseconds_from_seconds(1e-6 * count); }
+
+/// Five even steps and as many odd ones of a link with a message of each of these sizes, which
+/// takes 20 us and 1 ns a byte. In the third step a message is 5 ms late.
+std::vector<ObservedMessage> messages_of(const std::vector<std::int64_t>& sizes) {
+  std::vector<ObservedMessage> messages;
+  for (std::size_t step = 0; step < 10; ++step)
+    for (const std::int64_t size : sizes)
+      messages.push_back({step, DeviceId{0}, DeviceId{1}, "link", Bytes{size},
+                          Nanoseconds{20'000 + size + (step == 2 ? 5'000'000 : 0)}});
+  return messages;
+}
+
+CalibratedLink link_of(const std::vector<ObservedMessage>& messages, bool own = true) {
+  const Cluster cluster = uniform_cluster(2, {.name = "d"}, {2e9}, us(5));
+  return calibrated_links(messages, cluster, [&](const std::string&) { return own; }).at("link");
+}
+
+// By hand: 24 us for 4000 bytes and 84 us for 64000 are 1 ns a byte and 20 us, whatever one late
+// message of five says. Before: 5 + 2 and 5 + 32 us.
+TEST(CalibratedLink, TwoSizesTellLatencyFromBandwidth) {
+  const CalibratedLink link = link_of(messages_of({4000, 64'000}));
+  EXPECT_EQ(link.latency, us(20));
+  EXPECT_EQ(link.latency_stays, "");
+  ASSERT_EQ(link.curve.points.size(), 2u);
+  for (const BandwidthCurve::Point& point : link.curve.points)
+    EXPECT_NEAR(point.rate.value, 1e9, 1);
+  EXPECT_EQ(link.messages, 10u);
+  EXPECT_EQ(link.held_out, 10u);
+  EXPECT_NEAR(link.before, (7.0 / 24 + 37.0 / 84) / 2 - 1, 1e-6);
+}
+
+// A third size between them that is slow by itself bends no line: of the three slopes, 1 ns a byte
+// is in the middle.
+TEST(CalibratedLink, OneSizeThatIsSlowBendsNoLine) {
+  std::vector<ObservedMessage> messages = messages_of({4000, 34'000, 64'000});
+  for (ObservedMessage& message : messages)
+    if (message.bytes == Bytes{34'000}) message.time += us(15);
+  EXPECT_EQ(link_of(messages).latency, us(20));
+}
+
+TEST(CalibratedLink, LatencyStaysWhereMessagesDoNotTellIt) {
+  EXPECT_THAT(link_of(messages_of({64'000})).latency_stays, HasSubstr("two sizes"));
+  EXPECT_THAT(link_of(messages_of({30'000, 64'000})).latency_stays, HasSubstr("two sizes"));
+  const std::vector<ObservedMessage> messages = messages_of({4000, 64'000});
+  EXPECT_THAT(link_of(messages, false).latency_stays, HasSubstr("as a sum"));
+  std::vector<ObservedMessage> few = messages;
+  std::erase_if(few, [](const ObservedMessage& message) {
+    return message.bytes == Bytes{4000} && message.step != 0 && message.step != 4;
+  });
+  EXPECT_THAT(link_of(few).latency_stays, HasSubstr("two sizes"));
+  std::vector<ObservedMessage> odd = messages, steep = messages;
+  for (ObservedMessage& message : odd)
+    if (message.bytes == Bytes{64'000}) message.time = us(23);
+  EXPECT_THAT(link_of(odd).latency_stays, HasSubstr("no longer"));
+  for (ObservedMessage& message : steep)
+    if (message.bytes == Bytes{4000}) message.time = us(2);
+  EXPECT_THAT(link_of(steep).latency_stays, HasSubstr("below 0"));
+  for (const auto& some : {few, steep, messages_of({64'000})}) {
+    const CalibratedLink link = link_of(some);
+    EXPECT_FALSE(link.latency);
+    EXPECT_NEAR(link.curve.points.back().rate.value, 64e3 / 79e-6, 1e3) << "beyond the 5 us";
+  }
+}
+
 class Calibrate : public ProgramTest {
  protected:
   Calibrate() {
@@ -169,6 +234,45 @@ TEST_F(Calibrate, TheLinksOfTheClusterAreThoseOfTheRun) {
     const Nanoseconds wanted = at(pair.bytes, 0.5e9),
                       now = transfer_time(cluster.path(DeviceId{1}, DeviceId{0}), pair.bytes);
     EXPECT_NEAR(seconds(now), seconds(wanted), 1e-5 * seconds(wanted));
+  }
+}
+
+// Four stages on two ranks send messages of two sizes: the file then has the run's latency, where
+// the shipped one has its own, and a route's where a route has it.
+TEST_F(Calibrate, TheLatencyOfTheClusterIsThatOfTheRun) {
+  std::string table =
+      "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes,weight_saved_bytes,"
+      "temporary_bytes\n";
+  for (const char* name : {"a", "b", "c", "d"})
+    table +=
+        std::string(name) + ",0.5,1," + (name[0] == 'b' ? "16000" : "400000") + ",1000,1000,0,0\n";
+  write("blocks.csv", table);
+  const std::string cluster = read("clusters/laptop.yaml"), route = "{over: socket}";
+  for (const bool of_route : {false, true}) {
+    std::string text = cluster;
+    if (of_route) text.replace(text.find(route), route.size(), "{over: socket, latency: 9 us}");
+    write("clusters/laptop.yaml", text);
+    write("c.yaml",
+          "version: 1\nmodel: blocks.csv\ncluster: clusters/laptop.yaml\n"
+          "cases: {devices: 2, microbatches: 4}\nbaselines: []\nengines: [estimate]\n"
+          "plan: {families: [interleaved_1f1b], stages_per_rank: 2}\n");
+    ASSERT_EQ(run({"c.yaml", "--force"}).code, 0);
+    StageCosts slow = plan().known.costs;
+    for (StagePair& pair : slow.pairs)
+      if (pair.forward_time > Nanoseconds{0})
+        pair.forward_time = us(30) + Nanoseconds{2 * pair.bytes.value},
+        pair.backward_time = us(30) + Nanoseconds{2 * pair.gradient_bytes.value};
+    std::filesystem::create_directory(folder_ / "traces");
+    write_run({slow, slow, slow});
+    const Outcome outcome =
+        run({"calibrate", folder().string(), (folder_ / "traces").string(), "--out", "found"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Cluster found = read_cluster(folder_ / "found/cluster.yaml");
+    const Path& path = found.path(DeviceId{0}, DeviceId{1});
+    EXPECT_NEAR(milliseconds(path.latency), 0.030, 1e-4) << outcome.out;
+    EXPECT_NEAR(path.bandwidth.at(Bytes{50'000}).value, 0.5e9, 2e6);
+    EXPECT_THAT(found.notes, testing::Contains(HasSubstr("latency of socket: of the same")));
+    EXPECT_EQ(read("found/cluster.yaml").find("9 us"), std::string::npos);
   }
 }
 
