@@ -34,34 +34,41 @@ class Builder {
   sg4::Link* link(std::size_t number) {
     sg4::Link*& link = links_[number];
     if (link == nullptr)
-      link =
-          zone_
-              ->create_link("link" + std::to_string(number), cluster_.links[number].bandwidth.value)
-              ->seal();
+      link = zone_
+                 ->create_link("link" + std::to_string(number),
+                               cluster_.links[number].bandwidth.value /
+                                   static_cast<double>(cluster_.links[number].alike))
+                 ->seal();
     return link;
   }
+  /// The first link keeps a ring to what it takes.
   void route(const FlowRoute& route, std::size_t number) {
-    auto* tick =
-        zone_->create_link("tick" + std::to_string(number), kUnlimited)->set_latency(1e-9)->seal();
+    auto* tick = zone_
+                     ->create_link("tick" + std::to_string(number),
+                                   route.ring ? route.capacity.value : kUnlimited)
+                     ->set_latency(1e-9)
+                     ->seal();
     std::vector<sg4::LinkInRoute> way{sg4::LinkInRoute(tick)};
-    for (const std::size_t l : cluster_.path(route.from, route.to).links) way.emplace_back(link(l));
-    zone_->add_route(device(route.from)->get_netpoint(), device(route.to)->get_netpoint(), nullptr,
+    for (const std::size_t l : route.links) way.emplace_back(link(l));
+    zone_->add_route(device(route.from)->get_netpoint(), end(route)->get_netpoint(), nullptr,
                      nullptr, way, /*symmetrical=*/false);
+  }
+  /// Replicas of a stage are one host.
+  sg4::Host* end(const FlowRoute& route) {
+    if (!route.ring) return device(route.to);
+    sg4::Host*& host = replicas_[*route.ring];
+    if (host == nullptr)
+      host = zone_->create_host("replicas" + to_string(*route.ring), kFlopsPerSecond)->seal();
+    return host;
   }
 
  private:
   sg4::NetZone* zone_;
   const Cluster& cluster_;
   std::map<DeviceId, sg4::Host*> devices_;
+  std::map<StageId, sg4::Host*> replicas_;
   std::map<std::size_t, sg4::Link*> links_;
 };
-
-double capacity(const Cluster& cluster, const FlowRoute& route) {
-  double narrowest = kUnlimited;
-  for (const std::size_t l : cluster.path(route.from, route.to).links)
-    narrowest = std::min(narrowest, cluster.links[l].bandwidth.value);
-  return narrowest;
-}
 
 }  // namespace
 
@@ -90,8 +97,7 @@ Platform::Platform(const Cluster& cluster, const std::vector<FlowRoute>& routes,
   Builder builder(zone, cluster);
   for (std::size_t i = 0; i < routes.size(); ++i) {
     builder.route(routes[i], i);
-    routes_.push_back({builder.device(routes[i].from), builder.device(routes[i].to),
-                       capacity(cluster, routes[i])});
+    routes_.push_back({builder.device(routes[i].from), builder.end(routes[i]), routes[i].capacity});
   }
   answer_callbacks(zone);
   zone->seal();
@@ -116,7 +122,7 @@ void Platform::answer_callbacks(sg4::NetZone* zone) {
 sg4::CommPtr Platform::start_flow(std::uint32_t route, Bytes bytes, Nanoseconds latency,
                                   Nanoseconds busy, void* tag) {
   const Route& way = routes_[route];
-  const double alone = seconds_at(bytes, {way.capacity});
+  const double alone = seconds_at(bytes, way.capacity);
   starting_ = {static_cast<double>(latency.count()), alone / seconds(busy), 0};
   sg4::CommPtr flow = sg4::Comm::sendto_init(way.from, way.to);
   flow->set_payload_size(static_cast<std::uint64_t>(bytes.value));

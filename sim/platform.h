@@ -39,7 +39,7 @@ class Platform {
   struct Route {
     simgrid::s4u::Host* from = nullptr;
     simgrid::s4u::Host* to = nullptr;
-    double capacity = 0;  // bytes a second of its narrowest link
+    BytesPerSecond capacity;  // FlowRoute
   };
   void answer_callbacks(simgrid::s4u::NetZone* zone);
 

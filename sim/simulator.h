@@ -3,8 +3,9 @@
 // It runs the DependencyGraph as the estimator does, but transfers are flows that share the links
 // they cross by max-min fairness (SimGrid), and durations may vary. With graph.semantics.links ==
 // Delay, no jitter and the same launch overhead it gives the estimator's Trace to the nanosecond.
-// Reductions and optimizer steps are of fixed length; ranks on one device do not slow each other
-// down. Not modelled: protocols, congestion control, copies that take compute time.
+// What replicas reduce is a flow over its device's ring. Other reductions and optimizer steps are
+// of fixed length; ranks on one device do not slow each other down. Not modelled: protocols,
+// congestion control, copies that take compute time.
 //
 // Simulations run in child processes: one engine a process is all that SimGrid allows. The caller
 // must not hold locks that other threads of its process need, as with every fork.

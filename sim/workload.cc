@@ -1,8 +1,10 @@
 #include "sim/workload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "planner/ir/basics/error.h"
 
@@ -28,7 +30,9 @@ class ItemMaker {
       return item;
     }
     item.how = WorkItem::How::Timer;
+    if (job_.graph->semantics.links != Links::Shared) return item;
     if (task.kind == TaskKind::Transfer) share_links(task, item);
+    if (task.kind == TaskKind::Reduction) share_ring(task, item);
     return item;
   }
 
@@ -36,27 +40,48 @@ class ItemMaker {
   /// A transfer is a flow, or a mere delay if there is nothing to share. (A flow without latency
   /// would have another weight than the rest: varying_time() leaves it 1 ns.)
   void share_links(const Task& task, WorkItem& item) {
-    const FlowRoute route{job_.placement->device(task.rank), job_.placement->device(task.peer)};
-    const Path& path = job_.cluster->path(route.from, route.to);
+    const DeviceId from = job_.placement->device(task.rank), to = job_.placement->device(task.peer);
+    const std::vector<std::size_t>& links = job_.cluster->path(from, to).links;
     item.bytes = slot_bytes(job_.graph->slots[task.slot], *job_.costs);
-    const bool shares = job_.graph->semantics.links == Links::Shared && !path.links.empty() &&
-                        item.bytes.value > 0 && item.busy > Nanoseconds{0};
-    if (!shares) return;
+    if (links.empty() || item.bytes.value <= 0 || item.busy <= Nanoseconds{0}) return;
     item.how = WorkItem::How::Flow;
-    item.route = number(route);
+    item.route = number({from, to, std::nullopt, links, narrowest(links)});
   }
 
-  std::uint32_t number(const FlowRoute& route) {
-    const auto [at, added] = numbers_.try_emplace(std::pair{route.from, route.to},
+  /// What replicas reduce is a flow over its device's ring, with 1 ns of latency as every flow.
+  void share_ring(const Task& task, WorkItem& item) {
+    const DurationSlot& slot = job_.graph->slots[task.slot];
+    if (slot.parts.empty() || slot.parts.front().op != Op::ReduceGrad) return;
+    const StageId stage = slot.parts.front().stage;
+    const double share = job_.costs->replicas[stage.index()].share();
+    const DeviceId device = job_.placement->device(task.rank);
+    const std::vector<std::size_t> links = ring_links(*job_.cluster, device);
+    if (share <= 0 || item.fixed <= Nanoseconds{1} || links.empty()) return;
+    item.busy = item.fixed - Nanoseconds{1}, item.fixed = Nanoseconds{1};
+    item.how = WorkItem::How::Flow;
+    item.route = number({device, device, stage, links, share * narrowest(links)});
+    const double bytes = routes_[item.route].capacity.value * seconds(item.busy);
+    item.bytes = Bytes{std::max<std::int64_t>(1, std::llround(bytes))};
+  }
+
+  BytesPerSecond narrowest(const std::vector<std::size_t>& links) const {
+    BytesPerSecond least = job_.cluster->links[links.front()].bandwidth;
+    for (const std::size_t link : links)
+      least = std::min(least, job_.cluster->links[link].bandwidth);
+    return least;
+  }
+
+  std::uint32_t number(FlowRoute route) {
+    const auto [at, added] = numbers_.try_emplace(std::tuple{route.from, route.to, route.ring},
                                                   static_cast<std::uint32_t>(routes_.size()));
-    if (added) routes_.push_back(route);
+    if (added) routes_.push_back(std::move(route));
     return at->second;
   }
 
   const SimulationJob& job_;
   std::vector<FlowRoute>& routes_;
   std::vector<Nanoseconds> times_;  // [slot]
-  std::map<std::pair<DeviceId, DeviceId>, std::uint32_t> numbers_;
+  std::map<std::tuple<DeviceId, DeviceId, std::optional<StageId>>, std::uint32_t> numbers_;
 };
 
 void index_successors(const DependencyGraph& graph, Workload& work) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,16 +11,20 @@
 
 namespace pfeife {
 
-/// An ordered pair of devices that flows go between.
+/// Between two devices; or a stage's ring: what its replicas reduce goes out of a device and into
+/// it.
 struct FlowRoute {
   DeviceId from, to;
+  std::optional<StageId> ring;     // of a ring
+  std::vector<std::size_t> links;  // that a flow crosses, at least one
+  BytesPerSecond capacity;         // of the narrowest of them; of a ring, the part that it takes
 };
 
 /// What a task does: `fixed` and then `busy`, alone.
 struct WorkItem {
   enum class How : std::uint8_t {
     Compute,  // on the rank, one at a time
-    Timer,    // passes beside it: delays, reductions
+    Timer,    // passes beside it: delays, reductions that share no link
     Flow,     // `bytes` over a route, which take `busy` if nothing else does
   };
   How how = How::Compute;

@@ -5,6 +5,7 @@
 #include "planner/cost/layers/linear_order.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/digest.h"
+#include "planner/mesh/replicated_layers.h"
 
 namespace pfeife {
 namespace {
@@ -59,12 +60,15 @@ const Cluster& Inputs::cluster(const InputFile& file) {
 }
 
 const Cluster& Inputs::cluster(const CaseConfig& config) {
-  if (!config.profile) return cluster(config.cluster);
-  const std::string key = key_of(config.cluster) + "\nprofile " + config.profile->path.string();
+  std::string key = key_of(config.cluster);
+  if (config.profile) key += "\nprofile " + config.profile->path.string();
+  if (config.replicas.count > 1) key += "\nreplicas " + std::to_string(config.replicas.count);
   const auto found = clusters_.find(key);
   if (found != clusters_.end()) return found->second;
+  const Cluster& read = cluster(config.cluster);
   return clusters_
-      .emplace(key, with_measured_overheads(cluster(config.cluster), model_files(config)))
+      .emplace(key, shared_by_replicas(with_measured_overheads(read, model_files(config)),
+                                       config.replicas))
       .first->second;
 }
 

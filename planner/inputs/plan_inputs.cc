@@ -6,6 +6,7 @@
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/digest.h"
 #include "planner/ir/basics/error.h"
+#include "planner/mesh/replicated_layers.h"
 
 namespace pfeife {
 
@@ -43,7 +44,8 @@ PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folde
     same(files.profile, sha256_file(path(files.profile)), files.profile_digest);
   const ModelFiles model = model_files(plan, folder);
   inputs.layers = read_layers(model, inputs.cluster);
-  inputs.cluster = with_measured_overheads(std::move(inputs.cluster), model);
+  inputs.cluster =
+      shared_by_replicas(with_measured_overheads(std::move(inputs.cluster), model), files.replicas);
   same(files.model, inputs.layers.digest, plan.model_digest);
   return inputs;
 }

@@ -92,7 +92,17 @@ void keep_parts(Profile& profile, const Graph& graph) {
 struct Kind {
   GroupShape group;
   double per_byte = 0;  ///< seconds of a gradient's byte
+  double share = 0;     ///< of its devices' NICs, or ports if it is in one host, while it reduces
 };
+/// Bytes that a device of a group sends for a byte that is reduced, over its NIC, or its port if
+/// the group is within a host; as seconds of that link.
+double wire_per_byte(const GroupShape& group, const Network& network) {
+  const bool far = group.hosts() > 1;
+  const auto members = static_cast<double>(far ? group.hosts() : group.per_host);
+  const double rate =
+      far ? network.nic.value * static_cast<double>(group.per_host) : network.port.value;
+  return 2 * (members - 1) / members / rate;
+}
 Kind kind_of(bool experts, const MeshLayers& made, const MeshRun& run, const Network& network) {
   Kind kind{gradient_group(run, experts, network)};
   Bytes all;
@@ -104,6 +114,8 @@ Kind kind_of(bool experts, const MeshLayers& made, const MeshRun& run, const Net
     kind.per_byte =
         seconds(collective_time(CollectiveKind::AllReduce, Bytes{bytes}, kind.group, network)) /
         static_cast<double>(bytes);
+  if (kind.per_byte > 0)
+    kind.share = std::min(1.0, wire_per_byte(kind.group, network) / kind.per_byte);
   return kind;
 }
 
@@ -117,7 +129,7 @@ class StateDivision {
 
   struct Parts {
     Bytes parameter, gradient, state;
-    Nanoseconds reduction{0}, update{0};
+    Nanoseconds reduction{0}, wire{0}, update{0};
   };
   Parts of(Bytes parameter, bool experts) const {
     const Kind& kind = kinds_[experts ? 1 : 0];
@@ -131,8 +143,10 @@ class StateDivision {
     const double reduced =
         run_.zero >= 3 ? 0 : kind.per_byte * static_cast<double>(count * run_.gradient_bytes);
     return {divided(element_size(run_.type).value, run_.zero >= 3),
-            divided(kGradient, run_.zero >= 2), divided(kState, run_.zero >= 1),
+            divided(kGradient, run_.zero >= 2),
+            divided(kState, run_.zero >= 1),
             nanoseconds_from_seconds(reduced),
+            nanoseconds_from_seconds(kind.share * reduced),
             nanoseconds_from_seconds(static_cast<double>(moved.value) / rate_)};
   }
 
@@ -161,9 +175,11 @@ std::vector<LayerReduction> beside_backwards(const MeshLayers& made) {
   return of;
 }
 void add_reduction(std::vector<LayerReduction>& of, const LayerParameter& parameter,
-                   const MeshRun& run, Nanoseconds time) {
+                   const MeshRun& run, const StateDivision::Parts& parts) {
   const LayerId first = parameter.users.front();
-  if (!is_behind(parameter, run) || first == LayerId{0}) of[first.index()].time += time;
+  if (is_behind(parameter, run) && first != LayerId{0}) return;
+  of[first.index()].time += parts.reduction;
+  of[first.index()].wire += parts.wire;
 }
 
 void set_parameters(MeshLayers& made, const MeshRun& run, const Network& network) {
@@ -178,7 +194,7 @@ void set_parameters(MeshLayers& made, const MeshRun& run, const Network& network
     parameter.exchanged = Bytes{parts.gradient.value / kGradient * run.gradient_bytes};
     made.behind.push_back(is_behind(parameter, run));
     parameter.optimizer = {parts.update + (made.behind.back() ? parts.reduction : Nanoseconds{0})};
-    if (overlaps(run)) add_reduction(made.layers.reductions, parameter, run, parts.reduction);
+    if (overlaps(run)) add_reduction(made.layers.reductions, parameter, run, parts);
     made.reduction.push_back(parts.reduction);
   }
 }
@@ -283,7 +299,7 @@ StateSums divided_state(const MeshLayers& made, const MeshRun& run, const Networ
     sums.fixed += parts.parameter + parts.gradient + parts.state;
     sums.optimizer += parts.update;
     if (is_behind(parameter, run)) sums.optimizer += parts.reduction;
-    if (overlaps(run)) add_reduction(sums.reductions, parameter, run, parts.reduction);
+    if (overlaps(run)) add_reduction(sums.reductions, parameter, run, parts);
   }
   if (run.mesh.size(Axis::Pipeline) == 1)
     sums.optimizer += exposed_reduction(sums.reductions, 0, sums.reductions.size());

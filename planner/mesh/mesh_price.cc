@@ -190,6 +190,10 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
       path.latency = near ? network.port_latency : network.nic_latency;
       path.bandwidth.points = {{Bytes{1}, near ? network.port : network.nic}};
     }
+  const bool far = gradient_group(run, false, network).hosts() > 1;
+  cluster.rings.emplace();
+  for (std::size_t r = 0; r < ranks; ++r)
+    cluster.rings->push_back({4 * r + (far ? 2 : 0), 4 * r + (far ? 3 : 1)});
   return cluster;
 }
 

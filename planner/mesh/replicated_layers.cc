@@ -34,6 +34,7 @@ class Replicator {
       ring.emplace_back(static_cast<std::size_t>(k));
     per_byte_ = static_cast<double>(all_reduce_time(cluster, ring, kBucket).count()) /
                 static_cast<double>(kBucket.value);
+    share_ = share_of_links(cluster);
   }
 
   Layers made() {
@@ -51,6 +52,17 @@ class Replicator {
   }
 
  private:
+  /// Of the narrowest link of a device's ring, while it reduces. 0 if nothing else goes over it.
+  double share_of_links(const Cluster& cluster) const {
+    double narrowest = 0;
+    for (const std::size_t link : ring_links(cluster, DeviceId{0})) {
+      const double rate = cluster.links[link].bandwidth.value;
+      narrowest = narrowest > 0 ? std::min(narrowest, rate) : rate;
+    }
+    if (narrowest <= 0 || per_byte_ <= 0) return 0;
+    const auto count = static_cast<double>(replicas_.count);
+    return std::min(1.0, 2 * (count - 1) / count / narrowest * 1e9 / per_byte_);
+  }
   Nanoseconds all_reduce(Bytes bytes) const {
     return Nanoseconds{std::llround(per_byte_ * static_cast<double>(bytes.value))};
   }
@@ -85,7 +97,11 @@ class Replicator {
       const LayerId first = parameter.users.front();
       // Ranks that share a parameter add up their gradients first.
       const bool beside = replicas_.overlap_reductions && parameter.users.size() == 1;
-      if (beside || first == LayerId{0}) of[first.index()].time += time;
+      if (beside || first == LayerId{0}) {
+        of[first.index()].time += time;
+        of[first.index()].wire +=
+            Nanoseconds{std::llround(share_ * static_cast<double>(time.count()))};
+      }
       if (beside && first != LayerId{0}) continue;
       parameter.optimizer.resize(layers_.layers.front().times.size());
       for (Nanoseconds& update : parameter.optimizer) update += time;
@@ -123,9 +139,34 @@ class Replicator {
   Layers layers_;
   const Replicas replicas_;
   double per_byte_ = 0;  // ns of an all-reduce
+  double share_ = 0;
 };
 
+/// [link] Whether no device is at one end of every path over it.
+std::vector<bool> is_shared(const Cluster& cluster) {
+  std::vector<std::vector<DeviceId>> ends(cluster.links.size());  // common to all so far
+  std::vector<bool> crossed(cluster.links.size(), false), shared = crossed;
+  for (std::size_t a = 0; a < cluster.devices(); ++a)
+    for (std::size_t b = 0; b < cluster.devices(); ++b)
+      for (const std::size_t link : cluster.path(DeviceId{a}, DeviceId{b}).links) {
+        if (!crossed[link]) ends[link] = {DeviceId{a}, DeviceId{b}};
+        crossed[link] = true;
+        std::erase_if(ends[link],
+                      [&](DeviceId end) { return end != DeviceId{a} && end != DeviceId{b}; });
+        shared[link] = ends[link].empty();
+      }
+  return shared;
+}
+
 }  // namespace
+
+Cluster shared_by_replicas(Cluster cluster, const Replicas& replicas) {
+  if (replicas.count == 1) return cluster;
+  const std::vector<bool> shared = is_shared(cluster);
+  for (std::size_t link = 0; link < shared.size(); ++link)
+    if (shared[link]) cluster.links[link].alike = replicas.count;
+  return cluster;
+}
 
 Layers replicated(Layers layers, const Replicas& replicas, const Cluster& cluster) {
   if (replicas.count == 1) return layers;

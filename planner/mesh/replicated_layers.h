@@ -17,4 +17,8 @@ namespace pfeife {
 /// are one rank's replicas.
 Layers replicated(Layers layers, const Replicas& replicas, const Cluster& cluster);
 
+/// The cluster as one of the pipelines sees it: links that pairs of other devices cross, too, carry
+/// what all of them send (Link::alike). Unchanged for one replica.
+Cluster shared_by_replicas(Cluster cluster, const Replicas& replicas);
+
 }  // namespace pfeife

@@ -105,7 +105,10 @@ TEST_F(ChosenMesh, OfSixteenThousandDevicesIsSimulatedWithWhatItsStepIsMadeOf) {
   EXPECT_GT(ms("compute"), 1e3 * 2048 * 8192 * 6 * 405e9 / (16384 * 989e12));
   EXPECT_THAT(outcome.out, ContainsRegex("the step [*], a rank's mean: [0-9.]+ ms compute"));
   EXPECT_EQ(result(out, "planned", "devices"), "16");
-  EXPECT_NEAR(std::stod(result(out, "planned", "simulate_ms")) / ms("step"), 1, 0.01);
+  // Gradients on their way back share the NICs with what replicas reduce.
+  const double slower = std::stod(result(out, "planned", "simulate_ms")) / ms("step");
+  EXPECT_GT(slower, 1.005);
+  EXPECT_LT(slower, 1.03);
 }
 
 // All-to-alls of experts are longest of what a rank does: side by side with compute they are not

@@ -205,6 +205,34 @@ TEST(ClusterLinks, ThePathIsAsNarrowAsItsNarrowestLinkAtEachSize) {
       << "capacity = fastest";
 }
 
+/// Names of the links that what a device's replicas reduce goes over.
+std::vector<std::string> ring(const Cluster& cluster, int device) {
+  std::vector<std::string> names;
+  for (const std::size_t link : ring_links(cluster, DeviceId{device}))
+    names.push_back(cluster.links[link].name);
+  return names;
+}
+
+TEST(ClusterLinks, RingsGoOverWhatEveryWayOutOfADeviceHasUnlessTheyAreGiven) {
+  const std::string links =
+      "links:\n  - {name: port, per: device, bandwidth: 4 GB/s}\n  - {name: root, per: [[0, 1], "
+      "[2-3]], bandwidth: 4 GB/s}\nroutes: [{over: [port, root], latency: 1 us}]\n";
+  EXPECT_THAT(ring(with_links(4, links), 1), ElementsAre("port[1].up", "port[1].down"));
+  EXPECT_THAT(ring(with_links(4, links + "rings: root\n"), 1),
+              ElementsAre("root[0].up", "root[0].down"));
+  EXPECT_THAT(ring(with_links(4, links + "rings: [port, root]\n"), 3),
+              ElementsAre("port[3].up", "port[3].down", "root[1].up", "root[1].down"));
+  EXPECT_THAT(ring(with_links(4, links + "rings: []\n"), 3), ElementsAre());
+  EXPECT_THAT(
+      ring(with_links(2,
+                      "links: [{name: slot, per: device, bandwidth: 4 GB/s, duplex: half}]\n"
+                      "routes: [{over: slot, latency: 1 us}]\nrings: slot\n"),
+           1),
+      ElementsAre("slot[1]"));
+  // Each pair has a cable of its own.
+  EXPECT_THAT(ring(uniform_cluster(3, {}, {1e9}, Nanoseconds{0}), 0), ElementsAre());
+}
+
 // The sizes are those of any link on the way, not of the first alone.
 TEST(ClusterLinks, ThePathKnowsTheSizesOfEveryLink) {
   const Cluster cluster = with_links(

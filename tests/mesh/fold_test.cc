@@ -1,6 +1,9 @@
 // One pipeline stands for all of a mesh: folded and unfolded steps are equal to the nanosecond.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "planner/io/cluster/mesh_file.h"
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/files/text_file.h"
@@ -27,6 +30,18 @@ MeshRun pp2_tp2_dp4() {
   return run;
 }
 
+/// Bytes a second, to three digits, of the links on the way from a to b that the ring of `of` goes
+/// over.
+std::vector<std::int64_t> shared_rates(const Cluster& cluster, std::size_t a, std::size_t b,
+                                       std::size_t of) {
+  std::vector<std::int64_t> rates;
+  const std::vector<std::size_t> ring = ring_links(cluster, DeviceId{of});
+  for (const std::size_t link : cluster.path(DeviceId{a}, DeviceId{b}).links)
+    if (std::ranges::find(ring, link) != ring.end())
+      rates.push_back(std::llround(cluster.links[link].bandwidth.value / 1e6));
+  return rates;
+}
+
 // The cluster file that the planner of pipelines reads has the links of the mesh's neighbours, in
 // one host, in two, and in between.
 TEST(Fold, TheClusterFileIsThePipelineOfTheMesh) {
@@ -51,6 +66,12 @@ TEST(Fold, TheClusterFileIsThePipelineOfTheMesh) {
                     a == b ? Nanoseconds{0}
                            : transfer_time(folded.path(DeviceId{a}, DeviceId{b}), Bytes{bytes}))
               << to_string(run.mesh) << " " << a << " " << b;
+    // Messages meet what is reduced on the same links.
+    for (std::size_t a = 0; a < read.devices(); ++a)
+      for (std::size_t b = 0; b < read.devices(); ++b)
+        for (std::size_t of = 0; of < read.devices(); ++of)
+          EXPECT_EQ(shared_rates(read, a, b, of), shared_rates(folded, a, b, of))
+              << to_string(run.mesh) << " " << a << " " << b << " " << of;
     EXPECT_EQ(read_mesh_file(folder / "mesh.yaml").run.mesh, run.mesh);
   }
   std::filesystem::remove_all(folder);
@@ -83,10 +104,29 @@ struct Unfolded {
   Schedule schedule;  // compute only
   StageCosts costs;
   Placement placement;
+  Cluster cluster;  // a ring is one flow over the links of all its members, the first has it
 };
+/// The links that all replicas of a device reduce over, if it is the first of them: NICs if they
+/// are in two hosts.
+std::vector<std::size_t> whole_ring(const Mesh& mesh, DeviceId device, const Cluster& cluster,
+                                    std::int64_t per_host) {
+  const std::vector<DeviceId> members = group_of(mesh, device, {Axis::Context, Axis::Data});
+  if (members.front() != device) return {};
+  const bool far = members.front().value / per_host != members.back().value / per_host;
+  std::vector<std::size_t> links;
+  for (const DeviceId member : members)
+    for (std::size_t link = 0; link < cluster.links.size(); ++link)
+      if (cluster.links[link].name.starts_with((far ? "nic[" : "port[") + to_string(member) + "]."))
+        links.push_back(link);
+  return links;
+}
 Unfolded unfold(const MeshRun& run, const MeshPrice& folded, const Schedule& one,
-                const Cluster& cluster) {
+                const Cluster& cluster, std::int64_t per_host) {
   Unfolded all;
+  all.cluster = cluster;
+  all.cluster.rings.emplace();
+  for (std::size_t d = 0; d < cluster.devices(); ++d)
+    all.cluster.rings->push_back(whole_ring(run.mesh, DeviceId{d}, cluster, per_host));
   const auto ranks = static_cast<std::int32_t>(folded.placement.ranks());
   const auto stages = static_cast<std::int32_t>(folded.placement.stages());
   const auto more = [](auto id, std::int32_t by) { return decltype(id){id.value + by}; };
@@ -106,8 +146,9 @@ Unfolded unfold(const MeshRun& run, const MeshPrice& folded, const Schedule& one
     for (p = 0; p < ranks; ++p) all.placement.device_of_rank.push_back(device_at(run.mesh, at));
     const StageCosts& costs = folded.plan.costs;
     all.costs.stages.insert(all.costs.stages.end(), costs.stages.begin(), costs.stages.end());
-    all.costs.replicas.insert(all.costs.replicas.end(), costs.replicas.begin(),
-                              costs.replicas.end());
+    for (const ReplicaReduction& reduction : costs.replicas)
+      all.costs.replicas.push_back(
+          at[static_cast<std::size_t>(Axis::Data)] == 0 ? reduction : ReplicaReduction{});
     for (StagePair pair : costs.pairs) {
       pair.from = more(pair.from, pipeline * stages), pair.to = more(pair.to, pipeline * stages);
       const Path& there =
@@ -137,32 +178,45 @@ Nanoseconds simulated(const Schedule& compute_only, const StageCosts& costs,
   return step_time(std::get<Trace>(simulate(graph, costs, placement, cluster)));
 }
 
-// Devices of two hosts, each with a port within its host and a network card of its own. Stages are
-// neighbours across hosts (order tp, dp, pp) or within one (order tp, pp, dp).
+/// Sixteen devices, each with a port within its host and a network card of its own.
+Cluster sixteen(const std::filesystem::path& hosts, std::int64_t per_host) {
+  return read_cluster(hosts,
+                      {YamlDocument::assignment("devices=[{kind: h100_sxm, count: 16}]"),
+                       YamlDocument::assignment("devices_per_node=" + std::to_string(per_host)),
+                       YamlDocument::assignment(
+                           "links=[{name: port, per: device, within: node, bandwidth: 370 GB/s}, "
+                           "{name: nic, per: device, bandwidth: 45.5 GB/s}]"),
+                       YamlDocument::assignment(
+                           "routes=[{over: port, latency: 15 us}, {over: nic, latency: 20 us}]")});
+}
+
+// Two hosts or four. Stages are neighbours across hosts (order tp, dp, pp) or within one (order tp,
+// pp, dp).
 TEST(Fold, OnePipelineTakesAsLongAsAllOfThemOnAllDevicesEstimatedAndSimulated) {
   const auto hosts = kConfigs / "clusters/h100_sxm_hosts.yaml";
-  const Network network = read_network(hosts);
-  const Cluster cluster = read_cluster(
-      hosts, {YamlDocument::assignment("devices=[{kind: h100_sxm, count: 16}]"),
-              YamlDocument::assignment("devices_per_node=8"),
-              YamlDocument::assignment(
-                  "links=[{name: port, per: device, within: node, bandwidth: 370 GB/s}, "
-                  "{name: nic, per: device, bandwidth: 45.5 GB/s}]"),
-              YamlDocument::assignment(
-                  "routes=[{over: port, latency: 15 us}, {over: nic, latency: 20 us}]")});
-  std::vector<std::pair<std::array<std::int64_t, kAxes>, std::array<Axis, kAxes>>> meshes;
+  struct Case {
+    std::array<std::int64_t, kAxes> sizes;
+    std::array<Axis, kAxes> order;
+    std::int64_t per_host;
+  };
+  std::vector<Case> cases;
   for (const std::array<Axis, kAxes>& order :
        {std::array{Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline},
         std::array{Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data},
         std::array{Axis::Pipeline, Axis::Context, Axis::Tensor, Axis::Data}})
     for (const std::int64_t tp : {1, 2, 4})
-      for (const std::int64_t pp : {2, 4}) meshes.push_back({{tp, 1, pp, 16 / tp / pp}, order});
-  std::size_t reduce_beside = 0, of_all = 0;
-  for (const auto& [sizes, order] : meshes) {
+      for (const std::int64_t pp : {2, 4})
+        for (const std::int64_t per_host : {8, 4})
+          cases.push_back({{tp, 1, pp, 16 / tp / pp}, order, per_host});
+  std::size_t reduce_beside = 0, of_all = 0, meet = 0;
+  for (const auto& [sizes, order, per_host] : cases) {
+    Network network = read_network(hosts);
+    network.devices_per_host = per_host;
+    const Cluster cluster = sixteen(hosts, per_host);
     MeshRun run = pp2_tp2_dp4();
     run.mesh.sizes = sizes, run.mesh.order = order;
-    if (of_all++ % 2 == 0) run.overlap_reductions = true;
-    if (of_all % 3 == 0 && sizes[2] == 2)
+    if (of_all++ % 3 < 2) run.overlap_reductions = true;
+    if (of_all % 4 == 0 && sizes[2] == 2)
       run.stages_per_rank = 3, run.schedule = "interleaved_1f1b";
     const MeshPrice folded = price_mesh(run, network);
     const Schedule one =
@@ -171,7 +225,7 @@ TEST(Fold, OnePipelineTakesAsLongAsAllOfThemOnAllDevicesEstimatedAndSimulated) {
                   .microbatches = static_cast<std::size_t>(run.microbatches()),
                   .stages_per_rank = static_cast<std::size_t>(run.stages_per_rank)});
     reduce_beside += !folded.plan.costs.replicas.empty();
-    const Unfolded all = unfold(run, folded, one, cluster);
+    const Unfolded all = unfold(run, folded, one, cluster, per_host);
     SCOPED_TRACE(to_string(run.mesh));
     ASSERT_EQ(all.placement.ranks(), 16u);
     const EvaluatedPlan unfolded =
@@ -179,10 +233,15 @@ TEST(Fold, OnePipelineTakesAsLongAsAllOfThemOnAllDevicesEstimatedAndSimulated) {
     EXPECT_EQ(unfolded.estimate, folded.plan.estimate);
     EXPECT_EQ(unfolded.peak_memory.back(), folded.plan.peak_memory.back());
     if (!simulator_available()) continue;
-    EXPECT_EQ(simulated(all.schedule, all.costs, all.placement, cluster),
-              simulated(one, folded.plan.costs, folded.placement, pipeline_cluster(run, network)));
+    const Cluster folded_cluster = pipeline_cluster(run, network);
+    const Nanoseconds step = simulated(one, folded.plan.costs, folded.placement, folded_cluster);
+    EXPECT_EQ(simulated(all.schedule, all.costs, all.placement, all.cluster), step);
+    StageCosts apart = folded.plan.costs;  // whose reductions share no link
+    for (ReplicaReduction& reduction : apart.replicas) reduction.wire = Nanoseconds{0};
+    meet += step > simulated(one, apart, folded.placement, folded_cluster);
   }
   EXPECT_GT(reduce_beside, 5u);
+  EXPECT_TRUE(meet > 2 || !simulator_available()) << "messages and what is reduced";
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/io/cluster/cluster_reader.h"
 #include "planner/ir/basics/error.h"
+#include "tests/mesh/configs.h"
 
 namespace pfeife {
 namespace {
@@ -82,6 +84,38 @@ TEST(ReplicatedLayers, ExposeOfGathersWhatTheNeighbourDoesNotHide) {
   const Bytes layer{std::int64_t{100} << 20};
   EXPECT_EQ(four.layers[1].temporary.forward, 2 * layer);
   EXPECT_EQ(four.layers[1].temporary.backward, 3 * layer);
+}
+
+// Of a switch's ports, 10 GB/s, a ring of four needs three quarters twice: 1.5 x 100 MiB.
+TEST(ReplicatedLayers, ReduceOverTheirOwnPorts) {
+  Cluster cluster = cluster_of(5e9);
+  cluster.links.clear();
+  for (std::size_t d = 0; d < 8; ++d)
+    for (const char* way : {"up", "down"})
+      cluster.links.push_back({"port" + std::to_string(d) + way, {10e9}});
+  for (std::size_t a = 0; a < 8; ++a)
+    for (std::size_t b = 0; b < 8; ++b)
+      if (a != b) cluster.paths[a * 8 + b].links = {2 * a, 2 * b + 1};
+  const Layers four = replicated(three_layers(), {4, 0, true}, cluster);
+  for (const LayerReduction& of : four.reductions) {
+    expect_near(of.time, ring(5e9));
+    expect_near(of.wire, ring(10e9));
+  }
+  EXPECT_EQ(shared_by_replicas(cluster, {4, 0, true}), cluster);
+}
+
+// Four pipelines on a bus; two roots that lead from host to host.
+TEST(ReplicatedLayers, ShareLinksThatDevicesHaveTogether) {
+  Cluster cluster = cluster_of(5e9);
+  cluster.links = {{"bus", {5e9}}};
+  for (Path& path : cluster.paths)
+    if (!path.links.empty()) path.links = {0};
+  EXPECT_EQ(shared_by_replicas(cluster, {4, 0, true}).links[0].alike, 4);
+  EXPECT_EQ(shared_by_replicas(cluster, {1, 0, true}), cluster);
+  const Cluster roots =
+      shared_by_replicas(read_cluster(kConfigs / "clusters/rtx4090_x8.yaml"), {2, 0, true});
+  for (const Link& link : roots.links)
+    EXPECT_EQ(link.alike, link.name.starts_with("root") ? 2 : 1) << link.name;
 }
 
 TEST(ReplicatedLayers, OneReplicaIsThePipelineItself) {

@@ -113,6 +113,29 @@ TEST(Reductions, OfEachRankAreExposedAsFarAsItsBackwardsDoNotHideThem) {
   EXPECT_GT(outlast, 5u);
 }
 
+// Four replicas in four hosts of eight: each device sends 1.5 times its gradients over its NIC.
+// Eight in one host: 1.75 times, over its port.
+TEST(Reductions, NeedOfTheirLinkWhatARingSends) {
+  const Network network = read_network(kConfigs / "clusters/h100_sxm_hosts.yaml");
+  for (const bool far : {true, false}) {
+    MeshRun run = stages(2, far ? 4 : 8, 1);
+    run.mesh.size(Axis::Tensor) = far ? 8 : 1;
+    run.overlap_reductions = true;
+    const MeshLayers made = mesh_layers(run, network);
+    for (std::size_t l = 1; l < made.layers.size(); ++l) {
+      std::int64_t bytes = 0;
+      for (const LayerParameter& parameter : made.layers.parameters)
+        if (parameter.users == std::vector{LayerId{l}}) bytes += parameter.exchanged.value;
+      const double sent = (far ? 1.5 : 1.75) * static_cast<double>(bytes),
+                   rate = far ? network.nic.value : network.port.value;
+      const LayerReduction& of = made.layers.reductions[l];
+      EXPECT_NEAR(seconds(of.wire), sent / rate, 20e-9);
+      EXPECT_LE(of.wire, of.time);
+      EXPECT_GT(of.wire.count(), 0.7 * static_cast<double>(of.time.count()));
+    }
+  }
+}
+
 // Embedding and head of different ranks: their gradients are added up first, then reduced over dp.
 TEST(Reductions, OfWhatRanksShareStayBehind) {
   MeshRun run = stages(4, 16, 1);

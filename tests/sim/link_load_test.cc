@@ -31,11 +31,11 @@ Cluster two_hosts(std::mt19937& random) {
   return cluster;
 }
 
-// What a transfer takes longer than alone is the sum of what the links on its way took from it, if
-// the shares between the simulator's dates are those of the simulator. Dates are rounded, so up to
-// 2 ns a transfer may be missing.
-TEST_F(LinkLoads, ExplainEveryNanosecondThatTransfersLastLonger) {
-  std::int64_t all = 0;
+// What a transfer, or what replicas reduce, takes longer than alone is the sum of what the links on
+// its way took from it, if the shares between the simulator's dates are those of the simulator.
+// Dates are rounded, so up to 2 ns each may be missing.
+TEST_F(LinkLoads, ExplainEveryNanosecondThatTransfersAndReductionsLastLonger) {
+  std::int64_t all = 0, of_reductions = 0;
   for (unsigned seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);
     const Cluster cluster = two_hosts(random);
@@ -52,9 +52,12 @@ TEST_F(LinkLoads, ExplainEveryNanosecondThatTransfersLastLonger) {
     std::int64_t longer = 0, slowed = 0, transfers = 0;
     const std::vector<Nanoseconds> alone = slot_durations(graph.slots, costs);
     for (std::size_t t = 0; t < graph.size(); ++t) {
-      if (graph.tasks[t].kind != TaskKind::Transfer) continue;
+      const TaskKind kind = graph.tasks[t].kind;
+      if (kind != TaskKind::Transfer && kind != TaskKind::Reduction) continue;
       const Event& event = trace.events[t];
-      longer += (event.end - event.start - alone[graph.tasks[t].slot]).count();
+      const auto more = (event.end - event.start - alone[graph.tasks[t].slot]).count();
+      longer += more;
+      if (kind == TaskKind::Reduction) of_reductions += more;
       ++transfers;
     }
     for (const LinkLoad& link : trace.links) {
@@ -67,6 +70,7 @@ TEST_F(LinkLoads, ExplainEveryNanosecondThatTransfersLastLonger) {
         << seed;
     all += longer;
   }
+  EXPECT_GT(of_reductions, 1'000);
   EXPECT_GT(all, 10'000) << "links that nobody waits for show nothing";
 }
 

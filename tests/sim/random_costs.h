@@ -36,7 +36,11 @@ inline StageCosts random_costs(std::mt19937& random, std::size_t stages, bool sk
   if (tied && stages > 1)
     costs.reductions.push_back({{stage(0), stage(stages - 1)}, Bytes{1}, some(500)});
   if (random() % 2 == 0)
-    for (std::size_t s = 0; s < stages; ++s) costs.replicas.push_back({some(900), some(900)});
+    for (std::size_t s = 0; s < stages; ++s) {
+      const Nanoseconds beside = some(900), behind = some(900);
+      const auto whole = static_cast<std::uint32_t>((beside + behind).count());
+      costs.replicas.push_back({beside, behind, some(whole + 1)});
+    }
   return costs;
 }
 

@@ -170,6 +170,96 @@ TEST_F(SharedLinks, EvenOneByteShares) {
   EXPECT_THAT(hand.ends(), ElementsAre(1'999'999, 1'999'999)) << "1 ns of each is latency";
 }
 
+/// Three ports of 10 GB/s a direction, 1 ns.
+Cluster three_ports(const std::string& more = "") {
+  std::string kind = kKind;
+  kind.replace(kind.find("count: 4"), 8, "count: 3");
+  return parse_cluster(kind +
+                           "links: [{name: port, per: device, bandwidth: 10 GB/s}]\nroutes: "
+                           "[{over: port, latency: 1 ns}]\n" +
+                           more,
+                       "ports");
+}
+constexpr Nanoseconds us(std::int64_t count) { return Nanoseconds{1000 * count}; }
+
+// What a rank's replicas reduce in 100 us would have the port for 60 of them: 600 kB, which have
+// 5 GB/s beside a message of 1 MB, and take 120 us. Then the message has 400 kB to go, at 10 GB/s.
+// A flow's first nanosecond is latency: of 100 us, bytes are under way for 99,999 ns.
+TEST_F(SharedLinks, WhatReplicasReduceSharesTheirDevicesPort) {
+  const Cluster cluster = three_ports();
+  GraphByHand alone(cluster, 3, Links::Shared);
+  alone.reduction(0, us(100), us(60));
+  EXPECT_THAT(alone.ends(), ElementsAre(100'000));
+  for (const auto& [from, to] : {std::pair{0, 1}, {1, 0}}) {
+    GraphByHand both(cluster, 3, Links::Shared);
+    both.reduction(0, us(100), us(60));
+    both.transfer(from, to, Bytes{1'000'000});
+    EXPECT_THAT(both.ends(), ElementsAre(120'000, 160'000));
+  }
+  GraphByHand elsewhere(cluster, 3, Links::Shared);
+  elsewhere.reduction(0, us(100), us(60));
+  elsewhere.transfer(1, 2, Bytes{1'000'000});
+  EXPECT_THAT(elsewhere.ends(), ElementsAre(100'000, 100'001));
+  GraphByHand delayed(cluster, 3, Links::Delay);
+  delayed.reduction(0, us(100), us(60));
+  delayed.transfer(0, 1, Bytes{1'000'000});
+  EXPECT_THAT(delayed.ends(), ElementsAre(100'000, 100'001));
+}
+
+// 200 of 1,000 us are 2 GB/s: less than half of the port, so a message beside it has the other 8.
+// (A message that is slow by itself takes its whole share.)
+TEST_F(SharedLinks, AReductionTakesNoMoreThanItNeedsToBeOnTime) {
+  const Cluster cluster = three_ports();
+  GraphByHand hand(cluster, 3, Links::Shared);
+  hand.reduction(0, us(1000), us(200));
+  hand.transfer(0, 1, Bytes{1'000'000});
+  EXPECT_THAT(hand.ends(), ElementsAre(1'000'000, 125'001));
+}
+
+// Three flows on the way out of device 0: the reduction wants 2 GB/s of it, messages have 4 each
+// until one has its 400 kB, at 100 us; the other one's 600 kB then go at 8.
+TEST_F(SharedLinks, ThreeFlowsOnAPortAreMaxMinFair) {
+  const Cluster cluster = three_ports();
+  GraphByHand hand(cluster, 3, Links::Shared);
+  hand.reduction(0, us(1000), us(200));
+  hand.transfer(0, 1, Bytes{400'000});
+  hand.transfer(0, 2, Bytes{1'000'000});
+  EXPECT_THAT(hand.ends(), ElementsAre(1'000'000, 100'001, 175'001));
+}
+
+// The first 40.001 us of 100 beside the last backward: 200 kB.
+TEST_F(SharedLinks, AReductionsPartsHaveTheBytesOfTheirTimes) {
+  const Cluster cluster = three_ports();
+  GraphByHand hand(cluster, 3, Links::Shared);
+  const std::size_t first = hand.reduction(0, Nanoseconds{59'999}, us(50));
+  hand.graph.slots.front().parts.push_back(stage_action(Op::Backward, StageId{0}));
+  hand.costs.replicas.front().beside = Nanoseconds{40'001};
+  hand.transfer(0, 1, Bytes{1'000'000});
+  // Both at 5 GB/s, then 800 kB of the message at 10.
+  EXPECT_THAT(hand.ends(), ElementsAre(40'001, 120'001)) << first;
+}
+
+TEST_F(SharedLinks, RingsGoOverTheLinksThatTheClusterNames) {
+  const Cluster none = three_ports("rings: []\n");
+  GraphByHand hand(none, 3, Links::Shared);
+  hand.reduction(0, us(100), us(60));
+  hand.transfer(0, 1, Bytes{1'000'000});
+  EXPECT_THAT(hand.ends(), ElementsAre(100'000, 100'001));
+}
+
+// Four pipelines send a message over one bus at the same time, of which one is simulated.
+TEST_F(SharedLinks, ALinkOfSeveralPipelinesHasItsPartForOne) {
+  Cluster bus = uniform_cluster(2, DeviceKind{}, {10e9}, Nanoseconds{1});
+  bus.links = {{"bus", {10e9}, 4}};
+  for (Path& path : bus.paths)
+    if (!path.links.empty()) path.links = {0};
+  GraphByHand hand(bus, 2, Links::Shared);
+  hand.transfer(0, 1, Bytes{1'000'000});
+  EXPECT_THAT(hand.ends(), ElementsAre(400'001));
+  hand.reduction(0, us(100), us(60));  // 600 kB at 1.25 GB/s
+  EXPECT_THAT(hand.ends(), ElementsAre(639'999, 479'996));
+}
+
 TEST_F(SharedLinks, DelayLinksDoNotShare) {
   const Cluster cluster = box();
   GraphByHand hand(cluster, 4, Links::Delay);

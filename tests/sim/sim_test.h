@@ -65,6 +65,21 @@ class GraphByHand {
                 {}},
                after);
   }
+  /// What the replicas of a rank reduce, `wire` of which its bytes need of a whole link.
+  std::size_t reduction(int rank, Nanoseconds time, Nanoseconds wire,
+                        const std::vector<std::size_t>& after = {}) {
+    const Action action = stage_action(Op::ReduceGrad, StageId{costs.replicas.size()});
+    costs.replicas.push_back({Nanoseconds{0}, time, wire});
+    return add({TaskKind::Reduction,
+                next_slot(TaskKind::Reduction, action),
+                RankId{rank},
+                RankId{rank},
+                0,
+                0,
+                action,
+                {RankId{rank}}},
+               after);
+  }
   /// Makes `task` wait for one that comes later: for cycles.
   void wait_for_itself(std::size_t task) {
     graph.edges.insert(graph.edges.begin() + graph.edge_begin[task + 1],

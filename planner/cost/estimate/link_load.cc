@@ -10,21 +10,35 @@
 namespace pfeife {
 namespace {
 
-/// One message under way.
+constexpr std::size_t kNoLink = ~std::size_t{0};
+constexpr double kWhatever = std::numeric_limits<double>::infinity();
+
+/// One message under way, or what replicas reduce.
 struct Flow {
-  const std::vector<std::size_t>* links = nullptr;
+  std::vector<std::size_t> links;
   double alone = 0;              ///< share of a link's capacity that it takes alone, bytes/s
   Nanoseconds begin{0}, end{0};  ///< latency left out
+  double most = kWhatever;       ///< that it takes, bytes/s
 };
 
 /// The capacity that a flow takes, and the link that keeps it from taking more.
 struct Share {
   double rate = 0;
-  std::size_t bottleneck = 0;
+  std::size_t bottleneck = kNoLink;
 };
 
-/// Max-min fair shares of flows that take whatever they get: the link that has least for each of
-/// its flows gives them that, and so on with the rest.
+/// What a link has for one of the pipelines that send over it.
+double capacity_of(const Link& link) {
+  return link.bandwidth.value / static_cast<double>(link.alike);
+}
+double narrowest(const std::vector<std::size_t>& links, const Cluster& cluster) {
+  double least = kWhatever;
+  for (const std::size_t link : links) least = std::min(least, cluster.links[link].bandwidth.value);
+  return least;
+}
+
+/// Max-min fair shares of flows that take whatever they get, up to their most: the link that has
+/// least for each of its flows gives them that, and so on with the rest.
 std::vector<Share> fair_shares(const std::vector<const Flow*>& flows, const Cluster& cluster) {
   struct Room {
     double left = 0;
@@ -32,26 +46,28 @@ std::vector<Share> fair_shares(const std::vector<const Flow*>& flows, const Clus
   };
   std::map<std::size_t, Room> rooms;  // [link]
   for (const Flow* flow : flows)
-    for (const std::size_t link : *flow->links) {
-      Room& room = rooms.try_emplace(link, Room{cluster.links[link].bandwidth.value}).first->second;
-      ++room.flows;
-    }
+    for (const std::size_t link : flow->links)
+      ++rooms.try_emplace(link, Room{capacity_of(cluster.links[link])}).first->second.flows;
   std::vector<Share> shares(flows.size());
   std::vector<char> settled(flows.size());
-  for (std::size_t open = flows.size(); open > 0;) {
-    double least = std::numeric_limits<double>::infinity();
-    std::size_t bottleneck = 0;
+  std::size_t open = flows.size();
+  const auto settle = [&](std::size_t f, Share share) {
+    settled[f] = 1, --open;
+    shares[f] = share;
+    for (const std::size_t link : flows[f]->links)
+      rooms[link].left = std::max(0.0, rooms[link].left - share.rate), --rooms[link].flows;
+  };
+  while (open > 0) {
+    Share least{kWhatever};
     for (const auto& [link, room] : rooms)
-      if (room.flows > 0 && room.left / static_cast<double>(room.flows) < least)
-        least = room.left / static_cast<double>(room.flows), bottleneck = link;
-    for (std::size_t f = 0; f < flows.size(); ++f) {
-      if (settled[f] || std::ranges::find(*flows[f]->links, bottleneck) == flows[f]->links->end())
-        continue;
-      settled[f] = 1, --open;
-      shares[f] = {least, bottleneck};
-      for (const std::size_t link : *flows[f]->links)
-        rooms[link].left = std::max(0.0, rooms[link].left - least), --rooms[link].flows;
-    }
+      if (room.flows > 0 && room.left / static_cast<double>(room.flows) < least.rate)
+        least = {room.left / static_cast<double>(room.flows), link};
+    bool content = false;  // that have all they take
+    for (std::size_t f = 0; f < flows.size(); ++f)
+      if (!settled[f] && flows[f]->most <= least.rate) content = true, settle(f, {flows[f]->most});
+    for (std::size_t f = 0; f < flows.size() && !content; ++f)
+      if (!settled[f] && std::ranges::count(flows[f]->links, least.bottleneck) > 0)
+        settle(f, least);
   }
   return shares;
 }
@@ -73,9 +89,9 @@ class Loads {
         slowed_(cluster.links.size()),
         samples_(cluster.links.size()) {}
 
-  void add(const Flow& flow, Bytes bytes) {
-    flows_.push_back(flow);
-    for (const std::size_t link : *flow.links) bytes_[link].value += bytes.value;
+  void add(Flow flow, Bytes bytes) {
+    for (const std::size_t link : flow.links) bytes_[link].value += bytes.value;
+    flows_.push_back(std::move(flow));
   }
 
   std::vector<LinkLoad> sum() {
@@ -101,12 +117,13 @@ class Loads {
     std::vector<double> taken(cluster_.links.size());
     const std::vector<Share> shares = fair_shares(flows, cluster_);
     for (std::size_t f = 0; f < flows.size(); ++f) {
-      for (const std::size_t link : *flows[f]->links) taken[link] += shares[f].rate;
-      slowed_[shares[f].bottleneck] +=
-          (1 - shares[f].rate / flows[f]->alone) * static_cast<double>(length.count());
+      for (const std::size_t link : flows[f]->links) taken[link] += shares[f].rate;
+      if (shares[f].bottleneck != kNoLink)
+        slowed_[shares[f].bottleneck] +=
+            (1 - shares[f].rate / flows[f]->alone) * static_cast<double>(length.count());
     }
     for (std::size_t link = 0; link < taken.size(); ++link) {
-      const double share = std::min(1.0, taken[link] / cluster_.links[link].bandwidth.value);
+      const double share = std::min(1.0, taken[link] / capacity_of(cluster_.links[link]));
       std::vector<LoadSample>& samples = samples_[link];
       if (samples.empty() ? share > 0 : std::abs(share - samples.back().share) > 1e-9)
         samples.push_back({from, share});
@@ -137,18 +154,33 @@ class Loads {
 void add_link_loads(Trace& trace, const StageCosts& costs, const Placement& placement,
                     const Cluster& cluster) {
   Loads loads(cluster);
-  for (const Event& event : trace.events) {
-    if (event.kind != TaskKind::Transfer) continue;
+  const auto add_message = [&](const Event& event) {
     const auto& send = std::get<Action>(event.cell);
     const StagePair& pair = pair_of(send, costs);
     const Bytes bytes = send.direction == Direction::Forward ? pair.bytes : pair.gradient_bytes;
     const Path& path = cluster.path(placement.device(event.rank), placement.device(event.peer));
-    if (path.links.empty() || bytes.value <= 0) continue;
-    double narrowest = std::numeric_limits<double>::infinity();
-    for (const std::size_t link : path.links)
-      narrowest = std::min(narrowest, cluster.links[link].bandwidth.value);
-    loads.add({&path.links, narrowest, std::min(event.start + path.latency, event.end), event.end},
+    if (path.links.empty() || bytes.value <= 0) return;
+    loads.add({path.links, narrowest(path.links, cluster),
+               std::min(event.start + path.latency, event.end), event.end},
               bytes);
+  };
+  std::vector<bool> begun(costs.replicas.size());  // [stage] what is beside comes first
+  const auto add_ring = [&](const Event& event) {
+    const std::size_t s = std::get<Action>(event.cell).stage.index();
+    const ReplicaReduction& of = costs.replicas[s];
+    const Nanoseconds alone = (begun[s] ? of.behind : of.beside) - Nanoseconds{1};
+    begun[s] = true;
+    const std::vector<std::size_t> links = ring_links(cluster, placement.device(event.rank));
+    if (of.share() <= 0 || alone <= Nanoseconds{0} || links.empty()) return;
+    const double most = of.share() * narrowest(links, cluster);
+    loads.add({links, most, event.start + Nanoseconds{1}, event.end, most},
+              Bytes{std::llround(most * seconds(alone))});
+  };
+  for (const Event& event : trace.events) {
+    if (event.kind == TaskKind::Transfer) add_message(event);
+    if (event.kind == TaskKind::Reduction && event.parties.size() == 1 &&
+        std::get<Action>(event.cell).op == Op::ReduceGrad)
+      add_ring(event);
   }
   trace.links = loads.sum();
 }

@@ -14,7 +14,8 @@ namespace pfeife {
 
 /// Fills trace.links with the links that something goes over, in the order of the cluster. The
 /// trace is a simulation with shared links and without jitter. A transfer that goes alone takes
-/// all of the narrowest link on its way. Linear in transfers times those under way at once.
+/// all of the narrowest link on its way, what replicas reduce what it needs to be on time. Linear
+/// in both times those under way at once.
 void add_link_loads(Trace& trace, const StageCosts& costs, const Placement& placement,
                     const Cluster& cluster);
 

@@ -177,7 +177,11 @@ class Collector {
       std::size_t end = begin;
       while (end < layers_.size() && stage_of_[end] == StageId{s}) ++end;
       const Nanoseconds behind = exposed_reduction(layers_.reductions, begin, end);
-      costs_.replicas.push_back({whole_reduction(layers_.reductions, begin, end) - behind, behind});
+      Nanoseconds wire{0};
+      for (std::size_t l = std::max<std::size_t>(begin, 1); l < end; ++l)
+        wire += layers_.reductions[l].wire;
+      costs_.replicas.push_back(
+          {whole_reduction(layers_.reductions, begin, end) - behind, behind, wire});
       begin = end;
     }
   }

@@ -67,17 +67,23 @@ class LinkNumbers {
   explicit LinkNumbers(std::vector<Link>& links) : links_(links) {}
 
   std::size_t link_of(const Hop& hop) {
-    const LinkEntry& entry = *hop.entry;
-    const std::string name = entry.name + "[" + hop.owner + "]" +
-                             (entry.half_duplex ? ""
-                              : hop.up          ? ".up"
-                                                : ".down");
+    const std::string name = name_of(hop);
     const auto [at, added] = numbers_.try_emplace(name, links_.size());
-    if (added) links_.push_back({name, fastest(hop.up ? entry.up : entry.down)});
+    if (added) links_.push_back({name, fastest(hop.up ? hop.entry->up : hop.entry->down)});
     return at->second;
+  }
+  /// Nothing if no path uses it.
+  std::optional<std::size_t> find(const Hop& hop) const {
+    const auto found = numbers_.find(name_of(hop));
+    return found == numbers_.end() ? std::nullopt : std::optional(found->second);
   }
 
  private:
+  static std::string name_of(const Hop& hop) {
+    const char* way = hop.entry->half_duplex ? "" : hop.up ? ".up" : ".down";
+    return hop.entry->name + "[" + hop.owner + "]" + way;
+  }
+
   std::vector<Link>& links_;
   std::map<std::string, std::size_t> numbers_;
 };
@@ -96,6 +102,28 @@ Path path_over(const RouteEntry& route, const std::vector<Hop>& way, LinkNumbers
   if (!route.latency && !has_latency)
     route.node.fail("neither the route nor one of its links has a latency; add `latency: 15 us`");
   return path;
+}
+
+/// [device] the links of `rings` that paths use, out of the device and into it.
+std::vector<std::vector<std::size_t>> read_rings(const YamlNode& node,
+                                                 const std::vector<LinkEntry>& links,
+                                                 std::size_t devices, const LinkNumbers& numbers) {
+  std::vector<std::pair<std::string, const LinkEntry*>> by_name;
+  for (const LinkEntry& entry : links)
+    if (entry.shape != LinkEntry::Shape::Pair) by_name.emplace_back(entry.name, &entry);
+  std::vector<std::vector<std::size_t>> rings(devices);
+  for (const YamlNode& name : node.items_or_self()) {
+    const LinkEntry* entry = name.as_one_of(by_name);
+    for (std::size_t d = 0; d < devices; ++d) {
+      const bool own = entry->shape == LinkEntry::Shape::Device;
+      const std::string owner = std::to_string(own ? d : entry->groups[d]);
+      for (const bool up : {true, false})
+        if (const auto link = numbers.find({entry, owner, up});
+            link && std::ranges::find(rings[d], *link) == rings[d].end())
+          rings[d].push_back(*link);
+    }
+  }
+  return rings;
 }
 
 /// ConfigError at the first route that connects devices, but none that an earlier one does not.
@@ -147,6 +175,8 @@ void add_links_and_paths(const YamlNode& root, Cluster& cluster) {
             "; add one, the last may be a link `per: device` that joins all");
     }
   check_taken(routes, taken, devices);
+  if (const auto rings = root.find("rings"))
+    cluster.rings = read_rings(*rings, links, devices, numbers);
 }
 
 }  // namespace pfeife

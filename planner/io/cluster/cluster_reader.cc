@@ -112,7 +112,7 @@ Cluster read_document(const YamlDocument& document) {
   const YamlNode root = document.root();
   root.check_version(1);
   root.check_keys({"version", "name", "notes", "device_kinds", "devices", "devices_per_node",
-                   "links", "routes", "between_hosts", "all_reduce"});
+                   "links", "routes", "rings", "between_hosts", "all_reduce"});
   Cluster cluster;
   cluster.name = root.at("name").as_string();
   if (const auto notes = root.find("notes"))

@@ -1,6 +1,7 @@
 #include "planner/io/cluster/mesh_file.h"
 
 #include <algorithm>
+#include <array>
 
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/files/atomic_file.h"
@@ -39,6 +40,13 @@ YamlValue route(const std::string& over, Nanoseconds latency) {
   return yaml_map({{"over", yaml_scalar(over), {}}, {"latency", yaml_amount(latency), {}}});
 }
 
+/// Whether what replicas reduce goes from host to host.
+bool reduces_between_hosts(const Mesh& mesh, std::int64_t devices_per_host) {
+  return std::ranges::any_of(std::array{Axis::Context, Axis::Data}, [&](Axis axis) {
+    return mesh.size(axis) > std::max<std::int64_t>(1, devices_per_host / mesh.stride(axis));
+  });
+}
+
 /// The ranks of one pipeline: those of a host by its port, the others each by its NIC.
 std::string pipeline_cluster_text(const MeshRun& run, const Network& of_hosts,
                                   const std::string& hosts) {
@@ -72,6 +80,10 @@ std::string pipeline_cluster_text(const MeshRun& run, const Network& of_hosts,
   }
   entries.push_back({"links", yaml_sequence(std::move(links)), {}});
   entries.push_back({"routes", yaml_sequence(std::move(routes)), {}});
+  const bool far = reduces_between_hosts(run.mesh, network.devices_per_host);
+  std::vector<YamlValue> rings;
+  if (far ? in_host < ranks : in_host > 1) rings.push_back(yaml_scalar(far ? "nic" : "port"));
+  entries.push_back({"rings", yaml_sequence(std::move(rings)), {}});
   return to_text(yaml_map(std::move(entries)));
 }
 

@@ -76,6 +76,27 @@ Nanoseconds all_reduce_time(const Cluster& cluster, const std::vector<DeviceId>&
   return 2 * (count - 1) * step;
 }
 
+std::vector<std::size_t> ring_links(const Cluster& cluster, DeviceId device) {
+  if (cluster.rings) return (*cluster.rings)[device.index()];
+  std::vector<std::size_t> out, in;
+  bool first = true;
+  for (std::size_t d = 0; d < cluster.devices(); ++d) {
+    if (DeviceId{d} == device) continue;
+    const auto keep = [&](std::vector<std::size_t>& common, const Path& path) {
+      if (first) common = path.links;
+      std::erase_if(common, [&](std::size_t link) {
+        return std::ranges::find(path.links, link) == path.links.end();
+      });
+    };
+    keep(out, cluster.path(device, DeviceId{d}));
+    keep(in, cluster.path(DeviceId{d}, device));
+    first = false;
+  }
+  for (const std::size_t link : in)
+    if (std::ranges::find(out, link) == out.end()) out.push_back(link);
+  return out;
+}
+
 Cluster uniform_cluster(std::size_t devices, const DeviceKind& kind, BytesPerSecond bandwidth,
                         Nanoseconds latency) {
   Cluster cluster;

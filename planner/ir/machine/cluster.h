@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,7 @@ struct DeviceKind {
 struct Link {
   std::string name;  ///< unique, e.g. "root0.up"
   BytesPerSecond bandwidth;
+  std::int64_t alike = 1;  ///< pipelines that send over it in step, of which the simulator has one
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -82,7 +84,9 @@ struct Cluster {
   std::vector<DeviceKind> kinds;
   std::vector<std::size_t> kind_of_device;  ///< [device] index into kinds
   std::vector<Link> links;
-  std::vector<Path> paths;         ///< [from * devices + to]
+  std::vector<Path> paths;  ///< [from * devices + to]
+  /// [device] Links that what its replicas reduce goes over; without, as ring_links() says.
+  std::optional<std::vector<std::vector<std::size_t>>> rings = std::nullopt;
   std::vector<std::string> notes;  ///< provenance lines for the report
 
   std::size_t devices() const { return kind_of_device.size(); }
@@ -100,6 +104,10 @@ Nanoseconds transfer_time(const Path& path, Bytes bytes);
 /// steps of bytes / k over the slowest neighbour. Names of devices are of no account.
 Nanoseconds all_reduce_time(const Cluster& cluster, const std::vector<DeviceId>& devices,
                             Bytes bytes);
+
+/// The links that what replicas reduce of a device's gradients goes over, out of it and into it:
+/// its `rings`, else those that every path out of it has and those that every path into it has.
+std::vector<std::size_t> ring_links(const Cluster& cluster, DeviceId device);
 
 /// Every device `kind`, all pairs joined by their own uncontended full-duplex link: for tests and
 /// layer tables.

@@ -109,6 +109,7 @@ struct LayerParameter {
 struct LayerReduction {
   Nanoseconds time{0};
   Nanoseconds beside{0};  ///< the layer's backward, beside which later layers' reductions run
+  Nanoseconds wire{0};    ///< of `time`, what the bytes need of the whole narrowest link
   friend bool operator==(const LayerReduction&, const LayerReduction&) = default;
 };
 

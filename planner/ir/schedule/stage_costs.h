@@ -69,6 +69,13 @@ struct StageReduction {
 struct ReplicaReduction {
   Nanoseconds beside{0};  ///< of it, beside the stage's own last backward if the link is free
   Nanoseconds behind{0};  ///< the rest
+  Nanoseconds wire{0};    ///< of both, what the bytes need of the whole of a ring's narrowest link
+  /// The share of that link that the ring takes while it runs.
+  double share() const {
+    return wire == Nanoseconds{0}
+               ? 0
+               : static_cast<double>(wire.count()) / static_cast<double>((beside + behind).count());
+  }
   friend bool operator==(const ReplicaReduction&, const ReplicaReduction&) = default;
 };
 
