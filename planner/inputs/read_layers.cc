@@ -112,9 +112,7 @@ Layers read_mesh(const std::filesystem::path& file) {
   layers.notes = mesh.network.notes;
   layers.notes.push_back("one pipeline of " + to_string(mesh.run.mesh) +
                          ": collectives in the layers' times, reductions of gradients " +
-                         (layers.reductions.empty()
-                              ? "in the optimizer's"
-                              : "beside backwards, the first layer's in its optimizer's"));
+                         (layers.reductions.empty() ? "in the optimizer's" : "beside backwards"));
   return layers;
 }
 

@@ -159,10 +159,10 @@ class StateDivision {
 /// ZeRO 3 reduces in each backward.
 bool overlaps(const MeshRun& run) { return run.overlap_reductions && run.zero < 3; }
 
-/// Whether a parameter's reduction is in its optimizer time: the first layer's are exposed wherever
-/// the cuts lie, and what several layers use may be reduced with other ranks first.
+/// Whether a parameter's reduction is in its optimizer time: what several layers use may be reduced
+/// with other ranks first.
 bool is_behind(const LayerParameter& parameter, const MeshRun& run) {
-  return !overlaps(run) || parameter.users.size() > 1 || parameter.users.front() == LayerId{0};
+  return !overlaps(run) || parameter.users.size() > 1;
 }
 
 /// [layer] Its backward, without what may be recomputed in it, and no reduction yet.
@@ -176,10 +176,9 @@ std::vector<LayerReduction> beside_backwards(const MeshLayers& made) {
 }
 void add_reduction(std::vector<LayerReduction>& of, const LayerParameter& parameter,
                    const MeshRun& run, const StateDivision::Parts& parts) {
-  const LayerId first = parameter.users.front();
-  if (is_behind(parameter, run) && first != LayerId{0}) return;
-  of[first.index()].time += parts.reduction;
-  of[first.index()].wire += parts.wire;
+  if (is_behind(parameter, run)) return;
+  LayerReduction& reduction = of[parameter.users.front().index()];
+  reduction.time += parts.reduction, reduction.wire += parts.wire;
 }
 
 void set_parameters(MeshLayers& made, const MeshRun& run, const Network& network) {
@@ -194,7 +193,7 @@ void set_parameters(MeshLayers& made, const MeshRun& run, const Network& network
     parameter.exchanged = Bytes{parts.gradient.value / kGradient * run.gradient_bytes};
     made.behind.push_back(is_behind(parameter, run));
     parameter.optimizer = {parts.update + (made.behind.back() ? parts.reduction : Nanoseconds{0})};
-    if (overlaps(run)) add_reduction(made.layers.reductions, parameter, run, parts);
+    add_reduction(made.layers.reductions, parameter, run, parts);
     made.reduction.push_back(parts.reduction);
   }
 }
@@ -299,7 +298,7 @@ StateSums divided_state(const MeshLayers& made, const MeshRun& run, const Networ
     sums.fixed += parts.parameter + parts.gradient + parts.state;
     sums.optimizer += parts.update;
     if (is_behind(parameter, run)) sums.optimizer += parts.reduction;
-    if (overlaps(run)) add_reduction(sums.reductions, parameter, run, parts);
+    add_reduction(sums.reductions, parameter, run, parts);
   }
   if (run.mesh.size(Axis::Pipeline) == 1)
     sums.optimizer += exposed_reduction(sums.reductions, 0, sums.reductions.size());

@@ -46,8 +46,7 @@ class Replicator {
         replicas_.count, " replicas, ZeRO ", replicas_.zero,
         replicas_.zero >= 3          ? ": exposed gathers and scatters in the layers' times"
         : layers_.reductions.empty() ? ": reductions of gradients in the optimizer's times"
-                                     : ": reductions of gradients beside backwards, the first "
-                                       "layer's in its optimizer's time"));
+                                     : ": reductions of gradients beside backwards"));
     return std::move(layers_);
   }
 
@@ -94,15 +93,13 @@ class Replicator {
     for (LayerParameter& parameter : layers_.parameters) {
       if (parameter.users.empty()) continue;
       const Nanoseconds time = all_reduce(parameter.gradient);
-      const LayerId first = parameter.users.front();
       // Ranks that share a parameter add up their gradients first.
-      const bool beside = replicas_.overlap_reductions && parameter.users.size() == 1;
-      if (beside || first == LayerId{0}) {
-        of[first.index()].time += time;
-        of[first.index()].wire +=
-            Nanoseconds{std::llround(share_ * static_cast<double>(time.count()))};
+      if (replicas_.overlap_reductions && parameter.users.size() == 1) {
+        LayerReduction& reduction = of[parameter.users.front().index()];
+        reduction.time += time;
+        reduction.wire += Nanoseconds{std::llround(share_ * static_cast<double>(time.count()))};
+        continue;
       }
-      if (beside && first != LayerId{0}) continue;
       parameter.optimizer.resize(layers_.layers.front().times.size());
       for (Nanoseconds& update : parameter.optimizer) update += time;
     }

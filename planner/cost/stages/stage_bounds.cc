@@ -26,6 +26,7 @@ StageBounds::Sums::Sums(const Layers& layers, const Cluster& cluster, Recompute 
     if (l + 1 == layers.size() || layers.layers[l].no_cut_after.empty()) layer.push_back(l + 1);
   }
   for (std::size_t kind = 0; kind < cluster.kinds.size(); ++kind) add_kind(layers, kind, recompute);
+  if (!layers.reductions.empty()) first_reduction = layers.reductions.front().time.count();
   if (temporaries) find_temporaries(layers);
   find_crossings(layers);
 }
@@ -133,7 +134,9 @@ std::int64_t StageBounds::once(std::size_t s, std::size_t amount) const {
   if (amount == kForward || amount == kInput) return device.stage_overhead.count();
   const auto& ranks = placement_->rank_of_stage;
   const bool first = std::ranges::find(ranks, ranks[s]) - ranks.begin() == std::ptrdiff_t(s);
-  return amount == kStep && first ? device.iteration_overhead.count() : 0;
+  if (amount != kStep) return 0;
+  const bool reduces = s == 0 && placement_->stages() == placement_->ranks();
+  return (first ? device.iteration_overhead.count() : 0) + (reduces ? sums_->first_reduction : 0);
 }
 
 std::int64_t StageBounds::load(std::size_t s, std::size_t from, std::size_t to) const {

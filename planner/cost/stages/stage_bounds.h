@@ -54,7 +54,8 @@ class StageBounds {
   std::int64_t until(std::size_t q, std::size_t s, std::size_t amount) const {
     return sums_->of_kind[kind(s)][amount][q];
   }
-  /// What comes on top, whatever the layers: overheads.
+  /// What comes on top, whatever the layers: overheads and, where a rank has one stage, the first
+  /// layer's reduction, which is between the first stage's last backward and its optimizer step.
   std::int64_t once(std::size_t s, std::size_t amount) const;
   /// F, I and W of one microbatch (ns, without overheads) if stage s covers [from, to).
   std::int64_t load(std::size_t s, std::size_t from, std::size_t to) const;
@@ -87,7 +88,8 @@ class StageBounds {
     void find_crossings(const Layers& layers);
     std::size_t last() const { return layer.size() - 1; }
 
-    std::vector<std::size_t> layer{0}, segment;                            // [position], [layer]
+    std::vector<std::size_t> layer{0}, segment;  // [position], [layer]
+    std::int64_t first_reduction = 0;
     std::vector<std::array<std::vector<std::int64_t>, kAmounts>> of_kind;  // [...][position]
     std::array<std::vector<std::int64_t>, kPasses> temporary;  // [from * positions + to]
     std::vector<std::vector<Crossing>> crossing;               // [position]

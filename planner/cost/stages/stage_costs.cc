@@ -178,8 +178,7 @@ class Collector {
       while (end < layers_.size() && stage_of_[end] == StageId{s}) ++end;
       const Nanoseconds behind = exposed_reduction(layers_.reductions, begin, end);
       Nanoseconds wire{0};
-      for (std::size_t l = std::max<std::size_t>(begin, 1); l < end; ++l)
-        wire += layers_.reductions[l].wire;
+      for (std::size_t l = begin; l < end; ++l) wire += layers_.reductions[l].wire;
       costs_.replicas.push_back(
           {whole_reduction(layers_.reductions, begin, end) - behind, behind, wire});
       begin = end;

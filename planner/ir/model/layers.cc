@@ -34,20 +34,18 @@ std::string illegal_because(const Layers& layers, const Partition& partition) {
 
 Nanoseconds exposed_reduction(const std::vector<LayerReduction>& reductions, std::size_t begin,
                               std::size_t end) {
-  if (reductions.empty()) return Nanoseconds{0};
   Nanoseconds left{0};  // to be reduced when the backward of a layer ends
-  for (std::size_t l = end; l-- > begin;) {
+  for (std::size_t l = std::min(end, reductions.size()); l-- > begin;) {
     const LayerReduction& one = reductions[l];
     left = std::max(left - one.beside, Nanoseconds{0}) + one.time;
   }
-  return begin == 0 ? left - reductions.front().time : left;
+  return left;
 }
 
 Nanoseconds whole_reduction(const std::vector<LayerReduction>& reductions, std::size_t begin,
                             std::size_t end) {
   Nanoseconds sum{0};
-  for (std::size_t l = std::max<std::size_t>(begin, 1); l < end && l < reductions.size(); ++l)
-    sum += reductions[l].time;
+  for (std::size_t l = begin; l < end && l < reductions.size(); ++l) sum += reductions[l].time;
   return sum;
 }
 

@@ -131,8 +131,7 @@ struct Layers {
   std::vector<LayerValue> values;
   std::vector<LayerStorage> storages;
   std::vector<LayerParameter> parameters;
-  /// [layer] The first layer's is exposed wherever the cuts lie, and in its parameters' optimizer
-  /// times already. Empty = none.
+  /// [layer] Empty = none, or all in optimizer times.
   std::vector<LayerReduction> reductions;
   std::vector<LayerCollectives> collectives;  ///< [layer] in its times; empty = none
   /// Actions side by side (OVERLAP_F_B) compute this much longer than one after the other, as
@@ -162,11 +161,11 @@ struct Partition {
 };
 
 /// How long the reductions of a stage of layers [begin, end) go on after its last backward if no
-/// other stage's are in their way, but for what optimizer times have of it. 0 if layers have none.
+/// other stage's are in their way: no shorter than the first one's. 0 if layers have none.
 Nanoseconds exposed_reduction(const std::vector<LayerReduction>& reductions, std::size_t begin,
                               std::size_t end);
 
-/// How long the link of a stage of layers [begin, end) is busy reducing, as far.
+/// How long the link of a stage of layers [begin, end) is busy reducing.
 Nanoseconds whole_reduction(const std::vector<LayerReduction>& reductions, std::size_t begin,
                             std::size_t end);
 

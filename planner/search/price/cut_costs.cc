@@ -19,6 +19,8 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
     seen[rank] = true;
   }
   one_a_rank_ = placement.stages() == placement.ranks();
+  if (one_a_rank_ && !model.layers().reductions.empty())
+    first_reduction_ = static_cast<double>(model.layers().reductions.front().time.count());
   double overhead = 0;
   for (const LayerReduction& one : model.layers().reductions)
     overhead += static_cast<double>(one.time.count());

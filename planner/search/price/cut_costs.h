@@ -70,9 +70,12 @@ class CutCosts {
 
   std::size_t kind(std::size_t stage) const { return kind_[stage]; }
   const std::vector<std::size_t>& kinds() const { return kind_; }
-  /// Per F and per B or I of a stage, and once a step with its optimizer (ns).
+  /// Per F and per B or I of a stage, and once a step with its optimizer (ns). Where a rank has one
+  /// stage, that is behind the first layer's reduction, which no backward hides.
   double action_overhead(std::size_t stage) const { return action_overhead_[stage]; }
-  double step_overhead(std::size_t stage) const { return step_overhead_[stage]; }
+  double step_overhead(std::size_t stage) const {
+    return step_overhead_[stage] + (stage == 0 ? first_reduction_ : 0);
+  }
   bool crosses_ranks(std::size_t boundary) const {
     return placement_.rank_of_stage[boundary - 1] != placement_.rank_of_stage[boundary];
   }
@@ -125,6 +128,7 @@ class CutCosts {
   const CutModel& model_;
   Placement placement_;
   bool one_a_rank_ = false;                                           // stages
+  double first_reduction_ = 0;                                        // if so
   std::vector<std::size_t> kind_;                                     // [stage]
   std::vector<double> action_overhead_, step_overhead_;               // [stage]
   std::vector<std::array<Program::Narrow, kWorks>> narrow_overhead_;  // [stage][work]

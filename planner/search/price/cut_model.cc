@@ -117,15 +117,12 @@ void CutModel::sum_reductions() {
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const LayerReduction& one = layers_.reductions[l];
     const auto at = static_cast<std::size_t>(segment_[l]);
-    // The first layer's own is in its optimizer time.
     reduced += number(one.time);
     latest_[0][at] = std::max(latest_[0][at], reduced - computed);
     computed += number(one.beside);
     ahead_[at + 1] = reduced - computed;
     reduced_[at + 1] = reduced;
   }
-  reduced_[0] = number(layers_.reductions.front().time);
-  ahead_[0] = number(layers_.reductions.front().time);
   widen(latest_);
 }
 
