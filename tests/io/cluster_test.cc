@@ -13,6 +13,7 @@ namespace pfeife {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Cluster shipped(const std::string& name) {
   return read_cluster(std::string(PFEIFE_SOURCE_DIR) + "/configs/clusters/" + name + ".yaml");
@@ -229,6 +230,11 @@ TEST(ClusterLinks, RingsGoOverWhatEveryWayOutOfADeviceHasUnlessTheyAreGiven) {
                       "routes: [{over: slot, latency: 1 us}]\nrings: slot\n"),
            1),
       ElementsAre("slot[1]"));
+  EXPECT_THAT(
+      link_error(2,
+                 "links: [{name: wire, between: [[0, 1]], bandwidth: 4 GB/s, latency: 1 us}]"
+                 "\nroutes: [{over: wire}]\nrings: wire\n"),
+      HasSubstr("wire"));
   // Each pair has a cable of its own.
   EXPECT_THAT(ring(uniform_cluster(3, {}, {1e9}, Nanoseconds{0}), 0), ElementsAre());
 }
