@@ -131,10 +131,11 @@ double shared_links_bound(const CutModel& model, const Problem& problem, const S
 }
 
 Nanoseconds shared_links_bound(const Problem& problem, const Semantics& semantics, bool linked) {
-  if (hides_collectives(problem)) {
-    const Layers compute = without_collectives(problem.layers);
-    return shared_links_bound(with_layers(problem, compute), semantics, linked);
-  }
+  if (hides_collectives(problem))
+    return Nanoseconds{
+        static_cast<std::int64_t>(longest_side_by_side(problem, [&](const Problem& sum) {
+          return static_cast<double>(shared_links_bound(sum, semantics, linked).count());
+        }))};
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recomputes_all());
   std::map<std::pair<std::vector<RankId>, std::size_t>, double> known;  // by placement

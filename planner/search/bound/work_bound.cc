@@ -38,10 +38,7 @@ double shared_work_bound(const Problem& problem, std::size_t microbatches) {
 }
 
 double work_bound(const Problem& problem) {
-  if (hides_collectives(problem)) {
-    const Layers compute = without_collectives(problem.layers);
-    return work_bound(with_layers(problem, compute));
-  }
+  if (hides_collectives(problem)) return longest_side_by_side(problem, work_bound);
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recomputes_all());
   double least = std::numeric_limits<double>::infinity();
@@ -61,10 +58,7 @@ double work_bound(const Problem& problem) {
 }
 
 double any_devices_bound(const Problem& problem) {
-  if (hides_collectives(problem)) {
-    const Layers compute = without_collectives(problem.layers);
-    return any_devices_bound(with_layers(problem, compute));
-  }
+  if (hides_collectives(problem)) return longest_side_by_side(problem, any_devices_bound);
   const auto kind = [&](DeviceId device) { return problem.cluster.kind_of_device[device.index()]; };
   const bool alike = std::ranges::all_of(problem.device_of_rank, [&](DeviceId device) {
     return kind(device) == kind(problem.device_of_rank.front());

@@ -5,13 +5,14 @@
 #include "planner/cost/estimate/evaluate.h"
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/schedules/families.h"
+#include "planner/search/bound/work_bound.h"
 #include "planner/search/orders/pareto.h"
 #include "planner/search/price/hidden_collectives.h"
 
 namespace pfeife {
 namespace {
 
-constexpr const char* kWithoutCollectives = ", without the time of their collectives";
+constexpr const char* kHidden = ", which hide collectives behind compute or compute behind them";
 
 /// With the time that it takes, and memory, if it fits.
 std::optional<PlannedSchedule> evaluated(const Problem& problem, PlannedSchedule plan) {
@@ -107,7 +108,7 @@ void join_bounds(const SearchOutcome& hiding, SearchOutcome& outcome) {
   bound.linked = bound.linked || hiding.bound->linked;
   bound.schedules.insert(bound.schedules.end(), hiding.bound->schedules.begin(),
                          hiding.bound->schedules.end());
-  outcome.bound_covers += "; and " + hiding.bound_covers + kWithoutCollectives;
+  outcome.bound_covers += "; and " + hiding.bound_covers + kHidden;
 }
 
 void join_infeasible(const SearchOutcome& hiding, SearchOutcome& outcome) {
@@ -134,7 +135,13 @@ SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& o
   Problem hiding = with_layers(problem, compute);
   std::erase_if(hiding.schedules, [&](const ScheduleSpec& s) { return !hides(s); });
 
-  const SearchOutcome of_compute = search(hiding, settled);
+  SearchOutcome of_compute = search(hiding, settled);
+  if (of_compute.bound) {
+    Problem listed = problem;
+    listed.schedules = hiding.schedules;
+    of_compute.bound->time = std::max(of_compute.bound->time,
+                                      Nanoseconds{static_cast<std::int64_t>(work_bound(listed))});
+  }
   SearchOutcome outcome;
   if (others.schedules.empty())
     outcome.bound = of_compute.bound, outcome.infeasible = of_compute.infeasible;
@@ -156,7 +163,7 @@ SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& o
            outcome.plans.end();
   });
   if (others.schedules.empty())
-    outcome.bound_covers = of_compute.bound_covers + kWithoutCollectives;
+    outcome.bound_covers = of_compute.bound_covers + kHidden;
   else
     join_bounds(of_compute, outcome);
   join_infeasible(of_compute, outcome);

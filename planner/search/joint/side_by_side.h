@@ -7,8 +7,9 @@
 namespace pfeife {
 
 /// The search of a problem with such schedules (price/hidden_collectives.h). The other schedules
-/// are searched as ever. Those that hide collectives get a bound of what they compute; their plan
-/// is what takes least by evaluate(), of the best cuts for that, those of the other schedules'
+/// are searched as ever. Those that hide collectives get a bound of what they compute, or that of
+/// work_bound() if it is larger; their plan is what takes least by evaluate(), of the best cuts for
+/// what they compute, those of the other schedules'
 /// plans, and cuts around these, of which SearchOptions::iterations says how many. No certificate.
 SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& options,
                                   const SearchFunction& search);
