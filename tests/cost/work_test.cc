@@ -269,22 +269,6 @@ TEST(Work, AttentionByPartsDoesTheSameProducts) {
   EXPECT_EQ(last(graph, Pass::Forward, Precision::Fp32, DeviceType::Cpu).kernels, 5);
 }
 
-TEST(Work, OnlyBatchesOfProductsHideNoTraffic) {
-  const auto batch = [](const std::vector<std::int64_t>& left, std::vector<std::int64_t> right,
-                        std::vector<std::int64_t> result) {
-    Start g(dense(left));
-    const ValueId b = g.input("b", dense(std::move(right)));
-    g.call("y", "matmul", {{"self", g.x}, {"other", b}}, dense(std::move(result)));
-    const Graph graph = g.build();
-    const GraphFacts facts(graph, Precision::Fp32);
-    const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
-    return KernelList(facts, saved, DeviceType::Gpu).at(NodeId{1}).front().batch;
-  };
-  EXPECT_TRUE(batch({2, 3, 16, 8}, {2, 3, 8, 4}, {2, 3, 16, 4}));
-  EXPECT_FALSE(batch({2, 3, 16, 8}, {8, 4}, {2, 3, 16, 4}));  // one product of 96 rows
-  EXPECT_FALSE(batch({16, 8}, {8, 4}, {16, 4}));
-}
-
 // gelu: reads x, writes y; backward reads dy and x, writes dx.
 TEST(Work, ElementWiseByHand) {
   Start g(dense({4, 8}));

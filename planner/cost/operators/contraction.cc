@@ -156,10 +156,7 @@ Contraction contract(const Term& a, const Term& b, const Labels& needed, Term& r
                product && must_copy(a, {to.batch, to.left, to.summed})};
   made.right = {b.number, batch * columns * inner,
                 product && must_copy(b, {to.batch, to.summed, to.right})};
-  if (product) {
-    made.flops = 2.0 * static_cast<double>(made.result) * static_cast<double>(inner);
-    made.batch = batch > 1;
-  }
+  if (product) made.flops = 2.0 * static_cast<double>(made.result) * static_cast<double>(inner);
   for (const Labels* group : {&to.batch, &to.left, &to.right})
     for (const Label label : *group) {
       result.labels.push_back(label);

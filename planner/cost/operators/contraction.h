@@ -19,7 +19,6 @@ struct Contraction {
   Factor left, right;
   std::int64_t result = 0;  ///< elements
   double flops = 0;         ///< a multiply-add counts two; 0 if nothing is summed: element-wise
-  bool batch = false;       ///< of several products
 };
 
 /// The products of `equation` ("bij,bjk->bik"; with "...", or without "->") on operands of these

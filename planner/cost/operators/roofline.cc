@@ -1,6 +1,7 @@
 #include "planner/cost/operators/roofline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "planner/cost/operators/liveness.h"
@@ -32,6 +33,12 @@ const EfficiencyCurve& default_gemm_efficiency() {
   return curve;
 }
 
+/// What a square product of so many FLOPs reads and writes.
+Bytes square_product(Flops flops, DType type) {
+  const double side = std::cbrt(flops.value / 2);
+  return std::llround(3 * side * side) * element_size(type);
+}
+
 /// How fast a device is at one type of product and at moving bytes.
 class Roofline {
  public:
@@ -41,13 +48,15 @@ class Roofline {
       add(type, peak_names(type, precision));
   }
 
+  /// The curve is of square products and has their memory traffic in it; what others move besides,
+  /// no computing hides.
   Nanoseconds time(const Kernel& kernel) const {
     double busy = seconds(kernel.bytes);
     if (kernel.flops.value > 0) {
       const Speed& speed = speed_of(kernel.type);
       const double fraction = kernel.share * speed.curve->at(kernel.flops);
-      const double computing = seconds_at(kernel.flops, fraction * speed.peak);
-      busy = kernel.batch ? busy + computing : std::max(busy, computing);
+      const double more = busy - seconds(square_product(kernel.flops, kernel.type));
+      busy = seconds_at(kernel.flops, fraction * speed.peak) + std::max(more, 0.0);
     }
     return nanoseconds_from_seconds(busy) + device_.kernel_overhead;
   }

@@ -35,10 +35,10 @@ class NodeKernels {
                             : Bytes{std::llround(formula_value(cost.bytes, facts_.graph, node_))};
     const ValueId first = first_tensor(node_);
     const DType type = first == kNoValue ? DType::Float32 : product_type(first);
-    multiply(Pass::Forward, flops, bytes, {}, type);
+    multiply(Pass::Forward, flops, bytes, type);
     for (const ValueId v : facts_.distinct_inputs(n_)) {
       if (!needs(v)) continue;
-      multiply(Pass::BackwardInput, flops, bytes, {}, type);
+      multiply(Pass::BackwardInput, flops, bytes, type);
       accumulate(v);
     }
     list_gradient_sums();
@@ -104,14 +104,9 @@ class NodeKernels {
  private:
   // ---- bookkeeping ----
   void move(Pass pass, Bytes bytes) { kernels_.push_back({pass, {}, bytes, 1, DType::Float32}); }
-  /// How fast a product is beside a large square one.
-  struct Reach {
-    double share = 1;
-    bool batch = false;
-  };
-  void multiply(Pass pass, Flops flops, Bytes bytes, Reach reach, DType type,
-                std::int64_t times = 1) {
-    kernels_.push_back({pass, flops, bytes, reach.share, type, times, reach.batch});
+  void multiply(Pass pass, Flops flops, Bytes bytes, DType type, std::int64_t times = 1,
+                double share = 1) {
+    kernels_.push_back({pass, flops, bytes, share, type, times});
   }
   bool needs(ValueId v) const { return back_ && facts_.needs_gradient(v); }
   Bytes out() const { return facts_.output_bytes(n_); }
@@ -305,8 +300,7 @@ class NodeKernels {
   // ---- products ----
   void list_product() {
     const auto [left, right, bias] = factors_of(node_);
-    const bool batch = facts_.type(left).sizes.size() > 2 && facts_.type(right).sizes.size() > 2;
-    list_factors(left, right, bias, summed(left), {.batch = batch});
+    list_factors(left, right, bias, summed(left));
   }
   /// Terms of the sum that makes one element of the result.
   double summed(ValueId left) const {
@@ -345,21 +339,21 @@ class NodeKernels {
       window *= in / static_cast<double>(
                          std::max<std::int64_t>(facts_.type(node_.outputs.front()).elements(), 1));
     }
-    list_factors(left, right, bias, window, {.share = kConvolutionShare});
+    list_factors(left, right, bias, window, kConvolutionShare);
   }
   bool transposed() const {
     return node_.op.find("conv_transpose") != std::string::npos ||
            flag_argument(node_, "transposed", false);
   }
   /// Forward once, and once more for each factor that needs a gradient.
-  void list_factors(ValueId left, ValueId right, ValueId bias, double inner, Reach reach) {
+  void list_factors(ValueId left, ValueId right, ValueId bias, double inner, double share = 1) {
     const double elements = static_cast<double>(facts_.type(node_.outputs.front()).elements());
     const Flops flops{2.0 * elements * inner};
     const Bytes moved = operand(left) + operand(right) + out();
-    multiply(Pass::Forward, flops, moved, reach, product_type(left));
+    multiply(Pass::Forward, flops, moved, product_type(left), 1, share);
     for (const ValueId v : {left, right, tensor_argument(node_, "input2")}) {
       if (!needs(v)) continue;
-      multiply(pass_of(v), flops, moved, reach, product_type(left));
+      multiply(pass_of(v), flops, moved, product_type(left), 1, share);
       accumulate(v);
     }
     if (bias == kNoValue || !needs(bias)) return;
@@ -384,15 +378,14 @@ class NodeKernels {
     for (const Contraction& product : products) {
       const Bytes moved =
           (product.left.elements + product.right.elements + product.result) * element_size(type);
-      const Reach reach{.batch = product.batch};
-      multiply(Pass::Forward, Flops{product.flops}, moved, reach, type);
+      multiply(Pass::Forward, Flops{product.flops}, moved, type);
       for (const Contraction::Factor& factor : {product.left, product.right}) {
         if (factor.copied)  // read, written
           move(Pass::Forward, 2 * factor.elements * element_size(type));
         if (!needed[factor.number]) continue;
         const bool own = factor.number >= operands.size();
         multiply(own ? Pass::BackwardInput : pass_of(operands[factor.number]), Flops{product.flops},
-                 moved, reach, type);
+                 moved, type);
         if (!own) accumulate(operands[factor.number]);
       }
       needed.push_back(needed[product.left.number] || needed[product.right.number]);
@@ -416,9 +409,8 @@ class NodeKernels {
       if (back_ && !state_needs)
         list_states(cell.every_step.front(), shape.rows / shape.steps, shape.steps - 1, type);
       const Bytes step = shape.rows / shape.steps * cell.width * element_size(type);
-      multiply(Pass::Forward, {}, (2 * shape.gates + 2) * step, {}, type, shape.steps);
-      if (back_)
-        multiply(Pass::BackwardInput, {}, (2 * shape.gates + 4) * step, {}, type, shape.steps);
+      multiply(Pass::Forward, {}, (2 * shape.gates + 2) * step, type, shape.steps);
+      if (back_) multiply(Pass::BackwardInput, {}, (2 * shape.gates + 4) * step, type, shape.steps);
     }
     for (const ValueId v : facts_.distinct_inputs(n_))
       if (needs(v)) accumulate(v);
@@ -434,7 +426,7 @@ class NodeKernels {
     const Flops flops{2.0 * static_cast<double>(rows) * static_cast<double>(matrix.elements())};
     const Bytes bytes =
         (matrix.elements() + rows * (matrix.sizes[0] + matrix.sizes[1])) * element_size(type);
-    if (steps > 0) multiply(Pass::BackwardInput, flops, bytes, {}, type, steps);
+    if (steps > 0) multiply(Pass::BackwardInput, flops, bytes, type, steps);
   }
   void list_weight(ValueId weight, std::int64_t rows, std::int64_t steps, bool input_needs,
                    DType type) {
@@ -446,10 +438,10 @@ class NodeKernels {
       return (matrix.elements() + count * (matrix.sizes[0] + matrix.sizes[1])) * element_size(type);
     };
     const std::int64_t part = rows / steps;
-    multiply(Pass::Forward, flops_of(part), bytes_of(part), {}, type, steps);
+    multiply(Pass::Forward, flops_of(part), bytes_of(part), type, steps);
     if (back_ && input_needs)
-      multiply(Pass::BackwardInput, flops_of(part), bytes_of(part), {}, type, steps);
-    if (needs(weight)) multiply(Pass::BackwardInput, flops_of(rows), bytes_of(rows), {}, type);
+      multiply(Pass::BackwardInput, flops_of(part), bytes_of(part), type, steps);
+    if (needs(weight)) multiply(Pass::BackwardInput, flops_of(rows), bytes_of(rows), type);
   }
 
   // ---- attention ----
@@ -466,16 +458,19 @@ class NodeKernels {
     const auto depth = static_cast<double>(extent_from_back(q, 1) + extent_from_back(v, 1));
     return {{2.0 * static_cast<double>(elements) * depth}, elements};
   }
-  /// One kernel each way; a causal mask gives no discount.
+  /// One kernel each way. It passes over what a causal mask hides, half of the FLOPs, which count
+  /// all the same.
   void list_attention() {
     const Flops flops = scores().flops;
     const DType type = product_type(tensor_argument(node_, "query"));
+    const double share =
+        flag_argument(node_, "is_causal", false) ? 2 * kAttentionShare : kAttentionShare;
     Bytes operands;
     for (const ValueId v : facts_.distinct_inputs(n_)) operands += operand(v);
-    multiply(Pass::Forward, flops, operands + out(), {.share = kAttentionShare}, type);
+    multiply(Pass::Forward, flops, operands + out(), type, 1, share);
     if (back_)
-      multiply(Pass::BackwardInput, kAttentionBackward * flops, 2 * operands + 2 * out(),
-               {.share = kAttentionShare}, type);
+      multiply(Pass::BackwardInput, kAttentionBackward * flops, 2 * operands + 2 * out(), type, 1,
+               share);
   }
   /// Products and passes over the matrix of scores as separate kernels.
   void list_attention_parts() {
@@ -483,12 +478,12 @@ class NodeKernels {
     const DType type = product_type(tensor_argument(node_, "query"));
     const Bytes matrix = elements * element_size(type);
     for (int product = 0; product < 2; ++product)
-      multiply(Pass::Forward, 0.5 * flops, matrix + out(), {.batch = true}, type);
+      multiply(Pass::Forward, 0.5 * flops, matrix + out(), type);
     for (const int passes : {2, 3, 3})  // softmax; dropout's mask; its product
       move(Pass::Forward, passes * matrix);
     if (!back_) return;
     for (int product = 0; product < 4; ++product)
-      multiply(Pass::BackwardInput, 0.5 * flops, matrix + out(), {.batch = true}, type);
+      multiply(Pass::BackwardInput, 0.5 * flops, matrix + out(), type);
     for (const int passes : {3, 3}) move(Pass::BackwardInput, passes * matrix);
   }
 

@@ -28,7 +28,6 @@ struct Kernel {
   double share = 1;             ///< of the efficiency of a large square product
   DType type = DType::Float32;  ///< of what is multiplied
   std::int64_t times = 1;       ///< launched so often, each with these FLOPs and bytes
-  bool batch = false;           ///< of products: computing hides no memory traffic
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
