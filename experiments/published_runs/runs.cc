@@ -106,6 +106,7 @@ std::vector<PublishedRun> korthikanti(const fs::path& data) {
       MeshRun run = megatron(row);
       interleave(run, row.count("chunks_per_rank"));
       if (selective) run.recomputation = Recomputation::Attention, run.sequence_parallel = true;
+      run.overlap_input_gradients = true;
       const char* column = selective ? "selective_sequence_parallel_s" : "full_recompute_s";
       runs.push_back({"korthikanti",
                       row.text("model") + (selective ? " selective, sequence parallel" : " full"),

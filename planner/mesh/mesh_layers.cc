@@ -44,16 +44,31 @@ LayerCollectives collective_times(const Graph& graph, const Node& node, const Gr
   return {time(AllToAll, in), time(AllToAll, in)};
 }
 
+/// [value] How long the weight gradients take of the products that read it.
+std::vector<Nanoseconds> weight_gradients(const Profile& profile, const Graph& graph) {
+  std::vector<Nanoseconds> of(graph.values.size(), Nanoseconds{0});
+  for (const NodeId n : nodes_of(graph))
+    if (graph.node(n).op == "aten::linear")
+      of[first_tensor(graph.node(n)).index()] += profile.nodes[n.index()].backward_weight;
+  return of;
+}
+
 /// [node]
 std::vector<LayerCollectives> add_collectives(Profile& profile, const Graph& graph,
-                                              const Mesh& mesh, const Network& network) {
+                                              const MeshRun& run, const Network& network) {
   std::vector<LayerCollectives> all(graph.nodes.size());
   std::map<std::string, GroupShape> shapes;
+  const std::vector<Nanoseconds> beside = weight_gradients(profile, graph);
   for (const NodeId n : nodes_of(graph)) {
     const std::string axis = collective_axis(graph.node(n));
     if (axis.empty()) continue;
-    if (!shapes.contains(axis)) shapes[axis] = shape_of(axis, mesh, network);
-    const LayerCollectives times = collective_times(graph, graph.node(n), shapes[axis], network);
+    if (!shapes.contains(axis)) shapes[axis] = shape_of(axis, run.mesh, network);
+    const Node& node = graph.node(n);
+    LayerCollectives times = collective_times(graph, node, shapes[axis], network);
+    const bool gathers =
+        node.op == "pfeife::all_reduce_gradient" || node.op == "pfeife::all_gather";
+    if (run.overlap_input_gradients && axis == "tp" && gathers)
+      times.backward -= std::min(times.backward, beside[node.outputs.front().index()]);
     profile.nodes[n.index()].forward += times.forward;
     profile.nodes[n.index()].backward_input += times.backward;
     all[n.index()] = times;
@@ -245,7 +260,7 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
                                       .optimizer = Optimizer::Adam,
                                       .microbatch_size = run.microbatch_size});
   const std::vector<LayerCollectives> collectives =
-      add_collectives(profile, rank.graph, run.mesh, network);
+      add_collectives(profile, rank.graph, run, network);
   if (run.sequence_parallel) keep_parts(profile, rank.graph);
   std::vector<bool> ends(rank.graph.nodes.size(), false);
   for (const Piece& piece : rank.pieces) ends[piece.last.index()] = true;

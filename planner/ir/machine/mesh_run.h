@@ -44,6 +44,9 @@ struct MeshRun {
   /// up to 2; ZeRO 3 always does); else all of a rank's behind its last backward.
   bool overlap_reductions = false;
   double overlap_factor = 1;  ///< Layers::overlap_factor
+  /// What tp reduces of the gradient of a product's input runs beside the product's weight gradient
+  /// (Megatron-LM); for schedules whose backward is in one part.
+  bool overlap_input_gradients = false;
 
   std::int64_t microbatches() const;  ///< of each pipeline
 };
