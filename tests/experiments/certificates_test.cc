@@ -159,7 +159,7 @@ TEST_F(Certificates, OfGivenCutsAreOfTheseCuts) {
       "model: tiny_gpt.pt2\ncluster: laptop.yaml\ncases: {devices: 2, microbatches: 6}\n"
       "plan: {families: certified, cuts: [7, 12, 25]}\n",
       "devices=2,microbatches=6");
-  EXPECT_EQ(found.plan.bound->time, found.plan.estimate);
+  EXPECT_LE(found.plan.bound->time, found.plan.estimate);
   EXPECT_EQ(found.plan.bound->time.count(), found.certificate.bound);
   EXPECT_TRUE(found.plan.bound->given_cuts);
   EXPECT_THAT(tool::summary(found.certificate, {}, nullptr), HasSubstr("the only legal cuts"));
