@@ -287,13 +287,15 @@ TEST_P(PlannedMemory, OfRecomputedStagesAndBlocksIsThatOfTheAllocator) {
 
 // What is off: one feature map of 4.5 KiB in tiny_unet, two with blocks (the gradient of a skip is
 // part of the gradient that the stage received). Besides, a stage that is recomputed copies the
-// buffers that it writes: up to 1.2 KiB of tiny_convnet.
+// buffers that it writes: up to 1.2 KiB of tiny_convnet. What convolutions hold while they run
+// depends on the processor: of tiny_convnet's 35 to 160 KiB up to 5 are off where there is no
+// AVX-512, less than 1 where there is.
 INSTANTIATE_TEST_SUITE_P(Models, PlannedMemory,
                          ::testing::Values(Within{"tiny_mlp", 0.005, 0.01},
                                            Within{"tiny_gpt", 0.002, 0.015},
                                            Within{"tiny_shared", 0.01, 0.025},
                                            Within{"tiny_unet", 0.022, 0.034},
-                                           Within{"tiny_convnet", 0.005, 0.01}),
+                                           Within{"tiny_convnet", 0.05, 0.09}),
                          [](const auto& info) { return info.param.model; });
 
 }  // namespace
