@@ -36,8 +36,7 @@ class Builder {
     if (link == nullptr)
       link = zone_
                  ->create_link("link" + std::to_string(number),
-                               cluster_.links[number].bandwidth.value /
-                                   static_cast<double>(cluster_.links[number].alike))
+                               cluster_.links[number].capacity().value)
                  ->seal();
     return link;
   }

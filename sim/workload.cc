@@ -45,7 +45,7 @@ class ItemMaker {
     item.bytes = slot_bytes(job_.graph->slots[task.slot], *job_.costs);
     if (links.empty() || item.bytes.value <= 0 || item.busy <= Nanoseconds{0}) return;
     item.how = WorkItem::How::Flow;
-    item.route = number({from, to, std::nullopt, links, narrowest(links)});
+    item.route = number({from, to, std::nullopt, links, narrowest(*job_.cluster, links)});
   }
 
   /// What replicas reduce is a flow over its device's ring, with 1 ns of latency as every flow.
@@ -59,16 +59,9 @@ class ItemMaker {
     if (share <= 0 || item.fixed <= Nanoseconds{1} || links.empty()) return;
     item.busy = item.fixed - Nanoseconds{1}, item.fixed = Nanoseconds{1};
     item.how = WorkItem::How::Flow;
-    item.route = number({device, device, stage, links, share * narrowest(links)});
+    item.route = number({device, device, stage, links, share * narrowest(*job_.cluster, links)});
     const double bytes = routes_[item.route].capacity.value * seconds(item.busy);
     item.bytes = Bytes{std::max<std::int64_t>(1, std::llround(bytes))};
-  }
-
-  BytesPerSecond narrowest(const std::vector<std::size_t>& links) const {
-    BytesPerSecond least = job_.cluster->links[links.front()].bandwidth;
-    for (const std::size_t link : links)
-      least = std::min(least, job_.cluster->links[link].bandwidth);
-    return least;
   }
 
   std::uint32_t number(FlowRoute route) {

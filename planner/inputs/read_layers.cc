@@ -116,6 +116,11 @@ Layers read_mesh(const std::filesystem::path& file) {
   return layers;
 }
 
+ProfiledRuntime profiled_runtime(const ModelFiles& files) {
+  const bool profiled = files.profile && files.format == ModelFormat::Pt2;
+  return profiled ? read_profiled_runtime(*files.profile) : ProfiledRuntime{};
+}
+
 }  // namespace
 
 GraphProfile graph_profile(const ModelFiles& files, const DeviceKind& kind) {
@@ -126,11 +131,6 @@ GraphProfile graph_profile(const ModelFiles& files, const DeviceKind& kind) {
 
 Layers layers_of(const GraphProfile& of, const std::string& order) {
   return grouped(of.graph, {of.profile}, order, of.node_order);
-}
-
-static ProfiledRuntime profiled_runtime(const ModelFiles& files) {
-  const bool profiled = files.profile && files.format == ModelFormat::Pt2;
-  return profiled ? read_profiled_runtime(*files.profile) : ProfiledRuntime{};
 }
 
 Nanoseconds message_overhead(const ModelFiles& files) {

@@ -53,14 +53,10 @@ class Replicator {
  private:
   /// Of the narrowest link of a device's ring, while it reduces. 0 if nothing else goes over it.
   double share_of_links(const Cluster& cluster) const {
-    double narrowest = 0;
-    for (const std::size_t link : ring_links(cluster, DeviceId{0})) {
-      const double rate = cluster.links[link].bandwidth.value;
-      narrowest = narrowest > 0 ? std::min(narrowest, rate) : rate;
-    }
-    if (narrowest <= 0 || per_byte_ <= 0) return 0;
+    const double rate = narrowest(cluster, ring_links(cluster, DeviceId{0})).value;
+    if (rate <= 0 || per_byte_ <= 0) return 0;
     const auto count = static_cast<double>(replicas_.count);
-    return std::min(1.0, 2 * (count - 1) / count / narrowest * 1e9 / per_byte_);
+    return std::min(1.0, 2 * (count - 1) / count / rate * 1e9 / per_byte_);
   }
   Nanoseconds all_reduce(Bytes bytes) const {
     return Nanoseconds{std::llround(per_byte_ * static_cast<double>(bytes.value))};

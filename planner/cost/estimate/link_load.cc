@@ -27,16 +27,6 @@ struct Share {
   std::size_t bottleneck = kNoLink;
 };
 
-/// What a link has for one of the pipelines that send over it.
-double capacity_of(const Link& link) {
-  return link.bandwidth.value / static_cast<double>(link.alike);
-}
-double narrowest(const std::vector<std::size_t>& links, const Cluster& cluster) {
-  double least = kWhatever;
-  for (const std::size_t link : links) least = std::min(least, cluster.links[link].bandwidth.value);
-  return least;
-}
-
 /// Max-min fair shares of flows that take whatever they get, up to their most: the link that has
 /// least for each of its flows gives them that, and so on with the rest.
 std::vector<Share> fair_shares(const std::vector<const Flow*>& flows, const Cluster& cluster) {
@@ -47,7 +37,7 @@ std::vector<Share> fair_shares(const std::vector<const Flow*>& flows, const Clus
   std::map<std::size_t, Room> rooms;  // [link]
   for (const Flow* flow : flows)
     for (const std::size_t link : flow->links)
-      ++rooms.try_emplace(link, Room{capacity_of(cluster.links[link])}).first->second.flows;
+      ++rooms.try_emplace(link, Room{cluster.links[link].capacity().value}).first->second.flows;
   std::vector<Share> shares(flows.size());
   std::vector<char> settled(flows.size());
   std::size_t open = flows.size();
@@ -123,7 +113,7 @@ class Loads {
             (1 - shares[f].rate / flows[f]->alone) * static_cast<double>(length.count());
     }
     for (std::size_t link = 0; link < taken.size(); ++link) {
-      const double share = std::min(1.0, taken[link] / capacity_of(cluster_.links[link]));
+      const double share = std::min(1.0, taken[link] / cluster_.links[link].capacity().value);
       std::vector<LoadSample>& samples = samples_[link];
       if (samples.empty() ? share > 0 : std::abs(share - samples.back().share) > 1e-9)
         samples.push_back({from, share});
@@ -160,7 +150,7 @@ void add_link_loads(Trace& trace, const StageCosts& costs, const Placement& plac
     const Bytes bytes = send.direction == Direction::Forward ? pair.bytes : pair.gradient_bytes;
     const Path& path = cluster.path(placement.device(event.rank), placement.device(event.peer));
     if (path.links.empty() || bytes.value <= 0) return;
-    loads.add({path.links, narrowest(path.links, cluster),
+    loads.add({path.links, narrowest(cluster, path.links).value,
                std::min(event.start + path.latency, event.end), event.end},
               bytes);
   };
@@ -172,7 +162,7 @@ void add_link_loads(Trace& trace, const StageCosts& costs, const Placement& plac
     begun[s] = true;
     const std::vector<std::size_t> links = ring_links(cluster, placement.device(event.rank));
     if (of.share() <= 0 || alone <= Nanoseconds{0} || links.empty()) return;
-    const double most = of.share() * narrowest(links, cluster);
+    const double most = of.share() * narrowest(cluster, links).value;
     loads.add({links, most, event.start + Nanoseconds{1}, event.end, most},
               Bytes{std::llround(most * seconds(alone))});
   };

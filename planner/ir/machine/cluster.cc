@@ -76,6 +76,13 @@ Nanoseconds all_reduce_time(const Cluster& cluster, const std::vector<DeviceId>&
   return 2 * (count - 1) * step;
 }
 
+BytesPerSecond narrowest(const Cluster& cluster, const std::vector<std::size_t>& links) {
+  if (links.empty()) return {};
+  BytesPerSecond least = cluster.links[links.front()].bandwidth;
+  for (const std::size_t link : links) least = std::min(least, cluster.links[link].bandwidth);
+  return least;
+}
+
 std::vector<std::size_t> ring_links(const Cluster& cluster, DeviceId device) {
   if (cluster.rings) return (*cluster.rings)[device.index()];
   std::vector<std::size_t> out, in;

@@ -65,6 +65,8 @@ struct Link {
   std::string name;  ///< unique, e.g. "root0.up"
   BytesPerSecond bandwidth;
   std::int64_t alike = 1;  ///< pipelines that send over it in step, of which the simulator has one
+  /// What it has for one of these.
+  BytesPerSecond capacity() const { return {bandwidth.value / static_cast<double>(alike)}; }
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -108,6 +110,9 @@ Nanoseconds all_reduce_time(const Cluster& cluster, const std::vector<DeviceId>&
 /// The links that what replicas reduce of a device's gradients goes over, out of it and into it:
 /// its `rings`, else those that every path out of it has and those that every path into it has.
 std::vector<std::size_t> ring_links(const Cluster& cluster, DeviceId device);
+
+/// The least bandwidth of these links; 0 of none.
+BytesPerSecond narrowest(const Cluster& cluster, const std::vector<std::size_t>& links);
 
 /// Every device `kind`, all pairs joined by their own uncontended full-duplex link: for tests and
 /// layer tables.

@@ -24,11 +24,9 @@ Placement placement_of(const Problem& problem, const ScheduleSpec& spec) {
 
 void add_narrowest(const Cluster& cluster, const Path& path, std::size_t boundary,
                    std::vector<std::size_t> Crossed::*way, std::map<std::size_t, Crossed>& links) {
-  double narrowest = std::numeric_limits<double>::infinity();
-  for (const std::size_t link : path.links)
-    narrowest = std::min(narrowest, cluster.links[link].bandwidth.value);
+  const BytesPerSecond least = narrowest(cluster, path.links);
   for (const std::size_t link : path.links) {
-    if (cluster.links[link].bandwidth.value > narrowest) continue;
+    if (cluster.links[link].bandwidth > least) continue;
     (links[link].*way).push_back(boundary);
     links[link].latency += std::max(path.latency, Nanoseconds{1});
   }

@@ -11,11 +11,9 @@ Nanoseconds busiest_link(const StageCosts& costs, const Placement& placement,
   const auto add = [&](StageId from, StageId to, Bytes bytes, Nanoseconds time) {
     const Path& path = cluster.path(placement.device(from), placement.device(to));
     if (path.links.empty() || bytes.value <= 0) return;
-    double narrowest = cluster.links[path.links.front()].bandwidth.value;
+    const double least = narrowest(cluster, path.links).value;
     for (const std::size_t link : path.links)
-      narrowest = std::min(narrowest, cluster.links[link].bandwidth.value);
-    for (const std::size_t link : path.links)
-      busy[link] += static_cast<double>((time - std::min(time, path.latency)).count()) * narrowest /
+      busy[link] += static_cast<double>((time - std::min(time, path.latency)).count()) * least /
                     cluster.links[link].bandwidth.value;
   };
   for (const StagePair& pair : costs.pairs) {
