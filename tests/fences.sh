@@ -68,7 +68,7 @@ home_of() {
     nlohmann/json_fwd.hpp) REPLY='^planner/io/|^tests/' ;;  # declares the type only; headers that readers share
     yaml-cpp/* | nlohmann/* | openssl/* | zip.h | zlib.h) REPLY='^planner/io/.*\.cc$|^tests/' ;;
     simgrid/* | xbt/* | xbt.h) REPLY='^sim/' ;;
-    torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio*) REPLY='^runtime/|^tests/(runtime|gpu)/' ;;
+    torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio* | boost/math/*) REPLY='^runtime/|^tests/(runtime|gpu)/' ;;
     boost/program_options*) REPLY='^planner/io/files/command_line\.h$|main' ;;  # only mains include that
     fmt/*) REPLY='^planner/io/|main|^experiments/' ;;
     gtest/* | gmock/* | benchmark/* | coin/*) REPLY='^tests/' ;;

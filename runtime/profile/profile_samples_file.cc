@@ -10,9 +10,7 @@
 namespace pfeife {
 namespace {
 
-constexpr const char* kTitle = "pfeife profile samples 3";
-constexpr const char* kWithoutTurns = "pfeife profile samples 2";  // as they were before
-constexpr const char* kWithoutParts = "pfeife profile samples 1";
+constexpr const char* kTitle = "pfeife profile samples 4";
 constexpr std::size_t kMostKinds = 3 * 64;  // of passes of parts
 /// Of one list: nobody profiles for so long.
 constexpr std::size_t kMostSamples = 100'000'000;
@@ -27,9 +25,13 @@ void write(const Samples& samples, std::ostream& out) {
   out << '\n';
 }
 
+/// A step a line, the first of a round with an r before it.
 void write(const StepTimes& steps, std::ostream& out) {
   out << steps.steps().size() << '\n';
-  for (const auto& step : steps.steps()) {
+  auto round = steps.rounds().begin();
+  for (std::size_t s = 0; s < steps.steps().size(); ++s) {
+    const auto& step = steps.steps()[s];
+    if (round != steps.rounds().end() && s == *round) out << "r ", ++round;
     out << step.size();
     for (const auto& [kind, time] : step) out << ' ' << kind << ' ' << time.count();
     out << '\n';
@@ -53,14 +55,13 @@ class SamplesReader {
   }
   void read(Samples& samples) {
     for (std::size_t left = count(); left > 0; --left) {
-      in_ >> std::ws;
-      const bool interrupted = in_.peek() == 'i';
-      if (interrupted) in_.get();
+      const bool interrupted = skip('i');
       samples.add(time(), interrupted);
     }
   }
   void read(StepTimes& steps, std::size_t kinds) {
     for (std::size_t left = count(); left > 0; --left) {
+      if (skip('r')) steps.begin_round();
       steps.begin_step();
       for (std::size_t passes = count(); passes > 0; --passes) {
         const std::size_t kind = count(kinds - 1);
@@ -76,10 +77,17 @@ class SamplesReader {
     if (!(in_ >> std::ws).eof()) throw broken();
   }
   ConfigError broken() const {
-    return ConfigError({file_}, "holds no whole samples of a profile; remove it");
+    return ConfigError({file_}, "holds no whole samples of a profile of this version; remove it");
   }
 
  private:
+  /// Whether `mark` comes next.
+  bool skip(char mark) {
+    const bool marked = (in_ >> std::ws).peek() == mark;
+    if (marked) in_.get();
+    return marked;
+  }
+
   std::istream& in_;
   const std::string& file_;
 };
@@ -107,9 +115,7 @@ std::optional<ProfileSamples> read_samples(const std::string& file, const std::s
   std::istringstream in(read_file(file));
   SamplesReader reader(in, file);
   std::string title, found;
-  if (!std::getline(in, title) ||
-      (title != kTitle && title != kWithoutTurns && title != kWithoutParts) ||
-      !std::getline(in, found))
+  if (!std::getline(in, title) || title != kTitle || !std::getline(in, found))
     throw reader.broken();
   if (found != timed)
     throw ConfigError({file}, "was timed of \"" + found + "\", not of \"" + timed + "\"");
@@ -118,8 +124,8 @@ std::optional<ProfileSamples> read_samples(const std::string& file, const std::s
   for (auto* passes : {&samples.forward, &samples.input, &samples.weight})
     for (std::size_t n = 0; n < nodes; ++n) passes->ran[n] = reader.count(1) == 1;
   reader.read(samples.steps, samples.wholes.size());
-  if (title != kWithoutParts) reader.read(samples.parts, kMostKinds);
-  if (title == kTitle) reader.read(samples.turns, PartSteps::kTurns);
+  reader.read(samples.parts, kMostKinds);
+  reader.read(samples.turns, PartSteps::kTurns);
   reader.expect_end();
   return samples;
 }

@@ -62,7 +62,7 @@ class Profiler {
     for (int i = 0; i < repetitions_; ++i) {
       if (i % std::max(1, repetitions_ / kRounds) == 0) {
         say(stream_all("repetition ", i + 1, " of ", repetitions_));
-        if (i > 0 && options_.repetitions == 0) std::this_thread::sleep_for(kPause);
+        if (i == 0 || options_.repetitions == 0) begin_round(i > 0);
       }
       cycle();
     }
@@ -119,6 +119,11 @@ class Profiler {
                          " for an operator of the model (" + text +
                          "): profile with --precision bf16_amp, or on another --device");
     }
+  }
+
+  void begin_round(bool pause) {
+    if (pause) std::this_thread::sleep_for(kPause);
+    samples_.steps.begin_round();
   }
 
   void cycle() {
