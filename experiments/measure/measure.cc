@@ -6,6 +6,7 @@
 
 #include "experiments/machine/child.h"
 #include "experiments/machine/machine.h"
+#include "experiments/measure/measured_inputs.h"
 #include "planner/cost/estimate/priced_plan.h"
 #include "planner/io/files/atomic_file.h"
 
@@ -63,6 +64,31 @@ struct Rounds {
   }
 };
 
+/// The profile of a case anew, in shares, beside its plans.
+class ProfileAnew {
+ public:
+  ProfileAnew(const CaseConfig& config, const std::filesystem::path& case_folder)
+      : config_(config) {
+    config_.profile->path = case_folder / "profile_anew.yaml";
+    forget_shares(config_);
+  }
+
+  /// As many steps as a plan has in a round: a repetition has six.
+  void take_share() {
+    profile_share(config_,
+                  static_cast<int>(std::max<std::size_t>(2, config_.measurement.steps / 6)));
+  }
+
+  void estimate(Evaluation& plan, Inputs& inputs) {
+    use_profiled_settings(config_);
+    const CaseInputs of{&config_, &inputs.layers(config_), &inputs.cluster(config_)};
+    plan.anew = step_time(estimated_plan(of, plan.origin, plan.name, plan.plan, true).estimated);
+  }
+
+ private:
+  CaseConfig config_;
+};
+
 }  // namespace
 
 void check_measurable(const Experiment& experiment, Inputs& inputs) {
@@ -96,21 +122,29 @@ void measure_plan(Evaluation& plan, const std::filesystem::path& folder) {
 }
 
 void measure_in_rounds(std::span<Evaluation* const> plans, const std::filesystem::path& case_folder,
-                       const std::function<void(double)>& progress) {
+                       Inputs& inputs, const std::function<void(double)>& progress) {
   if (plans.empty()) return;
-  const MeasurementSettings& settings = plans.front()->inputs.config->measurement;
+  const CaseConfig& config = *plans.front()->inputs.config;
+  const MeasurementSettings& settings = config.measurement;
+  std::optional<ProfileAnew> anew;
+  if (settings.rounds > 1 && config.profile && config.profile->measured)
+    anew.emplace(config, case_folder);
   std::vector<Rounds> all;
   for (Evaluation* plan : plans) all.push_back({plan, case_folder / plan->name, {}, 0});
   for (std::size_t round = 0; round < settings.rounds; ++round) {
     for (std::size_t i = 0; i < all.size(); ++i)
       if (Rounds& next = all[(round + i) % all.size()]; !next.failed()) next.run();
+    if (anew) anew->take_share();
     if (progress) progress(static_cast<double>(round + 1) / static_cast<double>(settings.rounds));
     if (std::ranges::all_of(all, [&](const Rounds& one) {
           return one.failed() || is_known(one.measured, settings.interval);
         }))
       break;
   }
-  for (const Rounds& one : all) one.join();
+  for (const Rounds& one : all) {
+    one.join();
+    if (anew && one.plan->measurement) anew->estimate(*one.plan, inputs);
+  }
 }
 
 }  // namespace pfeife

@@ -25,7 +25,11 @@ void measure_plan(Evaluation& plan, const std::filesystem::path& folder);
 /// many rounds as it allows. The first of a round is another one each time. Fills what measure_plan
 /// fills, from all rounds together; a plan of which one run fails has no measurement. The intervals
 /// are looked at after each round, which makes them a little narrower than one look would.
+///
+/// The machine is not always as it was when the model was profiled. So a profile that was measured
+/// here is taken anew, a share in each round, and the same plans are estimated with it:
+/// Evaluation::anew. Errors: RuntimeFault if that profile fails.
 void measure_in_rounds(std::span<Evaluation* const> plans, const std::filesystem::path& case_folder,
-                       const std::function<void(double)>& progress = {});
+                       Inputs& inputs, const std::function<void(double)>& progress = {});
 
 }  // namespace pfeife

@@ -107,8 +107,9 @@ void profile_share(const CaseConfig& config, int repetitions) {
   std::vector<std::string> arguments = profile_arguments(config);
   arguments.insert(arguments.end(), {"--repetitions", std::to_string(repetitions), "--samples",
                                      samples_file(config).string()});
-  make(config.profile->path, std::move(arguments), true,
-       "the operators of " + config.model.file.written, true);
+  const std::filesystem::path& file = config.profile->path;
+  arguments.insert(arguments.end(), {"--out", file.string()});
+  run_child(find_pfeife_run(), arguments, std::filesystem::path(file).replace_extension("log"));
 }
 
 void forget_shares(const CaseConfig& config) {
@@ -118,17 +119,18 @@ void forget_shares(const CaseConfig& config) {
 }
 
 void use_profiled_settings(Experiment& experiment) {
-  for (CaseConfig& config : experiment.cases) {
-    if (!config.measure || !config.profile || !config.profile->measured ||
-        !is_there(config.profile->path))
-      continue;
-    SimulationSettings& simulation = config.simulation;
-    const ProfiledRuntime found = read_profiled_runtime(config.profile->path);
-    if (!simulation.jitter && found.variation)
-      simulation.jitter =
-          JitterSettings{.cv = found.variation->cv, .drift = found.variation->drift};
-    if (!simulation.launch_overhead_given) simulation.launch_overhead = found.executor_overhead;
-  }
+  for (CaseConfig& config : experiment.cases) use_profiled_settings(config);
+}
+
+void use_profiled_settings(CaseConfig& config) {
+  if (!config.measure || !config.profile || !config.profile->measured ||
+      !is_there(config.profile->path))
+    return;
+  SimulationSettings& simulation = config.simulation;
+  const ProfiledRuntime found = read_profiled_runtime(config.profile->path);
+  if (!simulation.jitter && found.variation)
+    simulation.jitter = JitterSettings{.cv = found.variation->cv, .drift = found.variation->drift};
+  if (!simulation.launch_overhead_given) simulation.launch_overhead = found.executor_overhead;
 }
 
 }  // namespace pfeife

@@ -30,5 +30,6 @@ void forget_shares(const CaseConfig& config);
 /// yet and the config says nothing of it: the variation as jitter, so that predictions say how far
 /// steps may be off, and the executor's own time for an action as launch overhead.
 void use_profiled_settings(Experiment& experiment);
+void use_profiled_settings(CaseConfig& config);
 
 }  // namespace pfeife

@@ -50,8 +50,9 @@ struct Evaluation {
   std::optional<Trace> simulated;
   std::optional<Spread> estimated_spread, simulated_spread;  ///< with jitter
   std::optional<Measurement> measurement;
-  double others = 0;            ///< as in MeasuredRun
-  std::string measure_failure;  ///< why there is none; "" if it was not asked for
+  double others = 0;                ///< as in MeasuredRun
+  std::optional<Nanoseconds> anew;  ///< likewise
+  std::string measure_failure;      ///< why there is none; "" if it was not asked for
 
   bool possible() const { return reason.empty(); }
   bool fits() const;

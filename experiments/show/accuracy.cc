@@ -33,8 +33,8 @@ std::string disturbance(const std::vector<CaseRecord>& cases, std::size_t width)
                  width, "", "  ");
 }
 
-constexpr std::size_t kIntervals = 4, kSpreads = 5;  // columns of the table
-constexpr std::size_t kRoomForSpreads = 100;
+constexpr std::size_t kIntervals = 4, kSpreads = 5, kEstimates = 6, kAnew = 8;  // columns
+constexpr std::size_t kRoomForAll = 100;
 
 std::string half_width_of(const MeasuredRun& run) {
   const auto found = median_interval(run);
@@ -83,6 +83,18 @@ std::string missed_goals(const std::vector<CaseRecord>& cases, std::size_t width
                              "measurement.rounds, or measure on a quieter machine",
                              100 * goal, rounds),
                  width, "", "  ");
+}
+
+/// What the column of that name says; "" if it says nothing.
+std::string meaning_of_anew(const std::vector<CaseRecord>& cases, std::size_t width) {
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans)
+      if (was_measured(plan) && plan.measured->anew)
+        return wrapped(
+            "anew: estimated with a profile that was taken in the same rounds, in which "
+            "the machine may not have been what it was before",
+            width, "", "  ");
+  return "";
 }
 
 std::string signed_percent(double fraction) { return fmt::format("{:+.1f} %", 100 * fraction); }
@@ -134,9 +146,9 @@ std::string actions_of(const PlanRecord& plan) {
 }  // namespace
 
 std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t width, bool verbose) {
-  std::vector<GridColumn> columns{{"D"},           {"N"},          {"plan", false, 24},
-                                  {"measured ms"}, {"+-"},         {"p5 to p95"},
-                                  {"estimate"},    {"simulation"}, {"peak"}};
+  std::vector<GridColumn> columns{{"D"},    {"N"},         {"plan", false, 24}, {"measured ms"},
+                                  {"+-"},   {"p5 to p95"}, {"estimate"},        {"simulation"},
+                                  {"anew"}, {"peak"}};
   const std::vector<Key> keys = keys_of(cases);
   std::vector<GridRow> rows;
   std::string pairs, details;
@@ -154,6 +166,7 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t wid
             {milliseconds_text(plan->measured->p5) + "-" + milliseconds_text(plan->measured->p95)},
             {error_of(plan->row.estimate, *plan)},
             {error_of(plan->row.simulate, *plan)},
+            {error_of(plan->measured->anew, *plan)},
             {worst_peak_error(*plan)}}});
       if (first && verbose) details += "\n" + wrapped(heading(cases[c]), width);
       if (verbose) details += peaks_of(*plan, width) + actions_of(*plan);
@@ -167,16 +180,19 @@ std::string accuracy_table(const std::vector<CaseRecord>& cases, std::size_t wid
     return std::ranges::all_of(rows,
                                [&](const GridRow& row) { return row.cells[column].text.empty(); });
   };
-  // A narrow screen has no room for how steps spread and for how well their median is known.
-  const bool has_intervals = !is_empty(kIntervals);
+  // A narrow screen has no room for how steps spread and for how well their median is known, nor
+  // for three predictions.
+  std::set<std::size_t> left_out;
+  if (width < kRoomForAll && !is_empty(kIntervals)) left_out.insert(kSpreads);
+  if (width < kRoomForAll && !is_empty(kAnew)) left_out.insert(kEstimates);
   for (std::size_t c = columns.size(); c-- > 0;) {
-    const bool left_out = c == kSpreads && has_intervals && width < kRoomForSpreads;
-    if (!is_empty(c) && !left_out) continue;
+    if (!is_empty(c) && !left_out.contains(c)) continue;
     columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(c));
     for (GridRow& row : rows) row.cells.erase(row.cells.begin() + static_cast<std::ptrdiff_t>(c));
   }
   return "errors, predicted / measured - 1\n\n" + grid_text(columns, rows, false) +
-         missed_goals(cases, width) + disturbance(cases, width) + pairs + details;
+         meaning_of_anew(cases, width) + missed_goals(cases, width) + disturbance(cases, width) +
+         pairs + details;
 }
 
 }  // namespace pfeife

@@ -97,6 +97,7 @@ std::optional<MeasuredRun> measured_run(const Evaluation& plan) {
   MeasuredRun run;
   for (const MeasuredStep& step : measurement.steps) run.steps += step.counts ? 1 : 0;
   run.others = plan.others;
+  run.anew = plan.anew;
   run.p5 = measurement.quantile(0.05);
   run.p95 = measurement.quantile(0.95);
   run.rounds = measurement.round_medians();

@@ -62,13 +62,13 @@ void observe(Evaluation& plan, const std::filesystem::path& folder) {
 }
 
 /// Runs the case's plans if it asks for that: one at a time, and nothing beside them.
-void measure(EvaluatedCase& evaluated, const std::filesystem::path& out,
+void measure(EvaluatedCase& evaluated, const std::filesystem::path& out, Inputs& inputs,
              const std::function<void(double)>& progress) {
   if (!evaluated.config->measurement.traces.empty())
     for (Evaluation* plan : kept_plans(evaluated))
       if (plan->name == "planned") observe(*plan, out / evaluated.config->name / plan->name);
   if (evaluated.config->measure)
-    measure_in_rounds(kept_plans(evaluated), out / evaluated.config->name, progress);
+    measure_in_rounds(kept_plans(evaluated), out / evaluated.config->name, inputs, progress);
 }
 
 /// The parts of the work on a case, and about which share of its time each takes.
@@ -132,7 +132,7 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   });
   for (EvaluatedCase& evaluated : cases) {
     if (evaluated.config->measure) progress.begin(kMeasuring);
-    measure(evaluated, options.out, share);
+    measure(evaluated, options.out, inputs, share);
   }
   progress.begin(kDrawing);
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {

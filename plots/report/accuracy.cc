@@ -56,7 +56,8 @@ HtmlRow row_of(const PlanRecord& plan, std::size_t ranks) {
       {fixed(plan.measured->others, 1), fixed(plan.measured->others, 9), "",
        "processors that other programs kept busy meanwhile: above 0.2, the errors are theirs"},
       error_cell(plan.row.estimate, *plan.row.measure),
-      error_cell(plan.row.simulate, *plan.row.measure)};
+      error_cell(plan.row.simulate, *plan.row.measure),
+      error_cell(plan.measured->anew, *plan.row.measure)};
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::vector<Bytes>& measured = plan.measured->peak_memory;
     const bool known = r < measured.size() && r < plan.peak_memory.size();
@@ -94,7 +95,8 @@ std::string accuracy_table(const CaseRecord& report_case) {
                                   {"Rounds", true},
                                   {"Other programs, processors", true},
                                   {"Error of the estimate", true},
-                                  {"Error of the simulation", true}};
+                                  {"Error of the simulation", true},
+                                  {"Of an estimate with a profile of these rounds", true}};
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::string rank = "Rank " + std::to_string(r) + " peak, ";
     for (const char* what : {"predicted", "measured", "error"})

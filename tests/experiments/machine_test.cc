@@ -110,6 +110,13 @@ TEST(AccuracyTable, SaysHowWellAMedianIsKnownAndFitsTheScreen) {
   EXPECT_THAT(text, HasSubstr("1 of 1 pairs are told apart, 0 of these in the predicted order"));
   EXPECT_LE(widest_line(text), 80u);
   EXPECT_THAT(accuracy_table(cases, 120), HasSubstr("p5 to p95"));
+  EXPECT_THAT(text, HasSubstr("estimate"));
+  EXPECT_THAT(text, Not(HasSubstr("anew")));
+  cases[0].plans[0].measured->anew = Nanoseconds{20'000'000};
+  text = accuracy_table(cases);
+  EXPECT_THAT(text, HasSubstr("+25.0 %"));
+  EXPECT_THAT(text, HasSubstr("anew: estimated with a profile that was taken in the same rounds"));
+  EXPECT_LE(widest_line(text), 80u);
   cases[0].plans[0].measured->interval_goal = 0.01;
   text = accuracy_table(cases);
   EXPECT_THAT(text, HasSubstr("1.6 % ?  "));

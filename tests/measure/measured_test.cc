@@ -230,6 +230,39 @@ std::vector<double> losses_in(const std::string& csv) {
   return losses;
 }
 
+/// In the place of pfeife-run: a share of a profile is the first profile with all times doubled.
+void slow_down_after_profile(const std::filesystem::path& folder) {
+  const std::string first = (folder / "first_profile").string();
+  std::ofstream(folder / "slower")
+      << "#!/bin/sh\nout=; share=; all=\"$*\"\nwhile [ $# -gt 0 ]; do case $1 in --out) out=$2;; "
+         "--samples) share=yes;; esac; shift; done\nif [ -n \"$share\" ]; then awk '{ "
+         "made=\"\"; while (match($0, /[0-9]+ ns/)) { made = made substr($0, 1, RSTART - 1) 2 * "
+         "substr($0, RSTART, RLENGTH - 3) \" ns\"; $0 = substr($0, RSTART + RLENGTH) } print made "
+         "$0 }' "
+      << first << " > $out; exit; fi\n"
+      << PFEIFE_RUN << " $all || exit 4\ncase $all in profile*) cp $out " << first << ";; esac\n";
+  std::filesystem::permissions(folder / "slower", std::filesystem::perms::owner_all);
+  setenv("PFEIFE_RUN", (folder / "slower").c_str(), 1);
+}
+
+// On a machine that became half as fast after it was profiled a step takes twice as long but for
+// the messages. The plan stays the one of the first profile.
+TEST_F(Measured, AProfileOfTheSameRoundsSaysWhatTheMachineHasBecome) {
+  slow_down_after_profile(folder_);
+  const Outcome outcome =
+      run({"m.yaml", "--set", "profile=measure", "--set", "measurement.rounds=2"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("anew: estimated with a profile"));
+  for (const PlanRecord& plan : record().plans) {
+    ASSERT_TRUE(plan.measured && plan.measured->anew && plan.row.estimate);
+    const double slower = milliseconds(*plan.measured->anew) / milliseconds(*plan.row.estimate);
+    EXPECT_GT(slower, 1.7);
+    EXPECT_LE(slower, 2.0);
+  }
+  ASSERT_EQ(run({"m.yaml", "--set", "profile=measure"}).code, 0);
+  EXPECT_FALSE(record().plans.front().measured->anew) << "one round has no profile of its own";
+}
+
 // From a profile to the table. One device has the unsplit model; the norm of both ranks together is
 // that of its gradients, so their losses are its losses to the rounding of sums in another order.
 TEST_F(Measured, ClippingIsPlannedMeasuredAndThatOfTheUnsplitModel) {

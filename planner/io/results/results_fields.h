@@ -93,6 +93,7 @@ void each_field(Run& run, const Visit& visit) {
   visit("failure", run.failure);
   visit("steps", run.steps);
   visit("other_programs_processors", run.others);
+  visit("estimate_anew_ms", run.anew);
   visit("p5_ms", run.p5);
   visit("p95_ms", run.p95);
   visit("median_ms_of_round", run.rounds);

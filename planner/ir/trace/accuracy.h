@@ -21,9 +21,10 @@ struct ActionError {
 
 /// What a run of a plan says beside its step time.
 struct MeasuredRun {
-  std::string failure;    ///< why nothing was measured; "" = it was
-  std::size_t steps = 0;  ///< that count
-  double others = 0;      ///< processors that other programs kept busy meanwhile
+  std::string failure;              ///< why nothing was measured; "" = it was
+  std::size_t steps = 0;            ///< that count
+  double others = 0;                ///< processors that other programs kept busy meanwhile
+  std::optional<Nanoseconds> anew;  ///< estimated with a profile that was taken between the rounds
   Nanoseconds p5{0}, p95{0};
   std::vector<Nanoseconds> rounds;  ///< [round] the median of its steps
   double interval_goal = 0;         ///< half width that the median's interval was to have, a share
