@@ -159,8 +159,10 @@ const DeviceKind& only_kind(const RunOfPlan& of, const std::filesystem::path& fi
   return cluster.kinds.front();
 }
 
+/// `messages`: links have the whole times of messages, and stages what follows a wait.
 CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& files,
-                                     const DeviceKind& kind, const Cluster& cluster) {
+                                     const DeviceKind& kind, const Cluster& cluster,
+                                     bool messages) {
   const Plan& plan = of.known.plan;
   GraphProfile found = graph_profile(files, kind);
   const Times predicted = predicted_times(of.known.costs, plan.placement, kind);
@@ -173,6 +175,7 @@ CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& file
                   found.profile.origin, calibrated.steps, ratios.size(), of.files.front());
   found.profile.source = FigureSource::Measured;
   found.profile.variation.reset();
+  if (messages) found.profile.message_overhead.reset();
   calibrated.text = profile_text(with_stage(found.profile), found.graph);
   const auto whole = [&](const Trace& trace) {
     return of.run.optimizer ? trace : without_optimizer(of.graph, trace);
@@ -229,21 +232,21 @@ Calibrated calibrate_by_traces(const std::filesystem::path& named,
   const ModelFiles files = model_files(plan, of.file.parent_path());
   Calibrated calibrated{.kind = kind.name,
                         .curves = curves_of(of, kind),
-                        .links = calibrated_links(messages, known, [&](const std::string& link) {
-                          return has_own_latency(file, link);
-                        })};
+                        .links = calibrated_links(
+                            messages, known, message_overhead(files),
+                            [&](const std::string& link) { return has_own_latency(file, link); })};
   Cluster cluster = known;
-  if (!calibrated.curves.empty() || !calibrated.links.empty()) {
-    calibrated.cluster = calibrated_cluster(file, kind.name, calibrated.curves, calibrated.links,
-                                            message_overhead(files));
-    const Cluster found =
-        with_measured_overheads(parse_cluster(calibrated.cluster, file.string()), files);
+  if (!calibrated.curves.empty() || !calibrated.links.empty())
+    calibrated.cluster = calibrated_cluster(file, kind.name, calibrated.curves, calibrated.links);
+  if (!calibrated.links.empty()) {
+    const Cluster found = parse_cluster(calibrated.cluster, file.string());
     cluster.links = found.links, cluster.paths = found.paths;
     for (auto& [name, link] : calibrated.links)
       link.after = error_held_out(messages, name, cluster);
   }
   if (files.format == ModelFormat::Pt2)
-    calibrated.profile = calibrated_profile(of, files, kind, cluster);
+    calibrated.profile =
+        calibrated_profile(of, files, kind, cluster, /*messages=*/!calibrated.links.empty());
   if (!calibrated.profile && calibrated.cluster.empty())
     throw ConfigError(
         {of.files.front()},

@@ -50,8 +50,7 @@ bool has_own_latency(const std::filesystem::path& file, const std::string& link)
 
 std::string calibrated_cluster(const std::filesystem::path& file, const std::string& kind,
                                const std::map<std::string, CalibratedCurve>& curves,
-                               const std::map<std::string, CalibratedLink>& links,
-                               Nanoseconds message_overhead) {
+                               const std::map<std::string, CalibratedLink>& links) {
   Replaced replaced;
   std::vector<YamlValue> notes;
   for (const std::string& line : read_cluster(file).notes) notes.push_back(yaml_string(line));
@@ -83,8 +82,7 @@ std::string calibrated_cluster(const std::filesystem::path& file, const std::str
     if (!found.latency) continue;
     const auto place = latency_place(file, link);
     PFEIFE_CHECK(place, link, " has no latency of its own");
-    replace(place->key,
-            yaml_amount(std::max(*found.latency - message_overhead, Nanoseconds{0}) / place->times),
+    replace(place->key, yaml_amount(*found.latency / place->times),
             fmt::format("latency of {}: of the same messages, {} sizes", link,
                         found.curve.points.size()));
   }

@@ -15,12 +15,9 @@ namespace pfeife {
 bool has_own_latency(const std::filesystem::path& file, const std::string& link);
 
 /// `file` with these gemm_efficiency curves of `kind` ([precision]) and with bandwidths and
-/// latencies
-/// ([link]) in the place of its own, and a note on each. A latency is `message_overhead` less than
-/// that of messages. Errors: ConfigError.
+/// latencies ([link]) in the place of its own, and a note on each. Errors: ConfigError.
 std::string calibrated_cluster(const std::filesystem::path& file, const std::string& kind,
                                const std::map<std::string, CalibratedCurve>& curves,
-                               const std::map<std::string, CalibratedLink>& links,
-                               Nanoseconds message_overhead);
+                               const std::map<std::string, CalibratedLink>& links);
 
 }  // namespace pfeife

@@ -124,7 +124,7 @@ std::vector<ObservedMessage> observed_messages(const DependencyGraph& graph, con
 }
 
 std::map<std::string, CalibratedLink> calibrated_links(
-    const std::vector<ObservedMessage>& messages, const Cluster& cluster,
+    const std::vector<ObservedMessage>& messages, const Cluster& cluster, Nanoseconds overhead,
     const std::function<bool(const std::string& link)>& has_own_latency) {
   std::map<std::string, CalibratedLink> links;
   std::map<std::string, Buckets> buckets;
@@ -138,7 +138,7 @@ std::map<std::string, CalibratedLink> calibrated_links(
     const auto bytes = static_cast<double>(message.bytes.value);
     Sizes& sizes = buckets[message.link][std::lround(2 * std::log2(bytes))];
     sizes.bytes.push_back(bytes), sizes.times.push_back(seconds(message.time));
-    sizes.latencies.push_back(seconds(cluster.path(message.from, message.to).latency));
+    sizes.latencies.push_back(seconds(cluster.path(message.from, message.to).latency - overhead));
   }
   std::erase_if(links, [](const auto& link) {
     return link.second.messages == 0 || link.second.held_out == 0;

@@ -44,10 +44,12 @@ struct CalibratedLink {
 /// what messages reach beyond the latency: a point, the median, for every half octave. Both
 /// directions make one: how two clocks differ is known only if messages are as fast either way.
 /// Links without a message in an even and one in an odd step are left out; `after` is not filled.
+/// `overhead` is the part of the cluster's latencies that is no link's (a profile's
+/// message_overhead): the messages have it in their times, and so has what is found.
 constexpr double kApart = 4;
 constexpr std::size_t kFew = 3;
 std::map<std::string, CalibratedLink> calibrated_links(
-    const std::vector<ObservedMessage>& messages, const Cluster& cluster,
+    const std::vector<ObservedMessage>& messages, const Cluster& cluster, Nanoseconds overhead,
     const std::function<bool(const std::string& link)>& has_own_latency);
 
 /// Median of predicted / measured - 1 over the messages of odd steps over the link.

@@ -64,7 +64,8 @@ std::vector<ObservedMessage> messages_of(const std::vector<std::int64_t>& sizes)
 
 CalibratedLink link_of(const std::vector<ObservedMessage>& messages, bool own = true) {
   const Cluster cluster = uniform_cluster(2, {.name = "d"}, {2e9}, us(5));
-  return calibrated_links(messages, cluster, [&](const std::string&) { return own; }).at("link");
+  return calibrated_links(messages, cluster, us(0), [&](const std::string&) { return own; })
+      .at("link");
 }
 
 // By hand: 24 us for 4000 bytes and 84 us for 64000 are 1 ns a byte and 20 us, whatever one late
@@ -203,6 +204,37 @@ TEST_F(Calibrate, AProfilePredictsTheRunThatItWasMadeOf) {
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_NEAR(std::stod(result("results/again", "planned", "estimate_ms")),
               milliseconds(found.profile->step_after), 1e-6);
+}
+
+// A profile says 150 us for what follows a wait; in the run messages take what the link says. What
+// was measured of actions and messages has all of it, so the new files have none beside them.
+TEST_F(Calibrate, AMeasuredRunLeavesNoOverheadOfMessagesBeside) {
+  ASSERT_EQ(run({"c.yaml"}).code, 0);
+  std::filesystem::create_directory(folder_ / "traces");
+  write_run({plan().known.costs, plan().known.costs});
+  const std::vector<std::string> calibrate{"calibrate", folder().string(),
+                                           (folder_ / "traces").string(), "--out", "found"};
+  ASSERT_EQ(run(calibrate).code, 0);
+  std::string profile = read("found/profile.yaml");
+  profile.insert(profile.find("nodes:"), "message_overhead: 150000 ns\n");
+  write("waits.yaml", profile);
+  write("c.yaml", std::string(kConfig) + "profile: waits.yaml\n");
+  ASSERT_EQ(run({"c.yaml", "--force"}).code, 0);
+  const Known of = plan();
+  StageCosts prompt = of.known.costs;
+  for (StagePair& pair : prompt.pairs)
+    if (pair.forward_time > us(150)) pair.forward_time -= us(150), pair.backward_time -= us(150);
+  const Nanoseconds step = step_time(std::get<Trace>(estimate(of.graph, prompt)));
+  ASSERT_LT(step, step_time(of.known.estimated));
+  write_run({prompt, prompt});
+  const std::vector<std::filesystem::path> traces{folder_ / "traces"};
+  const Calibrated found = calibrate_by_traces(folder(), traces);
+  EXPECT_GT(found.links.at("socket").before, 0.5);
+  EXPECT_NEAR(found.links.at("socket").after, 0, 0.05)
+      << "of messages that are nearly all latency a tenth goes by bytes";
+  EXPECT_THAT(found.profile->text, ::testing::Not(HasSubstr("message_overhead")));
+  EXPECT_NEAR(milliseconds(found.profile->step_after), milliseconds(step),
+              1e-3 * milliseconds(step));
 }
 
 // Messages of a run whose socket has another bandwidth than the plan's: those that an idle receiver
