@@ -62,10 +62,11 @@ std::vector<ObservedMessage> messages_of(const std::vector<std::int64_t>& sizes)
   return messages;
 }
 
-CalibratedLink link_of(const std::vector<ObservedMessage>& messages, bool own = true) {
+CalibratedLink link_of(const std::vector<ObservedMessage>& messages, bool own = true,
+                       Nanoseconds overhead = {}) {
   const Cluster cluster = uniform_cluster(2, {.name = "d"}, {2e9}, us(5));
-  return calibrated_links(messages, cluster, us(0), [&](const std::string&) { return own; })
-      .at("link");
+  const auto has_own = [&](const std::string&) { return own; };
+  return calibrated_links(messages, cluster, overhead, has_own).at("link");
 }
 
 // By hand: 24 us for 4000 bytes and 84 us for 64000 are 1 ns a byte and 20 us, whatever one late
@@ -113,6 +114,9 @@ TEST(CalibratedLink, LatencyStaysWhereMessagesDoNotTellIt) {
     EXPECT_FALSE(link.latency);
     EXPECT_NEAR(link.curve.points.back().rate.value, 64e3 / 79e-6, 1e3) << "beyond the 5 us";
   }
+  const CalibratedLink link = link_of(messages_of({64'000}), true, us(3));
+  EXPECT_NEAR(link.curve.points.back().rate.value, 64e3 / 82e-6, 1e3) << "beyond the link's 2 us";
+  EXPECT_NEAR(link.before, 37.0 / 84 - 1, 1e-6) << "predicted with all of it";
 }
 
 class Calibrate : public ProgramTest {
