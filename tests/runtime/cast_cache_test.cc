@@ -92,7 +92,7 @@ double largest_gap(const std::map<ParameterId, at::Tensor>& a,
 // functions that leave weights for later also, where each weight has one reader. Where it has
 // several, torch adds its gradients up in 16 bits, where they meet in the one cast; these functions
 // add in float32. The difference is the rounding of that sum: 2^-8 in bf16, 2^-11 in fp16.
-// (tiny_gpt's embedding is added in float32 by both, in another order.)
+// (tiny_gpt's embedding is added in float32 by both, in another order: sixteen roundings at most.)
 TEST(CastCache, AStageOfAllIsTorchsAutocast) {
   const std::map<std::string, bool> has_shared_products{
       {"tiny_mlp", false}, {"tiny_convnet", false}, {"tiny_gpt", false}, {"tiny_shared", true}};
@@ -107,11 +107,11 @@ TEST(CastCache, AStageOfAllIsTorchsAutocast) {
         whole.plain_backward = plain;
         const Outcome found = run(whole, model.source, {.rank = under(type)});
         EXPECT_EQ(found.losses, expected.losses);
-        if (shared && !plain)
-          EXPECT_LE(largest_difference(found.gradients, expected.gradients), rounding);
+        if (plain || (!shared && name != "tiny_gpt"))
+          EXPECT_EQ(largest_gap(found.gradients, expected.gradients), 0);
         else
-          EXPECT_LE(largest_gap(found.gradients, expected.gradients),
-                    plain || name != "tiny_gpt" ? 0 : 1e-8);
+          EXPECT_LE(largest_difference(found.gradients, expected.gradients),
+                    shared ? rounding : 0x1p-20);
       }
     }
 }
