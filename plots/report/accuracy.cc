@@ -96,7 +96,7 @@ std::string accuracy_table(const CaseRecord& report_case) {
                                   {"Other programs, processors", true},
                                   {"Error of the estimate", true},
                                   {"Error of the simulation", true},
-                                  {"Of an estimate with a profile of these rounds", true}};
+                                  {"Error of an estimate with a profile of these rounds", true}};
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::string rank = "Rank " + std::to_string(r) + " peak, ";
     for (const char* what : {"predicted", "measured", "error"})
