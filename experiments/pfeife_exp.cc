@@ -165,7 +165,9 @@ ExperimentRules rules(Inputs& inputs) {
   ExperimentRules rules;
   for (const Family& family : families()) rules.families.push_back(family.name);
   rules.orders = linear_orders();
-  rules.order_of_plan = [](const PlanSettings& plan) { return read_plan(plan.file->path).order; };
+  rules.order_of_plan = [](const PlanSettings& plan) {
+    return read_plan(plan.file->path).linear_order;
+  };
   rules.training_of_plan = [](const PlanSettings& plan) {
     return read_plan(plan.file->path).training;
   };

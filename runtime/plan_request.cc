@@ -99,11 +99,11 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
   const std::filesystem::path model =
       request.model.empty() ? model_of(plan, file) : std::filesystem::path(request.model);
   allow_tf32(plan.training.precision == Precision::Tf32);
-  rank.recompute = plan.recompute;
-  if (plan.block_nodes.size() != plan.blocks.size())
+  rank.recompute = plan.recomputed.stages;
+  if (plan.block_nodes.size() != plan.recomputed.blocks.size())
     throw ConfigError({file.string()}, "does not name the graph nodes of its recomputed blocks");
   rank.blocks = plan.block_nodes;
-  rank.recompute_except_last = plan.recompute_except_last;
+  rank.recompute_except_last = plan.recomputed.except_last;
   if (plan.training.precision == Precision::Bf16Amp) rank.autocast = at::kBFloat16;
   if (plan.training.precision == Precision::Fp16Amp)
     rank.autocast = at::kHalf, rank.loss_scale = LossScaleOptions{};

@@ -181,7 +181,7 @@ CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& file
     return of.run.optimizer ? trace : without_optimizer(of.graph, trace);
   };
   const Trace before = whole(of.known.estimated);
-  const Layers layers = layers_of(found, plan.order);
+  const Layers layers = layers_of(found, plan.linear_order);
   const Trace after =
       whole(std::get<PricedPlan>(priced_plan(plan, true, layers, cluster)).estimated);
   calibrated.step_before = step_time(before), calibrated.compute_before = compute_of(before);
@@ -214,7 +214,7 @@ Calibrated calibrate_by_traces(const std::filesystem::path& named,
   const RunOfPlan of = run_of_plan(named, traces);
   const Plan& plan = of.known.plan;
   const DeviceKind& kind = only_kind(of, of.file);
-  if (!plan.blocks.empty() || std::ranges::find(plan.recompute, true) != plan.recompute.end())
+  if (plan.recomputed.any())
     throw ConfigError({of.file.string()},
                       "the plan recomputes, so that a backward contains a forward; calibrate by a "
                       "run without recomputation");

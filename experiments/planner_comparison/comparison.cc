@@ -16,9 +16,8 @@ namespace {
 /// Judges a schedule with its cuts by our estimate and memory rule.
 Planned judge(const InstanceReader::Instance& instance, const ScheduleSpec& spec,
               const Partition& cuts) {
-  Placement placement = placement_for(spec);
-  placement.device_of_rank = instance.device_of_rank;
-  const EvaluatedPlan plan =
+  const Placement placement = placement_for(spec, instance.device_of_rank);
+  const Prices plan =
       evaluate(*instance.layers, *instance.cluster, generate(spec), placement, cuts);
   Planned planned{true, plan.estimate, schedule_name(spec)};
   for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
@@ -76,7 +75,7 @@ Comparison compare(const InstanceReader::Instance& instance, std::size_t microba
     result.proven_infeasible = outcome.infeasible && outcome.infeasible->proven;
     result.ours = none(result.proven_infeasible ? "nothing fits (proven)" : "none found");
   } else {
-    const PlannedSchedule& best = outcome.plans[0];
+    const Priced& best = outcome.plans[0];
     result.ours = {true, best.estimate, schedule_name(best.spec)};
   }
   result.bound = outcome.bound;

@@ -12,13 +12,14 @@ namespace pfeife {
 
 namespace {
 
-/// The same, with nothing left to choose: it is to be seen what is lacking.
-void recompute_all(const Problem& problem, PlannedSchedule& planned) {
+/// All that may be recomputed of these cuts: it is to be seen what is lacking.
+Recomputed all_recomputed(const Problem& problem, const Partition& cuts) {
+  Recomputed all{.except_last = problem.recompute_except_last};
   if (problem.recompute == Recompute::Blocks)
-    planned.blocks = cut_blocks(problem.blocks, planned.partition);
+    all.blocks = cut_blocks(problem.blocks, cuts);
   else if (problem.recompute != Recompute::None)
-    planned.recompute.assign(planned.partition.stages(), true);
-  planned.recompute_except_last = problem.recompute_except_last;
+    all.stages.assign(cuts.stages(), true);
+  return all;
 }
 
 /// The schedule that is asked for, with as few stages a rank as the family takes where that is
@@ -46,12 +47,11 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
   };
   if (const auto refused = refusal(spec)) return impossible(to_string(*refused, spec));
   const std::vector<DeviceId> devices = devices_of(config);
-  Placement placement = placement_for(spec);
-  placement.device_of_rank = devices;
+  const Placement placement = placement_for(spec, devices);
   const Layers layers = cut_where(settings, *inputs.layers);
   const bool as_reference = settings.cuts == BaselineSettings::Cuts::Reference;
   const bool searched = settings.cuts == BaselineSettings::Cuts::Search || as_reference;
-  PlannedSchedule planned{.spec = spec};
+  Priced planned{{.spec = spec, .placement = placement}};
   if (!searched) {
     const BaselineCuts cuts = baseline_cuts(settings, layers, placement, *inputs.cluster);
     if (!cuts.refusal.empty()) return impossible(cuts.refusal);
@@ -73,10 +73,9 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
     else if (built)
       return impossible("no order fits into the memory on these cuts");
     else
-      recompute_all(problem, planned);
+      planned.recomputed = all_recomputed(problem, planned.partition);
   }
-  Evaluation evaluation =
-      estimated_plan(inputs, Origin::Baseline, settings.name(), plan_of(planned, devices), false);
+  Evaluation evaluation = estimated_plan(inputs, Origin::Baseline, settings.name(), planned);
   evaluation.plan.found["by"] = cuts_in_words(settings);
   return evaluation;
 }

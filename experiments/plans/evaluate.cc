@@ -1,5 +1,6 @@
 #include "experiments/plans/evaluate.h"
 
+#include <functional>
 #include <tuple>
 #include <variant>
 
@@ -9,7 +10,7 @@
 #include "planner/cost/estimate/memory.h"
 #include "planner/cost/estimate/priced_plan.h"
 #include "planner/ir/basics/error.h"
-#include "planner/search/price/recomputation.h"
+#include "planner/search/search.h"
 #include "sim/simulator.h"
 
 namespace pfeife {
@@ -63,40 +64,53 @@ void name_inputs(const CaseConfig& config, Origin origin, Plan& plan) {
   plan.found = {{"by", words(origin)}, {"program", "pfeife " PFEIFE_VERSION}};
 }
 
-void store(const SimulationResult& result, const DependencyGraph& graph, Evaluation& plan) {
-  if (result.deadlock) throw_deadlock(plan, "simulator");
-  plan.simulated = result.trace;
-  add_memory(*plan.simulated, graph, plan.plan.schedule, plan.costs, plan.plan.placement);
-  if (graph.semantics.links == Links::Shared)
-    add_link_loads(*plan.simulated, plan.costs, plan.plan.placement, *plan.inputs.cluster);
-  plan.simulated_spread = spread(result.repetitions);
+/// What the simulator runs of a plan.
+DependencyGraph simulated_graph(const Evaluation& plan) {
+  const SimulationSettings& settings = plan.inputs.config->simulation;
+  return dependencies(plan.plan.schedule, stage_graph(plan.costs), plan.plan.placement,
+                      {settings.queues, settings.links, false});
 }
 
 }  // namespace
 
-bool Evaluation::fits() const {
-  for (std::size_t rank = 0; rank < plan.peak_memory.size(); ++rank)
-    if (plan.peak_memory[rank] > memory_limit[rank]) return false;
-  return possible();
-}
+bool Evaluation::fits() const { return possible() && pfeife::fits(plan.peak_memory, memory_limit); }
 
-Evaluation estimated_plan(const CaseInputs& inputs, Origin origin, std::string name, Plan plan,
-                          bool lowered) {
+using PricedOutcome = std::variant<PricedPlan, Deadlock>;
+
+/// The evaluation of `plan` once `price` has made all that follows from its choices.
+static Evaluation estimated(const CaseInputs& inputs, Origin origin, std::string name, Plan plan,
+                            const std::function<PricedOutcome(Plan)>& price) {
   Evaluation evaluation{.inputs = inputs, .origin = origin, .name = std::move(name)};
   const Cluster& cluster = *inputs.cluster;
   name_inputs(*inputs.config, origin, plan);
   evaluation.memory_limit = memory_limits(*inputs.config, cluster, plan.placement.device_of_rank);
-  auto priced = priced_plan(std::move(plan), lowered, *inputs.layers, cluster);
+  PricedOutcome priced = price(std::move(plan));
   if (std::holds_alternative<Deadlock>(priced)) throw_deadlock(evaluation, "estimator");
-  auto& [in_full, costs, estimated] = std::get<PricedPlan>(priced);
+  auto& [in_full, costs, trace] = std::get<PricedPlan>(priced);
   if (const auto& jitter = inputs.config->simulation.jitter)
     evaluation.estimated_spread =
         spread(jittered_estimates(executed_graph(in_full, costs), costs, in_full.placement, cluster,
                                   jitter_of(*jitter), jitter->repetitions));
   evaluation.plan = std::move(in_full);
   evaluation.costs = std::move(costs);
-  evaluation.estimated = std::move(estimated);
+  evaluation.estimated = std::move(trace);
   return evaluation;
+}
+
+Evaluation estimated_plan(const CaseInputs& inputs, Origin origin, std::string name, Plan plan,
+                          bool lowered) {
+  return estimated(inputs, origin, std::move(name), std::move(plan), [&](Plan choices) {
+    return priced_plan(std::move(choices), lowered, *inputs.layers, *inputs.cluster);
+  });
+}
+
+Evaluation estimated_plan(const CaseInputs& inputs, Origin origin, std::string name,
+                          const Priced& planned) {
+  if (!planned.rows)
+    return estimated_plan(inputs, origin, std::move(name), plan_of(planned), false);
+  return estimated(inputs, origin, std::move(name), plan_of(planned), [&](Plan choices) {
+    return priced_plan(std::move(choices), *planned.rows, *inputs.layers, *inputs.cluster);
+  });
 }
 
 Evaluation no_plan(const CaseInputs& inputs, Origin origin, std::string name, std::string reason,
@@ -108,18 +122,26 @@ Evaluation no_plan(const CaseInputs& inputs, Origin origin, std::string name, st
   return none;
 }
 
+void store_simulated(Trace trace, Evaluation& plan) {
+  const DependencyGraph graph = simulated_graph(plan);
+  add_memory(trace, graph, plan.plan.schedule, plan.costs, plan.plan.placement);
+  if (graph.semantics.links == Links::Shared)
+    add_link_loads(trace, plan.costs, plan.plan.placement, *plan.inputs.cluster);
+  plan.simulated = std::move(trace);
+}
+
 void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers) {
   std::vector<Evaluation*> chosen;
   for (Evaluation* plan : plans)
-    if (plan->possible() && plan->inputs.config->simulate) chosen.push_back(plan);
+    if (plan->possible() && plan->inputs.config->simulate && !plan->simulated)
+      chosen.push_back(plan);
   if (chosen.empty()) return;
   std::vector<DependencyGraph> graphs;
   graphs.reserve(chosen.size());
   std::vector<SimulationJob> jobs;
   for (Evaluation* plan : chosen) {
     const SimulationSettings& settings = plan->inputs.config->simulation;
-    graphs.push_back(dependencies(plan->plan.schedule, stage_graph(plan->costs),
-                                  plan->plan.placement, {settings.queues, settings.links, false}));
+    graphs.push_back(simulated_graph(*plan));
     SimulationJob job{.name = plan->inputs.config->name + ", " + plan->name,
                       .graph = &graphs.back(),
                       .costs = &plan->costs,
@@ -135,9 +157,12 @@ void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers) {
     }
     jobs.push_back(job);
   }
-  const std::vector<SimulationResult> results =
-      simulate_all(jobs, {.workers = workers, .progress = {}});
-  for (std::size_t i = 0; i < chosen.size(); ++i) store(results[i], graphs[i], *chosen[i]);
+  std::vector<SimulationResult> results = simulate_all(jobs, {.workers = workers, .progress = {}});
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (results[i].deadlock) throw_deadlock(*chosen[i], "simulator");
+    store_simulated(std::move(*results[i].trace), *chosen[i]);
+    chosen[i]->simulated_spread = spread(results[i].repetitions);
+  }
 }
 
 std::optional<Nanoseconds> p95(const Evaluation& plan) {

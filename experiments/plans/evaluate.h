@@ -14,6 +14,7 @@
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/result/plan.h"
+#include "planner/ir/result/priced.h"
 #include "planner/ir/schedule/stage_costs.h"
 #include "planner/ir/trace/trace.h"
 
@@ -69,13 +70,19 @@ inline constexpr const char* kPlanned = "planned";
 /// jitter. Errors: RuntimeFault if its schedule cannot run.
 Evaluation estimated_plan(const CaseInputs& inputs, Origin origin, std::string name, Plan plan,
                           bool lowered);
+/// What the search has chosen, with the costs and rows that it found.
+Evaluation estimated_plan(const CaseInputs& inputs, Origin origin, std::string name,
+                          const Priced& planned);
 
 /// No plan of that name can be; `spec`: the schedule that was asked for.
 Evaluation no_plan(const CaseInputs& inputs, Origin origin, std::string name, std::string reason,
                    const ScheduleSpec& spec = {});
 
-/// Simulates every possible plan whose config asks for it, with `workers` processes. Errors:
-/// RuntimeFault.
+/// The trace of a simulation as the plan's own, with memory and loads of links.
+void store_simulated(Trace trace, Evaluation& plan);
+
+/// Simulates every possible plan whose config asks for it and that is not simulated yet, with
+/// `workers` processes. Errors: RuntimeFault.
 void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers);
 
 /// The 95th percentile of the best engine that has one.

@@ -23,7 +23,7 @@ struct SearchFindings {
   std::vector<Alternative> alternatives;  ///< of what was open
   std::vector<TriedChange> tried;         ///< if nothing fits
   /// The best plan of each schedule; empty once the simulator has chosen among them.
-  std::vector<PlannedSchedule> known;
+  std::vector<Priced> known;
   Recompute recompute = Recompute::None;  ///< SearchOutcome::recompute
   std::optional<Bound> bound;
   /// No plan that `bound` covers is simulated faster, links being shared; no certificate says it.

@@ -54,12 +54,12 @@ Given read_given_plan(const CaseInputs& inputs) {
                                       plan.model + "\" with digest " +
                                       plan.model_digest.substr(0, 12) + "..., this one has " +
                                       layers.digest.substr(0, 12) + "...)");
-  if (plan.order != layers.order)
+  if (plan.linear_order != layers.order)
     throw ConfigError(file.where, "\"" + file.written + "\" has its layers in the order \"" +
-                                      plan.order + "\", which this model has not");
+                                      plan.linear_order + "\", which this model has not");
   if (const std::string reason = illegal_because(layers, plan.partition); !reason.empty())
     throw ConfigError(file.where, "\"" + file.written + "\": " + reason);
-  if (const std::string reason = illegal_because(layers, plan.partition, plan.blocks);
+  if (const std::string reason = illegal_because(layers, plan.partition, plan.recomputed.blocks);
       !reason.empty())
     throw ConfigError(file.where, "\"" + file.written + "\": " + reason);
   for (const DeviceId device : plan.placement.device_of_rank)

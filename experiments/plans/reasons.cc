@@ -3,16 +3,9 @@
 #include <algorithm>
 
 #include "planner/search/price/lack.h"
-#include "planner/search/price/recomputation.h"
 
 namespace pfeife {
 namespace {
-
-/// What the schedule and its recomputation are called in the lists of a record.
-std::string listed_name(const Plan& plan) {
-  return schedule_name(plan.spec.family, plan.spec.stages_per_rank,
-                       knobs(plan.spec, plan.recompute, plan.blocks, plan.recompute_except_last));
-}
 
 /// What the search says of a schedule or an alternative, said of the chosen plan.
 Reason beside_chosen(Reason reason, const std::optional<Nanoseconds>& bound,
@@ -35,7 +28,7 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
   for (const SelectBy way : ways) {
     PlanChoice choice{.by = to_string(way), .number = select(evaluated.planned, way)};
     const Evaluation& plan = evaluated.planned[choice.number];
-    choice.schedule = listed_name(plan.plan);
+    choice.schedule = name_of(plan.plan);
     choice.estimate = step_time(plan.estimated);
     if (plan.simulated) choice.simulate = step_time(*plan.simulated);
     choice.p95 = p95(plan);
@@ -57,11 +50,11 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   };
   for (const Evaluation& plan : evaluated.planned)
     if (is_new(plan.plan.spec))
-      lost.push_back({listed_name(plan.plan), plan.plan.spec.family,
+      lost.push_back({name_of(plan.plan), plan.plan.spec.family,
                       slower_by(step_time(plan.estimated) - chosen), std::nullopt});
   for (const Rejected& one : evaluated.search.rejected)
     if (is_new(one.spec))
-      lost.push_back({listed_name({.spec = one.spec}), one.spec.family,
+      lost.push_back({schedule_name(one.spec), one.spec.family,
                       beside_chosen(one.reason, one.bound, evaluated), one.bound});
   return lost;
 }
@@ -72,7 +65,7 @@ std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
   if (!plan.possible()) return judged;
   for (Alternative& one : judged) {
     if (one.reason.why == Why::Chosen) {
-      one.schedule = listed_name(plan.plan);
+      one.schedule = name_of(plan.plan);
       one.estimate = step_time(plan.estimated);
       one.peak_memory = std::ranges::max(plan.plan.peak_memory);
     } else {

@@ -229,9 +229,8 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
     plans.search.unfinished.push_back(number(found.left) +
                                       " of the choices that are open may be faster, but were "
                                       "searched with little effort alone");
-  for (const PlannedSchedule& planned : outcome.plans)
-    plans.planned.push_back(estimated_plan(settled, origin, kPlanned,
-                                           plan_of(planned, devices_of(*settled.config)), false));
+  for (const Priced& planned : outcome.plans)
+    plans.planned.push_back(estimated_plan(settled, origin, kPlanned, planned));
   if (outcome.plans.empty()) {
     Problem problem = problem_of(found.best, cluster);
     plans.planned.push_back(no_plan(settled, origin, kPlanned,
@@ -243,7 +242,7 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
     if (!config.plan.reference)
       plans.search.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
   }
-  for (const PlannedSchedule& point : outcome.front)
+  for (const Priced& point : outcome.front)
     plans.search.front.push_back({name_of(point), point.estimate, largest_peak(point)});
   plans.search.known = std::move(outcome.all);
   plans.search.recompute = outcome.recompute;

@@ -7,13 +7,12 @@
 #include "experiments/plans/message_orders.h"
 #include "experiments/plans/searched_plans.h"
 #include "planner/cost/estimate/estimator.h"
-#include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/parallel.h"
-#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/link_bound.h"
 #include "planner/search/choices/shared_links.h"
+#include "planner/search/price/price.h"
 #include "sim/simulator.h"
 
 namespace pfeife {
@@ -22,53 +21,77 @@ namespace {
 constexpr std::size_t kKept = 5;  ///< plans, which are then simulated with all that is asked for
 
 /// A plan on its way through the simulator.
-struct Simulated {
-  StageCosts costs;
-  Placement placement;
+struct Prepared {
+  std::shared_ptr<const CostedRows> rows;
   DependencyGraph graph;
   Nanoseconds alone{0};
 };
 
-Simulated prepare(const CaseInputs& inputs, const PlannedSchedule& planned) {
-  const SimulationSettings& settings = inputs.config->simulation;
-  const Plan plan = plan_of(planned, devices_of(*inputs.config));
-  Simulated one;
-  one.placement = plan.placement;
-  one.costs = stage_costs(*inputs.layers, plan, *inputs.cluster);
-  const Schedule lowered = lower(plan.schedule, one.costs, plan.placement);
-  const StageGraph stages = stage_graph(one.costs);
-  const auto alone = estimate(dependencies(lowered, stages, plan.placement, {}), one.costs,
-                              {.launch_overhead = settings.launch_overhead});
-  PFEIFE_CHECK(std::holds_alternative<Trace>(alone), "a lowered schedule that cannot run");
-  one.alone = step_time(std::get<Trace>(alone));
-  one.graph =
-      dependencies(lowered, stages, plan.placement, {settings.queues, settings.links, false});
-  return one;
-}
+/// Simulates the plans that are asked for, and keeps the traces of the fastest.
+class Simulations {
+ public:
+  Simulations(const CaseInputs& inputs, const Problem& problem, std::size_t workers)
+      : inputs_(inputs),
+        settings_(inputs.config->simulation),
+        problem_(problem),
+        workers_(workers) {}
 
-std::vector<StepTime> step_times(const CaseInputs& inputs, std::span<const PlannedSchedule> plans,
-                                 std::size_t workers) {
-  std::vector<Simulated> prepared(plans.size());
-  parallel_for(plans.size(), workers,
-               [&](std::size_t i) { prepared[i] = prepare(inputs, plans[i]); });
-  std::vector<SimulationJob> jobs;
-  for (const Simulated& one : prepared)
-    jobs.push_back({.name = inputs.config->name + ", a candidate",
-                    .graph = &one.graph,
-                    .costs = &one.costs,
-                    .placement = &one.placement,
-                    .cluster = inputs.cluster,
-                    .launch_overhead = inputs.config->simulation.launch_overhead,
-                    .jitter = {}});
-  const std::vector<SimulationResult> results =
-      simulate_all(jobs, {.workers = workers, .progress = {}});
-  std::vector<StepTime> times;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    PFEIFE_CHECK(!results[i].deadlock, jobs[i].name, ": a lowered schedule that cannot run");
-    times.push_back({prepared[i].alone, results[i].step_time});
+  std::vector<StepTime> times(std::span<const Priced> plans) {
+    std::vector<Prepared> prepared(plans.size());
+    parallel_for(plans.size(), workers_, [&](std::size_t i) { prepared[i] = prepare(plans[i]); });
+    std::vector<SimulationJob> jobs;
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      jobs.push_back({.name = inputs_.config->name + ", a candidate",
+                      .graph = &prepared[i].graph,
+                      .costs = &prepared[i].rows->costs,
+                      .placement = &plans[i].placement,
+                      .cluster = inputs_.cluster,
+                      .launch_overhead = settings_.launch_overhead,
+                      .jitter = {},
+                      .trace = true});
+    std::vector<SimulationResult> results =
+        simulate_all(jobs, {.workers = workers_, .progress = {}});
+    std::vector<StepTime> times;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      PFEIFE_CHECK(!results[i].deadlock, jobs[i].name, ": a lowered schedule that cannot run");
+      times.push_back({prepared[i].alone, results[i].step_time});
+      keep(plans[i], std::move(*results[i].trace));
+    }
+    return times;
   }
-  return times;
-}
+
+  /// The trace of a plan if it was among the fastest.
+  std::optional<Trace> trace_of(const Priced& plan) const {
+    for (const auto& [known, trace] : kept_)
+      if (known == plan) return trace;
+    return std::nullopt;
+  }
+
+ private:
+  Prepared prepare(const Priced& planned) const {
+    Prepared prepared{planned.rows ? planned.rows : price(problem_, planned).rows, {}, {}};
+    const auto& [costs, lowered] = *prepared.rows;
+    const StageGraph stages = stage_graph(costs);
+    const auto alone = estimate(dependencies(lowered, stages, planned.placement, {}), costs,
+                                {.launch_overhead = settings_.launch_overhead});
+    PFEIFE_CHECK(std::holds_alternative<Trace>(alone), "a lowered schedule that cannot run");
+    prepared.alone = step_time(std::get<Trace>(alone));
+    prepared.graph = dependencies(lowered, stages, planned.placement,
+                                  {settings_.queues, settings_.links, false});
+    return prepared;
+  }
+  void keep(const Priced& plan, Trace trace) {
+    kept_.emplace_back(plan, std::move(trace));
+    std::ranges::stable_sort(kept_, {}, [](const auto& kept) { return step_time(kept.second); });
+    if (kept_.size() > kKept) kept_.pop_back();
+  }
+
+  const CaseInputs& inputs_;
+  const SimulationSettings& settings_;
+  const Problem& problem_;
+  std::size_t workers_;
+  std::vector<std::pair<Priced, Trace>> kept_;
+};
 
 bool is_compute(const Cell& cell) {
   const auto* action = std::get_if<Action>(&cell);
@@ -76,17 +99,11 @@ bool is_compute(const Cell& cell) {
 }
 
 /// The choices that make the plan.
-PlannedSchedule planned_schedule(const Evaluation& evaluation) {
+Priced planned_schedule(const Evaluation& evaluation) {
   const Plan& plan = evaluation.plan;
-  PlannedSchedule planned{.spec = plan.spec,
-                          .partition = plan.partition,
-                          .estimate = plan.estimate,
-                          .peak_memory = plan.peak_memory,
-                          .recompute = {}};
-  if (std::ranges::find(plan.recompute, true) != plan.recompute.end())
-    planned.recompute = plan.recompute;
-  planned.blocks = plan.blocks;
-  planned.recompute_except_last = plan.recompute_except_last;
+  Priced planned{plan, plan.estimate, plan.peak_memory, {}};
+  if (std::ranges::find(planned.recomputed.stages, true) == planned.recomputed.stages.end())
+    planned.recomputed.stages.clear();
   if (family(plan.spec.family).built_for_costs) {
     planned.order = plan.schedule;
     for (std::vector<Cell>& row : planned.order->rows)
@@ -107,17 +124,14 @@ const ScheduleSpec* searched_as(const ScheduleSpec& baseline, const Problem& pro
 }
 
 /// The baselines that might be the case's own plan.
-std::vector<PlannedSchedule> eligible_baselines(const EvaluatedCase& evaluated,
-                                                const Problem& problem) {
-  std::vector<PlannedSchedule> found;
+std::vector<Priced> eligible_baselines(const EvaluatedCase& evaluated, const Problem& problem) {
+  std::vector<Priced> found;
   for (const Evaluation& baseline : evaluated.baselines) {
-    const Plan& plan = baseline.plan;
-    const bool by_stage = std::ranges::find(plan.recompute, true) != plan.recompute.end();
-    if ((!plan.blocks.empty() && problem.recompute != Recompute::Blocks) ||
-        (by_stage && problem.recompute != Recompute::Choose))
-      continue;
-    if ((!plan.blocks.empty() || by_stage) &&
-        plan.recompute_except_last != problem.recompute_except_last)
+    const Recomputed& recomputed = baseline.plan.recomputed;
+    const bool by_block = !recomputed.blocks.empty();
+    const Recompute allowed = by_block ? Recompute::Blocks : Recompute::Choose;
+    if (recomputed.any() &&
+        (problem.recompute != allowed || recomputed.except_last != problem.recompute_except_last))
       continue;
     if (!baseline.fits() || problem.recompute == Recompute::Full ||
         (problem.cuts && *problem.cuts != baseline.plan.partition))
@@ -137,9 +151,10 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
     return;
   const CaseInputs settled = evaluated.planned.front().inputs;
   const Problem problem = settled_problem(settled, evaluated.search.recompute);
-  const std::vector<PlannedSchedule> baselines = eligible_baselines(evaluated, problem);
+  const std::vector<Priced> baselines = eligible_baselines(evaluated, problem);
+  Simulations simulations(settled, problem, workers);
   const LinkSimulator simulator{
-      [&](std::span<const PlannedSchedule> plans) { return step_times(settled, plans, workers); },
+      [&](std::span<const Priced> plans) { return simulations.times(plans); },
       config.simulation.links, config.simulation.queues};
   SharedLinksOutcome found = fastest_with_shared_links(
       problem, std::move(evaluated.search.known), baselines,
@@ -152,24 +167,22 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
     evaluated.search.links_bound =
         shared_links_bound(problem, {config.simulation.queues, config.simulation.links, false},
                            evaluated.search.bound->linked);
-  std::vector<PlannedSchedule> plans;
+  std::vector<Priced> plans;
   for (TimedPlan& one : found.plans) plans.push_back(std::move(one.plan));
   if (config.select_by == SelectBy::P95)  // by which a baseline may be better than these
     plans.insert(plans.end(), baselines.begin(), baselines.end());
-  for (const PlannedSchedule& plan : plans) {
-    Evaluation added = estimated_plan(settled, Origin::Search, kPlanned,
-                                      plan_of(plan, devices_of(*settled.config)), false);
+  for (const Priced& plan : plans) {
+    Evaluation added = estimated_plan(settled, Origin::Search, kPlanned, plan);
     added.plan.bound = evaluated.search.bound;
     added.plan.found["candidates"] = std::to_string(evaluated.search.candidates);
-    const auto same = [&](const Evaluation& other) {
-      return other.plan.schedule == added.plan.schedule &&
-             other.plan.partition == added.plan.partition &&
-             other.plan.recompute == added.plan.recompute &&
-             other.plan.blocks == added.plan.blocks &&
-             other.plan.recompute_except_last == added.plan.recompute_except_last;
-    };
-    if (std::ranges::none_of(evaluated.planned, same))
-      evaluated.planned.push_back(std::move(added));
+    const auto same = std::ranges::find_if(evaluated.planned, [&](const Evaluation& other) {
+      return runs_alike(other.plan, added.plan);
+    });
+    Evaluation& kept =
+        same == evaluated.planned.end() ? evaluated.planned.emplace_back(std::move(added)) : *same;
+    // The search leaves REDUCE_NORM out, and one run knows no percentiles.
+    if (kept.costs.norm || config.simulation.jitter) continue;
+    if (auto trace = simulations.trace_of(plan)) store_simulated(std::move(*trace), kept);
   }
   std::ranges::stable_sort(evaluated.planned, {},
                            [](const Evaluation& plan) { return step_time(plan.estimated); });

@@ -6,7 +6,6 @@
 #include "experiments/plans/plan_case.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
-#include "planner/search/price/recomputation.h"
 
 namespace pfeife {
 namespace {
@@ -33,7 +32,7 @@ TriedChange tried(const Remedy& remedy) {
   if (remedy.plan) {
     change.schedule = name_of(*remedy.plan);
     change.estimate = remedy.plan->estimate;
-    change.peak_memory = *std::ranges::max_element(remedy.plan->peak_memory);
+    change.peak_memory = largest_peak(*remedy.plan);
   } else {
     change.reason = remedy.lack ? lacks(*remedy.lack) : "the model has too few layers";
   }
@@ -41,12 +40,6 @@ TriedChange tried(const Remedy& remedy) {
 }
 
 }  // namespace
-
-std::string name_of(const PlannedSchedule& plan) {
-  const ScheduleSpec& spec = plan.spec;
-  return schedule_name(spec.family, spec.stages_per_rank,
-                       knobs(spec, plan.recompute, plan.blocks, plan.recompute_except_last));
-}
 
 std::string shortage(const Infeasible& infeasible, std::size_t schedules) {
   const std::string listed =

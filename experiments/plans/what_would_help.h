@@ -13,9 +13,6 @@ namespace pfeife {
 /// The model of a config, for its microbatch size; nullptr = there is none.
 using LayersOf = std::function<const Layers*(const CaseConfig&)>;
 
-/// "zb1p, V=2, recompute=0": a plan in a few words.
-std::string name_of(const PlannedSchedule& plan);
-
 /// Why no plan was found: rank, bytes, and whether it is proven that there is none.
 std::string shortage(const Infeasible& infeasible, std::size_t schedules);
 

@@ -15,7 +15,6 @@
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/results/chrome_trace.h"
 #include "planner/ir/result/unfinished.h"
-#include "planner/search/price/recomputation.h"
 #include "plots/timeline/link_loads.h"
 #include "plots/timeline/memory_bars.h"
 #include "plots/timeline/partition.h"
@@ -49,8 +48,7 @@ void add_bound(const Bound& bound, const std::optional<Nanoseconds>& links_bound
 
 /// With what did not come from the search, which everything that shows a plan says.
 std::string knobs_of(const Evaluation& plan) {
-  const std::string text =
-      knobs(plan.plan.spec, plan.plan.recompute, plan.plan.blocks, plan.plan.recompute_except_last);
+  const std::string text = knobs(plan.plan.spec, plan.plan.recomputed);
   const bool given = plan.origin == Origin::PlanFile || plan.origin == Origin::ScheduleFile;
   if (!given && plan.origin != Origin::Reference) return text;
   const std::string mark = given ? "search=none" : "search=reference";
@@ -135,8 +133,7 @@ PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated) {
   record.critical_rank = critical_rank(plan.best());
   record.cut_names = plan.plan.cut_modules;
   record.stages = stages_of(plan);
-  record.recomputes = !plan.plan.blocks.empty() ||
-                      std::ranges::find(plan.plan.recompute, true) != plan.plan.recompute.end();
+  record.recomputes = plan.plan.recomputed.any();
   record.measured = measured_run(plan);
   return record;
 }

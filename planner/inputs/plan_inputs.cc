@@ -18,7 +18,7 @@ ModelFiles model_files(const Plan& plan, const std::filesystem::path& folder) {
   };
   return {path(files.model),       files.format,
           files.time_unit,         some(files.skips),
-          some(files.profile),     plan.order,
+          some(files.profile),     plan.linear_order,
           plan.training.precision, plan.training.optimizer,
           files.operators,         plan.training.microbatch_size,
           files.replicas};
@@ -35,8 +35,9 @@ PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folde
                         "is not the file that the plan was made from (another digest)");
   };
   const auto& known = linear_orders();
-  if (files.format == ModelFormat::Pt2 && std::ranges::find(known, plan.order) == known.end())
-    throw ConfigError({}, "no order of layers is called '" + plan.order + "'");
+  if (files.format == ModelFormat::Pt2 &&
+      std::ranges::find(known, plan.linear_order) == known.end())
+    throw ConfigError({}, "no order of layers is called '" + plan.linear_order + "'");
   PlanInputs inputs;
   inputs.cluster = read_cluster(path(files.cluster));
   same(files.cluster, inputs.cluster.digest, plan.cluster_digest);

@@ -120,7 +120,7 @@ std::vector<MeshShares> shares_of(const MeshRun& run, const MeshLayers& made,
 }
 
 /// [rank] How long its replicas still reduce when it has done its last backward.
-std::vector<Nanoseconds> left_to_reduce(const EvaluatedPlan& plan, const Placement& placement) {
+std::vector<Nanoseconds> left_to_reduce(const Prices& plan, const Placement& placement) {
   std::vector<Nanoseconds> left;
   if (placement.stages() == placement.ranks()) {
     for (const ReplicaReduction& of : plan.costs.replicas) left.push_back(of.behind);
@@ -207,7 +207,7 @@ MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& 
   price.placement = placement_for(spec);
   price.partition = mesh_partition(run, made);
   StageCosts costs = stage_costs(made.layers, price.partition, price.placement,
-                                 pipeline_cluster(run, network), {}, made.blocks);
+                                 pipeline_cluster(run, network), {.blocks = made.blocks});
   price.shares = shares_of(run, made, price.partition, price.placement, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);

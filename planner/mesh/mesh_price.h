@@ -23,7 +23,7 @@ struct MeshShares {
 };
 
 struct MeshPrice {
-  EvaluatedPlan plan;  ///< of one pipeline; estimate = a step
+  Prices plan;  ///< of one pipeline; estimate = a step
   Placement placement;
   Partition partition;
   std::vector<MeshShares> shares;  ///< [rank]

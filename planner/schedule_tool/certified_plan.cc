@@ -63,9 +63,9 @@ Schedule without_messages(Schedule schedule) {
 }  // namespace
 
 std::string disagreement(const Certificate& c, const Plan& plan) {
-  const auto recomputed = std::ranges::count(plan.recompute, true);
+  const auto recomputed = std::ranges::count(plan.recomputed.stages, true);
   const Placement placement{plan.placement.rank_of_stage, c.device_of_rank};
-  if (plan.model_digest != c.layers.digest || plan.order != c.layers.order)
+  if (plan.model_digest != c.layers.digest || plan.linear_order != c.layers.order)
     return "it is of another model or order";
   if (plan.cluster_digest != c.cluster.digest) return "it is of another cluster";
   if (!plan.bound || plan.bound->schedules.empty()) return "the plan names no bound of schedules";
@@ -79,14 +79,15 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
       (c.recompute == Recompute::Full &&
        recomputed < static_cast<std::ptrdiff_t>(placement.stages())))
     return "it recomputes other stages";
-  if (!plan.blocks.empty()) return "it recomputes blocks of layers, of which nothing is proven";
-  if (plan.recompute_except_last)
+  if (!plan.recomputed.blocks.empty())
+    return "it recomputes blocks of layers, of which nothing is proven";
+  if (plan.recomputed.except_last)
     return "it does not recompute the last microbatch, of which nothing is proven";
-  StageCosts costs = stage_costs(c.layers, plan.partition, placement, c.cluster, plan.recompute);
+  StageCosts costs = stage_costs(c.layers, plan.partition, placement, c.cluster, plan.recomputed);
   costs.norm = norm_time(c.layers, plan, placement, c.cluster);
   const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});
   if (!wrong.empty()) return "its schedule is wrong: " + wrong.front().message;
-  const EvaluatedPlan found = evaluate_lowered(costs, plan.schedule, placement);
+  const Prices found = evaluate_lowered(costs, plan.schedule, placement);
   if (!family(plan.spec.family).built_for_costs &&
       without_messages(plan.schedule) !=
           without_messages(lower(generate(plan.spec), costs, placement)))

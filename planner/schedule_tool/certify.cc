@@ -6,6 +6,7 @@
 #include "planner/cost/estimate/evaluate.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/parallel.h"
+#include "planner/ir/result/priced.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/schedule_tool/certified_row.h"
 #include "planner/schedules/families.h"
@@ -263,11 +264,10 @@ class ProofCheck {
   }
   /// Looks at cuts with these stages recomputed, and with more of them from s on: no faster.
   void judge(const Partition& cuts, std::vector<bool> recomputed, std::size_t s) const {
-    const EvaluatedPlan plan = evaluate(c_.layers, c_.cluster, schedule_, placement_, cuts,
-                                        MemoryRule::Lifetimes, recomputed);
+    const Prices plan = evaluate(c_.layers, c_.cluster, schedule_, placement_, cuts,
+                                 MemoryRule::Lifetimes, {recomputed});
     if (plan.estimate.count() >= c_.bound) return;
-    require(!std::ranges::equal(plan.peak_memory, c_.memory_limit, std::less_equal{}),
-            "cuts that fit are faster than the bound");
+    require(!fits(plan.peak_memory, c_.memory_limit), "cuts that fit are faster than the bound");
     for (; c_.recompute == Recompute::Choose && s < stages_; recomputed[s++] = false) {
       recomputed[s] = true;
       judge(cuts, recomputed, s + 1);

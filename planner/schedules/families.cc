@@ -102,7 +102,15 @@ Schedule generate(const ScheduleSpec& spec) {
   return family(spec.family).generate(spec);
 }
 
+Schedule compute_only(const Choice& choice) {
+  return choice.order ? *choice.order : generate(choice.spec);
+}
+
 Placement placement_for(const ScheduleSpec& spec) { return family(spec.family).placement(spec); }
+
+Placement placement_for(const ScheduleSpec& spec, std::vector<DeviceId> device_of_rank) {
+  return {family(spec.family).placement(spec).rank_of_stage, std::move(device_of_rank)};
+}
 
 namespace {
 

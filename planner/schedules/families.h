@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/ir/result/choice.h"
 #include "planner/schedules/family.h"
 
 namespace pfeife {
@@ -27,8 +28,13 @@ std::string to_string(const Refusal& refusal, const ScheduleSpec& spec);
 /// its actions.
 Schedule generate(const ScheduleSpec& spec);
 
+/// The compute-only schedule of a choice: its own order, or the one of its spec.
+Schedule compute_only(const Choice& choice);
+
 /// Where the family puts the stages of the point.
 Placement placement_for(const ScheduleSpec& spec);
+/// On these devices; [rank].
+Placement placement_for(const ScheduleSpec& spec, std::vector<DeviceId> device_of_rank);
 
 /// The grid of `families: all`: V in `stages_per_rank`; loop batch D and the divisors of N in (D,
 /// N]; prefetch 0..D-1; every accepted point of the families named, in the order of the table.

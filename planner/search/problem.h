@@ -12,6 +12,7 @@
 #include "planner/ir/model/layers.h"
 #include "planner/ir/result/certificate.h"
 #include "planner/ir/result/plan.h"
+#include "planner/ir/result/priced.h"
 #include "planner/ir/result/result.h"
 #include "planner/ir/schedule/schedule.h"
 
@@ -32,7 +33,7 @@ struct Problem {
   /// inside of one makes two of it. If every layer is in one, stages may be recomputed as a whole,
   /// as with Choose.
   std::vector<LayerRange> blocks = {};
-  /// As Plan::recompute_except_last, of plans that recompute anything.
+  /// Recomputed::except_last of plans that recompute anything.
   bool recompute_except_last = false;
 
   /// Every microbatch is recomputed on every stage, whatever the plan: the times of layers may say
@@ -40,10 +41,25 @@ struct Problem {
   bool recomputes_all() const { return recompute == Recompute::Full && !recompute_except_last; }
 };
 
-/// The same of other layers, which must live as long.
-inline Problem with_layers(const Problem& of, const Layers& layers) {
-  return {layers,  of.cluster,     of.schedules, of.device_of_rank, of.memory_limit,
-          of.cuts, of.memory_rule, of.recompute, of.blocks,         of.recompute_except_last};
+/// The problem of other layers, or on another cluster, which must live as long.
+inline Problem with_layers(const Problem& problem, const Layers& layers) {
+  return {layers,
+          problem.cluster,
+          problem.schedules,
+          problem.device_of_rank,
+          problem.memory_limit,
+          problem.cuts,
+          problem.memory_rule,
+          problem.recompute,
+          problem.blocks,
+          problem.recompute_except_last};
+}
+inline Problem with_cluster(const Problem& problem, const Cluster& cluster) {
+  return {problem.layers,       cluster,
+          problem.schedules,    problem.device_of_rank,
+          problem.memory_limit, problem.cuts,
+          problem.memory_rule,  problem.recompute,
+          problem.blocks,       problem.recompute_except_last};
 }
 
 struct SearchOptions {
@@ -53,20 +69,6 @@ struct SearchOptions {
   std::size_t threads = 1;
   bool certificate = false;                       ///< record the proof: costs memory
   std::function<void(double fraction)> progress;  ///< may be empty
-};
-
-/// One schedule with its best cuts.
-struct PlannedSchedule {
-  ScheduleSpec spec;
-  Partition partition;
-  Nanoseconds estimate{0};         ///< contention-free step time
-  std::vector<Bytes> peak_memory;  ///< [rank]
-  std::vector<bool> recompute;     ///< [stage]; empty = none
-  /// Compute-only, of a family that builds it for the costs; else spec says it.
-  std::optional<Schedule> order = std::nullopt;
-  std::vector<LayerRange> blocks = {};  ///< recomputed, as Plan::blocks
-  bool recompute_except_last = false;   ///< as Plan's
-  friend bool operator==(const PlannedSchedule&, const PlannedSchedule&) = default;
 };
 
 /// Why nothing fits: the rank that lacks most in the least bad case.
@@ -88,12 +90,12 @@ struct Rejected {
 };
 
 struct SearchOutcome {
-  std::vector<PlannedSchedule> plans;  ///< best first; empty if infeasible
+  std::vector<Priced> plans;  ///< best first; empty if infeasible
   /// The best of every schedule that has a plan; best first. `plans` are the first of them.
-  std::vector<PlannedSchedule> all;
+  std::vector<Priced> all;
   /// Of the best plans of the listed schedules, and all that were judged of those whose order is
   /// built, those that are both slower and larger than none; the fastest first.
-  std::vector<PlannedSchedule> front;
+  std::vector<Priced> front;
   std::optional<Infeasible>
       infeasible;  ///< set iff plans is empty and some schedule could be built
   std::vector<Rejected> rejected;

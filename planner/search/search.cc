@@ -40,16 +40,10 @@ SearchOutcome search(const Problem& problem, const SearchOptions& options) {
   return outcome;
 }
 
-Plan plan_of(const PlannedSchedule& planned, const std::vector<DeviceId>& device_of_rank) {
-  Plan plan;
-  plan.partition = planned.partition;
-  plan.spec = planned.spec;
-  plan.placement = placement_for(planned.spec);
-  plan.placement.device_of_rank = device_of_rank;
-  plan.schedule = planned.order ? *planned.order : generate(planned.spec);
-  plan.recompute = planned.recompute;
-  plan.blocks = planned.blocks;
-  plan.recompute_except_last = planned.recompute_except_last;
+Plan plan_of(const Priced& planned) {
+  Plan plan{planned};
+  plan.schedule = compute_only(plan);
+  plan.order.reset();
   return plan;
 }
 

@@ -9,8 +9,7 @@ namespace pfeife {
 /// Chooses cuts and schedule together. Deterministic for equal input, whatever `threads`.
 SearchOutcome search(const Problem& problem, const SearchOptions& options);
 
-/// The choices of a planned schedule as a plan on `device_of_rank`, its schedule compute-only:
-/// priced_plan() of planner/cost makes the rest.
-Plan plan_of(const PlannedSchedule& planned, const std::vector<DeviceId>& device_of_rank);
+/// The choices as a plan, its schedule compute-only: priced_plan() of planner/cost makes the rest.
+Plan plan_of(const Priced& planned);
 
 }  // namespace pfeife

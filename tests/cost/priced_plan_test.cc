@@ -67,12 +67,12 @@ TEST_F(PricedPlans, NameTheirModelAndTheirCuts) {
   const Plan full = priced(plan, false).plan;
   EXPECT_EQ(full.model_digest, "of the model");
   EXPECT_EQ(full.cluster_digest, "of the cluster");
-  EXPECT_EQ(full.order, "least_live");
+  EXPECT_EQ(full.linear_order, "least_live");
   EXPECT_EQ(full.node_order, layers.node_order);
   EXPECT_EQ(full.training.microbatch_size, 3);
   EXPECT_THAT(full.cut_modules, ElementsAre("block.b"));
   EXPECT_THAT(full.cut_nodes, ElementsAre(1));
-  EXPECT_THAT(full.recompute, ElementsAre(false, false));
+  EXPECT_THAT(full.recomputed.stages, ElementsAre(false, false));
   plan.partition.cuts = {0};
   EXPECT_THAT(priced(plan, false).plan.cut_modules, ElementsAre("a")) << "of no module: its name";
   for (Layer& layer : layers.layers) layer.nodes.clear();

@@ -35,7 +35,7 @@ TEST(RecomputedStage, RunsItsForwardAgainAndKeepsItsInputs) {
   const Cluster cluster = uniform_cluster(2, DeviceKind{}, {1e9}, ns{0});
   const Placement placement = round_robin(2, 2);
   const StageCosts kept = stage_costs(chain(), {{1}}, placement, cluster);
-  const StageCosts both = stage_costs(chain(), {{1}}, placement, cluster, {true, true});
+  const StageCosts both = stage_costs(chain(), {{1}}, placement, cluster, {.stages = {true, true}});
   for (std::size_t s = 0; s < 2; ++s) {
     EXPECT_EQ(kept.stages[s].saved, Bytes{110});
     EXPECT_EQ(kept.stages[s].backward_input, ns{6});
@@ -68,7 +68,7 @@ TEST(RecomputedStage, KeepsEveryValueThatItReceives) {
   const Cluster cluster = uniform_cluster(2, DeviceKind{}, {1e9}, ns{0});
   const Placement placement = round_robin(2, 2);
   const StageCosts kept = stage_costs(layers, {{1}}, placement, cluster);
-  const StageCosts both = stage_costs(layers, {{1}}, placement, cluster, {true, true});
+  const StageCosts both = stage_costs(layers, {{1}}, placement, cluster, {.stages = {true, true}});
   EXPECT_EQ(kept.stages[1].saved, Bytes{2 * 50 + 6});
   EXPECT_EQ(both.stages[1].saved, Bytes{10 + 6});
   EXPECT_EQ(both.stages[1].recomputed, Bytes{2 * 50});
@@ -84,7 +84,7 @@ TEST(RecomputedStage, ExceptTheLastMicrobatchRunsThatBackwardAlone) {
   const Placement placement = placement_for(spec);
   const auto planned = [&](bool except_last) {
     return evaluate(chain(), cluster, generate(spec), placement, {{1}}, MemoryRule::Lifetimes,
-                    {true, true}, {}, except_last);
+                    {.stages = {true, true}, .except_last = except_last});
   };
   EXPECT_EQ(planned(false).estimate, ns{110});
   EXPECT_EQ(planned(true).estimate, ns{102});
@@ -93,8 +93,9 @@ TEST(RecomputedStage, ExceptTheLastMicrobatchRunsThatBackwardAlone) {
   EXPECT_EQ(planned(true).peak_memory.front(), Bytes{110 + 110 + 7 + 5 + 10});
   // Blocks: each layer by itself. Of the last microbatch none is made again.
   const auto by_blocks = [&](bool except_last) {
-    return evaluate(chain(), cluster, generate(spec), placement, {{1}}, MemoryRule::Lifetimes, {},
-                    {{LayerId{0}, LayerId{0}}, {LayerId{2}, LayerId{2}}}, except_last);
+    return evaluate(chain(), cluster, generate(spec), placement, {{1}}, MemoryRule::Lifetimes,
+                    {.blocks = {{LayerId{0}, LayerId{0}}, {LayerId{2}, LayerId{2}}},
+                     .except_last = except_last});
   };
   EXPECT_EQ(by_blocks(false).estimate, ns{4 + 4 * (4 + 16) + 16});
   EXPECT_EQ(by_blocks(true).estimate, ns{4 + 3 * (4 + 16) + (4 + 14) + 14});
@@ -108,7 +109,8 @@ TEST(RecomputedStage, ExceptLastGoesByTheOrderOfTheForwards) {
   EXPECT_EQ(last_forwards(schedule, 2), (std::vector{MicrobatchId{0}, MicrobatchId{-1}}));
   const Cluster cluster = uniform_cluster(1, DeviceKind{}, {1e9}, ns{0});
   const Placement placement = round_robin(1, 1);
-  const StageCosts costs = stage_costs(chain(), {}, placement, cluster, {true}, {}, true);
+  const StageCosts costs =
+      stage_costs(chain(), {}, placement, cluster, {.stages = {true}, .except_last = true});
   const Schedule lowered = lower(schedule, costs, placement);
   const DependencyGraph graph = dependencies(lowered, stage_graph(costs), placement, {});
   const Trace trace = std::get<Trace>(estimate(graph, costs));
@@ -124,7 +126,7 @@ TEST(RecomputedStage, OfOneForwardOneBackwardHoldsInputsInFlightAndOneStageInFul
   const ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 4};
   const Placement placement = placement_for(spec);
   const auto peaks = [&](const std::vector<bool>& recompute) {
-    const StageCosts costs = stage_costs(chain(), {{1}}, placement, cluster, recompute);
+    const StageCosts costs = stage_costs(chain(), {{1}}, placement, cluster, {recompute});
     return peak_memory(lower(generate(spec), costs, placement), costs, placement);
   };
   // In B, the gradient of 10 B that was received besides.

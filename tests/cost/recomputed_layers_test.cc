@@ -297,8 +297,8 @@ TEST(RecomputedBlocks, HoldWhatACountOfEveryTensorSays) {
     std::int64_t kept_peak = 0;
     for_each_subset(
         random_blocks(random, layers.size()), [&](const std::vector<LayerRange>& blocks) {
-          const EvaluatedPlan plan =
-              evaluate(layers, cluster, order, placement, {}, MemoryRule::Lifetimes, {}, blocks);
+          const Prices plan = evaluate(layers, cluster, order, placement, {}, MemoryRule::Lifetimes,
+                                       {.blocks = blocks});
           const Counted one = Count(layers, blocks).count();
           std::vector<std::int64_t> expected;  // highest in each action
           for (int m = 0; m < 3; ++m) expected.push_back(m * one.between + one.forward);
@@ -332,7 +332,7 @@ TEST(RecomputedBlocks, TakeTheirForwardOnceMoreInEachBackward) {
     const Placement placement = placement_for(spec);
     for_each_subset(cut_blocks(random_blocks(random, 8), cuts), [&](const auto& blocks) {
       StageCosts by_hand = stage_costs(layers, cuts, placement, cluster);
-      const StageCosts found = stage_costs(layers, cuts, placement, cluster, {}, blocks);
+      const StageCosts found = stage_costs(layers, cuts, placement, cluster, {.blocks = blocks});
       for (const LayerRange& block : blocks)
         for (LayerId l = block.first; l <= block.last; ++l.value)
           by_hand.stages[l.value > cuts.cuts[0]].backward_input +=
@@ -365,7 +365,7 @@ TEST(RecomputedBlocks, AreSmallerThanTheStageRecomputedAsAWhole) {
   const ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 4};
   const auto peak = [&](const std::vector<bool>& stages, const std::vector<LayerRange>& blocks) {
     return evaluate(layers, cluster, generate(spec), placement_for(spec), {{1}},
-                    MemoryRule::Lifetimes, stages, blocks)
+                    MemoryRule::Lifetimes, {stages, blocks})
         .peak_memory[0];
   };
   const LayerRange first{LayerId{0}, LayerId{0}}, second{LayerId{1}, LayerId{1}};

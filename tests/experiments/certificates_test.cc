@@ -45,7 +45,7 @@ class Certificates : public ProgramTest {
   /// As if messages took much longer than the actions.
   static Schedule with_slow_messages(const Plan& plan, const Certificate& certificate) {
     const StageGraph stages = stage_graph(stage_costs(
-        certificate.layers, plan.partition, plan.placement, certificate.cluster, plan.recompute));
+        certificate.layers, plan.partition, plan.placement, certificate.cluster, plan.recomputed));
     std::vector<Nanoseconds> lengths;
     for (const Task& task : dependencies(plan.schedule, stages, plan.placement, {}).tasks)
       lengths.emplace_back(task.kind == TaskKind::Transfer ? 1000 : 1);
@@ -138,11 +138,11 @@ TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {
   };
   const Judged full = with("recompute: full");
   EXPECT_EQ(full.certificate.recompute, Recompute::Full);
-  EXPECT_EQ(full.plan.recompute, std::vector<bool>(2, true));
+  EXPECT_EQ(full.plan.recomputed.stages, std::vector<bool>(2, true));
   // Of 4096 MiB so little is left that one stage must recompute.
   const Judged choose = with("recompute: if_needed, reserve: 4095.81 MiB");
   EXPECT_EQ(choose.certificate.recompute, Recompute::Choose);
-  EXPECT_THAT(choose.plan.recompute, Contains(true));
+  EXPECT_THAT(choose.plan.recomputed.stages, Contains(true));
   EXPECT_LT(choose.certificate.bound, full.certificate.bound);
   // It is not said of plans that recompute what the certificate does not speak of.
   Certificate none = choose.certificate;
@@ -150,7 +150,7 @@ TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {
   EXPECT_THAT(tool::disagreement(none, choose.plan), HasSubstr("recomputes other stages"));
   none.recompute = Recompute::Full;
   Plan without = choose.plan;
-  without.recompute = {false, false};
+  without.recomputed.stages = {false, false};
   EXPECT_THAT(tool::disagreement(none, without), HasSubstr("recomputes other stages"));
 }
 
@@ -220,7 +220,7 @@ TEST_F(Certificates, AreOfThePlansOwnProblemWhereOrdersWereOpen) {
       "model: tiny_convnet.pt2\ncluster: laptop.yaml\n"
       "plan: {families: [1f1b, zb_h1], order: search}\n",
       "devices=2,microbatches=8");
-  EXPECT_EQ(layers.certificate.layers.order, layers.plan.order);
+  EXPECT_EQ(layers.certificate.layers.order, layers.plan.linear_order);
   EXPECT_THAT(layers.plan.bound->uncertified, HasSubstr("the other orders of the layers: "));
   std::filesystem::remove_all(folder_ / "out");
   const Judged devices = judged(

@@ -225,7 +225,7 @@ TEST_F(Record, PlansAreWrittenEachInItsFolder) {
     const StageCosts costs =
         uniform_costs(2, milliseconds{1}, milliseconds{1}, milliseconds{1}, milliseconds{1});
     one->plan.schedule = lower(generate(spec), costs, one->plan.placement);
-    one->plan.recompute = {one == &searched, false};
+    one->plan.recomputed.stages = {one == &searched, false};
   }
   EvaluatedCase all = evaluated({searched});
   all.baselines = {given};
@@ -262,7 +262,7 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
     planned[i].simulated_spread = Spread{{}, {}, milliseconds{p95[i]}};
   }
   planned[1].plan.spec.prefetch = {3};
-  planned[1].plan.recompute = {true, false};
+  planned[1].plan.recomputed.stages = {true, false};
   planned[2].plan.spec.prefetch = {4};
   EvaluatedCase all = evaluated(planned);
   all.chosen = select(planned, config.select_by);

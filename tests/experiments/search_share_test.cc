@@ -66,7 +66,7 @@ TEST_F(Reports, TheHistoryOfTheBestEndsAtTheBoundOfAll) {
   const Searcher searcher = [&](const Problem& problem, const SearchOptions&) {
     const bool first = &problem == &both[0];
     SearchOutcome outcome;
-    PlannedSchedule& plan = outcome.plans.emplace_back();
+    Priced& plan = outcome.plans.emplace_back();
     plan.estimate = Nanoseconds{first ? 1000 : 1100};
     plan.peak_memory = {Bytes{1}};
     outcome.bound.emplace().time = Nanoseconds{first ? 900 : 800};

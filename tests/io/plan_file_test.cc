@@ -34,7 +34,7 @@ Plan example_plan() {
   plan.placement = round_robin(2, 2);
   plan.placement.device_of_rank = {DeviceId{1}, DeviceId{0}};
   plan.schedule = read_schedule("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s");
-  plan.recompute = {false, false};
+  plan.recomputed.stages = {false, false};
   plan.estimate = Nanoseconds{1234567};
   plan.peak_memory = {Bytes{100}, Bytes{200}};
   plan.files = PlanFiles{.model = "../a.json", .cluster = "../c.yaml"};
@@ -113,7 +113,7 @@ TEST_F(PlanFile, ReadsBackAsTheSamePlan) {
 
 TEST_F(PlanFile, KeepsTheOrderOfTheNodes) {
   Plan plan = example_plan();
-  plan.order = "depth_first";
+  plan.linear_order = "depth_first";
   for (const int n : {0, 1, 2, 5, 4, 3, 6, 7}) plan.node_order.emplace_back(n);
   write_plan(folder_, plan);
   EXPECT_THAT(read_file(folder_ / "plan.yaml"), HasSubstr("node_order: \"0-2 5 4 3 6-7\"\n"));
@@ -191,13 +191,13 @@ TEST_F(PlanFile, RefusesListsOfOtherLengthsThanItsCutsAndStages) {
 
 TEST_F(PlanFile, NamesTheLayersAndNodesOfRecomputedBlocks) {
   Plan plan = example_plan();
-  plan.blocks = {{LayerId{0}, LayerId{1}}, {LayerId{4}, LayerId{4}}};
+  plan.recomputed.blocks = {{LayerId{0}, LayerId{1}}, {LayerId{4}, LayerId{4}}};
   plan.block_nodes = {{-1, 9}, {17, 20}};
   write_plan(folder_, plan);
   EXPECT_THAT(read_file(folder_ / "plan.yaml"),
               HasSubstr("recompute: [false, false]\nrecompute_blocks:"));
   Plan read = read_plan(folder_ / "plan.yaml");
-  EXPECT_EQ(read.blocks, plan.blocks);
+  EXPECT_EQ(read.recomputed.blocks, plan.recomputed.blocks);
   EXPECT_EQ(read.block_nodes, plan.block_nodes);
   EXPECT_EQ(plan_text(read, ""), plan_text(plan, ""));
   EXPECT_MESSAGE(error_after("cuts: [3]", "cuts: [0]"));
@@ -208,7 +208,7 @@ TEST_F(PlanFile, NamesTheLayersAndNodesOfRecomputedBlocks) {
 TEST_F(PlanFile, KeepsThatTheLastMicrobatchIsNotRecomputed) {
   Plan plan = example_plan();
   EXPECT_EQ(plan_text(plan, "").find("except_last"), std::string::npos);
-  plan.recompute = {true, false}, plan.recompute_except_last = true;
+  plan.recomputed.stages = {true, false}, plan.recomputed.except_last = true;
   write_plan(folder_, plan);
   EXPECT_THAT(read_file(folder_ / "plan.yaml"),
               HasSubstr("recompute: [true, false]\nrecompute_except_last: true\n"));

@@ -228,7 +228,7 @@ TEST(Fold, OnePipelineTakesAsLongAsAllOfThemOnAllDevicesEstimatedAndSimulated) {
     const Unfolded all = unfold(run, folded, one, cluster, per_host);
     SCOPED_TRACE(to_string(run.mesh));
     ASSERT_EQ(all.placement.ranks(), 16u);
-    const EvaluatedPlan unfolded =
+    const Prices unfolded =
         evaluate_lowered(all.costs, lower(all.schedule, all.costs, all.placement), all.placement);
     EXPECT_EQ(unfolded.estimate, folded.plan.estimate);
     EXPECT_EQ(unfolded.peak_memory.back(), folded.plan.peak_memory.back());

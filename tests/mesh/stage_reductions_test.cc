@@ -81,7 +81,7 @@ TEST(Reductions, OfEachRankAreExposedAsFarAsItsBackwardsDoNotHideThem) {
       for (const double wire : {1e8, 3e8, 1e9, 1e10, 1e11}) {
         if (pp == 1 && v > 1) continue;
         const Both both(stages(pp, 64 / pp, v), wire);
-        const EvaluatedPlan& plan = both.beside.plan;
+        const Prices& plan = both.beside.plan;
         const Placement& placement = both.beside.placement;
         const Trace trace = std::get<Trace>(estimate(
             dependencies(plan.lowered, stage_graph(plan.costs), placement, {}), plan.costs));

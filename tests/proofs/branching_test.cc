@@ -263,8 +263,7 @@ TEST(Branching, NoBoundOfTheSearchIsAboveTheBestAndEveryCertificateIsAccepted) {
           given_up += orders.gave_up();
           return;
         }
-        const EvaluatedPlan plan =
-            evaluate(one.layers, one.cluster, generate(spec), placement, cuts);
+        const Prices plan = evaluate(one.layers, one.cluster, generate(spec), placement, cuts);
         const bool fits =
             std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{});
         ASSERT_TRUE(!fits || plan.estimate.count() >= bound) << round;

@@ -67,13 +67,14 @@ class Claims {
     std::int64_t found = AllOrders::kNone;
     for (const std::vector<bool>& recomputed : choices(bound.recompute, spec.stages())) {
       if (is_built(spec)) {
-        const StageCosts costs = stage_costs(of_.layers, cuts, placement, of_.cluster, recomputed);
+        const StageCosts costs =
+            stage_costs(of_.layers, cuts, placement, of_.cluster, {recomputed});
         found = std::min(found, AllOrders(costs, placement, spec.microbatches).best_below(found));
         continue;
       }
-      const EvaluatedPlan plan = evaluate(of_.layers, of_.cluster, generate(spec), placement, cuts,
-                                          MemoryRule::Lifetimes, recomputed);
-      if (std::ranges::equal(plan.peak_memory, bound.memory_limit, std::less_equal{}))
+      const Prices plan = evaluate(of_.layers, of_.cluster, generate(spec), placement, cuts,
+                                   MemoryRule::Lifetimes, {recomputed});
+      if (fits(plan.peak_memory, bound.memory_limit))
         found = std::min(found, plan.estimate.count());
     }
     return found;

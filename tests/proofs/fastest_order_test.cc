@@ -64,7 +64,7 @@ TEST(FastestOrder, IsAsTimedFitsAndNoneIsFaster) {
     ++compared, none += !exact.fastest, waiting += exact.fastest && least < time;
     if (exact.fastest) {
       const Schedule lowered = lower(exact.fastest->order, tiny.costs, tiny.placement);
-      const EvaluatedPlan plan = evaluate_lowered(tiny.costs, lowered, tiny.placement);
+      const Prices plan = evaluate_lowered(tiny.costs, lowered, tiny.placement);
       ASSERT_EQ(plan.estimate.count(), time) << round;
       for (std::size_t r = 0; r < 2; ++r) ASSERT_LE(plan.peak_memory[r], tiny.limit[r]) << round;
     }

@@ -125,8 +125,7 @@ class OneByOne {
   }
 
   void judge() {
-    const EvaluatedPlan plan =
-        evaluate_lowered(costs_, lower(order_, costs_, placement_), placement_);
+    const Prices plan = evaluate_lowered(costs_, lower(order_, costs_, placement_), placement_);
     if (plan.estimate.count() >= best_ ||
         !std::ranges::equal(plan.peak_memory, limit_, std::less_equal{}))
       return;

@@ -19,7 +19,7 @@ bool something_fits(const Layers& layers, const Cluster& cluster,
     for_each_partition(layers, spec.stages(), [&](const Partition& cuts) {
       if (found) return;
       const Placement placement = placement_for(spec);
-      const EvaluatedPlan plan = evaluate(layers, cluster, generate(spec), placement, cuts);
+      const Prices plan = evaluate(layers, cluster, generate(spec), placement, cuts);
       found = std::ranges::equal(plan.peak_memory, std::span(limit).first(spec.ranks),
                                  [](Bytes peak, Bytes most) { return peak <= most; });
     });
@@ -32,8 +32,7 @@ Bytes smallest_limit(const Layers& layers, const Cluster& cluster,
   Bytes least{1'000'000};
   for (const ScheduleSpec& spec : specs)
     for_each_partition(layers, spec.stages(), [&](const Partition& cuts) {
-      const EvaluatedPlan plan =
-          evaluate(layers, cluster, generate(spec), placement_for(spec), cuts);
+      const Prices plan = evaluate(layers, cluster, generate(spec), placement_for(spec), cuts);
       least = std::min(least, *std::ranges::max_element(plan.peak_memory));
     });
   return least;
@@ -104,7 +103,7 @@ TEST(Advice, AgreesWithBruteForceOnTinyProblems) {
         EXPECT_FALSE(fits(remedy.devices - 1)) << seed;
       }
       const ScheduleSpec& spec = remedy.plan->spec;
-      const EvaluatedPlan plan =
+      const Prices plan =
           evaluate(changed, cluster, generate(spec), placement_for(spec), remedy.plan->partition);
       EXPECT_EQ(plan.estimate, remedy.plan->estimate);
       EXPECT_EQ(plan.peak_memory, remedy.plan->peak_memory);
@@ -213,7 +212,7 @@ TEST(Advice, NamesOtherSchedulesIfThoseListedKeepTooManyMicrobatches) {
   ASSERT_EQ(tried.size(), 2u);
   ASSERT_TRUE(tried.front().plan);
   EXPECT_EQ(tried.front().change, "recomputing stages");
-  EXPECT_EQ(tried.front().plan->recompute, (std::vector<bool>{true, true}));
+  EXPECT_EQ(tried.front().plan->recomputed.stages, (std::vector<bool>{true, true}));
   ASSERT_TRUE(tried.back().plan);
   EXPECT_EQ(tried.back().plan->spec.family, "1f1b");
   EXPECT_EQ(tried.back().plan->peak_memory.front(), Bytes{400});

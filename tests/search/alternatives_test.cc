@@ -81,7 +81,7 @@ TEST(Alternatives, AreNotRuledOutByBoundsThatKnowNoBuiltOrders) {
     second.schedules.push_back({family, first.schedules[0].ranks, 4, 1, {}, {}});
     const auto searcher = [&](const Problem& problem, const SearchOptions& options) {
       SearchOutcome outcome;
-      PlannedSchedule plan{.spec = problem.schedules[0]};
+      Priced plan{{.spec = problem.schedules[0]}};
       const bool one = problem.schedules.size() == first.schedules.size();
       const bool brief = options.iterations == small().iterations;
       plan.estimate = Nanoseconds{one ? 1000'000'000 : brief ? 1200'000'000 : 900'000'000};
@@ -115,7 +115,7 @@ TEST(Alternatives, KeepTheBetterOfTwoSearchesOfAProblem) {
           if (++searches[&problem] == 1)
             first[&problem] = outcome.plans[0].estimate;
           else
-            for (PlannedSchedule& plan : outcome.plans) plan.estimate += Nanoseconds{5};
+            for (Priced& plan : outcome.plans) plan.estimate += Nanoseconds{5};
           return outcome;
         });
     if (found.outcome.plans.empty()) continue;

@@ -11,12 +11,14 @@ namespace pfeife {
 
 /// The plan's schedule on its cuts has the estimate and the peak memory that it says, and keeps the
 /// problem's limits.
-inline void expect_as_told(const Problem& problem, const PlannedSchedule& plan) {
-  Placement placement = placement_for(plan.spec);
-  placement.device_of_rank = problem.device_of_rank;
-  const EvaluatedPlan full = evaluate(
-      problem.layers, problem.cluster, plan.order ? *plan.order : generate(plan.spec), placement,
-      plan.partition, problem.memory_rule, plan.recompute, plan.blocks, plan.recompute_except_last);
+inline void expect_as_told(const Problem& problem, const Priced& plan) {
+  EXPECT_EQ(plan.placement, placement_for(plan.spec, problem.device_of_rank));
+  const Prices full = evaluate(problem.layers, problem.cluster, compute_only(plan), plan.placement,
+                               plan.partition, problem.memory_rule, plan.recomputed);
+  if (plan.rows) {
+    EXPECT_EQ(full.costs, plan.rows->costs);
+    EXPECT_EQ(full.lowered, plan.rows->lowered);
+  }
   EXPECT_EQ(full.estimate, plan.estimate);
   EXPECT_EQ(full.peak_memory, plan.peak_memory);
   ASSERT_EQ(full.peak_memory.size(), problem.memory_limit.size());

@@ -121,8 +121,8 @@ TEST(BranchAndBound, OfARestrictedClassIsNotAboveItsBruteForceOptimum) {
     double best = kInfinite, all = kInfinite;
     for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
       const Cuts cuts = *model.cuts(partition);
-      const EvaluatedPlan plan = evaluate(problem.layers, problem.cluster, candidates.schedule(),
-                                          placement_for(spec), partition);
+      const Prices plan = evaluate(problem.layers, problem.cluster, candidates.schedule(),
+                                   placement_for(spec), partition);
       for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
         if (plan.peak_memory[r] > problem.memory_limit[r]) return;
       const auto time = static_cast<double>(plan.estimate.count());
@@ -202,8 +202,8 @@ TEST(BranchAndBound, KeepsPlansThatJustFit) {
     for_each_partition(instance.layers, spec.stages(),
                        [&](const Partition& cuts) { all.push_back(cuts); });
     if (all.empty()) continue;
-    const EvaluatedPlan plan = evaluate(instance.layers, instance.cluster, generate(spec),
-                                        placement_for(spec), all[random() % all.size()]);
+    const Prices plan = evaluate(instance.layers, instance.cluster, generate(spec),
+                                 placement_for(spec), all[random() % all.size()]);
     instance.memory_limit = plan.peak_memory;
     const double best = brute_force(instance.problem(), spec).time;
     const SearchOutcome outcome = search(instance.problem(), {.iterations = 30});

@@ -40,7 +40,7 @@ TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
       ASSERT_FALSE(with.plans.empty()) << round;
       EXPECT_LE(with.plans[0].estimate, without.plans[0].estimate) << round;
     }
-    for (const PlannedSchedule& plan : with.plans) {
+    for (const Priced& plan : with.plans) {
       EXPECT_EQ(plan.order.has_value(), is_built(plan.spec));
       folded += plan.spec.family == "zbv_greedy";
       expect_as_told(problem, plan);
@@ -72,10 +72,11 @@ TEST(BuiltOrders, OfRecomputedStagesAreWhatTheySayAndFitWhereOthersDoNot) {
         continue;
       }
       more += !fits;
-      const PlannedSchedule& plan = outcome.plans[0];
-      choices += std::ranges::count(plan.recompute, true) < std::ssize(plan.recompute);
+      const Priced& plan = outcome.plans[0];
+      const std::vector<bool>& again = plan.recomputed.stages;
+      choices += std::ranges::count(again, true) < std::ssize(again);
       if (recompute == Recompute::Full) {
-        EXPECT_EQ(std::ranges::count(plan.recompute, false), 0) << round;
+        EXPECT_EQ(std::ranges::count(again, false), 0) << round;
       }
       ASSERT_TRUE(plan.order);
       expect_as_told(problem, plan);
@@ -183,7 +184,7 @@ TEST(BuiltOrders, NothingFitsIsProvenWhereEvenOneMicrobatchDoesNot) {
     for_each_partition(instance.layers, spec.stages(), [&](const Partition& cuts) {
       std::vector<Bytes> least(instance.ranks, Bytes{1 << 30});
       for (const Schedule& schedule : {whole, split}) {
-        const EvaluatedPlan plan =
+        const Prices plan =
             evaluate(instance.layers, instance.cluster, schedule, placement_for(one), cuts);
         for (std::size_t r = 0; r < instance.ranks; ++r)
           least[r] = std::min(least[r], plan.peak_memory[r]);
@@ -228,8 +229,8 @@ TEST(BuiltOrders, WhatIsSaidToLackIsTheLeastOfAllCuts) {
     if (!outcome.infeasible || !outcome.infeasible->proven) continue;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for_each_partition(instance.layers, spec.stages(), [&](const Partition& cuts) {
-      const EvaluatedPlan plan = evaluate(instance.layers, instance.cluster, one_by_one(instance),
-                                          placement_for(spec), cuts);
+      const Prices plan = evaluate(instance.layers, instance.cluster, one_by_one(instance),
+                                   placement_for(spec), cuts);
       std::int64_t most = 0;
       for (std::size_t r = 0; r < instance.ranks; ++r)
         most = std::max(most, (plan.peak_memory[r] - instance.memory_limit[r]).value);

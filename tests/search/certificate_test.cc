@@ -96,10 +96,10 @@ TEST(Certify, AcceptsTheProofsOfRecomputedPlansAndNothingBetter) {
       continue;
     }
     ASSERT_EQ(certificate.bound, outcome.bound->time.count());
-    const PlannedSchedule& plan = outcome.plans[0];
+    const Priced& plan = outcome.plans[0];
     certificate.bound = plan.estimate.count() + 1;  // the plan itself is faster than that
     ASSERT_NE(tool::certify(certificate).refusal, "") << round;
-    recomputed += !plan.recompute.empty();
+    recomputed += !plan.recomputed.stages.empty();
   }
   EXPECT_GT(recomputed, 30);
   EXPECT_GT(nothing_fits, 5);
@@ -139,7 +139,7 @@ TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
       continue;
     }
     ASSERT_TRUE(outcome.bound);
-    const PlannedSchedule& plan = outcome.plans[0];
+    const Priced& plan = outcome.plans[0];
     const auto bound = static_cast<double>(outcome.bound->time.count());
     if (plan.order) {
       ASSERT_LE(bound, std::min(best, static_cast<double>(plan.estimate.count())));
@@ -275,7 +275,7 @@ TEST(Certify, RefusesABoundOfAnyOrderOneNanosecondAboveWhatIsProvable) {
 }
 
 /// What certificates call the load of a stage (ns).
-std::int64_t load(const Instance& instance, const PlannedSchedule& plan, std::size_t stage) {
+std::int64_t load(const Instance& instance, const Priced& plan, std::size_t stage) {
   const Placement placement{placement_for(plan.spec).rank_of_stage,
                             instance.problem().device_of_rank};
   const StageBounds bounds =

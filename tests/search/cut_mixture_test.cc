@@ -58,7 +58,7 @@ class LinearProgram {
 };
 
 /// What the LP takes from cuts: [slot] durations, [limit] bytes above it.
-struct Priced {
+struct CutPrices {
   std::vector<Nanoseconds> times;
   std::vector<double> excess;
 };
@@ -66,7 +66,7 @@ struct Priced {
 /// The least makespan at the mean times of a mixture of these cuts and of none at all, which take
 /// `to_beat` and no memory, so that the mean excess of every limit is 0 or less. Columns: the
 /// shares of the cuts, that of none, the end of every task, the makespan.
-double mixed_makespan(const DependencyGraph& graph, const std::vector<Priced>& cuts,
+double mixed_makespan(const DependencyGraph& graph, const std::vector<CutPrices>& cuts,
                       double to_beat) {
   const std::size_t none = cuts.size(), ends = none + 1, makespan = ends + graph.size();
   LinearProgram program(makespan + 1);
@@ -138,7 +138,7 @@ TEST(CutMixture, EndsAtTheLeastMakespanOfAMixtureOfCuts) {
 
     const Placement placement = placement_for(spec);
     std::optional<DependencyGraph> graph;
-    std::vector<Priced> all, fit;
+    std::vector<CutPrices> all, fit;
     for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
       const StageCosts costs = stage_costs(problem.layers, partition, placement, problem.cluster);
       if (!graph)

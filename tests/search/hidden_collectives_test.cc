@@ -70,7 +70,7 @@ TEST(HiddenCollectives, OfAStageAreThoseOfItsLayersAndARecomputedForwardHidesNon
   const Cluster cluster = random_cluster(random, 2, false);
   for (const bool recompute : {false, true}) {
     const StageCosts costs =
-        stage_costs(layers, partition, placement, cluster, {recompute, recompute});
+        stage_costs(layers, partition, placement, cluster, {.stages = {recompute, recompute}});
     EXPECT_EQ(costs.overlap_factor, 1.25);
     for (std::size_t s = 0; s < 2; ++s) {
       Nanoseconds forward{0}, backward{0};
@@ -141,14 +141,14 @@ TEST(HiddenCollectives, NoBoundIsAboveTheBestOfAllCutsAndPlansTakeWhatTheySay) {
     EXPECT_FALSE(outcome.infeasible && !outcome.plans.empty()) << round;
     if (outcome.plans.empty()) continue;
     ++found;
-    for (const PlannedSchedule& plan : outcome.plans) {
+    for (const Priced& plan : outcome.plans) {
       const Placement placement = placement_for(plan.spec);
-      const EvaluatedPlan full =
+      const Prices full =
           evaluate(problem.layers, problem.cluster, generate(plan.spec), placement, plan.partition);
       EXPECT_EQ(plan.estimate, full.estimate) << round;
       EXPECT_EQ(plan.peak_memory, full.peak_memory) << round;
     }
-    const PlannedSchedule& first = outcome.plans.front();
+    const Priced& first = outcome.plans.front();
     best += static_cast<double>(first.estimate.count()) == least;
     if (first.spec.family != "dualpipev") continue;
     Layers sum = instance.layers;

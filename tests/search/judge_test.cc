@@ -102,7 +102,7 @@ TEST(Judge, RefusesThatNothingFitsWhereAPlanDoes) {
     instance.memory_limit =
         evaluate(instance.layers, instance.cluster, schedule, placement_for(spec),
                  all[random() % all.size()], MemoryRule::Lifetimes,
-                 recomputations[random() % recomputations.size()])
+                 {recomputations[random() % recomputations.size()]})
             .peak_memory;
     CertifiedProof proof{.spec = spec,
                          .least_load = std::vector<std::int64_t>(spec.stages(), 0),

@@ -42,7 +42,7 @@ TEST(KnownStages, BoundPeaksOfCutsThatWereNotSeenFromStagesThatWere) {
     std::ranges::shuffle(all, random);
     for (std::size_t k = 0; k < std::min<std::size_t>(all.size(), 20); ++k) {
       const Cuts cuts = *model.cuts(all[k]);
-      const EvaluatedPlan plan = evaluate(layers, cluster, schedule, placement, all[k]);
+      const Prices plan = evaluate(layers, cluster, schedule, placement, all[k]);
       for (std::size_t r = 0; r < ranks; ++r) {
         const std::optional<double> peak = known.peak(live, cuts, r);
         unknown += !peak;

@@ -12,7 +12,7 @@
 namespace pfeife {
 namespace {
 
-bool beats(const PlannedSchedule& a, const PlannedSchedule& b) {
+bool beats(const Priced& a, const Priced& b) {
   return a.estimate <= b.estimate && largest_peak(a) <= largest_peak(b) &&
          (a.estimate < b.estimate || largest_peak(a) < largest_peak(b));
 }
@@ -20,16 +20,16 @@ bool beats(const PlannedSchedule& a, const PlannedSchedule& b) {
 TEST(ParetoFront, HoldsExactlyWhatNothingBeats) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
-    std::vector<PlannedSchedule> plans(random() % 12);
-    for (PlannedSchedule& plan : plans) {
+    std::vector<Priced> plans(random() % 12);
+    for (Priced& plan : plans) {
       plan.estimate = Nanoseconds{random() % 8};
       plan.peak_memory = {Bytes{static_cast<std::int64_t>(random() % 8)}, Bytes{1}};
     }
-    const std::vector<PlannedSchedule> front = pareto_front(plans);
-    for (const PlannedSchedule& plan : plans) {
-      const bool beaten = std::ranges::any_of(
-          plans, [&](const PlannedSchedule& other) { return beats(other, plan); });
-      const auto times = std::ranges::count_if(front, [&](const PlannedSchedule& p) {
+    const std::vector<Priced> front = pareto_front(plans);
+    for (const Priced& plan : plans) {
+      const bool beaten =
+          std::ranges::any_of(plans, [&](const Priced& other) { return beats(other, plan); });
+      const auto times = std::ranges::count_if(front, [&](const Priced& p) {
         return p.estimate == plan.estimate && largest_peak(p) == largest_peak(plan);
       });
       EXPECT_EQ(times, beaten ? 0 : 1) << round;
@@ -57,7 +57,7 @@ std::size_t points_of_searches(const std::vector<ScheduleSpec>& schedules) {
     }
     EXPECT_EQ(outcome.front.front().estimate, outcome.plans.front().estimate);
     points += outcome.front.size();
-    for (const PlannedSchedule& plan : outcome.front) expect_as_told(problem, plan);
+    for (const Priced& plan : outcome.front) expect_as_told(problem, plan);
   }
   return points;
 }

@@ -56,7 +56,7 @@ TEST(Program, EqualsTheFullEstimateOnRandomCutsOfRandomModelsWithEveryFamily) {
       const CutCosts::Priced priced = costs.price(cuts, program, durations.data(), 1);
       program.complete(durations.data(), 1);
       const double found = program.makespan(durations, ends, priced.tail);
-      const EvaluatedPlan full = evaluate(layers, cluster, schedule, placement, partition);
+      const Prices full = evaluate(layers, cluster, schedule, placement, partition);
       if (priced.exact) {
         EXPECT_EQ(found, static_cast<double>(full.estimate.count())) << round;
         ++exact;

@@ -137,10 +137,10 @@ inline Best brute_force(const Problem& problem, const ScheduleSpec& spec) {
   for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
     ++best.tried;
     for (const std::vector<bool>& recomputed : recomputations) {
-      const EvaluatedPlan plan =
+      const Prices plan =
           evaluate(problem.layers, problem.cluster, schedule, placement, partition,
-                   MemoryRule::Lifetimes, recomputed, {}, problem.recompute_except_last);
-      if (!std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{})) continue;
+                   MemoryRule::Lifetimes, {recomputed, {}, problem.recompute_except_last});
+      if (!fits(plan.peak_memory, problem.memory_limit)) continue;
       const auto time = static_cast<double>(plan.estimate.count());
       if (time < best.time) best.time = time, best.at.clear();
       if (time == best.time && (best.at.empty() || best.at.back() != partition))
@@ -156,10 +156,10 @@ inline double best_at_given_cuts(const Problem& problem) {
   for (const ScheduleSpec& spec : problem.schedules)
     for (const std::vector<bool>& recomputed : choices(problem.recompute, spec.stages())) {
       if (spec.family == "zb_greedy" || spec.stages() != problem.cuts->stages()) continue;
-      const EvaluatedPlan plan = evaluate(problem.layers, problem.cluster, generate(spec),
-                                          placement_for(spec), *problem.cuts, MemoryRule::Lifetimes,
-                                          recomputed, {}, problem.recompute_except_last);
-      if (std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{}))
+      const Prices plan = evaluate(problem.layers, problem.cluster, generate(spec),
+                                   placement_for(spec), *problem.cuts, MemoryRule::Lifetimes,
+                                   {recomputed, {}, problem.recompute_except_last});
+      if (fits(plan.peak_memory, problem.memory_limit))
         best = std::min(best, static_cast<double>(plan.estimate.count()));
     }
   return best;

@@ -75,9 +75,9 @@ double brute_force_blocks(const Problem& problem) {
       std::vector<LayerRange> chosen;
       for (std::size_t b = 0; b < blocks.size(); ++b)
         if ((subset >> b & 1U) != 0) chosen.push_back(blocks[b]);
-      const EvaluatedPlan plan =
+      const Prices plan =
           evaluate(problem.layers, problem.cluster, generate(spec), placement_for(spec), cuts,
-                   MemoryRule::Lifetimes, {}, chosen);
+                   MemoryRule::Lifetimes, {.blocks = chosen});
       if (std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{}))
         best = std::min(best, static_cast<double>(plan.estimate.count()));
     }
@@ -101,12 +101,13 @@ TEST(RecomputeBlocks, AreTheBestSubsetOfAllOnTinyProblems) {
       continue;
     }
     ASSERT_FALSE(outcome.plans.empty()) << round;
-    const PlannedSchedule& plan = outcome.plans.front();
+    const Priced& plan = outcome.plans.front();
     EXPECT_EQ(static_cast<double>(plan.estimate.count()), best) << round;
     EXPECT_LE(static_cast<double>(outcome.bound->time.count()), best) << round;
     expect_as_told(problem, plan);
     needed += none == kNoStep, faster += none != kNoStep && best < none;
-    some += !plan.blocks.empty() && plan.blocks != cut_blocks(problem.blocks, plan.partition);
+    some += !plan.recomputed.blocks.empty() &&
+            plan.recomputed.blocks != cut_blocks(problem.blocks, plan.partition);
   }
   EXPECT_GT(needed, 5);
   EXPECT_GT(faster, 5);
@@ -132,10 +133,10 @@ TEST(RecomputeBlocks, AreNeverBoundedAboveTheBestAndFitWhereNotAllAreTried) {
       EXPECT_TRUE(best == kNoStep || !outcome.infeasible->proven) << round;
       continue;
     }
-    const PlannedSchedule& plan = outcome.plans.front();
+    const Priced& plan = outcome.plans.front();
     EXPECT_LE(static_cast<double>(outcome.bound->time.count()), best) << round;
     expect_as_told(problem, plan);
-    ++fits, chosen += !plan.blocks.empty();
+    ++fits, chosen += !plan.recomputed.blocks.empty();
     if (best < kNoStep)
       above += std::max(0.0, static_cast<double>(plan.estimate.count()) / best - 1);
     merged += static_cast<double>(plan.estimate.count()) < best;
@@ -167,7 +168,8 @@ BlockInstance one_rank(const std::vector<std::pair<int, int>>& saved_and_forward
 
 std::vector<LayerRange> chosen_blocks(const BlockInstance& instance) {
   const SearchOutcome outcome = search(instance.problem(Recompute::Blocks), {.iterations = 30});
-  return outcome.plans.empty() ? std::vector<LayerRange>{} : outcome.plans.front().blocks;
+  return outcome.plans.empty() ? std::vector<LayerRange>{}
+                               : outcome.plans.front().recomputed.blocks;
 }
 
 // Two of them free 4 x 2 x (100 - 10) B, and one at a time is made again: 100 B.
@@ -221,7 +223,7 @@ TEST(RecomputeBlocks, AreNeverWorseThanTheChoiceOfStages) {
       continue;
     }
     EXPECT_LE(blocks.plans.front().estimate, stages.plans.front().estimate) << round;
-    recomputed += !stages.plans.front().recompute.empty();
+    recomputed += !stages.plans.front().recomputed.stages.empty();
     faster += blocks.plans.front().estimate < stages.plans.front().estimate;
   }
   EXPECT_GT(recomputed, 5);
@@ -272,9 +274,9 @@ TEST(RecomputeBlocks, AreChosenAsIfNothingHadBeenAskedBefore) {
 
 TEST(RecomputeBlocks, AreCountedInTheNameOfAPlan) {
   const ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 4};
-  EXPECT_EQ(knobs(spec, {}, {{LayerId{0}, LayerId{1}}}), "recompute=1 block");
-  EXPECT_EQ(knobs(spec, {}, {{LayerId{0}, LayerId{1}}, {LayerId{3}, LayerId{3}}}),
-            "recompute=2 blocks");
+  const LayerRange first{LayerId{0}, LayerId{1}}, second{LayerId{3}, LayerId{3}};
+  EXPECT_EQ(knobs(spec, {.blocks = {first}}), "recompute=1 block");
+  EXPECT_EQ(knobs(spec, {.blocks = {first, second}}), "recompute=2 blocks");
 }
 
 }  // namespace

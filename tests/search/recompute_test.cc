@@ -135,19 +135,21 @@ TEST(Recompute, ExceptLastIsNeverBoundedAboveTheBestChoiceWhereNotAllAreTried) {
       EXPECT_LE(outcome.bound->time.count(), best) << round;
       EXPECT_GE(outcome.plans.front().estimate.count(), best) << round;
       expect_as_told(problem, outcome.plans.front());
-      recomputed += outcome.plans.front().recompute_except_last;
+      recomputed += outcome.plans.front().recomputed.except_last;
     }
   }
   EXPECT_GT(recomputed, 4);
 }
 
 TEST(Recompute, StagesAreNamedByTheirNumbersOrAllAtOnce) {
-  EXPECT_EQ(recomputed_text({}), "");
-  EXPECT_EQ(recomputed_text({false, false}), "");
-  EXPECT_EQ(recomputed_text({false, true, false, true}), "recompute=1 3");
-  EXPECT_EQ(recomputed_text({true, true}), "recompute=all");
-  EXPECT_EQ(recomputed_text({true, true, false, true, true, true, false, true}),
-            "recompute=0-1 3-5 7");
+  const auto text = [](std::vector<bool> stages, bool except_last = false) {
+    return to_string(Recomputed{.stages = std::move(stages), .except_last = except_last});
+  };
+  EXPECT_EQ(text({}), "");
+  EXPECT_EQ(text({false, false}, true), "");
+  EXPECT_EQ(text({false, true, false, true}), "recompute=1 3");
+  EXPECT_EQ(text({true, true}, true), "recompute=all except last");
+  EXPECT_EQ(text({true, true, false, true, true, true, false, true}), "recompute=0-1 3-5 7");
 }
 
 TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {
@@ -162,12 +164,12 @@ TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {
       EXPECT_TRUE(best == kNever || !outcome.infeasible->proven) << round;
       continue;
     }
-    const PlannedSchedule& plan = outcome.plans.front();
+    const Priced& plan = outcome.plans.front();
     EXPECT_LE(outcome.bound->time.count(), best) << round;
     EXPECT_GE(plan.estimate.count(), best) << round;
     proven += outcome.bound->time == plan.estimate;
     expect_as_told(problem, plan);
-    recomputed += !plan.recompute.empty();
+    recomputed += !plan.recomputed.stages.empty();
   }
   EXPECT_GT(recomputed, 2);
   EXPECT_GT(proven, 1);

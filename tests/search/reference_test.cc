@@ -123,7 +123,7 @@ TEST(Reference, PlansAreWhatTheySayFitAndAreNeverBetterThanOurs) {
     const SearchOutcome outcome = reference_search(problem);
     if (outcome.plans.empty()) continue;
     ++found;
-    const PlannedSchedule& plan = outcome.plans[0];
+    const Priced& plan = outcome.plans[0];
     expect_as_told(problem, plan);
     const SearchOutcome ours = search(problem, {.iterations = 30});
     ASSERT_FALSE(ours.plans.empty());

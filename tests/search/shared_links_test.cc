@@ -91,7 +91,7 @@ struct LinkInstance {
             std::vector<Bytes>(4, Bytes{1 << 20}),
             std::nullopt};
   }
-  StepTime time(const PlannedSchedule& plan, double contention) const {
+  StepTime time(const Priced& plan, double contention) const {
     const Placement placement = placement_for(plan.spec);
     const StageCosts costs = stage_costs(layers, plan.partition, placement, cluster);
     std::uint64_t number = plan.spec.prefetch.size() + plan.spec.loop_batch.value_or(0);
@@ -104,10 +104,10 @@ struct LinkInstance {
                                              more * static_cast<double>(plan.estimate.count()))}
                                : plan.estimate};
   }
-  LinkSimulator simulator(double contention, std::vector<PlannedSchedule>* timed = nullptr) const {
-    return {[=, this](std::span<const PlannedSchedule> plans) {
+  LinkSimulator simulator(double contention, std::vector<Priced>* timed = nullptr) const {
+    return {[=, this](std::span<const Priced> plans) {
               std::vector<StepTime> times;
-              for (const PlannedSchedule& plan : plans) {
+              for (const Priced& plan : plans) {
                 times.push_back(time(plan, contention));
                 if (timed != nullptr) timed->push_back(plan);
               }
@@ -128,9 +128,9 @@ TEST(SharedLinks, NothingThatWasAskedForOrTimedIsFasterThanTheFirst) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const LinkInstance instance(seed);
     const Problem problem = instance.problem();
-    const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
+    const std::vector<Priced> known = search(problem, {.iterations = kLittleEffort}).all;
     ASSERT_FALSE(known.empty());
-    std::vector<PlannedSchedule> timed;
+    std::vector<Priced> timed;
     const SharedLinksOutcome found = fastest_with_shared_links(
         problem, known, {known.back()}, {.keep = 3, .iterations = kLittleEffort},
         instance.simulator(0.5, &timed));
@@ -139,13 +139,11 @@ TEST(SharedLinks, NothingThatWasAskedForOrTimedIsFasterThanTheFirst) {
     EXPECT_EQ(timed.size(), found.timed);
     EXPECT_THAT(timed, ::testing::Contains(known.back()));
     const Nanoseconds best = found.plans.front().time.shared;
-    for (const PlannedSchedule& plan : timed) EXPECT_LE(best, instance.time(plan, 0.5).shared);
+    for (const Priced& plan : timed) EXPECT_LE(best, instance.time(plan, 0.5).shared);
     for (const TimedPlan& plan : found.plans) {
       EXPECT_EQ(plan.time, instance.time(plan.plan, 0.5));
-      const EvaluatedPlan again =
-          evaluate(instance.layers, instance.cluster,
-                   plan.plan.order ? *plan.plan.order : generate(plan.plan.spec),
-                   placement_for(plan.plan.spec), plan.plan.partition);
+      const Prices again = evaluate(instance.layers, instance.cluster, compute_only(plan.plan),
+                                    placement_for(plan.plan.spec), plan.plan.partition);
       EXPECT_EQ(plan.plan.estimate, again.estimate);
       EXPECT_EQ(plan.plan.peak_memory, again.peak_memory);
     }
@@ -155,8 +153,8 @@ TEST(SharedLinks, NothingThatWasAskedForOrTimedIsFasterThanTheFirst) {
 TEST(SharedLinks, NoPlanIsTimedTwice) {
   const LinkInstance instance(3);
   const Problem problem = instance.problem();
-  const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
-  std::vector<PlannedSchedule> timed;
+  const std::vector<Priced> known = search(problem, {.iterations = kLittleEffort}).all;
+  std::vector<Priced> timed;
   fastest_with_shared_links(problem, known, {}, {.iterations = kLittleEffort},
                             instance.simulator(0.5, &timed));
   for (std::size_t i = 0; i < timed.size(); ++i)
@@ -166,8 +164,8 @@ TEST(SharedLinks, NoPlanIsTimedTwice) {
 TEST(SharedLinks, TheOutcomeDoesNotDependOnThreads) {
   const LinkInstance instance(5);
   const Problem problem = instance.problem();
-  const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
-  std::vector<PlannedSchedule> one, four;
+  const std::vector<Priced> known = search(problem, {.iterations = kLittleEffort}).all;
+  std::vector<Priced> one, four;
   fastest_with_shared_links(problem, known, {}, {.iterations = kLittleEffort, .threads = 1},
                             instance.simulator(0.5, &one));
   fastest_with_shared_links(problem, known, {}, {.iterations = kLittleEffort, .threads = 4},
@@ -178,13 +176,13 @@ TEST(SharedLinks, TheOutcomeDoesNotDependOnThreads) {
 TEST(SharedLinks, WhereTheyDoNotBindOnlyKnownPlansAreTimed) {
   const LinkInstance instance(7);
   const Problem problem = instance.problem();
-  const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
-  std::vector<PlannedSchedule> timed;
+  const std::vector<Priced> known = search(problem, {.iterations = kLittleEffort}).all;
+  std::vector<Priced> timed;
   const SharedLinksOutcome found = fastest_with_shared_links(
       problem, known, {}, {.iterations = kLittleEffort}, instance.simulator(0, &timed));
   EXPECT_FALSE(found.links_bind);
   EXPECT_EQ(found.plans.front().plan, known.front());
-  for (const PlannedSchedule& plan : timed) EXPECT_THAT(known, ::testing::Contains(plan));
+  for (const Priced& plan : timed) EXPECT_THAT(known, ::testing::Contains(plan));
 }
 
 TEST(SharedLinks, WhereTheyBindBetterPlansAreFoundThanTheSearchKnows) {
@@ -192,9 +190,9 @@ TEST(SharedLinks, WhereTheyBindBetterPlansAreFoundThanTheSearchKnows) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     const LinkInstance instance(seed);
     const Problem problem = instance.problem();
-    const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
+    const std::vector<Priced> known = search(problem, {.iterations = kLittleEffort}).all;
     Nanoseconds best_known = Nanoseconds::max();
-    for (const PlannedSchedule& plan : known)
+    for (const Priced& plan : known)
       best_known = std::min(best_known, instance.time(plan, 0.1).shared);
     const SharedLinksOutcome found = fastest_with_shared_links(
         problem, known, known, {.iterations = kLittleEffort}, instance.simulator(0.1));
@@ -211,12 +209,12 @@ TEST(SharedLinks, UnlessUnfinishedALargerBudgetTimesTheSamePlans) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     const LinkInstance instance(seed);
     const Problem problem = instance.problem();
-    const std::vector<PlannedSchedule> known = search(problem, {.iterations = kLittleEffort}).all;
-    const auto searched = [&](std::size_t effort, std::vector<PlannedSchedule>& timed) {
+    const std::vector<Priced> known = search(problem, {.iterations = kLittleEffort}).all;
+    const auto searched = [&](std::size_t effort, std::vector<Priced>& timed) {
       return fastest_with_shared_links(problem, known, {}, {.iterations = effort},
                                        instance.simulator(0.1, &timed));
     };
-    std::vector<PlannedSchedule> few, some, more;
+    std::vector<Priced> few, some, more;
     const SharedLinksOutcome short_of_budget = searched(1, few), found = searched(10, some);
     searched(1000, more);
     unfinished += short_of_budget.unfinished && few.size() < more.size();

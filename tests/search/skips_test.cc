@@ -48,8 +48,8 @@ TEST(Skips, ThatBindAreTimedAsInTheFullEstimateWithReductionsOverlapAndRecomputa
       const CutCosts::Priced priced = costs.price(cuts, program, durations.data(), 1, &recompute);
       program.complete(durations.data(), 1);
       const std::vector<SkipTransfer> skips = costs.skips(cuts);
-      const EvaluatedPlan full = evaluate(layers, cluster, schedule, placement, partition,
-                                          MemoryRule::Lifetimes, recompute);
+      const Prices full = evaluate(layers, cluster, schedule, placement, partition,
+                                   MemoryRule::Lifetimes, {recompute});
       const auto expected = static_cast<double>(full.estimate.count());
       ASSERT_EQ(program.makespan(durations, ends, priced.tail, skips), expected) << round;
       const double without = program.makespan(durations, ends, priced.tail);

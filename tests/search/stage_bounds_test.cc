@@ -107,8 +107,8 @@ TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
     const Schedule schedule = generate(p.spec);
     for_each_partition(p.layers, p.spec.stages(), [&](const Partition& partition) {
       ++partitions;
-      const EvaluatedPlan exact = evaluate(p.layers, p.cluster, schedule, p.placement, partition,
-                                           MemoryRule::Lifetimes, recomputed);
+      const Prices exact = evaluate(p.layers, p.cluster, schedule, p.placement, partition,
+                                    MemoryRule::Lifetimes, {recomputed});
       const Sums sums{bounds, positions(bounds, partition)};
       for (std::size_t s = 0; s < p.placement.stages(); ++s) {
         const StageCost& cost = exact.costs.stages[s];

@@ -21,7 +21,7 @@ struct Told {
       found.infeasible = Infeasible{.needed = Bytes{lacks}, .proven = proven};
       return found;
     }
-    PlannedSchedule& plan = found.plans.emplace_back();
+    Priced& plan = found.plans.emplace_back();
     plan.estimate = Nanoseconds{*time};
     if (built) plan.order = Schedule{};
     found.bound.emplace().time = Nanoseconds{bound};

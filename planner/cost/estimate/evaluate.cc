@@ -6,22 +6,20 @@
 
 namespace pfeife {
 
-EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
-                       const Placement& placement, const Partition& partition, MemoryRule rule,
-                       const std::vector<bool>& recompute, const std::vector<LayerRange>& blocks,
-                       bool except_last) {
-  StageCosts costs =
-      stage_costs(layers, partition, placement, cluster, recompute, blocks, except_last);
+Prices evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
+                const Placement& placement, const Partition& partition, MemoryRule rule,
+                const Recomputed& recomputed) {
+  StageCosts costs = stage_costs(layers, partition, placement, cluster, recomputed);
   Schedule lowered = lower(compute_only, costs, placement);
-  EvaluatedPlan plan = evaluate_lowered(std::move(costs), std::move(lowered), placement);
+  Prices plan = evaluate_lowered(std::move(costs), std::move(lowered), placement);
   if (rule == MemoryRule::Reference)
     plan.peak_memory = reference_peak_memory(plan.lowered, plan.costs, placement,
                                              largest_temporaries(layers, partition));
   return plan;
 }
 
-EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement) {
-  EvaluatedPlan plan{.costs = std::move(costs), .lowered = std::move(lowered)};
+Prices evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement) {
+  Prices plan{.costs = std::move(costs), .lowered = std::move(lowered)};
   const DependencyGraph graph =
       dependencies(plan.lowered, stage_graph(plan.costs), placement, Semantics{});
   const std::vector<Nanoseconds> durations = slot_durations(graph.slots, plan.costs);

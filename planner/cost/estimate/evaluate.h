@@ -7,13 +7,15 @@
 #include "planner/cost/estimate/reference_memory.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
+#include "planner/ir/result/choice.h"
 #include "planner/ir/schedule/dependency_graph.h"
 #include "planner/ir/schedule/schedule.h"
 #include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
 
-struct EvaluatedPlan {
+/// What a choice costs.
+struct Prices {
   StageCosts costs;
   Schedule lowered;
   Nanoseconds estimate{0};         ///< contention-free step time
@@ -21,15 +23,12 @@ struct EvaluatedPlan {
 };
 
 /// Lowers `compute_only` for the costs of `partition`, estimates it with free queues and delay
-/// links, and takes the peak memory of every rank by `rule`; the stages of `recompute` and the
-/// `blocks` are recomputed (empty = none), of all microbatches or `except_last`. The schedule must
-/// be acyclic (ConfigError by lower() otherwise).
-EvaluatedPlan evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
-                       const Placement& placement, const Partition& partition,
-                       MemoryRule rule = MemoryRule::Lifetimes,
-                       const std::vector<bool>& recompute = {},
-                       const std::vector<LayerRange>& blocks = {}, bool except_last = false);
+/// links, and takes the peak memory of every rank by `rule`. The schedule must be acyclic
+/// (ConfigError by lower() otherwise).
+Prices evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
+                const Placement& placement, const Partition& partition,
+                MemoryRule rule = MemoryRule::Lifetimes, const Recomputed& recomputed = {});
 /// The same of a schedule that is `lowered` already, for these costs, by MemoryRule::Lifetimes.
-EvaluatedPlan evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement);
+Prices evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement);
 
 }  // namespace pfeife

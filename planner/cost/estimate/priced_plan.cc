@@ -52,25 +52,17 @@ std::vector<NodeRange> block_nodes(const Layers& layers, const std::vector<Layer
 void name_cuts(Plan& plan, const Layers& layers, const Cluster& cluster) {
   plan.model_digest = layers.digest;
   plan.cluster_digest = cluster.digest;
-  plan.order = layers.order;
+  plan.linear_order = layers.order;
   plan.node_order = layers.node_order;
   plan.training.microbatch_size = layers.microbatch_size;
   plan.cut_modules = cut_modules(layers, plan.partition);
   plan.cut_nodes = cut_nodes(layers, plan.partition);
-  plan.block_nodes = block_nodes(layers, plan.blocks);
+  plan.block_nodes = block_nodes(layers, plan.recomputed.blocks);
+  plan.recomputed.stages.resize(plan.partition.stages(), false);
 }
 
-}  // namespace
-
-std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const Layers& layers,
-                                               const Cluster& cluster) {
-  name_cuts(plan, layers, cluster);
-  plan.recompute.resize(plan.partition.stages(), false);
-  StageCosts costs = stage_costs(layers, plan, cluster);
-  if (!lowered)
-    plan.schedule = lower(plan.schedule, costs, plan.placement);
-  else if (costs.norm)
-    add_norm_reduction(plan.schedule);
+/// `plan` with its transfers, and what follows from them.
+std::variant<PricedPlan, Deadlock> in_full(Plan plan, StageCosts costs) {
   const DependencyGraph graph = executed_graph(plan, costs);
   auto outcome = estimate(graph, costs);
   if (const auto* deadlock = std::get_if<Deadlock>(&outcome)) return *deadlock;
@@ -79,6 +71,28 @@ std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const La
   add_memory(estimated, graph, plan.schedule, costs, plan.placement);
   plan.estimate = step_time(estimated);
   return PricedPlan{std::move(plan), std::move(costs), std::move(estimated)};
+}
+
+}  // namespace
+
+std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const Layers& layers,
+                                               const Cluster& cluster) {
+  name_cuts(plan, layers, cluster);
+  StageCosts costs = stage_costs(layers, plan, cluster);
+  if (!lowered)
+    plan.schedule = lower(plan.schedule, costs, plan.placement);
+  else if (costs.norm)
+    add_norm_reduction(plan.schedule);
+  return in_full(std::move(plan), std::move(costs));
+}
+
+std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, const CostedRows& rows,
+                                               const Layers& layers, const Cluster& cluster) {
+  name_cuts(plan, layers, cluster);
+  StageCosts costs = rows.costs;
+  costs.norm = norm_time(layers, plan, plan.placement, cluster);
+  plan.schedule = costs.norm ? lower(plan.schedule, costs, plan.placement) : rows.lowered;
+  return in_full(std::move(plan), std::move(costs));
 }
 
 DependencyGraph executed_graph(const Plan& plan, const StageCosts& costs) {

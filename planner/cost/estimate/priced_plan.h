@@ -8,6 +8,7 @@
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/result/plan.h"
+#include "planner/ir/result/priced.h"
 #include "planner/ir/schedule/dependency_graph.h"
 #include "planner/ir/schedule/stage_costs.h"
 #include "planner/ir/trace/trace.h"
@@ -20,7 +21,7 @@ struct PricedPlan {
   Trace estimated;  ///< with the memory of every rank
 };
 
-/// Fills in what follows from the choices in `plan` (partition, spec, placement, recompute,
+/// Fills in what follows from the choices in `plan` (partition, spec, placement, recomputed,
 /// schedule): digests, order, names of the cuts, estimate and peak memory, and the transfers of a
 /// schedule that is not `lowered`, and REDUCE_NORM, if the plan needs it, of one that is. Names of
 /// files, precision, optimizer, bound and how the plan was found stay as they are. The deadlock of
@@ -28,6 +29,10 @@ struct PricedPlan {
 /// values.
 std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const Layers& layers,
                                                const Cluster& cluster);
+
+/// The plan of a compute-only schedule whose costs and transfers are known (Priced::rows).
+std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, const CostedRows& rows,
+                                               const Layers& layers, const Cluster& cluster);
 
 /// The graph of the estimate, and what a rank that runs the plan executes: event i of every
 /// engine's trace is task i of it.

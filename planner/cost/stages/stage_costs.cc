@@ -299,35 +299,33 @@ StageCosts collected_stage_costs(const Layers& layers, const Partition& partitio
   return Collector(layers, partition, placement, cluster).collect();
 }
 
-StageCosts with_recomputation(StageCosts collected, const std::vector<bool>& recompute,
-                              const Placement& placement, const Cluster& cluster,
-                              bool except_last) {
-  if (except_last && std::ranges::find(recompute, true) != recompute.end())
+StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed,
+                              const Placement& placement, const Cluster& cluster) {
+  if (recomputed.except_last && recomputed.any())
     collected.last = {collected.stages, collected.values};
-  add_recomputation(recompute, collected);
+  add_recomputation(recomputed.stages, collected);
   add_overheads(placement, cluster, collected.stages);
   add_overheads(placement, cluster, collected.last.stages);
   return collected;
 }
 
 StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
-                       const Cluster& cluster, const std::vector<bool>& recompute,
-                       const std::vector<LayerRange>& blocks, bool except_last) {
-  const auto costs_of = [&](const Layers& of, const std::vector<bool>& recomputed, bool kept) {
-    return with_recomputation(collected_stage_costs(of, partition, placement, cluster), recomputed,
-                              placement, cluster, kept);
+                       const Cluster& cluster, const Recomputed& recomputed) {
+  const auto costs_of = [&](const Layers& run, const Recomputed& again) {
+    return with_recomputation(collected_stage_costs(run, partition, placement, cluster), again,
+                              placement, cluster);
   };
-  if (blocks.empty()) return costs_of(layers, recompute, except_last);
-  StageCosts costs = costs_of(recomputed_layers(layers, partition, blocks), recompute, false);
-  if (!except_last) return costs;
-  StageCosts kept = costs_of(layers, {}, false);
+  if (recomputed.blocks.empty()) return costs_of(layers, recomputed);
+  StageCosts costs = costs_of(recomputed_layers(layers, partition, recomputed.blocks),
+                              {.stages = recomputed.stages});
+  if (!recomputed.except_last) return costs;
+  StageCosts kept = costs_of(layers, {});
   costs.last = {std::move(kept.stages), std::move(kept.values)};
   return costs;
 }
 
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {
-  StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.recompute,
-                                 plan.blocks, plan.recompute_except_last);
+  StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.recomputed);
   costs.norm = norm_time(layers, plan, plan.placement, cluster);
   return costs;
 }

@@ -15,14 +15,12 @@ namespace pfeife {
 /// DeviceKind::stage_overhead is added to each forward and each backward-input, iteration_overhead
 /// to the optimizer of the first stage of each rank.
 ///
-/// A stage of `recompute` ([stage]; empty = none) keeps only what it receives and what it reads of
-/// the model's inputs from F to B or I, which begins with the layers' forward again; what F would
-/// save then exists within that action. Layers of `blocks` are recomputed block by block
-/// (recomputed_layers.h). `except_last`: nothing is recomputed of the microbatch that a stage runs
-/// forward last (StageCosts::last).
+/// A recomputed stage keeps only what it receives and what it reads of the model's inputs from F to
+/// B or I, which begins with the layers' forward again; what F would save then exists within that
+/// action. Blocks are recomputed one by one (recomputed_layers.h). What the last microbatch keeps
+/// is in StageCosts::last.
 StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
-                       const Cluster& cluster, const std::vector<bool>& recompute = {},
-                       const std::vector<LayerRange>& blocks = {}, bool except_last = false);
+                       const Cluster& cluster, const Recomputed& recomputed = {});
 /// The same of a plan's choices.
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster);
 /// Of REDUCE_NORM: one number of all ranks, and where gradients are clipped what the slowest rank
@@ -36,8 +34,8 @@ std::optional<Nanoseconds> norm_time(const Layers& layers, const Plan& plan,
 /// of them share, which takes nearly all of the time, and what one of them makes of it.
 StageCosts collected_stage_costs(const Layers& layers, const Partition& partition,
                                  const Placement& placement, const Cluster& cluster);
-StageCosts with_recomputation(StageCosts collected, const std::vector<bool>& recompute,
-                              const Placement& placement, const Cluster& cluster,
-                              bool except_last = false);
+/// `recomputed` without blocks.
+StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed,
+                              const Placement& placement, const Cluster& cluster);
 
 }  // namespace pfeife

@@ -157,11 +157,14 @@ void read_predicted(const YamlNode& node, Plan& plan) {
 
 YamlValue blocks_value(const Plan& plan) {
   std::vector<YamlValue> items;
-  for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
+  for (std::size_t b = 0; b < plan.recomputed.blocks.size(); ++b) {
     const auto pair = [](std::int64_t first, std::int64_t last) {
       return yaml_sequence({number(first), number(last)});
     };
-    Entries entries{{"layers", pair(plan.blocks[b].first.value, plan.blocks[b].last.value), {}}};
+    Entries entries{
+        {"layers",
+         pair(plan.recomputed.blocks[b].first.value, plan.recomputed.blocks[b].last.value),
+         {}}};
     if (!plan.block_nodes.empty())
       entries.push_back(
           {"nodes", pair(plan.block_nodes[b].before + 1, plan.block_nodes[b].last), {}});
@@ -182,7 +185,7 @@ void read_blocks(const YamlNode& node, Plan& plan) {
   for (const YamlNode& item : node.items()) {
     item.check_keys({"layers", "nodes"});
     const std::vector<std::int32_t> layers = pair(item.at("layers"));
-    plan.blocks.push_back({LayerId{layers[0]}, LayerId{layers[1]}});
+    plan.recomputed.blocks.push_back({LayerId{layers[0]}, LayerId{layers[1]}});
     if (const auto nodes = item.find("nodes")) {
       const std::vector<std::int32_t> range = pair(*nodes);
       plan.block_nodes.push_back({range[0] - 1, range[1]});
@@ -192,10 +195,10 @@ void read_blocks(const YamlNode& node, Plan& plan) {
 
 /// Each is within a stage and behind the one before it.
 void check_blocks(const YamlNode& node, const Plan& plan) {
-  for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
-    const LayerRange& block = plan.blocks[b];
+  for (std::size_t b = 0; b < plan.recomputed.blocks.size(); ++b) {
+    const LayerRange& block = plan.recomputed.blocks[b];
     const std::string name = to_string(std::vector{block});
-    if (b > 0 && plan.blocks[b - 1].last >= block.first)
+    if (b > 0 && plan.recomputed.blocks[b - 1].last >= block.first)
       node.fail("the block of layers " + name + " must lie behind the one before it");
     std::size_t stage = 0;
     for (const std::int32_t cut : plan.partition.cuts) {
@@ -203,10 +206,10 @@ void check_blocks(const YamlNode& node, const Plan& plan) {
         node.fail("the cut " + std::to_string(cut) + " goes through the block of layers " + name);
       stage += cut < block.first.value ? 1 : 0;
     }
-    if (stage < plan.recompute.size() && plan.recompute[stage])
+    if (stage < plan.recomputed.stages.size() && plan.recomputed.stages[stage])
       node.fail("all of the stage of layers " + name + " is recomputed already");
   }
-  if (!plan.block_nodes.empty() && plan.block_nodes.size() != plan.blocks.size())
+  if (!plan.block_nodes.empty() && plan.block_nodes.size() != plan.recomputed.blocks.size())
     node.fail("expected nodes of each block, or of none");
 }
 
@@ -234,11 +237,10 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
   if (const auto nodes = root.find("cut_nodes");
       nodes && plan.cut_nodes.size() != plan.partition.cuts.size())
     nodes->fail("expected one node for each cut");
-  if (!plan.blocks.empty()) check_blocks(root.at("recompute_blocks"), plan);
-  if (plan.recompute.size() != stages)
+  if (!plan.recomputed.blocks.empty()) check_blocks(root.at("recompute_blocks"), plan);
+  if (plan.recomputed.stages.size() != stages)
     root.at("recompute").fail("expected one value for each of " + text(stages) + " stages");
-  if (plan.recompute_except_last && plan.blocks.empty() &&
-      std::ranges::find(plan.recompute, true) == plan.recompute.end())
+  if (plan.recomputed.except_last && !plan.recomputed.any())
     root.at("recompute_except_last").fail("the plan recomputes nothing; leave it out");
 }
 
@@ -249,7 +251,7 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
       {"version", number(kVersion), {}},
       {"model", file_and_digest(plan.model, plan.model_digest), {}},
       {"cluster", file_and_digest(plan.cluster, plan.cluster_digest), {}},
-      {"order", yaml_string(plan.order), {}},
+      {"order", yaml_string(plan.linear_order), {}},
       {"training", training_value(plan.training), {}},
       {"microbatches", number(static_cast<std::int64_t>(plan.spec.microbatches)), {}},
       {"cuts", list(plan.partition.cuts, number), {}},
@@ -266,12 +268,13 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
       {"schedule", schedule_value(plan, schedule_digest), {}},
       {"placement", placement_value(plan.placement), {}},
       {"recompute",
-       list(plan.recompute, [](bool on) { return yaml_scalar(on ? "true" : "false"); }),
+       list(plan.recomputed.stages, [](bool on) { return yaml_scalar(on ? "true" : "false"); }),
        {}},
   };
   entries.insert(entries.end(), choices.begin(), choices.end());
-  if (!plan.blocks.empty()) entries.push_back({"recompute_blocks", blocks_value(plan), {}});
-  if (plan.recompute_except_last)
+  if (!plan.recomputed.blocks.empty())
+    entries.push_back({"recompute_blocks", blocks_value(plan), {}});
+  if (plan.recomputed.except_last)
     entries.push_back({"recompute_except_last", yaml_scalar("true"), {}});
   const Entries rest{
       {"predicted",
@@ -322,7 +325,7 @@ Plan read_plan(const std::filesystem::path& file) {
   Plan plan;
   read_file_and_digest(root.at("model"), plan.model, plan.model_digest);
   read_file_and_digest(root.at("cluster"), plan.cluster, plan.cluster_digest);
-  plan.order = root.at("order").as_string();
+  plan.linear_order = root.at("order").as_string();
   plan.training = read_training(root.at("training"));
   if (const auto norm = root.find("clip_norm")) plan.clip_norm = norm->as_double(0);
   plan.partition.cuts = read_cuts(root.at("cuts"));
@@ -336,10 +339,10 @@ Plan read_plan(const std::filesystem::path& file) {
   plan.spec.microbatches = root.at("microbatches").as_count(1);
   plan.schedule = read_schedule(root.at("schedule"), file.parent_path());
   for (const YamlNode& item : root.at("recompute").items())
-    plan.recompute.push_back(item.as_bool());
+    plan.recomputed.stages.push_back(item.as_bool());
   if (const auto blocks = root.find("recompute_blocks")) read_blocks(*blocks, plan);
   if (const auto except = root.find("recompute_except_last"))
-    plan.recompute_except_last = except->as_bool();
+    plan.recomputed.except_last = except->as_bool();
   read_predicted(root.at("predicted"), plan);
   if (const auto files = root.find("files")) plan.files = read_files(*files);
   if (const auto bound = root.find("bound")) plan.bound = read_bound(*bound, plan.spec);

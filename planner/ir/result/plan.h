@@ -10,25 +10,11 @@
 
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/machine/replicas.h"
-#include "planner/ir/model/layers.h"
 #include "planner/ir/model/model_format.h"
 #include "planner/ir/model/operator_cost.h"
-#include "planner/ir/schedule/schedule.h"
+#include "planner/ir/result/choice.h"
 
 namespace pfeife {
-
-/// What computes its forward again in backward instead of keeping what it saves.
-enum class Recompute : std::uint8_t {
-  None,
-  Full,    ///< every stage
-  Choose,  ///< each stage for itself, where memory needs it
-  Blocks,  ///< any blocks of layers, where memory needs it, or stages as in Choose
-};
-
-/// What is recomputed is part of the choice.
-inline bool is_chosen(Recompute recompute) {
-  return recompute == Recompute::Choose || recompute == Recompute::Blocks;
-}
 
 /// Nodes of a recomputed block, by their positions in the order: those behind `before` (-1 = from
 /// the first on) up to `last`.
@@ -71,39 +57,36 @@ struct PlanFiles {
   friend bool operator==(const PlanFiles&, const PlanFiles&) = default;
 };
 
-struct Plan {
+/// Choices, and what follows from them: `order` is empty, for `schedule` has it.
+struct Plan : Choice {
   std::string model;  ///< file the layers came from
   std::string model_digest;
   std::string cluster;
   std::string cluster_digest;
-  std::string order = "captured";  ///< name of the linear order
+  std::string linear_order = "captured";  ///< its name
   /// [position] number of the graph's node as captured; empty = that order, or no graph.
   std::vector<NodeId> node_order;
   Training training;
-  double clip_norm = 0;  ///< largest norm of all gradients together; 0 = any
-  Partition partition;
+  double clip_norm = 0;                  ///< largest norm of all gradients together; 0 = any
   std::vector<std::string> cut_modules;  ///< [cut] module path (or layer name) after which it lies
   /// [cut] the last node before it, by its position in the order: what executing needs. Empty
   /// without a graph.
   std::vector<std::int32_t> cut_nodes;
-  ScheduleSpec spec;
-  Placement placement;
-  Schedule schedule;            ///< lowered
-  std::vector<bool> recompute;  ///< [stage]
-  /// Blocks that are recomputed, each by itself and within a stage that `recompute` does not have;
-  /// sorted.
-  std::vector<LayerRange> blocks = {};
-  std::vector<NodeRange> block_nodes = {};  ///< [block] what executing needs; empty without a graph
-  /// Of the microbatch that a stage runs forward last, nothing is recomputed.
-  bool recompute_except_last = false;
-  Nanoseconds estimate{0};         ///< predicted step
-  std::vector<Bytes> peak_memory;  ///< [rank] predicted
+  Schedule schedule;                   ///< lowered
+  std::vector<NodeRange> block_nodes;  ///< [recomputed block] for executing; empty without a graph
+  Nanoseconds estimate{0};             ///< predicted step
+  std::vector<Bytes> peak_memory;      ///< [rank] predicted
   std::optional<Bound> bound;
   std::optional<PlanFiles> files;
   std::map<std::string, std::string> found;  ///< how: versions, seed, candidates
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+/// They do the same in the same order, whatever their schedules are called.
+inline bool runs_alike(const Plan& a, const Plan& b) {
+  return a.schedule == b.schedule && a.partition == b.partition && a.recomputed == b.recomputed;
+}
 
 /// An update needs a number of all gradients: their norm, or whether they are finite (fp16, if the
 /// stages are of a graph, which can be run).

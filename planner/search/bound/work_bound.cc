@@ -66,9 +66,7 @@ double any_devices_bound(const Problem& problem) {
   if (alike) {
     Cluster cluster = problem.cluster;
     std::ranges::fill(cluster.paths, Path{});  // without links: a transfer takes no time
-    return work_bound({problem.layers, cluster, problem.schedules, problem.device_of_rank,
-                       problem.memory_limit, problem.cuts, problem.memory_rule, problem.recompute,
-                       problem.blocks, problem.recompute_except_last});
+    return work_bound(with_cluster(problem, cluster));
   }
   double least = std::numeric_limits<double>::infinity();
   for (const ScheduleSpec& spec : problem.schedules)

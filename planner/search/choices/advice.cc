@@ -63,18 +63,16 @@ class Adviser {
   /// The problem on `ranks` devices with `microbatches` of another size, its cuts searched.
   Problem changed(const Layers& layers, std::size_t ranks, std::size_t microbatches,
                   bool all) const {
-    Problem problem{layers,
-                    problem_.cluster,
-                    surroundings_.schedules(ranks, microbatches, all),
-                    {surroundings_.devices.begin(),
-                     surroundings_.devices.begin() + static_cast<std::ptrdiff_t>(ranks)},
-                    {surroundings_.memory_limit.begin(),
-                     surroundings_.memory_limit.begin() + static_cast<std::ptrdiff_t>(ranks)},
-                    std::nullopt,
-                    problem_.memory_rule,
-                    problem_.recompute,
-                    &layers == &problem_.layers ? problem_.blocks : model_blocks(layers),
-                    problem_.recompute_except_last};
+    Problem problem = with_layers(problem_, layers);
+    problem.schedules = surroundings_.schedules(ranks, microbatches, all);
+    problem.device_of_rank.assign(
+        surroundings_.devices.begin(),
+        surroundings_.devices.begin() + static_cast<std::ptrdiff_t>(ranks));
+    problem.memory_limit.assign(
+        surroundings_.memory_limit.begin(),
+        surroundings_.memory_limit.begin() + static_cast<std::ptrdiff_t>(ranks));
+    problem.cuts.reset();
+    if (&layers != &problem_.layers) problem.blocks = model_blocks(layers);
     return problem;
   }
 

@@ -26,8 +26,8 @@ struct Remedy {
   std::string change;  ///< "6 devices instead of 4"
   std::size_t devices = 0, microbatches = 0;
   std::int64_t microbatch_size = 1;
-  std::optional<PlannedSchedule> plan;  ///< nullopt: nothing was found even so
-  std::optional<Infeasible> lack;       ///< then, what was closest
+  std::optional<Priced> plan;      ///< nullopt: nothing was found even so
+  std::optional<Infeasible> lack;  ///< then, what was closest
 };
 
 /// Into how many stages a model can be cut.

@@ -18,7 +18,7 @@ constexpr Nanoseconds kNothingFits = Nanoseconds::max();
 
 /// What is known of one of the problems.
 struct AlternativeOutcome {
-  std::optional<PlannedSchedule> plan;   ///< its best; empty: it has none, or was not searched
+  std::optional<Priced> plan;            ///< its best; empty: it has none, or was not searched
   std::optional<Infeasible> infeasible;  ///< if it was searched in vain
   Nanoseconds listed{0};  ///< no plan of its listed schedules is faster; kNothingFits = none fits
   Nanoseconds any_order{0};                 ///< nor a plan of any order of the same placements

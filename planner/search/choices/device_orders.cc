@@ -76,7 +76,7 @@ bool fewer_than(const std::vector<std::size_t>& sizes, std::size_t most) {
 /// How good orders of devices look.
 class Judge {
  public:
-  Judge(const Problem& problem, const std::vector<PlannedSchedule>& plans)
+  Judge(const Problem& problem, const std::vector<Priced>& plans)
       : problem_(problem),
         plans_(plans),
         model_(problem.layers, problem.cluster, problem.memory_rule, problem.recomputes_all()) {}
@@ -85,7 +85,7 @@ class Judge {
   double operator()(const Order& order) const {
     const Problem placed = with_devices(problem_, order);
     double best = std::numeric_limits<double>::infinity();
-    for (const PlannedSchedule& plan : plans_) {
+    for (const Priced& plan : plans_) {
       if (plan.order && !runs_on_a_chain(*plan.order)) continue;
       Candidates candidates = plan.order ? Candidates(model_, placed, plan.spec, *plan.order)
                                          : Candidates(model_, placed, plan.spec);
@@ -100,14 +100,14 @@ class Judge {
 
  private:
   const Problem& problem_;
-  const std::vector<PlannedSchedule>& plans_;
+  const std::vector<Priced>& plans_;
   CutModel model_;
 };
 
 /// Scores of orders; each class of equal ones is judged once.
 class Ranking {
  public:
-  Ranking(const Problem& problem, const std::vector<PlannedSchedule>& plans, std::size_t threads)
+  Ranking(const Problem& problem, const std::vector<Priced>& plans, std::size_t threads)
       : judge_(problem, plans), classes_(problem.cluster), threads_(threads) {}
 
   void judge(const std::vector<Order>& orders) {
@@ -212,7 +212,7 @@ Problem with_devices(const Problem& problem, const Order& device_of_rank) {
   return changed;
 }
 
-PromisingOrders promising_orders(const Problem& problem, const std::vector<PlannedSchedule>& plans,
+PromisingOrders promising_orders(const Problem& problem, const std::vector<Priced>& plans,
                                  std::size_t keep, std::size_t threads) {
   const auto all = device_orders(problem.cluster, problem.device_of_rank, kEnumerated);
   if (all && all->size() <= keep) return {*all, true};

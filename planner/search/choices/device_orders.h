@@ -22,7 +22,7 @@ struct PromisingOrders {
   std::vector<std::vector<DeviceId>> orders;
   bool all = false;  ///< `orders` has every order that differs
 };
-PromisingOrders promising_orders(const Problem& problem, const std::vector<PlannedSchedule>& plans,
+PromisingOrders promising_orders(const Problem& problem, const std::vector<Priced>& plans,
                                  std::size_t keep, std::size_t threads);
 
 /// `problem` with other devices for its ranks; memory limits go with the devices.

@@ -14,8 +14,8 @@ constexpr std::size_t kPlans = 3;          ///< schedules to judge them by
 
 /// Schedules to judge orders by. Every rank has the largest limit: where the given order fits
 /// nothing, others may.
-std::vector<PlannedSchedule> plans_to_judge_by(const Problem& problem, SearchOptions options,
-                                               const Searcher& searcher) {
+std::vector<Priced> plans_to_judge_by(const Problem& problem, SearchOptions options,
+                                      const Searcher& searcher) {
   Problem roomy = problem;
   std::ranges::fill(roomy.memory_limit, std::ranges::max(problem.memory_limit));
   options.keep = kPlans, options.iterations = kLittleEffort, options.certificate = false;
@@ -35,7 +35,7 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
   BestDevices result;
   Nanoseconds not_listed = kNothingFits;  // bound of the orders that are not among result.problems
   for (std::size_t i = 0; i < problems.size(); ++i) {
-    const std::vector<PlannedSchedule> plans = plans_to_judge_by(problems[i], options, searcher);
+    const std::vector<Priced> plans = plans_to_judge_by(problems[i], options, searcher);
     const PromisingOrders promising = promising_orders(problems[i], plans, kKept, options.threads);
     for (const std::vector<DeviceId>& order : promising.orders) {
       result.problems.push_back(with_devices(problems[i], order));

@@ -4,8 +4,6 @@
 #include <map>
 #include <set>
 
-#include "planner/cost/estimate/evaluate.h"
-#include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/parallel.h"
 #include "planner/schedules/families.h"
@@ -13,6 +11,7 @@
 #include "planner/search/cuts/cut_moves.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/orders/every_order.h"
+#include "planner/search/price/price.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -32,17 +31,11 @@ constexpr double kPricing = 0.125;         ///< of the time of a simulation
 
 /// A plan and what is known of its time without a simulation.
 struct Weighed {
-  PlannedSchedule plan;
+  Priced plan;
   Nanoseconds bound{0};
   Nanoseconds busiest{0};  ///< of the links, and of the queues
   double tasks = 0;        ///< about how many a step has
 };
-
-Placement placement_of(const Problem& problem, const ScheduleSpec& spec) {
-  Placement placement = placement_for(spec);
-  placement.device_of_rank = problem.device_of_rank;
-  return placement;
-}
 
 class SharedLinks {
  public:
@@ -53,8 +46,8 @@ class SharedLinks {
         left_(kTasksPerEffort *
               static_cast<double>(options.iterations > 0 ? options.iterations : kDefaultEffort)) {}
 
-  SharedLinksOutcome run(std::vector<PlannedSchedule> known, std::vector<PlannedSchedule> asked) {
-    for (const PlannedSchedule& plan : known) {
+  SharedLinksOutcome run(std::vector<Priced> known, std::vector<Priced> asked) {
+    for (const Priced& plan : known) {
       Nanoseconds& least = estimates_.try_emplace(plan.spec, plan.estimate).first->second;
       least = std::min(least, plan.estimate);
     }
@@ -80,12 +73,12 @@ class SharedLinks {
     bool searched = false;  ///< its neighbours were looked at
   };
 
-  Weighed weigh(PlannedSchedule plan) const {
-    const Placement placement = placement_of(problem_, plan.spec);
-    const StageCosts costs =
-        stage_costs(problem_.layers, plan.partition, placement, problem_.cluster, plan.recompute,
-                    plan.blocks, plan.recompute_except_last);
+  Weighed weigh(Priced plan) const {
+    const std::shared_ptr<const CostedRows> rows =
+        plan.rows ? plan.rows : price(problem_, plan).rows;
     Weighed one{std::move(plan)};
+    const Placement& placement = one.plan.placement;
+    const StageCosts& costs = rows->costs;
     one.bound = one.plan.estimate;
     const std::size_t microbatches = one.plan.spec.microbatches;
     const Nanoseconds queue = fullest_queue(costs, placement, simulator_.queues, microbatches);
@@ -97,7 +90,7 @@ class SharedLinks {
   }
 
   /// The least bounds first; of equal ones the earlier.
-  std::vector<Weighed> weighed(std::vector<PlannedSchedule> plans) const {
+  std::vector<Weighed> weighed(std::vector<Priced> plans) const {
     std::vector<Weighed> all(plans.size());
     parallel_for(plans.size(), options_.threads,
                  [&](std::size_t i) { all[i] = weigh(std::move(plans[i])); });
@@ -111,13 +104,13 @@ class SharedLinks {
     return best;
   }
 
-  bool is_known(const PlannedSchedule& plan) const {
+  bool is_known(const Priced& plan) const {
     return std::ranges::any_of(timed_, [&](const Timed& one) { return one.timed.plan == plan; });
   }
 
   /// Times all of them that are new.
   void time(std::vector<Weighed> plans) {
-    std::vector<PlannedSchedule> open;
+    std::vector<Priced> open;
     for (Weighed& one : plans) {
       if (is_known(one.plan) || std::ranges::find(open, one.plan) != open.end()) continue;
       spent_ += one.tasks;
@@ -192,16 +185,8 @@ class SharedLinks {
       Cluster cluster = problem_.cluster;
       for (Path& path : cluster.paths)
         for (BandwidthCurve::Point& point : path.bandwidth.points) point.rate.value /= slower;
-      const Problem problem{problem_.layers,
-                            cluster,
-                            schedules,
-                            problem_.device_of_rank,
-                            problem_.memory_limit,
-                            problem_.cuts,
-                            problem_.memory_rule,
-                            problem_.recompute,
-                            problem_.blocks,
-                            problem_.recompute_except_last};
+      Problem problem = with_cluster(problem_, cluster);
+      problem.schedules = schedules;
       SearchOptions brief = options_;
       brief.certificate = false, brief.progress = {};
       if (brief.iterations == 0 || brief.iterations > kLittleEffort)
@@ -211,21 +196,13 @@ class SharedLinks {
   }
 
   /// Plans with estimate and memory of the true links; those that do not fit are left out.
-  std::vector<PlannedSchedule> priced(std::vector<PlannedSchedule> plans) {
-    std::vector<char> fits(plans.size());
-    parallel_for(plans.size(), options_.threads, [&](std::size_t i) {
-      PlannedSchedule& plan = plans[i];
-      const EvaluatedPlan priced = evaluate(
-          problem_.layers, problem_.cluster, plan.order ? *plan.order : generate(plan.spec),
-          placement_of(problem_, plan.spec), plan.partition, problem_.memory_rule, plan.recompute,
-          plan.blocks, plan.recompute_except_last);
-      plan.estimate = priced.estimate;
-      plan.peak_memory = priced.peak_memory;
-      fits[i] = std::ranges::equal(plan.peak_memory, problem_.memory_limit, std::less_equal{});
-    });
-    std::vector<PlannedSchedule> found;
-    for (std::size_t i = 0; i < plans.size(); ++i)
-      if (fits[i]) found.push_back(std::move(plans[i]));
+  std::vector<Priced> priced(std::vector<Priced> plans) {
+    std::vector<std::optional<Priced>> fit(plans.size());
+    parallel_for(plans.size(), options_.threads,
+                 [&](std::size_t i) { fit[i] = fitting(problem_, std::move(plans[i])); });
+    std::vector<Priced> found;
+    for (std::optional<Priced>& plan : fit)
+      if (plan) found.push_back(*std::move(plan));
     return found;
   }
 
@@ -247,8 +224,8 @@ class SharedLinks {
         return;
       }
       next->searched = true;
-      std::vector<PlannedSchedule> changed = changes(next->timed.plan, model, round);
-      std::erase_if(changed, [&](const PlannedSchedule& plan) { return is_known(plan); });
+      std::vector<Priced> changed = changes(next->timed.plan, model, round);
+      std::erase_if(changed, [&](const Priced& plan) { return is_known(plan); });
       std::vector<Weighed> some = weighed(priced(std::move(changed)));
       for (const Weighed& one : some) spent_ += kPricing * one.tasks;
       std::erase_if(some, [best = best_time()](const Weighed& one) { return one.bound >= best; });
@@ -258,10 +235,10 @@ class SharedLinks {
   }
 
   /// The plan with slightly other cuts, and with other schedules on its cuts.
-  std::vector<PlannedSchedule> changes(const PlannedSchedule& plan, const CutModel& model,
-                                       std::uint64_t round) const {
-    std::vector<PlannedSchedule> changed;
-    const Placement placement = placement_of(problem_, plan.spec);
+  std::vector<Priced> changes(const Priced& plan, const CutModel& model,
+                              std::uint64_t round) const {
+    std::vector<Priced> changed;
+    const Placement& placement = plan.placement;
     const auto cuts = model.cuts(plan.partition);
     const bool keeps_running = !plan.order || runs_on_a_chain(*plan.order);
     if (!problem_.cuts && cuts && cuts->size() > 2 && keeps_running) {
@@ -270,7 +247,7 @@ class SharedLinks {
       std::set<Cuts> moved;
       for (std::size_t i = 0; i < kMoves; ++i) moved.insert(moves.random(*cuts, random));
       for (const Cuts& some : moved) {
-        PlannedSchedule& other = changed.emplace_back(plan);
+        Priced& other = changed.emplace_back(plan);
         other.partition = model.partition(some);
       }
     }
@@ -278,7 +255,7 @@ class SharedLinks {
       if (is_built(spec) || spec == plan.spec ||
           placement_for(spec).rank_of_stage != placement.rank_of_stage)
         continue;
-      PlannedSchedule& other = changed.emplace_back(plan);
+      Priced& other = changed.emplace_back(plan);
       other.spec = spec;
       other.order.reset();
     }
@@ -302,9 +279,8 @@ class SharedLinks {
 
 }  // namespace
 
-SharedLinksOutcome fastest_with_shared_links(const Problem& problem,
-                                             std::vector<PlannedSchedule> known,
-                                             std::vector<PlannedSchedule> asked,
+SharedLinksOutcome fastest_with_shared_links(const Problem& problem, std::vector<Priced> known,
+                                             std::vector<Priced> asked,
                                              const SearchOptions& options,
                                              const LinkSimulator& simulator) {
   return SharedLinks(problem, options, simulator).run(std::move(known), std::move(asked));

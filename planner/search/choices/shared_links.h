@@ -26,13 +26,13 @@ struct StepTime {
 /// What tells the times of plans.
 struct LinkSimulator {
   /// [plan] The same for equal plans. Not called in several threads at once.
-  std::function<std::vector<StepTime>(std::span<const PlannedSchedule>)> times;
+  std::function<std::vector<StepTime>(std::span<const Priced>)> times;
   Links links = Links::Shared;
   Queues queues = Queues::None;
 };
 
 struct TimedPlan {
-  PlannedSchedule plan;
+  Priced plan;
   StepTime time;
 };
 
@@ -49,9 +49,8 @@ struct SharedLinksOutcome {
 /// left: options.iterations, counted in tasks of the plans timed. So none of `known` that was
 /// timed, and none of `asked`, is faster than the first of the result. Deterministic, whatever
 /// options.threads. No plans if there are none in either list.
-SharedLinksOutcome fastest_with_shared_links(const Problem& problem,
-                                             std::vector<PlannedSchedule> known,
-                                             std::vector<PlannedSchedule> asked,
+SharedLinksOutcome fastest_with_shared_links(const Problem& problem, std::vector<Priced> known,
+                                             std::vector<Priced> asked,
                                              const SearchOptions& options,
                                              const LinkSimulator& simulator);
 

@@ -132,7 +132,7 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
     outcome.rejected.push_back({spec, lacks(lack)});
     note_closest(lack, closest);
   }
-  std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
+  std::ranges::stable_sort(outcome.plans, {}, [](const Priced& p) {
     return std::pair{p.estimate, p.spec};
   });
   outcome.all = outcome.plans;

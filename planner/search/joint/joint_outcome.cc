@@ -48,7 +48,7 @@ void explain(const Searched& in, SearchOutcome& outcome) {
   const auto explain_one = [&](const ScheduleSpec& spec, bool not_below,
                                const std::optional<Infeasible>& lack,
                                std::optional<Nanoseconds> bound) {
-    const auto plan = std::ranges::find(outcome.plans, spec, &PlannedSchedule::spec);
+    const auto plan = std::ranges::find(outcome.plans, spec, &Priced::spec);
     const auto place = plan - outcome.plans.begin();
     if (place < static_cast<std::ptrdiff_t>(kept)) return;
     const Bytes missing = lack && outcome.plans.empty() ? lack->lacking() : Bytes{0};
@@ -91,11 +91,11 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
     if (b.plan) outcome.plans.push_back(*b.plan);
     note_closest(b.closest, closest);
   }
-  std::ranges::stable_sort(outcome.plans, {}, [](const PlannedSchedule& p) {
+  std::ranges::stable_sort(outcome.plans, {}, [](const Priced& p) {
     return std::pair{p.estimate, p.spec};
   });
   outcome.all = outcome.plans;
-  std::vector<PlannedSchedule> seen = outcome.plans;
+  std::vector<Priced> seen = outcome.plans;
   for (const BuiltPlan& b : in.built) seen.insert(seen.end(), b.front.begin(), b.front.end());
   outcome.front = pareto_front(std::move(seen));
   if (outcome.plans.empty()) {

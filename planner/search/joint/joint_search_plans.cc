@@ -46,8 +46,7 @@ void JointSearch::place_start() {
   std::map<std::vector<RankId>, std::vector<Cuts>> simple;
   for (std::size_t i = 0; i < contenders_.size(); ++i) {
     const ScheduleSpec& spec = problem_.schedules[i];
-    Placement placement = placement_for(spec);
-    placement.device_of_rank = problem_.device_of_rank;
+    const Placement placement = placement_for(spec, problem_.device_of_rank);
     contenders_[i].number = i;
     const auto [at, added] = simple.try_emplace(placement.rank_of_stage);
     if (added) at->second = simple_cuts(model_, placement);

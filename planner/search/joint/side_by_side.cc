@@ -2,54 +2,40 @@
 
 #include <algorithm>
 
-#include "planner/cost/estimate/evaluate.h"
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/orders/pareto.h"
 #include "planner/search/price/hidden_collectives.h"
+#include "planner/search/price/price.h"
 
 namespace pfeife {
 namespace {
 
 constexpr const char* kHidden = ", which hide collectives behind compute or compute behind them";
 
-/// With the time that it takes, and memory, if it fits.
-std::optional<PlannedSchedule> evaluated(const Problem& problem, PlannedSchedule plan) {
-  Placement placement = placement_for(plan.spec);
-  placement.device_of_rank = problem.device_of_rank;
-  const EvaluatedPlan exact = evaluate(
-      problem.layers, problem.cluster, plan.order ? *plan.order : generate(plan.spec), placement,
-      plan.partition, problem.memory_rule, plan.recompute, plan.blocks, plan.recompute_except_last);
-  for (std::size_t r = 0; r < exact.peak_memory.size(); ++r)
-    if (exact.peak_memory[r] > problem.memory_limit[r]) return std::nullopt;
-  plan.estimate = exact.estimate, plan.peak_memory = exact.peak_memory;
-  return plan;
-}
-
 /// The fastest of each schedule, the fastest of all first.
-std::vector<PlannedSchedule> best_of_each(std::vector<PlannedSchedule> plans) {
-  std::ranges::stable_sort(plans, {}, &PlannedSchedule::estimate);
-  std::vector<PlannedSchedule> best;
-  for (PlannedSchedule& plan : plans)
-    if (std::ranges::find(best, plan.spec, &PlannedSchedule::spec) == best.end())
+std::vector<Priced> best_of_each(std::vector<Priced> plans) {
+  std::ranges::stable_sort(plans, {}, &Priced::estimate);
+  std::vector<Priced> best;
+  for (Priced& plan : plans)
+    if (std::ranges::find(best, plan.spec, &Priced::spec) == best.end())
       best.push_back(std::move(plan));
   return best;
 }
 
 /// The plan with a cut moved over legal positions: the next few each way.
-std::vector<PlannedSchedule> moved(const Problem& problem, const PlannedSchedule& plan,
-                                   std::size_t cut) {
+std::vector<Priced> moved(const Problem& problem, const Priced& plan, std::size_t cut) {
   constexpr std::int32_t kFarthest = 32;  ///< layers
   constexpr int kPositions = 4;
-  std::vector<PlannedSchedule> found;
+  std::vector<Priced> found;
   for (const std::int32_t way : {-1, 1}) {
     int positions = 0;
     for (std::int32_t by = 1; by <= kFarthest && positions < kPositions; ++by) {
-      PlannedSchedule next = plan;
+      Priced next = plan;
       next.partition.cuts[cut] += way * by;
       if (!illegal_because(problem.layers, next.partition).empty() ||
-          !illegal_because(problem.layers, next.partition, next.blocks).empty())
+          !illegal_because(problem.layers, next.partition, next.recomputed.blocks).empty())
         continue;
       ++positions;
       found.push_back(std::move(next));
@@ -59,14 +45,14 @@ std::vector<PlannedSchedule> moved(const Problem& problem, const PlannedSchedule
 }
 
 /// Moves single cuts while that makes the plan faster, trying up to `most` plans.
-PlannedSchedule descended(const Problem& problem, PlannedSchedule plan, std::size_t most) {
+Priced descended(const Problem& problem, Priced plan, std::size_t most) {
   std::size_t tried = 0;
   for (bool faster = true; faster;) {
     faster = false;
     for (std::size_t c = 0; c < plan.partition.cuts.size(); ++c)
-      for (PlannedSchedule& next : moved(problem, plan, c)) {
+      for (Priced& next : moved(problem, plan, c)) {
         if (tried++ == most) return plan;
-        const auto exact = evaluated(problem, std::move(next));
+        const auto exact = fitting(problem, std::move(next));
         if (exact && exact->estimate < plan.estimate) plan = *exact, faster = true;
       }
   }
@@ -75,24 +61,25 @@ PlannedSchedule descended(const Problem& problem, PlannedSchedule plan, std::siz
 
 /// A plan of each schedule that hides collectives: the best of what was found for its compute and
 /// of the others' cuts, and what a descent from there finds.
-std::vector<PlannedSchedule> plans_of(const Problem& problem, const SearchOutcome& of_compute,
-                                      const SearchOutcome& others, std::size_t most) {
-  std::vector<PlannedSchedule> plans;
-  const auto add = [&](PlannedSchedule plan) {
-    if (auto exact = evaluated(problem, std::move(plan))) plans.push_back(*std::move(exact));
+std::vector<Priced> plans_of(const Problem& problem, const SearchOutcome& of_compute,
+                             const SearchOutcome& others, std::size_t most) {
+  std::vector<Priced> plans;
+  const auto add = [&](Priced plan) {
+    if (auto exact = fitting(problem, std::move(plan))) plans.push_back(*std::move(exact));
   };
   for (const auto* found : {&of_compute.all, &of_compute.front})
-    for (const PlannedSchedule& plan : *found) add(plan);
+    for (const Priced& plan : *found) add(plan);
   for (const ScheduleSpec& spec : problem.schedules)
-    for (PlannedSchedule plan : others.all) {
+    for (Priced plan : others.all) {
       if (!hides_collectives(problem.layers, spec) || plan.partition.stages() != spec.stages())
         continue;
       plan.spec = spec, plan.order.reset();
+      plan.placement = placement_for(spec, problem.device_of_rank);
       add(std::move(plan));
     }
   plans = best_of_each(std::move(plans));
   if (!problem.cuts)
-    for (PlannedSchedule& plan : plans) plan = descended(problem, std::move(plan), most);
+    for (Priced& plan : plans) plan = descended(problem, std::move(plan), most);
   return plans;
 }
 
@@ -147,9 +134,9 @@ SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& o
     outcome.bound = of_compute.bound, outcome.infeasible = of_compute.infeasible;
   else
     outcome = search(others, settled);
-  std::vector<PlannedSchedule> plans =
+  std::vector<Priced> plans =
       plans_of(problem, of_compute, outcome, options.iterations == 0 ? 500 : options.iterations);
-  std::vector<PlannedSchedule> front = plans;
+  std::vector<Priced> front = plans;
   front.insert(front.end(), outcome.front.begin(), outcome.front.end());
   outcome.front = pareto_front(std::move(front));
   plans.insert(plans.end(), outcome.all.begin(), outcome.all.end());
@@ -159,8 +146,7 @@ SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& o
   outcome.rejected.insert(outcome.rejected.end(), of_compute.rejected.begin(),
                           of_compute.rejected.end());
   std::erase_if(outcome.rejected, [&](const Rejected& one) {
-    return std::ranges::find(outcome.plans, one.spec, &PlannedSchedule::spec) !=
-           outcome.plans.end();
+    return std::ranges::find(outcome.plans, one.spec, &Priced::spec) != outcome.plans.end();
   });
   if (others.schedules.empty())
     outcome.bound_covers = of_compute.bound_covers + kHidden;

@@ -29,7 +29,7 @@ constexpr std::int64_t kLackSteps = 256;  ///< the least lack is known to such a
 
 /// Takes a plan if it is the best so far, or smaller than those that are as fast, and the least bad
 /// failure.
-void keep_better(const std::optional<PlannedSchedule>& plan, const std::optional<Infeasible>& lack,
+void keep_better(const std::optional<Priced>& plan, const std::optional<Infeasible>& lack,
                  BuiltPlan& result) {
   note_closest(lack, result.closest);
   if (!plan) return;
@@ -38,7 +38,7 @@ void keep_better(const std::optional<PlannedSchedule>& plan, const std::optional
   result.front = pareto_front(std::move(result.front));
 }
 void keep_better(const Candidates& candidates, BuiltPlan& result) {
-  std::optional<PlannedSchedule> plan = candidates.best();
+  std::optional<Priced> plan = candidates.best();
   if (plan) plan->order = candidates.schedule();
   keep_better(plan, candidates.closest(), result);
 }
@@ -116,7 +116,7 @@ class Run {
   void anneal_order() {
     std::vector<bool> recompute(builder_.spec().stages(),
                                 builder_.problem().recompute != Recompute::None);
-    if (order().best()) recompute = order().best()->recompute;
+    if (order().best()) recompute = order().best()->recomputed.stages;
     auto found =
         anneal_orders(builder_, cuts(), recompute, effort_ * kTurns / actions(builder_.spec()),
                       seed_, result_.candidates);
@@ -213,16 +213,8 @@ class SingleMicrobatch {
   }
   /// Where every rank has `more` than its limit.
   SearchOutcome search_with(Bytes more, std::size_t effort, const SearchFunction& search) const {
-    Problem one{layers_,
-                problem_.cluster,
-                {spec_},
-                problem_.device_of_rank,
-                problem_.memory_limit,
-                problem_.cuts,
-                problem_.memory_rule,
-                problem_.recompute,
-                problem_.blocks,
-                problem_.recompute_except_last};
+    Problem one = with_layers(problem_, layers_);
+    one.schedules = {spec_};
     for (Bytes& limit : one.memory_limit) limit += more;
     return search(one, {.keep = 1, .iterations = effort});
   }
@@ -237,12 +229,12 @@ class SingleMicrobatch {
 
 void add(const BuiltPlan& other, BuiltPlan& result) {
   keep_better(other.plan, other.closest, result);
-  for (const PlannedSchedule& plan : other.front) keep_better(plan, {}, result);
+  for (const Priced& plan : other.front) keep_better(plan, {}, result);
   result.nothing_fits = result.nothing_fits || other.nothing_fits;
   result.candidates += other.candidates;
 }
 
-void add(const PlannedSchedule& plan, BuiltPlan& result) { keep_better(plan, {}, result); }
+void add(const Priced& plan, BuiltPlan& result) { keep_better(plan, {}, result); }
 
 bool is_built(const ScheduleSpec& spec) { return family(spec.family).built_for_costs; }
 
@@ -366,7 +358,7 @@ void BuiltSearch::work_without_recomputation(const std::vector<Partition>& start
   const std::size_t before = without_->result().candidates;
   without_->work(starts, effort, seed);
   keep_better(without_->result().plan, without_->result().closest, result_);
-  for (const PlannedSchedule& plan : without_->result().front) keep_better(plan, {}, result_);
+  for (const Priced& plan : without_->result().front) keep_better(plan, {}, result_);
   result_.candidates += without_->result().candidates - before;
 }
 

@@ -16,9 +16,9 @@ namespace pfeife {
 /// What came of one schedule of a family that is built for costs.
 struct BuiltPlan {
   ScheduleSpec spec;
-  std::optional<PlannedSchedule> plan;  ///< with its order
+  std::optional<Priced> plan;  ///< with its order
   /// Of all that were judged, those that are both slower and larger than none.
-  std::vector<PlannedSchedule> front = {};
+  std::vector<Priced> front = {};
   std::optional<Infeasible> closest;  ///< if there is no plan
   std::string impossible;             ///< why it has no cuts at all; "" = it may
   bool nothing_fits = false;          ///< proven of any order at all
@@ -28,7 +28,7 @@ struct BuiltPlan {
 /// Adds what came of another search for the same schedule.
 void add(const BuiltPlan& other, BuiltPlan& result);
 /// Adds a plan with its order.
-void add(const PlannedSchedule& plan, BuiltPlan& result);
+void add(const Priced& plan, BuiltPlan& result);
 
 /// An order with the cuts that are best under it: the fastest that fit, or else those that lack
 /// least.

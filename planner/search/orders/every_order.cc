@@ -4,12 +4,12 @@
 #include <functional>
 #include <limits>
 
-#include "planner/cost/estimate/evaluate.h"
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/judge/validate.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "planner/search/orders/fastest_order.h"
+#include "planner/search/price/price.h"
 
 namespace pfeife {
 namespace {
@@ -59,15 +59,13 @@ class Trials {
       : model_(model),
         problem_(problem),
         spec_(spec),
-        placement_(placement_for(spec)),
-        enough_(enough < kLong ? static_cast<std::int64_t>(enough) : kNone) {
-    placement_.device_of_rank = problem.device_of_rank;
-  }
+        placement_(placement_for(spec, problem.device_of_rank)),
+        enough_(enough < kLong ? static_cast<std::int64_t>(enough) : kNone) {}
 
   void try_partition(const Partition& partition) {
     for (const std::vector<bool>& recompute : recomputations(problem_.recompute, spec_.stages())) {
       const StageCosts costs =
-          stage_costs(model_.layers(), partition, placement_, model_.cluster(), recompute);
+          stage_costs(model_.layers(), partition, placement_, model_.cluster(), {recompute});
       const OrderTrial at_need = trial(costs, Receives::AtNeed);
       if (settled(at_need, costs, partition, recompute) ||
           settled(trial(costs, Receives::AsTheyCome), costs, partition, recompute))
@@ -91,17 +89,18 @@ class Trials {
   bool settled(const OrderTrial& trial, const StageCosts& costs, const Partition& partition,
                const std::vector<bool>& recompute) {
     if (!trial.fastest) return trial.tried_all;
-    const EvaluatedPlan plan =
+    Prices plan =
         evaluate_lowered(costs, lower(trial.fastest->order, costs, placement_), placement_);
-    if (!std::ranges::equal(plan.peak_memory, problem_.memory_limit, std::less_equal{}))
-      return false;
-    if (plan.estimate.count() < enough_) {
-      enough_ = plan.estimate.count();
-      faster_ = {spec_,     partition,           plan.estimate, plan.peak_memory,
-                 recompute, trial.fastest->order};
-      if (std::ranges::find(recompute, true) == recompute.end()) faster_->recompute.clear();
+    if (!fits(plan.peak_memory, problem_.memory_limit)) return false;
+    const std::int64_t time = plan.estimate.count();
+    if (time < enough_) {
+      enough_ = time;
+      Recomputed recomputed{recompute};
+      if (!recomputed.any()) recomputed = {};
+      faster_ =
+          priced({spec_, partition, placement_, recomputed, trial.fastest->order}, std::move(plan));
     }
-    return plan.estimate.count() <= trial.fastest->time;
+    return time <= trial.fastest->time;
   }
 
   const CutModel& model_;
@@ -109,7 +108,7 @@ class Trials {
   const ScheduleSpec& spec_;
   Placement placement_;
   std::int64_t enough_, unsettled_ = kNone;  // ns
-  std::optional<PlannedSchedule> faster_;
+  std::optional<Priced> faster_;
   std::size_t budget_ = kMostStates;
 };
 

@@ -13,7 +13,7 @@ namespace pfeife {
 bool may_try_every_order(const CutModel& model, const Problem& problem, const ScheduleSpec& spec);
 
 struct EveryOrder {
-  std::optional<PlannedSchedule> faster;  ///< the best, with its order; none: none was found
+  std::optional<Priced> faster;  ///< the best, with its order; none: none was found
   /// ns that no order goes below which takes microbatches in turn: the time of `faster` or `enough`
   /// if all were tried, else less, at least 0.
   double bound = 0;

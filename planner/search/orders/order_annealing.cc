@@ -67,7 +67,7 @@ class OrderAnnealing {
 
  private:
   OrderModel model_of(const Cuts& cuts) const {
-    const StageCosts costs = builder_.costs(cuts, recompute_);
+    const StageCosts costs = builder_.costs(cuts, {recompute_});
     std::vector<Bytes> room = builder_.rooms(costs);
     for (std::size_t r = 0; r < room.size(); ++r) room[r] -= unseen_[r];
     return OrderModel(costs, builder_.placement(), builder_.spec().microbatches, room);

@@ -26,10 +26,13 @@ OrderBuilder::OrderBuilder(const CutModel& model, const Problem& problem, const 
     : model_(model),
       problem_(problem),
       spec_(spec),
-      placement_(placement_for(spec)),
+      placement_(placement_for(spec, problem.device_of_rank)),
       options_(options),
-      memo_(memo) {
-  placement_.device_of_rank = problem.device_of_rank;
+      memo_(memo) {}
+
+/// What recomputing these stages is in the problem.
+static Recomputed again(const std::vector<bool>& stages, const Problem& problem) {
+  return {.stages = stages, .except_last = problem.recompute_except_last};
 }
 
 std::unique_ptr<Candidates> OrderBuilder::build(const Cuts& cuts) const {
@@ -49,7 +52,7 @@ std::unique_ptr<Candidates> OrderBuilder::build(const Cuts& cuts) const {
 
 /// ns that the busiest rank computes in a step: no order of them is faster.
 double OrderBuilder::load(const Cuts& cuts, const std::vector<bool>& recompute) const {
-  const StageCosts costs = this->costs(cuts, recompute);
+  const StageCosts costs = this->costs(cuts, again(recompute, problem_));
   std::vector<Nanoseconds> of_rank(placement_.ranks());
   for (std::size_t s = 0; s < costs.stages.size(); ++s)
     of_rank[placement_.rank_of_stage[s].index()] +=
@@ -62,12 +65,10 @@ std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::
                                                    std::uint64_t seed) const {
   std::optional<Order> start = order_of(from.schedule());
   if (!from.best() || !start) return nullptr;
-  const StageCosts costs =
-      this->costs(from.best_cuts(), from.best()->recompute, from.best()->blocks);
+  const StageCosts costs = this->costs(from.best_cuts(), from.best()->recomputed);
   const Fits fits = [&](const Order& order) {
     const Schedule lowered = lower(schedule_of(order), costs, placement_);
-    const std::vector<Bytes> peak = peak_memory(lowered, costs, placement_);
-    return std::ranges::equal(peak, problem_.memory_limit, std::less_equal{});
+    return pfeife::fits(peak_memory(lowered, costs, placement_), problem_.memory_limit);
   };
   const OrderModel model(costs, placement_, spec_.microbatches, {});
   const auto time = OrderClock(model).run(*start);
@@ -76,10 +77,9 @@ std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::
   return judged(from.best_cuts(), schedule_of(better.order));
 }
 
-StageCosts OrderBuilder::costs(const Cuts& cuts, const std::vector<bool>& recompute,
-                               const std::vector<LayerRange>& blocks) const {
+StageCosts OrderBuilder::costs(const Cuts& cuts, const Recomputed& recomputed) const {
   return stage_costs(model_.layers(), model_.partition(cuts), placement_, model_.cluster(),
-                     recompute, blocks, problem_.recompute_except_last);
+                     recomputed);
 }
 
 std::vector<Bytes> OrderBuilder::rooms(const StageCosts& costs) const {
@@ -103,7 +103,7 @@ std::unique_ptr<Candidates> OrderBuilder::judged(const Cuts& cuts, Schedule orde
 std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
                                                     const std::vector<bool>& recompute,
                                                     std::vector<bool>& full) const {
-  const StageCosts costs = this->costs(cuts, recompute);
+  const StageCosts costs = this->costs(cuts, again(recompute, problem_));
   std::vector<Bytes> room = rooms(costs);
   for (std::size_t attempt = 1;; ++attempt) {
     OrderMemo::Key key{cuts, recompute, {}, options_.rules, options_.moves};
@@ -114,9 +114,9 @@ std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
         })));
     const bool done = candidates->best() && !is_chosen(problem_.recompute);
     if (done || attempt == kFits) return candidates;
-    const EvaluatedPlan plan = evaluate(model_.layers(), model_.cluster(), candidates->schedule(),
-                                        placement_, model_.partition(cuts), problem_.memory_rule,
-                                        recompute, {}, problem_.recompute_except_last);
+    const Prices plan =
+        evaluate(model_.layers(), model_.cluster(), candidates->schedule(), placement_,
+                 model_.partition(cuts), problem_.memory_rule, again(recompute, problem_));
     bool fits = true;
     for (std::size_t r = 0; r < room.size(); ++r) {
       const Bytes over = plan.peak_memory[r] - problem_.memory_limit[r];

@@ -7,11 +7,8 @@
 
 namespace pfeife {
 
-/// The largest peak over ranks.
-Bytes largest_peak(const PlannedSchedule& plan);
-
 /// Those of `plans` that no other one beats in step time and largest peak at once, the fastest
 /// first; of equal ones the first.
-std::vector<PlannedSchedule> pareto_front(std::vector<PlannedSchedule> plans);
+std::vector<Priced> pareto_front(std::vector<Priced> plans);
 
 }  // namespace pfeife

@@ -16,12 +16,6 @@
 namespace pfeife {
 namespace {
 
-Placement placed(const Problem& problem, const ScheduleSpec& spec) {
-  Placement placement = placement_for(spec);
-  placement.device_of_rank = problem.device_of_rank;
-  return placement;
-}
-
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 LiveMemory::Stages counted(Recompute recompute) {
@@ -41,7 +35,7 @@ Candidates::Candidates(const CutModel& model, const Problem& problem, const Sche
     : model_(model),
       problem_(problem),
       spec_(spec),
-      placement_(placed(problem, spec)),
+      placement_(placement_for(spec, problem.device_of_rank)),
       schedule_(std::move(compute_only)),
       program_(*schedule_, placement_, problem.recompute_except_last),
       costs_(model, placement_),
@@ -72,31 +66,31 @@ CutCosts::Priced Candidates::price(const Cuts& cuts, const std::vector<bool>* re
   return priced;
 }
 
-std::vector<bool> Candidates::recomputed(const std::vector<bool>& chosen) const {
-  return problem_.recompute == Recompute::Full ? std::vector<bool>(stages(), true) : chosen;
+/// What is chosen, and what the problem recomputes whatever is chosen.
+Recomputed Candidates::recomputed(std::vector<bool> stages, std::vector<LayerRange> blocks) const {
+  if (problem_.recompute == Recompute::Full) stages.assign(this->stages(), true);
+  Recomputed all{std::move(stages), std::move(blocks), problem_.recompute_except_last};
+  return all.any() ? all : Recomputed{};
 }
 
-EvaluatedPlan Candidates::evaluated(const Cuts& cuts, const std::vector<bool>& recompute,
-                                    const std::vector<LayerRange>& blocks) const {
+Prices Candidates::evaluated(const Cuts& cuts, const Recomputed& recomputed) const {
   ++judged_;
-  if (blocks.empty() && problem_.memory_rule == MemoryRule::Lifetimes) {
-    StageCosts costs = stage_costs_of(cuts, recomputed(recompute));
+  if (recomputed.blocks.empty() && problem_.memory_rule == MemoryRule::Lifetimes) {
+    StageCosts costs = stage_costs_of(cuts, recomputed);
     Schedule lowered = this->lowered(costs);
     return evaluate_lowered(std::move(costs), std::move(lowered), placement_);
   }
-  return evaluate(blocks.empty() ? model_.layers() : block_choice_->layers(), model_.cluster(),
-                  schedule_ ? *schedule_ : generate(spec_), placement_, model_.partition(cuts),
-                  problem_.memory_rule, recomputed(recompute), blocks,
-                  problem_.recompute_except_last);
+  return evaluate(recomputed.blocks.empty() ? model_.layers() : block_choice_->layers(),
+                  model_.cluster(), schedule(), placement_, model_.partition(cuts),
+                  problem_.memory_rule, recomputed);
 }
 
 /// The choices of recomputed stages for the same cuts share what takes long.
-StageCosts Candidates::stage_costs_of(const Cuts& cuts, const std::vector<bool>& recompute) const {
+StageCosts Candidates::stage_costs_of(const Cuts& cuts, const Recomputed& recomputed) const {
   if (!collected_ || collected_->first != cuts)
     collected_ = {cuts, collected_stage_costs(model_.layers(), model_.partition(cuts), placement_,
                                               model_.cluster())};
-  return with_recomputation(collected_->second, recompute, placement_, model_.cluster(),
-                            problem_.recompute_except_last);
+  return with_recomputation(collected_->second, recomputed, placement_, model_.cluster());
 }
 
 Schedule Candidates::lowered(const StageCosts& costs) const {
@@ -239,21 +233,12 @@ bool Candidates::surely_too_full(const Cuts& cuts) const {
   return false;
 }
 
-bool Candidates::fits(const std::vector<Bytes>& peak_memory) const {
-  return std::ranges::equal(peak_memory, problem_.memory_limit, std::less_equal{});
-}
-
-bool Candidates::keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute,
-                      std::vector<LayerRange> blocks) {
+bool Candidates::keep(const Cuts& cuts, Prices plan, Recomputed recomputed) {
   const auto time = static_cast<double>(plan.estimate.count());
   if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) return false;
-  if (problem_.recompute == Recompute::Full) recompute.assign(stages(), true);
-  if (std::ranges::find(recompute, true) == recompute.end()) recompute.clear();
-  best_ = PlannedSchedule{spec_, model_.partition(cuts), plan.estimate, std::move(plan.peak_memory),
-                          std::move(recompute)};
-  best_->blocks = std::move(blocks);
-  best_->recompute_except_last =
-      problem_.recompute_except_last && (!best_->recompute.empty() || !best_->blocks.empty());
+  best_ =
+      priced({spec_, model_.partition(cuts), placement_, std::move(recomputed)}, std::move(plan));
+  if (is_large()) best_->rows.reset();  // as schedule_
   best_cuts_ = cuts, best_time_ = time;
   return true;
 }
@@ -313,10 +298,10 @@ bool Candidates::offer(const Cuts& cuts, double time) {
       return false;
     }
   }
-  EvaluatedPlan plan = evaluated(cuts, {});
+  Prices plan = evaluated(cuts, recomputed({}));
   PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
                time, " ns, the estimator at ", plan.estimate.count());
-  if (fits(plan.peak_memory)) return keep(cuts, std::move(plan), {});
+  if (fits(plan.peak_memory)) return keep(cuts, std::move(plan), recomputed({}));
   if (problem_.recompute == Recompute::None) known_.learn(cuts, plan.costs);
   for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
     if (plan.peak_memory[r] > problem_.memory_limit[r])
@@ -352,16 +337,16 @@ bool Candidates::offer_recomputed(const Cuts& cuts) {
   constexpr std::size_t kAllChoices = 6;  // stages
   Recomputation::Choice choice = choose_stages(cuts);
   if (!choice.possible)
-    return refuse(cuts, evaluated(cuts, std::vector<bool>(stages(), true)).peak_memory);
+    return refuse(cuts, evaluated(cuts, recomputed(std::vector<bool>(stages(), true))).peak_memory);
   const double least = time_with(cuts, &choice.forced);
   if (least > best_time_ || (least == best_time_ && cuts >= best_cuts_)) return false;
   if (stages() <= kAllChoices) return try_all_choices(cuts, choice.forced);
   if (choice.chosen != choice.forced) {
     // The margin may be too careful for these cuts.
-    EvaluatedPlan plan = evaluated(cuts, choice.forced);
+    Prices plan = evaluated(cuts, recomputed(choice.forced));
     if (fits(plan.peak_memory)) {
       refused_.insert(cuts);  // nothing better comes of them
-      return keep(cuts, std::move(plan), choice.forced);
+      return keep(cuts, std::move(plan), recomputed(choice.forced));
     }
   }
   std::vector<bool>& chosen = choice.chosen;
@@ -372,11 +357,11 @@ bool Candidates::offer_recomputed(const Cuts& cuts) {
       refused_.insert(cuts);  // with more recomputed it takes no less
       return false;
     }
-    EvaluatedPlan plan = evaluated(cuts, chosen);
+    Prices plan = evaluated(cuts, recomputed(chosen));
     const bool forced = chosen == choice.forced;
     if (!forced) unsure_ = std::min(unsure_, least);
     if (fits(plan.peak_memory)) {
-      if (keep(cuts, std::move(plan), chosen)) return true;
+      if (keep(cuts, std::move(plan), recomputed(chosen))) return true;
       refused_.insert(cuts);
       return false;
     }
@@ -410,17 +395,17 @@ bool Candidates::try_all_choices(const Cuts& cuts, const std::vector<bool>& forc
     if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) continue;
     ++judged_;
     judged = true;
-    StageCosts costs = stage_costs_of(cuts, tried);
+    StageCosts costs = stage_costs_of(cuts, recomputed(tried));
     Schedule lowered = this->lowered(costs);
     if (auto peaks = peak_memory(lowered, costs, placement_); !fits(peaks)) {
       last = std::move(peaks);
       continue;
     }
-    EvaluatedPlan plan = evaluate_lowered(std::move(costs), std::move(lowered), placement_);
+    Prices plan = evaluate_lowered(std::move(costs), std::move(lowered), placement_);
     PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
                  time, " ns, the estimator at ", plan.estimate.count());
     fit = true;
-    kept = keep(cuts, std::move(plan), tried) || kept;
+    kept = keep(cuts, std::move(plan), recomputed(tried)) || kept;
   }
   if (judged && !fit) return refuse(cuts, last);
   refused_.insert(cuts);  // nothing better comes of them
@@ -433,12 +418,13 @@ bool Candidates::offer_blocks(const Cuts& cuts, double time) {
   constexpr std::size_t kAllChoices = 6;  // blocks
   constexpr int kTries = 4;
   if (surely_too_full(cuts))
-    return refuse(cuts, evaluated(cuts, {}, block_choice_->all(model_, cuts)).peak_memory);
+    return refuse(cuts,
+                  evaluated(cuts, recomputed({}, block_choice_->all(model_, cuts))).peak_memory);
   if (const auto all = block_choice_->all(model_, cuts); all.size() <= kAllChoices)
     return try_all_blocks(cuts, all);
   unsure_ = std::min(unsure_, time);
   std::set<std::vector<LayerRange>> judged;
-  std::optional<EvaluatedPlan> too_full;
+  std::optional<Prices> too_full;
   bool kept = false, fit = false;
   for (int tried = 0; tried < kTries; ++tried) {
     const BlockChoice::Choice choice =
@@ -446,12 +432,12 @@ bool Candidates::offer_blocks(const Cuts& cuts, double time) {
     ++chosen_;
     if (!judged.insert(choice.blocks).second) break;
     if (choice.fits && time_with(cuts, nullptr, &choice.again) >= best_time_) break;
-    EvaluatedPlan plan = evaluated(cuts, {}, choice.blocks);
+    Prices plan = evaluated(cuts, recomputed({}, choice.blocks));
     for (std::size_t r = 0; r < choice.peak.size(); ++r)
       above_choice_[r] = static_cast<double>(plan.peak_memory[r].value) - choice.peak[r];
     if (fits(plan.peak_memory)) {
       fit = true;
-      kept = keep(cuts, std::move(plan), {}, choice.blocks) || kept;
+      kept = keep(cuts, std::move(plan), recomputed({}, choice.blocks)) || kept;
     } else {
       too_full = std::move(plan);
       if (!choice.fits) break;
@@ -464,7 +450,7 @@ bool Candidates::offer_blocks(const Cuts& cuts, double time) {
 
 bool Candidates::try_all_blocks(const Cuts& cuts, const std::vector<LayerRange>& blocks) {
   bool kept = false, fit = false, judged = false;
-  std::optional<EvaluatedPlan> last;
+  std::optional<Prices> last;
   for (std::size_t subset = 0; subset < std::size_t{1} << blocks.size(); ++subset) {
     std::vector<LayerRange> tried;
     for (std::size_t b = 0; b < blocks.size(); ++b)
@@ -472,13 +458,13 @@ bool Candidates::try_all_blocks(const Cuts& cuts, const std::vector<LayerRange>&
     const BlockChoice::Choice choice = block_choice_->of(model_, cuts, costs_.kinds(), tried);
     const double time = time_with(cuts, nullptr, &choice.again);
     if (time > best_time_ || (time == best_time_ && cuts >= best_cuts_)) continue;
-    EvaluatedPlan plan = evaluated(cuts, {}, tried);
+    Prices plan = evaluated(cuts, recomputed({}, tried));
     PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
                  time, " ns, the estimator at ", plan.estimate.count());
     judged = true;
     if (fits(plan.peak_memory)) {
       fit = true;
-      kept = keep(cuts, std::move(plan), {}, std::move(tried)) || kept;
+      kept = keep(cuts, std::move(plan), recomputed({}, std::move(tried))) || kept;
     } else {
       last = std::move(plan);
     }

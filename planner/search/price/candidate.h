@@ -5,11 +5,11 @@
 #include <optional>
 #include <set>
 
-#include "planner/cost/estimate/evaluate.h"
 #include "planner/search/price/block_choice.h"
 #include "planner/search/price/cut_costs.h"
 #include "planner/search/price/known_stages.h"
 #include "planner/search/price/live_memory.h"
+#include "planner/search/price/price.h"
 #include "planner/search/price/recomputation.h"
 #include "planner/search/problem.h"
 
@@ -66,7 +66,7 @@ class Candidates {
   /// Judges cuts by the exact memory rule and keeps them if they are feasible and faster than the
   /// best so far (ties: smaller cuts). True if they were kept. Remembers what it refused.
   bool offer(const Cuts& cuts, double time);
-  const std::optional<PlannedSchedule>& best() const { return best_; }
+  const std::optional<Priced>& best() const { return best_; }
   const Cuts& best_cuts() const { return best_cuts_; }
   /// Time of the best feasible cuts; infinite if there are none yet.
   double best_time() const { return best_time_; }
@@ -100,14 +100,14 @@ class Candidates {
   double weigh_blocks(const Cuts& cuts, double time);
   std::vector<double>& above_stages();
   Recomputation::Choice choose_stages(const Cuts& cuts);
-  std::vector<bool> recomputed(const std::vector<bool>& chosen) const;
-  EvaluatedPlan evaluated(const Cuts& cuts, const std::vector<bool>& recompute,
-                          const std::vector<LayerRange>& blocks = {}) const;
-  StageCosts stage_costs_of(const Cuts& cuts, const std::vector<bool>& recompute) const;
+  Recomputed recomputed(std::vector<bool> stages, std::vector<LayerRange> blocks = {}) const;
+  Prices evaluated(const Cuts& cuts, const Recomputed& recomputed) const;
+  StageCosts stage_costs_of(const Cuts& cuts, const Recomputed& recomputed) const;
   Schedule lowered(const StageCosts& costs) const;
-  bool fits(const std::vector<Bytes>& peak_memory) const;
-  bool keep(const Cuts& cuts, EvaluatedPlan plan, std::vector<bool> recompute,
-            std::vector<LayerRange> blocks = {});
+  bool fits(const std::vector<Bytes>& peak_memory) const {
+    return pfeife::fits(peak_memory, problem_.memory_limit);
+  }
+  bool keep(const Cuts& cuts, Prices plan, Recomputed recomputed);
   bool refuse(const Cuts& cuts, const std::vector<Bytes>& peak_memory);
   bool refuse_known(const Cuts& cuts);
   bool offer_recomputed(const Cuts& cuts);
@@ -138,7 +138,7 @@ class Candidates {
   std::vector<double> above_bound_;  // [rank] exact peak - LiveMemory's, where last judged too full
   double unsure_;
   std::set<Cuts> refused_;
-  std::optional<PlannedSchedule> best_;
+  std::optional<Priced> best_;
   Cuts best_cuts_;
   double best_time_;
   std::optional<Infeasible> closest_;

@@ -73,10 +73,7 @@ double longest_side_by_side(const Problem& problem,
     Cluster cluster = problem.cluster;
     for (DeviceKind& kind : cluster.kinds)
       kind.stage_overhead = part(computes, kind.stage_overhead);
-    longest = std::max(
-        longest, bound({layers, cluster, problem.schedules, problem.device_of_rank,
-                        problem.memory_limit, problem.cuts, problem.memory_rule, problem.recompute,
-                        problem.blocks, problem.recompute_except_last}));
+    longest = std::max(longest, bound(with_cluster(with_layers(problem, layers), cluster)));
     if (problem.recomputes_all()) break;
   }
   return longest;

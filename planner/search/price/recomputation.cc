@@ -16,31 +16,6 @@ Recomputation::Recomputation(const Schedule& compute_only, const Placement& plac
 
 bool Recomputation::Choice::any() const { return std::ranges::find(chosen, true) != chosen.end(); }
 
-std::string recomputed_text(const std::vector<bool>& recompute) {
-  std::string list;
-  for (std::size_t s = 0; s < recompute.size(); ++s) {
-    if (!recompute[s]) continue;
-    const std::size_t first = s;
-    while (s + 1 < recompute.size() && recompute[s + 1]) ++s;
-    list += (list.empty() ? "" : " ") + std::to_string(first);
-    if (s > first) list += "-" + std::to_string(s);
-  }
-  if (list.empty()) return "";
-  const bool all = std::ranges::find(recompute, false) == recompute.end();
-  return "recompute=" + (all ? "all" : list);
-}
-
-std::string knobs(const ScheduleSpec& spec, const std::vector<bool>& recompute,
-                  const std::vector<LayerRange>& blocks, bool except_last) {
-  const std::string text = knobs(spec);
-  std::string recomputed = recomputed_text(recompute);
-  if (!blocks.empty())
-    recomputed =
-        "recompute=" + std::to_string(blocks.size()) + (blocks.size() == 1 ? " block" : " blocks");
-  if (except_last && !recomputed.empty()) recomputed += " except last";
-  return text + (text.empty() || recomputed.empty() ? "" : ", ") + recomputed;
-}
-
 /// Tries all subsets of a rank's stages, or, of many, one stage more at a time.
 Recomputation::Known Recomputation::choose_rank(const CutModel& model, const Cuts& cuts,
                                                 const std::vector<std::size_t>& kind,

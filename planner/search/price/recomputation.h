@@ -4,19 +4,11 @@
 // looked at one by one, with the lower bound of LiveMemory.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "planner/search/price/live_memory.h"
 
 namespace pfeife {
-
-/// "recompute=all", "recompute=0-2 7" (stages), or "" if none is.
-std::string recomputed_text(const std::vector<bool>& recompute);
-/// What is chosen besides the stages a rank: "prefetch=3, recompute=0", "recompute=12 blocks",
-/// "recompute=all except last".
-std::string knobs(const ScheduleSpec& spec, const std::vector<bool>& recompute,
-                  const std::vector<LayerRange>& blocks = {}, bool except_last = false);
 
 class Recomputation {
  public:

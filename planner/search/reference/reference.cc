@@ -106,7 +106,7 @@ class Beam {
 
   bool feasible(const Cuts& cuts) const {
     if (candidates_.surely_too_full(cuts)) return false;
-    const EvaluatedPlan plan =
+    const Prices plan =
         evaluate(problem_.layers, problem_.cluster, schedule_, candidates_.placement(),
                  candidates_.model().partition(cuts), problem_.memory_rule);
     for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
@@ -252,7 +252,7 @@ class ReferenceSearch {
   const Problem& problem_;
   CutModel model_;
   SearchOutcome outcome_;
-  std::optional<PlannedSchedule> best_;
+  std::optional<Priced> best_;
   std::optional<Infeasible> closest_;
 };
 

@@ -1,0 +1,65 @@
+#include "planner/ir/result/choice.h"
+
+#include <algorithm>
+
+namespace pfeife {
+namespace {
+
+/// "0-2 7"
+std::string list_of(const std::vector<bool>& stages) {
+  std::string list;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (!stages[s]) continue;
+    const std::size_t first = s;
+    while (s + 1 < stages.size() && stages[s + 1]) ++s;
+    list += (list.empty() ? "" : " ") + std::to_string(first);
+    if (s > first) list += "-" + std::to_string(s);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string to_string(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::None:
+      return "none";
+    case Recompute::Full:
+      return "full";
+    case Recompute::Choose:
+      return "choose";
+    case Recompute::Blocks:
+      return "blocks";
+    case Recompute::Attention:
+      return "attention";
+    case Recompute::IfNeeded:
+      return "if_needed";
+  }
+  return "";
+}
+
+bool Recomputed::any() const {
+  return !blocks.empty() || std::ranges::find(stages, true) != stages.end();
+}
+
+std::string to_string(const Recomputed& recomputed) {
+  if (!recomputed.any()) return "";
+  const std::vector<bool>& stages = recomputed.stages;
+  const std::size_t blocks = recomputed.blocks.size();
+  std::string what = std::to_string(blocks) + (blocks == 1 ? " block" : " blocks");
+  if (blocks == 0)
+    what = std::ranges::find(stages, false) == stages.end() ? "all" : list_of(stages);
+  return "recompute=" + what + (recomputed.except_last ? " except last" : "");
+}
+
+std::string knobs(const ScheduleSpec& spec, const Recomputed& recomputed) {
+  const std::string text = knobs(spec), again = to_string(recomputed);
+  return text + (text.empty() || again.empty() ? "" : ", ") + again;
+}
+
+std::string name_of(const Choice& choice) {
+  return schedule_name(choice.spec.family, choice.spec.stages_per_rank,
+                       knobs(choice.spec, choice.recomputed));
+}
+
+}  // namespace pfeife
