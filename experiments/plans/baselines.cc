@@ -5,6 +5,7 @@
 #include "experiments/plans/searched_plans.h"
 #include "planner/cost/stages/blocks.h"
 #include "planner/schedules/families.h"
+#include "planner/search/joint/if_needed.h"
 #include "planner/search/reference/reference.h"
 #include "planner/search/search.h"
 
@@ -58,11 +59,12 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
     planned.partition = cuts.partition;
   }
   const bool built = family(settings.family).built_for_costs;
-  if (searched || built || settings.recompute != PlanSettings::Recompute::None) {
-    Problem problem{
+  if (searched || built || settings.recompute != Recompute::None) {
+    Problem asked{
         layers, *inputs.cluster, {spec}, devices, memory_limits(config, *inputs.cluster)};
-    if (!searched) problem.cuts = planned.partition;
-    allow(settings.recompute, settings.recompute_except_last, problem);
+    if (!searched) asked.cuts = planned.partition;
+    const Problem problem = with_settled_recomputation(
+        recomputing(asked, settings.recompute, settings.recompute_except_last));
     SearchOutcome outcome =
         as_reference ? reference_search(reference_problem(problem))
                      : search(problem, {.keep = 1, .iterations = config.plan.iterations});

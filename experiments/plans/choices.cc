@@ -17,14 +17,6 @@ std::size_t most_microbatches(std::size_t devices) {
   return std::max<std::size_t>(64, 16 * devices);
 }
 
-/// "1, 2, 4"
-template <class T>
-std::string listed(const std::set<T>& values) {
-  std::string text;
-  for (const T& value : values) text += stream_all(text.empty() ? "" : ", ", value);
-  return text;
-}
-
 std::string devices_text(const std::vector<DeviceId>& devices) {
   std::string text;
   for (const DeviceId device : devices) text += (text.empty() ? "" : " ") + to_string(device);
@@ -114,19 +106,6 @@ std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& l
   return ordered;
 }
 
-/// What the bound of several problems holds for besides the problem of the plan.
-static std::string uncertified_text(const std::set<std::int64_t>& sizes,
-                                    const std::set<std::string>& orders, bool devices_open,
-                                    bool recomputes_more) {
-  std::string text;
-  const auto add = [&](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };
-  if (sizes.size() > 1) add("the other microbatch sizes of the global batch: " + listed(sizes));
-  if (orders.size() > 1) add("the other orders of the layers: " + listed(orders));
-  if (devices_open) add("every order of the devices");
-  if (recomputes_more) add("of some of these only plans that recompute no stage");
-  return text;
-}
-
 SettledSearch search_settled(const std::vector<SettledCase>& cases,
                              const std::vector<Problem>& problems, const SearchOptions& options,
                              const Searcher& searcher) {
@@ -180,9 +159,9 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
   // The history is of one problem, the bound of all.
   for (SearchStep& step : result.outcome.history)
     if (step.bound) step.bound = std::min(*step.bound, bound.time);
-  if (const std::string open_too = uncertified_text(sizes, orders, devices_open, recomputes_more);
-      !open_too.empty())
-    bound.uncertified += (bound.uncertified.empty() ? "" : "; ") + open_too;
+  Uncertified& uncertified = result.outcome.uncertified;
+  uncertified.microbatch_sizes = std::move(sizes), uncertified.layer_orders = std::move(orders);
+  uncertified.device_orders = devices_open, uncertified.without_recomputation = recomputes_more;
   return result;
 }
 

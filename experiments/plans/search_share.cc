@@ -10,14 +10,6 @@ constexpr double kBrief = 0.25;
 
 }  // namespace
 
-SearchOptions part_of(SearchOptions options, double begin, double end) {
-  if (options.progress)
-    options.progress = [whole = options.progress, begin, end](double done) {
-      whole(begin + (end - begin) * done);
-    };
-  return options;
-}
-
 SearchShare::SearchShare(const SearchOptions& options, SearchCount most)
     : iterations_(options.iterations),
       total_(kBrief * static_cast<double>(most.brief) + static_cast<double>(most.full)) {}

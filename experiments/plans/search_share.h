@@ -7,9 +7,6 @@
 
 namespace pfeife {
 
-/// Progress of a piece of work as that of the part from `begin` to `end` of a larger one.
-SearchOptions part_of(SearchOptions options, double begin, double end);
-
 /// Searches that report the share of all of them that is done. Of those that turn out not to be
 /// needed it is never said that they are done, so the last report may be of far less than 1.
 class SearchShare {

@@ -5,9 +5,9 @@
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/choices.h"
 #include "experiments/plans/search_share.h"
-#include "planner/cost/stages/blocks.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
+#include "planner/search/joint/if_needed.h"
 #include "planner/search/orders/pareto.h"
 #include "planner/search/reference/reference.h"
 #include "planner/search/search.h"
@@ -77,59 +77,12 @@ std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
   return specs;
 }
 
-/// A plan that holds twice as much as the best one would not fit: recomputing some stages may then
-/// buy more time than it costs. The share decides about effort alone: where it says so, both ways
-/// are searched and the faster plan is taken.
-bool memory_may_bind(const SearchOutcome& outcome, const Problem& problem) {
-  constexpr double kHalf = 0.5;
-  const std::vector<Bytes>& peak = outcome.plans.front().peak_memory;
-  for (std::size_t r = 0; r < peak.size(); ++r)
-    if (static_cast<double>(peak[r].value) >
-        kHalf * static_cast<double>(problem.memory_limit[r].value))
-      return true;
-  return false;
-}
-
 /// Searches with the recomputation that the config allows.
 SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
                             const SearchOptions& options) {
-  using Setting = PlanSettings::Recompute;
   if (config.plan.reference) return reference_search(reference_problem(given));
-  Problem problem = given;
-  allow(config.plan.recompute, config.plan.recompute_except_last, problem);
-  if (config.plan.recompute != Setting::IfNeeded) return search(problem, options);
-  SearchOutcome outcome = search(problem, part_of(options, 0, 0.5));
-  problem.recompute = Recompute::Choose;
-  SearchOptions more = part_of(options, 0.5, 1);
-  if (!outcome.plans.empty()) {
-    if (!memory_may_bind(outcome, problem)) return outcome;
-    // It knows no price in its bound and so seldom ends by it: half of what was spent so far.
-    if (outcome.effort > 0) more.iterations = std::max<std::size_t>(outcome.effort / 2, 1);
-  }
-  SearchOutcome recomputing = search(problem, more);
-  const std::size_t before = outcome.candidates;
-  outcome.candidates += recomputing.candidates;
-  const bool better = outcome.plans.empty() ||
-                      (!recomputing.plans.empty() &&
-                       recomputing.plans.front().estimate < outcome.plans.front().estimate);
-  if (!better) return outcome;
-  recomputing.candidates += before;
-  for (SearchStep& step : recomputing.history) step.candidates += before;
-  return recomputing;
-}
-/// What search_as_set has tried last if it found nothing.
-Recompute last_tried(const PlanSettings& plan) {
-  switch (plan.recompute) {
-    case PlanSettings::Recompute::None:
-      return Recompute::None;
-    case PlanSettings::Recompute::Full:
-      return Recompute::Full;
-    case PlanSettings::Recompute::Blocks:
-    case PlanSettings::Recompute::Attention:
-      return Recompute::Blocks;
-    default:
-      return Recompute::Choose;
-  }
+  return search(recomputing(given, config.plan.recompute, config.plan.recompute_except_last),
+                options);
 }
 
 Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
@@ -165,13 +118,6 @@ std::string uncuttable(const Problem& problem, bool reference) {
          (most == 1 ? " stage" : " stages") + " at most, and every schedule listed has more";
 }
 
-/// Without what the class has none of: no schedule is listed where all orders are built for costs.
-std::string without_empty_lists(std::string covers) {
-  const std::string none = ", 0 listed schedules in their placements";
-  if (const auto at = covers.find(none); at != std::string::npos) covers.erase(at, none.size());
-  return covers;
-}
-
 }  // namespace
 
 std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& config,
@@ -183,20 +129,16 @@ std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& conf
   return schedules;
 }
 
-void allow(PlanSettings::Recompute recompute, bool except_last, Problem& problem) {
-  using Setting = PlanSettings::Recompute;
-  problem.recompute_except_last = except_last;
-  if (recompute == Setting::Full) problem.recompute = Recompute::Full;
-  if (recompute == Setting::Choose) problem.recompute = Recompute::Choose;
-  if (recompute != Setting::Blocks && recompute != Setting::Attention) return;
-  problem.recompute = Recompute::Blocks;
-  problem.blocks = recompute == Setting::Blocks ? model_blocks(problem.layers)
-                                                : attention_blocks(problem.layers);
+Problem recomputing(Problem problem, Recompute recompute, bool except_last) {
+  problem.recompute = recompute, problem.recompute_except_last = except_last;
+  return problem;
 }
 
 Problem settled_problem(const CaseInputs& settled, Recompute recompute) {
-  Problem problem = problem_of({*settled.config, settled.layers}, *settled.cluster);
-  allow(settled.config->plan.recompute, settled.config->plan.recompute_except_last, problem);
+  const PlanSettings& plan = settled.config->plan;
+  Problem problem = with_settled_recomputation(
+      recomputing(problem_of({*settled.config, settled.layers}, *settled.cluster), plan.recompute,
+                  plan.recompute_except_last));
   problem.recompute = recompute;
   return problem;
 }
@@ -232,13 +174,13 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   for (const Priced& planned : outcome.plans)
     plans.planned.push_back(estimated_plan(settled, origin, kPlanned, planned));
   if (outcome.plans.empty()) {
-    Problem problem = problem_of(found.best, cluster);
+    const Problem problem = with_settled_recomputation(
+        recomputing(problem_of(found.best, cluster), config.plan.recompute,
+                    config.plan.recompute_except_last));
     plans.planned.push_back(no_plan(settled, origin, kPlanned,
                                     outcome.infeasible
                                         ? shortage(*outcome.infeasible, problem.schedules.size())
                                         : uncuttable(problem, config.plan.reference)));
-    allow(config.plan.recompute, config.plan.recompute_except_last, problem);
-    problem.recompute = last_tried(config.plan);
     if (!config.plan.reference)
       plans.search.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
   }
@@ -249,7 +191,8 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   plans.search.rejected = std::move(outcome.rejected);
   plans.search.history = std::move(outcome.history);
   plans.search.bound = std::move(outcome.bound);
-  plans.search.bound_covers = without_empty_lists(std::move(outcome.bound_covers));
+  if (plans.search.bound) plans.search.bound->uncertified = to_string(outcome.uncertified);
+  plans.search.bound_covers = to_string(outcome.covered);
   plans.search.orders_left_out = outcome.orders_left_out;
   plans.search.certificate = std::move(outcome.certificate);
   plans.search.candidates = outcome.candidates;

@@ -17,9 +17,8 @@ std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& conf
 CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                         const SearchOptions& options, EvaluatedCase& plans);
 
-/// Allows the problem to recompute what is set, the last microbatch too unless `except_last`; of
-/// IfNeeded nothing.
-void allow(PlanSettings::Recompute recompute, bool except_last, Problem& problem);
+/// The problem where that may be recomputed, the last microbatch too unless `except_last`.
+Problem recomputing(Problem problem, Recompute recompute, bool except_last);
 
 /// The same with the memory rule of the reference system: it takes 85 % of a device.
 Problem reference_problem(Problem problem);

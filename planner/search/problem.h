@@ -11,6 +11,7 @@
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/result/certificate.h"
+#include "planner/ir/result/covered.h"
 #include "planner/ir/result/plan.h"
 #include "planner/ir/result/priced.h"
 #include "planner/ir/result/result.h"
@@ -31,7 +32,7 @@ struct Problem {
   Recompute recompute = Recompute::None;
   /// Of Recompute::Blocks: what may be recomputed by itself; sorted, none overlaps another. A cut
   /// inside of one makes two of it. If every layer is in one, stages may be recomputed as a whole,
-  /// as with Choose.
+  /// as with Choose. Empty = the blocks of the model.
   std::vector<LayerRange> blocks = {};
   /// Recomputed::except_last of plans that recompute anything.
   bool recompute_except_last = false;
@@ -71,6 +72,9 @@ struct SearchOptions {
   std::function<void(double fraction)> progress;  ///< may be empty
 };
 
+/// Progress of a piece of work as that of the part from `begin` to `end` of a larger one.
+SearchOptions part_of(SearchOptions options, double begin, double end);
+
 /// Why nothing fits: the rank that lacks most in the least bad case.
 struct Infeasible {
   RankId rank;
@@ -101,7 +105,8 @@ struct SearchOutcome {
   std::vector<Rejected> rejected;
   std::vector<SearchStep> history;  ///< best time and bound after each step of the search
   std::optional<Bound> bound;       ///< of the estimate of any plan; of the given cuts, if they are
-  std::string bound_covers;         ///< what it holds for, in words
+  std::vector<Covered> covered;     ///< what it holds for
+  Uncertified uncertified;          ///< and besides, without a certificate
   /// An order built for its costs may be below the bound, of this problem or another that was open.
   bool orders_left_out = false;
   Recompute recompute = Recompute::None;  ///< Problem::recompute: what bound and plans are of

@@ -6,6 +6,7 @@
 
 #include "planner/schedules/families.h"
 #include "planner/search/joint/given_cuts.h"
+#include "planner/search/joint/if_needed.h"
 #include "planner/search/joint/joint_search.h"
 #include "planner/search/joint/side_by_side.h"
 #include "planner/search/price/hidden_collectives.h"
@@ -20,7 +21,17 @@ static SearchOutcome search_cuts(const Problem& problem, const SearchOptions& op
   return JointSearch(known, to_build, options, search).run();
 }
 
-SearchOutcome search(const Problem& problem, const SearchOptions& options) {
+SearchOptions part_of(SearchOptions options, double begin, double end) {
+  if (options.progress)
+    options.progress = [whole = options.progress, begin, end](double done) {
+      whole(begin + (end - begin) * done);
+    };
+  return options;
+}
+
+SearchOutcome search(const Problem& asked, const SearchOptions& options) {
+  if (asked.recompute == Recompute::IfNeeded) return search_if_needed(asked, options, search);
+  const Problem problem = with_settled_recomputation(asked);
   SearchOptions settled = options;
   if (problem.recompute == Recompute::Blocks || problem.recompute_except_last)
     settled.certificate = false;  // none speaks of blocks, or of microbatches that differ

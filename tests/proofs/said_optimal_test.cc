@@ -62,7 +62,7 @@ TEST(Optimal, IsSaidOfNoPlanThatAnOrderIsFasterThan) {
       const StageCosts costs = stage_costs(table.layers, cuts, placement, table.cluster);
       OneByOne one_by_one(costs, placement, table.built.microbatches, table.limit);
       ASSERT_EQ(one_by_one.best_below(plan), OneByOne::kNone)
-          << round << ", not " << plan << ": " << outcome.bound_covers;
+          << round << ", not " << plan << ": " << to_string(outcome.covered);
       given_up += one_by_one.gave_up();
     });
     if (HasFatalFailure()) return;

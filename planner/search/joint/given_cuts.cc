@@ -66,7 +66,7 @@ void prove(const Problem& problem, const Tried& tried, const std::vector<EveryOr
                           .recompute = problem.recompute,
                           .schedules = listed.schedules,
                           .memory_limit = problem.memory_limit};
-    outcome.bound_covers = "the given cuts of " + listed_class(listed, "");
+    outcome.covered = {listed_class(listed, *outcome.bound)};
     add_any_order(any_order, outcome);
   }
   if (options.certificate && problem.memory_rule == MemoryRule::Lifetimes)

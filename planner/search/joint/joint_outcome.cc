@@ -27,11 +27,7 @@ void bound_listed(const Searched& in, SearchOutcome& outcome) {
   found.recompute = in.problem.recompute;
   found.schedules = in.problem.schedules;
   found.memory_limit = in.problem.memory_limit;
-  std::string some;
-  if (found.least_share > 0)
-    some += stream_all(" with at least ", found.least_share * 100, " % of the mean load a stage");
-  if (found.linked) some += ", each stage linked to the next by values and gradients";
-  outcome.bound_covers = "all cuts of " + listed_class(in.problem, some);
+  outcome.covered = {listed_class(in.problem, found)};
 }
 
 bool not_below(const Contender& c, const SearchOutcome& outcome) {
@@ -123,21 +119,12 @@ SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history)
   return outcome;
 }
 
-std::string listed_class(const Problem& problem, const std::string& some) {
-  const auto count = [](std::size_t number, const char* what) {
-    return stream_all(number, ' ', what, number == 1 ? "" : "s");
-  };
-  std::string text =
-      stream_all("the ", problem.layers.order, " order of ", count(problem.layers.size(), "layer"),
-                 some, ", ", count(problem.schedules.size(), "listed schedule"),
-                 " in their placements, within the memory limits");
-  if (problem.recompute == Recompute::Full) text += ", every stage recomputed";
-  if (problem.recompute == Recompute::Choose) text += ", any choice of recomputed stages";
-  if (problem.recompute == Recompute::Blocks) text += ", any choice of recomputed blocks";
-  if (problem.recompute_except_last) text += ", the last microbatch kept";
-  if (problem.recompute == Recompute::Blocks || problem.recompute_except_last)
-    text += " (without a certificate)";
-  return text;
+Covered listed_class(const Problem& problem, const Bound& bound) {
+  return {.bound = bound,
+          .layer_order = problem.layers.order,
+          .layers = problem.layers.size(),
+          .listed = problem.schedules.size(),
+          .except_last = problem.recompute_except_last};
 }
 
 void add_any_order(const std::vector<AnyOrder>& any_order, SearchOutcome& outcome) {
@@ -151,26 +138,19 @@ void add_any_order(const std::vector<AnyOrder>& any_order, SearchOutcome& outcom
     tried_all = tried_all || one.tried_all();
   }
   if (any == kInfinite) return;
-  std::string names;
-  for (const std::string& name : families) names += (names.empty() ? "" : " and ") + name;
-  const std::string orders = "every action order of " + names + "'s placements";
   const Nanoseconds least{static_cast<std::int64_t>(any)};
   const bool built = outcome.plans.front().order.has_value();
   outcome.orders_left_out = !built && least < bound.time;
+  Covered& covered = outcome.covered.back();
   if (outcome.orders_left_out) {
-    outcome.bound_covers += stream_all("; not ", names,
-                                       ", whose orders are built for the costs: no action "
-                                       "order of its placements is below ",
-                                       to_string(rounded_down(least, 4)));
+    covered.left_out = families, covered.left_out_bound = least;
     return;
   }
   bound.time = std::min(bound.time, least);
   const bool proven = by_rows >= static_cast<double>(bound.time.count());
-  if (proven || !tried_all) outcome.bound_covers += ", and " + orders;
-  if (!proven && tried_all)
-    bound.uncertified = orders + ", microbatches in turn (all were tried)";
-  else if (!proven && !built)
-    bound.uncertified = orders;
+  if (proven || !tried_all) covered.any_order = families;
+  if (!proven && (tried_all || !built))
+    outcome.uncertified.any_order = families, outcome.uncertified.in_turn = tried_all;
   // A certificate speaks of them only if it then proves no less of the others.
   if (proven || built)
     for (const AnyOrder& one : any_order) bound.schedules.push_back(one.spec());

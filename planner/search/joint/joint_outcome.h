@@ -19,9 +19,8 @@ struct Searched {
 
 SearchOutcome joint_outcome(const Searched& searched, std::vector<SearchStep> history);
 
-/// "the captured order of 37 layersSOME, 14 listed schedules in their placements, within the memory
-/// limits, every stage recomputed": what a bound of listed schedules covers, some of the cuts only.
-std::string listed_class(const Problem& problem, const std::string& some);
+/// The class that a bound of the problem's schedules covers.
+Covered listed_class(const Problem& problem, const Bound& bound);
 
 /// Sets outcome.bound, of the listed schedules, to the class that the best plan is in: those, or
 /// those and any order at all. Where no order of the stages that the ranks have in `any_order` is

@@ -12,8 +12,6 @@
 namespace pfeife {
 namespace {
 
-constexpr const char* kHidden = ", which hide collectives behind compute or compute behind them";
-
 /// The fastest of each schedule, the fastest of all first.
 std::vector<Priced> best_of_each(std::vector<Priced> plans) {
   std::ranges::stable_sort(plans, {}, &Priced::estimate);
@@ -86,7 +84,7 @@ std::vector<Priced> plans_of(const Problem& problem, const SearchOutcome& of_com
 /// What holds for the schedules of both; nothing if nothing does for one of them.
 void join_bounds(const SearchOutcome& hiding, SearchOutcome& outcome) {
   if (!outcome.bound || !hiding.bound) {
-    outcome.bound.reset(), outcome.bound_covers.clear();
+    outcome.bound.reset(), outcome.covered.clear();
     return;
   }
   Bound& bound = *outcome.bound;
@@ -95,7 +93,7 @@ void join_bounds(const SearchOutcome& hiding, SearchOutcome& outcome) {
   bound.linked = bound.linked || hiding.bound->linked;
   bound.schedules.insert(bound.schedules.end(), hiding.bound->schedules.begin(),
                          hiding.bound->schedules.end());
-  outcome.bound_covers += "; and " + hiding.bound_covers + kHidden;
+  outcome.covered.insert(outcome.covered.end(), hiding.covered.begin(), hiding.covered.end());
 }
 
 void join_infeasible(const SearchOutcome& hiding, SearchOutcome& outcome) {
@@ -148,12 +146,13 @@ SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& o
   std::erase_if(outcome.rejected, [&](const Rejected& one) {
     return std::ranges::find(outcome.plans, one.spec, &Priced::spec) != outcome.plans.end();
   });
+  for (Covered& covered : of_compute.covered) covered.hides_collectives = true;
   if (others.schedules.empty())
-    outcome.bound_covers = of_compute.bound_covers + kHidden;
+    outcome.covered = of_compute.covered;
   else
     join_bounds(of_compute, outcome);
   join_infeasible(of_compute, outcome);
-  if (outcome.plans.empty()) outcome.bound.reset(), outcome.bound_covers.clear();
+  if (outcome.plans.empty()) outcome.bound.reset(), outcome.covered.clear();
   outcome.candidates += of_compute.candidates;
   outcome.effort += of_compute.effort;
   outcome.orders_left_out = outcome.orders_left_out || of_compute.orders_left_out;

@@ -1,0 +1,56 @@
+#include "planner/search/joint/if_needed.h"
+
+#include <algorithm>
+
+#include "planner/cost/stages/blocks.h"
+
+namespace pfeife {
+namespace {
+
+/// A plan that holds twice as much as the best one would not fit: recomputing some stages may then
+/// buy more time than it costs. The share decides about effort alone: where it says so, both ways
+/// are searched and the faster plan is taken.
+bool memory_may_bind(const Priced& plan, const std::vector<Bytes>& memory_limit) {
+  constexpr double kHalf = 0.5;
+  for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
+    if (static_cast<double>(plan.peak_memory[r].value) >
+        kHalf * static_cast<double>(memory_limit[r].value))
+      return true;
+  return false;
+}
+
+}  // namespace
+
+Problem with_settled_recomputation(Problem problem) {
+  if (problem.recompute == Recompute::IfNeeded) problem.recompute = Recompute::Choose;
+  const bool attention = problem.recompute == Recompute::Attention;
+  if (attention) problem.recompute = Recompute::Blocks;
+  if (problem.recompute == Recompute::Blocks && problem.blocks.empty())
+    problem.blocks = attention ? attention_blocks(problem.layers) : model_blocks(problem.layers);
+  return problem;
+}
+
+SearchOutcome search_if_needed(const Problem& problem, const SearchOptions& options,
+                               const SearchFunction& search) {
+  Problem kept = problem, recomputing = problem;
+  kept.recompute = Recompute::None, recomputing.recompute = Recompute::Choose;
+  SearchOutcome outcome = search(kept, part_of(options, 0, 0.5));
+  SearchOptions more = part_of(options, 0.5, 1);
+  if (!outcome.plans.empty()) {
+    if (!memory_may_bind(outcome.plans.front(), problem.memory_limit)) return outcome;
+    // It knows no price in its bound and so seldom ends by it: half of what was spent so far.
+    if (outcome.effort > 0) more.iterations = std::max<std::size_t>(outcome.effort / 2, 1);
+  }
+  SearchOutcome recomputed = search(recomputing, more);
+  const std::size_t before = outcome.candidates;
+  outcome.candidates += recomputed.candidates;
+  const bool better =
+      outcome.plans.empty() || (!recomputed.plans.empty() && recomputed.plans.front().estimate <
+                                                                 outcome.plans.front().estimate);
+  if (!better) return outcome;
+  recomputed.candidates += before;
+  for (SearchStep& step : recomputed.history) step.candidates += before;
+  return recomputed;
+}
+
+}  // namespace pfeife
