@@ -25,22 +25,27 @@ InputFile input_file(const std::filesystem::path& file) {
   return {.written = file.filename().string(), .path = file, .where = {file.string()}};
 }
 
+void must_exist(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) throw ConfigError({file.string()}, "there is no such file");
+}
+
 ModelFormat format_of(const std::filesystem::path& file) {
   if (file.extension() == ".pt2") return ModelFormat::Pt2;
   if (file.extension() == ".csv") return ModelFormat::Table;
   throw ConfigError({file.string()},
-                    "the format does not follow from the file's name; say ModelOptions::format");
+                    "the format does not follow from the file's name; say ModelFiles::format");
 }
 
 /// The wishes as the case of a config.
 CaseConfig case_of(const Model& model, const Cluster& cluster, const PlanOptions& options) {
   CaseConfig config;
-  config.name = model.layers ? model.layers->name : model.file.stem().string();
-  config.model.file = input_file(model.file);
-  config.model.format = model.options.format.value_or(ModelFormat::Table);
-  config.model.time_unit = model.options.time_unit;
-  if (model.options.skips) config.model.skips = input_file(*model.options.skips);
-  if (model.options.profile) config.profile = input_file(*model.options.profile);
+  config.name = model.layers ? model.layers->name : model.files.file.stem().string();
+  config.model.file = input_file(model.files.file);
+  config.model.format = model.files.format;
+  config.model.time_unit = model.files.time_unit;
+  if (model.files.skips) config.model.skips = input_file(*model.files.skips);
+  if (model.files.profile) config.profile = input_file(*model.files.profile);
+  config.operators = model.files.operators;
   config.cluster = input_file(cluster.file);
   config.precision = options.precision, config.optimizer = options.optimizer;
   config.clip_norm = options.clip_norm;
@@ -97,15 +102,24 @@ Planned planned_of(const EvaluatedCase& evaluated) {
 
 }  // namespace
 
-Model load_model(const std::filesystem::path& file, const ModelOptions& options) {
-  if (!std::filesystem::exists(file)) throw ConfigError({file.string()}, "there is no such file");
-  Model model{.file = std::filesystem::absolute(file), .options = options};
-  if (!options.format) model.options.format = format_of(file);
-  return model;
+Model load_model(const std::filesystem::path& file) {
+  must_exist(file);
+  return load_model({.file = file, .format = format_of(file)});
+}
+
+Model load_model(ModelFiles files) {
+  const auto place = [](std::filesystem::path& file) {
+    must_exist(file);
+    file = std::filesystem::absolute(file);
+  };
+  place(files.file);
+  if (files.skips) place(*files.skips);
+  if (files.profile) place(*files.profile);
+  return {.files = std::move(files)};
 }
 
 Model model_of(Layers layers) {
-  return {.layers = std::make_shared<const Layers>(std::move(layers))};
+  return {.files = {}, .layers = std::make_shared<const Layers>(std::move(layers))};
 }
 
 Cluster load_cluster(const std::filesystem::path& file) {
@@ -120,9 +134,9 @@ const PricedPlan& Contestant::plan() const {
 Planned plan(const Model& model, const Cluster& cluster, const PlanOptions& options) {
   const CaseConfig config = case_of(model, cluster, options);
   check(config, cluster);
-  const auto layers =
-      model.layers ? model.layers
-                   : std::make_shared<const Layers>(read_layers(model_files(config), cluster));
+  const auto layers = model.layers ? model.layers
+                                   : std::make_shared<const Layers>(read_layers(
+                                         model_files(config), cluster, model_use(config)));
   const CaseInputs inputs{&config, layers.get(), &cluster};
   check_case(inputs);
   const auto progress = [&](double share) {
@@ -135,7 +149,8 @@ Planned plan(const Model& model, const Cluster& cluster, const PlanOptions& opti
   simulate_cases({&evaluated, 1}, options.threads);
   Planned planned = planned_of(evaluated);
   planned.layers = layers;
-  if (!model.layers && !cluster.file.empty()) planned.files = plan_files(config, cluster.file);
+  if (!model.layers && !cluster.file.empty())
+    planned.files = plan_files(model_files(config), config.replicas, cluster.file);
   return planned;
 }
 

@@ -30,7 +30,7 @@
 #include "planner/ir/basics/error.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
-#include "planner/ir/model/model_format.h"
+#include "planner/ir/model/model_files.h"
 #include "planner/ir/model/profile.h"
 #include "planner/ir/result/case_record.h"
 #include "planner/ir/result/certificate.h"
@@ -40,26 +40,19 @@
 
 namespace pfeife {
 
-/// What a file does not say of itself.
-struct ModelOptions {
-  std::optional<ModelFormat> format;             ///< none: .pt2 is an archive, .csv a layer table
-  Nanoseconds time_unit{0};                      ///< what the times of a Piper profile count
-  std::optional<std::filesystem::path> skips;    ///< of a layer table
-  std::optional<std::filesystem::path> profile;  ///< measured times of an archive's operators
-};
-
-/// What is to be cut: a model's file, from which layers with costs follow for each cluster and
+/// What is to be cut: a model's files, from which layers with costs follow for each cluster and
 /// precision, or such layers themselves.
 struct Model {
-  std::filesystem::path file;  ///< absolute; empty = `layers`
-  ModelOptions options;
+  ModelFiles files;  ///< by absolute paths; none = `layers`
   /// With times for every device kind of the clusters that they are planned for.
-  std::shared_ptr<const Layers> layers;
+  std::shared_ptr<const Layers> layers = {};
 };
 
-/// A model's file: an archive of torch.export, a layer table, a published profile. Read by plan().
+/// A model's file: an archive of torch.export (.pt2) or a layer table (.csv). Read by plan().
 /// Errors: ConfigError if it is not there, or if its format does not follow from its name.
-Model load_model(const std::filesystem::path& file, const ModelOptions& options = {});
+Model load_model(const std::filesystem::path& file);
+/// A model of several files, or of a published profile. Errors: ConfigError if one is not there.
+Model load_model(ModelFiles files);
 /// Layers at hand.
 Model model_of(Layers layers);
 

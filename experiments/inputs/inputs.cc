@@ -47,9 +47,20 @@ ModelFiles model_files(const CaseConfig& config) {
   const auto path = [](const std::optional<InputFile>& file) {
     return file ? std::optional(file->path) : std::nullopt;
   };
-  return {model.file.path,      model.format,           model.time_unit,  path(model.skips),
-          path(config.profile), order_of(config),       config.precision, config.optimizer,
-          config.operators,     config.microbatch_size, config.replicas};
+  return {.file = model.file.path,
+          .format = model.format,
+          .time_unit = model.time_unit,
+          .skips = path(model.skips),
+          .profile = path(config.profile),
+          .operators = config.operators};
+}
+
+ModelUse model_use(const CaseConfig& config) {
+  return {.order = order_of(config),
+          .precision = config.precision,
+          .optimizer = config.optimizer,
+          .microbatch_size = config.microbatch_size,
+          .replicas = config.replicas};
 }
 
 const Cluster& Inputs::cluster(const InputFile& file) {
@@ -77,7 +88,9 @@ const LayersAndWork& Inputs::model(const CaseConfig& config) {
   const auto found = models_.find(key);
   if (found != models_.end()) return found->second;
   try {
-    return models_.emplace(key, read_layers_and_work(model_files(config), cluster(config.cluster)))
+    return models_
+        .emplace(key, read_layers_and_work(model_files(config), cluster(config.cluster),
+                                           model_use(config)))
         .first->second;
   } catch (const ConfigError& error) {
     if (!error.where().file.empty()) throw;

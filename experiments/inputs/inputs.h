@@ -14,9 +14,11 @@
 
 namespace pfeife {
 
-/// The files that a case's layers are made of. Where the order of its nodes is to be found, one is
-/// as good as another to begin with.
+/// The files that a case's model is made of.
 ModelFiles model_files(const CaseConfig& config);
+/// How the case trains it. Where the order of its nodes is to be found, one is as good as another
+/// to begin with.
+ModelUse model_use(const CaseConfig& config);
 
 class Inputs {
  public:

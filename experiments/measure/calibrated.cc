@@ -164,7 +164,7 @@ CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& file
                                      const DeviceKind& kind, const Cluster& cluster,
                                      bool messages) {
   const Plan& plan = of.known.plan;
-  GraphProfile found = graph_profile(files, kind);
+  GraphProfile found = graph_profile(files, model_use(plan), kind);
   const Times predicted = predicted_times(of.known.costs, plan.placement, kind);
   const Times ratios = measured_ratios(of.graph, of.run, predicted, kind);
   scale(found.profile, of.inputs.layers, plan.partition, ratios);

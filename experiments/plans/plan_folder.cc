@@ -32,29 +32,33 @@ void write_for_torch(const std::filesystem::path& folder, const Plan& plan, cons
              split_points_text(layers, plan, why_not.empty() ? name : "", why_not));
 }
 
+/// Puts `to(file)` in the place of each of the model's files.
+template <class To>
+void for_each_file(ModelFiles& model, const To& to) {
+  model.file = to(model.file);
+  if (model.skips) model.skips = to(*model.skips);
+  if (model.profile) model.profile = to(*model.profile);
+}
+
 }  // namespace
 
-PlanFiles plan_files(const CaseConfig& config, const std::filesystem::path& cluster) {
-  const auto absolute = [](const std::filesystem::path& file) {
-    return file.empty() ? "" : std::filesystem::absolute(file).generic_string();
-  };
-  PlanFiles files{.model = absolute(config.model.file.path),
-                  .cluster = absolute(cluster),
-                  .format = config.model.format,
-                  .time_unit = config.model.time_unit};
-  if (config.model.skips) files.skips = absolute(config.model.skips->path);
-  if (config.profile) {
-    files.profile = absolute(config.profile->path);
-    files.profile_digest = sha256_file(config.profile->path);
-  }
-  files.operators = config.operators;
-  files.replicas = config.replicas;
+PlanFiles plan_files(const ModelFiles& model, const Replicas& replicas,
+                     const std::filesystem::path& cluster) {
+  PlanFiles files{.model = model,
+                  .cluster = std::filesystem::absolute(cluster).generic_string(),
+                  .replicas = replicas};
+  for_each_file(files.model,
+                [](const std::filesystem::path& file) { return std::filesystem::absolute(file); });
+  if (model.profile) files.profile_digest = sha256_file(*model.profile);
   return files;
 }
 
 PlanFiles seen_from(PlanFiles files, const std::filesystem::path& folder) {
-  for (std::string* file : {&files.model, &files.cluster, &files.skips, &files.profile})
-    if (!file->empty()) *file = std::filesystem::proximate(*file, folder).generic_string();
+  const auto seen = [&](const std::filesystem::path& file) {
+    return std::filesystem::proximate(file, folder);
+  };
+  for_each_file(files.model, seen);
+  files.cluster = seen(files.cluster).generic_string();
   return files;
 }
 

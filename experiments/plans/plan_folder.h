@@ -3,16 +3,16 @@
 
 #include <filesystem>
 
-#include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/result/plan.h"
 #include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
 
-/// The files that the costs of a case's plans are made of, by absolute paths; `cluster` = where the
+/// The files that the costs of plans are made of, by absolute paths; `cluster` = where the
 /// cluster's text lies. Errors: ConfigError if one cannot be read.
-PlanFiles plan_files(const CaseConfig& config, const std::filesystem::path& cluster);
+PlanFiles plan_files(const ModelFiles& model, const Replicas& replicas,
+                     const std::filesystem::path& cluster);
 /// The same by their paths from a folder.
 PlanFiles seen_from(PlanFiles files, const std::filesystem::path& folder);
 

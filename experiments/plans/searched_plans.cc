@@ -174,9 +174,8 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   for (const Priced& planned : outcome.plans)
     plans.planned.push_back(estimated_plan(settled, origin, kPlanned, planned));
   if (outcome.plans.empty()) {
-    const Problem problem = with_settled_recomputation(
-        recomputing(problem_of(found.best, cluster), config.plan.recompute,
-                    config.plan.recompute_except_last));
+    const Problem problem = with_settled_recomputation(recomputing(
+        problem_of(found.best, cluster), config.plan.recompute, config.plan.recompute_except_last));
     plans.planned.push_back(no_plan(settled, origin, kPlanned,
                                     outcome.infeasible
                                         ? shortage(*outcome.infeasible, problem.schedules.size())

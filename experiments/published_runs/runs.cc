@@ -57,7 +57,7 @@ MeshRun megatron(const Row& row) {
   run.mesh.size(Axis::Pipeline) = row.count("pp");
   run.global_batch = row.count("global_batch");
   run.microbatch_size = row.count("microbatch");
-  run.recomputation = Recomputation::Full;
+  run.recomputation = Recompute::Full;
   run.scatter_gather = true;  // the code's default
   return run;
 }
@@ -105,7 +105,7 @@ std::vector<PublishedRun> korthikanti(const fs::path& data) {
     each_row(data / "korthikanti2022_table5.csv", [&](const Row& row) {
       MeshRun run = megatron(row);
       interleave(run, row.count("chunks_per_rank"));
-      if (selective) run.recomputation = Recomputation::Attention, run.sequence_parallel = true;
+      if (selective) run.recomputation = Recompute::Attention, run.sequence_parallel = true;
       run.overlap_input_gradients = true;
       const char* column = selective ? "selective_sequence_parallel_s" : "full_recompute_s";
       runs.push_back({"korthikanti",

@@ -21,8 +21,7 @@ double gib(Bytes bytes) {
 std::string other_choices(const MeshRun& run) {
   std::string text = "mb " + std::to_string(run.microbatch_size);
   if (run.stages_per_rank > 1) text += " V=" + std::to_string(run.stages_per_rank);
-  if (run.recomputation != Recomputation::None)
-    text += " recompute " + to_string(run.recomputation);
+  if (run.recomputation != Recompute::None) text += " recompute " + to_string(run.recomputation);
   if (run.zero > 0) text += " zero " + std::to_string(run.zero);
   return text;
 }

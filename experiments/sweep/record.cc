@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "experiments/inputs/inputs.h"
 #include "experiments/plans/layer_ribbon.h"
 #include "experiments/plans/memory_contents.h"
 #include "experiments/plans/plan_figures.h"
@@ -244,8 +245,8 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) 
     std::filesystem::remove(replaced);
   else
     write_file(replaced, cluster_text(cluster.path, cluster.replaced));
-  const PlanFiles files =
-      plan_files(*evaluated.config, cluster.replaced.empty() ? cluster.path : replaced);
+  const PlanFiles files = plan_files(model_files(*evaluated.config), evaluated.config->replicas,
+                                     cluster.replaced.empty() ? cluster.path : replaced);
   for (Evaluation* plan : kept_plans(evaluated)) {
     plan->plan.files = seen_from(files, folder / plan->name);
     write_plan_folder(folder / plan->name, plan->plan, plan->costs, *plan->inputs.layers);

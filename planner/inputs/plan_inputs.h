@@ -15,8 +15,10 @@ struct PlanInputs {
   Layers layers;
 };
 
-/// The model's, of a plan in `folder` that names its files.
+/// The model's, of a plan in `folder` that names its files, by paths that can be opened.
 ModelFiles model_files(const Plan& plan, const std::filesystem::path& folder);
+/// How it trains its model.
+ModelUse model_use(const Plan& plan);
 
 /// Reads the files that `plan.files` names from `folder`, the plan's. Errors: ConfigError if the
 /// plan names none, if one is not there, or if it is not the one that the plan was made from.

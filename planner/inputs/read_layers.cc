@@ -37,7 +37,7 @@ void note_uncosted(const ModelFiles& files, const Graph& graph, Layers& layers) 
       layers.uncosted.push_back(to_string(uncosted));
   }
   if (!deciding.empty())
-    throw ConfigError({files.model.string()},
+    throw ConfigError({files.file.string()},
                       "more than 1 % of the model's work may be in operators of unknown cost "
                       "(the table of planner/cost has no row for them; a measured profile has "
                       "their times):\n  " +
@@ -49,10 +49,10 @@ struct OrderedGraph {
   std::vector<NodeId> node_order;  ///< empty = as captured
 };
 
-OrderedGraph read_ordered(const ModelFiles& files) {
-  Graph graph = read_pt2(files.model, files.microbatch_size);
-  if (files.order == "captured" || files.order == kCapturedInBlocks) return {std::move(graph), {}};
-  std::vector<NodeId> order = linear_order(graph, files.order);
+OrderedGraph read_ordered(const ModelFiles& files, const ModelUse& use) {
+  Graph graph = read_pt2(files.file, use.microbatch_size);
+  if (use.order == "captured" || use.order == kCapturedInBlocks) return {std::move(graph), {}};
+  std::vector<NodeId> order = linear_order(graph, use.order);
   return {reordered(graph, order), std::move(order)};
 }
 
@@ -63,8 +63,9 @@ double share_that_counts(const std::string& op, const Kernel& kernel) {
   return again ? 2 / kAttentionBackward : 1;
 }
 
-Profile profile_of(const ModelFiles& files, const FactsByPrecision& facts, const DeviceKind& kind) {
-  const Training training{files.precision, files.optimizer, facts.graph.microbatch_size};
+Profile profile_of(const ModelFiles& files, const ModelUse& use, const FactsByPrecision& facts,
+                   const DeviceKind& kind) {
+  const Training training{use.precision, use.optimizer, facts.graph.microbatch_size};
   return files.profile ? measured_profile(files, facts.graph, training, kind)
                        : roofline_profile(facts, kind, training, files.operators);
 }
@@ -91,14 +92,15 @@ ModelWork work_of(const ModelFiles& files, const GraphFacts& facts) {
   return work;
 }
 
-LayersAndWork read_archive(const ModelFiles& files, const Cluster& cluster) {
-  auto [graph, node_order] = read_ordered(files);
+LayersAndWork read_archive(const ModelFiles& files, const ModelUse& use, const Cluster& cluster) {
+  auto [graph, node_order] = read_ordered(files, use);
   const FactsByPrecision facts(graph);
   std::vector<Profile> profiles;
-  for (const DeviceKind& kind : cluster.kinds) profiles.push_back(profile_of(files, facts, kind));
-  Layers layers = grouped(facts, profiles, files.order, std::move(node_order));
+  for (const DeviceKind& kind : cluster.kinds)
+    profiles.push_back(profile_of(files, use, facts, kind));
+  Layers layers = grouped(facts, profiles, use.order, std::move(node_order));
   if (!files.profile) note_uncosted(files, graph, layers);
-  return {std::move(layers), work_of(files, facts.at(files.precision))};
+  return {std::move(layers), work_of(files, facts.at(use.precision))};
 }
 
 /// The layers of one pipeline. A microbatch is that of all replicas together.
@@ -123,9 +125,9 @@ ProfiledRuntime profiled_runtime(const ModelFiles& files) {
 
 }  // namespace
 
-GraphProfile graph_profile(const ModelFiles& files, const DeviceKind& kind) {
-  auto [graph, node_order] = read_ordered(files);
-  Profile profile = profile_of(files, graph, kind);
+GraphProfile graph_profile(const ModelFiles& files, const ModelUse& use, const DeviceKind& kind) {
+  auto [graph, node_order] = read_ordered(files, use);
+  Profile profile = profile_of(files, use, graph, kind);
   return {std::move(graph), std::move(node_order), std::move(profile)};
 }
 
@@ -147,32 +149,34 @@ Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files) {
   return cluster;
 }
 
-static LayersAndWork read_pipeline(const ModelFiles& files, const Cluster& cluster) {
+static LayersAndWork read_pipeline(const ModelFiles& files, const ModelUse& use,
+                                   const Cluster& cluster) {
   const ImportOptions options{
       .device_kinds = cluster.kinds.size(),
-      .training = {files.precision, files.optimizer, files.microbatch_size.value_or(1)}};
+      .training = {use.precision, use.optimizer, use.microbatch_size.value_or(1)}};
   switch (files.format) {
     case ModelFormat::Pt2:
-      return read_archive(files, cluster);
+      return read_archive(files, use, cluster);
     case ModelFormat::Table:
-      return {read_layer_table(files.model, files.skips, options), {}};
+      return {read_layer_table(files.file, files.skips, options), {}};
     case ModelFormat::PipeDream:
-      return {read_pipedream_profile(files.model, options), {}};
+      return {read_pipedream_profile(files.file, options), {}};
     case ModelFormat::Piper:
-      return {read_piper_profile(files.model, files.time_unit, options), {}};
+      return {read_piper_profile(files.file, files.time_unit, options), {}};
     case ModelFormat::Mesh:
-      return {read_mesh(files.model), {}};
+      return {read_mesh(files.file), {}};
   }
   return {};
 }
 
-Layers read_layers(const ModelFiles& files, const Cluster& cluster) {
-  return read_layers_and_work(files, cluster).layers;
+Layers read_layers(const ModelFiles& files, const Cluster& cluster, const ModelUse& use) {
+  return read_layers_and_work(files, cluster, use).layers;
 }
 
-LayersAndWork read_layers_and_work(const ModelFiles& files, const Cluster& cluster) {
-  LayersAndWork read = read_pipeline(files, cluster);
-  read.layers = replicated(std::move(read.layers), files.replicas, cluster);
+LayersAndWork read_layers_and_work(const ModelFiles& files, const Cluster& cluster,
+                                   const ModelUse& use) {
+  LayersAndWork read = read_pipeline(files, use, cluster);
+  read.layers = replicated(std::move(read.layers), use.replicas, cluster);
   return read;
 }
 

@@ -2,30 +2,24 @@
 // the judge who computes it all again.
 #pragma once
 
-#include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/machine/replicas.h"
 #include "planner/ir/model/graph.h"
 #include "planner/ir/model/layers.h"
-#include "planner/ir/model/model_format.h"
-#include "planner/ir/model/operator_cost.h"
+#include "planner/ir/model/model_files.h"
 #include "planner/ir/model/profile.h"
 
 namespace pfeife {
 
-struct ModelFiles {
-  std::filesystem::path model;
-  ModelFormat format = ModelFormat::Pt2;
-  Nanoseconds time_unit{0};                      ///< of a Piper profile
-  std::optional<std::filesystem::path> skips;    ///< of a layer table
-  std::optional<std::filesystem::path> profile;  ///< of an archive; none: times by the roofline
-  std::string order = "captured";                ///< of an archive's nodes
+/// How a model is trained: what its layers follow from besides its files.
+struct ModelUse {
+  std::string order = "captured";  ///< of an archive's nodes
   Precision precision = Precision::Fp32;
   Optimizer optimizer = Optimizer::Adam;
-  std::vector<OperatorCost> operators;          ///< what the user says that operators cost
   std::optional<std::int64_t> microbatch_size;  ///< none: the archive's own; 1 for the others
   Replicas replicas;                            ///< of the pipeline
 };
@@ -43,7 +37,7 @@ struct GraphProfile {
   Profile profile;
 };
 /// Of an archive. Errors: as read_layers.
-GraphProfile graph_profile(const ModelFiles& files, const DeviceKind& kind);
+GraphProfile graph_profile(const ModelFiles& files, const ModelUse& use, const DeviceKind& kind);
 /// The layers of a cluster of this one kind; `order` is the name of the linear order.
 Layers layers_of(const GraphProfile& of, const std::string& order);
 
@@ -59,13 +53,14 @@ Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files);
 /// operators without a known cost, those that may matter are among the notes. Errors: ConfigError
 /// of the file, also if more than 1 % of the work may be in such operators; one without a place for
 /// `operators` that do not fit the model.
-Layers read_layers(const ModelFiles& files, const Cluster& cluster);
+Layers read_layers(const ModelFiles& files, const Cluster& cluster, const ModelUse& use = {});
 
 struct LayersAndWork {
   Layers layers;
   std::optional<ModelWork> work;  ///< of an archive
 };
 /// The same, and what an archive computes: the file is read once. Errors: as read_layers.
-LayersAndWork read_layers_and_work(const ModelFiles& files, const Cluster& cluster);
+LayersAndWork read_layers_and_work(const ModelFiles& files, const Cluster& cluster,
+                                   const ModelUse& use);
 
 }  // namespace pfeife

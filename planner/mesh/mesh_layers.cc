@@ -219,14 +219,14 @@ void note_experts(MeshLayers& made) {
     made.of_experts.push_back(parameter.name.find(".experts.") != std::string::npos);
 }
 
-void add_blocks(MeshLayers& made, std::int64_t layers, Recomputation recomputation) {
+void add_blocks(MeshLayers& made, std::int64_t layers, Recompute recomputation) {
   made.blocks.clear(), made.first.clear();
   for (std::int64_t l = 0; l < layers; ++l) {
     const auto first = 1 + static_cast<std::size_t>(l) * kPiecesOfLayer;
     made.first.push_back(static_cast<std::int32_t>(first));
-    if (recomputation == Recomputation::Full)
+    if (recomputation == Recompute::Full)
       made.blocks.push_back({LayerId{first}, LayerId{first + 2}});
-    if (recomputation == Recomputation::Attention)
+    if (recomputation == Recompute::Attention)
       made.blocks.push_back({LayerId{first + 1}, LayerId{first + 1}});
   }
 }
@@ -281,7 +281,7 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
     made.layers.collectives.push_back(sum);
   }
   note_experts(made);
-  add_blocks(made, run.architecture.layers, Recomputation::None);
+  add_blocks(made, run.architecture.layers, Recompute::None);
   return made;
 }
 
@@ -293,7 +293,7 @@ MeshLayers rank_layers(const MeshRun& run, const Network& network) {
   if (more == 0) return made;
   made.layers = repeat_layer(made.layers, more);
   note_experts(made);
-  add_blocks(made, run.architecture.layers, Recomputation::None);
+  add_blocks(made, run.architecture.layers, Recompute::None);
   return made;
 }
 

@@ -89,7 +89,7 @@ class Candidates {
       run.schedule = stages > 1 ? "interleaved_1f1b" : "1f1b";
       if (stages > 1 && (run.mesh.size(Axis::Pipeline) == 1 || refused(run) || no_schedule(run)))
         continue;
-      for (const Recomputation recomputation : question_.recomputation)
+      for (const Recompute recomputation : question_.recomputation)
         for (const int zero : question_.zero) {
           if (zero > 0 && zero > question_.zero.front() && run.mesh.size(Axis::Data) == 1 &&
               run.mesh.size(Axis::Context) == 1)
@@ -146,9 +146,8 @@ Nanoseconds work_of_layer(const MeshRun& run, const MeshLayers& made, std::size_
   const LayerTimes& times = made.layers.layers[l].times.front();
   const bool transformer = l > 0 && l + 1 < made.layers.size();
   const bool again =
-      transformer &&
-      (run.recomputation == Recomputation::Full ||
-       (run.recomputation == Recomputation::Attention && (l - 1) % kPiecesOfLayer == 1));
+      transformer && (run.recomputation == Recompute::Full ||
+                      (run.recomputation == Recompute::Attention && (l - 1) % kPiecesOfLayer == 1));
   return times.forward * (again ? 2 : 1) + times.backward_input + times.backward_weight;
 }
 

@@ -54,7 +54,7 @@ ShardedUnit sharded(const Unit& unit, const MeshLayers& made, const MeshRun& run
     result.forward += times.forward;
     result.backward += times.backward_input + times.backward_weight;
   }
-  if (run.recomputation == Recomputation::Full && unit.last > unit.first)
+  if (run.recomputation == Recompute::Full && unit.last > unit.first)
     result.backward += result.forward;
   return result;
 }

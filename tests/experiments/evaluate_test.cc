@@ -11,6 +11,7 @@
 #include "planner/io/model/layer_table.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/basics/error.h"
+#include "planner/schedules/families.h"
 #include "planner/search/search.h"
 #include "sim/simulator.h"
 #include "tests/experiments/program.h"
@@ -38,8 +39,8 @@ class TwoStages : public ::testing::Test {
   }
   CaseInputs inputs() const { return {&config, &layers, &cluster}; }
   static Plan choices(const std::string& family) {
-    return plan_of({.spec = {family, 2, 2, 1, {}, {}}, .partition = {{0}}},
-                   {DeviceId{0}, DeviceId{1}});
+    const ScheduleSpec spec{family, 2, 2, 1, {}, {}};
+    return plan_of({{spec, {{0}}, placement_for(spec)}});
   }
   Evaluation estimated(const std::string& family) const {
     return estimated_plan(inputs(), Origin::Search, kPlanned, choices(family), false);

@@ -357,7 +357,7 @@ TEST_F(ExperimentConfig, BaselinesMayRecomputeToo) {
   EXPECT_EQ(config.baselines[0].name(), "1f1b");
   EXPECT_EQ(config.baselines[1].name(), "1f1b_blocks");
   EXPECT_EQ(config.baselines[2].name(), "gpipe_full");
-  EXPECT_EQ(config.plan.recompute, PlanSettings::Recompute::Attention);
+  EXPECT_EQ(config.plan.recompute, Recompute::Attention);
   EXPECT_THAT(resolved_text(config),
               ::testing::AllOf(
                   HasSubstr("baselines: [1f1b, {family: 1f1b, recompute: blocks}, {family: gpipe, "
@@ -435,7 +435,7 @@ TEST_F(ExperimentConfig, WhatIsForTorchHasCutsBetweenBlocksAndRecomputesNothing)
   const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
   const PlanSettings torch = read(model + "plan: {for: torch}\n").cases[0].plan;
   EXPECT_TRUE(torch.for_torch && torch.at_blocks);
-  EXPECT_EQ(torch.recompute, PlanSettings::Recompute::None);
+  EXPECT_EQ(torch.recompute, Recompute::None);
   EXPECT_THAT(resolved_text(read(model + "plan: {cuts_at: blocks}\n").cases[0]),
               HasSubstr(", cuts_at: blocks}\n"));
   EXPECT_MESSAGE(error(model + "plan: {for: torch, recompute: full}\n"));

@@ -37,8 +37,8 @@ Plan example_plan() {
   plan.recomputed.stages = {false, false};
   plan.estimate = Nanoseconds{1234567};
   plan.peak_memory = {Bytes{100}, Bytes{200}};
-  plan.files = PlanFiles{.model = "../a.json", .cluster = "../c.yaml"};
-  plan.files->format = ModelFormat::Piper, plan.files->time_unit = Nanoseconds{1000};
+  plan.files = PlanFiles{.model = {.file = "../a.json"}, .cluster = "../c.yaml"};
+  plan.files->model.format = ModelFormat::Piper, plan.files->model.time_unit = Nanoseconds{1000};
   plan.bound = Bound{.time = Nanoseconds{1000000},
                      .given_cuts = true,
                      .least_share = 0.002,

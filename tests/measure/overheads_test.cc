@@ -34,7 +34,7 @@ class StageOverheadsOfAProfile : public ::testing::Test {
   StageCost sum(std::size_t stages, const std::optional<StageOverheads>& overheads) {
     profile_.stage_overheads = overheads;
     write_file(file_, profile_text(profile_, graph_));
-    const ModelFiles files{.model = model_, .profile = file_};
+    const ModelFiles files{.file = model_, .profile = file_};
     const Layers layers = read_layers(files, cluster_);
     Partition partition;
     for (std::size_t l = 0; partition.stages() < stages; ++l)
@@ -84,7 +84,7 @@ TEST_F(StageOverheadsOfAProfile, AMessageTakesItsOverheadBeyondTheLink) {
   const auto messages = [&](const std::optional<Nanoseconds>& overhead) {
     profile_.message_overhead = overhead;
     write_file(file_, profile_text(profile_, graph_));
-    const ModelFiles files{.model = model_, .profile = file_};
+    const ModelFiles files{.file = model_, .profile = file_};
     EXPECT_EQ(message_overhead(files), overhead.value_or(us(0)));
     const Layers layers = read_layers(files, cluster_);
     Partition partition;

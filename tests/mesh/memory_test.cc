@@ -16,7 +16,7 @@ std::int64_t kept(bool selective_and_sequence_parallel) {
   run.mesh.size(Axis::Tensor) = 4;
   run.global_batch = run.microbatch_size = 2;
   run.sequence_parallel = selective_and_sequence_parallel;
-  if (run.sequence_parallel) run.recomputation = Recomputation::Attention;
+  if (run.sequence_parallel) run.recomputation = Recompute::Attention;
   Network network;
   network.devices_per_host = 8;
   network.port = {1e11};

@@ -46,7 +46,7 @@ class CaseFolder {
     write_file(folder_ / of.file, of.text);
     write_file(folder_ / "cluster.yaml", kTwoDevices);
     cluster = read_cluster(folder_ / "cluster.yaml");
-    layers = read_layers({.model = folder_ / of.file, .format = of.format}, cluster);
+    layers = read_layers({.file = folder_ / of.file, .format = of.format}, cluster);
     Problem problem{layers, cluster, of.schedules, {}, {}, of.cuts};
     problem.device_of_rank = {DeviceId{0}, DeviceId{1}};
     problem.memory_limit = std::vector(2, Bytes{std::int64_t{1} << 30});
@@ -55,13 +55,13 @@ class CaseFolder {
       limit = Bytes{static_cast<std::int64_t>(of.memory * static_cast<double>(most.value))};
     problem.recompute = of.recompute;
     outcome = search(problem, {.certificate = true});
-    Plan chosen = plan_of(outcome.plans.at(0), problem.device_of_rank);
+    Plan chosen = plan_of(outcome.plans.at(0));
     chosen.model = of.file, chosen.cluster = "cluster.yaml";
     auto priced = priced_plan(chosen, false, layers, cluster);
     plan = std::get<PricedPlan>(priced).plan;
     plan.bound = outcome.bound;
-    plan.files = PlanFiles{.model = "../" + of.file, .cluster = "../cluster.yaml"};
-    plan.files->format = of.format;
+    plan.files = PlanFiles{.model = {.file = "../" + of.file, .format = of.format},
+                           .cluster = "../cluster.yaml"};
     write(plan);
     write("certificate.txt", certificate_text(*outcome.certificate));
   }

@@ -297,7 +297,7 @@ TEST_F(Forgery, CostsTimesThreeWithTheDigestsKept) {
   EXPECT_EQ(after([](Plan&, Certificate& c) { c.cluster.paths[1].latency *= 3; }), "refused");
   EXPECT_EQ(after([](Plan&, Certificate& c) { c.layers.layers[1].saved.value *= 3; }), "refused");
   // Where the files are others, or not there, that is said first.
-  EXPECT_EQ(after([&](Plan& p, Certificate& c) { thrice(p, c), p.files->model = "gone.csv"; }),
+  EXPECT_EQ(after([&](Plan& p, Certificate& c) { thrice(p, c), p.files->model.file = "gone.csv"; }),
             "less");
   EXPECT_THAT(why_, StartsWith("costs not checked: "));
   EXPECT_EQ(after([&](Plan& p, Certificate& c) { thrice(p, c), p.files.reset(); }), "less");
@@ -308,11 +308,13 @@ TEST_F(Forgery, FilesThatAreOthersOrNotThere) {
   EXPECT_EQ(after([](Plan& p, Certificate&) { p.files->cluster = "../gone.yaml"; }), "less");
   EXPECT_THAT(why_, StartsWith("costs not checked: "));
   of_.write("other.csv", chain().text + "g,1,1,1,1,1,1,1,1\n");
-  EXPECT_EQ(after([](Plan& p, Certificate&) { p.files->model = "other.csv"; }), "less");
+  EXPECT_EQ(after([](Plan& p, Certificate&) { p.files->model.file = "other.csv"; }), "less");
   EXPECT_MESSAGE(why_.substr(0, why_.find('\n')));
-  EXPECT_EQ(after([](Plan& p, Certificate&) { p.files->format = ModelFormat::PipeDream; }), "less");
-  EXPECT_EQ(after([](Plan& p, Certificate& c) { p.order = c.layers.order = "any"; }), "refused");
-  EXPECT_EQ(after([](Plan& p, Certificate& c) { p.order = c.layers.order = "depth_first"; }),
+  EXPECT_EQ(after([](Plan& p, Certificate&) { p.files->model.format = ModelFormat::PipeDream; }),
+            "less");
+  EXPECT_EQ(after([](Plan& p, Certificate& c) { p.linear_order = c.layers.order = "any"; }),
+            "refused");
+  EXPECT_EQ(after([](Plan& p, Certificate& c) { p.linear_order = c.layers.order = "depth_first"; }),
             "refused");
   EXPECT_EQ(after([](Plan& p, Certificate&) { p.training.optimizer = Optimizer::Sgd; }), "refused");
 }

@@ -7,7 +7,6 @@ namespace pfeife {
 namespace {
 
 using Cuts = BaselineSettings::Cuts;
-using Recompute = PlanSettings::Recompute;
 
 /// A name that can be a folder's.
 std::string read_name(const YamlNode& node) {

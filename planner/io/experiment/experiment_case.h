@@ -52,7 +52,7 @@ std::vector<std::string> family_names(const YamlNode& node,
 /// Cut candidates, increasing.
 std::vector<std::int32_t> cut_list(const YamlNode& node);
 /// `if_needed`: may be said, too.
-PlanSettings::Recompute recompute_setting(const YamlNode& node, bool if_needed);
+Recompute recompute_setting(const YamlNode& node, bool if_needed);
 /// Of recompute_except_last beside `recompute: none`.
 inline constexpr const char* kNothingRecomputed =
     "nothing is recomputed; leave it out, or set recompute";

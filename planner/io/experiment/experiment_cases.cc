@@ -9,16 +9,14 @@
 namespace pfeife {
 namespace {
 
-using Path = std::filesystem::path;
-
 /// One key of `cases` with its values.
-struct Axis {
+struct SweptAxis {
   std::string key;
   std::vector<YamlNode> values;
 };
 
-std::vector<Axis> axes(const YamlNode& root) {
-  std::vector<Axis> result;
+std::vector<SweptAxis> axes(const YamlNode& root) {
+  std::vector<SweptAxis> result;
   const auto cases = root.find("cases");
   if (!cases) return result;
   if (!cases->is_map())
@@ -84,7 +82,7 @@ void refuse_lists_outside_cases(const YamlNode& root) {
   }
 }
 
-std::optional<YamlNode> value_of(const std::vector<Axis>& axes,
+std::optional<YamlNode> value_of(const std::vector<SweptAxis>& axes,
                                  const std::vector<std::size_t>& point, const std::string& key) {
   for (std::size_t a = 0; a < axes.size(); ++a)
     if (axes[a].key == key) return axes[a].values[point[a]];
@@ -93,7 +91,7 @@ std::optional<YamlNode> value_of(const std::vector<Axis>& axes,
 
 /// Ranks and microbatches of a case: from `cases`, else from the plan or schedule file, else the
 /// defaults.
-void read_size(const std::vector<Axis>& axes, const std::vector<std::size_t>& point,
+void read_size(const std::vector<SweptAxis>& axes, const std::vector<std::size_t>& point,
                const ExperimentRules& rules, CaseConfig& config) {
   const std::size_t all = rules.devices(config.cluster);
   const auto replicas = static_cast<std::size_t>(config.replicas.count);
@@ -201,8 +199,8 @@ void check_rank_devices(const CaseConfig& config) {
                                               std::to_string(config.devices) + " ranks");
 }
 
-CaseConfig make_case(const YamlDocument& document, const std::vector<Axis>& axes,
-                     const std::vector<std::size_t>& point, const Path& folder,
+CaseConfig make_case(const YamlDocument& document, const std::vector<SweptAxis>& axes,
+                     const std::vector<std::size_t>& point, const std::filesystem::path& folder,
                      const ExperimentRules& rules) {
   YamlDocument copy = document;
   std::vector<std::pair<std::string, std::string>> named;
@@ -235,7 +233,7 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<Axis>& axes
 }
 
 /// Steps to the next point of the product, the last axis fastest; false after the last one.
-bool advance(std::vector<std::size_t>& point, const std::vector<Axis>& axes) {
+bool advance(std::vector<std::size_t>& point, const std::vector<SweptAxis>& axes) {
   for (std::size_t a = axes.size(); a-- > 0;) {
     if (++point[a] < axes[a].values.size()) return true;
     point[a] = 0;
@@ -270,8 +268,8 @@ void set_keys(YamlDocument& document, const std::vector<std::string>& settings) 
   }
 }
 
-Experiment read_experiment(const Path& file, const std::vector<std::string>& settings,
-                           const ExperimentRules& rules) {
+Experiment read_experiment(const std::filesystem::path& file,
+                           const std::vector<std::string>& settings, const ExperimentRules& rules) {
   YamlDocument document = YamlDocument::read(file);
   set_keys(document, settings);
   Experiment experiment;
@@ -284,10 +282,10 @@ Experiment read_experiment(const Path& file, const std::vector<std::string>& set
     experiment.step_below = limit->as_duration();
     if (experiment.step_below->count() == 0) limit->fail("must be longer than 0");
   }
-  const std::vector<Axis> product = axes(document.root());
+  const std::vector<SweptAxis> product = axes(document.root());
   refuse_lists_outside_cases(document.root());
   std::size_t count = 1;
-  for (const Axis& axis : product)
+  for (const SweptAxis& axis : product)
     if ((count *= axis.values.size()) > 100'000)
       document.root().at("cases").fail("more than 100000 cases; split the experiment");
   std::vector<std::size_t> point(product.size(), 0);

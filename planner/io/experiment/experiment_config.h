@@ -21,6 +21,7 @@
 #include "planner/ir/model/model_format.h"
 #include "planner/ir/model/operator_cost.h"
 #include "planner/ir/model/profile.h"
+#include "planner/ir/model/recompute.h"
 #include "planner/ir/result/case_record.h"
 #include "planner/ir/schedule/schedule.h"
 
@@ -49,8 +50,6 @@ struct ModelInput {
 struct PlanSettings {
   enum class Source { Search, PlanFile, ScheduleFile };
   enum class Cuts { Search, EachLayer, Given };
-  /// Blocks: those of the model, each for itself; Attention: those alone that attend.
-  enum class Recompute { None, IfNeeded, Full, Choose, Blocks, Attention };
 
   Source source = Source::Search;
   std::optional<InputFile> file;  ///< plan.yaml or schedule.csv
@@ -79,7 +78,7 @@ struct BaselineSettings {
   enum class Cuts { EqualTime, EqualParameters, EqualLayers, Search, Reference, Given };
 
   std::string family;
-  PlanSettings::Recompute recompute = PlanSettings::Recompute::None;
+  Recompute recompute = Recompute::None;
   bool recompute_except_last = false;
   std::string called;  ///< by the user; "" = after what it is
   Cuts cuts = Cuts::EqualTime;
@@ -94,8 +93,6 @@ struct BaselineSettings {
   friend bool operator==(const BaselineSettings&, const BaselineSettings&) = default;
 };
 std::string to_string(BaselineSettings::Cuts cuts);
-/// "none", "if_needed": as a config writes it.
-std::string to_string(PlanSettings::Recompute recompute);
 
 /// Random variation of durations (planner/ir/schedule/jitter.h), over so many runs; of the estimate
 /// and of the simulation.

@@ -2,15 +2,15 @@
 #include <algorithm>
 
 #include "planner/io/experiment/experiment_case.h"
+#include "planner/io/plan/plan_files.h"
 
 namespace pfeife {
 namespace {
 
-using Path = std::filesystem::path;
-
 /// Names of the files beside the one that is missing, for the suggestion.
-std::string nearest_file(const Path& missing) {
-  const Path folder = missing.has_parent_path() ? missing.parent_path() : Path(".");
+std::string nearest_file(const std::filesystem::path& missing) {
+  const std::filesystem::path folder =
+      missing.has_parent_path() ? missing.parent_path() : std::filesystem::path(".");
   std::vector<std::string> names;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
@@ -35,7 +35,7 @@ void read_time_unit(const YamlNode& node, ModelInput& model) {
 
 }  // namespace
 
-InputFile input_file(const YamlNode& node, const Path& folder) {
+InputFile input_file(const YamlNode& node, const std::filesystem::path& folder) {
   InputFile file;
   file.written = node.as_string();
   if (file.written.empty()) node.fail("a file name is missing here");
@@ -50,10 +50,10 @@ InputFile input_file(const YamlNode& node, const Path& folder) {
   return file;
 }
 
-std::vector<InputFile> trace_inputs(const YamlNode& node, const Path& folder) {
+std::vector<InputFile> trace_inputs(const YamlNode& node, const std::filesystem::path& folder) {
   std::vector<InputFile> files;
   for (const YamlNode& item : node.items_or_self()) {
-    const Path path = (folder / item.as_string()).lexically_normal();
+    const std::filesystem::path path = (folder / item.as_string()).lexically_normal();
     std::error_code error;
     if (!std::filesystem::is_directory(path, error)) {
       files.push_back(input_file(item, folder));
@@ -72,7 +72,7 @@ std::vector<InputFile> trace_inputs(const YamlNode& node, const Path& folder) {
   return files;
 }
 
-InputFile measured_or_file(const YamlNode& node, const Path& folder) {
+InputFile measured_or_file(const YamlNode& node, const std::filesystem::path& folder) {
   if (!node.is_scalar() || node.as_string() != "measure") {
     std::error_code error;
     if (node.is_scalar() && !std::filesystem::exists(folder / node.as_string(), error) &&
@@ -83,7 +83,7 @@ InputFile measured_or_file(const YamlNode& node, const Path& folder) {
   return {"measure", {}, node.where(), true};
 }
 
-InputFile cluster_input(const YamlNode& node, const Path& folder) {
+InputFile cluster_input(const YamlNode& node, const std::filesystem::path& folder) {
   if (!node.is_map()) return measured_or_file(node, folder);
   node.check_keys({"file", "set"});
   InputFile file = measured_or_file(node.at("file"), folder);
@@ -93,17 +93,13 @@ InputFile cluster_input(const YamlNode& node, const Path& folder) {
   return file;
 }
 
-ModelInput model_input(const YamlNode& root, const Path& folder) {
+ModelInput model_input(const YamlNode& root, const std::filesystem::path& folder) {
   const YamlNode node = root.at("model");
   ModelInput model;
   if (node.is_map()) {
     node.check_keys({"file", "format", "time_unit"});
     model.file = input_file(node.at("file"), folder);
-    model.format = node.at("format").as_one_of<ModelFormat>({{"pt2", ModelFormat::Pt2},
-                                                             {"table", ModelFormat::Table},
-                                                             {"pipedream", ModelFormat::PipeDream},
-                                                             {"piper", ModelFormat::Piper},
-                                                             {"mesh", ModelFormat::Mesh}});
+    model.format = node.at("format").as_one_of<ModelFormat>(model_formats());
     read_time_unit(node, model);
   } else {
     model.file = input_file(node, folder);

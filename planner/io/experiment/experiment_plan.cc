@@ -8,8 +8,6 @@
 namespace pfeife {
 namespace {
 
-using Path = std::filesystem::path;
-
 void read_cuts(const YamlNode& node, PlanSettings& plan) {
   plan.cuts_where = node.where();
   if (node.is_sequence()) {
@@ -33,7 +31,6 @@ void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
 
 /// What torch runs has cuts between blocks, and recomputes nothing.
 void check_for_torch(const YamlNode& node, PlanSettings& plan) {
-  using Recompute = PlanSettings::Recompute;
   if (!plan.at_blocks)
     node.at("cuts_at").fail("torch cuts a model between its blocks only; leave plan.cuts_at out");
   if (!node.find("recompute")) plan.recompute = Recompute::None;
@@ -82,7 +79,7 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
   if (const auto at = node.find("cuts_at"))
     plan.at_blocks = at->as_one_of<bool>({{"layers", false}, {"blocks", true}});
   if (plan.for_torch) check_for_torch(node, plan);
-  if (plan.recompute_except_last && plan.recompute == PlanSettings::Recompute::None)
+  if (plan.recompute_except_last && plan.recompute == Recompute::None)
     node.at("recompute_except_last").fail(kNothingRecomputed);
   if (plan.at_blocks && plan.order != "captured")
     node.at("order").fail("blocks are those of the captured order; leave plan.order out");
@@ -107,8 +104,7 @@ std::vector<std::int32_t> cut_list(const YamlNode& node) {
   return cuts;
 }
 
-PlanSettings::Recompute recompute_setting(const YamlNode& node, bool if_needed) {
-  using Recompute = PlanSettings::Recompute;
+Recompute recompute_setting(const YamlNode& node, bool if_needed) {
   std::vector<std::pair<std::string, Recompute>> words;
   for (const Recompute one : {Recompute::None, Recompute::IfNeeded, Recompute::Full,
                               Recompute::Choose, Recompute::Blocks, Recompute::Attention})
@@ -129,7 +125,8 @@ std::vector<std::string> family_names(const YamlNode& node,
   return names;
 }
 
-PlanSettings plan_settings(const YamlNode& node, const Path& folder, const ExperimentRules& rules) {
+PlanSettings plan_settings(const YamlNode& node, const std::filesystem::path& folder,
+                           const ExperimentRules& rules) {
   PlanSettings plan;
   plan.where = node.where();
   if (node.is_map() && node.find("file")) {

@@ -97,24 +97,6 @@ std::string simulation_text(const SimulationSettings& simulation) {
 
 }  // namespace
 
-std::string to_string(PlanSettings::Recompute recompute) {
-  switch (recompute) {
-    case PlanSettings::Recompute::None:
-      return "none";
-    case PlanSettings::Recompute::IfNeeded:
-      return "if_needed";
-    case PlanSettings::Recompute::Full:
-      return "full";
-    case PlanSettings::Recompute::Choose:
-      return "choose";
-    case PlanSettings::Recompute::Blocks:
-      return "blocks";
-    case PlanSettings::Recompute::Attention:
-      return "attention";
-  }
-  return "";
-}
-
 std::string to_string(SelectBy select_by) {
   switch (select_by) {
     case SelectBy::Estimate:

@@ -38,10 +38,9 @@ void read_recomputation(const YamlNode& node, MeshQuestion& question) {
   if (is_search(node)) return;
   question.recomputation.clear();
   for (const YamlNode& item : node.items_or_self())
-    question.recomputation.push_back(
-        item.as_one_of<Recomputation>({{"none", Recomputation::None},
-                                       {"attention", Recomputation::Attention},
-                                       {"full", Recomputation::Full}}));
+    question.recomputation.push_back(item.as_one_of<Recompute>({{"none", Recompute::None},
+                                                                {"attention", Recompute::Attention},
+                                                                {"full", Recompute::Full}}));
 }
 
 void read_order(const YamlNode& node, Mesh& mesh) {
@@ -212,9 +211,9 @@ std::string pipeline_config(const ParallelConfig& config, const MeshRun& run) {
                  {"microbatches", number(run.microbatches()), {}}}),
        {}}};
   YamlValue rest = config.rest;
-  const char* recompute = run.recomputation == Recomputation::None        ? "none"
-                          : run.recomputation == Recomputation::Attention ? "attention"
-                                                                          : "blocks";
+  const char* recompute = run.recomputation == Recompute::None        ? "none"
+                          : run.recomputation == Recompute::Attention ? "attention"
+                                                                      : "blocks";
   if (!find_entry(rest, "plan")) rest.entries.push_back({"plan", yaml_map({}), {}});
   std::vector<YamlValue> families = {yaml_scalar("1f1b"), yaml_scalar("zb_greedy")};
   std::vector<YamlValue> stages = {number(1)};

@@ -46,8 +46,8 @@ std::string torchtitan_toml(const MeshRun& run) {
                                                             : run.microbatch_size) +
       assigned("global_batch_size", run.global_batch) +
       assigned("seq_len", run.architecture.sequence);
-  const char* mode = run.recomputation == Recomputation::Full ? "\"full\""
-                     : run.recomputation == Recomputation::Attention
+  const char* mode = run.recomputation == Recompute::Full ? "\"full\""
+                     : run.recomputation == Recompute::Attention
                          ? "\"selective\"  # the plan recomputes attention alone"
                          : "\"none\"";
   return text + "\n[activation_checkpoint]\nmode = " + mode + "\n";
@@ -77,10 +77,10 @@ std::string megatron_flags(const MeshRun& run) {
   number("--global-batch-size", run.global_batch);
   number("--seq-length", run.architecture.sequence);
   flags.emplace_back(run.type == DType::BFloat16 ? "--bf16" : "--fp16");
-  if (run.recomputation == Recomputation::Full)
+  if (run.recomputation == Recompute::Full)
     flags.insert(flags.end(), {"--recompute-granularity full", "--recompute-method uniform",
                                "--recompute-num-layers 1"});
-  if (run.recomputation == Recomputation::Attention)
+  if (run.recomputation == Recompute::Attention)
     flags.emplace_back("--recompute-granularity selective");
   std::string text;
   for (const std::string& flag : flags) text += (text.empty() ? "" : " \\\n") + flag;

@@ -61,18 +61,6 @@ void must_divide(const std::string& name, std::int64_t size, const std::string& 
                                    "; nearest: ", name, " ", nearest_divisors(whole, size)));
 }
 
-std::string to_string(Recomputation recomputation) {
-  switch (recomputation) {
-    case Recomputation::None:
-      return "none";
-    case Recomputation::Attention:
-      return "attention";
-    case Recomputation::Full:
-      return "full";
-  }
-  return "";
-}
-
 std::int64_t MeshRun::microbatches() const {
   return global_batch / (mesh.size(Axis::Data) * microbatch_size);
 }

@@ -8,17 +8,9 @@
 #include "planner/ir/machine/network.h"
 #include "planner/ir/model/architecture.h"
 #include "planner/ir/model/layers.h"
+#include "planner/ir/model/recompute.h"
 
 namespace pfeife {
-
-enum class Recomputation {
-  None,
-  Attention,  ///< scores, softmax, dropout, context of each layer
-  Full,       ///< each layer; its input is kept
-};
-
-/// "none", "attention", "full".
-std::string to_string(Recomputation recomputation);
 
 struct MeshRun {
   Architecture architecture;
@@ -29,7 +21,9 @@ struct MeshRun {
   std::int64_t stages_per_rank = 1;
   /// Stages of layers that take equally long; else of equally many, as layers_of_stages() says.
   bool balanced = false;
-  Recomputation recomputation = Recomputation::None;
+  /// None, Attention (scores, softmax, dropout, context of each layer), or Full (each layer; its
+  /// input is kept).
+  Recompute recomputation = Recompute::None;
   bool sequence_parallel = false;
   /// A message between hosts goes in tp parts, one from each rank, which are gathered where they
   /// arrive (Narayanan et al. 2021, sec. 4.1); else each rank sends all of it. With
@@ -60,8 +54,7 @@ struct MeshQuestion {
   std::vector<std::int64_t> microbatch_size;
   std::vector<std::int64_t> stages_per_rank{1, 2, 4};
   std::vector<int> zero{0, 1};
-  std::vector<Recomputation> recomputation{Recomputation::None, Recomputation::Attention,
-                                           Recomputation::Full};
+  std::vector<Recompute> recomputation{Recompute::None, Recompute::Attention, Recompute::Full};
 };
 
 /// ConfigError without a place if `size` does not divide the `whole` of `what`, with the nearest

@@ -1,4 +1,5 @@
-//   load_model("vgg16.graph.txt", {.format = ModelFormat::PipeDream});  // what a file may be
+//   load_model({.file = "vgg16.graph.txt", .format = ModelFormat::PipeDream});  // what a file may
+//   be
 #pragma once
 
 #include <string>

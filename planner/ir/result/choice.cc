@@ -20,24 +20,6 @@ std::string list_of(const std::vector<bool>& stages) {
 
 }  // namespace
 
-std::string to_string(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::None:
-      return "none";
-    case Recompute::Full:
-      return "full";
-    case Recompute::Choose:
-      return "choose";
-    case Recompute::Blocks:
-      return "blocks";
-    case Recompute::Attention:
-      return "attention";
-    case Recompute::IfNeeded:
-      return "if_needed";
-  }
-  return "";
-}
-
 bool Recomputed::any() const {
   return !blocks.empty() || std::ranges::find(stages, true) != stages.end();
 }

@@ -34,8 +34,9 @@ std::string recomputation_text(const Covered& covered) {
 
 std::string text_of(const Covered& covered) {
   const Bound& bound = covered.bound;
-  std::string text = stream_all(bound.given_cuts ? "the given" : "all", " cuts of the ",
-                                covered.layer_order, " order of ", counted(covered.layers, "layer"));
+  std::string text =
+      stream_all(bound.given_cuts ? "the given" : "all", " cuts of the ", covered.layer_order,
+                 " order of ", counted(covered.layers, "layer"));
   if (bound.least_share > 0)
     text += stream_all(" with at least ", bound.least_share * 100, " % of the mean load a stage");
   if (bound.linked) text += ", each stage linked to the next by values and gradients";

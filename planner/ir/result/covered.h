@@ -30,8 +30,8 @@ struct Covered {
 
 /// What a bound holds for besides, of which no certificate speaks.
 struct Uncertified {
-  std::set<std::string> any_order = {};      ///< families, as Covered::any_order
-  bool in_turn = false;                      ///< their microbatches in turn: all orders were tried
+  std::set<std::string> any_order = {};  ///< families, as Covered::any_order
+  bool in_turn = false;                  ///< their microbatches in turn: all orders were tried
   std::set<std::int64_t> microbatch_sizes = {};
   std::set<std::string> layer_orders = {};
   bool device_orders = false;
@@ -42,7 +42,8 @@ struct Uncertified {
 /// "all cuts of the captured order of 37 layers, 14 listed schedules in their placements, within
 /// the memory limits, and every action order of zb_greedy's placements"; "" = nothing is covered.
 std::string to_string(const std::vector<Covered>& covered);
-/// "the other microbatch sizes of the global batch: 1, 2; every order of the devices"; "" = nothing.
+/// "the other microbatch sizes of the global batch: 1, 2; every order of the devices"; "" =
+/// nothing.
 std::string to_string(const Uncertified& uncertified);
 
 }  // namespace pfeife

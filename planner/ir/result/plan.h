@@ -10,8 +10,7 @@
 
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/machine/replicas.h"
-#include "planner/ir/model/model_format.h"
-#include "planner/ir/model/operator_cost.h"
+#include "planner/ir/model/model_files.h"
 #include "planner/ir/result/choice.h"
 
 namespace pfeife {
@@ -47,13 +46,10 @@ struct Bound {
 
 /// The files that the costs of a plan are made of, by their paths from the plan's folder.
 struct PlanFiles {
-  std::string model, cluster;
-  ModelFormat format = ModelFormat::Pt2;
-  Nanoseconds time_unit{0};             ///< of a Piper profile
-  std::string skips;                    ///< of a layer table; "" = none
-  std::string profile, profile_digest;  ///< of an archive; "" = none, times by the roofline
-  std::vector<OperatorCost> operators;  ///< what the user says that operators cost
-  Replicas replicas;                    ///< of the pipeline
+  ModelFiles model;
+  std::string profile_digest;  ///< of the model's profile, if there is one
+  std::string cluster;
+  Replicas replicas;  ///< of the pipeline
   friend bool operator==(const PlanFiles&, const PlanFiles&) = default;
 };
 

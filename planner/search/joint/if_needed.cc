@@ -45,8 +45,8 @@ SearchOutcome search_if_needed(const Problem& problem, const SearchOptions& opti
   const std::size_t before = outcome.candidates;
   outcome.candidates += recomputed.candidates;
   const bool better =
-      outcome.plans.empty() || (!recomputed.plans.empty() && recomputed.plans.front().estimate <
-                                                                 outcome.plans.front().estimate);
+      outcome.plans.empty() || (!recomputed.plans.empty() &&
+                                recomputed.plans.front().estimate < outcome.plans.front().estimate);
   if (!better) return outcome;
   recomputed.candidates += before;
   for (SearchStep& step : recomputed.history) step.candidates += before;
