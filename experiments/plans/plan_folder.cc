@@ -44,11 +44,12 @@ void for_each_file(ModelFiles& model, const To& to) {
 
 PlanFiles plan_files(const ModelFiles& model, const Replicas& replicas,
                      const std::filesystem::path& cluster) {
-  PlanFiles files{.model = model,
-                  .cluster = std::filesystem::absolute(cluster).generic_string(),
-                  .replicas = replicas};
-  for_each_file(files.model,
-                [](const std::filesystem::path& file) { return std::filesystem::absolute(file); });
+  const auto absolute = [](const std::filesystem::path& file) {
+    return file.empty() ? file : std::filesystem::absolute(file);
+  };
+  PlanFiles files{
+      .model = model, .cluster = absolute(cluster).generic_string(), .replicas = replicas};
+  for_each_file(files.model, absolute);
   if (model.profile) files.profile_digest = sha256_file(*model.profile);
   return files;
 }

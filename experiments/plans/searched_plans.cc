@@ -88,12 +88,14 @@ SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
 Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
   const CaseConfig& config = settled.config;
   const std::optional<Partition> cuts = given_cuts(config, *settled.layers);
-  return {*settled.layers,
-          cluster,
-          schedules_of(config, cuts),
-          devices_of(config),
-          memory_limits(config, cluster),
-          cuts};
+  Problem problem{*settled.layers,
+                  cluster,
+                  schedules_of(config, cuts),
+                  devices_of(config),
+                  memory_limits(config, cluster),
+                  cuts};
+  problem.receives = config.plan.receives;
+  return problem;
 }
 
 /// The ways to settle a case; those that a family named in the config cannot do are left out.

@@ -49,7 +49,7 @@ void add_bound(const Bound& bound, const std::optional<Nanoseconds>& links_bound
 
 /// With what did not come from the search, which everything that shows a plan says.
 std::string knobs_of(const Evaluation& plan) {
-  const std::string text = knobs(plan.plan.spec, plan.plan.recomputed);
+  const std::string text = knobs(plan.plan);
   const bool given = plan.origin == Origin::PlanFile || plan.origin == Origin::ScheduleFile;
   if (!given && plan.origin != Origin::Reference) return text;
   const std::string mark = given ? "search=none" : "search=reference";

@@ -267,7 +267,8 @@ class ProofCheck {
     const Prices plan = evaluate(c_.layers, c_.cluster, schedule_, placement_, cuts,
                                  MemoryRule::Lifetimes, {recomputed});
     if (plan.estimate.count() >= c_.bound) return;
-    require(!fits(plan.peak_memory, c_.memory_limit), "cuts that fit are faster than the bound");
+    require(!fits(least_peak_memory(plan, placement_), c_.memory_limit),
+            "cuts that fit are faster than the bound");
     for (; c_.recompute == Recompute::Choose && s < stages_; recomputed[s++] = false) {
       recomputed[s] = true;
       judge(cuts, recomputed, s + 1);

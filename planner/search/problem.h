@@ -37,6 +37,9 @@ struct Problem {
   /// Recomputed::except_last of plans that recompute anything.
   bool recompute_except_last = false;
 
+  /// AtNeed: plans may receive late, where they do not fit otherwise.
+  Receives receives = Receives::AtNeed;
+
   /// Every microbatch is recomputed on every stage, whatever the plan: the times of layers may say
   /// so.
   bool recomputes_all() const { return recompute == Recompute::Full && !recompute_except_last; }
@@ -53,14 +56,16 @@ inline Problem with_layers(const Problem& problem, const Layers& layers) {
           problem.memory_rule,
           problem.recompute,
           problem.blocks,
-          problem.recompute_except_last};
+          problem.recompute_except_last,
+          problem.receives};
 }
 inline Problem with_cluster(const Problem& problem, const Cluster& cluster) {
   return {problem.layers,       cluster,
           problem.schedules,    problem.device_of_rank,
           problem.memory_limit, problem.cuts,
           problem.memory_rule,  problem.recompute,
-          problem.blocks,       problem.recompute_except_last};
+          problem.blocks,       problem.recompute_except_last,
+          problem.receives};
 }
 
 struct SearchOptions {

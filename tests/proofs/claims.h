@@ -74,7 +74,7 @@ class Claims {
       }
       const Prices plan = evaluate(of_.layers, of_.cluster, generate(spec), placement, cuts,
                                    MemoryRule::Lifetimes, {recomputed});
-      if (fits(plan.peak_memory, bound.memory_limit))
+      if (fits(least_peak_memory(plan, placement), bound.memory_limit))
         found = std::min(found, plan.estimate.count());
     }
     return found;

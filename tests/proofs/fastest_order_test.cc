@@ -54,7 +54,7 @@ TEST(FastestOrder, IsAsTimedFitsAndNoneIsFaster) {
     // The faster ones are tried one by one; above them some more, where values that wait may
     // decide.
     const std::int64_t enough = at_need.fastest ? least + least / 10 : OneByOne::kNone;
-    const OrderTrial exact = tiny.fastest(Receives::AsTheyCome, enough);
+    const OrderTrial exact = tiny.fastest(Receives::AsReady, enough);
     if (!at_need.tried_all || !exact.tried_all) {
       ++spent;
       continue;

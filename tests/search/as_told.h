@@ -13,8 +13,9 @@ namespace pfeife {
 /// problem's limits.
 inline void expect_as_told(const Problem& problem, const Priced& plan) {
   EXPECT_EQ(plan.placement, placement_for(plan.spec, problem.device_of_rank));
-  const Prices full = evaluate(problem.layers, problem.cluster, compute_only(plan), plan.placement,
-                               plan.partition, problem.memory_rule, plan.recomputed);
+  Prices full = evaluate(problem.layers, problem.cluster, compute_only(plan), plan.placement,
+                         plan.partition, problem.memory_rule, plan.recomputed);
+  if (plan.receives == Receives::AtNeed) full = received_late(full, plan.placement);
   if (plan.rows) {
     EXPECT_EQ(full.costs, plan.rows->costs);
     EXPECT_EQ(full.lowered, plan.rows->lowered);

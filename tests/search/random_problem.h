@@ -140,7 +140,9 @@ inline Best brute_force(const Problem& problem, const ScheduleSpec& spec) {
       const Prices plan =
           evaluate(problem.layers, problem.cluster, schedule, placement, partition,
                    MemoryRule::Lifetimes, {recomputed, {}, problem.recompute_except_last});
-      if (!fits(plan.peak_memory, problem.memory_limit)) continue;
+      if (!fits(plan.peak_memory, problem.memory_limit) &&
+          !fits(received_late(plan, placement).peak_memory, problem.memory_limit))
+        continue;
       const auto time = static_cast<double>(plan.estimate.count());
       if (time < best.time) best.time = time, best.at.clear();
       if (time == best.time && (best.at.empty() || best.at.back() != partition))
@@ -159,7 +161,8 @@ inline double best_at_given_cuts(const Problem& problem) {
       const Prices plan = evaluate(problem.layers, problem.cluster, generate(spec),
                                    placement_for(spec), *problem.cuts, MemoryRule::Lifetimes,
                                    {recomputed, {}, problem.recompute_except_last});
-      if (fits(plan.peak_memory, problem.memory_limit))
+      if (fits(plan.peak_memory, problem.memory_limit) ||
+          fits(received_late(plan, placement_for(spec)).peak_memory, problem.memory_limit))
         best = std::min(best, static_cast<double>(plan.estimate.count()));
     }
   return best;

@@ -78,7 +78,8 @@ double brute_force_blocks(const Problem& problem) {
       const Prices plan =
           evaluate(problem.layers, problem.cluster, generate(spec), placement_for(spec), cuts,
                    MemoryRule::Lifetimes, {.blocks = chosen});
-      if (std::ranges::equal(plan.peak_memory, problem.memory_limit, std::less_equal{}))
+      if (fits(plan.peak_memory, problem.memory_limit) ||
+          fits(received_late(plan, placement_for(spec)).peak_memory, problem.memory_limit))
         best = std::min(best, static_cast<double>(plan.estimate.count()));
     }
   });
@@ -275,8 +276,9 @@ TEST(RecomputeBlocks, AreChosenAsIfNothingHadBeenAskedBefore) {
 TEST(RecomputeBlocks, AreCountedInTheNameOfAPlan) {
   const ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 4};
   const LayerRange first{LayerId{0}, LayerId{1}}, second{LayerId{3}, LayerId{3}};
-  EXPECT_EQ(knobs(spec, {.blocks = {first}}), "recompute=1 block");
-  EXPECT_EQ(knobs(spec, {.blocks = {first, second}}), "recompute=2 blocks");
+  EXPECT_EQ(knobs(Choice{.spec = spec, .recomputed = {.blocks = {first}}}), "recompute=1 block");
+  EXPECT_EQ(knobs(Choice{.spec = spec, .recomputed = {.blocks = {first, second}}}),
+            "recompute=2 blocks");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "planner/cost/estimate/evaluate.h"
 
 #include "planner/cost/estimate/estimator.h"
+#include "planner/cost/estimate/memory.h"
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/schedule/lower.h"
 
@@ -16,6 +17,17 @@ Prices evaluate(const Layers& layers, const Cluster& cluster, const Schedule& co
     plan.peak_memory = reference_peak_memory(plan.lowered, plan.costs, placement,
                                              largest_temporaries(layers, partition));
   return plan;
+}
+
+Prices received_late(Prices prices, const Placement& placement) {
+  prices.lowered = with_late_receives(prices.lowered, stage_graph(prices.costs), placement);
+  prices.peak_memory = peak_memory(prices.lowered, prices.costs, placement);
+  prices.receives = Receives::AtNeed;
+  return prices;
+}
+
+std::vector<Bytes> least_peak_memory(const Prices& prices, const Placement& placement) {
+  return peak_memory(with_receives_at_need(prices.lowered), prices.costs, placement);
 }
 
 Prices evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement) {

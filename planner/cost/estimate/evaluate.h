@@ -18,8 +18,9 @@ namespace pfeife {
 struct Prices {
   StageCosts costs;
   Schedule lowered;
-  Nanoseconds estimate{0};         ///< contention-free step time
-  std::vector<Bytes> peak_memory;  ///< [rank]
+  Nanoseconds estimate{0};                ///< contention-free step time
+  std::vector<Bytes> peak_memory;         ///< [rank]
+  Receives receives = Receives::AsReady;  ///< of `lowered`
 };
 
 /// Lowers `compute_only` for the costs of `partition`, estimates it with free queues and delay
@@ -28,6 +29,10 @@ struct Prices {
 Prices evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
                 const Placement& placement, const Partition& partition,
                 MemoryRule rule = MemoryRule::Lifetimes, const Recomputed& recomputed = {});
+/// The prices where messages are received late: its peaks are no higher, its estimate is the same.
+Prices received_late(Prices prices, const Placement& placement);
+/// [rank] No order of receiving needs less, whether its rows can hang or not.
+std::vector<Bytes> least_peak_memory(const Prices& prices, const Placement& placement);
 /// The same of a schedule that is `lowered` already, for these costs, by MemoryRule::Lifetimes.
 Prices evaluate_lowered(StageCosts costs, Schedule lowered, const Placement& placement);
 

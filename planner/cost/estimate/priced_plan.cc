@@ -61,6 +61,13 @@ void name_cuts(Plan& plan, const Layers& layers, const Cluster& cluster) {
   plan.recomputed.stages.resize(plan.partition.stages(), false);
 }
 
+/// The plan's compute-only schedule with its transfers, received as it chooses.
+Schedule lowered_as_chosen(const Plan& plan, const StageCosts& costs) {
+  Schedule lowered = lower(plan.schedule, costs, plan.placement);
+  if (plan.receives == Receives::AsReady) return lowered;
+  return with_late_receives(lowered, stage_graph(costs), plan.placement);
+}
+
 /// `plan` with its transfers, and what follows from them.
 std::variant<PricedPlan, Deadlock> in_full(Plan plan, StageCosts costs) {
   const DependencyGraph graph = executed_graph(plan, costs);
@@ -80,7 +87,7 @@ std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, bool lowered, const La
   name_cuts(plan, layers, cluster);
   StageCosts costs = stage_costs(layers, plan, cluster);
   if (!lowered)
-    plan.schedule = lower(plan.schedule, costs, plan.placement);
+    plan.schedule = lowered_as_chosen(plan, costs);
   else if (costs.norm)
     add_norm_reduction(plan.schedule);
   return in_full(std::move(plan), std::move(costs));
@@ -91,7 +98,7 @@ std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, const CostedRows& rows
   name_cuts(plan, layers, cluster);
   StageCosts costs = rows.costs;
   costs.norm = norm_time(layers, plan, plan.placement, cluster);
-  plan.schedule = costs.norm ? lower(plan.schedule, costs, plan.placement) : rows.lowered;
+  plan.schedule = costs.norm ? lowered_as_chosen(plan, costs) : rows.lowered;
   return in_full(std::move(plan), std::move(costs));
 }
 

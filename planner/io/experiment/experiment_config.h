@@ -59,14 +59,15 @@ struct PlanSettings {
   std::vector<std::size_t> stages_per_rank{1, 2, 3};
   bool reference = false;  ///< search: reference, planner/search/reference/reference.h
   Recompute recompute = Recompute::IfNeeded;
-  bool recompute_except_last = false;  ///< of whatever is recomputed, not the last microbatch
-  std::size_t iterations = 0;          ///< 0 = default budget
-  std::optional<Bytes> reserve;        ///< replaces that of the device kinds
-  std::vector<DeviceId> devices;       ///< [rank]; empty = rank r on device r
-  bool search_devices = false;         ///< which of them runs which rank is to be found
-  std::string order = "captured";      ///< of an archive's nodes; "search" = is to be found
-  bool at_blocks = false;              ///< cuts_at: blocks, only between the blocks of an archive
-  bool for_torch = false;              ///< for: torch, only what torch.distributed.pipelining runs
+  bool recompute_except_last = false;    ///< of whatever is recomputed, not the last microbatch
+  Receives receives = Receives::AtNeed;  ///< AtNeed: late, where a plan does not fit otherwise
+  std::size_t iterations = 0;            ///< 0 = default budget
+  std::optional<Bytes> reserve;          ///< replaces that of the device kinds
+  std::vector<DeviceId> devices;         ///< [rank]; empty = rank r on device r
+  bool search_devices = false;           ///< which of them runs which rank is to be found
+  std::string order = "captured";        ///< of an archive's nodes; "search" = is to be found
+  bool at_blocks = false;                ///< cuts_at: blocks, only between the blocks of an archive
+  bool for_torch = false;  ///< for: torch, only what torch.distributed.pipelining runs
   SourceLocation where, families_where, cuts_where, devices_where, reserve_where;
 };
 

@@ -73,6 +73,9 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
   }
   if (const auto except = node.find("recompute_except_last"))
     plan.recompute_except_last = except->as_bool();
+  if (const auto receives = node.find("receives"))
+    plan.receives = receives->as_one_of<Receives>(
+        {{"if_needed", Receives::AtNeed}, {"as_ready", Receives::AsReady}});
   if (const auto use = node.find("for"))
     plan.for_torch = use->as_one_of<bool>({{"pfeife", false}, {"torch", true}});
   plan.at_blocks = plan.for_torch;
@@ -85,7 +88,7 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
     node.at("order").fail("blocks are those of the captured order; leave plan.order out");
   if (!plan.reference) return;
   for (const char* key : {"families", "cuts", "iterations", "recompute", "recompute_except_last",
-                          "order", "cuts_at", "for"})
+                          "receives", "order", "cuts_at", "for"})
     if (node.find(key))
       node.fail_at_key(key, std::string("search: reference has its own schedules, cuts and effort; "
                                         "leave plan.") +
@@ -144,8 +147,8 @@ PlanSettings plan_settings(const YamlNode& node, const std::filesystem::path& fo
   } else {
     node.refuse_old("loops", "stages_per_rank");
     node.check_keys({"families", "stages_per_rank", "search", "iterations", "reserve", "cuts",
-                     "recompute", "recompute_except_last", "order", "devices", "file", "schedule",
-                     "cuts_at", "for"});
+                     "recompute", "recompute_except_last", "receives", "order", "devices", "file",
+                     "schedule", "cuts_at", "for"});
     read_search(node, rules, plan);
   }
   if (const auto reserve = node.find("reserve")) {

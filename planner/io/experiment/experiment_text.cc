@@ -76,6 +76,7 @@ std::string plan_text(const PlanSettings& plan) {
          (plan.iterations == 0 ? "default" : number(plan.iterations)) +
          ", cuts: " + cuts_text(plan) + ", recompute: " + to_string(plan.recompute) +
          (plan.recompute_except_last ? ", recompute_except_last: true" : "") +
+         (plan.receives == Receives::AtNeed ? "" : ", receives: as_ready") +
          (plan.order == "captured" ? "" : ", order: " + plan.order) +
          (plan.for_torch   ? ", for: torch"
           : plan.at_blocks ? ", cuts_at: blocks"

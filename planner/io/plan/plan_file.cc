@@ -276,6 +276,8 @@ std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
     entries.push_back({"recompute_blocks", blocks_value(plan), {}});
   if (plan.recomputed.except_last)
     entries.push_back({"recompute_except_last", yaml_scalar("true"), {}});
+  if (plan.receives == Receives::AtNeed)
+    entries.push_back({"receives", yaml_scalar("at_need"), {}});
   const Entries rest{
       {"predicted",
        yaml_map({{"step", yaml_amount(plan.estimate), {}},
@@ -318,6 +320,7 @@ Plan read_plan(const std::filesystem::path& file) {
                    "recompute",
                    "recompute_blocks",
                    "recompute_except_last",
+                   "receives",
                    "predicted",
                    "files",
                    "bound",
@@ -343,6 +346,9 @@ Plan read_plan(const std::filesystem::path& file) {
   if (const auto blocks = root.find("recompute_blocks")) read_blocks(*blocks, plan);
   if (const auto except = root.find("recompute_except_last"))
     plan.recomputed.except_last = except->as_bool();
+  if (const auto receives = root.find("receives"))
+    plan.receives = receives->as_one_of<Receives>(
+        {{"as_ready", Receives::AsReady}, {"at_need", Receives::AtNeed}});
   read_predicted(root.at("predicted"), plan);
   if (const auto files = root.find("files")) plan.files = read_files(*files);
   if (const auto bound = root.find("bound")) plan.bound = read_bound(*bound, plan.spec);

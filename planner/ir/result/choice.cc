@@ -34,14 +34,17 @@ std::string to_string(const Recomputed& recomputed) {
   return "recompute=" + what + (recomputed.except_last ? " except last" : "");
 }
 
-std::string knobs(const ScheduleSpec& spec, const Recomputed& recomputed) {
-  const std::string text = knobs(spec), again = to_string(recomputed);
-  return text + (text.empty() || again.empty() ? "" : ", ") + again;
+std::string knobs(const Choice& choice) {
+  std::string text;
+  for (const std::string& knob :
+       {knobs(choice.spec), to_string(choice.recomputed),
+        std::string(choice.receives == Receives::AtNeed ? "receives=at_need" : "")})
+    if (!knob.empty()) text += (text.empty() ? "" : ", ") + knob;
+  return text;
 }
 
 std::string name_of(const Choice& choice) {
-  return schedule_name(choice.spec.family, choice.spec.stages_per_rank,
-                       knobs(choice.spec, choice.recomputed));
+  return schedule_name(choice.spec.family, choice.spec.stages_per_rank, knobs(choice));
 }
 
 }  // namespace pfeife

@@ -36,10 +36,12 @@ struct Choice {
   /// Compute-only rows that do not follow from `spec`: built for the costs, or given.
   std::optional<Schedule> order = std::nullopt;
 
+  Receives receives = Receives::AsReady;
+
   friend bool operator==(const Choice&, const Choice&) = default;
 };
-/// What is chosen besides the stages a rank: "prefetch=3, recompute=0".
-std::string knobs(const ScheduleSpec& spec, const Recomputed& recomputed);
+/// What is chosen besides the stages a rank: "prefetch=3, recompute=0, receives=at_need".
+std::string knobs(const Choice& choice);
 /// "looped, V=2, prefetch=3, recompute=0".
 std::string name_of(const Choice& choice);
 

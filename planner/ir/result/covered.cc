@@ -42,7 +42,7 @@ std::string text_of(const Covered& covered) {
   if (bound.linked) text += ", each stage linked to the next by values and gradients";
   if (covered.listed > 0)
     text += ", " + counted(covered.listed, "listed schedule") + " in their placements";
-  text += ", within the memory limits" + recomputation_text(covered);
+  text += ", within the memory limits whenever messages are received" + recomputation_text(covered);
   if (!covered.any_order.empty()) text += ", and " + every_order_of(covered.any_order);
   if (!covered.left_out.empty())
     text += stream_all("; not ", joined(covered.left_out, " and "),

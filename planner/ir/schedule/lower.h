@@ -43,4 +43,13 @@ void add_norm_reduction(Schedule& lowered);
 Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Placement& placement,
                const LoweringOptions& options = {});
 
+/// The rows with every RECV right before the action that reads the message: no order of receiving
+/// needs less memory. They may hang where a SEND waits for its RECV.
+Schedule with_receives_at_need(const Schedule& lowered);
+
+/// Those rows if they cannot hang, whatever blocks and whatever the queues; else the rows in which
+/// a RECV passes actions alone, which cannot (lower_receives.cc).
+Schedule with_late_receives(const Schedule& lowered, const StageGraph& stages,
+                            const Placement& placement);
+
 }  // namespace pfeife

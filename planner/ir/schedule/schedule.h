@@ -91,6 +91,12 @@ struct Semantics {
 std::string to_string(Queues queues);
 std::string to_string(Links links);
 
+/// When a rank takes its messages, which then hold its memory until they are read.
+enum class Receives {
+  AsReady,  ///< as soon as they are ready
+  AtNeed,   ///< right before the action that reads them, as far as no row can then hang
+};
+
 /// A point of a schedule family: what names one schedule among all that can be generated.
 struct ScheduleSpec {
   std::string family;                     ///< name of planner/schedules/families.h, or "file"

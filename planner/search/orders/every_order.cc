@@ -68,7 +68,7 @@ class Trials {
           stage_costs(model_.layers(), partition, placement_, model_.cluster(), {recompute});
       const OrderTrial at_need = trial(costs, Receives::AtNeed);
       if (settled(at_need, costs, partition, recompute) ||
-          settled(trial(costs, Receives::AsTheyCome), costs, partition, recompute))
+          settled(trial(costs, Receives::AsReady), costs, partition, recompute))
         continue;
       unsettled_ = std::min(unsettled_, at_need.fastest ? at_need.fastest->time : 0);
     }
@@ -91,6 +91,8 @@ class Trials {
     if (!trial.fastest) return trial.tried_all;
     Prices plan =
         evaluate_lowered(costs, lower(trial.fastest->order, costs, placement_), placement_);
+    if (!fits(plan.peak_memory, problem_.memory_limit) && problem_.receives == Receives::AtNeed)
+      plan = received_late(std::move(plan), placement_);
     if (!fits(plan.peak_memory, problem_.memory_limit)) return false;
     const std::int64_t time = plan.estimate.count();
     if (time < enough_) {

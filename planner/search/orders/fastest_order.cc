@@ -30,7 +30,7 @@ struct State {
   bool beaten = false;
 
   bool as_good_as(const State& other, Receives receives) const {
-    if (receives == Receives::AsTheyCome)
+    if (receives == Receives::AsReady)
       return now <= other.now && now_rank == other.now_rank && done == other.done &&
              free == other.free && idle == other.idle && unsent == other.unsent &&
              made == other.made;
@@ -169,13 +169,13 @@ class Trial {
     if (of.backward > 0 && of.whole) return;
     begin(state, s, Op::BackwardInput, false);
     // Never earlier than I and W, but what waits for it may be the better for coming later.
-    if (receives_ == Receives::AsTheyCome) begin(state, s, Op::Backward, false);
+    if (receives_ == Receives::AsReady) begin(state, s, Op::Backward, false);
   }
 
   void begin(const State& from, std::size_t s, Op op, bool whole) {
     const std::optional<std::int64_t> start = ready(from, s, op);
     if (!start) return;
-    const bool as_they_come = receives_ == Receives::AsTheyCome;
+    const bool as_they_come = receives_ == Receives::AsReady;
     if (as_they_come && std::pair{*start, rank(s)} < std::pair{std::int64_t{0}, from.now_rank})
       return;  // the same runs begin with it
     State next = from;
@@ -237,7 +237,7 @@ class Trial {
 
   bool fits(State& state, std::size_t s, Op op, std::int64_t start) {
     const std::size_t r = rank(s);
-    if (receives_ == Receives::AsTheyCome && !settle_sends(state, r)) return false;
+    if (receives_ == Receives::AsReady && !settle_sends(state, r)) return false;
     const RowMemory::Held held = memory_.during(
         state.done,
         receives_ == Receives::AtNeed ? needed(state, s, op) : received(state, r, start, true), s,

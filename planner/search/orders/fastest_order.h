@@ -5,7 +5,10 @@
 // times at which ranks are free and values come. B is tried beside I and W, for every stage apart.
 //
 // What a rank holds depends on when values come: one that is made earlier fills memory earlier. So
-// there are two ways to count them. Not modelled: reductions of shared parameters.
+// there are two ways to count them. Receives::AtNeed: earlier is never worse, and no order at all
+// is faster than what is found, whichever way its stages take microbatches. Receives::AsReady, by
+// the rule of planner/cost/estimate/memory.h: only ways that agree in all times, counted from the
+// present, are as good as each other. Not modelled: reductions of shared parameters.
 #pragma once
 
 #include <optional>
@@ -13,16 +16,6 @@
 #include "planner/search/orders/row_memory.h"
 
 namespace pfeife {
-
-enum class Receives {
-  /// A value takes memory from the action on that reads it. Then earlier is never worse, and no
-  /// order at all is faster than what is found, whichever way its stages take microbatches.
-  AtNeed,
-  /// By the product's rule (planner/cost/estimate/memory.h). Only ways that agree in all times,
-  /// counted from
-  /// the present, are as good as each other.
-  AsTheyCome,
-};
 
 struct TimedSchedule {
   std::int64_t time = 0;  ///< ns of the step

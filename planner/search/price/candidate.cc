@@ -73,16 +73,32 @@ Recomputed Candidates::recomputed(std::vector<bool> stages, std::vector<LayerRan
   return all.any() ? all : Recomputed{};
 }
 
-Prices Candidates::evaluated(const Cuts& cuts, const Recomputed& recomputed) const {
+/// Received late, if the prices do not fit otherwise. If nothing fits, the least that is needed.
+Prices Candidates::in_memory(Prices prices) {
+  if (fits(prices.peak_memory) || problem_.memory_rule != MemoryRule::Lifetimes) return prices;
+  std::vector<Bytes> least = least_peak_memory(prices, placement_);
+  if (!fits(least)) {
+    prices.peak_memory = std::move(least);
+    return prices;
+  }
+  if (problem_.receives == Receives::AtNeed) {
+    Prices late = received_late(prices, placement_);
+    if (fits(late.peak_memory)) return late;
+  }
+  unsure_ = std::min(unsure_, static_cast<double>(prices.estimate.count()));
+  return prices;
+}
+
+Prices Candidates::evaluated(const Cuts& cuts, const Recomputed& recomputed) {
   ++judged_;
   if (recomputed.blocks.empty() && problem_.memory_rule == MemoryRule::Lifetimes) {
     StageCosts costs = stage_costs_of(cuts, recomputed);
     Schedule lowered = this->lowered(costs);
-    return evaluate_lowered(std::move(costs), std::move(lowered), placement_);
+    return in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_));
   }
-  return evaluate(recomputed.blocks.empty() ? model_.layers() : block_choice_->layers(),
-                  model_.cluster(), schedule(), placement_, model_.partition(cuts),
-                  problem_.memory_rule, recomputed);
+  return in_memory(evaluate(recomputed.blocks.empty() ? model_.layers() : block_choice_->layers(),
+                            model_.cluster(), schedule(), placement_, model_.partition(cuts),
+                            problem_.memory_rule, recomputed));
 }
 
 /// The choices of recomputed stages for the same cuts share what takes long.
@@ -397,11 +413,15 @@ bool Candidates::try_all_choices(const Cuts& cuts, const std::vector<bool>& forc
     judged = true;
     StageCosts costs = stage_costs_of(cuts, recomputed(tried));
     Schedule lowered = this->lowered(costs);
-    if (auto peaks = peak_memory(lowered, costs, placement_); !fits(peaks)) {
-      last = std::move(peaks);
+    if (auto least = peak_memory(with_receives_at_need(lowered), costs, placement_); !fits(least)) {
+      last = std::move(least);
       continue;
     }
-    Prices plan = evaluate_lowered(std::move(costs), std::move(lowered), placement_);
+    Prices plan = in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_));
+    if (!fits(plan.peak_memory)) {
+      last = std::move(plan.peak_memory);
+      continue;
+    }
     PFEIFE_CHECK(static_cast<double>(plan.estimate.count()) == time, "the search priced cuts at ",
                  time, " ns, the estimator at ", plan.estimate.count());
     fit = true;

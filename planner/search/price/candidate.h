@@ -101,7 +101,8 @@ class Candidates {
   std::vector<double>& above_stages();
   Recomputation::Choice choose_stages(const Cuts& cuts);
   Recomputed recomputed(std::vector<bool> stages, std::vector<LayerRange> blocks = {}) const;
-  Prices evaluated(const Cuts& cuts, const Recomputed& recomputed) const;
+  Prices evaluated(const Cuts& cuts, const Recomputed& recomputed);
+  Prices in_memory(Prices prices);
   StageCosts stage_costs_of(const Cuts& cuts, const Recomputed& recomputed) const;
   Schedule lowered(const StageCosts& costs) const;
   bool fits(const std::vector<Bytes>& peak_memory) const {

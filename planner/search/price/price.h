@@ -6,7 +6,8 @@
 
 namespace pfeife {
 
-/// Estimate, memory and rows of the choice, its transfers as soon as they are ready.
+/// Estimate, memory and rows of the choice. It receives late if it says so, or if the problem
+/// allows it and it does not fit otherwise.
 Priced price(const Problem& problem, Choice choice);
 
 /// The price of the choice if it fits the problem's devices.
