@@ -25,7 +25,8 @@ void add_skips(StageCosts& costs, const LowerRequest& request) {
     check_stage(skip.to, costs.stages.size(), "--skip");
     if (find_pair(costs, skip.from, skip.to)) continue;
     const Nanoseconds time = nanoseconds_from_ms(request.costs.transfer);
-    costs.pairs.push_back({skip.from, skip.to, Bytes{1}, Bytes{skip.gradient ? 1 : 0}, time, time});
+    costs.pairs.push_back(
+        {skip.from, skip.to, Bytes{1}, Bytes{skip.gradient ? 1 : 0}, time, time, skip.gradient});
     std::ranges::sort(costs.pairs, {}, [](const StagePair& p) { return std::pair{p.from, p.to}; });
   }
 }

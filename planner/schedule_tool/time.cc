@@ -13,7 +13,8 @@ StageCosts costs_for(const Schedule& schedule, const UnitCosts& units) {
   const Nanoseconds time = nanoseconds_from_ms(units.transfer);
   costs.pairs.clear();
   for (const StageGraph::Edge& e : requirements_of(schedule, true).stages.edges)
-    costs.pairs.push_back({e.from, e.to, Bytes{1}, Bytes{e.gradient ? 1 : 0}, time, time});
+    costs.pairs.push_back(
+        {e.from, e.to, Bytes{1}, Bytes{e.gradient ? 1 : 0}, time, time, e.gradient});
   return costs;
 }
 

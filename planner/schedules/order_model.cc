@@ -43,7 +43,7 @@ OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
   for (const StagePair& pair : costs.pairs) {
     if (pair.to.index() == pair.from.index() + 1) continue;
     wait(Part::Forward, pair.to.index(), pair.from.index(), pair.forward_time.count());
-    if (pair.gradient_bytes > Bytes{0})
+    if (pair.has_gradient)
       wait(Part::Input, pair.from.index(), pair.to.index(), pair.backward_time.count());
   }
 }

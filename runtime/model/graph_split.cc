@@ -253,7 +253,7 @@ StageCosts unit_costs(const Graph& graph, const GraphSplit& split, const Placeme
       stages.stages,
       {.forward = kUnit, .backward_input = kUnit, .backward_weight = kUnit, .optimizer = kUnit});
   for (const StageGraph::Edge& edge : stages.edges) {
-    StagePair pair{edge.from, edge.to, Bytes{0}, Bytes{0}, kUnit / 100, kUnit / 100};
+    StagePair pair{edge.from, edge.to, Bytes{0}, Bytes{0}, kUnit / 100, kUnit / 100, edge.gradient};
     for (const Crossing& c : split.between(edge.from, edge.to)) {
       pair.bytes += graph.value(c.value).type.bytes();
       if (c.gradient) pair.gradient_bytes += graph.value(c.value).type.bytes();

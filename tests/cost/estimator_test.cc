@@ -24,7 +24,8 @@ StageCosts random_costs(std::mt19937& random, std::size_t stages, bool skips) {
     if (random() % 2) {
       const StageId a{from},
           b{static_cast<std::int64_t>(from + 2 + random() % (stages - from - 2))};
-      costs.pairs.push_back({a, b, Bytes{1}, Bytes{random() % 2 ? 1 : 0}, {}, {}});
+      const bool gradient = random() % 2 != 0;
+      costs.pairs.push_back({a, b, Bytes{1}, Bytes{gradient ? 1 : 0}, {}, {}, gradient});
       costs.values.push_back({a, {b}, Bytes{1}, costs.pairs.back().gradient_bytes, false, {false}});
     }
   std::ranges::sort(costs.pairs, {}, [](const StagePair& p) { return std::pair{p.from, p.to}; });

@@ -93,6 +93,25 @@ TEST(Layers, ValuesGoFromTheirLayerToAllThatReadThem) {
   EXPECT_EQ(skip->gradient_bytes, Bytes{128});
 }
 
+// Of a batch without samples all values and gradients have no bytes. What needs no gradient gets
+// none, whatever its size.
+TEST(Layers, GradientsComeBackToValuesThatRequireThem) {
+  Residual g;
+  g.block("a");
+  g.block("b");
+  Graph graph = g.finish();
+  for (Value& v : graph.values) {
+    v.requires_grad = v.name != "a.y";
+    if (v.name == "a.x") v.type = dense({0, 8});
+  }
+  const Layers made = layers(graph);
+  ASSERT_NE(value(made, "a.x"), nullptr);
+  EXPECT_EQ(value(made, "a.x")->bytes, Bytes{0});
+  EXPECT_TRUE(value(made, "a.x")->has_gradient);
+  EXPECT_EQ(value(made, "a.y")->bytes, Bytes{128});
+  EXPECT_FALSE(value(made, "a.y")->has_gradient);
+}
+
 // What gelu keeps is a value that may be received; what the first linear keeps is an input.
 TEST(Layers, StoragesKnowTheValueThatMayCross) {
   Residual g;

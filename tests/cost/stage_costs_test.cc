@@ -139,13 +139,15 @@ TEST(StageCosts, GradientsTakeTheWayBackAndOnlyThoseThatThereAre) {
     return std::pair{costs.pairs[0].forward_time.count(), costs.pairs[0].backward_time.count()};
   };
   EXPECT_EQ(times(), std::pair(116L, 314L));
-  layers.values[3].gradient_bytes = Bytes{0};
+  layers.values[3].gradient_bytes = Bytes{0}, layers.values[3].has_gradient = false;
   EXPECT_EQ(times(), std::pair(116L, 310L));
   layers.values[1].bytes = layers.values[3].bytes = Bytes{0};
   EXPECT_EQ(times(), std::pair(100L, 310L));  // nothing to carry takes as long as the way is
   layers.values[1].transfer_time = ns{42}, layers.values[3].transfer_time = ns{8};
   EXPECT_EQ(times(), std::pair(50L, 42L));
   layers.values[1].gradient_bytes = Bytes{0};
+  EXPECT_EQ(times(), std::pair(50L, 42L));  // a gradient of no bytes is one
+  layers.values[1].has_gradient = false;
   EXPECT_EQ(times(), std::pair(50L, 0L));
 }
 

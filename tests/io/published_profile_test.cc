@@ -82,6 +82,14 @@ constexpr const char* kDiamond =
     "activation_size=7.0, parameter_size=0.000 -- stage_id=0\n"
     "\tnode4 -- node3\n\tnode2 -- node4\n\tnode1 -- node2\n\tnode1 -- node3\n";
 
+// GNMT's inputs are published with no bytes; a table's or profile's values all get gradients.
+TEST(PipeDreamProfile, AnOutputOfNoBytesGetsAGradient) {
+  const Layers layers = read_pipedream_profile(kFolder + "pipedream/gnmt.graph.txt");
+  EXPECT_TRUE(std::ranges::any_of(
+      layers.values, [](const LayerValue& v) { return v.gradient_bytes == Bytes{0}; }));
+  EXPECT_TRUE(std::ranges::all_of(layers.values, &LayerValue::has_gradient));
+}
+
 TEST(PipeDreamProfile, BranchesListsAndHalvedBackward) {
   ImportOptions options;
   options.device_kinds = 2;

@@ -1,5 +1,6 @@
 #include "planner/io/plan/stage_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace pfeife {
@@ -36,6 +37,16 @@ TEST(StageFile, HasEveryFigureOfStagesValuesMessagesAndReductions) {
             "\n"
             "reduced_stages,reduced_bytes,reduction_ns\n"
             "0 1,19,20\n");
+}
+
+// Stage 1 sends an empty gradient to stage 0, and stage 2 sends none: bytes do not say which.
+TEST(StageFile, SaysWhetherAnEmptyGradientComesBack) {
+  StageCosts costs;
+  costs.pairs.push_back({StageId{0}, StageId{1}, Bytes{0}, Bytes{0}, ns(1), ns(2)});
+  costs.pairs.push_back({StageId{1}, StageId{2}, Bytes{0}, Bytes{0}, ns(3), ns(0), false});
+  EXPECT_THAT(stages_text(costs, round_robin(3, 3)),
+              testing::HasSubstr("\nfrom,to,message_bytes,gradient_bytes,forward_ns,backward_ns,"
+                                 "has_gradient\n0,1,0,0,1,2,1\n1,2,0,0,3,0,0\n"));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ class AllOrders {
     for (std::size_t s = 0; s < stages; ++s) {
       tail_[1][s] = tail_[2][s];
       for (const StagePair& pair : costs_.pairs)
-        if (pair.to.index() == s && pair.gradient_bytes > Bytes{0})
+        if (pair.to.index() == s && pair.has_gradient)
           tail_[1][s] =
               std::max(tail_[1][s], pair.backward_time.count() + tail_[1][pair.from.index()]);
       tail_[1][s] += time(1, s);
@@ -85,7 +85,7 @@ class AllOrders {
     if (op > 0) wait(op - 1, s, Nanoseconds{0});
     for (const StagePair& pair : costs_.pairs) {
       if (op == 0 && pair.to.index() == s) wait(0, pair.from.index(), pair.forward_time);
-      if (op == 1 && pair.from.index() == s && pair.gradient_bytes > Bytes{0})
+      if (op == 1 && pair.from.index() == s && pair.has_gradient)
         wait(1, pair.to.index(), pair.backward_time);
     }
     return at;

@@ -44,7 +44,7 @@ inline Layers branching_layers(std::mt19937& random, std::size_t most) {
     LayerValue value{"v", LayerId{l}, {}, Bytes{8}, Bytes{8}, {}};
     for (const auto& [from, to] : reads)
       if (from == l) value.consumers.emplace_back(static_cast<std::int64_t>(to));
-    if (below(10) == 0) value.gradient_bytes = Bytes{0};
+    if (below(10) == 0) value.gradient_bytes = Bytes{0}, value.has_gradient = false;
     if (!value.consumers.empty()) layers.values.push_back(value);
   }
   return layers;

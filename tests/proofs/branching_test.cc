@@ -57,7 +57,7 @@ struct Branching {
       const auto id = static_cast<std::int64_t>(s);
       const StagePair* const pair = find_pair(costs, StageId{id - 1}, StageId{id});
       if (placement.rank_of_stage[s - 1] != placement.rank_of_stage[s] &&
-          (pair == nullptr || pair->gradient_bytes == Bytes{0}))
+          (pair == nullptr || !pair->has_gradient))
         return false;
     }
     return true;

@@ -100,7 +100,7 @@ class Claims {
       if (!bound.linked || s == 0 || placement.rank_of_stage[s - 1] == placement.rank_of_stage[s])
         continue;
       const StagePair* const pair = find_pair(costs, StageId{s - 1}, StageId{s});
-      if (pair == nullptr || pair->gradient_bytes == Bytes{0}) return false;
+      if (pair == nullptr || !pair->has_gradient) return false;
     }
     return true;
   }

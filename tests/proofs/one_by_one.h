@@ -100,8 +100,8 @@ class OneByOne {
     std::int64_t start = free_[r];
     for (const StagePair& pair : costs_.pairs) {
       const bool onward = action.op == Op::Forward && pair.to.index() == s;
-      const bool back = makes_input_gradient(action.op) && pair.from.index() == s &&
-                        pair.gradient_bytes > Bytes{0};
+      const bool back =
+          makes_input_gradient(action.op) && pair.from.index() == s && pair.has_gradient;
       if (!onward && !back) continue;
       const auto& made =
           onward ? done_[pair.from.index()].forward : done_[pair.to.index()].backward;

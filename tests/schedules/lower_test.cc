@@ -81,7 +81,7 @@ TEST(ReadyOrder, SkipsAreSentToEveryReader) {
 
 TEST(ReadyOrder, ValuesThatNeedNoGradientGetNone) {
   StageCosts costs = costs_of(2, 1);
-  costs.pairs[0].gradient_bytes = Bytes{0};
+  costs.pairs[0].has_gradient = false;
   EXPECT_EQ(lowered("0F0,0B0\n1F0,1B0\n", costs, {.optimizer_step = false}),
             "0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0\n");
 }

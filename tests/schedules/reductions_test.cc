@@ -30,12 +30,8 @@ StageCosts random_tied_costs(std::size_t stages, std::mt19937& random) {
       return p.from == StageId{from} && p.to == StageId{to};
     };
     if (std::ranges::none_of(costs.pairs, is_it))
-      costs.pairs.push_back({StageId{from},
-                             StageId{to},
-                             Bytes{1},
-                             Bytes{static_cast<std::int64_t>(random() % 2)},
-                             {},
-                             {}});
+      costs.pairs.push_back(
+          {StageId{from}, StageId{to}, Bytes{1}, Bytes{1}, {}, {}, random() % 2 != 0});
   }
   std::ranges::sort(costs.pairs, {}, [](const StagePair& p) { return std::pair{p.from, p.to}; });
   for (StagePair& p : costs.pairs)

@@ -184,7 +184,7 @@ TEST(SegmentBound, AddsWhatComesBeforeAndAfterTheHeaviestPiece) {
   problem.device_of_rank = {DeviceId{1}, DeviceId{0}};
   EXPECT_EQ(bound(between), 197);
   // Without gradients behind c nothing waits for it: all its own work counts, to the end.
-  layers.values[0].gradient_bytes = layers.values[1].gradient_bytes = Bytes{0};
+  layers.values[0].has_gradient = layers.values[1].has_gradient = false;
   EXPECT_EQ(bound(late), 7 + 2 * 60);
   EXPECT_EQ(one_microbatch_bound(problem), 7 + 50);
   // c and d in one piece: d's work counts, too.

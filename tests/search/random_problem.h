@@ -56,7 +56,9 @@ inline Layers random_layers(std::mt19937& random, const RandomShape& shape) {
     std::ranges::sort(readers[l]);
     const bool gradient = random() % 12 != 0;
     LayerValue value{"v", LayerId{l}, readers[l], bytes(900) + Bytes{1}, {}, {}};
-    value.gradient_bytes = gradient ? value.bytes : Bytes{0};
+    const bool empty = value.bytes.value % 8 == 0;  // a gradient of no bytes
+    value.gradient_bytes = gradient && !empty ? value.bytes : Bytes{0};
+    value.has_gradient = gradient;
     if (random() % 10 == 0) value.transfer_time = ns(100);
     if (random() % 2 == 0) {
       LayerStorage storage{value.bytes, readers[l], {}, layers.values.size()};

@@ -39,7 +39,7 @@ TEST(BusiestLink, IsWhatItCarriesOverItsSpeedInAllMicrobatches) {
     };
     costs.pairs.push_back({StageId{from}, StageId{to}, Bytes{bytes}, Bytes{back},
                            time(StageId{from}, StageId{to}, bytes),
-                           time(StageId{to}, StageId{from}, back)});
+                           time(StageId{to}, StageId{from}, back), back > 0});
   };
   add(0, 1, 400, 400);
   add(0, 3, 100, 0);
@@ -62,8 +62,9 @@ TEST(FullestQueue, IsWhatItsMessagesTakeOneAfterTheOther) {
   Placement placement = round_robin(3, 2);
   StageCosts costs;
   costs.stages.resize(3);
-  costs.pairs = {{StageId{0}, StageId{1}, Bytes{1}, Bytes{0}, Nanoseconds{5}, Nanoseconds{0}},
-                 {StageId{1}, StageId{2}, Bytes{1}, Bytes{1}, Nanoseconds{3}, Nanoseconds{4}}};
+  costs.pairs = {
+      {StageId{0}, StageId{1}, Bytes{1}, Bytes{0}, Nanoseconds{5}, Nanoseconds{0}, false},
+      {StageId{1}, StageId{2}, Bytes{1}, Bytes{1}, Nanoseconds{3}, Nanoseconds{4}}};
   EXPECT_EQ(fullest_queue(costs, placement, Queues::None, 3), Nanoseconds{0});
   EXPECT_EQ(fullest_queue(costs, placement, Queues::Edge, 3), Nanoseconds{3 * (5 + 4)});
   EXPECT_EQ(fullest_queue(costs, placement, Queues::Pair, 3), Nanoseconds{3 * (5 + 3 + 4)});

@@ -92,7 +92,7 @@ std::vector<std::int64_t> peaks(const Sums& sums, const Schedule& schedule,
 const StagePair* message(const StageCosts& costs, std::size_t s, bool back) {
   const auto id = [](std::size_t k) { return StageId{k}; };
   const StagePair* pair = find_pair(costs, id(s - 1), id(s));
-  return pair == nullptr || (back && pair->gradient_bytes == Bytes{0}) ? nullptr : pair;
+  return pair == nullptr || (back && !pair->has_gradient) ? nullptr : pair;
 }
 
 TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {

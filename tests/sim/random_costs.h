@@ -23,15 +23,14 @@ inline StageCosts random_costs(std::mt19937& random, std::size_t stages, bool sk
   for (std::size_t from = 0; skips && from + 2 < stages; ++from)
     if (random() % 2 == 0) {
       const std::size_t to = from + 2 + random() % (stages - from - 2);
-      costs.pairs.push_back({stage(from), stage(to), {}, Bytes{random() % 2 == 0 ? 0 : 1}, {}, {}});
+      costs.pairs.push_back({stage(from), stage(to), {}, {}, {}, {}, random() % 2 != 0});
     }
   std::ranges::sort(costs.pairs, {}, [](const StagePair& p) { return std::pair{p.from, p.to}; });
   for (StagePair& pair : costs.pairs) {
     pair.bytes = some_bytes();
-    if (pair.gradient_bytes > Bytes{0} || pair.to.value == pair.from.value + 1)
-      pair.gradient_bytes = some_bytes();
+    pair.gradient_bytes = pair.has_gradient ? some_bytes() : Bytes{0};
     pair.forward_time = some(800);
-    pair.backward_time = pair.gradient_bytes > Bytes{0} ? some(800) : Nanoseconds{0};
+    pair.backward_time = pair.has_gradient ? some(800) : Nanoseconds{0};
   }
   if (tied && stages > 1)
     costs.reductions.push_back({{stage(0), stage(stages - 1)}, Bytes{1}, some(500)});
@@ -49,7 +48,7 @@ inline void take_times_from(const Cluster& cluster, const Placement& placement, 
   for (StagePair& pair : costs.pairs) {
     const DeviceId from = placement.device(pair.from), to = placement.device(pair.to);
     pair.forward_time = transfer_time(cluster.path(from, to), pair.bytes);
-    pair.backward_time = pair.gradient_bytes > Bytes{0}
+    pair.backward_time = pair.has_gradient
                              ? transfer_time(cluster.path(to, from), pair.gradient_bytes)
                              : Nanoseconds{0};
   }

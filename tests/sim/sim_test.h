@@ -54,7 +54,7 @@ class GraphByHand {
     costs.pairs.push_back(
         {StageId{stage}, StageId{stage + 1}, bytes, Bytes{0},
          time.value_or(transfer_time(cluster_->path(DeviceId{from}, DeviceId{to}), bytes)),
-         Nanoseconds{0}});
+         Nanoseconds{0}, false});
     return add({TaskKind::Transfer,
                 next_slot(TaskKind::Transfer, action),
                 RankId{from},

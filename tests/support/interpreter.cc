@@ -195,7 +195,7 @@ class Machine {
       if (a.op == Op::Forward)
         return pair.to != a.stage ||
                here_.contains({rank, {pair.from, pair.to, m, Direction::Forward}});
-      return pair.from != a.stage || pair.gradient_bytes == Bytes{0} ||
+      return pair.from != a.stage || !pair.has_gradient ||
              here_.contains({rank, {pair.to, pair.from, m, Direction::Backward}});
     });
   }

@@ -67,7 +67,8 @@ class Maker {
     for (StageCost& s : costs.stages)
       s.forward = some(), s.backward_input = some(), s.backward_weight = some();
     for (const StageGraph::Edge& e : stages.edges)
-      costs.pairs.push_back({e.from, e.to, Bytes{1}, Bytes{e.gradient ? 1 : 0}, some(), some()});
+      costs.pairs.push_back(
+          {e.from, e.to, Bytes{1}, Bytes{e.gradient ? 1 : 0}, some(), some(), e.gradient});
     for (const auto& group : stages.tied) costs.reductions.push_back({group, Bytes{1}, some()});
   }
 
@@ -81,8 +82,7 @@ class Maker {
     for (std::size_t from = 0; from + 2 < stages; ++from)
       for (std::size_t to = from + 2; to < stages; ++to)
         if (chance(4))
-          costs.pairs.push_back(
-              {stage(from), stage(to), Bytes{1}, Bytes{chance(3) ? 0 : 1}, {}, {}});
+          costs.pairs.push_back({stage(from), stage(to), Bytes{1}, Bytes{1}, {}, {}, !chance(3)});
     std::ranges::sort(costs.pairs, {}, [](const StagePair& p) { return std::pair{p.from, p.to}; });
     for (StagePair& pair : costs.pairs) pair.forward_time = some(), pair.backward_time = some();
     for (int ties = 0; ties < 2 && stages > 1 && chance(2); ++ties) {
@@ -101,7 +101,7 @@ class Maker {
     if (op != Op::Forward && !made(Op::Forward, s, m)) return false;
     return std::ranges::all_of(program_.costs.pairs, [&](const StagePair& p) {
       if (op == Op::Forward) return p.to != s || made(Op::Forward, p.from, m);
-      return p.from != s || p.gradient_bytes == Bytes{0} || made(Op::BackwardInput, p.to, m);
+      return p.from != s || !p.has_gradient || made(Op::BackwardInput, p.to, m);
     });
   }
   void order_compute() {
@@ -158,7 +158,7 @@ class Maker {
       if (program_.placement.rank(pair.from) == program_.placement.rank(pair.to)) continue;
       for (std::size_t m = 0; m < microbatches_; ++m) {
         move(pair.from, pair.to, m, Direction::Forward);
-        if (pair.gradient_bytes > Bytes{0}) move(pair.to, pair.from, m, Direction::Backward);
+        if (pair.has_gradient) move(pair.to, pair.from, m, Direction::Backward);
       }
     }
   }

@@ -148,7 +148,8 @@ class Grouper {
       for (const LayerId to : by_value[v])
         if (to > crossing.producer) crossing.consumers.push_back(to);
       if (crossing.consumers.empty()) continue;
-      if (value.requires_grad) {
+      crossing.has_gradient = value.requires_grad;
+      if (crossing.has_gradient) {
         crossing.gradient_bytes = crossing.bytes;
         crossing.waiting_gradient = waiting_gradient(id, crossing);
         crossing.kept_for_weight = kept_for_weight(id, crossing);

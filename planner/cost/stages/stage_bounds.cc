@@ -160,7 +160,7 @@ std::optional<Nanoseconds> StageBounds::message(std::size_t s, Positions begins,
   Nanoseconds least{kMost};
   for (const auto& [producer, reader, value] : sums_->crossing[q]) {
     if (producer < begins.begin || reader + 1 >= ends.end) continue;
-    if (back && value->gradient_bytes == Bytes{0}) continue;
+    if (back && !value->has_gradient) continue;
     const Bytes bytes = back ? value->gradient_bytes : value->bytes;
     if (producer + 1 >= begins.end && reader < ends.begin) {
       sent_anyway.add(*value, bytes);

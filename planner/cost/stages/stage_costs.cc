@@ -93,7 +93,7 @@ class Collector {
         message.bytes += value.bytes;
         message.gradient += value.gradient_bytes;
         message.forward.add(value, value.bytes);
-        if (value.gradient_bytes > Bytes{0}) message.backward.add(value, value.gradient_bytes);
+        if (value.has_gradient) message.backward.add(value, value.gradient_bytes);
       }
       crossing.saved_by_receiver.assign(crossing.to.size(), false);
       value_of_[v] = costs_.values.size();
@@ -102,8 +102,11 @@ class Collector {
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const BothWays& message = messages[i];
       if (message.forward.empty()) continue;
-      StagePair pair{
-          StageId{i / count}, StageId{i % count}, message.bytes, message.gradient, {}, {}};
+      StagePair pair{.from = StageId{i / count},
+                     .to = StageId{i % count},
+                     .bytes = message.bytes,
+                     .gradient_bytes = message.gradient,
+                     .has_gradient = !message.backward.empty()};
       const DeviceId from = placement_.device(pair.from), to = placement_.device(pair.to);
       if (placement_.rank(pair.from) != placement_.rank(pair.to)) {
         pair.forward_time = message.forward.time(cluster_.path(from, to));

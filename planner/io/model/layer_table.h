@@ -5,9 +5,10 @@
 //   weight_saved_bytes,temporary_bytes[,optimizer_ms][,output_ms]
 //
 // Columns may stand in any order. `backward_ms` may replace the two; it is split in halves. A cut
-// after row i sends its output forward and as much gradient back. A second file lists skips,
-// `value,from,to,bytes` by row names: a value of row `from` that later rows read; rows of the same
-// value name further readers. Times hold for every device kind.
+// after row i sends its output forward and as much gradient back; messages of no bytes are waited
+// for, too. A second file lists skips, `value,from,to,bytes` by row names: a value of row `from`
+// that later rows read; rows of the same value name further readers. Times hold for every device
+// kind.
 #pragma once
 
 #include <filesystem>

@@ -88,11 +88,18 @@ void describe(Archive& a, Layer& layer) {
   describe(a, layer.times), describe(a, layer.saved), describe(a, layer.weight_saved);
   describe(a, layer.temporary);
 }
+/// The gradient is its bytes; 0 is no gradient, and -1 a gradient of no bytes.
 template <class Archive>
 void describe(Archive& a, LayerValue& value) {
+  constexpr Bytes kNone{0}, kEmpty{-1};
   a.line("value");
   describe(a, value.producer), describe(a, value.consumers), describe(a, value.bytes);
-  describe(a, value.gradient_bytes), describe(a, value.transfer_time);
+  Bytes gradient = !value.has_gradient                ? kNone
+                   : value.gradient_bytes == Bytes{0} ? kEmpty
+                                                      : value.gradient_bytes;
+  describe(a, gradient), describe(a, value.transfer_time);
+  value.has_gradient = gradient != kNone;
+  value.gradient_bytes = gradient == kEmpty ? Bytes{0} : gradient;
 }
 template <class Archive>
 void describe(Archive& a, LayerStorage& storage) {

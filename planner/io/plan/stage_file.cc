@@ -1,5 +1,6 @@
 #include "planner/io/plan/stage_file.h"
 
+#include <algorithm>
 #include <sstream>
 
 namespace pfeife {
@@ -40,10 +41,18 @@ void add_values(std::ostringstream& out, const std::vector<StageValue>& values) 
 }
 
 void add_messages(std::ostringstream& out, const StageCosts& costs) {
-  out << "\nfrom,to,message_bytes,gradient_bytes,forward_ns,backward_ns\n";
-  for (const StagePair& pair : costs.pairs)
-    line(out, pair.from.value, pair.to.value, pair.bytes.value, pair.gradient_bytes.value,
-         pair.forward_time.count(), pair.backward_time.count());
+  const bool any_empty = std::ranges::any_of(costs.pairs, [](const StagePair& pair) {
+    return pair.has_gradient && pair.gradient_bytes == Bytes{0};
+  });
+  out << "\nfrom,to,message_bytes,gradient_bytes,forward_ns,backward_ns"
+      << (any_empty ? ",has_gradient\n" : "\n");
+  for (const StagePair& pair : costs.pairs) {
+    out << pair.from.value << "," << pair.to.value << "," << pair.bytes.value << ","
+        << pair.gradient_bytes.value << "," << pair.forward_time.count() << ","
+        << pair.backward_time.count();
+    if (any_empty) out << "," << (pair.has_gradient ? 1 : 0);
+    out << "\n";
+  }
 }
 
 void add_reductions(std::ostringstream& out, const StageCosts& costs) {

@@ -1,10 +1,12 @@
 // stages.csv: what each stage of a plan costs, so that others can work out its memory and its time.
 //
 // Four tables, an empty line between them: a line a stage; a line for each value that leaves its
-// stage and each stage that reads it; a line for each pair of stages between which messages go; a
-// line for each reduction of shared gradients, and for each stage's of replicas. If the microbatch
-// that a stage runs forward last is not recomputed and others are, the first two tables follow once
-// more, of that one. Bytes and nanoseconds. What is held when: planner/cost/estimate/memory.h.
+// stage and each stage that reads it; a line for each pair of stages between which messages go
+// (with `has_gradient` where a gradient of no bytes comes back; else one comes back where it has
+// bytes); a line for each reduction of shared gradients, and for each stage's of replicas. If the
+// microbatch that a stage runs forward last is not recomputed and others are, the first two tables
+// follow once more, of that one. Bytes and nanoseconds. What is held when:
+// planner/cost/estimate/memory.h.
 #pragma once
 
 #include <string>

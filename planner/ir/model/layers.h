@@ -47,9 +47,9 @@ struct Layer {
 struct LayerValue {
   std::string name;
   LayerId producer;
-  std::vector<LayerId> consumers;  ///< sorted, unique, all > producer
-  Bytes bytes{0};                  ///< forward
-  Bytes gradient_bytes{0};         ///< backward, from each consumer stage; 0 = no gradient
+  std::vector<LayerId> consumers;            ///< sorted, unique, all > producer
+  Bytes bytes{0};                            ///< forward
+  Bytes gradient_bytes{0};                   ///< backward, from each consumer stage
   std::optional<Nanoseconds> transfer_time;  ///< as published; replaces the link's
   /// Bytes the gradient occupies after the last reader's backward (possibly a larger storage it
   /// views). 0: Layer::temporary of the layers in between contains the gradient.
@@ -59,6 +59,8 @@ struct LayerValue {
   std::optional<LayerId> kept_for_weight = std::nullopt;
   /// Whether W of the producer needs the gradient, so that its Layer::weight_saved has it.
   bool producer_keeps_gradient = false;
+  /// Whether a gradient comes back, for which the producer's backward waits: of no bytes, too.
+  bool has_gradient = true;
 
   /// Bytes of the gradient that wait while layer `l` of [producer, last reader) runs backward,
   /// where producer and readers share a stage. Once a second reader has added to it, the gradient

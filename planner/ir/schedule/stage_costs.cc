@@ -12,7 +12,7 @@ StageGraph stage_graph(const StageCosts& costs) {
   StageGraph graph;
   graph.stages = costs.stages.size();
   for (const StagePair& pair : costs.pairs)
-    graph.edges.push_back({pair.from, pair.to, pair.gradient_bytes > Bytes{0}});
+    graph.edges.push_back({pair.from, pair.to, pair.has_gradient});
   for (const StageReduction& reduction : costs.reductions) graph.tied.push_back(reduction.stages);
   graph.replicas = !costs.replicas.empty();
   graph.last_apart = !costs.last.stages.empty();

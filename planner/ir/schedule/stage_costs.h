@@ -41,8 +41,9 @@ struct StageCost {
 struct StagePair {
   StageId from, to;
   Bytes bytes{0};                                 ///< forward
-  Bytes gradient_bytes{0};                        ///< backward; 0 = nothing is sent back
+  Bytes gradient_bytes{0};                        ///< backward
   Nanoseconds forward_time{0}, backward_time{0};  ///< contention-free; 0 on the same rank
+  bool has_gradient = true;  ///< whether a message, if only an empty one, is sent back
   friend bool operator==(const StagePair&, const StagePair&) = default;
 };
 

@@ -44,7 +44,7 @@ Chains chains(const Problem& problem, const Fastest& time) {
       for (const LayerId reader : value->consumers) {
         const std::size_t r = reader.index();
         found.forward[r] = std::max(found.forward[r], found.forward[l] + time.forward[r]);
-        if (value->gradient_bytes > Bytes{0})
+        if (value->has_gradient)
           found.backward[r] =
               std::max(found.backward[r], found.backward[l] + time.backward_input[r]);
       }
@@ -80,7 +80,7 @@ HeaviestSegment heaviest(const CutModel& model, const Problem& problem, double n
       const std::size_t k = segment(reader), l = value.producer.index();
       if (segment(value.producer) == k) continue;
       entry[k] = std::max(entry[k], chain.forward[l]);
-      if (value.gradient_bytes > Bytes{0}) exit[k] = std::max(exit[k], chain.backward[l]);
+      if (value.has_gradient) exit[k] = std::max(exit[k], chain.backward[l]);
     }
   for (std::size_t l = 0; l < problem.layers.size(); ++l) {
     const std::size_t k = segment(LayerId{l});

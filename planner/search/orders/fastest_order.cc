@@ -135,7 +135,7 @@ class Trial {
       const std::size_t from = pair.from.index(), to = pair.to.index();
       const bool crosses = rank(from) != rank(to);
       messages_.push_back({p, 0, from, to, ticks(pair.forward_time), crosses});
-      if (pair.gradient_bytes > Bytes{0})
+      if (pair.has_gradient)
         messages_.push_back({p, 1, to, from, ticks(pair.backward_time), crosses});
     }
   }

@@ -61,7 +61,7 @@ void RowMemory::add_sends(StageId stage, MicrobatchId microbatch, Direction dire
     if (!crosses(pair)) continue;
     if (direction == Direction::Forward && pair.from == stage)
       row.emplace_back(send(stage, pair.to, microbatch, direction));
-    if (direction == Direction::Backward && pair.to == stage && pair.gradient_bytes > Bytes{0})
+    if (direction == Direction::Backward && pair.to == stage && pair.has_gradient)
       row.emplace_back(send(stage, pair.from, microbatch, direction));
   }
 }
@@ -88,8 +88,7 @@ void RowMemory::add_backwards(const Progress& done, const Received& received, st
     const StageId stage{s};
     if (placement_.rank(stage).index() != rank) continue;
     for (std::size_t p = 0; p < costs_.pairs.size(); ++p)
-      if (costs_.pairs[p].from == stage && crosses(costs_.pairs[p]) &&
-          costs_.pairs[p].gradient_bytes > Bytes{0})
+      if (costs_.pairs[p].from == stage && crosses(costs_.pairs[p]) && costs_.pairs[p].has_gradient)
         for (std::size_t m = 0; m < received[p]; ++m)
           row.emplace_back(recv(stage, costs_.pairs[p].to, MicrobatchId{m}, Direction::Backward));
     for (std::size_t m = 0; m < done[s].backward; ++m) {

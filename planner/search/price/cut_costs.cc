@@ -53,7 +53,7 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
 
 void CutCosts::BothWays::add(const LayerValue& value) {
   forward.add(value, value.bytes);
-  if (value.gradient_bytes > Bytes{0}) backward.add(value, value.gradient_bytes);
+  if (value.has_gradient) backward.add(value, value.gradient_bytes);
 }
 
 CutCosts::Latency CutCosts::latency(std::size_t from, std::size_t to,
@@ -125,7 +125,7 @@ CutCosts::Waits CutCosts::common_waits(std::int32_t q, std::int32_t latest_begin
     if (c.producer < latest_begin || c.next >= earliest_end) continue;
     waits.forward = true;
     const LayerValue& value = model_.layers().values[static_cast<std::size_t>(c.value)];
-    waits.backward = waits.backward || value.gradient_bytes > Bytes{0};
+    waits.backward = waits.backward || value.has_gradient;
   }
   return waits;
 }

@@ -216,7 +216,7 @@ bool CutModel::all_linked() const {
   for (std::int32_t q = 1; q < last(); ++q)
     if (std::ranges::none_of(crossing(q), [&](const Crossing& c) {
           return c.producer == q - 1 && c.next == q &&
-                 layers_.values[static_cast<std::size_t>(c.value)].gradient_bytes > Bytes{0};
+                 layers_.values[static_cast<std::size_t>(c.value)].has_gradient;
         }))
       return false;
   return true;
