@@ -1,6 +1,7 @@
 #include "experiments/pfeife.h"
 
-#include <map>
+#include <deque>
+#include <mutex>
 #include <utility>
 
 #include "experiments/inputs/inputs.h"
@@ -12,18 +13,22 @@
 #include "planner/cost/estimate/memory.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/cluster/network_reader.h"
 #include "planner/io/files/atomic_file.h"
+#include "planner/io/model/architecture_reader.h"
 #include "planner/io/plan/certificate_file.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/io/plan/schedule_csv.h"
+#include "planner/ir/request/calibrated.h"
+#include "planner/ir/request/pipeline.h"
+#include "planner/mesh/mesh_search.h"
+#include "planner/mesh/replicated_layers.h"
 #include "planner/schedule_tool/certify.h"
 #include "plots/timeline/timeline.h"
 #include "sim/simulator.h"
 
 namespace pfeife {
 namespace {
-
-InputFile input_file(const std::filesystem::path& file) {
-  return {.written = file.filename().string(), .path = file, .where = {file.string()}};
-}
 
 void must_exist(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) throw ConfigError({file.string()}, "there is no such file");
@@ -36,44 +41,95 @@ ModelFormat format_of(const std::filesystem::path& file) {
                     "the format does not follow from the file's name; say ModelFiles::format");
 }
 
-/// The wishes as the case of a config.
-CaseConfig case_of(const Model& model, const Cluster& cluster, const PlanOptions& options) {
-  CaseConfig config;
-  config.name = model.layers ? model.layers->name : model.files.file.stem().string();
-  config.model.file = input_file(model.files.file);
-  config.model.format = model.files.format;
-  config.model.time_unit = model.files.time_unit;
-  if (model.files.skips) config.model.skips = input_file(*model.files.skips);
-  if (model.files.profile) config.profile = input_file(*model.files.profile);
-  config.operators = model.files.operators;
-  config.cluster = input_file(cluster.file);
-  config.precision = options.precision, config.optimizer = options.optimizer;
-  config.clip_norm = options.clip_norm;
-  config.microbatch_size = options.microbatch_size;
-  config.devices = options.devices == 0 ? cluster.devices() : options.devices;
-  config.microbatches = options.microbatches;
-  config.plan.families = options.families;
-  config.plan.stages_per_rank = options.stages_per_rank;
-  config.plan.reserve = options.reserve;
-  config.plan.iterations = options.iterations;
-  config.baselines.clear();
-  for (const std::string& family : options.baselines) config.baselines.push_back({family});
-  config.simulate = options.simulate;
-  config.select_by = options.simulate ? SelectBy::Simulate : SelectBy::Estimate;
-  return config;
+/// What a given plan or schedule says of its request.
+void take_given(Request& request) {
+  PlanSettings& wishes = request.plan;
+  if (wishes.searched()) return;
+  Schedule schedule;
+  if (wishes.file) {
+    Plan plan = read_plan(*wishes.file);
+    wishes.order = plan.linear_order;
+    if (request.training == StepSettings{}) {
+      request.training.precision = plan.training.precision;
+      request.training.optimizer = plan.training.optimizer;
+      request.training.microbatch_size = plan.training.microbatch_size;
+    }
+    schedule = std::move(plan.schedule);
+  } else {
+    schedule = read_schedule_file(*wishes.schedule);
+  }
+  const auto take = [&](const std::string& key, std::size_t given, std::size_t& asked) {
+    if (asked != 0 && asked != given)
+      throw RefusedWish(key, "\"" + given_file_name(request) + "\" is made for " +
+                                 std::to_string(given) + " " + key + "; leave this out");
+    asked = given;
+  };
+  take("devices", schedule.ranks(), request.devices);
+  take("microbatches", microbatch_count(schedule), request.microbatches);
 }
 
-void check(const CaseConfig& config, const Cluster& cluster) {
-  if (config.devices > cluster.devices())
-    throw ConfigError({cluster.file}, "the cluster has " + std::to_string(cluster.devices()) +
-                                          " devices, " + std::to_string(config.devices) +
-                                          " are asked for");
-  for (const auto& [name, empty] :
-       {std::pair("microbatches", config.microbatches == 0),
-        std::pair("families", config.plan.families.empty()),
-        std::pair("stages_per_rank", config.plan.stages_per_rank.empty())})
-    if (empty)
-      throw ConfigError({}, std::string("PlanOptions::") + name + ": at least one is needed");
+/// The request of a model and a cluster at hand, with its sizes said. Errors: RefusedWish.
+Request request_of(const Model& model, const Cluster& cluster, const Request& asked) {
+  Request request = asked;
+  request.model = model.files;
+  if (model.layers) request.model.format = ModelFormat::Table;
+  request.cluster = cluster.file;
+  if (request.name.empty())
+    request.name = model.layers ? model.layers->name : model.files.file.stem().string();
+  if (request.mesh)
+    throw RefusedWish("parallel",
+                      "parallel: a mesh has its own model and hosts; leave the others out");
+  if (request.measure)
+    throw RefusedWish("engines.measure",
+                      "this library runs no plans; save the plan, and run it with pfeife-run");
+  check(request);
+  take_given(request);
+  return with_sizes(std::move(request), cluster.devices());
+}
+
+/// Makes the layers of a model as requests want them, each once. May be called from several
+/// threads.
+class LayersForRequests {
+ public:
+  LayersForRequests(const Model& model, const Cluster& cluster)
+      : model_(model), cluster_(cluster) {}
+
+  std::shared_ptr<const Layers> of(const Request& request) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [known, layers] : made_)
+      if (model_use(known) == model_use(request) && known.calibration == request.calibration)
+        return layers;
+    const Cluster cluster = calibrated(cluster_, request);
+    Layers layers = model_.layers ? replicated(*model_.layers, request.replicas, cluster)
+                                  : read_model(request, cluster).layers;
+    made_.emplace_back(request, std::make_shared<const Layers>(std::move(layers)));
+    return made_.back().second;
+  }
+  /// nullptr if the model cannot be as the request wants it.
+  const Layers* or_none(const Request& request) {
+    if (request.model.format != ModelFormat::Pt2 || request.model.profile) return nullptr;
+    try {
+      return of(request).get();
+    } catch (const ConfigError&) {
+      return nullptr;  // exported for one size
+    }
+  }
+
+ private:
+  const Model& model_;
+  const Cluster& cluster_;
+  std::mutex mutex_;
+  std::deque<std::pair<Request, std::shared_ptr<const Layers>>> made_;
+};
+
+/// Errors: RefusedWish, Stopped.
+MeshAnswer choose(const MeshSettings& mesh, const RunOptions& options) try {
+  return find_mesh(mesh.question, mesh.network,
+                   {.threads = options.threads, .progress = [&](double) {
+                      if (options.stop.stop_requested()) throw Stopped();
+                    }});
+} catch (const ConfigError& error) {
+  throw RefusedWish("parallel", std::string("parallel: ") + error.what());
 }
 
 Contestant contestant(const Evaluation& evaluation) {
@@ -91,6 +147,7 @@ Planned planned_of(const EvaluatedCase& evaluated) {
                   .bound_covers = evaluated.search.bound_covers,
                   .lost = lost_schedules(evaluated),
                   .front = evaluated.search.front,
+                  .alternatives = judged_alternatives(evaluated),
                   .tried = evaluated.search.tried,
                   .certificate = evaluated.search.certificate,
                   .candidates = evaluated.search.candidates};
@@ -126,31 +183,65 @@ Cluster load_cluster(const std::filesystem::path& file) {
   return read_cluster(std::filesystem::absolute(file));
 }
 
+Network load_hosts(const std::filesystem::path& file) {
+  return read_network(std::filesystem::absolute(file));
+}
+
+Architecture load_architecture(const std::filesystem::path& file) {
+  return read_architecture(std::filesystem::absolute(file));
+}
+
 const PricedPlan& Contestant::plan() const {
   if (!reason.empty()) throw RuntimeFault(reason);
   return priced;
 }
 
-Planned plan(const Model& model, const Cluster& cluster, const PlanOptions& options) {
-  const CaseConfig config = case_of(model, cluster, options);
-  check(config, cluster);
-  const auto layers = model.layers ? model.layers
-                                   : std::make_shared<const Layers>(read_layers(
-                                         model_files(config), cluster, model_use(config)));
-  const CaseInputs inputs{&config, layers.get(), &cluster};
+Planned plan(const Model& model, const Cluster& cluster, const Request& asked,
+             const RunOptions& options) {
+  const Request request = request_of(model, cluster, asked);
+  Request published = request;
+  published.calibration.clear();
+  LayersForRequests layers(model, cluster);
+  const Cluster figures = calibrated(cluster, request);
+  const Cluster used = as_measured(figures, request),
+                uncalibrated = as_measured(cluster, published);
+  const std::shared_ptr<const Layers> of_model = layers.of(request);
+  CaseInputs inputs{&request, of_model.get(), &used};
+  if (request.plan_published) {
+    inputs.published_layers = layers.of(published).get();
+    inputs.published_cluster = &uncalibrated;
+  }
   check_case(inputs);
   const auto progress = [&](double share) {
     if (options.stop.stop_requested()) throw Stopped();
     if (options.progress) options.progress(share);
   };
-  const LayersOf of_this_size = [&](const CaseConfig&) { return nullptr; };
-  EvaluatedCase evaluated = plan_case(inputs, of_this_size, kKeptPlans, options.threads, progress);
+  const LayersOf of_request = [&](const Request& other) { return layers.or_none(other); };
+  EvaluatedCase evaluated = plan_case(inputs, of_request, kKeptPlans, options.threads, progress);
   progress(1);
   simulate_cases({&evaluated, 1}, options.threads);
   Planned planned = planned_of(evaluated);
-  planned.layers = layers;
-  if (!model.layers && !cluster.file.empty())
-    planned.files = plan_files(model_files(config), config.replicas, cluster.file);
+  planned.layers = layers.of(*evaluated.settled);
+  if (!model.layers && !figures.file.empty())
+    planned.files = plan_files(request.model, request.replicas, figures.file);
+  return planned;
+}
+
+Planned plan(const Request& request, const RunOptions& options) {
+  if (!request.mesh)
+    return plan(load_model(request.model), load_cluster(request.cluster), request, options);
+  check(request);
+  const MeshSettings& mesh = *request.mesh;
+  const MeshAnswer answer = choose(mesh, options);
+  if (!answer.found())
+    return {.contestants = {{.name = kPlanned,
+                             .reason = "no mesh fits into the devices' memory; ask for more "
+                                       "devices, a smaller microbatch, or leave more open"}}};
+  const MeshRun& run = answer.priced.front().run;
+  Planned planned =
+      plan(model_of(pipeline_layers(pipeline_run(run), mesh.network)),
+           pipeline_cluster(run, mesh.network), pipeline_request(request, run), options);
+  planned.mesh = run;
   return planned;
 }
 

@@ -7,7 +7,8 @@
 //
 //   const Cluster cluster = load_cluster("a100_sxm4_40gb_x8.yaml");
 //   const Planned planned = plan(load_model("vit_g14.pt2"), cluster,
-//                                {.devices = 4, .microbatches = 8, .precision = Precision::Tf32});
+//                                {.devices = 4, .microbatches = 8,
+//                                 .training = {.precision = Precision::Tf32}});
 //   write_timeline(simulate(planned.best(), cluster), "timeline.svg");
 //   save(planned, "plan");
 //   std::puts(certify("plan").text.c_str());
@@ -29,9 +30,13 @@
 #include "planner/cost/estimate/priced_plan.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/machine/cluster.h"
+#include "planner/ir/machine/mesh_run.h"
+#include "planner/ir/machine/network.h"
+#include "planner/ir/model/architecture.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/model/model_files.h"
-#include "planner/ir/model/profile.h"
+#include "planner/ir/request/check.h"
+#include "planner/ir/request/request.h"
 #include "planner/ir/result/case_record.h"
 #include "planner/ir/result/certificate.h"
 #include "planner/ir/result/plan.h"
@@ -59,25 +64,16 @@ Model model_of(Layers layers);
 /// A cluster's file (configs/clusters/README.md). Cluster is a plain value; uniform_cluster() makes
 /// a simple one.
 Cluster load_cluster(const std::filesystem::path& file);
+/// Such a file as one of many equal hosts, and a transformer's sizes (configs/architectures): what
+/// a mesh is asked of. Errors: ConfigError.
+Network load_hosts(const std::filesystem::path& file);
+Architecture load_architecture(const std::filesystem::path& file);
 
-/// What a plan is asked for. Every default is that of pfeife-exp's configs (configs/REFERENCE.md).
-struct PlanOptions {
-  std::size_t devices = 0;  ///< the cluster's first so many; 0 = all
-  std::size_t microbatches = 8;
-  std::optional<std::int64_t> microbatch_size;  ///< samples; none = the model file's own
-  Precision precision = Precision::Fp32;
-  Optimizer optimizer = Optimizer::Adam;
-  double clip_norm = 0;                      ///< largest norm of all gradients together; 0 = any
-  std::vector<std::string> families{"all"};  ///< names of planner/schedules/families.h
-  std::vector<std::size_t> stages_per_rank{1, 2, 3};
-  std::vector<std::string> baselines;  ///< families to compare with, on cuts of equal time
-  std::optional<Bytes> reserve;        ///< of every device's memory; none = as its kind says
-  /// The simulator chooses among the search's plans; false: the estimate does.
-  bool simulate = true;
-  std::size_t iterations = 0;  ///< effort, about ms of branch and bound on one core; 0 = 500
+/// How plan() works: of no account for what comes out.
+struct RunOptions {
   std::size_t threads = 1;
-  std::function<void(double fraction)> progress;  ///< told the share of the search that is done
-  std::stop_token stop;                           ///< when asked, plan() soon throws Stopped
+  std::function<void(double fraction)> progress = {};  ///< told which share of the search is done
+  std::stop_token stop = {};                           ///< when asked, plan() soon throws Stopped
 };
 
 /// plan() was asked to stop.
@@ -99,13 +95,15 @@ struct Contestant {
 
 /// What planning came to.
 struct Planned {
-  std::vector<Contestant> contestants;  ///< the planned one, then the baselines as listed
-  std::vector<Bytes> memory_limit;      ///< [rank]
-  std::optional<Bound> bound;           ///< no plan of what it covers has a smaller estimate
-  std::string bound_covers;             ///< in words
-  std::vector<LostSchedule> lost;       ///< other schedules, and why they are not the plan
-  std::vector<FrontPoint> front;        ///< plans between which time and memory can be traded
-  std::vector<TriedChange> tried;       ///< if nothing fits: which changes would help
+  std::optional<MeshRun> mesh = {};       ///< the chosen one, if one was asked for
+  std::vector<Contestant> contestants;    ///< the planned one, then the baselines as listed
+  std::vector<Bytes> memory_limit;        ///< [rank]
+  std::optional<Bound> bound;             ///< no plan of what it covers has a smaller estimate
+  std::string bound_covers;               ///< in words
+  std::vector<LostSchedule> lost;         ///< other schedules, and why they are not the plan
+  std::vector<FrontPoint> front;          ///< plans between which time and memory can be traded
+  std::vector<Alternative> alternatives;  ///< of what the request leaves open; the best first
+  std::vector<TriedChange> tried;         ///< if nothing fits: which changes would help
   std::shared_ptr<const Certificate> certificate;  ///< proves the bound; may be empty
   std::size_t candidates = 0;                      ///< plans that the search evaluated
 
@@ -118,9 +116,15 @@ struct Planned {
   const PricedPlan& best() const { return contestants.front().plan(); }
 };
 
-/// Chooses cuts, schedule and order together. Errors: ConfigError for what cannot be planned,
-/// Stopped.
-Planned plan(const Model& model, const Cluster& cluster, const PlanOptions& options = {});
+/// Chooses cuts, schedule and order together, as `request` asks: whatever a config of pfeife-exp
+/// can say (planner/ir/request/request.h; configs/REFERENCE.md describes every key), with the same
+/// defaults. Model and cluster are those at hand. Errors: ConfigError for what cannot be planned,
+/// as RefusedWish with the key if it is a wish; Stopped.
+Planned plan(const Model& model, const Cluster& cluster, const Request& request = {},
+             const RunOptions& options = {});
+/// The same of the model and the cluster that the request names; of a mesh, if it asks for one: the
+/// mesh is chosen, and one pipeline of it planned. Errors: the same.
+Planned plan(const Request& request, const RunOptions& options = {});
 
 /// The step on links that are shared, by the simulator (SimGrid). Errors: RuntimeFault, also where
 /// there is no simulator.

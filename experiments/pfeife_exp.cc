@@ -165,25 +165,20 @@ ExperimentRules rules(Inputs& inputs) {
   ExperimentRules rules;
   for (const Family& family : families()) rules.families.push_back(family.name);
   rules.orders = linear_orders();
-  rules.order_of_plan = [](const PlanSettings& plan) {
-    return read_plan(plan.file->path).linear_order;
+  rules.order_of_plan = [](const PlanSettings& plan) { return read_plan(*plan.file).linear_order; };
+  rules.training_of_plan = [](const PlanSettings& plan) { return read_plan(*plan.file).training; };
+  rules.devices = [&inputs](const CaseConfig& config) -> std::size_t {
+    if (config.cluster_measured) return std::max(1U, std::thread::hardware_concurrency());
+    return inputs.as_published(config).devices();
   };
-  rules.training_of_plan = [](const PlanSettings& plan) {
-    return read_plan(plan.file->path).training;
-  };
-  rules.devices = [&inputs](const InputFile& cluster) -> std::size_t {
-    if (cluster.measured) return std::max(1U, std::thread::hardware_concurrency());
-    return inputs.cluster(cluster).devices();
-  };
-  rules.device_kinds = [&inputs](const InputFile& cluster) {
+  rules.device_kinds = [&inputs](const CaseConfig& config) {
     std::vector<std::string> names;
-    for (const DeviceKind& kind : inputs.cluster(cluster).kinds) names.push_back(kind.name);
+    for (const DeviceKind& kind : inputs.as_published(config).kinds) names.push_back(kind.name);
     return names;
   };
   rules.ranks_and_microbatches = [](const PlanSettings& plan) {
-    const Schedule schedule = plan.source == PlanSettings::Source::PlanFile
-                                  ? read_plan(plan.file->path).schedule
-                                  : read_schedule_file(plan.file->path);
+    const Schedule schedule =
+        plan.file ? read_plan(*plan.file).schedule : read_schedule_file(*plan.schedule);
     return std::pair(schedule.ranks(), microbatch_count(schedule));
   };
   return rules;
@@ -191,8 +186,11 @@ ExperimentRules rules(Inputs& inputs) {
 
 void list_cases(const Experiment& experiment, Inputs& inputs, const SweepOptions& options) {
   for (const CaseConfig& config : experiment.cases) {
-    const auto missing = [](const InputFile& file) { return !std::filesystem::exists(file.path); };
-    const bool open = missing(config.cluster) || (config.profile && missing(*config.profile));
+    const auto missing = [](const std::filesystem::path& file) {
+      return !std::filesystem::exists(file);
+    };
+    const auto& profile = config.model.profile;
+    const bool open = missing(config.cluster) || (profile && missing(*profile));
     const auto known =
         open ? std::nullopt : find_record(options.out / config.name, inputs.digest(config));
     const bool there = known && failures(*known).empty();
@@ -213,7 +211,7 @@ extern "C" void on_interrupt(int signal) {
 }
 
 bool measures(const CaseConfig& config) {
-  return config.measure || config.cluster.measured || (config.profile && config.profile->measured);
+  return config.measure || config.cluster_measured || config.profile_measured;
 }
 
 int exit_code(const SweepResult& result) {
@@ -312,21 +310,21 @@ int calibrate(std::vector<std::string> arguments) {
   return 0;
 }
 
-/// Chooses a mesh, prints why, and makes its pipeline what `line` asks for; false if none fits.
-bool plan_mesh(const ParallelConfig& config, CommandLine& line) {
+/// Chooses a mesh and prints why: the experiment of its pipeline; nothing if none fits.
+std::optional<Experiment> plan_mesh(const ParallelConfig& config, CommandLine& line) {
   if (line.sweep.out.empty()) line.sweep.out = std::filesystem::path("results") / config.name;
   const MeshAnswer answer = choose_mesh(config, line.sweep.jobs, line.sweep.quiet);
-  std::cout << mesh_table(config.question, answer, config.network, output_width());
+  std::cout << mesh_table(config.asked.mesh->question, answer, config.asked.mesh->network,
+                          output_width());
   const auto pipeline = write_mesh(config, answer, line.sweep.out);
   if (!pipeline) {
     std::cout.flush();
     std::cerr << "pfeife-exp: no mesh fits into the devices' memory; ask for more devices, a "
                  "smaller microbatch, or leave more open (recompute, zero, tp, pp: search)\n";
-    return false;
+    return std::nullopt;
   }
   std::cout << "\none pipeline of it, planned and simulated (" << pipeline->string() << ")\n";
-  line.config = pipeline->string(), line.settings.clear();
-  return true;
+  return pipeline_experiment(config, answer.priced.front().run, line.sweep.out);
 }
 
 int run(int argc, char** argv) {
@@ -337,11 +335,14 @@ int run(int argc, char** argv) {
   std::optional<CommandLine> line = read_command_line(argc, argv);
   if (!line) return 0;
   Inputs inputs;
+  std::optional<Experiment> pipeline;
   if (const auto parallel = read_parallel(line->config, line->settings, rules(inputs))) {
     if (line->asks_if_it_measures) return 1;
-    if (!plan_mesh(*parallel, *line)) return 3;
+    pipeline = plan_mesh(*parallel, *line);
+    if (!pipeline) return 3;
   }
-  Experiment experiment = read_experiment(line->config, line->settings, rules(inputs));
+  Experiment experiment = pipeline ? *std::move(pipeline)
+                                   : read_experiment(line->config, line->settings, rules(inputs));
   if (line->asks_if_it_measures) return std::ranges::any_of(experiment.cases, measures) ? 0 : 1;
   if (line->sweep.out.empty()) line->sweep.out = std::filesystem::path("results") / experiment.name;
   place_measured_inputs(experiment, line->sweep.out);
@@ -352,7 +353,8 @@ int run(int argc, char** argv) {
   }
   if (!line->layers.empty()) {
     const CaseConfig& config = experiment.cases.front();
-    const Layers& layers = inputs.layers(config);
+    const Layers& layers =
+        with_places(config, [&]() -> const Layers& { return inputs.layers(config); });
     const Cluster& cluster = inputs.cluster(config);
     std::cout << (line->layers == "csv" ? layers_csv(layers, cluster)
                                         : layer_table(layers, cluster));

@@ -21,7 +21,7 @@ includes() {
 # not named (doors, programs) stand above all of them.
 rooms_of() {
   case $1 in
-    planner/ir) REPLY='basics/ model/ machine/ schedule/ judge/ trace/ result/' ;;
+    planner/ir) REPLY='basics/ model/ machine/ schedule/ judge/ trace/ request/ result/' ;;
     planner/cost) REPLY='operators/ layers/ stages/ estimate/' ;;
     planner/io) REPLY='files/ tensors/ model/ cluster/ plan/ experiment/ results/ traces/' ;;
     planner/search) REPLY='problem.h price/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/' ;;

@@ -27,7 +27,7 @@ constexpr int kShare = 3;
 ExperimentRules rules() {
   ExperimentRules rules;
   for (const Family& family : families()) rules.families.push_back(family.name);
-  rules.devices = [](const InputFile&) { return std::size_t{2}; };
+  rules.devices = [](const CaseConfig&) { return std::size_t{2}; };
   rules.ranks_and_microbatches = [](const PlanSettings&) -> std::pair<std::size_t, std::size_t> {
     throw ConfigError({}, "this study searches its plans");
   };
@@ -39,7 +39,7 @@ std::vector<const CaseConfig*> profiled(const Experiment& experiment) {
   std::set<std::filesystem::path> seen;
   std::vector<const CaseConfig*> cases;
   for (const CaseConfig& config : experiment.cases)
-    if (config.profile && config.profile->measured && seen.insert(config.profile->path).second)
+    if (config.profile_measured && seen.insert(*config.model.profile).second)
       cases.push_back(&config);
   return cases;
 }
@@ -49,11 +49,11 @@ Experiment with_profiles_of_now(const Experiment& experiment) {
   Experiment copy = experiment;
   std::set<std::filesystem::path> copied;
   for (CaseConfig& config : copy.cases) {
-    if (!config.profile || !config.profile->measured) continue;
-    const std::filesystem::path from = config.profile->path;
-    config.profile->path.replace_filename("first-" + from.filename().string());
+    if (!config.profile_measured) continue;
+    const std::filesystem::path from = *config.model.profile;
+    config.model.profile->replace_filename("first-" + from.filename().string());
     if (copied.insert(from).second)
-      std::filesystem::copy_file(from, config.profile->path,
+      std::filesystem::copy_file(from, *config.model.profile,
                                  std::filesystem::copy_options::overwrite_existing);
   }
   return copy;
@@ -111,7 +111,8 @@ int run(int argc, char** argv) {
   std::vector<Point> points;
   for (CaseConfig& config : first.cases) points.push_back(planned(config, inputs));
   simulate(points, [](Point& point) -> Evaluation& { return point.first(); });
-  for (Point& point : points) write_plans(folder / point.evaluated.config->name, point.evaluated);
+  for (std::size_t p = 0; p < points.size(); ++p)
+    write_plans(folder / first.cases[p].name, points[p].evaluated, inputs.replaced(first.cases[p]));
   run_rounds(points, profiles, folder, rounds, seed);
 
   use_profiled_settings(experiment);

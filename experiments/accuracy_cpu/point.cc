@@ -15,14 +15,15 @@ bool computes(const Event& event) {
 
 Point planned(CaseConfig& config, Inputs& inputs) {
   const CaseInputs of{&config, &inputs.layers(config), &inputs.cluster(config)};
-  check_case(of);
-  const auto layers_of = [&](const CaseConfig& other) { return inputs.other_layers(other); };
-  Point point{.evaluated = plan_case(of, layers_of, 1, 1)};
+  Point point{.evaluated = with_places(config, [&] {
+                check_case(of);
+                return plan_case(of, inputs.layers_of(config), 1, 1);
+              })};
   point.evaluated.baselines.clear();
   if (!config.simulation.jitter)
-    throw ConfigError(config.where, "the profile says nothing of how times vary");
+    throw ConfigError(config.place(""), "the profile says nothing of how times vary");
   if (!point.first().possible())
-    throw ConfigError(config.where, config.name + ": " + point.first().reason);
+    throw ConfigError(config.place(""), config.name + ": " + point.first().reason);
   return point;
 }
 

@@ -101,7 +101,7 @@ bool compete(const Point& a, const Point& b) {
            static_cast<std::int64_t>(p.first().plan.spec.microbatches);
   };
   return samples(a) == samples(b) &&
-         a.first().inputs.config->model.file.path == b.first().inputs.config->model.file.path;
+         a.first().inputs.config->model.file == b.first().inputs.config->model.file;
 }
 
 /// Of six rounds or more: the interval of the ratios of their rounds says which is faster. Of
@@ -153,11 +153,11 @@ void print_totals(const char* name, const std::vector<Point>& points, Prediction
 void print_variation(const char* name, const std::vector<Point>& points, Prediction prediction) {
   std::set<std::filesystem::path> shown;
   for (const Point& point : points) {
-    const CaseConfig& config = *prediction(point).inputs.config;
-    if (!shown.insert(config.profile->path).second) continue;
+    const Request& config = *prediction(point).inputs.config;
+    if (!shown.insert(*config.model.profile).second) continue;
     fmt::print(
         "{}, {} samples a microbatch: passes vary by {:.2f} %, steps as a whole by {:.2f} %\n",
-        name, config.microbatch_size.value_or(1), 100 * config.simulation.jitter->cv,
+        name, config.training.microbatch_size.value_or(1), 100 * config.simulation.jitter->cv,
         100 * config.simulation.jitter->drift);
   }
 }

@@ -10,112 +10,120 @@
 namespace pfeife {
 namespace {
 
-std::string order_of(const CaseConfig& config) {
-  if (config.plan.at_blocks) return kCapturedInBlocks;
-  return config.plan.order == "search" ? "captured" : config.plan.order;
-}
-
 /// A cluster's file and what is replaced in it.
-std::string key_of(const InputFile& file) {
-  std::string key = file.path.string();
-  for (const auto& [path, value] : file.replaced) key += "\n" + path + ": " + to_text(value);
+std::string key_of(const std::filesystem::path& file, const Replaced& replaced) {
+  std::string key = file.string();
+  for (const auto& [path, value] : replaced) key += "\n" + path + ": " + to_text(value);
   return key;
 }
 
-/// What the layers of a case are made from.
-std::string layers_key(const CaseConfig& config) {
-  std::string key = config.model.file.path.string() + "\n" + to_string(config.model.format) + "\n" +
-                    key_of(config.cluster) + "\n" + to_string(config.precision) + "\n" +
-                    to_string(config.optimizer) + "\n" +
-                    std::to_string(config.microbatch_size.value_or(0)) + "\n" +
-                    std::to_string(config.model.time_unit.count()) + "\n" + order_of(config) + "\n";
-  if (config.model.skips) key += config.model.skips->path.string();
-  if (config.profile) key += "\n" + config.profile->path.string();
-  for (const OperatorCost& cost : config.operators)
+/// What the layers of a case are made from, its cluster apart.
+std::string layers_key(const ModelFiles& model, const ModelUse& use) {
+  std::string key = model.file.string() + "\n" + to_string(model.format) + "\n" +
+                    to_string(use.precision) + "\n" + to_string(use.optimizer) + "\n" +
+                    std::to_string(use.microbatch_size.value_or(0)) + "\n" +
+                    std::to_string(model.time_unit.count()) + "\n" + use.order + "\n";
+  if (model.skips) key += model.skips->string();
+  if (model.profile) key += "\n" + model.profile->string();
+  for (const OperatorCost& cost : model.operators)
     key += "\n" + cost.op + "\n" + cost.flops + "\n" + cost.bytes;
-  const Replicas& replicas = config.replicas;
-  for (const std::int64_t one :
-       {replicas.count, std::int64_t{replicas.zero}, std::int64_t{replicas.overlap_reductions}})
-    key += "\n" + std::to_string(one);
+  for (const std::int64_t number : {use.replicas.count, std::int64_t{use.replicas.zero},
+                                    std::int64_t{use.replicas.overlap_reductions}})
+    key += "\n" + std::to_string(number);
   return key;
 }
 
 }  // namespace
 
-ModelFiles model_files(const CaseConfig& config) {
-  const ModelInput& model = config.model;
-  const auto path = [](const std::optional<InputFile>& file) {
-    return file ? std::optional(file->path) : std::nullopt;
-  };
-  return {.file = model.file.path,
-          .format = model.format,
-          .time_unit = model.time_unit,
-          .skips = path(model.skips),
-          .profile = path(config.profile),
-          .operators = config.operators};
+CaseConfig with_request(CaseConfig config, const Request& request) {
+  static_cast<Request&>(config) = request;
+  return config;
 }
 
-ModelUse model_use(const CaseConfig& config) {
-  return {.order = order_of(config),
-          .precision = config.precision,
-          .optimizer = config.optimizer,
-          .microbatch_size = config.microbatch_size,
-          .replicas = config.replicas};
+ModelUse model_use(const Request& request) {
+  std::string order = request.plan.order == "search" ? "captured" : request.plan.order;
+  if (request.plan.at_blocks) order = kCapturedInBlocks;
+  return {.order = std::move(order),
+          .precision = request.training.precision,
+          .optimizer = request.training.optimizer,
+          .microbatch_size = request.training.microbatch_size,
+          .replicas = request.replicas};
 }
 
-const Cluster& Inputs::cluster(const InputFile& file) {
-  const std::string key = key_of(file);
+LayersAndWork read_model(const Request& request, const Cluster& cluster) {
+  try {
+    return read_layers_and_work(request.model, cluster, model_use(request));
+  } catch (const RefusedWish&) {
+    throw;
+  } catch (const ConfigError& error) {
+    if (!error.where().file.empty()) throw;
+    throw RefusedWish("operators", std::string("operators: ") + error.what());
+  }
+}
+
+Cluster as_measured(const Cluster& cluster, const Request& request) {
+  return shared_by_replicas(with_measured_overheads(cluster, request.model), request.replicas);
+}
+
+const Cluster& Inputs::read(const std::filesystem::path& file, const Replaced& replaced) {
+  const std::string key = key_of(file, replaced);
   const auto found = clusters_.find(key);
   if (found != clusters_.end()) return found->second;
-  return clusters_.emplace(key, read_cluster(file.path, file.replaced)).first->second;
+  return clusters_.emplace(key, read_cluster(file, replaced)).first->second;
+}
+
+Replaced Inputs::replaced(const CaseConfig& config) {
+  Replaced replaced = config.cluster_set;
+  if (config.calibration.empty()) return replaced;
+  std::vector<std::string> kinds;
+  for (const DeviceKind& kind : as_published(config).kinds) kinds.push_back(kind.name);
+  for (auto& key : calibrated_keys(config, kinds)) replaced.push_back(std::move(key));
+  return replaced;
+}
+
+const Cluster& Inputs::as_published(const CaseConfig& config) {
+  return read(config.cluster, config.cluster_set);
+}
+
+const Cluster& Inputs::as_calibrated(const CaseConfig& config) {
+  return read(config.cluster, replaced(config));
 }
 
 const Cluster& Inputs::cluster(const CaseConfig& config) {
-  std::string key = key_of(config.cluster);
-  if (config.profile) key += "\nprofile " + config.profile->path.string();
+  std::string key = key_of(config.cluster, replaced(config));
+  if (config.model.profile) key += "\nprofile " + config.model.profile->string();
   if (config.replicas.count > 1) key += "\nreplicas " + std::to_string(config.replicas.count);
   const auto found = clusters_.find(key);
   if (found != clusters_.end()) return found->second;
-  const Cluster& read = cluster(config.cluster);
-  return clusters_
-      .emplace(key, shared_by_replicas(with_measured_overheads(read, model_files(config)),
-                                       config.replicas))
-      .first->second;
+  return clusters_.emplace(key, as_measured(as_calibrated(config), config)).first->second;
 }
 
 const LayersAndWork& Inputs::model(const CaseConfig& config) {
-  const std::string key = layers_key(config);
+  const std::string key =
+      layers_key(config.model, model_use(config)) + "\n" + key_of(config.cluster, replaced(config));
   const auto found = models_.find(key);
   if (found != models_.end()) return found->second;
-  try {
-    return models_
-        .emplace(key, read_layers_and_work(model_files(config), cluster(config.cluster),
-                                           model_use(config)))
-        .first->second;
-  } catch (const ConfigError& error) {
-    if (!error.where().file.empty()) throw;
-    const std::string what = error.what();
-    if (what.starts_with("parallel")) throw ConfigError(config.replicas_where, what);
-    throw ConfigError(config.where, "operators: " + what);
-  }
+  return models_.emplace(key, read_model(config, as_calibrated(config))).first->second;
 }
 
 const Layers& Inputs::layers(const CaseConfig& config) { return model(config).layers; }
 
-const Layers* Inputs::other_layers(const CaseConfig& config) {
-  // A measured profile is for one size.
-  if (config.model.format != ModelFormat::Pt2 || config.profile) return nullptr;
-  const std::lock_guard lock(other_sizes_);
-  try {
-    return &layers(config);
-  } catch (const ConfigError&) {
-    return nullptr;  // exported for one size
-  }
+std::function<const Layers*(const Request&)> Inputs::layers_of(const CaseConfig& config) {
+  return [this, &config](const Request& request) -> const Layers* {
+    // A measured profile is for one size.
+    if (request.model.format != ModelFormat::Pt2 || request.model.profile) return nullptr;
+    const std::lock_guard lock(other_sizes_);
+    try {
+      return &layers(with_request(config, request));
+    } catch (const ConfigError&) {
+      return nullptr;  // exported for one size
+    }
+  };
 }
 
-const ModelWork* Inputs::work(const CaseConfig& config) {
+const ModelWork* Inputs::work(const CaseConfig& config, const Request& request) {
   const std::lock_guard lock(other_sizes_);
-  const std::optional<ModelWork>& work = model(config).work;
+  const std::optional<ModelWork>& work = model(with_request(config, request)).work;
   return work ? &*work : nullptr;
 }
 
@@ -130,12 +138,13 @@ std::string Inputs::digest(const CaseConfig& config) {
   const auto add = [&](const std::string& role, const std::filesystem::path& file) {
     text += role + " " + file_digest(file) + "\n";
   };
-  add("model", config.model.file.path);
-  if (config.model.skips) add("skips", config.model.skips->path);
-  if (config.profile) add("profile", config.profile->path);
-  add("cluster", config.cluster.path);
-  if (config.plan.file) add("plan", config.plan.file->path);
-  for (const InputFile& trace : config.measurement.traces) add("trace", trace.path);
+  add("model", config.model.file);
+  if (config.model.skips) add("skips", *config.model.skips);
+  if (config.model.profile) add("profile", *config.model.profile);
+  add("cluster", config.cluster);
+  if (config.plan.file) add("plan", *config.plan.file);
+  if (config.plan.schedule) add("plan", *config.plan.schedule);
+  for (const std::filesystem::path& trace : config.measurement.traces) add("trace", trace);
   if (config.measure) text += "machine " + machine_line() + "\nruntime " + runtime_sources() + "\n";
   return sha256(text);
 }

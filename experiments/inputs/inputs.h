@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -14,40 +15,51 @@
 
 namespace pfeife {
 
-/// The files that a case's model is made of.
-ModelFiles model_files(const CaseConfig& config);
-/// How the case trains it. Where the order of its nodes is to be found, one is as good as another
-/// to begin with.
-ModelUse model_use(const CaseConfig& config);
+/// The case with other wishes.
+CaseConfig with_request(CaseConfig config, const Request& request);
+
+/// How a request's model is trained. Where the order of its nodes is to be found, one is as good as
+/// another to begin with.
+ModelUse model_use(const Request& request);
+/// The model's layers, with costs for every device kind of the cluster. Errors: ConfigError.
+LayersAndWork read_model(const Request& request, const Cluster& cluster);
+/// The cluster as the request's pipeline has it: with the overheads of stages that its profile has
+/// measured, and shared by its replicas. Errors: ConfigError.
+Cluster as_measured(const Cluster& cluster, const Request& request);
 
 class Inputs {
  public:
-  /// Reads a cluster's file. Errors: ConfigError.
-  const Cluster& cluster(const InputFile& file);
-  /// The cluster of a case, with the overheads of stages that its profile has measured. Errors:
-  /// ConfigError.
+  /// The cluster of a case's file. Errors: ConfigError.
+  const Cluster& as_published(const CaseConfig& config);
+  /// The same, calibrated.
+  const Cluster& as_calibrated(const CaseConfig& config);
+  /// The same as the case's pipeline has it, as_measured().
   const Cluster& cluster(const CaseConfig& config);
+  /// What is replaced in the cluster's file, its calibration included.
+  Replaced replaced(const CaseConfig& config);
 
   /// The model of a case with costs for every device kind of its cluster. Errors: ConfigError.
   const Layers& layers(const CaseConfig& config);
 
-  /// The same where the microbatch size is not the user's; nullptr if the model has none of that
-  /// size: only archives with a symbolic batch do. May be called from several threads.
-  const Layers* other_layers(const CaseConfig& config);
+  /// The layers for other wishes in a case's files: nullptr if the model has none of that
+  /// microbatch size, as only archives with a symbolic batch have others than their own. May be
+  /// called from several threads. Borrows both.
+  std::function<const Layers*(const Request&)> layers_of(const CaseConfig& config);
 
-  /// What the model of a case computes; nullptr of one that only has times. May be called from
-  /// several threads.
-  const ModelWork* work(const CaseConfig& config);
+  /// What the model of a case computes for a request in the case's files; nullptr of one that only
+  /// has times. May be called from several threads.
+  const ModelWork* work(const CaseConfig& config, const Request& request);
 
   /// SHA-256 of everything that decides a case: the resolved config, the bytes of every file,
   /// the sources of this program (source_digest.h).
   std::string digest(const CaseConfig& config);
 
  private:
+  const Cluster& read(const std::filesystem::path& file, const Replaced& replaced);
   const LayersAndWork& model(const CaseConfig& config);
   const std::string& file_digest(const std::filesystem::path& file);
 
-  std::mutex other_sizes_;                       // of other_layers and work
+  std::mutex other_sizes_;                       // of layers_of and work
   std::map<std::string, Cluster> clusters_;      // by file, what is replaced, the profile
   std::map<std::string, LayersAndWork> models_;  // by what they are made from
   std::map<std::filesystem::path, std::string> digests_;

@@ -16,7 +16,7 @@ namespace {
 void check_devices(const CaseConfig& config) {
   const std::size_t processors = std::thread::hardware_concurrency();
   if (config.devices > processors)
-    throw ConfigError(config.devices_where,
+    throw ConfigError(config.place("devices"),
                       "\"measure\" runs each of " + std::to_string(config.devices) +
                           " devices as a process on a processor of its own, and this machine has " +
                           std::to_string(processors) +
@@ -27,9 +27,10 @@ void check_devices(const CaseConfig& config) {
 void check_kinds(const CaseConfig& config, const Cluster& cluster) {
   for (std::size_t d = 0; d < config.devices && d < cluster.devices(); ++d)
     if (const DeviceKind& kind = cluster.kind(DeviceId{d}); kind.type != DeviceType::Cpu)
-      throw ConfigError(config.measure_where,
+      throw ConfigError(config.place("engines.measure"),
                         "\"measure\" runs on processors of this machine, but \"" +
-                            config.cluster.written + "\" has devices of kind " + kind.name +
+                            file_name(config, "cluster", config.cluster) +
+                            "\" has devices of kind " + kind.name +
                             "; write \"cluster: measure\", or a cluster of type cpu");
 }
 
@@ -67,9 +68,9 @@ struct Rounds {
 /// The profile of a case anew, in shares, beside its plans.
 class ProfileAnew {
  public:
-  ProfileAnew(const CaseConfig& config, const std::filesystem::path& case_folder)
-      : config_(config) {
-    config_.profile->path = case_folder / "profile_anew.yaml";
+  ProfileAnew(CaseConfig config, const std::filesystem::path& case_folder)
+      : config_(std::move(config)) {
+    *config_.model.profile = case_folder / "profile_anew.yaml";
     forget_shares(config_);
   }
 
@@ -94,11 +95,10 @@ class ProfileAnew {
 void check_measurable(const Experiment& experiment, Inputs& inputs) {
   bool runs = false;
   for (const CaseConfig& config : experiment.cases) {
-    runs = runs || config.measure || config.cluster.measured ||
-           (config.profile && config.profile->measured);
+    runs = runs || config.measure || config.cluster_measured || config.profile_measured;
     if (!config.measure) continue;
     check_devices(config);
-    if (!config.cluster.measured) check_kinds(config, inputs.cluster(config.cluster));
+    if (!config.cluster_measured) check_kinds(config, inputs.as_calibrated(config));
   }
   if (runs) find_pfeife_run();
 }
@@ -111,7 +111,7 @@ void measure_plan(Evaluation& plan, const std::filesystem::path& folder) {
     const OtherPrograms others;
     run_child(find_pfeife_run(),
               {"train", (folder / "plan.yaml").string(), "--model",
-               plan.inputs.config->model.file.path.string(), "--steps",
+               plan.inputs.config->model.file.string(), "--steps",
                std::to_string(plan.inputs.config->measurement.steps), "--out", result.string()},
               folder / "measurement.log");
     plan.others = others.processors();
@@ -122,13 +122,13 @@ void measure_plan(Evaluation& plan, const std::filesystem::path& folder) {
 }
 
 void measure_in_rounds(std::span<Evaluation* const> plans, const std::filesystem::path& case_folder,
-                       Inputs& inputs, const std::function<void(double)>& progress) {
+                       const CaseConfig& config, Inputs& inputs,
+                       const std::function<void(double)>& progress) {
   if (plans.empty()) return;
-  const CaseConfig& config = *plans.front()->inputs.config;
   const MeasurementSettings& settings = config.measurement;
   std::optional<ProfileAnew> anew;
-  if (settings.rounds > 1 && config.profile && config.profile->measured)
-    anew.emplace(config, case_folder);
+  if (settings.rounds > 1 && config.profile_measured)
+    anew.emplace(with_request(config, *plans.front()->inputs.config), case_folder);
   std::vector<Rounds> all;
   for (Evaluation* plan : plans) all.push_back({plan, case_folder / plan->name, {}, 0});
   for (std::size_t round = 0; round < settings.rounds; ++round) {

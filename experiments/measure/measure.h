@@ -20,16 +20,18 @@ void check_measurable(const Experiment& experiment, Inputs& inputs);
 /// plan.measure_failure says why.
 void measure_plan(Evaluation& plan, const std::filesystem::path& folder);
 
-/// Plans of one case, in CASE/<plan>, take turns in rounds (what disturbs the machine for a while
-/// then falls on all of them) until every median is known as well as the config asks, or for as
-/// many rounds as it allows. The first of a round is another one each time. Fills what measure_plan
-/// fills, from all rounds together; a plan of which one run fails has no measurement. The intervals
-/// are looked at after each round, which makes them a little narrower than one look would.
+/// Plans of the case of `config`, in CASE/<plan>, take turns in rounds (what disturbs the machine
+/// for a while then falls on all of them) until every median is known as well as the config asks,
+/// or for as many rounds as it allows. The first of a round is another one each time. Fills what
+/// measure_plan fills, from all rounds together; a plan of which one run fails has no measurement.
+/// The intervals are looked at after each round, which makes them a little narrower than one look
+/// would.
 ///
 /// The machine is not always as it was when the model was profiled. So a profile that was measured
 /// here is taken anew, a share in each round, and the same plans are estimated with it:
 /// Evaluation::anew. Errors: RuntimeFault if that profile fails.
 void measure_in_rounds(std::span<Evaluation* const> plans, const std::filesystem::path& case_folder,
-                       Inputs& inputs, const std::function<void(double)>& progress = {});
+                       const CaseConfig& config, Inputs& inputs,
+                       const std::function<void(double)>& progress = {});
 
 }  // namespace pfeife

@@ -20,30 +20,32 @@ std::string machine_and_program() { return machine_line() + "\n" + runtime_sourc
 
 /// "gpt_cpu,fp32,adam,4,2-1a2b3c4d.yaml": microbatches of 4 samples, as one of 2 ranks.
 std::string profile_name(const CaseConfig& config) {
-  const std::string size =
-      config.microbatch_size ? std::to_string(*config.microbatch_size) : "exported";
-  const std::string what = to_string(config.precision) + "," + to_string(config.optimizer) + "," +
-                           size + "," + std::to_string(config.devices);
-  return folder_name(config.model.file.path.stem().string() + "," + what) + "-" +
-         short_digest(machine_and_program() + "\n" + sha256_file(config.model.file.path) + "\n" +
-                      what) +
+  const std::string size = config.training.microbatch_size
+                               ? std::to_string(*config.training.microbatch_size)
+                               : "exported";
+  const std::string what = to_string(config.training.precision) + "," +
+                           to_string(config.training.optimizer) + "," + size + "," +
+                           std::to_string(config.devices);
+  return folder_name(config.model.file.stem().string() + "," + what) + "-" +
+         short_digest(machine_and_program() + "\n" + sha256_file(config.model.file) + "\n" + what) +
          ".yaml";
 }
 
 std::vector<std::string> profile_arguments(const CaseConfig& config) {
-  std::vector<std::string> arguments{
-      "profile",     config.model.file.path.string(),   "--device",    "cpu",
-      "--precision", to_string(config.precision),       "--optimizer", to_string(config.optimizer),
-      "--beside",    std::to_string(config.devices - 1)};
-  if (config.microbatch_size)
+  std::vector<std::string> arguments{"profile",     config.model.file.string(),
+                                     "--device",    "cpu",
+                                     "--precision", to_string(config.training.precision),
+                                     "--optimizer", to_string(config.training.optimizer),
+                                     "--beside",    std::to_string(config.devices - 1)};
+  if (config.training.microbatch_size)
     arguments.insert(arguments.end(),
-                     {"--microbatch-size", std::to_string(*config.microbatch_size)});
+                     {"--microbatch-size", std::to_string(*config.training.microbatch_size)});
   return arguments;
 }
 
 /// Beside the profile.
 std::filesystem::path samples_file(const CaseConfig& config) {
-  return std::filesystem::path(config.profile->path).replace_extension("samples");
+  return std::filesystem::path(*config.model.profile).replace_extension("samples");
 }
 
 bool is_there(const std::filesystem::path& file) {
@@ -76,10 +78,9 @@ void make(const std::filesystem::path& file, std::vector<std::string> arguments,
 
 void place_measured_inputs(Experiment& experiment, const std::filesystem::path& folder) {
   for (CaseConfig& config : experiment.cases) {
-    if (config.profile && config.profile->measured)
-      config.profile->path = folder / "measured" / profile_name(config);
-    if (config.cluster.measured)
-      config.cluster.path =
+    if (config.profile_measured) *config.model.profile = folder / "measured" / profile_name(config);
+    if (config.cluster_measured)
+      config.cluster =
           folder / "measured" / ("cluster-" + short_digest(machine_and_program()) + ".yaml");
   }
 }
@@ -88,18 +89,19 @@ void make_measured_inputs(const Experiment& experiment, Inputs& inputs, bool aga
   std::set<std::filesystem::path> made;
   const unsigned processors = std::max(2U, std::thread::hardware_concurrency());
   for (const CaseConfig& config : experiment.cases) {
-    if (config.cluster.measured && made.insert(config.cluster.path).second)
-      make(config.cluster.path, {"profile", "--links", "--devices", std::to_string(processors)},
-           again, "links between processes", quiet);
-    if (config.profile && config.profile->measured && made.insert(config.profile->path).second)
-      make(config.profile->path, profile_arguments(config), again,
-           "the operators of " + config.model.file.written + " in " + to_string(config.precision),
+    if (config.cluster_measured && made.insert(config.cluster).second)
+      make(config.cluster, {"profile", "--links", "--devices", std::to_string(processors)}, again,
+           "links between processes", quiet);
+    if (config.profile_measured && made.insert(*config.model.profile).second)
+      make(*config.model.profile, profile_arguments(config), again,
+           "the operators of " + file_name(config, "model", config.model.file) + " in " +
+               to_string(config.training.precision),
            quiet);
-    if (const std::size_t devices = inputs.cluster(config.cluster).devices();
-        config.cluster.measured && config.devices > devices)
-      throw ConfigError(config.devices_where, "this machine has " + std::to_string(devices) +
-                                                  " devices, asked for " +
-                                                  std::to_string(config.devices));
+    if (const std::size_t devices = inputs.as_published(config).devices();
+        config.cluster_measured && config.devices > devices)
+      throw ConfigError(config.place("devices"), "this machine has " + std::to_string(devices) +
+                                                     " devices, asked for " +
+                                                     std::to_string(config.devices));
   }
 }
 
@@ -107,14 +109,14 @@ void profile_share(const CaseConfig& config, int repetitions) {
   std::vector<std::string> arguments = profile_arguments(config);
   arguments.insert(arguments.end(), {"--repetitions", std::to_string(repetitions), "--samples",
                                      samples_file(config).string()});
-  const std::filesystem::path& file = config.profile->path;
+  const std::filesystem::path& file = *config.model.profile;
   arguments.insert(arguments.end(), {"--out", file.string()});
   run_child(find_pfeife_run(), arguments, std::filesystem::path(file).replace_extension("log"));
 }
 
 void forget_shares(const CaseConfig& config) {
   std::error_code ignored;
-  std::filesystem::remove(config.profile->path, ignored);
+  std::filesystem::remove(*config.model.profile, ignored);
   std::filesystem::remove(samples_file(config), ignored);
 }
 
@@ -123,11 +125,9 @@ void use_profiled_settings(Experiment& experiment) {
 }
 
 void use_profiled_settings(CaseConfig& config) {
-  if (!config.measure || !config.profile || !config.profile->measured ||
-      !is_there(config.profile->path))
-    return;
+  if (!config.measure || !config.profile_measured || !is_there(*config.model.profile)) return;
   SimulationSettings& simulation = config.simulation;
-  const ProfiledRuntime found = read_profiled_runtime(config.profile->path);
+  const ProfiledRuntime found = read_profiled_runtime(*config.model.profile);
   if (!simulation.jitter && found.variation)
     simulation.jitter = JitterSettings{.cv = found.variation->cv, .drift = found.variation->drift};
   if (!simulation.launch_overhead_given) simulation.launch_overhead = found.executor_overhead;

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
+#include "planner/ir/request/request.h"
 #include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {

@@ -25,7 +25,7 @@ Recomputed all_recomputed(const Problem& problem, const Partition& cuts) {
 
 /// The schedule that is asked for, with as few stages a rank as the family takes where that is
 /// open.
-ScheduleSpec spec_of(const BaselineSettings& settings, const CaseConfig& config) {
+ScheduleSpec spec_of(const BaselineSettings& settings, const Request& config) {
   ScheduleSpec spec{.family = settings.family,
                     .ranks = config.devices,
                     .microbatches = config.microbatches,
@@ -41,7 +41,7 @@ ScheduleSpec spec_of(const BaselineSettings& settings, const CaseConfig& config)
 }  // namespace
 
 Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) {
-  const CaseConfig& config = *inputs.config;
+  const Request& config = *inputs.config;
   const ScheduleSpec spec = spec_of(settings, config);
   const auto impossible = [&](const std::string& reason) {
     return no_plan(inputs, Origin::Baseline, settings.name(), "not possible: " + reason, spec);

@@ -1,10 +1,10 @@
 #include "experiments/plans/case_limits.h"
 
-#include "planner/ir/basics/error.h"
+#include "planner/ir/request/check.h"
 
 namespace pfeife {
 
-std::vector<DeviceId> devices_of(const CaseConfig& config) {
+std::vector<DeviceId> devices_of(const Request& config) {
   std::vector<DeviceId> devices = config.plan.devices;
   for (std::size_t rank = devices.size(); rank < config.devices; ++rank)
     devices.emplace_back(static_cast<std::int64_t>(rank));
@@ -12,23 +12,23 @@ std::vector<DeviceId> devices_of(const CaseConfig& config) {
   return devices;
 }
 
-Bytes memory_limit(const CaseConfig& config, const Cluster& cluster, DeviceId device) {
+Bytes memory_limit(const Request& config, const Cluster& cluster, DeviceId device) {
   const DeviceKind& kind = cluster.kind(device);
   return kind.memory - config.plan.reserve.value_or(kind.reserve);
 }
 
-std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster,
+std::vector<Bytes> memory_limits(const Request& config, const Cluster& cluster,
                                  const std::vector<DeviceId>& devices) {
   std::vector<Bytes> limits;
   for (const DeviceId device : devices) limits.push_back(memory_limit(config, cluster, device));
   return limits;
 }
 
-std::vector<Bytes> memory_limits(const CaseConfig& config, const Cluster& cluster) {
+std::vector<Bytes> memory_limits(const Request& config, const Cluster& cluster) {
   return memory_limits(config, cluster, devices_of(config));
 }
 
-std::optional<Partition> given_cuts(const CaseConfig& config, const Layers& layers) {
+std::optional<Partition> given_cuts(const Request& config, const Layers& layers) {
   const PlanSettings& plan = config.plan;
   if (plan.cuts == PlanSettings::Cuts::Search) return std::nullopt;
   Partition partition{plan.given_cuts};
@@ -37,7 +37,7 @@ std::optional<Partition> given_cuts(const CaseConfig& config, const Layers& laye
       if (layers.layers[i].no_cut_after.empty())
         partition.cuts.push_back(static_cast<std::int32_t>(i));
   if (const std::string reason = illegal_because(layers, partition); !reason.empty())
-    throw ConfigError(plan.cuts_where, "plan.cuts: " + reason);
+    throw RefusedWish("plan.cuts", "plan.cuts: " + reason);
   return partition;
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "experiments/plans/searched_plans.h"
+#include "planner/ir/request/check.h"
 #include "planner/search/price/search_memory.h"
 
 namespace pfeife {
@@ -38,8 +39,8 @@ std::optional<std::int64_t> meminfo(const std::string& name) {
 }  // namespace
 
 Bytes memory_needed(const CaseInputs& inputs, std::size_t threads) {
-  const CaseConfig& config = *inputs.config;
-  if (config.plan.source != PlanSettings::Source::Search) return Bytes{0};
+  const Request& config = *inputs.config;
+  if (!config.plan.searched()) return Bytes{0};
   // The simulator adds as many as the search keeps (simulated_choice.h).
   const auto plans =
       static_cast<std::int64_t>((config.simulate ? 2 : 1) * kKeptPlans + config.baselines.size());
@@ -71,9 +72,9 @@ Bytes memory_available() {
   return Bytes{most};
 }
 
-void check_memory(const CaseConfig& config, Bytes needed, Bytes available) {
+void check_memory(const Request& config, Bytes needed, Bytes available) {
   if (needed <= available) return;
-  throw ConfigError(config.microbatches_where,
+  throw RefusedWish("microbatches",
                     "case " + config.name + " takes about " + to_string(needed) +
                         " of this machine's memory, and " + to_string(available) +
                         " are available; take fewer microbatches (a longer step only repeats "
@@ -81,7 +82,7 @@ void check_memory(const CaseConfig& config, Bytes needed, Bytes available) {
                         "estimate");
 }
 
-std::string memory_note(const CaseConfig& config, Bytes needed, Bytes available) {
+std::string memory_note(const Request& config, Bytes needed, Bytes available) {
   if (needed < kNoted) return "";
   return "case " + config.name + " takes about " + to_string(needed) +
          " of this machine's memory (available: " + to_string(available) +

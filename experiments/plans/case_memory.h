@@ -13,10 +13,10 @@ Bytes memory_needed(const CaseInputs& inputs, std::size_t threads);
 /// its control group and its own (ulimit -v).
 Bytes memory_available();
 
-/// Refuses a case that takes more than is available, with what takes less. Errors: ConfigError.
-void check_memory(const CaseConfig& config, Bytes needed, Bytes available);
+/// Refuses a case that takes more than is available, with what takes less. Errors: RefusedWish.
+void check_memory(const Request& config, Bytes needed, Bytes available);
 
 /// A sentence about a case that takes so much that it should be known; "" of any other.
-std::string memory_note(const CaseConfig& config, Bytes needed, Bytes available);
+std::string memory_note(const Request& config, Bytes needed, Bytes available);
 
 }  // namespace pfeife

@@ -5,7 +5,7 @@
 
 #include "experiments/plans/search_share.h"
 #include "planner/cost/layers/linear_order.h"
-#include "planner/ir/basics/error.h"
+#include "planner/ir/request/check.h"
 #include "planner/search/choices/device_search.h"
 
 namespace pfeife {
@@ -24,12 +24,12 @@ std::string devices_text(const std::vector<DeviceId>& devices) {
 }
 
 /// "12 microbatches of 16, devices 0 1 3 2": what was open in `config`.
-std::string choice_text(const CaseConfig& open, const CaseConfig& settled) {
+std::string choice_text(const Request& open, const Request& settled) {
   std::string text;
   if (open.microbatch_size_open())
     text = std::to_string(settled.microbatches) +
            (settled.microbatches == 1 ? " microbatch of " : " microbatches of ") +
-           std::to_string(*settled.microbatch_size);
+           std::to_string(*settled.training.microbatch_size);
   const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
   if (open.plan.order == "search") add(settled.plan.order + " order");
   if (open.plan.search_devices) add("devices " + devices_text(settled.plan.devices));
@@ -50,18 +50,18 @@ Alternative alternative(const BestAlternative& found, std::size_t problem, std::
   return result;
 }
 
-std::vector<SettledCase> settled_sizes(const CaseConfig& config, const Layers& layers,
+std::vector<SettledCase> settled_sizes(const Request& config, const Layers& layers,
                                        const LayersOf& layers_of,
                                        const WhyImpossible& why_impossible) {
   if (!config.microbatch_size_open()) return {{config, &layers}};
   std::vector<SettledCase> cases;
   std::string reason = "the model has none of its microbatch sizes";
-  const std::int64_t batch = *config.global_batch;
+  const std::int64_t batch = pipeline_batch(config);
   for (std::int64_t size = 1; size <= batch; ++size) {
     const auto count = static_cast<std::size_t>(batch / size);
     if (batch % size != 0 || count > most_microbatches(config.devices)) continue;
-    CaseConfig settled = config;
-    settled.microbatch_size = size, settled.microbatches = count;
+    Request settled = config;
+    settled.training.microbatch_size = size, settled.microbatches = count;
     if (const std::string why = why_impossible(settled); !why.empty()) {
       reason = why;
     } else if (const Layers* of_size = layers_of(settled)) {
@@ -69,7 +69,7 @@ std::vector<SettledCase> settled_sizes(const CaseConfig& config, const Layers& l
     }
   }
   if (cases.empty())
-    throw ConfigError(config.global_batch_where,
+    throw RefusedWish("training.global_batch",
                       "no microbatch size can be chosen for a global "
                       "batch of " +
                           std::to_string(batch) + ": " + reason);
@@ -84,7 +84,7 @@ bool same_layers(const Layers& a, Layers b) {
 
 }  // namespace
 
-std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
+std::vector<SettledCase> settled_cases(const Request& config, const Layers& layers,
                                        const LayersOf& layers_of,
                                        const WhyImpossible& why_impossible) {
   std::vector<SettledCase> cases = settled_sizes(config, layers, layers_of, why_impossible);
@@ -109,7 +109,7 @@ std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& l
 SettledSearch search_settled(const std::vector<SettledCase>& cases,
                              const std::vector<Problem>& problems, const SearchOptions& options,
                              const Searcher& searcher) {
-  const CaseConfig& first = cases.front().config;
+  const Request& first = cases.front().config;
   const bool devices_open = first.plan.search_devices;
   SearchShare share(options, devices_open ? most_device_searches(problems.size())
                                           : most_searches(problems.size()));
@@ -134,14 +134,14 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
   };
   SettledSearch result{settled(found.best), {}, {}, found.left};
   // What differs between the cases was open.
-  CaseConfig open = first;
+  Request open = first;
   std::set<std::int64_t> sizes;
   std::set<std::string> orders;
   for (const SettledCase& one : cases) {
-    sizes.insert(one.config.microbatch_size.value_or(0));
+    sizes.insert(one.config.training.microbatch_size.value_or(0));
     orders.insert(one.config.plan.order);
   }
-  if (sizes.size() > 1) open.microbatch_size.reset();
+  if (sizes.size() > 1) open.training.microbatch_size.reset();
   if (orders.size() > 1) open.plan.order = "search";
   if (found.all.size() > 1) {
     for (std::size_t i = 0; i < found.all.size(); ++i)

@@ -14,18 +14,18 @@ namespace pfeife {
 
 /// A case in which nothing is open any more.
 struct SettledCase {
-  CaseConfig config;
+  Request config;
   const Layers* layers = nullptr;
 };
 
 /// Why the search has no schedule for a settled case; "" = it has.
-using WhyImpossible = std::function<std::string(const CaseConfig&)>;
+using WhyImpossible = std::function<std::string(const Request&)>;
 
 /// The ways to settle `config`, devices apart: every divisor of an open global batch for which
 /// there are a model and schedules, and of which a step has not more than 16 microbatches a device
 /// (or 64 in all); of an open order every one that makes other layers. Errors: ConfigError if that
 /// leaves none.
-std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
+std::vector<SettledCase> settled_cases(const Request& config, const Layers& layers,
                                        const LayersOf& layers_of,
                                        const WhyImpossible& why_impossible);
 

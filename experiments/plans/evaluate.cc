@@ -55,12 +55,14 @@ const char* words(Origin origin) {
   return "";
 }
 
-/// What the plan is for, in the words of the config.
-void name_inputs(const CaseConfig& config, Origin origin, Plan& plan) {
-  plan.model = config.model.file.written;
-  plan.cluster = config.cluster.written;
-  plan.training = {config.precision, config.optimizer, plan.training.microbatch_size};
-  if (config.clip_norm > 0) plan.clip_norm = config.clip_norm;  // else as a given plan has it
+/// What the plan is for, in the words of the request.
+void name_inputs(const Request& config, Origin origin, Plan& plan) {
+  plan.model = file_name(config, "model", config.model.file);
+  plan.cluster = file_name(config, "cluster", config.cluster);
+  plan.training = {config.training.precision, config.training.optimizer,
+                   plan.training.microbatch_size};
+  if (config.training.clip_norm > 0)
+    plan.clip_norm = config.training.clip_norm;  // else as a given plan has it
   plan.found = {{"by", words(origin)}, {"program", "pfeife " PFEIFE_VERSION}};
 }
 

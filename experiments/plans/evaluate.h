@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/io/experiment/experiment_config.h"
 #include "planner/io/results/measurement_file.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
+#include "planner/ir/request/request.h"
 #include "planner/ir/result/plan.h"
 #include "planner/ir/result/priced.h"
 #include "planner/ir/schedule/stage_costs.h"
@@ -30,7 +30,7 @@ struct Spread {
 
 /// What plans of a case are made for. Borrowed: must outlive the plans.
 struct CaseInputs {
-  const CaseConfig* config = nullptr;
+  const Request* config = nullptr;
   const Layers* layers = nullptr;
   const Cluster* cluster = nullptr;
   /// If they are others: those that the plan is made for (plan_with: published).

@@ -38,8 +38,8 @@ struct SearchFindings {
 };
 
 struct EvaluatedCase {
-  const CaseConfig* config = nullptr;
-  std::shared_ptr<const CaseConfig> settled;  ///< with nothing left open: that of the plans
+  const Request* config = nullptr;
+  std::shared_ptr<const Request> settled;  ///< with nothing left open: that of the plans
   std::string digest;
   std::vector<Evaluation> planned;    ///< best estimate first; one with a reason if nothing fits
   std::vector<Evaluation> baselines;  ///< in the order of the config

@@ -9,6 +9,7 @@
 #include "experiments/plans/simulated_choice.h"
 #include "planner/io/files/csv_table.h"
 #include "planner/ir/basics/decimals.h"
+#include "planner/ir/request/calibrated.h"
 #include "planner/ir/result/figures.h"
 
 namespace pfeife {
@@ -24,26 +25,25 @@ struct Point {
 /// The case with nothing calibrated.
 CaseConfig published(const CaseConfig& config) {
   CaseConfig plain = config;
-  if (plain.published_cluster) plain.cluster = *plain.published_cluster;
-  plain.published_cluster.reset();
-  plain.calibrations.clear();
+  plain.select_by = chosen_by(config);
+  plain.calibration.clear();
   plain.plan_published = false;
   return plain;
 }
 
-/// The same with these figures for every kind of device.
-CaseConfig calibrated(const CaseConfig& plain, const Cluster& cluster, const Point& at) {
-  CaseConfig config = plain;
-  const auto overhead = nanoseconds_from_seconds(at.overhead).count();
-  for (const DeviceKind& kind : cluster.kinds) {
-    const std::string keys = "device_kinds." + kind.name + ".";
-    config.cluster.replaced.emplace_back(keys + "compute_factor",
-                                         yaml_scalar(std::to_string(at.compute), {}));
-    config.cluster.replaced.emplace_back(keys + "stage_overhead",
-                                         yaml_scalar(std::to_string(overhead) + " ns", {}));
+/// A case with these figures for every kind of device.
+struct CalibratedCase {
+  CalibratedCase(const Request& plain, const Cluster& published, const Point& at) : request(plain) {
+    request.calibration = {
+        {.compute = at.compute, .stage_overhead = nanoseconds_from_seconds(at.overhead)}};
+    const Cluster figures = calibrated(published, request);
+    layers = read_model(request, figures).layers;
+    cluster = as_measured(figures, request);
   }
-  return config;
-}
+  Request request;
+  Layers layers;
+  Cluster cluster;
+};
 
 /// The plans of the rows, made once.
 class Plans {
@@ -63,15 +63,16 @@ class Plans {
 
   /// [row] simulated, or estimated where the case does not simulate.
   std::vector<Nanoseconds> steps(const Point& at) {
-    std::vector<CaseConfig> configs;
-    configs.reserve(rows_.size());
+    std::map<const Request*, CalibratedCase> cases;
     std::vector<Evaluation> plans;
     for (const MeasuredRow& row : rows_) {
       const Evaluation& made = find(row);
-      const CaseConfig& plain = *made.inputs.config;
-      configs.push_back(calibrated(plain, *made.inputs.cluster, at));
-      const CaseInputs of{&configs.back(), &inputs_.layers(configs.back()),
-                          &inputs_.cluster(configs.back())};
+      const CalibratedCase& as_fitted =
+          cases
+              .try_emplace(made.inputs.config, *made.inputs.config,
+                           inputs_.as_published(*configs_.at(row.case_name)), at)
+              .first->second;
+      const CaseInputs of{&as_fitted.request, &as_fitted.layers, &as_fitted.cluster};
       plans.push_back(estimated_plan(of, made.origin, made.name, made.plan, true));
     }
     std::vector<Evaluation*> all;
@@ -86,14 +87,14 @@ class Plans {
 
  private:
   void make(const CaseConfig& given) {
-    CaseConfig& plain =
-        configs_.emplace_back(std::make_unique<CaseConfig>(published(given))).operator*();
+    const CaseConfig& plain =
+        *configs_.emplace(given.name, std::make_unique<CaseConfig>(published(given))).first->second;
     const CaseInputs of{&plain, &inputs_.layers(plain), &inputs_.cluster(plain)};
-    check_case(of);
     std::vector<EvaluatedCase> made;
-    made.push_back(plan_case(
-        of, [&](const CaseConfig& other) { return inputs_.other_layers(other); }, kKeptPlans,
-        threads_));
+    with_places(plain, [&] {
+      check_case(of);
+      made.push_back(plan_case(of, inputs_.layers_of(plain), kKeptPlans, threads_));
+    });
     simulate_cases(made, threads_);
     made_.emplace(plain.name, std::move(made.front()));
   }
@@ -116,8 +117,8 @@ class Plans {
   std::span<const MeasuredRow> rows_;
   Inputs& inputs_;
   std::size_t threads_;
-  std::vector<std::unique_ptr<CaseConfig>> configs_;
-  std::map<std::string, EvaluatedCase> made_;  // by case
+  std::map<std::string, std::unique_ptr<CaseConfig>> configs_;  // by case
+  std::map<std::string, EvaluatedCase> made_;                   // by case
 };
 
 /// What may change: the factor, the overhead.
@@ -128,13 +129,13 @@ struct Open {
 /// Of one row: the factor, or the overhead if the config gives the factor.
 Open open_of(const CaseConfig& config, std::size_t rows, Point& start) {
   Open open;
-  for (const Calibration& given : config.calibrations) {
+  for (const Calibration& given : config.calibration) {
     if (given.compute) open.compute = false, start.compute = *given.compute;
     if (given.stage_overhead)
       open.overhead = false, start.overhead = seconds(*given.stage_overhead);
   }
   if (!open.compute && !open.overhead)
-    throw ConfigError(config.where,
+    throw ConfigError(config.place("calibration"),
                       "calibration gives compute and stage_overhead, so nothing is left to fit; "
                       "leave one of them out");
   if (rows == 1 && open.compute) open.overhead = false;

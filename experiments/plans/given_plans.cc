@@ -5,12 +5,17 @@
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/ir/basics/error.h"
 #include "planner/ir/judge/validate.h"
+#include "planner/ir/request/check.h"
 #include "planner/ir/schedule/lower.h"
 
 namespace pfeife {
 namespace {
+
+/// Says of the given file why it cannot be the plan.
+[[noreturn]] void refuse(const Request& config, const std::string& why) {
+  throw RefusedWish(given_key(config.plan), "\"" + given_file_name(config) + "\"" + why);
+}
 
 struct Given {
   Plan plan;  ///< its choices
@@ -19,22 +24,19 @@ struct Given {
 };
 
 Given read_given_schedule(const CaseInputs& inputs) {
-  const CaseConfig& config = *inputs.config;
-  const InputFile& file = *config.plan.file;
+  const Request& config = *inputs.config;
   Given given{.origin = Origin::ScheduleFile};
   Plan& plan = given.plan;
-  plan.schedule = read_schedule_file(file.path);
+  plan.schedule = read_schedule_file(*config.plan.schedule);
   given.lowered = has_transfers(plan.schedule);
   const std::optional<Placement> placement = placement_of(plan.schedule);
-  if (!placement)
-    throw ConfigError(file.where,
-                      "\"" + file.written + "\" has a stage on two ranks, or misses one");
+  if (!placement) refuse(config, " has a stage on two ranks, or misses one");
   plan.partition = *given_cuts(config, *inputs.layers);
   if (plan.partition.stages() != placement->stages())
-    throw ConfigError(config.plan.cuts_where, "plan.cuts: the cuts make " +
-                                                  std::to_string(plan.partition.stages()) +
-                                                  " stages, \"" + file.written + "\" has " +
-                                                  std::to_string(placement->stages()));
+    throw RefusedWish("plan.cuts", "plan.cuts: the cuts make " +
+                                       std::to_string(plan.partition.stages()) + " stages, \"" +
+                                       given_file_name(config) + "\" has " +
+                                       std::to_string(placement->stages()));
   plan.spec = {.family = "file",
                .ranks = plan.schedule.ranks(),
                .microbatches = microbatch_count(plan.schedule),
@@ -47,31 +49,28 @@ Given read_given_schedule(const CaseInputs& inputs) {
 Given read_given_plan(const CaseInputs& inputs) {
   const Layers& layers = *inputs.layers;
   const Cluster& cluster = *inputs.cluster;
-  const InputFile& file = *inputs.config->plan.file;
-  Plan plan = read_plan(file.path);
+  const Request& config = *inputs.config;
+  Plan plan = read_plan(*config.plan.file);
   if (plan.model_digest != layers.digest)
-    throw ConfigError(file.where, "\"" + file.written + "\" was made for another model (\"" +
-                                      plan.model + "\" with digest " +
-                                      plan.model_digest.substr(0, 12) + "..., this one has " +
-                                      layers.digest.substr(0, 12) + "...)");
+    refuse(config, " was made for another model (\"" + plan.model + "\" with digest " +
+                       plan.model_digest.substr(0, 12) + "..., this one has " +
+                       layers.digest.substr(0, 12) + "...)");
   if (plan.linear_order != layers.order)
-    throw ConfigError(file.where, "\"" + file.written + "\" has its layers in the order \"" +
-                                      plan.linear_order + "\", which this model has not");
+    refuse(config, " has its layers in the order \"" + plan.linear_order + "\", which this model has not");
   if (const std::string reason = illegal_because(layers, plan.partition); !reason.empty())
-    throw ConfigError(file.where, "\"" + file.written + "\": " + reason);
+    refuse(config, ": " + reason);
   if (const std::string reason = illegal_because(layers, plan.partition, plan.recomputed.blocks);
       !reason.empty())
-    throw ConfigError(file.where, "\"" + file.written + "\": " + reason);
+    refuse(config, ": " + reason);
   for (const DeviceId device : plan.placement.device_of_rank)
     if (device.index() >= cluster.devices())
-      throw ConfigError(file.where, "\"" + file.written + "\" uses device " + to_string(device) +
-                                        ", the cluster has " + std::to_string(cluster.devices()));
+      refuse(config, " uses device " + to_string(device) + ", the cluster has " +
+                         std::to_string(cluster.devices()));
   return {.plan = std::move(plan)};
 }
 
 Given read_given(const CaseInputs& inputs) {
-  return inputs.config->plan.source == PlanSettings::Source::PlanFile ? read_given_plan(inputs)
-                                                                      : read_given_schedule(inputs);
+  return inputs.config->plan.file ? read_given_plan(inputs) : read_given_schedule(inputs);
 }
 
 }  // namespace
@@ -84,11 +83,9 @@ void check_given(const CaseInputs& inputs) {
   const std::vector<Violation> violations = validate(plan.schedule, needs);
   if (violations.empty()) return;
   const Violation& first = violations.front();
-  const InputFile& file = *inputs.config->plan.file;
-  throw ConfigError(file.where, "\"" + file.written + "\" cannot run: rank " +
-                                    to_string(first.rank) + ", cell " +
-                                    std::to_string(first.position) + ": " + first.message +
-                                    "; see pfeife-schedule validate");
+  refuse(*inputs.config, " cannot run: rank " + to_string(first.rank) + ", cell " +
+                             std::to_string(first.position) + ": " + first.message +
+                             "; see pfeife-schedule validate");
 }
 
 Evaluation given_plan(const CaseInputs& inputs) {

@@ -133,7 +133,7 @@ void order_messages(std::span<EvaluatedCase> cases, std::size_t workers) {
       if (!order) continue;
       Evaluation ordered = in_order(plan, std::move(*order), workers);
       const auto late = p95(plan);
-      if (evaluated.config->select_by == SelectBy::P95 && late && *p95(ordered) >= *late) continue;
+      if (chosen_by(*evaluated.config) == SelectBy::P95 && late && *p95(ordered) >= *late) continue;
       plan = std::move(ordered);
     }
 }

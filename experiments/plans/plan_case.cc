@@ -6,6 +6,7 @@
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/given_plans.h"
 #include "experiments/plans/searched_plans.h"
+#include "planner/ir/request/check.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -53,7 +54,7 @@ void calibrate(const CaseInputs& given, EvaluatedCase& plans, const LayersOf& la
 constexpr double kLongestStep = 1e9;  // seconds
 
 /// Seconds of all that a step computes, on the slowest kind of device.
-double seconds_of_work(const CaseConfig& config, const Layers& layers) {
+double seconds_of_work(const Request& config, const Layers& layers) {
   const std::size_t microbatches = config.microbatches;
   double seconds = 0;
   for (const Layer& layer : layers.layers) {
@@ -69,8 +70,7 @@ double seconds_of_work(const CaseConfig& config, const Layers& layers) {
 }
 
 /// Seconds of all that a step may send, over the slowest link.
-double seconds_of_transfers(const CaseConfig& config, const Layers& layers,
-                            const Cluster& cluster) {
+double seconds_of_transfers(const Request& config, const Layers& layers, const Cluster& cluster) {
   double slowest = 0, latency = 0;  // seconds a byte, seconds
   for (const Path& path : cluster.paths) {
     latency = std::max(latency, pfeife::seconds(path.latency));
@@ -88,38 +88,36 @@ double seconds_of_transfers(const CaseConfig& config, const Layers& layers,
   return seconds;
 }
 
-void check_durations(const CaseConfig& config, const Layers& layers, const Cluster& cluster) {
+void check_durations(const Request& config, const Layers& layers, const Cluster& cluster) {
   const double transfers = seconds_of_transfers(config, layers, cluster);
   if (seconds_of_work(config, layers) + transfers < kLongestStep) return;
   const bool links = transfers > kLongestStep / 2;
-  throw ConfigError(config.where,
-                    std::string("a step could take more than 30 years; check the units of ") +
-                        (links ? "the bandwidths and latencies in \"" + config.cluster.written +
-                                     "\" and of the bytes in \""
-                               : "the times in \"") +
-                        config.model.file.written + "\"");
+  throw RefusedWish("", std::string("a step could take more than 30 years; check the units of ") +
+                            (links ? "the bandwidths and latencies in \"" +
+                                         file_name(config, "cluster", config.cluster) +
+                                         "\" and of the bytes in \""
+                                   : "the times in \"") +
+                            file_name(config, "model", config.model.file) + "\"");
 }
 
 }  // namespace
 
 void check_case(const CaseInputs& inputs) {
-  const CaseConfig* const config = inputs.config;
+  const Request* const config = inputs.config;
   const Cluster* const cluster = inputs.cluster;
   for (const DeviceId device : config->plan.devices)
     if (device.index() >= cluster->devices())
-      throw ConfigError(config->plan.devices_where,
-                        "plan.devices: device " + to_string(device) +
-                            " is not in the cluster, which has " +
-                            std::to_string(cluster->devices()) + " (0 to " +
-                            std::to_string(cluster->devices() - 1) + ")");
+      throw RefusedWish("plan.devices", "plan.devices: device " + to_string(device) +
+                                            " is not in the cluster, which has " +
+                                            std::to_string(cluster->devices()) + " (0 to " +
+                                            std::to_string(cluster->devices() - 1) + ")");
   for (const DeviceId device : devices_of(*config))
     if (config->plan.reserve && memory_limit(*config, *cluster, device) <= Bytes{0})
-      throw ConfigError(config->plan.reserve_where, "plan.reserve: it leaves nothing of the " +
-                                                        to_string(cluster->kind(device).memory) +
-                                                        " of device " + to_string(device) +
-                                                        "; reserve less");
+      throw RefusedWish("plan.reserve", "plan.reserve: it leaves nothing of the " +
+                                            to_string(cluster->kind(device).memory) +
+                                            " of device " + to_string(device) + "; reserve less");
   check_durations(*config, *inputs.layers, *cluster);
-  if (config->plan.source == PlanSettings::Source::Search)
+  if (config->plan.searched())
     searched_schedules(*config, *inputs.layers);
   else
     check_given(inputs);
@@ -130,15 +128,15 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
   EvaluatedCase plans;
   plans.config = inputs.config;
   const bool published = inputs.published_cluster != nullptr;
-  const LayersOf layers_of_plan = [&](const CaseConfig& config) {
-    CaseConfig of_plan = config;
-    if (published) of_plan.cluster = *config.published_cluster;
+  const LayersOf layers_of_plan = [&](const Request& config) {
+    Request of_plan = config;
+    if (published) of_plan.calibration.clear();
     return layers_of(of_plan);
   };
   const auto started = std::chrono::steady_clock::now();
   CaseInputs settled = inputs;
   if (published) settled = {inputs.config, inputs.published_layers, inputs.published_cluster};
-  if (inputs.config->plan.source == PlanSettings::Source::Search) {
+  if (inputs.config->plan.searched()) {
     settled = search_plans(settled, layers_of_plan,
                            {.keep = keep,
                             .iterations = inputs.config->plan.iterations,
@@ -147,7 +145,7 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
                             .progress = progress},
                            plans);
   } else {
-    plans.settled = std::make_shared<const CaseConfig>(*inputs.config);
+    plans.settled = std::make_shared<const Request>(*inputs.config);
     settled.config = plans.settled.get();
     plans.planned.push_back(given_plan(settled));
   }

@@ -20,7 +20,8 @@ std::vector<std::string> family_list(const PlanSettings& plan);
 /// Refuses what cannot be planned: a point that a family named in `plan` cannot do, cuts that are
 /// not legal or that the devices cannot share, a given plan or schedule that does not fit the
 /// model. The layers are those of the case, of any microbatch size if that is open. Cheap, so that
-/// a mistake in any case shows before the first one is computed. Errors: ConfigError.
+/// a mistake in any case shows before the first one is computed. Errors: RefusedWish, or
+/// ConfigError of a given file.
 void check_case(const CaseInputs& inputs);
 
 /// Makes the plans of a case that passed check_case, all but their simulations; `keep` is how many

@@ -32,24 +32,25 @@ void write_for_torch(const std::filesystem::path& folder, const Plan& plan, cons
              split_points_text(layers, plan, why_not.empty() ? name : "", why_not));
 }
 
-/// Puts `to(file)` in the place of each of the model's files.
+/// Puts `to(file)` in the place of each file that there is.
 template <class To>
 void for_each_file(ModelFiles& model, const To& to) {
-  model.file = to(model.file);
+  if (!model.file.empty()) model.file = to(model.file);
   if (model.skips) model.skips = to(*model.skips);
   if (model.profile) model.profile = to(*model.profile);
+}
+
+std::filesystem::path as_absolute(const std::filesystem::path& file) {
+  return file.empty() ? file : std::filesystem::absolute(file);
 }
 
 }  // namespace
 
 PlanFiles plan_files(const ModelFiles& model, const Replicas& replicas,
                      const std::filesystem::path& cluster) {
-  const auto absolute = [](const std::filesystem::path& file) {
-    return file.empty() ? file : std::filesystem::absolute(file);
-  };
   PlanFiles files{
-      .model = model, .cluster = absolute(cluster).generic_string(), .replicas = replicas};
-  for_each_file(files.model, absolute);
+      .model = model, .cluster = as_absolute(cluster).generic_string(), .replicas = replicas};
+  for_each_file(files.model, as_absolute);
   if (model.profile) files.profile_digest = sha256_file(*model.profile);
   return files;
 }
@@ -59,7 +60,7 @@ PlanFiles seen_from(PlanFiles files, const std::filesystem::path& folder) {
     return std::filesystem::proximate(file, folder);
   };
   for_each_file(files.model, seen);
-  files.cluster = seen(files.cluster).generic_string();
+  if (!files.cluster.empty()) files.cluster = seen(files.cluster).generic_string();
   return files;
 }
 

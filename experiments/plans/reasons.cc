@@ -32,7 +32,7 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
     choice.estimate = step_time(plan.estimated);
     if (plan.simulated) choice.simulate = step_time(*plan.simulated);
     choice.p95 = p95(plan);
-    choice.used = way == evaluated.config->select_by;
+    choice.used = way == chosen_by(*evaluated.config);
     choices.push_back(std::move(choice));
   }
   return choices;

@@ -5,6 +5,7 @@
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/choices.h"
 #include "experiments/plans/search_share.h"
+#include "planner/ir/request/check.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
 #include "planner/search/joint/if_needed.h"
@@ -18,19 +19,19 @@ namespace {
 std::string number(std::size_t value) { return std::to_string(value); }
 
 /// Stages per rank of given cuts.
-std::size_t stages_per_rank_of(const Partition& partition, const CaseConfig& config) {
+std::size_t stages_per_rank_of(const Partition& partition, const Request& config) {
   const std::size_t stages = partition.stages();
   if (stages % config.devices != 0)
-    throw ConfigError(config.plan.cuts_where, "plan.cuts: the cuts make " + number(stages) +
-                                                  " stages, which " + number(config.devices) +
-                                                  " devices cannot share evenly; a multiple of " +
-                                                  number(config.devices) + " stages is needed");
+    throw RefusedWish("plan.cuts", "plan.cuts: the cuts make " + number(stages) +
+                                       " stages, which " + number(config.devices) +
+                                       " devices cannot share evenly; a multiple of " +
+                                       number(config.devices) + " stages is needed");
   return stages / config.devices;
 }
 
 /// Why a family that is asked for by name has no valid point among `stages_per_rank`; "" if all
 /// have.
-std::string impossible_family(const CaseConfig& config,
+std::string impossible_family(const Request& config,
                               const std::vector<std::size_t>& stages_per_rank) {
   for (const std::string& name : config.plan.families) {
     if (name == "all" || name == "certified") return "";
@@ -54,31 +55,30 @@ std::string impossible_family(const CaseConfig& config,
   return "";
 }
 
-std::vector<std::size_t> stages_per_rank_of(const CaseConfig& config,
+std::vector<std::size_t> stages_per_rank_of(const Request& config,
                                             const std::optional<Partition>& cuts) {
   return cuts ? std::vector{stages_per_rank_of(*cuts, config)} : config.plan.stages_per_rank;
 }
 
-std::vector<ScheduleSpec> schedules_of(const CaseConfig& config,
+std::vector<ScheduleSpec> schedules_of(const Request& config,
                                        const std::optional<Partition>& cuts) {
   const std::vector<std::size_t> stages_per_rank = stages_per_rank_of(config, cuts);
   if (const std::string reason = impossible_family(config, stages_per_rank); !reason.empty())
-    throw ConfigError(config.plan.families_where, "plan.families: " + reason);
+    throw RefusedWish("plan.families", "plan.families: " + reason);
   std::vector<ScheduleSpec> specs =
       config.plan.reference ? reference_set(config.devices, config.microbatches, stages_per_rank)
                             : search_set(config.devices, config.microbatches, stages_per_rank,
                                          family_list(config.plan));
   if (specs.empty())
-    throw ConfigError(
-        config.plan.where,
-        "plan: no schedule family can do " + number(config.devices) + " devices, " +
-            number(config.microbatches) +
-            " microbatches and these plan.stages_per_rank; add 1 to plan.stages_per_rank");
+    throw RefusedWish(
+        "plan", "plan: no schedule family can do " + number(config.devices) + " devices, " +
+                    number(config.microbatches) +
+                    " microbatches and these plan.stages_per_rank; add 1 to plan.stages_per_rank");
   return specs;
 }
 
 /// Searches with the recomputation that the config allows.
-SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
+SearchOutcome search_as_set(const Request& config, const Problem& given,
                             const SearchOptions& options) {
   if (config.plan.reference) return reference_search(reference_problem(given));
   return search(recomputing(given, config.plan.recompute, config.plan.recompute_except_last),
@@ -86,7 +86,7 @@ SearchOutcome search_as_set(const CaseConfig& config, const Problem& given,
 }
 
 Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
-  const CaseConfig& config = settled.config;
+  const Request& config = settled.config;
   const std::optional<Partition> cuts = given_cuts(config, *settled.layers);
   Problem problem{*settled.layers,
                   cluster,
@@ -99,9 +99,9 @@ Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
 }
 
 /// The ways to settle a case; those that a family named in the config cannot do are left out.
-std::vector<SettledCase> settled_cases(const CaseConfig& config, const Layers& layers,
+std::vector<SettledCase> settled_cases(const Request& config, const Layers& layers,
                                        const LayersOf& layers_of) {
-  return settled_cases(config, layers, layers_of, [&](const CaseConfig& settled) {
+  return settled_cases(config, layers, layers_of, [&](const Request& settled) {
     return impossible_family(settled, stages_per_rank_of(settled, given_cuts(settled, layers)));
   });
 }
@@ -122,11 +122,11 @@ std::string uncuttable(const Problem& problem, bool reference) {
 
 }  // namespace
 
-std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& config,
+std::vector<std::vector<ScheduleSpec>> searched_schedules(const Request& config,
                                                           const Layers& layers) {
   std::vector<std::vector<ScheduleSpec>> schedules;
   for (const SettledCase& settled :
-       settled_cases(config, layers, [&](const CaseConfig&) { return &layers; }))
+       settled_cases(config, layers, [&](const Request&) { return &layers; }))
     schedules.push_back(schedules_of(settled.config, given_cuts(config, layers)));
   return schedules;
 }
@@ -155,7 +155,7 @@ Problem reference_problem(Problem problem) {
 
 CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                         const SearchOptions& options, EvaluatedCase& plans) {
-  const CaseConfig& config = *inputs.config;
+  const Request& config = *inputs.config;
   const Cluster& cluster = *inputs.cluster;
   const std::vector<SettledCase> cases = settled_cases(config, *inputs.layers, layers_of);
   std::vector<Problem> problems;
@@ -165,7 +165,7 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                                          return search_as_set(config, problem, of_search);
                                        });
   SearchOutcome& outcome = found.outcome;
-  plans.settled = std::make_shared<const CaseConfig>(found.best.config);
+  plans.settled = std::make_shared<const Request>(found.best.config);
   const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   plans.search.alternatives = std::move(found.alternatives);

@@ -9,7 +9,7 @@ namespace pfeife {
 
 /// The schedules that are compared in each way to settle what the case leaves open. Errors:
 /// ConfigError if it cannot have these schedules or cuts.
-std::vector<std::vector<ScheduleSpec>> searched_schedules(const CaseConfig& config,
+std::vector<std::vector<ScheduleSpec>> searched_schedules(const Request& config,
                                                           const Layers& layers);
 
 /// Fills in everything of `plans` but the baselines and `digest`. Result: the case with nothing

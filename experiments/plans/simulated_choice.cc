@@ -145,9 +145,9 @@ std::vector<Priced> eligible_baselines(const EvaluatedCase& evaluated, const Pro
 /// Nothing if the case simulates nothing, has a given plan, one of reference mode or one made with
 /// other figures, or if nothing fits.
 void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
-  const CaseConfig& config = *evaluated.config;
-  if (!config.simulate || config.plan.source != PlanSettings::Source::Search ||
-      config.plan.reference || config.plan_published || !evaluated.planned.front().possible())
+  const Request& config = *evaluated.config;
+  if (!config.simulate || !config.plan.searched() || config.plan.reference ||
+      config.plan_published || !evaluated.planned.front().possible())
     return;
   const CaseInputs settled = evaluated.planned.front().inputs;
   const Problem problem = settled_problem(settled, evaluated.search.recompute);
@@ -169,7 +169,7 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
                            evaluated.search.bound->linked);
   std::vector<Priced> plans;
   for (TimedPlan& one : found.plans) plans.push_back(std::move(one.plan));
-  if (config.select_by == SelectBy::P95)  // by which a baseline may be better than these
+  if (chosen_by(config) == SelectBy::P95)  // by which a baseline may be better than these
     plans.insert(plans.end(), baselines.begin(), baselines.end());
   for (const Priced& plan : plans) {
     Evaluation added = estimated_plan(settled, Origin::Search, kPlanned, plan);
@@ -203,7 +203,7 @@ void simulate_cases(std::span<EvaluatedCase> cases, std::size_t workers) {
   simulate_plans(plans, workers);
   order_messages(cases, workers);
   for (EvaluatedCase& evaluated : cases)
-    evaluated.chosen = select(evaluated.planned, evaluated.config->select_by);
+    evaluated.chosen = select(evaluated.planned, chosen_by(*evaluated.config));
 }
 
 }  // namespace pfeife

@@ -17,7 +17,7 @@ std::string lacks(const Infeasible& infeasible) {
 }
 
 /// The devices of the case's ranks, then the others; those that the config names are all there are.
-std::vector<DeviceId> all_devices(const CaseConfig& config, const Cluster& cluster) {
+std::vector<DeviceId> all_devices(const Request& config, const Cluster& cluster) {
   std::vector<DeviceId> devices = config.plan.devices;
   for (std::size_t d = devices.size(); config.plan.devices.empty() && d < cluster.devices(); ++d)
     devices.emplace_back(static_cast<std::int64_t>(d));
@@ -51,7 +51,7 @@ std::string shortage(const Infeasible& infeasible, std::size_t schedules) {
               : "not proven: the search ended before all cuts of " + listed + " were ruled out");
 }
 
-std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem& problem,
+std::vector<TriedChange> what_would_help(const Request& config, const Problem& problem,
                                          const LayersOf& layers_of, std::size_t threads) {
   const Cluster& cluster = problem.cluster;
   Surroundings around;
@@ -65,8 +65,8 @@ std::vector<TriedChange> what_would_help(const CaseConfig& config, const Problem
   for (const DeviceId device : around.devices)
     around.memory_limit.push_back(memory_limit(config, cluster, device));
   around.layers = [&](std::int64_t size) {
-    CaseConfig other = config;
-    other.microbatch_size = size;
+    Request other = config;
+    other.training.microbatch_size = size;
     return layers_of(other);
   };
   std::vector<TriedChange> changes;

@@ -20,25 +20,25 @@ std::string common(const Experiment& experiment, const Text& text) {
 }
 
 std::string model_of(const CaseConfig& config) {
-  return std::filesystem::path(config.model.file.written).filename().string();
+  return std::filesystem::path(file_name(config, "model", config.model.file)).filename().string();
 }
 /// The cluster file and what is replaced in it, calibration apart.
 std::string cluster_of(const CaseConfig& config) {
-  const InputFile& cluster = config.published_cluster ? *config.published_cluster : config.cluster;
-  std::string text = cluster.measured ? "this machine's processors, as measured"
-                                      : std::filesystem::path(cluster.written).stem().string();
-  for (const auto& [path, value] : cluster.replaced)
-    text += (&path == &cluster.replaced.front().first ? " with " : " and ") + path +
+  const std::filesystem::path named = file_name(config, "cluster", config.cluster);
+  std::string text =
+      config.cluster_measured ? "this machine's processors, as measured" : named.stem().string();
+  for (const auto& [path, value] : config.cluster_set)
+    text += (&path == &config.cluster_set.front().first ? " with " : " and ") + path +
             (value.kind == YamlValue::Kind::Scalar ? " " + value.text : " replaced");
   return text;
 }
-std::string precision_of(const CaseConfig& config) { return to_string(config.precision); }
+std::string precision_of(const CaseConfig& config) { return to_string(config.training.precision); }
 /// "" if nothing is calibrated.
 std::string calibrated_as(const CaseConfig& config) {
   const std::string text = calibration_text(config);
   return text.empty() ? "" : "calibrated: " + text;
 }
-std::string optimizer_of(const CaseConfig& config) { return to_string(config.optimizer); }
+std::string optimizer_of(const CaseConfig& config) { return to_string(config.training.optimizer); }
 
 std::string samples_of(const std::vector<CaseRecord>& cases) {
   std::int64_t size = 0;
@@ -133,7 +133,7 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
   for (const CaseConfig& config : experiment.cases)
     if (std::ranges::find(input.clusters, cluster_of(config),
                           &std::pair<std::string, Cluster>::first) == input.clusters.end())
-      input.clusters.emplace_back(cluster_of(config), inputs.cluster(config.cluster));
+      input.clusters.emplace_back(cluster_of(config), inputs.as_calibrated(config));
   input.config = merged_config(cases);
   return report_html(input);
 }

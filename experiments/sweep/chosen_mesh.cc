@@ -11,29 +11,31 @@
 namespace pfeife {
 
 MeshAnswer choose_mesh(const ParallelConfig& config, std::size_t threads, bool quiet) {
+  const MeshSettings& mesh = *config.asked.mesh;
   Progress progress(1, quiet);
   progress.begin("meshes", 1, {"bounded and priced", 0, 1});
   try {
     MeshAnswer answer =
-        find_mesh(config.question, config.network,
+        find_mesh(mesh.question, mesh.network,
                   {.threads = threads, .progress = [&](double share) { progress.reached(share); }});
     progress.done("meshes");
     return answer;
   } catch (const ConfigError& error) {
     if (!error.where().file.empty()) throw;
-    throw ConfigError(config.where, std::string("parallel: ") + error.what());
+    throw ConfigError(config.asked.place("parallel"), std::string("parallel: ") + error.what());
   }
 }
 
 std::optional<std::filesystem::path> write_mesh(const ParallelConfig& config,
                                                 const MeshAnswer& answer,
                                                 const std::filesystem::path& out) {
-  write_file(out / "meshes.csv", meshes_csv(answer, config.network));
+  const Network& network = config.asked.mesh->network;
+  write_file(out / "meshes.csv", meshes_csv(answer, network));
   if (!answer.found()) return std::nullopt;
   const MeshRun& run = answer.priced.front().run;
   write_file(out / "torchtitan.toml", torchtitan_toml(run));
   write_file(out / "megatron_flags.txt", megatron_flags(run));
-  write_mesh_files(out / "mesh", run, config.network, config.architecture, config.hosts);
+  write_mesh_files(out / "mesh", run, network, config.architecture, config.hosts);
   const std::filesystem::path file = out / (config.name + ".yaml");
   write_file(file, pipeline_config(config, run));
   return file;

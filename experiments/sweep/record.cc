@@ -57,7 +57,7 @@ std::string knobs_of(const Evaluation& plan) {
 }
 
 ResultRow row_of(const Evaluation& plan) {
-  const CaseConfig& config = *plan.inputs.config;
+  const Request& config = *plan.inputs.config;
   const ScheduleSpec& spec = plan.plan.spec;
   ResultRow row;
   row.case_name = config.name;
@@ -188,15 +188,15 @@ void draw(const std::filesystem::path& folder, const Evaluation& plan) {
 
 }  // namespace
 
-CaseRecord record_of(const EvaluatedCase& evaluated) {
+CaseRecord record_of(const EvaluatedCase& evaluated, const CaseConfig& config) {
   CaseRecord record;
-  record.name = evaluated.config->name;
-  record.model = evaluated.config->model.file.written;
-  record.cluster = evaluated.config->cluster.written;
-  record.calibration = calibration_text(*evaluated.config);
-  record.swept = evaluated.config->swept;
+  record.name = config.name;
+  record.model = file_name(config, "model", config.model.file);
+  record.cluster = file_name(config, "cluster", config.cluster);
+  record.calibration = calibration_text(config);
+  record.swept = config.swept;
   record.digest = evaluated.digest;
-  record.resolved = resolved_text(*evaluated.config);
+  record.resolved = resolved_text(config);
   const Evaluation& chosen = evaluated.planned[evaluated.chosen];
   record.notes = chosen.inputs.layers->notes;
   record.uncosted = chosen.inputs.layers->uncosted;
@@ -234,19 +234,20 @@ std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated) {
   return plans;
 }
 
-void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
+void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated,
+                 const Replaced& values) {
   std::vector<std::string> names;
   for (const Evaluation* plan : kept_plans(evaluated)) names.push_back(plan->name);
-  const auto& input = evaluated.config->plan.file;
-  remove_old_plans(folder, names, input ? input->path : "");
-  const InputFile& cluster = evaluated.config->cluster;
+  const PlanSettings& asked = evaluated.config->plan;
+  const auto& input = asked.file ? asked.file : asked.schedule;
+  remove_old_plans(folder, names, input.value_or(""));
   const std::filesystem::path replaced = folder / "cluster.yaml";
-  if (cluster.replaced.empty())
+  if (values.empty())
     std::filesystem::remove(replaced);
   else
-    write_file(replaced, cluster_text(cluster.path, cluster.replaced));
-  const PlanFiles files = plan_files(model_files(*evaluated.config), evaluated.config->replicas,
-                                     cluster.replaced.empty() ? cluster.path : replaced);
+    write_file(replaced, cluster_text(evaluated.config->cluster, values));
+  const PlanFiles files = plan_files(evaluated.config->model, evaluated.config->replicas,
+                                     values.empty() ? evaluated.config->cluster : replaced);
   for (Evaluation* plan : kept_plans(evaluated)) {
     plan->plan.files = seen_from(files, folder / plan->name);
     write_plan_folder(folder / plan->name, plan->plan, plan->costs, *plan->inputs.layers);

@@ -30,7 +30,8 @@ namespace {
 
 /// A case that is to be computed.
 struct OpenCase {
-  CaseInputs inputs;  ///< the config at first
+  const CaseConfig* config = nullptr;
+  CaseInputs inputs;
   std::string digest;
   const Cluster* published = nullptr;  ///< not calibrated
   Bytes memory{0};                     ///< of this machine, nearly
@@ -38,19 +39,18 @@ struct OpenCase {
 
 EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads,
                                 const std::function<void(double)>& progress) {
-  const auto layers_of = [&](const CaseConfig& config) { return inputs.other_layers(config); };
-  EvaluatedCase evaluated = plan_case(task.inputs, layers_of, kKeptPlans, threads, progress);
+  EvaluatedCase evaluated = with_places(*task.config, [&] {
+    return plan_case(task.inputs, inputs.layers_of(*task.config), kKeptPlans, threads, progress);
+  });
   evaluated.digest = task.digest;
-  evaluated.work = inputs.work(*evaluated.settled);
+  evaluated.work = inputs.work(*task.config, *evaluated.settled);
   evaluated.published = task.published;
   return evaluated;
 }
 
 /// Looks at the traces of a run of the plan that has been: comparison.txt says what they say.
 void observe(Evaluation& plan, const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> traces;
-  for (const InputFile& trace : plan.inputs.config->measurement.traces)
-    traces.push_back(trace.path);
+  const std::vector<std::filesystem::path>& traces = plan.inputs.config->measurement.traces;
   try {
     Comparison comparison = compare_with_traces(folder, traces, plan.simulated);
     write_file(folder / "comparison.txt", comparison_text(comparison));
@@ -62,13 +62,13 @@ void observe(Evaluation& plan, const std::filesystem::path& folder) {
 }
 
 /// Runs the case's plans if it asks for that: one at a time, and nothing beside them.
-void measure(EvaluatedCase& evaluated, const std::filesystem::path& out, Inputs& inputs,
-             const std::function<void(double)>& progress) {
-  if (!evaluated.config->measurement.traces.empty())
+void measure(const CaseConfig& config, EvaluatedCase& evaluated, const std::filesystem::path& out,
+             Inputs& inputs, const std::function<void(double)>& progress) {
+  if (!config.measurement.traces.empty())
     for (Evaluation* plan : kept_plans(evaluated))
-      if (plan->name == "planned") observe(*plan, out / evaluated.config->name / plan->name);
-  if (evaluated.config->measure)
-    measure_in_rounds(kept_plans(evaluated), out / evaluated.config->name, inputs, progress);
+      if (plan->name == "planned") observe(*plan, out / config.name / plan->name);
+  if (config.measure)
+    measure_in_rounds(kept_plans(evaluated), out / config.name, config, inputs, progress);
 }
 
 /// The parts of the work on a case, and about which share of its time each takes.
@@ -83,7 +83,7 @@ class ProgressFromAfar {
   ProgressFromAfar(const Say& say, std::span<const OpenCase> tasks)
       : say_(say),
         cases_(tasks.size()),
-        name_(tasks.front().inputs.config->name +
+        name_(tasks.front().config->name +
               (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : "")) {}
   /// The step of that number in kSteps.
   void begin(std::size_t step) const {
@@ -128,17 +128,17 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
     throw std::runtime_error(fault.what());  // of these cases alone, unlike a full disk
   }
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
-    write_plans(options.out / tasks[i].inputs.config->name, cases[i]);
+    write_plans(options.out / tasks[i].config->name, cases[i], inputs.replaced(*tasks[i].config));
   });
-  for (EvaluatedCase& evaluated : cases) {
-    if (evaluated.config->measure) progress.begin(kMeasuring);
-    measure(evaluated, options.out, inputs, share);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].config->measure) progress.begin(kMeasuring);
+    measure(*tasks[i].config, cases[i], options.out, inputs, share);
   }
   progress.begin(kDrawing);
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
-    const std::filesystem::path folder = options.out / tasks[i].inputs.config->name;
+    const std::filesystem::path folder = options.out / tasks[i].config->name;
     write_drawings(folder, cases[i]);
-    write_file(folder / "case.json", to_json(record_of(cases[i])));
+    write_file(folder / "case.json", to_json(record_of(cases[i], *tasks[i].config)));
     std::vector<std::string> files;
     for (const Evaluation* plan : kept_plans(cases[i]))
       for (const char* name : plan_files()) files.push_back(plan->name + "/" + name);
@@ -162,8 +162,8 @@ std::vector<FailedCase> compute_apart(std::span<const OpenCase> tasks, Inputs& i
                         std::back_inserter(failed));
     return failed;
   }
-  if (!failure.empty()) failed.push_back({tasks.front().inputs.config->name, failure});
-  for (const OpenCase& task : tasks) progress.done(task.inputs.config->name);
+  if (!failure.empty()) failed.push_back({tasks.front().config->name, failure});
+  for (const OpenCase& task : tasks) progress.done(task.config->name);
   return failed;
 }
 
@@ -182,8 +182,7 @@ std::size_t as_many_as_fit(std::span<const OpenCase> tasks, std::size_t most) {
 std::vector<FailedCase> compute_all(const std::vector<OpenCase>& tasks, Inputs& inputs,
                                     const SweepOptions& options, Progress& progress) {
   std::vector<FailedCase> failed;
-  const bool slow =
-      std::ranges::any_of(tasks, [](const OpenCase& t) { return t.inputs.config->measure; });
+  const bool slow = std::ranges::any_of(tasks, [](const OpenCase& t) { return t.config->measure; });
   std::size_t batch = slow ? 1 : std::max<std::size_t>(1, options.jobs);
   for (std::size_t begin = 0; begin < tasks.size();) {
     const std::size_t count = as_many_as_fit(std::span(tasks).subspan(begin), batch);
@@ -207,22 +206,22 @@ std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Input
     std::string digest = inputs.digest(*config);
     const auto known = find_record(options.out / config->name, digest);
     if (!options.force && known && failures(*known).empty()) continue;
-    tasks.push_back({.inputs = {.config = config}, .digest = std::move(digest)});
+    tasks.push_back({.config = config, .digest = std::move(digest)});
   }
-  for (OpenCase& task : tasks) {
-    task.inputs.layers = &inputs.layers(*task.inputs.config);
-    task.inputs.cluster = &inputs.cluster(*task.inputs.config);
-    CaseConfig published = *task.inputs.config;
-    published.cluster = published.published_cluster.value_or(published.cluster);
-    task.published = &inputs.cluster(published);
-    if (published.plan_published) {
-      task.inputs.published_layers = &inputs.layers(published);
-      task.inputs.published_cluster = task.published;
-    }
-    check_case(task.inputs);
-    task.memory = memory_needed(task.inputs, options.jobs);
-    check_memory(*task.inputs.config, task.memory, memory_available());
-  }
+  for (OpenCase& task : tasks)
+    with_places(*task.config, [&] {
+      CaseConfig published = *task.config;
+      published.calibration.clear();
+      task.inputs = {task.config, &inputs.layers(*task.config), &inputs.cluster(*task.config)};
+      task.published = &inputs.cluster(published);
+      if (published.plan_published) {
+        task.inputs.published_layers = &inputs.layers(published);
+        task.inputs.published_cluster = task.published;
+      }
+      check_case(task.inputs);
+      task.memory = memory_needed(task.inputs, options.jobs);
+      check_memory(*task.config, task.memory, memory_available());
+    });
   return tasks;
 }
 
@@ -293,7 +292,7 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
                         "another one with --out");
   if (whole) remove_leftovers(options.out);
   for (const OpenCase& task : tasks) {
-    const std::filesystem::path folder = options.out / task.inputs.config->name;
+    const std::filesystem::path folder = options.out / task.config->name;
     remove_leftovers(folder);
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(folder, error))
@@ -303,7 +302,7 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
   {
     Progress progress(tasks.size(), options.quiet);
     for (const OpenCase& task : tasks)
-      progress.note(memory_note(*task.inputs.config, task.memory, memory_available()));
+      progress.note(memory_note(*task.config, task.memory, memory_available()));
     failed = compute_all(tasks, inputs, options, progress);
   }
   SweepResult result{gather(configs, failed, inputs, options), tasks.size() - failed.size(),

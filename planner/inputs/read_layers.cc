@@ -103,18 +103,10 @@ LayersAndWork read_archive(const ModelFiles& files, const ModelUse& use, const C
   return {std::move(layers), work_of(files, facts.at(use.precision))};
 }
 
-/// The layers of one pipeline. A microbatch is that of all replicas together.
 Layers read_mesh(const std::filesystem::path& file) {
   MeshFile mesh = read_mesh_file(file);
-  check_run(mesh.run);
-  Layers layers = mesh_layers(mesh.run, mesh.network).layers;
-  layers.name = mesh.run.architecture.name;
+  Layers layers = pipeline_layers(mesh.run, mesh.network);
   layers.digest = std::move(mesh.digest);
-  layers.microbatch_size = mesh.run.microbatch_size * mesh.run.mesh.size(Axis::Data);
-  layers.notes = mesh.network.notes;
-  layers.notes.push_back("one pipeline of " + to_string(mesh.run.mesh) +
-                         ": collectives in the layers' times, reductions of gradients " +
-                         (layers.reductions.empty() ? "in the optimizer's" : "beside backwards"));
   return layers;
 }
 
@@ -124,6 +116,18 @@ ProfiledRuntime profiled_runtime(const ModelFiles& files) {
 }
 
 }  // namespace
+
+Layers pipeline_layers(const MeshRun& run, const Network& network) {
+  check_run(run);
+  Layers layers = mesh_layers(run, network).layers;
+  layers.name = run.architecture.name;
+  layers.microbatch_size = run.microbatch_size * run.mesh.size(Axis::Data);
+  layers.notes = network.notes;
+  layers.notes.push_back("one pipeline of " + to_string(run.mesh) +
+                         ": collectives in the layers' times, reductions of gradients " +
+                         (layers.reductions.empty() ? "in the optimizer's" : "beside backwards"));
+  return layers;
+}
 
 GraphProfile graph_profile(const ModelFiles& files, const ModelUse& use, const DeviceKind& kind) {
   auto [graph, node_order] = read_ordered(files, use);

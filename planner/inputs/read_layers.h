@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "planner/ir/machine/cluster.h"
+#include "planner/ir/machine/mesh_run.h"
+#include "planner/ir/machine/network.h"
 #include "planner/ir/machine/replicas.h"
 #include "planner/ir/model/graph.h"
 #include "planner/ir/model/layers.h"
@@ -22,6 +24,7 @@ struct ModelUse {
   Optimizer optimizer = Optimizer::Adam;
   std::optional<std::int64_t> microbatch_size;  ///< none: the archive's own; 1 for the others
   Replicas replicas;                            ///< of the pipeline
+  friend bool operator==(const ModelUse&, const ModelUse&) = default;
 };
 
 /// What a microbatch of an archive is, whatever runs it.
@@ -54,6 +57,10 @@ Cluster with_measured_overheads(Cluster cluster, const ModelFiles& files);
 /// of the file, also if more than 1 % of the work may be in such operators; one without a place for
 /// `operators` that do not fit the model.
 Layers read_layers(const ModelFiles& files, const Cluster& cluster, const ModelUse& use = {});
+
+/// The layers of one pipeline of a mesh. A microbatch is that of all replicas together. Errors:
+/// ConfigError without a place for a run that cannot be divided.
+Layers pipeline_layers(const MeshRun& run, const Network& network);
 
 struct LayersAndWork {
   Layers layers;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/ir/basics/error.h"
+#include "planner/ir/request/check.h"
 #include "planner/mesh/sharded_parameters.h"
 
 namespace pfeife {
@@ -18,10 +18,11 @@ void check_alike(const Cluster& cluster) {
       const Path &path = cluster.path(DeviceId{a}, DeviceId{b}),
                  &first = cluster.path(DeviceId{0}, DeviceId{1});
       if (path.latency == first.latency && path.bandwidth == first.bandwidth) continue;
-      throw ConfigError(
-          {}, stream_all("parallel.dp needs devices that are all equally far apart, and devices ",
-                         a, " and ", b, " are not as 0 and 1; take a cluster of one host with a ",
-                         "switch, or an architecture file, whose mesh may have many hosts"));
+      throw RefusedWish(
+          "parallel",
+          stream_all("parallel.dp needs devices that are all equally far apart, and devices ", a,
+                     " and ", b, " are not as 0 and 1; take a cluster of one host with a ",
+                     "switch, or an architecture file, whose mesh may have many hosts"));
     }
 }
 
@@ -164,8 +165,9 @@ Cluster shared_by_replicas(Cluster cluster, const Replicas& replicas) {
 Layers replicated(Layers layers, const Replicas& replicas, const Cluster& cluster) {
   if (replicas.count == 1) return layers;
   if (cluster.devices() < static_cast<std::size_t>(replicas.count))
-    throw ConfigError({}, stream_all("parallel.dp is ", replicas.count, ", and the cluster has ",
-                                     cluster.devices(), " devices"));
+    throw RefusedWish("parallel",
+                      stream_all("parallel.dp is ", replicas.count, ", and the cluster has ",
+                                 cluster.devices(), " devices"));
   check_alike(cluster);
   return Replicator(std::move(layers), replicas, cluster).made();
 }

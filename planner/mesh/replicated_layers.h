@@ -12,9 +12,9 @@
 
 namespace pfeife {
 
-/// The layers of one of the pipelines; unchanged for one replica. Errors: ConfigError without a
-/// place if pairs of the cluster's devices are not all alike, as it is then not known which of them
-/// are one rank's replicas.
+/// The layers of one of the pipelines; unchanged for one replica. Errors: RefusedWish if pairs of
+/// the cluster's devices are not all alike, as it is then not known which of them are one rank's
+/// replicas.
 Layers replicated(Layers layers, const Replicas& replicas, const Cluster& cluster);
 
 /// The cluster as one of the pipelines sees it: links that pairs of other devices cross, too, carry

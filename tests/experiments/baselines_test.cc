@@ -81,7 +81,7 @@ class Baselines : public ::testing::Test {
     return fewest;
   }
 
-  CaseConfig config;
+  Request config;
   Layers layers;
   Cluster cluster;
 };

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "planner/io/experiment/experiment_config.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
@@ -16,11 +17,10 @@ Layers four_layers() {
   return layers;
 }
 
-CaseConfig cut(PlanSettings::Cuts how, std::vector<std::int32_t> given = {}) {
-  CaseConfig config;
+Request cut(PlanSettings::Cuts how, std::vector<std::int32_t> given = {}) {
+  Request config;
   config.plan.cuts = how;
   config.plan.given_cuts = std::move(given);
-  config.plan.cuts_where = {"exp.yaml", 7, 3};
   return config;
 }
 
@@ -40,11 +40,20 @@ TEST(GivenCuts, AfterEachLayerLeaveOutThoseThatAreNotAllowed) {
 }
 
 TEST(GivenCuts, ThatAreNotLegalAreRefusedAtTheirPlace) {
-  for (const std::vector<std::int32_t>& cuts : {std::vector<std::int32_t>{3}, {2, 0}, {1, 1}, {-1}})
-    EXPECT_THAT(
-        message_of([&] { given_cuts(cut(PlanSettings::Cuts::Given, cuts), four_layers()); }),
-        ::testing::StartsWith("exp.yaml:7:3: plan.cuts: "))
-        << cuts.back();
+  for (const std::vector<std::int32_t>& cuts :
+       {std::vector<std::int32_t>{3}, {2, 0}, {1, 1}, {-1}}) {
+    const CaseConfig config{cut(PlanSettings::Cuts::Given, cuts),
+                            {},
+                            {},
+                            false,
+                            false,
+                            {{"", {"exp.yaml", 1, 1}}, {"plan", {"exp.yaml", 7, 3}}}};
+    const auto work = [&] { given_cuts(config, four_layers()); };
+    EXPECT_THAT(message_of(work), ::testing::StartsWith("plan.cuts: ")) << cuts.back();
+    EXPECT_THAT(message_of([&] { with_places(config, work); }),
+                ::testing::StartsWith("exp.yaml:7:3: plan.cuts: "))
+        << "plan.cuts has no place of its own";
+  }
 }
 
 // Devices 0 and 2 are large, 1 and 3 small.
@@ -53,7 +62,7 @@ TEST(MemoryLimits, AreThoseOfTheDevicesThatTheRanksRunOn) {
   cluster.kinds = {{.name = "large", .memory = Bytes{100}, .reserve = Bytes{10}},
                    {.name = "small", .memory = Bytes{50}, .reserve = Bytes{20}}};
   cluster.kind_of_device = {0, 1, 0, 1};
-  CaseConfig config;
+  Request config;
   config.devices = 3;
   EXPECT_THAT(devices_of(config), ElementsAre(DeviceId{0}, DeviceId{1}, DeviceId{2}));
   EXPECT_THAT(memory_limits(config, cluster), ElementsAre(Bytes{90}, Bytes{30}, Bytes{90}));

@@ -15,18 +15,17 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-CaseConfig config_of(std::size_t devices, std::size_t microbatches) {
-  CaseConfig config;
+Request config_of(std::size_t devices, std::size_t microbatches) {
+  Request config;
   config.name = "big";
   config.devices = devices, config.microbatches = microbatches;
-  config.microbatches_where = {"big.yaml", 4, 9};
   config.plan.families = {"1f1b"};
   config.plan.stages_per_rank = {1};
   config.simulate = false;
   return config;
 }
 
-Bytes needed(const CaseConfig& config, std::size_t layers, std::size_t threads = 2) {
+Bytes needed(const Request& config, std::size_t layers, std::size_t threads = 2) {
   Layers model;
   model.layers.resize(layers);
   const Cluster cluster;
@@ -41,7 +40,7 @@ TEST(CaseMemory, OfManyRanksAndMicrobatchesIsGigabytes) {
 }
 
 TEST(CaseMemory, GrowsWithMicrobatchesAndSimulation) {
-  CaseConfig config = config_of(8, 1000);
+  Request config = config_of(8, 1000);
   const Bytes one = needed(config, 9);
   config.microbatches = 2000;
   const Bytes two = needed(config, 9);
@@ -51,22 +50,22 @@ TEST(CaseMemory, GrowsWithMicrobatchesAndSimulation) {
 }
 
 TEST(CaseMemory, OfAGivenPlanIsNoForecast) {
-  CaseConfig config = config_of(256, 1024);
-  config.plan.source = PlanSettings::Source::PlanFile;
+  Request config = config_of(256, 1024);
+  config.plan.file = "plan.yaml";
   EXPECT_EQ(needed(config, 768), Bytes{0});
 }
 
 TEST(CaseMemory, IsRefusedWhereItIsMoreThanThereIs) {
-  const CaseConfig config = config_of(256, 1024);
+  const Request config = config_of(256, 1024);
   check_memory(config, Bytes{3 * kGiB}, Bytes{3 * kGiB});
   EXPECT_EQ(message_of([&] { check_memory(config, Bytes{7 * kGiB}, Bytes{3 * kGiB}); }),
-            "big.yaml:4:9: case big takes about 7 GiB of this machine's memory, and 3 GiB are "
+            "case big takes about 7 GiB of this machine's memory, and 3 GiB are "
             "available; take fewer microbatches (a longer step only repeats itself), fewer "
             "plan.families or plan.stages_per_rank, or engines: estimate");
 }
 
 TEST(CaseMemory, IsSaidFromTwoGibibytesOn) {
-  const CaseConfig config = config_of(256, 1024);
+  const Request config = config_of(256, 1024);
   EXPECT_EQ(memory_note(config, Bytes{2 * kGiB - 1}, Bytes{9 * kGiB}), "");
   EXPECT_THAT(memory_note(config, Bytes{2 * kGiB}, Bytes{9 * kGiB}),
               HasSubstr("case big takes about 2 GiB of this machine's memory (available: 9 GiB)"));
@@ -99,7 +98,7 @@ TEST_F(MemoryTaken, IsNearlyTheForecast) {
   ASSERT_EQ(run({"large.yaml", "--jobs", "1"}).code, 0);
   rusage used{};
   getrusage(RUSAGE_CHILDREN, &used);
-  CaseConfig config = config_of(32, 256);
+  Request config = config_of(32, 256);
   config.simulate = true;
   const double forecast = static_cast<double>(needed(config, 96, 1).value);
   const double taken = 1024 * static_cast<double>(used.ru_maxrss);

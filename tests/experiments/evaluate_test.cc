@@ -51,7 +51,7 @@ class TwoStages : public ::testing::Test {
     return bytes;
   }
 
-  CaseConfig config;
+  Request config;
   Layers layers;
   Cluster cluster;
 };
@@ -107,9 +107,9 @@ TEST_F(TwoStages, UnderJitterEachEngineHasItsPercentiles) {
 }
 
 TEST_F(TwoStages, APlanSaysWhatItIsForAndHowItWasFound) {
-  config.model.file.written = "two_stage.csv";
-  config.cluster.written = "laptop.yaml";
-  config.precision = Precision::Bf16Amp;
+  config.model.file = "models/two_stage.csv";
+  config.file_names["cluster"] = "laptop.yaml";
+  config.training.precision = Precision::Bf16Amp;
   const auto by = [&](Origin origin) {
     const Plan plan = estimated_plan(inputs(), origin, kPlanned, choices("gpipe"), false).plan;
     EXPECT_EQ(plan.model, "two_stage.csv");

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "planner/io/plan/plan_file.h"
+#include "planner/ir/basics/decimals.h"
 #include "tests/experiments/program.h"
 #include "tests/support/golden_message.h"
 
@@ -30,10 +33,12 @@ Cluster two_devices() {
 }
 
 TEST_F(Pfeife, PlansWhatPfeifeExpPlans) {
-  const Planned planned =
-      plan(load_model(configs() / "models/tiny_gpt.pt2"),
-           load_cluster(configs() / "clusters/a100_sxm4_40gb_x8.yaml"),
-           {.devices = 2, .microbatches = 4, .precision = Precision::Tf32, .iterations = 20});
+  const Planned planned = plan(load_model(configs() / "models/tiny_gpt.pt2"),
+                               load_cluster(configs() / "clusters/a100_sxm4_40gb_x8.yaml"),
+                               {.devices = 2,
+                                .microbatches = 4,
+                                .training = {.precision = Precision::Tf32},
+                                .plan = {.iterations = 20}});
   write("same.yaml", "version: 1\nmodel: " + (configs() / "models/tiny_gpt.pt2").string() +
                          "\ncluster: " + (configs() / "clusters/a100_sxm4_40gb_x8.yaml").string() +
                          "\ntraining: {precision: tf32}\ncases: {devices: 2, microbatches: 4}\n"
@@ -54,8 +59,9 @@ TEST_F(Pfeife, PlansWhatPfeifeExpPlans) {
 /// input gradient of the second 2, transfers 1 us each, input and weight gradient of the first 2.
 TEST_F(Pfeife, LayersAndClustersMadeInCode) {
   const auto us = [](std::int64_t count) { return Nanoseconds{1000 * count}; };
-  const Planned planned = plan(two_layers(us(1), us(2)), two_devices(),
-                               {.microbatches = 1, .stages_per_rank = {1}, .simulate = false});
+  const Planned planned =
+      plan(two_layers(us(1), us(2)), two_devices(),
+           {.microbatches = 1, .plan = {.stages_per_rank = {1}}, .simulate = false});
   ASSERT_TRUE(planned.found());
   save(planned, folder_ / "saved");
   write("saved/run_in_torch.py", "of another plan");
@@ -72,7 +78,7 @@ TEST_F(Pfeife, LayersAndClustersMadeInCode) {
 TEST_F(Pfeife, SimulatesWhatItChose) {
   const Cluster cluster = two_devices();
   const Planned planned = plan(two_layers(Nanoseconds{10'000}, Nanoseconds{10'000}), cluster,
-                               {.microbatches = 2, .baselines = {"gpipe"}});
+                               {.microbatches = 2, .baselines = {{"gpipe"}}});
   ASSERT_TRUE(planned.contestants.front().simulated);
   EXPECT_EQ(simulate(planned.best(), cluster), *planned.contestants.front().simulated);
   ASSERT_EQ(planned.contestants.size(), 2u);
@@ -104,14 +110,13 @@ TEST_F(Pfeife, ReportsItsProgressAndStops) {
   const Cluster cluster = load_cluster(configs() / "clusters/a100_sxm4_40gb_x8.yaml");
   std::stop_source stop;
   std::vector<double> shares;
-  const PlanOptions options{.devices = 8,
-                            .progress =
-                                [&](double share) {
-                                  shares.push_back(share);
-                                  if (shares.size() == 2) stop.request_stop();
-                                },
-                            .stop = stop.get_token()};
-  EXPECT_THROW(plan(model, cluster, options), Stopped);
+  const RunOptions options{.progress =
+                               [&](double share) {
+                                 shares.push_back(share);
+                                 if (shares.size() == 2) stop.request_stop();
+                               },
+                           .stop = stop.get_token()};
+  EXPECT_THROW(plan(model, cluster, {.devices = 8}, options), Stopped);
   ASSERT_EQ(shares.size(), 2u);
   EXPECT_LE(shares[0], shares[1]);
   EXPECT_LT(shares[1], 1);
@@ -122,10 +127,176 @@ TEST_F(Pfeife, RefusesWhatCannotBe) {
   EXPECT_THROW(load_model(configs() / "vit_g14.yaml"), ConfigError);
   const Model model = two_layers(Nanoseconds{1}, Nanoseconds{1});
   EXPECT_THROW(plan(model, two_devices(), {.devices = 3}), ConfigError);
-  EXPECT_THROW(plan(model, two_devices(), {.families = {"gpip"}}), ConfigError);
-  EXPECT_THROW(plan(model, two_devices(), {.families = {}}), ConfigError);
-  EXPECT_THROW(plan(model, two_devices(), {.baselines = {"gpip"}}), ConfigError);
-  EXPECT_THROW(plan(model, two_devices(), {.microbatches = 0}), ConfigError);
+  EXPECT_THROW(plan(model, two_devices(), {.plan = {.families = {"gpip"}}}), ConfigError);
+  EXPECT_THROW(plan(model, two_devices(), {.plan = {.families = {}}}), ConfigError);
+  EXPECT_THROW(plan(model, two_devices(), {.baselines = {{"gpip"}}}), ConfigError);
+}
+
+// What a program needs for wishes of every kind: nothing recomputed, given cuts, a global batch
+// whose microbatches are to be found, and a mesh.
+TEST_F(Pfeife, AProgramAsksForWhatAConfigCan) {
+  const Model model = load_model(configs() / "models/tiny_gpt.pt2");
+  const Cluster cluster = load_cluster(configs() / "clusters/3090_x8.yaml");
+
+  Request request{.devices = 2, .plan = {.families = {"1f1b"}, .iterations = 1}, .baselines = {}};
+  request.plan.recompute = Recompute::None;
+  request.plan.cuts = PlanSettings::Cuts::Given;
+  request.plan.given_cuts = {12};
+  request.training.global_batch = 8;
+  const Plan chosen = plan(model, cluster, request).best().plan;
+  EXPECT_EQ(chosen.partition.cuts, request.plan.given_cuts);
+  EXPECT_TRUE(std::ranges::find(chosen.recompute, true) == chosen.recompute.end());
+  EXPECT_EQ(static_cast<std::int64_t>(chosen.spec.microbatches) * chosen.training.microbatch_size,
+            8);
+
+  Request of_mesh{.plan = {.iterations = 1}};
+  MeshSettings& mesh = of_mesh.mesh.emplace();
+  mesh.network = load_hosts(configs() / "clusters/3090_hosts.yaml");
+  mesh.question.devices = 8;
+  mesh.question.tp = {2};
+  mesh.question.run.global_batch = 32;
+  mesh.question.run.architecture = load_architecture(configs() / "architectures/gpt2_large.yaml");
+  const Planned planned = plan(of_mesh);
+  ASSERT_TRUE(planned.found());
+  EXPECT_EQ(planned.mesh->mesh.devices(), 8);
+  EXPECT_EQ(planned.mesh->mesh.size(Axis::Tensor), 2);
+}
+
+/// What is planned with `asked` and by a config with these keys: the same plan.
+struct SameAsAConfig : Pfeife {
+  void is_planned(const Request& asked, const std::string& keys, const std::string& folder) {
+    const Planned planned =
+        plan(load_model(configs() / "models/tiny_gpt.pt2"),
+             load_cluster(configs() / "clusters/a100_sxm4_40gb_x8.yaml"), asked);
+    write("same.yaml", "version: 1\nmodel: " + (configs() / "models/tiny_gpt.pt2").string() +
+                           "\ncluster: " +
+                           (configs() / "clusters/a100_sxm4_40gb_x8.yaml").string() + "\n" + keys);
+    const Outcome outcome = run({"same.yaml", "--out", "out", "--force"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    save(planned, folder_ / "saved");
+    const Plan ours = read_plan(folder_ / "saved/plan.yaml");
+    const Plan theirs = read_plan(folder_ / "out" / folder / "planned/plan.yaml");
+    EXPECT_EQ(ours.schedule, theirs.schedule) << keys;
+    EXPECT_EQ(ours.partition, theirs.partition) << keys;
+    EXPECT_EQ(ours.placement, theirs.placement) << keys;
+    EXPECT_EQ(ours.recompute, theirs.recompute) << keys;
+    EXPECT_EQ(ours.order, theirs.order) << keys;
+    EXPECT_EQ(ours.training, theirs.training) << keys;
+    EXPECT_EQ(ours.estimate, theirs.estimate) << keys;
+    EXPECT_EQ(ours.peak_memory, theirs.peak_memory) << keys;
+    EXPECT_EQ(ours.bound, theirs.bound) << keys;
+    ASSERT_EQ(planned.contestants.size(), 2u);
+    EXPECT_EQ(result("out", "1f1b", "estimate_ms"),
+              fixed(milliseconds(step_time(planned.contestants[1].plan().estimated)), 6));
+  }
+};
+
+TEST_F(SameAsAConfig, WhateverAConfigCanAskFor) {
+  const std::vector<BaselineSettings> only{{"1f1b"}};
+  is_planned({.devices = 2,
+              .training = {.global_batch = 8},
+              .plan = {.families = {"1f1b", "zb1p"}, .iterations = 1, .recompute = Recompute::None},
+              .baselines = only},
+             "cases: {devices: 2}\ntraining: {global_batch: 8}\nbaselines: [1f1b]\n"
+             "plan: {families: [1f1b, zb1p], iterations: 1, recompute: none}\n",
+             "devices=2,global_batch=8");
+  is_planned({.devices = 2,
+              .microbatches = 4,
+              .replicas = {.count = 2, .zero = 1},
+              .plan = {.cuts = PlanSettings::Cuts::Given,
+                       .given_cuts = {12},
+                       .recompute = Recompute::Full,
+                       .recompute_except_last = true,
+                       .devices = {DeviceId{1}, DeviceId{0}}},
+              .baselines = only},
+             "cases: {devices: 2, microbatches: 4}\nparallel: {dp: 2, zero: 1}\n"
+             "baselines: [1f1b]\nplan: {cuts: [12], recompute: full, recompute_except_last: true, "
+             "devices: [1, 0]}\n",
+             "devices=2,microbatches=4");
+  is_planned({.devices = 2,
+              .microbatches = 4,
+              .plan = {.families = {"gpipe"}, .iterations = 1, .at_blocks = true},
+              .baselines = only,
+              .calibration = {{.compute = 1.25, .stage_overhead = Nanoseconds{200'000}}},
+              .simulation = {.jitter = JitterSettings{.cv = 0.02, .repetitions = 10}},
+              .select_by = SelectBy::P95},
+             "cases: {devices: 2, microbatches: 4}\nbaselines: [1f1b]\n"
+             "plan: {families: gpipe, iterations: 1, cuts_at: blocks}\n"
+             "calibration: {compute: 1.25, stage_overhead: 200 us}\n"
+             "simulation: {jitter: {cv: 0.02, repetitions: 10}}\nselect_by: p95\n",
+             "devices=2,microbatches=4");
+}
+
+// A given plan is taken as it is, and a given schedule on given cuts.
+TEST_F(Pfeife, TakesAGivenPlan) {
+  const Model model = load_model(configs() / "models/tiny_gpt.pt2");
+  const Cluster cluster = load_cluster(configs() / "clusters/3090_x8.yaml");
+  const Planned first =
+      plan(model, cluster, {.devices = 2, .microbatches = 4, .plan = {.iterations = 1}});
+  save(first, folder_ / "first");
+  const Planned again =
+      plan(model, cluster, {.plan = {.file = folder_ / "first/plan.yaml"}, .baselines = {}});
+  EXPECT_EQ(again.best().plan.schedule, first.best().plan.schedule);
+  EXPECT_EQ(again.best().plan.estimate, first.best().plan.estimate);
+  const Planned rows = plan(model, cluster,
+                            {.plan = {.schedule = folder_ / "first/schedule.csv",
+                                      .cuts = PlanSettings::Cuts::Given,
+                                      .given_cuts = first.best().plan.partition.cuts},
+                             .baselines = {}});
+  EXPECT_EQ(rows.best().plan.schedule, first.best().plan.schedule);
+}
+
+TEST_F(Pfeife, ChoosesAMeshAndPlansItsPipeline) {
+  Request request{.plan = {.iterations = 1}};
+  MeshQuestion& question = request.mesh.emplace().question;
+  request.mesh->network = load_hosts(configs() / "clusters/3090_hosts.yaml");
+  question.devices = 16;
+  question.tp = {1};
+  question.run.architecture = load_architecture(configs() / "architectures/gpt2_large.yaml");
+  question.run.architecture.sequence = 1024;
+  question.run.global_batch = 128;
+  const Planned planned = plan(request);
+  ASSERT_TRUE(planned.found() && planned.mesh);
+  write("same.yaml",
+        "version: 1\nmodel: " + (configs() / "architectures/gpt2_large.yaml").string() +
+            "\ncluster: " + (configs() / "clusters/3090_hosts.yaml").string() +
+            "\ntraining: {global_batch: 128, sequence: 1024}\nparallel: {devices: 16, tp: 1}\n"
+            "plan: {iterations: 1}\n");
+  const Outcome outcome = run({"same.yaml", "--out", "out"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::size_t ranks = planned.best().plan.placement.ranks();
+  EXPECT_EQ(ranks, static_cast<std::size_t>(planned.mesh->mesh.size(Axis::Pipeline)));
+  EXPECT_EQ(result("out", "planned", "devices"), std::to_string(ranks));
+  EXPECT_NEAR(std::stod(result("out", "planned", "estimate_ms")),
+              milliseconds(planned.best().plan.estimate), 1e-3);
+}
+
+/// The refusal of the wishes, without a place.
+std::string refused(const Request& request) {
+  try {
+    plan(two_layers(Nanoseconds{1}, Nanoseconds{1}), two_devices(), request);
+  } catch (const RefusedWish& refusal) {
+    return refusal.key() + " | " + refusal.what();
+  }
+  return "";
+}
+
+TEST_F(Pfeife, RefusesWishesAsAConfigDoes) {
+  EXPECT_EQ(refused({.plan = {.recompute = Recompute::None, .recompute_except_last = true}}),
+            "plan.recompute_except_last | plan.recompute_except_last: nothing is recomputed; leave "
+            "it out, or set recompute");
+  EXPECT_EQ(refused({.devices = 3}), "devices | the cluster has 2 devices, asked for 3");
+  EXPECT_EQ(refused({.microbatches = 3, .training = {.global_batch = 8}}),
+            "microbatches | a global batch of 8 cannot be divided into 3 microbatches; 2 or 4 "
+            "would do");
+  EXPECT_EQ(refused({.baselines = {{"gpipe"}, {"gpipe"}}}),
+            "baselines[1] | baselines[1]: \"gpipe\" is here twice; a name of its own tells one "
+            "from the other");
+  EXPECT_EQ(refused({.plan = {.cuts = PlanSettings::Cuts::Given, .given_cuts = {7}}}),
+            "plan.cuts | plan.cuts: cut 7 is outside 0..0: a cut lies between two of the 2 layers");
+  EXPECT_EQ(refused({.select_by = SelectBy::P95}),
+            "select_by | select_by: p95 needs simulation.jitter, for example {cv: 0.02, "
+            "repetitions: 100, seed: 1}");
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ struct Reasons : testing::Test {
   }
   const Reason kRuledOut{.why = Why::RuledOut};
   const Reason kLacks{.why = Why::LacksMemory, .rank = RankId{0}, .lacking = kGiB};
-  CaseConfig config;
+  Request config;
   EvaluatedCase evaluated;
 };
 

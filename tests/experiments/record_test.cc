@@ -74,7 +74,7 @@ class Record : public ::testing::Test {
 
 // 10 ms for 4 x 3 samples: 1,200 a second; busy 6 and 8 of 10 ms on each of two ranks: 1 - 14 / 20.
 TEST_F(Record, FiguresOfAPlanThatWasOnlyEstimated) {
-  const ResultRow row = record_of(evaluated({plan("planned", 10)})).plans.at(0).row;
+  const ResultRow row = record_of(evaluated({plan("planned", 10)}), config).plans.at(0).row;
   EXPECT_EQ(row.case_name, config.name);
   EXPECT_EQ(row.microbatch_size, 3);
   EXPECT_EQ(row.estimate, milliseconds{10});
@@ -98,7 +98,7 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   all.search.bound_covers = "some cuts";
   all.search.candidates = 77;
   all.search.seconds = 0.5;
-  const CaseRecord record = record_of(all);
+  const CaseRecord record = record_of(all, config);
   const PlanRecord& found = record.plans.at(0);
   EXPECT_EQ(found.row.simulate, milliseconds{12});
   EXPECT_DOUBLE_EQ(found.row.samples_per_s.value(), 1000);
@@ -121,8 +121,9 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
 TEST_F(Record, ABudgetThatEndedIsANoteOfItsOwnAfterTheOthers) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
   all.search.unfinished = {"the first", "the second"};
-  EXPECT_THAT(record_of(all).notes, ElementsAre("of the model", "of the cluster",
-                                                "unfinished: the first", "unfinished: the second"));
+  EXPECT_THAT(record_of(all, config).notes,
+              ElementsAre("of the model", "of the cluster", "unfinished: the first",
+                          "unfinished: the second"));
 }
 
 // No step is simulated below 10 ms: 12 are 20 % over that. The estimate knows nothing of links. A
@@ -133,24 +134,24 @@ TEST_F(Record, TheGapOfTheSimulationIsOverTheBoundThatKnowsOfLinks) {
   EvaluatedCase all = evaluated({both});
   all.search.bound = Bound{milliseconds{8}};
   all.search.links_bound = milliseconds{10};
-  CaseRecord record = record_of(all);
+  CaseRecord record = record_of(all, config);
   EXPECT_DOUBLE_EQ(record.plans.at(0).row.simulate_gap.value(), 0.2);
   EXPECT_DOUBLE_EQ(record.plans.at(0).row.gap.value(), 0.25);
   EXPECT_EQ(record.links_bound, milliseconds{10});
   all.search.links_bound = milliseconds{6};
-  EXPECT_DOUBLE_EQ(record_of(all).plans.at(0).row.simulate_gap.value(), 0.5);
+  EXPECT_DOUBLE_EQ(record_of(all, config).plans.at(0).row.simulate_gap.value(), 0.5);
 }
 
 TEST_F(Record, NothingIsDividedByNothing) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
   all.search.bound = Bound{milliseconds{8}};
-  EXPECT_FALSE(record_of(all).plans.at(0).row.simulate_gap) << "nothing was simulated";
+  EXPECT_FALSE(record_of(all, config).plans.at(0).row.simulate_gap) << "nothing was simulated";
   all.search.bound = Bound{milliseconds{0}};
-  const ResultRow row = record_of(all).plans.at(0).row;
+  const ResultRow row = record_of(all, config).plans.at(0).row;
   EXPECT_EQ(row.lower_bound, milliseconds{0});
   EXPECT_FALSE(row.gap || row.simulate_gap);
   all.planned[0].estimated = trace({{0, 0}, {0, 0}});
-  EXPECT_FALSE(record_of(all).plans.at(0).row.samples_per_s);
+  EXPECT_FALSE(record_of(all, config).plans.at(0).row.samples_per_s);
 }
 
 TEST_F(Record, AMeasurementGivesTheRatesAndTheTraceThatIsExplained) {
@@ -163,7 +164,7 @@ TEST_F(Record, AMeasurementGivesTheRatesAndTheTraceThatIsExplained) {
                                 .peak_memory = {Bytes{14}, Bytes{17}},
                                 .trace = trace({{0, 20}, {2, 12}}),
                                 .durations = {milliseconds{20}, milliseconds{10}}};
-  const PlanRecord found = record_of(evaluated({run})).plans.at(0);
+  const PlanRecord found = record_of(evaluated({run}), config).plans.at(0);
   EXPECT_EQ(found.row.measure, milliseconds{20});
   EXPECT_DOUBLE_EQ(found.row.samples_per_s.value(), 600);
   EXPECT_EQ(found.critical_rank, RankId{0});
@@ -183,7 +184,7 @@ TEST_F(Record, AMeasurementGivesTheRatesAndTheTraceThatIsExplained) {
 TEST_F(Record, AFailedRunLeavesTheReason) {
   Evaluation failed = plan("planned", 10);
   failed.measure_failure = "no room";
-  const PlanRecord found = record_of(evaluated({failed})).plans.at(0);
+  const PlanRecord found = record_of(evaluated({failed}), config).plans.at(0);
   EXPECT_EQ(found.measured, MeasuredRun{.failure = "no room"});
   EXPECT_FALSE(found.row.measure);
 }
@@ -192,7 +193,7 @@ TEST_F(Record, CutsAndStagesAreNamedAndPlaced) {
   Evaluation named = plan("planned", 10);
   named.plan.cut_modules = {"a", "block.b"};
   named.plan.placement.rank_of_stage = {RankId{1}, RankId{0}};
-  const PlanRecord found = record_of(evaluated({named})).plans.at(0);
+  const PlanRecord found = record_of(evaluated({named}), config).plans.at(0);
   EXPECT_THAT(found.cut_names, ElementsAre("a", "block.b"));
   EXPECT_THAT(found.stages,
               ElementsAre(StageCompute{RankId{1}, milliseconds{1}, milliseconds{6}},
@@ -204,7 +205,7 @@ TEST_F(Record, APlanThatCannotBeHasAReasonAndNoFigures) {
   none.reason = "not possible: too few layers";
   EvaluatedCase all = evaluated({plan("planned", 10)});
   all.baselines = {plan("1f1b", 11), none};
-  const CaseRecord record = record_of(all);
+  const CaseRecord record = record_of(all, config);
   ASSERT_EQ(record.plans.size(), 3u);
   EXPECT_EQ(record.plans[1].row.estimate, milliseconds{11});
   EXPECT_FALSE(record.plans[1].row.gap) << "the bound is of the search's plan";
@@ -230,7 +231,7 @@ TEST_F(Record, PlansAreWrittenEachInItsFolder) {
   EvaluatedCase all = evaluated({searched});
   all.baselines = {given};
   const std::filesystem::path folder = ::testing::TempDir() + "pfeife_record_test";
-  write_plans(folder, all);
+  write_plans(folder, all, {});
   const Plan one = read_plan(folder / "planned" / "plan.yaml");
   const Plan other = read_plan(folder / "1f1b" / "plan.yaml");
   const bool for_torch = std::filesystem::exists(folder / "planned" / "schedule_torch.csv");
@@ -247,7 +248,7 @@ TEST_F(Record, OfNothingThatCanBeNoWayChooses) {
   Evaluation none = plan("planned", 10);
   none.reason = "no plan fits";
   none.estimated = {};
-  EXPECT_TRUE(record_of(evaluated({none})).choices.empty());
+  EXPECT_TRUE(record_of(evaluated({none}), config).choices.empty());
 }
 
 /// Three plans; estimate, simulation and p95 each have another best one.
@@ -265,9 +266,9 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
   planned[1].plan.recomputed.stages = {true, false};
   planned[2].plan.spec.prefetch = {4};
   EvaluatedCase all = evaluated(planned);
-  all.chosen = select(planned, config.select_by);
+  all.chosen = select(planned, *config.select_by);
   EXPECT_EQ(all.chosen, 1u);
-  const CaseRecord record = record_of(all);
+  const CaseRecord record = record_of(all, config);
   const auto choice = [&](const char* by, std::size_t number, const char* schedule, int estimate,
                           bool used) {
     return PlanChoice{.by = by,
@@ -291,7 +292,7 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
                           LostSchedule{"zb_h1, V=3, prefetch=4", "zb_h1", slower, std::nullopt}));
   all.search.alternatives = {{.choice = "a", .schedule = "zb_h1", .estimate = milliseconds{10}}};
   all.planned[1].plan.peak_memory = {Bytes{4}, Bytes{7}};
-  const std::vector<Alternative> open = record_of(all).alternatives;
+  const std::vector<Alternative> open = record_of(all, config).alternatives;
   EXPECT_EQ(open[0].schedule, "zb_h1, V=2, prefetch=3, recompute=0");
   EXPECT_EQ(open[0].estimate, milliseconds{11}) << "the chosen plan's";
   EXPECT_EQ(open[0].peak_memory, Bytes{7});
@@ -301,7 +302,7 @@ TEST_F(Record, PlansThatDoNotComeFromTheSearchSaySo) {
   const auto knobs = [&](Origin origin) {
     Evaluation one = plan("planned", 10);
     one.origin = origin;
-    return record_of(evaluated({one})).plans[0].row.knobs;
+    return record_of(evaluated({one}), config).plans[0].row.knobs;
   };
   EXPECT_EQ(knobs(Origin::Search), "");
   EXPECT_EQ(knobs(Origin::Baseline), "") << "baselines have names of their own";
@@ -311,7 +312,7 @@ TEST_F(Record, PlansThatDoNotComeFromTheSearchSaySo) {
 }
 
 TEST_F(Record, WithoutSimulationOrJitterOnlyTheEstimateChooses) {
-  const CaseRecord record = record_of(evaluated({plan("planned", 10)}));
+  const CaseRecord record = record_of(evaluated({plan("planned", 10)}), config);
   ASSERT_EQ(record.choices.size(), 1u);
   EXPECT_EQ(record.choices[0].by, "estimate");
 }

@@ -47,7 +47,7 @@ TEST_F(SimulatedChoice, NoPlanIsSimulatedSlowerThanABaselineOfItsTable) {
     RandomShape shape;
     shape.layers = 12 + random() % 8;
     const Layers layers = random_layers(random, shape);
-    CaseConfig config;
+    Request config;
     config.name = "seed " + std::to_string(seed);
     config.devices = 2 + 2 * (random() % 2);
     config.microbatches = 2 + random() % 6;
@@ -86,7 +86,7 @@ TEST_F(SimulatedChoice, AnOrderOfMessagesIsKeptOnlyIfThePlanIsSimulatedFasterWit
     RandomShape shape;
     shape.layers = 12 + random() % 8;
     const Layers layers = random_layers(random, shape);
-    CaseConfig config;
+    Request config;
     config.name = "seed " + std::to_string(seed);
     config.devices = 4;
     config.microbatches = 4 + random() % 5;
@@ -129,7 +129,7 @@ TEST_F(SimulatedChoice, EveryPlanIsOfAScheduleThatItsBoundCovers) {
     RandomShape shape;
     shape.layers = 8 + random() % 4;
     const Layers layers = random_layers(random, shape);
-    CaseConfig config;
+    Request config;
     config.devices = 2;
     config.microbatches = 2 + random() % 6;
     Cluster cluster = random_hosts(random, config.devices);
@@ -158,7 +158,7 @@ TEST_F(SimulatedChoice, SaysWhereTheBudgetEndedBeforeTheSearchForBetterPlansDid)
     const Layers layers = random_layers(random, {.layers = 12});
     Cluster cluster = random_hosts(random, 4);
     cluster.kinds[0].memory = Bytes{std::int64_t{1} << 30};
-    CaseConfig config;
+    Request config;
     config.devices = 4;
     config.microbatches = 8;
     config.select_by = SelectBy::Simulate;

@@ -83,7 +83,7 @@ void read_cluster_input(const std::string& input, const path&) {
 
 ExperimentRules experiment_rules() {
   return {.families = {"gpipe", "1f1b", "looped", "interleaved_1f1b"},
-          .devices = [](const InputFile&) { return std::size_t{8}; },
+          .devices = [](const CaseConfig&) { return std::size_t{8}; },
           .ranks_and_microbatches =
               [](const PlanSettings&) {
                 return std::pair{2, 6};
@@ -105,7 +105,7 @@ void read_parallel_input(const std::string& input, const path& folder) {
       std::filesystem::copy_file(std::string(PFEIFE_SOURCE_DIR "/configs/") + from, folder / to);
   if (const auto config =
           read_parallel(written(folder, "fuzz.yaml", input), {}, experiment_rules()))
-    PFEIFE_CHECK(!pipeline_config(*config, config->question.run).empty());
+    PFEIFE_CHECK(!pipeline_config(*config, config->asked.mesh->question.run).empty());
 }
 
 void read_plan_input(const std::string& input, const path& folder) {

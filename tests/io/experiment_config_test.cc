@@ -34,7 +34,7 @@ class ExperimentConfig : public ::testing::Test {
     std::ofstream(folder_ / "small.yaml") << text;
     const ExperimentRules rules{.families = {"gpipe", "1f1b", "looped"},
                                 .orders = {"captured", "depth_first"},
-                                .devices = [](const InputFile&) { return std::size_t{4}; },
+                                .devices = [](const CaseConfig&) { return std::size_t{4}; },
                                 .ranks_and_microbatches =
                                     [](const PlanSettings&) {
                                       return std::pair{2, 6};
@@ -45,7 +45,7 @@ class ExperimentConfig : public ::testing::Test {
                                       return Training{Precision::Tf32, Optimizer::Sgd, 24};
                                     },
                                 .device_kinds =
-                                    [](const InputFile&) {
+                                    [](const CaseConfig&) {
                                       return std::vector<std::string>{"fast", "slow"};
                                     }};
     return read_experiment(folder_ / "small.yaml", settings, rules);
@@ -104,7 +104,7 @@ TEST_F(ExperimentConfig, NeedsOnlyModelAndClusterTheRestHasDefaults) {
 
 TEST_F(ExperimentConfig, WhatIsSimulatedChoosesUnlessTheConfigSaysOtherwise) {
   const auto chosen_by = [&](const std::string& more) {
-    return read(kSmallest + more).cases[0].select_by;
+    return pfeife::chosen_by(read(kSmallest + more).cases[0]);
   };
   EXPECT_EQ(chosen_by(""), SelectBy::Simulate);
   EXPECT_EQ(chosen_by("select_by: estimate\n"), SelectBy::Estimate);
@@ -168,7 +168,7 @@ TEST_F(ExperimentConfig, OperatorsHaveFormulas) {
   const std::string begin = "version: 1\nmodel: model.pt2\ncluster: box.yaml\noperators:\n";
   const Experiment read_one =
       read(begin + "  my::op: {flops: \"2*m*n*k\"}\n  my::norm: {bytes: in0 + out0}\n");
-  EXPECT_THAT(read_one.cases[0].operators,
+  EXPECT_THAT(read_one.cases[0].model.operators,
               ElementsAre(OperatorCost{"my::op", "2*m*n*k", "io"},
                           OperatorCost{"my::norm", "0", "in0 + out0"}));
   EXPECT_THAT(resolved_text(read_one.cases[0]),
@@ -176,7 +176,8 @@ TEST_F(ExperimentConfig, OperatorsHaveFormulas) {
   EXPECT_MESSAGE(error(begin + "  my::op: {flops: 2*rows}\n"));
   EXPECT_MESSAGE(error(begin + "  op: {}\n"));
   EXPECT_MESSAGE(error(begin + "  my::op: {flop: 1}\n"));
-  EXPECT_MESSAGE(error("version: 1\nmodel: layers.csv\ncluster: box.yaml\noperators: {}\n"));
+  EXPECT_MESSAGE(
+      error("version: 1\nmodel: layers.csv\ncluster: box.yaml\noperators: {my::op: {}}\n"));
 }
 
 TEST_F(ExperimentConfig, CasesAreTheProductOfAllKeysTheLastFastest) {
@@ -187,7 +188,7 @@ TEST_F(ExperimentConfig, CasesAreTheProductOfAllKeysTheLastFastest) {
                                              "devices=4,training.precision=fp32,microbatches=8",
                                              "devices=4,training.precision=tf32,microbatches=8"));
   EXPECT_EQ(experiment.cases[2].devices, 4u);
-  EXPECT_EQ(experiment.cases[1].precision, Precision::Tf32);
+  EXPECT_EQ(experiment.cases[1].training.precision, Precision::Tf32);
 }
 
 TEST_F(ExperimentConfig, SettingsReplaceValues) {
@@ -195,14 +196,14 @@ TEST_F(ExperimentConfig, SettingsReplaceValues) {
       read(kSmallest + "cases: {devices: [2, 4], microbatches: [8]}\n",
            {"cases.devices=1", "training.optimizer=momentum", "cluster=other.yaml"});
   ASSERT_THAT(names(experiment), ElementsAre("devices=1,microbatches=8"));
-  EXPECT_EQ(experiment.cases[0].optimizer, Optimizer::Momentum);
-  EXPECT_EQ(experiment.cases[0].cluster.written, "other.yaml");
+  EXPECT_EQ(experiment.cases[0].training.optimizer, Optimizer::Momentum);
+  EXPECT_EQ(experiment.cases[0].file_names.at("cluster"), "other.yaml");
 }
 
 TEST_F(ExperimentConfig, PathsAreRelativeToTheConfigAndKeptAsWritten) {
   const Experiment experiment = read(kSmallest);
-  EXPECT_EQ(experiment.cases[0].model.file.written, "layers.csv");
-  EXPECT_EQ(experiment.cases[0].model.file.path, folder_ / "layers.csv");
+  EXPECT_EQ(experiment.cases[0].file_names.at("model"), "layers.csv");
+  EXPECT_EQ(experiment.cases[0].model.file, folder_ / "layers.csv");
 }
 
 TEST_F(ExperimentConfig, AGivenPlanOrScheduleSaysHowManyDevicesAndMicrobatches) {
@@ -211,7 +212,7 @@ TEST_F(ExperimentConfig, AGivenPlanOrScheduleSaysHowManyDevicesAndMicrobatches) 
   EXPECT_EQ(plan.microbatches, 6u);
   const CaseConfig schedule =
       read(kSmallest + "plan: {schedule: s.csv, cuts: each_layer}\n").cases[0];
-  EXPECT_EQ(schedule.plan.source, PlanSettings::Source::ScheduleFile);
+  EXPECT_EQ(schedule.plan.schedule, folder_ / "s.csv");
   EXPECT_EQ(schedule.plan.cuts, PlanSettings::Cuts::EachLayer);
   EXPECT_EQ(error(kSmallest + "cases: {devices: 3}\nplan: {file: plan.yaml}\n"),
             "small.yaml:4:18: cases.devices: \"plan.yaml\" is made for 2 devices; leave this out");
@@ -258,7 +259,7 @@ TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
       {"plan: {families: [all, gpipe]}\n", "small.yaml:4:18: plan.families: \"all\" and"},
       {"plan: {cuts: [3, 3]}\n", "small.yaml:4:18: plan.cuts[1]: cuts must increase"},
       {"plan: {search: reference, families: [1f1b]}\n",
-       "small.yaml:4:27: plan: search: reference has its own schedules, cuts and effort"},
+       "small.yaml:4:37: plan: search: reference has its own schedules, cuts and effort"},
       {"plan: {schedule: s.csv, cuts: search}\n", "small.yaml:4:31: plan.cuts: a given schedule"},
       {"plan: {file: plam.yaml}\n",
        "small.yaml:4:14: plan.file: there is no file \"plam.yaml\" (paths are relative to the "
@@ -297,7 +298,7 @@ TEST_F(ExperimentConfig, MeasuredInputsAreMadeLater) {
   const std::string text = "version: 1\nmodel: model.pt2\ncluster: measure\n";
   const CaseConfig config =
       read(text + "profile: measure\nengines: [measure]\nmeasurement: {steps: 5}\n").cases[0];
-  EXPECT_TRUE(config.cluster.measured && config.profile->measured && config.measure);
+  EXPECT_TRUE(config.cluster_measured && config.profile_measured && config.measure);
   EXPECT_EQ(config.measurement.steps, 5u);
   EXPECT_THAT(resolved_text(config),
               HasSubstr("engines: [estimate, measure]\n"
@@ -319,8 +320,8 @@ TEST_F(ExperimentConfig, AGlobalBatchIsMicrobatchesTimesTheirSize) {
   EXPECT_EQ(by_size.name, "devices=4,microbatches=8");
   const Experiment by_count =
       read(model + "training: {global_batch: 48}\ncases: {microbatches: [4, 8]}\n");
-  EXPECT_EQ(by_count.cases[0].microbatch_size, 12);
-  EXPECT_EQ(by_count.cases[1].microbatch_size, 6);
+  EXPECT_EQ(by_count.cases[0].training.microbatch_size, 12);
+  EXPECT_EQ(by_count.cases[1].training.microbatch_size, 6);
   const CaseConfig open = read(model + "training: {global_batch: 48}\n").cases[0];
   EXPECT_TRUE(open.microbatch_size_open());
   EXPECT_EQ(open.name, "devices=4,global_batch=48");
@@ -416,13 +417,13 @@ TEST_F(ExperimentConfig, ACalibrationReplacesKeysOfTheDeviceKindsThatItFits) {
       "{stage_overhead: 3000000 ns}]\nplan_with: published\n";
   const CaseConfig config = read(archive + written).cases.at(0);
   std::vector<std::string> replaced;
-  for (const auto& [path, value] : config.cluster.replaced)
+  for (const auto& [path, value] : calibrated_keys(config, {"fast", "slow"}))
     replaced.push_back(path + " " + value.text);
   EXPECT_THAT(replaced, ElementsAre("device_kinds.fast.stage_overhead 3000000 ns",
                                     "device_kinds.slow.compute_factor 1.25"));
-  EXPECT_TRUE(config.published_cluster->replaced.empty());
+  EXPECT_TRUE(config.cluster_set.empty());
   EXPECT_TRUE(config.plan_published);
-  EXPECT_EQ(config.select_by, SelectBy::Estimate);
+  EXPECT_EQ(chosen_by(config), SelectBy::Estimate);
   EXPECT_EQ(
       calibration_text(config),
       "slow: compute x 1.25 (a table); 3 ms a stage execution; planned with published figures");
@@ -447,8 +448,8 @@ TEST_F(ExperimentConfig, WhatIsForTorchHasCutsBetweenBlocksAndRecomputesNothing)
 TEST_F(ExperimentConfig, WhatTrainingDoesNotSayIsThePlans) {
   const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
   const auto training = [&](const std::string& rest) {
-    const CaseConfig config = read(model + rest).cases[0];
-    return Training{config.precision, config.optimizer, config.microbatch_size.value_or(0)};
+    const StepSettings training = read(model + rest).cases[0].training;
+    return Training{training.precision, training.optimizer, training.microbatch_size.value_or(0)};
   };
   const std::string plan = "plan: {file: plan.yaml}\n";
   EXPECT_EQ(training(plan), (Training{Precision::Tf32, Optimizer::Sgd, 24}));
@@ -504,13 +505,12 @@ TEST_F(ExperimentConfig, AKeyOfTheClustersFileIsReplacedByItsPath) {
   ASSERT_EQ(experiment.cases.size(), 2u);
   const CaseConfig& config = experiment.cases[1];
   EXPECT_EQ(config.name, "cluster.devices_per_node=4,devices=4,microbatches=8");
-  EXPECT_EQ(config.cluster.written, "box.yaml");
+  EXPECT_EQ(config.file_names.at("cluster"), "box.yaml");
   std::vector<std::string> replaced;
-  for (const auto& [path, value] : config.cluster.replaced)
-    replaced.push_back(path + " " + value.text);
+  for (const auto& [path, value] : config.cluster_set) replaced.push_back(path + " " + value.text);
   EXPECT_THAT(replaced, ElementsAre("links.nic.bandwidth 25 GB/s", "routes[0].latency 5 us",
                                     "devices_per_node 4"));
-  EXPECT_EQ(to_string(config.cluster.replaced[0].second.where),
+  EXPECT_EQ(to_string(config.cluster_set[0].second.where),
             "--set cluster.links.nic.bandwidth=25 GB/s");
   EXPECT_EQ(resolved_text(read(resolved_text(config)).cases.at(0)), resolved_text(config));
   EXPECT_NE(resolved_text(experiment.cases[0]), resolved_text(config));
@@ -521,9 +521,9 @@ TEST_F(ExperimentConfig, WhatIsReplacedInAClusterHoldsForEveryFile) {
   const Experiment experiment = read(kSmallest + "cases: {cluster: [box.yaml, other.yaml]}\n",
                                      {"cluster.devices_per_node=2"});
   ASSERT_EQ(experiment.cases.size(), 2u);
-  EXPECT_EQ(experiment.cases[1].cluster.written, "other.yaml");
+  EXPECT_EQ(experiment.cases[1].file_names.at("cluster"), "other.yaml");
   for (const CaseConfig& config : experiment.cases)
-    EXPECT_EQ(config.cluster.replaced.size(), 1u) << config.name;
+    EXPECT_EQ(config.cluster_set.size(), 1u) << config.name;
 }
 
 TEST_F(ExperimentConfig, CasesWhoseNamesWouldBeOneStayApart) {

@@ -45,13 +45,6 @@ std::map<std::string, T> read_by_precision(const YamlNode& node, Read read) {
   return values;
 }
 
-/// Makes every time of the roofline `factor` times as long.
-void slow_down(double factor, DeviceKind& kind) {
-  kind.memory_bandwidth.value /= factor;
-  for (auto& [precision, peak] : kind.peak) peak.value /= factor;
-  kind.kernel_overhead = nanoseconds_from_seconds(seconds(kind.kernel_overhead) * factor);
-}
-
 /// The speeds may be missing: models that bring their own times need none, and the roofline says
 /// what it lacks.
 DeviceKind read_kind(const std::string& name, const YamlNode& node) {
@@ -83,7 +76,7 @@ DeviceKind read_kind(const std::string& name, const YamlNode& node) {
   if (const auto time = node.find("iteration_overhead"))
     kind.iteration_overhead = time->as_duration();
   if (const auto factor = node.find("compute_factor"))
-    slow_down(factor->as_double(0.01, 100), kind);
+    kind = slowed(std::move(kind), factor->as_double(0.01, 100));
   return kind;
 }
 

@@ -44,16 +44,10 @@ BaselineSettings read_baseline(const YamlNode& node,
   if (const auto cuts = node.find("cuts")) read_cuts(*cuts, baseline);
   if (const auto at = node.find("cuts_at"))
     baseline.at_blocks = at->as_one_of<bool>({{"layers", false}, {"blocks", true}});
-  if (baseline.at_blocks && (baseline.cuts == Cuts::Given || baseline.cuts == Cuts::EqualLayers))
-    node.fail_at_key("cuts_at", "these cuts are at given places; leave cuts_at out");
   if (const auto recompute = node.find("recompute"))
     baseline.recompute = recompute_setting(*recompute, false);
   if (const auto except = node.find("recompute_except_last"))
     baseline.recompute_except_last = except->as_bool();
-  if (baseline.recompute_except_last && baseline.recompute == Recompute::None)
-    node.fail_at_key("recompute_except_last", kNothingRecomputed);
-  if (baseline.cuts == Cuts::Reference && baseline.recompute != Recompute::None)
-    node.fail_at_key("recompute", "reference mode knows no recomputation; leave recompute out");
   if (const auto stages = node.find("stages_per_rank"))
     baseline.stages_per_rank = stages->as_count(1, 1000);
   if (const auto batch = node.find("loop_batch")) baseline.loop_batch = batch->as_count(1);
@@ -65,49 +59,15 @@ BaselineSettings read_baseline(const YamlNode& node,
 
 }  // namespace
 
-std::string to_string(Cuts cuts) {
-  switch (cuts) {
-    case Cuts::EqualTime:
-      return "equal_time";
-    case Cuts::EqualParameters:
-      return "equal_parameters";
-    case Cuts::EqualLayers:
-      return "equal_layers";
-    case Cuts::Search:
-      return "search";
-    case Cuts::Reference:
-      return "reference";
-    case Cuts::Given:
-      return "given";
-  }
-  return "";
-}
-
-std::string BaselineSettings::name() const {
-  if (!called.empty()) return called;
-  std::string text = family;
-  if (cuts != Cuts::EqualTime) text += "_" + to_string(cuts);
-  if (recompute != Recompute::None) text += "_" + to_string(recompute);
-  if (recompute_except_last) text += "_except_last";
-  return text;
-}
-
 std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
                                                 const std::vector<std::string>& families) {
   std::vector<std::pair<std::string, std::string>> words;
   for (const std::string& family : families) words.emplace_back(family, family);
   std::vector<BaselineSettings> baselines;
-  for (const YamlNode& item : node.items_or_self()) {
-    BaselineSettings one = item.is_map() && !node.is_map()
-                               ? read_baseline(item, words)
-                               : BaselineSettings{item.as_one_of<std::string>(words)};
-    const auto is_called_so = [&](const BaselineSettings& other) {
-      return other.name() == one.name();
-    };
-    if (std::ranges::any_of(baselines, is_called_so))
-      item.fail("\"" + one.name() + "\" is here twice; a name of its own tells one from the other");
-    baselines.push_back(std::move(one));
-  }
+  for (const YamlNode& item : node.items_or_self())
+    baselines.push_back(item.is_map() && !node.is_map()
+                            ? read_baseline(item, words)
+                            : BaselineSettings{item.as_one_of<std::string>(words)});
   return baselines;
 }
 

@@ -1,45 +1,36 @@
 #include "planner/io/experiment/experiment_case.h"
 
-#include "planner/io/model/operator_costs.h"
 #include "planner/io/plan/plan_files.h"
 
 namespace pfeife {
 namespace {
 
-/// Of a given plan: what `training` does not say.
-void take_training(const Training& training, CaseConfig& config) {
-  config.precision = training.precision;
-  config.optimizer = training.optimizer;
-  config.microbatch_size = training.microbatch_size;
+/// What `training` does not say of a given plan.
+void take_training(const Training& of_plan, StepSettings& training) {
+  training.precision = of_plan.precision;
+  training.optimizer = of_plan.optimizer;
+  training.microbatch_size = of_plan.microbatch_size;
 }
 
-void read_training(const YamlNode& node, CaseConfig& config) {
+void read_training(const YamlNode& node, StepSettings& training) {
   node.check_keys({"precision", "optimizer", "clip_norm", "microbatch_size", "global_batch"});
-  if (const auto precision = node.find("precision")) {
-    config.precision_where = precision->where();
-    config.precision = precision->as_one_of<Precision>({{"fp32", Precision::Fp32},
-                                                        {"tf32", Precision::Tf32},
-                                                        {"bf16_amp", Precision::Bf16Amp},
-                                                        {"fp16_amp", Precision::Fp16Amp}});
-  }
+  if (const auto precision = node.find("precision"))
+    training.precision = precision->as_one_of<Precision>(precisions());
   if (const auto optimizer = node.find("optimizer"))
-    config.optimizer = optimizer->as_one_of<Optimizer>({{"sgd", Optimizer::Sgd},
-                                                        {"momentum", Optimizer::Momentum},
-                                                        {"adam", Optimizer::Adam},
-                                                        {"adamw", Optimizer::AdamW}});
+    training.optimizer = optimizer->as_one_of<Optimizer>({{"sgd", Optimizer::Sgd},
+                                                          {"momentum", Optimizer::Momentum},
+                                                          {"adam", Optimizer::Adam},
+                                                          {"adamw", Optimizer::AdamW}});
   if (const auto norm = node.find("clip_norm")) {
-    config.clip_norm = norm->as_double();
-    if (!(config.clip_norm > 0))
+    training.clip_norm = norm->as_double();
+    if (!(training.clip_norm > 0))
       norm->fail("the largest norm that the gradients may have is above 0; leave it out for any");
   }
-  if (const auto size = node.find("microbatch_size")) {
-    config.microbatch_size = size->as_int(1, 1'000'000);
-    config.microbatch_size_where = size->where();
-  }
+  if (const auto size = node.find("microbatch_size"))
+    training.microbatch_size = size->as_int(1, 1'000'000);
   if (const auto batch = node.find("global_batch")) {
-    config.global_batch = batch->as_int(1, 1'000'000);
-    config.global_batch_where = batch->where();
-    if (!node.find("microbatch_size")) config.microbatch_size.reset();
+    training.global_batch = batch->as_int(1, 1'000'000);
+    if (!node.find("microbatch_size")) training.microbatch_size.reset();
   }
 }
 
@@ -73,46 +64,26 @@ SimulationSettings simulation_settings(const YamlNode& node) {
   return simulation;
 }
 
-void read_engines(const YamlNode& node, CaseConfig& config) {
+void read_engines(const YamlNode& node, Request& request) {
   enum class Engine { Estimate, Simulate, Measure };
-  config.simulate = false;
+  request.simulate = false;
   for (const YamlNode& item : node.items_or_self()) {
     const Engine engine = item.as_one_of<Engine>({{"estimate", Engine::Estimate},
                                                   {"simulate", Engine::Simulate},
                                                   {"measure", Engine::Measure}});
-    if (engine == Engine::Measure) {
-      config.measure = true;
-      config.measure_where = item.where();
-    }
-    if (engine == Engine::Simulate) config.simulate = true;
+    if (engine == Engine::Measure) request.measure = true;
+    if (engine == Engine::Simulate) request.simulate = true;
   }
 }
 
-/// What no pipeline on this machine can do is refused here; what depends on the cluster, by those
-/// who know it.
-void check_measure(const CaseConfig& config) {
-  if (!config.measure) return;
-  if (config.replicas.count > 1)
-    throw ConfigError(config.measure_where,
-                      "\"measure\" runs one pipeline; leave it out, or `parallel` (pfeife-run --dp "
-                      "runs a plan on replicas)");
-  if (config.model.format != ModelFormat::Pt2)
-    throw ConfigError(config.measure_where,
-                      "\"measure\" runs the model, and a " + to_string(config.model.format) +
-                          " model has only times; name a .pt2 archive, or leave \"measure\" out");
-  if (config.precision == Precision::Tf32)
-    throw ConfigError(config.precision_where,
-                      "\"measure\" among the engines needs a precision that processors have: fp32, "
-                      "bf16_amp or fp16_amp, found tf32");
-}
-
-void read_select_by(const YamlNode& node, CaseConfig& config) {
-  config.select_by = node.as_one_of<SelectBy>(
-      {{"estimate", SelectBy::Estimate}, {"simulate", SelectBy::Simulate}, {"p95", SelectBy::P95}});
-  if (config.select_by == SelectBy::Simulate && !config.simulate)
-    node.fail("choosing by simulation needs \"simulate\" among the engines");
-  if (config.select_by == SelectBy::P95 && !config.simulation.jitter)
-    node.fail("p95 needs simulation.jitter, for example {cv: 0.02, repetitions: 100, seed: 1}");
+void read_measurement(const YamlNode& node, const std::filesystem::path& folder,
+                      CaseConfig& config) {
+  node.check_keys({"steps", "rounds", "interval", "traces"});
+  MeasurementSettings& measurement = config.measurement;
+  if (const auto traces = node.find("traces")) read_traces(*traces, folder, config);
+  if (const auto steps = node.find("steps")) measurement.steps = steps->as_count(3, 100'000);
+  if (const auto rounds = node.find("rounds")) measurement.rounds = rounds->as_count(1, 999);
+  if (const auto interval = node.find("interval")) measurement.interval = interval->as_double(0, 1);
 }
 
 }  // namespace
@@ -125,78 +96,80 @@ const std::vector<std::string>& experiment_keys() {
   return keys;
 }
 
-CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
-                     const ExperimentRules& rules) {
-  root.check_keys(experiment_keys());
-  root.check_version(1);
-  CaseConfig config;
-  config.where = root.where();
-  if (const auto parallel = root.find("parallel")) {
-    if (root.at("model").is_scalar() && root.at("model").as_string().ends_with(".yaml"))
-      parallel->fail("a mesh is chosen once, by pfeife-exp, and its config has no cases of it");
-    config.replicas = read_replicas(*parallel);
-    config.replicas_where = parallel->where();
-  }
-  config.model = model_input(root, folder);
-  if (config.replicas.count > 1 && config.model.format == ModelFormat::Mesh)
-    throw ConfigError(config.replicas_where,
-                      "a mesh file has its replicas; leave `parallel` out, or choose the mesh with "
-                      "an architecture file");
-  if (const auto profile = root.find("profile")) {
-    if (config.model.format != ModelFormat::Pt2)
-      profile->fail("a " + to_string(config.model.format) +
-                    " model has times of its own; leave the profile out");
-    config.profile = measured_or_file(*profile, folder);
-  }
-  if (const auto operators = root.find("operators")) {
-    if (config.model.format != ModelFormat::Pt2)
-      operators->fail("a " + to_string(config.model.format) +
-                      " model has times of its own and no operators; leave this out");
-    config.operators = operator_costs(*operators);
-  }
-  config.cluster = cluster_input(root.at("cluster"), folder);
-  if (config.cluster.measured && config.model.format == ModelFormat::Pt2 && !config.profile)
-    throw ConfigError(config.cluster.where,
-                      "a measured cluster says nothing about how fast operators are; add "
-                      "\"profile: measure\"");
-  if (const auto plan = root.find("plan")) config.plan = plan_settings(*plan, folder, rules);
-  if (config.plan.source == PlanSettings::Source::PlanFile && rules.training_of_plan)
-    take_training(rules.training_of_plan(config.plan), config);
-  if (const auto training = root.find("training")) read_training(*training, config);
-  if (const auto node = root.find("calibration")) read_calibrations(*node, rules, config);
-  if (config.model.format != ModelFormat::Pt2 && config.plan.order != "captured")
-    root.at("plan").at("order").fail("the layers of a " + to_string(config.model.format) +
-                                     " model have one order; leave this out");
-  if (config.model.format != ModelFormat::Pt2 && config.plan.at_blocks)
-    throw ConfigError(config.plan.where,
-                      "plan: a " + to_string(config.model.format) +
-                          " model has no modules, so no blocks; take an archive, "
-                          "or leave cuts_at and for out");
+const std::vector<std::pair<std::string, Precision>>& precisions() {
+  static const std::vector<std::pair<std::string, Precision>> words{
+      {"fp32", Precision::Fp32},
+      {"tf32", Precision::Tf32},
+      {"bf16_amp", Precision::Bf16Amp},
+      {"fp16_amp", Precision::Fp16Amp}};
+  return words;
+}
+
+void read_pipeline_keys(const YamlNode& root, const std::filesystem::path& folder,
+                        const ExperimentRules& rules, CaseConfig& config) {
+  if (const auto plan = root.find("plan")) read_plan_settings(*plan, folder, rules, config);
   if (const auto baselines = root.find("baselines"))
     config.baselines = baseline_settings(*baselines, rules.families);
   if (const auto simulation = root.find("simulation"))
     config.simulation = simulation_settings(*simulation);
   if (const auto engines = root.find("engines")) read_engines(*engines, config);
-  check_measure(config);
-  if (const auto measurement = root.find("measurement")) {
-    measurement->check_keys({"steps", "rounds", "interval", "traces"});
-    if (const auto traces = measurement->find("traces")) {
-      if (config.measure)
-        traces->fail("the traces are of a run that has been; leave \"measure\" out of the engines");
-      config.measurement.traces = trace_inputs(*traces, folder);
-    }
-    if (const auto steps = measurement->find("steps"))
-      config.measurement.steps = steps->as_count(3, 100'000);
-    if (const auto rounds = measurement->find("rounds"))
-      config.measurement.rounds = rounds->as_count(1, 999);
-    if (const auto interval = measurement->find("interval"))
-      config.measurement.interval = interval->as_double(0, 1);
+  if (const auto select = root.find("select_by"))
+    config.select_by = select->as_one_of<SelectBy>({{"estimate", SelectBy::Estimate},
+                                                    {"simulate", SelectBy::Simulate},
+                                                    {"p95", SelectBy::P95}});
+}
+
+CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
+                     const ExperimentRules& rules) {
+  root.check_keys(experiment_keys());
+  root.check_version(1);
+  CaseConfig config;
+  add_places(root, config.places);
+  if (const auto parallel = root.find("parallel")) {
+    if (root.at("model").is_scalar() && root.at("model").as_string().ends_with(".yaml"))
+      parallel->fail("a mesh is chosen once, by pfeife-exp, and its config has no cases of it");
+    config.replicas = read_replicas(*parallel);
   }
-  if (config.simulate && !config.plan.reference) config.select_by = SelectBy::Simulate;
-  const auto select = root.find("select_by");
-  if (select) read_select_by(*select, config);
-  if (const auto with = root.find("plan_with")) read_plan_with(*with, select.has_value(), config);
+  read_model(root, folder, config);
+  read_cluster_input(root.at("cluster"), folder, config);
+  if (config.cluster_measured && config.model.format == ModelFormat::Pt2 && !config.model.profile)
+    throw ConfigError(config.place("cluster"),
+                      "a measured cluster says nothing about how fast operators are; add "
+                      "\"profile: measure\"");
+  read_pipeline_keys(root, folder, rules, config);
+  if (config.plan.file && rules.training_of_plan)
+    take_training(rules.training_of_plan(config.plan), config.training);
+  if (const auto training = root.find("training")) read_training(*training, config.training);
+  if (const auto node = root.find("calibration")) read_calibration(*node, rules, config);
+  if (const auto measurement = root.find("measurement"))
+    read_measurement(*measurement, folder, config);
+  if (const auto with = root.find("plan_with"))
+    config.plan_published = with->as_one_of<bool>({{"published", true}, {"calibrated", false}});
+  if (root.find("plan_with") && config.calibration.empty())
+    root.at("plan_with").fail("nothing is calibrated; add a calibration, or leave plan_with out");
+  with_places(config, [&] { check(config); });
   return config;
+}
+
+void add_places(const YamlNode& node, std::map<std::string, SourceLocation>& places) {
+  places[node.path()] = node.where();
+  if (node.is_map())
+    for (const auto& [key, value] : node.entries())
+      if (key != "cases") add_places(value, places);
+  if (!node.is_sequence()) return;
+  for (const YamlNode& item : node.items()) {
+    add_places(item, places);
+    if (item.is_scalar()) places[node.path() + "." + item.as_string()] = item.where();
+  }
+}
+
+SourceLocation CaseConfig::place(std::string key) const {
+  for (;;) {
+    if (const auto found = places.find(key); found != places.end()) return found->second;
+    if (key.empty()) return {};
+    const std::size_t last = key.find_last_of(".[");
+    key.resize(last == std::string::npos ? 0 : last);
+  }
 }
 
 }  // namespace pfeife

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ const std::vector<std::string>& experiment_keys();
 /// A case but for its devices, microbatches and name. `folder` = the config's. Errors: ConfigError.
 CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
                      const ExperimentRules& rules);
+/// `step_below`, if it is there.
+std::optional<Nanoseconds> read_step_below(const YamlNode& root);
 
 /// Applies "key.path=value" each, as given to --set (experiment_cases.cc).
 void set_keys(YamlDocument& document, const std::vector<std::string>& settings);
@@ -31,21 +34,25 @@ std::string name_part(const YamlValue& value);
 /// A value as YAML in one line.
 std::string one_line(const YamlValue& value);
 std::string quoted(const std::string& text);
-/// The files of `traces`: of a folder those that end in .json or .json.gz, by name.
-std::vector<InputFile> trace_inputs(const YamlNode& node, const std::filesystem::path& folder);
 /// `name` made unlike that of others that are not `of`.
 std::string with_digest(const std::string& name, const std::string& of);
 
 // Sections. Errors: ConfigError.
 
 /// A file that a config in `folder` names.
-InputFile input_file(const YamlNode& node, const std::filesystem::path& folder);
-/// The same, or `measure`: made on this machine.
-InputFile measured_or_file(const YamlNode& node, const std::filesystem::path& folder);
-/// The same, or {file: ..., set: {key.path: value}}.
-InputFile cluster_input(const YamlNode& node, const std::filesystem::path& folder);
-/// `model` and `skips` of a config.
-ModelInput model_input(const YamlNode& root, const std::filesystem::path& folder);
+std::filesystem::path input_file(const YamlNode& node, const std::filesystem::path& folder);
+/// The same of the case's key, which is noted with what the file is called.
+std::filesystem::path input_file(const YamlNode& node, const std::filesystem::path& folder,
+                                 const std::string& key, CaseConfig& config);
+/// `model`, `skips`, `profile` and `operators` of a config.
+void read_model(const YamlNode& root, const std::filesystem::path& folder, CaseConfig& config);
+/// `cluster`: a file, {file: ..., set: {key.path: value}}, or `measure`.
+void read_cluster_input(const YamlNode& node, const std::filesystem::path& folder,
+                        CaseConfig& config);
+/// The files of `measurement.traces`: of a folder those that end in .json or .json.gz, by name.
+void read_traces(const YamlNode& node, const std::filesystem::path& folder, CaseConfig& config);
+/// "fp32", ...
+const std::vector<std::pair<std::string, Precision>>& precisions();
 /// Names of schedule families, each once.
 std::vector<std::string> family_names(const YamlNode& node,
                                       const std::vector<std::string>& families);
@@ -53,22 +60,25 @@ std::vector<std::string> family_names(const YamlNode& node,
 std::vector<std::int32_t> cut_list(const YamlNode& node);
 /// `if_needed`: may be said, too.
 Recompute recompute_setting(const YamlNode& node, bool if_needed);
-/// Of recompute_except_last beside `recompute: none`.
-inline constexpr const char* kNothingRecomputed =
-    "nothing is recomputed; leave it out, or set recompute";
 /// The baselines that `node` names: families, or maps of a family and how it is used.
 std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
                                                 const std::vector<std::string>& families);
 /// One of them as a config writes it.
 std::string baseline_text(const BaselineSettings& baseline);
-/// `calibration`, once model, profile, cluster and precision are known.
-void read_calibrations(const YamlNode& node, const ExperimentRules& rules, CaseConfig& config);
-/// `plan_with`, once all but the size of the case is known.
-void read_plan_with(const YamlNode& node, bool select_by_given, CaseConfig& config);
-/// Both as a config writes them; "" = nothing is calibrated.
-std::string calibrations_yaml(const CaseConfig& config);
+/// `calibration`, once the cluster is known.
+void read_calibration(const YamlNode& node, const ExperimentRules& rules, CaseConfig& config);
+/// `calibration` and `plan_with` as a config writes them; "" = nothing is calibrated.
+std::string calibration_yaml(const Request& request);
+/// `plan`, `baselines`, `simulation`, `engines` and `select_by`: what is asked of a pipeline,
+/// whatever it is of.
+void read_pipeline_keys(const YamlNode& root, const std::filesystem::path& folder,
+                        const ExperimentRules& rules, CaseConfig& config);
 /// `plan`.
-PlanSettings plan_settings(const YamlNode& node, const std::filesystem::path& folder,
-                           const ExperimentRules& rules);
+void read_plan_settings(const YamlNode& node, const std::filesystem::path& folder,
+                        const ExperimentRules& rules, CaseConfig& config);
+
+/// The places of all values below `node`, by the paths of their keys; of an item of a list by its
+/// text, too: "engines.measure".
+void add_places(const YamlNode& node, std::map<std::string, SourceLocation>& places);
 
 }  // namespace pfeife

@@ -89,114 +89,25 @@ std::optional<YamlNode> value_of(const std::vector<SweptAxis>& axes,
   return std::nullopt;
 }
 
-/// Ranks and microbatches of a case: from `cases`, else from the plan or schedule file, else the
-/// defaults.
+/// Ranks and microbatches as `cases` says them, or the plan or schedule file.
 void read_size(const std::vector<SweptAxis>& axes, const std::vector<std::size_t>& point,
                const ExperimentRules& rules, CaseConfig& config) {
-  const std::size_t all = rules.devices(config.cluster);
-  const auto replicas = static_cast<std::size_t>(config.replicas.count);
-  if (replicas > all)
-    throw ConfigError(config.replicas_where, "parallel.dp is " + std::to_string(replicas) +
-                                                 ", and the cluster \"" + config.cluster.written +
-                                                 "\" has " + std::to_string(all) + " devices");
-  const std::size_t most = all / replicas;  // of a pipeline
-  config.devices = most;
-  config.devices_where = config.microbatches_where = config.where;
-  const bool fixed = config.plan.source != PlanSettings::Source::Search;
+  const bool fixed = !config.plan.searched();
   if (fixed)
     std::tie(config.devices, config.microbatches) = rules.ranks_and_microbatches(config.plan);
-  if (config.plan.source == PlanSettings::Source::PlanFile && rules.order_of_plan)
-    config.plan.order = rules.order_of_plan(config.plan);
-  const std::string owner = fixed ? "\"" + config.plan.file->written + "\" is made for " : "";
-  if (const auto node = value_of(axes, point, "devices")) {
-    config.devices_where = node->where();
-    const std::size_t devices = node->as_count(1);
-    if (fixed && devices != config.devices)
-      node->fail(owner + std::to_string(config.devices) + " devices; leave this out");
-    config.devices = devices;
-  }
-  if (config.devices > most)
-    throw ConfigError(config.devices_where,
-                      "the cluster \"" + config.cluster.written + "\" has " + std::to_string(all) +
-                          " devices, asked for " +
-                          (replicas > 1 ? std::to_string(replicas) + " x " : "") +
-                          std::to_string(config.devices));
-  if (const auto node = value_of(axes, point, "microbatches")) {
-    config.microbatches_where = node->where();
-    const std::size_t count = node->as_count(1, 1'000'000);
-    if (fixed && count != config.microbatches)
-      node->fail(owner + std::to_string(config.microbatches) + " microbatches; leave this out");
-    config.microbatches = count;
-  }
-}
-
-/// The nearest numbers on both sides of `value` that divide `batch`.
-std::string nearest_divisors(std::int64_t batch, std::int64_t value) {
-  std::int64_t below = std::min(value, batch), above = value;
-  while (batch % below != 0) --below;
-  while (above < batch && batch % above != 0) ++above;
-  return std::to_string(below) +
-         (above <= batch && above != below ? " or " + std::to_string(above) : "");
-}
-
-/// Global batch, microbatches and their size: two of them say the third; the global batch alone
-/// leaves the others open.
-void settle_batch(bool microbatches_given, CaseConfig& config) {
-  if (!config.global_batch) return;
-  const std::int64_t replicas = config.replicas.count;
-  if (*config.global_batch % replicas != 0)
-    throw ConfigError(config.global_batch_where,
-                      "a global batch of " + std::to_string(*config.global_batch) +
-                          " cannot be divided among " + std::to_string(replicas) +
-                          " replicas; parallel.dp " +
-                          nearest_divisors(*config.global_batch, replicas) + " would do");
-  *config.global_batch /= replicas;  // each one's part
-  const std::int64_t batch = *config.global_batch;
-  if (config.plan.source != PlanSettings::Source::Search)
-    throw ConfigError(config.global_batch_where,
-                      "\"" + config.plan.file->written +
-                          "\" says the number of microbatches; leave training.global_batch out");
-  if (config.microbatch_size && batch % *config.microbatch_size != 0)
-    throw ConfigError(config.microbatch_size_where,
-                      "a global batch of " + std::to_string(batch) +
-                          " cannot be divided into microbatches of " +
-                          std::to_string(*config.microbatch_size) + "; " +
-                          nearest_divisors(batch, *config.microbatch_size) + " would do");
-  const auto count = static_cast<std::int64_t>(config.microbatches);
-  if (microbatches_given && batch % count != 0)
-    throw ConfigError(config.microbatches_where, "a global batch of " + std::to_string(batch) +
-                                                     " cannot be divided into " +
-                                                     std::to_string(count) + " microbatches; " +
-                                                     nearest_divisors(batch, count) + " would do");
-  if (microbatches_given && config.microbatch_size && batch != count * *config.microbatch_size)
-    throw ConfigError(config.global_batch_where,
-                      std::to_string(count) + " microbatches of " +
-                          std::to_string(*config.microbatch_size) + " are a global batch of " +
-                          std::to_string(count * *config.microbatch_size) +
-                          "; leave one of the three out");
-  if (microbatches_given) {
-    config.microbatch_size = batch / count;
-  } else if (config.microbatch_size) {
-    config.microbatches = static_cast<std::size_t>(batch / *config.microbatch_size);
-  } else if (config.model.format != ModelFormat::Pt2 || config.profile) {
-    throw ConfigError(config.global_batch_where,
-                      std::string("the microbatch size can only be chosen where the times of other "
-                                  "sizes are known, and ") +
-                          (config.profile ? "a measured profile" : "this model") +
-                          " is for one size; add training.microbatch_size");
-  } else {
-    config.microbatches = 0;
-  }
-}
-
-void check_rank_devices(const CaseConfig& config) {
-  const PlanSettings& plan = config.plan;
-  if (plan.devices.empty()) return;
-  if (plan.devices.size() < config.devices)
-    throw ConfigError(plan.devices_where, "plan.devices names " +
-                                              std::to_string(plan.devices.size()) +
-                                              " devices, one a rank, but a case has " +
-                                              std::to_string(config.devices) + " ranks");
+  if (config.plan.file && rules.order_of_plan) config.plan.order = rules.order_of_plan(config.plan);
+  const auto read = [&](const std::string& key, std::int64_t most, std::size_t& number) {
+    const auto node = value_of(axes, point, key);
+    if (!node) return;
+    config.places[key] = node->where();
+    const std::size_t asked = node->as_count(1, most);
+    if (fixed && asked != number)
+      node->fail("\"" + given_file_name(config) + "\" is made for " + std::to_string(number) + " " +
+                 key + "; leave this out");
+    number = asked;
+  };
+  read("devices", 1'000'000'000, config.devices);
+  read("microbatches", 1'000'000, config.microbatches);
 }
 
 CaseConfig make_case(const YamlDocument& document, const std::vector<SweptAxis>& axes,
@@ -217,13 +128,13 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<SweptAxis>&
   }
   CaseConfig config = read_case(copy.root(), folder, rules);
   read_size(axes, point, rules, config);
-  check_rank_devices(config);
   const auto has = [&](const char* key) { return value_of(axes, point, key).has_value(); };
-  settle_batch(has("microbatches"), config);
+  static_cast<Request&>(config) =
+      with_places(config, [&] { return with_sizes(config, rules.devices(config)); });
   if (!has("devices")) named.emplace_back("devices", std::to_string(config.devices));
   if (config.microbatch_size_open()) {
     if (!has("training.global_batch"))
-      named.emplace_back("global_batch", std::to_string(*config.global_batch));
+      named.emplace_back("global_batch", std::to_string(pipeline_batch(config)));
   } else if (!has("microbatches")) {
     named.emplace_back("microbatches", std::to_string(config.microbatches));
   }
@@ -268,20 +179,24 @@ void set_keys(YamlDocument& document, const std::vector<std::string>& settings) 
   }
 }
 
+std::optional<Nanoseconds> read_step_below(const YamlNode& root) {
+  const auto limit = root.find("step_below");
+  if (!limit) return std::nullopt;
+  const Nanoseconds step = limit->as_duration();
+  if (step.count() == 0) limit->fail("must be longer than 0");
+  return step;
+}
+
 Experiment read_experiment(const std::filesystem::path& file,
                            const std::vector<std::string>& settings, const ExperimentRules& rules) {
   YamlDocument document = YamlDocument::read(file);
   set_keys(document, settings);
   Experiment experiment;
   experiment.name = folder_name(file.stem().string());
-  experiment.file = {file.string(), file, {file.string(), 0, 0}};
   document.root().check_version(1);
   refuse_misplaced(document.root());
   document.root().check_keys(experiment_keys());
-  if (const auto limit = document.root().find("step_below")) {
-    experiment.step_below = limit->as_duration();
-    if (experiment.step_below->count() == 0) limit->fail("must be longer than 0");
-  }
+  experiment.step_below = read_step_below(document.root());
   const std::vector<SweptAxis> product = axes(document.root());
   refuse_lists_outside_cases(document.root());
   std::size_t count = 1;
@@ -303,7 +218,7 @@ Experiment read_experiment(const std::filesystem::path& file,
       document.root().at("cases").fail("two cases have the name \"" + made.name +
                                        "\"; is a value listed twice?");
     if (const auto& traces = made.measurement.traces; count > 1 && !traces.empty())
-      throw ConfigError(traces.front().where,
+      throw ConfigError(made.place("measurement.traces"),
                         "measurement.traces are of one plan, and the experiment has " +
                             std::to_string(count) + " cases; write a config for each run");
   } while (advance(point, product));

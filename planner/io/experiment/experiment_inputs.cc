@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "planner/io/experiment/experiment_case.h"
+#include "planner/io/model/operator_costs.h"
 #include "planner/io/plan/plan_files.h"
 
 namespace pfeife {
@@ -21,103 +22,115 @@ std::string nearest_file(const std::filesystem::path& missing) {
   return "; did you mean \"" + (missing.parent_path() / nearest).string() + "\"?";
 }
 
-/// Piper's published files count in different units, and do not say in which.
-void read_time_unit(const YamlNode& node, ModelInput& model) {
+void read_time_unit(const YamlNode& node, ModelFiles& model) {
   const auto unit = node.find("time_unit");
-  if (model.format == ModelFormat::Piper && !unit)
-    node.fail("a piper profile needs what its times count, for example time_unit: 1 ms");
-  if (model.format != ModelFormat::Piper && unit)
-    node.fail_at_key("time_unit", "time_unit belongs to piper profiles only");
   if (!unit) return;
   model.time_unit = unit->as_duration();
   if (model.time_unit.count() == 0) unit->fail("must be longer than 0");
 }
 
-}  // namespace
-
-InputFile input_file(const YamlNode& node, const std::filesystem::path& folder) {
-  InputFile file;
-  file.written = node.as_string();
-  if (file.written.empty()) node.fail("a file name is missing here");
-  file.path = (folder / file.written).lexically_normal();
-  file.where = node.where();
-  std::error_code error;
-  if (!std::filesystem::exists(file.path, error))
-    node.fail("there is no file \"" + file.path.string() +
-              "\" (paths are relative to the config's folder)" + nearest_file(file.path));
-  if (!std::filesystem::is_regular_file(file.path, error))
-    node.fail("\"" + file.path.string() + "\" is not a file");
-  return file;
+/// A file of the case's, by its key; nothing if it is to be measured.
+std::filesystem::path measured_or_file(const YamlNode& node, const std::filesystem::path& folder,
+                                       const std::string& key, CaseConfig& config, bool& measured) {
+  measured = node.is_scalar() && node.as_string() == "measure";
+  if (!measured) {
+    std::error_code error;
+    if (node.is_scalar() && !std::filesystem::exists(folder / node.as_string(), error) &&
+        !nearest_spelling(node.as_string(), {"measure"}).empty())
+      node.fail("there is no file \"" + node.as_string() + "\"; did you mean measure?");
+    return input_file(node, folder, key, config);
+  }
+  config.file_names[key] = "measure";
+  return {};
 }
 
-std::vector<InputFile> trace_inputs(const YamlNode& node, const std::filesystem::path& folder) {
-  std::vector<InputFile> files;
+void read_model_file(const YamlNode& node, const std::filesystem::path& folder,
+                     CaseConfig& config) {
+  ModelFiles& model = config.model;
+  if (node.is_map()) {
+    node.check_keys({"file", "format", "time_unit"});
+    model.file = input_file(node.at("file"), folder, "model", config);
+    model.format = node.at("format").as_one_of<ModelFormat>(model_formats());
+    read_time_unit(node, model);
+    return;
+  }
+  model.file = input_file(node, folder, "model", config);
+  const std::string extension = model.file.extension().string();
+  const std::string written = config.file_names.at("model");
+  if (extension != ".pt2" && extension != ".csv")
+    node.fail("the format of \"" + written + "\" does not follow from its name; write {file: " +
+              written + ", format: ...} with pt2, table, pipedream or piper" +
+              (extension == ".yaml" ? "; an architecture file needs the key `parallel`" : ""));
+  model.format = extension == ".pt2" ? ModelFormat::Pt2 : ModelFormat::Table;
+}
+
+}  // namespace
+
+std::filesystem::path input_file(const YamlNode& node, const std::filesystem::path& folder) {
+  if (node.as_string().empty()) node.fail("a file name is missing here");
+  const std::filesystem::path path = (folder / node.as_string()).lexically_normal();
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    node.fail("there is no file \"" + path.string() +
+              "\" (paths are relative to the config's folder)" + nearest_file(path));
+  if (!std::filesystem::is_regular_file(path, error))
+    node.fail("\"" + path.string() + "\" is not a file");
+  return path;
+}
+
+std::filesystem::path input_file(const YamlNode& node, const std::filesystem::path& folder,
+                                 const std::string& key, CaseConfig& config) {
+  config.file_names[key] = node.as_string();
+  return input_file(node, folder);
+}
+
+void read_traces(const YamlNode& node, const std::filesystem::path& folder, CaseConfig& config) {
+  std::vector<std::pair<std::filesystem::path, std::string>> files;  // with what they are called
   for (const YamlNode& item : node.items_or_self()) {
     const std::filesystem::path path = (folder / item.as_string()).lexically_normal();
     std::error_code error;
     if (!std::filesystem::is_directory(path, error)) {
-      files.push_back(input_file(item, folder));
+      files.emplace_back(input_file(item, folder), item.as_string());
       continue;
     }
     const std::size_t before = files.size();
     for (const auto& entry : std::filesystem::directory_iterator(path))
       if (const std::string name = entry.path().filename().string();
           name.ends_with(".json") || name.ends_with(".json.gz"))
-        files.push_back({item.as_string() + "/" + name, entry.path(), item.where()});
+        files.emplace_back(entry.path(), item.as_string() + "/" + name);
     if (files.size() == before)
       item.fail("\"" + path.string() + "\" has no files that end in .json or .json.gz");
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end(),
-              [](const InputFile& a, const InputFile& b) { return a.path < b.path; });
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
   }
-  return files;
+  for (auto& [path, name] : files) {
+    config.file_names["measurement.traces[" + std::to_string(config.measurement.traces.size()) +
+                      "]"] = name;
+    config.measurement.traces.push_back(std::move(path));
+  }
 }
 
-InputFile measured_or_file(const YamlNode& node, const std::filesystem::path& folder) {
-  if (!node.is_scalar() || node.as_string() != "measure") {
-    std::error_code error;
-    if (node.is_scalar() && !std::filesystem::exists(folder / node.as_string(), error) &&
-        !nearest_spelling(node.as_string(), {"measure"}).empty())
-      node.fail("there is no file \"" + node.as_string() + "\"; did you mean measure?");
-    return input_file(node, folder);
-  }
-  return {"measure", {}, node.where(), true};
-}
-
-InputFile cluster_input(const YamlNode& node, const std::filesystem::path& folder) {
-  if (!node.is_map()) return measured_or_file(node, folder);
+void read_cluster_input(const YamlNode& node, const std::filesystem::path& folder,
+                        CaseConfig& config) {
+  const auto read_file = [&](const YamlNode& file) {
+    config.cluster = measured_or_file(file, folder, "cluster", config, config.cluster_measured);
+  };
+  if (!node.is_map()) return read_file(node);
   node.check_keys({"file", "set"});
-  InputFile file = measured_or_file(node.at("file"), folder);
+  read_file(node.at("file"));
   if (const auto replaced = node.find("set"))
     for (const auto& [path, value] : replaced->entries())
-      file.replaced.emplace_back(path, value.value());
-  return file;
+      config.cluster_set.emplace_back(path, value.value());
 }
 
-ModelInput model_input(const YamlNode& root, const std::filesystem::path& folder) {
-  const YamlNode node = root.at("model");
-  ModelInput model;
-  if (node.is_map()) {
-    node.check_keys({"file", "format", "time_unit"});
-    model.file = input_file(node.at("file"), folder);
-    model.format = node.at("format").as_one_of<ModelFormat>(model_formats());
-    read_time_unit(node, model);
-  } else {
-    model.file = input_file(node, folder);
-    const std::string extension = model.file.path.extension().string();
-    if (extension != ".pt2" && extension != ".csv")
-      node.fail("the format of \"" + model.file.written +
-                "\" does not follow from its name; write {file: " + model.file.written +
-                ", format: ...} with pt2, table, pipedream or piper" +
-                (extension == ".yaml" ? "; an architecture file needs the key `parallel`" : ""));
-    model.format = extension == ".pt2" ? ModelFormat::Pt2 : ModelFormat::Table;
-  }
-  if (const auto skips = root.find("skips")) {
-    if (model.format != ModelFormat::Table)
-      root.fail_at_key("skips", "skips belong to a layer table; a " + to_string(model.format) +
-                                    " model has its own");
-    model.skips = input_file(*skips, folder);
-  }
-  return model;
+void read_model(const YamlNode& root, const std::filesystem::path& folder, CaseConfig& config) {
+  read_model_file(root.at("model"), folder, config);
+  if (const auto skips = root.find("skips"))
+    config.model.skips = input_file(*skips, folder, "skips", config);
+  if (const auto profile = root.find("profile"))
+    config.model.profile =
+        measured_or_file(*profile, folder, "profile", config, config.profile_measured);
+  if (const auto operators = root.find("operators"))
+    config.model.operators = operator_costs(*operators);
 }
 
 }  // namespace pfeife

@@ -9,7 +9,6 @@ namespace pfeife {
 namespace {
 
 void read_cuts(const YamlNode& node, PlanSettings& plan) {
-  plan.cuts_where = node.where();
   if (node.is_sequence()) {
     plan.cuts = PlanSettings::Cuts::Given;
     plan.given_cuts = cut_list(node);
@@ -20,7 +19,6 @@ void read_cuts(const YamlNode& node, PlanSettings& plan) {
 }
 
 void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
-  plan.devices_where = node.where();
   if (node.is_scalar() && node.as_string() == "search") {
     plan.search_devices = true;
     return;
@@ -29,32 +27,15 @@ void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
   plan.devices = device_list(node);
 }
 
-/// What torch runs has cuts between blocks, and recomputes nothing.
-void check_for_torch(const YamlNode& node, PlanSettings& plan) {
-  if (!plan.at_blocks)
-    node.at("cuts_at").fail("torch cuts a model between its blocks only; leave plan.cuts_at out");
-  if (!node.find("recompute")) plan.recompute = Recompute::None;
-  if (plan.recompute != Recompute::None)
-    node.at("recompute").fail("the script for torch recomputes nothing; use none");
-}
-
 void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSettings& plan) {
   if (const auto families = node.find("families")) {
-    plan.families_where = families->where();
     std::vector<std::string> words = rules.families;
     words.insert(words.end(), {"all", "certified"});
     plan.families = family_names(*families, words);
-    const bool grouped =
-        std::any_of(plan.families.begin(), plan.families.end(),
-                    [](const std::string& name) { return name == "all" || name == "certified"; });
-    if (plan.families.empty()) families->fail("name at least one family, or \"all\"");
-    if (grouped && plan.families.size() > 1)
-      families->fail("\"all\" and \"certified\" stand alone");
   }
   if (const auto stages = node.find("stages_per_rank")) {
     std::set<std::size_t> values;
     for (const YamlNode& item : stages->items_or_self()) values.insert(item.as_count(1, 1000));
-    if (values.empty()) stages->fail("name at least one number of stages a rank");
     plan.stages_per_rank.assign(values.begin(), values.end());
   }
   if (const auto search = node.find("search"))
@@ -68,9 +49,6 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
     for (const std::string& name : rules.orders) words.emplace_back(name, name);
     plan.order = order->as_one_of<std::string>(words);
   }
-  if (const auto recompute = node.find("recompute")) {
-    plan.recompute = recompute_setting(*recompute, true);
-  }
   if (const auto except = node.find("recompute_except_last"))
     plan.recompute_except_last = except->as_bool();
   if (const auto receives = node.find("receives"))
@@ -78,21 +56,11 @@ void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSetting
         {{"if_needed", Receives::AtNeed}, {"as_ready", Receives::AsReady}});
   if (const auto use = node.find("for"))
     plan.for_torch = use->as_one_of<bool>({{"pfeife", false}, {"torch", true}});
-  plan.at_blocks = plan.for_torch;
+  if (plan.for_torch) plan.at_blocks = true, plan.recompute = Recompute::None;
+  if (const auto recompute = node.find("recompute"))
+    plan.recompute = recompute_setting(*recompute, true);
   if (const auto at = node.find("cuts_at"))
     plan.at_blocks = at->as_one_of<bool>({{"layers", false}, {"blocks", true}});
-  if (plan.for_torch) check_for_torch(node, plan);
-  if (plan.recompute_except_last && plan.recompute == Recompute::None)
-    node.at("recompute_except_last").fail(kNothingRecomputed);
-  if (plan.at_blocks && plan.order != "captured")
-    node.at("order").fail("blocks are those of the captured order; leave plan.order out");
-  if (!plan.reference) return;
-  for (const char* key : {"families", "cuts", "iterations", "recompute", "recompute_except_last",
-                          "receives", "order", "cuts_at", "for"})
-    if (node.find(key))
-      node.fail_at_key(key, std::string("search: reference has its own schedules, cuts and effort; "
-                                        "leave plan.") +
-                                key + " out");
 }
 
 }  // namespace
@@ -128,22 +96,16 @@ std::vector<std::string> family_names(const YamlNode& node,
   return names;
 }
 
-PlanSettings plan_settings(const YamlNode& node, const std::filesystem::path& folder,
-                           const ExperimentRules& rules) {
-  PlanSettings plan;
-  plan.where = node.where();
+void read_plan_settings(const YamlNode& node, const std::filesystem::path& folder,
+                        const ExperimentRules& rules, CaseConfig& config) {
+  PlanSettings& plan = config.plan;
   if (node.is_map() && node.find("file")) {
     node.check_keys({"file", "reserve"});
-    plan.source = PlanSettings::Source::PlanFile;
-    plan.file = input_file(node.at("file"), folder);
+    plan.file = input_file(node.at("file"), folder, "plan.file", config);
   } else if (node.is_map() && node.find("schedule")) {
     node.check_keys({"schedule", "cuts", "reserve", "devices"});
-    plan.source = PlanSettings::Source::ScheduleFile;
-    plan.file = input_file(node.at("schedule"), folder);
+    plan.schedule = input_file(node.at("schedule"), folder, "plan.schedule", config);
     read_cuts(node.at("cuts"), plan);
-    if (plan.cuts == PlanSettings::Cuts::Search)
-      node.at("cuts").fail(
-          "a given schedule needs given cuts: a list of cut candidates, or each_layer");
   } else {
     node.refuse_old("loops", "stages_per_rank");
     node.check_keys({"families", "stages_per_rank", "search", "iterations", "reserve", "cuts",
@@ -151,16 +113,8 @@ PlanSettings plan_settings(const YamlNode& node, const std::filesystem::path& fo
                      "schedule", "cuts_at", "for"});
     read_search(node, rules, plan);
   }
-  if (const auto reserve = node.find("reserve")) {
-    plan.reserve = reserve->as_bytes();
-    plan.reserve_where = reserve->where();
-  }
+  if (const auto reserve = node.find("reserve")) plan.reserve = reserve->as_bytes();
   if (const auto devices = node.find("devices")) read_rank_devices(*devices, plan);
-  if (plan.search_devices && plan.source == PlanSettings::Source::ScheduleFile)
-    node.at("devices").fail(
-        "devices are searched together with the schedule; name the device of "
-        "each rank of a given one");
-  return plan;
 }
 
 }  // namespace pfeife

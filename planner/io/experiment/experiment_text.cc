@@ -41,16 +41,18 @@ std::string cuts_text(const PlanSettings& plan) {
   return "";
 }
 
-std::string cluster_text(const InputFile& cluster) {
-  if (cluster.replaced.empty()) return quoted(cluster.written);
+std::string cluster_text(const CaseConfig& config) {
+  const std::string file = quoted(file_name(config, "cluster", config.cluster));
+  if (config.cluster_set.empty()) return file;
   const auto entry = [](const auto& key_and_value) {
     return quoted(key_and_value.first) + ": " + one_line(key_and_value.second);
   };
-  const std::string set = list(cluster.replaced, entry);
-  return "{file: " + quoted(cluster.written) + ", set: {" + set.substr(1, set.size() - 2) + "}}";
+  const std::string set = list(config.cluster_set, entry);
+  return "{file: " + file + ", set: {" + set.substr(1, set.size() - 2) + "}}";
 }
 
-std::string plan_text(const PlanSettings& plan) {
+std::string plan_text(const Request& request) {
+  const PlanSettings& plan = request.plan;
   const std::string reserve =
       plan.reserve ? ", reserve: " + number(plan.reserve->value) + " B" : "";
   const std::string devices =
@@ -58,15 +60,10 @@ std::string plan_text(const PlanSettings& plan) {
       : plan.devices.empty()
           ? ""
           : ", devices: " + list(plan.devices, [](DeviceId d) { return to_string(d); });
-  switch (plan.source) {
-    case PlanSettings::Source::PlanFile:
-      return "{file: " + quoted(plan.file->written) + reserve + "}";
-    case PlanSettings::Source::ScheduleFile:
-      return "{schedule: " + quoted(plan.file->written) + ", cuts: " + cuts_text(plan) + reserve +
-             devices + "}";
-    case PlanSettings::Source::Search:
-      break;
-  }
+  if (plan.file) return "{file: " + quoted(given_file_name(request)) + reserve + "}";
+  if (plan.schedule)
+    return "{schedule: " + quoted(given_file_name(request)) + ", cuts: " + cuts_text(plan) +
+           reserve + devices + "}";
   if (plan.reference)
     return "{stages_per_rank: " + list(plan.stages_per_rank, number) + ", search: reference" +
            reserve + devices + "}";
@@ -98,52 +95,41 @@ std::string simulation_text(const SimulationSettings& simulation) {
 
 }  // namespace
 
-std::string to_string(SelectBy select_by) {
-  switch (select_by) {
-    case SelectBy::Estimate:
-      return "estimate";
-    case SelectBy::Simulate:
-      return "simulate";
-    case SelectBy::P95:
-      return "p95";
-  }
-  return "";
-}
-
 std::string resolved_text(const CaseConfig& config) {
+  const ModelFiles& model = config.model;
   std::string text = "version: 1\n";
-  text += "model: {file: " + quoted(config.model.file.written) +
-          ", format: " + to_string(config.model.format) +
-          (config.model.time_unit.count() > 0
-               ? ", time_unit: " + number(config.model.time_unit.count()) + " ns"
-               : "") +
+  text += "model: {file: " + quoted(file_name(config, "model", model.file)) +
+          ", format: " + to_string(model.format) +
+          (model.time_unit.count() > 0 ? ", time_unit: " + number(model.time_unit.count()) + " ns"
+                                       : "") +
           "}\n";
-  if (config.model.skips) text += "skips: " + quoted(config.model.skips->written) + "\n";
-  if (config.profile) text += "profile: " + quoted(config.profile->written) + "\n";
-  if (!config.operators.empty()) {
+  if (model.skips) text += "skips: " + quoted(file_name(config, "skips", *model.skips)) + "\n";
+  if (model.profile)
+    text += "profile: " + quoted(file_name(config, "profile", *model.profile)) + "\n";
+  if (!model.operators.empty()) {
     const auto entry = [](const OperatorCost& cost) {
       return quoted(cost.op) + ": {flops: " + quoted(cost.flops) +
              ", bytes: " + quoted(cost.bytes) + "}";
     };
-    const std::string entries = list(config.operators, entry);
+    const std::string entries = list(model.operators, entry);
     text += "operators: {" + entries.substr(1, entries.size() - 2) + "}\n";
   }
   if (const Replicas& of = config.replicas; of != Replicas{})
     text += "parallel: {dp: " + number(of.count) + ", zero: " + number(of.zero) +
             ", overlap_reductions: " + (of.overlap_reductions ? "true" : "false") + "}\n";
-  text += "cluster: " + cluster_text(config.published_cluster.value_or(config.cluster)) + "\n";
-  text += calibrations_yaml(config);
-  text += "training: {precision: " + to_string(config.precision) +
-          ", optimizer: " + to_string(config.optimizer);
-  if (config.clip_norm > 0) text += ", clip_norm: " + number(config.clip_norm);
-  if (config.microbatch_size) text += ", microbatch_size: " + number(*config.microbatch_size);
-  if (config.global_batch)
-    text += ", global_batch: " + number(*config.global_batch * config.replicas.count);
+  text += "cluster: " + cluster_text(config) + "\n";
+  text += calibration_yaml(config);
+  const StepSettings& training = config.training;
+  text += "training: {precision: " + to_string(training.precision) +
+          ", optimizer: " + to_string(training.optimizer);
+  if (training.clip_norm > 0) text += ", clip_norm: " + number(training.clip_norm);
+  if (training.microbatch_size) text += ", microbatch_size: " + number(*training.microbatch_size);
+  if (training.global_batch) text += ", global_batch: " + number(*training.global_batch);
   text += "}\ncases: {devices: [" + number(config.devices) + "]";
   if (!config.microbatch_size_open())
     text += ", microbatches: [" + number(config.microbatches) + "]";
   text += "}\n";
-  text += "plan: " + plan_text(config.plan) + "\n";
+  text += "plan: " + plan_text(config) + "\n";
   text += "baselines: " + list(config.baselines, baseline_text) + "\n";
   text += "simulation: " + simulation_text(config.simulation) + "\n";
   text += std::string("engines: [estimate") + (config.simulate ? ", simulate" : "") +
@@ -151,10 +137,12 @@ std::string resolved_text(const CaseConfig& config) {
   if (const MeasurementSettings& runs = config.measurement; config.measure)
     text += "measurement: {steps: " + number(runs.steps) + ", rounds: " + number(runs.rounds) +
             ", interval: " + number(runs.interval) + "}\n";
-  if (const std::vector<InputFile>& traces = config.measurement.traces; !traces.empty())
-    text += "measurement: {traces: " +
-            list(traces, [](const InputFile& file) { return quoted(file.written); }) + "}\n";
-  return text + "select_by: " + to_string(config.select_by) + "\n";
+  std::vector<std::string> traces;
+  for (const std::filesystem::path& trace : config.measurement.traces)
+    traces.push_back(quoted(
+        file_name(config, "measurement.traces[" + std::to_string(traces.size()) + "]", trace)));
+  if (!traces.empty()) text += "measurement: {traces: " + joined(traces) + "}\n";
+  return text + "select_by: " + to_string(chosen_by(config)) + "\n";
 }
 
 }  // namespace pfeife

@@ -7,11 +7,14 @@
 #include "planner/io/files/text_file.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/architecture_reader.h"
+#include "planner/ir/request/pipeline.h"
 
 namespace pfeife {
 namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 30;
+constexpr const char* kMeshFile = "mesh/mesh.yaml";
+constexpr const char* kMeshCluster = "mesh/cluster.yaml";
 /// Keys that the pipeline's own experiment has, too.
 const std::vector<std::string> kOfPipeline = {"plan",    "baselines", "simulation",
                                               "engines", "select_by", "step_below"};
@@ -64,7 +67,6 @@ void read_parallel_key(const YamlNode& node, MeshQuestion& question) {
                    "overlap_reductions", "overlap_factor"});
   MeshRun& run = question.run;
   question.devices = node.at("devices").as_int(1, 1 << 20);
-  question.cp = question.ep = {1};
   const std::vector<std::int64_t> any;
   read_sizes<std::int64_t>(node, "tp", 1, kMost, any, question.tp);
   read_sizes<std::int64_t>(node, "cp", 1, kMost, any, question.cp);
@@ -75,18 +77,13 @@ void read_parallel_key(const YamlNode& node, MeshQuestion& question) {
                            question.stages_per_rank);
   read_sizes<int>(node, "zero", 0, 3, question.zero, question.zero);
   if (const auto recompute = node.find("recompute")) read_recomputation(*recompute, question);
-  run.sequence_parallel = true;
   if (const auto parallel = node.find("sequence_parallel"))
     run.sequence_parallel = parallel->as_bool();
-  run.scatter_gather = true;
   if (const auto scatter = node.find("scatter_gather")) run.scatter_gather = scatter->as_bool();
-  run.mesh.order = {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline};
   if (const auto order = node.find("order")) read_order(*order, run.mesh);
-  run.type = DType::BFloat16;
   if (const auto precision = node.find("precision"))
     run.type = precision->as_one_of<DType>({{"bf16", DType::BFloat16}, {"fp16", DType::Float16}});
   if (const auto bytes = node.find("gradient_bytes")) run.gradient_bytes = bytes->as_int(2, 4);
-  run.overlap_reductions = true;
   if (const auto overlap = node.find("overlap_reductions"))
     run.overlap_reductions = overlap->as_bool();
   if (const auto factor = node.find("overlap_factor")) run.overlap_factor = factor->as_double(1, 4);
@@ -101,29 +98,6 @@ void read_batch(const YamlNode& root, MeshQuestion& question) {
     question.run.architecture.sequence = sequence->as_int(1, kMost);
 }
 
-/// Refuses more devices than a host has where nothing connects hosts.
-void check_hosts(const ParallelConfig& made, const YamlNode& parallel, const std::string& cluster) {
-  const MeshQuestion& question = made.question;
-  const std::int64_t in_host = made.network.devices_per_host;
-  if (question.devices <= in_host || made.network.nic.value > 0) return;
-  const auto divides = [&](Axis axis) {
-    const auto& sizes = axis == Axis::Tensor     ? question.tp
-                        : axis == Axis::Context  ? question.cp
-                        : axis == Axis::Pipeline ? question.pp
-                                                 : question.dp;
-    return sizes != std::vector<std::int64_t>{1};
-  };
-  const auto& order = question.run.mesh.order;
-  const auto outer = std::find_if(order.rbegin(), order.rend(), divides);
-  parallel.at("devices").fail(
-      std::to_string(question.devices) + " devices are more than the " + std::to_string(in_host) +
-      " of a host, and no link joins hosts, which " +
-      to_string(outer == order.rend() ? order.back() : *outer) +
-      ", the outermost axis, reaches over; add a line such as `between_hosts: {bandwidth: 25 "
-      "GB/s, latency: 20 us}` to \"" +
-      cluster + "\", or ask for at most " + std::to_string(in_host));
-}
-
 /// Of a model that is no architecture: nothing but how often its own pipeline runs.
 bool replicas_alone(const YamlNode& root) {
   const auto model = root.find("model");
@@ -135,18 +109,17 @@ bool replicas_alone(const YamlNode& root) {
   });
 }
 
-/// What can be said of the pipeline's keys before there is one.
-void check_pipeline(const YamlNode& root, const std::filesystem::path& folder,
-                    const ExperimentRules& rules) {
-  if (const auto plan = root.find("plan")) {
-    for (const char* key : {"file", "schedule"})
-      if (plan->is_map() && plan->find(key))
-        plan->at(key).fail(
-            "the mesh is chosen first; leave this out, and set it in the pipeline's own config, "
-            "results/NAME/NAME.yaml");
-    plan_settings(*plan, folder, rules);
+/// What is asked of the pipeline, and which of its keys are there.
+void read_pipeline(const YamlNode& root, const std::filesystem::path& folder,
+                   const ExperimentRules& rules, CaseConfig& config) {
+  const auto plan = root.find("plan");
+  if (plan && plan->is_map()) {
+    if (const auto file = plan->find("file")) config.plan.file = file->as_string();
+    if (const auto schedule = plan->find("schedule")) config.plan.schedule = schedule->as_string();
   }
-  if (const auto baselines = root.find("baselines")) baseline_settings(*baselines, rules.families);
+  if (config.plan.searched()) read_pipeline_keys(root, folder, rules, config);
+  for (const char* key : {"plan.families", "plan.stages_per_rank", "plan.recompute", "baselines"})
+    if (config.places.contains(key)) config.mesh->given.insert(key);
 }
 
 }  // namespace
@@ -162,30 +135,35 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
   root.check_version(1);
   ParallelConfig made;
   made.name = folder_name(file.stem().string());
-  made.where = root.at("parallel").where();
-  const InputFile model = input_file(root.at("model"), file.parent_path());
-  if (model.path.extension() != ".yaml")
+  CaseConfig& asked = made.asked;
+  add_places(root, asked.places);
+  const std::filesystem::path folder = file.parent_path();
+  const std::filesystem::path model = input_file(root.at("model"), folder, "model", asked);
+  if (model.extension() != ".yaml")
     root.at("model").fail(
         "a mesh is chosen for an architecture file (configs/architectures), not "
         "for \"" +
-        model.written +
+        asked.file_names.at("model") +
         "\"; name one, or give only dp, zero and overlap_reductions: how often the model's own "
         "pipeline runs beside itself");
   std::vector<std::string> keys = {"version", "model", "cluster", "training", "parallel"};
   keys.insert(keys.end(), kOfPipeline.begin(), kOfPipeline.end());
   root.check_keys(keys);
-  made.question.run.architecture = read_architecture(model.path);
-  made.architecture = read_text_file(model.path).text;
-  const InputFile cluster = cluster_input(root.at("cluster"), file.parent_path());
-  if (cluster.measured)
+  asked.model.format = ModelFormat::Mesh;
+  MeshSettings& mesh = asked.mesh.emplace();
+  mesh.question.run.architecture = read_architecture(model);
+  made.architecture = read_text_file(model).text;
+  read_cluster_input(root.at("cluster"), folder, asked);
+  if (asked.cluster_measured)
     root.at("cluster").fail(
         "a mesh needs a cluster file, configs/clusters has some; found measure");
-  made.network = read_network(cluster.path, cluster.replaced);
-  made.hosts = cluster_text(cluster.path, cluster.replaced);
-  read_parallel_key(root.at("parallel"), made.question);
-  check_hosts(made, root.at("parallel"), cluster.written);
-  read_batch(root, made.question);
-  check_pipeline(root, file.parent_path(), rules);
+  mesh.network = read_network(asked.cluster, asked.cluster_set);
+  made.hosts = cluster_text(asked.cluster, asked.cluster_set);
+  read_parallel_key(root.at("parallel"), mesh.question);
+  read_batch(root, mesh.question);
+  read_pipeline(root, folder, rules, asked);
+  with_places(asked, [&] { check(asked); });
+  made.step_below = read_step_below(root);
   std::vector<YamlEntry> rest;
   for (const std::string& key : kOfPipeline)
     if (const auto node = root.find(key)) rest.push_back({key, node->value(), {}});
@@ -193,45 +171,60 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
   return made;
 }
 
+Experiment pipeline_experiment(const ParallelConfig& config, const MeshRun& run,
+                               const std::filesystem::path& folder) {
+  CaseConfig pipeline = config.asked;
+  static_cast<Request&>(pipeline) = pipeline_request(config.asked, run);
+  pipeline.model.file = (folder / kMeshFile).lexically_normal();
+  pipeline.cluster = (folder / kMeshCluster).lexically_normal();
+  pipeline.file_names = {{"model", kMeshFile}, {"cluster", kMeshCluster}};
+  pipeline.cluster_set.clear();  // the files have the values
+  pipeline.name = case_name({{"devices", std::to_string(pipeline.devices)},
+                             {"microbatches", std::to_string(pipeline.microbatches)}});
+  return {config.name, {std::move(pipeline)}, config.step_below};
+}
+
 std::string pipeline_config(const ParallelConfig& config, const MeshRun& run) {
+  const Request pipeline = pipeline_request(config.asked, run);
   const auto number = [](std::int64_t value) { return yaml_scalar(std::to_string(value)); };
+  const auto count = [](std::size_t value) { return yaml_scalar(std::to_string(value)); };
   std::vector<YamlEntry> entries = {
       {"version", number(1), {}},
       {"model",
-       yaml_map({{"file", yaml_scalar("mesh/mesh.yaml"), {}}, {"format", yaml_scalar("mesh"), {}}}),
+       yaml_map({{"file", yaml_scalar(kMeshFile), {}},
+                 {"format", yaml_scalar(to_string(pipeline.model.format)), {}}}),
        {}},
-      {"cluster", yaml_scalar("mesh/cluster.yaml"), {}},
+      {"cluster", yaml_scalar(kMeshCluster), {}},
       {"training",
-       yaml_map(
-           {{"precision", yaml_scalar(run.type == DType::BFloat16 ? "bf16_amp" : "fp16_amp"), {}},
-            {"microbatch_size", number(run.microbatch_size * run.mesh.size(Axis::Data)), {}}}),
+       yaml_map({{"precision", yaml_scalar(to_string(pipeline.training.precision)), {}},
+                 {"microbatch_size", number(*pipeline.training.microbatch_size), {}}}),
        {}},
       {"cases",
-       yaml_map({{"devices", number(run.mesh.size(Axis::Pipeline)), {}},
-                 {"microbatches", number(run.microbatches()), {}}}),
+       yaml_map({{"devices", count(pipeline.devices), {}},
+                 {"microbatches", count(pipeline.microbatches), {}}}),
        {}}};
   YamlValue rest = config.rest;
-  const char* recompute = run.recomputation == Recompute::None        ? "none"
-                          : run.recomputation == Recompute::Attention ? "attention"
-                                                                      : "blocks";
   if (!find_entry(rest, "plan")) rest.entries.push_back({"plan", yaml_map({}), {}});
-  std::vector<YamlValue> families = {yaml_scalar("1f1b"), yaml_scalar("zb_greedy")};
-  std::vector<YamlValue> stages = {number(1)};
-  if (run.stages_per_rank > 1) {
-    families.push_back(yaml_scalar("interleaved_1f1b"));
-    stages.push_back(number(run.stages_per_rank));
-  }
+  const auto list = [](const auto& values, const auto& text) {
+    std::vector<YamlValue> items;
+    for (const auto& value : values) items.push_back(yaml_scalar(text(value)));
+    return yaml_sequence(std::move(items));
+  };
   for (YamlEntry& entry : rest.entries) {
     if (entry.key != "plan") continue;
     const auto otherwise = [&](const std::string& key, YamlValue value) {
       if (!find_entry(entry.value, key)) entry.value.entries.push_back({key, std::move(value), {}});
     };
-    otherwise("families", yaml_sequence(std::move(families)));
-    otherwise("stages_per_rank", yaml_sequence(std::move(stages)));
-    otherwise("recompute", yaml_scalar(recompute));
+    if (!pipeline.plan.reference)
+      otherwise("families",
+                list(pipeline.plan.families, [](const std::string& name) { return name; }));
+    otherwise("stages_per_rank", list(pipeline.plan.stages_per_rank,
+                                      [](std::size_t stages) { return std::to_string(stages); }));
+    if (!pipeline.plan.reference)
+      otherwise("recompute", yaml_scalar(to_string(pipeline.plan.recompute)));
   }
   if (!find_entry(rest, "baselines"))
-    rest.entries.push_back({"baselines", yaml_sequence({yaml_scalar("1f1b")}), {}});
+    rest.entries.push_back({"baselines", list(pipeline.baselines, baseline_text), {}});
   entries.insert(entries.end(), rest.entries.begin(), rest.entries.end());
   return to_text(yaml_map(std::move(entries)));
 }

@@ -18,11 +18,10 @@
 namespace pfeife {
 
 struct ParallelConfig {
-  std::string name;  ///< of the experiment, as read_experiment() has it
-  MeshQuestion question;
-  Network network;
-  std::string architecture, hosts;  ///< texts of the two files, with replaced values
-  SourceLocation where;             ///< of `parallel`
+  std::string name;                       ///< of the experiment, as read_experiment() has it
+  CaseConfig asked;                       ///< with a mesh
+  std::optional<Nanoseconds> step_below;  ///< as in Experiment
+  std::string architecture, hosts;        ///< texts of the two files, with replaced values
   YamlValue rest;  ///< keys of an experiment that are for the pipeline: plan, baselines, ...
 };
 
@@ -32,7 +31,10 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
                                             const std::vector<std::string>& settings,
                                             const ExperimentRules& rules);
 
-/// The config of one pipeline of `run`, whose files are in the folder "mesh" beside it.
+/// The experiment of one pipeline of `run`, whose files are in `folder`/mesh (mesh_file.h).
+Experiment pipeline_experiment(const ParallelConfig& config, const MeshRun& run,
+                               const std::filesystem::path& folder);
+/// The same as a config in `folder`, for people.
 std::string pipeline_config(const ParallelConfig& config, const MeshRun& run);
 
 }  // namespace pfeife

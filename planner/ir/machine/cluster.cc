@@ -25,6 +25,14 @@ std::vector<DeviceId> distinct(const std::vector<DeviceId>& devices) {
 
 }  // namespace
 
+DeviceKind slowed(DeviceKind kind, double factor) {
+  kind.memory_bandwidth.value /= factor;
+  for (auto& [precision, peak] : kind.peak) peak.value /= factor;
+  kind.kernel_overhead = nanoseconds_from_seconds(seconds(kind.kernel_overhead) * factor);
+  kind.compute_factor *= factor;
+  return kind;
+}
+
 BytesPerSecond BandwidthCurve::at(Bytes size) const {
   PFEIFE_CHECK(!points.empty(), "a bandwidth curve without points");
   if (size <= points.front().size) return points.front().rate;

@@ -57,8 +57,12 @@ struct DeviceKind {
   Nanoseconds kernel_overhead{0};     ///< per operator
   Nanoseconds stage_overhead{0};      ///< per F, and per B or I, of a stage
   Nanoseconds iteration_overhead{0};  ///< once a step, with the optimizer
+  double compute_factor = 1;          ///< by which the speeds are lower than those published
   friend bool operator==(const DeviceKind&, const DeviceKind&) = default;
 };
+
+/// The kind with every time of its roofline so many times as long.
+DeviceKind slowed(DeviceKind kind, double factor);
 
 /// A link in one direction (or a half-duplex one, which both directions share).
 struct Link {

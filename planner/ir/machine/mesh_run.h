@@ -43,6 +43,7 @@ struct MeshRun {
   bool overlap_input_gradients = false;
 
   std::int64_t microbatches() const;  ///< of each pipeline
+  friend bool operator==(const MeshRun&, const MeshRun&) = default;
 };
 
 /// What is left open of a run: each list what may be chosen, in the order in which equals are
@@ -55,6 +56,7 @@ struct MeshQuestion {
   std::vector<std::int64_t> stages_per_rank{1, 2, 4};
   std::vector<int> zero{0, 1};
   std::vector<Recompute> recomputation{Recompute::None, Recompute::Attention, Recompute::Full};
+  friend bool operator==(const MeshQuestion&, const MeshQuestion&) = default;
 };
 
 /// ConfigError without a place if `size` does not divide the `whole` of `what`, with the nearest

@@ -1,0 +1,311 @@
+#include "planner/ir/request/check.h"
+
+#include <algorithm>
+
+namespace pfeife {
+namespace {
+
+[[noreturn]] void refuse(const std::string& key, const std::string& why) {
+  throw RefusedWish(key, key + ": " + why);
+}
+
+// The model's own times.
+
+void check_model(const Request& request) {
+  const ModelFiles& model = request.model;
+  const std::string kind = "a " + to_string(model.format) + " model";
+  if (model.format == ModelFormat::Piper && model.time_unit.count() == 0)
+    refuse("model", "a piper profile needs what its times count, for example time_unit: 1 ms");
+  if (model.format != ModelFormat::Piper && model.time_unit.count() > 0)
+    refuse("model.time_unit", "time_unit belongs to piper profiles only");
+  if (model.skips && model.format != ModelFormat::Table)
+    throw RefusedWish("skips", "skips belong to a layer table; " + kind + " has its own");
+  if (request.replicas.count > 1 && model.format == ModelFormat::Mesh)
+    throw RefusedWish("parallel",
+                      "a mesh file has its replicas; leave `parallel` out, or choose the mesh with "
+                      "an architecture file");
+  if (model.format == ModelFormat::Pt2) return;
+  if (model.profile) refuse("profile", kind + " has times of its own; leave the profile out");
+  if (!model.operators.empty())
+    refuse("operators", kind + " has times of its own and no operators; leave this out");
+  if (request.plan.order != "captured")
+    refuse("plan.order", "the layers of " + kind + " have one order; leave this out");
+  if (request.plan.at_blocks)
+    refuse("plan", kind +
+                       " has no modules, so no blocks; take an archive, or leave cuts_at and for "
+                       "out");
+}
+
+void check_calibration(const Request& request) {
+  const ModelFiles& model = request.model;
+  for (std::size_t i = 0; i < request.calibration.size(); ++i) {
+    const Calibration& calibration = request.calibration[i];
+    const std::string key =
+        request.calibration.size() == 1 ? "calibration" : "calibration[" + std::to_string(i) + "]";
+    if (calibration.compute && (model.format != ModelFormat::Pt2 || model.profile))
+      refuse(key + ".compute",
+             "this multiplies times made from published figures, and " +
+                 (model.profile ? std::string("the times of a profile")
+                                : "those of a " + to_string(model.format) + " model") +
+                 " are not; leave compute out");
+    if (!calibration.compute && !calibration.stage_overhead)
+      refuse(key, "it changes nothing; give compute: 1.03, stage_overhead: 3 ms, or both");
+  }
+  if (!request.plan_published) return;
+  if (request.calibration.empty())
+    refuse("plan_with", "nothing is calibrated; add a calibration, or leave plan_with out");
+  if (!request.plan.searched())
+    refuse("plan_with", "a given plan is not made here; leave plan_with out");
+  if (request.select_by && *request.select_by != SelectBy::Estimate)
+    refuse("plan_with",
+           "a plan made with published figures is chosen by its estimate; leave select_by out");
+}
+
+// The plan and its baselines.
+
+constexpr const char* kNothingRecomputed = "nothing is recomputed; leave it out, or set recompute";
+
+/// Reference mode has its own schedules, cuts and effort.
+void check_reference(const PlanSettings& plan) {
+  const PlanSettings usual;
+  const std::pair<const char*, bool> wishes[] = {
+      {"families", plan.families != usual.families},
+      {"cuts", plan.cuts != usual.cuts},
+      {"iterations", plan.iterations != usual.iterations},
+      {"recompute", plan.recompute != usual.recompute},
+      {"recompute_except_last", plan.recompute_except_last},
+      {"receives", plan.receives != usual.receives},
+      {"order", plan.order != usual.order},
+      {"cuts_at", plan.at_blocks},
+      {"for", plan.for_torch}};
+  for (const auto& [key, wished] : wishes)
+    if (wished)
+      throw RefusedWish(std::string("plan.") + key,
+                        std::string("plan: search: reference has its own schedules, cuts and "
+                                    "effort; leave plan.") +
+                            key + " out");
+}
+
+void check_plan(const PlanSettings& plan) {
+  if (plan.file && plan.schedule)
+    refuse("plan.schedule", "plan.file has a schedule; leave one of the two out");
+  if (plan.schedule && plan.cuts == PlanSettings::Cuts::Search)
+    refuse("plan.cuts",
+           "a given schedule needs given cuts: a list of cut candidates, or each_layer");
+  if (plan.schedule && plan.search_devices)
+    refuse("plan.devices",
+           "devices are searched together with the schedule; name the device of each rank of a "
+           "given one");
+  if (!plan.searched()) return;
+  if (plan.families.empty()) refuse("plan.families", "name at least one family, or \"all\"");
+  const bool grouped = std::ranges::any_of(
+      plan.families, [](const std::string& name) { return name == "all" || name == "certified"; });
+  if (grouped && plan.families.size() > 1)
+    refuse("plan.families", "\"all\" and \"certified\" stand alone");
+  if (plan.stages_per_rank.empty())
+    refuse("plan.stages_per_rank", "name at least one number of stages a rank");
+  if (plan.for_torch && !plan.at_blocks)
+    refuse("plan.cuts_at", "torch cuts a model between its blocks only; leave plan.cuts_at out");
+  if (plan.for_torch && plan.recompute != Recompute::None)
+    refuse("plan.recompute", "the script for torch recomputes nothing; use none");
+  if (plan.recompute_except_last && plan.recompute == Recompute::None)
+    refuse("plan.recompute_except_last", kNothingRecomputed);
+  if (plan.at_blocks && plan.order != "captured")
+    refuse("plan.order", "blocks are those of the captured order; leave plan.order out");
+  if (plan.reference) check_reference(plan);
+}
+
+void check_baseline(const BaselineSettings& baseline, const std::string& key) {
+  using Cuts = BaselineSettings::Cuts;
+  if (baseline.at_blocks && (baseline.cuts == Cuts::Given || baseline.cuts == Cuts::EqualLayers))
+    refuse(key + ".cuts_at", "these cuts are at given places; leave cuts_at out");
+  if (baseline.recompute == Recompute::IfNeeded)
+    refuse(key + ".recompute",
+           "a baseline says what it recomputes: none, full, choose, blocks or attention");
+  if (baseline.recompute_except_last && baseline.recompute == Recompute::None)
+    refuse(key + ".recompute_except_last", kNothingRecomputed);
+  if (baseline.cuts == Cuts::Reference && baseline.recompute != Recompute::None)
+    refuse(key + ".recompute", "reference mode knows no recomputation; leave recompute out");
+}
+
+void check_baselines(const std::vector<BaselineSettings>& baselines) {
+  for (std::size_t i = 0; i < baselines.size(); ++i) {
+    const std::string key = "baselines[" + std::to_string(i) + "]";
+    check_baseline(baselines[i], key);
+    for (std::size_t before = 0; before < i; ++before)
+      if (baselines[before].name() == baselines[i].name())
+        refuse(key, "\"" + baselines[i].name() +
+                        "\" is here twice; a name of its own tells one from the other");
+  }
+}
+
+// Engines.
+
+void check_measure(const Request& request) {
+  if (request.measure && !request.measurement.traces.empty())
+    refuse("measurement.traces",
+           "the traces are of a run that has been; leave \"measure\" out of the engines");
+  if (!request.measure) return;
+  const std::string key = "engines.measure";
+  if (request.replicas.count > 1)
+    throw RefusedWish(key,
+                      "\"measure\" runs one pipeline; leave it out, or `parallel` (pfeife-run --dp "
+                      "runs a plan on replicas)");
+  if (request.model.format != ModelFormat::Pt2)
+    throw RefusedWish(key, "\"measure\" runs the model, and a " + to_string(request.model.format) +
+                               " model has only times; name a .pt2 archive, or leave \"measure\" "
+                               "out");
+  if (request.training.precision == Precision::Tf32)
+    throw RefusedWish("training.precision",
+                      "\"measure\" among the engines needs a precision that processors have: fp32, "
+                      "bf16_amp or fp16_amp, found tf32");
+}
+
+void check_selection(const Request& request) {
+  if (request.select_by == SelectBy::Simulate && !request.simulate)
+    refuse("select_by", "choosing by simulation needs \"simulate\" among the engines");
+  if (request.select_by == SelectBy::P95 && !request.simulation.jitter)
+    refuse("select_by",
+           "p95 needs simulation.jitter, for example {cv: 0.02, repetitions: 100, seed: 1}");
+}
+
+// A mesh.
+
+/// Refuses more devices than a host has where nothing connects hosts.
+void check_hosts(const Request& request) {
+  const MeshQuestion& question = request.mesh->question;
+  const Network& network = request.mesh->network;
+  const std::int64_t in_host = network.devices_per_host;
+  if (question.devices <= in_host || network.nic.value > 0) return;
+  const auto divides = [&](Axis axis) {
+    const auto& sizes = axis == Axis::Tensor     ? question.tp
+                        : axis == Axis::Context  ? question.cp
+                        : axis == Axis::Pipeline ? question.pp
+                                                 : question.dp;
+    return sizes != std::vector<std::int64_t>{1};
+  };
+  const auto& order = question.run.mesh.order;
+  const auto outer = std::find_if(order.rbegin(), order.rend(), divides);
+  refuse("parallel.devices",
+         std::to_string(question.devices) + " devices are more than the " +
+             std::to_string(in_host) + " of a host, and no link joins hosts, which " +
+             to_string(outer == order.rend() ? order.back() : *outer) +
+             ", the outermost axis, reaches over; add a line such as `between_hosts: {bandwidth: "
+             "25 GB/s, latency: 20 us}` to \"" +
+             file_name(request, "cluster", request.cluster) + "\", or ask for at most " +
+             std::to_string(in_host));
+}
+
+void check_mesh(const Request& request) {
+  if (!request.plan.searched())
+    refuse(given_key(request.plan),
+           "the mesh is chosen first; leave this out, and set it in the pipeline's own config, "
+           "results/NAME/NAME.yaml");
+  check_hosts(request);
+}
+
+// Sizes.
+
+/// The nearest numbers on both sides of `value` that divide `batch`.
+std::string nearest_divisors(std::int64_t batch, std::int64_t value) {
+  std::int64_t below = std::min(value, batch), above = value;
+  while (batch % below != 0) --below;
+  while (above < batch && batch % above != 0) ++above;
+  return std::to_string(below) +
+         (above <= batch && above != below ? " or " + std::to_string(above) : "");
+}
+
+void settle_devices(std::size_t all, Request& request) {
+  const auto replicas = static_cast<std::size_t>(request.replicas.count);
+  const std::string name = file_name(request, "cluster", request.cluster);
+  const std::string cluster = name.empty() ? "the cluster" : "the cluster \"" + name + "\"";
+  if (replicas > all)
+    throw RefusedWish("parallel", "parallel.dp is " + std::to_string(replicas) + ", and " +
+                                      cluster + " has " + std::to_string(all) + " devices");
+  const std::size_t most = all / replicas;  // of a pipeline
+  if (request.devices == 0) request.devices = most;
+  if (request.devices > most)
+    throw RefusedWish("devices", cluster + " has " + std::to_string(all) + " devices, asked for " +
+                                     (replicas > 1 ? std::to_string(replicas) + " x " : "") +
+                                     std::to_string(request.devices));
+  const std::vector<DeviceId>& named = request.plan.devices;
+  if (!named.empty() && named.size() < request.devices)
+    throw RefusedWish("plan.devices", "plan.devices names " + std::to_string(named.size()) +
+                                          " devices, one a rank, but a case has " +
+                                          std::to_string(request.devices) + " ranks");
+}
+
+std::string cannot_be_divided(std::int64_t batch) {
+  return "a global batch of " + std::to_string(batch) + " cannot be divided ";
+}
+
+/// Microbatches and their size make `batch`.
+void settle_microbatches(std::int64_t batch, Request& request) {
+  std::optional<std::int64_t>& size = request.training.microbatch_size;
+  const auto count = static_cast<std::int64_t>(request.microbatches);
+  if (size && batch % *size != 0)
+    throw RefusedWish("training.microbatch_size",
+                      cannot_be_divided(batch) + "into microbatches of " + std::to_string(*size) +
+                          "; " + nearest_divisors(batch, *size) + " would do");
+  if (count > 0 && batch % count != 0)
+    throw RefusedWish("microbatches", cannot_be_divided(batch) + "into " + std::to_string(count) +
+                                          " microbatches; " + nearest_divisors(batch, count) +
+                                          " would do");
+  if (count > 0 && size && batch != count * *size)
+    throw RefusedWish("training.global_batch",
+                      std::to_string(count) + " microbatches of " + std::to_string(*size) +
+                          " are a global batch of " + std::to_string(count * *size) +
+                          "; leave one of the three out");
+  if (count > 0) {
+    size = batch / count;
+  } else if (size) {
+    request.microbatches = static_cast<std::size_t>(batch / *size);
+  } else if (request.model.format != ModelFormat::Pt2 || request.model.profile) {
+    throw RefusedWish("training.global_batch",
+                      std::string("the microbatch size can only be chosen where the times of other "
+                                  "sizes are known, and ") +
+                          (request.model.profile ? "a measured profile" : "this model") +
+                          " is for one size; add training.microbatch_size");
+  }
+}
+
+void settle_batch(Request& request) {
+  if (!request.training.global_batch) {
+    if (request.microbatches == 0) request.microbatches = 8;
+    return;
+  }
+  const std::int64_t batch = *request.training.global_batch, replicas = request.replicas.count;
+  if (batch % replicas != 0)
+    throw RefusedWish("training.global_batch", cannot_be_divided(batch) + "among " +
+                                                   std::to_string(replicas) +
+                                                   " replicas; parallel.dp " +
+                                                   nearest_divisors(batch, replicas) + " would do");
+  if (!request.plan.searched())
+    throw RefusedWish("training.global_batch",
+                      "\"" + given_file_name(request) +
+                          "\" says the number of microbatches; leave training.global_batch out");
+  settle_microbatches(pipeline_batch(request), request);
+}
+
+}  // namespace
+
+RefusedWish::RefusedWish(std::string key, const std::string& message)
+    : ConfigError({}, message), key_(std::move(key)) {}
+
+void check(const Request& request) {
+  if (request.mesh) check_mesh(request);
+  check_model(request);
+  check_plan(request.plan);
+  check_calibration(request);
+  check_baselines(request.baselines);
+  check_measure(request);
+  check_selection(request);
+}
+
+Request with_sizes(Request request, std::size_t cluster_devices) {
+  settle_devices(cluster_devices, request);
+  settle_batch(request);
+  return request;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,45 @@
+#include "planner/ir/request/pipeline.h"
+
+namespace pfeife {
+
+Request pipeline_request(const Request& asked, const MeshRun& run) {
+  Request request = asked;
+  request.mesh.reset();
+  request.model = {.format = ModelFormat::Mesh};
+  request.devices = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline));
+  request.microbatches = static_cast<std::size_t>(run.microbatches());
+  request.training.precision =
+      run.type == DType::BFloat16 ? Precision::Bf16Amp : Precision::Fp16Amp;
+  request.training.microbatch_size = run.microbatch_size * run.mesh.size(Axis::Data);
+  const Request usual;
+  const auto open = [&](const char* key, const auto& wish, const auto& otherwise) {
+    return wish == otherwise && !asked.mesh->given.contains(key);
+  };
+  PlanSettings& plan = request.plan;
+  const bool interleaved = run.stages_per_rank > 1;
+  if (open("plan.families", plan.families, usual.plan.families)) {
+    plan.families = {"1f1b", "zb_greedy"};
+    if (interleaved) plan.families.emplace_back("interleaved_1f1b");
+  }
+  if (open("plan.stages_per_rank", plan.stages_per_rank, usual.plan.stages_per_rank)) {
+    plan.stages_per_rank = {1};
+    if (interleaved) plan.stages_per_rank.push_back(static_cast<std::size_t>(run.stages_per_rank));
+  }
+  if (open("plan.recompute", plan.recompute, usual.plan.recompute))
+    plan.recompute = run.recomputation == Recompute::Full ? Recompute::Blocks : run.recomputation;
+  if (open("baselines", request.baselines, usual.baselines)) request.baselines = {{"1f1b"}};
+  return request;
+}
+
+MeshRun pipeline_run(MeshRun run) {
+  const MeshRun usual;
+  run.balanced = true;
+  run.schedule = usual.schedule;
+  run.stages_per_rank = usual.stages_per_rank;
+  run.recomputation = usual.recomputation;
+  run.scatter_gather = usual.scatter_gather;
+  run.overlap_input_gradients = usual.overlap_input_gradients;
+  return run;
+}
+
+}  // namespace pfeife
