@@ -11,7 +11,7 @@ namespace pfeife {
 struct CheckRequest {
   PlanRequest what;
   LaunchOptions launch;
-  std::optional<double> tolerance;  ///< largest |g - g0| / |g0|; empty = by precision
+  std::optional<double> tolerance;  ///< largest |g - g0| / |g0|; empty = by type
 };
 
 /// Prints what was compared, and returns the exit code.

@@ -7,6 +7,7 @@
 
 #include "planner/io/files/command_line.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/basics/run_main.h"
 #include "runtime/check_verb.h"
 #include "runtime/device/machine.h"
 #include "runtime/doctor_verb.h"
@@ -39,14 +40,13 @@ std::optional<T> find(const Given& given, const char* name) {
 
 int at_least_one(const Given& given, const char* name, int otherwise) {
   const int number = get(given, name, otherwise);
-  if (number < 1) throw ConfigError({"pfeife-run"}, stream_all("--", name, " must be at least 1"));
+  if (number < 1) throw ConfigError({}, stream_all("--", name, " must be at least 1"));
   return number;
 }
 
 int at_most(const char* name, int number, int most, const char* why) {
   if (number > most)
-    throw ConfigError({"pfeife-run"},
-                      stream_all("--", name, " is ", number, "; at most ", most, why));
+    throw ConfigError({}, stream_all("--", name, " is ", number, "; at most ", most, why));
   return number;
 }
 
@@ -58,7 +58,7 @@ int kernel_threads(const Given& given) {
 
 std::uint64_t seed(const Given& given) {
   const auto number = get<std::int64_t>(given, "seed", 0);
-  if (number < 0) throw ConfigError({"pfeife-run"}, "--seed must not be negative");
+  if (number < 0) throw ConfigError({}, "--seed must not be negative");
   return static_cast<std::uint64_t>(number);
 }
 
@@ -72,8 +72,8 @@ void describe_plan(Options& known) {
       "schedule", value<std::string>(), "S.csv, instead of a plan's")(
       "cuts", value<std::string>(), "\"NODE NODE ...\": graph nodes after which the model is cut")(
       "microbatch-size", value<std::int64_t>(), "without a plan: samples of a microbatch")(
-      "fp64", "float32 becomes float64")("seed", value<std::int64_t>(),
-                                         "of initialisation, data and dropout; default 0")(
+      "fp64", "float32 and 16-bit types become float64")(
+      "seed", value<std::int64_t>(), "of initialisation, data and dropout; default 0")(
       "dp", value<int>(),
       "replicas, each with the plan's ranks and batch: a step has dp times the plan's samples")(
       "zero", value<int>(), "1: the replicas divide the optimizer's state (ZeRO 1); default 0")(
@@ -106,12 +106,12 @@ ReplicaRanks replicas(const Given& given) {
   const int count = at_most("dp", at_least_one(given, "dp", 1), 65536, " replicas");
   const int zero = get(given, "zero", 0);
   if (zero < 0 || zero > 1)
-    throw ConfigError({"pfeife-run"},
+    throw ConfigError({},
                       "--zero must be 0 or 1: dividing gradients and parameters "
                       "(ZeRO 2 and 3) is planned, not executed");
   const auto order = get<std::string>(given, "order", "dp,pp");
   if (order != "dp,pp" && order != "pp,dp")
-    throw ConfigError({"pfeife-run"}, "--order is dp,pp or pp,dp, not '" + order + "'");
+    throw ConfigError({}, "--order is dp,pp or pp,dp, not '" + order + "'");
   return {static_cast<std::size_t>(count), order == "dp,pp", zero};
 }
 
@@ -152,7 +152,8 @@ LaunchOptions launch_options(const Given& given, const std::vector<std::string>&
 void describe_check(Options& known) {
   describe_plan(known);
   known.add_options()("tolerance", value<double>(),
-                      "largest difference, as a share of a tensor's norm; default by precision");
+                      "largest difference, as a share of a tensor's norm; default: what rounding "
+                      "explains, by type");
 }
 
 int run_check(const Given& given, const std::vector<std::string>& arguments) {
@@ -234,7 +235,7 @@ int run_profile(const Given& given, const std::vector<std::string>& arguments) {
                        .devices = get(given, "devices", 2),
                        .launch = launch_options(given, arguments)});
   const int beside = get(given, "beside", 0);
-  if (beside < 0) throw ConfigError({"pfeife-run"}, "--beside must not be negative");
+  if (beside < 0) throw ConfigError({}, "--beside must not be negative");
   at_most("beside", beside, kMostBeside, " processes");
   return profile_verb(
       {.model = get<std::string>(given, "model", ""),
@@ -322,11 +323,11 @@ int run(const std::vector<std::string>& arguments) {
     std::cout << usage();
     return 0;
   }
-  if (name.empty()) throw ConfigError({"pfeife-run"}, "which verb?\n" + usage());
+  if (name.empty()) throw ConfigError({}, "which verb?\n" + usage());
   const std::string nearest = nearest_spelling(name, names);
-  throw ConfigError({"pfeife-run"}, "unknown verb '" + name + "'" +
-                                        (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
-                                        "\n" + usage());
+  throw ConfigError({}, "unknown verb '" + name + "'" +
+                            (nearest.empty() ? "" : ", did you mean " + nearest + "?") + "\n" +
+                            usage());
 }
 
 }  // namespace
@@ -334,13 +335,5 @@ int run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   pfeife::keep_freed_memory();
-  try {
-    return pfeife::run({argv, argv + argc});
-  } catch (const pfeife::ConfigError& error) {
-    std::cerr << (error.where().file.empty() ? "pfeife-run: " : "") << error.what() << "\n";
-    return 2;
-  } catch (const std::exception& error) {
-    std::cerr << "pfeife-run: " << error.what() << "\n";
-    return 4;
-  }
+  return pfeife::run_main("pfeife-run", [&] { return pfeife::run({argv, argv + argc}); });
 }

@@ -20,7 +20,7 @@ namespace {
 std::filesystem::path model_of(const Plan& plan, const std::filesystem::path& file) {
   for (const auto& base :
        {file.parent_path(), std::filesystem::path("."), std::filesystem::path("configs")})
-    if (std::filesystem::exists(base / plan.model)) return base / plan.model;
+    if (is_there(base / plan.model)) return base / plan.model;
   throw ConfigError({file.string()}, "the model '" + plan.model +
                                          "' is not where the plan is, nor here, nor in configs; "
                                          "name it with --model");
@@ -119,7 +119,7 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
 
 Executable executable_of_parts(const PlanRequest& request, const RankOptions& rank) {
   if (request.model.empty() || request.schedule.empty())
-    throw ConfigError({"pfeife-run"}, "needs a plan, or --model and --schedule; see --help");
+    throw ConfigError({}, "needs a plan, or --model and --schedule; see --help");
   const Schedule schedule = read_schedule(read_file(request.schedule), request.schedule);
   const auto placement = placement_of(schedule);
   if (!placement) throw ConfigError({request.schedule}, "a stage is missing, or on two ranks");

@@ -176,7 +176,7 @@ std::string losses_line(const StepProgress& progress) {
 int train_on_data(const TrainRequest& request, Executable& run) {
   std::optional<FolderLock> lock;
   if (!request.save.empty() && acts_for_all()) {
-    make_folder(request.save);
+    make_folder(request.save, "--save");
     lock.emplace(request.save, true,
                  "is in use: another training saves there; give --save another folder");
   }
@@ -204,9 +204,10 @@ int train_on_data(const TrainRequest& request, Executable& run) {
 
 /// rank0.json, rank1.json, ...
 void write_traces(const std::filesystem::path& folder, const std::vector<Trace>& steps) {
-  make_folder(folder);
+  make_folder(folder, "--traces");
   for (std::size_t r = 0; r < steps.front().ranks; ++r)
-    write_file(folder / ("rank" + std::to_string(r) + ".json"), profiler_trace(steps, RankId{r}));
+    write_file(folder / ("rank" + std::to_string(r) + ".json"), profiler_trace(steps, RankId{r}),
+               "--traces");
 }
 
 }  // namespace

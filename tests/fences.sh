@@ -133,6 +133,12 @@ while IFS=: read -r file line name; do breach "$file:$line" "the name $name says
   grep -rnoE --include='*.h' --include='*.cc' --include='*.cu' '\b(class|struct|enum class) [A-Za-z]*(Manager|Helper|Utils?)\b' \
     planner sim plots experiments runtime tests 2>/dev/null)
 
+# What a tensor describes and what its memory holds differ: one file gives bytes out.
+while IFS=: read -r file line _; do
+  [[ $file == runtime/device/tensor_bytes.cc ]] ||
+    breach "$file:$line" "reads a tensor's memory; stored_bytes() of runtime/device/tensor_bytes.h does that"
+done < <(grep -rnE --include='*.h' --include='*.cc' '(\.|->)(const_)?data_ptr\(\)' runtime 2>/dev/null | grep -v 'storage()\.data_ptr()')
+
 # What must be trusted stays short enough to be read: the table of planner/schedule_tool/README.md.
 judges=planner/schedule_tool/README.md
 while read -r file most; do

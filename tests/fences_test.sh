@@ -68,6 +68,9 @@ expect allowed runtime/train/a.cc '"runtime/model/stage.h"'
 expect refused runtime/model/a.cc '"runtime/transport/transport.h"'
 expect refused runtime/train/a.cc '"runtime/run.h"'
 expect allowed runtime/run.cc '"runtime/train/training.h"'
+# A tensor's memory.
+expect refused runtime/model/a.cc '<vector>' 'auto bytes = tensor.const_data_ptr();'
+expect allowed runtime/model/a.cc '<vector>' 'auto numbers = tensor.const_data_ptr<double>();'
 # Names.
 expect refused planner/ir/CamelCase.h '<vector>'
 expect refused planner/ir/a.h '<vector>' 'class StageManager {};'

@@ -16,6 +16,7 @@
 #include <mutex>
 
 #include "planner/io/files/atomic_file.h"
+#include "planner/io/files/write_failure.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
@@ -203,7 +204,7 @@ void run_child(const std::filesystem::path& program, const std::vector<std::stri
   words.push_back(nullptr);
   make_folder(log.parent_path());
   const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (output < 0) throw RuntimeFault("cannot write " + log.string() + ": " + std::strerror(errno));
+  if (output < 0) throw write_failure(log, errno);
   const pid_t parent = getpid(), child = fork();
   if (child == 0) become(program.c_str(), words.data(), output, parent);
   const int error = errno;

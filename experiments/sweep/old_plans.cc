@@ -4,6 +4,7 @@
 #include <set>
 
 #include "experiments/sweep/output_digests.h"
+#include "planner/io/files/write_failure.h"
 #include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
 
@@ -19,8 +20,8 @@ void remove_old(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::remove(path, error);
   if (error)
-    throw RuntimeFault("cannot remove " + path.string() + ", which is of an earlier run: " +
-                       error.message() + "; choose another folder with --out");
+    throw RuntimeFault("cannot remove " + path.string() +
+                       ", which is of an earlier run: " + cause_and_remedy(error.value()));
 }
 
 /// The folders that plans of an earlier run may have: of the families, and those that the list of

@@ -15,22 +15,92 @@ constexpr std::uint32_t kGradientTask = ~std::uint32_t{0} - 9;
 constexpr std::uint32_t kLossTask = ~std::uint32_t{0} - 10;
 constexpr std::uint32_t kScaleTask = ~std::uint32_t{0} - 14;
 
-void compare(CheckReport& report, const std::string& name, const at::Tensor& found,
-             const at::Tensor& expected, double tolerance) {
-  ++report.tensors;
-  double difference = 0;
-  if (found.defined() != expected.defined()) {
-    difference = std::numeric_limits<double>::infinity();
-  } else if (expected.defined()) {
-    const double norm = expected.to(at::kDouble).norm().item<double>();
-    difference = (found.to(at::kDouble) - expected.to(at::kDouble)).norm().item<double>();
-    if (norm > 0) difference /= norm;
+/// Half the distance from 1 to the next number: the largest share by which a rounding changes one.
+double unit_roundoff(at::ScalarType type) {
+  switch (c10::toRealValueType(type)) {
+    case at::kDouble:
+      return 0x1p-53;
+    case at::kFloat:
+      return 0x1p-24;
+    case at::kHalf:
+      return 0x1p-11;
+    case at::kBFloat16:
+      return 0x1p-8;
+    case at::kFloat8_e4m3fn:
+      return 0x1p-4;
+    case at::kFloat8_e5m2:
+      return 0x1p-3;
+    default:
+      return 0;  // an integer carries no gradient
   }
-  const bool wrong = !(difference <= tolerance);  // NaN is wrong, too
-  if (report.largest_tensor.empty() || difference > report.largest || std::isnan(difference))
-    report.largest = difference, report.largest_tensor = name;
-  if (wrong && report.first_different.empty())
-    report.first_different = name, report.first_difference = difference;
+}
+
+at::ScalarType coarser(at::ScalarType one, at::ScalarType other) {
+  return unit_roundoff(one) < unit_roundoff(other) ? other : one;
+}
+
+at::ScalarType widest(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::kComplexDouble : at::kDouble;
+}
+
+double norm_of(const at::Tensor& tensor) { return tensor.to(widest(tensor)).norm().item<double>(); }
+
+/// What each tensor may be off.
+class Tolerance {
+ public:
+  Tolerance(const Pipeline& pipeline, const RankOptions& options, std::optional<double> everywhere)
+      : everywhere_(everywhere), microbatches_(pipeline.microbatches * pipeline.replicas.count) {
+    const Graph& graph = pipeline.graph;
+    // Operators round to 16 bits, whatever the types of parameters are.
+    if (options.autocast)
+      computed_ = 5e-2;
+    else if (!options.placing.device.is_cpu() && at::globalContext().allowTF32CuBLAS())
+      computed_ = 5e-2 / 8;  // three bits more than bf16
+    for (const Value& value : graph.values)
+      coarsest_.push_back(placed_type(value.type.dtype, options.placing));
+    for (const at::ScalarType type : coarsest_) of_all_ = coarser(of_all_, type);
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+      for (const ValueId out : node->outputs) {
+        if (!graph.value(out).requires_grad) continue;
+        for (const ValueId in : inputs_of(*node))
+          coarsest_[in.index()] = coarser(coarsest_[in.index()], coarsest_[out.index()]);
+      }
+    }
+  }
+
+  double of_losses() const { return allowed(of_all_); }
+  double of_gradient(const Parameter& parameter) const {
+    return allowed(coarsest_[parameter.value.index()]);
+  }
+
+ private:
+  double allowed(at::ScalarType type) const {
+    return everywhere_.value_or(std::max(computed_, rounding_allowed(type, microbatches_)));
+  }
+
+  std::optional<double> everywhere_;
+  std::size_t microbatches_;
+  double computed_ = 0;
+  at::ScalarType of_all_ = at::kDouble;
+  std::vector<at::ScalarType> coarsest_;  ///< [value]: of it and of what is computed from it
+};
+
+void compare(CheckReport& report, const std::string& name, const at::Tensor& found,
+             const at::Tensor& expected, double allowed) {
+  ++report.tensors;
+  Difference difference{name, 0, allowed};
+  if (found.defined() != expected.defined()) {
+    difference.value = std::numeric_limits<double>::infinity();
+  } else if (expected.defined()) {
+    const double norm = norm_of(expected);
+    difference.value = norm_of(found.to(widest(found)) - expected.to(widest(expected)));
+    if (norm > 0) difference.value /= norm;
+    difference.value = plain_nan(difference.value);
+  }
+  if (report.largest.tensor.empty() || difference.exceeds(report.largest))
+    report.largest = difference;
+  const bool wrong = !(difference.value <= allowed);  // NaN is wrong, too
+  if (wrong && report.first_different.tensor.empty()) report.first_different = difference;
 }
 
 /// One step of the unsplit model: what is expected.
@@ -77,6 +147,10 @@ std::vector<std::vector<TaskRecord>> records_of_replica(
   return found;
 }
 
+double plain_nan(double number) {
+  return std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number;
+}
+
 void require_finite(double loss, std::int64_t step) {
   if (!std::isfinite(loss))
     throw RuntimeFault(stream_all("the loss of step ", step, " is ", loss,
@@ -106,7 +180,8 @@ std::vector<std::vector<TaskRecord>> gather_records(const std::vector<TaskRecord
 }
 
 CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
-                           const RankOptions& options, double tolerance, Transport& transport) {
+                           const RankOptions& options, std::optional<double> everywhere,
+                           Transport& transport) {
   RankOptions quiet = options;
   quiet.update = false;
   RandomTurns turns;
@@ -167,6 +242,7 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
     if (!broken.empty()) report.broken_edge = broken;
   }
   const Expected expected = scaled ? *scaled : unsplit_with(scale);
+  const Tolerance tolerance(pipeline, options, everywhere);
   std::map<ParameterId, std::vector<at::Tensor>> found;
   for (std::size_t r = 0; r < pipeline.all_ranks(); ++r) {
     const RankId from{r};
@@ -180,28 +256,49 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
         at::tensor(expected.losses, at::kDouble)
             .narrow(0, static_cast<std::int64_t>(pipeline.replica_of(from)) * microbatches,
                     microbatches);
-    if (made.numel() > 0) compare(report, "loss", made, expected_losses, tolerance);
+    if (made.numel() > 0) compare(report, "loss", made, expected_losses, tolerance.of_losses());
   }
   for (const auto& [p, gradient] : expected.gradients) {
     if (gradient.defined() && !gradient.any().item<bool>()) ++report.zeros;
+    const Parameter& parameter = pipeline.graph.parameters[p.index()];
     for (const at::Tensor& copy : found[p])
-      compare(report, "gradient of " + pipeline.graph.parameters[p.index()].names.front(), copy,
-              gradient, tolerance);
+      compare(report, "gradient of " + parameter.names.front(), copy, gradient,
+              tolerance.of_gradient(parameter));
   }
   return report;
 }
 
-std::string to_string(const CheckReport& report, double tolerance) {
+bool Difference::exceeds(const Difference& other) const {
+  if (std::isnan(value) || std::isnan(other.value)) return std::isnan(value);
+  if (allowed == other.allowed) return value > other.value;
+  return value * other.allowed > other.value * allowed;
+}
+
+double rounding_allowed(at::ScalarType type, std::size_t microbatches) {
+  // Kernels add up inside in another order: sqrt(10^4) roundings are 1e-14 and 6e-6.
+  if (c10::toRealValueType(type) == at::kDouble) return 1e-12;
+  if (c10::toRealValueType(type) == at::kFloat) return 1e-4;
+  // Types that are coarser than the ones kernels add up in: each result is rounded once, and so is
+  // each sum when the next microbatch's gradient is added to it. The pipeline and the unsplit model
+  // round differently, so the difference is a random walk of a step a microbatch, and a few steps
+  // of the operators that differ (a gradient that comes from several stages is added up in their
+  // order).
+  return (4 + std::sqrt(static_cast<double>(microbatches))) * unit_roundoff(type);
+}
+
+std::string to_string(const CheckReport& report) {
   std::ostringstream out;
-  if (!report.first_different.empty())
-    out << "DIFFERENT: " << report.first_different << " is off by " << report.first_difference
-        << " of its norm (allowed " << tolerance << "); largest: " << report.largest_tensor << ", "
-        << report.largest << "\n";
-  else
+  if (!report.first_different.tensor.empty()) {
+    out << "DIFFERENT: " << report.first_different.tensor << " is off by "
+        << report.first_different.value << " of its norm (allowed "
+        << report.first_different.allowed << "); largest: " << report.largest.tensor << ", "
+        << report.largest.value << " (allowed " << report.largest.allowed << ")\n";
+  } else {
     out << report.tensors << " losses and gradients equal those of the unsplit model (largest "
-        << "difference " << report.largest << " of the norm, " << report.largest_tensor
-        << "; allowed " << tolerance << ")"
+        << "difference " << report.largest.value << " of the norm, " << report.largest.tensor
+        << "; allowed " << report.largest.allowed << ")"
         << (report.zeros > 0 ? stream_all("; ", report.zeros, " gradients are zero") : "") << "\n";
+  }
   if (!report.broken_edge.empty()) out << "ORDER BROKEN: " << report.broken_edge << "\n";
   return out.str();
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <sstream>
 
+#include "runtime/device/tensor_bytes.h"
 #include "runtime/transport/socket.h"
 
 namespace pfeife {
@@ -56,9 +57,7 @@ void HostClocks::measure(Transport& transport) {
 
 /// Rank 0 has the time when it answers: after the question was sent, before the answer was there.
 HostClocks::Offset HostClocks::ask(Transport& transport) const {
-  const at::Tensor host = at::empty({static_cast<std::int64_t>(host_.size())}, at::kByte);
-  std::ranges::copy(host_, static_cast<char*>(host.mutable_data_ptr()));
-  transport.send(kZero, {times_, kPingTask, 0}, {host});
+  transport.send(kZero, {times_, kPingTask, 0}, {tensor_of_text(host_)});
   Offset best{.at = clock_(), .error = Nanoseconds::max(), .other_host = true};
   if (transport.receive(kZero, {times_, kPongTask, 0}).tensors.at(0).item<std::int64_t>() == 0)
     return {.at = clock_()};
@@ -76,9 +75,8 @@ HostClocks::Offset HostClocks::ask(Transport& transport) const {
 }
 
 void HostClocks::answer(Transport& transport, RankId rank) const {
-  const at::Tensor host = transport.receive(rank, {times_, kPingTask, 0}).tensors.at(0);
-  const std::string_view theirs(static_cast<const char*>(host.const_data_ptr()), host.nbytes());
-  const bool other_host = theirs != host_;
+  const bool other_host =
+      text_of(transport.receive(rank, {times_, kPingTask, 0}).tensors.at(0)) != host_;
   transport.send(rank, {times_, kPongTask, 0}, {number(other_host ? 1 : 0)});
   for (std::uint32_t ping = 1; other_host && ping <= kPings; ++ping) {
     transport.receive(rank, {times_, kPingTask, ping});

@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "runtime/device/tensor_bytes.h"
 #include "runtime/transport/socket.h"
 
 namespace pfeife {
@@ -16,16 +17,7 @@ namespace {
 
 constexpr std::uint32_t kFactsTask = ~std::uint32_t{0} - 80;
 constexpr std::uint32_t kVerdictTask = kFactsTask - 1;
-constexpr RankId kZero{0};
-
-at::Tensor bytes_of(const std::string& text) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
-  if (!text.empty()) std::memcpy(tensor.mutable_data_ptr(), text.data(), text.size());
-  return tensor;
-}
-std::string text_of(const at::Tensor& bytes) {
-  return {static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()};
-}
+constexpr RankId kComparing{0};  // the rank that compares
 
 /// Lines: the card, or an empty one; then three for each fact.
 std::string written(const RunFacts& facts) {
@@ -105,17 +97,18 @@ std::string build_id() {
 }  // namespace
 
 void require_agreement(Transport& transport, const RunFacts& facts) {
-  transport.send(kZero, {0, kFactsTask, 0}, {bytes_of(written(facts))});
-  if (transport.rank() == kZero) {
+  transport.send(kComparing, {0, kFactsTask, 0}, {tensor_of_text(written(facts))});
+  if (transport.rank() == kComparing) {
     std::vector<RunFacts> ranks;
     for (std::size_t r = 0; r < transport.ranks(); ++r)
       ranks.push_back(
           read(text_of(transport.receive(RankId{r}, {0, kFactsTask, 0}).tensors.at(0))));
     const std::string wrong = verdict(ranks);
     for (std::size_t r = 0; r < transport.ranks(); ++r)
-      transport.send(RankId{r}, {0, kVerdictTask, 0}, {bytes_of(wrong)});
+      transport.send(RankId{r}, {0, kVerdictTask, 0}, {tensor_of_text(wrong)});
   }
-  const std::string wrong = text_of(transport.receive(kZero, {0, kVerdictTask, 0}).tensors.at(0));
+  const std::string wrong =
+      text_of(transport.receive(kComparing, {0, kVerdictTask, 0}).tensors.at(0));
   if (!wrong.empty()) throw ConfigError({}, wrong);
 }
 

@@ -101,15 +101,14 @@ class Joining {
                     stream_all("line ", static_cast<int>(topic), " ", rank, " ", text));
   }
 
+  /// Empty if whoever left the line does not know the secret.
   template <class Line>
-  Line line_of(Topic topic, std::size_t rank, const std::string& line) const {
+  std::optional<Line> line_of(Topic topic, std::size_t rank, const std::string& line) const {
     const std::size_t end = std::min(line.rfind(' '), line.size());
     const std::string text = line.substr(0, end);
+    if (end == line.size() || line.substr(end + 1) != line_proof(topic, rank, text)) return {};
     Line found;
     std::istringstream in(text);
-    if (end == line.size() || line.substr(end + 1) != line_proof(topic, rank, text))
-      throw RuntimeFault(stream_all("rank ", rank, " has another PFEIFE_SECRET than rank ",
-                                    rank_.value, ", or is none of this run"));
     if (!(in >> found))
       throw RuntimeFault("what a rank left at the meeting cannot be read: '" + line + "'");
     return found;
@@ -126,12 +125,15 @@ class Joining {
   std::vector<Line> lines_of_all(Topic topic) {
     std::vector<std::optional<Line>> found(ranks_);
     for (;;) {
-      std::string missing;
-      std::size_t count = 0, lowest = ranks_;
+      std::string missing, strangers;
+      std::size_t count = 0, other_secrets = 0, lowest = ranks_;
       for (std::size_t r = 0; r < ranks_; ++r) {
         if (!found[r])
-          if (const auto line = meeting_.find(topic, RankId{r}))
+          if (const auto line = meeting_.find(topic, RankId{r})) {
+            lowest = std::min(lowest, r);
             found[r] = line_of<Line>(topic, r, *line);
+            if (!found[r]) strangers += (other_secrets++ == 0 ? "" : ", ") + std::to_string(r);
+          }
         if (found[r]) lowest = std::min(lowest, r);
         if (!found[r]) missing += (count++ == 0 ? "" : ", ") + std::to_string(r);
       }
@@ -139,6 +141,12 @@ class Joining {
       const bool reports = lowest == rank_.index();
       if (const auto reason = meeting_.find(Topic::GaveUp, RankId{0}))
         throw RankMissing(*reason, reports);
+      if (other_secrets > 0)
+        give_up(
+            stream_all(other_secrets == 1 ? "rank " : "ranks ", strangers,
+                       other_secrets == 1 ? " has" : " have", " another PFEIFE_SECRET than rank ",
+                       rank_.value, ", or no part in this run; give all ranks the same"),
+            reports);
       if (Clock::now() >= deadline_)
         give_up(stream_all(count == 1 ? "rank " : "ranks ", missing, " of ", ranks_,
                            " did not come within ",

@@ -35,6 +35,7 @@ struct Child {
   bool running = true;
   bool ended_by_us = false;
   int status = 0;
+  int stopped_by = 0;  ///< signal after which it has not gone on; 0 = none
   std::uint64_t beats = 0;
   Clock::duration silence{0};  ///< since the last sign of life
 };
@@ -132,7 +133,7 @@ class Watch {
     const Slot& slot = slots_[r];
     // A rank that failed by itself says so first; what others say after it is a consequence.
     if (slot.failed.load() != 0) blame(slot);
-    if (waitpid(child.process, &child.status, WNOHANG) == child.process) {
+    if (has_ended(child)) {
       child.running = false;
       if (child.ended_by_us) return;
       if (WIFSIGNALED(child.status))
@@ -149,15 +150,25 @@ class Watch {
     if (const std::uint64_t beats = slot.beats.load(); beats != child.beats) {
       child.beats = beats;
       child.silence = {};
-    } else if (child.silence += passed_; child.silence > patience(slot) && cause_.empty()) {
-      blame(stream_all("rank ", r, " stalls", place(slot)));
+    } else if (child.silence += passed_; child.silence > patience(child, slot) && cause_.empty()) {
+      blame(stream_all(
+          "rank ", r, " stalls", place(slot),
+          child.stopped_by ? stream_all(": signal ", child.stopped_by, " stopped it") : ""));
       end(child);
     }
   }
+  /// Notes, too, that the process was stopped, and that it goes on.
+  static bool has_ended(Child& child) {
+    if (waitpid(child.process, &child.status, WNOHANG | WUNTRACED | WCONTINUED) != child.process)
+      return false;
+    child.stopped_by = WIFSTOPPED(child.status) ? WSTOPSIG(child.status) : 0;
+    return !WIFSTOPPED(child.status) && !WIFCONTINUED(child.status);
+  }
   /// Beats begin when a program and LibTorch are loaded, and cease when a rank is done: on a busy
   /// machine it may take its time to end.
-  static Clock::duration patience(const Slot& slot) {
-    return slot.beats.load() > 0 && slot.finished.load() == 0 ? Clock::duration(kStall) : kStart;
+  static Clock::duration patience(const Child& child, const Slot& slot) {
+    const bool beats = slot.beats.load() > 0 && slot.finished.load() == 0;
+    return beats || child.stopped_by ? Clock::duration(kStall) : kStart;
   }
   static void end(Child& child) {
     child.ended_by_us = true;

@@ -42,7 +42,7 @@ struct StoreAddress {
 };
 
 /// In a TCPStore, which rank 0 starts unless it is there. Waits for it at most `patience`.
-/// RuntimeFault: the port is in use, or nobody answers.
+/// RuntimeFault: the port is in use, or nobody answers; ConfigError: nobody knows the host.
 std::unique_ptr<Meeting> meeting_at_store(const StoreAddress& address, RankId rank,
                                           std::chrono::milliseconds patience);
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "planner/io/files/write_failure.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
@@ -30,7 +31,7 @@ std::optional<std::string> OnceText::find() const {
 SharedSlots::SharedSlots(std::size_t ranks)
     : file_(memfd_create("pfeife", MFD_CLOEXEC)), ranks_(ranks) {
   if (!file_.is_open() || ftruncate(file_.get(), static_cast<off_t>(ranks * sizeof(Slot))) != 0)
-    throw RuntimeFault(std::string("cannot share memory with the ranks: ") + std::strerror(errno));
+    throw RuntimeFault("cannot share memory with the ranks: " + cause_and_remedy(errno));
   map();
 }
 
@@ -57,7 +58,7 @@ void SharedSlots::map() {
   void* start =
       mmap(nullptr, ranks_ * sizeof(Slot), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
   if (start == MAP_FAILED)
-    throw RuntimeFault(std::string("cannot share memory with the ranks: ") + std::strerror(errno));
+    throw RuntimeFault("cannot share memory with the ranks: " + cause_and_remedy(errno));
   slots_ = static_cast<Slot*>(start);
 }
 

@@ -18,6 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Millis = std::chrono::milliseconds;
 using Store = c10::intrusive_ptr<c10d::TCPStore>;
+constexpr auto kNameComes = std::chrono::seconds(10);
 
 Millis store_wait(Clock::time_point deadline) {
   return std::max(std::chrono::duration_cast<Millis>(deadline - Clock::now()), Millis(1));
@@ -59,6 +60,19 @@ auto ask(const StoreAddress& address, Millis patience, Call call) {
   }
 }
 
+/// A name may come with its host: it is looked up for a while.
+void require_known(const StoreAddress& address, Clock::time_point deadline) {
+  deadline = std::min(deadline, Clock::now() + kNameComes);
+  for (std::string why; !(why = why_unknown(address.host)).empty();) {
+    if (Clock::now() >= deadline)
+      throw ConfigError({"environment"},
+                        stream_all("unknown host: MASTER_ADDR=", address.host, " (", why,
+                                   "); give a name or an address of rank 0's host that all hosts "
+                                   "of the run know"));
+    std::this_thread::sleep_for(Millis(100));
+  }
+}
+
 /// Whether somebody listens; the store itself would try in vain for ever, and loudly.
 void wait_for_listener(const StoreAddress& address, Clock::time_point deadline) {
   for (;;) {
@@ -86,6 +100,7 @@ class StoreMeeting final : public Meeting {
   StoreMeeting(const StoreAddress& address, RankId rank, Millis patience)
       : address_(address), patience_(patience) {
     const Clock::time_point deadline = Clock::now() + patience;
+    require_known(address, deadline);
     c10d::TCPStoreOptions options;
     options.port = address.port;
     options.waitWorkers = false;

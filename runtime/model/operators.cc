@@ -204,7 +204,10 @@ DType dtype_of(c10::ScalarType type) {
 }
 
 c10::ScalarType placed_type(DType dtype, const Placing& placing) {
-  return placing.double_precision && dtype == DType::Float32 ? c10::kDouble : scalar_type(dtype);
+  const c10::ScalarType type = scalar_type(dtype);
+  if (!placing.double_precision) return type;
+  if (type == c10::kComplexHalf || type == c10::kComplexFloat) return c10::kComplexDouble;
+  return type == c10::kHalf || type == c10::kBFloat16 || type == c10::kFloat ? c10::kDouble : type;
 }
 
 std::vector<NodeEffects> effects_of(const Graph& graph) {

@@ -18,8 +18,9 @@ DType dtype_of(c10::ScalarType type);
 /// How a graph is placed when it is made executable.
 struct Placing {
   at::Device device = at::kCPU;
-  bool double_precision =
-      false;  ///< float32 becomes float64 everywhere: to compare gradients exactly
+  /// Floats of 16 and 32 bits, and complex numbers of them, become float64 everywhere: to compare
+  /// gradients exactly.
+  bool double_precision = false;
 };
 /// The dtype that tensors of `dtype` have under `placing`.
 c10::ScalarType placed_type(DType dtype, const Placing& placing);

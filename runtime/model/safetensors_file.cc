@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <fstream>
 
-#include "planner/ir/basics/error.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/files/write_failure.h"
+#include "runtime/device/tensor_bytes.h"
 #include "runtime/model/mapped_file.h"
 #include "runtime/model/operators.h"
 
@@ -15,23 +15,22 @@ namespace pfeife {
 
 void write_safetensors(const std::filesystem::path& file,
                        const std::map<std::string, at::Tensor>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
+                       const std::map<std::string, std::string>& metadata,
+                       std::string_view option) {
   SafetensorsHeader header{{}, metadata};
   for (const auto& [name, tensor] : tensors)
     header.entries.push_back({name, dtype_of(tensor.scalar_type()), tensor.sizes().vec(), 0, 0});
-  errno = 0;
-  std::ofstream out(file, std::ios::binary);
-  out << safetensors_header(header);
-  for (const auto& [name, tensor] : tensors) {
-    const at::Tensor dense = tensor.detach().cpu().contiguous();
-    out.write(static_cast<const char*>(dense.const_data_ptr()),
-              static_cast<std::streamsize>(dense.nbytes()));
-  }
-  out.close();
-  if (!out)
-    throw RuntimeFault("cannot write " + file.string() + ": " +
-                       (errno ? std::strerror(errno) : "writing failed"));
-  flush_to_disk(file);
+  const std::string head = safetensors_header(header);
+  const auto content = [&](const FileSink& write) {
+    write(head);
+    for (const auto& [name, tensor] : tensors) {
+      const at::Tensor row_major = as_stored(tensor).cpu().contiguous();
+      const std::span<const char> bytes = stored_bytes(row_major);
+      write({bytes.data(), bytes.size()});
+    }
+  };
+  write_pieces(file, content, option);
+  flush_to_disk(file, option);
 }
 
 SafetensorsFile::SafetensorsFile(std::filesystem::path file)
@@ -41,13 +40,13 @@ at::Tensor SafetensorsFile::tensor(const SafetensorsEntry& entry) const {
   return map_tensor(file_, entry.begin, scalar_type(entry.dtype), entry.sizes);
 }
 
-void flush_to_disk(const std::filesystem::path& path) {
+void flush_to_disk(const std::filesystem::path& path, std::string_view option) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int result = file < 0 ? -1 : fsync(file);
   const int code = errno;
   if (file >= 0) close(file);
   if (result != 0 && code != EINVAL)  // EINVAL: a file system that knows no such thing
-    throw RuntimeFault("cannot write " + path.string() + ": " + std::strerror(code));
+    throw write_failure(path, code, option);
 }
 
 }  // namespace pfeife

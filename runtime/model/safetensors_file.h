@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "planner/io/tensors/safetensors.h"
 #include "runtime/device/aten.h"
@@ -11,10 +12,11 @@
 namespace pfeife {
 
 /// Writes the tensors (any device and strides) and returns once the disk has them. RuntimeFault
-/// with the system's reason; the file may then be there in part.
+/// with the system's reason and a remedy, which names the `option` of the command line that chose
+/// the folder.
 void write_safetensors(const std::filesystem::path& file,
                        const std::map<std::string, at::Tensor>& tensors,
-                       const std::map<std::string, std::string>& metadata);
+                       const std::map<std::string, std::string>& metadata, std::string_view option);
 
 /// A file to read from; nothing but its header is read before it is asked for.
 class SafetensorsFile {
@@ -30,6 +32,6 @@ class SafetensorsFile {
 };
 
 /// Waits until the disk has the file or the folder's list of names.
-void flush_to_disk(const std::filesystem::path& path);
+void flush_to_disk(const std::filesystem::path& path, std::string_view option);
 
 }  // namespace pfeife

@@ -78,7 +78,7 @@ at::Tensor WeightSource::storage(std::size_t index) const {
   if (storage.file_offset) return map_file(path_, *storage.file_offset, storage.bytes);
   const std::string bytes = read_pt2_storage(path_, storage);
   at::Tensor copy = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  std::copy(bytes.begin(), bytes.end(), static_cast<char*>(copy.data_ptr()));
+  std::copy(bytes.begin(), bytes.end(), static_cast<char*>(copy.mutable_data_ptr()));
   return copy;
 }
 

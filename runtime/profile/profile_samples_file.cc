@@ -111,7 +111,7 @@ void write_samples(const std::string& file, const std::string& timed,
 
 std::optional<ProfileSamples> read_samples(const std::string& file, const std::string& timed,
                                            std::size_t nodes, std::size_t parameters) {
-  if (!std::filesystem::exists(file)) return std::nullopt;
+  if (!is_there(file)) return std::nullopt;
   std::istringstream in(read_file(file));
   SamplesReader reader(in, file);
   std::string title, found;

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <optional>
 
+#include "planner/io/files/atomic_file.h"
 #include "planner/io/files/digest.h"
+#include "planner/io/files/write_failure.h"
 #include "planner/ir/basics/error.h"
+#include "runtime/device/tensor_bytes.h"
 #include "runtime/model/safetensors_file.h"
 
 namespace pfeife {
@@ -22,6 +23,7 @@ constexpr std::uint32_t kStateTask = ~std::uint32_t{0} - 32;
 constexpr const char* kInfoFile = "checkpoint.json";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr const char* kPartial = ".partial-";
+constexpr std::string_view kOption = "--save";
 
 using NamedTensors = std::map<std::string, at::Tensor>;
 
@@ -156,27 +158,14 @@ std::vector<std::string> write_own_files(const std::filesystem::path& folder,
   if (own.replica() > 0) return {};
   const std::filesystem::path model = folder / shard("model", rank.index(), pipeline.ranks()),
                               state = folder / shard("optimizer", rank.index(), pipeline.ranks());
-  write_safetensors(model, weights, {{"format", "pt"}});
-  write_safetensors(state, states, {});
+  write_safetensors(model, weights, {{"format", "pt"}}, kOption);
+  write_safetensors(state, states, {}, kOption);
   return {sha256_file(model), sha256_file(state)};
 }
 
-at::Tensor as_bytes(const std::string& text) {
-  at::Tensor bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
-  std::ranges::copy(text, bytes.mutable_data_ptr<std::uint8_t>());
-  return bytes;
-}
-
-std::string as_text(const at::Tensor& bytes) {
-  const auto* begin = bytes.const_data_ptr<std::uint8_t>();
-  return {begin, begin + bytes.numel()};
-}
-
 void write_durably(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream(file, std::ios::binary) << text << std::flush;
-  flush_to_disk(file);
-  if (std::filesystem::file_size(file) != text.size())
-    throw RuntimeFault("cannot write " + file.string());
+  write_file(file, text, kOption);
+  flush_to_disk(file, kOption);
 }
 
 std::string index_of(const Pipeline& pipeline, const Placing& placing) {
@@ -204,12 +193,12 @@ void remove_checkpoint(const std::filesystem::path& checkpoint) {
 
 /// From now on it counts, and the others do not.
 void publish(const std::filesystem::path& partial, const std::filesystem::path& checkpoint) {
-  flush_to_disk(partial);
+  flush_to_disk(partial, kOption);
   // One of the same name, from a run that was continued further back, changes places with it.
   if (std::rename(partial.c_str(), checkpoint.c_str()) != 0 &&
       renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, checkpoint.c_str(), RENAME_EXCHANGE) != 0)
-    throw RuntimeFault("cannot write " + checkpoint.string() + ": " + std::strerror(errno));
-  flush_to_disk(checkpoint.parent_path());
+    throw write_failure(checkpoint, errno, kOption);
+  flush_to_disk(checkpoint.parent_path(), kOption);
   std::vector<std::filesystem::path> old;
   for (const auto& entry : std::filesystem::directory_iterator(checkpoint.parent_path()))
     if (steps_in(entry.path().filename().string()) && entry.path() != checkpoint)
@@ -265,9 +254,9 @@ void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeli
   const RankId rank = transport.rank();
   const std::vector<RankId> writers = pipeline.replica_ranks(0);
   if (rank == RankId{0}) {
-    std::filesystem::create_directories(folder);
+    make_folder(folder, kOption);
     remove_partial_checkpoints(folder);
-    std::filesystem::create_directory(partial);
+    make_folder(partial, kOption);
     for (const RankId other : writers)
       if (other != rank) transport.send(other, {step, kGoTask, 0}, {});
   } else if (own.replica() == 0) {
@@ -276,14 +265,15 @@ void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeli
   const std::vector<std::string> digests =
       write_own_files(partial, pipeline, own, options.optimizer.kind, step, transport);
   if (own.replica() > 0) return;
-  transport.send(RankId{0}, {step, kDoneTask, 0}, {as_bytes(digests[0]), as_bytes(digests[1])});
+  transport.send(RankId{0}, {step, kDoneTask, 0},
+                 {tensor_of_text(digests[0]), tensor_of_text(digests[1])});
   if (rank != RankId{0}) return;
   for (std::size_t r = 0; r < writers.size(); ++r) {
     const Tensors found = transport.receive(writers[r], {step, kDoneTask, 0}).tensors;
     info.model.push_back(shard("model", r, writers.size()));
     info.optimizer_state.push_back(shard("optimizer", r, writers.size()));
-    info.digests[info.model.back()] = as_text(found.at(0));
-    info.digests[info.optimizer_state.back()] = as_text(found.at(1));
+    info.digests[info.model.back()] = text_of(found.at(0));
+    info.digests[info.optimizer_state.back()] = text_of(found.at(1));
   }
   const std::string index = index_of(pipeline, options.placing);
   info.digests[kIndexFile] = sha256(index);
@@ -293,13 +283,13 @@ void save_checkpoint(const std::filesystem::path& folder, const Pipeline& pipeli
 }
 
 std::filesystem::path newest_checkpoint(const std::filesystem::path& folder) {
-  if (std::filesystem::exists(folder / kInfoFile)) return folder;
+  if (is_there(folder / kInfoFile)) return folder;
   std::int64_t most = -1;
   std::filesystem::path newest;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const auto steps = steps_in(entry.path().filename().string());
-    if (steps && *steps > most && std::filesystem::exists(entry.path() / kInfoFile))
+    if (steps && *steps > most && is_there(entry.path() / kInfoFile))
       most = *steps, newest = entry.path();
   }
   if (most < 0)

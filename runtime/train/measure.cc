@@ -34,7 +34,7 @@ double gather_loss(const std::optional<double>& made_here, RankId rank, std::uin
       const at::Tensor made = transport.receive(RankId{r}, {step, kLossTask, 0}).tensors.at(0);
       if (made.defined()) loss += made.item<double>();
     }
-  return loss;
+  return plain_nan(loss);
 }
 
 Bytes bytes_of(const at::Tensor& tensor) {

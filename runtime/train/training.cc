@@ -34,6 +34,7 @@ void gather_progress(StepProgress& progress, RankPipeline& own, Bytes memory,
     if (found.at(0).defined()) progress.loss += found.at(0).item<double>();  // of a replica
     progress.memory = std::max(progress.memory, Bytes{found.at(1).item<std::int64_t>()});
   }
+  progress.loss = plain_nan(progress.loss);
 }
 
 std::set<ValueId> inputs_of(const Pipeline& pipeline, const RankPipeline& own) {

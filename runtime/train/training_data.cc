@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <string_view>
 
+#include "planner/io/files/atomic_file.h"
 #include "planner/io/files/digest.h"
 #include "planner/io/tensors/npy_header.h"
 #include "planner/ir/basics/error.h"
 #include "runtime/device/device.h"
+#include "runtime/device/tensor_bytes.h"
 #include "runtime/model/mapped_file.h"
 
 namespace pfeife {
@@ -25,7 +27,7 @@ at::Tensor mapped(const std::filesystem::path& file, const Value& input,
   if (type.sizes.empty() || type.sizes[0] != microbatch_size)
     throw ConfigError({file.string()},
                       "the input '" + input.name + "' of the model has no dimension of samples");
-  if (!std::filesystem::exists(file))
+  if (!is_there(file))
     throw ConfigError({file.string()}, "is missing: the model has an input '" + input.name + "', " +
                                            to_string(type.dtype) + " " + shape_text(type.sizes));
   const NpyHeader header = read_npy_header(file);
@@ -44,7 +46,8 @@ at::Tensor mapped(const std::filesystem::path& file, const Value& input,
 /// Of the whole, or of pieces if that is much.
 std::string content_digest(const at::Tensor& file) {
   constexpr std::size_t kWhole = std::size_t{64} << 20, kPieces = 256, kPiece = 64 << 10;
-  const std::string_view all(static_cast<const char*>(file.const_data_ptr()), file.nbytes());
+  const std::span<const char> bytes = stored_bytes(file);
+  const std::string_view all(bytes.data(), bytes.size());
   if (all.size() <= kWhole) return sha256(all);
   std::string pieces;
   for (std::size_t i = 0; i < kPieces; ++i)

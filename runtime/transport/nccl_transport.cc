@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "planner/ir/basics/error.h"
+#include "runtime/device/tensor_bytes.h"
 
 namespace pfeife {
 namespace {
@@ -76,12 +76,11 @@ nccl::UniqueId NcclTransport::share_id() {
   const Tag tag{0, kIdTask, 0};
   if (rank() == kZero) {
     call("ncclGetUniqueId", nullptr, [&] { return nccl_.GetUniqueId(&id); });
-    at::Tensor bytes = at::empty({sizeof id}, at::kByte);
-    std::memcpy(bytes.mutable_data_ptr(), &id, sizeof id);
+    const at::Tensor bytes = tensor_of_text({id.bytes, sizeof id.bytes});
     for (std::size_t r = 1; r < ranks(); ++r) control_.send(RankId{r}, tag, {bytes});
   } else {
-    const at::Tensor bytes = control_.receive(kZero, tag).tensors.at(0);
-    std::memcpy(&id, bytes.const_data_ptr(), sizeof id);
+    const std::string bytes = text_of(control_.receive(kZero, tag).tensors.at(0));
+    bytes.copy(id.bytes, sizeof id.bytes);
   }
   return id;
 }
@@ -194,11 +193,7 @@ NcclTransport::Layout NcclTransport::layout_of(RankId to, const Form& form,
     Shape& shape = place->second.emplace_back();
     told.push_back(tensor.defined() ? static_cast<std::int64_t>(tensor.scalar_type()) : -1);
     if (!tensor.defined()) continue;
-    const bool dense = tensor.is_non_overlapping_and_dense();
-    const auto contiguous = c10::contiguous_strides(tensor.sizes());
-    shape = {tensor.scalar_type(), tensor.sizes().vec(),
-             dense ? tensor.strides().vec()
-                   : std::vector<std::int64_t>(contiguous.begin(), contiguous.end())};
+    shape = {tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec()};
     told.push_back(tensor.dim());
     told.insert(told.end(), shape.sizes.begin(), shape.sizes.end());
     told.insert(told.end(), shape.strides.begin(), shape.strides.end());
@@ -235,6 +230,7 @@ NcclTransport::Layout NcclTransport::layout_from(RankId from, const Form& form) 
 }
 
 void NcclTransport::send_in_row(RankId to, Tag tag, const Form& form, Tensors tensors) {
+  for (at::Tensor& tensor : tensors) tensor = as_stored(tensor);
   const Layout layout = layout_of(to, form, tensors);
   const auto refuse = [&] {
     throw RuntimeFault("a message to rank " + to_string(to) +
@@ -244,7 +240,7 @@ void NcclTransport::send_in_row(RankId to, Tag tag, const Form& form, Tensors te
   Tensors sent;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Shape& shape = layout[i];
-    at::Tensor tensor = tensors[i].defined() ? tensors[i].detach() : tensors[i];
+    at::Tensor tensor = tensors[i];
     if (!shape.type) {
       if (tensor.defined()) refuse();
       continue;
@@ -261,8 +257,9 @@ void NcclTransport::send_in_row(RankId to, Tag tag, const Form& form, Tensors te
   }
   const Lane on = lane(rank(), to);
   ask("SEND to rank " + to_string(to), tag, on, std::move(sent), [&](const at::Tensor& t) {
-    return nccl_.Send(t.const_data_ptr(), t.nbytes(), nccl::kInt8, on.number_of(to),
-                      on.communicator, on.stream.native_handle());
+    const std::span<const char> bytes = stored_bytes(t);
+    return nccl_.Send(bytes.data(), bytes.size(), nccl::kInt8, on.number_of(to), on.communicator,
+                      on.stream.native_handle());
   });
 }
 
@@ -294,10 +291,13 @@ Message NcclTransport::receive(RankId from, Tag tag) {
 
 void NcclTransport::add_up(const std::vector<RankId>& parties, Tag tag, Tensors tensors) {
   const nccl::Communicator of = sums_.at(parties);
+  for (at::Tensor& tensor : tensors) tensor = as_stored(tensor);
   Coming coming = ask("sum", tag, {of, stream_, {}}, tensors, [&](const at::Tensor& t) {
-    return nccl_.AllReduce(t.const_data_ptr(), t.mutable_data_ptr(),
-                           static_cast<std::size_t>(t.numel()), sum_type(t.scalar_type()),
-                           nccl::kSum, of, stream_.native_handle());
+    const at::Tensor numbers = t.is_complex() ? at::view_as_real(t) : t;
+    return nccl_.AllReduce(stored_bytes(numbers).data(), numbers.mutable_data_ptr(),
+                           static_cast<std::size_t>(numbers.numel()),
+                           sum_type(numbers.scalar_type()), nccl::kSum, of,
+                           stream_.native_handle());
   });
   coming_sums_[tag] = {coming.done, std::move(tensors)};
 }
@@ -371,8 +371,8 @@ void NcclTransport::warm_up(const Exchanges& exchanges) {
     const Lane on = lane(from, to);
     if (from == rank())
       ask("first message to rank " + to_string(to), tag, on, {one()}, [&](const at::Tensor& t) {
-        return nccl_.Send(t.const_data_ptr(), 1, nccl::kFloat32, on.number_of(to), on.communicator,
-                          on.stream.native_handle());
+        return nccl_.Send(stored_bytes(t).data(), 1, nccl::kFloat32, on.number_of(to),
+                          on.communicator, on.stream.native_handle());
       });
     if (to == rank())
       ask("first message from rank " + to_string(from), tag, on, {one()}, [&](const at::Tensor& t) {

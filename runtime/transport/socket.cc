@@ -40,15 +40,20 @@ struct HostName {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-Addresses addresses_of(const std::string& host, std::uint16_t port) {
+/// What getaddrinfo returns, and why it found nothing.
+std::pair<Addresses, int> look_up(const std::string& host, std::uint16_t port) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) {
-    errno = EHOSTUNREACH;
-    found = nullptr;
-  }
-  return {found, freeaddrinfo};
+  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found);
+  return {Addresses(error == 0 ? found : nullptr, freeaddrinfo), error};
+}
+
+/// errno tells why there is none.
+Addresses addresses_of(const std::string& host, std::uint16_t port) {
+  auto [found, error] = look_up(host, port);
+  if (error != 0) errno = EHOSTUNREACH;
+  return std::move(found);
 }
 
 void set(const Socket& socket, int level, int option, int value) {
@@ -253,6 +258,11 @@ Socket accept_from(const Socket& listener) {
   if (joined.is_open())
     set(joined, IPPROTO_TCP, TCP_NODELAY, 1);  // refused, without harm, by a Unix domain socket
   return joined;
+}
+
+std::string why_unknown(const std::string& host) {
+  const int error = look_up(host, 0).second;
+  return error == 0 ? "" : gai_strerror(error);
 }
 
 std::string address_towards(const std::string& host) {

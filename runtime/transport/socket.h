@@ -76,6 +76,9 @@ Socket connect_to(const std::string& host, std::uint16_t port, std::chrono::mill
 /// The next that has connected; not open if there is none.
 Socket accept_from(const Socket& listener);
 
+/// Why nothing is known by this name or address; "" if something is.
+std::string why_unknown(const std::string& host);
+
 /// The address of this host from which `host` is reached; "" if it is this host itself, or cannot
 /// be reached.
 std::string address_towards(const std::string& host);

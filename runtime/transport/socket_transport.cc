@@ -11,6 +11,7 @@
 
 #include "planner/ir/basics/error.h"
 #include "runtime/device/device.h"
+#include "runtime/device/tensor_bytes.h"
 #include "runtime/model/operators.h"
 #include "runtime/transport/reason.h"
 
@@ -42,11 +43,8 @@ std::vector<bool> on_devices(const Tensors& tensors) {
   return found;
 }
 
-/// The same values in a dense storage, strides kept where possible: kernels then do the same work.
-at::Tensor sendable(const at::Tensor& tensor) {
-  if (!tensor.defined()) return tensor;
-  const at::Tensor here = tensor.detach().cpu();
-  return here.is_non_overlapping_and_dense() ? here : here.contiguous();
+at::Tensor stored_on_host(const at::Tensor& tensor) {
+  return tensor.defined() ? as_stored(tensor).cpu() : tensor;
 }
 
 /// What goes before the bytes of a tensor: its head, sizes and strides.
@@ -111,8 +109,9 @@ bool SocketTransport::write_frame(const Socket& socket, Outgoing& frame) {
     const at::Tensor& tensor = frame.tensors[i];
     add_heads(heads[i], tensor, frame.on_device[i]);
     parts.push_back({heads[i].data(), heads[i].size() * sizeof(std::int64_t)});
-    if (tensor.defined())
-      parts.push_back({const_cast<void*>(tensor.const_data_ptr()), tensor.nbytes()});
+    if (!tensor.defined()) continue;
+    const std::span<const char> bytes = stored_bytes(tensor);
+    parts.push_back({const_cast<char*>(bytes.data()), bytes.size()});
   }
   return socket.write_all(parts);
 }
@@ -168,7 +167,7 @@ void SocketTransport::finish() {
 void SocketTransport::send(RankId to, Tag tag, Tensors tensors) {
   const std::int64_t posted = now().count();
   std::vector<bool> on_device = on_devices(tensors);
-  for (at::Tensor& tensor : tensors) tensor = sendable(tensor);
+  for (at::Tensor& tensor : tensors) tensor = stored_on_host(tensor);
   {
     const std::lock_guard lock(mutex_);
     if (failure_) throw *failure_;

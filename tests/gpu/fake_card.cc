@@ -7,6 +7,7 @@
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -323,8 +324,11 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
 at::Tensor as_cpu(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.device().is_cpu()) return tensor;
-  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
-                       tensor.options().device(at::kCPU));
+  const at::Tensor same = at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
+                                        tensor.options().device(at::kCPU));
+  same._set_conj(tensor.is_conj());
+  same._set_neg(tensor.is_neg());
+  return same;
 }
 
 at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> type,
@@ -506,6 +510,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", &copy_from);
   m.impl("_copy_from_and_resize", &copy_from_and_resize);
   m.impl("view", &at::native::view);
+  m.impl("view.dtype", &at::native::view_dtype);
+  m.impl("view_as_real", &at::native::view_as_real);
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
   m.impl("_reshape_alias", &at::native::_reshape_alias);
   m.impl("convolution_overrideable", &convolution);

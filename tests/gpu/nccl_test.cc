@@ -196,6 +196,15 @@ TEST_F(Nccl, WhatAnEntryOfARowCostsTheHostIsReported) {
   std::cout << ended.text;
 }
 
+// All of the graph's types, every view that only describes memory, as a message and as a summand.
+TEST_F(Nccl, EveryFormOfATensorArrives) {
+  for (const char* nccl : {"strict", "ordered delay=200"}) {
+    const testing::Ended ended = end_of({"forms", "2"}, nccl);
+    EXPECT_EQ(ended.code, 0) << ended.text;
+    EXPECT_EQ(ended.text, "16 types\n");
+  }
+}
+
 // One sum over all ranks says whether a step is skipped, and the norm that clipping needs.
 TEST_F(Nccl, LossScaleAndClippingAreThoseOfRanksAsThreads) {
   for (const char* nccl : {"strict", "ordered delay=200"}) {

@@ -68,7 +68,9 @@ TEST_F(Failure, ARankWithoutMemory) {
   EXPECT_THAT(meet("out_of_memory").text, StartsWith("rank 1 failed at 1F2: out of memory: "));
 }
 
-TEST_F(Failure, ARankThatStalls) { EXPECT_EQ(meet("stalls").text, "rank 1 stalls while at 1F2\n"); }
+TEST_F(Failure, ARankThatStalls) {
+  EXPECT_EQ(meet("stalls").text, "rank 1 stalls while at 1F2: signal 19 stopped it\n");
+}
 
 // No rank stalls that has done all it was started for, however long its process takes to end.
 TEST_F(Failure, NotOfARankThatIsLongInEnding) {

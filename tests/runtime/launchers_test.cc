@@ -99,6 +99,36 @@ TEST_F(OtherLauncher, RanksThatWereGivenOtherThingsAreRefused) {
   }
 }
 
+TEST_F(OtherLauncher, AnotherSecretIsNamedOnce) {
+  const auto with = [&](int r, const std::string& secret) {
+    Started::Variables all = variables(r, 3);
+    all["PFEIFE_SECRET"] = secret;
+    return start(arguments({"check"}), all, "rank" + std::to_string(r));
+  };
+  const auto zero = with(0, "one"), one = with(1, "two"), two = with(2, "one");
+  const Ended told = zero->wait(kLong);
+  EXPECT_EQ(told.code, 4);
+  EXPECT_THAT(told.text, StartsWith("pfeife-run: rank"));
+  EXPECT_THAT(told.text, HasSubstr(" another PFEIFE_SECRET than rank "));
+  EXPECT_EQ(std::ranges::count(told.text, '\n'), 1) << told.text;
+  for (Started* other : {one.get(), two.get()}) {
+    const Ended silent = other->wait(kSoon);
+    EXPECT_EQ(silent.code, 4);
+    EXPECT_EQ(silent.text, "");
+  }
+}
+
+// RFC 2606 keeps .invalid from ever being a host.
+TEST_F(OtherLauncher, AnUnknownHostIsCalledSoByEachRank) {
+  for (const int r : {0, 1}) {
+    Started::Variables all = variables(r, 3);
+    all["MASTER_ADDR"] = "no-such-host.invalid";
+    const Ended ended = start(arguments({"check", "--meet-within", "1"}), all)->wait(kLong);
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.text, HasSubstr("unknown host: MASTER_ADDR=no-such-host.invalid"));
+  }
+}
+
 TEST_F(OtherLauncher, APortInUseIsNamed) {
   const Socket other = listen_on_port(0);
   port_ = port_of(other);

@@ -112,6 +112,15 @@ TEST_F(PfeifeRun, RefusesAScheduleThatDoesNotFitTheCutsBeforeAnythingStarts) {
   EXPECT_THAT(ended.text, HasSubstr("places 3 stages, the cuts make 2"));
 }
 
+TEST_F(PfeifeRun, ALinkThatLeadsToItselfIsNamedWithTheSystemsReason) {
+  std::filesystem::create_directories(folder_ / "data");
+  std::filesystem::create_symlink("ids.npy", folder_ / "data" / "ids.npy");
+  const Ended ended = run({"train", "--data", (folder_ / "data").string()});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.text, HasSubstr("ids.npy: cannot be opened for reading: Too many levels of "
+                                    "symbolic links"));
+}
+
 TEST_F(PfeifeRun, StopsAllRanksWhenOneIsKilledAndLeavesNothing) {
   const Ended ended = train_and_send(SIGKILL, 2);
   EXPECT_EQ(ended.code, 4);
@@ -124,6 +133,18 @@ TEST_F(PfeifeRun, LeavesNothingWhenItsLauncherIsKilled) {
   kill(launcher->process(), SIGKILL);
   EXPECT_TRUE(holds_within(kSoon, [&] { return ranks().empty(); }));
   EXPECT_THAT(leftovers(), IsEmpty());
+}
+
+// LibTorch is still being loaded then, and no rank gives a sign of life; one that is stopped is
+// known all the same.
+TEST_F(PfeifeRun, StopsAllRanksWhenOneIsStoppedBeforeItsFirstSignOfLife) {
+  const auto launcher = start(arguments({"train", "--steps", "1000000"}));
+  ASSERT_TRUE(holds_within(kLong, [&] { return ranks().contains(1); }));
+  kill(ranks().at(1), SIGSTOP);
+  const Ended ended = launcher->wait(std::chrono::seconds(40));
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_THAT(ended.text, HasSubstr("rank 1 stalls before its first action: signal 19 stopped it"));
+  EXPECT_THAT(ranks(), IsEmpty());
 }
 
 TEST_F(PfeifeRun, StopsAllRanksWhenOneStalls) {

@@ -187,7 +187,7 @@ TEST(Replicas, TheCheckComparesAllOfThem) {
     const CheckReport report =
         check_pipeline(pipeline, number, model.source, options, 1e-12, transport);
     if (number != RankId{0}) return;
-    EXPECT_TRUE(report.right()) << to_string(report, 1e-12);
+    EXPECT_TRUE(report.right()) << to_string(report);
     // Two losses; each parameter twice, the tied one on both ranks.
     EXPECT_EQ(report.tensors, 2 + 2 * (model.graph.parameters.size() + 1));
   });

@@ -1,5 +1,7 @@
 // --resume and --save of pfeife-run as a user gives them.
 #include <gmock/gmock.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 
 #include "tests/runtime/npy_file.h"
 #include "tests/runtime/processes.h"
@@ -75,7 +77,47 @@ TEST_F(Resume, EveryDamagedFileIsRefusedByNameBeforeTheStart) {
 TEST_F(Resume, ALossThatIsNoNumberEndsWithFour) {
   const Ended ended = train("data", {"--learning-rate", "1e30"}, false, "60");
   EXPECT_EQ(ended.code, 4);
-  EXPECT_THAT(ended.text, ::testing::ContainsRegex("the loss of step [0-9]+ is -?(nan|inf)"));
+  EXPECT_THAT(ended.text, ::testing::ContainsRegex("the loss of step [0-9]+ is (nan|-?inf):"));
+}
+
+/// A file system that has room for one checkpoint and a half; skipped where none may be mounted.
+TEST_F(Resume, AFullDiskIsSaidWithWhatToDoAndTheCheckpointBeforeItStays) {
+  ASSERT_EQ(train("data", {}, false).code, 0);
+  std::uintmax_t pages = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint(1)))
+    pages += 1 + entry.file_size() / 4096;
+  std::filesystem::remove_all(folder_ / "save");
+  std::filesystem::create_directories(folder_ / "save");
+  const std::string size = "size=" + std::to_string(pages * 3 / 2 * 4096);
+  if (mount("tmpfs", (folder_ / "save").c_str(), "tmpfs", 0, size.c_str()) != 0)
+    GTEST_SKIP() << "mounting a small file system is not allowed here";
+  const Ended first = train("data", {}, false), second = train("data", {});
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "save"))
+    left.push_back(entry.path().filename());
+  umount((folder_ / "save").c_str());
+  EXPECT_EQ(first.code, 0) << first.text;
+  EXPECT_EQ(second.code, 4) << second.text;
+  EXPECT_THAT(
+      second.text,
+      HasSubstr("No space left on device; free some space, or choose another folder with --save"));
+  EXPECT_THAT(left, ::testing::ElementsAre("step-00000001"));
+}
+
+TEST_F(Resume, ALimitOfFileSizesIsAnErrorOfTheWrite) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Ended threads = train("data", {}, false);
+  const Ended processes =
+      start(arguments({"train", "--steps", "1", "--save", (folder_ / "save").string()}))
+          ->wait(kLong);
+  setrlimit(RLIMIT_FSIZE, &before);
+  for (const Ended& ended : {threads, processes}) {
+    EXPECT_EQ(ended.code, 4);
+    EXPECT_THAT(ended.text, HasSubstr("File too large; raise the limit of file sizes (ulimit -f)"));
+  }
 }
 
 TEST_F(Resume, TwoTrainingsIntoOneFolderAreRefused) {

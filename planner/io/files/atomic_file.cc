@@ -8,29 +8,18 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <random>
 #include <sstream>
 #include <utility>
 #include <vector>
 
+#include "planner/io/files/write_failure.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {
 
 constexpr std::string_view kMark = ".pfeife-tmp-";
-
-[[noreturn]] void fail(const std::filesystem::path& path, int code) {
-  std::string remedy;
-  if (code == ENOSPC || code == EDQUOT)
-    remedy = "; free some space, or choose another folder with --out";
-  if (code == EACCES || code == EROFS || code == EPERM || code == ENOTDIR || code == EEXIST ||
-      code == ENOENT)
-    remedy = "; choose another folder with --out";
-  if (code == EFBIG) remedy = "; raise the limit of file sizes (ulimit -f)";
-  throw RuntimeFault("cannot write " + path.string() + ": " + std::strerror(code) + remedy);
-}
 
 /// Letters that nobody can have put a file or a link under.
 std::string unguessable() {
@@ -41,15 +30,27 @@ std::string unguessable() {
   return text.str();
 }
 
+/// Writes all of it into an open file; errno tells why that fails.
+bool write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
 /// A file being written; removed unless it was renamed.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::filesystem::path& target)
+  TemporaryFile(const std::filesystem::path& target, std::string_view option)
       : target_(target),
         path_(target.parent_path() /
               (std::string(kMark) + unguessable() + "-" + target.filename().string())),
+        option_(option),
         descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) fail(target_, errno);
+    if (descriptor_ < 0) fail();
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
@@ -59,49 +60,64 @@ class TemporaryFile {
   }
 
   void write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail(target_, errno);
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    }
+    if (!write_all(descriptor_, bytes)) fail();
   }
 
   void rename_to_target() {
-    if (close(std::exchange(descriptor_, -1)) != 0) fail(target_, errno);
-    if (std::rename(path_.c_str(), target_.c_str()) != 0) fail(target_, errno);
+    if (close(std::exchange(descriptor_, -1)) != 0) fail();
+    if (std::rename(path_.c_str(), target_.c_str()) != 0) fail();
     done_ = true;
   }
 
  private:
+  [[noreturn]] void fail() const { throw write_failure(target_, errno, option_); }
+
   std::filesystem::path target_, path_;
+  std::string_view option_;
   int descriptor_;
   bool done_ = false;
 };
 
 /// A device or a pipe is no file to be replaced: renaming over /dev/null, root would take it from
 /// the whole machine.
-void write_into(const std::filesystem::path& path, std::string_view bytes) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << bytes << std::flush;
-  if (!stream) fail(path, errno);
+void write_into(const std::filesystem::path& path, const FileContent& content,
+                std::string_view option) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const auto check = [&](bool written) {
+    if (!written) throw write_failure(path, errno, option);
+  };
+  check(file >= 0);
+  try {
+    content([&](std::string_view bytes) { check(write_all(file, bytes)); });
+  } catch (...) {
+    close(file);
+    throw;
+  }
+  close(file);
 }
 
 }  // namespace
 
-void make_folder(const std::filesystem::path& folder) {
+void make_folder(const std::filesystem::path& folder, std::string_view option) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) fail(folder, error.value());
+  if (error) throw write_failure(folder, error.value(), option);
 }
 
-void write_file(const std::filesystem::path& path, std::string_view bytes) {
-  if (path.has_parent_path()) make_folder(path.parent_path());
+void write_file(const std::filesystem::path& path, std::string_view bytes,
+                std::string_view option) {
+  write_pieces(
+      path, [&](const FileSink& write) { write(bytes); }, option);
+}
+
+void write_pieces(const std::filesystem::path& path, const FileContent& content,
+                  std::string_view option) {
+  if (path.has_parent_path()) make_folder(path.parent_path(), option);
   std::error_code error;
   if (std::filesystem::is_other(std::filesystem::status(path, error)))
-    return write_into(path, bytes);
-  TemporaryFile file(path);
-  file.write(bytes);
+    return write_into(path, content, option);
+  TemporaryFile file(path, option);
+  content([&](std::string_view bytes) { file.write(bytes); });
   file.rename_to_target();
 }
 
@@ -157,6 +173,11 @@ class OpenFile {
 };
 
 }  // namespace
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::status(path, ignored).type() != std::filesystem::file_type::not_found;
+}
 
 void require_regular_file(const std::filesystem::path& path) { const OpenFile opened(path); }
 

@@ -11,16 +11,26 @@
 namespace pfeife {
 
 /// Makes the folder and those on the way. Errors: RuntimeFault with the system's reason and a
-/// remedy.
-void make_folder(const std::filesystem::path& folder);
+/// remedy, which names the `option` of the command line that chose the folder.
+void make_folder(const std::filesystem::path& folder, std::string_view option = "--out");
 
 /// Writes `bytes` to `path`: into a temporary file beside it, then renamed over it; straight into
 /// it if it is a device or a pipe. Folders on the way are made. Errors: RuntimeFault with the
-/// system's reason (a full disk, no permission); then nothing is left behind.
-void write_file(const std::filesystem::path& path, std::string_view bytes);
+/// system's reason (a full disk, no permission) and a remedy; then nothing is left behind.
+void write_file(const std::filesystem::path& path, std::string_view bytes,
+                std::string_view option = "--out");
+
+using FileSink = std::function<void(std::string_view)>;
+using FileContent = std::function<void(const FileSink&)>;
+/// The same of a content that comes in pieces: `content` gives them to what it is called with.
+void write_pieces(const std::filesystem::path& path, const FileContent& content,
+                  std::string_view option = "--out");
 
 /// Removes the temporary files that a killed process left in `folder` (not below it).
 void remove_leftovers(const std::filesystem::path& folder);
+
+/// Whether something has this name, be it only a link that leads nowhere good: who reads it says so.
+bool is_there(const std::filesystem::path& path);
 
 /// ConfigError unless there is a file: a folder, a device or a pipe may never begin, or never end.
 void require_regular_file(const std::filesystem::path& path);

@@ -82,9 +82,9 @@ json gradients(const Probe& probe, const ProbedModel& model, const Planned& plan
   });
   return {{"right", found.right()},
           {"tensors", found.tensors},
-          {"largest", found.largest},
-          {"largest_tensor", found.largest_tensor},
-          {"text", to_string(found, kTolerance)}};
+          {"largest", found.largest.value},
+          {"largest_tensor", found.largest.tensor},
+          {"text", to_string(found)}};
 }
 
 std::vector<std::int64_t> values(const std::vector<Bytes>& bytes) {

@@ -8,8 +8,9 @@
 //   nccl_ranks one_card RANKS           all ranks say that they have one card
 //   nccl_ranks scaled RANKS             steps in fp16 with clipping, compared with ranks as threads
 //   nccl_ranks host RANKS               what an entry of a row costs the host, of stages that do
-//   nothing nccl_ranks mutations RANKS          steps of 1f1b with ties; in each a rank leaves out
-//   one wait
+//                                       nothing
+//   nccl_ranks forms 2                  tensors in every form and type, sent and added up
+//   nccl_ranks mutations RANKS          steps of 1f1b with ties; in each a rank leaves out one wait
 //                                       for an event, or lets go of one exchange's tensors too
 //                                       early. Prints what the race detector says
 // In all but the last the race detector of the stand-in card must find nothing.
@@ -17,16 +18,17 @@
 #include <signal.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <random>
 
 #include "planner/ir/schedule/lower.h"
+#include "runtime/device/tensor_bytes.h"
 #include "runtime/execute/check.h"
 #include "runtime/execute/empty_stage.h"
 #include "runtime/launch/start_ranks.h"
 #include "tests/gpu/fake_card.h"
 #include "tests/runtime/pipelines.h"
+#include "tests/runtime/tensor_forms.h"
 
 namespace pfeife {
 namespace {
@@ -129,9 +131,9 @@ int runs(std::size_t ranks, unsigned first, unsigned count, LaunchOptions launch
       nccl.finish();
       require_no_races(draw.name());
       take_card_log();  // which grows
-      largest = std::max(largest, report.largest);
+      largest = std::max(largest, report.largest.value);
       if (!report.right())
-        throw RuntimeFault(draw.name() + ": " + to_string(report, 1e-12));  // ends the others, too
+        throw RuntimeFault(draw.name() + ": " + to_string(report));  // ends the others, too
     }
     answer.text =
         stream_all(count, " runs of ", ranks, " ranks, largest difference ", largest, "\n");
@@ -174,14 +176,9 @@ std::string outcome_of(const Mutation& mutation) {
 /// The same text on all ranks, from rank `from`.
 std::string tell_all(const RankSeat& seat, RankId from, std::uint64_t number, std::string text) {
   const Tag tag{number, ~std::uint32_t{0} - 90, 0};
-  if (seat.rank != from) {
-    const at::Tensor told = seat.transport.receive(from, tag).tensors.at(0);
-    return {static_cast<const char*>(told.const_data_ptr()), told.nbytes()};
-  }
-  at::Tensor bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
-  if (!text.empty()) std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
+  if (seat.rank != from) return text_of(seat.transport.receive(from, tag).tensors.at(0));
   for (std::size_t r = 0; r < seat.transport.ranks(); ++r)
-    if (RankId{r} != from) seat.transport.send(RankId{r}, tag, {bytes});
+    if (RankId{r} != from) seat.transport.send(RankId{r}, tag, {tensor_of_text(text)});
   return text;
 }
 
@@ -304,6 +301,76 @@ int host_time(std::size_t ranks, const LaunchOptions& launch) {
   });
 }
 
+constexpr at::ScalarType kSummed[] = {at::kFloat, at::kDouble, at::kComplexFloat,
+                                      at::kComplexDouble};
+
+/// What is wrong with the forms that rank 1 gets of rank 0, and with the sums of both.
+std::string wrong_form(const RankSeat& seat, at::Device card, at::ScalarType type,
+                       std::uint64_t number) {
+  const std::vector<TensorForm> forms = forms_of(type, card);
+  Tensors tensors{at::Tensor()};
+  for (const TensorForm& form : forms) tensors.push_back(form.tensor);
+  const Tag tag{number, 0, 0};
+  const Form like{StageId{0}, StageId{1}, true, static_cast<std::int64_t>(number)};
+  std::string wrong;
+  const auto compare = [&](const TensorForm& sent, const at::Tensor& received) {
+    if (wrong.empty()) wrong = difference_in(sent, received);
+  };
+  if (seat.rank == RankId{0}) {
+    seat.transport.send_in_row(RankId{1}, tag, like, tensors);
+  } else {
+    seat.transport.expect(RankId{0}, tag, like);
+    const Tensors received = seat.transport.receive(RankId{0}, tag).tensors;
+    finish(card);
+    for (std::size_t i = 0; i < forms.size(); ++i) compare(forms[i], received.at(i + 1));
+  }
+  if (std::ranges::find(kSummed, type) == std::end(kSummed)) return wrong;
+  Tensors summands;  // none in the memory of another, for sums may take their place
+  for (std::size_t i = 0; i < forms.size(); ++i) summands.push_back(forms_of(type, card)[i].tensor);
+  seat.transport.add_up({RankId{0}, RankId{1}}, tag, summands);
+  const Tensors sums = seat.transport.sum(tag);
+  finish(card);
+  for (std::size_t i = 0; i < forms.size(); ++i)  // equal summands: the sum is exactly twice each
+    compare({forms[i].name + ", added up", 2 * forms[i].tensor}, sums.at(i));
+  return wrong;
+}
+
+/// The same between threads that share the card.
+std::string wrong_form_of_threads(at::Device card) {
+  std::string wrong;
+  run_ranks(2, card, [&](RankId rank, Transport& transport) {
+    for (const at::ScalarType type : kSummed) {
+      const std::vector<TensorForm> forms = forms_of(type, card);
+      const Tag tag{static_cast<std::uint64_t>(type), 0, 0};
+      Tensors tensors;
+      for (const TensorForm& form : forms) tensors.push_back(form.tensor);
+      if (rank == RankId{0}) {
+        transport.send(RankId{1}, tag, tensors);
+        continue;
+      }
+      const Tensors received = transport.receive(RankId{0}, tag).tensors;
+      finish(card);
+      for (std::size_t i = 0; i < forms.size() && wrong.empty(); ++i)
+        wrong = difference_in(forms[i], received.at(i));
+    }
+  });
+  return wrong;
+}
+
+int forms(const LaunchOptions& launch) {
+  return start_ranks(2, launch, [&](const RankSeat& seat) {
+    seat.transport.prepare({{{RankId{0}, RankId{1}}}, {{RankId{0}, RankId{1}}}, {}});
+    std::uint64_t number = 0;
+    std::string wrong;
+    for (int i = 0; i <= static_cast<int>(DType::Float8E5M2) && wrong.empty(); ++i)
+      wrong = wrong_form(seat, launch.device, scalar_type(static_cast<DType>(i)), ++number);
+    seat.transport.end_step();
+    if (wrong.empty()) wrong = wrong_form_of_threads(launch.device);
+    require_no_races("forms");
+    return RankAnswer{stream_all(number, " types\n"), wrong};
+  });
+}
+
 int run(const std::vector<std::string>& arguments) {
   const auto number = [&](std::size_t i) { return std::stoi(arguments.at(i)); };
   const std::string verb = arguments.at(1);
@@ -322,6 +389,7 @@ int run(const std::vector<std::string>& arguments) {
     return runs(ranks, static_cast<unsigned>(number(3)), static_cast<unsigned>(number(4)), launch);
   if (verb == "scaled") return scaled(ranks, arguments.size() > 3 ? number(3) : -1, launch);
   if (verb == "host") return host_time(ranks, launch);
+  if (verb == "forms") return forms(launch);
   if (verb == "mutations") return mutations(ranks, launch);
   return steps(ranks, arguments.size() > 4 ? number(3) : -1, arguments.size() > 4 ? number(4) : -1,
                launch);

@@ -55,7 +55,7 @@ std::string check_points(const Model& model, const std::vector<ScheduleSpec>& sp
                                            {.tcp = i % 2 == 1, .secret = "of the test"});
     const CheckReport report =
         check_pipeline(model.pipeline(specs[i]), rank, model.source, options, 1e-12, *transport);
-    if (!report.right()) wrong += name_of(specs[i]) + ": " + to_string(report, 1e-12);
+    if (!report.right()) wrong += name_of(specs[i]) + ": " + to_string(report);
   }
   return wrong;
 }
