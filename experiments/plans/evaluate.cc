@@ -1,5 +1,6 @@
 #include "experiments/plans/evaluate.h"
 
+#include <algorithm>
 #include <functional>
 #include <tuple>
 #include <variant>
@@ -21,12 +22,6 @@ namespace {
 [[noreturn]] void throw_deadlock(const Evaluation& plan, const char* engine) {
   throw RuntimeFault("case " + plan.inputs.config->name + ", plan " + plan.name + ": the " +
                      engine + " finds a deadlock in a schedule that was taken as valid");
-}
-
-Nanoseconds chosen_time(const Evaluation& plan, SelectBy select_by) {
-  if (select_by == SelectBy::P95 && p95(plan)) return *p95(plan);
-  if (select_by != SelectBy::Estimate && plan.simulated) return step_time(*plan.simulated);
-  return step_time(plan.estimated);
 }
 
 Jitter jitter_of(const JitterSettings& settings) {
@@ -76,6 +71,13 @@ DependencyGraph simulated_graph(const Evaluation& plan) {
 }  // namespace
 
 bool Evaluation::fits() const { return possible() && pfeife::fits(plan.peak_memory, memory_limit); }
+
+const Trace* Evaluation::trace_of(TraceSource engine) const {
+  if (!possible()) return nullptr;
+  if (engine == TraceSource::Estimated) return &estimated;
+  if (engine == TraceSource::Simulated) return simulated ? &*simulated : nullptr;
+  return engine == TraceSource::Measured && measurement ? &measurement->trace : nullptr;
+}
 
 using PricedOutcome = std::variant<PricedPlan, Deadlock>;
 
@@ -173,10 +175,26 @@ std::optional<Nanoseconds> p95(const Evaluation& plan) {
   return std::nullopt;
 }
 
+SelectBy chosen_by(std::span<const Evaluation> planned, SelectBy select_by) {
+  const auto lacks_p95 = [](const Evaluation& plan) { return !p95(plan); };
+  const auto lacks_simulation = [](const Evaluation& plan) { return !plan.simulated; };
+  if (select_by == SelectBy::P95 && std::ranges::any_of(planned, lacks_p95))
+    select_by = SelectBy::Simulate;
+  if (select_by == SelectBy::Simulate && std::ranges::any_of(planned, lacks_simulation))
+    select_by = SelectBy::Estimate;
+  return select_by;
+}
+
+Nanoseconds time_by(const Evaluation& plan, SelectBy by) {
+  if (by == SelectBy::P95) return p95(plan).value();
+  return step_time(by == SelectBy::Simulate ? plan.simulated.value() : plan.estimated);
+}
+
 std::size_t select(std::span<const Evaluation> planned, SelectBy select_by) {
   std::size_t best = 0;
+  const SelectBy by = chosen_by(planned, select_by);
   const auto key = [&](const Evaluation& plan) {
-    return std::tuple(!plan.fits(), chosen_time(plan, select_by));
+    return std::tuple(!plan.fits(), time_by(plan, by));
   };
   for (std::size_t i = 1; i < planned.size(); ++i)
     if (key(planned[i]) < key(planned[best])) best = i;

@@ -57,8 +57,8 @@ struct Evaluation {
 
   bool possible() const { return reason.empty(); }
   bool fits() const;
-  /// The trace of the best engine present.
-  const Trace& best() const { return measurement ? measurement->trace : predicted(); }
+  /// The engine's trace of the plan; nullptr = there is none.
+  const Trace* trace_of(TraceSource engine) const;
   /// The trace of the best engine that does not run the plan.
   const Trace& predicted() const { return simulated ? *simulated : estimated; }
 };
@@ -88,8 +88,14 @@ void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers);
 /// The 95th percentile of the best engine that has one.
 std::optional<Nanoseconds> p95(const Evaluation& plan);
 
-/// The one to choose among planned ones by `select_by`; the first of equally good ones. Those
-/// that fit their devices come before those that do not.
+/// What plans are chosen by that are to be chosen by `select_by`: the next best that all of them
+/// have, p95 before the simulation before the estimate.
+SelectBy chosen_by(std::span<const Evaluation> planned, SelectBy select_by);
+/// The plan's time of that kind, which it must have.
+Nanoseconds time_by(const Evaluation& plan, SelectBy by);
+
+/// The one to choose among planned ones by `select_by`, as chosen_by() has it; the first of equally
+/// good ones. Those that fit their devices come before those that do not.
 std::size_t select(std::span<const Evaluation> planned, SelectBy select_by);
 
 }  // namespace pfeife

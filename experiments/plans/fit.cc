@@ -80,8 +80,8 @@ class Plans {
     simulate_plans(all, threads_);
     std::vector<Nanoseconds> times;
     for (std::size_t i = 0; i < plans.size(); ++i)
-      times.push_back(rows_[i].without_optimizer ? step_without_optimizer(plans[i].best())
-                                                 : step_time(plans[i].best()));
+      times.push_back(rows_[i].without_optimizer ? step_without_optimizer(plans[i].predicted())
+                                                 : step_time(plans[i].predicted()));
     return times;
   }
 

@@ -33,12 +33,13 @@ std::optional<FlopsPerSecond> published_peak(const Plan& plan, const Cluster& cl
   return sum;
 }
 
-void add_rate(const Evaluation& plan, const EvaluatedCase& evaluated, PlanFigures& figures) {
-  const double step = seconds(step_time(plan.best()));
+void add_rate(const Evaluation& plan, const EvaluatedCase& evaluated, const Trace& trace,
+              PlanFigures& figures) {
+  const double step = seconds(step_time(trace));
   if (evaluated.work == nullptr || step <= 0) return;
   const double rate =
       static_cast<double>(plan.inputs.config->microbatches) * evaluated.work->flops.value / step;
-  figures.rate = FlopsPerSecond{rate / static_cast<double>(plan.best().ranks)};
+  figures.rate = FlopsPerSecond{rate / static_cast<double>(trace.ranks)};
   if (evaluated.published == nullptr) return;
   if (const auto peak = published_peak(plan.plan, *evaluated.published))
     figures.utilization = rate / peak->value;
@@ -59,11 +60,13 @@ std::vector<Bytes> autocast_copies(const Evaluation& plan, const ModelWork* work
   return copies;
 }
 
-PlanFigures figures_of(const Evaluation& plan, const EvaluatedCase& evaluated) {
+PlanFigures figures_of(const Evaluation& plan, const EvaluatedCase& evaluated, const Trace* trace) {
   PlanFigures figures;
-  figures.span = span(plan.best());
-  figures.without_optimizer = step_without_optimizer(plan.best());
-  add_rate(plan, evaluated, figures);
+  if (trace != nullptr) {
+    figures.span = span(*trace);
+    figures.without_optimizer = step_without_optimizer(*trace);
+    add_rate(plan, evaluated, *trace, figures);
+  }
   figures.reference_peak =
       reference_peak_memory(plan.plan.schedule, plan.costs, plan.plan.placement,
                             largest_temporaries(*plan.inputs.layers, plan.plan.partition));

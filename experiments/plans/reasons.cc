@@ -7,12 +7,12 @@
 namespace pfeife {
 namespace {
 
-/// What the search says of a schedule or an alternative, said of the chosen plan.
-Reason beside_chosen(Reason reason, const std::optional<Nanoseconds>& bound,
+/// What the search, which looks at estimates, says of a schedule or an alternative, said of the
+/// chosen plan. `time`: the plan's; no step, simulated or not, is below a bound on estimates.
+Reason beside_chosen(Reason reason, const std::optional<Nanoseconds>& bound, Nanoseconds time,
                      const EvaluatedCase& evaluated) {
-  const Evaluation& chosen = evaluated.planned[evaluated.chosen];
-  if (&chosen == &evaluated.planned.front()) return reason;
-  if (bound && *bound >= step_time(chosen.estimated)) return {.why = Why::RuledOut};
+  if (evaluated.chosen == 0) return reason;
+  if (bound && *bound >= time) return {.why = Why::RuledOut};
   reason.beside_least = reason.why == Why::RuledOut || reason.why == Why::Slower;
   return reason;
 }
@@ -40,22 +40,26 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
 
 std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   std::vector<LostSchedule> lost;
-  const Nanoseconds chosen = step_time(evaluated.planned[evaluated.chosen].estimated);
+  const SelectBy by = chosen_by(evaluated.planned, evaluated.config->select_by);
+  const Evaluation& plan = evaluated.planned[evaluated.chosen];
+  const Nanoseconds chosen = time_by(plan, by);
   // Of a schedule several plans may have been tried.
-  std::vector<ScheduleSpec> named{evaluated.planned[evaluated.chosen].plan.spec};
+  std::vector<ScheduleSpec> named{plan.plan.spec};
   const auto is_new = [&](const ScheduleSpec& spec) {
     const bool found = std::ranges::find(named, spec) == named.end();
     if (found) named.push_back(spec);
     return found;
   };
-  for (const Evaluation& plan : evaluated.planned)
-    if (is_new(plan.plan.spec))
-      lost.push_back({name_of(plan.plan), plan.plan.spec.family,
-                      slower_by(step_time(plan.estimated) - chosen), std::nullopt});
+  for (const Evaluation& other : evaluated.planned)
+    if (is_new(other.plan.spec)) {
+      Reason reason = slower_by(time_by(other, by) - chosen);
+      if (by != SelectBy::Estimate) reason.by = to_string(by);
+      lost.push_back({name_of(other.plan), other.plan.spec.family, reason, std::nullopt});
+    }
   for (const Rejected& one : evaluated.search.rejected)
     if (is_new(one.spec))
       lost.push_back({schedule_name(one.spec), one.spec.family,
-                      beside_chosen(one.reason, one.bound, evaluated), one.bound});
+                      beside_chosen(one.reason, one.bound, chosen, evaluated), one.bound});
   return lost;
 }
 
@@ -69,7 +73,8 @@ std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
       one.estimate = step_time(plan.estimated);
       one.peak_memory = std::ranges::max(plan.plan.peak_memory);
     } else {
-      one.reason = beside_chosen(one.reason, one.bound, evaluated);
+      // What is open is settled by estimates.
+      one.reason = beside_chosen(one.reason, one.bound, step_time(plan.estimated), evaluated);
     }
   }
   return judged;

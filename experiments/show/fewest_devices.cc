@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/grid.h"
 
@@ -37,33 +38,41 @@ std::string name_of(const Group& group, const std::vector<Group>& groups) {
 }
 
 /// Of the plan of a case that has one that fits.
-std::optional<Nanoseconds> step_that_fits(const ResultRow& row) {
-  return row.feasible ? step_of(row) : std::nullopt;
+std::optional<Nanoseconds> step_that_fits(const ResultRow& row, TraceSource engine) {
+  return row.feasible ? time_of(row, engine) : std::nullopt;
+}
+
+/// "80.000 ms estimated, measured 90.000 ms (error -11.1 %)".
+std::string step_text(const ResultRow& row, TraceSource engine) {
+  return milliseconds_text(time_of(row, engine)) + " ms " + to_string(engine) +
+         measured_text(row, engine);
 }
 
 std::string devices_text(std::size_t devices) {
   return std::to_string(devices) + (devices == 1 ? " device" : " devices");
 }
 
-std::string why_not(const ResultRow& row, Nanoseconds limit) {
+std::string why_not(const ResultRow& row, TraceSource engine, Nanoseconds limit) {
   const std::string who = devices_text(row.devices) + ": ";
-  if (!step_that_fits(row)) return who + "no plan fits";
-  const std::string time = milliseconds_text(step_that_fits(row)) + " ms";
-  if (row.lower_bound && *row.lower_bound >= limit)
+  if (!step_that_fits(row, engine)) return who + "no plan fits";
+  const std::string time = step_text(row, engine);
+  if (row.lower_bound && *row.lower_bound >= limit && engine != TraceSource::Measured)
     return who + time + ", and no plan is below " + milliseconds_text(row.lower_bound) + " ms";
   return who + time + " is the best found; not proven that none is shorter";
 }
 
 std::string line_of(std::vector<const ResultRow*> rows, Nanoseconds limit) {
   std::ranges::sort(rows, {}, &ResultRow::devices);
-  const auto found = std::ranges::find_if(
-      rows, [&](const ResultRow* row) { return step_that_fits(*row).value_or(limit) < limit; });
+  const TraceSource engine = compared_engine(rows);
+  const auto found = std::ranges::find_if(rows, [&](const ResultRow* row) {
+    return step_that_fits(*row, engine).value_or(limit) < limit;
+  });
   std::string text =
       "none of " + devices_text(rows.back()->devices) + (rows.size() > 1 ? " and fewer" : "");
   if (found != rows.end())
-    text = devices_text((*found)->devices) + ": " + milliseconds_text(step_that_fits(**found)) +
-           " ms, " + schedule_name(**found);
-  if (found != rows.begin()) text += "; " + why_not(**std::prev(found), limit);
+    text = devices_text((*found)->devices) + ": " + schedule_name(**found) + ", " +
+           step_text(**found, engine);
+  if (found != rows.begin()) text += "; " + why_not(**std::prev(found), engine, limit);
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "planner/io/files/atomic_file.h"
+#include "planner/ir/result/case_files.h"
 #include "plots/report/report.h"
 
 namespace pfeife {
@@ -86,11 +87,12 @@ void add_drawings(ReportInput& input, const std::filesystem::path& folder) {
   std::size_t room = kMostFigureBytes;
   input.drawings.resize(input.cases.size());
   for (std::size_t c = 0; c < input.cases.size(); ++c) {
-    input.drawings[c].plans = drawing(folder / input.cases[c].name / "plans.svg", room);
-    input.drawings[c].rank_times = drawing(folder / input.cases[c].name / "rank_times.svg", room);
-    input.drawings[c].memory = drawing(folder / input.cases[c].name / "memory.svg", room);
-    input.drawings[c].partition = drawing(folder / input.cases[c].name / "partition.svg", room);
-    input.drawings[c].links = drawing(folder / input.cases[c].name / "links.svg", room);
+    const std::filesystem::path files = folder / input.cases[c].name;
+    input.drawings[c].plans = drawing(files / case_file::kPlans, room);
+    input.drawings[c].rank_times = drawing(files / case_file::kRankTimes, room);
+    input.drawings[c].memory = drawing(files / case_file::kMemory, room);
+    input.drawings[c].partition = drawing(files / case_file::kPartition, room);
+    input.drawings[c].links = drawing(files / case_file::kLinks, room);
     input.drawings[c].timelines.resize(input.cases[c].plans.size());
   }
   for (const bool chosen : {true, false})

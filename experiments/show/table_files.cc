@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/rows.h"
 
@@ -23,16 +24,6 @@ struct Grid {
   std::string engines, memory_unit;
 };
 
-/// The fastest of those that fit; nullptr if none does.
-const PlanRecord* fastest(const CaseRecord& record) {
-  const PlanRecord* best = nullptr;
-  for (const PlanRecord& plan : record.plans)
-    if (plan.row.feasible && step_of(plan.row) &&
-        (best == nullptr || *step_of(plan.row) < *step_of(best->row)))
-      best = &plan;
-  return best;
-}
-
 bool lack_is_in(const std::string& cell) { return cell.find('!') != std::string::npos; }
 
 Grid grid_of(const std::vector<CaseRecord>& cases, const std::vector<std::string>& names) {
@@ -49,8 +40,9 @@ Grid grid_of(const std::vector<CaseRecord>& cases, const std::vector<std::string
   for (const Column& column : columns) grid.head.push_back(column.head);
   for (std::size_t c = 0; c < cases.size(); ++c) {
     const std::vector<const PlanRecord*> plans = plans_in_order(cases[c]);
+    const std::optional<std::size_t> best = best_plan(cases[c]);
     for (const PlanRecord* plan : plans) {
-      Row row{{}, plan == fastest(cases[c]), plan == plans.front() ? plans.size() : 0};
+      Row row{{}, best && plan == &cases[c].plans[*best], plan == plans.front() ? plans.size() : 0};
       for (const Key& key : keys) row.cells.push_back(key.values[c]);
       row.cells.push_back(plan_name(*plan));
       for (const Column& column : columns) row.cells.push_back(column.text(facts, cases[c], *plan));

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "experiments/sweep/output_digests.h"
-#include "planner/io/files/write_failure.h"
-#include "planner/ir/basics/error.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/ir/result/case_files.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -15,14 +15,6 @@ constexpr const char* kEveryPlan[] = {"plan.yaml",         "schedule.csv", "stag
                                       "split_points.json", "timeline.svg", "trace.json"};
 constexpr const char* kSomePlans[] = {"schedule_torch.csv", "run_in_torch.py", "measurement.csv",
                                       "measurement.log", "comparison.txt"};
-
-void remove_old(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::remove(path, error);
-  if (error)
-    throw RuntimeFault("cannot remove " + path.string() +
-                       ", which is of an earlier run: " + cause_and_remedy(error.value()));
-}
 
 /// The folders that plans of an earlier run may have: of the families, and those that the list of
 /// its files names.
@@ -47,19 +39,17 @@ std::vector<const char*> plan_files() {
 void remove_old_plans(const std::filesystem::path& folder, const std::vector<std::string>& kept,
                       const std::filesystem::path& input) {
   const std::set<std::string> names = plan_names(folder);
-  remove_old(folder / kDigestFile);
-  for (const char* file :
-       {"case.json", "plans.svg", "rank_times.svg", "memory.svg", "partition.svg", "links.svg"})
-    remove_old(folder / file);
+  for (const std::string_view file : kCaseFiles)
+    if (file != case_file::kCluster) remove_file(folder / file);
   for (const std::string& name : names) {
     const std::filesystem::path plan = folder / name;
     std::error_code error;
     if (!std::filesystem::is_directory(plan, error)) continue;
     if (!input.empty() && std::filesystem::equivalent(input.parent_path(), plan, error)) continue;
-    for (const char* file : kSomePlans) remove_old(plan / file);
+    for (const char* file : kSomePlans) remove_file(plan / file);
     if (std::ranges::find(kept, name) != kept.end()) continue;
-    for (const char* file : kEveryPlan) remove_old(plan / file);
-    remove_old(plan / "certificate.txt");
+    for (const char* file : kEveryPlan) remove_file(plan / file);
+    remove_file(plan / "certificate.txt");
     std::filesystem::remove(plan, error);  // stays if there is anything of the user's in it
   }
 }

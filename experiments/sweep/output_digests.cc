@@ -4,6 +4,7 @@
 #include "planner/io/files/digest.h"
 #include "planner/io/files/text_file.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/result/case_files.h"
 
 namespace pfeife {
 namespace {
@@ -23,14 +24,14 @@ void write_digests(const std::filesystem::path& folder, const std::vector<std::s
   for (const std::string& file : files)
     if (is_file(folder / file))
       text += sha256_file(folder / file) + std::string(kBetween) + file + "\n";
-  write_file(folder / kDigestFile, text);
+  write_file(folder / case_file::kDigests, text);
 }
 
 std::vector<std::string> digested_files(const std::filesystem::path& folder) {
   std::vector<std::string> files;
-  if (!is_file(folder / kDigestFile)) return files;
+  if (!is_file(folder / case_file::kDigests)) return files;
   try {
-    const std::string text = read_file(folder / kDigestFile);
+    const std::string text = read_file(folder / case_file::kDigests);
     for (const TextLine& line : lines_of(text))
       if (line.text.size() > kDigits + kBetween.size())
         files.emplace_back(line.text.substr(kDigits + kBetween.size()));
@@ -41,9 +42,9 @@ std::vector<std::string> digested_files(const std::filesystem::path& folder) {
 }
 
 bool is_undamaged(const std::filesystem::path& folder, const std::string& last) {
-  if (!is_file(folder / kDigestFile)) return false;
+  if (!is_file(folder / case_file::kDigests)) return false;
   try {
-    const std::string text = read_file(folder / kDigestFile);
+    const std::string text = read_file(folder / case_file::kDigests);
     for (const TextLine& line : lines_of(text)) {
       if (line.text.size() <= kDigits + kBetween.size()) return false;
       const std::filesystem::path file = folder / line.text.substr(kDigits + kBetween.size());

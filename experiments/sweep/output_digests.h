@@ -9,8 +9,6 @@
 
 namespace pfeife {
 
-constexpr const char* kDigestFile = "files.sha256";
-
 /// Writes the list of those of `files`, paths within `folder`, that exist. Errors: RuntimeFault.
 void write_digests(const std::filesystem::path& folder, const std::vector<std::string>& files);
 

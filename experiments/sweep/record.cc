@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <tuple>
 
 #include "experiments/inputs/inputs.h"
 #include "experiments/plans/layer_ribbon.h"
@@ -15,6 +16,8 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/results/chrome_trace.h"
+#include "planner/ir/result/case_files.h"
+#include "planner/ir/result/result_engine.h"
 #include "planner/ir/result/unfinished.h"
 #include "plots/timeline/link_loads.h"
 #include "plots/timeline/memory_bars.h"
@@ -25,15 +28,6 @@
 
 namespace pfeife {
 namespace {
-
-void add_rates(const Evaluation& plan, ResultRow& row) {
-  const Trace& best = plan.best();
-  const double step_s = seconds(step_time(best));
-  if (step_s > 0)
-    row.samples_per_s =
-        static_cast<double>(row.microbatches) * static_cast<double>(row.microbatch_size) / step_s;
-  row.bubble = bubble(best);
-}
 
 /// `links_bound`: of the simulation, where the search has one.
 void add_bound(const Bound& bound, const std::optional<Nanoseconds>& links_bound, ResultRow& row) {
@@ -56,6 +50,7 @@ std::string knobs_of(const Evaluation& plan) {
   return text.empty() ? mark : mark + ", " + text;  // in front: the ends of long names are cut
 }
 
+/// All but the rates, which are of the engine by which the case's plans are compared.
 ResultRow row_of(const Evaluation& plan) {
   const Request& config = *plan.inputs.config;
   const ScheduleSpec& spec = plan.plan.spec;
@@ -81,7 +76,6 @@ ResultRow row_of(const Evaluation& plan) {
     row.estimate_p95 = spread->p95;
   }
   if (plan.measurement) row.measure = plan.measurement->step();
-  add_rates(plan, row);
   row.peak_memory = Bytes{0};
   for (const Bytes peak : plan.plan.peak_memory) row.peak_memory = std::max(*row.peak_memory, peak);
   row.feasible = plan.fits();
@@ -117,21 +111,42 @@ std::vector<StageCompute> stages_of(const Evaluation& plan) {
   return stages;
 }
 
-PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated) {
+/// The chosen plan, then the baselines.
+std::vector<const Evaluation*> plans_of(const EvaluatedCase& evaluated) {
+  std::vector<const Evaluation*> plans{&evaluated.planned[evaluated.chosen]};
+  for (const Evaluation& baseline : evaluated.baselines) plans.push_back(&baseline);
+  return plans;
+}
+
+TraceSource compared_engine(const EvaluatedCase& evaluated) {
+  std::vector<ResultRow> rows;
+  for (const Evaluation* plan : plans_of(evaluated)) rows.push_back(row_of(*plan));
+  std::vector<const ResultRow*> compared;
+  for (const ResultRow& row : rows) compared.push_back(&row);
+  return compared_engine(compared);
+}
+
+/// `engine`: by which the case's plans are compared.
+PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated, TraceSource engine) {
   PlanRecord record;
   record.row = row_of(plan);
   record.reason = plan.reason;
   record.peak_memory = plan.plan.peak_memory;
   record.memory_limit = plan.memory_limit;
   if (!plan.possible()) return record;
-  record.figures = figures_of(plan, evaluated);
+  const Trace* const trace = plan.trace_of(engine);
+  record.row.samples_per_s = samples_per_second(record.row, engine);
+  record.figures = figures_of(plan, evaluated, trace);
   if (const auto& spread = plan.simulated_spread) {
     record.simulate_p5 = spread->p5;
     record.simulate_median = spread->median;
   }
-  for (std::size_t rank = 0; rank < plan.best().ranks; ++rank)
-    record.attribution.push_back(attribution(plan.best(), RankId{rank}));
-  record.critical_rank = critical_rank(plan.best());
+  if (trace != nullptr) {
+    record.row.bubble = bubble(*trace);
+    for (std::size_t rank = 0; rank < trace->ranks; ++rank)
+      record.attribution.push_back(attribution(*trace, RankId{rank}));
+    record.critical_rank = critical_rank(*trace);
+  }
   record.cut_names = plan.plan.cut_modules;
   record.stages = stages_of(plan);
   record.recomputes = plan.plan.recomputed.any();
@@ -204,7 +219,9 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const CaseConfig& config) {
                       chosen.inputs.cluster->notes.end());
   for (const std::string& budget : evaluated.search.unfinished)
     record.notes.push_back(std::string(kUnfinished) + budget);
-  record.plans.push_back(plan_record(chosen, evaluated));
+  const TraceSource engine = compared_engine(evaluated);
+  for (const Evaluation* plan : plans_of(evaluated))
+    record.plans.push_back(plan_record(*plan, evaluated, engine));
   record.plans.front().row.search_s = evaluated.search.seconds;
   record.plans.front().row.candidates = evaluated.search.candidates;
   if (evaluated.search.bound && chosen.possible()) {
@@ -215,8 +232,6 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const CaseConfig& config) {
     if (const std::string& other = evaluated.search.bound->uncertified; !other.empty())
       record.bound_covers += "; besides, without a certificate, " + other;
   }
-  for (const Evaluation& baseline : evaluated.baselines)
-    record.plans.push_back(plan_record(baseline, evaluated));
   record.front = evaluated.search.front;
   record.alternatives = judged_alternatives(evaluated);
   record.tried = evaluated.search.tried;
@@ -241,9 +256,9 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated,
   const PlanSettings& asked = evaluated.config->plan;
   const auto& input = asked.file ? asked.file : asked.schedule;
   remove_old_plans(folder, names, input.value_or(""));
-  const std::filesystem::path replaced = folder / "cluster.yaml";
+  const std::filesystem::path replaced = folder / case_file::kCluster;
   if (values.empty())
-    std::filesystem::remove(replaced);
+    remove_file(replaced);
   else
     write_file(replaced, cluster_text(evaluated.config->cluster, values));
   const PlanFiles files = plan_files(evaluated.config->model, evaluated.config->replicas,
@@ -256,7 +271,7 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated,
   if (const auto& certificate = evaluated.search.certificate)
     write_file(proof, certificate_text(*certificate));
   else
-    std::filesystem::remove(proof);
+    remove_file(proof);
 }
 
 void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated) {
@@ -265,33 +280,40 @@ void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluate
   std::vector<Evaluation*> kept = kept_plans(evaluated);
   if (kept.empty()) return;
   // The order of the screen's table: the plan, then what fits, the fastest first.
-  std::ranges::stable_sort(kept.begin() + 1, kept.end(), {}, [](const Evaluation* plan) {
-    return std::pair(!plan->fits(), step_time(plan->best()));
+  const TraceSource engine = compared_engine(evaluated);
+  std::ranges::stable_sort(kept.begin() + 1, kept.end(), {}, [&](const Evaluation* plan) {
+    const std::optional<Nanoseconds> time = time_of(row_of(*plan), engine);
+    return std::tuple(!plan->fits(), !time, time);
   });
   for (const Evaluation* plan : kept) {
     draw(folder / plan->name, *plan);
     const std::string schedule = schedule_name(row_of(*plan));
     const bool says_more = plan->name != plan->plan.spec.family;
     const std::string name = says_more ? plan->name + ": " + schedule : schedule;
-    plans.push_back({name, plan->best(), plan->fits()});
+    // One time axis: the engine that all of them have, and below it what was measured.
+    std::vector<const Trace*> drawn{plan->trace_of(engine)};
+    if (engine != TraceSource::Measured) drawn.push_back(plan->trace_of(TraceSource::Measured));
+    for (const Trace* trace : drawn)
+      if (trace != nullptr) plans.push_back({name, *trace, plan->fits()});
     memory.push_back(
         {name, memory_contents(plan->plan, plan->costs, autocast_copies(*plan, evaluated.work)),
          plan->memory_limit});
   }
   PlansOptions options{.title = evaluated.config->name};
-  if (evaluated.search.bound) options.bound = evaluated.search.bound->time;
-  write_file(folder / "plans.svg", plans_svg(plans, options));
-  write_file(folder / "rank_times.svg", rank_times_svg(plans, options.width));
-  write_file(folder / "memory.svg", memory_bars_svg(memory, options.width));
+  if (evaluated.search.bound && engine != TraceSource::Measured)  // it is one on predictions
+    options.bound = evaluated.search.bound->time;
+  write_file(folder / case_file::kPlans, plans_svg(plans, options));
+  write_file(folder / case_file::kRankTimes, rank_times_svg(plans, options.width));
+  write_file(folder / case_file::kMemory, memory_bars_svg(memory, options.width));
   const Evaluation& first = *kept.front();
   Ribbon ribbon = layer_ribbon(*first.inputs.layers, *first.inputs.cluster, first.plan);
-  ribbon.name = plans.front().name;
-  write_file(folder / "partition.svg", partition_svg(ribbon, options.width));
-  const std::filesystem::path links = folder / "links.svg";
+  ribbon.name = memory.front().name;
+  write_file(folder / case_file::kPartition, partition_svg(ribbon, options.width));
+  const std::filesystem::path links = folder / case_file::kLinks;
   if (evaluated.faster_links)
     write_file(links, link_loads_svg(*first.simulated, options.width));
   else
-    std::filesystem::remove(links);
+    remove_file(links);
 }
 
 }  // namespace pfeife

@@ -24,6 +24,7 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/folder_lock.h"
 #include "planner/ir/basics/parallel.h"
+#include "planner/ir/result/case_files.h"
 
 namespace pfeife {
 namespace {
@@ -138,12 +139,13 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
     const std::filesystem::path folder = options.out / tasks[i].config->name;
     write_drawings(folder, cases[i]);
-    write_file(folder / "case.json", to_json(record_of(cases[i], *tasks[i].config)));
+    write_file(folder / case_file::kRecord, to_json(record_of(cases[i], *tasks[i].config)));
     std::vector<std::string> files;
     for (const Evaluation* plan : kept_plans(cases[i]))
       for (const char* name : plan_files()) files.push_back(plan->name + "/" + name);
-    files.insert(files.end(), {"planned/certificate.txt", "plans.svg", "rank_times.svg",
-                               "memory.svg", "partition.svg", "links.svg", "case.json"});
+    files.emplace_back("planned/certificate.txt");
+    for (const std::string_view file : kCaseFiles)
+      if (file != case_file::kCluster && file != case_file::kDigests) files.emplace_back(file);
     write_digests(folder, files);
   });
 }
@@ -262,11 +264,11 @@ void write_gathered(const Experiment& experiment, const std::vector<CaseRecord>&
 std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
                                       const std::string& digest) {
   std::error_code error;
-  const std::filesystem::path file = folder / "case.json";
+  const std::filesystem::path file = folder / case_file::kRecord;
   if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
   auto record = case_from_json(read_file(file));
   // What somebody has tidied up, edited or damaged is made again.
-  if (!record || record->digest != digest || !is_undamaged(folder, "case.json"))
+  if (!record || record->digest != digest || !is_undamaged(folder, std::string(case_file::kRecord)))
     return std::nullopt;
   return record;
 }

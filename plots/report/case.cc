@@ -99,22 +99,12 @@ std::string plan_section(const CaseRecord& report_case, const PlanRecord& plan,
     more += heading("What each rank computes for one microbatch, estimated; dashed: their mean") +
             element("div", stages, " class=\"wide\"");
   if (!plan.attribution.empty())
-    more += heading("Where the time of each rank goes, " + to_string(engine_of(plan.row))) +
-            attribution_table(plan);
+    more +=
+        heading("Where the time of each rank goes, " + to_string(compared_engine(report_case))) +
+        attribution_table(plan);
   body += on_screen(more);
   return element("details", element("summary", head) + body,
                  best ? " class=\"best\" open=\"\"" : "");
-}
-
-/// ", simulated": whose times the attributions of a case's plans are.
-std::string sources_text(const CaseRecord& report_case) {
-  std::string text;
-  for (const PlanRecord& plan : report_case.plans) {
-    const std::string source = to_string(engine_of(plan.row));
-    if (!plan.attribution.empty() && text.find(source) == std::string::npos)
-      text += (text.empty() ? ", " : " or ") + source;
-  }
-  return text;
 }
 
 }  // namespace
@@ -149,7 +139,8 @@ std::string case_section(const CaseRecord& report_case, const CaseDrawings& draw
   if (!drawings.rank_times.empty())
     times = heading("Where the time of each rank goes") + figure(drawings.rank_times);
   else if (const std::string chart = attribution_chart(report_case); !chart.empty())
-    times = heading("Where the time of the critical rank goes" + sources_text(report_case)) +
+    times = heading("Where the time of the critical rank goes, " +
+                    to_string(compared_engine(report_case))) +
             element("div", chart, " class=\"wide\"");
   body += on_screen(times);
   if (const std::string accuracy = accuracy_table(report_case); !accuracy.empty())

@@ -102,27 +102,6 @@ void draw_cause_legend(Svg& svg, double baseline) {
 
 }  // namespace
 
-TraceSource compared_engine(const CaseRecord& report_case) {
-  const auto fits = [](const PlanRecord& plan) { return plan.row.feasible; };
-  const bool any_fits = std::ranges::any_of(report_case.plans, fits);
-  bool any = false, measured = true, simulated = true;
-  for (const PlanRecord& plan : report_case.plans) {
-    if (!shown_time(plan.row, TraceSource::Estimated) || (any_fits && !fits(plan))) continue;
-    any = true;
-    measured = measured && plan.row.measure;
-    simulated = simulated && plan.row.simulate;
-  }
-  if (any && measured) return TraceSource::Measured;
-  return any && simulated ? TraceSource::Simulated : TraceSource::Estimated;
-}
-
-std::optional<Nanoseconds> shown_time(const ResultRow& row, TraceSource engine) {
-  if (engine == TraceSource::Measured && row.measure) return row.measure;
-  if (engine == TraceSource::Estimated && row.estimate) return row.estimate;
-  if (row.simulate) return row.simulate;
-  return row.estimate ? row.estimate : row.measure;
-}
-
 std::string stage_chart(const PlanRecord& plan) {
   std::vector<std::vector<std::pair<std::size_t, StageCompute>>> ranks;
   std::vector<Nanoseconds> load;

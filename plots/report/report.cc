@@ -174,19 +174,6 @@ std::string body(const ReportInput& input) {
 
 }  // namespace
 
-std::optional<std::size_t> best_plan(const CaseRecord& report_case) {
-  const TraceSource engine = compared_engine(report_case);
-  std::optional<std::size_t> best;
-  std::optional<Nanoseconds> fastest;
-  for (std::size_t i = 0; i < report_case.plans.size(); ++i) {
-    const auto time = shown_time(report_case.plans[i].row, engine);
-    if (!report_case.plans[i].row.feasible || !time || (fastest && *time >= *fastest)) continue;
-    best = i;
-    fastest = time;
-  }
-  return best;
-}
-
 std::string report_html(const ReportInput& input) {
   std::string head =
       "<meta charset=\"utf-8\"/>\n"

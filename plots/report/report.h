@@ -36,9 +36,4 @@ struct ReportInput {
 /// The report as HTML. Every text but the timelines is escaped. Equal input gives equal bytes.
 std::string report_html(const ReportInput& input);
 
-/// The plan to mark as best: the fastest of those that fit, by measured time if all of them have
-/// one, else by simulated, else by estimated time; the first of equally fast ones. Nothing if none
-/// fits.
-std::optional<std::size_t> best_plan(const CaseRecord& report_case);
-
 }  // namespace pfeife

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "planner/ir/result/result_engine.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"
@@ -161,9 +162,9 @@ double top_of(const std::vector<CaseRecord>& cases, const SweepFigure& figure) {
   double top = 0;
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
-      top = std::max(top, figure.value(plan).value_or(0));
+      top = std::max(top, figure.value(record, plan).value_or(0));
       // A limit far above everything would flatten the lines.
-      if (const auto at = figure.dashed ? figure.dashed(plan) : std::nullopt)
+      if (const auto at = figure.dashed ? figure.dashed(record, plan) : std::nullopt)
         if (*at < 2 * top) top = std::max(top, *at);
     }
   return top;
@@ -179,14 +180,14 @@ std::string picture(const std::vector<CaseRecord>& cases, const Axis& axis, cons
   std::map<double, double> dashed;
   for (const std::size_t c : facet.cases)
     for (const PlanRecord& plan : cases[c].plans) {
-      const auto value = figure.value(plan);
+      const auto value = figure.value(cases[c], plan);
       const std::string name = line_name(plan, cases[c]);
       if (value)
         lines[name][axis.values[c]] = {*value, plan.row.feasible,
                                        name + " (" + schedule_name(plan.row) + "), " +
                                            cases[c].name + ": " + fixed(*value, 1) +
                                            (plan.row.feasible ? "" : ", does not fit")};
-      if (const auto at = figure.dashed ? figure.dashed(plan) : std::nullopt)
+      if (const auto at = figure.dashed ? figure.dashed(cases[c], plan) : std::nullopt)
         dashed[axis.values[c]] = *at;
     }
   std::string path;
@@ -209,11 +210,12 @@ std::string dashed_names(const std::vector<CaseRecord>& cases,
   for (const SweepFigure& figure : figures) {
     if (!figure.dashed) continue;
     const double top = top_of(cases, figure) * kHeadroom;
-    const auto drawn = [&](const PlanRecord& plan) {
-      return figure.dashed(plan).value_or(top + 1) <= top;
+    const auto drawn = [&](const CaseRecord& record, const PlanRecord& plan) {
+      return figure.dashed(record, plan).value_or(top + 1) <= top;
     };
     if (std::ranges::any_of(cases, [&](const CaseRecord& record) {
-          return std::ranges::any_of(record.plans, drawn);
+          return std::ranges::any_of(record.plans,
+                                     [&](const PlanRecord& plan) { return drawn(record, plan); });
         }))
       names += (names.empty() ? "" : ", or ") + std::string(figure.dashed_name);
   }
@@ -256,7 +258,7 @@ std::string sweep_charts(const std::vector<CaseRecord>& cases) {
   bool hollow = false;
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
-      if (!step_of(plan.row)) continue;
+      if (!has_time(plan.row)) continue;
       const std::string name = line_name(plan, record);
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
       hollow = hollow || !plan.row.feasible;

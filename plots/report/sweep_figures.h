@@ -11,7 +11,7 @@
 namespace pfeife::plots {
 
 struct SweepFigure {
-  using Value = std::function<std::optional<double>(const PlanRecord&)>;
+  using Value = std::function<std::optional<double>(const CaseRecord&, const PlanRecord&)>;
   std::string title;
   Value value, dashed;      ///< dashed: bound or limit; may be empty
   const char* dashed_name;  ///< of the legend

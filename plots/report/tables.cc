@@ -76,11 +76,11 @@ HtmlCell limit_cell(const ResultRow& row) {
 /// How much slower the fastest other plan that fits is, as a fraction.
 std::optional<double> lead(const CaseRecord& report_case, std::size_t best) {
   const TraceSource engine = compared_engine(report_case);
-  const auto own = shown_time(report_case.plans[best].row, engine);
+  const auto own = time_of(report_case.plans[best].row, engine);
   std::optional<Nanoseconds> next;
   for (std::size_t i = 0; i < report_case.plans.size(); ++i) {
     const ResultRow& row = report_case.plans[i].row;
-    const auto time = shown_time(row, engine);
+    const auto time = time_of(row, engine);
     if (i != best && row.feasible && time && (!next || *time < *next)) next = time;
   }
   if (!next || !own || own->count() <= 0) return std::nullopt;
@@ -94,24 +94,23 @@ std::string bar_style(double share, Color bar) {
          hex(kIdle) + " " + end + ")";
 }
 
-/// Of the columns that have one figure a plan, whatever engines ran.
-std::string engine_of_rates(const ReportInput& input) {
-  std::vector<ResultRow> rows;
-  for (const CaseRecord& report_case : input.cases)
-    for (const PlanRecord& plan : report_case.plans) rows.push_back(plan.row);
-  return engine_text(rows);
+/// By which engine the case's plans are compared, if not all cases are alike.
+HtmlCell engine_cell(const CaseRecord& report_case, const ReportInput& input) {
+  const std::string engine = to_string(compared_engine(report_case));
+  return engine == engine_text(input.cases) ? HtmlCell{} : text_cell(engine);
 }
 
 }  // namespace
 
 std::string summary_table(const ReportInput& input) {
-  const std::string engine = engine_of_rates(input);
+  const std::string engine = engine_text(input.cases);
   const std::vector<HtmlColumn> columns{{"Case"},
                                         {"Best plan"},
                                         {"Schedule"},
                                         {"Estimated, ms", true},
                                         {"Simulated, ms", true},
                                         {"Measured, ms", true},
+                                        {"Compared by"},
                                         {"Samples/s, " + engine, true},
                                         {"Next best is slower by", true},
                                         {"Gap of estimate to bound", true},
@@ -131,8 +130,9 @@ std::string summary_table(const ReportInput& input) {
       for (HtmlCell& cell : std::vector<HtmlCell>{
                text_cell(plan.row.plan), text_cell(schedule_name(plan.row)),
                time_cell(plan.row.estimate), time_cell(plan.row.simulate),
-               time_cell(plan.row.measure), rate_cell(plan.row.samples_per_s),
-               percent_cell(lead(report_case, *best)), gap_cell(plan.row.gap),
+               time_cell(plan.row.measure), engine_cell(report_case, input),
+               rate_cell(plan.row.samples_per_s), percent_cell(lead(report_case, *best)),
+               gap_cell(plan.row.gap),
                plan.row.peak_memory ? bytes_cell(*plan.row.peak_memory) : HtmlCell{}})
         row.cells.push_back(std::move(cell));
     }
@@ -141,8 +141,8 @@ std::string summary_table(const ReportInput& input) {
   return table(columns, rows);
 }
 
-static std::vector<HtmlCell> result_cells(const CaseRecord& report_case, const PlanRecord& plan,
-                                          bool best) {
+static std::vector<HtmlCell> result_cells(const ReportInput& input, const CaseRecord& report_case,
+                                          const PlanRecord& plan, bool best) {
   const ResultRow& row = plan.row;
   HtmlCell name = text_cell(row.plan);
   if (best) name.content = "<b>" + name.content + " ★</b>";
@@ -159,6 +159,7 @@ static std::vector<HtmlCell> result_cells(const CaseRecord& report_case, const P
           time_cell(plan.simulate_median),
           time_cell(row.simulate_p95),
           time_cell(row.measure),
+          engine_cell(report_case, input),
           rate_cell(row.samples_per_s),
           percent_cell(row.bubble),
           bound_cell(row.lower_bound, row.estimate),
@@ -170,7 +171,7 @@ static std::vector<HtmlCell> result_cells(const CaseRecord& report_case, const P
 }
 
 std::string results_table(const ReportInput& input) {
-  const std::string engine = engine_of_rates(input);
+  const std::string engine = engine_text(input.cases);
   const std::vector<HtmlColumn> columns{{"Case"},
                                         {"Plan"},
                                         {"Schedule"},
@@ -184,6 +185,7 @@ std::string results_table(const ReportInput& input) {
                                         {"Simulated median, ms", true},
                                         {"Simulated p95, ms", true},
                                         {"Measured, ms", true},
+                                        {"Compared by"},
                                         {"Samples/s, " + engine, true},
                                         {"Bubble, " + engine, true},
                                         {"Bound, ms", true},
@@ -196,7 +198,8 @@ std::string results_table(const ReportInput& input) {
   for (const CaseRecord& report_case : input.cases) {
     const auto best = best_plan(report_case);
     for (std::size_t i = 0; i < report_case.plans.size(); ++i)
-      rows.push_back({result_cells(report_case, report_case.plans[i], best == i), best == i});
+      rows.push_back(
+          {result_cells(input, report_case, report_case.plans[i], best == i), best == i});
   }
   return table(columns, rows);
 }

@@ -5,9 +5,12 @@
 #include <map>
 
 #include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/round_down.h"
+#include "planner/ir/result/result_engine.h"
 #include "planner/ir/result/unfinished.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/grid.h"
+#include "plots/screen/rows.h"
 
 namespace pfeife {
 namespace {
@@ -42,6 +45,27 @@ std::vector<std::string> nothing_fits(const CaseRecord& record) {
     sentences.push_back("none of " + std::to_string(record.tried.size()) +
                         " changes that were tried would help");
   return sentences;
+}
+
+/// A baseline that fits is faster than the plan, which was not searched for among its schedules, or
+/// not by this engine.
+std::vector<std::string> baseline_is_faster(const CaseRecord& record) {
+  const std::optional<std::size_t> best = best_plan(record);
+  if (!best || *best == 0 || !record.plans.front().row.feasible) return {};
+  const ResultRow& plan = record.plans.front().row;
+  const PlanRecord& faster = record.plans[*best];
+  const TraceSource engine = compared_engine(record);
+  const auto time = time_of(faster.row, engine), own = time_of(plan, engine);
+  const std::string& family = faster.row.family;
+  const bool open =
+      family == plan.family ||
+      std::ranges::find(record.lost, family, &LostSchedule::family) != record.lost.end();
+  return {"baseline " + plan_name(faster) + " fits and takes " +
+          gap_text(1 - static_cast<double>(time->count()) / static_cast<double>(own->count())) +
+          " % less time than the plan, " + milliseconds_text(time) + " ms " + to_string(engine) +
+          (open || plan.candidates == 0
+               ? ""
+               : "; its family is not among those searched: add " + family + " to plan.families")};
 }
 
 std::vector<std::string> engines_apart(const CaseRecord& record) {
@@ -140,6 +164,7 @@ std::vector<std::string> other_choices(const CaseRecord& record) {
 
 std::string action_text(const std::vector<CaseRecord>& cases, std::size_t width) {
   return told(cases, width, nothing_fits, "that nothing fits") +
+         told(cases, width, baseline_is_faster, "in which a baseline that fits is faster") +
          told(cases, width, choices_that_matter, "in which select_by picks another plan") +
          told(cases, width, unfinished, "that are unfinished") +
          told(cases, width, engines_apart, "with estimate and simulation more than 1 % apart") +

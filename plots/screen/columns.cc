@@ -21,11 +21,11 @@ std::optional<Nanoseconds> step_beside(const TableFacts& facts, const CaseRecord
   if (facts.beside.empty()) return std::nullopt;
   const auto plan = std::ranges::find_if(
       record.plans, [&](const PlanRecord& one) { return one.row.plan == facts.beside; });
-  return plan == record.plans.end() ? std::nullopt : step_of(plan->row);
+  return plan == record.plans.end() ? std::nullopt : compared_time(record, *plan);
 }
 
 std::string speed_up(const TableFacts& facts, const CaseRecord& record, const PlanRecord& plan) {
-  const auto beside = step_beside(facts, record), step = step_of(plan.row);
+  const auto beside = step_beside(facts, record), step = compared_time(record, plan);
   if (!beside || !step || step->count() == 0) return "";
   return fixed(static_cast<double>(beside->count()) / static_cast<double>(step->count()), 2) + "x";
 }
@@ -78,8 +78,21 @@ std::string term_text(const TableFacts& facts, const CaseRecord&, const PlanReco
   return rank_texts(facts.memory, ranks);
 }
 
-std::optional<Nanoseconds> p95_of(const ResultRow& row) {
-  return row.simulate_p95 ? row.simulate_p95 : row.estimate_p95;
+/// Simulated where any plan of the case has one, else estimated.
+std::string p95(const TableFacts& facts, const CaseRecord& record, const PlanRecord& plan) {
+  const bool simulated = std::ranges::any_of(
+      record.plans, [](const PlanRecord& one) { return one.row.simulate_p95.has_value(); });
+  return time_text(facts, simulated ? plan.row.simulate_p95 : plan.row.estimate_p95);
+}
+
+/// "-72.2 %", "+3.1 %".
+std::string error_text(double error) {
+  return (error < 0 ? "" : "+") + fixed(100 * error, 1) + " %";
+}
+
+std::string error(const TableFacts&, const CaseRecord& record, const PlanRecord& plan) {
+  const auto found = error_of(plan.row, compared_engine(record));
+  return found ? error_text(*found) : "";
 }
 
 std::string bound_text(const TableFacts& facts, const ResultRow& row) {
@@ -96,8 +109,9 @@ using Record = const CaseRecord&;
 using Plan = const PlanRecord&;
 
 const std::array kColumns{
-    Column{"step", "step ms", [](Facts f, Record, Plan p) { return time_text(f, step_of(p.row)); }},
-    Column{"p95", "p95 ms", [](Facts f, Record, Plan p) { return time_text(f, p95_of(p.row)); }},
+    Column{"step", "step ms",
+           [](Facts f, Record r, Plan p) { return time_text(f, compared_time(r, p)); }},
+    Column{"p95", "p95 ms", p95},
     Column{"samples", "samples/s",
            [](Facts f, Record, Plan p) {
              return p.row.samples_per_s ? fixed(*p.row.samples_per_s, f.rate_decimals) : "";
@@ -109,8 +123,8 @@ const std::array kColumns{
            }},
     Column{"peak", "peak", peak},
     Column{"gap", "gap",
-           [](Facts, Record, Plan p) {
-             return gap_of(p.row) ? gap_text(*gap_of(p.row)) : std::string();
+           [](Facts, Record r, Plan p) {
+             return gap_of(r, p) ? gap_text(*gap_of(r, p)) : std::string();
            }},
     Column{"estimate", "estimated ms",
            [](Facts f, Record, Plan p) { return time_text(f, p.row.estimate); }},
@@ -118,6 +132,7 @@ const std::array kColumns{
            [](Facts f, Record, Plan p) { return time_text(f, p.row.simulate); }},
     Column{"measure", "measured ms",
            [](Facts f, Record, Plan p) { return time_text(f, p.row.measure); }},
+    Column{"error", "error", error},
     Column{"bound", "bound ms", [](Facts f, Record, Plan p) { return bound_text(f, p.row); }},
     Column{"limit", "limit",
            [](Facts f, Record, Plan p) {
@@ -161,7 +176,19 @@ int decimals_for(double least, double most) {
 template <class Visit>
 void each_plan(std::span<const CaseRecord> cases, const Visit& visit) {
   for (const CaseRecord& record : cases)
-    for (const PlanRecord& plan : record.plans) visit(plan);
+    for (const PlanRecord& plan : record.plans) visit(record, plan);
+}
+
+/// Names; `measure` and `error` are among them where a measured time stands beside another one.
+std::vector<std::string> usual_columns(std::span<const CaseRecord> cases) {
+  bool beside = false;
+  each_plan(cases, [&](const CaseRecord& record, const PlanRecord& plan) {
+    beside = beside || measured_beside(record, plan);
+  });
+  std::vector<std::string> names{"step"};
+  if (beside) names.insert(names.end(), {"measure", "error"});
+  names.insert(names.end(), {"p95", "samples", "vs", "bubble", "peak", "gap"});
+  return names;
 }
 
 struct Range {
@@ -178,7 +205,7 @@ std::string plan_beside(std::span<const CaseRecord> cases) {
   std::string first;
   for (const CaseRecord& record : cases)
     for (std::size_t i = 1; i < record.plans.size(); ++i) {
-      if (!step_of(record.plans[i].row)) continue;
+      if (!compared_time(record, record.plans[i])) continue;
       const std::string& name = record.plans[i].row.plan;
       if (name == "1f1b") return name;
       if (first.empty()) first = name;
@@ -207,7 +234,7 @@ MemoryUnit memory_unit(Bytes amount) {
 
 MemoryUnit memory_unit(std::span<const CaseRecord> cases) {
   std::optional<Bytes> least;
-  each_plan(cases, [&](const PlanRecord& plan) {
+  each_plan(cases, [&](const CaseRecord&, const PlanRecord& plan) {
     if (plan.row.peak_memory && (!least || *plan.row.peak_memory < *least))
       least = plan.row.peak_memory;
   });
@@ -217,8 +244,9 @@ MemoryUnit memory_unit(std::span<const CaseRecord> cases) {
 TableFacts table_facts(std::span<const CaseRecord> cases) {
   TableFacts facts{memory_unit(cases), plan_beside(cases)};
   Range times, rates;
-  each_plan(cases, [&](const PlanRecord& plan) {
-    if (const auto step = step_of(plan.row)) times.add(milliseconds(*step));
+  each_plan(cases, [&](const CaseRecord& record, const PlanRecord& plan) {
+    for (const auto& time : {compared_time(record, plan), plan.row.measure})
+      if (time) times.add(milliseconds(*time));
     if (plan.row.samples_per_s) rates.add(*plan.row.samples_per_s);
   });
   facts.time_decimals = times.decimals();
@@ -234,9 +262,8 @@ std::vector<std::string> column_names() {
 
 std::vector<Column> columns_of(std::span<const CaseRecord> cases, const TableFacts& facts,
                                std::span<const std::string> names) {
-  static constexpr const char* kUsual[] = {"step", "p95", "samples", "vs", "bubble", "peak", "gap"};
   std::vector<std::string> wanted(names.begin(), names.end());
-  if (wanted.empty()) wanted.assign(std::begin(kUsual), std::end(kUsual));
+  if (wanted.empty()) wanted = usual_columns(cases);
   std::vector<Column> columns;
   for (const std::string& name : wanted) {
     const auto column = std::ranges::find(kColumns, name, &Column::name);
@@ -259,12 +286,9 @@ std::string each_device_briefly(const TableFacts& facts, const CaseRecord&,
   return each_device(facts, plan, 4);
 }
 
-std::optional<Nanoseconds> step_of(const ResultRow& row) {
-  return row.measure ? row.measure : row.simulate ? row.simulate : row.estimate;
-}
-
-std::optional<double> gap_of(const ResultRow& row) {
-  return row.simulate_gap ? row.simulate_gap : row.gap;
+std::optional<double> gap_of(const CaseRecord& record, const PlanRecord& plan) {
+  const bool estimated = compared_engine(record) == TraceSource::Estimated;
+  return estimated || !plan.row.simulate_gap ? plan.row.gap : plan.row.simulate_gap;
 }
 
 std::optional<std::size_t> lacks_most(const PlanRecord& plan) {
@@ -290,11 +314,14 @@ std::string heading(const CaseRecord& record) {
   return text;
 }
 
+std::string measured_text(const ResultRow& row, TraceSource engine) {
+  const auto error = error_of(row, engine);
+  if (!error || engine == TraceSource::Measured) return "";
+  return ", measured " + milliseconds_text(row.measure) + " ms (error " + error_text(*error) + ")";
+}
+
 std::string engines_text(std::span<const CaseRecord> cases) {
-  std::vector<ResultRow> rows;
-  each_plan(cases, [&](const PlanRecord& plan) { rows.push_back(plan.row); });
-  const std::string engine = engine_text(rows);
-  return engine == "best engine" ? "times of the best engine that ran" : "times " + engine;
+  return "times " + engine_text(cases);
 }
 
 }  // namespace pfeife

@@ -35,7 +35,8 @@ std::string bound_sentence(const CaseRecord& record) {
 }
 
 /// Why each other family is not the plan, those with the same reason together: of its schedules
-/// the one that came closest.
+/// the one that came closest. A reason that compares with another plan than the chosen one, by an
+/// engine that did not choose it, is none.
 std::string families_sentence(const CaseRecord& record) {
   constexpr std::size_t kMostShown = 4;  // reasons
   const bool planned = record.plans.front().row.estimate.has_value();
@@ -48,7 +49,7 @@ std::string families_sentence(const CaseRecord& record) {
   };
   std::vector<Group> groups;
   for (const LostSchedule& lost : record.lost) {
-    if (std::ranges::find(seen, lost.family) != seen.end()) continue;
+    if (lost.reason.beside_least || std::ranges::find(seen, lost.family) != seen.end()) continue;
     seen.push_back(lost.family);
     const std::string said = to_string(lost.reason);
     const auto same = std::ranges::find(groups, said, &Group::said);
@@ -69,6 +70,8 @@ std::string families_sentence(const CaseRecord& record) {
 
 /// Plans that need less memory than the one shown: of a front that may be long, each with a
 /// twentieth less than the one before. Where the time is the same in the digits shown the last is.
+/// Only their estimates are known, which say nothing beside a plan that was chosen in spite of its
+/// own.
 std::string front_sentence(const CaseRecord& record, const MemoryUnit& unit) {
   constexpr std::size_t kMostShown = 3;
   struct Shown {
@@ -76,15 +79,17 @@ std::string front_sentence(const CaseRecord& record, const MemoryUnit& unit) {
   };
   const ResultRow& plan = record.plans.front().row;
   if (!plan.estimate || !plan.peak_memory) return "";
+  const auto used = std::ranges::find(record.choices, true, &PlanChoice::used);
+  if (used != record.choices.end() && used->number != 0) return "";
   std::vector<Shown> points;
   Bytes last = *plan.peak_memory;
   for (const FrontPoint& point : record.front) {
-    if (20 * point.peak_memory.value > 19 * last.value) continue;
+    if (20 * point.peak_memory.value > 19 * last.value || point.estimate < *plan.estimate) continue;
     const double more =
         static_cast<double>(point.estimate.count()) / static_cast<double>(plan.estimate->count()) -
         1;
     last = point.peak_memory;
-    const Shown shown{unit.text(last), (more < 0 ? "" : "+") + fixed(100 * more, 1)};
+    const Shown shown{unit.text(last), "+" + fixed(100 * more, 1)};
     if (!points.empty() && points.back().more == shown.more) points.pop_back();
     points.push_back(shown);
   }
@@ -93,7 +98,7 @@ std::string front_sentence(const CaseRecord& record, const MemoryUnit& unit) {
     text +=
         (i > 0 ? ", " : "") + points[i].memory + " " + unit.name + " at " + points[i].more + " %";
   if (text.empty()) return "";
-  return "less memory: " + text + (points.size() > kMostShown ? ", ..." : "");
+  return "less memory, times estimated: " + text + (points.size() > kMostShown ? ", ..." : "");
 }
 
 /// What the case leaves open and how it was settled: the choice and the next best.

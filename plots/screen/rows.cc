@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
 
 namespace pfeife {
@@ -58,6 +59,11 @@ std::vector<Key> keys_of(const std::vector<CaseRecord>& cases) {
   std::vector<Key> telling{keys[0], keys[1]};
   for (std::size_t k = 2; k < keys.size(); ++k)
     if (keys[k].varies()) telling.push_back(std::move(keys[k]));
+  // Times of different engines are not comparable: their cases are told apart.
+  Key engine{"times", {}, false};
+  for (const CaseRecord& record : cases)
+    engine.values.push_back(to_string(compared_engine(record)));
+  if (engine.varies()) telling.push_back(std::move(engine));
   return telling;
 }
 
@@ -66,9 +72,10 @@ std::vector<const PlanRecord*> plans_in_order(const CaseRecord& record, bool cho
   for (const PlanRecord& plan : record.plans)
     if (plans.empty() || !chosen_only) plans.push_back(&plan);
   if (plans.empty()) return plans;
-  const auto rank = [](const PlanRecord* plan) {
-    const auto step = step_of(plan->row);
-    return std::tuple(!step, lacks_most(*plan).has_value(), step.value_or(Nanoseconds{0}));
+  const TraceSource engine = compared_engine(record);
+  const auto rank = [&](const PlanRecord* plan) {
+    return std::tuple(!has_time(plan->row), lacks_most(*plan).has_value(),
+                      !time_of(plan->row, engine), time_of(plan->row, engine));
   };
   std::ranges::stable_sort(plans.begin() + 1, plans.end(), {}, rank);
   return plans;

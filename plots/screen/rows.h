@@ -22,10 +22,11 @@ struct Key {
 inline constexpr const char* kMicrobatchSize = "b";
 
 /// Devices and microbatches ("D", "N"), then whatever else is not alike in all cases: model,
-/// cluster, and the keys of the config that are swept.
+/// cluster, the keys of the config that are swept, and the engine by which plans are compared.
 std::vector<Key> keys_of(const std::vector<CaseRecord>& cases);
 
-/// The chosen plan, then the others: the fastest first, those that do not fit and those that cannot
+/// The chosen plan, then the others: the fastest first by the engine by which the case's plans are
+/// compared, those that do not fit and those that cannot
 /// be behind them.
 std::vector<const PlanRecord*> plans_in_order(const CaseRecord& record, bool chosen_only = false);
 

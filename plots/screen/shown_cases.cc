@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "planner/ir/result/result_engine.h"
+
 namespace pfeife {
 namespace {
 
@@ -36,18 +38,25 @@ std::size_t number_of_keys(const std::vector<CaseRecord>& cases) {
   return static_cast<std::size_t>(commas) + 1;
 }
 
-double worth(const CaseRecord& record) {
-  if (record.plans.empty() || !record.plans.front().row.feasible) return -1;
-  return record.plans.front().row.samples_per_s.value_or(0);
+/// [case] Samples/s of its chosen plan by an engine that all cases have; -1 if it does not fit.
+std::vector<double> worths(const std::vector<CaseRecord>& cases) {
+  const TraceSource engine = compared_engine(cases);
+  std::vector<double> found;
+  for (const CaseRecord& record : cases) {
+    const bool fits = !record.plans.empty() && record.plans.front().row.feasible;
+    found.push_back(fits ? samples_per_second(record.plans.front().row, engine).value_or(0) : -1);
+  }
+  return found;
 }
 
 /// [group] number of its best case; of equals the first.
 std::map<std::string, std::size_t> best_of_groups(const std::vector<CaseRecord>& cases,
+                                                  const std::vector<double>& worth,
                                                   std::size_t keys) {
   std::map<std::string, std::size_t> best;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const auto [at, added] = best.try_emplace(first_keys(cases[i].name, keys), i);
-    if (!added && worth(cases[i]) > worth(cases[at->second])) at->second = i;
+    if (!added && worth[i] > worth[at->second]) at->second = i;
   }
   return best;
 }
@@ -65,10 +74,11 @@ Choice choose(const std::vector<CaseRecord>& cases) {
     std::iota(choice.numbers.begin(), choice.numbers.end(), std::size_t{0});
     return choice;
   }
+  const std::vector<double> worth = worths(cases);
   std::size_t used = 1;
-  std::map<std::string, std::size_t> best = best_of_groups(cases, used);
+  std::map<std::string, std::size_t> best = best_of_groups(cases, worth, used);
   for (std::size_t keys = 2; keys <= number_of_keys(cases); ++keys) {
-    std::map<std::string, std::size_t> finer = best_of_groups(cases, keys);
+    std::map<std::string, std::size_t> finer = best_of_groups(cases, worth, keys);
     if (finer.size() > kMostShown || finer.size() == cases.size()) break;
     best = std::move(finer), used = keys;
   }
@@ -78,7 +88,7 @@ Choice choose(const std::vector<CaseRecord>& cases) {
       "of each " + names_of_keys(cases.front().name, used) + " the case with the most samples/s";
   if (choice.numbers.size() > kMostShown) {
     std::ranges::stable_sort(choice.numbers, std::greater{},
-                             [&](std::size_t i) { return worth(cases[i]); });
+                             [&](std::size_t i) { return worth[i]; });
     choice.numbers.resize(kMostShown);
     std::ranges::sort(choice.numbers);
     choice.rule = "those with the most samples/s";

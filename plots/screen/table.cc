@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/ir/result/result_engine.h"
 #include "plots/screen/action.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/details.h"
@@ -56,17 +57,18 @@ Table table_of(const std::vector<CaseRecord>& cases, const std::vector<Key>& key
     for (const PlanRecord* plan : plans_in_order(cases[c], options.chosen_only)) {
       const bool chosen = !options.chosen_only && plan == &cases[c].plans.front();
       GridRow row;
-      row.look = lacks_most(*plan) || !step_of(plan->row) ? Look::DoesNotFit
-                 : chosen && plan->row.feasible           ? Look::Chosen
-                                                          : Look::Plain;
+      row.look = lacks_most(*plan) || !has_time(plan->row) ? Look::DoesNotFit
+                 : chosen && plan->row.feasible            ? Look::Chosen
+                                                           : Look::Plain;
       for (const Key& key : keys) row.cells.push_back({first ? key.values[c] : ""});
       first = false;
       row.cells.push_back({marked_name(*plan, chosen)});
-      if (!step_of(plan->row)) {
+      if (!has_time(plan->row)) {
         row.cells.push_back({plan->reason});
       } else {
         for (const Column& column : columns) {
-          const bool far = column.name == "gap" && gap_of(plan->row).value_or(0) > kFarFromBound;
+          const bool far =
+              column.name == "gap" && gap_of(cases[c], *plan).value_or(0) > kFarFromBound;
           row.cells.push_back(
               {column.text(facts, cases[c], *plan), far ? Look::FarFromBound : Look::Plain});
         }
@@ -132,7 +134,7 @@ void drop_until_it_fits(std::vector<Column>& columns, std::size_t keys,
   for (Column& column : columns)
     if (column.name == "devices" && width_of_all() > options.width)
       column.text = each_device_briefly;
-  for (const char* name : {"devices", "p95", "bubble", "samples", "vs"})
+  for (const char* name : {"devices", "p95", "bubble", "samples", "vs", "error", "measure"})
     if (width_of_all() > options.width)
       std::erase_if(columns, [&](const Column& column) { return column.name == name; });
 }
@@ -162,15 +164,18 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
       lacks = lacks || lacks_most(*plan);
       recomputes = recomputes || plan->recomputes;
       others_do = others_do || (plan->recomputes && plan != &record.plans.front());
-      gaps = gaps || gap_of(plan->row);
+      gaps = gaps || gap_of(record, *plan);
     }
-  const bool has_gap = std::ranges::find(columns, "gap", &Column::name) != columns.end();
+  const auto has = [&](const char* name) {
+    return std::ranges::find(columns, name, &Column::name) != columns.end();
+  };
   std::string text = "D devices, N microbatches";
   if (std::ranges::find(keys, kMicrobatchSize, &Key::head) != keys.end())
     text += ", b samples a microbatch";
   if (!options.chosen_only) text += ", * planned";
   if (lacks) text += std::string(", ! ") + facts.memory.name + " over the limit";
-  if (gaps && has_gap) text += ", gap: % over the bound on estimates";
+  if (has("error")) text += ", error: of the prediction, predicted / measured - 1";
+  if (gaps && has("gap")) text += ", gap: % over the bound on estimates";
   text = wrapped(text, options.width);
   if (recomputes && several)
     text += std::string("only what says recompute= recomputes anything") +

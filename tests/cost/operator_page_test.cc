@@ -1,6 +1,7 @@
 // Every operator of torch's core set has an answer, and planner/cost/OPERATORS.md says it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <set>
@@ -197,7 +198,7 @@ TEST(OperatorPage, IsWhatTheTableSays) {
   std::ifstream file(PFEIFE_SOURCE_DIR "/planner/cost/OPERATORS.md");
   const std::string written{std::istreambuf_iterator<char>(file), {}};
   if (written == page()) return;
-  const std::string made = ::testing::TempDir() + "OPERATORS.md";
+  const std::string made = ::testing::TempDir() + "OPERATORS." + std::to_string(getpid()) + ".md";
   std::ofstream(made) << page();
   ADD_FAILURE() << "planner/cost/OPERATORS.md is not what the table says; compare it with " << made
                 << " and copy that one";

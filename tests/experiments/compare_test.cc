@@ -65,6 +65,45 @@ TEST_F(Compare, TracesInAConfigGiveTheSameReport) {
   EXPECT_THAT(run({"traced.yaml"}).out, HasSubstr(text)) << "also when nothing is done again";
 }
 
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size())
+    ++found;
+  return found;
+}
+
+// The plan alone was measured. Ratio, rates, bubble and drawings are of simulations, as all plans
+// have one; the measured step stands beside.
+TEST_F(Compare, AMeasuredPlanIsComparedWithItsBaselinesByWhatBothAreSimulatedAs) {
+  std::string config = read("run.yaml") + "measurement: {traces: " + traces_.string() + "}\n";
+  config.replace(config.find("baselines: []"), 13, "baselines: [1f1b]");
+  write("mixed.yaml", config);
+  const Outcome outcome = run({"mixed.yaml"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto figure = [&](const char* plan, const char* column) {
+    return std::stod(result("results/mixed", plan, column));
+  };
+  const double simulated = figure("planned", "simulate_ms"), other = figure("1f1b", "simulate_ms"),
+               measured = figure("planned", "measure_ms");
+  ASSERT_GT(measured, 1.5 * other) << "else a ratio of two engines would show nothing";
+  EXPECT_THAT(outcome.out, HasSubstr("times simulated"));
+  char text[40];
+  std::snprintf(text, sizeof text, "%.2fx", other / simulated);
+  EXPECT_THAT(outcome.out, HasSubstr(text));
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * (simulated / measured - 1));
+  EXPECT_THAT(outcome.out, HasSubstr(text)) << "the error of the prediction";
+  for (const char* plan : {"planned", "1f1b"}) {
+    EXPECT_NEAR(figure(plan, "samples_per_s") * figure(plan, "simulate_ms"),
+                4000 * figure(plan, "microbatch_size"), 1);
+    EXPECT_GT(figure(plan, "bubble_fraction"), 0);
+  }
+  for (const char* drawing : {"plans.svg", "rank_times.svg"}) {
+    const std::string svg = read("results/mixed/devices=2,microbatches=4/" + std::string(drawing));
+    EXPECT_EQ(count(svg, ">simulated "), 2U) << drawing;
+    EXPECT_EQ(count(svg, ">measured "), 1U) << drawing;
+  }
+}
+
 TEST_F(Compare, TracesInAConfigAreOfOneRunThatHasBeen) {
   const auto refusal = [&](const std::string& more) {
     write("refused.yaml", read("run.yaml") + more);

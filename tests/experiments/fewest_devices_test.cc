@@ -31,11 +31,12 @@ TEST(FewestDevices, AreTheFirstWhoseStepIsShorterWithTheReasonWhyNotFewer) {
   EXPECT_EQ(
       answer({of(4, 60, 50), of(1, 0, 0), of(2, 120, 110), of(3, 80, 70)}),
       "fewest devices for a step below 100.00 ms, of those tried\n"
-      "  3 devices: 80.000 ms, zb_h1; 2 devices: 120.00 ms, and no plan is below 110.00 ms\n");
-  EXPECT_THAT(answer({of(2, 120, 90), of(3, 80, 70)}), HasSubstr("2 devices: 120.00 ms is the best "
-                                                                 "found; not proven"));
+      "  3 devices: zb_h1, 80.000 ms estimated; 2 devices: 120.00 ms estimated, and no plan is "
+      "below 110.00 ms\n");
+  EXPECT_THAT(answer({of(2, 120, 90), of(3, 80, 70)}),
+              HasSubstr("2 devices: 120.00 ms estimated is the best found; not proven"));
   EXPECT_THAT(answer({of(1, 0, 0), of(2, 99, 70)}), HasSubstr("; 1 device: no plan fits"));
-  EXPECT_THAT(answer({of(1, 99, 70)}), HasSubstr("  1 device: 99.000 ms, zb_h1\n"));
+  EXPECT_THAT(answer({of(1, 99, 70)}), HasSubstr("  1 device: zb_h1, 99.000 ms estimated\n"));
 }
 
 // 100 ms is not below 100 ms.
@@ -47,9 +48,9 @@ TEST(FewestDevices, MayBeNoneOfThoseTried) {
 TEST(FewestDevices, AreOfCasesThatDifferInTheDevicesAlone) {
   EXPECT_EQ(answer({of(1, 120, 110, 4), of(1, 90, 80, 2), of(2, 70, 60, 4)}),
             "fewest devices for a step below 100.00 ms, of those tried\n"
-            "  microbatches 4: 2 devices: 70.000 ms, zb_h1; 1 device: 120.00 ms, and no plan is "
-            "below 110.00 ms\n"
-            "  microbatches 2: 1 device: 90.000 ms, zb_h1\n");
+            "  microbatches 4: 2 devices: zb_h1, 70.000 ms estimated; 1 device: 120.00 ms "
+            "estimated, and no plan is below 110.00 ms\n"
+            "  microbatches 2: 1 device: zb_h1, 90.000 ms estimated\n");
 }
 
 TEST(FewestDevices, AreNamedByWhatTellsTheCasesApart) {
@@ -58,9 +59,23 @@ TEST(FewestDevices, AreNamedByWhatTellsTheCasesApart) {
   full.swept = {{"training.precision", "fp32"}, {"plan.recompute", "full"}};
   EXPECT_EQ(answer({full, half}),
             "fewest devices for a step below 100.00 ms, of those tried\n"
-            "  training.precision fp32: none of 1 device; 1 device: 120.00 ms, and no plan is "
-            "below 110.00 ms\n"
-            "  training.precision bf16_amp: 1 device: 90.000 ms, zb_h1\n");
+            "  training.precision fp32: none of 1 device; 1 device: 120.00 ms estimated, and no "
+            "plan is below 110.00 ms\n"
+            "  training.precision bf16_amp: 1 device: zb_h1, 90.000 ms estimated\n");
+}
+
+// Two devices were measured, three were not: both are compared by estimates, of which two have
+// enough; 80 / 160 - 1 = -50 %.
+TEST(FewestDevices, AreFoundByOneEngine) {
+  CaseRecord two = of(2, 80, 70);
+  two.plans[0].row.measure = Nanoseconds{160'000'000};
+  EXPECT_THAT(answer({of(1, 120, 110), two, of(3, 60, 50)}),
+              HasSubstr("  2 devices: zb_h1, 80.000 ms estimated, measured 160.00 ms (error -50.0 "
+                        "%); 1 device: "));
+  CaseRecord three = of(3, 60, 50);
+  three.plans[0].row.measure = Nanoseconds{90'000'000};
+  EXPECT_THAT(answer({two, three}), HasSubstr("  3 devices: zb_h1, 90.000 ms measured; 2 devices: "
+                                              "160.00 ms measured is the best found"));
 }
 
 class StepBelow : public ProgramTest {};

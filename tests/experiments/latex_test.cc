@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
+#include <sstream>
 
 #include "experiments/show/table_files.h"
 #include "plots/screen/columns.h"
+#include "tests/support/scratch_folder.h"
 
 namespace pfeife {
 namespace {
@@ -124,21 +125,27 @@ TEST(Latex, ATableOfAnyTextsIsOneThatLatexReads) {
   }
 }
 
-TEST(Latex, PdflatexMakesADocumentOfIt) {
-  if (std::system("pdflatex --version > /dev/null 2>&1") != 0)
-    GTEST_SKIP() << "no pdflatex here (Debian packages texlive-latex-extra)";
-  const auto folder = std::filesystem::temp_directory_path() / "pfeife_latex_test";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "table.tex")
+/// What pdflatex says of a document with that body and the packages that a table needs; "" if it
+/// makes one.
+std::string refusal(const std::string& body) {
+  const ScratchFolder folder;
+  std::ofstream(folder.path() / "table.tex")
       << "\\documentclass{article}\\usepackage{booktabs,multirow}\\begin{document}\n"
-      << latex_table(any_cases(3)) << "\\end{document}\n";
-  EXPECT_EQ(
-      std::system(("cd '" + folder.string() +
-                   "' && pdflatex -interaction=nonstopmode -halt-on-error table.tex > out.txt")
-                      .c_str()),
-      0)
-      << folder;
-  std::filesystem::remove_all(folder);
+      << body << "\\end{document}\n";
+  const std::string command = "cd '" + folder.path().string() +
+                              "' && pdflatex -interaction=nonstopmode -halt-on-error table.tex "
+                              "> said.txt 2>&1";
+  if (std::system(command.c_str()) == 0) return "";
+  std::ostringstream said;
+  said << std::ifstream(folder.path() / "said.txt").rdbuf();
+  return said.str().empty() ? "nothing" : said.str();
+}
+
+TEST(Latex, PdflatexMakesADocumentOfIt) {
+  if (const std::string why = refusal("Nothing.\n"); !why.empty())
+    GTEST_SKIP() << "no pdflatex with booktabs and multirow here (Debian: texlive-latex-extra): "
+                 << why;
+  EXPECT_EQ(refusal(latex_table(any_cases(3))), "");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "planner/io/plan/plan_file.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
+#include "tests/support/scratch_folder.h"
 
 namespace pfeife {
 namespace {
@@ -181,6 +182,30 @@ TEST_F(Record, AMeasurementGivesTheRatesAndTheTraceThatIsExplained) {
             (ActionError{RankId{0}, "0F0", milliseconds{6}, milliseconds{20}}));
 }
 
+// One plan of two was measured: rates, figures and what is explained are of the simulation, which
+// both have. 12 samples in 12 ms and in 16 ms; the plan's busy 16 of 24, the other's 20 of 32.
+TEST_F(Record, FiguresOfPlansThatAreComparedAreOfOneEngine) {
+  Evaluation run = plan("planned", 10), other = plan("1f1b", 11);
+  run.simulated = trace({{0, 6}, {2, 12}});
+  other.simulated = trace({{0, 6}, {2, 16}});
+  run.measurement = Measurement{.steps = {{true, milliseconds{90}, 0}},
+                                .peak_memory = {Bytes{14}, Bytes{17}},
+                                .trace = trace({{0, 90}, {2, 12}}),
+                                .durations = {milliseconds{90}, milliseconds{10}}};
+  EvaluatedCase all = evaluated({run});
+  all.baselines = {other};
+  const CaseRecord record = record_of(all);
+  EXPECT_EQ(record.plans[0].row.measure, milliseconds{90});
+  EXPECT_DOUBLE_EQ(record.plans[0].row.samples_per_s.value(), 1000);
+  EXPECT_DOUBLE_EQ(record.plans[1].row.samples_per_s.value(), 750);
+  EXPECT_DOUBLE_EQ(record.plans[0].row.bubble.value(), 1 - 16. / 24);
+  EXPECT_DOUBLE_EQ(record.plans[1].row.bubble.value(), 1 - 20. / 32);
+  EXPECT_EQ(record.plans[0].critical_rank, RankId{1});
+  EXPECT_EQ(record.plans[0].attribution.at(1).compute, milliseconds{10});
+  EXPECT_EQ(record.plans[0].figures.span, milliseconds{10}) << "of rank 1: from 2 to 12 ms";
+  EXPECT_EQ(record.plans[1].figures.span, milliseconds{14});
+}
+
 TEST_F(Record, AFailedRunLeavesTheReason) {
   Evaluation failed = plan("planned", 10);
   failed.measure_failure = "no room";
@@ -230,13 +255,13 @@ TEST_F(Record, PlansAreWrittenEachInItsFolder) {
   }
   EvaluatedCase all = evaluated({searched});
   all.baselines = {given};
-  const std::filesystem::path folder = ::testing::TempDir() + "pfeife_record_test";
+  const ScratchFolder scratch;
+  const std::filesystem::path& folder = scratch.path();
   write_plans(folder, all, {});
   const Plan one = read_plan(folder / "planned" / "plan.yaml");
   const Plan other = read_plan(folder / "1f1b" / "plan.yaml");
   const bool for_torch = std::filesystem::exists(folder / "planned" / "schedule_torch.csv");
   const bool proof = std::filesystem::exists(folder / "planned" / "certificate.txt");
-  std::filesystem::remove_all(folder);
   EXPECT_TRUE(one.files.has_value());
   EXPECT_EQ(one, all.planned.front().plan);
   EXPECT_EQ(other, all.baselines.front().plan);

@@ -10,10 +10,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <thread>
 
 #include "experiments/show/progress.h"
 #include "planner/io/files/folder_lock.h"
+#include "planner/ir/result/case_files.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {
@@ -372,6 +374,56 @@ TEST_F(Sweep, ALimitOfFileSizesIsReportedAsAnErrorOfTheWrite) {
   EXPECT_EQ(outcome.signal, 0);
   EXPECT_EQ(outcome.code, 4);
   EXPECT_THAT(outcome.err, HasSubstr("File too large; raise the limit of file sizes (ulimit -f)"));
+}
+
+// With a key of the cluster replaced, a case has all of its files.
+TEST_F(Sweep, NoBaselineIsCalledAsAFileOfTheCase) {
+  const std::vector<std::string> arguments{"sweep.yaml",
+                                           "--out",
+                                           "out",
+                                           "--set",
+                                           "cases.training.microbatch_size=1",
+                                           "--set",
+                                           "cluster.links.socket.latency=9 us"};
+  const auto with = [&](const std::string& baseline) {
+    std::vector<std::string> more = arguments;
+    more.insert(more.end(), {"--set", "baselines=[{family: gpipe, name: " + baseline + "}]"});
+    return more;
+  };
+  ASSERT_EQ(run(with("mine.json")).code, 0);
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           folder_ / "out/devices=2,microbatches=2,training.microbatch_size=1"))
+    if (entry.is_regular_file()) names.insert(entry.path().filename().string());
+  EXPECT_EQ(names, std::set<std::string>(kCaseFiles.begin(), kCaseFiles.end()));
+  for (const std::string& name : names) {
+    const Outcome outcome = run(with(name));
+    EXPECT_EQ(outcome.code, 2) << name;
+    EXPECT_THAT(outcome.err, HasSubstr("\"" + name + "\" names a folder, beside which"));
+  }
+}
+
+TEST_F(Sweep, AFolderInThePlaceOfAFileIsReportedWithARemedyAndLeftAlone) {
+  const std::vector<std::string> arguments{"sweep.yaml", "--out", "out", "--set",
+                                           "cases.training.microbatch_size=1"};
+  ASSERT_EQ(run(arguments).code, 0);
+  const auto before = files("out");
+  const std::string in_case = "out/devices=2,microbatches=2,training.microbatch_size=1/";
+  std::vector<std::string> names{in_case + "planned/plan.yaml", in_case + "planned/certificate.txt",
+                                 "out/results.csv", "out/report.html", "out/files.sha256"};
+  for (const std::string_view name : kCaseFiles)
+    if (name != case_file::kLinks) names.push_back(in_case + std::string(name));
+  for (const std::string& name : names) {
+    std::filesystem::remove(folder_ / name);
+    write(name + "/mine.txt", "of the user");
+    Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 4) << name;
+    EXPECT_THAT(outcome.err, HasSubstr(name + ": Is a directory; remove that folder"));
+    EXPECT_EQ(read(name + "/mine.txt"), "of the user");
+    std::filesystem::remove_all(folder_ / name);
+    EXPECT_EQ(run(arguments).code, 0) << name;
+    EXPECT_EQ(files("out"), before) << name;
+  }
 }
 
 TEST_F(Sweep, WhatWasDeletedOfACaseIsMadeAgain) {

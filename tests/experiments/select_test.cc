@@ -4,6 +4,7 @@
 #include "experiments/show/table_files.h"
 #include "planner/io/results/results.h"
 #include "tests/experiments/program.h"
+#include "tests/support/mixed_engines.h"
 
 namespace pfeife {
 namespace {
@@ -118,6 +119,21 @@ TEST(TableFiles, LatexEscapesWhatHasAMeaning) {
               HasSubstr("4 & 8 & \\textbf{a|b\\_c\\&d=50\\% x\\textasciicircum{}2 "
                         "\\textasciitilde{} \\{y\\} \\#1 \\$z \\textbackslash{}w "
                         "\\textless{}v\\textgreater{}} & \\textbf{1.235} & 3.0 \\\\\n"));
+}
+
+// Bold is the plan, which is simulated fastest of those that fit, not a baseline that was simulated
+// in less time than the plan was measured.
+TEST(TableFiles, TheBestIsTheFastestOfOneEngine) {
+  const auto bold = [](const CaseRecord& record) {
+    const std::string table = latex_table({record});
+    const std::size_t at = table.find("\\textbf{") + 8;
+    return table.substr(at, table.find('}', at) - at);
+  };
+  EXPECT_EQ(bold(mixed_case()), "planned");
+  EXPECT_EQ(bold(measured_case()), "1f1b");
+  EXPECT_THAT(markdown_table({mixed_case()}),
+              HasSubstr("| planned | 250.0 | 1000.0 | -75.0 % | 1.20x | 4.0 |\n"
+                        "| 2 | 6 | interleaved\\_1f1b | 276.0 |  |  | 1.09x | 4.0 |"));
 }
 
 // Two plans of which the faster lacks 1 GiB: the other is the best. Its rows: 5 columns.

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "planner/ir/basics/error.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -68,9 +69,21 @@ TEST_F(AtomicFile, AWriteThatFailsLeavesTheOldFileAndNothingElse) {
 }
 
 TEST_F(AtomicFile, AFolderInTheWayIsReportedAndLeftAlone) {
-  fs::create_directories(folder_ / "a.txt");
-  EXPECT_THROW(write_file(folder_ / "a.txt", "x"), RuntimeFault);
+  write_file(folder_ / "a.txt" / "inside", "x");
+  const std::string file = (folder_ / "a.txt").string(),
+                    why = ": Is a directory; remove that folder, or choose another one with --out";
+  EXPECT_EQ(message_of<RuntimeFault>([&] { write_file(file, "x"); }), "cannot write " + file + why);
+  EXPECT_EQ(message_of<RuntimeFault>([&] { remove_file(file); }), "cannot remove " + file + why);
+  EXPECT_EQ(read_file(folder_ / "a.txt" / "inside"), "x");
   EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(AtomicFile, IsRemovedIfItIsThere) {
+  write_file(folder_ / "a.txt", "x");
+  remove_file(folder_ / "a.txt");
+  EXPECT_EQ(files(), 0u);
+  remove_file(folder_ / "a.txt");
+  remove_file(folder_ / "nowhere" / "a.txt");
 }
 
 TEST_F(AtomicFile, LeftoversOfAKilledProcessAreRemovedAndNothingElse) {

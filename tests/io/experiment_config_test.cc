@@ -404,7 +404,8 @@ TEST_F(ExperimentConfig, BaselinesAreNamedAndCutAsOthersMakeThem) {
   EXPECT_EQ(config.baselines[3].name(), "gpipe_equal_layers_full");
   EXPECT_THAT(resolved_text(config), HasSubstr(written)) << "what is written is read again";
   for (const char* wrong :
-       {"{family: 1f1b, name: a/b}", "{family: 1f1b, name: planned}", "{family: 1f1b, cuts: fair}",
+       {"{family: 1f1b, name: a/b}", "{family: 1f1b, name: planned}",
+        "{family: 1f1b, name: case.json}", "{family: 1f1b, cuts: fair}",
         "{family: 1f1b, cuts: [2, 1]}", "{family: 1f1b, cuts: equal_layers, cuts_at: blocks}",
         "{family: 1f1b, cut: search}", "{name: mine}"})
     EXPECT_MESSAGE(error(kSmallest + "baselines: [" + wrong + "]\n"));

@@ -13,10 +13,12 @@ TEST(Reasons, SayHowMuchSlowerAndThanWhat) {
   EXPECT_EQ(to_string(slower), "3 ms slower");
   slower.beside_least = true;
   EXPECT_EQ(to_string(slower), "3 ms slower than the least estimate");
-  slower.slower = -milliseconds{3};
-  EXPECT_EQ(to_string(slower), "3 ms faster by estimate");
   slower.slower = milliseconds{0};
   EXPECT_EQ(to_string(slower), "as fast");
+  EXPECT_EQ(to_string({.why = Why::Slower, .slower = milliseconds{3}, .by = "simulate"}),
+            "3 ms slower simulated");
+  EXPECT_EQ(to_string({.why = Why::Slower, .slower = milliseconds{3}, .by = "p95"}),
+            "3 ms slower by p95");
   EXPECT_EQ(to_string({.why = Why::Slower}), "slower") << "by how much is not known";
 }
 

@@ -14,6 +14,7 @@
 #include "planner/schedules/families.h"
 #include "sim/simulator.h"
 #include "tests/mesh/configs.h"
+#include "tests/support/scratch_folder.h"
 
 namespace pfeife {
 namespace {
@@ -47,7 +48,8 @@ std::vector<std::int64_t> shared_rates(const Cluster& cluster, std::size_t a, st
 TEST(Fold, TheClusterFileIsThePipelineOfTheMesh) {
   const auto hosts = kConfigs / "clusters/h100_sxm_hosts.yaml";
   const Network network = read_network(hosts);
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "fold_test";
+  const ScratchFolder scratch;
+  const std::filesystem::path& folder = scratch.path();
   for (const std::array<std::int64_t, kAxes>& sizes :
        {std::array<std::int64_t, kAxes>{2, 1, 2, 2}, {2, 1, 4, 4}, {2, 1, 8, 2}, {1, 1, 1, 4}}) {
     MeshRun run = pp2_tp2_dp4();
@@ -74,7 +76,6 @@ TEST(Fold, TheClusterFileIsThePipelineOfTheMesh) {
               << to_string(run.mesh) << " " << a << " " << b << " " << of;
     EXPECT_EQ(read_mesh_file(folder / "mesh.yaml").run.mesh, run.mesh);
   }
-  std::filesystem::remove_all(folder);
 }
 
 // 64 MB between hosts from each of four ranks that have it alike: a quarter through each one's wire

@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <map>
 #include <random>
+#include <set>
 
+#include "planner/ir/result/result_engine.h"
 #include "plots/figure/theme.h"
 #include "plots/report/accuracy.h"
 #include "plots/report/charts.h"
@@ -17,6 +19,7 @@
 #include "tests/plots/example_report.h"
 #include "tests/plots/table_cells.h"
 #include "tests/plots/xml.h"
+#include "tests/support/mixed_engines.h"
 
 namespace pfeife {
 namespace {
@@ -117,27 +120,31 @@ TEST(Report, OnePlanACaseIsMarkedBest) {
   EXPECT_EQ(marked, 2u);
 }
 
-TEST(Report, PlansAreComparedByTheBestEngineThatAllThatFitHave) {
-  CaseRecord report_case;
-  const auto add = [&](int estimate, int simulate, bool feasible) {
-    PlanRecord plan;
-    plan.row.estimate = Nanoseconds{estimate};
-    if (simulate > 0) plan.row.simulate = Nanoseconds{simulate};
-    plan.row.feasible = feasible;
-    report_case.plans.push_back(plan);
-  };
-  EXPECT_EQ(best_plan(report_case), std::nullopt);
-  add(1, 2, false);
-  EXPECT_EQ(best_plan(report_case), std::nullopt);
-  EXPECT_EQ(plots::compared_engine(report_case), TraceSource::Simulated);
-  add(10, 30, true);
-  add(20, 25, true);
-  EXPECT_EQ(best_plan(report_case), 2u);
-  add(30, 0, true);  // not simulated: now only estimates can be compared
-  EXPECT_EQ(plots::compared_engine(report_case), TraceSource::Estimated);
-  EXPECT_EQ(best_plan(report_case), 1u);
-  add(10, 0, true);  // equally fast: the first stays
-  EXPECT_EQ(best_plan(report_case), 1u);
+// A case in which all plans were measured and one in which only the first was are not on one curve.
+TEST(Report, CurvesAlongASweepAreOfOneEngine) {
+  std::vector<CaseRecord> cases;
+  for (const std::size_t n : {2U, 4U, 6U}) {
+    CaseRecord& record = cases.emplace_back(n == 4 ? mixed_case() : measured_case());
+    record.name = "n=" + std::to_string(n);
+    for (PlanRecord& plan : record.plans) {
+      plan.row.microbatches = n;
+      plan.row.samples_per_s = samples_per_second(plan.row, compared_engine(record));
+    }
+  }
+  const XmlElement root = parse_xml("<p>" + plots::sweep_charts(cases) + "</p>");
+  EXPECT_THAT(all_text(root), AllOf(HasSubstr("times measured"), HasSubstr("times simulated")));
+  std::map<std::string, std::set<std::string>> lines;  // cases of a drawing, by its name
+  for (const XmlElement* drawing : by_name(root, "svg"))
+    for (const XmlElement* title : by_name(*drawing, "title"))
+      for (const CaseRecord& record : cases)
+        if (title->text.find(record.name) != std::string::npos)
+          lines[by_name(*drawing, "title").front()->text].insert(record.name);
+  ASSERT_FALSE(lines.empty());
+  for (const auto& [drawing, points] : lines)
+    EXPECT_EQ(points, drawing.find("simulated") != std::string::npos
+                          ? std::set<std::string>{"n=4"}
+                          : (std::set<std::string>{"n=2", "n=6"}))
+        << drawing;
 }
 
 TEST(Report, AttributionHasFiveDigitsInTheTableAndIsToScaleInTheChart) {
@@ -172,7 +179,8 @@ TEST(Report, AttributionsSayWhichEngineTheyAreOf) {
     return report_html(input);
   };
   EXPECT_THAT(page({simulated, simulated}), HasSubstr("critical rank goes, simulated<"));
-  EXPECT_THAT(page({measured, simulated}), HasSubstr("critical rank goes, measured or simulated<"));
+  EXPECT_THAT(page({measured, simulated}), HasSubstr("critical rank goes, simulated<"));
+  EXPECT_THAT(page({measured, measured}), HasSubstr("critical rank goes, measured<"));
 }
 
 TEST(Report, ALongScheduleIsNamedInFullBesideTheFront) {

@@ -10,6 +10,7 @@
 #include "plots/screen/details.h"
 #include "plots/screen/grid.h"
 #include "plots/screen/table.h"
+#include "tests/support/mixed_engines.h"
 
 namespace pfeife {
 namespace {
@@ -175,6 +176,38 @@ TEST(ScreenTable, SpeedUpsAreOver1f1bOrTheFirstBaseline) {
   EXPECT_THAT(screen_table(cases, {}), Not(HasSubstr("vs ")));
 }
 
+// The simulated 250 ms beside the simulated 300 ms of 1f1b, not the measured 1000 ms.
+TEST(ScreenTable, RatiosAndOrderAreOfOneEngineAndWhatWasMeasuredStandsBeside) {
+  const std::string table = screen_table({mixed_case()}, {.width = 100});
+  EXPECT_THAT(table, HasSubstr("times simulated; "));
+  EXPECT_THAT(
+      table,
+      HasSubstr("D  N  plan              step ms  measured ms    error  vs 1f1b  peak GiB\n"
+                "2  6  planned *           250.0       1000.0  -75.0 %    1.20x     4.0\n"
+                "      interleaved_1f1b    276.0                          1.09x     4.0\n"
+                "      1f1b                300.0                          1.00x     4.0\n"
+                "      gpipe               245.0                          1.22x    +1.0 !\n"));
+  EXPECT_THAT(table, HasSubstr("error: of the prediction"));
+}
+
+// 800 / 1000 = 0.80; no time of gpipe can be compared with those.
+TEST(ScreenTable, WhereAllThatFitWereMeasuredRatiosAreMeasured) {
+  const std::string table = screen_table({measured_case()}, {.width = 100});
+  EXPECT_THAT(table, HasSubstr("times measured; "));
+  EXPECT_THAT(table, HasSubstr("D  N  plan              step ms  vs 1f1b  peak GiB\n"
+                               "2  6  planned *          1000.0    0.80x     4.0\n"
+                               "      1f1b                800.0    1.00x     4.0\n"
+                               "      interleaved_1f1b    900.0    0.89x     4.0\n"
+                               "      gpipe                                 +1.0 !\n"));
+}
+
+TEST(ScreenTable, CasesOfDifferentEnginesAreToldApart) {
+  const std::string table = screen_table({mixed_case(), measured_case()}, {.width = 120});
+  EXPECT_THAT(table, HasSubstr("times measured or simulated"));
+  EXPECT_THAT(table, HasSubstr("2  6  simulated  planned"));
+  EXPECT_THAT(table, HasSubstr("2  6  measured   planned"));
+}
+
 TEST(ScreenTable, EachOfEightDevicesOrTheLeastAndTheMostOfThem) {
   CaseRecord record = screen_example()[0];
   record.plans.resize(1);
@@ -303,20 +336,26 @@ TEST(ScreenDetails, LessMemoryForMoreTimeInALine) {
   record.front = {at(21'000, 10), at(23'100, 8)};
   record.front = {at(21'000, 10), at(21'105, 9), at(21'106, 8), at(23'100, 7)};
   record.front.push_back({"gpipe", milliseconds{25}, mib(7) - Bytes{100}});
-  EXPECT_EQ(below(record), "  less memory: 8.0 MiB at +0.5 %, 7.0 MiB at +10.0 %\n");
-  // Beside the plan that is shown, which need not be the fastest by estimate.
+  EXPECT_EQ(below(record),
+            "  less memory, times estimated: 8.0 MiB at +0.5 %, 7.0 MiB at +10.0 %\n");
   record.front = {at(21'000, 1000), at(21'210, 951), at(21'420, 950), at(21'630, 903)};
   record.plans.front().row.peak_memory = mib(1000);
-  EXPECT_THAT(below(record), HasSubstr("  less memory: 950.0 MiB at +2.0 %\n"));
+  EXPECT_THAT(below(record), HasSubstr("  less memory, times estimated: 950.0 MiB at +2.0 %\n"));
   record = example();
   record.front = {at(18'900, 12), at(19'950, 10), at(20'580, 9), at(23'100, 8)};
-  EXPECT_EQ(below(record), "  less memory: 9.0 MiB at -2.0 %, 8.0 MiB at +10.0 %\n");
+  EXPECT_EQ(below(record), "  less memory, times estimated: 8.0 MiB at +10.0 %\n");
+  // The simulator chose a plan in spite of its estimate: estimates are no reason to take another.
+  record.choices = {{"estimate", 0, "gpipe"}, {"simulate", 1, "looped", {}, {}, {}, true}};
+  EXPECT_THAT(below(record), Not(HasSubstr("less memory")));
+  record.choices.clear();
   record.front = {at(21'000, 10), at(23'100, 9), at(25'200, 8), at(27'300, 7)};
   EXPECT_EQ(below(record),
-            "  less memory: 9.0 MiB at +10.0 %, 8.0 MiB at +20.0 %, 7.0 MiB at +30.0 %\n");
+            "  less memory, times estimated: 9.0 MiB at +10.0 %, 8.0 MiB at +20.0 %, 7.0 MiB at "
+            "+30.0 %\n");
   record.front.push_back(at(42'000, 6));
   EXPECT_EQ(below(record),
-            "  less memory: 9.0 MiB at +10.0 %, 8.0 MiB at +20.0 %, 7.0 MiB at +30.0 %, ...\n");
+            "  less memory, times estimated: 9.0 MiB at +10.0 %, 8.0 MiB at +20.0 %, 7.0 MiB at "
+            "+30.0 %, ...\n");
 }
 
 // To five digits 19.996999 ms is 19.997, which is not proven.
@@ -379,6 +418,39 @@ TEST(ScreenDetails, NothingIsOptimalWhereOrdersAreLeftOut) {
 Reason slower(int ms) { return {.why = Why::Slower, .slower = milliseconds{ms}}; }
 Reason lacks(std::int64_t gib) {
   return {.why = Why::LacksMemory, .rank = RankId{0}, .lacking = gib * kGiB};
+}
+
+// zbv has the shorter estimate and was simulated; of gpipe the estimate alone is known.
+TEST(ScreenDetails, AReasonOfAnotherEngineThanTheOneThatChoseIsLeftOut) {
+  CaseRecord record = example();
+  record.lost = {
+      {"zbv", "zbv", {.why = Why::Slower, .slower = milliseconds{2}, .by = "simulate"}, {}},
+      {"gpipe", "gpipe", slower(1), {}},
+      {"1f1b", "1f1b", {.why = Why::RuledOut, .beside_least = true}, {}},
+      {"1f1b, prefetch=1", "1f1b", lacks(1), {}}};
+  record.lost[1].reason.beside_least = true;
+  EXPECT_EQ(below(record),
+            "  other families: zbv: 2 ms slower simulated; 1f1b: rank 0 lacks 1 GiB\n");
+}
+
+// 250 of 300 ms are 16.7 % less; 1f1b is not among the families that were searched.
+TEST(ScreenTable, ABaselineThatFitsAndIsFasterIsSaid) {
+  CaseRecord record = mixed_case();
+  EXPECT_THAT(screen_table({record}, {}), Not(HasSubstr("less time than the plan")))
+      << "245 ms do not fit, and 1000 ms are of another engine";
+  std::swap(record.plans[0].row.simulate, record.plans[1].row.simulate);
+  record.plans[0].row.candidates = 100;
+  record.lost = {{"zb_h1", "zb_h1", slower(1), {}}};
+  EXPECT_THAT(screen_table({record}, {.width = 200}),
+              HasSubstr("baseline 1f1b fits and takes 16.7 % less time than the plan, 250.00 ms "
+                        "simulated; its family is not among those searched: add 1f1b to "
+                        "plan.families\n"));
+  record.lost.push_back({"1f1b", "1f1b", slower(1), {}});
+  EXPECT_THAT(screen_table({record}, {.width = 200}),
+              HasSubstr("than the plan, 250.00 ms simulated\n"));
+  EXPECT_THAT(screen_table({measured_case()}, {.width = 200}),
+              HasSubstr("baseline 1f1b fits and takes 20.0 % less time than the plan, 800.00 ms "
+                        "measured\n"));
 }
 
 TEST(ScreenDetails, EachOtherFamilySaysWhyItLostIfTheCasesAreFew) {

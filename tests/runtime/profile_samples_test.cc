@@ -12,6 +12,7 @@
 #include "runtime/profile/part_steps.h"
 #include "runtime/profile/profile_samples_file.h"
 #include "tests/support/message_of.h"
+#include "tests/support/scratch_folder.h"
 
 namespace pfeife {
 namespace {
@@ -46,8 +47,6 @@ Profile profile_of(const ProfileSamples& samples) {
   memory.saved.resize(kNodes), memory.weight_saved.resize(kNodes), memory.temporary.resize(kNodes);
   return report_of(samples, memory, {}).profile;
 }
-
-std::string scratch(const std::string& name) { return ::testing::TempDir() + "pfeife_" + name; }
 
 TEST(ProfileSamples, TwoSharesAreAsOneProfileOfBoth) {
   ProfileSamples first(kNodes, kParameters), second(kNodes, kParameters),
@@ -84,7 +83,8 @@ TEST(ProfileSamples, AFileHoldsAllOfThem) {
   ProfileSamples samples(kNodes, kParameters);
   std::mt19937 random(5);
   add_share(samples, 7, 1.0, random);
-  const std::string file = scratch("samples"), again = scratch("samples_again");
+  const ScratchFolder folder;
+  const std::filesystem::path file = folder.path() / "samples", again = folder.path() / "again";
   write_samples(file, "a model", samples);
   const auto found = read_samples(file, "a model", kNodes, kParameters);
   ASSERT_TRUE(found);
@@ -94,14 +94,15 @@ TEST(ProfileSamples, AFileHoldsAllOfThem) {
             samples.whole(Whole::Backward).interrupted());
   write_samples(again, "a model", *found);
   EXPECT_EQ(read_file(again), read_file(file));
-  EXPECT_FALSE(read_samples(scratch("samples_missing"), "a model", kNodes, kParameters));
+  EXPECT_FALSE(read_samples(folder.path() / "missing", "a model", kNodes, kParameters));
 }
 
 TEST(ProfileSamples, FilesOfSomethingElseOrCutShortAreRefused) {
   ProfileSamples samples(kNodes, kParameters);
   std::mt19937 random(6);
   add_share(samples, 3, 1.0, random);
-  const std::string file = scratch("samples_broken");
+  const ScratchFolder folder;
+  const std::filesystem::path file = folder.path() / "samples";
   write_samples(file, "a model", samples);
   const auto message = [&](const std::string& timed) {
     return message_of<ConfigError>([&] { read_samples(file, timed, kNodes, kParameters); });
@@ -184,12 +185,13 @@ TEST(ProfileSamples, APassThatTookNoTimeIsRefused) {
   ProfileSamples samples(kNodes, kParameters);
   std::mt19937 random(7);
   add_share(samples, 3, 1.0, random);
-  const std::string file = scratch("samples_of_no_time");
+  const ScratchFolder folder;
+  const std::filesystem::path file = folder.path() / "samples";
   write_samples(file, "a model", samples);
   const std::string text = read_file(file);
   write_file(file, text.substr(0, text.rfind(' ')) + " 0\n");  // the last step's last pass
   EXPECT_EQ(message_of([&] { read_samples(file, "a model", kNodes, kParameters); }),
-            file + ": says that a whole pass took 0 ns; remove it and profile anew");
+            file.string() + ": says that a whole pass took 0 ns; remove it and profile anew");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "planner/io/experiment/experiment_case.h"
+#include "planner/ir/result/case_files.h"
 
 namespace pfeife {
 namespace {
@@ -19,6 +20,16 @@ std::string read_name(const YamlNode& node) {
     node.fail("\"" + name +
               "\" names a folder: use up to 40 letters, digits, and \"_-+.\", none of the last at "
               "the start, and not \"planned\"");
+  if (std::ranges::find(kCaseFiles, name) != kCaseFiles.end()) {
+    std::string names;
+    for (const std::string_view file : kCaseFiles)
+      names += (names.empty() ? "" : ", ") + std::string(file);
+    node.fail(
+        "\"" + name +
+        "\" names a folder, beside which the case has files of its own: use another name, none "
+        "of " +
+        names);
+  }
   return name;
 }
 

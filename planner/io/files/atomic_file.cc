@@ -121,6 +121,11 @@ void write_pieces(const std::filesystem::path& path, const FileContent& content,
   file.rename_to_target();
 }
 
+void remove_file(const std::filesystem::path& path) {
+  if (unlink(path.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR)
+    throw RuntimeFault("cannot remove " + path.string() + ": " + cause_and_remedy(errno));
+}
+
 void remove_leftovers(const std::filesystem::path& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))

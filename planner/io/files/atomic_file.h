@@ -26,6 +26,10 @@ using FileContent = std::function<void(const FileSink&)>;
 void write_pieces(const std::filesystem::path& path, const FileContent& content,
                   std::string_view option = "--out");
 
+/// Removes the file if it is there. Errors: RuntimeFault with the system's reason and a remedy,
+/// also where there is a folder of that name.
+void remove_file(const std::filesystem::path& path);
+
 /// Removes the temporary files that a killed process left in `folder` (not below it).
 void remove_leftovers(const std::filesystem::path& folder);
 

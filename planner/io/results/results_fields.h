@@ -131,6 +131,7 @@ void each_field(R& reason, const Visit& visit) {
   visit("kind", reason.why);
   visit("beside_least_estimate", reason.beside_least);
   visit("slower_ms", reason.slower);
+  visit("compared_by", reason.by);
   visit("rank", reason.rank);
   visit("lacking_bytes", reason.lacking);
   visit("may_yet_fit", reason.may_yet_fit);

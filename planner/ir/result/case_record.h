@@ -21,8 +21,10 @@ struct PlanRecord {
   std::string reason;                            ///< why there is no such plan; "" if there is
   std::vector<Bytes> peak_memory, memory_limit;  ///< [rank]
   std::optional<Nanoseconds> simulate_p5, simulate_median;  ///< with jitter
-  std::vector<Attribution> attribution;                     ///< [rank], of the best engine present
-  RankId critical_rank;                                     ///< of that engine's trace
+  /// [rank] Of the engine by which the case's plans are compared (result_engine.h); empty if the
+  /// plan has no time of it.
+  std::vector<Attribution> attribution;
+  RankId critical_rank;                ///< of that engine's trace
   std::vector<std::string> cut_names;  ///< [cut] module or layer that it lies after
   std::vector<StageCompute> stages;    ///< [stage], as estimated
   bool recomputes = false;             ///< some stage computes its forward again in backward

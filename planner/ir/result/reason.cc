@@ -6,11 +6,13 @@ namespace pfeife {
 namespace {
 
 std::string slower_text(const Reason& reason) {
-  if (!reason.slower) return "slower";
-  if (*reason.slower == Nanoseconds{0}) return "as fast";
-  if (*reason.slower < Nanoseconds{0}) return to_string(-*reason.slower) + " faster by estimate";
-  return to_string(*reason.slower) + " slower" +
-         (reason.beside_least ? " than the least estimate" : "");
+  const std::string by = reason.beside_least       ? " than the least estimate"
+                         : reason.by == "simulate" ? " simulated"
+                         : reason.by.empty()       ? ""
+                                                   : " by " + reason.by;
+  if (!reason.slower) return "slower" + by;
+  if (*reason.slower == Nanoseconds{0}) return reason.beside_least ? "as fast" : "as fast" + by;
+  return to_string(*reason.slower) + " slower" + by;
 }
 
 std::string ruled_out_text(const Reason& reason, const std::optional<Nanoseconds>& bound,

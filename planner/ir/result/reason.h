@@ -13,7 +13,7 @@ namespace pfeife {
 
 enum class Why : std::uint8_t {
   Chosen,        ///< it is the plan
-  Slower,        ///< its estimate is above the plan's
+  Slower,        ///< its time is above the plan's
   RuledOut,      ///< its bound is not below the plan's time
   LacksMemory,   ///< the cuts found need more memory than there is
   NothingFound,  ///< no cuts were found that fit
@@ -25,8 +25,8 @@ struct Reason {
   Why why = Why::Chosen;
   /// Slower, RuledOut: compared with the least estimate, which is not that of the plan.
   bool beside_least = false;
-  /// Slower: by how much, if that is known; below zero: faster, though not chosen.
-  std::optional<Nanoseconds> slower;
+  std::optional<Nanoseconds> slower;  ///< Slower: by how much, if that is known
+  std::string by;            ///< Slower: compared by "simulate" or "p95"; "" = the estimate
   RankId rank;               ///< LacksMemory: the rank that lacks most
   Bytes lacking{0};          ///< LacksMemory: by how much, in the best case found
   bool may_yet_fit = false;  ///< LacksMemory: other cuts were not ruled out
