@@ -3,7 +3,9 @@ import contextlib
 import io
 import json
 import sys
+import warnings
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
@@ -11,6 +13,8 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from grad_regions import inline_regions, recorded_as_it_trains, refuse_hooks, refuse_untraced
+from proof import prove_ways, prove_values
 from shipped_models import Model
 
 
@@ -43,33 +47,6 @@ def with_fake_weights(module: nn.Module) -> nn.Module:
     return module
 
 
-def inline_no_grad_regions(program: torch.export.ExportedProgram) -> None:
-    """Replaces the calls that export makes of `torch.no_grad` blocks by the nodes of these blocks.
-
-    Right only where nothing in the block could have received a gradient; the models here use such blocks for position
-    encodings, which depend on no parameter.
-    """
-    graph_module = program.graph_module
-    for node in list(graph_module.graph.nodes):
-        if node.target is not torch.ops.higher_order.wrap_with_set_grad_enabled:
-            continue
-        _, block, *inputs = node.args
-        inner = getattr(graph_module, block.target).graph
-        values = dict(zip((n for n in inner.nodes if n.op == "placeholder"), inputs))
-        with graph_module.graph.inserting_before(node):
-            for inner_node in inner.nodes:
-                if inner_node.op == "call_function":
-                    values[inner_node] = graph_module.graph.node_copy(inner_node, lambda n: values[n])
-        results = [values[n] for n in inner.output_node().args[0]]
-        for user in list(node.users):
-            user.replace_all_uses_with(results[user.args[1]])
-            graph_module.graph.erase_node(user)
-        graph_module.graph.erase_node(node)
-        graph_module.graph.erase_node(block)
-        delattr(graph_module, block.target)
-    graph_module.recompile()
-
-
 def fake_like(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(tensor, device="cpu")
 
@@ -86,8 +63,19 @@ def open_first_dimension(inputs: tuple | dict):
     return dict(zip(inputs, shapes)) if isinstance(inputs, dict) else tuple(shapes)
 
 
-def export(entry: Model, microbatch: int | None, dtype: torch.dtype):
-    """The exported program of one microbatch, and the module it was made from.
+@dataclass
+class Exported:
+    """What was exported, and what its proof needs."""
+    program: torch.export.ExportedProgram
+    module: nn.Module
+    inputs: tuple | dict
+    shapes: tuple | dict | None  # which dimensions are open
+    fake: FakeTensorMode | None  # that of module and inputs; None: they have contents
+    notes: list[str]  # sentences for the user
+
+
+def export(entry: Model, microbatch: int | None, dtype: torch.dtype) -> Exported:
+    """The program of one microbatch, with gradients where the module has them.
 
     Without a size, the graph holds for 2 to 63 samples: export takes a 1 for a constant, and diffusers copies larger
     batches before upsampling.
@@ -95,12 +83,16 @@ def export(entry: Model, microbatch: int | None, dtype: torch.dtype):
     batch = microbatch or max(2, entry.microbatch)
     torch.manual_seed(0)
     torch.set_default_dtype(dtype)
+    fake, notes = None, []
     if entry.real_weights:
         module, inputs = entry.build(batch)
+        refuse_hooks(module)
     else:
         with torch.device("meta"):
             module, inputs = entry.build(batch)
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        refuse_hooks(module)
+        fake = FakeTensorMode(allow_non_fake_inputs=True)
+        with fake:
             with_fake_weights(module)
             if isinstance(inputs, dict):
                 inputs = {key: fake_like(value) for key, value in inputs.items()}
@@ -108,10 +100,32 @@ def export(entry: Model, microbatch: int | None, dtype: torch.dtype):
                 inputs = tuple(fake_like(value) for value in inputs)
     shapes = None if microbatch else open_first_dimension(inputs)
     by_position, by_name = ((), inputs) if isinstance(inputs, dict) else (inputs, {})
-    with masks_as_in_eager_mode():
+    with masks_as_in_eager_mode(), recorded_as_it_trains(notes):
         program = torch.export.export(module.train(), by_position, by_name, dynamic_shapes=shapes, strict=False)
-    inline_no_grad_regions(program)
-    return program, module
+    refuse_untraced(program)
+    inline_regions(program, notes)
+    return Exported(program, module, inputs, shapes, fake, notes)
+
+
+def few_samples(inputs: tuple | dict, shapes: tuple | dict | None) -> tuple | dict:
+    """Two of the example's samples, if the batch size is open."""
+    if shapes is None:
+        return inputs
+    if isinstance(inputs, dict):
+        return {key: one[:2] if shapes[key] else one for key, one in inputs.items()}
+    return tuple(one[:2] if shape else one for one, shape in zip(inputs, shapes))
+
+
+def prove(exported: Exported, archive: bytes) -> str:
+    """A sentence that says what was compared; Unexportable if the archive trains in another way than the module."""
+    if exported.fake is None:
+        with warnings.catch_warnings():  # of torch's own reading
+            warnings.simplefilter("ignore")
+            program = torch.export.load(io.BytesIO(archive))
+        return prove_values(program, exported.module, few_samples(exported.inputs, exported.shapes), exported.notes)
+    with exported.fake, masks_as_in_eager_mode(), recorded_as_it_trains([]), \
+            mock.patch("torch.compiler._is_exporting_flag", True):
+        return prove_ways(exported.program, exported.module, exported.inputs, exported.notes)
 
 
 def contiguous_elements(meta: dict) -> int:
@@ -186,10 +200,33 @@ def strip_archive(archive: bytes, module: nn.Module, keep_weights: bool) -> dict
     return files
 
 
-def write_archive(path: Path, files: dict[str, bytes]) -> None:
+def packed(files: dict[str, bytes], folder: str) -> bytes:
     """Equal files give equal bytes: sorted names, one date."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as target:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as target:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(f"{path.stem}/{name}", date_time=(1980, 1, 1, 0, 0, 0))
+            entry = zipfile.ZipInfo(f"{folder}/{name}", date_time=(1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
             target.writestr(entry, files[name])
+    return archive.getvalue()
+
+
+@dataclass
+class Written:
+    nodes: int
+    parameters: int
+    proof: str
+    notes: list[str]
+
+
+def write_archive(path: Path, entry: Model, microbatch: int | None, dtype: torch.dtype, keep_weights: bool) -> Written:
+    """Exports a model to `path`. Nothing is written if the archive would train in another way than the module."""
+    exported = export(entry, microbatch, dtype)
+    saved = io.BytesIO()
+    torch.export.save(exported.program, saved)
+    files = strip_archive(saved.getvalue(), exported.module, keep_weights)
+    archive = packed(files, path.stem)
+    proof = prove(exported, archive if keep_weights else saved.getvalue())
+    path.write_bytes(archive)
+    return Written(len(json.loads(files["models/model.json"])["graph_module"]["graph"]["nodes"]),
+                   sum(parameter.numel() for parameter in exported.module.parameters()), proof, exported.notes)

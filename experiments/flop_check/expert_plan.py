@@ -5,7 +5,6 @@
 """
 import argparse
 import csv
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -36,13 +35,10 @@ def mixtral(batch):
 
 def export_archive(path):
     import torch
-    from pt2_export import export, strip_archive, write_archive
+    from pt2_export import write_archive
     from shipped_models import Model
 
-    program, module = export(Model(mixtral, 1, real_weights=False), 1, torch.float32)
-    buffer = io.BytesIO()
-    torch.export.save(program, buffer)
-    write_archive(path, strip_archive(buffer.getvalue(), module, keep_weights=False))
+    write_archive(path, Model(mixtral, 1, real_weights=False), 1, torch.float32, keep_weights=False)
 
 
 def planned(out, name, operators="", cuts=""):

@@ -5,7 +5,6 @@
 """
 import argparse
 import csv
-import io
 import resource
 import subprocess
 import sys
@@ -59,13 +58,10 @@ def large_case(out):
     if not archive.exists():
         sys.path.insert(0, str(ROOT / "configs" / "models"))
         import torch
-        from pt2_export import export, strip_archive, write_archive
+        from pt2_export import write_archive
         from shipped_models import Model
 
-        program, module = export(Model(llama3_70b, 1, real_weights=False), 1, torch.float32)
-        buffer = io.BytesIO()
-        torch.export.save(program, buffer)
-        write_archive(archive, strip_archive(buffer.getvalue(), module, keep_weights=False))
+        write_archive(archive, Model(llama3_70b, 1, real_weights=False), 1, torch.float32, keep_weights=False)
     host = (ROOT / "configs/clusters/h100_sxm_hosts.yaml").read_text()
     cluster.write_text(host[: host.index("devices: [")] + H100_HOSTS)
     return dict(model=archive, cluster=cluster, precision="bf16_amp", size=1, devices=64, microbatches=128, families="1f1b")

@@ -35,6 +35,7 @@ class Splitter {
     for (std::size_t n = 0; n < effects.size(); ++n)
       for (const ValueId v : effects[n].writes) writers_[storages_.root_of(v)].push_back(n);
     find_free_nodes();
+    find_buffers_in_sight();
   }
 
   GraphSplit split(std::span<const NodeId> cuts) {
@@ -98,6 +99,22 @@ class Splitter {
       free_[n] = !reads_bound(n) && std::ranges::none_of(graph_.nodes[n].outputs, is_bound) &&
                  std::ranges::none_of(effects_[n].writes, is_bound);
   }
+  /// A buffer that one node alone updates is seen by nobody, and a batch norm's by no gradient.
+  void find_buffers_in_sight() {
+    std::map<std::size_t, std::size_t> readers;  // storage class -> nodes
+    for (const Node& node : graph_.nodes) {
+      std::set<std::size_t> storages;
+      for (const ValueId v : inputs_of(node)) storages.insert(storages_.root_of(v));
+      for (const std::size_t storage : storages) ++readers[storage];
+    }
+    for (const auto& [storage, nodes] : writers_) {
+      const bool by_norm = std::ranges::any_of(nodes, [&](std::size_t n) {
+        return graph_.nodes[n].op.find("batch_norm") != std::string::npos;
+      });
+      if (!by_norm && readers[storage] > 1) in_sight_.insert(storage);
+    }
+    for (const ValueId out : graph_.outputs) in_sight_.insert(storages_.root_of(out));
+  }
   bool is_free(ValueId v) const {
     const Value& value = graph_.value(v);
     return value.producer && free_[value.producer->index()];
@@ -144,7 +161,10 @@ class Splitter {
     slice.buffers.assign(buffers.begin(), buffers.end());
     slice.parameters.assign(parameters.begin(), parameters.end());
     for (const ValueId b : buffers)
-      if (writers_.contains(storages_.root_of(b))) slice.written_buffers.push_back(b);
+      if (writers_.contains(storages_.root_of(b))) {
+        slice.written_buffers.push_back(b);
+        if (in_sight_.contains(storages_.root_of(b))) slice.microbatch_buffers.push_back(b);
+      }
     for (const ValueId out : graph_.outputs) {
       const auto& producer = graph_.value(out).producer;
       if (producer && nodes.contains(*producer) && (!is_free(out) || s + 1 == result.stages.size()))
@@ -188,6 +208,7 @@ class Splitter {
   const std::vector<NodeEffects>& effects_;
   Storages storages_;
   std::map<std::size_t, std::vector<std::size_t>> writers_;  // storage class -> nodes
+  std::set<std::size_t> in_sight_;                           // storage classes
   std::vector<bool> free_;                                   // [node]
   std::vector<std::size_t> stage_of_;                        // [node]
 };

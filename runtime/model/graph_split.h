@@ -32,7 +32,10 @@ struct StageSlice {
   std::vector<ParameterId> parameters;
   std::vector<ValueId> buffers;          ///< buffers and constants
   std::vector<ValueId> written_buffers;  ///< those it updates
-  std::vector<ValueId> outputs;          ///< of the model, made here
+  /// Those of written_buffers whose contents a node of the graph reads that is neither their only
+  /// reader nor a batch norm: each microbatch has a tensor of its own for them.
+  std::vector<ValueId> microbatch_buffers;
+  std::vector<ValueId> outputs;  ///< of the model, made here
   friend bool operator==(const StageSlice&, const StageSlice&) = default;
 };
 

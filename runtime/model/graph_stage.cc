@@ -120,12 +120,11 @@ c10::intrusive_ptr<WeightQueue> GraphStage::queue(MicrobatchId m) {
   return queue;
 }
 
-void GraphStage::fill_values(MicrobatchId m, const Flight& flight, bool again) {
+void GraphStage::fill_values(MicrobatchId m, const Flight& flight) {
   for (const ParameterId p : slice_.parameters)
     values_[graph_.parameters[p.index()].value.index()] = tensors_.parameters.at(p);
   for (const ValueId b : slice_.buffers)
-    values_[b.index()] =
-        again && flight.buffers.contains(b) ? flight.buffers.at(b) : tensors_.buffers.at(b);
+    values_[b.index()] = flight.buffers.contains(b) ? flight.buffers.at(b) : tensors_.buffers.at(b);
   for (const ValueId i : slice_.inputs)
     values_[i.index()] = entry(inputs_->microbatches.at(m.index()), i, "model input is missing");
   for (std::size_t s = 0; s < from_.size(); ++s)
@@ -205,6 +204,10 @@ struct BlockNode : torch::autograd::Node {
 void GraphStage::run_block(const ProgramBlock& block, MicrobatchId m, const Flight& flight) {
   std::vector<at::Tensor> inputs;
   for (const ValueId v : block.inputs) inputs.push_back(values_[v.index()]);
+  std::map<ValueId, at::Tensor> buffers;
+  for (const ValueId b : block.buffers)
+    if (std::ranges::binary_search(slice_.written_buffers, b))
+      buffers[b] = values_[b.index()].clone();
   {
     const at::NoGradGuard no_history;
     for (std::size_t i = block.begin; i < block.end; ++i)
@@ -217,21 +220,22 @@ void GraphStage::run_block(const ProgramBlock& block, MicrobatchId m, const Flig
     value = value.detach();
     if (graph_.value(v).requires_grad) torch::autograd::set_history(value, node);
   }
-  node->run = [this, &block, m, inputs](const torch::autograd::variable_list& gradients) {
-    return run_block_backward(block, m, inputs, gradients);
+  node->run = [this, &block, m, inputs, buffers](const torch::autograd::variable_list& gradients) {
+    return run_block_backward(block, m, inputs, buffers, gradients);
   };
 }
 
 /// `gradients`: of those outputs that take one. Result: [input].
 torch::autograd::variable_list GraphStage::run_block_backward(
     const ProgramBlock& block, MicrobatchId m, const std::vector<at::Tensor>& inputs,
-    const torch::autograd::variable_list& gradients) {
+    const std::map<ValueId, at::Tensor>& buffers, const torch::autograd::variable_list& gradients) {
   std::vector<at::Tensor> leaves;
   torch::autograd::edge_list roots;
   {
     const at::AutoGradMode history(true);
     const CastCache::Forward under_autocast(casts_);
-    fill_values(m, *backward_, /*again=*/true);
+    fill_values(m, *backward_);
+    for (const auto& [b, before] : buffers) values_[b.index()] = before;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       leaves.push_back(inputs[i].detach().set_requires_grad(inputs[i].requires_grad()));
       values_[block.inputs[i].index()] = leaves.back();
@@ -263,7 +267,7 @@ std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bo
                                               bool again) {
   const at::AutoGradMode history(with_history);
   const CastCache::Forward under_autocast(casts_);
-  fill_values(m, flight, again);
+  fill_values(m, flight);
   auto block = flight.blocks->begin();
   for (std::size_t i = 0; i < flight.program->size();) {
     if (with_history && block != flight.blocks->end() && block->begin == i) {
@@ -306,6 +310,15 @@ void GraphStage::let_go_of_received(Flight& flight) const {
     }
 }
 
+/// Others write into buffers while a microbatch is in flight, which keeps what it saved and sent.
+/// Evaluation leaves all buffers as they are.
+void GraphStage::take_own_buffers(Flight& flight) {
+  for (const ValueId b : options_.training ? slice_.microbatch_buffers : slice_.written_buffers) {
+    at::Tensor own = tensors_.buffers.at(b).clone();
+    (options_.training ? tensors_.buffers.at(b) : flight.buffers[b]) = std::move(own);
+  }
+}
+
 PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   Flight flight;
   const std::int64_t samples = inputs_->samples_of(m, graph_);
@@ -323,10 +336,12 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
     flight.received.push_back(std::move(leaves));
   }
   const bool history = options_.training && !flight.again;
-  if (flight.again || (history && !flight.blocks->empty()))
-    for (const ValueId b : slice_.written_buffers)
-      flight.buffers[b] = tensors_.buffers.at(b).clone();
+  std::map<ValueId, at::Tensor> before;
+  if (flight.again)
+    for (const ValueId b : slice_.written_buffers) before[b] = tensors_.buffers.at(b).clone();
+  take_own_buffers(flight);
   const std::vector<at::Tensor> made = run_nodes(m, flight, history, /*again=*/false);
+  if (flight.again) flight.buffers = std::move(before);
   if (loss_value_) losses_[m] = outputs_.at({m, *loss_value_});
   PerStage handed;
   for (const auto& crossings : to_) {

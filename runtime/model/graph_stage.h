@@ -87,7 +87,8 @@ class GraphStage final : public Stage {
     PerStage received;                         ///< leaves
     std::vector<torch::autograd::Edge> roots;  ///< [sent value] its history; not its bytes
     torch::autograd::Edge loss_root;
-    std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward
+    std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward;
+                                            ///< evaluation: its own, then lost
   };
 
   std::vector<at::Tensor> run_nodes(MicrobatchId m, Flight& flight, bool with_history, bool again);
@@ -95,11 +96,13 @@ class GraphStage final : public Stage {
   void run_block(const ProgramBlock& block, MicrobatchId m, const Flight& flight);
   torch::autograd::variable_list run_block_backward(
       const ProgramBlock& block, MicrobatchId m, const std::vector<at::Tensor>& inputs,
+      const std::map<ValueId, at::Tensor>& buffers,
       const torch::autograd::variable_list& gradients);
   void let_go_of_received(Flight& flight) const;
   void execute(const Instruction& instruction, MicrobatchId m, bool again);
   void call_plainly(const Instruction& instruction, std::vector<c10::IValue>& stack);
-  void fill_values(MicrobatchId m, const Flight& flight, bool again);
+  void fill_values(MicrobatchId m, const Flight& flight);
+  void take_own_buffers(Flight& flight);
   PerStage forward_nothing(MicrobatchId m);
   PerStage run_backward(MicrobatchId m, const PerStage& gradients);
   c10::intrusive_ptr<WeightQueue> queue(MicrobatchId m);

@@ -35,8 +35,9 @@ bool switch_to_evaluation(Call& call) {
 
 /// Batch norm's count of batches.
 bool counts_batches(const Graph& graph, const Node& node, const NodeEffects& effect) {
-  return node.op == "aten::add_" && !effect.writes.empty() &&
-         graph.value(effect.writes[0]).role == ValueRole::Buffer;
+  if (node.op != "aten::add_" || effect.writes.empty()) return false;
+  const Value& counter = graph.value(effect.writes[0]);
+  return counter.role == ValueRole::Buffer && counter.source_name.ends_with("num_batches_tracked");
 }
 
 void find_casts(const Graph& graph, at::DeviceType device, StageProgram& program) {
@@ -128,10 +129,11 @@ void each_operand(const Instruction& instruction, const Visit& visit) {
 
 ProgramBlock program_block(const Graph& graph, const StageProgram& program, std::size_t begin,
                            std::size_t end, const std::vector<ValueId>& needed) {
-  std::set<ValueId> made, inputs, outputs;
+  std::set<ValueId> made, inputs, outputs, buffers;
   for (std::size_t i = begin; i < end; ++i) {
     each_operand(program[i], [&](ValueId v) {
       if (graph.value(v).role == ValueRole::Intermediate && !made.contains(v)) inputs.insert(v);
+      if (graph.value(v).role == ValueRole::Buffer) buffers.insert(v);
     });
     made.insert(program[i].outputs.begin(), program[i].outputs.end());
   }
@@ -140,7 +142,11 @@ ProgramBlock program_block(const Graph& graph, const StageProgram& program, std:
   };
   for (std::size_t i = end; i < program.size(); ++i) each_operand(program[i], read);
   for (const ValueId v : needed) read(v);
-  return {begin, end, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}};
+  return {begin,
+          end,
+          {inputs.begin(), inputs.end()},
+          {outputs.begin(), outputs.end()},
+          {buffers.begin(), buffers.end()}};
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ struct ProgramBlock {
   std::size_t begin = 0, end = 0;
   std::vector<ValueId> inputs;   ///< made before it or received: what it keeps; sorted
   std::vector<ValueId> outputs;  ///< made in it and read behind it; sorted
+  std::vector<ValueId> buffers;  ///< that it reads; sorted
 };
 
 /// Those of `blocks` that have instructions in the program, in order. `needed`: values that stay

@@ -314,6 +314,26 @@ TEST(Cuts, ABufferThatIsWrittenGoesWithItsReader) {
   EXPECT_THAT(names(graph, made)[0], ElementsAre("y"));
 }
 
+// As below, but the third layer reads what the write returns: that is sent.
+TEST(Cuts, AreLegalBetweenAWriteIntoABufferAndReadersOfItsResult) {
+  GraphBuilder g;
+  const ValueId x = g.input("x", dense({4, 8})), w = g.parameter("w", dense({8, 8}));
+  const ValueId count = g.buffer("count", dense({8}));
+  const ValueId counted = g.call("counted", "add_", {{"self", count}, {"other", 1.0}}, dense({8}));
+  const ValueId y = g.call("y", "linear", {{"input", x}, {"weight", w}}, dense({4, 8}));
+  const ValueId a = g.call("a", "gelu", {{"self", y}}, dense({4, 8}));
+  const ValueId b = g.call("b", "mul", {{"self", a}, {"other", counted}}, dense({4, 8}));
+  const ValueId c = g.call("c", "linear", {{"input", b}, {"weight", w}}, dense({4, 8}));
+  g.call("d", "gelu", {{"self", c}}, dense({4, 8}));
+  const Graph graph = g.build();
+  const Layers made = layers(graph);
+  EXPECT_THAT(forbidden(made), ElementsAre(made.size() - 2));
+  const auto sent = std::ranges::find(made.values, "counted", &LayerValue::name);
+  ASSERT_NE(sent, made.values.end());
+  EXPECT_EQ(sent->bytes, Bytes{32});
+  EXPECT_EQ(sent->gradient_bytes, Bytes{0});
+}
+
 // A buffer that is counted up in the first layer and read in the third: one stage must hold it.
 TEST(Cuts, AreForbiddenBetweenUsesOfAWrittenBuffer) {
   GraphBuilder g;

@@ -113,6 +113,8 @@ TEST(Pt2Reader, OperatorsThatAreNoneAreRefused) {
   EXPECT_MESSAGE(message_after("torch.ops.aten.gelu.default", "torch.ops.higher_order.cond"));
   EXPECT_MESSAGE(message_after("torch.ops.aten.gelu.default",
                                "torch.ops.higher_order.wrap_with_set_grad_enabled"));
+  EXPECT_MESSAGE(
+      message_after("torch.ops.aten.gelu.default", "torch.ops.higher_order.wrap_with_autocast"));
   EXPECT_MESSAGE(message_after("torch.ops.aten.gelu.default", "math.floor"));
   EXPECT_MESSAGE(message_after("torch.ops.aten.gelu.default", "torch.ops.aten.gelu"));
 }

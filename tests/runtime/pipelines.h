@@ -23,15 +23,16 @@ inline const std::vector<std::string>& tiny_models() {
   return kNames;
 }
 
-inline std::filesystem::path model_path(const std::string& name) {
-  return source_folder() / "configs/models" / (name + ".pt2");
+inline std::filesystem::path model_path(const std::string& name,
+                                        const std::string& folder = "configs/models") {
+  return source_folder() / folder / (name + ".pt2");
 }
 
-/// A model of configs/models with what all its pipelines share.
+/// A model with what all its pipelines share.
 struct Model {
-  explicit Model(const std::string& name)
-      : graph(read_pt2(model_path(name))),
-        source(model_path(name), 1),
+  explicit Model(const std::string& name, const std::string& folder = "configs/models")
+      : graph(read_pt2(model_path(name, folder))),
+        source(model_path(name, folder), 1),
         legal(legal_cuts(graph, effects_of(graph))) {
     at::set_num_threads(1);  // one a rank, and sums inside kernels are in one order
   }

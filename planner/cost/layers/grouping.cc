@@ -270,7 +270,8 @@ class Grouper {
   /// From the first layer that touches a written storage to the last that must be with it.
   struct Extent {
     std::optional<LayerId> first;
-    LayerId last_use, last_write;
+    LayerId last_use;  ///< of the buffer, parameter or input itself
+    LayerId last_write;
     NodeId writer;
   };
   std::map<ValueId, Extent> written_storages() const {
@@ -286,7 +287,9 @@ class Grouper {
       if (found == extents.end()) return;
       Extent& extent = found->second;
       extent.first = std::min(extent.first.value_or(layer(n)), layer(n));
-      extent.last_use = std::max(extent.last_use, layer(n));
+      // What an operator has made of it, be it in place, is sent as any other value.
+      if (graph_.value(v).role != ValueRole::Intermediate)
+        extent.last_use = std::max(extent.last_use, layer(n));
     };
     for (const NodeId n : nodes_of(graph_)) {
       for (const ValueId v : facts_.inputs(n)) touch(v, n);
@@ -302,8 +305,7 @@ class Grouper {
     };
     std::vector<Reach> reach(layers_.size());  // [layer] the extent from here that ends last
     for (const auto& [storage, extent] : written_storages()) {
-      const bool kept = graph_.value(storage).role != ValueRole::Intermediate;
-      const std::size_t end = (kept ? extent.last_use : extent.last_write).index();
+      const std::size_t end = std::max(extent.last_use, extent.last_write).index();
       Reach& known = reach[extent.first->index()];
       if (end > known.end) known = {end, storage, extent.writer};
     }

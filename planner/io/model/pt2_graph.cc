@@ -185,8 +185,12 @@ class GraphBuilder {
   static void set_operator(Node& node, const std::string& target) {
     if (target == "torch.ops.higher_order.wrap_with_set_grad_enabled")
       throw Malformed(
-          "a torch.no_grad block; export with configs/models/export_models.py --module, which "
-          "inlines it");
+          "a torch.no_grad block is a graph of its own; export with "
+          "configs/models/export_models.py --module, which makes plain operators of it");
+    if (target == "torch.ops.higher_order.wrap_with_autocast")
+      throw Malformed(
+          "a torch.autocast block; export without it and set training.precision of the experiment "
+          "(bf16_amp, fp16_amp)");
     if (target.starts_with("torch.ops.higher_order."))
       throw Malformed("'" + target.substr(0, 100) +
                       "' contains graphs of its own; write the model without control flow "

@@ -1,0 +1,308 @@
+"""Where a module's forward switches gradients off: taken over into the exported graph as plain operators.
+
+torch.export makes a subgraph of every torch.no_grad block, forgets torch.inference_mode, the backward of a
+torch.autograd.Function and hooks on gradients, and takes what follows a reentrant torch.utils.checkpoint for a no_grad
+block. `recorded_as_it_trains` mends or refuses these while torch.export traces, `inline_regions` makes operators of the
+subgraphs. Not here: torch.cond and others whose subgraphs depend on values, which the planner refuses.
+"""
+import contextlib
+import dataclasses
+import operator
+import re
+import traceback
+from pathlib import Path
+from unittest import mock
+
+import torch
+import torch.utils.checkpoint
+from torch import fx, nn
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd.function import _SingleLevelFunction
+from torch.export.graph_signature import InputKind
+from torch.nn.modules._functions import BackwardHookFunction
+
+aten = torch.ops.aten
+HIGHER_ORDER = torch.ops.higher_order
+
+
+class Unexportable(Exception):
+    """A model whose archive would train in another way; the text says what to do."""
+
+
+TORCH = str(Path(torch.__file__).parent)
+
+
+def place_in_the_model() -> str:
+    """FILE:LINE of the innermost call that is neither torch's nor of this file."""
+    for frame in reversed(traceback.extract_stack()):
+        if not frame.filename.startswith(TORCH) and frame.filename not in (__file__, mock.__file__):
+            return f"{frame.filename}:{frame.lineno}"
+    return "the model"
+
+
+def add_note(notes: list[str], note: str) -> None:
+    if note not in notes:
+        notes.append(note)
+
+
+def note_checkpoint(notes: list[str]) -> None:
+    add_note(notes, "torch.utils.checkpoint: the archive holds what it computes, not that it computes it again; "
+                    "plan.recompute: blocks plans which blocks do")
+
+
+@contextlib.contextmanager
+def recorded_as_it_trains(notes: list[str]):
+    """While it holds, torch.export records what backward will do; what it cannot record raises Unexportable.
+
+    inference_mode is recorded as no_grad. torch.utils.checkpoint calls its function. It and a torch.autograd.Function without
+    an operand that needs a gradient run without gradients, as in torch. `notes` receives a sentence for each thing that the user has to know.
+    """
+
+    original_apply = torch._C._FunctionBase.__dict__["apply"]
+
+    def apply(function, *arguments):
+        takes_gradient = torch.is_grad_enabled() and any(isinstance(one, torch.Tensor) and one.requires_grad
+                                                         for one in arguments)
+        is_checkpoint = function is torch.utils.checkpoint.CheckpointFunction
+        if takes_gradient and not is_checkpoint:
+            raise Unexportable(
+                f"{place_in_the_model()} calls {function.__module__}.{function.__qualname__}, a torch.autograd.Function"
+                + (" that is a module's backward hook" if function is BackwardHookFunction else "")
+                + ". An archive holds operators and cannot hold its backward. Call plain operators instead, for the export at "
+                "least: if torch.compiler.is_exporting(): ...")
+        if is_checkpoint:
+            note_checkpoint(notes)
+        if is_checkpoint and not takes_gradient and torch.is_grad_enabled():
+            add_note(notes, f"{place_in_the_model()}: torch.utils.checkpoint with use_reentrant=True and no input that needs a "
+                            "gradient. Its parameters get no gradient, neither in torch nor here; use_reentrant=False "
+                            "gives them theirs")
+        with torch.set_grad_enabled(takes_gradient):  # said in Python, or torch.export does not hear of it
+            if not is_checkpoint:
+                return original_apply.__get__(None, function)(*arguments)
+            checkpointed, _, *inputs = arguments
+            return checkpointed(*inputs)
+
+    def without_recomputation(*_, **__):
+        note_checkpoint(notes)
+        yield
+
+    def enter_inference_mode(self):
+        self._gradients = torch.set_grad_enabled(not self.mode)
+
+    def exit_inference_mode(self, *error):
+        self._gradients.__exit__(*error)
+
+    def register_hook(*_):
+        raise Unexportable(f"{place_in_the_model()} registers a hook on a gradient, which an archive cannot hold; scale the "
+                           "gradient by operators instead, e.g. x * a + (x * (1 - a)).detach()")
+
+    with contextlib.ExitStack() as patches:
+        for owner, name, replacement in [
+                (_SingleLevelFunction, "apply", classmethod(apply)),  # of all Functions, also where apply was bound before
+                (torch.utils.checkpoint, "_checkpoint_without_reentrant_generator", without_recomputation),
+                (torch.inference_mode, "__enter__", enter_inference_mode),
+                (torch.inference_mode, "__exit__", exit_inference_mode),
+                (torch.Tensor, "register_hook", register_hook)]:
+            patches.enter_context(mock.patch.object(owner, name, replacement))
+        yield
+
+
+def refuse_hooks(module: nn.Module) -> None:
+    for name, parameter in module.named_parameters():
+        if parameter._backward_hooks:
+            raise Unexportable(f"parameter {name} has a hook on its gradient, which an archive cannot hold; register it only "
+                               "where you train in torch, or scale the gradient by operators in forward")
+
+
+def refuse_untraced(program: torch.export.ExportedProgram) -> None:
+    """Of models with weights torch.export itself says so."""
+    owned = {spec.target for spec in program.graph_signature.input_specs if spec.kind == InputKind.BUFFER}
+    for name, constant in program.constants.items():
+        if isinstance(constant, FakeTensor) and name not in owned:
+            raise Unexportable(f"'{name}' is a tensor that forward makes and torch.export does not record; it comes of .data "
+                               "(use .detach()) or torch.autograd.grad")
+
+
+def schema_arguments(node: fx.Node):
+    """(schema's argument, nodes that are given for it) of an operator's call."""
+    schema = getattr(node.target, "_schema", None)
+    for i, formal in enumerate(schema.arguments if schema else []):
+        given = []
+        fx.node.map_arg(node.args[i] if i < len(node.args) else node.kwargs.get(formal.name), given.append)
+        yield formal, given
+
+
+def makes_floats(node: fx.Node) -> bool:
+    made = node.meta.get("val")
+    return any(isinstance(one, torch.Tensor) and (one.is_floating_point() or one.is_complex())
+               for one in (made if isinstance(made, (tuple, list)) else [made]))
+
+
+class GradientFlow:
+    """Which nodes of a graph may need a gradient, and which share a storage; more rather than fewer of both."""
+
+    def __init__(self):
+        self.needing: set[fx.Node] = set()
+        self._storage: dict[fx.Node, list[fx.Node]] = {}
+
+    def sharing(self, node: fx.Node) -> list[fx.Node]:
+        return self._storage.setdefault(node, [node])
+
+    def add(self, node: fx.Node, enabled: bool) -> None:
+        """`enabled`: whether gradients are on where the node runs."""
+        cuts = node.target in (aten.detach.default, aten.detach_.default)
+        if enabled and not cuts and makes_floats(node) and not self.needing.isdisjoint(node.all_input_nodes):
+            self.needing.add(node)
+        if node.target is operator.getitem:
+            self._join(node, node.args[0])
+        for formal, given in schema_arguments(node):
+            if formal.alias_info is None:
+                continue
+            for one in given:
+                self._join(node, one)
+            if formal.alias_info.is_write and node in self.needing:
+                self.needing.update(self.sharing(node))
+
+    def _join(self, a: fx.Node, b: fx.Node) -> None:
+        one, other = self.sharing(a), self.sharing(b)
+        if one is other:
+            return
+        one.extend(other)
+        for node in other:
+            self._storage[node] = one
+
+
+def written_argument(node: fx.Node) -> fx.Node | None:
+    """What an in-place operator writes into and returns."""
+    for formal, given in schema_arguments(node):
+        if formal.alias_info is not None and formal.alias_info.is_write and len(node.target._schema.returns) == 1:
+            return given[0]
+    return None
+
+
+def place_of(block: fx.GraphModule) -> str:
+    """FILE:LINE in the model of the first operator of the block."""
+    for node in block.graph.nodes:
+        for file, line in reversed(re.findall(r'File "(.*)", line (\d+)', node.meta.get("stack_trace") or "")):
+            if not file.startswith(TORCH):
+                return f"{file}:{line}"
+    return "the model"
+
+
+class Inliner:
+    """Replaces the calls of subgraphs in a program's graph by their nodes.
+
+    Where gradients are off, every operand that may need one is detached right before its reader: all that is computed
+    there, and what leaves it, then needs none, in whatever program that reads the graph. (A detach for each reader, so
+    that no second value passes a cut.) A write into such an operand goes into its storage, and whoever reads it
+    afterwards reads the operand itself, with its history, as in torch.
+    """
+
+    def __init__(self, program: torch.export.ExportedProgram, notes: list[str]):
+        self.module = program.graph_module
+        self.graph = self.module.graph
+        self.flow = GradientFlow()
+        self.notes = notes
+        trainable = {spec.arg.name for spec in program.graph_signature.input_specs
+                     if spec.kind == InputKind.PARAMETER and program.state_dict[spec.target].requires_grad}
+        self.flow.needing.update(node for node in self.graph.nodes if node.op == "placeholder" and node.name in trainable)
+
+    def run(self) -> None:
+        for node in list(self.graph.nodes):
+            if node._erased:
+                continue
+            if not is_region(node):
+                self.flow.add(node, enabled=True)
+                continue
+            with self.graph.inserting_before(node):
+                results = self.inline(self.module, node, lambda outer: outer, enabled=True)
+            for user in list(node.users):
+                user.replace_all_uses_with(results[user.args[1]])
+                self.graph.erase_node(user)
+            self.graph.erase_node(node)
+        for node in list(self.graph.nodes):
+            if node.op == "get_attr" and not node.users and isinstance(getattr(self.module, node.target, None), fx.GraphModule):
+                delattr(self.module, node.target)
+                self.graph.erase_node(node)
+
+    def inline(self, owner: fx.GraphModule, region: fx.Node, outer, enabled: bool) -> list:
+        """The region's results as nodes of the graph. `outer` gives the graph's node for one of the region's arguments."""
+        block_at = 1 if region.target is HIGHER_ORDER.wrap_with_set_grad_enabled else 4
+        block = getattr(owner, region.args[block_at].target)
+        if block_at == 1:
+            enabled = region.args[0]
+        else:
+            self.judge_autocast(region, block)
+        inputs = [outer(one) if isinstance(one, fx.Node) else one for one in region.args[block_at + 1:]]
+        values = dict(zip((node for node in block.graph.nodes if node.op == "placeholder"), inputs))
+        for node in block.graph.nodes:
+            if is_region(node):
+                values[node] = self.inline(block, node, values.__getitem__, enabled)
+            elif node.target is operator.getitem and isinstance(values.get(node.args[0]), list):
+                values[node] = values[node.args[0]][node.args[1]]
+            elif node.op == "call_function" and node.target is not aten._assert_tensor_metadata.default:
+                values[node] = self.copy(node, values, enabled)
+        return [values[one] if isinstance(one, fx.Node) else one for one in block.graph.output_node().args[0]]
+
+    def judge_autocast(self, region: fx.Node, block: fx.GraphModule) -> None:
+        if not any(node.op == "call_function" for node in block.graph.nodes):
+            return
+        if region.args[2]:
+            raise Unexportable(f"{place_of(block)}: a torch.autocast block. An archive holds a model in its own precision; export "
+                               "without torch.autocast and set training.precision of the experiment (bf16_amp, fp16_amp)")
+        add_note(self.notes, f"{place_of(block)}: a torch.autocast block that is switched off (enabled=False, or its device is not "
+                             "here). The archive does not hold it: under training.precision bf16_amp or fp16_amp its operators "
+                             "are cast as all others")
+
+    def copy(self, node: fx.Node, values: dict, enabled: bool) -> fx.Node:
+        if any(one not in values for one in node.all_input_nodes):
+            raise Unexportable(f"'{node.name}' ({node.target}) in a block without gradients has graphs of its own; write it "
+                               "without control flow that depends on values of tensors (torch.cond, while_loop, ...)")
+        enabled = enabled or node.target is operator.getitem  # which takes one of a list: its reader detaches it
+        new = self.graph.node_copy(node, values.__getitem__)
+        written = written_argument(new)
+        if not enabled and makes_floats(node):
+            with self.graph.inserting_before(new):
+                new.args = fx.node.map_arg(new.args, lambda one: self.detached(one, new))
+                new.kwargs = fx.node.map_arg(new.kwargs, lambda one: self.detached(one, new))
+        self.flow.add(new, enabled)
+        return written if not enabled and written in self.flow.needing else new
+
+    def detached(self, value: fx.Node, reader: fx.Node) -> fx.Node:
+        if value not in self.flow.needing:
+            return value
+        node = self.graph.call_function(aten.detach.default, (value,))
+        node.meta = {key: reader.meta[key] for key in ("nn_module_stack", "stack_trace") if key in reader.meta}
+        node.meta["val"] = value.meta["val"].detach()
+        self.flow.add(node, enabled=False)
+        return node
+
+
+def is_region(node: fx.Node) -> bool:
+    return node.target in (HIGHER_ORDER.wrap_with_set_grad_enabled, HIGHER_ORDER.wrap_with_autocast)
+
+
+def write_buffers_early(graph: fx.Graph, flow: GradientFlow, buffers: set[str]) -> None:
+    """Moves what export appends for `self.buffer = value`, a copy_ into the buffer, to where the value has been made and the
+    buffer been read: else no cut could lie between there and the end of the graph."""
+    *nodes, _ = graph.nodes
+    place = {node: i for i, node in enumerate(nodes)}
+    while nodes and nodes[-1].target is aten.copy_.default and nodes[-1].args[0].name in buffers:
+        node = nodes.pop()
+        buffer, value = node.args[0], node.args[1]
+        before = [value, *(one for one in nodes if one.op == "placeholder")]
+        before += [user for one in flow.sharing(buffer) for user in one.users]
+        before += [user for one in flow.sharing(value) for user in one.users if written_argument(user) is not None]
+        max((one for one in before if one is not node), key=place.__getitem__).append(node)
+
+
+def inline_regions(program: torch.export.ExportedProgram, notes: list[str]) -> None:
+    """Makes plain operators of the blocks without gradients and of autocast blocks that are off; Unexportable for others."""
+    inliner = Inliner(program, notes)
+    inliner.run()
+    signature, graph = program.graph_signature, program.graph_module.graph
+    write_buffers_early(graph, inliner.flow, {spec.arg.name for spec in signature.input_specs if spec.kind == InputKind.BUFFER})
+    for spec, made in zip(signature.output_specs, graph.output_node().args[0]):
+        if isinstance(made, fx.Node):
+            spec.arg = dataclasses.replace(spec.arg, name=made.name)
+    program.graph_module.recompile()
