@@ -133,6 +133,17 @@ while IFS=: read -r file line name; do breach "$file:$line" "the name $name says
   grep -rnoE --include='*.h' --include='*.cc' --include='*.cu' '\b(class|struct|enum class) [A-Za-z]*(Manager|Helper|Utils?)\b' \
     planner sim plots experiments runtime tests 2>/dev/null)
 
+# A type has a name of its own: two of one name in pfeife:: cannot be used together.
+while read -r name files; do breach "${files// /, }" "each has a type $name; give one of them another name"; done < <(
+  grep -rnoE --include='*.h' '^(struct|class|enum class) [A-Z][A-Za-z0-9]+( final)?( :|:| \{)' \
+    planner sim plots experiments runtime 2>/dev/null |
+    awk -F: '{split($3, words, " "); name = words[1] == "enum" ? words[3] : words[2]; sub(/:$/, "", name); at[name] = at[name] " " $1; n[name]++}
+      END {for (name in n) if (n[name] > 1) print name at[name]}' |
+    while read -r name files; do  # those of a namespace below pfeife have its name before theirs
+      kept=$({ grep -LE '^namespace pfeife::' $files || true; } | tr '\n' ' ')
+      (($(wc -w <<<"$kept") > 1)) && printf '%s %s\n' "$name" "${kept% }"
+    done | sort)
+
 # What a tensor describes and what its memory holds differ: one file gives bytes out.
 while IFS=: read -r file line _; do
   [[ $file == runtime/device/tensor_bytes.cc ]] ||

@@ -26,6 +26,12 @@ expect allowed planner/ir/a.h '"planner/ir/basics/ids.h"'
 expect refused planner/ir/a.cc '"planner/io/files/digest.h"'
 expect refused planner/ir/a.cc '<unistd.h>'
 expect refused planner/ir/a.cc '<fmt/format.h>'
+printf 'struct Plan {\n' >"$tree/planner/ir/plan.h"
+expect allowed planner/ir/a.h '<vector>' 'struct Planet {'
+expect refused planner/cost/a.h '<vector>' 'struct Plan {'
+expect refused planner/cost/a.h '<vector>' 'enum class Plan : char {'
+expect allowed planner/cost/a.h '<vector>' $'namespace pfeife::cost {\nstruct Plan {'
+rm "$tree/planner/ir/plan.h"
 expect allowed planner/io/a.cc '<yaml-cpp/yaml.h>'
 expect refused planner/io/a.h '<yaml-cpp/yaml.h>'
 expect allowed planner/io/a.h '<nlohmann/json_fwd.hpp>'

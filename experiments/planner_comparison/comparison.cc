@@ -14,12 +14,12 @@ namespace pfeife {
 namespace {
 
 /// Judges a schedule with its cuts by our estimate and memory rule.
-Planned judge(const InstanceReader::Instance& instance, const ScheduleSpec& spec,
-              const Partition& cuts) {
+JudgedPlan judge(const InstanceReader::Instance& instance, const ScheduleSpec& spec,
+                 const Partition& cuts) {
   const Placement placement = placement_for(spec, instance.device_of_rank);
   const Prices plan =
       evaluate(*instance.layers, *instance.cluster, generate(spec), placement, cuts);
-  Planned planned{true, plan.estimate, schedule_name(spec)};
+  JudgedPlan planned{true, plan.estimate, schedule_name(spec)};
   for (std::size_t r = 0; r < plan.peak_memory.size(); ++r)
     planned.fits = planned.fits && plan.peak_memory[r] <= instance.memory_limit[r];
   return planned;
@@ -36,10 +36,10 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-Planned none(const std::string& reason) { return {false, {}, reason}; }
+JudgedPlan none(const std::string& reason) { return {false, {}, reason}; }
 
-Planned reference(const InstanceReader::Instance& instance, std::size_t microbatches,
-                  const std::vector<std::size_t>& stages_per_rank, bool own_memory) {
+JudgedPlan reference(const InstanceReader::Instance& instance, std::size_t microbatches,
+                     const std::vector<std::size_t>& stages_per_rank, bool own_memory) {
   Problem problem = instance.problem(
       reference_set(instance.device_of_rank.size(), microbatches, stages_per_rank));
   if (own_memory) {
@@ -51,19 +51,19 @@ Planned reference(const InstanceReader::Instance& instance, std::size_t microbat
   return judge(instance, outcome.plans[0].spec, outcome.plans[0].partition);
 }
 
-Planned one_f_one_b(const InstanceReader::Instance& instance, std::size_t microbatches,
-                    const std::optional<Partition>& cuts) {
+JudgedPlan one_f_one_b(const InstanceReader::Instance& instance, std::size_t microbatches,
+                       const std::optional<Partition>& cuts) {
   if (!cuts) return none("too few legal cuts");
   return judge(instance, {"1f1b", instance.device_of_rank.size(), microbatches, 1, {}, {0}}, *cuts);
 }
 
 }  // namespace
 
-Comparison compare(const InstanceReader::Instance& instance, std::size_t microbatches,
-                   const std::vector<std::size_t>& stages_per_rank, std::size_t effort) {
+PlannerComparison compare(const InstanceReader::Instance& instance, std::size_t microbatches,
+                          const std::vector<std::size_t>& stages_per_rank, std::size_t effort) {
   const std::size_t ranks = instance.device_of_rank.size();
   const Layers& layers = *instance.layers;
-  Comparison result;
+  PlannerComparison result;
   std::vector<std::string> names;
   for (const Family& family : families()) names.push_back(family.name);
   Stopwatch watch;
@@ -87,7 +87,7 @@ Comparison compare(const InstanceReader::Instance& instance, std::size_t microba
   Placement placement = round_robin(ranks, ranks);
   placement.device_of_rank = instance.device_of_rank;
   watch.lap();
-  Planned reference_plan = reference(instance, microbatches, stages_per_rank, false);
+  JudgedPlan reference_plan = reference(instance, microbatches, stages_per_rank, false);
   result.reference_s = watch.lap();
   result.others = {
       std::move(reference_plan), reference(instance, microbatches, stages_per_rank, true),

@@ -54,13 +54,13 @@ class InstanceReader {
 };
 
 /// What one planner comes to on an instance.
-struct Planned {
+struct JudgedPlan {
   bool fits = false;        ///< by our memory rule, within the limits
   Nanoseconds estimate{0};  ///< if there is a plan at all
   std::string plan;         ///< family and knobs; why not, if it does not fit
 };
 
-/// The planners compared with, in the order of Comparison::others.
+/// The planners compared with, in the order of PlannerComparison::others.
 inline constexpr std::array kOthers{
     "reference",         // its algorithm, our memory rule and limits
     "reference memory",  // the same by its own memory formula, 85 % of the limits
@@ -69,16 +69,16 @@ inline constexpr std::array kOthers{
     "by layers 1F1B",    // as many layers a stage
 };
 
-struct Comparison {
-  Planned ours;
+struct PlannerComparison {
+  JudgedPlan ours;
   std::optional<Bound> bound;
   bool proven_infeasible = false;
-  std::array<Planned, kOthers.size()> others;
+  std::array<JudgedPlan, kOthers.size()> others;
   double search_s = 0, reference_s = 0;  ///< measured, of ours and of the first of the others
 };
 
 /// `effort` for our planner; `stages_per_rank` to try for it and for reference mode.
-Comparison compare(const InstanceReader::Instance& instance, std::size_t microbatches,
-                   const std::vector<std::size_t>& stages_per_rank, std::size_t effort);
+PlannerComparison compare(const InstanceReader::Instance& instance, std::size_t microbatches,
+                          const std::vector<std::size_t>& stages_per_rank, std::size_t effort);
 
 }  // namespace pfeife

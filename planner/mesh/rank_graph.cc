@@ -8,7 +8,7 @@ namespace {
 /// Activations are [sequence, microbatch, ...], so that a part of the sequence is a part of memory.
 class RankGraphWriter {
  public:
-  RankGraphWriter(const Architecture& of, const Mesh& mesh, const RankOptions& options)
+  RankGraphWriter(const Architecture& of, const Mesh& mesh, const RankGraphOptions& options)
       : of_(of),
         tp_(mesh.size(Axis::Tensor)),
         cp_(mesh.size(Axis::Context)),
@@ -361,7 +361,7 @@ class RankGraphWriter {
 
 }  // namespace
 
-RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankOptions& options) {
+RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankGraphOptions& options) {
   return RankGraphWriter(of, mesh, options).written();
 }
 

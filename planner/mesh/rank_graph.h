@@ -17,7 +17,7 @@
 
 namespace pfeife {
 
-struct RankOptions {
+struct RankGraphOptions {
   std::int64_t microbatch_size = 1;  ///< sequences
   bool sequence_parallel = false;    ///< norms and dropout on a tp-th of the sequence
   DType type = DType::Float16;       ///< of parameters and activations
@@ -40,7 +40,7 @@ struct RankGraph {
 
 /// Nodes are in modules "embedding", "layers.3.before", "layers.3.attention", "layers.3.after",
 /// "head". The mesh must divide the architecture: check_mesh(). Linear in the layers.
-RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankOptions& options);
+RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankGraphOptions& options);
 
 /// A collective node's axis: "tp", "cp" or "ep"; "" = the node is no collective.
 std::string collective_axis(const Node& node);

@@ -4,8 +4,8 @@
 
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/round_down.h"
-#include "plots/screen/action.h"
 #include "plots/screen/grid.h"
+#include "plots/screen/hints.h"
 #include "plots/screen/links.h"
 
 namespace pfeife {

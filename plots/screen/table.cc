@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "planner/ir/result/result_engine.h"
-#include "plots/screen/action.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/details.h"
 #include "plots/screen/grid.h"
+#include "plots/screen/hints.h"
 #include "plots/screen/rows.h"
 
 namespace pfeife {

@@ -21,9 +21,9 @@ TEST(Comparison, NeverWorseThanReferenceModeAndSimpleCuts) {
       continue;
     const std::string name = spec.model + " on " + spec.cluster + ", " +
                              std::to_string(spec.ranks) + " x " + std::to_string(spec.microbatches);
-    const Comparison result = compare(reader.read(spec), spec.microbatches, {1, 2}, 5);
+    const PlannerComparison result = compare(reader.read(spec), spec.microbatches, {1, 2}, 5);
     for (std::size_t k = 0; k < kOthers.size(); ++k) {
-      const Planned& other = result.others[k];
+      const JudgedPlan& other = result.others[k];
       if (!other.fits) continue;
       ASSERT_TRUE(result.ours.fits) << name << ": " << kOthers[k] << " has a plan";
       EXPECT_LE(result.ours.estimate, other.estimate)

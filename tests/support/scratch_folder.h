@@ -1,8 +1,7 @@
 // A folder of a test's own below the temporary one, whoever else runs the same test beside it.
 #pragma once
 
-#include <stdlib.h>
-
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>

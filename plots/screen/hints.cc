@@ -1,4 +1,4 @@
-#include "plots/screen/action.h"
+#include "plots/screen/hints.h"
 
 #include <algorithm>
 #include <cmath>
