@@ -175,7 +175,7 @@ std::optional<Nanoseconds> p95(const Evaluation& plan) {
   return std::nullopt;
 }
 
-SelectBy chosen_by(std::span<const Evaluation> planned, SelectBy select_by) {
+SelectBy compared_by(std::span<const Evaluation> planned, SelectBy select_by) {
   const auto lacks_p95 = [](const Evaluation& plan) { return !p95(plan); };
   const auto lacks_simulation = [](const Evaluation& plan) { return !plan.simulated; };
   if (select_by == SelectBy::P95 && std::ranges::any_of(planned, lacks_p95))
@@ -192,7 +192,7 @@ Nanoseconds time_by(const Evaluation& plan, SelectBy by) {
 
 std::size_t select(std::span<const Evaluation> planned, SelectBy select_by) {
   std::size_t best = 0;
-  const SelectBy by = chosen_by(planned, select_by);
+  const SelectBy by = compared_by(planned, select_by);
   const auto key = [&](const Evaluation& plan) {
     return std::tuple(!plan.fits(), time_by(plan, by));
   };

@@ -90,12 +90,12 @@ std::optional<Nanoseconds> p95(const Evaluation& plan);
 
 /// What plans are chosen by that are to be chosen by `select_by`: the next best that all of them
 /// have, p95 before the simulation before the estimate.
-SelectBy chosen_by(std::span<const Evaluation> planned, SelectBy select_by);
+SelectBy compared_by(std::span<const Evaluation> planned, SelectBy select_by);
 /// The plan's time of that kind, which it must have.
 Nanoseconds time_by(const Evaluation& plan, SelectBy by);
 
-/// The one to choose among planned ones by `select_by`, as chosen_by() has it; the first of equally
-/// good ones. Those that fit their devices come before those that do not.
+/// The one to choose among planned ones by `select_by`, as compared_by() has it; the first of
+/// equally good ones. Those that fit their devices come before those that do not.
 std::size_t select(std::span<const Evaluation> planned, SelectBy select_by);
 
 }  // namespace pfeife

@@ -56,7 +56,8 @@ Given read_given_plan(const CaseInputs& inputs) {
                        plan.model_digest.substr(0, 12) + "..., this one has " +
                        layers.digest.substr(0, 12) + "...)");
   if (plan.linear_order != layers.order)
-    refuse(config, " has its layers in the order \"" + plan.linear_order + "\", which this model has not");
+    refuse(config,
+           " has its layers in the order \"" + plan.linear_order + "\", which this model has not");
   if (const std::string reason = illegal_because(layers, plan.partition); !reason.empty())
     refuse(config, ": " + reason);
   if (const std::string reason = illegal_because(layers, plan.partition, plan.recomputed.blocks);

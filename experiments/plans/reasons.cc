@@ -40,7 +40,7 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
 
 std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   std::vector<LostSchedule> lost;
-  const SelectBy by = chosen_by(evaluated.planned, evaluated.config->select_by);
+  const SelectBy by = compared_by(evaluated.planned, chosen_by(*evaluated.config));
   const Evaluation& plan = evaluated.planned[evaluated.chosen];
   const Nanoseconds chosen = time_by(plan, by);
   // Of a schedule several plans may have been tried.

@@ -40,7 +40,8 @@ PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folde
                         "is not the file that the plan was made from (another digest)");
   };
   const auto& known = linear_orders();
-  if (model.format == ModelFormat::Pt2 && std::ranges::find(known, plan.linear_order) == known.end())
+  if (model.format == ModelFormat::Pt2 &&
+      std::ranges::find(known, plan.linear_order) == known.end())
     throw ConfigError({}, "no order of layers is called '" + plan.linear_order + "'");
   PlanInputs inputs;
   const std::filesystem::path cluster = (folder / files.cluster).lexically_normal();

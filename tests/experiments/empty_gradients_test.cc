@@ -143,8 +143,8 @@ TEST(EmptyMessages, LeaveEveryFamilysScheduleAndStepAsTheyAre) {
           const Placement placement = placement_for(spec);
           const Schedule compute_only = generate(spec);
           const Partition cuts = random_cuts(random, empty.size(), spec.stages());
-          const EvaluatedPlan none = evaluate(empty, cluster, compute_only, placement, cuts),
-                              one = evaluate(prompt, cluster, compute_only, placement, cuts);
+          const Prices none = evaluate(empty, cluster, compute_only, placement, cuts),
+                       one = evaluate(prompt, cluster, compute_only, placement, cuts);
           const std::string name = known.name + " D " + std::to_string(ranks) + " N " +
                                    std::to_string(microbatches) + " V " + std::to_string(stages) +
                                    (skips ? " skips" : "");
@@ -152,7 +152,7 @@ TEST(EmptyMessages, LeaveEveryFamilysScheduleAndStepAsTheyAre) {
           EXPECT_EQ(none.estimate, one.estimate) << name;
           EXPECT_EQ(none.estimate, timed_by_the_tool(compute_only, none.costs)) << name;
           if (!simulator_available()) continue;
-          const auto simulated = [&](const EvaluatedPlan& plan) {
+          const auto simulated = [&](const Prices& plan) {
             const auto graph = dependencies(plan.lowered, stage_graph(plan.costs), placement,
                                             {.queues = Queues::None, .links = Links::Shared});
             return step_time(std::get<Trace>(simulate(graph, plan.costs, placement, cluster)));
@@ -168,11 +168,11 @@ TEST(EmptyMessages, LeaveTheBestPlanAndItsBoundAsTheyAre) {
   std::size_t bounds = 0;
   for (const char* const families : {"1f1b", "all", "zb_greedy"})
     for (const unsigned seed : {1, 2}) {
-      const PlanOptions options{.microbatches = 4,
-                                .families = {families},
-                                .stages_per_rank = {1, 2},
-                                .simulate = false,
-                                .iterations = 10};
+      const Request options{
+          .microbatches = 4,
+          .plan = {.families = {families}, .stages_per_rank = {1, 2}, .iterations = 10},
+          .baselines = {},
+          .simulate = false};
       const auto planned = [&](int bytes) {
         return plan(model_of(random_table(seed, seed % 2 == 0, bytes)), prompt_cluster(2), options);
       };

@@ -102,7 +102,7 @@ TEST_F(Reasons, PlansAreChosenByWhatAllOfThemHave) {
   evaluated.planned[2].simulated.reset();
   EXPECT_EQ(select(evaluated.planned, SelectBy::P95), 2u);
   evaluated.planned[1].simulated_spread.reset();
-  EXPECT_EQ(chosen_by(evaluated.planned, SelectBy::P95), SelectBy::Estimate);
+  EXPECT_EQ(compared_by(evaluated.planned, SelectBy::P95), SelectBy::Estimate);
   EXPECT_EQ(select(evaluated.planned, SelectBy::P95), 0u);
   EXPECT_EQ(select(evaluated.planned, SelectBy::Simulate), 0u);
 }

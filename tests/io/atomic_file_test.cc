@@ -71,7 +71,9 @@ TEST_F(AtomicFile, AWriteThatFailsLeavesTheOldFileAndNothingElse) {
 TEST_F(AtomicFile, AFolderInTheWayIsReportedAndLeftAlone) {
   write_file(folder_ / "a.txt" / "inside", "x");
   const std::string file = (folder_ / "a.txt").string(),
-                    why = ": Is a directory; remove that folder, or choose another one with --out";
+                    why =
+                        ": Is a directory; a folder stands where a file belongs: remove or rename "
+                        "it, or choose another folder with --out";
   EXPECT_EQ(message_of<RuntimeFault>([&] { write_file(file, "x"); }), "cannot write " + file + why);
   EXPECT_EQ(message_of<RuntimeFault>([&] { remove_file(file); }), "cannot remove " + file + why);
   EXPECT_EQ(read_file(folder_ / "a.txt" / "inside"), "x");

@@ -312,8 +312,9 @@ TEST_F(Forgery, FilesThatAreOthersOrNotThere) {
   EXPECT_MESSAGE(why_.substr(0, why_.find('\n')));
   EXPECT_EQ(after([](Plan& p, Certificate&) { p.files->model.format = ModelFormat::PipeDream; }),
             "less");
-  EXPECT_EQ(after([](Plan& p, Certificate& c) { p.order = c.layers.order = "any"; }), "refused");
-  EXPECT_EQ(after([](Plan& p, Certificate& c) { p.order = c.layers.order = "depth_first"; }),
+  EXPECT_EQ(after([](Plan& p, Certificate& c) { p.linear_order = c.layers.order = "any"; }),
+            "refused");
+  EXPECT_EQ(after([](Plan& p, Certificate& c) { p.linear_order = c.layers.order = "depth_first"; }),
             "refused");
   EXPECT_EQ(after([](Plan& p, Certificate&) { p.training.optimizer = Optimizer::Sgd; }), "refused");
 }

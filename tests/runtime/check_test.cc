@@ -42,6 +42,7 @@ class WrongGradients final : public Transport {
 // tests/data/models/own_model.py says what is in it.
 class Check : public ::testing::Test {
  protected:
+  Check() { at::set_num_threads(1); }  // one a rank, as Model has it
   CheckReport report_of(const ScheduleSpec& spec, bool double_precision, double factor = 1) {
     const Placement placement = placement_for(spec);
     std::vector<NodeId> cuts;
@@ -68,7 +69,7 @@ class Check : public ::testing::Test {
 TEST_F(Check, CallsAPipelineEqualWhoseParametersHaveFewBits) {
   double largest = 0;
   for (const std::size_t microbatches : {4, 16})
-    for (const ScheduleSpec& spec : accepted_points({2, 4}, {microbatches}, {1, 2})) {
+    for (const ScheduleSpec& spec : accepted_points({4}, {microbatches}, {1, 2})) {
       const CheckReport report = report_of(spec, false);
       EXPECT_TRUE(report.right()) << name_of(spec) << ": " << to_string(report);
       largest = std::max(largest, report.largest.value / report.largest.allowed);
@@ -87,7 +88,7 @@ TEST_F(Check, HasDoublePrecisionForTypesOfFewBits) {
 // 5 % in one message's gradients is more than rounding explains, also in bfloat16.
 TEST_F(Check, CallsGradientsDifferentThatAreFivePercentOff) {
   for (const std::size_t microbatches : {4, 16})
-    for (const ScheduleSpec& spec : accepted_points({2, 4}, {microbatches}, {1, 2}))
+    for (const ScheduleSpec& spec : accepted_points({4}, {microbatches}, {1, 2}))
       EXPECT_FALSE(report_of(spec, false, 1.05).right()) << name_of(spec);
 }
 

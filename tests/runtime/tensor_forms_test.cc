@@ -45,21 +45,32 @@ TEST(TensorForms, ArriveBetweenThreads) {
   expect_all_forms_arrive(*zero, *one);
 }
 
+/// Two ranks of one process. Each end waits for the other's farewell, also where a test throws.
+struct ConnectedPair {
+  ConnectedPair() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    std::vector<Socket> to_one, to_zero;
+    to_one.emplace_back(), to_one.emplace_back(ends[0]);
+    to_zero.emplace_back(ends[1]), to_zero.emplace_back();
+    zero.emplace(RankId{0}, std::move(to_one), false);
+    one.emplace(RankId{1}, std::move(to_zero), false);
+  }
+  ~ConnectedPair() {
+    std::thread ends_zero([&] { zero.reset(); });
+    one.reset();
+    ends_zero.join();
+  }
+  std::optional<SocketTransport> zero, one;
+};
+
 TEST(TensorForms, ArriveOverSockets) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-  std::vector<Socket> to_one, to_zero;
-  to_one.emplace_back(), to_one.emplace_back(ends[0]);
-  to_zero.emplace_back(ends[1]), to_zero.emplace_back();
-  std::optional<SocketTransport> zero(std::in_place, RankId{0}, std::move(to_one), false);
-  std::optional<SocketTransport> one(std::in_place, RankId{1}, std::move(to_zero), false);
-  expect_all_forms_arrive(*zero, *one);
-  expect_all_forms_arrive(*zero, *zero);
-  GroupTransport first(*zero, {RankId{1}, RankId{0}}), second(*one, {RankId{1}, RankId{0}});
+  ConnectedPair ranks;
+  expect_all_forms_arrive(*ranks.zero, *ranks.one);
+  expect_all_forms_arrive(*ranks.zero, *ranks.zero);
+  GroupTransport first(*ranks.zero, {RankId{1}, RankId{0}}),
+      second(*ranks.one, {RankId{1}, RankId{0}});
   expect_all_forms_arrive(second, first);
-  std::thread ends_zero([&] { zero.reset(); });  // each waits for the other's farewell
-  one.reset();
-  ends_zero.join();
 }
 
 // In the types that safetensors has.

@@ -27,7 +27,9 @@ TEST(Certify, AcceptsTheProofsOfRandomProblemsAndNothingBetter) {
     ASSERT_EQ(refusal, "") << round << "\n" << certificate_text(certificate);
     ++(outcome.bound ? bounds : nothing_fits);
     if (!outcome.bound) continue;
-    ASSERT_EQ(outcome.bound->time, outcome.plans[0].estimate);
+    ASSERT_LE(outcome.bound->time, outcome.plans[0].estimate);
+    // Else rows that may hang would fit in less.
+    if (outcome.bound->time < outcome.plans[0].estimate) continue;
     ++certificate.bound;  // the plan itself is faster than that
     ASSERT_NE(tool::certify(certificate).refusal, "") << round;
   }
@@ -109,7 +111,7 @@ TEST(Certify, AcceptsTheProofsOfRecomputedPlansAndNothingBetter) {
 // plan's order was built for its costs.
 TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
   std::mt19937 random(47);
-  int listed = 0, built = 0, nothing_fits = 0, slower_than_other_cuts = 0;
+  int listed = 0, exact = 0, built = 0, nothing_fits = 0, slower_than_other_cuts = 0;
   const std::size_t rounds = instances(80);
   for (std::size_t round = 0; round < rounds; ++round) {
     Instance instance = random_instance(random, 3);
@@ -144,7 +146,8 @@ TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
     if (plan.order) {
       ASSERT_LE(bound, std::min(best, static_cast<double>(plan.estimate.count())));
     } else {
-      ASSERT_EQ(bound, best);
+      ASSERT_LE(bound, best);
+      exact += bound == best;
     }
     ASSERT_TRUE(outcome.certificate) << round;
     ++(plan.order ? built : listed);
@@ -165,6 +168,7 @@ TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
     slower_than_other_cuts += searched.plans[0].estimate < outcome.bound->time;
   }
   EXPECT_GT(listed, 12);
+  EXPECT_GT(exact * 10, listed * 8) << "rows that may hang seldom fit where no others do";
   EXPECT_GT(built, 4);
   EXPECT_GT(nothing_fits, 4);
   EXPECT_GT(slower_than_other_cuts, 4);

@@ -128,6 +128,8 @@ inline std::vector<std::vector<bool>> choices(Recompute recompute, std::size_t s
 /// The fastest cuts of one schedule that fit, by trying all, with all choices of recomputed stages.
 struct Best {
   double time = std::numeric_limits<double>::infinity();
+  /// The same where rows that may hang count, too: what can be proven.
+  double floor = std::numeric_limits<double>::infinity();
   std::vector<Partition> at;
   std::size_t tried = 0;
 };
@@ -142,10 +144,12 @@ inline Best brute_force(const Problem& problem, const ScheduleSpec& spec) {
       const Prices plan =
           evaluate(problem.layers, problem.cluster, schedule, placement, partition,
                    MemoryRule::Lifetimes, {recomputed, {}, problem.recompute_except_last});
+      const auto time = static_cast<double>(plan.estimate.count());
+      if (!fits(least_peak_memory(plan, placement), problem.memory_limit)) continue;
+      best.floor = std::min(best.floor, time);
       if (!fits(plan.peak_memory, problem.memory_limit) &&
           !fits(received_late(plan, placement).peak_memory, problem.memory_limit))
         continue;
-      const auto time = static_cast<double>(plan.estimate.count());
       if (time < best.time) best.time = time, best.at.clear();
       if (time == best.time && (best.at.empty() || best.at.back() != partition))
         best.at.push_back(partition);

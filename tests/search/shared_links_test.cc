@@ -207,13 +207,14 @@ TEST(SharedLinks, WhereTheyBindBetterPlansAreFoundThanTheSearchKnows) {
 // budget alone.
 TEST(SharedLinks, UnlessUnfinishedALargerBudgetTimesTheSamePlans) {
   std::size_t unfinished = 0, finished = 0;
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    const double contention = std::array{0.02, 0.1, 0.5}[seed % 3];
     const LinkInstance instance(seed);
     const Problem problem = instance.problem();
     const std::vector<Priced> known = search(problem, {.iterations = kLittleEffort}).all;
     const auto searched = [&](std::size_t effort, std::vector<Priced>& timed) {
       return fastest_with_shared_links(problem, known, {}, {.iterations = effort},
-                                       instance.simulator(0.1, &timed));
+                                       instance.simulator(contention, &timed));
     };
     std::vector<Priced> few, some, more;
     const SharedLinksOutcome short_of_budget = searched(1, few), found = searched(10, some);

@@ -41,6 +41,7 @@ TEST(TightOrders, AgainstAllOrdersOfAllCuts) {
     instance.microbatches = instance.ranks == 2 ? 3 : 2;
     const ScheduleSpec spec = instance.built(1);
     Problem problem = instance.problem({spec});
+    problem.receives = Receives::AsReady;
     const SearchOutcome free = search(problem, {.iterations = 30});
     if (free.plans.empty()) continue;
     for (std::size_t r = 0; r < instance.ranks; ++r)
@@ -80,6 +81,7 @@ TEST(TightOrders, AreOnAverageAsFastAsTheBestOfOneBuiltForEachOfAllCuts) {
     if (!equal) continue;
     const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
     Problem problem = instance.problem({spec});
+    problem.receives = Receives::AsReady;
     const auto free = build_on_cuts(model, problem, spec, *model.cuts(*equal));
     for (Bytes& limit : problem.memory_limit)
       limit = Bytes{std::ranges::max(free->best()->peak_memory).value * (5 + round % 4) / 10};

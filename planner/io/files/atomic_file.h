@@ -33,7 +33,8 @@ void remove_file(const std::filesystem::path& path);
 /// Removes the temporary files that a killed process left in `folder` (not below it).
 void remove_leftovers(const std::filesystem::path& folder);
 
-/// Whether something has this name, be it only a link that leads nowhere good: who reads it says so.
+/// Whether something has this name, be it only a link that leads nowhere good: who reads it says
+/// so.
 bool is_there(const std::filesystem::path& path);
 
 /// ConfigError unless there is a file: a folder, a device or a pipe may never begin, or never end.

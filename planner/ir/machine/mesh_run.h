@@ -1,4 +1,5 @@
 // A training run on a mesh: what is divided, by how much, in which order.
+//   if (planned.mesh) std::puts(to_string(planned.mesh->recomputation).c_str());
 #pragma once
 
 #include <string>

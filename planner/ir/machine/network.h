@@ -1,5 +1,6 @@
 // Equal hosts of equal devices, any number of them: what collectives of many devices need to know.
 // A Cluster has a path for every pair; this has two levels, within a host and between hosts.
+//   const Network hosts{.name = "dgx", .devices_per_host = 8};
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
 // A transformer by its figures: what an architecture file says, and how a run divides it.
+//   const Architecture gpt{.name = "gpt", .layers = 24, .hidden = 2048, .heads = 16};
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 //
 // What depends on the model or the cluster is checked by those who know them, who refuse in the
 // same way. Which values a key may have at all is checked where it is read.
+//   check({.devices = 4, .plan = {.families = {"1f1b"}}});
 #pragma once
 
 #include <string>

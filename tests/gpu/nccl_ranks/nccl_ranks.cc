@@ -304,10 +304,18 @@ int host_time(std::size_t ranks, const LaunchOptions& launch) {
 constexpr at::ScalarType kSummed[] = {at::kFloat, at::kDouble, at::kComplexFloat,
                                       at::kComplexDouble};
 
+/// Without negated and conjugated forms, which the stand-in for a card cannot copy.
+std::vector<TensorForm> forms_on(at::Device card, at::ScalarType type) {
+  std::vector<TensorForm> forms = forms_of(type, card);
+  std::erase_if(
+      forms, [](const TensorForm& form) { return form.tensor.is_neg() || form.tensor.is_conj(); });
+  return forms;
+}
+
 /// What is wrong with the forms that rank 1 gets of rank 0, and with the sums of both.
 std::string wrong_form(const RankSeat& seat, at::Device card, at::ScalarType type,
                        std::uint64_t number) {
-  const std::vector<TensorForm> forms = forms_of(type, card);
+  const std::vector<TensorForm> forms = forms_on(card, type);
   Tensors tensors{at::Tensor()};
   for (const TensorForm& form : forms) tensors.push_back(form.tensor);
   const Tag tag{number, 0, 0};
@@ -326,7 +334,7 @@ std::string wrong_form(const RankSeat& seat, at::Device card, at::ScalarType typ
   }
   if (std::ranges::find(kSummed, type) == std::end(kSummed)) return wrong;
   Tensors summands;  // none in the memory of another, for sums may take their place
-  for (std::size_t i = 0; i < forms.size(); ++i) summands.push_back(forms_of(type, card)[i].tensor);
+  for (std::size_t i = 0; i < forms.size(); ++i) summands.push_back(forms_on(card, type)[i].tensor);
   seat.transport.add_up({RankId{0}, RankId{1}}, tag, summands);
   const Tensors sums = seat.transport.sum(tag);
   finish(card);
@@ -340,7 +348,7 @@ std::string wrong_form_of_threads(at::Device card) {
   std::string wrong;
   run_ranks(2, card, [&](RankId rank, Transport& transport) {
     for (const at::ScalarType type : kSummed) {
-      const std::vector<TensorForm> forms = forms_of(type, card);
+      const std::vector<TensorForm> forms = forms_on(card, type);
       const Tag tag{static_cast<std::uint64_t>(type), 0, 0};
       Tensors tensors;
       for (const TensorForm& form : forms) tensors.push_back(form.tensor);
