@@ -368,6 +368,15 @@ TEST_F(ExperimentConfig, BaselinesMayRecomputeToo) {
   EXPECT_MESSAGE(error(kSmallest + "baselines: [1f1b, {family: 1f1b}]\n"));
 }
 
+TEST_F(ExperimentConfig, MessagesAreReceivedLateUnlessTheConfigSaysOtherwise) {
+  const CaseConfig usual = read(kSmallest).cases.at(0);
+  EXPECT_EQ(usual.plan.receives, Receives::AtNeed);
+  EXPECT_EQ(resolved_text(usual).find("receives"), std::string::npos);
+  const CaseConfig ready = read(kSmallest + "plan: {receives: as_ready}\n").cases.at(0);
+  EXPECT_EQ(ready.plan.receives, Receives::AsReady);
+  EXPECT_THAT(resolved_text(ready), HasSubstr(", receives: as_ready"));
+}
+
 TEST_F(ExperimentConfig, TheLastMicrobatchMayBeKept) {
   const std::string written =
       "baselines: [{family: gpipe, recompute: full, recompute_except_last: true}, {family: gpipe, "

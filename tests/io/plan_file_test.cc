@@ -218,6 +218,17 @@ TEST_F(PlanFile, KeepsThatTheLastMicrobatchIsNotRecomputed) {
   EXPECT_MESSAGE(error_after("recompute: [true, false]", "recompute: [false, false]"));
 }
 
+TEST_F(PlanFile, SaysThatMessagesAreReceivedLate) {
+  Plan plan = example_plan();
+  EXPECT_EQ(plan_text(plan, "").find("receives"), std::string::npos);
+  plan.receives = Receives::AtNeed;
+  write_plan(folder_, plan);
+  EXPECT_THAT(read_file(folder_ / "plan.yaml"), HasSubstr("\nreceives: at_need\n"));
+  EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
+  EXPECT_THAT(error_after("receives: at_need", "receives: late"),
+              HasSubstr("receives: found \"late\". Allowed: as_ready, at_need"));
+}
+
 TEST_F(PlanFile, RefusesVersionsThatItDoesNotKnow) {
   EXPECT_MESSAGE(error_after("version: 3", "version: 4"));
   EXPECT_MESSAGE(error_after("version: 4", "version: 1"));

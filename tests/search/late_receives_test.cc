@@ -7,6 +7,7 @@
 #include "planner/cost/estimate/evaluate.h"
 #include "planner/ir/judge/validate.h"
 #include "planner/ir/schedule/lower.h"
+#include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
 #include "planner/search/search.h"
 #include "tests/search/as_told.h"
@@ -62,6 +63,11 @@ TEST(LateReceives, LetAFasterPlanFitThanAnyThatReceivesAsSoonAsReady) {
   EXPECT_EQ(plan.receives, Receives::AtNeed);
   EXPECT_THAT(name_of(plan), testing::HasSubstr("receives=at_need"));
   expect_as_told(problem, plan);
+  ASSERT_TRUE(late.certificate);
+  Certificate certificate = *late.certificate;
+  EXPECT_EQ(tool::certify(certificate).refusal, "");
+  certificate.bound = plan.estimate.count() + 1;  // as if the plan did not fit
+  EXPECT_NE(tool::certify(certificate).refusal, "");
   problem.receives = Receives::AsReady;
   const SearchOutcome ready = search(problem, {.certificate = true});
   EXPECT_GT(ready.plans.front().estimate, ms{370});
