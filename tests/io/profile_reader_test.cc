@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -167,6 +168,9 @@ TEST_F(ProfileReader, ReadsWhatPfeifeWroteOfARun) {
 
 TEST_F(ProfileReader, SaysWhatIsWrongWithAFile) {
   EXPECT_MESSAGE(refusal(folder_ / "nothing.json"));
+  ASSERT_EQ(mkfifo((folder_ / "pipe.json").c_str(), 0600), 0);
+  EXPECT_MESSAGE(refusal(folder_ / "pipe.json"));  // which nobody may ever write to
+  EXPECT_MESSAGE(refusal(torch(range(std::string(std::size_t{3} << 20, 'x'), "1", "2"))));
   EXPECT_MESSAGE(refusal(write("a.json", "")));
   EXPECT_MESSAGE(refusal(write("a.json", R"({"traceEvents": [{"ph": "X", "na)")));
   EXPECT_MESSAGE(refusal(write("a.json", "name,forward_ms\n")));
