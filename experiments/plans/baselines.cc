@@ -61,7 +61,7 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
   const bool built = family(settings.family).built_for_costs;
   if (searched || built || settings.recompute != Recompute::None) {
     Problem asked{layers, *inputs.cluster, {spec}, devices, memory_limits(config, *inputs.cluster)};
-    asked.receives = config.plan.receives;
+    asked.receives = config.plan.receives, asked.norm = step_norm(config, layers);
     if (!searched) asked.cuts = planned.partition;
     const Problem problem = with_settled_recomputation(
         recomputing(asked, settings.recompute, settings.recompute_except_last));

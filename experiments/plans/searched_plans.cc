@@ -95,6 +95,7 @@ Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
                   memory_limits(config, cluster),
                   cuts};
   problem.receives = config.plan.receives;
+  problem.norm = step_norm(config, *settled.layers);
   return problem;
 }
 
@@ -129,6 +130,14 @@ std::vector<std::vector<ScheduleSpec>> searched_schedules(const Request& config,
        settled_cases(config, layers, [&](const Request&) { return &layers; }))
     schedules.push_back(schedules_of(settled.config, given_cuts(config, layers)));
   return schedules;
+}
+
+StepNorm step_norm(const Request& config, const Layers& layers) {
+  if (config.training.clip_norm > 0) return StepNorm::Clipped;
+  const bool of_graph =
+      std::ranges::any_of(layers.layers, [](const Layer& layer) { return !layer.nodes.empty(); });
+  const bool finite = config.training.precision == Precision::Fp16Amp && of_graph;
+  return finite && config.devices > 1 ? StepNorm::Finite : StepNorm::None;
 }
 
 Problem recomputing(Problem problem, Recompute recompute, bool except_last) {

@@ -17,6 +17,10 @@ std::vector<std::vector<ScheduleSpec>> searched_schedules(const Request& config,
 CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                         const SearchOptions& options, EvaluatedCase& plans);
 
+/// step_norm() of the plans of a request, as a search must know it beforehand. A single device has
+/// nothing to exchange.
+StepNorm step_norm(const Request& config, const Layers& layers);
+
 /// The problem where that may be recomputed, the last microbatch too unless `except_last`.
 Problem recomputing(Problem problem, Recompute recompute, bool except_last);
 

@@ -180,8 +180,7 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
     });
     Evaluation& kept =
         same == evaluated.planned.end() ? evaluated.planned.emplace_back(std::move(added)) : *same;
-    // The search leaves REDUCE_NORM out, and one run knows no percentiles.
-    if (kept.costs.norm || config.simulation.jitter) continue;
+    if (config.simulation.jitter) continue;  // one run knows no percentiles
     if (auto trace = simulations.trace_of(plan)) store_simulated(std::move(*trace), kept);
   }
   std::ranges::stable_sort(evaluated.planned, {},

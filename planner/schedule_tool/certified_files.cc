@@ -40,9 +40,9 @@ FromFiles compare_with_files(const Certificate& c, const Plan& plan,
   if (const std::string other = other_plan(plan, *costs); !other.empty())
     return {"", "the plan is not of the files that it names: " + other};
   const Layers& all = costs->layers;
-  Certificate anew =
-      certified_problem(plan.bound->given_cuts ? cut_only_at(plan.partition, all) : all,
-                        costs->cluster, plan.placement.device_of_rank, c.memory_limit, c.recompute);
+  Certificate anew = certified_problem(
+      plan.bound->given_cuts ? cut_only_at(plan.partition, all) : all, costs->cluster,
+      plan.placement.device_of_rank, c.memory_limit, c.recompute, c.norm);
   anew.bound = c.bound, anew.proofs = c.proofs;
   if (certificate_text(anew) != certificate_text(c))
     return {

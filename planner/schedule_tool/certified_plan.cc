@@ -83,8 +83,9 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
     return "it recomputes blocks of layers, of which nothing is proven";
   if (plan.recomputed.except_last)
     return "it does not recompute the last microbatch, of which nothing is proven";
-  StageCosts costs = stage_costs(c.layers, plan.partition, placement, c.cluster, plan.recomputed);
-  costs.norm = norm_time(c.layers, plan, placement, c.cluster);
+  if (c.norm > step_norm(plan)) return "its optimizer steps wait for less than is proven";
+  const StageCosts costs =
+      stage_costs(c.layers, plan.partition, placement, c.cluster, plan.recomputed, step_norm(plan));
   const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});
   if (!wrong.empty()) return "its schedule is wrong: " + wrong.front().message;
   const Prices found = evaluate_lowered(costs, plan.schedule, placement);

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/parallel.h"
 #include "planner/ir/result/priced.h"
@@ -265,7 +266,7 @@ class ProofCheck {
   /// Looks at cuts with these stages recomputed, and with more of them from s on: no faster.
   void judge(const Partition& cuts, std::vector<bool> recomputed, std::size_t s) const {
     const Prices plan = evaluate(c_.layers, c_.cluster, schedule_, placement_, cuts,
-                                 MemoryRule::Lifetimes, {recomputed});
+                                 MemoryRule::Lifetimes, {recomputed}, c_.norm);
     if (plan.estimate.count() >= c_.bound) return;
     require(!fits(least_peak_memory(plan, placement_), c_.memory_limit),
             "cuts that fit are faster than the bound");
@@ -294,12 +295,13 @@ Verdict certify(const Certificate& c, std::size_t threads) {
   try {
     require(c.bound > 0 && !c.proofs.empty(), "there is nothing to prove");
     const StageBounds bounds(c.layers, c.cluster, c.recompute, looks_at_memory(c));
+    const Nanoseconds norm = least_norm_time(c.layers, c.norm, c.device_of_rank, c.cluster);
     parallel_for(c.proofs.size(), threads, [&](std::size_t p) {
       const CertifiedProof& proof = c.proofs[p];
       require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");
       require(!refusal(proof.spec), "a schedule that there is not");
       const Placement placement{placement_for(proof.spec).rank_of_stage, c.device_of_rank};
-      ProofCheck(c, proof, placement, bounds.for_placement(placement), cuts).check();
+      ProofCheck(c, proof, placement, bounds.for_placement(placement, norm), cuts).check();
     });
   } catch (const ConfigError& error) {
     return {error.what(), 0};

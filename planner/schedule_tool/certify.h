@@ -3,8 +3,9 @@
 //
 // The claim: for every listed schedule in its placement and all legal cuts of the layers (with the
 // least loads that the proof names, if any, and whose neighbours are linked if it says so) and
-// every choice of recomputed stages that `recompute` allows, the estimate is at least `bound`, or
-// some rank needs more memory than its limit. Why weights prove it: planner/search/bound/README.md.
+// every choice of recomputed stages that `recompute` allows, the estimate, whose optimizer steps
+// wait for `norm`, is at least `bound`, or some rank needs more memory than its limit. Why weights
+// prove it: planner/search/bound/README.md.
 #pragma once
 
 #include <filesystem>

@@ -14,7 +14,7 @@ OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
       microbatches(microbatches_),
       stages_of_rank(placement.ranks()),
       room(placement.ranks(), std::numeric_limits<std::int64_t>::max()),
-      tail(placement.ranks(), 0) {
+      tail(step_tails(costs, placement)) {
   for (std::size_t r = 0; r < room_.size(); ++r) room[r] = room_[r].value;
   for (auto& of_stage : waits) of_stage.resize(stages);
   for (auto& of_stage : wakes) of_stage.resize(stages);
@@ -28,7 +28,6 @@ OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
     duration[2].push_back(cost.backward_weight.count());
     saved.push_back(cost.saved.value);
     weight_saved.push_back(cost.weight_saved.value);
-    tail[rank] += step_of(costs, placement, StageId{s}).count();
   }
   const auto wait = [&](Part part, std::size_t stage, std::size_t source, std::int64_t delay) {
     const auto at = static_cast<std::size_t>(part);
@@ -46,6 +45,19 @@ OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
     if (pair.has_gradient)
       wait(Part::Input, pair.from.index(), pair.to.index(), pair.backward_time.count());
   }
+}
+
+std::vector<std::int64_t> step_tails(const StageCosts& costs, const Placement& placement) {
+  std::vector<std::int64_t> tails(placement.ranks(), 0), steps = tails;
+  for (std::size_t s = 0; s < placement.stages(); ++s) {
+    const std::size_t rank = placement.rank_of_stage[s].index();
+    tails[rank] += step_of(costs, placement, StageId{s}).count();
+    steps[rank] += costs.stages[s].optimizer.count();
+  }
+  if (!costs.norm) return tails;
+  const std::int64_t behind_all = costs.norm->count() + std::ranges::max(steps);
+  for (std::size_t r = 0; r < tails.size(); ++r) tails[r] += behind_all - steps[r];
+  return tails;
 }
 
 std::int64_t OrderModel::growth(Turn turn) const {

@@ -52,6 +52,11 @@ struct OrderModel {
   std::size_t actions() const { return kParts * stages * microbatches; }
 };
 
+/// [rank] What follows the rank's last action (ns), so that the largest sum of both over ranks is
+/// the step: its own optimizer steps (step_of); or, where there is a norm, the norm and the longest
+/// steps of any rank, which begin once all ranks have their gradients.
+std::vector<std::int64_t> step_tails(const StageCosts& costs, const Placement& placement);
+
 /// The order of every rank.
 using Order = std::vector<std::vector<Turn>>;
 

@@ -15,6 +15,7 @@
 #include "planner/ir/result/plan.h"
 #include "planner/ir/result/priced.h"
 #include "planner/ir/result/result.h"
+#include "planner/ir/result/step_norm.h"
 #include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
@@ -40,6 +41,9 @@ struct Problem {
   /// AtNeed: plans may receive late, where they do not fit otherwise.
   Receives receives = Receives::AtNeed;
 
+  /// What all optimizer steps wait for.
+  StepNorm norm = StepNorm::None;
+
   /// Every microbatch is recomputed on every stage, whatever the plan: the times of layers may say
   /// so.
   bool recomputes_all() const { return recompute == Recompute::Full && !recompute_except_last; }
@@ -57,7 +61,8 @@ inline Problem with_layers(const Problem& problem, const Layers& layers) {
           problem.recompute,
           problem.blocks,
           problem.recompute_except_last,
-          problem.receives};
+          problem.receives,
+          problem.norm};
 }
 inline Problem with_cluster(const Problem& problem, const Cluster& cluster) {
   return {problem.layers,       cluster,
@@ -65,7 +70,7 @@ inline Problem with_cluster(const Problem& problem, const Cluster& cluster) {
           problem.memory_limit, problem.cuts,
           problem.memory_rule,  problem.recompute,
           problem.blocks,       problem.recompute_except_last,
-          problem.receives};
+          problem.receives,     problem.norm};
 }
 
 struct SearchOptions {

@@ -29,6 +29,7 @@ struct Tiny {
     for_each_partition(layers, stages, [&](const Partition& one) { cuts.push_back(one); });
     costs = stage_costs(layers, cuts[random() % cuts.size()], placement,
                         random_cluster(random, 2, false));
+    if (random() % 3 == 0) costs.norm = Nanoseconds{random() % 200};
     for (int r = 0; r < 2; ++r)
       limit.emplace_back(static_cast<std::int64_t>((600 + random() % 2000) * stages));
   }

@@ -283,7 +283,7 @@ std::int64_t load(const Instance& instance, const Priced& plan, std::size_t stag
   const Placement placement{placement_for(plan.spec).rank_of_stage,
                             instance.problem().device_of_rank};
   const StageBounds bounds =
-      StageBounds(instance.layers, instance.cluster).for_placement(placement);
+      StageBounds(instance.layers, instance.cluster).for_placement(placement, Nanoseconds{0});
   std::vector<std::size_t> ends{0};  // positions
   for (std::size_t q = 1; q <= bounds.last(); ++q)
     if (q == bounds.last() ||

@@ -13,12 +13,13 @@ struct Instance {
   std::vector<ScheduleSpec> schedules;
   std::vector<Bytes> memory_limit;
   Recompute recompute = Recompute::None;
+  StepNorm norm = StepNorm::None;
 
   Problem problem() const {
     Problem p{.layers = layers, .cluster = cluster, .schedules = schedules};
     for (std::size_t r = 0; r < memory_limit.size(); ++r)
       p.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
-    p.memory_limit = memory_limit, p.recompute = recompute;
+    p.memory_limit = memory_limit, p.recompute = recompute, p.norm = norm;
     return p;
   }
 };

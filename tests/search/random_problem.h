@@ -141,9 +141,9 @@ inline Best brute_force(const Problem& problem, const ScheduleSpec& spec) {
   for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
     ++best.tried;
     for (const std::vector<bool>& recomputed : recomputations) {
-      const Prices plan =
-          evaluate(problem.layers, problem.cluster, schedule, placement, partition,
-                   MemoryRule::Lifetimes, {recomputed, {}, problem.recompute_except_last});
+      const Prices plan = evaluate(problem.layers, problem.cluster, schedule, placement, partition,
+                                   MemoryRule::Lifetimes,
+                                   {recomputed, {}, problem.recompute_except_last}, problem.norm);
       const auto time = static_cast<double>(plan.estimate.count());
       if (!fits(least_peak_memory(plan, placement), problem.memory_limit)) continue;
       best.floor = std::min(best.floor, time);

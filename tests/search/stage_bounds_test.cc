@@ -102,7 +102,7 @@ TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
     const Placed p = random_placed(random);
     const auto recompute = static_cast<Recompute>(round % 2);  // none or all
     const StageBounds bounds =
-        StageBounds(p.layers, p.cluster, recompute).for_placement(p.placement);
+        StageBounds(p.layers, p.cluster, recompute).for_placement(p.placement, Nanoseconds{0});
     const std::vector<bool> recomputed = choices(recompute, p.spec.stages()).front();
     const Schedule schedule = generate(p.spec);
     for_each_partition(p.layers, p.spec.stages(), [&](const Partition& partition) {

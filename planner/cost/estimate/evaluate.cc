@@ -9,8 +9,8 @@ namespace pfeife {
 
 Prices evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
                 const Placement& placement, const Partition& partition, MemoryRule rule,
-                const Recomputed& recomputed) {
-  StageCosts costs = stage_costs(layers, partition, placement, cluster, recomputed);
+                const Recomputed& recomputed, StepNorm norm) {
+  StageCosts costs = stage_costs(layers, partition, placement, cluster, recomputed, norm);
   Schedule lowered = lower(compute_only, costs, placement);
   Prices plan = evaluate_lowered(std::move(costs), std::move(lowered), placement);
   if (rule == MemoryRule::Reference)

@@ -8,6 +8,7 @@
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/result/choice.h"
+#include "planner/ir/result/step_norm.h"
 #include "planner/ir/schedule/dependency_graph.h"
 #include "planner/ir/schedule/schedule.h"
 #include "planner/ir/schedule/stage_costs.h"
@@ -24,11 +25,12 @@ struct Prices {
 };
 
 /// Lowers `compute_only` for the costs of `partition`, estimates it with free queues and delay
-/// links, and takes the peak memory of every rank by `rule`. The schedule must be acyclic
-/// (ConfigError by lower() otherwise).
+/// links, and takes the peak memory of every rank by `rule`. All optimizer steps wait for `norm`.
+/// The schedule must be acyclic (ConfigError by lower() otherwise).
 Prices evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
                 const Placement& placement, const Partition& partition,
-                MemoryRule rule = MemoryRule::Lifetimes, const Recomputed& recomputed = {});
+                MemoryRule rule = MemoryRule::Lifetimes, const Recomputed& recomputed = {},
+                StepNorm norm = StepNorm::None);
 /// The prices where messages are received late: its peaks are no higher, its estimate is the same.
 Prices received_late(Prices prices, const Placement& placement);
 /// [rank] No order of receiving needs less, whether its rows can hang or not.

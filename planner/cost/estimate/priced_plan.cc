@@ -97,8 +97,8 @@ std::variant<PricedPlan, Deadlock> priced_plan(Plan plan, const CostedRows& rows
                                                const Layers& layers, const Cluster& cluster) {
   name_cuts(plan, layers, cluster);
   StageCosts costs = rows.costs;
-  costs.norm = norm_time(layers, plan, plan.placement, cluster);
-  plan.schedule = costs.norm ? lowered_as_chosen(plan, costs) : rows.lowered;
+  costs.norm = norm_time(layers, step_norm(plan), plan.partition, plan.placement, cluster);
+  plan.schedule = costs == rows.costs ? rows.lowered : lowered_as_chosen(plan, costs);
   return in_full(std::move(plan), std::move(costs));
 }
 

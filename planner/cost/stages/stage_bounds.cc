@@ -13,9 +13,9 @@ StageBounds::StageBounds(const Layers& layers, const Cluster& cluster, Recompute
     : cluster_(&cluster),
       sums_(std::make_shared<const Sums>(layers, cluster, recompute, temporaries)) {}
 
-StageBounds StageBounds::for_placement(const Placement& placement) const {
+StageBounds StageBounds::for_placement(const Placement& placement, Nanoseconds norm) const {
   StageBounds same = *this;
-  same.placement_ = &placement;
+  same.placement_ = &placement, same.norm_ = norm;
   return same;
 }
 
@@ -136,7 +136,8 @@ std::int64_t StageBounds::once(std::size_t s, std::size_t amount) const {
   const bool first = std::ranges::find(ranks, ranks[s]) - ranks.begin() == std::ptrdiff_t(s);
   if (amount != kStep) return 0;
   const bool reduces = s == 0 && placement_->stages() == placement_->ranks();
-  return (first ? device.iteration_overhead.count() : 0) + (reduces ? sums_->first_reduction : 0);
+  return (first ? (device.iteration_overhead + norm_).count() : 0) +
+         (reduces ? sums_->first_reduction : 0);
 }
 
 std::int64_t StageBounds::load(std::size_t s, std::size_t from, std::size_t to) const {

@@ -39,8 +39,9 @@ class StageBounds {
   /// positions.
   StageBounds(const Layers& layers, const Cluster& cluster, Recompute recompute = Recompute::None,
               bool temporaries = true);
-  /// Of the stages of a placement, to which it keeps a reference; nothing is summed again.
-  StageBounds for_placement(const Placement& placement) const;
+  /// Of the stages of a placement, to which it keeps a reference; nothing is summed again. All
+  /// optimizer steps wait for a number of all gradients that takes `norm` at least.
+  StageBounds for_placement(const Placement& placement, Nanoseconds norm) const;
 
   /// The last position.
   std::size_t last() const { return sums_->layer.size() - 1; }
@@ -54,7 +55,8 @@ class StageBounds {
   std::int64_t until(std::size_t q, std::size_t s, std::size_t amount) const {
     return sums_->of_kind[kind(s)][amount][q];
   }
-  /// What comes on top, whatever the layers: overheads and, where a rank has one stage, the first
+  /// What comes on top, whatever the layers: overheads, the norm with the first optimizer step of a
+  /// rank and, where a rank has one stage, the first
   /// layer's reduction, which is between the first stage's last backward and its optimizer step.
   std::int64_t once(std::size_t s, std::size_t amount) const;
   /// F, I and W of one microbatch (ns, without overheads) if stage s covers [from, to).
@@ -100,6 +102,7 @@ class StageBounds {
   Nanoseconds time(std::size_t s, bool back, const TimedMessage& message) const;
 
   const Placement* placement_ = nullptr;
+  Nanoseconds norm_{0};
   const Cluster* cluster_;
   std::shared_ptr<const Sums> sums_;
 };

@@ -257,10 +257,9 @@ void add_overheads(const Placement& placement, const Cluster& cluster,
   }
 }
 
-/// What the slowest rank takes to clip: its gradients are read for the norm, read again and
-/// written, by an operator each for a parameter on a CPU, by two for all of them on a GPU.
-Nanoseconds clipping_time(const Layers& layers, const Partition& partition,
-                          const Placement& placement, const Cluster& cluster) {
+/// What the slowest rank takes to clip.
+Nanoseconds longest_clipping(const Layers& layers, const Partition& partition,
+                             const Placement& placement, const Cluster& cluster) {
   std::vector<StageId> stage_of;
   for (std::size_t s = 0; s < partition.stages(); ++s)
     stage_of.resize(partition.end(s, layers.size()), StageId{s});
@@ -283,14 +282,7 @@ Nanoseconds clipping_time(const Layers& layers, const Partition& partition,
   for (std::size_t r = 0; r < held.size(); ++r) {
     const DeviceId device = placement.device_of_rank[r];
     const DeviceKind& kind = cluster.kinds[cluster.kind_of_device[device.index()]];
-    const std::int64_t operators = kind.type == DeviceType::Cpu
-                                       ? 2 * held[r].parameters
-                                       : std::min<std::int64_t>(held[r].parameters, 2);
-    Nanoseconds time = operators * kind.kernel_overhead;
-    if (kind.memory_bandwidth.value > 0)
-      time += nanoseconds_from_seconds(
-          seconds_at(3 * held[r].gradients, kind.memory_efficiency * kind.memory_bandwidth));
-    longest = std::max(longest, time);
+    longest = std::max(longest, clipping_time(kind, held[r].gradients, held[r].parameters));
   }
   return longest;
 }
@@ -327,19 +319,57 @@ StageCosts stage_costs(const Layers& layers, const Partition& partition, const P
   return costs;
 }
 
-StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {
-  StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.recomputed);
-  costs.norm = norm_time(layers, plan, plan.placement, cluster);
+StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
+                       const Cluster& cluster, const Recomputed& recomputed, StepNorm norm) {
+  StageCosts costs = stage_costs(layers, partition, placement, cluster, recomputed);
+  costs.norm = norm_time(layers, norm, partition, placement, cluster);
   return costs;
 }
 
-std::optional<Nanoseconds> norm_time(const Layers& layers, const Plan& plan,
-                                     const Placement& placement, const Cluster& cluster) {
-  if (!needs_norm(plan)) return std::nullopt;
-  const Nanoseconds exchange =
-      all_reduce_time(cluster, placement.device_of_rank, Bytes{sizeof(double)});
-  if (plan.clip_norm <= 0) return exchange;
-  return exchange + clipping_time(layers, plan.partition, placement, cluster);
+StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {
+  return stage_costs(layers, plan.partition, plan.placement, cluster, plan.recomputed,
+                     step_norm(plan));
+}
+
+Nanoseconds clipping_time(const DeviceKind& kind, Bytes gradients, std::int64_t parameters) {
+  const std::int64_t operators =
+      kind.type == DeviceType::Cpu ? 2 * parameters : std::min<std::int64_t>(parameters, 2);
+  Nanoseconds time = operators * kind.kernel_overhead;
+  if (kind.memory_bandwidth.value > 0)
+    time += nanoseconds_from_seconds(
+        seconds_at(3 * gradients, kind.memory_efficiency * kind.memory_bandwidth));
+  return time;
+}
+
+Nanoseconds norm_exchange_time(StepNorm norm, const std::vector<DeviceId>& device_of_rank,
+                               const Cluster& cluster) {
+  if (norm == StepNorm::None) return Nanoseconds{0};
+  return all_reduce_time(cluster, device_of_rank, Bytes{sizeof(double)});
+}
+
+std::optional<Nanoseconds> norm_time(const Layers& layers, StepNorm norm,
+                                     const Partition& partition, const Placement& placement,
+                                     const Cluster& cluster) {
+  if (norm == StepNorm::None) return std::nullopt;
+  const Nanoseconds exchange = norm_exchange_time(norm, placement.device_of_rank, cluster);
+  if (norm == StepNorm::Finite) return exchange;
+  return exchange + longest_clipping(layers, partition, placement, cluster);
+}
+
+Nanoseconds least_norm_time(const Layers& layers, StepNorm norm,
+                            const std::vector<DeviceId>& device_of_rank, const Cluster& cluster) {
+  const Nanoseconds exchange = norm_exchange_time(norm, device_of_rank, cluster);
+  if (norm != StepNorm::Clipped) return exchange;
+  Bytes gradients{0};
+  for (const LayerParameter& parameter : layers.parameters)
+    if (!parameter.users.empty()) gradients += parameter.gradient;
+  if (gradients == Bytes{0}) return exchange;
+  const Bytes share{gradients.value / static_cast<std::int64_t>(device_of_rank.size())};
+  Nanoseconds least = Nanoseconds::max();
+  for (const DeviceId device : device_of_rank)
+    least = std::min(
+        least, clipping_time(cluster.kinds[cluster.kind_of_device[device.index()]], share, 1));
+  return exchange + least;
 }
 
 }  // namespace pfeife

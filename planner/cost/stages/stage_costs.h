@@ -3,7 +3,7 @@
 
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
-#include "planner/ir/result/plan.h"
+#include "planner/ir/result/step_norm.h"
 #include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
@@ -23,12 +23,26 @@ StageCosts stage_costs(const Layers& layers, const Partition& partition, const P
                        const Cluster& cluster, const Recomputed& recomputed = {});
 /// The same of a plan's choices.
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster);
-/// Of REDUCE_NORM: one number of all ranks, and where gradients are clipped what the slowest rank
-/// takes for the norm of its own and to scale them. (fp16's search for infinities is part of the
-/// optimizer's times.) None if the plan needs none. The search leaves it out, its bounds hold all
-/// the same.
-std::optional<Nanoseconds> norm_time(const Layers& layers, const Plan& plan,
-                                     const Placement& placement, const Cluster& cluster);
+/// The same of a choice whose optimizer steps wait for `norm`.
+StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
+                       const Cluster& cluster, const Recomputed& recomputed, StepNorm norm);
+
+/// Time of REDUCE_NORM: one number of all ranks, and where gradients are clipped what the slowest
+/// rank takes for the norm of its own and to scale them. (fp16's search for infinities is part of
+/// the optimizer's times.) nullopt if there is none.
+std::optional<Nanoseconds> norm_time(const Layers& layers, StepNorm norm,
+                                     const Partition& partition, const Placement& placement,
+                                     const Cluster& cluster);
+/// The part of it that does not depend on the cuts.
+Nanoseconds norm_exchange_time(StepNorm norm, const std::vector<DeviceId>& device_of_rank,
+                               const Cluster& cluster);
+/// What a device takes to clip so many gradients, of so many parameters: it reads them for the
+/// norm, reads them again and writes them, by an operator each for a parameter on a CPU, by two for
+/// all of them on a GPU.
+Nanoseconds clipping_time(const DeviceKind& kind, Bytes gradients, std::int64_t parameters);
+/// norm_time() is no less, whatever the cuts: some rank has its share of the gradients.
+Nanoseconds least_norm_time(const Layers& layers, StepNorm norm,
+                            const std::vector<DeviceId>& device_of_rank, const Cluster& cluster);
 
 /// stage_costs() in two steps, for several choices of recomputed stages on the same cuts: what all
 /// of them share, which takes nearly all of the time, and what one of them makes of it.

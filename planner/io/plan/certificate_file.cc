@@ -194,6 +194,7 @@ void describe(Archive& a, Certificate& c) {
   a.line("bound"), describe(a, c.bound);
   a.line("ranks"), describe(a, c.device_of_rank), describe(a, c.memory_limit);
   a.line("recompute"), describe(a, c.recompute);
+  if (a.line_if("norm", c.norm != StepNorm::None)) describe(a, c.norm);
   a.line("schedules"), describe(a, c.proofs);
 }
 }  // namespace

@@ -56,6 +56,8 @@ static bool is_too_large(const Certificate& c) {
     if (const double rate = kind.memory_efficiency * kind.memory_bandwidth.value; rate > 0)
       time += 3 * bytes / rate * 1e9;
   }
+  if (c.norm != StepNorm::None)
+    time += 2 * static_cast<double>(c.device_of_rank.size()) * (latency + 8 / slowest * 1e9);
   time += sent / slowest * 1e9;
   return !(std::max(time, bytes + sent) * passes < 9007199254740992.0);
 }
@@ -112,6 +114,7 @@ std::string problem_fault(const Certificate& c) {
     if (d.value < 0 || d.index() >= devices) return "a rank without a device";
   if (c.memory_limit.size() != c.device_of_rank.size()) return "a rank without a memory limit";
   if (c.recompute > Recompute::Choose) return "a way to recompute that there is not";
+  if (c.norm > StepNorm::Clipped) return "optimizer steps that wait for what there is not";
   if (is_too_large(c)) return "times or bytes of 2^53 or more together";
   return "";
 }

@@ -33,7 +33,8 @@ void keep_devices(const Cluster& cluster, const std::vector<DeviceId>& device_of
 
 Certificate certified_problem(const Layers& layers, const Cluster& cluster,
                               const std::vector<DeviceId>& device_of_rank,
-                              const std::vector<Bytes>& memory_limit, Recompute recompute) {
+                              const std::vector<Bytes>& memory_limit, Recompute recompute,
+                              StepNorm norm) {
   Certificate certificate{.layers = layers};
   Layers& kept = certificate.layers;
   kept.name.clear(), kept.notes.clear();
@@ -50,7 +51,7 @@ Certificate certified_problem(const Layers& layers, const Cluster& cluster,
   certificate.cluster.digest = cluster.digest;
   keep_devices(cluster, device_of_rank, certificate);
   certificate.memory_limit = memory_limit;
-  certificate.recompute = recompute;
+  certificate.recompute = recompute, certificate.norm = norm;
   return certificate;
 }
 

@@ -9,7 +9,7 @@
 
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
-#include "planner/ir/result/plan.h"
+#include "planner/ir/result/step_norm.h"
 #include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
@@ -85,6 +85,7 @@ struct Certificate {
   std::vector<DeviceId> device_of_rank;
   std::vector<Bytes> memory_limit;  ///< [rank]
   Recompute recompute = Recompute::None;
+  StepNorm norm = StepNorm::None;     ///< what the optimizer steps of plans wait for, at least
   std::int64_t bound = kNothingFits;  ///< ns; no plan that fits is faster (kNothingFits: none fits)
   std::vector<CertifiedProof> proofs;
   friend bool operator==(const Certificate&, const Certificate&) = default;
@@ -94,6 +95,7 @@ struct Certificate {
 /// names, why there is no cut, devices of no rank, what is allowed for beside the costs of stages.
 Certificate certified_problem(const Layers& layers, const Cluster& cluster,
                               const std::vector<DeviceId>& device_of_rank,
-                              const std::vector<Bytes>& memory_limit, Recompute recompute);
+                              const std::vector<Bytes>& memory_limit, Recompute recompute,
+                              StepNorm norm);
 
 }  // namespace pfeife

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/row_game.h"
 #include "planner/search/bound/segment_bound.h"
@@ -122,7 +123,11 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
     : spec_(spec), class_(cuts) {
   class_.least_load.resize(spec.stages(), 0);
   const HeaviestSegment heaviest = heaviest_segment(model, problem, spec.microbatches);
-  bound_ = simple_bound(model, problem, spec);
+  // Gradients of all ranks are followed by the norm; optimizer steps follow that.
+  const auto norm = static_cast<double>(
+      least_norm_time(problem.layers, problem.norm, problem.device_of_rank, problem.cluster)
+          .count());
+  bound_ = simple_bound(model, problem, spec) + norm;
   AnyOrderRows rows(model, problem, spec, class_);
   if (static_cast<std::size_t>(model.last()) < spec.stages())
     bound_by_rows_ = bound_;  // there are no cuts
@@ -147,8 +152,8 @@ AnyOrder::AnyOrder(const CutModel& model, const Problem& problem, const Schedule
   if (sum > 0) by_rows = std::max(by_rows, std::ceil(rows.minimum(weights).scaled / sum));
   bound_ = std::max(bound_, by_rows);
   bound_by_rows_ = rows.all_forward() ? bound_ : by_rows;
-  if (heaviest.bound <= bound_) return;
-  bound_ = heaviest.bound, segment_ = heaviest.segment;
+  if (heaviest.bound + norm <= bound_) return;
+  bound_ = heaviest.bound + norm, segment_ = heaviest.segment;
   bound_by_rows_ =
       std::clamp(rows.around_segment(static_cast<std::int32_t>(*segment_)), bound_by_rows_, bound_);
   for (std::size_t s = 0; s < spec.stages(); ++s) {

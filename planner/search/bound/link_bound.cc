@@ -135,7 +135,7 @@ Nanoseconds shared_links_bound(const Problem& problem, const Semantics& semantic
           return static_cast<double>(shared_links_bound(sum, semantics, linked).count());
         }))};
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
-                       problem.recomputes_all());
+                       problem.recomputes_all(), problem.norm);
   std::map<std::pair<std::vector<RankId>, std::size_t>, double> known;  // by placement
   for (const ScheduleSpec& spec : problem.schedules) {
     if (spec.stages() > static_cast<std::size_t>(model.last())) continue;  // it has no cuts

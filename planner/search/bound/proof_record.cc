@@ -57,7 +57,7 @@ Certificate certificate_of(const Problem& problem, std::int64_t bound,
                            std::vector<CertifiedProof> proofs) {
   Certificate certificate =
       certified_problem(problem.layers, problem.cluster, problem.device_of_rank,
-                        problem.memory_limit, problem.recompute);
+                        problem.memory_limit, problem.recompute, problem.norm);
   certificate.bound = bound;
   certificate.proofs = std::move(proofs);
   return certificate;

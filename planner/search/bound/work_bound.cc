@@ -40,7 +40,7 @@ double shared_work_bound(const Problem& problem, std::size_t microbatches) {
 double work_bound(const Problem& problem) {
   if (hides_collectives(problem)) return longest_side_by_side(problem, work_bound);
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
-                       problem.recomputes_all());
+                       problem.recomputes_all(), problem.norm);
   double least = std::numeric_limits<double>::infinity();
   for (const ScheduleSpec& spec : problem.schedules) {
     // Schedules of one placement have the same bound; one of them is asked.

@@ -209,7 +209,7 @@ class SharedLinks {
   /// Changes of the best plans, again and again.
   void search_from_best() {
     const CutModel model(problem_.layers, problem_.cluster, problem_.memory_rule,
-                         problem_.recomputes_all());
+                         problem_.recomputes_all(), problem_.norm);
     const double most = spent_ + left_;
     for (std::uint64_t round = 0;; ++round) {
       sort();

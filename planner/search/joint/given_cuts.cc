@@ -44,7 +44,8 @@ void prove(const Problem& problem, const Tried& tried, const std::vector<EveryOr
   const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
   if (outcome.plans.empty() && !nothing_fits) return;
   const Layers layers = cut_only_at(*problem.cuts, problem.layers);
-  const CutModel model(layers, problem.cluster, problem.memory_rule, problem.recomputes_all());
+  const CutModel model(layers, problem.cluster, problem.memory_rule, problem.recomputes_all(),
+                       problem.norm);
   Problem listed = with_layers(problem, layers);
   listed.schedules.clear();
   std::vector<AnyOrder> any_order;
@@ -96,7 +97,7 @@ SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& optio
   SearchOutcome outcome;
   std::optional<Infeasible> closest;
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
-                       problem.recomputes_all());
+                       problem.recomputes_all(), problem.norm);
   const std::optional<Cuts> cuts = model.cuts(*problem.cuts);
   Tried tried(problem.schedules.size());
   parallel_for(tried.size(), options.threads, [&](std::size_t i) {

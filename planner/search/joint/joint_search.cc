@@ -36,7 +36,8 @@ JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>
       to_build_(built),
       options_(options),
       effort_(options.iterations > 0 ? options.iterations : kDefaultEffort),
-      model_(problem.layers, problem.cluster, problem.memory_rule, problem.recomputes_all()) {
+      model_(problem.layers, problem.cluster, problem.memory_rule, problem.recomputes_all(),
+             problem.norm) {
   for (const ScheduleSpec& spec : to_build_) {
     const auto memo = std::make_shared<OrderMemo>();
     by_itself_.emplace_back(model_, problem, spec, search, memo);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/ir/schedule/action_time.h"
+#include "planner/schedules/order_model.h"
 
 namespace pfeife {
 namespace {
@@ -69,8 +70,8 @@ class Trial {
         enough_(enough),
         memory_(costs, placement),
         fronts_(3 * costs.stages.size() * microbatches + 1) {
-    for (std::size_t s = 0; s < costs.stages.size(); ++s)
-      optimizer_[rank(s)] += kTicks * step_of(costs, placement, StageId{s}).count();
+    const std::vector<std::int64_t> tails = step_tails(costs, placement);
+    for (std::size_t r = 0; r < tails.size(); ++r) optimizer_[r] = kTicks * tails[r];
     list_messages();
     find_tails();
   }

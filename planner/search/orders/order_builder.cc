@@ -79,7 +79,7 @@ std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::
 
 StageCosts OrderBuilder::costs(const Cuts& cuts, const Recomputed& recomputed) const {
   return stage_costs(model_.layers(), model_.partition(cuts), placement_, model_.cluster(),
-                     recomputed);
+                     recomputed, problem_.norm);
 }
 
 std::vector<Bytes> OrderBuilder::rooms(const StageCosts& costs) const {

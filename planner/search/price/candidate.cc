@@ -98,14 +98,18 @@ Prices Candidates::evaluated(const Cuts& cuts, const Recomputed& recomputed) {
   }
   return in_memory(evaluate(recomputed.blocks.empty() ? model_.layers() : block_choice_->layers(),
                             model_.cluster(), schedule(), placement_, model_.partition(cuts),
-                            problem_.memory_rule, recomputed));
+                            problem_.memory_rule, recomputed, problem_.norm));
 }
 
 /// The choices of recomputed stages for the same cuts share what takes long.
 StageCosts Candidates::stage_costs_of(const Cuts& cuts, const Recomputed& recomputed) const {
-  if (!collected_ || collected_->first != cuts)
-    collected_ = {cuts, collected_stage_costs(model_.layers(), model_.partition(cuts), placement_,
-                                              model_.cluster())};
+  if (!collected_ || collected_->first != cuts) {
+    const Partition partition = model_.partition(cuts);
+    collected_ = {cuts,
+                  collected_stage_costs(model_.layers(), partition, placement_, model_.cluster())};
+    collected_->second.norm =
+        norm_time(model_.layers(), problem_.norm, partition, placement_, model_.cluster());
+  }
   return with_recomputation(collected_->second, recomputed, placement_, model_.cluster());
 }
 

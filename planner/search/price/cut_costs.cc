@@ -16,12 +16,18 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
     const DeviceKind& kind = model.cluster().kinds[kind_.back()];
     action_overhead_.push_back(static_cast<double>(kind.stage_overhead.count()));
     step_overhead_.push_back(seen[rank] ? 0 : static_cast<double>(kind.iteration_overhead.count()));
+    is_first_.push_back(!seen[rank]);
     seen[rank] = true;
   }
+  const auto ns = [](Nanoseconds time) { return static_cast<double>(time.count()); };
+  exchange_ = ns(norm_exchange_time(model.norm(), placement.device_of_rank, model.cluster()));
+  least_norm_ =
+      ns(least_norm_time(model.layers(), model.norm(), placement.device_of_rank, model.cluster()));
   one_a_rank_ = placement.stages() == placement.ranks();
   if (one_a_rank_ && !model.layers().reductions.empty())
     first_reduction_ = static_cast<double>(model.layers().reductions.front().time.count());
-  double overhead = 0;
+  double overhead = exchange_;
+  if (model.norm() == StepNorm::Clipped) overhead += longest_clipping();
   for (const LayerReduction& one : model.layers().reductions)
     overhead += static_cast<double>(one.time.count());
   is_narrow_ = true;
@@ -224,26 +230,94 @@ CutCosts::Priced CutCosts::price_rest(const Cuts& cuts, const Program& program, 
       }
       if (!tail->groups.empty()) priced.tail = tail;
     }
-  if (model_.has_reductions()) price_replicas(cuts, program, durations, stride, priced);
+  std::optional<double> behind_all;
+  if (model_.norm() != StepNorm::None) behind_all = price_norm(cuts, program, durations, stride);
+  const bool one_each = one_a_rank_ && priced.tail == nullptr;
+  if (model_.has_reductions() && one_each)
+    price_replicas(cuts, program, durations, stride);
+  else if (model_.has_reductions() || (behind_all && priced.tail != nullptr))
+    priced.tail = &own_tail(cuts, priced.tail, behind_all);
   return priced;
+}
+
+/// All ranks' optimizer steps follow the last gradient of any, so that each rank may take as long
+/// as the slowest: the durations say so once a rank.
+template <class Number>
+double CutCosts::price_norm(const Cuts& cuts, const Program& program, Number* durations,
+                            std::size_t stride) const {
+  thread_local std::vector<double> steps;
+  steps.assign(placement_.ranks(), 0.0);
+  for (std::size_t s = 0; s < program.stages(); ++s)
+    steps[placement_.rank_of_stage[s].index()] +=
+        static_cast<double>(durations[program.work(Work::Optimizer, s) * stride]);
+  const double norm = exchange_ + (model_.norm() == StepNorm::Clipped ? clipping(cuts) : 0);
+  const double behind_all = norm + std::ranges::max(steps);
+  for (std::size_t s = 0; s < program.stages(); ++s)
+    durations[program.work(Work::Optimizer, s) * stride] =
+        as<Number>(is_first_[s] ? behind_all : 0);
+  return behind_all;
+}
+
+/// No rank takes longer, whatever the cuts.
+double CutCosts::longest_clipping() const {
+  CutModel::Gradients all = model_.own_gradients(0, model_.last());
+  for (const Bytes gradient : model_.shared_gradients()) all.bytes += gradient, ++all.parameters;
+  Nanoseconds longest{0};
+  for (const DeviceId device : placement_.device_of_rank)
+    longest =
+        std::max(longest, clipping_time(model_.cluster().kind(device), all.bytes, all.parameters));
+  return static_cast<double>(longest.count());
+}
+
+/// What the slowest rank takes to clip.
+double CutCosts::clipping(const Cuts& cuts) const {
+  thread_local std::vector<CutModel::Gradients> held;
+  held.assign(placement_.ranks(), {});
+  for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
+    const CutModel::Gradients own = model_.own_gradients(cuts[s], cuts[s + 1]);
+    CutModel::Gradients& of = held[placement_.rank_of_stage[s].index()];
+    of.bytes += own.bytes, of.parameters += own.parameters;
+  }
+  std::vector<std::size_t> ranks;
+  for (std::size_t p = 0; p < model_.shared_parameters().size(); ++p) {
+    if (model_.shared_gradients()[p] == Bytes{0}) continue;
+    ranks.clear();
+    for (const std::int32_t user : model_.shared_parameters()[p]) {
+      const auto stage = std::upper_bound(cuts.begin(), cuts.end(), user) - cuts.begin() - 1;
+      const std::size_t rank = placement_.rank_of_stage[static_cast<std::size_t>(stage)].index();
+      if (std::ranges::find(ranks, rank) == ranks.end()) ranks.push_back(rank);
+    }
+    for (const std::size_t r : ranks)
+      held[r].bytes += model_.shared_gradients()[p], ++held[r].parameters;
+  }
+  Nanoseconds longest{0};
+  for (std::size_t r = 0; r < held.size(); ++r) {
+    const DeviceId device = placement_.device_of_rank[r];
+    longest = std::max(
+        longest, clipping_time(model_.cluster().kind(device), held[r].bytes, held[r].parameters));
+  }
+  return static_cast<double>(longest.count());
 }
 
 /// With one stage a rank, the optimizer step is behind the stage's own reductions: as if it took
 /// that much longer.
 template <class Number>
 void CutCosts::price_replicas(const Cuts& cuts, const Program& program, Number* durations,
-                              std::size_t stride, Priced& priced) {
-  const auto behind = [&](std::size_t s) { return model_.exposed_reduction(cuts[s], cuts[s + 1]); };
-  if (one_a_rank_ && priced.tail == nullptr) {
-    for (std::size_t s = 0; s < program.stages(); ++s)
-      durations[program.work(Work::Optimizer, s) * stride] += as<Number>(behind(s));
-    return;
-  }
-  replica_tail_ = priced.tail != nullptr ? *priced.tail : ReductionTail{};
+                              std::size_t stride) const {
   for (std::size_t s = 0; s < program.stages(); ++s)
-    replica_tail_.replicas.push_back(
-        {model_.whole_reduction(cuts[s], cuts[s + 1]) - behind(s), behind(s)});
-  priced.tail = &replica_tail_;
+    durations[program.work(Work::Optimizer, s) * stride] +=
+        as<Number>(model_.exposed_reduction(cuts[s], cuts[s + 1]));
+}
+
+const ReductionTail& CutCosts::own_tail(const Cuts& cuts, const ReductionTail* reductions,
+                                        std::optional<double> behind_all) {
+  own_tail_ = reductions != nullptr ? *reductions : ReductionTail{};
+  own_tail_.behind_all = behind_all;
+  for (std::size_t s = 0; model_.has_reductions() && s < placement_.stages(); ++s) {
+    const double behind = model_.exposed_reduction(cuts[s], cuts[s + 1]);
+    own_tail_.replicas.push_back({model_.whole_reduction(cuts[s], cuts[s + 1]) - behind, behind});
+  }
+  return own_tail_;
 }
 
 CutCosts::Priced CutCosts::price(const Cuts& cuts, const Program& program, double* durations,

@@ -71,10 +71,12 @@ class CutCosts {
   std::size_t kind(std::size_t stage) const { return kind_[stage]; }
   const std::vector<std::size_t>& kinds() const { return kind_; }
   /// Per F and per B or I of a stage, and once a step with its optimizer (ns). Where a rank has one
-  /// stage, that is behind the first layer's reduction, which no backward hides.
+  /// stage, that is behind the first layer's reduction, which no backward hides. The first
+  /// optimizer step of each rank is behind the norm, which takes least_norm_time().
   double action_overhead(std::size_t stage) const { return action_overhead_[stage]; }
   double step_overhead(std::size_t stage) const {
-    return step_overhead_[stage] + (stage == 0 ? first_reduction_ : 0);
+    return step_overhead_[stage] + (stage == 0 ? first_reduction_ : 0) +
+           (is_first_[stage] ? least_norm_ : 0);
   }
   bool crosses_ranks(std::size_t boundary) const {
     return placement_.rank_of_stage[boundary - 1] != placement_.rank_of_stage[boundary];
@@ -103,9 +105,18 @@ class CutCosts {
   template <class Number>
   Priced price_rest(const Cuts& cuts, const Program& program, Number* durations,
                     std::size_t stride);
+  /// Behind the gradients of all ranks: the norm, and the optimizer steps of the slowest rank.
+  template <class Number>
+  double price_norm(const Cuts& cuts, const Program& program, Number* durations,
+                    std::size_t stride) const;
+  double clipping(const Cuts& cuts) const;
+  double longest_clipping() const;
   template <class Number>
   void price_replicas(const Cuts& cuts, const Program& program, Number* durations,
-                      std::size_t stride, Priced& priced);
+                      std::size_t stride) const;
+  /// `reductions` (may be null) with those of replicas, and what is behind all.
+  const ReductionTail& own_tail(const Cuts& cuts, const ReductionTail* reductions,
+                                std::optional<double> behind_all);
   bool has_skips(const Cuts& cuts) const;
   /// visit(from, to, message) for what passes over stages, until it returns true; whether it has.
   template <class Visit>
@@ -131,12 +142,14 @@ class CutCosts {
   double first_reduction_ = 0;                                        // if so
   std::vector<std::size_t> kind_;                                     // [stage]
   std::vector<double> action_overhead_, step_overhead_;               // [stage]
+  std::vector<bool> is_first_;                                        // [stage] of its rank
+  double exchange_ = 0, least_norm_ = 0;                              // of the norm
   std::vector<std::array<Program::Narrow, kWorks>> narrow_overhead_;  // [stage][work]
   bool is_narrow_ = false;
   std::vector<Known> known_;             // [boundary i * free_positions + q - i]
   std::vector<double> longest_message_;  // [q] at least the time of any message across q
   std::map<std::vector<std::int32_t>, ReductionTail> tails_;  // by the stages of shared parameters
-  ReductionTail replica_tail_;                                // of the last candidate
+  ReductionTail own_tail_;                                    // of the last candidate
 };
 
 }  // namespace pfeife

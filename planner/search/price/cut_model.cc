@@ -7,8 +7,9 @@
 
 namespace pfeife {
 
-CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule, bool recompute)
-    : layers_(layers), cluster_(cluster) {
+CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule, bool recompute,
+                   StepNorm norm)
+    : layers_(layers), cluster_(cluster), norm_(norm) {
   const auto count = static_cast<std::int32_t>(layers.size());
   layer_.push_back(0);
   for (std::int32_t l = 0; l < count; ++l) {
@@ -19,6 +20,7 @@ CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule
   sum_times(recompute);
   copy_narrow_times();
   sum_reductions();
+  sum_gradients();
   sum_memory(rule);
   sum_temporary(rule);
   list_crossings();
@@ -130,6 +132,28 @@ double CutModel::exposed_reduction(std::int32_t from, std::int32_t to) const {
   return most_within(latest_, from, to) - ahead_[static_cast<std::size_t>(from)];
 }
 
+void CutModel::sum_gradients() {
+  if (norm_ != StepNorm::Clipped) return;
+  gradients_.resize(layer_.size());
+  for (const LayerParameter& p : layers_.parameters) {
+    if (p.users.empty() || p.gradient == Bytes{0}) continue;
+    const std::int32_t first = segment(p.users.front());
+    if (segment(p.users.back()) != first) continue;
+    Gradients& of = gradients_[static_cast<std::size_t>(first) + 1];
+    of.bytes += p.gradient, ++of.parameters;
+  }
+  for (std::size_t q = 1; q < gradients_.size(); ++q) {
+    gradients_[q].bytes += gradients_[q - 1].bytes;
+    gradients_[q].parameters += gradients_[q - 1].parameters;
+  }
+}
+
+CutModel::Gradients CutModel::own_gradients(std::int32_t from, std::int32_t to) const {
+  const Gradients& before = gradients_[static_cast<std::size_t>(from)];
+  const Gradients& until = gradients_[static_cast<std::size_t>(to)];
+  return {until.bytes - before.bytes, until.parameters - before.parameters};
+}
+
 void CutModel::sum_memory(MemoryRule rule) {
   const std::size_t size = layer_.size();
   for (auto& sums : held_) sums.assign(size, 0.0);
@@ -157,7 +181,8 @@ void CutModel::sum_memory(MemoryRule rule) {
     if (users.empty()) continue;
     fixed[static_cast<std::size_t>(users.front()) + 1] +=
         reference ? 4 * number(p.bytes) : number(p.bytes + p.gradient + p.state);
-    if (users.size() > 1) shared_.push_back(std::move(users));
+    if (users.size() > 1)
+      shared_.push_back(std::move(users)), shared_gradients_.push_back(p.gradient);
   }
   for (auto& sums : held_) accumulate(sums);
 }

@@ -15,6 +15,7 @@
 #include "planner/cost/estimate/reference_memory.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
+#include "planner/ir/result/step_norm.h"
 #include "planner/search/price/program.h"
 
 namespace pfeife {
@@ -32,8 +33,10 @@ inline double of_stage(const std::vector<double>& sums, const Cuts& cuts, std::s
 
 class CutModel {
  public:
-  /// `recompute`: every backward begins with its forward again.
-  CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule, bool recompute = false);
+  /// `recompute`: every backward begins with its forward again. `norm`: what all optimizer steps
+  /// wait for.
+  CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule, bool recompute = false,
+           StepNorm norm = StepNorm::None);
 
   std::int32_t last() const { return static_cast<std::int32_t>(layer_.size()) - 1; }
   Partition partition(const Cuts& cuts) const;
@@ -55,6 +58,16 @@ class CutModel {
   double whole_reduction(std::int32_t from, std::int32_t to) const {
     return reduced_[static_cast<std::size_t>(to)] - reduced_[static_cast<std::size_t>(from)];
   }
+  StepNorm norm() const { return norm_; }
+  /// Gradients of a rank: bytes, and parameters that have one.
+  struct Gradients {
+    Bytes bytes{0};
+    std::int64_t parameters = 0;
+  };
+  /// Of the parameters that one segment of [from, to) uses, where gradients are clipped.
+  Gradients own_gradients(std::int32_t from, std::int32_t to) const;
+  /// Bytes of the gradient of each of shared_parameters().
+  const std::vector<Bytes>& shared_gradients() const { return shared_gradients_; }
   /// Forward and backward together: the load that bounds and branching speak of.
   const std::vector<double>& load(std::size_t kind) const { return load_[kind]; }
   std::size_t kinds() const { return load_.size(); }
@@ -102,12 +115,14 @@ class CutModel {
   void sum_times(bool recompute);
   void copy_narrow_times();
   void sum_reductions();
+  void sum_gradients();
   void sum_memory(MemoryRule rule);
   void sum_temporary(MemoryRule rule);
   void list_crossings();
 
   const Layers& layers_;
   const Cluster& cluster_;
+  StepNorm norm_;
   std::vector<std::int32_t> layer_;                            // [position] layers before it
   std::vector<std::int32_t> segment_;                          // [layer]
   std::vector<std::array<std::vector<double>, kWorks>> time_;  // [kind]
@@ -131,6 +146,8 @@ class CutModel {
   std::vector<Extent> extent_;
   std::vector<std::vector<std::int32_t>> readers_;
   std::vector<std::vector<std::int32_t>> shared_;
+  std::vector<Bytes> shared_gradients_;  // [shared parameter]
+  std::vector<Gradients> gradients_;     // [position] of parameters that one segment uses
 };
 
 /// Prefix sums over the positions (ns): the works of each segment on the one of `kinds` of devices

@@ -13,7 +13,7 @@ Priced priced(Choice choice, Prices prices) {
 
 Priced price(const Problem& problem, Choice choice) {
   Prices prices = evaluate(problem.layers, problem.cluster, compute_only(choice), choice.placement,
-                           choice.partition, problem.memory_rule, choice.recomputed);
+                           choice.partition, problem.memory_rule, choice.recomputed, problem.norm);
   const bool late =
       choice.receives == Receives::AtNeed ||
       (problem.receives == Receives::AtNeed && problem.memory_rule == MemoryRule::Lifetimes &&

@@ -294,13 +294,17 @@ double Program::tail_end(std::span<const double> durations, const std::vector<do
   for (std::size_t r = 0; r < ranks(); ++r) {
     double end = last_step_[r] == kNone ? 0 : ends[last_step_[r]];
     if (!tail.replicas.empty()) end = std::max(end, replicas_end(r, ends, tail));
+    if (tail.behind_all) {
+      longest = std::max(longest, end);
+      continue;
+    }
     for (const bool tied : {false, true})
       for (const std::size_t s : stages_of_rank_[r])
         if ((reduced[s] >= 0) == tied)
           end = std::max(end, reduced[s]) + durations[work(Work::Optimizer, s)];
     longest = std::max(longest, end);
   }
-  return longest;
+  return longest + tail.behind_all.value_or(0);
 }
 
 double Program::replicas_end(std::size_t rank, const std::vector<double>& ends,

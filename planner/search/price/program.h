@@ -61,6 +61,9 @@ struct ReductionTail {
     double beside = 0, behind = 0;
   };
   std::vector<Replicas> replicas;  ///< [stage]; empty = none
+  /// What follows all gradients and reductions of all ranks (ns): a norm and optimizer steps, which
+  /// are then no part of the durations.
+  std::optional<double> behind_all;
 };
 
 /// What passes over the stages between `from` and `to`, a message of every microbatch each way.
