@@ -66,7 +66,7 @@ class Worth {
 
 /// Of moves from cuts that are too full the one that lacks least, if that is less than `least`, by
 /// which it becomes kTooFull + bytes too many; nullopt: some fit, and need a time.
-std::optional<std::size_t> roomiest(const Candidates& candidates, const std::vector<Cuts>& moves,
+std::optional<std::size_t> roomiest(Candidates& candidates, const std::vector<Cuts>& moves,
                                     double& least) {
   std::size_t best = moves.size();
   for (std::size_t k = 0; k < moves.size(); ++k) {

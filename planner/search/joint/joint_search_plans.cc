@@ -149,7 +149,7 @@ void JointSearch::anneal_best(std::size_t span) {
   // Where there is room, cuts that fit lie side by side, and the first runs find the way.
   const double room = kRoom * static_cast<double>(std::ranges::max(problem_.memory_limit).value);
   std::erase_if(order, [&, best = best_time()](std::size_t i) {
-    const Candidates& candidates = *contenders_[i].candidates;
+    Candidates& candidates = *contenders_[i].candidates;
     if (!candidates.best()) return best < kInfinite;
     return candidates.best_time() > kClose * best ||
            candidates.excess(candidates.best_cuts()) < -room;

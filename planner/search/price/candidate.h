@@ -3,14 +3,10 @@
 #pragma once
 
 #include <optional>
-#include <set>
+#include <span>
 
-#include "planner/search/price/block_choice.h"
-#include "planner/search/price/cut_costs.h"
-#include "planner/search/price/known_stages.h"
-#include "planner/search/price/live_memory.h"
-#include "planner/search/price/price.h"
-#include "planner/search/price/recomputation.h"
+#include "planner/search/price/candidate_parts.h"
+#include "planner/search/price/recompute_policy.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {
@@ -24,129 +20,82 @@ class Candidates {
   Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
              Schedule compute_only);
 
-  const CutModel& model() const { return model_; }
-  const ScheduleSpec& spec() const { return spec_; }
-  const Placement& placement() const { return placement_; }
+  const CutModel& model() const { return parts_.model; }
+  const ScheduleSpec& spec() const { return parts_.judge.spec(); }
+  const Placement& placement() const { return parts_.judge.placement(); }
   /// Its compute-only order; made anew where it is large.
-  Schedule schedule() const;
-  const Program& program() const { return program_; }
-  const CutCosts& costs() const { return costs_; }
-  const LiveMemory& live() const { return live_; }
-  const std::vector<Bytes>& memory_limit() const { return problem_.memory_limit; }
-  std::size_t stages() const { return placement_.stages(); }
+  Schedule schedule() const { return parts_.judge.schedule(); }
+  const Program& program() const { return parts_.times.program(); }
+  const CutCosts& costs() const { return parts_.times.costs(); }
+  const LiveMemory& live() const { return parts_.memory.live(); }
+  const std::vector<Bytes>& memory_limit() const { return parts_.problem.memory_limit; }
+  std::size_t stages() const { return parts_.stages(); }
 
   /// Step time (ns), exact; of Recompute::Choose and Blocks, and of Full except the last, without
   /// any recomputation.
-  double time(const Cuts& cuts);
+  double time(const Cuts& cuts) { return parts_.times.time(cuts); }
   /// The same for many; out[i] belongs to cuts[i]. Times of `enough` or more may be too small: only
   /// that they are not below it is sure.
-  void times(std::span<const Cuts> cuts, std::vector<double>& out, double enough);
+  void times(std::span<const Cuts> cuts, std::vector<double>& out, double enough) {
+    parts_.times.times(cuts, out, enough);
+  }
   /// The same at once, to search by: where exact[i] is 0, time(cuts[i]) may be more than out[i],
   /// never less. Of large schedules all are exact, but where a skip may bind they may be too large,
   /// or infinite.
-  void search_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& exact);
-  double search_time(const Cuts& cuts);
-  bool is_large() const { return program_.compute_nodes() > kLarge; }
+  void search_times(std::span<const Cuts> cuts, std::vector<double>& out,
+                    std::vector<char>& exact) {
+    parts_.times.search_times(cuts, out, exact);
+  }
+  double search_time(const Cuts& cuts) { return parts_.times.search_time(cuts); }
+  bool is_large() const { return parts_.times.is_large(); }
   /// Most of the work on a proof may be theirs.
-  bool is_slow() const { return is_large() || recomputation_ || block_choice_ || !all_.empty(); }
+  bool is_slow() const;
   /// The path that makes time(cuts) as long as it is (reductions and skips left out).
-  PathCounts<std::int32_t> critical_path(const Cuts& cuts);
+  PathCounts<std::int32_t> critical_path(const Cuts& cuts) {
+    return parts_.times.critical_path(cuts);
+  }
   /// The turns of the path that critical_path has just given.
-  CertifiedPath last_turns() const { return program_.critical_turns(durations_, ends_); }
+  CertifiedPath last_turns() const { return parts_.times.last_turns(); }
   /// Objective in ns: step time, recomputation included, if the cuts probably fit; else kTooFull
   /// plus the excess bytes. `time` = time(cuts), or less.
-  static constexpr double kTooFull = 1e15;
+  static constexpr double kTooFull = CandidateParts::kTooFull;
   double weigh(const Cuts& cuts, double time);
   /// Bytes by which ranks are too full, all together, by LiveMemory and what the exact rule was
   /// found to add; <= 0 = probably fits: what the fullest has left.
-  double excess(const Cuts& cuts) const;
+  double excess(const Cuts& cuts) { return parts_.memory.excess(cuts); }
   /// Surely too full: a lower bound of some rank's peak is above its limit.
-  bool surely_too_full(const Cuts& cuts) const;
+  bool surely_too_full(const Cuts& cuts) const { return parts_.memory.surely_too_full(cuts); }
 
   /// Judges cuts by the exact memory rule and keeps them if they are feasible and faster than the
   /// best so far (ties: smaller cuts). True if they were kept. Remembers what it refused.
   bool offer(const Cuts& cuts, double time);
-  const std::optional<Priced>& best() const { return best_; }
-  const Cuts& best_cuts() const { return best_cuts_; }
+  const std::optional<Priced>& best() const { return parts_.found.best(); }
+  const Cuts& best_cuts() const { return parts_.found.best_cuts(); }
   /// Time of the best feasible cuts; infinite if there are none yet.
-  double best_time() const { return best_time_; }
+  double best_time() const { return parts_.found.best_time(); }
   /// The refused cuts that lack least.
-  const std::optional<Infeasible>& closest() const { return closest_; }
+  const std::optional<Infeasible>& closest() const { return parts_.found.closest(); }
   /// Recompute::Choose and Blocks: no choice for cuts that were offered is faster than this, or
   /// than best_time(); infinite if what was chosen is known to be best.
-  double unsure() const { return unsure_; }
+  double unsure() const { return parts_.found.unsure(); }
 
   /// A copy works for another thread. Takes what it has found since it was made, or since the last
   /// follow().
   void join(Candidates& copy);
   /// Of a copy: takes what is known of the same schedule now.
   void follow(const Candidates& original);
-  std::size_t evaluated() const { return evaluated_; }
+  std::size_t evaluated() const { return parts_.times.counts().priced; }
   /// About how many ns of one core all calls together have taken: counted, not measured.
   double work() const;
 
  private:
-  static constexpr std::size_t kLarge = 4096;  ///< compute nodes
-  CutCosts::Priced price(const Cuts& cuts, const std::vector<bool>* recompute = nullptr,
-                         const std::vector<double>* again = nullptr);
-  void lane_times(std::span<const Cuts> cuts, std::vector<double>& out, std::vector<char>& exact,
-                  bool link);
-  template <class Number>
-  void price_lanes(std::span<const Cuts> cuts, Program::Lanes<Number>& lanes, char* exact,
-                   char* hopeless, bool link);
-  double time_with(const Cuts& cuts, const std::vector<bool>* recompute,
-                   const std::vector<double>* again = nullptr);
-  double weigh_stages(const Cuts& cuts, double time);
-  double weigh_blocks(const Cuts& cuts, double time);
-  std::vector<double>& above_stages();
-  Recomputation::Choice choose_stages(const Cuts& cuts);
-  Recomputed recomputed(std::vector<bool> stages, std::vector<LayerRange> blocks = {}) const;
-  Prices evaluated(const Cuts& cuts, const Recomputed& recomputed);
-  Prices in_memory(Prices prices);
-  StageCosts stage_costs_of(const Cuts& cuts, const Recomputed& recomputed) const;
-  Schedule lowered(const StageCosts& costs) const;
-  bool fits(const std::vector<Bytes>& peak_memory) const {
-    return pfeife::fits(peak_memory, problem_.memory_limit);
-  }
-  bool keep(const Cuts& cuts, Prices plan, Recomputed recomputed);
-  bool refuse(const Cuts& cuts, const std::vector<Bytes>& peak_memory);
-  bool refuse_known(const Cuts& cuts);
-  bool offer_recomputed(const Cuts& cuts);
-  bool try_all_choices(const Cuts& cuts, const std::vector<bool>& forced);
-  bool offer_blocks(const Cuts& cuts, double time);
-  bool try_all_blocks(const Cuts& cuts, const std::vector<LayerRange>& blocks);
+  Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+             const Placement& placement, Schedule compute_only);
+  /// Cuts judged in full, or priced with their skips: both take much longer than all else.
+  std::size_t judged() const { return parts_.judge.judged() + parts_.times.counts().with_skips; }
 
-  const CutModel& model_;
-  const Problem& problem_;
-  ScheduleSpec spec_;
-  Placement placement_;
-  std::optional<Schedule> schedule_;  // compute-only; empty = large, and follows from spec_
-  Program program_;
-  CutCosts costs_;
-  LiveMemory live_;
-  mutable PeakMemo peaks_;
-  KnownStages known_;
-  mutable std::optional<std::pair<Cuts, StageCosts>> collected_;  // of the cuts last judged
-  std::vector<bool> all_;  // [stage] of Full except the last microbatch: true; else empty
-  std::optional<Recomputation> recomputation_;  // of Recompute::Choose, and of Blocks that are all
-  std::optional<BlockChoice> block_choice_;     // of Recompute::Blocks
-  std::vector<double> above_choice_;            // [rank] exact peak - BlockChoice's, last judged
-  std::vector<double> above_stages_;            // [rank] of Blocks: the same of Recomputation's
-  std::vector<double> durations_, ends_;
-  Program::Lanes<double> lanes_;
-  Program::Lanes<Program::Narrow> narrow_lanes_;
-  std::vector<char> exact_;
-  std::vector<double> above_bound_;  // [rank] exact peak - LiveMemory's, where last judged too full
-  double unsure_;
-  std::set<Cuts> refused_;
-  std::optional<Priced> best_;
-  Cuts best_cuts_;
-  double best_time_;
-  std::optional<Infeasible> closest_;
-  std::size_t evaluated_ = 0;
-  mutable std::size_t judged_ = 0;   // in full
-  mutable std::size_t weighed_ = 0;  // by excess()
-  std::size_t chosen_ = 0;           // blocks of cuts
+  RecomputePolicy policy_;
+  CandidateParts parts_;
 };
 
 }  // namespace pfeife

@@ -1,0 +1,27 @@
+#include "planner/search/price/candidate_parts.h"
+
+namespace pfeife {
+
+bool CandidateParts::keep(const Cuts& cuts, Prices prices, Recomputed recomputed) {
+  const auto time = static_cast<double>(prices.estimate.count());
+  if (!found.would_be_best(cuts, time)) return false;
+  Priced plan =
+      priced({judge.spec(), model.partition(cuts), judge.placement(), std::move(recomputed)},
+             std::move(prices));
+  if (times.is_large()) plan.rows.reset();  // as PlanJudge::forget_schedule
+  found.keep(cuts, time, std::move(plan));
+  return true;
+}
+
+bool CandidateParts::refuse(const Cuts& cuts, const std::vector<Bytes>& peak_memory) {
+  found.set_aside(cuts);
+  const std::vector<Bytes>& limit = problem.memory_limit;
+  std::size_t worst = 0;
+  for (std::size_t r = 1; r < peak_memory.size(); ++r)
+    if (peak_memory[r] - limit[r] > peak_memory[worst] - limit[worst]) worst = r;
+  found.note_lack(
+      {RankId{worst}, peak_memory[worst], limit[worst], judge.spec(), model.partition(cuts)});
+  return false;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,86 @@
+#include "planner/search/price/plan_judge.h"
+
+#include "planner/cost/estimate/evaluate.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/schedule/lower.h"
+#include "planner/schedules/families.h"
+
+namespace pfeife {
+
+PlanJudge::PlanJudge(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+                     const Placement& placement, Schedule compute_only)
+    : model_(model),
+      problem_(problem),
+      spec_(spec),
+      placement_(placement),
+      schedule_(std::move(compute_only)) {}
+
+Schedule PlanJudge::schedule() const { return schedule_ ? *schedule_ : generate(spec_); }
+
+Recomputed PlanJudge::recomputed(std::vector<bool> stages, std::vector<LayerRange> blocks) const {
+  if (problem_.recompute == Recompute::Full) stages.assign(placement_.stages(), true);
+  Recomputed all{std::move(stages), std::move(blocks), problem_.recompute_except_last};
+  return all.any() ? all : Recomputed{};
+}
+
+Prices PlanJudge::in_memory(Prices prices, FoundPlans& found) const {
+  if (fits(prices.peak_memory) || problem_.memory_rule != MemoryRule::Lifetimes) return prices;
+  std::vector<Bytes> least = least_peak_memory(prices, placement_);
+  if (!fits(least)) {
+    prices.peak_memory = std::move(least);
+    return prices;
+  }
+  if (problem_.receives == Receives::AtNeed) {
+    Prices late = received_late(prices, placement_);
+    if (fits(late.peak_memory)) return late;
+  }
+  found.note_unsure(static_cast<double>(prices.estimate.count()));
+  return prices;
+}
+
+Prices PlanJudge::prices(const Cuts& cuts, const Recomputed& recomputed, const Layers& layers,
+                         FoundPlans& found) {
+  ++judged_;
+  if (recomputed.blocks.empty() && problem_.memory_rule == MemoryRule::Lifetimes) {
+    StageCosts costs = stage_costs_of(cuts, recomputed);
+    Schedule lowered = this->lowered(costs);
+    return in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_), found);
+  }
+  return in_memory(
+      evaluate(recomputed.blocks.empty() ? model_.layers() : layers, model_.cluster(), schedule(),
+               placement_, model_.partition(cuts), problem_.memory_rule, recomputed, problem_.norm),
+      found);
+}
+
+std::optional<Prices> PlanJudge::fitting(const Cuts& cuts, const Recomputed& recomputed,
+                                         FoundPlans& found, std::vector<Bytes>& peak_memory) {
+  ++judged_;
+  StageCosts costs = stage_costs_of(cuts, recomputed);
+  Schedule lowered = this->lowered(costs);
+  peak_memory = pfeife::peak_memory(with_receives_at_need(lowered), costs, placement_);
+  if (!fits(peak_memory)) return std::nullopt;
+  Prices prices =
+      in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_), found);
+  if (fits(prices.peak_memory)) return prices;
+  peak_memory = std::move(prices.peak_memory);
+  return std::nullopt;
+}
+
+/// The choices of recomputed stages for the same cuts share what takes long.
+StageCosts PlanJudge::stage_costs_of(const Cuts& cuts, const Recomputed& recomputed) {
+  if (!collected_ || collected_->first != cuts) {
+    const Partition partition = model_.partition(cuts);
+    collected_ = {cuts,
+                  collected_stage_costs(model_.layers(), partition, placement_, model_.cluster())};
+    collected_->second.norm =
+        norm_time(model_.layers(), problem_.norm, partition, placement_, model_.cluster());
+  }
+  return with_recomputation(collected_->second, recomputed, placement_, model_.cluster());
+}
+
+Schedule PlanJudge::lowered(const StageCosts& costs) const {
+  return lower(schedule_ ? *schedule_ : generate(spec_), costs, placement_);
+}
+
+}  // namespace pfeife

@@ -1,0 +1,63 @@
+// Cuts of one schedule judged in full: lowered, priced and weighed by the exact rules.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/search/price/cut_model.h"
+#include "planner/search/price/found_plans.h"
+#include "planner/search/price/price.h"
+#include "planner/search/problem.h"
+
+namespace pfeife {
+
+class PlanJudge {
+ public:
+  /// Keeps references to `model` and `problem`.
+  PlanJudge(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
+            const Placement& placement, Schedule compute_only);
+
+  const ScheduleSpec& spec() const { return spec_; }
+  const Placement& placement() const { return placement_; }
+  /// Compute-only.
+  Schedule schedule() const;
+  /// Makes it anew from the spec whenever it is asked for: hundreds of large ones fill the memory.
+  void forget_schedule() { schedule_.reset(); }
+
+  /// What is chosen, and what the problem recomputes whatever is chosen.
+  Recomputed recomputed(std::vector<bool> stages, std::vector<LayerRange> blocks = {}) const;
+  /// Received late if the prices do not fit otherwise. If nothing fits, the least peaks that are
+  /// needed. Tells `found` of what may fit in rows that are not known. `layers`: the model's, or
+  /// those that blocks are chosen of.
+  Prices prices(const Cuts& cuts, const Recomputed& recomputed, const Layers& layers,
+                FoundPlans& found);
+  Prices prices(const Cuts& cuts, const Recomputed& recomputed, FoundPlans& found) {
+    return prices(cuts, recomputed, model_.layers(), found);
+  }
+  /// The same by MemoryRule::Lifetimes if it fits; else nullopt, and the peaks in `peak_memory`.
+  std::optional<Prices> fitting(const Cuts& cuts, const Recomputed& recomputed, FoundPlans& found,
+                                std::vector<Bytes>& peak_memory);
+  bool fits(const std::vector<Bytes>& peak_memory) const {
+    return pfeife::fits(peak_memory, problem_.memory_limit);
+  }
+
+  std::size_t judged() const { return judged_; }
+  std::size_t take_judged() { return std::exchange(judged_, 0); }
+  void add_judged(std::size_t count) { judged_ += count; }
+
+ private:
+  Prices in_memory(Prices prices, FoundPlans& found) const;
+  StageCosts stage_costs_of(const Cuts& cuts, const Recomputed& recomputed);
+  Schedule lowered(const StageCosts& costs) const;
+
+  const CutModel& model_;
+  const Problem& problem_;
+  ScheduleSpec spec_;
+  Placement placement_;
+  std::optional<Schedule> schedule_;                      // empty = follows from spec_
+  std::optional<std::pair<Cuts, StageCosts>> collected_;  // of the cuts last judged
+  std::size_t judged_ = 0;
+};
+
+}  // namespace pfeife
