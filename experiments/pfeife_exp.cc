@@ -77,7 +77,8 @@ po::options_description described_options() {
       "columns", po::value<std::string>()->value_name("A,B,..."),
       ("columns of the table and of results.tex, of: " + listed(column_names())).c_str())(
       "verbose",
-      "below the table why each plan is the plan, what its bound covers, less memory, each device")(
+      "below the table why each plan is the plan, what its bound covers, less memory, each device; "
+      "and, while cases are computed, where the time of their searches went")(
       "quiet", "no progress on standard error")("version", "print the version, then stop")(
       "help", "print this, then stop");
   return options;
@@ -151,7 +152,7 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
   if (found.contains("shard")) read_shard(found["shard"].as<std::string>(), line.sweep);
   line.list = found.contains("list");
   if (found.contains("layers")) line.layers = read_layers(found["layers"].as<std::string>());
-  line.verbose = found.contains("verbose");
+  line.verbose = line.sweep.search_times = found.contains("verbose");
   if (found.contains("columns"))
     line.sweep.columns = read_columns(found["columns"].as<std::string>());
   if (found.contains("fit")) line.fit = found["fit"].as<std::string>();

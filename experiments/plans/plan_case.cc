@@ -124,7 +124,8 @@ void check_case(const CaseInputs& inputs) {
 }
 
 EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std::size_t keep,
-                        std::size_t threads, const std::function<void(double)>& progress) {
+                        std::size_t threads, const std::function<void(double)>& progress,
+                        const std::function<void(const SearchStepDone&)>& after_step) {
   EvaluatedCase plans;
   plans.config = inputs.config;
   const bool published = inputs.published_cluster != nullptr;
@@ -142,7 +143,8 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
                             .iterations = inputs.config->plan.iterations,
                             .threads = threads,
                             .certificate = true,
-                            .progress = progress},
+                            .progress = progress,
+                            .after_step = after_step},
                            plans);
   } else {
     plans.settled = std::make_shared<const Request>(*inputs.config);

@@ -27,8 +27,9 @@ void check_case(const CaseInputs& inputs);
 /// Makes the plans of a case that passed check_case, all but their simulations; `keep` is how many
 /// planned ones at most, `threads` how many the search may use; `progress` (may be empty) is told
 /// which share of the searches that the case may take is done: never less than before, and 1 at
-/// most.
+/// most. `after_step` as in SearchOptions.
 EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std::size_t keep,
-                        std::size_t threads, const std::function<void(double)>& progress = {});
+                        std::size_t threads, const std::function<void(double)>& progress = {},
+                        const std::function<void(const SearchStepDone&)>& after_step = {});
 
 }  // namespace pfeife

@@ -17,6 +17,7 @@
 #include "experiments/show/comparison.h"
 #include "experiments/show/progress.h"
 #include "experiments/show/report.h"
+#include "experiments/show/search_times.h"
 #include "experiments/show/table_files.h"
 #include "experiments/sweep/old_plans.h"
 #include "experiments/sweep/output_digests.h"
@@ -39,9 +40,11 @@ struct OpenCase {
 };
 
 EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_t threads,
-                                const std::function<void(double)>& progress) {
+                                const std::function<void(double)>& progress,
+                                const std::function<void(const SearchStepDone&)>& after_step) {
   EvaluatedCase evaluated = with_places(*task.config, [&] {
-    return plan_case(task.inputs, inputs.layers_of(*task.config), kKeptPlans, threads, progress);
+    return plan_case(task.inputs, inputs.layers_of(*task.config), kKeptPlans, threads, progress,
+                     after_step);
   });
   evaluated.digest = task.digest;
   evaluated.work = inputs.work(*task.config, *evaluated.settled);
@@ -94,7 +97,9 @@ class ProgressFromAfar {
     const int percent = static_cast<int>(100 * share);
     if (percent > percent_.exchange(percent)) say_(std::to_string(percent));
   }
+  void note(const std::string& sentence) const { say_(kNote + sentence); }
   static void show(const std::string& said, Progress& progress) {
+    if (said.starts_with(kNote)) return progress.note(said.substr(kNote.size()));
     const std::size_t cases = said.find(' ');
     if (cases == std::string::npos) return progress.reached(std::stoi(said) / 100.0);
     const std::size_t name = said.find(' ', cases + 1);
@@ -103,6 +108,7 @@ class ProgressFromAfar {
   }
 
  private:
+  static inline const std::string kNote = "note ";
   const Say& say_;
   std::size_t cases_;
   std::string name_;
@@ -118,9 +124,15 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   std::function<void(double)> share;  // of several cases at a time it would say little
   if (tasks.size() == 1) share = [&](double done) { progress.reached(done); };
   const std::size_t threads_each = std::max<std::size_t>(1, options.jobs / tasks.size());
+  std::vector<SearchTimes> times(options.search_times ? tasks.size() : 0);
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
-    cases[i] = plan_and_estimate(tasks[i], inputs, threads_each, share);
+    std::function<void(const SearchStepDone&)> after_step;
+    if (!times.empty()) after_step = [&](const SearchStepDone& step) { times[i].add(step); };
+    cases[i] = plan_and_estimate(tasks[i], inputs, threads_each, share, after_step);
   });
+  for (std::size_t i = 0; i < times.size(); ++i)
+    if (const std::string text = times[i].text(); !text.empty())
+      progress.note(tasks[i].config->name + ": the search took " + text);
   progress.begin(kSimulating);
   try {
     simulate_cases(cases, options.jobs);

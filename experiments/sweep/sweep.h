@@ -22,6 +22,7 @@ struct SweepOptions {
   std::size_t shards = 1;
   bool force = false;                ///< compute again what is there
   bool quiet = false;                ///< no progress
+  bool search_times = false;         ///< a note for each case on where its search's time went
   std::vector<std::string> columns;  ///< of results.md and results.tex; empty = the usual ones
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/cost/estimate/reference_memory.h"
@@ -73,6 +74,13 @@ inline Problem with_cluster(const Problem& problem, const Cluster& cluster) {
           problem.receives,     problem.norm};
 }
 
+/// A step of a search that has just been done, and what is known then.
+struct SearchStepDone {
+  std::string_view name;  ///< one of search_steps()
+  double seconds = 0;
+  std::optional<Nanoseconds> best, bound;
+};
+
 struct SearchOptions {
   std::size_t keep = 5;  ///< plans to return at most
   std::uint64_t seed = 1;
@@ -80,6 +88,9 @@ struct SearchOptions {
   std::size_t threads = 1;
   bool certificate = false;                       ///< record the proof: costs memory
   std::function<void(double fraction)> progress;  ///< may be empty
+  /// Is told of every step, by any thread where several problems are searched; may be empty.
+  std::function<void(const SearchStepDone&)> after_step = {};
+  std::vector<std::string> left_out = {};  ///< of search_steps(): what is a step worth?
 };
 
 /// Progress of a piece of work as that of the part from `begin` to `end` of a larger one.

@@ -51,6 +51,8 @@ SearchOutcome search(const Problem& asked, const SearchOptions& options) {
   return outcome;
 }
 
+std::vector<std::string_view> search_steps() { return JointSearch::step_names(); }
+
 Plan plan_of(const Priced& planned) {
   Plan plan{planned};
   plan.schedule = compute_only(plan);

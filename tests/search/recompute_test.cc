@@ -32,7 +32,7 @@ std::int64_t floor_of(const Problem& problem) {
   return floor;
 }
 
-struct Instance {
+struct RecomputedCase {
   Layers layers;
   Cluster cluster;
   std::vector<ScheduleSpec> schedules;
@@ -50,9 +50,9 @@ struct Instance {
 };
 
 /// Memory limits about where it becomes necessary to recompute.
-Instance random_instance(std::mt19937& random, std::size_t layers, std::size_t ranks,
-                         const std::vector<std::size_t>& stages_per_rank) {
-  Instance instance;
+RecomputedCase random_recomputed_case(std::mt19937& random, std::size_t layers, std::size_t ranks,
+                                      const std::vector<std::size_t>& stages_per_rank) {
+  RecomputedCase instance;
   RandomShape shape;
   shape.layers = layers, shape.illegal_cuts = false;
   instance.layers = random_layers(random, shape);
@@ -71,7 +71,8 @@ TEST(Recompute, IsTheBestChoiceOfAllOnTinyProblems) {
   std::mt19937 random(3);
   int needed = 0, faster = 0, never = 0;
   for (int round = 0; round < 300; ++round) {
-    const Instance instance = random_instance(random, 5 + random() % 3, 1 + random() % 2, {1, 2});
+    const RecomputedCase instance =
+        random_recomputed_case(random, 5 + random() % 3, 1 + random() % 2, {1, 2});
     const std::int64_t none = brute_force(instance.problem(Recompute::None));
     for (const Recompute mode : {Recompute::None, Recompute::Full, Recompute::Choose}) {
       const Problem problem = instance.problem(mode);
@@ -101,7 +102,8 @@ TEST(Recompute, ExceptTheLastMicrobatchIsTheBestChoiceOfAllOnTinyProblems) {
   std::mt19937 random(5);
   int faster = 0, less_room = 0, never = 0;
   for (int round = 0; round < 200; ++round) {
-    const Instance instance = random_instance(random, 5 + random() % 3, 1 + random() % 2, {1, 2});
+    const RecomputedCase instance =
+        random_recomputed_case(random, 5 + random() % 3, 1 + random() % 2, {1, 2});
     for (const Recompute mode : {Recompute::Full, Recompute::Choose}) {
       const std::int64_t plain = brute_force(instance.problem(mode));
       Problem problem = instance.problem(mode);
@@ -132,7 +134,7 @@ TEST(Recompute, ExceptLastIsNeverBoundedAboveTheBestChoiceWhereNotAllAreTried) {
   std::mt19937 random(18);
   int recomputed = 0;
   for (int round = 0; round < 12; ++round) {
-    const Instance instance = random_instance(random, 9, 2, {4});  // eight stages
+    const RecomputedCase instance = random_recomputed_case(random, 9, 2, {4});  // eight stages
     for (const Recompute mode : {Recompute::Full, Recompute::Choose}) {
       Problem problem = instance.problem(mode);
       problem.recompute_except_last = true;
@@ -166,7 +168,7 @@ TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {
   std::mt19937 random(8);
   int recomputed = 0, proven = 0;
   for (int round = 0; round < 16; ++round) {
-    const Instance instance = random_instance(random, 9, 2, {4});  // eight stages
+    const RecomputedCase instance = random_recomputed_case(random, 9, 2, {4});  // eight stages
     const Problem problem = instance.problem(Recompute::Choose);
     const std::int64_t best = brute_force(problem);
     const SearchOutcome outcome = search(problem, {.iterations = 30});
@@ -190,7 +192,7 @@ TEST(Recompute, IsChosenAsIfNothingHadBeenAskedBefore) {
   std::mt19937 random(27);
   int chosen = 0, different = 0, forced = 0;
   for (int round = 0; round < 40; ++round) {
-    const Instance instance = random_instance(random, 12, 2, {1, 2, 4});
+    const RecomputedCase instance = random_recomputed_case(random, 12, 2, {1, 2, 4});
     const ScheduleSpec& spec = instance.schedules.front();
     const CutModel model(instance.layers, instance.cluster, MemoryRule::Lifetimes);
     const std::vector<Bytes> limits(instance.ranks, instance.limit);
@@ -231,7 +233,8 @@ TEST(Recompute, OfGivenCutsIsNeverBoundedAboveTheBestChoice) {
   std::mt19937 random(9);
   int below = 0, unsure = 0, never = 0;
   for (int round = 0; round < 150; ++round) {
-    Instance instance = random_instance(random, 8 + random() % 3, 2, {4});  // eight stages
+    RecomputedCase instance =
+        random_recomputed_case(random, 8 + random() % 3, 2, {4});  // eight stages
     instance.limit.value += 600 * (round % 10) - 3000;
     Problem problem = instance.problem(Recompute::Choose);
     for_each_partition(instance.layers, 8, [&](const Partition& cuts) {
@@ -256,7 +259,7 @@ TEST(Recompute, OfGivenCutsIsNeverBoundedAboveTheBestChoice) {
 TEST(Recompute, WithoutPressureNothingIsRecomputedAndThePlanIsTheSame) {
   std::mt19937 random(4);
   for (int round = 0; round < 20; ++round) {
-    Instance instance = random_instance(random, 8, 2, {1, 2});
+    RecomputedCase instance = random_recomputed_case(random, 8, 2, {1, 2});
     instance.limit = Bytes{1 << 30};
     const SearchOutcome none = search(instance.problem(Recompute::None), {.iterations = 30});
     const SearchOutcome choose = search(instance.problem(Recompute::Choose), {.iterations = 30});

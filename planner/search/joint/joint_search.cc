@@ -20,6 +20,8 @@
 #include "planner/search/joint/joint_search.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <limits>
 
 #include "planner/search/joint/joint_outcome.h"
@@ -42,38 +44,75 @@ JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>
     const auto memo = std::make_shared<OrderMemo>();
     by_itself_.emplace_back(model_, problem, spec, search, memo);
     from_others_.emplace_back(model_, problem, spec, search, memo);
+    built_.push_back({.spec = spec});
   }
 }
 
+std::span<const JointSearch::TimedStep> JointSearch::first_steps() {
+  static constexpr std::array steps{
+      TimedStep{"start", &JointSearch::place_start},
+      TimedStep{"polish", &JointSearch::polish_first},
+      TimedStep{"bound", &JointSearch::bound_all},
+      TimedStep{"descend", &JointSearch::descend_all, false},
+  };
+  return steps;
+}
+
+std::span<const JointSearch::TimedStep> JointSearch::steps_of_span() {
+  static constexpr std::array steps{
+      TimedStep{"anneal", &JointSearch::anneal_best, false},
+      TimedStep{"bound", &JointSearch::bound_again},
+      TimedStep{"build orders", &JointSearch::build_orders},
+      TimedStep{"branch", &JointSearch::branch, false},
+      TimedStep{"bound any order", &JointSearch::bound_any_order, false},
+  };
+  return steps;
+}
+
+std::span<const JointSearch::TimedStep> JointSearch::last_steps() {
+  static constexpr std::array steps{
+      TimedStep{"try all orders", &JointSearch::try_all_orders},
+  };
+  return steps;
+}
+
+std::vector<std::string_view> JointSearch::step_names() {
+  std::vector<std::string_view> names;
+  for (const auto steps : {first_steps(), steps_of_span(), last_steps()})
+    for (const TimedStep& step : steps)
+      if (std::ranges::find(names, step.name) == names.end()) names.push_back(step.name);
+  return names;
+}
+
 SearchOutcome JointSearch::run() {
-  place_start();
-  report();
-  polish_first();
-  report();
-  bound_all();
-  report();
-  descend_all();
-  for (std::size_t span = kSpan; begun_ < effort_ && may_find_faster(); begun_ += span) {
-    span = std::max(kSpan, begun_ / kOfAllBefore);
-    anneal_best(span);
-    if (begun_ == 0)
-      bound_all();
-    else
-      bound_more(span);
-    report();
-    build_orders(span);
-    report();
-    branch(std::min(begun_ + span, effort_));
-    bound_any_order();
+  run_steps(first_steps());
+  for (; !is_done(); begun_ += span_) {
+    span_ = std::max(kSpan, begun_ / kOfAllBefore);
+    run_steps(steps_of_span());
   }
   const std::size_t spent = std::clamp<std::size_t>(begun_, 1, effort_);
   begun_ = effort_;
-  try_all_orders();
-  report();
+  run_steps(last_steps());
   SearchOutcome outcome = joint_outcome(
       {problem_, options_, model_, contenders_, built_, any_order_}, std::move(history_));
   outcome.effort = spent;
   return outcome;
+}
+
+/// The one place that every step passes: left out or not, timed, told of.
+void JointSearch::run_steps(std::span<const TimedStep> steps) {
+  for (const TimedStep& step : steps) {
+    if (step.run != &JointSearch::place_start &&
+        std::ranges::find(options_.left_out, step.name) != options_.left_out.end())
+      continue;
+    const auto began = std::chrono::steady_clock::now();
+    (this->*step.run)();
+    if (step.reports) report();
+    if (!options_.after_step) continue;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    options_.after_step(
+        {step.name, took.count(), known(best_time()), known(least_bound(contenders_))});
+  }
 }
 
 void JointSearch::report() {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "planner/ir/basics/parallel.h"
@@ -18,8 +20,21 @@ class JointSearch {
   JointSearch(const Problem& problem, const std::vector<ScheduleSpec>& built,
               const SearchOptions& options, const SearchFunction& search);
   SearchOutcome run();
+  /// Each name once, in the order in which they are first done.
+  static std::vector<std::string_view> step_names();
 
  private:
+  struct TimedStep {
+    std::string_view name;
+    void (JointSearch::*run)();
+    bool reports = true;  ///< report() follows
+  };
+  static std::span<const TimedStep> first_steps();
+  static std::span<const TimedStep> steps_of_span();
+  static std::span<const TimedStep> last_steps();
+  bool is_done() const { return begun_ >= effort_ || !may_find_faster(); }
+  void run_steps(std::span<const TimedStep> steps);
+
   static constexpr std::size_t kSideBySide = 8;  ///< begun before a budget is looked at
 
   // joint_search_plans.cc
@@ -28,22 +43,23 @@ class JointSearch {
   void polish_first();
   void descend_all();
   bool may_beat(Contender& c, double target);
-  void descend_more(std::size_t span);
-  void anneal_best(std::size_t span);
+  void descend_more();
+  void anneal_best();
   void anneal_run(Contender& c, AnnealingRun run);
   void share_cuts();
-  void build_orders(std::size_t span);
+  void build_orders();
   void try_all_orders();
   bool may_build_faster(std::size_t i) const;
   bool may_find_faster() const;
   // joint_search_proofs.cc
   void bound_all();
-  void bound_more(std::size_t span);
+  void bound_again();
+  void bound_more();
   void raise_floors(double target);
   void bound_unproven();
   void bound_any_order();
   void bound(Contender& c, double target);
-  void branch(std::size_t until);
+  void branch();
   std::vector<std::size_t> promising() const;
   void branch_round(const std::vector<std::size_t>& order);
 
@@ -90,6 +106,7 @@ class JointSearch {
   std::vector<BuiltPlan> built_;                      // [to_build_]
   std::vector<AnyOrder> any_order_;  // of to_build_ that have cuts, once there is a plan
   std::size_t begun_ = 0;            // effort at which the present span began
+  std::size_t span_ = 0;             // its effort
   double branched_ = 0;              // about ns of one core that branch() took
   std::vector<SearchStep> history_;
 };

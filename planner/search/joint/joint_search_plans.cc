@@ -114,17 +114,17 @@ bool JointSearch::may_beat(Contender& c, double target) {
 }
 
 /// The same of those that have a proof by now.
-void JointSearch::descend_more(std::size_t span) {
+void JointSearch::descend_more() {
   std::vector<std::size_t> order = ranked([](const Contender& c) { return c.bound(); });
   std::erase_if(order, [&](std::size_t i) {
     const Contender& c = contenders_[i];
     return c.tried_nearest_cuts || !c.proof || c.proof->nearest().empty();
   });
-  visit_within(static_cast<double>(span) * kDescentsMore, order,
+  visit_within(static_cast<double>(span_) * kDescentsMore, order,
                [](Contender& c) { c.descend_from_nearest(); });
 }
 
-void JointSearch::anneal_best(std::size_t span) {
+void JointSearch::anneal_best() {
   // The best of each number of stages a rank, so that more to choose from leave those there were
   // their part.
   std::map<std::size_t, std::size_t> annealed;
@@ -135,7 +135,7 @@ void JointSearch::anneal_best(std::size_t span) {
     return annealed[problem_.schedules[i].stages_per_rank]++ >= kAnnealed;
   });
   const auto anneal_runs = [&](Contender& c, std::size_t per_effort, std::size_t first) {
-    for (AnnealingRun run : annealing_runs(per_effort * begun_, per_effort * (begun_ + span))) {
+    for (AnnealingRun run : annealing_runs(per_effort * begun_, per_effort * (begun_ + span_))) {
       run.number += first;
       anneal_run(c, run);
     }
@@ -192,11 +192,10 @@ void JointSearch::share_cuts() {
 
 /// Each twice: as if the schedule were the only one, so that more schedules to choose from never
 /// make a slower plan of it, and from the best cuts of the others.
-void JointSearch::build_orders(std::size_t span) {
+void JointSearch::build_orders() {
   std::vector<Partition> starts;
   for (const std::size_t i : by_time())
     starts.push_back(contenders_[i].candidates->best()->partition);
-  built_.resize(to_build_.size());
   const std::uint64_t seed = options_.seed + 10 * begun_;
   std::vector<char> worth(built_.size());
   for (std::size_t i = 0; i < worth.size(); ++i) worth[i] = begun_ == 0 || may_build_faster(i);
@@ -207,9 +206,9 @@ void JointSearch::build_orders(std::size_t span) {
     const std::size_t i = task % worth.size();
     if (!worth[i]) return;
     if (task < worth.size())  // first: the others find its orders in the memo
-      by_itself_[i].work({}, span, seed);
+      by_itself_[i].work({}, span_, seed);
     else if (from(i))
-      from_others_[i].work(starts, span, seed);
+      from_others_[i].work(starts, span_, seed);
   });
   for (std::size_t i = 0; i < built_.size(); ++i) {
     built_[i] = by_itself_[i].result();

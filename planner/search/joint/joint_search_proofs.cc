@@ -50,13 +50,20 @@ void JointSearch::bound_all() {
   bound_unproven();
 }
 
+void JointSearch::bound_again() {
+  if (begun_ == 0)
+    bound_all();
+  else
+    bound_more();
+}
+
 /// Those that the budget has left out so far.
-void JointSearch::bound_more(std::size_t span) {
+void JointSearch::bound_more() {
   std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
   std::erase_if(order, [&](std::size_t i) { return contenders_[i].proof != nullptr; });
-  visit_within(static_cast<double>(span) * kBounding, order,
+  visit_within(static_cast<double>(span_) * kBounding, order,
                [&, target = best_time()](Contender& c) { bound(c, target); });
-  descend_more(span);
+  descend_more();
 }
 
 /// Schedules that the budget has left without a proof: what no order of their stages goes below.
@@ -103,8 +110,10 @@ void JointSearch::bound(Contender& c, double target) {
   c.proof->bound_root(target);
 }
 
-/// Until about `until` ms of one core are spent on branch and bound, all spans together.
-void JointSearch::branch(std::size_t until) {
+/// Until about as many ms of one core are spent on branch and bound as the spans have effort, this
+/// one included.
+void JointSearch::branch() {
+  const std::size_t until = std::min(begun_ + span_, effort_);
   while (branched_ < static_cast<double>(until) * 1e6) {
     const std::vector<std::size_t> order = promising();
     if (order.empty()) break;
