@@ -1,11 +1,14 @@
-// The master against another implementation of linear programs, Clp, on random ones.
+// The master on programs worked by hand, and against another implementation of linear programs,
+// Clp, on random ones.
 #include "planner/search/bound/path_master.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <optional>
 #include <random>
+#include <vector>
 
 #ifdef PFEIFE_CLP
 #include <coin/Clp_C_Interface.h>
@@ -13,6 +16,70 @@
 
 namespace pfeife {
 namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+
+/// Pivots until nothing is violated; false: no solution.
+bool solve(PathMaster& master) {
+  return master.solve(
+             1e-9, 100, [&] { return master.most_violated(1e-9); }, [] {}) ==
+         PathMaster::End::Solved;
+}
+
+// Twelve units of work on two stages; each path counts one stage thrice:
+//
+//   T >= 3 x + y,   T >= x + 3 y,   x + y = 12
+//
+// The paths are equally long where x = y = 6: T = 24. Any weights w, 1 - w of the paths bound T by
+// the least of (1 + 2 w) x + (3 - 2 w) y, which is largest where both slopes are 2: w = 1/2.
+class TwoPathsByHand : public ::testing::Test {
+ protected:
+  TwoPathsByHand() {
+    box(0, 12, 0, 12);
+    master_.add(std::vector<double>{3, 1}, 0);
+    master_.add(std::vector<double>{1, 3}, 0);
+    EXPECT_TRUE(master_.enter_path(0));
+  }
+  void box(double low_x, double high_x, double low_y, double high_y) {
+    master_.set_box(std::vector{low_x, low_y}, std::vector{high_x, high_y});
+  }
+  void expect_loads(double x, double y) const {
+    EXPECT_THAT(master_.loads(), ElementsAre(DoubleNear(x, 1e-12), DoubleNear(y, 1e-12)));
+  }
+  PathMaster master_{2, 12};
+};
+
+TEST_F(TwoPathsByHand, MeetWhereBothAreEquallyLong) {
+  ASSERT_TRUE(solve(master_));
+  EXPECT_NEAR(master_.value(), 24, 1e-12);
+  expect_loads(6, 6);
+  ASSERT_EQ(master_.weights().size(), 2u);
+  for (const PathMaster::Weight& path : master_.weights()) EXPECT_NEAR(path.weight, 0.5, 1e-12);
+}
+
+// x <= 4 leaves y = 8: 3 y + x = 28, and the other path, 20 long, has no weight.
+TEST_F(TwoPathsByHand, AreHeldApartByTheBox) {
+  ASSERT_TRUE(solve(master_));
+  box(0, 4, 0, 12);
+  master_.price_basis();
+  ASSERT_TRUE(solve(master_));
+  EXPECT_NEAR(master_.value(), 28, 1e-12);
+  expect_loads(4, 8);
+}
+
+// The limit y <= 5 leaves x = 7: 3 x + y = 26. Beside x <= 6 it leaves nothing.
+TEST_F(TwoPathsByHand, GiveWayToALimitUntilNothingIsLeft) {
+  const std::size_t limit = master_.add(std::vector<double>{0, 1}, -5, true);
+  ASSERT_TRUE(solve(master_));
+  EXPECT_NEAR(master_.value(), 26, 1e-12);
+  expect_loads(7, 5);
+  box(0, 6, 0, 12);
+  master_.price_basis();
+  EXPECT_FALSE(solve(master_));
+  ASSERT_EQ(master_.contradiction().size(), 1u);
+  EXPECT_EQ(master_.contradiction().front().path, limit);
+}
 
 #ifdef PFEIFE_CLP
 
