@@ -65,13 +65,13 @@ class RankGraphWriter {
     return writer_.call(name, centred ? "aten::layer_norm" : "aten::rms_norm", std::move(arguments),
                         writer_.type(x).sizes);
   }
-  ValueId linear(const std::string& name, ValueId x, std::int64_t out) {
+  ValueId linear(const std::string& name, ValueId x, std::int64_t out, bool bias) {
     Sizes sizes = writer_.type(x).sizes;
     const std::int64_t in = sizes.back();
     sizes.back() = out;
     std::vector<Argument> arguments = {{"input", x},
                                        {"weight", writer_.parameter(name + ".weight", {out, in})}};
-    if (of_.bias) arguments.push_back({"bias", writer_.parameter(name + ".bias", {out})});
+    if (bias) arguments.push_back({"bias", writer_.parameter(name + ".bias", {out})});
     return writer_.call(name, "aten::linear", std::move(arguments), std::move(sizes));
   }
   ValueId dropout(const std::string& name, ValueId x) {
@@ -93,7 +93,8 @@ class RankGraphWriter {
     x = leave_rows(x);
     if (of_.position == PositionKind::Learned) {
       const ValueId where = writer_.input("positions", {part_, 1}, DType::Int64);
-      const ValueId table = writer_.parameter("positions", {of_.sequence, of_.hidden});
+      const ValueId table = writer_.parameter(
+          "positions", {of_.positions > 0 ? of_.positions : of_.sequence, of_.hidden});
       const ValueId position =
           writer_.call("position", "aten::embedding", {{"weight", table}, {"indices", where}},
                        Sizes{part_, 1, of_.hidden});
@@ -121,7 +122,7 @@ class RankGraphWriter {
     end_piece(PieceKind::Attention, layer);
 
     writer_.enter(path + ".after");
-    ValueId y = linear("projection", context, of_.hidden);
+    ValueId y = linear("projection", context, of_.hidden, of_.bias.attention_output);
     x = add("residual", dropout("dropout", leave_rows(y)), x);
     const ValueId second = norm("norm", x);
     const bool dense = of_.experts == 0 || layer < of_.dense_layers;
@@ -139,14 +140,16 @@ class RankGraphWriter {
     const std::int64_t size = of_.head_size;
     if (of_.position == PositionKind::Rotary) {
       const auto part = [&](const std::string& name, std::int64_t heads) {
-        return dense_view(linear(name, normed, heads * size), {sequence_, batch_, heads, size});
+        return dense_view(linear(name, normed, heads * size, of_.bias.query_key_value),
+                          {sequence_, batch_, heads, size});
       };
-      const ValueId query = part("q", heads_), key = part("k", kv_heads_);
+      ValueId query = part("q", heads_), key = part("k", kv_heads_);
       const ValueId value = part("v", kv_heads_);
+      if (of_.query_key_norm) query = norm("q_norm", query), key = norm("k_norm", key);
       return {rotate("query", query), rotate("key", key), value};
     }
     const std::int64_t width = (heads_ + 2 * kv_heads_) * size;
-    const ValueId together = linear("qkv", normed, width);
+    const ValueId together = linear("qkv", normed, width, of_.bias.query_key_value);
     const Sizes strides = {batch_ * width, width, size, 1};
     const TensorType all = {writer_.element(), {sequence_, batch_, heads_, size}, strides, 0};
     TensorType few = all;
@@ -159,15 +162,15 @@ class RankGraphWriter {
   /// head's query and key a part is rotated; that part of the key is one for all heads.
   Projected project_latent(ValueId normed, const LatentAttention& to) {
     const std::int64_t size = of_.head_size, turned = to.rotary_size;
-    const ValueId query = norm("query_norm", linear("query_down", normed, to.query_rank));
+    const ValueId query = norm("query_norm", linear("query_down", normed, to.query_rank, false));
     const Sizes by_head = {sequence_, batch_, heads_, size + turned};
     Projected made;
-    made.query =
-        rotate("query", dense_view(linear("query_up", query, heads_ * (size + turned)), by_head));
-    const std::vector<ValueId> down =
-        split(linear("down", normed, to.key_value_rank + turned), {to.key_value_rank, turned});
+    made.query = rotate(
+        "query", dense_view(linear("query_up", query, heads_ * (size + turned), false), by_head));
+    const std::vector<ValueId> down = split(
+        linear("down", normed, to.key_value_rank + turned, false), {to.key_value_rank, turned});
     const ValueId both =
-        dense_view(linear("up", norm("norm_2", down[0]), heads_ * (size + to.value_size)),
+        dense_view(linear("up", norm("norm_2", down[0]), heads_ * (size + to.value_size), false),
                    {sequence_, batch_, heads_, size + to.value_size});
     const std::vector<ValueId> up = split(both, {size, to.value_size});
     const ValueId shared = rotate("key", down[1]);
@@ -266,8 +269,8 @@ class RankGraphWriter {
   }
   /// A part of it on a rank of tp; `name` in front of the operators' names.
   ValueId inner_feed_forward(ValueId x, std::int64_t width, const std::string& name) {
-    const ValueId up = linear(name + "up", x, width_inward(width));
-    return linear(name + "down", activate(name, up), of_.hidden);
+    const ValueId up = linear(name + "up", x, width_inward(width), of_.bias.feed_forward);
+    return linear(name + "down", activate(name, up), of_.hidden, of_.bias.feed_forward);
   }
   /// Columns of the product with `width` of the feed-forward layer on this rank: gate and rest are
   /// one product.

@@ -1,16 +1,24 @@
 // Architectures against published counts of parameters, and against exported archives.
 #include "planner/ir/model/architecture.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
 
 #include "planner/cost/operators/work.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/model/pt2_reader.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/machine/mesh_run.h"
 #include "planner/mesh/rank_graph.h"
 #include "tests/mesh/configs.h"
 
 namespace pfeife {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 Architecture shipped(const std::string& name) {
   return read_architecture(kConfigs / "architectures" / (name + ".yaml"));
@@ -112,6 +120,80 @@ TEST(Architectures, AgreeWithExportedArchivesInParametersAndFlops) {
     EXPECT_NEAR(ours.forward / theirs.forward, 1, 1e-6) << name;
     EXPECT_NEAR(ours.backward / theirs.backward, 1, 1e-6) << name;
   }
+}
+
+struct Built {
+  std::int64_t parameters = 0;
+  std::string config;  // config.json
+};
+std::vector<Built> built_by_transformers() {
+  std::ifstream file(PFEIFE_SOURCE_DIR "/tests/data/hugging_face/parameters.txt");
+  std::vector<Built> models;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("#")) continue;
+    const auto space = line.find(' ');
+    models.push_back({std::stoll(line.substr(0, space)), line.substr(space + 1)});
+  }
+  return models;
+}
+
+// Of 45 configs two ask for what has no price: layers with and without experts in turn, and
+// queries that are not compressed.
+TEST(HuggingFace, ModelsHaveTheParametersThatTransformersBuilds) {
+  std::size_t refused = 0, read = 0;
+  for (const Built& model : built_by_transformers()) {
+    if (model.config.find("\"decoder_sparse_step\": 2") != std::string::npos ||
+        model.config.find("\"q_lora_rank\": null") != std::string::npos) {
+      EXPECT_THROW(parse_architecture(model.config, "config.json"), ConfigError);
+      ++refused;
+      continue;
+    }
+    ++read;
+    EXPECT_EQ(parameter_count(parse_architecture(model.config, "config.json")), model.parameters)
+        << model.config;
+  }
+  EXPECT_EQ(read, 43u);
+  EXPECT_EQ(refused, 2u);
+}
+
+// What is priced has as many parameters as what is counted: biases by place, norms of queries and
+// keys, learned positions beyond the sequence.
+TEST(HuggingFace, GraphsHaveTheirParameters) {
+  std::size_t small = 0;
+  for (const Built& model : built_by_transformers()) {
+    if (model.parameters > 1000000) continue;
+    if (model.config.find("\"decoder_sparse_step\": 2") != std::string::npos ||
+        model.config.find("\"q_lora_rank\": null") != std::string::npos)
+      continue;
+    Architecture of = parse_architecture(model.config, "config.json");
+    of.sequence = 64;
+    EXPECT_EQ(totals_of(rank_graph(of, {}, {.type = DType::BFloat16}).graph).parameters,
+              model.parameters)
+        << model.config;
+    ++small;
+  }
+  EXPECT_EQ(small, 20u);
+}
+
+TEST(HuggingFace, WhatHasNoPriceIsRefusedByName) {
+  const auto message = [](const std::string& config) -> std::string {
+    try {
+      MeshRun run{.architecture = parse_architecture(config, "config.json")};
+      run.architecture.sequence = 8192;
+      check_run(run);
+      return "";
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(message(R"({"model_type": "gemma3"})"),
+              AllOf(HasSubstr("config.json:1:"), HasSubstr("\"gemma3\""), HasSubstr("gpt2")));
+  EXPECT_THAT(message(R"({"model_type": "llama", "hidden_act": "relu"})"), HasSubstr("silu"));
+  EXPECT_THAT(message(R"({"model_type": "llama", "quantization_config": {"bits": 4}})"),
+              HasSubstr("quantized"));
+  EXPECT_THAT(message(R"({"model_type": "mistral"})"), HasSubstr("sliding_window"));
+  EXPECT_EQ(message(R"({"model_type": "mistral", "sliding_window": null})"), "");
+  EXPECT_THAT(message(R"({"model_type": "gpt2"})"), HasSubstr("1024 positions"));
 }
 
 }  // namespace

@@ -19,6 +19,10 @@ constexpr const char* kMeshCluster = "mesh/cluster.yaml";
 const std::vector<std::string> kOfPipeline = {"plan",    "baselines", "simulation",
                                               "engines", "select_by", "step_below"};
 
+bool is_architecture(const std::filesystem::path& file) {
+  return file.extension() == ".yaml" || file.extension() == ".json";
+}
+
 bool is_search(const YamlNode& node) { return node.is_scalar() && node.as_string() == "search"; }
 
 /// `search`, a number, or a list of numbers; without the key `otherwise`.
@@ -102,7 +106,7 @@ void read_batch(const YamlNode& root, MeshQuestion& question) {
 bool replicas_alone(const YamlNode& root) {
   const auto model = root.find("model");
   const YamlNode parallel = root.at("parallel");
-  const bool architecture = model && model->is_scalar() && model->as_string().ends_with(".yaml");
+  const bool architecture = model && model->is_scalar() && is_architecture(model->as_string());
   if (architecture || !parallel.is_map()) return false;
   return std::ranges::all_of(parallel.entries(), [](const auto& entry) {
     return entry.first == "dp" || entry.first == "zero" || entry.first == "overlap_reductions";
@@ -139,10 +143,11 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
   add_places(root, asked.places);
   const std::filesystem::path folder = file.parent_path();
   const std::filesystem::path model = input_file(root.at("model"), folder, "model", asked);
-  if (model.extension() != ".yaml")
+  if (!is_architecture(model))
     root.at("model").fail(
-        "a mesh is chosen for an architecture file (configs/architectures), not "
-        "for \"" +
+        "a mesh is chosen for an architecture file (configs/architectures, or a model's "
+        "config.json "
+        "of Hugging Face), not for \"" +
         asked.file_names.at("model") +
         "\"; name one, or give only dp, zero and overlap_reductions: how often the model's own "
         "pipeline runs beside itself");

@@ -1,6 +1,7 @@
 #include "planner/io/model/architecture_reader.h"
 
 #include "planner/io/files/yaml_document.h"
+#include "planner/io/model/hugging_face.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
@@ -63,6 +64,7 @@ void read_latent(const YamlNode& root, Architecture& of) {
 
 Architecture read_document(const YamlDocument& document) {
   const YamlNode root = document.root();
+  if (is_hugging_face(root)) return hugging_face_architecture(root);
   root.check_version(1);
   root.check_keys({"version",          "name",         "layers",
                    "hidden",           "heads",        "key_value_heads",
@@ -90,7 +92,8 @@ Architecture read_document(const YamlDocument& document) {
   of.position = root.at("position")
                     .as_one_of<PositionKind>(
                         {{"learned", PositionKind::Learned}, {"rotary", PositionKind::Rotary}});
-  of.bias = root.at("bias").as_bool();
+  const bool bias = root.at("bias").as_bool();
+  of.bias = {bias, bias, bias};
   of.tied_embedding = root.at("tied_embedding").as_bool();
   if (const auto dropout = root.find("dropout")) of.dropout = dropout->as_double(0, 1);
   return of;

@@ -10,6 +10,7 @@
 
 namespace pfeife {
 
+/// A file of that kind, or a config.json of Hugging Face (hugging_face.h).
 /// Errors: ConfigError with the place, for unknown keys and for figures that do not fit each other.
 Architecture read_architecture(const std::filesystem::path& file);
 /// Likewise from text; `file` is the name for messages.

@@ -33,7 +33,19 @@ void check_tensor(const MeshRun& run) {
 
 void check_sequence(const MeshRun& run) {
   const std::int64_t cp = run.mesh.size(Axis::Context), tp = run.mesh.size(Axis::Tensor);
-  must_divide("cp", cp, "tokens of a sequence", run.architecture.sequence);
+  const Architecture& of = run.architecture;
+  if (of.sequence == 0)
+    throw ConfigError({},
+                      "the model leaves open how long its sequences are; say training.sequence");
+  if (of.positions > 0 && of.sequence > of.positions)
+    throw ConfigError({}, stream_all("sequences of ", of.sequence, " tokens, and ", of.positions,
+                                     " positions that are learned; shorten training.sequence"));
+  if (of.window > 0 && of.sequence > of.window)
+    throw ConfigError(
+        {}, stream_all("sequences of ", of.sequence, " tokens, of which each sees ", of.window,
+                       " (sliding_window), which is not priced; shorten "
+                       "training.sequence, or set sliding_window to null"));
+  must_divide("cp", cp, "tokens of a sequence", of.sequence);
   if (run.sequence_parallel)
     must_divide("tp", tp, "tokens of a rank (sequence parallelism)",
                 run.architecture.sequence / cp);

@@ -14,12 +14,13 @@ std::int64_t attention_parameters(const Architecture& of) {
            of.heads * to.value_size * of.hidden + norms;
   }
   return of.hidden * (queries + 2 * keys) + queries * of.hidden +
-         (of.bias ? queries + 2 * keys + of.hidden : 0);
+         (of.bias.query_key_value ? queries + 2 * keys : 0) +
+         (of.bias.attention_output ? of.hidden : 0) + (of.query_key_norm ? 2 * of.head_size : 0);
 }
 
 std::int64_t feed_forward_parameters(const Architecture& of, std::int64_t width) {
   const std::int64_t inward = of.activation == Activation::Swiglu ? 2 : 1;
-  return of.hidden * width * (inward + 1) + (of.bias ? inward * width + of.hidden : 0);
+  return of.hidden * width * (inward + 1) + (of.bias.feed_forward ? inward * width + of.hidden : 0);
 }
 
 /// `experts`: of a layer, besides shared ones.
@@ -27,7 +28,8 @@ std::int64_t count(const Architecture& of, std::int64_t experts) {
   const std::int64_t norm = of.hidden * (of.norm == NormKind::Layer ? 2 : 1);
   const std::int64_t one = feed_forward_parameters(of, of.feed_forward);
   std::int64_t outside = of.vocabulary * of.hidden * (of.tied_embedding ? 1 : 2) + norm;
-  if (of.position == PositionKind::Learned) outside += of.sequence * of.hidden;
+  if (of.position == PositionKind::Learned)
+    outside += (of.positions > 0 ? of.positions : of.sequence) * of.hidden;
   const std::int64_t each = attention_parameters(of) + 2 * norm;
   if (of.experts == 0) return of.layers * (each + one) + outside;
   const std::int64_t dense = of.dense_layers, router = of.hidden * of.experts;

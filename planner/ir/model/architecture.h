@@ -27,6 +27,12 @@ struct LatentAttention {
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 
+/// Which products have a bias.
+struct Biases {
+  bool query_key_value = true, attention_output = true, feed_forward = true;
+  friend bool operator==(const Biases&, const Biases&) = default;
+};
+
 struct Architecture {
   std::string name;
   std::int64_t layers = 1;
@@ -36,7 +42,9 @@ struct Architecture {
   std::int64_t head_size = 1;     ///< hidden / heads unless the file says otherwise
   std::int64_t feed_forward = 1;  ///< of one expert where there are several
   std::int64_t vocabulary = 1;
-  std::int64_t sequence = 1;
+  std::int64_t sequence = 1;              ///< tokens of a sample; 0 = the file leaves it open
+  std::int64_t positions = 0;             ///< that are learned; 0 = as many as the sequence has
+  std::int64_t window = 0;                ///< tokens that a token sees; 0 = all before it
   std::int64_t experts = 0;               ///< 0 = a dense feed-forward layer
   std::int64_t top_k = 1;                 ///< experts a token
   std::int64_t shared_experts = 0;        ///< that every token passes, of the size of the others
@@ -47,7 +55,8 @@ struct Architecture {
   Activation activation = Activation::Gelu;
   AttentionKind attention = AttentionKind::Plain;
   PositionKind position = PositionKind::Learned;
-  bool bias = true;
+  Biases bias = {};
+  bool query_key_norm = false;  ///< of every head's query and key, before they are rotated
   bool tied_embedding = true;
   double dropout = 0;  ///< probability; 0 = there is none
   friend bool operator==(const Architecture&, const Architecture&) = default;

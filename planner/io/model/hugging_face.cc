@@ -1,0 +1,265 @@
+#include "planner/io/model/hugging_face.h"
+
+#include <algorithm>
+#include <map>
+
+#include "planner/ir/basics/error.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 30;
+
+/// Figures of absent fields, by model_type. Source: the configuration classes of transformers
+/// 5.24.0.
+const std::map<std::string, std::map<std::string, std::int64_t>> kDefaults = {
+    {"deepseek_v3",
+     {{"vocab_size", 129280},
+      {"hidden_size", 7168},
+      {"intermediate_size", 18432},
+      {"moe_intermediate_size", 2048},
+      {"num_hidden_layers", 61},
+      {"num_attention_heads", 128},
+      {"n_routed_experts", 256},
+      {"n_shared_experts", 1},
+      {"num_experts_per_tok", 8},
+      {"first_k_dense_replace", 3},
+      {"q_lora_rank", 1536},
+      {"kv_lora_rank", 512},
+      {"qk_rope_head_dim", 64},
+      {"qk_nope_head_dim", 128},
+      {"v_head_dim", 128}}},
+    {"gpt2",
+     {{"vocab_size", 50257},
+      {"n_embd", 768},
+      {"n_layer", 12},
+      {"n_head", 12},
+      {"n_positions", 1024},
+      {"tie_word_embeddings", 1}}},
+    {"llama",
+     {{"vocab_size", 32000},
+      {"hidden_size", 4096},
+      {"intermediate_size", 11008},
+      {"num_hidden_layers", 32},
+      {"num_attention_heads", 32}}},
+    {"mistral",
+     {{"vocab_size", 32000},
+      {"hidden_size", 4096},
+      {"intermediate_size", 14336},
+      {"num_hidden_layers", 32},
+      {"num_attention_heads", 32},
+      {"num_key_value_heads", 8},
+      {"sliding_window", 4096}}},
+    {"mixtral",
+     {{"vocab_size", 32000},
+      {"hidden_size", 4096},
+      {"intermediate_size", 14336},
+      {"num_hidden_layers", 32},
+      {"num_attention_heads", 32},
+      {"num_key_value_heads", 8},
+      {"num_local_experts", 8},
+      {"num_experts_per_tok", 2}}},
+    {"phi3",
+     {{"vocab_size", 32064},
+      {"hidden_size", 3072},
+      {"intermediate_size", 8192},
+      {"num_hidden_layers", 32},
+      {"num_attention_heads", 32}}},
+    {"qwen2",
+     {{"vocab_size", 151936},
+      {"hidden_size", 4096},
+      {"intermediate_size", 22016},
+      {"num_hidden_layers", 32},
+      {"num_attention_heads", 32},
+      {"num_key_value_heads", 32}}},
+    {"qwen3",
+     {{"vocab_size", 151936},
+      {"hidden_size", 4096},
+      {"intermediate_size", 22016},
+      {"num_hidden_layers", 32},
+      {"num_attention_heads", 32},
+      {"num_key_value_heads", 32},
+      {"head_dim", 128}}},
+    {"qwen3_moe",
+     {{"vocab_size", 151936},
+      {"hidden_size", 2048},
+      {"intermediate_size", 6144},
+      {"moe_intermediate_size", 768},
+      {"num_hidden_layers", 24},
+      {"num_attention_heads", 32},
+      {"num_key_value_heads", 4},
+      {"num_experts", 128},
+      {"num_experts_per_tok", 8},
+      {"decoder_sparse_step", 1}}},
+};
+
+/// A config with the defaults of its kind.
+class Config {
+ public:
+  explicit Config(const YamlNode& root) : root_(root) {
+    std::vector<std::pair<std::string, std::string>> kinds;
+    for (const auto& [kind, defaults] : kDefaults) kinds.emplace_back(kind, kind);
+    kind_ = root.at("model_type").as_one_of<std::string>(kinds);
+  }
+  const YamlNode& root() const { return root_; }
+  const std::string& kind() const { return kind_; }
+
+  /// nullopt: neither the file nor the kind says it.
+  std::optional<std::int64_t> figure(const std::string& key, std::int64_t least = 1) const {
+    if (const auto node = root_.find(key)) {
+      if (node->is_null()) return std::nullopt;
+      return node->as_int(least, kMost);
+    }
+    const auto& defaults = kDefaults.at(kind_);
+    const auto known = defaults.find(key);
+    if (known == defaults.end()) return std::nullopt;
+    return known->second;
+  }
+  std::int64_t at(const std::string& key, std::int64_t least = 1) const {
+    if (const auto found = figure(key, least)) return *found;
+    return root_.at(key).as_int(least, kMost);
+  }
+  bool is_true(const std::string& key) const {
+    const auto node = root_.find(key);
+    if (node && !node->is_null()) return node->as_bool();
+    const auto& defaults = kDefaults.at(kind_);
+    return defaults.contains(key) && defaults.at(key) != 0;
+  }
+
+  void refuse(const std::string& key, const std::string& message) const {
+    root_.at(key).fail(message);
+  }
+  /// Refuses an activation that is none of `words`.
+  void check_activation(const std::string& key, const std::vector<std::string>& words) const {
+    std::vector<std::pair<std::string, bool>> allowed;
+    for (const std::string& word : words) allowed.emplace_back(word, true);
+    if (const auto node = root_.find(key)) node->as_one_of<bool>(allowed);
+  }
+
+ private:
+  const YamlNode& root_;
+  std::string kind_;
+};
+
+Architecture gpt2(const Config& config) {
+  config.check_activation("activation_function", {"gelu_new", "gelu", "gelu_pytorch_tanh"});
+  Architecture made;
+  made.hidden = config.at("n_embd");
+  made.layers = config.at("n_layer");
+  made.heads = made.kv_heads = config.at("n_head");
+  made.feed_forward = config.figure("n_inner").value_or(4 * made.hidden);
+  made.positions = config.at("n_positions");
+  return made;
+}
+
+/// Kinds with rotary positions, RMS norms and gated feed-forward layers.
+Architecture rotary(const Config& config) {
+  config.check_activation("hidden_act", {"silu"});
+  Architecture made;
+  made.hidden = config.at("hidden_size");
+  made.layers = config.at("num_hidden_layers");
+  made.heads = config.at("num_attention_heads");
+  made.kv_heads = config.figure("num_key_value_heads").value_or(made.heads);
+  made.feed_forward = config.at("intermediate_size");
+  made.norm = NormKind::Rms;
+  made.activation = Activation::Swiglu;
+  made.position = PositionKind::Rotary;
+  made.query_key_norm = config.kind().starts_with("qwen3");
+  const bool attention =
+      (config.kind() == "llama" || made.query_key_norm) && config.is_true("attention_bias");
+  made.bias = {attention || config.kind() == "qwen2", attention,
+               config.kind() == "llama" && config.is_true("mlp_bias")};
+  const bool windowed =
+      config.kind().starts_with("qwen") ? config.is_true("use_sliding_window") : true;
+  if (windowed) made.window = config.figure("sliding_window").value_or(0);
+  return made;
+}
+
+void read_latent(const Config& config, Architecture& made) {
+  if (!config.figure("q_lora_rank"))
+    config.refuse("q_lora_rank", "queries that are not compressed have no price yet; give a rank");
+  if (config.is_true("attention_bias"))
+    config.refuse("attention_bias", "latent attention with biases has no price; write false");
+  made.kv_heads = made.heads;
+  made.head_size = config.at("qk_nope_head_dim");
+  made.latent = LatentAttention{.query_rank = config.at("q_lora_rank"),
+                                .key_value_rank = config.at("kv_lora_rank"),
+                                .rotary_size = config.at("qk_rope_head_dim"),
+                                .value_size = config.at("v_head_dim")};
+}
+
+/// The first so many layers have no experts; refused if others have none as well.
+std::int64_t layers_before_experts(const Config& config) {
+  if (config.kind() != "qwen3_moe") return config.figure("first_k_dense_replace", 0).value_or(0);
+  if (config.at("decoder_sparse_step") != 1)
+    config.refuse("decoder_sparse_step",
+                  "layers with and without experts in turn have no price; only 1 has");
+  std::int64_t first = 0;
+  if (const auto dense = config.root().find("mlp_only_layers"); dense && !dense->is_null())
+    for (const YamlNode& layer : dense->items())
+      if (layer.as_int(0, kMost) != first++)
+        layer.fail(
+            "layers without experts behind others with have no price; name the first ones "
+            "alone, in order");
+  return first;
+}
+
+/// The number of experts is called in one way or another; null if there is none.
+std::optional<std::int64_t> expert_count(const Config& config) {
+  if (config.kind() == "deepseek_v3") return config.at("n_routed_experts");
+  if (config.kind() != "mixtral" && config.kind() != "qwen3_moe") return std::nullopt;
+  for (const char* key : {"num_local_experts", "num_experts"})
+    if (config.root().find(key)) return config.at(key);
+  return config.figure(config.kind() == "mixtral" ? "num_local_experts" : "num_experts");
+}
+
+void read_experts(const Config& config, Architecture& made) {
+  const std::optional<std::int64_t> experts = expert_count(config);
+  if (!experts) return;
+  made.experts = *experts;
+  made.top_k = config.at("num_experts_per_tok");
+  if (made.top_k > made.experts)
+    config.refuse("num_experts_per_tok", stream_all("there are only ", made.experts, " experts"));
+  made.shared_experts = config.figure("n_shared_experts", 0).value_or(0);
+  if (config.kind() == "mixtral") return;  // its intermediate_size is of an expert
+  made.dense_layers = std::min(layers_before_experts(config), made.layers);
+  made.dense_feed_forward = made.feed_forward;
+  made.feed_forward = config.at("moe_intermediate_size");
+}
+
+void read_heads(const Config& config, Architecture& made) {
+  if (made.latent) return;
+  if (made.heads % made.kv_heads != 0)
+    config.refuse("num_key_value_heads",
+                  stream_all(made.kv_heads, " does not divide the ", made.heads,
+                             " heads; each key head serves equally many"));
+  const std::optional<std::int64_t> size = config.figure("head_dim");
+  if (!size && made.hidden % made.heads != 0)
+    config.root().fail(stream_all(made.heads, " heads do not divide the hidden size ", made.hidden,
+                                  "; add head_dim if a head has a size of its own"));
+  made.head_size = size.value_or(made.hidden / made.heads);
+}
+
+}  // namespace
+
+bool is_hugging_face(const YamlNode& root) { return root.is_map() && root.find("model_type"); }
+
+Architecture hugging_face_architecture(const YamlNode& root) {
+  const Config config(root);
+  if (const auto quantized = root.find("quantization_config"); quantized && !quantized->is_null())
+    quantized->fail(
+        "training of quantized weights has no price; take the entry out to plan for "
+        "weights in 16 bits");
+  Architecture made = config.kind() == "gpt2" ? gpt2(config) : rotary(config);
+  made.name = config.kind();
+  made.sequence = 0;
+  made.attention = AttentionKind::Fused;
+  made.vocabulary = config.at("vocab_size");
+  made.tied_embedding = config.is_true("tie_word_embeddings");
+  if (config.kind() == "deepseek_v3") read_latent(config, made);
+  read_heads(config, made);
+  read_experts(config, made);
+  return made;
+}
+
+}  // namespace pfeife
