@@ -61,7 +61,7 @@ require_packages() {
   mapfile -t missing < <(missing_packages "$@")
   ((${#missing[@]} == 0)) && return 0
   local command="apt-get install -y --no-install-recommends ${missing[*]}"
-  say "pfeife: installing ${#missing[@]} missing packages: ${missing[*]}"
+  say "pfeife: installing ${#missing[@]} missing packages (a minute or two): ${missing[*]}"
   local status=0
   as_root true || status=$?
   if ((status == 126)); then
@@ -100,7 +100,7 @@ build_in() {
     return 4
   fi
   rm -f "$folder/build.failed"
-  { NINJA_STATUS='[%p] ' cmake --build "$folder" --parallel "$(nproc)" --target "$@" 2>&1 </dev/null || echo failed >"$folder/build.failed"; } |
+  { NINJA_STATUS='[%p %e] ' cmake --build "$folder" --parallel "$(nproc)" --target "$@" 2>&1 </dev/null || echo failed >"$folder/build.failed"; } |
     tee -a "$folder/build.log" | show_progress
   if [[ -e $folder/build.failed ]]; then
     rm -f "$folder/build.failed"
@@ -110,19 +110,32 @@ build_in() {
   fi
 }
 
-# Turns "[ 45%] Building ..." lines into a bar on a terminal, into a line every ten percent elsewhere. Drawn on standard error.
+# time_left PERCENT SECONDS: "about 4 minutes left" of a build that has taken so many seconds; nothing while that is a guess.
+time_left() {
+  local percent=$1 seconds=$2 left
+  ((percent >= 3 && seconds >= 10)) || return 0
+  left=$((seconds * (100 - percent) / percent))
+  if ((left >= 90)); then
+    printf 'about %d minutes left' $(((left + 30) / 60))
+  else
+    printf 'about %d s left' "$left"
+  fi
+}
+
+# Turns "[ 45% 12.3] Building ..." lines into a bar on a terminal, into a line every ten percent elsewhere. Drawn on standard error.
 show_progress() {
-  local line percent last=-1 bar tty=0
+  local line percent seconds last=-1 bar left tty=0
   [[ -t 2 ]] && tty=1
   while IFS= read -r line; do
-    [[ $line =~ ^\[\ *([0-9]+)%\] ]] || continue
-    percent=${BASH_REMATCH[1]}
+    [[ $line =~ ^\[\ *([0-9]+)%(\ ([0-9]+))? ]] || continue
+    percent=${BASH_REMATCH[1]} seconds=${BASH_REMATCH[3]:-0}
+    left=$(time_left "$percent" "$seconds")
     if ((tty)); then
       printf -v bar '%*s' $((percent * 30 / 100)) ''
-      printf '\rpfeife: building [%-30s] %3d %%' "${bar// /#}" "$percent" >&2
+      printf '\rpfeife: building [%-30s] %3d %%  %-22s' "${bar// /#}" "$percent" "$left" >&2
     elif ((percent / 10 > last)); then
       last=$((percent / 10))
-      say "pfeife: building, $percent %"
+      say "pfeife: building, $percent %${left:+, $left}"
     fi
   done
   ((tty)) && printf '\r\033[K' >&2
