@@ -32,17 +32,24 @@ Layers layers_of(std::initializer_list<Row> rows) {
   }
   return layers;
 }
+/// Of the stages that layers make, by the stage of each.
+std::vector<StageTemporary> temporaries(const Layers& layers,
+                                        const std::vector<std::int64_t>& stages) {
+  const SummedLayers sums(layers);
+  std::vector<StageTemporary> found;
+  for (std::size_t begin = 0, end = 0; begin < stages.size(); begin = end) {
+    while (end < stages.size() && stages[end] == stages[begin]) ++end;
+    found.push_back(stage_temporary(sums, begin, end));
+  }
+  return found;
+}
 std::vector<PassBytes> of_one_stage(const Layers& layers) {
-  const std::vector<StageId> stage_of(layers.size(), StageId{0});
-  return {stage_temporary(layers, stage_of, 1).front().kept};
+  return {temporaries(layers, std::vector<std::int64_t>(layers.size(), 0)).front().kept};
 }
 /// In an F that keeps nothing, of the stages that these layers make.
 std::vector<Bytes> unkept(const Layers& layers, const std::vector<std::int64_t>& stages) {
-  std::vector<StageId> stage_of;
-  for (const std::int64_t s : stages) stage_of.emplace_back(s);
   std::vector<Bytes> found;
-  for (const StageTemporary& stage :
-       stage_temporary(layers, stage_of, static_cast<std::size_t>(stages.back()) + 1))
+  for (const StageTemporary& stage : temporaries(layers, stages))
     found.push_back(stage.unkept_forward);
   return found;
 }
@@ -107,12 +114,10 @@ TEST(StageTemporary, AGradientOfASharedParameterWaitsForTheFirstUser) {
 }
 
 /// The temporaries in B of the stages that these layers make.
-std::vector<std::int64_t> in_backward(const Layers& layers, std::vector<std::int64_t> stages) {
-  std::vector<StageId> stage_of;
-  for (const std::int64_t s : stages) stage_of.emplace_back(s);
+std::vector<std::int64_t> in_backward(const Layers& layers,
+                                      const std::vector<std::int64_t>& stages) {
   std::vector<std::int64_t> found;
-  for (const StageTemporary& stage :
-       stage_temporary(layers, stage_of, static_cast<std::size_t>(stages.back()) + 1)) {
+  for (const StageTemporary& stage : temporaries(layers, stages)) {
     EXPECT_EQ(stage.kept.backward, stage.kept.input);
     found.push_back(stage.kept.backward.value);
   }

@@ -7,15 +7,15 @@
 
 namespace pfeife {
 
-Prices evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
+Prices evaluate(const SummedLayers& sums, const Cluster& cluster, const Schedule& compute_only,
                 const Placement& placement, const Partition& partition, MemoryRule rule,
                 const Recomputed& recomputed, StepNorm norm) {
-  StageCosts costs = stage_costs(layers, partition, placement, cluster, recomputed, norm);
+  StageCosts costs = stage_costs(sums, partition, placement, cluster, recomputed, norm);
   Schedule lowered = lower(compute_only, costs, placement);
   Prices plan = evaluate_lowered(std::move(costs), std::move(lowered), placement);
   if (rule == MemoryRule::Reference)
     plan.peak_memory = reference_peak_memory(plan.lowered, plan.costs, placement,
-                                             largest_temporaries(layers, partition));
+                                             largest_temporaries(sums.layers(), partition));
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/cost/estimate/reference_memory.h"
+#include "planner/cost/stages/summed_layers.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/result/choice.h"
@@ -27,7 +28,7 @@ struct Prices {
 /// Lowers `compute_only` for the costs of `partition`, estimates it with free queues and delay
 /// links, and takes the peak memory of every rank by `rule`. All optimizer steps wait for `norm`.
 /// The schedule must be acyclic (ConfigError by lower() otherwise).
-Prices evaluate(const Layers& layers, const Cluster& cluster, const Schedule& compute_only,
+Prices evaluate(const SummedLayers& sums, const Cluster& cluster, const Schedule& compute_only,
                 const Placement& placement, const Partition& partition,
                 MemoryRule rule = MemoryRule::Lifetimes, const Recomputed& recomputed = {},
                 StepNorm norm = StepNorm::None);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/cost/stages/stage_temporary.h"
@@ -15,17 +16,20 @@ namespace {
 /// The work of stage_costs, one kind of contribution a function.
 class Collector {
  public:
-  Collector(const Layers& layers, const Partition& partition, const Placement& placement,
+  Collector(const SummedLayers& sums, const Partition& partition, const Placement& placement,
             const Cluster& cluster)
-      : layers_(layers), placement_(placement), cluster_(cluster) {
+      : sums_(sums),
+        layers_(sums.layers()),
+        partition_(partition),
+        placement_(placement),
+        cluster_(cluster) {
     PFEIFE_CHECK(partition.stages() == placement.stages(), partition.stages(), " stages, ",
                  placement.stages(), " placed");
     costs_.stages.resize(partition.stages());
-    costs_.overlap_factor = layers.overlap_factor;
-    stage_of_.reserve(layers.size());
-    for (std::size_t s = 0; s < partition.stages(); ++s)
-      stage_of_.resize(partition.end(s, layers.size()), StageId{s});
-    PFEIFE_CHECK(stage_of_.size() == layers.size(), "illegal partition");
+    costs_.overlap_factor = layers_.overlap_factor;
+    stage_of_.reserve(layers_.size());
+    for (std::size_t s = 0; s < partition.stages(); ++s) stage_of_.resize(end(s), StageId{s});
+    PFEIFE_CHECK(stage_of_.size() == layers_.size(), "illegal partition");
   }
 
   StageCosts collect() {
@@ -44,6 +48,8 @@ class Collector {
   std::size_t kind(StageId s) const {
     return cluster_.kind_of_device[placement_.device(s).index()];
   }
+  std::size_t begin(std::size_t s) const { return partition_.begin(s); }
+  std::size_t end(std::size_t s) const { return partition_.end(s, layers_.size()); }
 
   /// The stages of layers, each once, in order; until the next call.
   const std::vector<StageId>& stages(const std::vector<LayerId>& of) {
@@ -53,57 +59,75 @@ class Collector {
     return found_;
   }
 
+  /// Numbers that list(layer) has for the places of the cuts, each once, rising.
+  template <class List>
+  std::vector<std::uint32_t> over_cuts(const List& list) const {
+    std::vector<std::uint32_t> found;
+    for (std::size_t s = 1; s < costs_.stages.size(); ++s) {
+      const std::span<const std::uint32_t> here = list(begin(s));
+      found.insert(found.end(), here.begin(), here.end());
+    }
+    return each_once(std::move(found));
+  }
+  static std::vector<std::uint32_t> each_once(std::vector<std::uint32_t> numbers) {
+    std::ranges::sort(numbers);
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    return numbers;
+  }
+
   void add_layers() {
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const Layer& layer = layers_.layers[l];
-      const StageId s = stage_of_[l];
-      const LayerTimes& times = layer.times.at(kind(s));
-      StageCost& sum = cost(s);
-      sum.forward += times.forward;
-      sum.backward_input += times.backward_input;
-      sum.backward_weight += times.backward_weight;
-      sum.optimizer += times.optimizer;
-      if (!layers_.collectives.empty()) {
-        sum.forward_collectives += layers_.collectives[l].forward;
-        sum.backward_collectives += layers_.collectives[l].backward;
-      }
-      sum.saved += layer.saved;
-      sum.weight_saved += layer.weight_saved;
-      sum.model_input += layer.model_input;
+    for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
+      StageCost& sum = costs_.stages[s];
+      const LayerTimes times = sums_.times(kind(StageId{s}), begin(s), end(s));
+      sum.forward = times.forward;
+      sum.backward_input = times.backward_input;
+      sum.backward_weight = times.backward_weight;
+      sum.optimizer = times.optimizer;
+      const SummedLayers::Held held = sums_.held(begin(s), end(s));
+      sum.saved = held.saved;
+      sum.weight_saved = held.weight_saved;
+      sum.model_input = held.model_input;
+      sum.parameters = held.parameters;
+      sum.gradients = held.gradients;
+      sum.optimizer_state = held.optimizer_state;
+      sum.forward_collectives = held.forward_collectives;
+      sum.backward_collectives = held.backward_collectives;
     }
   }
 
+  /// Both ways between two stages.
+  struct Messages {
+    StageId from, to;
+    Bytes bytes{0}, gradient{0};
+    TimedMessage forward, backward;
+  };
+  Messages& messages(StageId from, StageId to) {
+    for (Messages& known : messages_)
+      if (known.from == from && known.to == to) return known;
+    return messages_.emplace_back(Messages{.from = from, .to = to, .forward = {}, .backward = {}});
+  }
+
   void add_values() {
-    struct BothWays {
-      Bytes bytes, gradient;
-      TimedMessage forward, backward;
-    };
-    const std::size_t count = costs_.stages.size();
-    std::vector<BothWays> messages(count * count);  // [from][to]
-    value_of_.assign(layers_.values.size(), npos);
-    for (std::size_t v = 0; v < layers_.values.size(); ++v) {
+    for (const std::uint32_t v : over_cuts([&](std::size_t l) { return sums_.values_over(l); })) {
       const LayerValue& value = layers_.values[v];
-      if (value.consumers.empty() || stage(value.consumers.back()) == stage(value.producer))
-        continue;
       StageValue crossing{stage(value.producer), {}, value.bytes, value.gradient_bytes, false, {}};
       for (const StageId to : stages(value.consumers))
         if (to != crossing.from) crossing.to.push_back(to);
       for (const StageId to : crossing.to) {
-        BothWays& message = messages[crossing.from.index() * count + to.index()];
+        Messages& message = messages(crossing.from, to);
         message.bytes += value.bytes;
         message.gradient += value.gradient_bytes;
         message.forward.add(value, value.bytes);
         if (value.has_gradient) message.backward.add(value, value.gradient_bytes);
       }
       crossing.saved_by_receiver.assign(crossing.to.size(), false);
-      value_of_[v] = costs_.values.size();
+      crossing_.push_back(v);
       costs_.values.push_back(std::move(crossing));
     }
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      const BothWays& message = messages[i];
-      if (message.forward.empty()) continue;
-      StagePair pair{.from = StageId{i / count},
-                     .to = StageId{i % count},
+    std::ranges::sort(messages_, {}, [](const Messages& m) { return std::pair(m.from, m.to); });
+    for (const Messages& message : messages_) {
+      StagePair pair{.from = message.from,
+                     .to = message.to,
                      .bytes = message.bytes,
                      .gradient_bytes = message.gradient,
                      .has_gradient = !message.backward.empty()};
@@ -116,39 +140,48 @@ class Collector {
     }
   }
 
+  static std::span<const StageId> but_first(const std::vector<StageId>& stages) {
+    return std::span(stages).subspan(std::min<std::size_t>(1, stages.size()));
+  }
+  /// What is saved in several stages, whose first has it already; and which values are saved.
   void add_storages() {
-    for (const LayerStorage& storage : layers_.storages) {
-      for (const StageId s : stages(storage.weight_savers)) cost(s).weight_saved += storage.bytes;
-      const std::vector<StageId>& savers = stages(storage.savers);
-      for (const StageId s : savers) cost(s).saved += storage.bytes;
-      if (!storage.value || value_of_[*storage.value] == npos) continue;
-      StageValue& value = costs_.values[value_of_[*storage.value]];
-      for (const StageId s : savers) {
-        if (s == value.from) value.saved_by_sender = true;
-        const auto at = std::ranges::lower_bound(value.to, s);
-        if (at != value.to.end() && *at == s)
-          value.saved_by_receiver[static_cast<std::size_t>(at - value.to.begin())] = true;
-      }
+    for (const std::uint32_t i : over_cuts([&](std::size_t l) { return sums_.storages_over(l); })) {
+      const LayerStorage& storage = layers_.storages[i];
+      for (const StageId s : but_first(stages(storage.weight_savers)))
+        cost(s).weight_saved += storage.bytes;
+      for (const StageId s : but_first(stages(storage.savers))) cost(s).saved += storage.bytes;
     }
+    for (std::size_t c = 0; c < crossing_.size(); ++c)
+      for (const std::uint32_t i : sums_.storages_of(crossing_[c]))
+        for (const StageId s : stages(layers_.storages[i].savers)) mark_saved(s, costs_.values[c]);
+  }
+  static void mark_saved(StageId by, StageValue& value) {
+    if (by == value.from) value.saved_by_sender = true;
+    const auto at = std::ranges::lower_bound(value.to, by);
+    if (at != value.to.end() && *at == by)
+      value.saved_by_receiver[static_cast<std::size_t>(at - value.to.begin())] = true;
   }
 
   void add_temporary() {
-    const auto temporary = stage_temporary(layers_, stage_of_, costs_.stages.size());
-    for (std::size_t s = 0; s < temporary.size(); ++s) {
-      costs_.stages[s].temporary = temporary[s].kept;
-      costs_.stages[s].unkept_forward = temporary[s].unkept_forward;
+    for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
+      const StageTemporary temporary = sums_.temporary(begin(s), end(s));
+      costs_.stages[s].temporary = temporary.kept;
+      costs_.stages[s].unkept_forward = temporary.unkept_forward;
     }
   }
 
+  /// Parameters of several stages, whose first has them already.
   void add_parameters() {
     std::vector<std::size_t> group(
         costs_.stages.size());  // stages that reduce together: smallest member
     std::iota(group.begin(), group.end(), std::size_t{0});
     std::vector<std::pair<std::size_t, StageReduction>> shared;
     std::vector<RankId> ranks;
-    for (const LayerParameter& parameter : layers_.parameters) {
+    for (const std::uint32_t p :
+         over_cuts([&](std::size_t l) { return sums_.parameters_over(l); })) {
+      const LayerParameter& parameter = layers_.parameters[p];
       const std::vector<StageId>& users = stages(parameter.users);
-      ranks.clear();
+      ranks.assign(1, placement_.rank(users.front()));
       for (const StageId s : users) {
         if (std::ranges::find(ranks, placement_.rank(s)) != ranks.end()) continue;
         ranks.push_back(placement_.rank(s));
@@ -204,13 +237,15 @@ class Collector {
     }
   }
 
-  static constexpr std::size_t npos = ~std::size_t{0};
+  const SummedLayers& sums_;
   const Layers& layers_;
+  const Partition& partition_;
   const Placement& placement_;
   const Cluster& cluster_;
-  std::vector<StageId> stage_of_;      // [layer]
-  std::vector<std::size_t> value_of_;  // [LayerValue] index into costs_.values
-  std::vector<StageId> found_;         // of stages()
+  std::vector<StageId> stage_of_;        // [layer]
+  std::vector<std::uint32_t> crossing_;  // [costs_.values] number of the LayerValue
+  std::vector<Messages> messages_;
+  std::vector<StageId> found_;  // of stages()
   StageCosts costs_;
 };
 
@@ -289,9 +324,9 @@ Nanoseconds longest_clipping(const Layers& layers, const Partition& partition,
 
 }  // namespace
 
-StageCosts collected_stage_costs(const Layers& layers, const Partition& partition,
+StageCosts collected_stage_costs(const SummedLayers& sums, const Partition& partition,
                                  const Placement& placement, const Cluster& cluster) {
-  return Collector(layers, partition, placement, cluster).collect();
+  return Collector(sums, partition, placement, cluster).collect();
 }
 
 StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed,
@@ -304,25 +339,21 @@ StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed
   return collected;
 }
 
-StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
-                       const Cluster& cluster, const Recomputed& recomputed) {
-  const auto costs_of = [&](const Layers& run, const Recomputed& again) {
-    return with_recomputation(collected_stage_costs(run, partition, placement, cluster), again,
-                              placement, cluster);
+StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
+                       const Placement& placement, const Cluster& cluster,
+                       const Recomputed& recomputed, StepNorm norm) {
+  const auto costs_of = [&](const SummedLayers& run, const Recomputed& again) {
+    StageCosts costs = with_recomputation(collected_stage_costs(run, partition, placement, cluster),
+                                          again, placement, cluster);
+    costs.norm = norm_time(sums.layers(), norm, partition, placement, cluster);
+    return costs;
   };
-  if (recomputed.blocks.empty()) return costs_of(layers, recomputed);
-  StageCosts costs = costs_of(recomputed_layers(layers, partition, recomputed.blocks),
-                              {.stages = recomputed.stages});
+  if (recomputed.blocks.empty()) return costs_of(sums, recomputed);
+  const Layers again = recomputed_layers(sums.layers(), partition, recomputed.blocks);
+  StageCosts costs = costs_of(again, {.stages = recomputed.stages});
   if (!recomputed.except_last) return costs;
-  StageCosts kept = costs_of(layers, {});
+  StageCosts kept = costs_of(sums, {});
   costs.last = {std::move(kept.stages), std::move(kept.values)};
-  return costs;
-}
-
-StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
-                       const Cluster& cluster, const Recomputed& recomputed, StepNorm norm) {
-  StageCosts costs = stage_costs(layers, partition, placement, cluster, recomputed);
-  costs.norm = norm_time(layers, norm, partition, placement, cluster);
   return costs;
 }
 

@@ -1,6 +1,8 @@
 // From layers and a partition to what each stage costs where it is placed.
 #pragma once
 
+#include "planner/cost/stages/stage_temporary.h"
+#include "planner/cost/stages/summed_layers.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/result/step_norm.h"
@@ -19,13 +21,14 @@ namespace pfeife {
 /// B or I, which begins with the layers' forward again; what F would save then exists within that
 /// action. Blocks are recomputed one by one (recomputed_layers.h). What the last microbatch keeps
 /// is in StageCosts::last.
-StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
-                       const Cluster& cluster, const Recomputed& recomputed = {});
+///
+/// Optimizer steps wait for `norm`. Layers are summed up for the call; who asks again and again has
+/// the sums, and remembers in `known` what stages need (nullptr: nothing is remembered).
+StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
+                       const Placement& placement, const Cluster& cluster,
+                       const Recomputed& recomputed = {}, StepNorm norm = StepNorm::None);
 /// The same of a plan's choices.
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster);
-/// The same of a choice whose optimizer steps wait for `norm`.
-StageCosts stage_costs(const Layers& layers, const Partition& partition, const Placement& placement,
-                       const Cluster& cluster, const Recomputed& recomputed, StepNorm norm);
 
 /// Time of REDUCE_NORM: one number of all ranks, and where gradients are clipped what the slowest
 /// rank takes for the norm of its own and to scale them. (fp16's search for infinities is part of
@@ -46,7 +49,7 @@ Nanoseconds least_norm_time(const Layers& layers, StepNorm norm,
 
 /// stage_costs() in two steps, for several choices of recomputed stages on the same cuts: what all
 /// of them share, which takes nearly all of the time, and what one of them makes of it.
-StageCosts collected_stage_costs(const Layers& layers, const Partition& partition,
+StageCosts collected_stage_costs(const SummedLayers& sums, const Partition& partition,
                                  const Placement& placement, const Cluster& cluster);
 /// `recomputed` without blocks.
 StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed,

@@ -64,7 +64,7 @@ class Trials {
 
   void try_partition(const Partition& partition) {
     for (const std::vector<bool>& recompute : recomputations(problem_.recompute, spec_.stages())) {
-      const StageCosts costs = stage_costs(model_.layers(), partition, placement_, model_.cluster(),
+      const StageCosts costs = stage_costs(model_.sums(), partition, placement_, model_.cluster(),
                                            {recompute}, problem_.norm);
       const OrderTrial at_need = trial(costs, Receives::AtNeed);
       if (settled(at_need, costs, partition, recompute) ||

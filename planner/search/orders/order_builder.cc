@@ -78,7 +78,7 @@ std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::
 }
 
 StageCosts OrderBuilder::costs(const Cuts& cuts, const Recomputed& recomputed) const {
-  return stage_costs(model_.layers(), model_.partition(cuts), placement_, model_.cluster(),
+  return stage_costs(model_.sums(), model_.partition(cuts), placement_, model_.cluster(),
                      recomputed, problem_.norm);
 }
 
@@ -115,7 +115,7 @@ std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
     const bool done = candidates->best() && !is_chosen(problem_.recompute);
     if (done || attempt == kFits) return candidates;
     const Prices plan =
-        evaluate(model_.layers(), model_.cluster(), candidates->schedule(), placement_,
+        evaluate(model_.sums(), model_.cluster(), candidates->schedule(), placement_,
                  model_.partition(cuts), problem_.memory_rule, again(recompute, problem_));
     bool fits = true;
     for (std::size_t r = 0; r < room.size(); ++r) {

@@ -445,7 +445,7 @@ const ReductionTail* CutCosts::reductions(const Cuts& cuts, const Program& progr
   ReductionTail& tail = at->second;
   if (added) {
     const StageCosts costs =
-        stage_costs(model_.layers(), model_.partition(cuts), placement_, model_.cluster());
+        stage_costs(model_.sums(), model_.partition(cuts), placement_, model_.cluster());
     for (std::size_t s = 0; s < program.stages(); ++s)
       tail.extra_optimizer.push_back(static_cast<double>(costs.stages[s].optimizer.count()) -
                                      durations[program.work(Work::Optimizer, s) * stride]);

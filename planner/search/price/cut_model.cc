@@ -9,7 +9,7 @@ namespace pfeife {
 
 CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule, bool recompute,
                    StepNorm norm)
-    : layers_(layers), cluster_(cluster), norm_(norm) {
+    : layers_(layers), sums_(layers), cluster_(cluster), norm_(norm) {
   const auto count = static_cast<std::int32_t>(layers.size());
   layer_.push_back(0);
   for (std::int32_t l = 0; l < count; ++l) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "planner/cost/estimate/reference_memory.h"
+#include "planner/cost/stages/summed_layers.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/result/step_norm.h"
@@ -109,6 +110,7 @@ class CutModel {
   const std::vector<std::vector<std::int32_t>>& shared_parameters() const { return shared_; }
 
   const Layers& layers() const { return layers_; }
+  const SummedLayers& sums() const { return sums_; }
   const Cluster& cluster() const { return cluster_; }
 
  private:
@@ -121,6 +123,7 @@ class CutModel {
   void list_crossings();
 
   const Layers& layers_;
+  SummedLayers sums_;
   const Cluster& cluster_;
   StepNorm norm_;
   std::vector<std::int32_t> layer_;                            // [position] layers before it

@@ -47,10 +47,11 @@ Prices PlanJudge::prices(const Cuts& cuts, const Recomputed& recomputed, const L
     Schedule lowered = this->lowered(costs);
     return in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_), found);
   }
-  return in_memory(
-      evaluate(recomputed.blocks.empty() ? model_.layers() : layers, model_.cluster(), schedule(),
-               placement_, model_.partition(cuts), problem_.memory_rule, recomputed, problem_.norm),
-      found);
+  const auto by = [&](const SummedLayers& sums) {
+    return evaluate(sums, model_.cluster(), schedule(), placement_, model_.partition(cuts),
+                    problem_.memory_rule, recomputed, problem_.norm);
+  };
+  return in_memory(recomputed.blocks.empty() ? by(model_.sums()) : by(layers), found);
 }
 
 std::optional<Prices> PlanJudge::fitting(const Cuts& cuts, const Recomputed& recomputed,
@@ -72,7 +73,7 @@ StageCosts PlanJudge::stage_costs_of(const Cuts& cuts, const Recomputed& recompu
   if (!collected_ || collected_->first != cuts) {
     const Partition partition = model_.partition(cuts);
     collected_ = {cuts,
-                  collected_stage_costs(model_.layers(), partition, placement_, model_.cluster())};
+                  collected_stage_costs(model_.sums(), partition, placement_, model_.cluster())};
     collected_->second.norm =
         norm_time(model_.layers(), problem_.norm, partition, placement_, model_.cluster());
   }
