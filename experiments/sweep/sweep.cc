@@ -1,5 +1,7 @@
 #include "experiments/sweep/sweep.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -24,6 +26,7 @@
 #include "experiments/sweep/record.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/folder_lock.h"
+#include "planner/io/files/part_locks.h"
 #include "planner/ir/basics/parallel.h"
 #include "planner/ir/result/case_files.h"
 
@@ -296,14 +299,26 @@ std::vector<std::string> failures(const CaseRecord& record) {
 
 SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptions& options) {
   std::vector<const CaseConfig*> configs;
-  for (std::size_t i = options.shard; i < experiment.cases.size(); i += options.shards)
+  std::vector<std::int64_t> numbers;
+  for (std::size_t i = options.shard; i < experiment.cases.size(); i += options.shards) {
     configs.push_back(&experiment.cases[i]);
-  const std::vector<OpenCase> tasks = tasks_of(configs, inputs, options);
+    numbers.push_back(static_cast<std::int64_t>(i));
+  }
+  std::vector<OpenCase> tasks = tasks_of(configs, inputs, options);
   const bool whole = options.shards == 1;
   make_folder(options.out);
   const FolderLock lock(options.out, whole,
                         "another pfeife-exp is writing to this folder; wait for it, or choose "
                         "another one with --out");
+  // Only the process that has it computes a case: of shards that overlap, one waits.
+  const PartLocks of_cases(options.out, whole ? std::vector<std::int64_t>{} : numbers, [&] {
+    if (!options.quiet)
+      fmt::print(
+          stderr,
+          "pfeife-exp: another pfeife-exp is computing cases of shard {}/{}; waiting for it\n",
+          options.shard, options.shards);
+  });
+  if (of_cases.waited()) tasks = tasks_of(configs, inputs, options);
   if (whole) remove_leftovers(options.out);
   for (const OpenCase& task : tasks) {
     const std::filesystem::path folder = options.out / task.config->name;

@@ -280,6 +280,17 @@ TEST_F(Sweep, OneWriterAtATimeInAFolder) {
       << "shards may share a folder";
 }
 
+// Both ended with an error before: each removed what the other was writing.
+TEST_F(Sweep, TheSameShardTwiceAtOnceIsComputedOnce) {
+  const std::vector<std::string> shard{"sweep.yaml", "--out", "twice", "--shard", "1/2"};
+  const int one = start(shard), other = start(shard);
+  EXPECT_EQ(wait(one).code, 0);
+  EXPECT_EQ(wait(other).code, 0) << read("stderr");
+  EXPECT_EQ(finished_cases("twice"), 20u);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "twice" / ".pfeife-locks"));
+  EXPECT_THAT(run(shard).err, HasSubstr("0 of 20 cases computed"));
+}
+
 TEST_F(Sweep, PlansThatACaseNoLongerHasGoAndNothingElseDoes) {
   const auto plan = [&](const std::vector<std::string>& settings) {
     std::vector<std::string> arguments{"sweep.yaml", "--out", "out", "--set",
