@@ -34,6 +34,10 @@ void add_skips(StageCosts& costs, const LowerRequest& request) {
 }  // namespace
 
 Schedule lower_schedule(const Schedule& schedule, const LowerRequest& request) {
+  // A schedule with transfers is refused below: with these words, the mistake would seem another.
+  if (const std::string wrong = has_transfers(schedule) ? "" : violations_text(schedule, {});
+      !wrong.empty())
+    throw ConfigError({}, "the schedule cannot run:\n" + wrong);
   Schedule compute = schedule;
   if (request.merge_backward) compute = merge_backward(compute);
   if (request.split_backward) compute = split_backward(compute);

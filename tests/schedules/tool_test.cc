@@ -116,6 +116,17 @@ TEST(Lower, SkipsAndTiesOfTheCommandLine) {
   EXPECT_MESSAGE(message_of([&] { lower_schedule(rows("0F0,0B0\n1F0,1B0\n2F0,2B0\n"), request); }));
 }
 
+// What a newcomer mistyped: an order that cannot be, a backward that is missing, a stage on two
+// ranks.
+TEST(Lower, AMistakeIsExplainedAsByValidate) {
+  for (const char* text :
+       {"0F0,0I0,0W0\n1F0,1W0,1I0\n", "0F0,0F1,0B0,0B1\n1F0,1F1,1B0\n", "0F0,0B0\n1F0,1B0,0F1\n"}) {
+    const Schedule schedule = rows(text);
+    EXPECT_EQ(message_of([&] { lower_schedule(schedule, {}); }),
+              "the schedule cannot run:\n" + violations_text(schedule, {}));
+  }
+}
+
 TEST(Info, CountsOfASmallSchedule) {
   EXPECT_EQ(
       info_text(rows("0F0,0F1,,0I0,0W0,0B1\n")),

@@ -28,6 +28,7 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 
 def function_of(reference):
     path, _, name = reference.rpartition(":")
+    sys.path.insert(0, str(Path(path).resolve().parent))  # its neighbours, as where it was exported
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     source = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = source
