@@ -31,7 +31,7 @@ namespace pfeife {
 namespace {
 
 void must_exist(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) throw ConfigError({file.string()}, "there is no such file");
+  if (!is_there(file)) throw ConfigError({file.string()}, "there is no such file");
 }
 
 ModelFormat format_of(const std::filesystem::path& file) {

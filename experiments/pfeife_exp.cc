@@ -27,8 +27,10 @@
 #include "planner/cost/layers/linear_order.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
+#include "planner/io/files/quantity.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
+#include "planner/ir/basics/printable.h"
 #include "planner/ir/basics/run_main.h"
 #include "planner/schedules/families.h"
 #include "plots/screen/columns.h"
@@ -99,13 +101,13 @@ void print_help(const po::options_description& options) {
 
 /// "2/8" to part 1 (from 0) of 8.
 void read_shard(const std::string& text, SweepOptions& sweep) {
-  std::size_t part = 0, parts = 0;
-  int end = 0;
-  if (std::sscanf(text.c_str(), "%zu/%zu%n", &part, &parts, &end) != 2 ||
-      static_cast<std::size_t>(end) != text.size() || part < 1 || part > parts || parts > 1'000'000)
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const auto part = parse_integer(text.substr(0, slash));
+  const auto parts = parse_integer(slash == text.size() ? "" : text.substr(slash + 1));
+  if (!part || !parts || *part < 1 || *part > *parts || *parts > 1'000'000)
     throw ConfigError({"--shard " + text, 0, 0}, "expected I/N with 1 <= I <= N, for example 2/8");
-  sweep.shard = part - 1;
-  sweep.shards = parts;
+  sweep.shard = static_cast<std::size_t>(*part) - 1;
+  sweep.shards = static_cast<std::size_t>(*parts);
 }
 
 std::size_t read_jobs(int jobs) {
@@ -187,9 +189,7 @@ ExperimentRules rules(Inputs& inputs) {
 
 void list_cases(const Experiment& experiment, Inputs& inputs, const SweepOptions& options) {
   for (const CaseConfig& config : experiment.cases) {
-    const auto missing = [](const std::filesystem::path& file) {
-      return !std::filesystem::exists(file);
-    };
+    const auto missing = [](const std::filesystem::path& file) { return !is_there(file); };
     const auto& profile = config.model.profile;
     const bool open = missing(config.cluster) || (profile && missing(*profile));
     const auto known =
@@ -264,7 +264,7 @@ void print_results(const Experiment& experiment, const SweepResult& result,
   const CaseConfig& first = experiment.cases.front();
   const std::filesystem::path comparison =
       line.sweep.out / first.name / "planned" / "comparison.txt";
-  if (!first.measurement.traces.empty() && std::filesystem::exists(comparison))
+  if (!first.measurement.traces.empty() && is_there(comparison))
     std::cout << "\n" << read_file(comparison);
   else if (const std::string accuracy = accuracy_table(shown.cases, width, line.verbose);
            !accuracy.empty())
@@ -376,16 +376,18 @@ int run(int argc, char** argv) {
   std::cout.flush();  // a log may take both: what follows does not break into the table
   for (const CaseRecord& record : result.cases)
     for (const std::string& failure : failures(record))
-      std::cerr << "pfeife-exp: " << failure << "\n";
+      std::cerr << "pfeife-exp: " << printable_line(failure) << "\n";
   for (const FailedCase& failed : result.failed)
-    std::cerr << "pfeife-exp: case " << failed.name << " failed: " << failed.reason << "\n";
+    std::cerr << "pfeife-exp: case " << failed.name << " failed: " << printable(failed.reason)
+              << "\n";
   if (!line->sweep.quiet)
     fmt::print(stderr, "\n{} of {} cases computed in {:.2f} s; all files are in {}\n",
                result.computed, result.cases.size() + result.failed.size(),
                std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(),
                line->sweep.out.string());
   const int code = exit_code(result);
-  if (code == 3) fmt::print(stderr, "pfeife-exp: no case has a plan\n{}", reasons(result));
+  if (code == 3)
+    fmt::print(stderr, "pfeife-exp: no case has a plan\n{}", printable(reasons(result)));
   return code;
 }
 

@@ -12,6 +12,7 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
+#include "planner/io/files/open_file.h"
 #include "planner/io/files/pdf.h"
 #include "planner/io/files/text_file.h"
 #include "planner/io/plan/schedule_csv.h"
@@ -317,7 +318,7 @@ int run_draw(const Arguments& arguments) {
   if (!options.has("file") || !options.has("svg"))
     throw ConfigError({}, "draw needs a plan's folder and --svg FILE");
   std::filesystem::path file = options.text("file");
-  if (std::filesystem::is_directory(file)) file /= "trace.json";
+  if (is_folder(file)) file /= "trace.json";
   TimelineOptions drawing = read_drawing(options, "");
   drawing.memory = options.has("memory");
   write_drawing(options, read_trace(file, read_engine(options.text("engine", "simulated"))),

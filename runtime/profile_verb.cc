@@ -7,6 +7,7 @@
 #include "planner/io/model/profile_file.h"
 #include "planner/io/model/pt2_reader.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/basics/printable.h"
 #include "runtime/device/device.h"
 #include "runtime/device/machine.h"
 #include "runtime/launch/rank_environment.h"
@@ -71,7 +72,7 @@ int profile_verb(const ProfileRequest& request) {
   return start_ranks(ranks, launch, [&](const RankSeat& seat) {
     ProfileOptions options = common;
     if (seat.rank == RankId{0}) {
-      options.progress = [](const std::string& what) { std::cerr << what << "\n"; };
+      options.progress = [](const std::string& what) { std::cerr << printable_line(what) << "\n"; };
       options.samples = request.samples;
     }
     const ProfileReport report = profile_model(graph, source, options, &seat.transport);
@@ -92,7 +93,7 @@ int links_verb(const LinksRequest& request) {
   return start_ranks(2, request.launch, [&](const RankSeat& seat) {
     std::function<void(const std::string&)> progress;
     if (seat.rank == RankId{0})
-      progress = [](const std::string& what) { std::cerr << what << "\n"; };
+      progress = [](const std::string& what) { std::cerr << printable_line(what) << "\n"; };
     const LinkMeasurement link = measure_link(seat.transport, progress);
     DeviceKind kind = measure_device(request.device_kind, at::kCPU, progress);
     if (seat.rank != RankId{0}) return RankAnswer{};

@@ -4,6 +4,8 @@
 #include <map>
 
 #include "planner/cost/estimate/priced_plan.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/files/open_file.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/results/chrome_trace_reader.h"
 #include "planner/io/traces/profile_reader.h"
@@ -16,8 +18,8 @@ namespace {
 using std::filesystem::path;
 
 path plan_file(const path& named) {
-  const path file = std::filesystem::is_directory(named) ? named / "plan.yaml" : named;
-  if (!std::filesystem::exists(file)) throw ConfigError({file.string()}, "there is no such plan");
+  const path file = is_folder(named) ? named / "plan.yaml" : named;
+  if (!is_there(file)) throw ConfigError({file.string()}, "there is no such plan");
   return file;
 }
 
@@ -29,14 +31,13 @@ bool is_trace(const path& file) {
 std::vector<path> trace_files(std::span<const path> named) {
   std::vector<path> files;
   for (const path& one : named) {
-    if (!std::filesystem::is_directory(one)) {
+    if (!is_folder(one)) {
       files.push_back(one);
       continue;
     }
     const std::size_t before = files.size();
-    for (const auto& entry : std::filesystem::directory_iterator(one))
-      if (is_trace(entry.path())) files.push_back(entry.path());
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+    for (const path& entry : entries_of(one))
+      if (is_trace(entry)) files.push_back(entry);
     if (files.size() == before)
       throw ConfigError({one.string()}, "has no files that end in .json or .json.gz");
   }
@@ -54,7 +55,7 @@ PricedPlan priced(const Plan& plan, const PlanInputs& inputs, const path& file) 
 /// The simulated trace beside the plan, in the order of tasks; none if it is not whole.
 std::optional<Trace> simulated_beside(const path& plan, const DependencyGraph& graph) {
   const path file = plan.parent_path() / "trace.json";
-  if (!std::filesystem::exists(file)) return std::nullopt;
+  if (!is_there(file)) return std::nullopt;
   Trace read;
   try {
     read = read_trace(file, TraceSource::Simulated);

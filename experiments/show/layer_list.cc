@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/printable.h"
 
 namespace pfeife {
 namespace {
@@ -29,8 +30,8 @@ std::vector<LayerBytes> bytes_of(const Layers& layers) {
   return bytes;
 }
 
-const std::string& module_of(const Layer& layer) {
-  return layer.module_path.empty() ? layer.name : layer.module_path;
+std::string module_of(const Layer& layer) {
+  return printable_line(layer.module_path.empty() ? layer.name : layer.module_path);
 }
 
 std::string csv_cell(const std::string& text) {
@@ -51,9 +52,9 @@ std::string layer_table(const Layers& layers, const Cluster& cluster) {
   };
   std::string text = fmt::format(
       "{} layers of {}, {} on a {}; a cut has the number of the layer that it lies after\n\n",
-      layers.size(), layers.name.empty() ? "the model" : layers.name,
+      layers.size(), layers.name.empty() ? "the model" : printable_line(layers.name),
       layers.microbatch_size == 1 ? "1 sample" : fmt::format("{} samples", layers.microbatch_size),
-      cluster.kinds.front().name);
+      printable_line(cluster.kinds.front().name));
   text += fmt::format("{:>6}  {:<{}}  {:>10}  {:>10}  {:>10}  {:>12}  {:>14}  {:>12}\n", "layer",
                       "module", width, "F, ms", "I, ms", "W, ms", "sent, MiB", "parameters, MiB",
                       "saved, MiB");

@@ -41,14 +41,22 @@ std::string calibrated_as(const CaseConfig& config) {
 }
 std::string optimizer_of(const CaseConfig& config) { return to_string(config.training.optimizer); }
 
-std::string samples_of(const std::vector<CaseRecord>& cases) {
+/// Replicas of the pipeline, if all cases have as many; those of a mesh are part of its layers.
+std::string replicas_of(const CaseConfig& config) {
+  if (config.model.format == ModelFormat::Mesh) return " of all replicas together";
+  if (config.replicas.count == 1) return "";
+  return " of " + std::to_string(config.replicas.count) + " replicas together";
+}
+
+std::string samples_of(const Experiment& experiment, const std::vector<CaseRecord>& cases) {
   std::int64_t size = 0;
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
       if (size != 0 && size != plan.row.microbatch_size) return "";
       size = plan.row.microbatch_size;
     }
-  return std::to_string(size) + (size == 1 ? " sample" : " samples") + " a microbatch";
+  return std::to_string(size) + (size == 1 ? " sample" : " samples") + " a microbatch" +
+         common(experiment, replicas_of);
 }
 
 /// The resolved configs of all cases as one text: a line that differs is followed by what else it
@@ -111,7 +119,7 @@ std::string experiment_summary(const Experiment& experiment, const std::vector<C
   std::string text;
   for (const std::string& part :
        {model, cluster, common(experiment, precision_of), common(experiment, optimizer_of),
-        samples_of(cases), common(experiment, calibrated_as)})
+        samples_of(experiment, cases), common(experiment, calibrated_as)})
     if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
   return text;
 }
@@ -125,7 +133,7 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
       {"Cluster", common(experiment, cluster_of)},
       {"Precision", common(experiment, precision_of)},
       {"Optimizer", common(experiment, optimizer_of)},
-      {"Microbatch", samples_of(cases)},
+      {"Microbatch", samples_of(experiment, cases)},
       {"Calibration", common(experiment, calibration_text)},
       {"Program", "pfeife " PFEIFE_VERSION}};
   for (const auto& [name, value] : facts)

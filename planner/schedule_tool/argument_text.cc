@@ -7,8 +7,13 @@
 namespace pfeife::tool {
 
 std::size_t whole_number(const std::string& text, const std::string& option) {
-  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos)
-    throw ConfigError({}, option + ": '" + text + "' is not a whole number");
+  const auto fail = [&](const char* why) {
+    throw ConfigError({}, option + ": '" + text.substr(0, 40) + "' " + why);
+  };
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
+    fail("is not a whole number");
+  if (text.size() > 1 && text[0] == '0') fail("has a zero too many in front");
+  if (text.size() > 9) fail("is above 999999999");
   return std::stoul(text);
 }
 

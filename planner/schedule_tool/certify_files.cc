@@ -1,4 +1,6 @@
 // The verb `certify`: reads the files, has them judged, and says what came of it.
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/files/open_file.h"
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/ir/basics/error.h"
@@ -9,10 +11,10 @@ namespace {
 
 /// A folder stands for its plan, or for its certificate: where nothing fits there is a proof alone.
 std::filesystem::path file_meant(std::filesystem::path file) {
-  if (!std::filesystem::exists(file)) throw ConfigError({file.string()}, "there is no such file");
-  if (!std::filesystem::is_directory(file)) return file;
-  const bool planned = std::filesystem::exists(file / "plan.yaml");
-  if (!planned && !std::filesystem::exists(file / "certificate.txt"))
+  if (!is_there(file)) throw ConfigError({file.string()}, "there is no such file");
+  if (!is_folder(file)) return file;
+  const bool planned = is_there(file / "plan.yaml");
+  if (!planned && !is_there(file / "certificate.txt"))
     throw ConfigError({file.string()}, "there is neither a plan.yaml nor a certificate.txt");
   return file / (planned ? "plan.yaml" : "certificate.txt");
 }
@@ -33,7 +35,7 @@ Judged certify_files(const std::filesystem::path& named, std::size_t threads, co
   const std::filesystem::path file = file_meant(named);
   const bool of_plan = file.extension() == ".yaml";
   const std::filesystem::path proof = of_plan ? file.parent_path() / "certificate.txt" : file;
-  if (of_plan && !std::filesystem::exists(proof))
+  if (of_plan && !is_there(proof))
     throw ConfigError({proof.string()},
                       "is not there: none is written for baselines, given plans or schedules, for "
                       "the reference search, and "

@@ -10,15 +10,12 @@ namespace {
 constexpr std::string_view kNamespace = " xmlns=\"http://www.w3.org/2000/svg\"";
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-/// Bytes of the UTF-8 character at the start of `text`, 0 if it is not one that XML allows.
-std::size_t character_length(std::string_view text) {
-  const std::size_t length = utf8_length(text);
-  if (length == 1 && (is_control(text[0]) || text[0] == '\r')) return 0;
-  if (length < 3) return length;
-  const auto from_end = [&](std::size_t i) { return static_cast<unsigned char>(text[length - i]); };
-  const bool noncharacter =  // the last two of each plane: U+FFFE and U+FFFF, U+1FFFE, ...
-      (from_end(3) & 0xf) == 0xf && from_end(2) == 0xbf && from_end(1) >= 0xbe;
-  return noncharacter ? 0 : length;
+/// Whether the UTF-8 character is one that XML allows, and that leaves the text around it as it is.
+bool is_harmless(std::string_view character) {
+  if (character == "\n" || character == "\t") return true;
+  const unsigned code = code_point(character);
+  const bool noncharacter = (code & 0xFFFE) == 0xFFFE;  // the last two of each plane
+  return !noncharacter && !acts_on_text(code);
 }
 
 }  // namespace
@@ -27,8 +24,8 @@ std::string escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t length = character_length(text);
-    if (length == 0)
+    const std::size_t length = utf8_length(text);
+    if (length == 0 || !is_harmless(text.substr(0, length)))
       out += kReplacement;
     else if (text[0] == '&')
       out += "&amp;";

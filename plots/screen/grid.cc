@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/ir/basics/printable.h"
+
 namespace pfeife {
 namespace {
 
@@ -16,7 +18,8 @@ struct Room {
 };
 
 std::string shown(const GridColumn& column, const std::string& text) {
-  return column.most > 0 ? clipped(text, column.most) : text;
+  const std::string line = printable_line(text);
+  return column.most > 0 ? clipped(line, column.most) : line;
 }
 
 std::vector<Room> rooms_of(const std::vector<GridColumn>& columns,
@@ -71,7 +74,8 @@ std::string row_line(const std::vector<GridColumn>& columns, const std::vector<R
   for (std::size_t c = 0; c < row.cells.size(); ++c) {
     const bool last_of_short = row.cells.size() < columns.size() && c + 1 == row.cells.size();
     const std::string text = shown(columns[c], row.cells[c].text);
-    const std::string cell = last_of_short ? row.cells[c].text : padded(columns[c], rooms[c], text);
+    const std::string cell =
+        last_of_short ? printable_line(row.cells[c].text) : padded(columns[c], rooms[c], text);
     const std::size_t from = std::min(cell.find_first_not_of(' '), cell.size());
     const std::size_t to = cell.find_last_not_of(' ') + 1;
     if (c > 0) held += blanks(kBetween);
@@ -108,11 +112,14 @@ std::size_t grid_width(const std::vector<GridColumn>& columns, const std::vector
 
 std::string clipped(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
-  return text.substr(0, most < 2 ? 0 : most - 2) + "..";
+  std::size_t kept = most < 2 ? 0 : most - 2;
+  while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) --kept;  // UTF-8
+  return text.substr(0, kept) + "..";
 }
 
-std::string wrapped(const std::string& words, std::size_t width, const std::string& first,
+std::string wrapped(const std::string& text_of_words, std::size_t width, const std::string& first,
                     const std::string& rest) {
+  const std::string words = printable_line(text_of_words);
   std::string text, line = first;
   bool any = false;  // word in the line
   for (std::size_t begin = 0, end; begin < words.size(); begin = end + 1) {

@@ -63,6 +63,9 @@ JoinOptions join_options(const RankEnvironment& environment, const LaunchOptions
           .secret = environment.secret};
 }
 
+/// Names of tensors may be in it.
+void print(const RankAnswer& answer) { std::cout << printable(answer.text) << std::flush; }
+
 /// A process of our own launcher, which watches it and prints its failure.
 int run_as_child(const RankEnvironment& environment, const LaunchOptions& launch,
                  const Body& body) {
@@ -75,7 +78,7 @@ int run_as_child(const RankEnvironment& environment, const LaunchOptions& launch
     compare_ranks(launch, *transport);
     const RankAnswer answer = answer_of(body, launch, *transport,
                                         [&](const std::string& cell) { status.entering(cell); });
-    if (environment.rank == RankId{0}) std::cout << answer.text << std::flush;
+    if (environment.rank == RankId{0}) print(answer);
     if (answer.wrong.empty())
       status.finished();
     else
@@ -118,7 +121,7 @@ int run_among_others(const RankEnvironment& environment, const LaunchOptions& la
     compare_ranks(launch, *transport);
     const RankAnswer answer = answer_of(
         body, launch, *transport, [&](const std::string& cell) { transport->entering(cell); });
-    if (environment.rank == RankId{0}) std::cout << answer.text << std::flush;
+    if (environment.rank == RankId{0}) print(answer);
     if (answer.wrong.empty()) return 0;
     report_failure(answer.wrong);
   } catch (const ConfigError& error) {  // of all ranks alike
@@ -147,7 +150,7 @@ int run_as_threads(std::size_t ranks, at::Device device, const Body& body) {
   run_ranks(ranks, device, [&](RankId rank, Transport& transport) {
     answers[rank.index()] = body({rank, transport, turns, {}});
   });
-  std::cout << answers[0].text << std::flush;
+  print(answers[0]);
   for (const RankAnswer& answer : answers)
     if (!answer.wrong.empty()) throw RuntimeFault(answer.wrong);
   return 0;

@@ -1,21 +1,19 @@
 #include "runtime/model/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "planner/io/files/open_file.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
 
 at::Tensor map_file(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw ConfigError({path.string()}, "cannot be opened");
+  const OpenFile file(path);
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t before = offset % page;
-  void* start = mmap(nullptr, bytes + before, PROT_READ | PROT_WRITE, MAP_PRIVATE, file,
-                     static_cast<off_t>(offset - before));
-  close(file);
+  void* start = mmap(nullptr, bytes + before, PROT_READ | PROT_WRITE, MAP_PRIVATE,
+                     file.descriptor(), static_cast<off_t>(offset - before));
   if (start == MAP_FAILED) throw RuntimeFault(path.string() + " cannot be mapped into memory");
   return at::from_blob(
       static_cast<char*>(start) + before, {static_cast<std::int64_t>(bytes)},

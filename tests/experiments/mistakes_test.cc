@@ -56,6 +56,15 @@ TEST_F(Mistakes, NoneInTheConfigThatTheOthersAreMadeFrom) {
 
 TEST_F(Mistakes, UnknownKey) { EXPECT_MESSAGE(message(std::string(kGood) + "plans: {}\n", 2)); }
 
+// The list may be meant for the key of that name in the plural: the hint to `cases` would lead
+// astray.
+TEST_F(Mistakes, AKeyInTheSingular) {
+  EXPECT_MESSAGE(message(kGood, 2, {"--set", "plan.family=[1f1b]"}));
+  EXPECT_MESSAGE(message(kGood, 2, {"--set", "training.precision=bf16"}));
+  EXPECT_MESSAGE(message(kGood, 2, {"--set", "cases.step_below=3 ms"}));
+  EXPECT_MESSAGE(message(kGood, 2, {"--set", "cases.devices=02"}));
+}
+
 TEST_F(Mistakes, UnknownKeyOfAList) {
   EXPECT_MESSAGE(message(std::string(kGood) + "plan: {familes: [1f1b]}\n", 2));
 }

@@ -22,6 +22,8 @@ TEST(CommandLine, HasOptionsAndOneSubjectInAnyOrder) {
   EXPECT_EQ(found["plan"].as<std::string>(), "plan.yaml");
   EXPECT_EQ(found["steps"].as<int>(), 3);
   EXPECT_EQ(found.count("threads"), 1U);
+  EXPECT_EQ(read({"--steps", "0"})["steps"].as<int>(), 0);
+  EXPECT_EQ(read({"007"})["plan"].as<std::string>(), "007") << "a file may be called so";
   EXPECT_TRUE(read({}).empty());
 }
 
@@ -31,6 +33,8 @@ TEST(CommandLine, RefusalsSayWhatIsWrongAndWhereTheOptionsAre) {
   EXPECT_EQ(refusal({"--step", "3"}), "unrecognised option '--step'; see pfeife-run train --help");
   EXPECT_EQ(refusal({"--steps", "x"}),
             "the argument ('x') for option '--steps' is invalid; see pfeife-run train --help");
+  EXPECT_EQ(refusal({"--steps", "010"}), "--steps: '010' has a zero too many in front");
+  EXPECT_EQ(refusal({"--steps=-01"}), "--steps: '-01' has a zero too many in front");
 }
 
 }  // namespace

@@ -188,6 +188,26 @@ TEST_F(ProfileReader, SaysWhatIsWrongWithAFile) {
 }
 
 // Before torch 2.4 times counted from 1970.
+// Five million of them in a packed file of a third of a megabyte took two gigabytes.
+TEST_F(ProfileReader, RangesThatDoNotEndAreLimited) {
+  const auto begins = [&](int count) {
+    std::string events;
+    for (int k = 0; k < count; ++k)
+      events += R"({"ph": "B", "name": "x", "pid": 7, "tid": 7, "ts": 1},)";
+    return torch(events + range("0F0", "2", "1"));
+  };
+  EXPECT_EQ(read_profile(begins(10'000), 0).size(), 1U);
+  EXPECT_MESSAGE(refusal(begins(10'001)));
+}
+
+TEST_F(ProfileReader, ActionsOfPfeifeHaveShortNames) {
+  const std::string parts = std::string(60, '(') + std::string(200, '0');
+  EXPECT_MESSAGE(refusal(write(
+      "rank0.json", R"({"traceEvents": [{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, )"
+                    R"("dur": 1, "args": {"action": ")" +
+                        parts + R"("}}]})")));
+}
+
 TEST_F(ProfileReader, TimesSince1970AreExact) {
   const auto ranks =
       read_profile(write("rank0.json",

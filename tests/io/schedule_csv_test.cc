@@ -27,12 +27,20 @@ TEST(ScheduleCsv, BlankCellsAreIdle) {
   EXPECT_EQ(read_schedule("0F0,   ,0B0\n", "a"), read_schedule("0F0,,0B0\n", "a"));
 }
 
+// As torch 2.11 reads it: Python's csv module takes quotes away, _Action.from_str strips.
+TEST(ScheduleCsv, BlanksAndQuotesAroundCellsAndBlankLinesAtTheEndAreReadAsTorchDoes) {
+  const Schedule plain = read_schedule("0F0,0F1,0B0,0B1\n", "a");
+  EXPECT_EQ(read_schedule("0F0 , 0F1,\t0B0,0B1 \n", "a"), plain);
+  EXPECT_EQ(read_schedule("\"0F0\",\"0F1\",\"0B0\",\"0B1\"\n", "a"), plain);
+  EXPECT_EQ(read_schedule("0F0,0F1,0B0,0B1\n\n  \r\n", "a"), plain);
+}
+
 TEST(ScheduleCsv, WrongCellsAreNamedByRowAndColumn) {
   EXPECT_MESSAGE(error_of_csv("0F0,0B0\n1F0,1X0\n"));
   EXPECT_MESSAGE(error_of_csv("rank0,rank1\n0F0\n"));
   EXPECT_MESSAGE(error_of_csv("0F0\n\n1F0\n"));
   EXPECT_MESSAGE(error_of_csv(""));
-  EXPECT_MESSAGE(error_of_csv("0F0, 0B0\n"));
+  EXPECT_MESSAGE(error_of_csv("0F0, 0 B0\n"));
   EXPECT_MESSAGE(error_of_csv("0BW0\n"));
 }
 

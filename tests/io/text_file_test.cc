@@ -52,7 +52,7 @@ TEST(TextStream, WithoutAnEndIsRefusedOnceItIsTooLarge) {
   Endless letters;
   std::istream stream(&letters);
   EXPECT_EQ(message_of<ConfigError>([&] { read_text_stream(stream, "standard input"); }),
-            "standard input: is larger than the 64 MiB that a text file may have");
+            "standard input: is larger than the 64 MiB that such a file may have");
   EXPECT_LE(letters.given(), std::size_t{65} << 20);
 }
 

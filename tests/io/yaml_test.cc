@@ -101,6 +101,41 @@ TEST(Yaml, LinesOfOtherSystemsAndOtherScriptsKeepTheirPlaces) {
   EXPECT_MESSAGE(parse_error("a: 1\r\n\u00e4\u20ac\U0001f600 \xff"));
 }
 
+// The words of yaml-cpp name tokens of its parser; these name the line and what to write.
+TEST(Yaml, WrongIndentsBracketsAndEscapesAreExplained) {
+  for (const char* text :
+       {"a: 1\n  b: 2\n", "a:\n  b: 1\n c: 2\n", "a: x: y\n", "a: [1, 2\nb: 3\n",
+        "a: {b: 1\nc: 2\n", "a: ]\n", "a: - b\n", "a:\n  - b\n  c: 1\n", "a: \"\\q\"\n",
+        "a: \"\\u12\"\n", "a: \"\\ud83d\"\n", "a: `b\n", "model m\ndevices: 2\n"})
+    EXPECT_MESSAGE(parse_error(text));
+}
+
+// RFC 8259, section 7: U+1F600 is "\ud83d\ude00" in JSON, of which YAML takes every string in
+// double quotes.
+TEST(Yaml, PairsOfJsonAreOneCharacterInDoubleQuotesOnly) {
+  const auto document = YamlDocument::parse(
+      "a: \"\\ud83d\\ude00 # \\\" \\\\ud83d\"\nb: '\\ud83d\\ude00'\n"
+      "c: it's \\ud83d\\ude00 # \"\\ud83d\\ude00\n",
+      "f.yaml");
+  EXPECT_EQ(document.root().at("a").as_string(), "\U0001F600 # \" \\ud83d");
+  EXPECT_EQ(document.root().at("b").as_string(), "\\ud83d\\ude00");
+  EXPECT_EQ(document.root().at("c").as_string(), "it's \\ud83d\\ude00");
+  EXPECT_EQ(
+      YamlDocument::parse("a: [\"\\uD83D\\uDE00\"]\n", "f").root().at("a").items()[0].as_string(),
+      "\U0001F600");
+}
+
+TEST(Yaml, NumbersHaveNoZerosInFront) {
+  const auto document =
+      YamlDocument::parse("a: 010\nb: -01\nc: 00.5\nd: 0\ne: 0.5\nf: 01 GiB\n", "f.yaml");
+  EXPECT_MESSAGE(message_of([&] { document.root().at("a").as_int(); }));
+  EXPECT_MESSAGE(message_of([&] { document.root().at("b").as_int(); }));
+  EXPECT_MESSAGE(message_of([&] { document.root().at("c").as_double(); }));
+  EXPECT_EQ(document.root().at("d").as_int(), 0);
+  EXPECT_EQ(document.root().at("e").as_double(), 0.5);
+  EXPECT_MESSAGE(message_of([&] { document.root().at("f").as_bytes(); }));
+}
+
 TEST(Yaml, DeepNestingIsAnErrorNotAStackOverflow) {
   for (const char* piece : {"[", "{a: ", "- ", "? ", "[{"}) {
     std::string text;

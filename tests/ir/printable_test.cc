@@ -16,6 +16,23 @@ TEST(Printable, ControlCharactersAndLineEndsOfNamesAreWrittenOut) {
   EXPECT_EQ(printable("größer"), "größer");
 }
 
+// The characters of Unicode Standard Annex 9, table 4, and the C1 controls of ISO 6429; what is
+// written from right to left by itself stays.
+TEST(Printable, WhatTurnsTheDirectionOfReadingIsWrittenOut) {
+  EXPECT_EQ(printable("a\u202Eb\u2066c\u200F"), "a\\u202eb\\u2066c\\u200f");
+  EXPECT_EQ(printable("a\u009B31mb\u2028c"), "a\\x9b31mb\\u2028c");
+  EXPECT_EQ(printable("שלום 😀"), "שלום 😀");
+}
+
+TEST(Printable, BytesThatAreNoTextAreWrittenOut) {
+  EXPECT_EQ(printable("a\xff\xe2\x80"), "a\\xff\\xe2\\x80");
+}
+
+// An apostrophe opens no quote; a name in quotes has no line of its own in the message.
+TEST(Printable, LineEndsOfNamesInSingleQuotesAreWrittenOut) {
+  EXPECT_EQ(printable("the model's entry 'a\nb' is\nno"), "the model's entry 'a\\nb' is\nno");
+}
+
 TEST(Printable, AFilesNameIsOneLine) {
   EXPECT_EQ(to_string(SourceLocation{"a\nb\x1b.yaml", 3, 1}), "a\\nb\\x1b.yaml:3:1");
 }

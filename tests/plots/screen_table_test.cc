@@ -159,6 +159,13 @@ TEST(ScreenTable, ColoursAreBoldForTheChosenRedForWhatDoesNotFitYellowForFarFrom
   EXPECT_EQ(coloured, plain);
 }
 
+TEST(ScreenTable, NamesNeitherMoveTheCursorNorTurnTheLine) {
+  EXPECT_EQ(grid_text({{"name", false}, {"n", true}}, {{{{"a\x1b[2J\n\u202Eb"}, {"1"}}}}, false),
+            "name               n\na\\x1b[2J\\n\\u202eb  1\n");
+  EXPECT_EQ(wrapped("of x\n\u202Ey", 80), "of x\\n\\u202ey\n");
+  EXPECT_EQ(clipped("ääää", 5), "ä..");
+}
+
 TEST(ScreenTable, NumbersAreAlignedAtThePoint) {
   const std::string text = grid_text(
       {{"a"}, {"b", false}}, {{{{"1.5"}, {"x"}}}, {{{"12"}, {"y"}}}, {{{"<0.01"}, {"z"}}}}, false);

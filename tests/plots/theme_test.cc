@@ -160,9 +160,10 @@ TEST(Svg, EscapesMarkupAndReplacesWhatXmlCannotCarry) {
   EXPECT_EQ(escape(std::string_view("\x01\x00\x7f", 3)), "���");
   EXPECT_EQ(escape("\xff\xc0\x80"), "���");  // never UTF-8
   EXPECT_EQ(escape("\xed\xa0\x80"), "���");  // a surrogate
-  EXPECT_EQ(escape("\xef\xbf\xbe"), "���");  // a noncharacter
+  EXPECT_EQ(escape("\xef\xbf\xbe"), "�");    // a noncharacter
   EXPECT_EQ(escape("\xe2\x82"), "��");       // cut off
-  EXPECT_EQ(escape("µ € 😀"), "µ € 😀");
+  EXPECT_EQ(escape("µ € 😀 שלום"), "µ € 😀 שלום");
+  EXPECT_EQ(escape("a\u202Eb\u2067c\u0085"), "a�b�c�");  // would turn, or end, the line
 }
 
 TEST(Svg, NumbersAreShortAndNeverMinusZero) {

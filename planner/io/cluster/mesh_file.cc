@@ -19,7 +19,7 @@ std::filesystem::path named_file(const YamlNode& root, const std::string& key,
                                  const std::filesystem::path& folder) {
   const YamlNode node = root.at(key);
   const std::filesystem::path file = folder / node.as_string();
-  if (!std::filesystem::exists(file)) node.fail("there is no file \"" + file.string() + "\"");
+  if (!is_there(file)) node.fail("there is no file \"" + file.string() + "\"");
   if (sha256_file(file) != root.at(key + "_digest").as_string())
     node.fail("\"" + file.string() +
               "\" is not the file that was meant (another digest); run "
@@ -145,7 +145,7 @@ MeshFile read_mesh_file(const std::filesystem::path& file) {
 void write_mesh_files(const std::filesystem::path& folder, const MeshRun& run,
                       const Network& network, const std::string& architecture,
                       const std::string& hosts) {
-  std::filesystem::create_directories(folder);
+  make_folder(folder);
   write_file(folder / "architecture.yaml", architecture);
   write_file(folder / "hosts.yaml", hosts);
   write_file(folder / "cluster.yaml", pipeline_cluster_text(run, network, hosts));

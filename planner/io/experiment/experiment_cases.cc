@@ -29,6 +29,10 @@ std::vector<SweptAxis> axes(const YamlNode& root) {
       std::vector<std::string> words = experiment_keys();
       words.insert(words.end(), {"devices", "microbatches"});
       const std::string nearest = nearest_spelling(key, words);
+      if (known)
+        cases->fail_at_key(key, "\"" + key +
+                                    "\" is one for all cases; write it at the top of the file, "
+                                    "outside of `cases`");
       cases->fail_at_key(
           key, "\"" + key +
                    "\" is neither devices, microbatches nor the path of another key, such as " +
@@ -75,8 +79,9 @@ void refuse_lists_outside_cases(const YamlNode& root) {
     if (!node || !node->is_map()) continue;
     for (const auto& [key, value] : node->entries()) {
       // Also if it is misspelt: what it is instead is said where its section is read.
+      const std::vector<std::string> lists = {"families", "stages_per_rank", "cuts", "devices"};
       const bool takes_lists =
-          !nearest_spelling(key, {"families", "stages_per_rank", "cuts", "devices"}).empty();
+          std::ranges::find(lists, key) != lists.end() || !nearest_spelling(key, lists).empty();
       if (!takes_lists) refuse(value);
     }
   }

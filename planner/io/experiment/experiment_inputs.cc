@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "planner/io/experiment/experiment_case.h"
+#include "planner/io/files/atomic_file.h"
+#include "planner/io/files/open_file.h"
 #include "planner/io/model/operator_costs.h"
 #include "planner/io/plan/plan_files.h"
 
@@ -69,12 +71,14 @@ void read_model_file(const YamlNode& node, const std::filesystem::path& folder,
 std::filesystem::path input_file(const YamlNode& node, const std::filesystem::path& folder) {
   if (node.as_string().empty()) node.fail("a file name is missing here");
   const std::filesystem::path path = (folder / node.as_string()).lexically_normal();
-  std::error_code error;
-  if (!std::filesystem::exists(path, error))
+  if (!is_there(path))
     node.fail("there is no file \"" + path.string() +
               "\" (paths are relative to the config's folder)" + nearest_file(path));
-  if (!std::filesystem::is_regular_file(path, error))
-    node.fail("\"" + path.string() + "\" is not a file");
+  try {
+    require_regular_file(path);
+  } catch (const ConfigError& error) {
+    node.fail(error.what());
+  }
   return path;
 }
 
@@ -94,13 +98,12 @@ void read_traces(const YamlNode& node, const std::filesystem::path& folder, Case
       continue;
     }
     const std::size_t before = files.size();
-    for (const auto& entry : std::filesystem::directory_iterator(path))
-      if (const std::string name = entry.path().filename().string();
+    for (const std::filesystem::path& entry : entries_of(path))
+      if (const std::string name = entry.filename().string();
           name.ends_with(".json") || name.ends_with(".json.gz"))
-        files.emplace_back(entry.path(), item.as_string() + "/" + name);
+        files.emplace_back(entry, item.as_string() + "/" + name);
     if (files.size() == before)
       item.fail("\"" + path.string() + "\" has no files that end in .json or .json.gz");
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
   }
   for (auto& [path, name] : files) {
     config.file_names["measurement.traces[" + std::to_string(config.measurement.traces.size()) +

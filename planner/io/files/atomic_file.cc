@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/io/files/open_file.h"
 #include "planner/io/files/write_failure.h"
 #include "planner/ir/basics/error.h"
 
@@ -132,52 +132,6 @@ void remove_leftovers(const std::filesystem::path& folder) {
     if (entry.path().filename().string().starts_with(kMark))
       std::filesystem::remove(entry.path(), error);
 }
-
-namespace {
-
-/// A file that is open for reading.
-class OpenFile {
- public:
-  /// Waits for nothing: not for the other end of a pipe, nor for what the kernel may say one day.
-  explicit OpenFile(const std::filesystem::path& path)
-      : path_(path), file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-    if (file_ < 0) fail(errno);
-    if (fstat(file_, &status_) != 0) fail(errno);
-    if (!S_ISREG(status_.st_mode)) {
-      close(file_);
-      throw ConfigError({path_.string()}, "is not a file but a folder, a device or a pipe");
-    }
-  }
-  ~OpenFile() { close(file_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-
-  Bytes size() const { return Bytes{status_.st_size}; }
-  /// The next bytes; none at the end.
-  std::string_view next() {
-    ssize_t count = 0;
-    do count = read(file_, piece_.data(), piece_.size());
-    while (count < 0 && errno == EINTR);
-    if (count < 0)
-      throw ConfigError({path_.string()},
-                        "the file cannot be read: " + std::string(std::strerror(errno)));
-    return {piece_.data(), static_cast<std::size_t>(count)};
-  }
-
- private:
-  [[noreturn]] void fail(int code) const {
-    throw ConfigError({path_.string()}, code == ENOENT ? "there is no such file; check the path"
-                                                       : "cannot be opened for reading: " +
-                                                             std::string(std::strerror(code)));
-  }
-
-  const std::filesystem::path& path_;
-  int file_;
-  struct stat status_ {};
-  std::vector<char> piece_ = std::vector<char>(std::size_t{1} << 18);
-};
-
-}  // namespace
 
 bool is_there(const std::filesystem::path& path) {
   std::error_code ignored;

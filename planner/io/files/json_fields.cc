@@ -1,8 +1,12 @@
 #include "planner/io/files/json_fields.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#include "planner/io/files/json_mistake.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife::json_fields {
 namespace {
@@ -41,14 +45,60 @@ void check_shape(std::string_view text, const Limits& limits) {
   throw Malformed(std::string("expected ") + what + ", found " + excerpt(found));
 }
 
+/// Keeps nothing of a text but where it ceases to be JSON.
+class FirstMistake : public nlohmann::json_sax<Json> {
+ public:
+  std::size_t bytes = 0;  ///< up to the mistake
+  std::string read;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception&) override {
+    bytes = position, read = token;
+    return false;
+  }
+};
+
+std::string first_mistake(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == text.npos) return "is empty";
+  FirstMistake mistake;
+  Json::sax_parse(text.begin(), text.end(), &mistake);
+  const std::string_view before = text.substr(0, mistake.bytes == 0 ? 0 : mistake.bytes - 1);
+  const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+  return no_json(stream_all("line ", 1 + std::ranges::count(before, '\n'), ", column ",
+                            1 + before.size() - line_begin),
+                 mistake.read, mistake.bytes > text.size());
+}
+
 }  // namespace
+
+std::string no_json(const std::string& at, std::string_view read, bool ends) {
+  if (ends) return "ends at " + at + " in the middle of a JSON value";
+  constexpr std::size_t kShown = 30;
+  const bool cut = read.size() > kShown;
+  if (cut) read.remove_prefix(read.size() - kShown);
+  return "is no JSON at " + at +
+         (read.empty() ? ""
+                       : ": found '" + std::string(cut ? "..." : "") + std::string(read) + "'");
+}
 
 Json parse(std::string_view text, const Limits& limits) {
   check_shape(text, limits);
   try {
     return Json::parse(text.begin(), text.end());
-  } catch (const Json::exception& error) {
-    throw Malformed(error.what());
+  } catch (const Json::exception&) {
+    throw Malformed(first_mistake(text));
   }
 }
 

@@ -63,9 +63,15 @@ constexpr Dimension kFlops{"an amount of work", "2.1 GFLOP", kFlopUnits};
 constexpr Dimension kFlopRate{"a speed", "35.6 TFLOP/s", kFlopRateUnits};
 constexpr Dimension kTime{"a time", "5 us", kTimeUnits};
 
+/// "02" is 2 for some programs and, as "010", 8 for others: no number here.
+bool has_leading_zero(std::string_view digits) {
+  return digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9';
+}
+
 /// The number at the start of `text`, which is cut off; nothing if there is none.
 std::optional<double> take_number(std::string_view& text) {
   if (text.empty() || !((text[0] >= '0' && text[0] <= '9') || text[0] == '.')) return std::nullopt;
+  if (has_leading_zero(text)) return std::nullopt;
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || !std::isfinite(number)) return std::nullopt;
@@ -86,8 +92,9 @@ ParsedQuantity<double> parse(const Dimension& dimension, std::string_view text) 
   const std::optional<double> number = take_number(rest);
   if (!number)
     return {std::nullopt, wrong(dimension, text,
-                                text.starts_with('-') ? ", which is negative"
-                                                      : ", which does not start with a number")};
+                                text.starts_with('-')    ? ", which is negative"
+                                : has_leading_zero(text) ? ", which has a zero too many in front"
+                                                         : ", which does not start with a number")};
   while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
   if (rest.empty()) return {std::nullopt, wrong(dimension, text, ", a number without a unit")};
   std::vector<std::string> names;
@@ -150,6 +157,7 @@ std::optional<double> parse_number(std::string_view text) {
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
+  if (has_leading_zero(text.substr(text.starts_with('-') ? 1 : 0))) return std::nullopt;
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;

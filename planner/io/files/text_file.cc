@@ -1,16 +1,14 @@
 #include "planner/io/files/text_file.h"
 
-#include <fstream>
-#include <limits>
-#include <system_error>
+#include <istream>
 
+#include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/utf8.h"
 
 namespace pfeife {
 namespace {
 
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
-constexpr const char* kTooLarge = "is larger than the 64 MiB that a text file may have";
+constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
 constexpr double kMostMilliseconds = 1e8;
 constexpr double kMostAmount = static_cast<double>(std::int64_t{1} << 44);
 
@@ -44,26 +42,15 @@ static TextFile checked(TextFile file) {
 }
 
 TextFile read_text_file(const std::filesystem::path& path) {
-  TextFile file{path.string(), ""};
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error))
-    throw ConfigError({file.name}, std::filesystem::exists(path, error)
-                                       ? "is not a file"
-                                       : "there is no such file; check the path");
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error || size > kMostBytes) throw ConfigError({file.name}, kTooLarge);
-  std::ifstream stream(path, std::ios::binary);
-  file.text.resize(size);
-  if (!stream.read(file.text.data(), static_cast<std::streamsize>(size)))
-    throw ConfigError({file.name}, "cannot be read");
-  return checked(std::move(file));
+  return checked({path.string(), read_file(path, Bytes{kMostBytes})});
 }
 
 TextFile read_text_stream(std::istream& stream, const std::string& name) {
   constexpr std::size_t kPiece = std::size_t{1} << 16;
   TextFile file{name, ""};
   for (std::size_t size = 0; stream; size += static_cast<std::size_t>(stream.gcount())) {
-    if (size > kMostBytes) throw ConfigError({name}, kTooLarge);
+    if (size > std::size_t{kMostBytes})
+      throw ConfigError({name}, "is larger than the 64 MiB that such a file may have");
     file.text.resize(size + kPiece);
     stream.read(file.text.data() + size, kPiece);
     file.text.resize(size + static_cast<std::size_t>(stream.gcount()));

@@ -3,6 +3,9 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <charconv>
+#include <iomanip>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -157,6 +160,119 @@ void check_characters(std::string_view text, const Origin& origin) {
   }
 }
 
+/// What the parser's words mean, and what to write instead.
+struct Explanation {
+  std::string_view said;  ///< how its message begins
+  std::string_view means;
+};
+constexpr Explanation kExplanations[] = {
+    {"illegal map value",
+     "no key can stand here: it is indented further than the line before allows, that line lacks "
+     "its \":\", or the text contains \": \"; begin the keys of one map in one column, and put a "
+     "text with \": \" into "
+     "quotes, as in notes: \"a: b\""},
+    {"illegal map key", "no key can stand here; begin the keys of one map in one column"},
+    {"end of map not found",
+     "this line does not begin where the lines of its map do: begin the keys of one map in one "
+     "column, with a \":\" and a blank behind each, as in devices: 4"},
+    {"end of sequence not found",
+     "this line does not begin where the items of its list do: begin each \"- item\" in one "
+     "column, "
+     "or write the list as [a, b]"},
+    {"end of map flow not found",
+     "a bracket { is not closed, or a comma is missing, as in {devices: 4, microbatches: 8}"},
+    {"end of sequence flow not found",
+     "a bracket [ is not closed, or a comma is missing, as in [1f1b, zb_h1]"},
+    {"illegal flow end", "a bracket is closed that was not opened; remove it"},
+    {"illegal block entry",
+     "no \"- item\" can stand here; begin each in a line of its own, or write the list as [a, b]"},
+    {"illegal EOF in scalar", "a quote is not closed before the end of the file"},
+    {"illegal document indicator in scalar", "a quote is not closed before the line --- or ..."},
+    {"illegal tab", "YAML indents by blanks only; replace the tab by blanks"},
+    {"unknown escape character",
+     "no such escape in double quotes: write \\\\ for \\, or use single quotes, as in 'C:\\data'"},
+    {"bad character found while scanning hex number",
+     "an escape with too few hexadecimal digits: write \\x41, \\u00e9 or \\U0001f600"},
+    {"invalid unicode", "an escape that is no character of Unicode; write the character itself"},
+    {"unknown token", "no value begins so; put it into quotes"},
+    {"the referenced anchor is not defined",
+     "aliases (*name) are not allowed; write the value out, or put a text with * into quotes"},
+};
+
+/// The line with the mark, for messages.
+std::string line_at(std::string_view text, const YAML::Mark& mark) {
+  for (int line = 0; line < mark.line && !text.empty(); ++line)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  std::string_view line = text.substr(0, text.find_first_of("\r\n"));
+  if (const std::size_t begin = line.find_first_not_of(' '); begin != line.npos)
+    line.remove_prefix(begin);
+  constexpr std::size_t kShown = 60;
+  const bool cut = line.size() > kShown;
+  return std::string(line.substr(0, kShown)) + (cut ? "..." : "");
+}
+
+std::string explained(const YAML::Exception& error, std::string_view text, const Origin& origin) {
+  std::string message = "not valid YAML: " + error.msg;
+  for (const Explanation& one : kExplanations)
+    if (error.msg.starts_with(one.said)) message = one.means;
+  const std::string line = line_at(text, error.mark);
+  if (origin.has_lines && !line.empty()) message += "; found '" + line + "'";
+  if (text.find('\t') != text.npos && message.find("tab") == message.npos)
+    message += "; there are tabs in it, YAML indents by blanks only";
+  return message;
+}
+
+int hexadecimal(std::string_view digits) {
+  int value = 0;
+  const char* end = digits.data() + digits.size();
+  return std::from_chars(digits.data(), end, value, 16).ptr == end ? value : -1;
+}
+
+/// The text with JSON's way to write a character beyond U+FFFF, a pair of \u, as YAML's own, in
+/// double quotes.
+std::string with_pairs_joined(std::string_view text) {
+  std::string out;
+  char quote = 0, before = '\n';  // `before`: the last character of the line that is no blank
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote == '"' && c == '\\') {
+      const int high = text.substr(i).size() >= 12 && text[i + 1] == 'u' && text[i + 6] == '\\' &&
+                               text[i + 7] == 'u'
+                           ? hexadecimal(text.substr(i + 2, 4))
+                           : -1;
+      const int low = high < 0 ? -1 : hexadecimal(text.substr(i + 8, 4));
+      if (high >= 0xD800 && high < 0xDC00 && low >= 0xDC00 && low < 0xE000) {
+        std::ostringstream escape;
+        escape << "\\U" << std::hex << std::setw(8) << std::setfill('0')
+               << 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+        out += escape.str();
+        i += 11;
+      } else {
+        out += text.substr(i, 2);
+        ++i;
+      }
+      continue;
+    }
+    out += c;
+    if (quote != 0) {
+      if (c == quote) quote = 0, before = c;
+      continue;
+    }
+    // A quote within a word is a letter of it.
+    const bool begins = std::string_view("\n:-,[{?").find(before) != std::string_view::npos;
+    if (c == '#' && begins) {
+      const std::size_t end = std::min(text.find('\n', i), text.size());
+      out += text.substr(i + 1, end - i - 1);
+      i = end - 1;
+    } else if ((c == '"' || c == '\'') && begins) {
+      quote = c;
+    } else if (c != ' ' && c != '\r') {
+      before = c;
+    }
+  }
+  return out;
+}
+
 YamlValue parse_value(std::string_view text, const Origin& origin) {
   if (std::ssize(text) > kMostBytes)
     throw ConfigError({origin.name, 0, 0}, "the file is larger than 16 MiB");
@@ -173,11 +289,10 @@ YamlValue parse_value(std::string_view text, const Origin& origin) {
       throw ConfigError(second.take_root().where, "text after the end of the document");
     return value;
   } catch (const YAML::Exception& error) {
-    throw ConfigError(origin.at(error.mark),
-                      "not valid YAML: " + error.msg +
-                          (text.find('\t') == std::string_view::npos
-                               ? ""
-                               : "; there are tabs in it, YAML indents by blanks only"));
+    if (error.msg.starts_with("invalid unicode"))
+      if (const std::string joined = with_pairs_joined(text); joined != text)
+        return parse_value(joined, origin);
+    throw ConfigError(origin.at(error.mark), explained(error, text, origin));
   }
 }
 

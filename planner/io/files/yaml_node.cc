@@ -34,6 +34,14 @@ std::string found(const YamlValue& value) {
   return "\"" + value.text.substr(0, kLongest) + (cut ? "..." : "") + "\"";
 }
 
+/// Behind what was found in the place of a number.
+std::string zero_in_front(const std::string& text) {
+  const std::size_t at = text.starts_with('-') ? 1 : 0;
+  const bool zero =
+      text.size() > at + 1 && text[at] == '0' && text[at + 1] >= '0' && text[at + 1] <= '9';
+  return zero ? "; leave out the zero in front" : "";
+}
+
 std::string shown(double number) {
   std::string text = std::to_string(number);
   text.erase(text.find_last_not_of('0') + 1);
@@ -93,7 +101,10 @@ YamlNode YamlNode::at(const std::string& key) const {
 }
 
 std::optional<YamlNode> YamlNode::find(const std::string& key) const {
-  if (!is_map()) fail("expected a map, found " + found(*value_));
+  if (!is_map())
+    fail(path_.empty() && is_null()
+             ? "is empty; its first line is a key and its value, such as version: 1"
+             : "expected a map, found " + found(*value_));
   for (const YamlEntry& entry : value_->entries)
     if (entry.key == key) return child(entry);
   return std::nullopt;
@@ -141,7 +152,8 @@ bool YamlNode::as_bool() const {
 
 std::int64_t YamlNode::as_int(std::int64_t least, std::int64_t most) const {
   const auto number = parse_integer(unquoted("a whole number"));
-  if (!number) fail("expected a whole number, found " + found(*value_));
+  if (!number)
+    fail("expected a whole number, found " + found(*value_) + zero_in_front(value_->text));
   if (*number >= least && *number <= most) return *number;
   const bool open = most == std::numeric_limits<std::int64_t>::max();
   fail("expected a whole number " +
@@ -156,7 +168,7 @@ std::size_t YamlNode::as_count(std::int64_t least, std::int64_t most) const {
 
 double YamlNode::as_double(double least, double most) const {
   const auto number = parse_number(unquoted("a number"));
-  if (!number) fail("expected a number, found " + found(*value_));
+  if (!number) fail("expected a number, found " + found(*value_) + zero_in_front(value_->text));
   if (*number >= least && *number <= most) return *number;
   const bool open = most == std::numeric_limits<double>::max();
   fail("expected a number " +

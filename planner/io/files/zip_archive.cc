@@ -3,8 +3,8 @@
 #include <zip.h>
 
 #include <algorithm>
-#include <system_error>
 
+#include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/units.h"
 
@@ -37,9 +37,7 @@ struct CloseFile {
 void ZipArchive::Close::operator()(zip* archive) const { zip_discard(archive); }
 
 ZipArchive::ZipArchive(const std::filesystem::path& path) : name_(path.string()) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored))
-    throw ConfigError({name_}, "there is no such file; check the path");
+  require_regular_file(path);
   zip_error_t error;
   zip_error_init(&error);
   archive_.reset(opened(name_, zip_source_file_create(name_.c_str(), 0, 0, &error), error));

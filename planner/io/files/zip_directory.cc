@@ -1,9 +1,8 @@
 #include "planner/io/files/zip_directory.h"
 
 #include <algorithm>
-#include <fstream>
-#include <vector>
 
+#include "planner/io/files/open_file.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
@@ -16,18 +15,12 @@ constexpr std::uint32_t kIn64 = 0xffffffff;  // the 64-bit field holds the numbe
 /// Little-endian numbers out of a file, every read checked.
 class Bytes64 {
  public:
-  explicit Bytes64(const std::filesystem::path& path)
-      : name_(path.string()), file_(path, std::ios::binary | std::ios::ate) {
-    if (!file_) throw ConfigError({name_}, "cannot be opened");
-    size_ = static_cast<std::uint64_t>(file_.tellg());
-  }
-  std::uint64_t size() const { return size_; }
-  std::string text(std::uint64_t at, std::uint64_t count) {
-    if (at > size_ || count > size_ - at) damaged();
-    std::string bytes(count, '\0');
-    file_.seekg(static_cast<std::streamoff>(at));
-    file_.read(bytes.data(), static_cast<std::streamsize>(count));
-    if (!file_) damaged();
+  explicit Bytes64(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
+  std::uint64_t size() const { return static_cast<std::uint64_t>(file_.size().value); }
+  std::string text(std::uint64_t at, std::uint64_t count) const {
+    if (at > size() || count > size() - at) damaged();
+    std::string bytes = file_.at(at, count);
+    if (bytes.size() < count) damaged();
     return bytes;
   }
   [[noreturn]] void damaged() const {
@@ -36,8 +29,7 @@ class Bytes64 {
 
  private:
   std::string name_;
-  std::ifstream file_;
-  std::uint64_t size_ = 0;
+  OpenFile file_;
 };
 
 std::uint64_t number(const std::string& bytes, std::size_t at, std::size_t count) {

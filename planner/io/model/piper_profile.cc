@@ -96,7 +96,9 @@ Layers layers_of_piper(const TextFile& file, Nanoseconds time_unit, const Import
             "; it was split: forward 1/3, backward-input 1/3, backward-weight 1/3"};
     return layers;
   } catch (const Malformed& error) {
-    throw ConfigError({file.name}, error.what());
+    throw ConfigError({file.name}, stream_all(error.what(),
+                                              "; expected a profile as Piper publishes it: "
+                                              "{\"nodes\": [...], \"edges\": [...]}"));
   }
 }
 

@@ -9,11 +9,25 @@
 namespace pfeife {
 namespace {
 
+/// The cell without the blanks and the quotes around it, as Python's csv module and torch take it.
+std::string_view bare(std::string_view cell) {
+  const auto trim = [&] {
+    while (cell.starts_with(' ') || cell.starts_with('\t')) cell.remove_prefix(1);
+    while (cell.ends_with(' ') || cell.ends_with('\t')) cell.remove_suffix(1);
+  };
+  trim();
+  if (cell.size() > 1 && cell.starts_with('"') && cell.ends_with('"')) {
+    cell = cell.substr(1, cell.size() - 2);
+    trim();
+  }
+  return cell;
+}
+
 std::vector<Cell> read_row(const TextLine& line, const std::string& name, Dialect dialect) {
   std::vector<Cell> row;
   for (std::size_t begin = 0; begin <= line.text.size();) {
     const std::size_t end = std::min(line.text.find(',', begin), line.text.size());
-    ParsedCell parsed = parse_cell(line.text.substr(begin, end - begin), dialect);
+    ParsedCell parsed = parse_cell(bare(line.text.substr(begin, end - begin)), dialect);
     if (!parsed.cell)
       throw ConfigError({name, line.number, static_cast<int>(begin) + 1},
                         "row " + std::to_string(line.number) + ", cell " +
@@ -56,8 +70,10 @@ std::set<StageId> unreduced(const std::vector<Cell>& row) {
 
 Schedule read_schedule(std::string_view text, const std::string& name, Dialect dialect) {
   Schedule schedule;
-  for (const TextLine& line : lines_of(text)) {
-    if (line.text.empty())
+  std::vector<TextLine> lines = lines_of(text);
+  while (!lines.empty() && bare(lines.back().text).empty()) lines.pop_back();
+  for (const TextLine& line : lines) {
+    if (bare(line.text).empty())
       throw ConfigError(
           {name, line.number, 1},
           "row " + std::to_string(line.number) +

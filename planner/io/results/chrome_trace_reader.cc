@@ -134,7 +134,7 @@ auto read_trace_file(const std::filesystem::path& file, const Read& read) {
     return read(parse(read_file(file)));
   } catch (const Malformed& error) {
     throw ConfigError({file.string()}, std::string(error.what()) +
-                                           ": expected a trace.json as pfeife-exp writes it");
+                                           "; expected a trace.json as pfeife-exp writes it");
   }
 }
 

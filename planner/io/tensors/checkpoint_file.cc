@@ -106,11 +106,10 @@ CheckpointInfo read_checkpoint_info(const std::filesystem::path& file) {
     info.optimizer_state = files(root, "optimizer_state");
     info.digests = digests(root);
     if (checkpoint_text(info) != written)
-      throw Malformed(
-          "is damaged: its text is not what its own_sha256 says; take another checkpoint");
+      throw Malformed("is damaged: its text is not what its own_sha256 says");
     return info;
   } catch (const Malformed& malformed) {
-    throw ConfigError({file.string()}, malformed.what());
+    throw ConfigError({file.string()}, stream_all(malformed.what(), "; take another checkpoint"));
   }
 }
 

@@ -1,12 +1,11 @@
 #include "planner/io/tensors/npy_header.h"
 
 #include <array>
-#include <fstream>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "planner/io/files/atomic_file.h"
+#include "planner/io/files/open_file.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
@@ -127,26 +126,23 @@ NpyHeader parse(std::string_view text, const std::filesystem::path& file) {
 
 NpyHeader read_npy_header(const std::filesystem::path& file) {
   const auto fail = [&](const std::string& why) { throw ConfigError({file.string()}, why); };
-  require_regular_file(file);
-  std::ifstream in(file, std::ios::binary);
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  std::array<unsigned char, 12> start{};
-  if (error || !in.read(reinterpret_cast<char*>(start.data()), 10) ||
-      std::string_view(reinterpret_cast<char*>(start.data()), 6) != "\x93NUMPY")
-    fail("is no .npy file, or cannot be read; write it with numpy.save");
-  const int version = start[6];
+  const OpenFile opened(file);
+  const std::string start = opened.at(0, 12);
+  if (start.size() < 10 || !start.starts_with("\x93NUMPY"))
+    fail("is no .npy file; write it with numpy.save");
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(start[i]); };
+  const int version = byte(6);
   if (version < 1 || version > 3) fail("is a .npy file of version " + std::to_string(version));
-  const bool wide = version > 1;
-  if (wide && !in.read(reinterpret_cast<char*>(start.data()) + 10, 2)) fail("was cut off");
-  std::size_t count = start[8] + (static_cast<std::size_t>(start[9]) << 8);
-  if (wide)
-    count += static_cast<std::size_t>(start[10]) << 16 | static_cast<std::size_t>(start[11]) << 24;
+  const std::size_t before = version > 1 ? 12 : 10;
+  if (start.size() < before) fail("was cut off");
+  std::size_t count = 0;
+  for (std::size_t i = before; i-- > 8;) count = count << 8 | byte(i);
   if (count > 1'000'000) fail("has a header of " + std::to_string(count) + " bytes");
-  std::string text(count, '\0');
-  if (!in.read(text.data(), static_cast<std::streamsize>(count))) fail("was cut off");
+  const std::string text = opened.at(before, count);
+  if (text.size() < count) fail("was cut off");
   NpyHeader header = parse(text, file);
-  header.begin = (wide ? 12 : 10) + count;
+  header.begin = before + count;
+  const auto size = static_cast<std::uint64_t>(opened.size().value);
   if (size - header.begin < header.bytes)
     fail("was cut off: its shape needs " + std::to_string(header.bytes) + " bytes, it has " +
          std::to_string(size - header.begin));

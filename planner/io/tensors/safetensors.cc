@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "planner/io/files/atomic_file.h"
 #include "planner/io/files/json_fields.h"
+#include "planner/io/files/open_file.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
@@ -118,24 +117,21 @@ std::string safetensors_header(SafetensorsHeader& header) {
 }
 
 SafetensorsHeader read_safetensors_header(const std::filesystem::path& file) {
-  require_regular_file(file);
-  std::ifstream in(file, std::ios::binary);
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  std::array<unsigned char, 8> length{};
-  if (error || !in.read(reinterpret_cast<char*>(length.data()), 8))
-    throw ConfigError({file.string()}, "cannot be read, or is no safetensors file");
+  const OpenFile opened(file);
+  const auto size = static_cast<std::uint64_t>(opened.size().value);
+  const std::string length = opened.at(0, 8);
   std::uint64_t count = 0;
-  for (std::size_t i = 8; i-- > 0;) count = count << 8 | length[i];
-  if (count > kLargestHeader || count + 8 > size)
-    throw ConfigError({file.string()}, "is no safetensors file, or was cut off");
-  std::string json(count, '\0');
-  if (!in.read(json.data(), static_cast<std::streamsize>(count)))
-    throw ConfigError({file.string()}, "cannot be read");
+  for (std::size_t i = length.size(); i-- > 0;)
+    count = count << 8 | static_cast<unsigned char>(length[i]);
+  if (length.size() < 8 || count > kLargestHeader || count + 8 > size)
+    throw ConfigError({file.string()},
+                      "is no safetensors file, or was cut off; copy it again, or save it again");
+  const std::string json = opened.at(8, count);
   try {
     return header_of(json, size);
   } catch (const Malformed& malformed) {
-    throw ConfigError({file.string()}, malformed.what());
+    throw ConfigError({file.string()},
+                      stream_all(malformed.what(), "; copy the file again, or save it again"));
   }
 }
 

@@ -1,6 +1,7 @@
 // When something was at work: intervals, merged where they touch.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ class BusyTimes {
   /// Takes no room if the one before contains it, as an operator does those that it calls.
   void add(Interval interval);
   bool empty() const { return intervals_.empty(); }
+  std::size_t size() const { return intervals_.size(); }
   /// From the first to the last within `range`, and how much of that is covered; none if there is
   /// nothing.
   struct Covered {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "planner/io/traces/profiler_events.h"
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {
@@ -43,8 +44,14 @@ struct Found {
 /// Reads a file, then says what was in it.
 class Products {
  public:
+  explicit Products(const std::filesystem::path& file) : file_(file) {}
+
   void see(const ProfilerEvent& event) {
     if (event.phase != 'X' || !event.start) return;
+    constexpr std::size_t kMost = 5'000'000;  // whatever a small packed file may unpack to
+    if (found_.size() + steps_.size() + kernels_.size() >= kMost)
+      throw ConfigError({file_.string()}, "has more than " + std::to_string(kMost) +
+                                              " products, steps and kernels; record fewer steps");
     if (event.category == "kernel") {
       kernels_[event.external] += event.duration;
     } else if (event.category == "cpu_op" && is_product(event.name)) {
@@ -76,6 +83,7 @@ class Products {
 
  private:
   using Step = std::pair<Nanoseconds, Nanoseconds>;  // begin, end
+  const std::filesystem::path& file_;
   std::vector<Found> found_;
   std::vector<Step> steps_;
   std::map<std::int64_t, Nanoseconds> kernels_;  // by the operator that launched them
@@ -84,7 +92,7 @@ class Products {
 }  // namespace
 
 std::vector<ObservedProduct> read_products(const std::filesystem::path& file) {
-  Products products;
+  Products products(file);
   read_profiler_events(file, [&](const ProfilerEvent& event) { products.see(event); });
   return products.result();
 }

@@ -12,6 +12,8 @@ namespace pfeife {
 namespace {
 
 constexpr std::int32_t kOnlyStage = -1;
+constexpr std::size_t kLongestName = 200;  // of an action
+constexpr std::string_view kOurProcess = "measured: rank ";
 
 /// The action whose name stands behind "Forward " or "Backward ".
 std::optional<Cell> gpipe_action(std::string_view name) {
@@ -30,7 +32,7 @@ std::optional<Cell> gpipe_action(std::string_view name) {
 /// What a range is called, as an action; none if it is no action that is looked at.
 std::optional<Cell> action_named(std::string_view name) {
   if (name.starts_with("PP:")) name.remove_prefix(3);
-  if (name.empty() || name.size() > 200) return std::nullopt;
+  if (name.empty() || name.size() > kLongestName) return std::nullopt;
   if (name.starts_with("Optimizer.step#"))
     return stage_action(Op::OptimizerStep, StageId{kOnlyStage});
   if (name[0] == 'F' || name[0] == 'B') return gpipe_action(name);
@@ -64,11 +66,11 @@ class Profile {
 
   void see(const ProfilerEvent& event) {
     if (event.phase == 'M') {
-      if (event.name == "process_name") processes_[event.process] = event.label;
+      if (event.name == "process_name") name_process(event);
     } else if (event.phase == 'X') {
       if (event.start) see(event, {*event.start, *event.start + event.duration});
     } else if (event.phase == 'B' && event.start) {
-      open_[{event.process, event.thread}].push_back(event);
+      open(event);
     } else if (event.phase == 'E' && event.start) {
       close(event);
     }
@@ -103,6 +105,41 @@ class Profile {
     Interval time;
     std::int64_t stream = -1;
   };
+  // What is kept of a file, however small its packed form: about half a gigabyte at most.
+  static constexpr std::size_t kMostOpen = 10'000;
+  static constexpr std::size_t kMostActions = 1'000'000;
+  static constexpr std::size_t kMostWork = 10'000'000;  ///< operators and kernels not in others
+  static constexpr std::size_t kMostRanks = 1'000'000;
+
+  /// `kept`: how many there are of `what` already.
+  void require_room(std::size_t kept, std::size_t most, const std::string& what,
+                    const std::string& remedy) const {
+    if (kept >= most)
+      throw ConfigError({file_}, stream_all("has more than ", most, " ", what, "; ", remedy));
+  }
+
+  void name_process(const ProfilerEvent& event) {
+    if (!event.label.starts_with(kOurProcess)) return;
+    require_room(processes_.size(), kMostRanks, "processes", "give a trace of one run");
+    processes_[event.process] = event.label.substr(0, kLongestName);
+  }
+  void open(const ProfilerEvent& event) {
+    require_room(open_count_, kMostOpen, "ranges that begin (\"ph\": \"B\") and have not ended",
+                 "was the program that wrote it stopped? Record fewer steps");
+    ++open_count_;
+    ProfilerEvent& begun = open_[{event.process, event.thread}].emplace_back();
+    begun.name = event.name.substr(0, kLongestName);
+    begun.category = event.category.substr(0, kLongestName);
+    begun.action = event.action.substr(0, kLongestName + 1);
+    begun.start = event.start;
+    begun.process = event.process, begun.thread = event.thread;
+  }
+  void add_work(BusyTimes& times, Interval time) {
+    const std::size_t before = times.size();
+    times.add(time);
+    work_ += times.size() - before;
+    require_room(work_, kMostWork, "operators and kernels", "record fewer steps");
+  }
 
   void see(const ProfilerEvent& event, Interval time) {
     constexpr Nanoseconds kLongest{100'000'000'000'000'000};
@@ -112,10 +149,11 @@ class Profile {
       throw ConfigError({file_}, "'" + event.name + "' ends before it begins");
     if (!event.action.empty()) return see_ours(event, time);
     if (event.category == "kernel" || event.category.starts_with("gpu_mem")) {
-      if (!is_communication(event.name)) kernels_[event.thread].add(time);
+      if (!is_communication(event.name)) add_work(kernels_[event.thread], time);
     } else if (event.category == "cpu_op") {
-      if (!is_communication(event.name)) operators_.add(time);
+      if (!is_communication(event.name)) add_work(operators_, time);
     } else if (const auto cell = action_named(event.name)) {
+      count_action();
       const bool device = event.category == "gpu_user_annotation";
       (device ? on_device_ : ranges_).push_back({*cell, time, event.thread});
     }
@@ -128,7 +166,16 @@ class Profile {
       throw ConfigError({file_}, to_string(action.cell) + " has a time beyond the year 2096");
   }
 
+  void count_action() {
+    require_room(actions_, kMostActions, "actions", "record fewer steps");
+    ++actions_;
+  }
+
   void see_ours(const ProfilerEvent& event, Interval time) {
+    count_action();
+    if (event.action.size() > kLongestName)
+      throw ConfigError({file_}, "has an action whose name is longer than " +
+                                     std::to_string(kLongestName) + " characters");
     const ParsedCell parsed = parse_cell(event.action);
     if (!parsed.cell) throw ConfigError({file_}, parsed.error);
     ours_[event.process].push_back(
@@ -136,19 +183,20 @@ class Profile {
   }
 
   void close(const ProfilerEvent& event) {
-    auto& open = open_[{event.process, event.thread}];
-    if (open.empty()) return;  // the recording began in the middle of it
-    ProfilerEvent begun = std::move(open.back());
-    open.pop_back();
+    const auto open = open_.find({event.process, event.thread});
+    if (open == open_.end()) return;  // the recording began in the middle of it
+    ProfilerEvent begun = std::move(open->second.back());
+    open->second.pop_back();
+    --open_count_;
+    if (open->second.empty()) open_.erase(open);
     begun.duration = *event.start - *begun.start;
     see(begun, {*begun.start, *event.start});
   }
 
   RankId checked(std::size_t rank) const {
-    constexpr std::size_t kMost = 1'000'000;
-    if (rank < kMost) return RankId{rank};
+    if (rank < kMostRanks) return RankId{rank};
     throw ConfigError({file_}, "is of rank " + std::to_string(rank) + ", there are no more than " +
-                                   std::to_string(kMost) + " ranks");
+                                   std::to_string(kMostRanks) + " ranks");
   }
 
   std::size_t rank_of(const ProfilerHead& head) const {
@@ -186,13 +234,12 @@ class Profile {
   }
 
   std::vector<ObservedRank> our_ranks(std::size_t clock) {
-    const std::string prefix = "measured: rank ";
     std::vector<ObservedRank> ranks;
     for (auto& [process, actions] : ours_) {
       const std::string& name = processes_[process];
-      if (!name.starts_with(prefix)) continue;
+      if (!name.starts_with(kOurProcess)) continue;
       std::size_t rank = 0;
-      std::from_chars(name.data() + prefix.size(), name.data() + name.size(), rank);
+      std::from_chars(name.data() + kOurProcess.size(), name.data() + name.size(), rank);
       ranks.push_back({file_, clock, checked(rank), std::move(actions)});
     }
     if (ranks.empty()) throw ConfigError({file_}, "has no measured ranks, only what was predicted");
@@ -206,6 +253,7 @@ class Profile {
   std::vector<Range> ranges_, on_device_;
   BusyTimes operators_;
   std::map<std::int64_t, BusyTimes> kernels_;  // by stream
+  std::size_t open_count_ = 0, actions_ = 0, work_ = 0;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "planner/io/files/json_mistake.h"
 #include "planner/io/traces/inflated_stream.h"
 #include "planner/ir/basics/error.h"
 
@@ -48,7 +49,7 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
       : file_(std::move(file)), stream_(stream), visit_(visit) {}
 
   const ProfilerHead& head() const { return head_; }
-  bool has_events() const { return has_events_; }
+  bool has_events() const { return events_ > 0; }
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -90,7 +91,7 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool end_object() override {
-    if (depth_ == event_depth_) visit_(event_), has_events_ = true;
+    if (depth_ == event_depth_) visit_(event_), ++events_;
     if (depth_ == event_depth_ + 1) arguments_ = false;
     --depth_;
     return true;
@@ -107,13 +108,16 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
     --depth_;
     return true;
   }
-  bool parse_error(std::size_t position, const std::string&,
+  bool parse_error(std::size_t position, const std::string& read,
                    const nlohmann::detail::exception&) override {
     const bool ends = stream_.rdbuf()->sgetc() == std::istream::traits_type::eof();
-    throw ConfigError({file_}, ends ? "the file ends in the middle of a trace; was the program "
-                                      "that wrote it stopped?"
-                                    : "is no JSON at byte " + std::to_string(position) +
-                                          ": expected a Chrome trace as torch.profiler exports it");
+    const std::string place =
+        "byte " + std::to_string(position) +
+        (events_ == 0 ? "" : ", behind " + std::to_string(events_) + " events,");
+    throw ConfigError({file_},
+                      json_fields::no_json(place, read, ends) +
+                          (ends ? "; was the program that wrote it stopped?"
+                                : "; expected a Chrome trace as torch.profiler exports it"));
   }
 
  private:
@@ -170,7 +174,8 @@ class EventHandler : public nlohmann::json_sax<nlohmann::json> {
   ProfilerEvent event_;
   std::string key_, section_;
   int depth_ = 0, event_depth_ = kNever;
-  bool arguments_ = false, has_events_ = false;
+  std::int64_t events_ = 0;
+  bool arguments_ = false;
 };
 
 }  // namespace

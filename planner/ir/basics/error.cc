@@ -46,14 +46,28 @@ static std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
+/// The first candidate that begins as `word` does, of which all but a last letter counts:
+/// "bf16_amp" for "bf16", "families" for "family".
+static std::string with_same_beginning(const std::string& word,
+                                       const std::vector<std::string>& candidates) {
+  constexpr std::size_t kLeast = 4;
+  if (word.size() < kLeast) return "";
+  const std::string beginning = word.substr(0, std::max(kLeast, word.size() - 1));
+  const auto found = std::ranges::find_if(candidates, [&](const std::string& candidate) {
+    return candidate.starts_with(beginning) && candidate != word;
+  });
+  return found == candidates.end() ? "" : *found;
+}
+
 std::string nearest_spelling(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
+    if (candidate == word) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) best = candidate, best_distance = distance;
   }
-  return best;
+  return best.empty() ? with_same_beginning(word, candidates) : best;
 }
 
 }  // namespace pfeife

@@ -33,4 +33,23 @@ inline bool is_control(char character) {
   return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
 }
 
+/// The number of a whole UTF-8 character; that of the byte where `character` is a single one.
+inline unsigned code_point(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return byte(0);
+  unsigned code = byte(0) & (0x7FU >> character.size());
+  for (std::size_t i = 1; i < character.size(); ++i) code = code << 6 | (byte(i) & 0x3FU);
+  return code;
+}
+
+/// Whether a character does something to the text around it where it is shown: control characters,
+/// also those of ISO 8859-1 (U+009B begins a sequence as ESC [ does), separators of lines and
+/// paragraphs, and what turns the direction of reading (Unicode Standard Annex 9, table 4:
+/// embeddings, overrides, isolates and marks).
+constexpr bool acts_on_text(unsigned code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || code == 0x200E ||
+         code == 0x200F || (code >= 0x2028 && code <= 0x202E) ||
+         (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+}
+
 }  // namespace pfeife
