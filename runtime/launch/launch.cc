@@ -119,9 +119,10 @@ class Watch {
         blame(stream_all("interrupted by signal ", interrupted_by));
         deadline_ = {};
       }
-      if (!cause_.empty() && Clock::now() > deadline_)
-        for (Child& child : children_)
-          if (child.running) end(child);
+      if (!cause_.empty())
+        for (std::size_t r = 0; r < children_.size(); ++r)
+          if (children_[r].running && (Clock::now() > deadline_ || has_nothing_to_say(r)))
+            end(children_[r]);
     }
     return {cause_, wrong_input_};
   }
@@ -169,6 +170,11 @@ class Watch {
   static Clock::duration patience(const Child& child, const Slot& slot) {
     const bool beats = slot.beats.load() > 0 && slot.finished.load() == 0;
     return beats || child.stopped_by ? Clock::duration(kStall) : kStart;
+  }
+  /// A rank before its first action waits for others, which it does not hear of, and no reason of
+  /// its own would replace the one that is known.
+  bool has_nothing_to_say(std::size_t r) {
+    return !only_gone_ && slots_[r].action[0] == '\0' && slots_[r].finished.load() == 0;
   }
   static void end(Child& child) {
     child.ended_by_us = true;

@@ -43,10 +43,14 @@ class QuietLog {
   int before_;
 };
 
+std::string keeper_ended(const StoreAddress& address) {
+  return address.there ? "the launcher has ended it" : "rank 0 has ended, and its message says why";
+}
+
 /// One that listens at the port, but is no store, would let the store wait for ever: `call` is then
-/// left to its thread, and must own all that it uses.
+/// left to its thread, and must own all that it uses. `answered`: the store has done so before.
 template <class Call>
-auto ask(const StoreAddress& address, Millis patience, Call call) {
+auto ask(const StoreAddress& address, Millis patience, Call call, bool answered = false) {
   std::packaged_task<decltype(call())()> task(std::move(call));
   auto result = task.get_future();
   std::thread(std::move(task)).detach();
@@ -56,6 +60,8 @@ auto ask(const StoreAddress& address, Millis patience, Call call) {
   try {
     return result.get();
   } catch (const c10::Error& error) {
+    if (answered)
+      throw RuntimeFault("the store at " + place(address) + " is gone: " + keeper_ended(address));
     throw RuntimeFault(who + ": " + error.what_without_backtrace());
   }
 }
@@ -79,9 +85,10 @@ void wait_for_listener(const StoreAddress& address, Clock::time_point deadline) 
     if (connect_to(address.host, address.port, store_wait(deadline)).is_open()) return;
     const int cause = errno;
     if (Clock::now() >= deadline)
-      throw RuntimeFault(stream_all(
-          "nobody listens at ", place(address), " (", std::strerror(cause),
-          "): ", address.there ? "the launcher's store is gone" : "rank 0 has not come"));
+      throw RuntimeFault(
+          stream_all("nobody listens at ", place(address), " (", std::strerror(cause), "): ",
+                     address.there ? keeper_ended(address)
+                                   : "rank 0 has not come; or " + keeper_ended(address)));
     std::this_thread::sleep_for(Millis(20));
   }
 }
@@ -121,18 +128,22 @@ class StoreMeeting final : public Meeting {
 
   void put(Topic topic, RankId rank, const std::string& line) override {
     const std::vector<std::uint8_t> bytes(line.begin(), line.end());
-    ask(address_, patience_,
-        [=, store = store_, key = key(topic, rank)] { store->set(key, bytes); });
+    ask(
+        address_, patience_,
+        [=, store = store_, key = key(topic, rank)] { store->set(key, bytes); }, true);
   }
   std::optional<std::string> find(Topic topic, RankId rank) override {
-    return ask(address_, patience_, [store = store_, key = key(topic, rank)] {
-      std::optional<std::string> line;
-      if (store->check({key})) {
-        const std::vector<std::uint8_t> found = store->get(key);
-        line.emplace(found.begin(), found.end());
-      }
-      return line;
-    });
+    return ask(
+        address_, patience_,
+        [store = store_, key = key(topic, rank)] {
+          std::optional<std::string> line;
+          if (store->check({key})) {
+            const std::vector<std::uint8_t> found = store->get(key);
+            line.emplace(found.begin(), found.end());
+          }
+          return line;
+        },
+        true);
   }
   std::string host() const override { return address_.host; }
 
