@@ -16,11 +16,10 @@ namespace {
 /// One run of a workload: launches a task when everything it waits for has ended.
 class Run {
  public:
-  Run(const EngineWork& work, Platform& platform, std::size_t number)
-      : engine_work_(work),
-        work_(work.workload),
+  Run(const EngineWork& work, Platform& platform, std::uint64_t number)
+      : work_(work.workload),
         platform_(platform),
-        number_(number),
+        jitter_(number == 0 ? Jitter{} : work.jitter, number == 0 ? 0 : number - 1),
         waits_(work.workload.waits),
         live_(work.workload.size()),
         ends_(work.workload.size(), -1),
@@ -51,7 +50,7 @@ class Run {
  private:
   void launch(std::size_t task) {
     const WorkItem& item = work_.items[task];
-    const Nanoseconds busy = engine_work_.busy(number_, task);
+    const Nanoseconds busy = jitter_.vary(item.busy, task, item.kind);
     void* tag = reinterpret_cast<void*>(static_cast<std::intptr_t>(task) + 1);
     if (item.how == WorkItem::How::Flow && busy > Nanoseconds{0}) {
       live_[task] = platform_.start_flow(item.route, item.bytes, item.fixed, busy, tag);
@@ -66,10 +65,9 @@ class Run {
     timer->start();
   }
 
-  const EngineWork& engine_work_;
   const Workload& work_;
   Platform& platform_;
-  std::size_t number_;
+  JitterSource jitter_;
   std::vector<std::uint32_t> waits_;
   std::vector<sg4::ActivityPtr> live_;
   std::vector<std::size_t> finished_;
@@ -83,25 +81,26 @@ Run* current_run = nullptr;
 
 }  // namespace
 
-}  // namespace pfeife
-
-extern "C" void pfeife_run_engine(const pfeife::EngineWork& work) {
-  using namespace pfeife;
+void run_engine(
+    const EngineWork& work,
+    const std::function<void(std::uint64_t run, std::vector<std::int64_t> ends)>& on_ends) {
   int argc = 1;
   char name[] = "pfeife", *argv[] = {name, nullptr};
   sg4::Engine engine(&argc, argv);
   configure_simgrid();
-  Platform platform(work.cluster, work.workload.routes, work.ranks);
+  Platform platform(work.workload);
   sg4::Activity::on_completion_cb([](const sg4::Activity& a) { current_run->completed(a); });
   sg4::Engine::on_time_advance_cb([](double) {
     if (current_run != nullptr) current_run->release();
   });
-  for (std::size_t number = 0; number < work.runs; ++number) {
+  for (std::uint64_t number = work.first; number < work.last; ++number) {
     Run run(work, platform, number);
     current_run = &run;
     std::vector<std::int64_t> ends = run.go(engine);
     run.release();
     current_run = nullptr;
-    work.on_ends(number, std::move(ends));
+    on_ends(number, std::move(ends));
   }
 }
+
+}  // namespace pfeife

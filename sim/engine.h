@@ -1,6 +1,4 @@
-// The engine: runs a workload on SimGrid in this process, several times if asked. SimGrid and what
-// it brings along take 25 ms to load, so the engine is a library of its own, loaded by the first
-// simulation of a program.
+// The engine: makes runs of a workload on SimGrid in this process.
 //
 // At most one engine may run in a process, ever. SimGrid's clock cannot be set back, and later runs
 // see its coarser digits: when links are shared, an end that lies half-way between two nanoseconds
@@ -9,31 +7,32 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "planner/ir/schedule/jitter.h"
 #include "sim/workload.h"
 
 namespace pfeife {
 
-/// What the engine asks and answers.
+/// What the engine is asked for. Runs are numbered: 0 without jitter, k + 1 repetition k.
 struct EngineWork {
-  const Workload& workload;
-  const Cluster& cluster;
-  std::size_t ranks = 0;
-  std::size_t runs = 1;
-  /// How long a task is busy in a run.
-  std::function<Nanoseconds(std::size_t run, std::size_t task)> busy;
-  /// The end of every task in ns, -1 for those that never ran.
-  std::function<void(std::size_t run, std::vector<std::int64_t> ends)> on_ends;
+  Workload workload;
+  Jitter jitter;
+  std::uint64_t first = 0, last = 1;   ///< the runs from `first` to before `last`
+  std::optional<std::uint64_t> whole;  ///< the run of which every end is wanted; of others the last
 };
 
-using RunEngine = void(const EngineWork&);
+/// Makes the runs, and passes on the end of every task in ns, -1 for those that never ran.
+void run_engine(
+    const EngineWork& work,
+    const std::function<void(std::uint64_t run, std::vector<std::int64_t> ends)>& on_ends);
 
-/// The engine, loaded if it is not yet. Errors: RuntimeFault if the program was built without
-/// SimGrid, or if the library cannot be found or loaded.
-RunEngine* load_engine();
+/// As the simulation server is sent it, a program of the same build. Errors of reading:
+/// RuntimeFault if the bytes are another version's, or too few.
+std::string to_bytes(const EngineWork& work);
+EngineWork engine_work(std::string_view bytes);
 
 }  // namespace pfeife
-
-/// What the library exports.
-extern "C" void pfeife_run_engine(const pfeife::EngineWork& work);

@@ -20,10 +20,10 @@ constexpr double kFlopsPerSecond = 1e9;  // one flop = one nanosecond
 constexpr double kUnlimited = 1e15;      // bytes a second
 constexpr int kTimers = 1 << 20;  // delays that may pass at the same time on the side of a rank
 
-/// Finds or makes the hosts and links of a cluster.
+/// Finds or makes the hosts and links that flows need.
 class Builder {
  public:
-  Builder(sg4::NetZone* zone, const Cluster& cluster) : zone_(zone), cluster_(cluster) {}
+  Builder(sg4::NetZone* zone, const Workload& work) : zone_(zone), work_(work) {}
 
   sg4::Host* device(DeviceId device) {
     sg4::Host*& host = devices_[device];
@@ -34,10 +34,7 @@ class Builder {
   sg4::Link* link(std::size_t number) {
     sg4::Link*& link = links_[number];
     if (link == nullptr)
-      link = zone_
-                 ->create_link("link" + std::to_string(number),
-                               cluster_.links[number].capacity().value)
-                 ->seal();
+      link = zone_->create_link("link" + std::to_string(number), work_.links[number].value)->seal();
     return link;
   }
   /// The first link keeps a ring to what it takes.
@@ -63,7 +60,7 @@ class Builder {
 
  private:
   sg4::NetZone* zone_;
-  const Cluster& cluster_;
+  const Workload& work_;
   std::map<DeviceId, sg4::Host*> devices_;
   std::map<StageId, sg4::Host*> replicas_;
   std::map<std::size_t, sg4::Link*> links_;
@@ -84,19 +81,19 @@ void configure_simgrid() {
     sg4::Engine::set_config(setting);
 }
 
-Platform::Platform(const Cluster& cluster, const std::vector<FlowRoute>& routes,
-                   std::size_t ranks) {
+Platform::Platform(const Workload& work) {
   auto* zone = sg4::create_full_zone("cluster");
-  for (std::size_t r = 0; r < ranks; ++r) {
+  for (std::size_t r = 0; r < work.ranks; ++r) {
     ranks_.push_back(zone->create_host("rank" + std::to_string(r), kFlopsPerSecond)->seal());
     timers_.push_back(zone->create_host("timer" + std::to_string(r), kFlopsPerSecond)
                           ->set_core_count(kTimers)
                           ->seal());
   }
-  Builder builder(zone, cluster);
-  for (std::size_t i = 0; i < routes.size(); ++i) {
-    builder.route(routes[i], i);
-    routes_.push_back({builder.device(routes[i].from), builder.end(routes[i]), routes[i].capacity});
+  Builder builder(zone, work);
+  for (std::size_t i = 0; i < work.routes.size(); ++i) {
+    const FlowRoute& route = work.routes[i];
+    builder.route(route, i);
+    routes_.push_back({builder.device(route.from), builder.end(route), route.capacity});
   }
   answer_callbacks(zone);
   zone->seal();

@@ -26,7 +26,7 @@ struct StartingFlow {
 
 class Platform {
  public:
-  Platform(const Cluster& cluster, const std::vector<FlowRoute>& routes, std::size_t ranks);
+  explicit Platform(const Workload& work);
 
   simgrid::s4u::Host* rank(std::uint32_t r) const { return ranks_[r]; }
   simgrid::s4u::Host* timer(std::uint32_t r) const { return timers_[r]; }

@@ -5,7 +5,7 @@
 
 #include "planner/ir/basics/error.h"
 #include "sim/engine.h"
-#include "sim/process_pool.h"
+#include "sim/server/server.h"
 #include "sim/workload.h"
 
 namespace pfeife {
@@ -26,27 +26,6 @@ struct Piece {
   std::size_t first = 0, last = 0;
 };
 
-/// Makes the runs from `first` to before `last` of a job, in this process.
-void make_runs(
-    const SimulationJob& job, std::size_t first, std::size_t last,
-    const std::function<void(std::size_t run, std::vector<std::int64_t> ends)>& on_ends) {
-  const Workload work = workload_of(job);
-  std::vector<JitterSource> jitter;
-  for (std::size_t run = first; run < last; ++run)
-    jitter.push_back(run == 0 ? JitterSource({}, 0) : JitterSource(job.jitter, run - 1));
-  load_engine()(
-      {.workload = work,
-       .cluster = *job.cluster,
-       .ranks = job.graph->ranks,
-       .runs = last - first,
-       .busy =
-           [&](std::size_t run, std::size_t task) {
-             return jitter[run].vary(work.items[task].busy, task, job.graph->tasks[task].kind);
-           },
-       .on_ends = [&](std::size_t run,
-                      std::vector<std::int64_t> ends) { on_ends(first + run, std::move(ends)); }});
-}
-
 void check(const SimulationJob& job) {
   PFEIFE_CHECK(job.graph && job.costs && job.placement && job.cluster, job.name, ": incomplete");
   PFEIFE_CHECK(job.placement->ranks() >= job.graph->ranks, job.name, ": a rank without a device");
@@ -55,9 +34,6 @@ void check(const SimulationJob& job) {
                  " is not in the cluster");
 }
 
-std::string to_bytes(const std::vector<std::int64_t>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::int64_t)};
-}
 std::vector<std::int64_t> from_bytes(std::string_view bytes) {
   std::vector<std::int64_t> values(bytes.size() / sizeof(std::int64_t));
   if (!values.empty())
@@ -81,33 +57,42 @@ std::string name_of(const SimulationJob& job) {
   return job.name.empty() ? "simulation" : "simulation of " + job.name;
 }
 
-/// In the process of a piece: every end of run 0 if the trace is wanted or some task never ran;
-/// else the last end; then the last end of each further run.
-std::string run_piece(const SimulationJob& job, const Piece& piece) {
-  std::vector<std::int64_t> answer;
-  make_runs(job, piece.first, piece.last,
-            [&](std::size_t run, const std::vector<std::int64_t>& ends) {
-              const bool stuck = std::find(ends.begin(), ends.end(), -1) != ends.end();
-              if (stuck || (run == 0 && job.trace)) {
-                answer.push_back(static_cast<std::int64_t>(ends.size()));
-                answer.insert(answer.end(), ends.begin(), ends.end());
-              } else {
-                answer.insert(answer.end(), {1, last_end(ends)});
-              }
-            });
-  return to_bytes(answer);
+/// The request for the runs of a piece.
+std::string request(const SimulationJob& job, const Piece& piece,
+                    std::optional<std::uint64_t> whole) {
+  EngineWork work{.jitter = job.jitter, .first = piece.first, .last = piece.last, .whole = whole};
+  try {
+    work.workload = workload_of(job);
+  } catch (const InternalError& error) {
+    throw RuntimeFault(name_of(job) + " failed: " + error.what());
+  }
+  return to_bytes(work);
 }
 
-/// In the caller: files what a piece has sent.
-void file_results(const SimulationJob& job, const Piece& piece,
-                  const std::vector<std::int64_t>& answer, SimulationResult& result) {
+void check_available() {
+  if (!simulator_available())
+    throw RuntimeFault(
+        "this program was built without the simulator: install SimGrid 3.32 (Debian: "
+        "libsimgrid-dev) and build again");
+}
+
+/// What a piece has answered, run by run (server_program.cc): on_run(run, ends or the last end).
+void read_answer(std::string_view bytes, const Piece& piece, const auto& on_run) {
+  const std::vector<std::int64_t> answer = from_bytes(bytes);
   std::size_t at = 0;
   for (std::size_t run = piece.first; run < piece.last; ++run) {
     const auto count = static_cast<std::size_t>(answer.at(at));
-    const std::vector<std::int64_t> ends(
-        answer.begin() + static_cast<std::ptrdiff_t>(at + 1),
-        answer.begin() + static_cast<std::ptrdiff_t>(at + 1 + count));
+    PFEIFE_CHECK(count < answer.size() - at, "an answer that is cut short");
+    on_run(run, std::vector(answer.begin() + static_cast<std::ptrdiff_t>(at + 1),
+                            answer.begin() + static_cast<std::ptrdiff_t>(at + 1 + count)));
     at += 1 + count;
+  }
+}
+
+/// Files what a piece has answered.
+void file_results(const SimulationJob& job, const Piece& piece, std::string_view bytes,
+                  SimulationResult& result) {
+  read_answer(bytes, piece, [&](std::size_t run, const std::vector<std::int64_t>& ends) {
     if (auto blocked = deadlock(ends)) {
       result.deadlock = std::move(blocked);
     } else if (run > 0) {
@@ -116,10 +101,12 @@ void file_results(const SimulationJob& job, const Piece& piece,
       result.step_time = Nanoseconds{last_end(ends)};
       if (job.trace) result.trace = trace_of(*job.graph, ends, job.launch_overhead);
     }
-  }
+  });
 }
 
 }  // namespace
+
+bool simulator_available() { return PFEIFE_WITH_SIMGRID != 0; }
 
 std::variant<Trace, Deadlock> simulate(const DependencyGraph& graph, const StageCosts& costs,
                                        const Placement& placement, const Cluster& cluster,
@@ -132,19 +119,18 @@ std::variant<Trace, Deadlock> simulate(const DependencyGraph& graph, const Stage
                           .jitter = options.jitter};
   check(job);
   const std::size_t wanted = options.jitter.varies() ? options.repetition + 1 : 0;
+  const Piece piece{0, wanted / kBlock * kBlock, wanted + 1};
   std::vector<std::int64_t> ends;
-  PoolWork work;
-  work.pieces = 1;
-  work.run = [&](std::size_t) {
-    std::string last;
-    make_runs(job, wanted / kBlock * kBlock, wanted + 1,
-              [&](std::size_t, const std::vector<std::int64_t>& found) { last = to_bytes(found); });
-    return last;
-  };
-  work.name = [&](std::size_t) { return name_of(job); };
-  work.on_result = [&](std::size_t, std::string_view bytes) { ends = from_bytes(bytes); };
-  load_engine();  // once, before the processes
-  run_in_processes(work);
+  check_available();
+  run_by_server({.pieces = 1,
+                 .request = [&](std::size_t) { return request(job, piece, wanted); },
+                 .name = [&](std::size_t) { return name_of(job); },
+                 .on_result =
+                     [&](std::size_t, std::string_view bytes) {
+                       read_answer(bytes, piece, [&](std::size_t, auto found) {
+                         ends = std::move(found);  // those of the last run stay
+                       });
+                     }});
   if (auto blocked = deadlock(ends)) return *std::move(blocked);
   return trace_of(graph, ends, options.launch_overhead);
 }
@@ -166,19 +152,23 @@ std::vector<SimulationResult> simulate_all(std::span<const SimulationJob> jobs,
     results[j].repetitions.resize(count - 1);
     total += count;
   }
-  PoolWork work;
-  work.pieces = pieces.size();
-  work.workers = pool.workers;
-  work.run = [&](std::size_t p) { return run_piece(jobs[pieces[p].job], pieces[p]); };
-  work.name = [&](std::size_t p) { return name_of(jobs[pieces[p].job]); };
-  work.on_result = [&](std::size_t p, std::string_view bytes) {
-    const Piece& piece = pieces[p];
-    file_results(jobs[piece.job], piece, from_bytes(bytes), results[piece.job]);
-    done += piece.last - piece.first;
-    if (pool.progress) pool.progress(done, total);
-  };
-  load_engine();  // once, before the processes
-  run_in_processes(work);
+  check_available();
+  run_by_server({.pieces = pieces.size(),
+                 .workers = pool.workers,
+                 .request =
+                     [&](std::size_t p) {
+                       const SimulationJob& job = jobs[pieces[p].job];
+                       return request(job, pieces[p],
+                                      job.trace ? std::optional<std::uint64_t>(0) : std::nullopt);
+                     },
+                 .name = [&](std::size_t p) { return name_of(jobs[pieces[p].job]); },
+                 .on_result =
+                     [&](std::size_t p, std::string_view bytes) {
+                       const Piece& piece = pieces[p];
+                       file_results(jobs[piece.job], piece, bytes, results[piece.job]);
+                       done += piece.last - piece.first;
+                       if (pool.progress) pool.progress(done, total);
+                     }});
   for (SimulationResult& result : results)
     if (result.deadlock) result.repetitions.clear();
   return results;

@@ -7,8 +7,8 @@
 // of fixed length; ranks on one device do not slow each other down. Not modelled: protocols,
 // congestion control, copies that take compute time.
 //
-// Simulations run in child processes: one engine a process is all that SimGrid allows. The caller
-// must not hold locks that other threads of its process need, as with every fork.
+// Simulations run in processes of their own: one engine a process is all that SimGrid allows. A
+// small server forks them (sim/server), never the caller; several threads may simulate at once.
 #pragma once
 
 #include <functional>

@@ -14,15 +14,15 @@ namespace {
 /// Lays out tasks, and numbers the routes they need.
 class ItemMaker {
  public:
-  ItemMaker(const SimulationJob& job, std::vector<FlowRoute>& routes)
-      : job_(job), routes_(routes), times_(slot_durations(job.graph->slots, *job.costs)) {
+  ItemMaker(const SimulationJob& job, Workload& work)
+      : job_(job), work_(work), times_(slot_durations(job.graph->slots, *job.costs)) {
     for (const Nanoseconds time : times_)
       PFEIFE_CHECK(time >= Nanoseconds{0}, "a task of negative length");
   }
 
   WorkItem item(const Task& task) {
     const Nanoseconds time = times_[task.slot];
-    WorkItem item{.rank = static_cast<std::uint32_t>(task.rank.value)};
+    WorkItem item{.kind = task.kind, .rank = static_cast<std::uint32_t>(task.rank.value)};
     item.busy = varying_time(task, time, *job_.placement, *job_.cluster);
     item.fixed = time - item.busy;
     if (task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer) {
@@ -60,21 +60,29 @@ class ItemMaker {
     item.busy = item.fixed - Nanoseconds{1}, item.fixed = Nanoseconds{1};
     item.how = WorkItem::How::Flow;
     item.route = number({device, device, stage, links, share * narrowest(*job_.cluster, links)});
-    const double bytes = routes_[item.route].capacity.value * seconds(item.busy);
+    const double bytes = work_.routes[item.route].capacity.value * seconds(item.busy);
     item.bytes = Bytes{std::max<std::int64_t>(1, std::llround(bytes))};
   }
 
   std::uint32_t number(FlowRoute route) {
     const auto [at, added] = numbers_.try_emplace(std::tuple{route.from, route.to, route.ring},
-                                                  static_cast<std::uint32_t>(routes_.size()));
-    if (added) routes_.push_back(std::move(route));
+                                                  static_cast<std::uint32_t>(work_.routes.size()));
+    if (!added) return at->second;
+    for (std::size_t& link : route.links) link = link_number(link);
+    work_.routes.push_back(std::move(route));
+    return at->second;
+  }
+  std::size_t link_number(std::size_t in_cluster) {
+    const auto [at, added] = link_numbers_.try_emplace(in_cluster, work_.links.size());
+    if (added) work_.links.push_back(job_.cluster->links[in_cluster].capacity());
     return at->second;
   }
 
   const SimulationJob& job_;
-  std::vector<FlowRoute>& routes_;
+  Workload& work_;
   std::vector<Nanoseconds> times_;  // [slot]
   std::map<std::tuple<DeviceId, DeviceId, std::optional<StageId>>, std::uint32_t> numbers_;
+  std::map<std::size_t, std::size_t> link_numbers_;
 };
 
 void index_successors(const DependencyGraph& graph, Workload& work) {
@@ -97,7 +105,8 @@ void index_successors(const DependencyGraph& graph, Workload& work) {
 
 Workload workload_of(const SimulationJob& job) {
   Workload work;
-  ItemMaker maker(job, work.routes);
+  work.ranks = job.graph->ranks;
+  ItemMaker maker(job, work);
   work.items.reserve(job.graph->size());
   for (const Task& task : job.graph->tasks) work.items.push_back(maker.item(task));
   index_successors(*job.graph, work);

@@ -15,9 +15,10 @@ namespace pfeife {
 /// it.
 struct FlowRoute {
   DeviceId from, to;
-  std::optional<StageId> ring;     // of a ring
-  std::vector<std::size_t> links;  // that a flow crosses, at least one
-  BytesPerSecond capacity;         // of the narrowest of them; of a ring, the part that it takes
+  std::optional<StageId> ring;  // of a ring
+  std::vector<std::size_t>
+      links;                // that a flow crosses, at least one; indices into Workload::links
+  BytesPerSecond capacity;  // of the narrowest of them; of a ring, the part that it takes
 };
 
 /// What a task does: `fixed` and then `busy`, alone.
@@ -28,6 +29,7 @@ struct WorkItem {
     Flow,     // `bytes` over a route, which take `busy` if nothing else does
   };
   How how = How::Compute;
+  TaskKind kind = TaskKind::Compute;
   std::uint32_t rank = 0;
   std::uint32_t route = 0;
   Nanoseconds fixed{0};  // launch, latency, and what does not vary with jitter
@@ -36,9 +38,11 @@ struct WorkItem {
 };
 
 struct Workload {
-  std::vector<WorkItem> items;            // [task]
-  std::vector<FlowRoute> routes;          // in the order in which tasks first need them
-  std::vector<std::uint32_t> waits;       // [task] how many edges lead into it
+  std::size_t ranks = 0;
+  std::vector<WorkItem> items;        // [task]
+  std::vector<FlowRoute> routes;      // in the order in which tasks first need them
+  std::vector<BytesPerSecond> links;  // capacities; in the order in which routes first need them
+  std::vector<std::uint32_t> waits;   // [task] how many edges lead into it
   std::vector<std::uint32_t> next_begin;  // [task + 1]
   std::vector<std::uint32_t> next;        // tasks that wait for it
 

@@ -9,6 +9,6 @@ if(NOT TARGET PkgConfig::LIBZIP)
   pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 endif()
 include(${CMAKE_CURRENT_LIST_DIR}/pfeifeTargets.cmake)
-# The simulator's engine is loaded when a simulation needs it.
+# The simulation server is looked for there, too (sim/server).
 get_filename_component(pfeife_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 target_link_options(pfeife::pfeife INTERFACE "-Wl,-rpath,${pfeife_prefix}/lib/pfeife")

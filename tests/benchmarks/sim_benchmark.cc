@@ -52,12 +52,9 @@ double seconds_in_a_process(const SimulationJob& job) {
   if (pipe(ends) != 0) return 0;
   if (fork() == 0) {
     const std::clock_t start = std::clock();
-    const Workload work = workload_of(job);
-    load_engine()({.workload = work,
-                   .cluster = *job.cluster,
-                   .ranks = job.graph->ranks,
-                   .busy = [&](std::size_t, std::size_t task) { return work.items[task].busy; },
-                   .on_ends = [](std::size_t, const std::vector<std::int64_t>&) {}});
+    EngineWork work;
+    work.workload = workload_of(job);
+    run_engine(work, [](std::uint64_t, const std::vector<std::int64_t>&) {});
     const double taken = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     _exit(write(ends[1], &taken, sizeof taken) == sizeof taken ? 0 : 1);
   }
@@ -73,7 +70,6 @@ double seconds_in_a_process(const SimulationJob& job) {
 void engine(benchmark::State& state, Links links) {
   const Case c(static_cast<std::size_t>(state.range(0)), links);
   const SimulationJob job = c.job();
-  load_engine();
   for (auto _ : state) state.SetIterationTime(seconds_in_a_process(job));
   state.counters["activities"] = static_cast<double>(c.graph.size());
   state.counters["activities/s"] = benchmark::Counter(
