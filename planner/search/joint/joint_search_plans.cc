@@ -26,16 +26,22 @@ constexpr double kJudging = 5e8;            ///< ns for the simple cuts of all s
 constexpr double kDescentsMore = 5e5;       ///< ns for those that follow, per effort
 constexpr double kDescents = 1.5e9;         ///< ns for descents on all schedules
 
-/// Of its own for every schedule (FNV-1a), so that a schedule's annealing does not depend on what
-/// else is listed.
+/// FNV-1a of the family's name and of the numbers of a schedule: each has its own, so that a
+/// schedule's annealing does not depend on what else is listed. Names and separators stand here as
+/// when the published plans were found, whatever people are shown.
 std::uint64_t seed_of(const ScheduleSpec& spec) {
   std::uint64_t seed = 1469598103934665603ULL;
-  std::string chosen = knobs(spec);
-  if (const auto at = chosen.find(", "); at != std::string::npos)
-    chosen.replace(at, 2, ";");  // how knobs were written when the published plans were found
-  for (const char letter : stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ',
-                                      spec.stages_per_rank, ' ', chosen, '\n'))
-    seed = (seed ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
+  const auto add = [&](const std::string& text) {
+    for (const char letter : text)
+      seed = (seed ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
+  };
+  add(stream_all(spec.family, ' ', spec.ranks, ' ', spec.microbatches, ' ', spec.stages_per_rank,
+                 ' '));
+  if (spec.loop_batch) add(stream_all("loop_batch=", *spec.loop_batch));
+  if (spec.loop_batch && !spec.prefetch.empty()) add(";");
+  for (std::size_t r = 0; r < spec.prefetch.size(); ++r)
+    add(stream_all(r == 0 ? "prefetch=" : ",", spec.prefetch[r]));
+  add("\n");
   return seed;
 }
 
