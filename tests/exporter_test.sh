@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import grad_modes, grad_regions, proof, pt2_export
+import export_models, grad_modes, grad_regions, proof, pt2_export
 from grad_modes import MODELS, Residual, inputs
 from grad_regions import Unexportable
 from pt2_export import write_archive
@@ -194,6 +194,64 @@ class Counting(Residual):
 
 
 refused(Counting, "would train in another way", "output 0", kinds=(True,))
+# The batch is the dimension that grows with the batch; where nobody knows it, it is refused.
+Path("batches.py").write_text("""
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x, y):
+        return nn.functional.mse_loss(self.layer(x), y)
+class Labelled(Net):
+    def forward(self, x, y):
+        return {"loss": nn.functional.cross_entropy(self.layer(x).flatten(0, 1), y.flatten()), "loss_weight": self.weight(y)}
+def sequence_first(batch=3):
+    return Net(), (torch.randn(5, batch, 4), torch.randn(5, batch, 4))
+def unknown():
+    return Net(), (torch.randn(5, 3, 4), torch.randn(5, 3, 4))
+def told():
+    return (*unknown(), (1, 1))
+def multiplied(batch=3):
+    return Net(), (torch.randn(2 * batch, 4), torch.randn(2 * batch, 4))
+def labelled(batch, weight):
+    net = Labelled()
+    net.weight = lambda y: weight(net, y)
+    return net, (torch.randn(batch, 5, 4), torch.zeros(batch, 5, dtype=torch.long))
+def counted(batch=3):
+    return labelled(batch, lambda net, y: (y != -100).sum())
+def trained(batch=3):
+    return labelled(batch, lambda net, y: net.layer.weight.sum())
+def listed(batch=3):
+    return labelled(batch, lambda net, y: (y != -100).sum(1))
+""")
+
+
+def exported(name, *options):
+    path = Path(name + ".pt2")
+    path.unlink(missing_ok=True)
+    said = io.StringIO()
+    with mock.patch.object(sys, "argv", ["export_models.py", "--module", f"batches.py:{name}", "--real-weights", *options]), \
+            contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        code = export_models.main()
+    if code != 0:
+        assert code == 2 and not path.exists()
+        return said.getvalue()
+    with zipfile.ZipFile(path) as files:
+        sizes = json.loads(files.read(f"{name}/models/model.json"))["graph_module"]["graph"]["tensor_values"]["x"]["sizes"]
+        facts = f"{name}/extra/pfeife.json"
+        return ["as_expr" in size for size in sizes], json.loads(files.read(facts)) if facts in files.namelist() else {}
+
+
+assert exported("sequence_first") == ([False, True, False], {})
+assert exported("told") == ([False, True, False], {})
+assert exported("sequence_first", "--microbatch", "3") == ([False] * 3, {"batch_dimensions": {"x": 1, "y": 1}})
+assert "input 0 [5, 3, 4], input 1 [5, 3, 4]; let FUNCTION take the batch size" in exported("unknown")
+assert "input 0 [6, 4] is [8, 4] with one more sample" in exported("multiplied")
+assert exported("counted", "--microbatch", "3")[1]["loss_weight"] == 1
+assert "loss_weight depends on the parameter layer.weight" in exported("trained", "--microbatch", "3")
+assert "loss_weight is not a scalar tensor" in exported("listed", "--microbatch", "3")
 print("exporter: archives train as their modules do")
 EOF
 

@@ -13,6 +13,8 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import batch_dimensions
+import loss_weight
 from grad_regions import inline_regions, recorded_as_it_trains, refuse_hooks, refuse_untraced
 from proof import prove_ways, prove_values
 from shipped_models import Model
@@ -51,16 +53,14 @@ def fake_like(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(tensor, device="cpu")
 
 
-def open_first_dimension(inputs: tuple | dict):
-    """Dynamic shapes: the first dimension is open wherever it has the size that it has in the first input."""
+def open_batch(inputs: tuple | dict, dimensions: tuple | dict) -> tuple | dict:
+    """Dynamic shapes: the batch dimension of each input is open."""
     any_size = torch.export.Dim("batch", min=2, max=63)
-    tensors = list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
-    batch = next(tensor.shape[0] for tensor in tensors if tensor.dim() > 0)
-    if batch < 2:
+    if batch_dimensions.samples(inputs, dimensions) < 2:
         raise SystemExit("the example batch must have 2 samples at least: export takes a size of 1 for a constant "
                          "(or fix the size with --microbatch 1)")
-    shapes = [{0: any_size} if tensor.dim() > 0 and tensor.shape[0] == batch else {} for tensor in tensors]
-    return dict(zip(inputs, shapes)) if isinstance(inputs, dict) else tuple(shapes)
+    at = batch_dimensions.named(dimensions)
+    return batch_dimensions.like(inputs, {name: {} if d is None else {d: any_size} for name, d in at.items()})
 
 
 @dataclass
@@ -69,7 +69,8 @@ class Exported:
     program: torch.export.ExportedProgram
     module: nn.Module
     inputs: tuple | dict
-    shapes: tuple | dict | None  # which dimensions are open
+    dimensions: tuple | dict  # of each input that of the samples, or None
+    is_open: bool  # the batch size
     fake: FakeTensorMode | None  # that of module and inputs; None: they have contents
     notes: list[str]  # sentences for the user
 
@@ -98,22 +99,24 @@ def export(entry: Model, microbatch: int | None, dtype: torch.dtype) -> Exported
                 inputs = {key: fake_like(value) for key, value in inputs.items()}
             else:
                 inputs = tuple(fake_like(value) for value in inputs)
-    shapes = None if microbatch else open_first_dimension(inputs)
+    dimensions = entry.dimensions(inputs)
+    shapes = None if microbatch else open_batch(inputs, dimensions)
     by_position, by_name = ((), inputs) if isinstance(inputs, dict) else (inputs, {})
     with masks_as_in_eager_mode(), recorded_as_it_trains(notes):
         program = torch.export.export(module.train(), by_position, by_name, dynamic_shapes=shapes, strict=False)
     refuse_untraced(program)
     inline_regions(program, notes)
-    return Exported(program, module, inputs, shapes, fake, notes)
+    loss_weight.check(program, notes)
+    return Exported(program, module, inputs, dimensions, shapes is not None, fake, notes)
 
 
-def few_samples(inputs: tuple | dict, shapes: tuple | dict | None) -> tuple | dict:
+def few_samples(exported: Exported) -> tuple | dict:
     """Two of the example's samples, if the batch size is open."""
-    if shapes is None:
+    inputs, at = exported.inputs, batch_dimensions.named(exported.dimensions)
+    if not exported.is_open:
         return inputs
-    if isinstance(inputs, dict):
-        return {key: one[:2] if shapes[key] else one for key, one in inputs.items()}
-    return tuple(one[:2] if shape else one for one, shape in zip(inputs, shapes))
+    return batch_dimensions.like(inputs, {name: one if at[name] is None else one.narrow(at[name], 0, 2)
+                                          for name, one in batch_dimensions.named(inputs).items()})
 
 
 def prove(exported: Exported, archive: bytes) -> str:
@@ -122,7 +125,7 @@ def prove(exported: Exported, archive: bytes) -> str:
         with warnings.catch_warnings():  # of torch's own reading
             warnings.simplefilter("ignore")
             program = torch.export.load(io.BytesIO(archive))
-        return prove_values(program, exported.module, few_samples(exported.inputs, exported.shapes), exported.notes)
+        return prove_values(program, exported.module, few_samples(exported), exported.notes)
     with exported.fake, masks_as_in_eager_mode(), recorded_as_it_trains([]), \
             mock.patch("torch.compiler._is_exporting_flag", True):
         return prove_ways(exported.program, exported.module, exported.inputs, exported.notes)
@@ -211,6 +214,18 @@ def packed(files: dict[str, bytes], folder: str) -> bytes:
     return archive.getvalue()
 
 
+def facts(exported: Exported) -> dict:
+    """What the program itself does not say: extra/pfeife.json."""
+    told = {}
+    if not exported.is_open:
+        names = exported.program.graph_signature.user_inputs
+        at = batch_dimensions.named(exported.dimensions).values()
+        told["batch_dimensions"] = {name: d for name, d in zip(names, at) if d is not None}
+    if (position := loss_weight.position(exported.program)) is not None:
+        told["loss_weight"] = position
+    return told
+
+
 @dataclass
 class Written:
     nodes: int
@@ -225,6 +240,8 @@ def write_archive(path: Path, entry: Model, microbatch: int | None, dtype: torch
     saved = io.BytesIO()
     torch.export.save(exported.program, saved)
     files = strip_archive(saved.getvalue(), exported.module, keep_weights)
+    if told := facts(exported):
+        files["extra/pfeife.json"] = json.dumps(told, separators=(",", ":")).encode()
     archive = packed(files, path.stem)
     proof = prove(exported, archive if keep_weights else saved.getvalue())
     path.write_bytes(archive)

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+import batch_dimensions
 from tiny_models import TinyConvnet, TinyGpt, TinyMlp, TinyShared, TinyUnet
 from torchgpipe_models import AmoebaNetD, ResNet101, UNet
 
@@ -19,6 +20,7 @@ class Model:
     build: Callable
     microbatch: int  # the usual size; the hint of a symbolic one
     real_weights: bool
+    dimensions: Callable = batch_dimensions.first  # inputs -> the batch dimension of each, None where it has no samples
 
 
 MODELS: dict[str, Model] = {}

@@ -129,8 +129,8 @@ double scale_for_all(double scale, Transport& transport) {
 
 StepInputs synthetic_step(const Pipeline& pipeline, std::uint64_t step, std::uint64_t seed,
                           const Placing& placing, std::size_t replica) {
-  StepInputs inputs{step, {}, equal_scale(pipeline.microbatches * pipeline.replicas.count)};
-  inputs.loss_scale.resize(pipeline.microbatches);
+  StepInputs inputs{step, {}, equal_shares(pipeline.microbatches * pipeline.replicas.count)};
+  inputs.shares.resize(pipeline.microbatches);
   inputs.first_microbatch = replica * pipeline.microbatches;
   for (std::size_t m = 0; m < pipeline.microbatches; ++m)
     inputs.microbatches.push_back(synthetic_inputs(pipeline.graph, mixed_seed({seed, step}),
@@ -187,7 +187,7 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
   RandomTurns turns;
   const auto inputs_of = [&](const Pipeline& of, std::size_t replica, double scale) {
     StepInputs inputs = synthetic_step(of, 0, options.seed, options.placing, replica);
-    for (double& share : inputs.loss_scale) share *= scale;
+    inputs.factor = scale;
     return inputs;
   };
   const auto unsplit_with = [&](double scale) {

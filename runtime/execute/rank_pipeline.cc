@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "planner/ir/basics/error.h"
 #include "runtime/device/device.h"
@@ -40,6 +41,14 @@ std::vector<double> losses_in(const std::map<StageId, std::unique_ptr<GraphStage
     for (std::int64_t m = 0; const auto loss = stage->loss(MicrobatchId{m}); ++m)
       losses.push_back(loss->item<double>());
   return losses;
+}
+
+std::optional<double> mean_of(const std::vector<double>& losses,
+                              const std::vector<double>& shares) {
+  if (losses.empty()) return {};
+  double mean = 0;
+  for (std::size_t m = 0; m < losses.size(); ++m) mean += losses[m] * shares.at(m);
+  return mean;
 }
 
 std::vector<StageId> stages_of(const Pipeline& pipeline, RankId rank) {
@@ -107,6 +116,9 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
       executor_(std::make_unique<RankExecutor>(pipeline.tasks, pipeline.placement, rank_, work(),
                                                transport_)) {
   if (options_.loss_scale && options_.update) factor_.emplace(*options_.loss_scale);
+  if (pipeline.graph.loss_weight &&
+      pipeline.placement.rank(maker_of(loss_of(pipeline.graph))) == rank_)
+    weights_.emplace(pipeline.graph, pipeline.effects, source, options.placing, turns);
   if (!transport.keeps_rows()) return;
   Exchanges exchanges = exchanges_of(pipeline);
   if (options_.update && !updates_at_once() && pipeline.ranks() > 1)
@@ -173,11 +185,13 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
     throw ConfigError({"step"}, stream_all("has ", inputs.microbatches.size(),
                                            " microbatches, the schedule ", pipeline_.microbatches));
   prepare(inputs, stages_);
+  shares_ = shares_of(inputs);
+  for (const auto& [s, stage] : stages_)
+    stage->begin(inputs, shares_, factor_ ? factor_->scale() : 1);
   ++calls_;
   replicas_.begin_step(calls_);
   if (!options_.update) shared_.begin_step();  // an update leaves zeros, which add nothing
   updated_.clear(), settled_ = false;
-  loss_scale_ = inputs.loss_scale;
   samples_.clear();
   for (std::size_t m = 0; m < pipeline_.microbatches; ++m)
     samples_.push_back(inputs.samples_of(MicrobatchId{m}, pipeline_.graph));
@@ -237,15 +251,26 @@ void RankPipeline::prepare(const StepInputs& inputs, Stages& stages) {
     require_fit(graph, inputs.microbatches[i], options_.placing);
     for (auto& [s, stage] : stages) stage->add_size(graph, pipeline_.effects);
   }
-  for (auto& [s, stage] : stages) stage->begin(inputs, factor_ ? factor_->scale() : 1);
 }
 
-std::optional<double> RankPipeline::mean_loss() const {
-  const std::vector<double> made = losses();
-  if (made.empty()) return {};
-  double mean = 0;
-  for (std::size_t m = 0; m < made.size(); ++m) mean += made[m] * loss_scale_.at(m);
-  return mean;
+/// [microbatch] by which its loss counts.
+std::vector<double> RankPipeline::shares_of(const StepInputs& inputs) {
+  if (!weights_) return inputs.shares;
+  std::vector<double> shares =
+      weights_->of(inputs, [this](std::int64_t n) -> const Graph& { return resized(n); });
+  const double total = replicas_.sum(std::accumulate(shares.begin(), shares.end(), 0.0));
+  if (total == 0)
+    throw RuntimeFault(stream_all(
+        "step ", inputs.step + 1, " has nothing that its loss is a mean over: the weight '",
+        pipeline_.graph.value(*pipeline_.graph.loss_weight).name,
+        "' of each microbatch is 0; leave out such data, or take more samples a step"));
+  for (double& share : shares) share /= total;
+  return shares;
+}
+
+std::optional<double> RankPipeline::mean_loss() const { return mean_of(losses(), shares_); }
+std::optional<double> RankPipeline::mean_evaluation_loss() const {
+  return mean_of(evaluation_losses(), evaluation_shares_);
 }
 
 double RankPipeline::mean_loss_everywhere() {
@@ -327,6 +352,8 @@ void RankPipeline::evaluate(const StepInputs& inputs) {
             static_cast<std::uint32_t>(to.value)};
   };
   prepare(inputs, evaluation_stages_);
+  evaluation_shares_ = shares_of(inputs);
+  for (auto& [s, stage] : evaluation_stages_) stage->begin(inputs, evaluation_shares_);
   for (std::size_t i = 0; i < inputs.microbatches.size(); ++i) {
     const MicrobatchId m{i};
     for (const StageId s : own_) {

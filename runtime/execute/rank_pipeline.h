@@ -10,6 +10,7 @@
 #include "runtime/execute/shared_gradients.h"
 #include "runtime/model/graph_stage.h"
 #include "runtime/model/loss_scale.h"
+#include "runtime/model/loss_weights.h"
 #include "runtime/model/optimizer.h"
 #include "runtime/model/pipeline.h"
 #include "runtime/transport/group_transport.h"
@@ -43,16 +44,16 @@ class RankPipeline {
   /// One step over the microbatches of `inputs`; gradients are added to what is there. Records are
   /// those of RankOptions::time_actions. Every rank must get the same inputs; with replicas, every
   /// rank of one its share_of_replica(). ConfigError naming the input if one does not fit the
-  /// model.
+  /// model. RuntimeFault if the model names a loss weight and that of all microbatches is 0.
   std::vector<TaskRecord> step(const StepInputs& inputs);
   /// Only the forwards, in evaluation mode: no dropout, no statistics, no gradients. Any time, any
-  /// number of microbatches.
+  /// number of microbatches; every rank must call it.
   void evaluate(const StepInputs& inputs);
 
   /// Losses of the last step by microbatch, if this rank makes them.
   std::vector<double> losses() const;
-  /// Mean loss over the samples of the last step, if this rank makes it; of a replica, what its
-  /// samples give to the sum.
+  /// Mean loss over the samples of the last step (or over what the model's loss weight counts), if
+  /// this rank makes it; of a replica, what its samples give to the sum.
   std::optional<double> mean_loss() const;
   /// The same on every rank. Every rank must call it.
   double mean_loss_everywhere();
@@ -63,6 +64,8 @@ class RankPipeline {
   /// replicas, each has its own on its pipeline rank `at`.
   Tensors kept(const std::string& value, RankId at);
   std::vector<double> evaluation_losses() const;
+  /// As mean_loss(), of the last evaluation.
+  std::optional<double> mean_evaluation_loss() const;
   RankTensors& tensors() { return tensors_; }
   OptimizerState& optimizer_state() { return optimizer_state_; }
   /// The optimizer's state is here for these elements of the parameters.
@@ -84,6 +87,7 @@ class RankPipeline {
   RankWork work();
   bool runs_ahead() const { return !options_.time_actions && !options_.placing.device.is_cpu(); }
   void prepare(const StepInputs& inputs, Stages& stages);
+  std::vector<double> shares_of(const StepInputs& inputs);
   const Graph& resized(std::int64_t samples);
   void update_stage(StageId stage);
   bool updates_at_once() const { return options_.optimizer.clip_norm <= 0 && !factor_; }
@@ -108,9 +112,10 @@ class RankPipeline {
   std::int64_t updates_ = 0;
   std::optional<LossScale> factor_;
   std::map<std::int64_t, Graph> resized_;  ///< the graph for other microbatch sizes
-  std::vector<double> loss_scale_;         ///< of the last step
-  std::vector<std::int64_t> samples_;      ///< of its microbatches
-  std::uint64_t calls_ = 0;                ///< steps and evaluations: tells their messages apart
+  std::optional<LossWeights> weights_;     ///< if the model names one and its loss is made here
+  std::vector<double> shares_, evaluation_shares_;  ///< of the last microbatches
+  std::vector<std::int64_t> samples_;               ///< of its microbatches
+  std::uint64_t calls_ = 0;  ///< steps and evaluations: tells their messages apart
   std::function<void(const Cell&)> entering_;
   std::map<StageId, bool> updated_;
   bool settled_ = false;  ///< settle_gradients() was called in this step

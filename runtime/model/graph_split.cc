@@ -38,6 +38,37 @@ class Splitter {
     find_buffers_in_sight();
   }
 
+  GraphSplit loss_weight() {
+    const ValueId weight = *graph_.loss_weight;
+    std::vector<std::size_t> open;
+    std::set<NodeId> nodes;
+    std::set<ValueId> inputs, buffers;
+    add_makers(weight, graph_.nodes.size(), open);
+    while (!open.empty()) {
+      const std::size_t n = open.back();
+      open.pop_back();
+      if (!nodes.insert(NodeId{n}).second) continue;
+      if (effects_[n].random) refuse_weight("draws random numbers", graph_.nodes[n].name);
+      if (effects_[n].metadata_only) continue;
+      for (const ValueId in : inputs_of(graph_.nodes[n])) {
+        const Value& value = graph_.value(in);
+        if (value.role == ValueRole::Parameter) refuse_weight("reads", value.source_name);
+        if (value.role == ValueRole::Input) inputs.insert(in);
+        if (value.role == ValueRole::Buffer || value.role == ValueRole::Constant) {
+          if (!writers_of(in).empty()) refuse_weight("reads what forward writes:", value.name);
+          buffers.insert(in);
+        }
+        if (value.producer) add_makers(in, n, open);
+      }
+    }
+    StageSlice slice;
+    slice.nodes.assign(nodes.begin(), nodes.end());
+    slice.inputs.assign(inputs.begin(), inputs.end());
+    slice.buffers.assign(buffers.begin(), buffers.end());
+    slice.outputs = {weight};
+    return {{std::move(slice)}, {}};
+  }
+
   GraphSplit split(std::span<const NodeId> cuts) {
     place(cuts);
     GraphSplit result;
@@ -119,8 +150,8 @@ class Splitter {
     const Value& value = graph_.value(v);
     return value.producer && free_[value.producer->index()];
   }
-  /// The free nodes that make what node `n` finds in the free value `v`: those that have written
-  /// into it before among them.
+  /// The nodes that make what node `n` finds in the value `v`: those that have written into it
+  /// before among them.
   void add_makers(ValueId v, std::size_t n, std::vector<std::size_t>& open) {
     open.push_back(graph_.value(v).producer->index());
     for (const std::size_t writer : writers_of(v))
@@ -204,6 +235,14 @@ class Splitter {
                                          "both are in one stage");
   }
 
+  [[noreturn]] void refuse_weight(const char* what, const std::string& which) const {
+    throw ConfigError({graph_.name}, "the loss's weight '" +
+                                         graph_.value(*graph_.loss_weight).name + "' " + what +
+                                         " '" + which +
+                                         "'; it must be computed from the inputs alone, such as "
+                                         "(labels != -100).sum()");
+  }
+
   const Graph& graph_;
   const std::vector<NodeEffects>& effects_;
   Storages storages_;
@@ -229,6 +268,10 @@ GraphSplit split_graph(const Graph& graph, const std::vector<NodeEffects>& effec
 
 GraphSplit whole_graph(const Graph& graph, const std::vector<NodeEffects>& effects) {
   return Splitter(graph, effects).split({});
+}
+
+GraphSplit loss_weight_graph(const Graph& graph, const std::vector<NodeEffects>& effects) {
+  return Splitter(graph, effects).loss_weight();
 }
 
 std::vector<NodeId> legal_cuts(const Graph& graph, const std::vector<NodeEffects>& effects) {

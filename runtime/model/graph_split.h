@@ -55,6 +55,11 @@ GraphSplit split_graph(const Graph& graph, const std::vector<NodeEffects>& effec
 /// The whole model as one stage.
 GraphSplit whole_graph(const Graph& graph, const std::vector<NodeEffects>& effects);
 
+/// Of the model that names a loss weight, one stage that computes the weight alone, from the
+/// model's inputs. ConfigError naming what the weight depends on besides: parameters, buffers that
+/// are written, random numbers.
+GraphSplit loss_weight_graph(const Graph& graph, const std::vector<NodeEffects>& effects);
+
 /// Nodes after which split_graph accepts a single cut.
 std::vector<NodeId> legal_cuts(const Graph& graph, const std::vector<NodeEffects>& effects);
 

@@ -40,14 +40,14 @@ auto& entry(Map& map, const typename Map::key_type& key, const char* what) {
 
 }  // namespace
 
-std::vector<double> equal_scale(std::size_t microbatches) {
+std::vector<double> equal_shares(std::size_t microbatches) {
   return std::vector<double>(microbatches, 1.0 / static_cast<double>(microbatches));
 }
 
 ValueId loss_of(const Graph& graph) {
   for (const ValueId out : graph.outputs) {
     const TensorType& type = graph.value(out).type;
-    if (is_floating(type.dtype) && type.elements() == 1) return out;
+    if (is_floating(type.dtype) && type.elements() == 1 && out != graph.loss_weight) return out;
   }
   throw ConfigError(
       {graph.name},
@@ -96,10 +96,11 @@ void GraphStage::add_size(const Graph& resized, const std::vector<NodeEffects>& 
   blocks_[resized.microbatch_size] = program_blocks(resized, program, options_.blocks, needed);
 }
 
-void GraphStage::begin(const StepInputs& inputs, double factor) {
+void GraphStage::begin(const StepInputs& inputs, std::vector<double> shares, double factor) {
   PFEIFE_CHECK(flights_.empty() && queues_.empty(), "a step begins while another is under way");
   inputs_ = &inputs;
-  factor_ = factor;
+  shares_ = std::move(shares);
+  factor_ = factor * inputs.factor;
   losses_.clear();
   outputs_.clear();
 }
@@ -342,7 +343,10 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   take_own_buffers(flight);
   const std::vector<at::Tensor> made = run_nodes(m, flight, history, /*again=*/false);
   if (flight.again) flight.buffers = std::move(before);
-  if (loss_value_) losses_[m] = outputs_.at({m, *loss_value_});
+  if (loss_value_) {
+    const at::Tensor& made = outputs_.at({m, *loss_value_});
+    losses_[m] = counts(m) ? made : at::zeros_like(made);  // no labels: 0 / 0
+  }
   PerStage handed;
   for (const auto& crossings : to_) {
     Tensors tensors;
@@ -388,10 +392,9 @@ PerStage GraphStage::run_backward(MicrobatchId m, const PerStage& gradients) {
       roots.push_back(std::move(flight.roots[r]));
       root_gradients.push_back(of_root[r]);
     }
-  if (loss_value_ && flight.loss_root.is_valid()) {
+  if (loss_value_ && counts(m) && flight.loss_root.is_valid()) {
     roots.push_back(std::move(flight.loss_root));
-    root_gradients.push_back(
-        at::full_like(losses_.at(m), factor_ * inputs_->loss_scale.at(m.index())));
+    root_gradients.push_back(at::full_like(losses_.at(m), factor_ * shares_.at(m.index())));
   }
   flight.roots.clear();
   backward_ = &flight;
@@ -401,14 +404,21 @@ PerStage GraphStage::run_backward(MicrobatchId m, const PerStage& gradients) {
   PerStage back;
   for (std::size_t s = 0; s < from_.size(); ++s) {
     Tensors tensors;
-    for (std::size_t c = 0; c < from_[s].size(); ++c) {
-      at::Tensor gradient;  // taken from the leaf, which W may keep
-      if (from_[s][c].gradient) gradient = std::move(flight.received[s][c].mutable_grad());
-      tensors.push_back(std::move(gradient));
-    }
+    for (std::size_t c = 0; c < from_[s].size(); ++c)
+      tensors.push_back(gradient_of(m, from_[s][c], flight.received[s][c]));
     back.push_back(std::move(tensors));
   }
   return back;
+}
+
+/// What goes back for a received value; taken from the leaf, which W may keep. Where the loss
+/// counts nothing, zeros in place of a gradient that others get: messages of a kind are alike.
+at::Tensor GraphStage::gradient_of(MicrobatchId m, const Crossing& received, at::Tensor& leaf) {
+  if (!received.gradient) return {};
+  at::Tensor gradient = std::move(leaf.mutable_grad());
+  if (!loss_value_ || gradient.defined()) return gradient;
+  if (counts(m)) no_gradient_.insert(received.value);
+  return no_gradient_.contains(received.value) ? at::Tensor() : at::zeros_like(leaf);
 }
 
 PerStage GraphStage::backward(MicrobatchId m, const PerStage& gradients) {

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "runtime/model/cast_cache.h"
@@ -22,16 +23,18 @@ struct RandomTurns {
   std::mutex mutex;
 };
 
-/// Of one step: what its microbatches read, and how each loss is weighted.
+/// Of one step: what its microbatches read, and how each loss counts.
 struct StepInputs {
   std::uint64_t step = 0;
   std::vector<std::map<ValueId, at::Tensor>> microbatches;  ///< [microbatch] model inputs
-  std::vector<double> loss_scale;  ///< [microbatch] share of the samples of the step
+  /// [microbatch] share of the samples of the step; a model that names a loss weight has its own.
+  std::vector<double> shares;
   /// [microbatch] samples; empty = the graph's microbatch size for all. A microbatch of 0 samples
   /// costs nothing and counts nothing; its inputs are not read.
-  std::vector<std::int64_t> samples;
+  std::vector<std::int64_t> samples = {};
   /// Number of the first microbatch among those of all replicas: random numbers go by it.
   std::size_t first_microbatch = 0;
+  double factor = 1;  ///< of the gradients
 
   std::int64_t samples_of(MicrobatchId m, const Graph& graph) const {
     return samples.empty() ? graph.microbatch_size : samples.at(m.index());
@@ -39,7 +42,7 @@ struct StepInputs {
 };
 
 /// Every microbatch weighs the same.
-std::vector<double> equal_scale(std::size_t microbatches);
+std::vector<double> equal_shares(std::size_t microbatches);
 
 class GraphStage final : public Stage {
  public:
@@ -51,8 +54,11 @@ class GraphStage final : public Stage {
   /// values. Nothing happens if that size is known.
   void add_size(const Graph& resized, const std::vector<NodeEffects>& effects);
   /// Must be called before each step; `inputs` must outlive the step. Gradients are those of the
-  /// loss times `factor`.
-  void begin(const StepInputs& inputs, double factor = 1);
+  /// loss times `factor`, in which each microbatch's loss counts with its share. One whose share is
+  /// 0 counts nothing: its loss is 0, whatever the model makes of it, and has no gradient.
+  void begin(const StepInputs& inputs, double factor = 1) { begin(inputs, inputs.shares, factor); }
+  /// The same with other shares than the inputs'; without any all count, and no backward follows.
+  void begin(const StepInputs& inputs, std::vector<double> shares, double factor = 1);
   /// Must be called after each step: deferred statistics of batch norms reach the buffers.
   void end() { statistics_.commit(); }
 
@@ -104,6 +110,8 @@ class GraphStage final : public Stage {
   void fill_values(MicrobatchId m, const Flight& flight);
   void take_own_buffers(Flight& flight);
   PerStage forward_nothing(MicrobatchId m);
+  bool counts(MicrobatchId m) const { return shares_.empty() || shares_.at(m.index()) != 0; }
+  at::Tensor gradient_of(MicrobatchId m, const Crossing& received, at::Tensor& leaf);
   PerStage run_backward(MicrobatchId m, const PerStage& gradients);
   c10::intrusive_ptr<WeightQueue> queue(MicrobatchId m);
 
@@ -125,7 +133,9 @@ class GraphStage final : public Stage {
   BatchStatistics statistics_;
 
   const StepInputs* inputs_ = nullptr;
+  std::vector<double> shares_;      ///< [microbatch]
   double factor_ = 1;               ///< of the loss, in backward
+  std::set<ValueId> no_gradient_;   ///< received values that got none though they may
   std::vector<at::Tensor> values_;  ///< [value] during a forward
   std::map<MicrobatchId, Flight> flights_;
   const Flight* backward_ = nullptr;  ///< whose backward runs

@@ -5,17 +5,6 @@
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
-namespace {
-
-/// A row a sample: the first dimension is the one that the export left open (or fixed to its
-/// batch).
-bool has_samples(const Graph& graph, ValueId input) {
-  const auto& sizes = graph.value(input).type.sizes;
-  return !sizes.empty() && sizes[0] == graph.microbatch_size;
-}
-
-}  // namespace
-
 std::vector<std::int64_t> even_sizes(std::int64_t samples, std::size_t microbatches) {
   const auto n = static_cast<std::int64_t>(microbatches);
   std::vector<std::int64_t> sizes(microbatches);
@@ -29,18 +18,28 @@ StepInputs split_batch(const Graph& graph, std::uint64_t step,
                        std::span<const std::int64_t> sizes) {
   const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
   if (total < 1) throw ConfigError({graph.name}, "a step needs at least one sample");
-  for (const auto& [input, tensor] : batch)
-    if (has_samples(graph, input) && (tensor.dim() == 0 || tensor.size(0) != total))
-      throw ConfigError({graph.name}, stream_all("the input '", graph.value(input).name, "' has ",
-                                                 tensor.dim() == 0 ? 0 : tensor.size(0),
-                                                 " samples, the microbatches take ", total));
+  for (const auto& [input, tensor] : batch) {
+    const Value& value = graph.value(input);
+    if (!value.batch_dimension) continue;
+    const auto dimension = static_cast<std::int64_t>(*value.batch_dimension);
+    const std::int64_t found = dimension < tensor.dim() ? tensor.size(dimension) : 0;
+    if (found != total)
+      throw ConfigError(
+          {graph.name},
+          stream_all("the input '", value.name, "' has ", found, " samples (dimension ", dimension,
+                     " of ", tensor.sizes(), "), the microbatches take ", total));
+  }
   StepInputs inputs{step, {}, {}, {sizes.begin(), sizes.end()}};
   std::int64_t first = 0;
   for (const std::int64_t size : sizes) {
     auto& microbatch = inputs.microbatches.emplace_back();
-    for (const auto& [input, tensor] : batch)
-      microbatch[input] = has_samples(graph, input) ? tensor.narrow(0, first, size) : tensor;
-    inputs.loss_scale.push_back(static_cast<double>(size) / static_cast<double>(total));
+    for (const auto& [input, tensor] : batch) {
+      const auto dimension = graph.value(input).batch_dimension;
+      microbatch[input] =
+          dimension ? tensor.narrow(static_cast<std::int64_t>(*dimension), first, size).contiguous()
+                    : tensor;
+    }
+    inputs.shares.push_back(static_cast<double>(size) / static_cast<double>(total));
     first += size;
   }
   return inputs;
@@ -55,7 +54,7 @@ StepInputs share_of_replica(const StepInputs& step, std::size_t replica, std::si
     return std::decay_t<decltype(all)>(first, first + static_cast<std::ptrdiff_t>(microbatches));
   };
   share.microbatches = cut(step.microbatches);
-  share.loss_scale = cut(step.loss_scale);
+  share.shares = cut(step.shares);
   if (!step.samples.empty()) share.samples = cut(step.samples);
   return share;
 }

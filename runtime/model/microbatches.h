@@ -14,10 +14,10 @@ namespace pfeife {
 /// if there are fewer samples than microbatches.
 std::vector<std::int64_t> even_sizes(std::int64_t samples, std::size_t microbatches);
 
-/// The model's inputs for a batch, cut into microbatches of the given sizes along the first
-/// dimension. An input that does not have a row a sample goes to every microbatch as it is. Each
-/// microbatch's loss counts with its share of the samples, so the step's loss is the mean over the
-/// batch. ConfigError if the sizes do not add up to the rows, or all are 0.
+/// The model's inputs for a batch, cut into microbatches of the given sizes along the batch
+/// dimension of each. An input that has none goes to every microbatch as it is. Each microbatch's
+/// loss counts with its share of the samples (or by the model's loss weight), so the step's loss is
+/// the mean over the batch. ConfigError if the sizes do not add up to the samples, or all are 0.
 StepInputs split_batch(const Graph& graph, std::uint64_t step,
                        const std::map<ValueId, at::Tensor>& batch,
                        std::span<const std::int64_t> sizes);

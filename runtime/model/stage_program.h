@@ -17,12 +17,13 @@ struct StageOptions {
   bool split_backward = false;  ///< I and W will be asked for
   bool plain_backward = false;  ///< nothing of split_backward.h in B: autograd's functions alone
   bool recompute = false;       ///< F keeps only its inputs; B or I computes it again
-  std::vector<NodeRange> blocks = {};      ///< B or I computes each of them again, by itself
-  std::optional<MicrobatchId> kept = {};   ///< of which nothing is computed again
-  std::optional<at::ScalarType> autocast;  ///< the forward runs under LibTorch's autocast to it
-  bool defer_batch_norm = false;           ///< running statistics of a step's whole batch
-  bool training = true;    ///< false: no gradients, dropout off, statistics as they are
-  std::uint64_t seed = 0;  ///< of random operators
+  std::vector<NodeRange> blocks = {};     ///< B or I computes each of them again, by itself
+  std::optional<MicrobatchId> kept = {};  ///< of which nothing is computed again
+  std::optional<at::ScalarType> autocast =
+      {};                         ///< the forward runs under LibTorch's autocast to it
+  bool defer_batch_norm = false;  ///< running statistics of a step's whole batch
+  bool training = true;           ///< false: no gradients, dropout off, statistics as they are
+  std::uint64_t seed = 0;         ///< of random operators
 };
 
 /// A node's call.

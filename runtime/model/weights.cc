@@ -2,7 +2,9 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "planner/io/model/pt2_reader.h"
@@ -31,9 +33,13 @@ at::Tensor placed(const at::Tensor& tensor, DType dtype, const Placing& placing)
                    /*copy=*/false, at::MemoryFormat::Preserve);
 }
 
-/// One more than the largest index that may stand in an integer input.
-std::int64_t index_bound(const Graph& graph, ValueId input) {
-  constexpr std::int64_t kFewest = 2;
+/// What may stand in an integer input: below a bound.
+struct Indices {
+  std::int64_t bound = 2;
+  std::optional<std::int64_t> ignored;  ///< stands for no index in a target of the loss
+};
+
+Indices indices_of(const Graph& graph, ValueId input) {
   std::set<ValueId> same{input};  // the input and what is only reshaped from it
   for (const Node& node : graph.nodes) {
     for (const char* name : {"self", "input"})
@@ -45,12 +51,31 @@ std::int64_t index_bound(const Graph& graph, ValueId input) {
     const auto size = [&](const char* name, std::size_t dimension) {
       const ValueId of = tensor_argument(node, name);
       const bool known = of != kNoValue && graph.value(of).type.sizes.size() > dimension;
-      return known ? graph.value(of).type.sizes[dimension] : kFewest;
+      return known ? graph.value(of).type.sizes[dimension] : Indices{}.bound;
     };
-    if (node.op == "aten::embedding" && reads("indices")) return size("weight", 0);
-    if (node.op == "aten::cross_entropy_loss" && reads("target")) return size("self", 1);
+    if (node.op == "aten::embedding" && reads("indices")) return {size("weight", 0), {}};
+    if (node.op == "aten::cross_entropy_loss" && reads("target"))
+      return {size("self", 1),
+              static_cast<std::int64_t>(number_argument(node, "ignore_index", -100))};
   }
-  return kFewest;
+  return {};
+}
+
+/// Inputs of the model that the value is computed from.
+std::set<ValueId> inputs_behind(const Graph& graph, ValueId value) {
+  std::set<ValueId> found{value};
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node)
+    if (std::ranges::any_of(node->outputs, [&](ValueId out) { return found.contains(out); }))
+      for (const ValueId in : inputs_of(*node)) found.insert(in);
+  std::erase_if(found, [&](ValueId v) { return graph.value(v).role != ValueRole::Input; });
+  return found;
+}
+
+/// Without a quarter of the labels, but with the last.
+at::Tensor some_ignored(const at::Tensor& labels, std::int64_t ignored, at::Generator& generator) {
+  at::Tensor left_out = at::randint(4, labels.sizes(), generator, at::kLong).eq(0);
+  if (labels.numel() > 0) left_out.view({-1})[-1].fill_(false);
+  return labels.masked_fill(left_out, ignored);
 }
 
 }  // namespace
@@ -118,6 +143,8 @@ RankTensors load_tensors(const Graph& graph, const GraphSplit& split,
 std::map<ValueId, at::Tensor> synthetic_inputs(const Graph& graph, std::uint64_t seed,
                                                MicrobatchId microbatch, const Placing& placing) {
   std::map<ValueId, at::Tensor> inputs;
+  std::set<ValueId> counted;
+  if (graph.loss_weight) counted = inputs_behind(graph, *graph.loss_weight);
   for (const ValueId id : graph.inputs) {
     const Value& value = graph.value(id);
     auto generator = at::detail::createCPUGenerator(
@@ -128,7 +155,10 @@ std::map<ValueId, at::Tensor> synthetic_inputs(const Graph& graph, std::uint64_t
     else if (is_floating(value.type.dtype))
       tensor = at::randn(value.type.sizes, generator, at::kFloat);
     else
-      tensor = at::randint(index_bound(graph, id), value.type.sizes, generator, at::kLong);
+      tensor = at::randint(indices_of(graph, id).bound, value.type.sizes, generator, at::kLong);
+    if (const auto ignored = indices_of(graph, id).ignored; ignored && counted.contains(id))
+      tensor = some_ignored(tensor, *ignored, generator);
+    if (counted.contains(id) && is_floating(value.type.dtype)) tensor = tensor.abs();
     inputs[id] = copied_ahead(tensor, placing.device, placed_type(value.type.dtype, placing));
   }
   return inputs;

@@ -50,7 +50,9 @@ RankTensors load_tensors(const Graph& graph, const GraphSplit& split,
                          const Placing& placing);
 
 /// Numbers for every input of the model for one microbatch, from `seed` and `microbatch` alone:
-/// normal floats; integers below the size of what they index (embedding rows, classes).
+/// normal floats; integers below the size of what they index (embedding rows, classes). Where the
+/// model names a loss weight, labels that the loss leaves out are among them, and the floats that
+/// the weight is computed from are not negative.
 std::map<ValueId, at::Tensor> synthetic_inputs(const Graph& graph, std::uint64_t seed,
                                                MicrobatchId microbatch, const Placing& placing);
 

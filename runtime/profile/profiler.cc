@@ -249,10 +249,10 @@ class Profiler {
   }
   /// Before a step. With fp16, smaller than before if gradients were not finite.
   void set_loss_scale() {
-    inputs_.loss_scale = equal_scale(options_.microbatches);
+    inputs_.shares = equal_shares(options_.microbatches);
     if (!factor_) return;
     if (std::exchange(overflowed_, false)) factor_->update(/*finite=*/false);
-    for (double& share : inputs_.loss_scale) share *= factor_->scale();
+    for (double& share : inputs_.shares) share *= factor_->scale();
   }
   /// Part of the update, as on a rank. Gradients that are not finite become zero, which leaves the
   /// weights what they are and has the update timed all the same.

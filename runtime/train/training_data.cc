@@ -14,32 +14,39 @@
 namespace pfeife {
 namespace {
 
-std::string shape_text(const std::vector<std::int64_t>& sizes) {
-  std::string text = "[samples";
-  for (std::size_t i = 1; i < sizes.size(); ++i) text += ", " + std::to_string(sizes[i]);
-  return text + "]";
+std::string shape_text(const Value& input) {
+  std::string text;
+  for (std::size_t i = 0; i < input.type.sizes.size(); ++i)
+    text += (i > 0 ? ", " : "") +
+            (i == *input.batch_dimension ? "samples" : std::to_string(input.type.sizes[i]));
+  return "[" + text + "]";
+}
+
+/// All sizes but the number of samples.
+bool fits(std::vector<std::int64_t> sizes, const Value& input) {
+  const std::size_t d = *input.batch_dimension;
+  if (sizes.size() == input.type.sizes.size()) sizes[d] = input.type.sizes[d];
+  return sizes == input.type.sizes;
 }
 
 /// The file of an input, checked against it.
-at::Tensor mapped(const std::filesystem::path& file, const Value& input,
-                  std::int64_t microbatch_size) {
+at::Tensor mapped(const std::filesystem::path& file, const Value& input) {
   const TensorType& type = input.type;
-  if (type.sizes.empty() || type.sizes[0] != microbatch_size)
+  if (!input.batch_dimension)
     throw ConfigError({file.string()},
                       "the input '" + input.name + "' of the model has no dimension of samples");
   if (!is_there(file))
     throw ConfigError({file.string()}, "is missing: the model has an input '" + input.name + "', " +
-                                           to_string(type.dtype) + " " + shape_text(type.sizes));
+                                           to_string(type.dtype) + " " + shape_text(input));
   const NpyHeader header = read_npy_header(file);
   if (header.dtype != type.dtype)
     throw ConfigError({file.string()}, "holds " + to_string(header.dtype) + ", the input '" +
                                            input.name + "' is " + to_string(type.dtype) +
                                            "; convert it with astype");
-  if (header.sizes.size() != type.sizes.size() ||
-      !std::equal(header.sizes.begin() + 1, header.sizes.end(), type.sizes.begin() + 1))
+  if (!fits(header.sizes, input))
     throw ConfigError({file.string()},
                       stream_all("has the shape ", at::IntArrayRef(header.sizes), ", the input '",
-                                 input.name, "' needs ", shape_text(type.sizes)));
+                                 input.name, "' needs ", shape_text(input)));
   return map_tensor(file, header.begin, scalar_type(header.dtype), header.sizes);
 }
 
@@ -65,8 +72,8 @@ TrainingData::TrainingData(const std::filesystem::path& folder, const Pipeline& 
   for (const ValueId id : pipeline.graph.inputs) {
     const Value& input = pipeline.graph.value(id);
     const std::filesystem::path file = folder / (input.name + ".npy");
-    files_[id] = mapped(file, input, pipeline.graph.microbatch_size);
-    const std::int64_t samples = files_[id].size(0);
+    files_[id] = mapped(file, input);
+    const std::int64_t samples = files_[id].size(dimension(id));
     if (first.empty()) first = file, samples_ = samples;
     if (samples != samples_)
       throw ConfigError({file.string()}, stream_all("has ", samples, " samples, ",
@@ -75,6 +82,10 @@ TrainingData::TrainingData(const std::filesystem::path& folder, const Pipeline& 
   if (samples_ < samples_per_step_)
     throw ConfigError({first.string()},
                       stream_all("has ", samples_, " samples, a step needs ", samples_per_step_));
+}
+
+std::int64_t TrainingData::dimension(ValueId input) const {
+  return static_cast<std::int64_t>(*pipeline_.graph.value(input).batch_dimension);
 }
 
 std::string TrainingData::digest() const {
@@ -112,7 +123,7 @@ StepInputs TrainingData::step(std::uint64_t step, std::int64_t sample,
     auto& microbatch = inputs.microbatches.emplace_back();
     for (const auto& [id, file] : files_) {
       const at::ScalarType type = placed_type(pipeline_.graph.value(id).type.dtype, placing);
-      const at::Tensor samples = file.narrow(0, sample, count);
+      const at::Tensor samples = file.narrow(dimension(id), sample, count);
       if (!needed.contains(id))
         microbatch[id] = samples.to(type);
       else if (placing.device.is_cpu())
@@ -121,7 +132,7 @@ StepInputs TrainingData::step(std::uint64_t step, std::int64_t sample,
         microbatch[id] = copied_ahead(samples, placing.device, type);
     }
     inputs.samples.push_back(count);
-    inputs.loss_scale.push_back(static_cast<double>(count) / static_cast<double>(all));
+    inputs.shares.push_back(static_cast<double>(count) / static_cast<double>(all));
     sample += count;
   }
   return inputs;

@@ -1,5 +1,5 @@
-// Training data: a folder of .npy files, one for each of the model's inputs, first dimension =
-// samples.
+// Training data: a folder of .npy files, one for each of the model's inputs, with the samples in
+// the input's batch dimension.
 //
 // Samples are read in their order; one file's sample i belongs to the others' sample i. After the
 // last the first follows. The last step of an epoch may be smaller; if the model was exported with
@@ -39,7 +39,9 @@ class TrainingData {
  private:
   const Pipeline& pipeline_;
   std::int64_t samples_ = 0, samples_per_step_ = 0;
-  std::map<ValueId, at::Tensor> files_;  ///< [samples, ...]
+  std::int64_t dimension(ValueId input) const;  ///< of the samples
+
+  std::map<ValueId, at::Tensor> files_;
 };
 
 }  // namespace pfeife

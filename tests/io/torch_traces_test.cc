@@ -10,9 +10,7 @@
 namespace pfeife {
 namespace {
 
-using ns = Nanoseconds;
-
-constexpr ns kUnit{100'000};
+constexpr Nanoseconds kUnit{100'000};
 
 /// What the schedule would take if each pass took 100 us and transfers nothing.
 Trace even_trace(const DependencyGraph& graph) {
@@ -25,7 +23,7 @@ Trace even_trace(const DependencyGraph& graph) {
     event.cell = task.cell;
     for (const Edge& edge : graph.edges_into(id))
       event.start = std::max(event.start, trace.events[edge.from.index()].end);
-    event.end = event.start + (task.kind == TaskKind::Compute ? kUnit : ns{0});
+    event.end = event.start + (task.kind == TaskKind::Compute ? kUnit : Nanoseconds{0});
   }
   return trace;
 }
@@ -38,7 +36,7 @@ TEST_P(TorchTraces, AreTheirSchedulesOnOneClock) {
       std::filesystem::path(PFEIFE_SOURCE_DIR) / "tests/data/torch_traces" / name;
   const Schedule schedule = read_schedule_file(folder / "schedule.csv");
   const Placement placement = placement_of(schedule).value();
-  const StageCosts costs = uniform_costs(placement.stages(), kUnit, kUnit, kUnit, ns{0});
+  const StageCosts costs = uniform_costs(placement.stages(), kUnit, kUnit, kUnit, Nanoseconds{0});
   const DependencyGraph graph =
       dependencies(lower(schedule, costs, placement), chain(placement.stages()), placement, {});
   std::vector<ObservedRank> ranks;

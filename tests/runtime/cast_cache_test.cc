@@ -71,7 +71,7 @@ AutocastStep by_torch(const Model& model, at::ScalarType type) {
     at::autocast::set_autocast_enabled(at::kCPU, false);
     const at::Tensor loss = values[loss_value.index()];
     made.losses.push_back(loss.item<double>());
-    torch::autograd::backward({loss}, {at::full_like(loss, inputs.loss_scale[m])});
+    torch::autograd::backward({loss}, {at::full_like(loss, inputs.shares[m])});
   }
   for (const auto& [p, tensor] : tensors.parameters)
     if (tensor.grad().defined()) made.gradients[p] = tensor.grad();

@@ -248,7 +248,7 @@ TEST_F(Data, StepsTakeTheSamplesInOrderAndTheLastMayBeSmaller) {
     EXPECT_EQ(data.after(2 * step), 0);
     const StepInputs last = data.step(2, 2 * step, {}, {});
     EXPECT_EQ(last.samples, (std::vector<std::int64_t>{size, 1, 0, 0}));
-    EXPECT_EQ(last.loss_scale[1], 1.0 / static_cast<double>(size + 1));
+    EXPECT_EQ(last.shares[1], 1.0 / static_cast<double>(size + 1));
   } else {
     EXPECT_EQ(data.after(step), 0);
   }

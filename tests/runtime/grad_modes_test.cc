@@ -30,7 +30,7 @@ class GradModes : public ::testing::TestWithParam<const char*> {
   GradModes() : model(GetParam(), kFolder), torch(expected(GetParam())) {}
 
   StepInputs inputs() const {
-    StepInputs inputs{0, {}, equal_scale(kMicrobatches)};
+    StepInputs inputs{0, {}, equal_shares(kMicrobatches)};
     for (std::size_t m = 0; m < kMicrobatches; ++m) {
       auto& of = inputs.microbatches.emplace_back();
       for (const ValueId v : model.graph.inputs)

@@ -54,7 +54,7 @@ Trained by_hand(const Model& model, std::size_t microbatches) {
     at::Tensor scale = at::full({1}, kScale.initial), good = at::zeros({1}, at::kInt);
     for (int step = 0; step < kSteps; ++step) {
       StepInputs inputs = inputs_with_infs(whole, step);
-      for (double& share : inputs.loss_scale) share *= scale.item<double>();
+      for (double& share : inputs.shares) share *= scale.item<double>();
       own.step(inputs);
       double loss = 0;
       for (const double one : own.losses()) loss += one / static_cast<double>(microbatches);

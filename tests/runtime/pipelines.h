@@ -90,7 +90,7 @@ struct RunOptions {
 };
 
 inline StepInputs inputs_of(const Pipeline& pipeline, std::uint64_t step, const Placing& placing) {
-  StepInputs inputs{step, {}, equal_scale(pipeline.microbatches)};
+  StepInputs inputs{step, {}, equal_shares(pipeline.microbatches)};
   for (std::size_t m = 0; m < pipeline.microbatches; ++m)
     inputs.microbatches.push_back(
         synthetic_inputs(pipeline.graph, 1000 + step, MicrobatchId{m}, placing));
@@ -163,7 +163,7 @@ inline std::map<ParameterId, double> norms_of_microbatches(const Model& model, s
     const Outcome one = run_with(whole, model.source, options.rank, [&](RankPipeline& own) {
       StepInputs inputs = inputs_of(whole, 0, options.rank.placing);
       for (std::size_t m = 0; m < n; ++m)
-        if (m != only) inputs.loss_scale[m] = 0;
+        if (m != only) inputs.shares[m] = 0;
       return own.step(inputs);
     });
     for (const auto& [p, gradient] : one.gradients) sums[p] += norm_of(gradient);

@@ -64,7 +64,7 @@ struct WholeModel {
                              WeightSource(model_path(name), 0), {})),
         joint(graph, effects, split, StageId{0}, tensors, turns, {}),
         halved(graph, effects, split, StageId{0}, tensors, turns, {.split_backward = true}) {
-    inputs.loss_scale = {1.0};
+    inputs.shares = {1.0};
     inputs.microbatches = {synthetic_inputs(graph, 0, MicrobatchId{0}, {})};
     count_allocations();
     joint.begin(inputs);
@@ -195,7 +195,7 @@ TEST_P(ProfiledModel, PartsInStepMakeTheGradientsOfTheWhole) {
   const auto effects = effects_of(graph);
   constexpr std::size_t kMicrobatches = 3;
   StepInputs inputs;
-  inputs.loss_scale = equal_scale(kMicrobatches);
+  inputs.shares = equal_shares(kMicrobatches);
   for (std::size_t m = 0; m < kMicrobatches; ++m)
     inputs.microbatches.push_back(synthetic_inputs(graph, 0, MicrobatchId{m}, {}));
   const GraphSplit split = whole_graph(graph, effects);
@@ -248,7 +248,7 @@ TEST_P(ProfiledModel, PartsInTurnsMakeTheGradientsOfAMicrobatchTwice) {
   const Graph graph = read_pt2(path);
   const auto effects = effects_of(graph);
   StepInputs inputs;
-  inputs.loss_scale = equal_scale(1);
+  inputs.shares = equal_shares(1);
   inputs.microbatches.push_back(synthetic_inputs(graph, 0, MicrobatchId{0}, {}));
   const GraphSplit split = whole_graph(graph, effects);
   const auto load = [&] {

@@ -25,6 +25,19 @@ std::int64_t BatchSymbol::bind(const nlohmann::json& size) {
   throw Malformed("a size must be as_int or as_expr, found " + tag);
 }
 
+bool BatchSymbol::is_open(const nlohmann::json& size) {
+  const auto [tag, value] = json_fields::tagged(size);
+  if (tag != "as_expr") return false;
+  const auto symbol = symbol_of(json_fields::text(json_fields::field(value, "expr_str")));
+  return symbol && !symbol->empty();
+}
+
+bool BatchSymbol::is_samples(const nlohmann::json& size) {
+  if (!is_open(size)) return false;
+  const nlohmann::json& expression = json_fields::tagged(size).second;
+  return json_fields::text(json_fields::field(expression, "expr_str")).starts_with("Symbol(");
+}
+
 void BatchSymbol::meet(const std::string& symbol, const std::string& text,
                        const nlohmann::json& value) {
   if (!symbol_.empty() && symbol != symbol_)

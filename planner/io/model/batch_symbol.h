@@ -21,6 +21,11 @@ class BatchSymbol {
   /// stands for.
   std::int64_t bind(const nlohmann::json& size);
 
+  /// The size grows with the batch, in whatever way.
+  static bool is_open(const nlohmann::json& size);
+  /// The size is the number of samples.
+  static bool is_samples(const nlohmann::json& size);
+
   bool found() const { return !symbol_.empty(); }
   std::optional<std::int64_t> size() const { return size_; }
 

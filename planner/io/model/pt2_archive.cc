@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint64_t kProgramLimit = std::uint64_t{512} << 20;
 constexpr std::uint64_t kConfigLimit = std::uint64_t{128} << 20;
+constexpr std::uint64_t kFactsLimit = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMarkLimit = 64;
 
 // All entries lie in one top folder, whose name is free.
@@ -41,7 +42,10 @@ Pt2Texts read_pt2_texts(const ZipArchive& archive) {
   require_mark(archive, top + "archive_version", "0");
   if (archive.contains(top + "byteorder")) require_mark(archive, top + "byteorder", "little");
   return {archive.read(top + "models/model.json", kProgramLimit),
-          archive.read(top + "data/weights/model_weights_config.json", kConfigLimit)};
+          archive.read(top + "data/weights/model_weights_config.json", kConfigLimit),
+          archive.contains(top + "extra/pfeife.json")
+              ? archive.read(top + "extra/pfeife.json", kFactsLimit)
+              : ""};
 }
 
 }  // namespace pfeife

@@ -12,6 +12,7 @@ namespace pfeife {
 struct Pt2Texts {
   std::string program;  ///< models/model.json
   std::string weights;  ///< data/weights/model_weights_config.json
+  std::string facts;    ///< extra/pfeife.json, what export_models.py knows besides; "" = none
 };
 
 /// Reads them after checking that the archive is one of a kind we know. ConfigError otherwise.

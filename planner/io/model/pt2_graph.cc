@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/io/files/json_fields.h"
+#include "planner/io/model/batch_dimensions.h"
 #include "planner/io/model/pt2_arguments.h"
 #include "planner/io/model/pt2_tensors.h"
 #include "planner/ir/basics/error.h"
@@ -28,8 +29,10 @@ constexpr const char* kPlainExport =
 
 class GraphBuilder {
  public:
-  GraphBuilder(const Json& program, const Json& weights, std::optional<std::int64_t> size)
+  GraphBuilder(const Json& program, const Json& weights, const Json& facts,
+               std::optional<std::int64_t> size)
       : program_(program),
+        facts_(facts),
         module_(field(program, "graph_module")),
         serialized_(field(module_, "graph")),
         tensor_values_(json_fields::object(field(serialized_, "tensor_values"))),
@@ -90,7 +93,10 @@ class GraphBuilder {
     if (kind == "user_input") {
       const auto [tag, argument] = tagged(field(content, "arg"));
       if (tag == "as_tensor") {
-        Value value = described(text(field(argument, "name")), ValueRole::Input);
+        const std::string& name = text(field(argument, "name"));
+        Value value = described(name, ValueRole::Input);
+        value.batch_dimension =
+            open_batch_dimension(value, field(field(tensor_values_, name.c_str()), "sizes"));
         graph_.inputs.push_back(add_value(std::move(value)));
       } else if (tag == "as_sym_int") {
         throw Malformed(
@@ -252,20 +258,45 @@ class GraphBuilder {
 
   void add_outputs() {
     bool has_loss = false;
-    for (const Json& spec : json_fields::array(field(signature(), "output_specs"))) {
+    const Json& specs = json_fields::array(field(signature(), "output_specs"));
+    const std::int64_t weight = loss_weight_among(specs.size());
+    for (std::int64_t position = 0; const Json& spec : specs) {
+      const bool is_weight = position++ == weight;
       const auto [kind, content] = tagged(spec);
       if (kind != "user_output" && kind != "loss_output")
         throw Malformed("outputs of kind '" + kind + "' are not understood" + kPlainExport);
       const Json& arg = field(content, "arg");
       const bool bare = kind == "loss_output";
-      if (!bare && tagged(arg).first != "as_tensor") continue;  // a constant
+      if (!bare && tagged(arg).first != "as_tensor") {  // a constant
+        if (is_weight) refuse_weight("is a constant");
+        continue;
+      }
       graph_.outputs.push_back(names_.tensor(bare ? arg : tagged(arg).second));
-      const TensorType& type = graph_.value(graph_.outputs.back()).type;
-      has_loss |= is_floating(type.dtype) && type.sizes.empty();
+      const Value& value = graph_.value(graph_.outputs.back());
+      if (is_weight && (value.type.elements() != 1 || !value.producer))
+        refuse_weight("'" + value.name + "' is not one number computed from the inputs");
+      if (is_weight)
+        graph_.loss_weight = graph_.outputs.back();
+      else
+        has_loss |= is_floating(value.type.dtype) && value.type.sizes.empty();
     }
     if (!has_loss)
       throw Malformed(
           "no output is a floating-point scalar; the exported module must return its loss");
+  }
+
+  /// Position of the output that is the loss's weight; -1 if the archive names none.
+  std::int64_t loss_weight_among(std::size_t outputs) const {
+    const Json* told = json_fields::optional_field(facts_, "loss_weight");
+    if (told == nullptr) return -1;
+    const std::int64_t position = json_fields::integer(*told);
+    if (position < 0 || position >= static_cast<std::int64_t>(outputs))
+      refuse_weight(stream_all("is output ", position, ", the model has ", outputs));
+    return position;
+  }
+  [[noreturn]] static void refuse_weight(const std::string& why) {
+    throw Malformed("the loss's weight " + why +
+                    "; return it from forward as a scalar tensor, such as (labels != -100).sum()");
   }
 
   void settle_microbatch_size() {
@@ -274,11 +305,7 @@ class GraphBuilder {
       graph_.microbatch_size = *names_.batch.size();
       return;
     }
-    for (const ValueId input : graph_.inputs) {
-      if (graph_.value(input).type.sizes.empty()) continue;
-      graph_.microbatch_size = graph_.value(input).type.sizes[0];
-      break;
-    }
+    settle_fixed_batch(graph_, facts_);
     if (requested_size_ && *requested_size_ != graph_.microbatch_size)
       throw Malformed(stream_all(
           "the graph holds for ", graph_.microbatch_size, " samples only, but microbatch_size is ",
@@ -287,6 +314,7 @@ class GraphBuilder {
   }
 
   const Json& program_;
+  const Json& facts_;
   const Json& module_;
   const Json& serialized_;
   const Json& tensor_values_;
@@ -299,9 +327,9 @@ class GraphBuilder {
 
 }  // namespace
 
-Graph build_pt2_graph(const Json& program, const Json& weights,
+Graph build_pt2_graph(const Json& program, const Json& weights, const Json& facts,
                       std::optional<std::int64_t> microbatch_size) {
-  return GraphBuilder(program, weights, microbatch_size).build();
+  return GraphBuilder(program, weights, facts, microbatch_size).build();
 }
 
 }  // namespace pfeife

@@ -27,8 +27,10 @@ Graph graph_of(const ZipArchive& archive, std::optional<std::int64_t> microbatch
   const Pt2Texts texts = read_pt2_texts(archive);
   try {
     const nlohmann::json weights = parsed(texts.weights, "model_weights_config.json");
-    Graph graph =
-        build_pt2_graph(parsed(texts.program, "models/model.json"), weights, microbatch_size);
+    const nlohmann::json facts =
+        texts.facts.empty() ? nlohmann::json::object() : parsed(texts.facts, "extra/pfeife.json");
+    Graph graph = build_pt2_graph(parsed(texts.program, "models/model.json"), weights, facts,
+                                  microbatch_size);
     graph.name = std::filesystem::path(archive.name()).stem().string();
     return graph;
   } catch (const json_fields::Malformed& error) {

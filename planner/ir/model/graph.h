@@ -66,6 +66,8 @@ struct Value {
   bool requires_grad = false;  ///< propagated from trainable parameters through floating outputs
   bool persistent = true;      ///< buffers: part of the state dict
   std::string source_name;     ///< parameters, buffers, constants: the model's own (first) name
+  std::optional<std::size_t>
+      batch_dimension;  ///< inputs: where the samples are; none = every microbatch gets all of it
 
   friend bool operator==(const Value&, const Value&) = default;
 };
@@ -127,15 +129,16 @@ std::vector<ValueId> inputs_of(const Node& node);
 
 struct Graph {
   std::string name;
-  std::int64_t microbatch_size =
-      1;                        ///< samples in the first dimension the batch symbol was bound to
-  bool symbolic_batch = false;  ///< the archive left the batch size open
+  std::int64_t microbatch_size = 1;  ///< samples, in each input's batch_dimension
+  bool symbolic_batch = false;       ///< the archive left the batch size open
   std::vector<Value> values;
   std::vector<Node> nodes;  ///< in order of execution
   std::vector<Parameter> parameters;
   std::vector<ValueId> inputs;   ///< values of role Input, in the model's argument order
-  std::vector<ValueId> outputs;  ///< the first floating scalar is the loss
-  std::string digest;            ///< SHA-256 of the archive's bytes, hexadecimal
+  std::vector<ValueId> outputs;  ///< the first floating scalar but loss_weight is the loss
+  std::optional<ValueId>
+      loss_weight;     ///< output by which a microbatch's loss counts; none: by its samples
+  std::string digest;  ///< SHA-256 of the archive's bytes, hexadecimal
 
   const Value& value(ValueId id) const { return values[id.index()]; }
   const Node& node(NodeId id) const { return nodes[id.index()]; }

@@ -49,8 +49,8 @@ at::Tensor PlainLoop::step(const StepInputs& inputs) {
   at::Tensor mean;
   for (std::size_t m = 0; m < inputs.microbatches.size(); ++m) {
     const at::Tensor loss = forward(inputs.microbatches[m]);
-    torch::autograd::backward({loss}, {at::full_like(loss, inputs.loss_scale[m])});
-    const at::Tensor share = loss.detach() * inputs.loss_scale[m];
+    torch::autograd::backward({loss}, {at::full_like(loss, inputs.shares[m])});
+    const at::Tensor share = loss.detach() * inputs.shares[m];
     mean = mean.defined() ? mean + share : share;
   }
   update(tensors_, parameters_, state_, options_.optimizer, ++updates_);
